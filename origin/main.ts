@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorCode, errorMessage } from '../shared/error-details.ts';
+import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
 import { type OriginConfig, readConfig, requirePrefixDirectory } from './config/config.ts';
 import { Authenticator, importSecrets } from './http/authentication.ts';
 import { READER_LIMITS } from './http/event-stream.ts';

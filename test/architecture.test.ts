@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ALLOWED_EDGES } from './architecture-edges.ts';
@@ -9,6 +10,8 @@ import {
   parseSource,
   readSources,
   type SourceFile,
+  WORKSPACES,
+  workspaceOf,
 } from './support/source-graph.ts';
 
 const sources = [...readSources('{worker,origin,shared}/**/*.ts'), ...readSources('worker/site/**/*.tsx')];
@@ -26,43 +29,19 @@ const forbiddenImports = (files: readonly SourceFile[], allowed: (name: string) 
     imports.filter((name) => !allowed(name)).map((name) => `${file} → ${name}`),
   );
 
-/** The operators' command line lives with the Worker but runs in Node. */
-const isCommandLine = (file: string) => file.startsWith('worker/cli/');
-
 /** The page lives with the Worker that serves it but runs in browsers; its build runs in Node. */
 const isSite = (file: string) => file.startsWith('worker/site/');
 const isSiteBuild = (file: string) => file.startsWith('worker/site/build/');
+const isVirtual = (name: string) => /^(cloudflare|node|virtual):/.test(name);
 
-const SITE_PACKAGES = [
-  '@codemirror',
-  '@preact/signals',
-  'diff',
-  'idb',
-  'minisearch',
-  'preact',
-  'swagger-ui-dist',
-  'uplot',
-  'virtual:guide',
-  'virtual:guide-index',
-  'virtual:guides',
-  'virtual:request-fields',
-];
-
-const ORIGIN_PACKAGES = [
-  '@huggingface/tokenizers',
-  'cli-progress',
-  'cli-table3',
-  'commander',
-  'koffi',
-  'onnxruntime-node',
-  'pino',
-  'prom-client',
-  'sharp',
-  'zod',
-];
-
-/** Packages of the local launcher. */
-const LAUNCHER_PACKAGES = ['esbuild', 'miniflare', 'wrangler'];
+/** Workspaces that each workspace may import. */
+const ALLOWED_WORKSPACES: Readonly<Record<string, readonly string[]>> = {
+  '@continuo/shared': [],
+  '@continuo/worker': ['@continuo/shared'],
+  '@continuo/site': ['@continuo/shared'],
+  '@continuo/origin': ['@continuo/shared'],
+  '@continuo/cli': ['@continuo/origin', '@continuo/shared', '@continuo/site', '@continuo/worker'],
+};
 
 /** Modules without I/O, clock, randomness or ONNX Runtime. */
 const PURE = [
@@ -86,50 +65,44 @@ describe('packages', () => {
     expect(sources.find(({ file }) => file === 'worker/http/router.ts')?.imports).toContain('itty-router');
   });
 
-  test('shared imports zod only', () => {
-    expect(
-      forbiddenImports(inFolder('shared'), (name) => name === 'zod' || name.startsWith('shared/')),
-    ).toEqual([]);
+  test.each(Object.keys(WORKSPACES))('%s lists exactly the packages that it imports', (workspace) => {
+    const own = sources.filter(({ file }) => workspaceOf(file) === workspace);
+    const imported = own.flatMap(({ imports }) => imports.filter((name) => !isVirtual(name)));
+    const names = new Set(imported.map((name) => workspaceOf(name) ?? packageOf(name)));
+    const manifest: unknown = JSON.parse(readFileSync(`${WORKSPACES[workspace]}/package.json`, 'utf8'));
+    const { dependencies } = manifest as { readonly dependencies: Readonly<Record<string, string>> };
+    expect(Object.keys(dependencies).toSorted()).toEqual(
+      [...names].filter((name) => name !== workspace).toSorted(),
+    );
+    const others = Object.keys(dependencies).filter((name) => name in WORKSPACES);
+    expect(others.toSorted()).toEqual(ALLOWED_WORKSPACES[workspace]);
   });
 
-  test('the Worker imports shared, itty-router, zod and cloudflare:* only', () => {
-    const edge = inFolder('worker').filter(({ file }) => !isCommandLine(file) && !isSite(file));
-    const allowed = (name: string) =>
-      /^(worker|shared)\//.test(name) ||
-      ['itty-router', 'zod'].includes(name) ||
-      name.startsWith('cloudflare:');
-    expect(forbiddenImports(edge, allowed)).toEqual([]);
-    expect(edge.filter(({ imports }) => imports.some(isCommandLine)).map(({ file }) => file)).toEqual([]);
+  test('a workspace imports files of another by the name of its package', () => {
+    const across = sources.flatMap(({ file, text }) =>
+      [...text.matchAll(/(?:from |import\()'(\.[^']+)'/g)]
+        .map(([, name]) => path.posix.join(path.posix.dirname(file), name!))
+        .filter((target) => workspaceOf(target) !== workspaceOf(file))
+        .map((target) => `${file} → ${target}`),
+    );
+    expect(across).toEqual([]);
   });
 
-  test('the page imports its own files, its packages, and files of shared that load no zod', () => {
-    const allowed = (name: string) =>
-      /^worker\/site\/(?!build\/)/.test(name) ||
-      /^shared\/(errors|framing)\.ts$/.test(name) ||
-      SITE_PACKAGES.some((known) => name === known || name.startsWith(`${known}/`));
+  test('shared and the Worker load nothing of Node, and the page no build', () => {
+    const edge = sources.filter(({ file }) =>
+      ['@continuo/shared', '@continuo/worker'].includes(workspaceOf(file)!),
+    );
+    expect(forbiddenImports(edge, (name) => !name.startsWith('node:'))).toEqual([]);
     const page = inFolder('worker/site').filter(({ file }) => !isSiteBuild(file));
     expect(page.length).toBeGreaterThan(20);
-    expect(forbiddenImports(page, allowed)).toEqual([]);
-    const ofPage = (name: string) => isSite(name) || SITE_PACKAGES.includes(packageOf(name));
-    const others = sources.filter(({ file }) => !isSite(file));
-    expect(forbiddenImports(others, (name) => !ofPage(name))).toEqual([]);
+    expect(forbiddenImports(page, (name) => !name.startsWith('node:') && !isSiteBuild(name))).toEqual([]);
   });
 
-  test('the origin imports shared, node:* and its packages; only the launcher knows the local platform', () => {
+  test('the page loads only files of shared that load no zod', () => {
+    const page = inFolder('worker/site').filter(({ file }) => !isSiteBuild(file));
     const allowed = (name: string) =>
-      /^(origin|shared)\//.test(name) ||
-      name.startsWith('node:') ||
-      ORIGIN_PACKAGES.includes(packageOf(name));
-    const inLauncher = (name: string) => allowed(name) || LAUNCHER_PACKAGES.includes(packageOf(name));
-    const launcher = ({ file }: SourceFile) => file.startsWith('origin/start/');
-    const origin = inFolder('origin');
-    expect(forbiddenImports(origin.filter(launcher), inLauncher)).toEqual([]);
-    expect(
-      forbiddenImports(
-        origin.filter((source) => !launcher(source)),
-        allowed,
-      ),
-    ).toEqual([]);
+      !name.startsWith('shared/') || /^shared\/(errors|framing)\.ts$/.test(name);
+    expect(forbiddenImports(page, allowed)).toEqual([]);
   });
 
   test('pure modules use no I/O, clock or randomness', () => {

@@ -1,7 +1,7 @@
-import { ApiError } from '../shared/errors.ts';
-import type { OriginModel } from '../shared/generation.ts';
-import { sha256Hex } from '../shared/signing.ts';
-import type { Tenant } from '../shared/tenant.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { OriginModel } from '@continuo/shared/generation.ts';
+import { sha256Hex } from '@continuo/shared/signing.ts';
+import type { Tenant } from '@continuo/shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';

@@ -1,11 +1,12 @@
-import type { Principal } from '../shared/tenant.ts';
+import type { Principal } from '@continuo/shared/tenant.ts';
 import type { Dialect } from './dialects/dialect.ts';
-import type { Env, Settings } from './env.ts';
+import type { Env } from './env.ts';
 import type { HeldBody } from './limits/body-budget.ts';
 import type { SettlementQueue } from './limits/settlement-queue.ts';
-import type { Backoff } from './retry.ts';
+import type { Settings } from './settings.ts';
 import type { KeyDirectory } from './tenants/key-directory.ts';
 import type { RequestTimers } from './timers/request-timers.ts';
+import type { Backoff } from './timers/retry.ts';
 import type { Timings } from './timers/timings.ts';
 import type { Catalogue } from './upstreams/pool.ts';
 

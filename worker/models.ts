@@ -1,5 +1,5 @@
-import type { OriginModel } from '../shared/generation.ts';
-import type { Principal } from '../shared/tenant.ts';
+import type { OriginModel } from '@continuo/shared/generation.ts';
+import type { Principal } from '@continuo/shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect, DIALECTS } from './dialects/dialect.ts';

@@ -1,7 +1,7 @@
-import { ApiError, toApiError } from '../shared/errors.ts';
-import type { OriginModel } from '../shared/generation.ts';
-import type { Principal } from '../shared/tenant.ts';
-import { publicDetokenizeRequest, publicTokenizeRequest } from '../shared/tokenizer-requests.ts';
+import { ApiError, toApiError } from '@continuo/shared/errors.ts';
+import type { OriginModel } from '@continuo/shared/generation.ts';
+import type { Principal } from '@continuo/shared/tenant.ts';
+import { publicDetokenizeRequest, publicTokenizeRequest } from '@continuo/shared/tokenizer-requests.ts';
 import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { CommandError } from '@continuo/origin/terminal/program.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import * as z from 'zod';
-import { CommandError } from '../../origin/terminal/program.ts';
-import { errorMessage } from '../../shared/error-details.ts';
 
 /** Finds the server and the key: from options, the environment, or the state of `npm start`. */
 

@@ -1,8 +1,8 @@
+import { CommandError, EXIT } from '@continuo/origin/terminal/program.ts';
+import type { Fields } from '@continuo/origin/terminal/tables.ts';
+import { completionChunk, errorResponseBody } from '@continuo/shared/completion-response.ts';
+import { SseDecoder } from '@continuo/shared/framing.ts';
 import * as z from 'zod';
-import { CommandError, EXIT } from '../../origin/terminal/program.ts';
-import type { Fields } from '../../origin/terminal/tables.ts';
-import { completionChunk, errorResponseBody } from '../../shared/completion-response.ts';
-import { SseDecoder } from '../../shared/framing.ts';
 import type { Access } from './access.ts';
 
 /** A client of the Worker's HTTP API. */

@@ -1,7 +1,7 @@
+import { CommandError, commaList, whole, withExamples } from '@continuo/origin/terminal/program.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
-import { CommandError, commaList, whole, withExamples } from '../../origin/terminal/program.ts';
-import { errorMessage } from '../../shared/error-details.ts';
 import { type Api, streamCompletion } from './api.ts';
 import { quantile } from './quantile.ts';
 import type { OpenSession } from './session.ts';

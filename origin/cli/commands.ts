@@ -1,6 +1,6 @@
+import { commaList, requireOption, withExamples } from '@continuo/origin/terminal/program.ts';
+import { dialectName } from '@continuo/shared/tenant.ts';
 import type { Command } from 'commander';
-import { commaList, requireOption, withExamples } from '../../origin/terminal/program.ts';
-import { dialectName } from '../../shared/tenant.ts';
 import {
   collectLimit,
   duration,

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { CommandError, EXIT, whole, withExamples } from '@continuo/origin/terminal/program.ts';
+import type { Terminal } from '@continuo/origin/terminal/terminal.ts';
+import { completionRequest } from '@continuo/shared/completion.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { CommandError, EXIT, whole, withExamples } from '../../origin/terminal/program.ts';
-import type { Terminal } from '../../origin/terminal/terminal.ts';
-import { completionRequest } from '../../shared/completion.ts';
-import { errorMessage } from '../../shared/error-details.ts';
 import { streamCompletion } from './api.ts';
 import { CompletionWriter } from './completion-writer.ts';
 import type { OpenSession } from './session.ts';

@@ -1,4 +1,4 @@
-import type { Color, Terminal } from '../../origin/terminal/terminal.ts';
+import type { Color, Terminal } from '@continuo/origin/terminal/terminal.ts';
 import type { Chunk } from './api.ts';
 
 type Choice = Chunk['choices'][number];

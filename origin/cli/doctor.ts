@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { CommandError, withExamples } from '@continuo/origin/terminal/program.ts';
+import type { Color, Terminal } from '@continuo/origin/terminal/terminal.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { Command } from 'commander';
-import { answerOf, type Finding, fail, isHealth, ok, warn } from '../../origin/doctor/finding.ts';
-import { CommandError, withExamples } from '../../origin/terminal/program.ts';
-import type { Color, Terminal } from '../../origin/terminal/terminal.ts';
-import { errorMessage } from '../../shared/error-details.ts';
 import { type Environment, findAccess, findAddress } from './access.ts';
 import { createApi } from './api.ts';
+import { answerOf, type Finding, fail, isHealth, ok, warn } from './doctor/finding.ts';
 import type { CliContext, GlobalOptions } from './session.ts';
 
 /** `continuo doctor`. */
@@ -57,8 +57,8 @@ async function* examine(
   access: Omit<GlobalOptions, 'json'>,
   { environment, fetch: ask }: CliContext,
 ): AsyncGenerator<Finding> {
-  const machine = await import('../../origin/doctor/machine.ts');
-  const { readStartSettings } = await import('../../origin/start/settings.ts');
+  const machine = await import('./doctor/machine.ts');
+  const { readStartSettings } = await import('./start/settings.ts');
   const typescript = process.features.typescript !== false;
   yield machine.checkNode({ version: process.versions.node, typescript });
   yield machine.checkVariables(environment);
@@ -72,8 +72,8 @@ async function* examine(
   } catch (error) {
     yield fail('npm start', errorMessage(error), 'Correct it; docs/configuration.md lists all variables.');
   }
-  const { checkModels } = await import('../../origin/doctor/model.ts');
-  const { thisMachine } = await import('../../origin/model/device/device-choice.ts');
+  const { checkModels } = await import('./doctor/model.ts');
+  const { thisMachine } = await import('@continuo/origin/model/device/device-choice.ts');
   yield* await checkModels(environment, thisMachine(), existsSync(CARD_DEVICE));
   const { checkWorker } = await import('./worker-configuration.ts');
   yield* checkWorker(config);

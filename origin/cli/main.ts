@@ -1,5 +1,5 @@
-import { runProgram } from '../../origin/terminal/program.ts';
-import { processTerminal } from '../../origin/terminal/terminal.ts';
+import { runProgram } from '@continuo/origin/terminal/program.ts';
+import { processTerminal } from '@continuo/origin/terminal/terminal.ts';
 import { createContinuo } from './program.ts';
 
 /** The command line `continuo`. */

@@ -1,8 +1,8 @@
+import { CommandError } from '@continuo/origin/terminal/program.ts';
+import { UNLIMITED } from '@continuo/shared/tenant.ts';
+import { toSnakeCase } from '@continuo/worker/admin/field-names.ts';
 import { InvalidArgumentError } from 'commander';
 import * as z from 'zod';
-import { CommandError } from '../../origin/terminal/program.ts';
-import { UNLIMITED } from '../../shared/tenant.ts';
-import { toSnakeCase } from '../admin/field-names.ts';
 
 export type LimitOption = Readonly<Record<string, number | 'plan' | null>>;
 

@@ -1,6 +1,6 @@
+import { addModelCommands } from '@continuo/origin/hub/model-commands.ts';
+import { createProgram, withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Command } from 'commander';
-import { addModelCommands } from '../../origin/hub/model-commands.ts';
-import { createProgram, withExamples } from '../../origin/terminal/program.ts';
 import { addBenchCommand } from './bench.ts';
 import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } from './commands.ts';
 import { addCompleteCommand } from './complete.ts';

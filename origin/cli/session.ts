@@ -1,6 +1,6 @@
+import { createResults, type Results } from '@continuo/origin/terminal/tables.ts';
+import type { Terminal } from '@continuo/origin/terminal/terminal.ts';
 import type { Command } from 'commander';
-import { createResults, type Results } from '../../origin/terminal/tables.ts';
-import type { Terminal } from '../../origin/terminal/terminal.ts';
 import { type AccessOptions, type Environment, findAccess } from './access.ts';
 import { type Api, createApi } from './api.ts';
 

@@ -1,6 +1,6 @@
+import { withExamples } from '@continuo/origin/terminal/program.ts';
+import type { Terminal } from '@continuo/origin/terminal/terminal.ts';
 import { Argument, type Command, type Option } from 'commander';
-import { withExamples } from '../../origin/terminal/program.ts';
-import type { Terminal } from '../../origin/terminal/terminal.ts';
 
 /**
  * Shell completion. A script asks `continuo candidates -- <words>` at each Tab. It passes the words as arguments and never

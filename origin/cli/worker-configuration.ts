@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { errorMessage } from '@continuo/shared/error-details.ts';
+import { parseSettings, type Variables } from '@continuo/worker/settings.ts';
+import { parseUpstreams, type UpstreamConfig } from '@continuo/worker/upstreams/upstream-config.ts';
 import { unstable_readConfig } from 'wrangler';
 import * as z from 'zod';
-import { type Finding, fail, ok, warn } from '../../origin/doctor/finding.ts';
-import { errorMessage } from '../../shared/error-details.ts';
-import { type Env, parseSettings } from '../env.ts';
-import { parseUpstreams, type UpstreamConfig } from '../upstreams/upstream-config.ts';
+import { type Finding, fail, ok, warn } from './doctor/finding.ts';
 
 /** Checks the Worker's configuration file as `continuo doctor` does: variables, upstreams and bindings. */
 
@@ -37,7 +37,7 @@ function checkEnvironment(
   const name = `Worker (${environment ?? 'development'})`;
   try {
     const config = readConfiguration(file, environment);
-    const upstreams = parseUpstreams(parseSettings(config.vars as Partial<Env> as Env));
+    const upstreams = parseUpstreams(parseSettings(config.vars as Variables));
     const named = upstreams.flatMap((upstream) => upstream.binding ?? []);
     const found = bindingsOf(config);
     const lacking = [...required, ...named].filter((name) => !found.includes(name));

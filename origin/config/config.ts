@@ -1,8 +1,8 @@
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
+import { errorCode } from '@continuo/shared/error-details.ts';
+import { MIN_SECRET_LENGTH } from '@continuo/shared/signing.ts';
 import * as z from 'zod';
-import { errorCode } from '../../shared/error-details.ts';
-import { MIN_SECRET_LENGTH } from '../../shared/signing.ts';
 import { infillSetting } from '../infill/template.ts';
 import { type Environment, parseVariables, requireKnown } from './environment.ts';
 import {

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
+import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
 import * as z from 'zod';
-import type { GenerationDefaults } from '../../shared/sampling.ts';
 import type { SpeculationSettings } from '../engine/speculation.ts';
 import type { InfillSetting } from '../infill/template.ts';
 import { type DeviceSettings, PROVIDERS } from '../model/config/device.ts';

@@ -1,5 +1,5 @@
-import { toApiError } from '../../shared/errors.ts';
-import type { GenerationEvent } from '../../shared/generation.ts';
+import { toApiError } from '@continuo/shared/errors.ts';
+import type { GenerationEvent } from '@continuo/shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { GrammarWork } from '../grammar/grammar-work.ts';
 import type { EngineReport, Submission } from './messages.ts';

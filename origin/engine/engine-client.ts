@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import type { GenerationEvent } from '../../shared/generation.ts';
+import type { GenerationEvent } from '@continuo/shared/generation.ts';
 import { freeAfterThread } from '../thread-lock.ts';
 import type { EngineThreadData } from './engine-thread.ts';
 import type { EngineCommand, EngineReport, EngineStatus, StepReport, Submission } from './messages.ts';

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import { errorMessage } from '../../shared/error-details.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { CompilerClient } from '../grammar/process/compiler-client.ts';
 import { GrammarCache } from '../grammar/process/grammar-cache.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';

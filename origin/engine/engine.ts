@@ -1,5 +1,5 @@
-import { errorMessage } from '../../shared/error-details.ts';
-import { ApiError } from '../../shared/errors.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import { GrammarWork } from '../grammar/grammar-work.ts';
 import {
   faultKind,

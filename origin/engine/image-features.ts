@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import { FairMutex } from '../fair-mutex.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import type { Submission, SubmittedImage } from './messages.ts';

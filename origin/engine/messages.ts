@@ -1,5 +1,5 @@
-import type { GenerationEvent } from '../../shared/generation.ts';
-import type { SamplingParameters } from '../../shared/sampling.ts';
+import type { GenerationEvent } from '@continuo/shared/generation.ts';
+import type { SamplingParameters } from '@continuo/shared/sampling.ts';
 import type { ChunkDirectoryStatus } from './kv/disk/chunk-directory.ts';
 import type { PromptSpan } from './kv/kv-slots.ts';
 import type { PrefixStoreStatus } from './kv/prefix-store.ts';

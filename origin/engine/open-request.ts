@@ -1,4 +1,4 @@
-import type { GenerationEvent, Usage } from '../../shared/generation.ts';
+import type { GenerationEvent, Usage } from '@continuo/shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import { isGreedy } from '../sampling/parameters.ts';

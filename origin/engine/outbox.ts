@@ -1,4 +1,4 @@
-import type { GenerationEvent } from '../../shared/generation.ts';
+import type { GenerationEvent } from '@continuo/shared/generation.ts';
 import type { EngineReport, EngineStatus, StepReport } from './messages.ts';
 
 /** Step reports without events are sent when this many have been collected. */

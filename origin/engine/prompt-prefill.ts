@@ -1,5 +1,5 @@
-import type { EventOf, TokenLogprob } from '../../shared/generation.ts';
-import { MAX_TOP_LOGPROBS } from '../../shared/logprob.ts';
+import type { EventOf, TokenLogprob } from '@continuo/shared/generation.ts';
+import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import { tokenLogprob } from '../sampling/logprobs.ts';
 import { Utf8Assembler } from '../tokenizer/detokenizer.ts';

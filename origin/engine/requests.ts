@@ -1,4 +1,4 @@
-import { ApiError, toApiError } from '../../shared/errors.ts';
+import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import { InvalidLogitsError, NoCandidatesError } from '../sampling/sampling-errors.ts';
 import { Admission, type AdmissionOptions } from './admission.ts';
 import type { KvCopy } from './kv/kv-slots.ts';

@@ -1,4 +1,4 @@
-import type { EventOf, TokenLogprob } from '../../shared/generation.ts';
+import type { EventOf, TokenLogprob } from '@continuo/shared/generation.ts';
 import { Utf8Assembler } from '../tokenizer/detokenizer.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
 import { StopChecker, type StopStrings } from './stop-checker.ts';

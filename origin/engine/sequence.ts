@@ -1,4 +1,4 @@
-import type { EventOf, FinishReason, GenerationEvent } from '../../shared/generation.ts';
+import type { EventOf, FinishReason, GenerationEvent } from '@continuo/shared/generation.ts';
 import type { Constraint } from '../grammar/constraint.ts';
 import type { GrammarWork } from '../grammar/grammar-work.ts';
 import { type TokenLogprobs, tokenLogprob } from '../sampling/logprobs.ts';

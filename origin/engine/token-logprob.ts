@@ -1,4 +1,4 @@
-import type { TokenLogprob, TopLogprob } from '../../shared/generation.ts';
+import type { TokenLogprob, TopLogprob } from '@continuo/shared/generation.ts';
 import type { TokenLogprobs } from '../sampling/logprobs.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
 

@@ -1,5 +1,5 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { WireConstraint } from '../../shared/generation.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { WireConstraint } from '@continuo/shared/generation.ts';
 import { choice, type Grammar, text } from './expression.ts';
 import { parseGbnf } from './gbnf/gbnf-parser.ts';
 import { GrammarError } from './grammar-error.ts';

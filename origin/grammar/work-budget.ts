@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 
 /** A work budget is spent. The owner of the budget maps this to an error for the caller. */
 export class BudgetExceeded extends Error {

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import {
   importSigningKey,
   type SignatureClaims,
@@ -6,7 +6,7 @@ import {
   type SigningKey,
   secretId,
   verify,
-} from '../../shared/signing.ts';
+} from '@continuo/shared/signing.ts';
 import type { Logger } from '../log.ts';
 
 /** Maximum difference between a signature's timestamp and the local clock, in milliseconds. */

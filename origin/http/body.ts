@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import { ApiError } from '@continuo/shared/errors.ts';
 import type * as z from 'zod';
-import { ApiError } from '../../shared/errors.ts';
 
 const BODY_LIMIT = 8 * 2 ** 20;
 

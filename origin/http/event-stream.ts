@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { ndjsonLine } from '../../shared/framing.ts';
-import { type EventOf, type GenerationEvent, isTerminal } from '../../shared/generation.ts';
+import { ndjsonLine } from '@continuo/shared/framing.ts';
+import { type EventOf, type GenerationEvent, isTerminal } from '@continuo/shared/generation.ts';
 
 export interface ReaderLimits {
   /**

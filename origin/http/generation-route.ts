@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiError, errorFromWire, retryAfter } from '../../shared/errors.ts';
-import { type EventOf, type GenerationRequest, generationRequest } from '../../shared/generation.ts';
+import { ApiError, errorFromWire, retryAfter } from '@continuo/shared/errors.ts';
+import { type EventOf, type GenerationRequest, generationRequest } from '@continuo/shared/generation.ts';
 import { prepareGeneration } from '../request/prepare.ts';
 import type { LoadedModel } from '../serving/loaded-model.ts';
 import { parseBody } from './body.ts';

@@ -1,5 +1,5 @@
+import { modelState, type OriginHealth } from '@continuo/shared/generation.ts';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { modelState, type OriginHealth } from '../../shared/generation.ts';
 import type { ChunkDirectoryStatus } from '../engine/kv/disk/chunk-directory.ts';
 import type { EngineStatus, PrefixMemoryStatus, StepReport } from '../engine/messages.ts';
 

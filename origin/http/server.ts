@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { bugTrace } from '../../shared/bug-trace.ts';
-import { CAPABILITIES } from '../../shared/capabilities.ts';
-import { ApiError, toApiError } from '../../shared/errors.ts';
-import { SECRET_ID_HEADER, SIGNATURE_HEADER, sha256Hex } from '../../shared/signing.ts';
+import { bugTrace } from '@continuo/shared/bug-trace.ts';
+import { CAPABILITIES } from '@continuo/shared/capabilities.ts';
+import { ApiError, toApiError } from '@continuo/shared/errors.ts';
+import { SECRET_ID_HEADER, SIGNATURE_HEADER, sha256Hex } from '@continuo/shared/signing.ts';
 import { notSigned } from './authentication.ts';
 import { readBody } from './body.ts';
 import { handleGenerate } from './generation-route.ts';

@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http';
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import {
   type DetokenizeRequest,
   detokenizeRequest,
   type TokenizeRequest,
   type TokenizerInfo,
   tokenizeRequest,
-} from '../../shared/tokenization.ts';
+} from '@continuo/shared/tokenization.ts';
 import type { ServedModel } from '../request/served-model.ts';
 import { parseBody } from './body.ts';
 import { closeSignal, type RouteCall, type ServerContext, sendJson, unlessAborted } from './route.ts';

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { errorMessage } from '../../shared/error-details.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { HubError } from './hub-error.ts';
 
 export interface LockOptions {

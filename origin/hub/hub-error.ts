@@ -1,4 +1,4 @@
-import { errorCode } from '../../shared/error-details.ts';
+import { errorCode } from '@continuo/shared/error-details.ts';
 
 /** A failure that the user can act on. The message is one line. */
 export class HubError extends Error {

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { copyFile, link, lstat, mkdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode } from '../../shared/error-details.ts';
+import { errorCode } from '@continuo/shared/error-details.ts';
 import { HubError, withDiskErrors } from './hub-error.ts';
 
 /**

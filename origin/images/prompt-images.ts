@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '../../shared/image-data.ts';
+import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '@continuo/shared/image-data.ts';
 import type { SubmittedImage } from '../engine/messages.ts';
 import type { LockCaller } from '../fair-mutex.ts';
 

@@ -1,5 +1,5 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { GenerationRequest } from '../../shared/generation.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { GenerationRequest } from '@continuo/shared/generation.ts';
 
 /** How prompt and completion share the context. Pure. */
 

@@ -1,6 +1,6 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { GenerationRequest, WirePrompt } from '../../shared/generation.ts';
-import { withoutTrailingSpace } from '../../shared/score.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { GenerationRequest, WirePrompt } from '@continuo/shared/generation.ts';
+import { withoutTrailingSpace } from '@continuo/shared/score.ts';
 import { refuseFullContext } from './context-budget.ts';
 import { encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
 

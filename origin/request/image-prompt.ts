@@ -1,5 +1,5 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { WirePrompt } from '../../shared/generation.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { WirePrompt } from '@continuo/shared/generation.ts';
 import { expandImageTokens, type ImageInput, imagePositions } from '../images/prompt-images.ts';
 import { encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
 

@@ -1,4 +1,4 @@
-import type { InfillFile, WirePrompt } from '../../shared/generation.ts';
+import type { InfillFile, WirePrompt } from '@continuo/shared/generation.ts';
 import { assemble, cutToFit, type Infill } from '../infill/infill.ts';
 import { encodeAfterMarker } from '../infill/text-after-marker.ts';
 import { PLAIN } from '../tokenizer/tokenizer.ts';

@@ -1,4 +1,4 @@
-import type { WirePrompt } from '../../shared/generation.ts';
+import type { WirePrompt } from '@continuo/shared/generation.ts';
 import { imagePositions } from '../images/prompt-images.ts';
 import { encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
 import { addedTokenCount, ECHO_TOKENS, leadingSpaces, type PromptEcho } from './prompt-echo.ts';

@@ -1,5 +1,5 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { GenerationEvent, GenerationRequest, WireConstraint } from '../../shared/generation.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { GenerationEvent, GenerationRequest, WireConstraint } from '@continuo/shared/generation.ts';
 import type { Submission, SubmittedPrompt } from '../engine/messages.ts';
 import type { LockCaller } from '../fair-mutex.ts';
 import { checkImageCount, readImages } from '../images/prompt-images.ts';

@@ -1,4 +1,4 @@
-import type { EventOf, TokenLogprob, TopLogprob } from '../../shared/generation.ts';
+import type { EventOf, TokenLogprob, TopLogprob } from '@continuo/shared/generation.ts';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { GenerationRequest, WirePrompt } from '../../shared/generation.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { GenerationRequest, WirePrompt } from '@continuo/shared/generation.ts';
 import type { LockCaller } from '../fair-mutex.ts';
 import { type ImagePositions, withImageTokens } from '../images/prompt-images.ts';
 import type { EncodeOptions } from '../tokenizer/tokenizer.ts';

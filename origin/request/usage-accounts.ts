@@ -1,5 +1,5 @@
-import { type GenerationEvent, isTerminal, type UsageAccount } from '../../shared/generation.ts';
-import { UsageTally } from '../../shared/usage-tally.ts';
+import { type GenerationEvent, isTerminal, type UsageAccount } from '@continuo/shared/generation.ts';
+import { UsageTally } from '@continuo/shared/usage-tally.ts';
 
 /** Longer than the limiter waits for a silent Worker before it asks for the account. */
 const KEPT_MS = 600_000;

@@ -1,4 +1,4 @@
-import { LOWEST_LOGPROB } from '../../shared/logprob.ts';
+import { LOWEST_LOGPROB } from '@continuo/shared/logprob.ts';
 import { BLOCK_SIZE } from './kernel/arena.ts';
 import type { SamplerWorkspace } from './workspace.ts';
 

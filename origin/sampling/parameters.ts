@@ -1,4 +1,4 @@
-import type { SamplingParameters } from '../../shared/sampling.ts';
+import type { SamplingParameters } from '@continuo/shared/sampling.ts';
 
 /** The parameters of the draw from a processed row. All are numbers, so that they can be shared with other threads. */
 export const DRAW_PARAMETERS = [

@@ -1,4 +1,4 @@
-import type { SamplingParameters } from '../../shared/sampling.ts';
+import type { SamplingParameters } from '@continuo/shared/sampling.ts';
 import { bitSetOf, copyMasked } from './logits/masked-copy.ts';
 import type { LogitProcessor } from './logits/processor.ts';
 import { LOGIT_PROCESSORS } from './logits/processors.ts';

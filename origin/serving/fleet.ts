@@ -1,4 +1,4 @@
-import { errorMessage } from '../../shared/error-details.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { EngineStartError } from '../engine/engine-client.ts';
 import type { EngineStatus } from '../engine/messages.ts';
 import type { Logger } from '../log.ts';

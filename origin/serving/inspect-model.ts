@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GenerationDefaults } from '../../shared/sampling.ts';
+import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
 import type { ModelSettings } from '../config/model-settings.ts';
 import { MARKERS } from '../infill/families.ts';
 import { findInfill } from '../infill/infill.ts';

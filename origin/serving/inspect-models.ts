@@ -1,4 +1,4 @@
-import { errorMessage } from '../../shared/error-details.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { ModelSettings } from '../config/model-settings.ts';
 import { freeBytes } from '../model/open/run-limits.ts';
 import {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
+import { generationDefaults } from '@continuo/shared/sampling.ts';
 import * as z from 'zod';
-import { errorCode, errorMessage } from '../../shared/error-details.ts';
-import { generationDefaults } from '../../shared/sampling.ts';
 import type { OriginConfig } from '../config/config.ts';
 import { type ModelSettings, mebibytesToBytes, modelFields, modelName } from '../config/model-settings.ts';
 import { infillTemplate } from '../infill/template.ts';

@@ -1,4 +1,4 @@
-import { errorMessage } from '../../shared/error-details.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { OriginConfig } from '../config/config.ts';
 import type { Logger } from '../log.ts';
 import type { Fleet } from './fleet.ts';

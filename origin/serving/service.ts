@@ -1,5 +1,5 @@
-import { ApiError, retryAfter } from '../../shared/errors.ts';
-import type { ModelState, OriginHealth, OriginModel } from '../../shared/generation.ts';
+import { ApiError, retryAfter } from '@continuo/shared/errors.ts';
+import type { ModelState, OriginHealth, OriginModel } from '@continuo/shared/generation.ts';
 import { describeModel } from '../request/served-model.ts';
 import type { Phase } from './engine-state.ts';
 import type { Fleet, FleetModel, Refusal } from './fleet.ts';

@@ -1,5 +1,5 @@
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { errorMessage } from '../../shared/error-details.ts';
 import type { Terminal } from './terminal.ts';
 
 /** What every command has in common: options, help, errors and exit codes. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { errorCode } from '@continuo/shared/error-details.ts';
 import * as z from 'zod';
-import { errorCode } from '../../shared/error-details.ts';
 
 /** Reads and checks the files of a model directory that describe its vocabulary. */
 

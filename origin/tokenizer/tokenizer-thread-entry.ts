@@ -1,6 +1,6 @@
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { DetokenizeResult, TokenizeResult } from '../../shared/tokenization.ts';
+import type { DetokenizeResult, TokenizeResult } from '@continuo/shared/tokenization.ts';
 import { Tokenizer } from './tokenizer.ts';
 import type { TokenizerJob, TokenizerResult, TokenizerThreadData } from './tokenizer-thread.ts';
 

@@ -1,4 +1,4 @@
-import { quantile } from '../../worker/cli/quantile.ts';
+import { quantile } from '../../origin/cli/quantile.ts';
 
 export { quantile };
 

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { statOf, untilEnded } from '../support/child-processes.ts';
 import { exitOf, freePort, launch, startSystem } from '../support/system.ts';
 
-const LAUNCHER = path.resolve(import.meta.dirname, '../../origin/start/main.ts');
+const LAUNCHER = path.resolve(import.meta.dirname, '../../origin/cli/start/main.ts');
 
 const newDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'continuo-failed-start-'));
 

@@ -147,7 +147,7 @@ describe('npm start', () => {
   test('the admin command reads the server address and key from the same settings', () => {
     const { CONTINUO_URL: _, CONTINUO_ADMIN_KEY: __, ...environment } = process.env;
     const settings = { CONTINUO_PORT: new URL(system.url).port, CONTINUO_STATE_DIR: directory };
-    const main = path.resolve(import.meta.dirname, '../../worker/cli/main.ts');
+    const main = path.resolve(import.meta.dirname, '../../origin/cli/main.ts');
     const answer = execFileSync(process.execPath, [main, '--json', 'tenants', 'list'], {
       env: { ...environment, ...settings },
       encoding: 'utf8',

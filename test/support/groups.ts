@@ -1,5 +1,6 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { fileOfPackage } from './source-graph.ts';
 
 /**
  * Divides the test files into groups that can be run separately. A test is in `unit` if nothing that it imports, directly
@@ -31,6 +32,8 @@ function importsOf(file: string): string[] {
   if (!file.endsWith('.ts') || !existsSync(file)) return [];
   return [...readFileSync(file, 'utf8').matchAll(IMPORT)].map((match) => {
     const name = (match[1] ?? match[2] ?? match[3])!;
+    const own = fileOfPackage(name);
+    if (own !== null) return own;
     return name.startsWith('.') ? path.posix.join(path.posix.dirname(file), name) : name;
   });
 }

@@ -1,11 +1,31 @@
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
+/** Folders of the workspaces by package name, nested ones first. */
+export const WORKSPACES: Readonly<Record<string, string>> = {
+  '@continuo/site': 'worker/site',
+  '@continuo/cli': 'origin/cli',
+  '@continuo/worker': 'worker',
+  '@continuo/origin': 'origin',
+  '@continuo/shared': 'shared',
+};
+
+/** Returns the workspace that a file belongs to. */
+export const workspaceOf = (file: string): string | undefined =>
+  Object.keys(WORKSPACES).find((name) => file.startsWith(`${WORKSPACES[name]}/`));
+
+/** Returns the path, from the repository's root, of a file that is imported by the name of its package; else null. */
+export function fileOfPackage(specifier: string): string | null {
+  const [, name = '', file = ''] = /^(@continuo\/[^/]+)\/(.+)$/.exec(specifier) ?? [];
+  const folder = WORKSPACES[name];
+  return folder === undefined ? null : `${folder}/${file}`;
+}
+
 /** One source file with its imports, type imports included. */
 export interface SourceFile {
   readonly file: string;
   readonly text: string;
-  /** Relative specifiers are resolved to paths from the repository's root; others stay as written. */
+  /** Relative specifiers and those of workspaces are resolved to paths from the repository's root; others stay as written. */
   readonly imports: readonly string[];
 }
 
@@ -13,11 +33,11 @@ export interface SourceFile {
 export type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 
 const IMPORT =
-  /(?:^|\n)\s*(?:import|export)\b[^'"`;]*?\bfrom\s*['"]([^'"]+)['"]|(?:^|\n)\s*import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)/g;
+  /(?:^|\n)\s*(?:import|export)\b[^'"`;]*?\bfrom\s*['"]([^'"]+)['"]|(?:^|\n)\s*import\s*['"]([^'"]+)['"]|\b(?:import|import\.meta\.resolve|require\.resolve)\(\s*['"]([^'"]+)['"]\s*\)/g;
 
 export function parseSource(file: string, text: string): SourceFile {
   const resolve = (name: string) =>
-    name.startsWith('.') ? path.posix.join(path.posix.dirname(file), name) : name;
+    name.startsWith('.') ? path.posix.join(path.posix.dirname(file), name) : (fileOfPackage(name) ?? name);
   const imports = [...text.matchAll(IMPORT)].map((match) => resolve((match[1] ?? match[2] ?? match[3])!));
   return { file, text, imports };
 }

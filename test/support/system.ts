@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { portFault } from '../../origin/start/port.ts';
+import { portFault } from '../../origin/cli/start/port.ts';
 
 /** The whole product as `npm start` runs it: launcher, origin with the built-in model, Worker in workerd. */
 export interface System {
@@ -39,7 +39,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-const MAIN = path.resolve(import.meta.dirname, '../../origin/start/main.ts');
+const MAIN = path.resolve(import.meta.dirname, '../../origin/cli/start/main.ts');
 
 export function launch(environment: Readonly<Record<string, string>>): {
   child: ChildProcess;

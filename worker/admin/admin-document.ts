@@ -1,5 +1,5 @@
-import { errorResponseBody } from '../../shared/completion-response.ts';
-import type { ErrorCode } from '../../shared/errors.ts';
+import { errorResponseBody } from '@continuo/shared/completion-response.ts';
+import type { ErrorCode } from '@continuo/shared/errors.ts';
 import { errorResponses } from '../openapi/document.ts';
 import { type Json, jsonSchema } from '../openapi/schema-output.ts';
 import { ADMIN_BASE, type AdminOperation } from './admin-operation.ts';

@@ -1,5 +1,5 @@
+import { ApiError } from '@continuo/shared/errors.ts';
 import type * as z from 'zod';
-import { ApiError } from '../../shared/errors.ts';
 import type { KeyRecord } from '../tenants/key-store.ts';
 import type { Plan } from '../tenants/plan-store.ts';
 import type { TenantRecord } from '../tenants/tenant-store.ts';

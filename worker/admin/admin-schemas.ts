@@ -1,6 +1,6 @@
+import { integer } from '@continuo/shared/json-fields.ts';
+import { dialectName, limits, scope, weight } from '@continuo/shared/tenant.ts';
 import * as z from 'zod';
-import { integer } from '../../shared/json-fields.ts';
-import { dialectName, limits, scope, weight } from '../../shared/tenant.ts';
 import { USAGE_GROUPS } from '../usage/usage-query.ts';
 import { toSnakeCase } from './field-names.ts';
 

@@ -1,9 +1,8 @@
-import { newApiKey, newCheckedId } from '../../shared/api-key.ts';
-import { ApiError } from '../../shared/errors.ts';
-import { importSigningKey, sha256Hex } from '../../shared/signing.ts';
+import { newApiKey, newCheckedId } from '@continuo/shared/api-key.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { importSigningKey, sha256Hex } from '@continuo/shared/signing.ts';
 import type { RequestContext } from '../context.ts';
 import { limiterOf } from '../limits/reservation.ts';
-import { retry } from '../retry.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import {
   insertKey,
@@ -14,6 +13,7 @@ import {
   revokeKey,
 } from '../tenants/key-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
+import { retry } from '../timers/retry.ts';
 import { found, page, showKey } from './admin-objects.ts';
 import { type AdminOperation, operation } from './admin-operation.ts';
 import { keyBody, keyObject, keyQuery, listOf, newKeyObject, rotation } from './admin-schemas.ts';

@@ -1,5 +1,5 @@
+import { ApiError } from '@continuo/shared/errors.ts';
 import type * as z from 'zod';
-import { ApiError } from '../../shared/errors.ts';
 import type { RequestContext } from '../context.ts';
 import type { KeyDirectory } from '../tenants/key-directory.ts';
 import { found, page } from './admin-objects.ts';

@@ -1,10 +1,10 @@
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import type { RequestContext } from '../context.ts';
 import { limiterOf } from '../limits/reservation.ts';
-import { retry } from '../retry.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';
 import { insertPlan, listPlans, readPlan, updatePlan } from '../tenants/plan-store.ts';
 import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/tenant-store.ts';
+import { retry } from '../timers/retry.ts';
 import { showPlan, showTenant } from './admin-objects.ts';
 import { planBody, planObject, planPatch, tenantBody, tenantObject, tenantPatch } from './admin-schemas.ts';
 import { toCamelCase } from './field-names.ts';

@@ -1,5 +1,5 @@
+import { ApiError } from '@continuo/shared/errors.ts';
 import * as z from 'zod';
-import { ApiError } from '../../shared/errors.ts';
 import { dayName } from '../usage/usage-ledger.ts';
 import { MAX_USAGE_ROWS, queryUsage, SUMS, type UsageSums } from '../usage/usage-query.ts';
 import { type AdminOperation, operation } from './admin-operation.ts';

@@ -1,5 +1,5 @@
-import { ApiError, retryAfter } from '../../shared/errors.ts';
-import type { Scope } from '../../shared/tenant.ts';
+import { ApiError, retryAfter } from '@continuo/shared/errors.ts';
+import type { Scope } from '@continuo/shared/tenant.ts';
 
 const CHALLENGE = { 'www-authenticate': 'Bearer' };
 

@@ -1,13 +1,13 @@
-import { apiKeyId } from '../../shared/api-key.ts';
-import { ApiError } from '../../shared/errors.ts';
-import { sha256Hex } from '../../shared/signing.ts';
-import type { ApiKey, Principal, Scope } from '../../shared/tenant.ts';
+import { apiKeyId } from '@continuo/shared/api-key.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { sha256Hex } from '@continuo/shared/signing.ts';
+import type { ApiKey, Principal, Scope } from '@continuo/shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import { provisionalDialect } from '../dialects/dialect.ts';
 import { networkOf } from '../http/client-network.ts';
-import { retry } from '../retry.ts';
 import { BOOTSTRAP_ADMIN, DEVELOPMENT } from '../tenants/built-in.ts';
 import { readKey, type StoredKey } from '../tenants/stored-key.ts';
+import { retry } from '../timers/retry.ts';
 import { inTime } from '../timers/time-limit.ts';
 import { flooded, insufficientScope, invalidKey, missingKey, suspended } from './auth-errors.ts';
 

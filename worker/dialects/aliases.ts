@@ -1,4 +1,4 @@
-import type { CompletionRequest } from '../../shared/completion.ts';
+import type { CompletionRequest } from '@continuo/shared/completion.ts';
 import { conflicting } from './request-errors.ts';
 
 type Field = keyof CompletionRequest & string;

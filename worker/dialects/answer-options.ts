@@ -1,5 +1,5 @@
-import type { CompletionRequest } from '../../shared/completion.ts';
-import { ApiError } from '../../shared/errors.ts';
+import type { CompletionRequest } from '@continuo/shared/completion.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import { either } from './aliases.ts';
 import type { AnswerOptions } from './completion-call.ts';
 import type { Resolved } from './cross-field.ts';

@@ -1,5 +1,5 @@
-import type { ApiError } from '../../shared/errors.ts';
-import type { GenerationRequest } from '../../shared/generation.ts';
+import type { ApiError } from '@continuo/shared/errors.ts';
+import type { GenerationRequest } from '@continuo/shared/generation.ts';
 
 /** The form of the response. */
 export interface AnswerOptions {

@@ -1,7 +1,7 @@
-import type { CompletionRequest } from '../../shared/completion.ts';
-import { ApiError } from '../../shared/errors.ts';
-import type { WireConstraint } from '../../shared/generation.ts';
-import { kindOf } from '../../shared/json-fields.ts';
+import type { CompletionRequest } from '@continuo/shared/completion.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { WireConstraint } from '@continuo/shared/generation.ts';
+import { kindOf } from '@continuo/shared/json-fields.ts';
 import { missingParameter, unsupportedParameter } from './request-errors.ts';
 
 /** A constraint and its field, for error messages. */

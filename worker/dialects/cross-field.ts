@@ -1,5 +1,5 @@
-import type { CompletionRequest } from '../../shared/completion.ts';
-import { ApiError } from '../../shared/errors.ts';
+import type { CompletionRequest } from '@continuo/shared/completion.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import type { NamedConstraint } from './constraints.ts';
 
 /** Values that the rules check in addition to the body. */

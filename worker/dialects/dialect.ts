@@ -1,6 +1,6 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { GenerationDefaults, SamplingParameters } from '../../shared/sampling.ts';
-import { type DialectName, dialectName, type Tenant } from '../../shared/tenant.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { GenerationDefaults, SamplingParameters } from '@continuo/shared/sampling.ts';
+import { type DialectName, dialectName, type Tenant } from '@continuo/shared/tenant.ts';
 
 type AllDefaults = { readonly [Field in keyof GenerationDefaults]-?: NonNullable<GenerationDefaults[Field]> };
 

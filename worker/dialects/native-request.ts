@@ -1,8 +1,8 @@
+import { completionRequest } from '@continuo/shared/completion.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { list } from '@continuo/shared/json-fields.ts';
+import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
 import * as z from 'zod';
-import { completionRequest } from '../../shared/completion.ts';
-import { ApiError } from '../../shared/errors.ts';
-import { list } from '../../shared/json-fields.ts';
-import type { GenerationDefaults } from '../../shared/sampling.ts';
 import type { CompletionCall } from './completion-call.ts';
 import { DIALECTS } from './dialect.ts';
 import { parseRequest } from './parse-request.ts';

@@ -1,4 +1,4 @@
-import type { ApiError } from '../../shared/errors.ts';
+import type { ApiError } from '@continuo/shared/errors.ts';
 import type { CompletionCall } from './completion-call.ts';
 
 /** What upstreams call a constraint that they cannot follow. */

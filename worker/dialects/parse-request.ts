@@ -1,6 +1,6 @@
+import { ApiError, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
+import { kindOf } from '@continuo/shared/json-fields.ts';
 import type * as z from 'zod';
-import { ApiError, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
-import { kindOf } from '../../shared/json-fields.ts';
 import { missingParameter } from './request-errors.ts';
 
 type Issue = z.core.$ZodIssue;

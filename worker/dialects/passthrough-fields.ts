@@ -1,5 +1,5 @@
-import { type CompletionRequest, completionRequest } from '../../shared/completion.ts';
-import { samplingFields } from '../../shared/completion-sampling.ts';
+import { type CompletionRequest, completionRequest } from '@continuo/shared/completion.ts';
+import { samplingFields } from '@continuo/shared/completion-sampling.ts';
 import type { NamedConstraint } from './constraints.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 
 /** Errors 400 of several fields. parse-request.ts has the errors that the schemas find. */
 

@@ -1,6 +1,6 @@
-import { type CompletionRequest, completionRequest } from '../../shared/completion.ts';
-import { ApiError, counted } from '../../shared/errors.ts';
-import type { GenerationDefaults } from '../../shared/sampling.ts';
+import { type CompletionRequest, completionRequest } from '@continuo/shared/completion.ts';
+import { ApiError, counted } from '@continuo/shared/errors.ts';
+import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
 import { either } from './aliases.ts';
 import { answerOptions, logprobsOf } from './answer-options.ts';
 import type { AnswerOptions, CompletionCall, GenerationFields } from './completion-call.ts';

@@ -1,5 +1,5 @@
-import type { CompletionRequest } from '../../shared/completion.ts';
-import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
+import type { CompletionRequest } from '@continuo/shared/completion.ts';
+import { NEUTRAL_SAMPLING, type SamplingParameters } from '@continuo/shared/sampling.ts';
 import { either } from './aliases.ts';
 import type { Defaults } from './dialect.ts';
 

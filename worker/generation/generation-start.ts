@@ -1,4 +1,4 @@
-import { ApiError, toApiError } from '../../shared/errors.ts';
+import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import {
   type EventOf,
   type GenerationEvent,
@@ -6,8 +6,8 @@ import {
   type OriginModel,
   PROTOCOL_VERSION,
   type WirePrompt,
-} from '../../shared/generation.ts';
-import type { Principal } from '../../shared/tenant.ts';
+} from '@continuo/shared/generation.ts';
+import type { Principal } from '@continuo/shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import { withOriginalFieldNames } from '../dialects/original-field-names.ts';

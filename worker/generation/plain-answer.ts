@@ -1,5 +1,5 @@
-import { toApiError } from '../../shared/errors.ts';
-import type { EventOf, GenerationEvent } from '../../shared/generation.ts';
+import { toApiError } from '@continuo/shared/errors.ts';
+import type { EventOf, GenerationEvent } from '@continuo/shared/generation.ts';
 import type { RequestContext } from '../context.ts';
 import type { AnswerOptions, CompletionCall } from '../dialects/completion-call.ts';
 import { reportBug } from '../http/bug-report.ts';

@@ -1,6 +1,6 @@
-import { toApiError } from '../../shared/errors.ts';
-import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../shared/framing.ts';
-import type { GenerationEvent } from '../../shared/generation.ts';
+import { toApiError } from '@continuo/shared/errors.ts';
+import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '@continuo/shared/framing.ts';
+import type { GenerationEvent } from '@continuo/shared/generation.ts';
 import type { RequestContext } from '../context.ts';
 import { reportBug } from '../http/bug-report.ts';
 import { errorBody, eventStreamResponse } from '../http/responses.ts';

@@ -1,6 +1,6 @@
-import { ApiError, errorFromWire, toApiError } from '../../shared/errors.ts';
-import { type GenerationEvent, isTerminal } from '../../shared/generation.ts';
-import { UsageTally } from '../../shared/usage-tally.ts';
+import { ApiError, errorFromWire, toApiError } from '@continuo/shared/errors.ts';
+import { type GenerationEvent, isTerminal } from '@continuo/shared/generation.ts';
+import { UsageTally } from '@continuo/shared/usage-tally.ts';
 import type { Outcome, Reservation } from '../limits/reservation.ts';
 import type { EventBatches } from '../upstreams/upstream.ts';
 

@@ -1,6 +1,6 @@
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import type { RequestContext } from '../context.ts';
-import type { Settings } from '../env.ts';
+import type { Settings } from '../settings.ts';
 import { complexityFault } from './json-limits.ts';
 import { describeSyntaxError } from './json-syntax.ts';
 

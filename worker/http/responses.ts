@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import type { RequestContext } from '../context.ts';
 import { SECURITY_HEADERS } from './response-headers.ts';
 

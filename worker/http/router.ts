@@ -1,5 +1,5 @@
+import { ApiError } from '@continuo/shared/errors.ts';
 import { IttyRouter } from 'itty-router';
-import { ApiError } from '../../shared/errors.ts';
 import type { RequestContext } from '../context.ts';
 
 export type RouteHandler = (

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import { jsonResponse } from './responses.ts';
 import type { RouteHandler } from './router.ts';
 

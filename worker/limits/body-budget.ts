@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 
 /**
  * Limits the bytes of request bodies that one isolate holds at the same time, because all requests of an isolate share its

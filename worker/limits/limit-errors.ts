@@ -1,5 +1,5 @@
-import { ApiError, retryAfter } from '../../shared/errors.ts';
-import type { Principal } from '../../shared/tenant.ts';
+import { ApiError, retryAfter } from '@continuo/shared/errors.ts';
+import type { Principal } from '@continuo/shared/tenant.ts';
 import { invalidKey, suspended } from '../auth/auth-errors.ts';
 import type { ReservationResult } from './limiter-protocol.ts';
 import { goDuration } from './quota/rate-limit-headers.ts';

@@ -1,5 +1,5 @@
-import { toApiError } from '../../shared/errors.ts';
-import type { Principal } from '../../shared/tenant.ts';
+import { toApiError } from '@continuo/shared/errors.ts';
+import type { Principal } from '@continuo/shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import type { RouteHandler } from '../http/router.ts';
 import { nearestLimiter } from './reservation.ts';

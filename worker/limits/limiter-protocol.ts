@@ -1,5 +1,5 @@
-import type { Usage } from '../../shared/generation.ts';
-import type { Limits } from '../../shared/tenant.ts';
+import type { Usage } from '@continuo/shared/generation.ts';
+import type { Limits } from '@continuo/shared/tenant.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import type { RateLimitStatus } from './quota/rate-limit-headers.ts';
 import type { Amounts } from './quota/slice.ts';

@@ -1,7 +1,7 @@
-import type { FinishReason, Usage } from '../../shared/generation.ts';
-import type { Principal } from '../../shared/tenant.ts';
+import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
+import type { Principal } from '@continuo/shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
-import { isOverloaded } from '../retry.ts';
+import { isOverloaded } from '../timers/retry.ts';
 import { NO_USAGE } from '../usage/usage-record.ts';
 import { limitError, limiterOverloaded, unchecked } from './limit-errors.ts';
 import type {

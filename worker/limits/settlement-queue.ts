@@ -1,4 +1,4 @@
-import { type Backoff, backoffMs } from '../retry.ts';
+import { type Backoff, backoffMs } from '../timers/retry.ts';
 import type { SettlementRequest } from './limiter-protocol.ts';
 
 /** A settlement waits this long for a reservation to travel with, or for other settlements. */

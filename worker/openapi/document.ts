@@ -1,6 +1,6 @@
-import * as answers from '../../shared/completion-response.ts';
-import { ApiError } from '../../shared/errors.ts';
-import { dialectName } from '../../shared/tenant.ts';
+import * as answers from '@continuo/shared/completion-response.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { dialectName } from '@continuo/shared/tenant.ts';
 import { DIALECT_HEADER } from '../dialects/dialect.ts';
 import {
   CHALLENGE_HEADERS,

@@ -1,5 +1,5 @@
+import { ERROR_TABLE, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
 import type * as z from 'zod';
-import { ERROR_TABLE, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
 import { type HeaderDescriptions, IDEMPOTENCY_HEADER } from '../http/headers.ts';
 
 /** What the OpenAPI document says of an operation, and the errors that several operations share. */

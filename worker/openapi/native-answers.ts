@@ -1,5 +1,5 @@
+import { timings } from '@continuo/shared/completion-response.ts';
 import * as z from 'zod';
-import { timings } from '../../shared/completion-response.ts';
 
 /** The responses of llama.cpp's own API. */
 

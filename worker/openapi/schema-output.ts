@@ -1,5 +1,5 @@
+import { DOCUMENTED_AS } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
-import { DOCUMENTED_AS } from '../../shared/json-fields.ts';
 
 export type Json = Record<string, unknown>;
 

@@ -1,6 +1,10 @@
+import {
+  generativeScoringResponse,
+  labelScoreRequest,
+  scoringResponse,
+} from '@continuo/shared/label-scores.ts';
+import { scoreRequest, scoreResponse } from '@continuo/shared/score.ts';
 import * as z from 'zod';
-import { generativeScoringResponse, labelScoreRequest, scoringResponse } from '../../shared/label-scores.ts';
-import { scoreRequest, scoreResponse } from '../../shared/score.ts';
 import { REPLAY_HEADERS } from '../http/headers.ts';
 import { COMPLETION, type DocumentedOperation, REPEATABLE } from './documented-operation.ts';
 

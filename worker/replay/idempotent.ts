@@ -1,12 +1,12 @@
-import { ApiError } from '../../shared/errors.ts';
-import { sha256Hex } from '../../shared/signing.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { sha256Hex } from '@continuo/shared/signing.ts';
 import { authenticate } from '../auth/auth.ts';
 import type { RequestContext } from '../context.ts';
 import { chooseDialect } from '../dialects/dialect.ts';
 import { IDEMPOTENCY_HEADER, REPLAYED_HEADER } from '../http/headers.ts';
 import { readText } from '../http/request-body.ts';
 import type { RouteHandler } from '../http/router.ts';
-import { retry } from '../retry.ts';
+import { retry } from '../timers/retry.ts';
 import type { IdempotencyClaim, StoredResponse } from './replay-protocol.ts';
 
 /** Added to the request time-out: after that, a running request counts as lost. */

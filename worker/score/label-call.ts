@@ -1,6 +1,6 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { WirePrompt } from '../../shared/generation.ts';
-import { type LabelScoreRequest, labelScoreRequest } from '../../shared/label-scores.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { WirePrompt } from '@continuo/shared/generation.ts';
+import { type LabelScoreRequest, labelScoreRequest } from '@continuo/shared/label-scores.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
 import { checkCount, type RequestBounds } from '../dialects/request.ts';

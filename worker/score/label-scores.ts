@@ -1,6 +1,6 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { EventOf, GenerationEvent, TopLogprob } from '../../shared/generation.ts';
-import { LOWEST_LOGPROB } from '../../shared/logprob.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { EventOf, GenerationEvent, TopLogprob } from '@continuo/shared/generation.ts';
+import { LOWEST_LOGPROB } from '@continuo/shared/logprob.ts';
 import { type Envelope, usageObject } from '../generation/format/completion-json.ts';
 import type { PlainFormat } from '../generation/plain-answer.ts';
 import type { LabelCall, LabelStyle } from './label-call.ts';

@@ -1,5 +1,5 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { EventOf, GenerationEvent, TokenLogprob, WirePrompt } from '../../shared/generation.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { EventOf, GenerationEvent, TokenLogprob, WirePrompt } from '@continuo/shared/generation.ts';
 import { type Envelope, usageObject } from '../generation/format/completion-json.ts';
 import { shownLogprob } from '../generation/format/float32.ts';
 import { tokenText } from '../generation/format/token-text.ts';

@@ -1,5 +1,5 @@
-import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
-import { type ScoreRequest, scoreRequest } from '../../shared/score.ts';
+import { NEUTRAL_SAMPLING } from '@continuo/shared/sampling.ts';
+import { type ScoreRequest, scoreRequest } from '@continuo/shared/score.ts';
 import type { AnswerOptions, CompletionCall, GenerationFields } from '../dialects/completion-call.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
 import { checkCount, type RequestBounds } from '../dialects/request.ts';

@@ -1,4 +1,4 @@
-import { type Principal, type Scope, UNLIMITED } from '../../shared/tenant.ts';
+import { type Principal, type Scope, UNLIMITED } from '@continuo/shared/tenant.ts';
 
 /** A tenant and a key without database records. The configuration has the key's hash. */
 function builtIn(id: string, name: string, scopes: readonly Scope[]): Principal {

@@ -1,5 +1,5 @@
-import { hasRightCheck } from '../../shared/api-key.ts';
-import { importSigningKey, type SigningKey } from '../../shared/signing.ts';
+import { hasRightCheck } from '@continuo/shared/api-key.ts';
+import { importSigningKey, type SigningKey } from '@continuo/shared/signing.ts';
 import type { StoredKey } from './stored-key.ts';
 
 /** Cached keys are read again after one minute. A revocation may take this long to reach other places. */

@@ -1,4 +1,4 @@
-import type { Scope, SomeLimits } from '../../shared/tenant.ts';
+import type { Scope, SomeLimits } from '@continuo/shared/tenant.ts';
 
 /** A stored key. Times are Unix milliseconds. */
 export interface KeyRecord {

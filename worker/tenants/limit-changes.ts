@@ -1,4 +1,4 @@
-import type { Limits } from '../../shared/tenant.ts';
+import type { Limits } from '@continuo/shared/tenant.ts';
 
 /** Limits to change; the others stay. null = no limit, 'plan' = the plan's limit. */
 export type LimitChanges = { readonly [K in keyof Limits]?: Limits[K] | 'plan' | undefined };

@@ -1,4 +1,4 @@
-import type { SomeLimits } from '../../shared/tenant.ts';
+import type { SomeLimits } from '@continuo/shared/tenant.ts';
 import { changedLimits } from './limit-changes.ts';
 
 /** Limits that several tenants share. */

@@ -1,5 +1,5 @@
+import { dialectName, limits, type Principal, scope, UNLIMITED } from '@continuo/shared/tenant.ts';
 import * as z from 'zod';
-import { dialectName, limits, type Principal, scope, UNLIMITED } from '../../shared/tenant.ts';
 
 /** Unset limits come from the plan; otherwise there is no limit. */
 const partialLimits = limits.partial();

@@ -1,4 +1,4 @@
-import type { DialectName, SomeLimits } from '../../shared/tenant.ts';
+import type { DialectName, SomeLimits } from '@continuo/shared/tenant.ts';
 import { changedLimits, type LimitChanges } from './limit-changes.ts';
 
 /** A stored tenant. Unset limits and weight come from its plan. */

@@ -1,5 +1,5 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { ModelState, OriginModel } from '../../shared/generation.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { ModelState, OriginModel } from '@continuo/shared/generation.ts';
 import type { After } from '../timers/request-timers.ts';
 import { withTimeLimit } from '../timers/time-limit.ts';
 import type { Upstream } from './upstream.ts';

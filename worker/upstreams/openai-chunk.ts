@@ -1,5 +1,5 @@
+import type { TokenLogprob, TopLogprob } from '@continuo/shared/generation.ts';
 import * as z from 'zod';
-import type { TokenLogprob, TopLogprob } from '../../shared/generation.ts';
 
 /** The fields that are read of a chunk of an OpenAI-compatible server's stream. */
 

@@ -1,5 +1,5 @@
+import { ApiError, ERROR_TABLE, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
 import * as z from 'zod';
-import { ApiError, ERROR_TABLE, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
 import { readJsonBody } from './error-body.ts';
 import { loading } from './upstream-errors.ts';
 

@@ -1,5 +1,5 @@
-import type { ErrorCode } from '../../shared/errors.ts';
-import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '../../shared/generation.ts';
+import type { ErrorCode } from '@continuo/shared/errors.ts';
+import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '@continuo/shared/generation.ts';
 import { type ChunkChoice, type ChunkUsage, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
 import { blamesRequest, codeOfFault, faultOf, type ServerFault } from './openai-errors.ts';
 import { estimateTokens } from './token-estimate.ts';

@@ -1,6 +1,6 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { GenerationRequest, WireConstraint, WirePrompt } from '../../shared/generation.ts';
-import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { GenerationRequest, WireConstraint, WirePrompt } from '@continuo/shared/generation.ts';
+import { NEUTRAL_SAMPLING, type SamplingParameters } from '@continuo/shared/sampling.ts';
 import { ALLOWED_FIELDS, type Flavor } from './flavors.ts';
 import { estimateTokens } from './token-estimate.ts';
 import type { UpstreamContext } from './upstream.ts';

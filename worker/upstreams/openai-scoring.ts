@@ -1,12 +1,12 @@
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import type {
   EventOf,
   GenerationEvent,
   GenerationRequest,
   TokenLogprob,
   WirePrompt,
-} from '../../shared/generation.ts';
-import { withoutTrailingSpace } from '../../shared/score.ts';
+} from '@continuo/shared/generation.ts';
+import { withoutTrailingSpace } from '@continuo/shared/score.ts';
 import type { Flavor } from './flavors.ts';
 import { unsupported } from './openai-request.ts';
 

@@ -1,6 +1,6 @@
-import { SseDecoder } from '../../shared/framing.ts';
-import type { GenerationEvent, GenerationRequest, OriginModel } from '../../shared/generation.ts';
-import { sha256Hex } from '../../shared/signing.ts';
+import { SseDecoder } from '@continuo/shared/framing.ts';
+import type { GenerationEvent, GenerationRequest, OriginModel } from '@continuo/shared/generation.ts';
+import { sha256Hex } from '@continuo/shared/signing.ts';
 import { MAX_MESSAGE_LENGTH, readJsonBody } from './error-body.ts';
 import { type Fetch, fetchUpstream } from './fetch-upstream.ts';
 import type { Flavor } from './flavors.ts';

@@ -1,6 +1,6 @@
-import { ApiError } from '../../shared/errors.ts';
-import { LineDecoder } from '../../shared/framing.ts';
-import { type GenerationEvent, generationEvent } from '../../shared/generation.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { LineDecoder } from '@continuo/shared/framing.ts';
+import { type GenerationEvent, generationEvent } from '@continuo/shared/generation.ts';
 import { interrupted, malformed } from './upstream-errors.ts';
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,13 +1,12 @@
-import * as z from 'zod';
-import { neededCapabilities } from '../../shared/capabilities.ts';
-import { ApiError, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
+import { neededCapabilities } from '@continuo/shared/capabilities.ts';
+import { ApiError, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
 import {
   type GenerationRequest,
   type OriginModel,
   originModel,
   type UsageAccount,
   usageAccount,
-} from '../../shared/generation.ts';
+} from '@continuo/shared/generation.ts';
 import {
   importSigningKey,
   SECRET_ID_HEADER,
@@ -15,14 +14,15 @@ import {
   type SigningKey,
   secretId,
   sign,
-} from '../../shared/signing.ts';
+} from '@continuo/shared/signing.ts';
 import {
   type DetokenizeRequest,
   detokenizeResult,
   type TokenizeRequest,
   tokenizeResult,
   tokenizerInfo,
-} from '../../shared/tokenization.ts';
+} from '@continuo/shared/tokenization.ts';
+import * as z from 'zod';
 import { type After, afterAlone } from '../timers/request-timers.ts';
 import { withTimeLimit } from '../timers/time-limit.ts';
 import { readJsonBody } from './error-body.ts';

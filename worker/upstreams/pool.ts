@@ -1,7 +1,8 @@
-import type { ApiError } from '../../shared/errors.ts';
-import type { OriginModel, UsageAccount, WirePrompt } from '../../shared/generation.ts';
-import { MIN_SECRET_LENGTH } from '../../shared/signing.ts';
-import { type Env, fetcherOf, type Settings, secretOf } from '../env.ts';
+import type { ApiError } from '@continuo/shared/errors.ts';
+import type { OriginModel, UsageAccount, WirePrompt } from '@continuo/shared/generation.ts';
+import { MIN_SECRET_LENGTH } from '@continuo/shared/signing.ts';
+import { type Env, fetcherOf, secretOf } from '../env.ts';
+import type { Settings } from '../settings.ts';
 import { afterAlone } from '../timers/request-timers.ts';
 import type { Fetch } from './fetch-upstream.ts';
 import { ModelLists } from './model-lists.ts';

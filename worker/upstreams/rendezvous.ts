@@ -1,4 +1,4 @@
-import type { WirePrompt } from '../../shared/generation.ts';
+import type { WirePrompt } from '@continuo/shared/generation.ts';
 
 /** Rendezvous hashing: equal keys prefer the same upstream, and only the keys of a removed upstream move. */
 

@@ -1,5 +1,5 @@
-import { ApiError, type ErrorCode } from '../../shared/errors.ts';
-import type { GenerationRequest } from '../../shared/generation.ts';
+import { ApiError, type ErrorCode } from '@continuo/shared/errors.ts';
+import type { GenerationRequest } from '@continuo/shared/generation.ts';
 import type { EventBatches, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
 import type { UpstreamHealth, Verdict } from './upstream-health.ts';
 import { type EventTimeouts, WatchedEvents } from './watched-events.ts';

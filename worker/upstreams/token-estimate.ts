@@ -1,4 +1,4 @@
-import type { WirePrompt } from '../../shared/generation.ts';
+import type { WirePrompt } from '@continuo/shared/generation.ts';
 
 /** Average characters per token. Settlement replaces the estimate by the true count. */
 const CHARACTERS_PER_TOKEN = 4;

@@ -3,14 +3,14 @@ import type {
   GenerationRequest,
   OriginModel,
   UsageAccount,
-} from '../../shared/generation.ts';
+} from '@continuo/shared/generation.ts';
 import type {
   DetokenizeRequest,
   DetokenizeResult,
   TokenizeRequest,
   TokenizeResult,
   TokenizerInfo,
-} from '../../shared/tokenization.ts';
+} from '@continuo/shared/tokenization.ts';
 import type { After } from '../timers/request-timers.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { ApiError } from '../../shared/errors.ts';
-import { type GenerationEvent, isTerminal } from '../../shared/generation.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { type GenerationEvent, isTerminal } from '@continuo/shared/generation.ts';
 import type { After } from '../timers/request-timers.ts';
 import { SilenceTimer } from '../timers/silence-timer.ts';
 import type { EventBatches } from './upstream.ts';

@@ -1,4 +1,4 @@
-import type { FinishReason, Usage } from '../../shared/generation.ts';
+import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
 
 /** `abandoned`: the Worker vanished without a settlement. The record has the upstream's account or the last renewal. */
 export type UsageStatus = 'completed' | 'failed' | 'cancelled' | 'abandoned';

@@ -1,9 +1,9 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { errorMessage } from '../../shared/error-details.ts';
-import { requireKnownVariables } from '../config/config.ts';
-import type { Environment } from '../config/environment.ts';
-import { SIGNATURE_WINDOW_MS } from '../http/authentication.ts';
+import { requireKnownVariables } from '@continuo/origin/config/config.ts';
+import type { Environment } from '@continuo/origin/config/environment.ts';
+import { SIGNATURE_WINDOW_MS } from '@continuo/origin/http/authentication.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { portFault } from '../start/port.ts';
 import type { StartSettings } from '../start/settings.ts';
 import { answerOf, type Finding, fail, isHealth, ok, warn } from './finding.ts';

@@ -1,12 +1,12 @@
-import { errorMessage } from '../../shared/error-details.ts';
-import { readModelSettings } from '../config/config.ts';
-import type { Environment } from '../config/environment.ts';
-import type { ModelSettings } from '../config/model-settings.ts';
-import { hasDeviceOptions } from '../model/config/device.ts';
-import { type Machine, onDevice, requireCuda } from '../model/device/device-choice.ts';
-import type { FaultyModel, InspectedModel } from '../serving/inspect-model.ts';
-import { inspectModels } from '../serving/inspect-models.ts';
-import { type ModelSet, readModels } from '../serving/models-file.ts';
+import { readModelSettings } from '@continuo/origin/config/config.ts';
+import type { Environment } from '@continuo/origin/config/environment.ts';
+import type { ModelSettings } from '@continuo/origin/config/model-settings.ts';
+import { hasDeviceOptions } from '@continuo/origin/model/config/device.ts';
+import { type Machine, onDevice, requireCuda } from '@continuo/origin/model/device/device-choice.ts';
+import type { FaultyModel, InspectedModel } from '@continuo/origin/serving/inspect-model.ts';
+import { inspectModels } from '@continuo/origin/serving/inspect-models.ts';
+import { type ModelSet, readModels } from '@continuo/origin/serving/models-file.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
 /** Checks of the models and the devices that the environment configures. */

@@ -27,7 +27,7 @@ const homeOf = ({ stateDirectory }: CommandContext) => ({
 export const originCommand = (context: CommandContext): Command => ({
   name: 'origin',
   file: process.execPath,
-  args: [path.join(context.root, 'origin', 'start', 'origin-entry.ts')],
+  args: [path.join(context.root, 'origin', 'cli', 'start', 'origin-entry.ts')],
   env: {
     CONTINUO_ORIGIN_HOST: '127.0.0.1',
     CONTINUO_ORIGIN_PORT: String(context.settings.originPort),
@@ -60,7 +60,7 @@ export const migrateCommand = (context: CommandContext, binding: 'DB' | 'USAGE_D
 export const edgeCommand = (context: CommandContext): Command => ({
   name: 'worker',
   file: process.execPath,
-  args: [path.join(context.root, 'origin', 'start', 'edge.ts')],
+  args: [path.join(context.root, 'origin', 'cli', 'start', 'edge.ts')],
   env: {
     ...homeOf(context),
     CONTINUO_HOST: context.settings.host,

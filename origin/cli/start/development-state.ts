@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { newApiKey } from '@continuo/shared/api-key.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import * as z from 'zod';
-import { newApiKey } from '../../shared/api-key.ts';
-import { errorMessage } from '../../shared/error-details.ts';
 
 const schema = z.object({ apiKey: z.string(), originSecret: z.string() });
 

@@ -1,13 +1,14 @@
 import { execFile } from 'node:child_process';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { build } from 'esbuild';
 import {
   convertV4MiniflareOptions,
   Miniflare,
   type StructuredLogsHandler,
   type V4WorkerOptions,
 } from 'miniflare';
+import { build, type Rolldown } from 'vite';
 import { unstable_getMiniflareWorkerOptions } from 'wrangler';
 
 /** A rate limit of the platform. */
@@ -38,7 +39,7 @@ export interface LocalWorker {
   readonly miniflare: Miniflare;
 }
 
-const ROOT = path.resolve(import.meta.dirname, '../..');
+const ROOT = path.resolve(import.meta.dirname, '../../..');
 const NAME = 'continuo';
 const ORIGIN = 'ORIGIN';
 /** Worker that serves the page's files; the binding in wrangler.toml. */
@@ -93,19 +94,26 @@ let siteBuilt: Promise<unknown> | null = null;
 
 /** Builds the page if its sources have changed. In a process of its own, because the origin imports nothing of the Worker. */
 const buildSite = (): Promise<unknown> =>
-  (siteBuilt ??= promisify(execFile)(process.execPath, [path.join(ROOT, 'worker/site/build/main.ts')]));
+  (siteBuilt ??= promisify(execFile)(process.execPath, [
+    fileURLToPath(import.meta.resolve('@continuo/site/build/main.ts')),
+  ]));
 
 /** Bundles the Worker into one module, as it is deployed. */
 export async function bundleWorker(minify = false, entry = 'worker/index.ts'): Promise<string> {
   const result = await build({
-    entryPoints: [path.join(ROOT, entry)],
-    bundle: true,
-    write: false,
-    minify,
-    format: 'esm',
-    target: 'es2024',
-    conditions: ['workerd', 'worker', 'browser'],
-    external: ['cloudflare:*'],
+    root: ROOT,
+    configFile: false,
+    publicDir: false,
+    logLevel: 'error',
+    resolve: { conditions: ['workerd', 'worker', 'browser'] },
+    ssr: { target: 'webworker', noExternal: true, external: [] },
+    build: {
+      write: false,
+      ssr: path.join(ROOT, entry),
+      minify,
+      target: 'es2024',
+      rolldownOptions: { external: /^cloudflare:/, output: { codeSplitting: false } },
+    },
   });
-  return result.outputFiles[0]!.text;
+  return (result as Rolldown.RolldownOutput).output[0].code;
 }

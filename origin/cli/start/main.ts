@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { errorMessage } from '../../shared/error-details.ts';
-import { requireKnownVariables } from '../config/config.ts';
+import { requireKnownVariables } from '@continuo/origin/config/config.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { banner } from './banner.ts';
 import { edgeCommand, originCommand } from './child-commands.ts';
 import { developmentState } from './development-state.ts';
@@ -58,7 +58,7 @@ class StartFailure extends Error {
 }
 
 async function run(): Promise<void> {
-  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const root = fileURLToPath(new URL('../../..', import.meta.url));
   requireKnownVariables(process.env);
   const settings = readStartSettings(process.env);
   const stateDirectory = path.resolve(root, settings.stateDirectory);

@@ -3,4 +3,4 @@ import { endWithLauncher } from './with-launcher.ts';
 /** Entry of the origin's process under the launcher. */
 
 endWithLauncher();
-await import('../main.ts');
+await import('@continuo/origin/main.ts');

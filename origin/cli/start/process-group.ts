@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { errorCode } from '../../shared/error-details.ts';
+import { errorCode } from '@continuo/shared/error-details.ts';
 
 export interface Command {
   readonly name: string;

@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
+import { type Environment, parseVariables } from '@continuo/origin/config/environment.ts';
 import * as z from 'zod';
-import { type Environment, parseVariables } from '../config/environment.ts';
 
 const portNumber = z.coerce.number().int().min(1).max(65_535);
 

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { errorMessage } from '../../shared/error-details.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 
 const SQLITE_BUSY = 5;
 

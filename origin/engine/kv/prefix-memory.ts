@@ -1,4 +1,4 @@
-import { MAX_TOP_LOGPROBS } from '../../../shared/logprob.ts';
+import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { KvBytes } from '../../model/model-runner.ts';
 import { scoreBytes, TokenScores } from './token-scores.ts';
 

@@ -1,4 +1,4 @@
-import { ApiError, type ErrorCode, toApiError } from '../../../shared/errors.ts';
+import { ApiError, type ErrorCode, toApiError } from '@continuo/shared/errors.ts';
 import type { Program } from '../program/program.ts';
 
 /** Message to a compile process, one at a time. */

@@ -1,4 +1,4 @@
-import { ApiError } from '../../../shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import type { Program } from '../program/program.ts';
 import { shutdownError } from './compile-messages.ts';
 import { CompileProcess } from './compile-process.ts';

@@ -1,4 +1,4 @@
-import type { WireConstraint } from '../../../shared/generation.ts';
+import type { WireConstraint } from '@continuo/shared/generation.ts';
 import { compileProgram } from '../compile.ts';
 import { serveJobs } from './compile-jobs.ts';
 

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
-import { ApiError } from '../../../shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import type { Program } from '../program/program.ts';
 import {
   type CompileJob,

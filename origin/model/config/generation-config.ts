@@ -1,5 +1,5 @@
+import { type GenerationDefaults, generationDefaults } from '@continuo/shared/sampling.ts';
 import * as z from 'zod';
-import { type GenerationDefaults, generationDefaults } from '../../../shared/sampling.ts';
 import { readModelJson } from './model-json.ts';
 
 /** Reads the sampling defaults of generation_config.json. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
 import * as z from 'zod';
-import { errorCode, errorMessage } from '../../../shared/error-details.ts';
 
 /** A fault of the model or its directory; the message is one line for the log. */
 export class ModelError extends Error {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorMessage } from '../../../shared/error-details.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
 import { CUDA_PROVIDER, ONNX_RUNTIME_VERSION } from '../ort/cuda-folder.ts';
 import { neededLibraries, readOnlyData } from './elf-file.ts';

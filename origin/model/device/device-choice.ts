@@ -1,4 +1,4 @@
-import { errorMessage } from '../../../shared/error-details.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { DeviceSettings } from '../config/device.ts';
 import { ModelError } from '../config/model-json.ts';
 import type { OnnxGraph } from '../onnx/onnx-graph.ts';

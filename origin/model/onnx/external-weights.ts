@@ -1,6 +1,6 @@
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative } from 'node:path';
-import { errorCode } from '../../../shared/error-details.ts';
+import { errorCode } from '@continuo/shared/error-details.ts';
 import { ELEMENT_BITS, type GraphInitializer, type OnnxGraph, withBranches } from './onnx-graph.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { threadId } from 'node:worker_threads';
-import { errorMessage } from '../../../shared/error-details.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ModelError } from '../config/model-json.ts';
 import { requireExternalWeights } from '../onnx/external-weights.ts';
 import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';

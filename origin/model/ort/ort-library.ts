@@ -3,8 +3,8 @@ import { lstatSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { errorCode } from '@continuo/shared/error-details.ts';
 import koffi, { type LibraryHandle } from 'koffi';
-import { errorCode } from '../../../shared/error-details.ts';
 import { ONNX_RUNTIME_VERSION } from './cuda-folder.ts';
 
 /** Finds and loads the native libraries. */

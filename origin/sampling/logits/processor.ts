@@ -1,4 +1,4 @@
-import type { SamplingParameters } from '../../../shared/sampling.ts';
+import type { SamplingParameters } from '@continuo/shared/sampling.ts';
 import type { RowEdits } from '../row-edits.ts';
 import type { TokenHistory } from '../token-history.ts';
 import type { SamplerVocabulary } from '../vocabulary.ts';

@@ -1,4 +1,4 @@
-import { MAX_TOP_LOGPROBS } from '../../../shared/logprob.ts';
+import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { TokenLogprobs } from '../logprobs.ts';
 import { DRAW_PARAMETERS, type DrawParameters } from '../parameters.ts';
 import type { DrawIdentity } from '../rng.ts';

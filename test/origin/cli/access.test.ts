@@ -3,8 +3,8 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { readStartSettings } from '../../../origin/start/settings.ts';
-import { isLocal, localAddress } from '../../../worker/cli/access.ts';
+import { isLocal, localAddress } from '../../../origin/cli/access.ts';
+import { readStartSettings } from '../../../origin/cli/start/settings.ts';
 
 test.each([
   {},
@@ -28,7 +28,7 @@ test('sends the development key to no other machine', () => {
 });
 
 test('without a running server, the command tells to run npm start', () => {
-  const main = path.resolve(import.meta.dirname, '../../../worker/cli/main.ts');
+  const main = path.resolve(import.meta.dirname, '../../../origin/cli/main.ts');
   const state = mkdtempSync(path.join(tmpdir(), 'continuo-admin-'));
   const continuo = () =>
     spawnSync(process.execPath, [main, 'tenants', 'list'], {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { CommandError } from '../../../origin/terminal/program.ts';
-import { ADMIN_KEY, ADMIN_KEY_SHA256, type AnswerBody, completion } from '../admin/admin-client.ts';
-import { eventually } from '../support/eventually.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY, ADMIN_KEY_SHA256, type AnswerBody, completion } from '../../worker/admin/admin-client.ts';
+import { eventually } from '../../worker/support/eventually.ts';
+import { workerForTests } from '../../worker/support/worker-for-tests.ts';
 import { runCli } from './run-cli.ts';
 
 const { worker } = workerForTests({ ADMIN_KEY_SHA256 });

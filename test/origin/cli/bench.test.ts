@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { acceptedFor, doneFor, finishOf, tokenEvent } from '../support/scripts.ts';
-import { KEY } from '../support/worker.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { acceptedFor, doneFor, finishOf, tokenEvent } from '../../worker/support/scripts.ts';
+import { KEY } from '../../worker/support/worker.ts';
+import { workerForTests } from '../../worker/support/worker-for-tests.ts';
 import { runCli } from './run-cli.ts';
 
 const { worker, origin } = workerForTests();

@@ -4,14 +4,14 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { acceptedFor, doneFor, finishOf, tokenEvent } from '../support/scripts.ts';
-import { KEY } from '../support/worker.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { acceptedFor, doneFor, finishOf, tokenEvent } from '../../worker/support/scripts.ts';
+import { KEY } from '../../worker/support/worker.ts';
+import { workerForTests } from '../../worker/support/worker-for-tests.ts';
 import { type CliRun, runCli } from './run-cli.ts';
 
 const { worker, origin } = workerForTests();
-const MAIN = path.resolve(import.meta.dirname, '../../../worker/cli/main.ts');
-const BIN = path.resolve(import.meta.dirname, '../../../worker/cli/continuo.js');
+const MAIN = path.resolve(import.meta.dirname, '../../../origin/cli/main.ts');
+const BIN = path.resolve(import.meta.dirname, '../../../origin/cli/continuo.js');
 
 const environment = () => ({ CONTINUO_URL: worker.url, CONTINUO_API_KEY: KEY });
 const complete = (words: readonly string[], run: CliRun = {}) =>

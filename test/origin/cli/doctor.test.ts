@@ -2,10 +2,10 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import type { Finding } from '../../../origin/doctor/finding.ts';
+import type { Finding } from '../../../origin/cli/doctor/finding.ts';
 import { freePort } from '../../support/system.ts';
-import { KEY } from '../support/worker.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { KEY } from '../../worker/support/worker.ts';
+import { workerForTests } from '../../worker/support/worker-for-tests.ts';
 import { type CliRun, runCli } from './run-cli.ts';
 
 const { worker } = workerForTests();

@@ -1,7 +1,7 @@
 import { Readable, Writable } from 'node:stream';
+import { createContinuo } from '../../../origin/cli/program.ts';
 import { runProgram } from '../../../origin/terminal/program.ts';
 import { Terminal } from '../../../origin/terminal/terminal.ts';
-import { createContinuo } from '../../../worker/cli/program.ts';
 
 export interface CliRun {
   readonly environment?: Readonly<Record<string, string>>;

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { runCli } from './run-cli.ts';
 
-const MAIN = path.resolve(import.meta.dirname, '../../../worker/cli/main.ts');
+const MAIN = path.resolve(import.meta.dirname, '../../../origin/cli/main.ts');
 
 const candidates = async (...words: string[]): Promise<string[]> => {
   const { stdout } = await runCli(['candidates', '--', ...words]);

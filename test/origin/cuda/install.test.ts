@@ -12,7 +12,7 @@ import {
   installedCudaFolder,
   ONNX_RUNTIME_VERSION,
 } from '../../../origin/model/ort/cuda-folder.ts';
-import packageJson from '../../../package.json' with { type: 'json' };
+import originPackage from '../../../origin/package.json' with { type: 'json' };
 import { forEachTest } from '../../support/for-tests.ts';
 import { randomFrom } from '../../support/random.ts';
 import { emptyDirectory } from '../hub/repository-files.ts';
@@ -159,7 +159,7 @@ describe('the folder of the CUDA provider', () => {
 
 describe('the pinned wheels', () => {
   it('hold the provider of the installed ONNX Runtime', () => {
-    expect(packageJson.dependencies['onnxruntime-node']).toBe(ONNX_RUNTIME_VERSION);
+    expect(originPackage.dependencies['onnxruntime-node']).toBe(ONNX_RUNTIME_VERSION);
     expect(CUDA_WHEELS.at(-1)?.file).toContain(`onnxruntime_gpu-${ONNX_RUNTIME_VERSION}-`);
   });
 

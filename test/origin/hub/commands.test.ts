@@ -12,7 +12,7 @@ import { communityFiles, emptyDirectory, randomBytes, runnableFiles } from './re
 
 /** Runs the command line as a process. */
 
-const MAIN = fileURLToPath(new URL('../../../worker/cli/main.ts', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../../origin/cli/main.ts', import.meta.url));
 const NAME = 'tiny-org/tiny-model';
 const WEIGHTS = 'onnx/model_q4f16.onnx_data';
 const FILES = communityFiles(randomBytes(600_000));

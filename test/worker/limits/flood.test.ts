@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { PlatformRateLimit } from '../../../origin/start/local-worker.ts';
+import type { PlatformRateLimit } from '../../../origin/cli/start/local-worker.ts';
 import { apiKeyId } from '../../../shared/api-key.ts';
 import { forAllTests } from '../../support/for-tests.ts';
 import { ADMIN_KEY_SHA256, completion, tenantWithKey } from '../admin/admin-client.ts';

@@ -1,5 +1,5 @@
-import type { EventOf, FinishReason, GenerationEvent, TokenLogprob } from '../../../shared/generation.ts';
-import { MAX_LISTED_LOGPROBS } from '../../../shared/logprob.ts';
+import type { EventOf, FinishReason, GenerationEvent, TokenLogprob } from '@continuo/shared/generation.ts';
+import { MAX_LISTED_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { AnswerOptions } from '../../dialects/completion-call.ts';
 import { type Logprobs, LogprobsFormatter, type PromptLogprobs, promptLogprobs } from './openai-logprobs.ts';
 import { codePointLength } from './text-offsets.ts';

@@ -1,4 +1,4 @@
-import type { EventOf, Usage } from '../../../shared/generation.ts';
+import type { EventOf, Usage } from '@continuo/shared/generation.ts';
 import type { ChoiceDelta } from './choice-deltas.ts';
 import { logprobsJson } from './openai-logprobs.ts';
 

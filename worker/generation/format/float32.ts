@@ -1,4 +1,4 @@
-import { LOWEST_LOGPROB } from '../../../shared/logprob.ts';
+import { LOWEST_LOGPROB } from '@continuo/shared/logprob.ts';
 
 /** Smaller values have fewer significant bits in float32. */
 const SMALLEST_NORMAL = 2 ** -126;

@@ -1,5 +1,5 @@
-import { sseData } from '../../../shared/framing.ts';
-import type { EventOf, GenerationEvent, OriginModel, TokenLogprob } from '../../../shared/generation.ts';
+import { sseData } from '@continuo/shared/framing.ts';
+import type { EventOf, GenerationEvent, OriginModel, TokenLogprob } from '@continuo/shared/generation.ts';
 import type { CompletionCall } from '../../dialects/completion-call.ts';
 import type { NativeOptions } from '../../dialects/native-request.ts';
 import { type ChoiceDelta, ChoiceDeltas, type Finish } from './choice-deltas.ts';

@@ -1,4 +1,4 @@
-import type { OriginModel } from '../../../shared/generation.ts';
+import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { CompletionCall } from '../../dialects/completion-call.ts';
 
 /** llama.cpp's name of a random seed. */

@@ -1,4 +1,4 @@
-import type { TokenLogprob, TopLogprob } from '../../../shared/generation.ts';
+import type { TokenLogprob, TopLogprob } from '@continuo/shared/generation.ts';
 import { shownLogprob } from './float32.ts';
 import { CodePointCounter } from './text-offsets.ts';
 import { tokenText } from './token-text.ts';

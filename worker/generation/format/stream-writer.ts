@@ -1,5 +1,5 @@
-import { SSE_DONE } from '../../../shared/framing.ts';
-import type { EventOf, GenerationEvent, Usage } from '../../../shared/generation.ts';
+import { SSE_DONE } from '@continuo/shared/framing.ts';
+import type { EventOf, GenerationEvent, Usage } from '@continuo/shared/generation.ts';
 import type { AnswerOptions } from '../../dialects/completion-call.ts';
 import { type ChoiceDelta, ChoiceDeltas } from './choice-deltas.ts';
 import { choiceJson, type Envelope, headJson, type Trailer, tailJson } from './completion-json.ts';

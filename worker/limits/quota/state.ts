@@ -1,4 +1,4 @@
-import type { Limits } from '../../../shared/tenant.ts';
+import type { Limits } from '@continuo/shared/tenant.ts';
 import { type Budget, emptyBudget, type Period, periodOf, usedIn } from './budget.ts';
 import type { Window } from './window.ts';
 

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers';
-import { ApiError } from '../../../shared/errors.ts';
-import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../../shared/framing.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '@continuo/shared/framing.ts';
 import type { Env } from '../../env.ts';
 import { afterAlone } from '../../timers/request-timers.ts';
 import type { InnerRequestProps, Resumed, StreamTailRpc } from '../replay-protocol.ts';

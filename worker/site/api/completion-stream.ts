@@ -1,4 +1,4 @@
-import { SseDecoder } from '../../../shared/framing.ts';
+import { SseDecoder } from '@continuo/shared/framing.ts';
 import { type Connection, noResponse, send } from './client.ts';
 import { errorOf, RequestFailure, streamFailure } from './request-failure.ts';
 

@@ -1,4 +1,4 @@
-import type { ErrorEnvelope } from '../../../shared/errors.ts';
+import type { ErrorEnvelope } from '@continuo/shared/errors.ts';
 
 /** Kinds of failures that the page explains differently. */
 export type FailureKind =

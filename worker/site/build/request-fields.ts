@@ -1,8 +1,8 @@
+import { completionRequest } from '@continuo/shared/completion.ts';
+import { DOCUMENTED_AS } from '@continuo/shared/json-fields.ts';
+import { dialectName } from '@continuo/shared/tenant.ts';
 import type { Plugin } from 'vite';
 import * as z from 'zod';
-import { completionRequest } from '../../../shared/completion.ts';
-import { DOCUMENTED_AS } from '../../../shared/json-fields.ts';
-import { dialectName } from '../../../shared/tenant.ts';
 import type { RequestField } from '../api/request-field.ts';
 
 interface JsonSchema {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { errorCode, errorMessage } from '../../../../shared/error-details.ts';
+import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
 import { BufferPool } from './buffer-pool.ts';
 import { type ChunkFile, decodeChunk, encodeChunk, HEADER_BYTES } from './chunk-file.ts';
 import { ChunkIndex, type FileSystem, fileOf, isSameFamily, scanDirectory } from './chunk-index.ts';

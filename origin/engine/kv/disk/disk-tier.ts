@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { MAX_TOP_LOGPROBS } from '../../../../shared/logprob.ts';
+import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import { keyOf, type PrefixStore, type StoredPrompt } from '../prefix-store.ts';
 import type { RunBackup, RunContent, StoredRun } from '../stored-run.ts';
 import { scoreBytes } from '../token-scores.ts';

@@ -11,7 +11,7 @@ import {
   checkPort,
   checkStateDirectory,
   checkVariables,
-} from '../../../origin/doctor/machine.ts';
+} from '../../../../origin/cli/doctor/machine.ts';
 
 /** Starts a server. Returns its port. */
 async function serve(answer: RequestListener): Promise<number> {

@@ -2,9 +2,9 @@ import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { checkModels } from '../../../origin/doctor/model.ts';
-import type { Machine } from '../../../origin/model/device/device-choice.ts';
-import { bundledFolder } from '../../../origin/model/ort/ort-library.ts';
+import { checkModels } from '../../../../origin/cli/doctor/model.ts';
+import type { Machine } from '../../../../origin/model/device/device-choice.ts';
+import { bundledFolder } from '../../../../origin/model/ort/ort-library.ts';
 
 /** A machine without CUDA libraries and without Vulkan devices. */
 const BARE: Machine = {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { developmentState } from '../../../origin/start/development-state.ts';
+import { developmentState } from '../../../../origin/cli/start/development-state.ts';
 
 function temporaryDirectory(): string {
   const directory = mkdtempSync(path.join(tmpdir(), 'continuo-state-'));

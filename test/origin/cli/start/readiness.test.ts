@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { untilReady } from '../../../origin/start/readiness.ts';
+import { untilReady } from '../../../../origin/cli/start/readiness.ts';
 
 const LONG_MS = 3_600_000;
 const never = new AbortController().signal;

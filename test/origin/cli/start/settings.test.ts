@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readStartSettings } from '../../../origin/start/settings.ts';
+import { readStartSettings } from '../../../../origin/cli/start/settings.ts';
 
 test('an empty variable counts as absent', () => {
   const empty = { CONTINUO_HOST: '', CONTINUO_PORT: '', CONTINUO_ORIGIN_PORT: '', CONTINUO_STATE_DIR: '' };

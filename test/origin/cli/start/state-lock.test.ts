@@ -4,9 +4,9 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { lockStateDirectory } from '../../../origin/start/state-lock.ts';
+import { lockStateDirectory } from '../../../../origin/cli/start/state-lock.ts';
 
-const MODULE = path.resolve(import.meta.dirname, '../../../origin/start/state-lock.ts');
+const MODULE = path.resolve(import.meta.dirname, '../../../../origin/cli/start/state-lock.ts');
 
 const temporaryDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'continuo-lock-'));
 

@@ -1,7 +1,7 @@
 import { devNull } from 'node:os';
 import { expect, test } from 'vitest';
-import type { Command } from '../../../origin/start/process-group.ts';
-import { Supervisor } from '../../../origin/start/supervisor.ts';
+import type { Command } from '../../../../origin/cli/start/process-group.ts';
+import { Supervisor } from '../../../../origin/cli/start/supervisor.ts';
 
 const program = (code: string): Command => ({
   name: 'child',
