@@ -2,7 +2,7 @@ import type { Alternative } from '../api/completion-stream.ts';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { placedTokens, tokenBeside } from '../tokens/token-list.tsx';
 import type { BranchPlace } from './branching.ts';
-import { nodeOf, ROOT, siblingOf, type TreeNode, walk } from './tree.ts';
+import { newTree, nodeOf, ROOT, siblingOf, type TreeNode, walk } from './tree.ts';
 import type { TreeEditor } from './tree-editor.ts';
 import { addChildren, branchPoint, changeNode, typedNode } from './tree-edits.ts';
 import { chooseTree } from './tree-files.ts';
@@ -114,8 +114,12 @@ export async function importTree({ library, refused }: TreeState): Promise<void>
   else refused.value = chosen.refused;
 }
 
+/** Adds a tree with one node and opens it. */
+export const plant = ({ library }: TreeState, prompt: string): void =>
+  library.add(newTree(nameFor(prompt), prompt));
+
 /** Returns a name for a new tree: the beginning of its prompt. */
-export const nameFor = (prompt: string): string => {
+const nameFor = (prompt: string): string => {
   const [first = ''] = prompt.trim().split('\n', 1);
   return first.length <= 40 ? first || 'Tree' : `${first.slice(0, 39)}…`;
 };

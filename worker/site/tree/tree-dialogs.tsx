@@ -72,6 +72,9 @@ export function TreeDialogs({ state, editor }: DialogsProps) {
           <div class="stack">
             <p>This removes its {tree.nodes.size} nodes from this browser, and cannot be undone.</p>
             <div class="row">
+              <button type="button" class="button" onClick={onClose}>
+                Keep it
+              </button>
               <button
                 type="button"
                 class="button danger"
@@ -81,9 +84,6 @@ export function TreeDialogs({ state, editor }: DialogsProps) {
                 }}
               >
                 Delete the tree
-              </button>
-              <button type="button" class="button" onClick={onClose}>
-                Keep it
               </button>
             </div>
           </div>

@@ -1,6 +1,8 @@
 import { Icon, type IconName } from '../controls/icon.tsx';
 import { Menu } from '../controls/menu.tsx';
 import { Select } from '../controls/select.tsx';
+import { OpenInMenu } from '../copy/open-in-menu.tsx';
+import { pathTo } from './tree.ts';
 import { importTree } from './tree-commands.ts';
 import type { TreeEditor } from './tree-editor.ts';
 import { saveAsFile } from './tree-files.ts';
@@ -52,6 +54,11 @@ function TreeButtons({ state, editor }: { readonly state: TreeState; readonly ed
           { name: 'Rename tree…', onSelect: open('name-tree') },
           { name: 'Delete tree…', onSelect: open('delete-tree') },
         ]}
+      />
+      <OpenInMenu
+        label="Open in"
+        from="tree"
+        parts={() => pathTo(editor.position.peek().tree, editor.position.peek().selected)}
       />
       <div class="push row">
         <IconButton

@@ -3,10 +3,11 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { Dialog } from '../controls/dialog.tsx';
 import { FailureNotice } from '../playground/failure-notice.tsx';
-import { useSession } from '../store/session.ts';
+import { takeCarried, useSession } from '../store/session.ts';
 import { BranchBar } from './branch-bar.tsx';
 import { NodeActions } from './node-actions.tsx';
 import { ReadingView } from './reading-view.tsx';
+import { plant } from './tree-commands.ts';
 import { TreeDialogs } from './tree-dialogs.tsx';
 import type { TreeEditor } from './tree-editor.ts';
 import { bindingOf } from './tree-keys.ts';
@@ -23,6 +24,8 @@ export function TreeView() {
   useEffect(() => {
     openTrees(session).then(
       (opened) => {
+        const carried = takeCarried(session, 'tree');
+        if (carried) plant(opened, carried.map(({ text }) => text).join(''));
         state.value = opened;
       },
       (reason: unknown) => {
