@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
+import { typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
@@ -129,5 +130,72 @@ describe('the tree view, by hand', () => {
     await site.screenshot('tree-wide');
     const [first] = await page.locator('.branch-text').allTextContents();
     expect(first).toMatch(/^↵↵ The wolf/);
+  });
+
+  test('all parameters of a stream are sent for branches', async ({ visit }) => {
+    const { page } = await visit('/');
+    await startTree(page);
+    await page.keyboard.press('p');
+    const dialog = page.getByRole('dialog', { name: 'Parameters of branches' });
+    await dialog.locator('summary', { hasText: 'Sampling' }).click();
+    await typeInto(dialog.getByLabel('top_k', { exact: true }), '7');
+    await dialog.locator('summary', { hasText: 'Penalties' }).click();
+    await typeInto(dialog.getByRole('textbox', { name: 'repetition_penalty' }), '1.3');
+    expect(await dialog.getByText('echo', { exact: true }).count()).toBe(0);
+    await page.keyboard.press('Escape');
+    const sent = page.waitForRequest('**/v1/completions');
+    await page.keyboard.press('g');
+    const body = { n: 4, top_k: 7, repetition_penalty: 1.3, max_tokens: 24, min_p: 0.05 };
+    expect((await sent).postDataJSON()).toMatchObject(body);
+    await page.reload();
+    await page.keyboard.press('p');
+    expect(await dialog.getByLabel('top_k', { exact: true }).inputValue()).toBe('7');
+  });
+
+  test('the graph shows each node in the middle of its children, and the keys walk it', async ({ visit }) => {
+    const site = await visit('/', { width: 1440, height: 900 });
+    const { page } = site;
+    await startTree(page);
+    await page.keyboard.type('2g');
+    await rows(page).nth(8).waitFor();
+    await untilGrown(page);
+    const texts = await rows(page).locator('.outline-text').allTextContents();
+    await page.keyboard.type('v');
+    await page.locator('.graph').waitFor();
+    expect(await rows(page).locator('.outline-text').allTextContents()).toEqual(texts);
+    const boxes = await rows(page).evaluateAll((nodes) =>
+      nodes.map((node) => {
+        const { left, top } = node.getBoundingClientRect();
+        return { left, top, level: Number(node.getAttribute('aria-level')) };
+      }),
+    );
+    const level = (at: number) => boxes.filter((box) => box.level === at);
+    const middle = (list: typeof boxes) => (list[0]!.top + list.at(-1)!.top) / 2;
+    expect([1, 2, 3].map((at) => level(at).length)).toEqual([1, 4, 4]);
+    for (const at of [1, 2, 3]) expect(new Set(level(at).map(({ left }) => left)).size).toBe(1);
+    expect(level(1)[0]!.top).toBeCloseTo(middle(level(2)));
+    expect(level(2)[1]!.top).toBeCloseTo(middle(level(3)));
+    await page.keyboard.press('ArrowRight');
+    expect(await selectedRow(page).getAttribute('aria-level')).toBe('3');
+    await rows(page).nth(1).click();
+    expect(await selected(page)).toBe(texts[1]);
+    await site.screenshot('tree-graph');
+    expect(await site.violations()).toEqual([]);
+    await page.reload();
+    await page.locator('.graph').waitFor();
+  });
+
+  test('of a graph with 10,000 nodes only the visible ones are rendered', async ({ visit }) => {
+    const { page } = await visit('/');
+    await importBranches(page, 9_999);
+    await page.keyboard.press('v');
+    await page.locator('.graph').waitFor();
+    expect(await rows(page).count()).toBeLessThan(60);
+    await page.keyboard.press('End');
+    await expect.poll(() => selectedRow(page).count()).toBe(1);
+    expect(await rows(page).count()).toBeLessThan(60);
+    await page.locator('.graph').hover();
+    await page.mouse.wheel(0, -2_000);
+    await expect.poll(() => selectedRow(page).count()).toBe(0);
   });
 });

@@ -83,7 +83,7 @@ export function ActionBar() {
       )}
       {sheetOpen.value && (
         <Dialog title="Parameters" class="sheet" onClose={() => (sheetOpen.value = false)}>
-          <ParametersPanel />
+          <ParametersPanel parameters={parameters} />
         </Dialog>
       )}
     </div>

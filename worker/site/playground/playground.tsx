@@ -34,7 +34,7 @@ export function Playground() {
         <ActionBar />
       </div>
       <aside class="side" aria-label="Parameters">
-        <ParametersPanel />
+        <ParametersPanel parameters={state.parameters} />
       </aside>
       {keysOpen.value && <KeysDialog onClose={() => (keysOpen.value = false)} />}
     </div>

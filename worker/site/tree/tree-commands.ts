@@ -44,11 +44,10 @@ export function branchWith(
 }
 
 function branchFrom(state: TreeState, editor: TreeEditor, place: BranchPlace): void {
-  const { session, settings, branching } = state;
-  const { n, parameters } = settings.peek();
+  const { session, n, parameters, branching } = state;
   state.cursor.value = null;
   void branching.branch(editor, place, {
-    ...{ n, parameters },
+    ...{ n: n.peek(), parameters: parameters.peek() },
     connection: session.connection.peek(),
     model: session.model.peek(),
   });
@@ -104,6 +103,10 @@ export const walkSiblings = (editor: TreeEditor, step: number): void =>
 /** Selects the next or previous token of the selected node. Beyond the ends, none is selected. */
 export const walkTokens = ({ cursor }: TreeState, editor: TreeEditor, step: 1 | -1): void => {
   cursor.value = tokenBeside(placedTokens(editor.node.peek()), cursor.peek(), step);
+};
+
+export const toggleGraph = ({ graph }: TreeState): void => {
+  graph.value = !graph.peek();
 };
 
 /** Opens a tree from a file that the visitor chooses. */

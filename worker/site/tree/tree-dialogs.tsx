@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { Dialog } from '../controls/dialog.tsx';
+import { ParametersPanel } from '../playground/parameters-panel.tsx';
 import { editText, isDraft, nameNode, write } from './tree-commands.ts';
 import type { TreeEditor } from './tree-editor.ts';
 import { KEY_BINDINGS, type KeyBinding } from './tree-keys.ts';
@@ -65,6 +66,12 @@ export function TreeDialogs({ state, editor }: DialogsProps) {
           onClose={onClose}
           onSave={(text) => editText(editor, text)}
         />
+      );
+    case 'parameters':
+      return (
+        <Dialog title="Parameters of branches" class="fields" onClose={onClose}>
+          <ParametersPanel parameters={state.parameters} without="Logprobs" />
+        </Dialog>
       );
     case 'delete-tree':
       return (

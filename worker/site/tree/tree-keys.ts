@@ -58,6 +58,8 @@ export const KEY_BINDINGS: readonly KeyBinding[] = [
   { keys: ['w'], does: 'Write text', run: open('write') },
   { keys: ['e'], does: 'Edit the text', run: open('edit') },
   { keys: ['n'], does: 'Name the node', run: open('name-node') },
+  { keys: ['p'], does: 'Parameters', run: open('parameters') },
+  { keys: ['v'], does: 'Outline or graph', run: commands.toggleGraph },
   { keys: ['b'], does: 'Bookmark', run: (_, editor) => commands.bookmark(editor) },
   { keys: ['m'], does: 'Next bookmark', run: (_, editor) => commands.nextBookmark(editor) },
   { keys: ['x', 'Delete'], does: 'Prune the node', run: (_, editor) => editor.prune(editor.node.peek().id) },

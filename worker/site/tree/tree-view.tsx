@@ -10,6 +10,7 @@ import { ReadingView } from './reading-view.tsx';
 import { plant } from './tree-commands.ts';
 import { TreeDialogs } from './tree-dialogs.tsx';
 import type { TreeEditor } from './tree-editor.ts';
+import { TreeGraph } from './tree-graph.tsx';
 import { bindingOf } from './tree-keys.ts';
 import { TreeOutline } from './tree-outline.tsx';
 import { TreeStart } from './tree-start.tsx';
@@ -48,13 +49,13 @@ export function TreeView() {
 function OpenedTrees({ state }: { readonly state: TreeState }) {
   const editor = state.library.editor.value;
   const { refused } = state;
-  const { storageFault, inOtherTab } = state.library;
+  const { saver, inOtherTab } = state.library;
   return (
     <div class="tree-view">
       <TreeToolbar state={state} editor={editor} />
-      {storageFault.value !== null && (
+      {saver.fault.value !== null && (
         <p class="notice" role="alert">
-          This browser does not keep the tree ({storageFault.value}). Export it before you leave.
+          This browser does not keep the tree ({saver.fault.value}). Export it before you leave.
         </p>
       )}
       {inOtherTab.value !== null && (
@@ -79,6 +80,7 @@ function OpenedTrees({ state }: { readonly state: TreeState }) {
 
 function OpenTree({ state, editor }: { readonly state: TreeState; readonly editor: TreeEditor }) {
   const failed = state.branching.failed.value;
+  const Nodes = state.graph.value ? TreeGraph : TreeOutline;
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       const binding = bindingOf(event);
@@ -92,8 +94,8 @@ function OpenTree({ state, editor }: { readonly state: TreeState; readonly edito
   return (
     <>
       <h1 class="visually-hidden">{editor.position.value.tree.name}</h1>
-      <div class="tree-panes">
-        <TreeOutline editor={editor} growing={state.branching.growing.value} />
+      <div class={`tree-panes ${state.graph.value ? 'with-graph' : ''}`}>
+        <Nodes editor={editor} growing={state.branching.growing.value} />
         <div class="reading-pane">
           <NodeActions state={state} editor={editor} />
           <ReadingView state={state} editor={editor} />
