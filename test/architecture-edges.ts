@@ -227,6 +227,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/site/compare': [
     'worker/site/api',
     'worker/site/controls',
+    'worker/site/copy',
     'worker/site/playground',
     'worker/site/store',
     'worker/site/tokens',
@@ -237,7 +238,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/editor',
     'worker/site/store',
   ],
-  'worker/site/copy': ['worker/site/controls', 'worker/site/store'],
+  'worker/site/copy': ['worker/site/api', 'worker/site/controls', 'worker/site/store'],
   'worker/site/docs': ['worker/site/api', 'worker/site/shell', 'worker/site/store'],
   'worker/site/editor': ['worker/site/store', 'worker/site/tokens'],
   'worker/site/main.tsx': ['worker/site/playground', 'worker/site/shell', 'worker/site/store'],
@@ -262,6 +263,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/site/tree': [
     'worker/site/api',
     'worker/site/controls',
+    'worker/site/copy',
     'worker/site/playground',
     'worker/site/store',
     'worker/site/tokens',

@@ -1,10 +1,10 @@
 import { Icon, type IconName } from '../controls/icon.tsx';
 import { Select } from '../controls/select.tsx';
 import { OpenInMenu } from '../copy/open-in-menu.tsx';
+import { saveAsFile } from './files/tree-files.ts';
 import { pathTo } from './tree.ts';
 import { importTree, toggleGraph } from './tree-commands.ts';
 import type { TreeEditor } from './tree-editor.ts';
-import { saveAsFile } from './tree-files.ts';
 import type { TreeState } from './tree-state.ts';
 
 interface ToolbarProps {
