@@ -55,17 +55,8 @@ export class Generation {
     this.#now = now;
   }
 
-  get isRunning(): boolean {
-    return this.#running !== null;
-  }
-
   /** Ends the request. The server frees its slot when the connection closes. */
   stop = (): void => this.#running?.abort();
-
-  /** Forgets the last result. */
-  reset(): void {
-    this.phase.value = { name: 'idle' };
-  }
 
   /** Runs a request to its end, and reports its updates. Failures become the phase `failed`. */
   run(
