@@ -1,5 +1,5 @@
+import type { SettlementRequest } from '../env/limiter-protocol.ts';
 import { type Backoff, backoffMs } from '../timers/retry.ts';
-import type { SettlementRequest } from './limiter-protocol.ts';
 
 /** A settlement waits this long for a reservation to travel with, or for other settlements. */
 const GATHER_MS = 10;

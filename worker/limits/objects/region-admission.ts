@@ -1,4 +1,3 @@
-import { chargedTokens } from '../../usage/usage-record.ts';
 import type {
   LimitHolder,
   RegionDecision,
@@ -8,7 +7,8 @@ import type {
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
-} from '../limiter-protocol.ts';
+} from '../../env/limiter-protocol.ts';
+import { chargedTokens } from '../../usage/usage-record.ts';
 import { HeldSlices } from '../quota/held-slices.ts';
 import { type Gauge, headersOf } from '../quota/rate-limit-headers.ts';
 import { resetIn } from '../quota/window.ts';

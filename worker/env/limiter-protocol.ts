@@ -1,9 +1,9 @@
 import type { Usage } from '@continuo/shared/generation.ts';
 import type { Limits } from '@continuo/shared/tenant.ts';
+import type { RateLimitStatus } from '../limits/quota/rate-limit-headers.ts';
+import type { Amounts } from '../limits/quota/slice.ts';
+import type { ExceededLimit } from '../limits/quota/state.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
-import type { RateLimitStatus } from './quota/rate-limit-headers.ts';
-import type { Amounts } from './quota/slice.ts';
-import type { ExceededLimit } from './quota/state.ts';
 
 /**
  * Messages between the Worker, a tenant's home limiter and its regional limiters. Plain data, because it crosses machines.

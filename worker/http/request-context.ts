@@ -1,14 +1,14 @@
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { Dialect } from './dialects/dialect.ts';
-import type { Env } from './env.ts';
-import type { HeldBody } from './limits/body-budget.ts';
-import type { SettlementQueue } from './limits/settlement-queue.ts';
-import type { Settings } from './settings.ts';
-import type { KeyDirectory } from './tenants/key-directory.ts';
-import type { RequestTimers } from './timers/request-timers.ts';
-import type { Backoff } from './timers/retry.ts';
-import type { Timings } from './timers/timings.ts';
-import type { Catalogue } from './upstreams/pool.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import type { Env } from '../env/env.ts';
+import type { Settings } from '../env/settings.ts';
+import type { SettlementQueue } from '../limits/settlement-queue.ts';
+import type { KeyDirectory } from '../tenants/key-directory.ts';
+import type { RequestTimers } from '../timers/request-timers.ts';
+import type { Backoff } from '../timers/retry.ts';
+import type { Timings } from '../timers/timings.ts';
+import type { Catalogue } from '../upstreams/pool.ts';
+import type { HeldBody } from './body-budget.ts';
 
 /** What earlier steps decide about the response. It applies to error responses as well. */
 export interface ResponseState {
