@@ -1,4 +1,5 @@
 import type {
+  Gauge,
   LimitHolder,
   RegionDecision,
   RegionSync,
@@ -10,7 +11,7 @@ import type {
 } from '../../env/limiter-protocol.ts';
 import { chargedTokens } from '../../usage/usage-record.ts';
 import { HeldSlices } from '../quota/held-slices.ts';
-import { type Gauge, headersOf } from '../quota/rate-limit-headers.ts';
+import { headersOf } from '../quota/rate-limit-headers.ts';
 import { resetIn } from '../quota/window.ts';
 
 /** A running request that is charged to a slice of this region. */
