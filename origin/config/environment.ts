@@ -65,7 +65,10 @@ const OTHER_VARIABLES = [
   ...['CONTINUO_CHROMIUM', 'CONTINUO_SCREENSHOTS'],
 ];
 
-const REMOVED = new Set(['CONTINUO_FORCED_TOKENS', 'CONTINUO_CACHE_GENERATED']);
+const REMOVED = new Set([
+  ...['CONTINUO_FORCED_TOKENS', 'CONTINUO_CACHE_GENERATED'],
+  ...['CONTINUO_SPECULATION', 'CONTINUO_SPECULATION_ROWS'],
+]);
 
 /** @throws Error one line that names the first CONTINUO_ variable that does not exist, and the nearest one that does */
 export function requireKnown(environment: Environment, own: readonly string[]): void {
