@@ -50,7 +50,7 @@ export interface SitePage {
   readonly requestedUrls: readonly string[];
   /** Runs axe-core on the current state of the page. Returns one line per violation. */
   violations(): Promise<string[]>;
-  /** Writes NAME-SCHEME-WIDTH.png to CONTINUO_SCREENSHOTS, or to a folder that the test run removes. Returns the path. */
+  /** Writes NAME-SCHEME-WIDTH.png to TEST_SCREENSHOTS, or to a folder that the test run removes. Returns the path. */
   screenshot(name: string): Promise<string>;
   close(): Promise<void>;
 }
@@ -90,7 +90,7 @@ export async function openPage(
     ...{ page, context, consoleErrors, failedRequests, requestedUrls },
     violations: () => violationsOf(page),
     screenshot: async (name) => {
-      const folder = process.env.CONTINUO_SCREENSHOTS || path.join(tmpdir(), 'screenshots');
+      const folder = process.env.TEST_SCREENSHOTS || path.join(tmpdir(), 'screenshots');
       const file = path.join(folder, `${name}-${scheme}-${width}.png`);
       await page.screenshot({ path: file });
       return file;
