@@ -171,7 +171,6 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/playground',
     'worker/site/store',
     'worker/site/tokens',
-    'worker/site/copy',
   ],
   'worker/site/constraint': [
     'worker/site/api',
@@ -207,7 +206,6 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/playground',
     'worker/site/store',
     'worker/site/tokens',
-    'worker/site/copy',
   ],
   'worker/tenants': ['shared'],
   'worker/upstreams': ['shared', 'worker/env', 'worker/timers'],
