@@ -1,6 +1,7 @@
 import { Dialog } from './dialog.tsx';
 
 interface KeysDialogProps {
+  /** Names of keys, with two spaces between them, and what they do. */
   readonly keys: readonly (readonly [keys: string, action: string])[];
   readonly onClose: () => void;
 }
@@ -11,7 +12,9 @@ export const KeysDialog = ({ keys, onClose }: KeysDialogProps) => (
       {keys.map(([names, action]) => (
         <div key={names}>
           <dt>
-            <kbd>{names}</kbd>
+            {names.split('  ').map((name) => (
+              <kbd key={name}>{name}</kbd>
+            ))}
           </dt>
           <dd>{action}</dd>
         </div>
