@@ -2,7 +2,7 @@ import { GROUPS } from 'virtual:guides';
 import type { Signal } from '@preact/signals';
 import type { DocsState } from './docs-state.ts';
 import { type ListedOperation, operationsOf } from './documents.ts';
-import { Method } from './method.tsx';
+import { Method } from './overview.tsx';
 import { ADMIN, type ApiName, OVERVIEW, toGuide } from './routes.ts';
 import { DocsSearch } from './search/docs-search.tsx';
 

@@ -2,7 +2,7 @@ import type { GUIDE } from 'virtual:guide/name';
 import { GUIDES } from 'virtual:guides';
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import { NotFound } from './not-found.tsx';
+import { NotFound } from './overview.tsx';
 
 type Guide = typeof GUIDE;
 

@@ -50,10 +50,13 @@ const placesOf = (document: OpenApiDocument, api: ApiName): Found[] =>
 function fieldsOf(
   { parameters = [], requestBody }: Operation,
   { components }: OpenApiDocument,
-): [string, Schema][] {
+): [string, Pick<Schema, 'description'>][] {
   const bodies = Object.values(requestBody?.content ?? {});
   return [
-    ...parameters.map((one): [string, Schema] => [one.name, one]),
+    ...parameters.map(({ name, description = '' }): [string, Pick<Schema, 'description'>] => [
+      name,
+      { description },
+    ]),
     ...bodies.flatMap(({ schema }) => Object.entries(resolved(schema, components.schemas).properties ?? {})),
   ];
 }
