@@ -45,21 +45,24 @@ const LIMITS = [
 /** Bounds that only say which integers fit. */
 const UNBOUNDED: readonly unknown[] = [2_147_483_647, Number.MAX_SAFE_INTEGER, -Number.MAX_SAFE_INTEGER];
 
-const limitsOf = (schema: Schema): readonly string[] => {
+function limitsOf(schema: Schema): string[] {
   const limits = formsOf(schema).flatMap((form) =>
     LIMITS.flatMap(([least, most, unit]) => {
-      const [from, to] = [form[least], form[most]].map((bound) =>
-        UNBOUNDED.includes(bound) ? undefined : bound,
-      );
+      const bounds = [form[least], form[most]];
+      const [from, to] = bounds.map((bound) => (UNBOUNDED.includes(bound) ? undefined : bound));
+      const above = unit === '' ? form.exclusiveMinimum : undefined;
+      const isNeeded = unit === '' ? from !== undefined : Boolean(from);
+      const parts = [
+        above === undefined ? '' : `> ${above}`,
+        isNeeded ? `≥ ${from}` : '',
+        to === undefined ? '' : `≤ ${to}`,
+      ];
+      const text = parts.filter((part) => part !== '').join(', ');
+      return text === '' ? [] : [text.replace(/^≥ (\S+), ≤ /, '$1 to ') + unit];
+    }),
+  );
   return [...new Set(limits)];
-};
-  const above = form.exclusiveMinimum;
-  if (least === 'minimum' && above !== undefined) return [`> ${above}${to === undefined ? '' : `, ≤ ${to}`}`];
-  if (to === undefined) return from ? [`≥ ${from}${unit}`] : from === 0 && unit === '' ? ['≥ 0'] : [];
-  return [from ? `${from} to ${to}${unit}` : unit === '' ? `0 to ${to}` : `≤ ${to}${unit}`];
-};
-),
-  )
+}
 
 /** Lists the fields of an object schema. An alias is not a field of its own. */
 export function fieldsOf({ properties = {}, required = [] }: Schema): Field[] {
