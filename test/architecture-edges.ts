@@ -238,7 +238,13 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/store',
   ],
   'worker/site/copy': ['worker/site/controls', 'worker/site/store'],
-  'worker/site/docs': ['worker/site/api', 'worker/site/shell', 'worker/site/store'],
+  'worker/site/docs': [
+    'worker/site/api',
+    'worker/site/controls',
+    'worker/site/copy',
+    'worker/site/shell',
+    'worker/site/store',
+  ],
   'worker/site/editor': ['worker/site/store', 'worker/site/tokens'],
   'worker/site/main.tsx': ['worker/site/playground', 'worker/site/shell', 'worker/site/store'],
   'worker/site/playground': [
