@@ -223,7 +223,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   ],
   'worker/score': ['shared', 'worker/completions.ts', 'worker/dialects', 'worker/generation', 'worker/http'],
   'worker/site/api': ['shared'],
-  'worker/site/build': ['shared', 'worker/site/api', 'worker/site/docs'],
+  'worker/site/build': ['shared', 'worker/dialects', 'worker/site/api', 'worker/site/docs'],
   'worker/site/compare': [
     'worker/site/api',
     'worker/site/controls',

@@ -44,8 +44,7 @@ export const languagesOf = (request: CodeRequest): readonly (readonly [CodeForm,
 function curl({ method, url, key, headers, body }: CodeRequest): string {
   const quoted = JSON.stringify(body, null, 2).replaceAll("'", "'\\''");
   return [
-    `curl ${method === 'GET' || body ? '' : `-X ${method} `}${url.includes('?') ? `'${url}'` : url}`,
-    ...(body && method !== 'POST' ? [`-X ${method}`] : []),
+    `curl ${method === (body ? 'POST' : 'GET') ? '' : `-X ${method} `}${url.includes('?') ? `'${url}'` : url}`,
     `-H "Authorization: Bearer ${key ?? '$KEY'}"`,
     ...(body ? ['-H "Content-Type: application/json"'] : []),
     ...Object.entries(headers).map(([name, value]) => `-H ${JSON.stringify(`${name}: ${value}`)}`),

@@ -2,6 +2,7 @@ import { Segments } from '../controls/segments.tsx';
 import { type TokenDisplay, useSession } from '../store/session.ts';
 import { TINT_LEVELS } from '../tokens/probability.ts';
 import { score, toggleMark, usePlayground } from './playground-state.ts';
+import { PromptSize } from './prompt-size.tsx';
 
 const TINTS = [
   ['background', 'Colour'],
@@ -54,6 +55,7 @@ export function DisplayBar() {
           Score text
         </button>
       </div>
+      <PromptSize />
       {tint !== 'none' && <Legend underlined={tint === 'underline'} />}
     </div>
   );

@@ -1,4 +1,4 @@
-import { REQUEST_FIELDS } from 'virtual:request-fields';
+import { MAX_LOGPROBS, REQUEST_FIELDS } from 'virtual:request-fields';
 import type { Parameters } from '../api/request-field.ts';
 import { ConstraintButton } from '../constraint/constraint-button.tsx';
 import { Select } from '../controls/select.tsx';
@@ -41,6 +41,7 @@ export function ParametersPanel() {
 
 function Group({ group: { title, fields, section } }: { readonly group: FieldGroup }) {
   const { parameters, session } = usePlayground();
+  const maximum = MAX_LOGPROBS[session.dialect.value ?? '']!;
   const set = fields.filter((name) => parameters.value[name] !== undefined);
   const change = (name: string, value: unknown) => {
     const { [name]: _, ...others } = parameters.peek();
@@ -57,7 +58,7 @@ function Group({ group: { title, fields, section } }: { readonly group: FieldGro
         <FieldControl
           key={name}
           name={name}
-          field={REQUEST_FIELDS[name]!}
+          field={name === 'logprobs' ? { ...REQUEST_FIELDS[name]!, maximum } : REQUEST_FIELDS[name]!}
           value={parameters.value[name]}
           onChange={(value) => change(name, value)}
         />
