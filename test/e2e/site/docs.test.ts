@@ -106,6 +106,7 @@ test('aliases are folded into their field, which makes the page of completions s
 }) => {
   const { page } = await visit('/docs/api/createCompletion');
   const body = page.getByRole('region', { name: 'Body', exact: true });
+  await body.waitFor();
   const names = await body.locator('> .schema > li > .schema-head > code').allInnerTexts();
   expect(names).toContain('max_tokens');
   expect(names).not.toContain('n_predict');

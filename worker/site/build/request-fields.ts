@@ -1,9 +1,9 @@
 import { completionRequest } from '@continuo/shared/completion.ts';
 import { DOCUMENTED_AS } from '@continuo/shared/json-fields.ts';
 import { dialectName, type Tenant } from '@continuo/shared/tenant.ts';
+import { chooseDialect, DIALECT_HEADER } from '@continuo/worker/dialects/dialect.ts';
 import type { Plugin } from 'vite';
 import * as z from 'zod';
-import { chooseDialect, DIALECT_HEADER } from '../../dialects/dialect.ts';
 import type { RequestField } from '../api/request-field.ts';
 
 interface JsonSchema {
