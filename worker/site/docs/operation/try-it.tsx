@@ -125,31 +125,21 @@ interface InputProps {
   readonly onInput: (value: string) => void;
 }
 
-function ParameterInput({ parameter: { name, description, schema, required }, onInput }: InputProps) {
-  const chosen = useSignal('');
-  const choose = (value: string) => onInput((chosen.value = value));
-  const values = ['', ...(schema.enum ?? [])].map((one) => [String(one), String(one)] as const);
-  return (
-    <div class="field">
-      <p class="schema-head">
-        <code>{name}</code> {required && <span class="schema-required">required</span>}
-      </p>
-      {values.length > 1 ? (
-        <Select label={name} value={chosen.value} options={values} onChange={choose} />
-      ) : (
-        <input
-          aria-label={name}
-          autocomplete="off"
-          spellcheck={false}
-          placeholder={schema.default === undefined ? '' : String(schema.default)}
-          value={chosen.value}
-          onInput={(event) => choose(event.currentTarget.value)}
-        />
-      )}
-      <p class="quiet explanation">{description}</p>
-    </div>
-  );
-}
+const ParameterInput = ({ parameter: { name, description, schema, required }, onInput }: InputProps) => (
+  <div class="field">
+    <p class="schema-head">
+      <code>{name}</code> {required && <span class="schema-required">required</span>}
+    </p>
+    <input
+      aria-label={name}
+      autocomplete="off"
+      spellcheck={false}
+      placeholder={String(schema.enum?.join(', ') ?? schema.default ?? '')}
+      onInput={(event) => onInput(event.currentTarget.value)}
+    />
+    <p class="quiet explanation">{description}</p>
+  </div>
+);
 
 const AnswerView = ({ answer: { status, milliseconds, text, headers } }: { readonly answer: Answer }) => (
   <section aria-label="Response">
