@@ -7,7 +7,6 @@ import type {
   WirePrompt,
 } from '@continuo/shared/generation.ts';
 import { withoutTrailingSpace } from '@continuo/shared/score.ts';
-import type { Flavor } from './flavors.ts';
 import { unsupported } from './openai-request.ts';
 
 /** Scores continuations at an OpenAI-compatible server, which echoes prompts with their logprobs. */
@@ -37,9 +36,7 @@ export const refusesEcho = ({ status, message }: ApiError): boolean =>
  */
 export function echoRequest(
   { context, ...request }: ScoringRequest,
-  flavor: Flavor,
 ): Omit<GenerationRequest, 'context'> {
-  if (flavor === 'llamacpp') throw cannotScore(request.model);
   const prompts = request.prompts.map((continuation): WirePrompt => {
     if (typeof context.prompt === 'string' && typeof continuation === 'string') {
       if (context.tokenization === 'joint') return context.prompt + continuation;

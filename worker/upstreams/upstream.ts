@@ -28,6 +28,8 @@ export interface UpstreamContext {
   readonly after: After;
   /** The client wants tokens named by their ids. */
   readonly tokensAsIds: boolean;
+  /** What the answer shows of the prompt. */
+  readonly shown: ShownPrompt;
   /** Body fields that are passed on to an OpenAI-compatible server, but not to the origin. */
   readonly extra: Readonly<Record<string, unknown>>;
   /** The field `user`; null = absent. */
@@ -36,6 +38,13 @@ export interface UpstreamContext {
   onAccepted(promptTokens: number): void;
   /** Logs a server's failure, of which the caller sees only the kind. */
   report(failure: UpstreamFailure): void;
+}
+
+/** `echo`: before the completion, all of it or the last tokens. `promptLogprobs`: top logprobs per token in `prompt_logprobs`. */
+export interface ShownPrompt {
+  readonly echo: boolean;
+  readonly echoLast: number | null;
+  readonly promptLogprobs: number | null;
 }
 
 /** Why a server did not serve a request, without its message, which may quote the prompt. */
