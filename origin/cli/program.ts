@@ -1,6 +1,7 @@
 import { addModelCommands } from '@continuo/origin/hub/model-commands.ts';
 import { createProgram, withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Command } from 'commander';
+import manifest from './package.json' with { type: 'json' };
 import { addBenchCommand } from './bench.ts';
 import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } from './commands.ts';
 import { addCompleteCommand } from './complete.ts';
@@ -12,6 +13,7 @@ import { addCompletionCommands } from './shell-completion.ts';
 export function createContinuo(context: CliContext): Command {
   const { terminal, environment } = context;
   const program = createProgram('continuo', 'Completes texts and manages a Continuo server.', terminal)
+    .version(manifest.version, '--version', 'print the version')
     .option('--url <address>', 'server; default: CONTINUO_URL, else the server of npm start')
     .option(
       '--key-file <path>',
