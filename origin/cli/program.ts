@@ -1,11 +1,11 @@
 import { addModelCommands } from '@continuo/origin/hub/model-commands.ts';
 import { createProgram, withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Command } from 'commander';
-import manifest from './package.json' with { type: 'json' };
 import { addBenchCommand } from './bench.ts';
 import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } from './commands.ts';
 import { addCompleteCommand } from './complete.ts';
 import { addDoctorCommand } from './doctor.ts';
+import manifest from './package.json' with { type: 'json' };
 import { type CliContext, sessionOpener } from './session.ts';
 import { addCompletionCommands } from './shell-completion.ts';
 

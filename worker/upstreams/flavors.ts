@@ -1,6 +1,14 @@
 /** What kinds of OpenAI-compatible servers accept in the body of POST /completions. */
 
-export const FLAVORS = ['generic', 'continuo', 'openai', 'vllm', 'llamacpp', 'litellm', 'openrouter'] as const;
+export const FLAVORS = [
+  'generic',
+  'continuo',
+  'openai',
+  'vllm',
+  'llamacpp',
+  'litellm',
+  'openrouter',
+] as const;
 export type Flavor = (typeof FLAVORS)[number];
 
 /** OpenAI's legacy API. */

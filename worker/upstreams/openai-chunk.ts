@@ -109,10 +109,12 @@ export const markIds = (json: string): string =>
 export function promptTokensOf({ prompt_logprobs: positions }: ChunkChoice): TokenLogprob[] | null {
   if (!positions) return null;
   return positions.map((position): TokenLogprob => {
-    const entries = Object.entries(position ?? {}).map(([mark, { logprob, rank, decoded_token: text }], index) => ({
-      top: [Number(mark.slice(1)), bytesOfName(text ?? ''), logprob] as TopLogprob,
-      rank: rank ?? index + 1,
-    }));
+    const entries = Object.entries(position ?? {}).map(
+      ([mark, { logprob, rank, decoded_token: text }], index) => ({
+        top: [Number(mark.slice(1)), bytesOfName(text ?? ''), logprob] as TopLogprob,
+        rank: rank ?? index + 1,
+      }),
+    );
     const [own] = entries;
     if (own === undefined) return { id: 0, bytes: '', logprob: null, topLogprobs: null };
     const [id, bytes, logprob] = own.top;

@@ -196,7 +196,8 @@ export class OpenAiEvents {
       promptTokens: reported?.prompt_tokens ?? sum(this.#request.prompts.map(estimateTokens)),
       cachedTokens: cached ?? 0,
       ...(cached === undefined && { cacheUnknown: true }),
-      completionTokens: reported?.completion_tokens ?? sum(this.#choices.map(({ tokens }) => Math.max(0, tokens))),
+      completionTokens:
+        reported?.completion_tokens ?? sum(this.#choices.map(({ tokens }) => Math.max(0, tokens))),
     };
   }
 

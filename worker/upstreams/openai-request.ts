@@ -108,12 +108,16 @@ export const showsScores = ({ topLogprobs }: GenerationRequest, { echo }: ShownP
 /** Rejects what a server cannot tell about a prompt. */
 function checkScores(request: GenerationRequest, { shown }: BodyOptions): void {
   if (request.promptTopLogprobs === null) return;
-  if (shown.echo && shown.echoLast !== null) throw unsupported('echo_last', 'show the last tokens of a prompt');
+  if (shown.echo && shown.echoLast !== null)
+    throw unsupported('echo_last', 'show the last tokens of a prompt');
   if (request.promptLogprobStart !== undefined)
     throw unsupported('prompt_logprob_start', 'leave out logprobs of a prompt');
   if (!showsScores(request, shown)) return;
   if (shown.promptLogprobs !== null)
-    throw unsupported('prompt_logprobs', "score a prompt twice; send 'echo' with 'logprobs' in another request");
+    throw unsupported(
+      'prompt_logprobs',
+      "score a prompt twice; send 'echo' with 'logprobs' in another request",
+    );
   if (request.scores) throw unsupported('best_of', 'rank choices with the logprobs of the prompt');
 }
 
@@ -136,7 +140,11 @@ function checkSupported(request: GenerationRequest, options: BodyOptions): void 
     const [field, what] = request.topLogprobs === null ? ['n', 'choices'] : ['logprobs', 'logprobs'];
     throw unsupported(request.prompts.length > 1 ? 'prompt' : field!, `stream ${what}; send 'stream': false`);
   }
-  if (request.echo && !showsScores(request, shown) && request.prompts.some((prompt) => typeof prompt !== 'string')) {
+  if (
+    request.echo &&
+    !showsScores(request, shown) &&
+    request.prompts.some((prompt) => typeof prompt !== 'string')
+  ) {
     throw unsupported('echo', 'show a prompt given as token ids');
   }
 }

@@ -34,9 +34,7 @@ export const refusesEcho = ({ status, message }: ApiError): boolean =>
  * Returns the request whose prompts are the context and a continuation each, to be sent with `echo`.
  * @throws ApiError 400 for what needs the server's tokenizer; 415 for a server that cannot echo
  */
-export function echoRequest(
-  { context, ...request }: ScoringRequest,
-): Omit<GenerationRequest, 'context'> {
+export function echoRequest({ context, ...request }: ScoringRequest): Omit<GenerationRequest, 'context'> {
   const prompts = request.prompts.map((continuation): WirePrompt => {
     if (typeof context.prompt === 'string' && typeof continuation === 'string') {
       if (context.tokenization === 'joint') return context.prompt + continuation;

@@ -2,6 +2,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { SseDecoder } from '@continuo/shared/framing.ts';
 import type { GenerationEvent, GenerationRequest, OriginModel } from '@continuo/shared/generation.ts';
 import { sha256Hex } from '@continuo/shared/signing.ts';
+import { afterAlone } from '../timers/request-timers.ts';
 import { MAX_MESSAGE_LENGTH, readJsonBody } from './error-body.ts';
 import { type Fetch, fetchUpstream } from './fetch-upstream.ts';
 import type { Flavor } from './flavors.ts';
@@ -45,6 +46,9 @@ export interface OpenAiOptions {
 /** OpenAI-compatible servers do not report the size of their vocabulary, and check ids themselves. */
 const ANY_VOCABULARY = 2 ** 31;
 
+/** Milliseconds in which a server must answer a list of models. */
+const PROBE_TIMEOUT_MS = 1_000;
+
 /** Milliseconds for which a server that could not score a prompt is not asked to. */
 const LEARNED_MS = 600_000;
 
@@ -72,6 +76,36 @@ export class OpenAiUpstream implements Upstream {
       defaults: {},
       state: 'loaded',
     }));
+  }
+
+  /** Any answer shows that the server runs. */
+  async isReachable(signal: AbortSignal): Promise<boolean> {
+    const { fetch, acceptTimeoutMs } = this.#options;
+    const limits = {
+      signal,
+      after: afterAlone,
+      acceptTimeoutMs: Math.min(acceptTimeoutMs, PROBE_TIMEOUT_MS),
+    };
+    try {
+      const answer = await fetchUpstream(
+        this.#address('models'),
+        { headers: this.#key },
+        { fetch, ...limits },
+      );
+      await answer.body?.cancel();
+      return true;
+    } catch {
+      return signal.aborted;
+    }
+  }
+
+  get #key(): { authorization?: string } {
+    const { apiKey } = this.#options;
+    return apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+  }
+
+  #address(path: string): string {
+    return `${this.#options.url.replace(/\/+$/, '')}/${path}`;
   }
 
   async usageOf(): Promise<null> {
@@ -139,17 +173,17 @@ export class OpenAiUpstream implements Upstream {
     { stream, deadlineMs }: GenerationRequest,
     { signal, after, traceparent }: UpstreamContext,
   ): Promise<Response> {
-    const { url, fetch, apiKey } = this.#options;
+    const { fetch } = this.#options;
     // A plain answer has its status only when it is finished.
     const acceptTimeoutMs = stream ? this.#options.acceptTimeoutMs : deadlineMs;
     const headers = {
       'content-type': 'application/json',
       accept: stream ? 'text/event-stream' : 'application/json',
-      ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
+      ...this.#key,
       traceparent,
     };
     return fetchUpstream(
-      `${url.replace(/\/+$/, '')}/completions`,
+      this.#address('completions'),
       { method: 'POST', headers, body: JSON.stringify(body) },
       { fetch, signal, after, acceptTimeoutMs },
     );

@@ -65,6 +65,8 @@ export interface Upstream {
   generate(request: GenerationRequest, context: UpstreamContext): Promise<EventBatches>;
   /** Returns the models it serves. @throws ApiError 502, 503, 504 */
   models(signal: AbortSignal): Promise<readonly OriginModel[]>;
+  /** Returns whether the server answers now. Absent if `models` asks it. */
+  isReachable?(signal: AbortSignal): Promise<boolean>;
   /** Returns what the generation of that account has used; null if it is unknown. @throws ApiError 502, 503, 504 */
   usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null>;
   /** Null if this kind of upstream has no tokenizer endpoints. */

@@ -11,7 +11,13 @@ const answering =
 const environment = { CONTINUO_URL: 'http://server.example', CONTINUO_ADMIN_KEY: 'admin' };
 const tenants = {
   data: [
-    { id: 'a', name: 'A\tand\nB', plan: null, limits: { requests_per_minute: 5, tokens_per_day: null }, created_at: 0 },
+    {
+      id: 'a',
+      name: 'A\tand\nB',
+      plan: null,
+      limits: { requests_per_minute: 5, tokens_per_day: null },
+      created_at: 0,
+    },
     { id: 'b', name: 'B', weight: 2 },
   ],
 };
@@ -57,8 +63,11 @@ test('--version prints the version', async () => {
   expect(await runCli(['--version'])).toMatchObject({ code: 0, stdout: `${manifest.version}\n` });
 });
 
-test.each(['server', 'ftp://server', 'http//server', 'http://'])('the address %s is a usage error', async (url) => {
-  const { code, stdout, stderr } = await runCli(['--url', url, 'models']);
-  expect([code, stdout]).toEqual([2, '']);
-  expect(stderr).toBe(`continuo: '${url}' is not an address such as https://api.example.com.\n`);
-});
+test.each(['server', 'ftp://server', 'http//server', 'http://'])(
+  'the address %s is a usage error',
+  async (url) => {
+    const { code, stdout, stderr } = await runCli(['--url', url, 'models']);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toBe(`continuo: '${url}' is not an address such as https://api.example.com.\n`);
+  },
+);

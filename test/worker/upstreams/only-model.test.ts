@@ -26,7 +26,12 @@ test('a request without a model uses the only model of UPSTREAMS', async () => {
   const gap = { input_prefix: 'a', input_suffix: 'b' };
   expect(await post('/infill', gap)).toEqual(['/infill', 'llamacpp', 200, true]);
   for (const dialect of ['llamacpp', 'mistralrs', 'vllm']) {
-    expect(await post('/v1/completions', { prompt: 'a' }, dialect)).toEqual(['/v1/completions', dialect, 200, true]);
+    expect(await post('/v1/completions', { prompt: 'a' }, dialect)).toEqual([
+      '/v1/completions',
+      dialect,
+      200,
+      true,
+    ]);
   }
   expect((await worker.request('/props')).status).toBe(200);
   expect((await worker.request('/v1/models/default')).status).toBe(200);

@@ -146,8 +146,18 @@ describe('a completion with the logprobs of its prompt', () => {
 
   test('with echo has what the server echoes, for texts and for token ids', async () => {
     echoing((text, index) => echo([...wordsOf(text), ' new'], index));
-    const [status, body] = await complete({ prompt: ['a b', 'c d e'], echo: true, logprobs: 1, max_tokens: 1 });
-    expect(openAi.bodies[0]).toMatchObject({ prompt: ['a b', 'c d e'], echo: true, logprobs: 1, max_tokens: 1 });
+    const [status, body] = await complete({
+      prompt: ['a b', 'c d e'],
+      echo: true,
+      logprobs: 1,
+      max_tokens: 1,
+    });
+    expect(openAi.bodies[0]).toMatchObject({
+      prompt: ['a b', 'c d e'],
+      echo: true,
+      logprobs: 1,
+      max_tokens: 1,
+    });
     expect([status, body]).toMatchObject([
       200,
       {
@@ -163,7 +173,10 @@ describe('a completion with the logprobs of its prompt', () => {
     answering(() => [echo(['x', 'y', 'z'], 0)], { prompt_tokens: 2, completion_tokens: 1 });
     const ids = await complete({ prompt: [5, 6], echo: true, logprobs: 1, max_tokens: 1 });
     expect(openAi.bodies[1]).toMatchObject({ prompt: [5, 6], echo: true });
-    expect(ids).toMatchObject([200, { choices: [{ text: 'xyz' }], usage: { prompt_tokens: 2, completion_tokens: 1 } }]);
+    expect(ids).toMatchObject([
+      200,
+      { choices: [{ text: 'xyz' }], usage: { prompt_tokens: 2, completion_tokens: 1 } },
+    ]);
   });
 
   test('in prompt_logprobs keeps the own token first, and its rank', async () => {
@@ -172,7 +185,9 @@ describe('a completion with the logprobs of its prompt', () => {
     openAi.script = (_, response) => {
       const positions = `[null, {${entry(9, -3, 7)}, ${entry(2, -0.5, 1)}}, {${entry(5, -0.1, 1)}}]`;
       response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(`{"choices": [{"index": 0, "text": "x", "finish_reason": "stop", "prompt_logprobs": ${positions}}]}`);
+      response.end(
+        `{"choices": [{"index": 0, "text": "x", "finish_reason": "stop", "prompt_logprobs": ${positions}}]}`,
+      );
     };
     const sent = { model: 'foreign', prompt: 'a b c', max_tokens: 1, prompt_logprobs: 1 };
     const text = await (await fresh.post(sent)).text();
@@ -194,8 +209,16 @@ describe('a completion with the logprobs of its prompt', () => {
   });
 
   test('is a 415 if the server ignores the request for it', async () => {
-    answering(() => [echo(['new'], 0)].map((choice) => ({ ...choice, logprobs: { ...choice.logprobs, token_logprobs: [-1] } })));
-    expect(await complete({ prompt: 'a b', echo: true, logprobs: 1 })).toMatchObject([415, { error: { param: 'model' } }]);
+    answering(() =>
+      [echo(['new'], 0)].map((choice) => ({
+        ...choice,
+        logprobs: { ...choice.logprobs, token_logprobs: [-1] },
+      })),
+    );
+    expect(await complete({ prompt: 'a b', echo: true, logprobs: 1 })).toMatchObject([
+      415,
+      { error: { param: 'model' } },
+    ]);
   });
 });
 
