@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
 import { generationDefaults, samplingParameters } from './sampling.ts';
 import { weight } from './tenant.ts';
-import { isTokenId } from './token-id.ts';
+import { isTokenId } from './tokenization.ts';
 
 /**
  * The wire protocol between Worker and origin. POST /generate takes a GenerationRequest and answers NDJSON, one
@@ -114,7 +114,7 @@ export const generationRequest = z.object({
   flex: z.boolean().optional(),
   /** May take cached KV of this tenant's earlier prompts. */
   cachePrompt: z.boolean(),
-  /** Separates prefix caches inside one tenant; '' = the tenant's own. */
+  /** The client's `cache_salt`; '' = none. Tenant and salt are the namespace of the prompts in the origin's prefix cache. */
   cacheSalt: z.string().max(256),
   /** False lets the origin merge the events of more steps, because the client gets a plain answer. */
   stream: z.boolean(),

@@ -1,5 +1,8 @@
 import * as z from 'zod';
-import { isTokenId } from './token-id.ts';
+
+/** Returns whether a value can be a token id: a non-negative safe integer. */
+export const isTokenId = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 
 /** The origin's tokenizer endpoints: POST /tokenize, POST /detokenize, GET /tokenizer_info?model=… */
 

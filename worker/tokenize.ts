@@ -8,11 +8,11 @@ import {
   publicTokenizeRequest,
 } from '@continuo/shared/tokenizer-requests.ts';
 import { authenticate } from './auth/auth.ts';
-import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseRequest } from './dialects/parse-request.ts';
 import { resolveModel } from './generation/resolve-model.ts';
 import { readJsonObject } from './http/request-body.ts';
+import type { RequestContext } from './http/request-context.ts';
 import { jsonResponse } from './http/responses.ts';
 import { admit } from './limits/reservation.ts';
 import type { TokenizerService } from './upstreams/upstream.ts';

@@ -9,7 +9,7 @@ from inspect_ai.model import GenerateConfig, get_model
 model = get_model(
     "openai-api-completions/continuo/default",
     base_url=os.environ["CONTINUO_URL"],
-    api_key=os.environ["CONTINUO_KEY"],
+    api_key=os.environ["CONTINUO_API_KEY"],
 )
 
 
