@@ -10,9 +10,14 @@ const prompt =
 
 test.skipIf(python === null)('inspect-ai reads the logprobs of the prompt’s own tokens', async () => {
   const served = inject('served');
-  const read = await runScript<Record<string, [string, number][]>>(python as string, 'inspect_client.py', served, {
-    CONTINUO_PROMPT: prompt,
-  });
+  const read = await runScript<Record<string, [string, number][]>>(
+    python as string,
+    'inspect_client.py',
+    served,
+    {
+      CONTINUO_PROMPT: prompt,
+    },
+  );
   const { choices } = await complete({ prompt, max_tokens: 0, echo: true, logprobs: 0 });
   const { tokens, token_logprobs } = logprobsOf(choices[0]);
   const expected = tokens.map((token, index) => [token, token_logprobs[index]]).slice(1);

@@ -70,7 +70,11 @@ describe.skipIf(python === null)('LiteLLM behind the edge', () => {
   };
 
   test('a plain answer, its logprobs and an echoed prompt are those of the server behind it', async () => {
-    for (const fields of [{ logprobs: 2 }, { logprobs: 1, echo: true, max_tokens: 1 }, { n: 2, logprobs: 0 }]) {
+    for (const fields of [
+      { logprobs: 2 },
+      { logprobs: 1, echo: true, max_tokens: 1 },
+      { n: 2, logprobs: 0 },
+    ]) {
       const direct = await complete({ ...greedy, ...fields });
       const [status, answer] = await ask({ ...greedy, ...fields });
       const shown = direct.choices.map(({ text, logprobs, index }) => ({ text, logprobs, index }));
@@ -88,7 +92,10 @@ describe.skipIf(python === null)('LiteLLM behind the edge', () => {
     const [status, answer] = await ask(fields);
     const [choice] = (await complete(fields)).choices as unknown as { prompt_logprobs: object[] }[];
     expect(choice?.prompt_logprobs.length).toBeGreaterThan(2);
-    expect([status, answer]).toMatchObject([200, { choices: [{ prompt_logprobs: choice?.prompt_logprobs }] }]);
+    expect([status, answer]).toMatchObject([
+      200,
+      { choices: [{ prompt_logprobs: choice?.prompt_logprobs }] },
+    ]);
   });
 
   test('a stream has the text of the plain answer', async () => {

@@ -1,8 +1,7 @@
 import { constraintFields as CONSTRAINT_FIELDS } from '@continuo/shared/completion-constraints.ts';
-import { contextExceeded, requiredTokens } from '@continuo/shared/context-length.ts';
-import { ApiError } from '@continuo/shared/errors.ts';
-import { exactNumber } from '@continuo/shared/exact-integers.ts';
+import { ApiError, contextExceeded, requiredTokens } from '@continuo/shared/errors.ts';
 import type { GenerationRequest, WireConstraint, WirePrompt } from '@continuo/shared/generation.ts';
+import { exactNumber } from '@continuo/shared/json-fields.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '@continuo/shared/sampling.ts';
 import { ALLOWED_FIELDS, type Flavor, PLAIN_STREAMS, WRAPPED_FIELDS } from './flavors.ts';
 import { estimateTokens } from './token-estimate.ts';
