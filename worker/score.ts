@@ -32,5 +32,5 @@ function readLabels(body: Body, bounds: RequestBounds, style: LabelStyle): ReadC
 
 const answered = (call: CompletionCall, format: ChooseFormat): ReadCall => ({
   call,
-  answer: (starting, context) => answerPlain(starting, context, format),
+  answer: (generation, context) => answerPlain(generation, context, format),
 });
