@@ -200,10 +200,14 @@ describe('how a generation ends', () => {
   });
 
   test('the error is that of the deadline, not the connection error that follows', async () => {
-    const { generation, source, deadline } = runOver([[accepted]], { thrown: new TypeError('network') });
+    const { generation, settled, source, deadline } = runOver([[accepted]], {
+      thrown: new TypeError('network'),
+    });
     await generation.first;
     deadline();
     expect(source.signal.aborted).toBe(true);
+    // A client that has stopped reading does not delay the settlement.
+    expect(settled).toMatchObject([{ status: 'failed', errorCode: 'upstream_timeout', inquire: true }]);
     await expect(generation.next()).rejects.toMatchObject({
       code: 'upstream_timeout',
       message: 'The completion did not finish in time.',
