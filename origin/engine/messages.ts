@@ -87,11 +87,8 @@ export interface StepReport {
   readonly kind: 'decode' | 'prefill';
   /** Sequences computed. */
   readonly rows: number;
-  /** Decode: tokens generated, more than one per row where drafted tokens were accepted. Prefill: length of the chunk. */
+  /** Decode: tokens generated. Prefill: length of the chunk. */
   readonly tokens: number;
-  /** Tokens drafted by speculation, and how many of them the sampler accepted. */
-  readonly drafted: number;
-  readonly accepted: number;
   readonly modelMs: number;
   readonly samplingMs: number;
   readonly otherMs: number;

@@ -70,7 +70,6 @@ export async function loadModel(
     maxWaiting: settings.queueLimit,
     prefixStoreBytes: storeBytes,
     prefixDisk: prefixDiskOf(name, settings.prefixDisk),
-    speculation: settings.speculation,
   };
   const engine = new EngineClient({
     spawn: () => spawnEngineThread(data),
