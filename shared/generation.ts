@@ -1,8 +1,8 @@
 import * as z from 'zod';
+import { isTokenId } from './json-fields.ts';
 import { MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
 import { generationDefaults, samplingParameters } from './sampling.ts';
 import { weight } from './tenant.ts';
-import { isTokenId } from './token-id.ts';
 
 /**
  * The wire protocol between Worker and origin. POST /generate takes a GenerationRequest and answers NDJSON, one

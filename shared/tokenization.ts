@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { isTokenId } from './token-id.ts';
+import { isTokenId } from './json-fields.ts';
 
 /** The origin's tokenizer endpoints: POST /tokenize, POST /detokenize, GET /tokenizer_info?model=… */
 

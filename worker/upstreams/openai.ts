@@ -1,8 +1,7 @@
 import { SseDecoder } from '@continuo/shared/framing.ts';
 import type { GenerationEvent, GenerationRequest, OriginModel } from '@continuo/shared/generation.ts';
 import { sha256Hex } from '@continuo/shared/signing.ts';
-import { MAX_MESSAGE_LENGTH, readJsonBody } from './error-body.ts';
-import { type Fetch, fetchUpstream } from './fetch-upstream.ts';
+import { type Fetch, fetchUpstream, MAX_MESSAGE_LENGTH, readJsonBody } from './fetch-upstream.ts';
 import type { Flavor } from './flavors.ts';
 import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
 import { OpenAiEvents } from './openai-events.ts';
