@@ -3,6 +3,7 @@
  * test/architecture.test.ts. Add an edge only with a reason in the commit that adds it.
  */
 export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
+  origin: ['origin/config', 'origin/http', 'origin/process', 'origin/request', 'origin/serving', 'shared'],
   'origin/cli': [
     'origin',
     'origin/config',
@@ -99,6 +100,23 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   ],
   'origin/terminal': ['shared'],
   'origin/tokenizer': ['origin/process', 'shared'],
+  worker: [
+    'shared',
+    'worker/admin',
+    'worker/auth',
+    'worker/dialects',
+    'worker/env',
+    'worker/generation',
+    'worker/http',
+    'worker/limits',
+    'worker/openapi',
+    'worker/replay',
+    'worker/score',
+    'worker/tenants',
+    'worker/timers',
+    'worker/upstreams',
+    'worker/usage',
+  ],
   'worker/admin': [
     'shared',
     'worker/auth',
@@ -152,6 +170,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/playground',
     'worker/site/store',
     'worker/site/tokens',
+    'worker/site/copy',
   ],
   'worker/site/constraint': [
     'worker/site/api',
@@ -159,7 +178,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/editor',
     'worker/site/store',
   ],
-  'worker/site/copy': ['worker/site/controls', 'worker/site/store'],
+  'worker/site/copy': ['worker/site/controls', 'worker/site/store', 'worker/site/api'],
   'worker/site/docs': ['worker/site/api', 'worker/site/shell', 'worker/site/store'],
   'worker/site/editor': ['worker/site/store', 'worker/site/tokens'],
   'worker/site/playground': [
@@ -186,6 +205,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/playground',
     'worker/site/store',
     'worker/site/tokens',
+    'worker/site/copy',
   ],
   'worker/tenants': ['shared'],
   'worker/upstreams': ['shared', 'worker/env', 'worker/timers'],

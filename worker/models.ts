@@ -60,7 +60,7 @@ const NO_BOUNDS = { maxTokens: null, sequences: 1 };
 export async function showProps(request: Request, context: RequestContext): Promise<Response> {
   const principal = await authenticate(request, context, 'models');
   context.answer.dialect = DIALECTS.llamacpp;
-  const name = new URL(request.url).searchParams.get('model') ?? DEFAULT_NAME;
+  const name = new URL(request.url).searchParams.get('model') || DEFAULT_NAME;
   const model = await resolveModel(name, principal, context, request.signal);
   const { call } = parseNative({ model: name, prompt: '' }, NO_BOUNDS, model.defaults);
   const params = nativeSettings(call, model);

@@ -10,7 +10,7 @@ import { parseLikelihoods } from './score/score-call.ts';
 /** POST /v1/score: likelihoods of continuations; with `query`, probabilities of labels in SGLang's form. */
 export const score: RouteHandler = (request, context) =>
   generate(request, context, (body, { bounds }) =>
-    Object.hasOwn(body, 'query') ? readLabels(body, bounds, 'sglang') : readLikelihoods(body, bounds),
+    (body.query ?? null) !== null ? readLabels(body, bounds, 'sglang') : readLikelihoods(body, bounds),
   );
 
 /** POST /generative_scoring: probabilities of labels in vLLM's form. */
