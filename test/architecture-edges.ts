@@ -167,10 +167,10 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/site/compare': [
     'worker/site/api',
     'worker/site/controls',
+    'worker/site/copy',
     'worker/site/playground',
     'worker/site/store',
     'worker/site/tokens',
-    'worker/site/copy',
   ],
   'worker/site/constraint': [
     'worker/site/api',
@@ -208,10 +208,10 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/site/tree': [
     'worker/site/api',
     'worker/site/controls',
+    'worker/site/copy',
     'worker/site/playground',
     'worker/site/store',
     'worker/site/tokens',
-    'worker/site/copy',
   ],
   'worker/tenants': ['shared'],
   'worker/upstreams': ['shared', 'worker/env', 'worker/timers'],

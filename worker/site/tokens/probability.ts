@@ -37,6 +37,15 @@ export function perplexityOf(logprobs: readonly (number | null)[]): number | nul
   return Math.exp(-known.reduce((sum, logprob) => sum + logprob, 0) / known.length);
 }
 
+/** Returns the mean logprob of the tokens that have one; null without any. */
+export function meanLogprob(tokens: readonly { readonly logprob: number | null }[]): number | null {
+  const known = tokens.filter(({ logprob }) => logprob !== null);
+  return known.length === 0 ? null : jointLogprob(known)! / known.length;
+}
+
+/** Returns a probability in whole per cent, such as `41 %`. */
+export const percentOf = (logprob: number): string => `${Math.round(probabilityOf(logprob) * 100)} %`;
+
 /** Returns the probability of all tokens that are not listed. */
 export const probabilityBeside = (listed: readonly { readonly logprob: number }[]): number =>
   Math.max(0, 1 - listed.reduce((sum, { logprob }) => sum + probabilityOf(logprob), 0));
