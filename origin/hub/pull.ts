@@ -29,6 +29,9 @@ export interface PullContext {
 
 export interface PulledModel {
   readonly variant: string;
+  readonly format: ModelFormat;
+  /** Graphs or weights in the directory, as the repository names them. */
+  readonly files: readonly string[];
   /** Null if the directory cannot hold other precisions. */
   readonly precision: Precision | null;
   readonly commit: string;
@@ -51,11 +54,10 @@ export async function pull(request: PullRequest, context: PullContext): Promise<
   const { repository, revision } = request;
   const { client, cache, progress } = context;
   const listing = await client.listing(repository, revision);
-  const variant = chooseVariant(
-    variantsOf(listing.files.map(({ path }) => path)),
-    repository,
-    request.variant,
-  );
+  const paths = listing.files.map(({ path }) => path);
+  const variants = variantsOf(paths);
+  if (variants.length === 0) refusePickled(paths, repository);
+  const variant = chooseVariant(variants, repository, request.variant);
   const { root, blobs, snapshots, refs, lock } = repositoryPaths(cache, repository);
   const snapshot = path.join(snapshots, listing.commit);
   const onWait = () => progress.note(`waiting for another pull of ${repository}`);
@@ -68,12 +70,15 @@ export async function pull(request: PullRequest, context: PullContext): Promise<
       files.push({ file, identity, blob: path.join(blobs, identity.checksum) });
     }
     await requireSpace(files, root);
+    context.onPlan?.(planOf(variant, files));
     for (const file of files) await fetchFile(file, snapshot, context);
     if (revision !== listing.commit) await writeReference(refs, revision, listing.commit);
   };
   await withFileLock(lock, { onWait, sleep: client.retries.sleep }, () => withDiskErrors(root, download));
   return {
     variant: variant.name,
+    format: variant.format,
+    files: variant.files,
     precision: precisionOf(variant),
     commit: listing.commit,
     directory: path.join(snapshot, variant.directory),

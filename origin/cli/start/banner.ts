@@ -1,5 +1,7 @@
+import type { Ready } from './launcher.ts';
+
 /** What `npm start` prints when the server is ready: page, address, key and a curl line with settings that suit the model. */
-export function banner(url: string, apiKey: string, stateDirectory: string): string {
+export function banner({ url, apiKey, stateDirectory }: Ready): string {
   const body = JSON.stringify({
     model: 'default',
     prompt: 'Once upon a time there was a king who had three daughters.',
