@@ -42,6 +42,7 @@ const GRAPH = new RegExp(
 
 const SAFETENSORS = /^model(?:-\d{5}-of-\d{5})?\.safetensors$/;
 const SAFETENSORS_INDEX = 'model.safetensors.index.json';
+const PICKLED = /\.(?:bin|pt|pth|ckpt)$/;
 /** A GGUF file and the format in its name; a split file has several parts. Files for images are other models. */
 const GGUF = /^(?!mmproj).*?[-.]((?:I?Q\d\w*|B?F16|F32))(?:-\d{5}-of-\d{5})?\.gguf$/i;
 
@@ -84,21 +85,28 @@ function ggufVariants(files: readonly string[]): Variant[] {
   });
 }
 
-/** @param wanted Absent: the preferred variant. @throws HubError with the names of the existing variants */
-export function chooseVariant(variants: readonly Variant[], repository: string, wanted?: string): Variant {
+/**
+ * Chooses among the variants of a repository's list of paths.
+ * @param wanted absent: the preferred variant
+ * @throws HubError with the names of the existing variants
+ */
+export function chooseVariant(files: readonly string[], repository: string, wanted?: string): Variant {
+  const variants = variantsOf(files);
   const rank = ({ name }: Variant) =>
     PREFERENCE.includes(name) ? PREFERENCE.indexOf(name) : PREFERENCE.length;
   const [best] = variants.toSorted((one, other) => rank(one) - rank(other));
-  if (best === undefined) {
-    throw new HubError(`${repository} has no model that can be served: no safetensors, GGUF file or ONNX decoder`);
-  }
-  const chosen =
-    wanted === undefined
-      ? best
-      : variants.find(({ name }) => name.toLowerCase() === wanted.toLowerCase());
+  if (best === undefined) throw new HubError(`${repository} ${lackOf(files)}`);
+  const isWanted = ({ name }: Variant) => name.toLowerCase() === wanted?.toLowerCase();
+  const chosen = wanted === undefined ? best : variants.find(isWanted);
   if (chosen !== undefined) return chosen;
   const names = variants.map(({ name }) => name).join(', ');
   throw new HubError(`${repository} has no variant ${wanted}; available: ${names}`);
+}
+
+function lackOf(files: readonly string[]): string {
+  const pickled = files.find((file) => PICKLED.test(file));
+  if (pickled === undefined) return 'has no safetensors, no GGUF file and no ONNX decoder';
+  return `has its weights only as ${pickled}: pickled files can run code, so they are refused; convert them to safetensors`;
 }
 
 /** Returns the precision of a variant; null if its directory cannot hold other precisions. */

@@ -5,7 +5,7 @@ import { chooseVariant, precisionOf, variantsOf } from '../../../origin/hub/vari
 
 const names = (files: readonly string[]) => variantsOf(files).map(({ name }) => name);
 const filesOf = (files: readonly string[], wanted?: string) =>
-  chooseVariant(variantsOf(files), 'owner/name', wanted).files.toSorted();
+  chooseVariant(files, 'owner/name', wanted).files.toSorted();
 
 const COMMON = ['config.json', 'tokenizer.json', 'tokenizer_config.json'];
 
@@ -96,7 +96,7 @@ test('names genai models in directories by their directory, which is the model d
     );
   const files = ['config.json', ...inside('cpu/int4'), ...inside('cuda/fp16')];
   expect(names(files)).toEqual(['cpu/int4', 'cuda/fp16']);
-  const chosen = chooseVariant(variantsOf(files), 'owner/name', 'cuda/fp16');
+  const chosen = chooseVariant(files, 'owner/name', 'cuda/fp16');
   expect(chosen.directory).toBe('cuda/fp16');
   expect(chosen.files).toEqual(inside('cuda/fp16'));
 });
