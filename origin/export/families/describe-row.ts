@@ -118,7 +118,7 @@ class RowDesigner {
       feedForward:
         experts === null || own.sparse === false
           ? mlp()
-          : describeExperts(this.#fields, name, experts, this.#activation(name)),
+          : describeExperts(this.#fields, name, experts, this.#activation(name), this.#sizes.hidden),
       residual,
       attentionNorm: normOf(this.#names.attentionNorm),
       feedForwardNorm: normOf(this.#names.feedForwardNorm),

@@ -1,6 +1,6 @@
 import { projection } from './common-fields.ts';
 import type { ConfigFields } from './config-fields.ts';
-import type { Activation, ExpertsDesign, MlpDesign, ProjectionDesign, Weight } from './decoder-design.ts';
+import type { Activation, ExpertsDesign, MlpDesign, ProjectionDesign } from './decoder-design.ts';
 import type { ExpertsStyle } from './decoder-row.ts';
 
 /** Describes the experts of a layer. @throws ModelError */
@@ -9,12 +9,13 @@ export function describeExperts(
   layer: string,
   style: ExpertsStyle,
   activation: Activation,
+  hidden: number,
 ): ExpertsDesign {
   const { matrices, shared } = style;
   const width = fields.count(style.width);
   const expert = (index: number): MlpDesign => {
     const common = { kind: 'mlp' as const, width, activation };
-    if ('stacks' in matrices) return { ...common, ...stackedExpert(layer, matrices, index, width) };
+    if ('stacks' in matrices) return { ...common, ...stackedExpert(layer, matrices, index, { width, hidden }) };
     const { gate, up, down } = matrices.of(index);
     const of = (name: string) => projection(`${layer}.${name}`, false);
     return { ...common, gate: of(gate), up: of(up), down: of(down) };
@@ -50,13 +51,13 @@ export function describeExperts(
 
 /**
  * An expert of stacked matrices. GraniteMoE: [experts, outputs, inputs], gate above up. gpt-oss: [experts, inputs, outputs]
- * with biases [experts, outputs], gate and up alternating.
+ * with biases [experts, outputs], whose rows are counted through all experts, gate and up alternating.
  */
 function stackedExpert(
   layer: string,
   { stacks, clipped }: Extract<ExpertsStyle['matrices'], { readonly stacks: unknown }>,
   index: number,
-  width: number,
+  { width, hidden }: { readonly width: number; readonly hidden: number },
 ): Omit<MlpDesign, 'kind' | 'width' | 'activation'> {
   if (clipped === null) {
     const part = (name: string, first: number, count: number): ProjectionDesign => ({
@@ -69,13 +70,12 @@ function stackedExpert(
       down: { weight: [{ tensor: `${layer}.${stacks.down}.weight`, matrix: index }], bias: null },
     };
   }
-  const bias = (name: string): Weight => [{ tensor: `${layer}.${name}_bias`, matrix: index }];
-  const alternate = (first: number): ProjectionDesign => {
-    const rows = [{ first, count: width, step: 2 }];
-    const tensor = `${layer}.${stacks.gateUp}`;
+  const tensor = `${layer}.${stacks.gateUp}`;
+  const alternate = (offset: number): ProjectionDesign => {
+    const rows = (first: number) => [{ first, count: width, step: 2 }];
     return {
-      weight: [{ tensor, matrix: index, transposed: true, rows }],
-      bias: [{ tensor: `${tensor}_bias`, matrix: index, rows }],
+      weight: [{ tensor, matrix: index, transposed: true, rows: rows(offset) }],
+      bias: [{ tensor: `${tensor}_bias`, rows: rows(2 * width * index + offset) }],
     };
   };
   return {
@@ -83,7 +83,9 @@ function stackedExpert(
     up: alternate(1),
     down: {
       weight: [{ tensor: `${layer}.${stacks.down}`, matrix: index, transposed: true }],
-      bias: bias(stacks.down),
+      bias: [
+        { tensor: `${layer}.${stacks.down}_bias`, rows: [{ first: hidden * index, count: hidden }] },
+      ],
     },
     clippedSwiglu: clipped,
   };

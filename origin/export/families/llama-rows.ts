@@ -144,6 +144,7 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
   },
   {
     modelTypes: ['minicpm'],
+    defaults: { rms_norm_eps: 1e-6 },
     requires: { rope_scaling: [], attention_bias: [false] },
     differences: ({ fields, sizes }) => ({
       residualScale: fields.number('scale_depth') / Math.sqrt(sizes.layers),
@@ -195,6 +196,7 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
   },
   {
     modelTypes: ['helium'],
+    defaults: { rms_norm_eps: 1e-8, head_dim: 128 },
     differences: ({ fields }) => ({
       biases: { qkv: fields.flag('attention_bias', false), ...mlpBias(fields) },
       rotary: { interleaved: true, theta: 100_000 },
@@ -253,6 +255,7 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
   },
   {
     modelTypes: ['internlm2'],
+    defaults: { rms_norm_eps: 1e-6 },
     ignored: ['attn_implementation'],
     differences: ({ fields }) => ({
       biases: attentionBias(fields, 'bias', true),
