@@ -5,6 +5,7 @@ import { addBenchCommand } from './bench.ts';
 import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } from './commands.ts';
 import { addCompleteCommand } from './complete.ts';
 import { addDoctorCommand } from './doctor.ts';
+import { addServeCommand } from './serve.ts';
 import { type CliContext, sessionOpener } from './session.ts';
 import { addCompletionCommands } from './shell-completion.ts';
 
@@ -20,6 +21,7 @@ export function createContinuo(context: CliContext): Command {
     .option('--json', 'print JSON instead of text and tables', false);
   const asCaller = sessionOpener(program, context, 'caller');
   const asAdmin = sessionOpener(program, context, 'admin');
+  addServeCommand(program, context);
   addCompleteCommand(program, asCaller);
   addModelsCommand(program, asCaller);
   addTenantCommands(program, asAdmin);

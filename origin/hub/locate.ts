@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { WeightPrecision } from '../export/graph/linear.ts';
 import type { Precision } from '../model/config/model-files.ts';
-import { findCached, bytesBelow } from './cache.ts';
+import { bytesBelow, findCached } from './cache.ts';
 import { HubUnreachable } from './hub-error.ts';
 import { type PullContext, planPull, pullFiles } from './pull.ts';
 import { chooseVariant, type ModelFormat, precisionOf, type Variant } from './variants.ts';

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { type BuiltModel, buildModel, PROVENANCE_FILE } from '../export/build.ts';
+import { type BuildProgress, type BuiltModel, buildModel, PROVENANCE_FILE } from '../export/build.ts';
 import { openCheckpoint } from '../export/checkpoint/open-checkpoint.ts';
 import type { WeightPrecision } from '../export/graph/linear.ts';
 import { filesOf, type Precision } from '../model/config/model-files.ts';
 import { byteSize, type FileProgress } from '../terminal/progress.ts';
 import { HubError } from './hub-error.ts';
-import { readModelName, type RepositoryName } from './model-name.ts';
 import { locate } from './locate.ts';
+import { type RepositoryName, readModelName } from './model-name.ts';
 import { freeBytes, type PullContext } from './pull.ts';
 
 /** Brings a model from its name to a directory that the origin can serve: fetches and builds what is missing. */
@@ -84,7 +84,11 @@ export async function prepareModel(request: PrepareRequest, context: PrepareCont
   const bytes = files.reduce((sum, [, size]) => sum + size, 0);
   const key = `${id}-${digest([name.path, files])}`;
   const fetch = async () => name.path;
-  return await build({ id, key, isGguf: name.kind === 'gguf', bytes, missingBytes: 0, fetch }, request, context);
+  return await build(
+    { id, key, isGguf: name.kind === 'gguf', bytes, missingBytes: 0, fetch },
+    request,
+    context,
+  );
 }
 
 async function prepareRepository(
@@ -119,19 +123,18 @@ async function build(
   const builtBytes = bytes * (isGguf ? GGUF_GROWTH : GROWTH[precision]);
   requireResources({ missingBytes, builtBytes, loadedBytes: builtBytes }, context);
   const weights = await source.fetch();
-  const checkpoint = await openCheckpoint(weights, adapter);
-  let display: FileProgress | null = null;
+  const checkpoint = await openCheckpoint(weights);
+  const displays: FileProgress[] = [];
   try {
-    const built = await buildModel(checkpoint, {
-      ...{ precision, directory, id },
-      onProgress: ({ writtenBytes, totalBytes }) => {
-        display ??= context.progress.start(`building ${id} (${precision})`, totalBytes);
-        display.update(writtenBytes);
-      },
-    });
+    const onProgress = ({ writtenBytes, totalBytes }: BuildProgress) => {
+      if (displays.length === 0)
+        displays.push(context.progress.start(`build ${id} ${precision}`, totalBytes));
+      displays[0]!.update(writtenBytes);
+    };
+    const built = await buildModel(checkpoint, { precision, directory, id, onProgress });
     return { id, directory, variant: null, built };
   } finally {
-    display?.stop();
+    displays[0]?.stop();
     await checkpoint.close();
   }
 }

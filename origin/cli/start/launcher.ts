@@ -129,16 +129,14 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
 }
 
 /**
- * Runs the local system until a signal. Failures are printed.
- * @returns the exit code
+ * Runs the local system until a signal.
+ * @throws Error that says what failed, with the last lines of the child's log
  */
-export async function launch(environment: Environment, onReady: (ready: Ready) => void): Promise<number> {
+export async function launch(environment: Environment, onReady: (ready: Ready) => void): Promise<void> {
   try {
     await run(environment, onReady);
-    return 0;
   } catch (error) {
-    console.error(errorMessage(error));
-    if (error instanceof StartFailure) console.error(lastLogLines(error.logFile));
-    return 1;
+    if (!(error instanceof StartFailure)) throw error;
+    throw new Error(`${error.message}\n${lastLogLines(error.logFile)}`);
   }
 }
