@@ -1,15 +1,17 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { type BuildProgress, type BuiltModel, buildModel, PROVENANCE_FILE } from '../export/build.ts';
+import { type BuildProgress, type BuiltModel, buildModel } from '../export/build.ts';
 import { openCheckpoint } from '../export/checkpoint/open-checkpoint.ts';
 import type { WeightPrecision } from '../export/graph/linear.ts';
 import { filesOf, type Precision } from '../model/config/model-files.ts';
+import { readProvenance } from '../model/config/provenance.ts';
 import { byteSize, type FileProgress } from '../terminal/progress.ts';
 import { HubError } from './hub-error.ts';
 import { locate } from './locate.ts';
 import { type RepositoryName, readModelName } from './model-name.ts';
 import { freeBytes, type PullContext } from './pull.ts';
+import { variantsOf } from './variants.ts';
 
 /** Brings a model from its name to a directory that the origin can serve: fetches and builds what is missing. */
 
@@ -62,6 +64,8 @@ const RUNTIME_BYTES = 400 * 2 ** 20;
 /** Weights on this machine, or in a repository that is not fetched yet. */
 interface Source {
   readonly id: string;
+  /** What callers see as the origin of the weights; absent = the name of the directory or file. */
+  readonly published?: string;
   /** Differs for every content. */
   readonly key: string;
   readonly isGguf: boolean;
@@ -106,7 +110,8 @@ async function prepareRepository(
   const isGguf = format === 'gguf';
   const part = isGguf ? `-${located.variant}` : '';
   const key = `${repository.replace('/', '--')}-${commit.slice(0, 12)}${part}`;
-  const source = { id: repository, key, isGguf, bytes, missingBytes, fetch: located.fetch };
+  const published = `${repository}@${commit.slice(0, 12)}${isGguf ? ` ${located.variant}` : ''}`;
+  const source = { id: repository, published, key, isGguf, bytes, missingBytes, fetch: located.fetch };
   return await build(source, { ...request, precision: precision ?? request.precision }, context);
 }
 
@@ -119,7 +124,8 @@ async function build(
   const merged = adapter === undefined ? '' : `-${digest(filesOf(adapter))}`;
   const name = `${source.key}-${precision}${merged}-${BUILDER_VERSION}`;
   const directory = path.resolve(out ?? path.join(context.builds, name));
-  if (existsSync(path.join(directory, PROVENANCE_FILE))) return { id, directory, variant: null, built: null };
+  if (existsSync(directory) && readProvenance(directory) !== null)
+    return { id, directory, variant: null, built: null };
   const builtBytes = bytes * (isGguf ? GGUF_GROWTH : GROWTH[precision]);
   requireResources({ missingBytes, builtBytes, loadedBytes: builtBytes }, context);
   const weights = await source.fetch();
@@ -131,7 +137,13 @@ async function build(
         displays.push(context.progress.start(`build ${id} ${precision}`, totalBytes));
       displays[0]!.update(writtenBytes);
     };
-    const built = await buildModel(checkpoint, { precision, directory, id, onProgress });
+    const built = await buildModel(checkpoint, {
+      precision,
+      directory,
+      id,
+      source: source.published,
+      onProgress,
+    });
     return { id, directory, variant: null, built };
   } finally {
     displays[0]?.stop();
@@ -168,8 +180,11 @@ function requireResources({ missingBytes, builtBytes, loadedBytes }: Needs, cont
   );
 }
 
-/** A directory that the origin can load as it is. Weights beside a graph are not needed. */
-const hasGraph = (directory: string): boolean => filesOf(directory).some(([file]) => file.endsWith('.onnx'));
+/** Returns whether the origin can load a directory as it is. Weights beside a graph are not needed. */
+const hasGraph = (directory: string): boolean =>
+  variantsOf(filesOf(directory).map(([file]) => file.replaceAll(path.sep, '/'))).some(
+    ({ format }) => format === 'onnx',
+  );
 
 function fileOf(file: string): readonly [string, number, number] {
   const { size, mtimeMs } = statSync(file);
