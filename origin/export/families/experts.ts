@@ -15,7 +15,8 @@ export function describeExperts(
   const width = fields.count(style.width);
   const expert = (index: number): MlpDesign => {
     const common = { kind: 'mlp' as const, width, activation };
-    if ('stacks' in matrices) return { ...common, ...stackedExpert(layer, matrices, index, { width, hidden }) };
+    if ('stacks' in matrices)
+      return { ...common, ...stackedExpert(layer, matrices, index, { width, hidden }) };
     const { gate, up, down } = matrices.of(index);
     const of = (name: string) => projection(`${layer}.${name}`, false);
     return { ...common, gate: of(gate), up: of(up), down: of(down) };
@@ -83,9 +84,7 @@ function stackedExpert(
     up: alternate(1),
     down: {
       weight: [{ tensor: `${layer}.${stacks.down}`, matrix: index, transposed: true }],
-      bias: [
-        { tensor: `${layer}.${stacks.down}_bias`, rows: [{ first: hidden * index, count: hidden }] },
-      ],
+      bias: [{ tensor: `${layer}.${stacks.down}_bias`, rows: [{ first: hidden * index, count: hidden }] }],
     },
     clippedSwiglu: clipped,
   };
