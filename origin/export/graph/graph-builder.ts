@@ -16,15 +16,26 @@ const ELEMENT_BYTES: Readonly<Record<WeightTypeName, number>> = {
   int64: 8,
 };
 
-/** Yields the bytes of a tensor in order. */
-export type TensorBytes = () => AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
-
 /** A tensor of the file of external data. */
 export interface ExternalTensor {
   readonly name: string;
   readonly offset: number;
   readonly length: number;
-  readonly bytes: TensorBytes;
+}
+
+/** Receives the next bytes of one of the tensors that a job fills. */
+export type Emit = (tensor: number, bytes: Uint8Array) => Promise<void>;
+
+/** Fills tensors of the data file, from the first byte of each to the last, when the file is written. */
+export interface TensorJob {
+  readonly tensors: readonly ExternalTensor[];
+  readonly fill: (emit: Emit) => Promise<void>;
+}
+
+export interface TensorSpec {
+  readonly name: string;
+  readonly type: WeightTypeName;
+  readonly dimensions: readonly number[];
 }
 
 export interface NodeOptions {
@@ -46,7 +57,7 @@ export class GraphBuilder {
   readonly #dataFile: string;
   readonly #parts: Uint8Array[] = [];
   readonly #constants = new Set<string>();
-  readonly #external: ExternalTensor[] = [];
+  readonly #jobs: TensorJob[] = [];
   #dataBytes = 0;
   #names = 0;
 
@@ -55,9 +66,9 @@ export class GraphBuilder {
     this.#dataFile = dataFile;
   }
 
-  /** Tensors of the data file in the order of their offsets. */
-  get external(): readonly ExternalTensor[] {
-    return this.#external;
+  /** What fills the data file, in the order of its offsets. */
+  get jobs(): readonly TensorJob[] {
+    return this.#jobs;
   }
 
   get dataBytes(): number {
@@ -124,24 +135,27 @@ export class GraphBuilder {
     return this.constant(`${type}/${value}`, type, [], [value]);
   }
 
-  /** A tensor of the data file. */
-  tensor(name: string, type: WeightTypeName, dimensions: readonly number[], bytes: TensorBytes): string {
-    if (this.#constants.has(name)) return name;
-    const length = dimensions.reduce((product, size) => product * size, 1) * ELEMENT_BYTES[type];
-    const offset = Math.ceil(this.#dataBytes / ALIGNMENT) * ALIGNMENT;
-    this.#dataBytes = offset + length;
-    this.#external.push({ name, offset, length, bytes });
-    this.#externalInitializer(name, type, dimensions, offset, length);
-    return name;
+  /** Tensors of the data file that are filled together, unless the first one exists. Returns their names. */
+  tensors(specs: readonly TensorSpec[], fill: TensorJob['fill']): string[] {
+    const names = specs.map(({ name }) => name);
+    if (this.#constants.has(names[0]!)) return names;
+    const tensors = specs.map((spec) => {
+      const length = spec.dimensions.reduce((product, size) => product * size, ELEMENT_BYTES[spec.type]);
+      const offset = Math.ceil(this.#dataBytes / ALIGNMENT) * ALIGNMENT;
+      this.#dataBytes = offset + length;
+      const tensor = { name: spec.name, offset, length };
+      this.#externalInitializer(spec, tensor);
+      return tensor;
+    });
+    this.#jobs.push({ tensors, fill });
+    return names;
   }
 
-  /** The same bytes of the data file under another name, with another type or shape. */
-  alias(name: string, of: string, type: WeightTypeName, dimensions: readonly number[]): string {
-    const original = this.#external.find((tensor) => tensor.name === of)!;
-    if (!this.#constants.has(name)) {
-      this.#externalInitializer(name, type, dimensions, original.offset, original.length);
-    }
-    return name;
+  /** The bytes of the tensor `of` under another name, with another shape. */
+  alias(spec: TensorSpec, of: string): string {
+    const original = this.#jobs.flatMap(({ tensors }) => tensors).find(({ name }) => name === of)!;
+    if (!this.#constants.has(spec.name)) this.#externalInitializer(spec, original);
+    return spec.name;
   }
 
   /** Encodes the file of the graph. */
@@ -149,13 +163,7 @@ export class GraphBuilder {
     return encodeModel(name, this.#parts, [MICROSOFT]);
   }
 
-  #externalInitializer(
-    name: string,
-    type: WeightTypeName,
-    dimensions: readonly number[],
-    offset: number,
-    length: number,
-  ): void {
+  #externalInitializer({ name, type, dimensions }: TensorSpec, { offset, length }: ExternalTensor): void {
     const entries = { location: this.#dataFile, offset: `${offset}`, length: `${length}` };
     this.#initializer(name, type, dimensions, [
       ...Object.entries(entries).map(([key, value]) =>
