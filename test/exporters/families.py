@@ -187,8 +187,9 @@ def centre_and_amplitude(name, shape):
     if len(shape) < 2 or name.endswith("bias"):
         return 0.0, 0.2
     if any(part in name for part in ("embed", "wte", "wpe")):
-        return 0.0, 0.5
-    return 0.0, 2 / math.sqrt(shape[-1])
+        return 0.0, 0.25
+    # GPT-Neo does not divide scores by the root of the head size, so its queries are small.
+    return 0.0, (0.25 if "attention.q_proj" in name else 2) / math.sqrt(shape[-1])
 
 
 def weights(name, shape):
