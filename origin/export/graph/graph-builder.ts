@@ -44,18 +44,21 @@ export interface NodeOptions {
   readonly outputs?: readonly string[];
   readonly integers?: Readonly<Record<string, number>>;
   readonly floats?: Readonly<Record<string, number>>;
-  readonly lists?: Readonly<Record<string, readonly number[]>>;
+  readonly strings?: Readonly<Record<string, string>>;
+  /** Graphs that `branch` has encoded. */
+  readonly branches?: Readonly<Record<string, Uint8Array>>;
 }
 
 const MICROSOFT = 'com.microsoft';
 /** A multiple of every alignment that ONNX Runtime's kernels use. */
 const ALIGNMENT = 64;
-const AttributeType = { float: 1, integer: 2, integers: 7 } as const;
 
 /** Collects the nodes of one graph and the tensors of its external data, which are read only when they are written. */
 export class GraphBuilder {
   readonly #dataFile: string;
   readonly #parts: Uint8Array[] = [];
+  /** Nodes of the graph, or of the branch that is being written. */
+  #nodes: Uint8Array[] = [];
   readonly #constants = new Set<string>();
   readonly #jobs: TensorJob[] = [];
   #dataBytes = 0;
@@ -90,17 +93,30 @@ export class GraphBuilder {
   /** Adds a node; returns its first output. Empty input names are absent inputs. */
   node(operator: string, inputs: readonly string[], options: NodeOptions = {}): string {
     const outputs = options.outputs ?? [this.newName(operator)];
-    this.#parts.push(
+    this.#nodes.push(
       encodeMessage(GraphField.node, [
         ...inputs.map((name) => encodeString(1, name)),
         ...outputs.map((name) => encodeString(2, name)),
-        encodeString(3, `${operator}/${this.#parts.length}`),
+        encodeString(3, this.newName(operator)),
         encodeString(4, operator),
         ...encodeAttributes(options),
         ...(options.microsoft ? [encodeString(7, MICROSOFT)] : []),
       ]),
     );
     return outputs[0]!;
+  }
+
+  /**
+   * Encodes a graph without inputs whose nodes `write` adds. They may read every tensor that the graph has so far.
+   * @param write returns the name of the one output
+   */
+  branch(name: string, type: WeightTypeName, dimensions: GraphTensor['dimensions'], write: () => string) {
+    const outer = this.#nodes;
+    this.#nodes = [];
+    const output = { name: write(), elementType: WeightType[type], dimensions };
+    const parts = [...this.#nodes, encodeString(2, name), encodeTensor(GraphField.output, output)];
+    this.#nodes = outer;
+    return Buffer.concat(parts);
   }
 
   newName(base: string): string {
@@ -160,7 +176,7 @@ export class GraphBuilder {
 
   /** Encodes the file of the graph. */
   encode(name: string): Uint8Array {
-    return encodeModel(name, this.#parts, [MICROSOFT]);
+    return encodeModel(name, [...this.#parts, ...this.#nodes], [MICROSOFT]);
   }
 
   #externalInitializer({ name, type, dimensions }: TensorSpec, { offset, length }: ExternalTensor): void {
@@ -191,23 +207,19 @@ export class GraphBuilder {
   }
 }
 
-function encodeAttributes({ integers = {}, floats = {}, lists = {} }: NodeOptions): Uint8Array[] {
-  const attribute = (name: string, type: number, values: readonly Uint8Array[]) =>
-    encodeMessage(5, [encodeString(1, name), ...values, encodeInteger(20, type)]);
+function encodeAttributes({
+  integers = {},
+  floats = {},
+  strings = {},
+  branches = {},
+}: NodeOptions): Uint8Array[] {
+  const attribute = (name: string, type: number, value: Uint8Array) =>
+    encodeMessage(5, [encodeString(1, name), value, encodeInteger(20, type)]);
   return [
-    ...Object.entries(integers).map(([name, value]) =>
-      attribute(name, AttributeType.integer, [encodeInteger(3, value)]),
-    ),
-    ...Object.entries(floats).map(([name, value]) =>
-      attribute(name, AttributeType.float, [encodeFloat(2, value)]),
-    ),
-    ...Object.entries(lists).map(([name, values]) =>
-      attribute(
-        name,
-        AttributeType.integers,
-        values.map((value) => encodeInteger(8, value)),
-      ),
-    ),
+    ...Object.entries(integers).map(([name, value]) => attribute(name, 2, encodeInteger(3, value))),
+    ...Object.entries(floats).map(([name, value]) => attribute(name, 1, encodeFloat(2, value))),
+    ...Object.entries(strings).map(([name, value]) => attribute(name, 3, encodeString(4, value))),
+    ...Object.entries(branches).map(([name, graph]) => attribute(name, 5, encodeMessage(6, [graph]))),
   ];
 }
 
