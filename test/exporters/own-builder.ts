@@ -21,7 +21,9 @@ export interface FamilyResult {
 export function writeFamilies(python: string, script: string, models: string, only?: string): string[] {
   if (only !== undefined || !existsSync(models) || readdirSync(models).length === 0) {
     const chosen = only === undefined ? [] : ['--case', only];
-    const { status } = spawnSync(python, [script, models, ...chosen], { stdio: ['ignore', 'inherit', 'inherit'] });
+    const { status } = spawnSync(python, [script, models, ...chosen], {
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
     if (status !== 0) throw new Error(`${script} failed`);
   }
   return only === undefined ? readdirSync(models).toSorted() : [only];
