@@ -6,7 +6,10 @@ import * as z from 'zod';
 const caseSchema = z.object({
   /** The family and, after a hyphen, what is special. */
   name: z.string(),
+  /** As a published checkpoint writes it. */
   config: z.record(z.string(), z.unknown()),
+  /** The same with every field that transformers has for the family; null if it does not have the family. */
+  fields: z.record(z.string(), z.unknown()).nullable(),
   /** Shapes by name. */
   tensors: z.record(z.string(), z.array(z.int())),
   /** Greedy tokens after the first `length` tokens of the prompt. */
