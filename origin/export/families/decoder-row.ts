@@ -103,8 +103,7 @@ export interface Biases {
 }
 
 export interface ExpertsStyle {
-  /** Values or fields of the counts. */
-  readonly count: string;
+  /** Field of the experts' width. */
   readonly width: string;
   readonly normalized: boolean;
   readonly router: string;

@@ -32,6 +32,7 @@ export const familyOf = (row: DecoderRow): Family => ({
   ...row,
   design: (fields, tensors) => {
     const read = readSizes(fields, row);
+    fields.require('is_encoder_decoder', false);
     for (const [name, allowed] of Object.entries(row.requires ?? {})) fields.require(name, ...allowed);
     const { differences = {} } = row;
     const found =

@@ -71,20 +71,17 @@ export const GEMMA_ROWS: readonly DecoderRow[] = [
       rms_norm_eps: 1e-6,
       sliding_window: 4096,
     },
-    ignored: ['cache_implementation'],
+    ignored: ['cache_implementation', '_sliding_window_pattern'],
     requires: { ...REQUIRES, hidden_act: ['gelu_pytorch_tanh'] },
-    differences: (row) => {
-      const named = row.fields.has('sliding_window_pattern') ? '' : '_';
-      return {
-        ...gemma2(row, row.fields.count(`${named}sliding_window_pattern`, 6)),
-        headNorm: { over: 'head' },
-        rotary: { theta: 1_000_000, layerType: 'full_attention' },
-        slidingRotary: {
-          thetaField: 'rope_local_base_freq',
-          layerType: 'sliding_attention',
-          scaled: false,
-        },
-      };
-    },
+    differences: (row) => ({
+      ...gemma2(row, row.fields.count('sliding_window_pattern', 6)),
+      headNorm: { over: 'head' },
+      rotary: { theta: 1_000_000, layerType: 'full_attention' },
+      slidingRotary: {
+        thetaField: 'rope_local_base_freq',
+        layerType: 'sliding_attention',
+        scaled: false,
+      },
+    }),
   },
 ];

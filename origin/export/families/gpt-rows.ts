@@ -1,5 +1,5 @@
 import { bloomSlopes, mptSlopes } from './alibi.ts';
-import { layerNorm, projection } from './common-fields.ts';
+import { layerNorm, NEUTRAL_FIELDS, projection } from './common-fields.ts';
 import { whole } from './decoder-design.ts';
 import type { DecoderRow, Differences, NormStyle, RowContext } from './decoder-row.ts';
 import { attentionBias } from './llama-rows.ts';
@@ -321,6 +321,7 @@ function falcon({ fields, sizes }: RowContext): Differences {
   const hasTwo = isNew && norms === 2;
   const bias = fields.flag('bias', false);
   const alibi = fields.flag('alibi', false);
+  if (alibi) fields.ignore('rope_parameters', 'rope_scaling', 'rope_theta');
   const feedForwardNorm = isParallel ? '' : 'post_attention_layernorm';
   return {
     sizes: { kvHeads: isNew ? given : multiQuery ? 1 : sizes.heads },
@@ -350,7 +351,7 @@ function mpt({ fields, sizes }: RowContext): Differences {
   attention?.require('attn_type', 'multihead_attention');
   attention?.require('prefix_lm', false);
   attention?.require('qk_ln', false);
-  attention?.ignore('attn_impl', 'attn_pdrop', 'attn_uses_sequence_id', 'model_type', 'transformers_version');
+  attention?.ignore(...NEUTRAL_FIELDS, 'attn_impl', 'attn_uses_sequence_id', 'is_encoder_decoder');
   const slopes = mptSlopes(sizes.heads, attention?.number('alibi_bias_max', 8) ?? 8);
   return {
     names: {

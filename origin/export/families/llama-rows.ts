@@ -37,10 +37,13 @@ export const everyNthFull = (row: RowContext, n: number): Pick<Differences, 'lay
 
 /** Qwen: later layers have the window, if use_sliding_window says so. */
 export function laterLayers(row: RowContext): Pick<Differences, 'layer'> {
-  const used = row.fields.flag('use_sliding_window', false);
-  const first = row.fields.number('max_window_layers', 28);
-  const { window, isSliding } = byLayer(row, (layer) => layer >= first);
-  return { layer: (index) => ({ window: used && isSliding[index] ? window : null }) };
+  const { fields, sizes } = row;
+  const first = fields.number('max_window_layers', 28);
+  if (fields.flag('use_sliding_window', false))
+    return { layer: windowed(byLayer(row, (layer) => layer >= first)) };
+  fields.ignore('sliding_window');
+  readSlidingLayers(fields, sizes.layers, () => false);
+  return {};
 }
 
 /** OLMo 2 and EXAONE 4 normalize what attention and MLP return, not what they read. */
