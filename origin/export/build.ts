@@ -8,6 +8,7 @@ import { describeFamily } from './families/families.ts';
 import { writeDecoder } from './graph/decoder-graph.ts';
 import { GraphBuilder, type TensorJob } from './graph/graph-builder.ts';
 import type { WeightPrecision } from './graph/linear.ts';
+import { Quantizer } from './precision/quantize.ts';
 import { servedConfig } from './served-config.ts';
 
 const GRAPH_FILE = 'model.onnx';
@@ -61,7 +62,7 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
   const graph = new GraphBuilder(DATA_FILE);
   const weights = new MatrixReader(checkpoint, storedName);
   const type = precision === 'fp16' ? 'float16' : 'float32';
-  writeDecoder({ graph, weights, precision, type }, design);
+  writeDecoder({ graph, weights, quantizer: new Quantizer(), precision, type }, design);
   const provenance: Provenance = {
     id: options.id ?? basename(checkpoint.source),
     source: checkpoint.source,
