@@ -37,13 +37,19 @@ export function describeFamily(
   tensors: TensorNames,
 ): DescribedDecoder {
   const outer = new ConfigFields(config);
-  const given = outer.inner('text_config') ?? outer;
+  const text = outer.inner('text_config');
+  const given = text ?? outer;
   const modelType = given.text('model_type', '');
-  const family = FAMILIES.find(({ modelTypes }) => modelTypes.includes(modelType));
+  const outerType = outer.text('model_type', '');
+  const family = FAMILIES.find(
+    ({ modelTypes, within = [] }) =>
+      modelTypes.includes(modelType) && (text === null || within.includes(outerType)),
+  );
   if (family === undefined) {
-    const known = FAMILIES.flatMap(({ modelTypes }) => modelTypes).toSorted();
+    const known = FAMILIES.flatMap(({ modelTypes, within = [] }) => [...modelTypes, ...within]).toSorted();
     throw outer.fault('model_type', `one of ${known.join(', ')}`);
   }
+  if (text !== null) outer.require('tie_word_embeddings', true);
   const fields = given.withDefaults(family.defaults ?? {});
   const [canonical = '', ...others] = family.prefixes ?? PREFIXES;
   const storedName = (name: string) => {

@@ -59,6 +59,7 @@ export const GEMMA_ROWS: readonly DecoderRow[] = [
   },
   {
     modelTypes: ['gemma3_text'],
+    within: ['gemma3'],
     defaults: {
       vocab_size: 262_208,
       hidden_size: 2304,
