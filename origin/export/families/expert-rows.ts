@@ -1,6 +1,7 @@
 import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, ExpertsStyle, RowContext } from './decoder-row.ts';
-import { attentionBias, byLayer, everywhere, graniteFactors, laterLayers } from './llama-rows.ts';
+import { attentionBias, graniteFactors } from './llama-rows.ts';
+import { byLayer, everywhere, laterLayers } from './windows.ts';
 
 /** Families with experts. */
 

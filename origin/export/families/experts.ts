@@ -1,7 +1,7 @@
-import { projection } from './common-fields.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { Activation, ExpertsDesign, MlpDesign, ProjectionDesign } from './decoder-design.ts';
 import type { ExpertsStyle } from './decoder-row.ts';
+import { projection } from './design-parts.ts';
 
 /** Describes the experts of a layer. @throws ModelError */
 export function describeExperts(

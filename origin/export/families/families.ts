@@ -1,5 +1,5 @@
 import { ModelError } from '../../model/config/model-json.ts';
-import { NEUTRAL_FIELDS } from './common-fields.ts';
+import { ALIBI_ROWS } from './alibi-rows.ts';
 import { ConfigFields } from './config-fields.ts';
 import type { DecoderDesign } from './decoder-design.ts';
 import { familyOf } from './describe-row.ts';
@@ -9,6 +9,7 @@ import { GEMMA_ROWS } from './gemma-rows.ts';
 import { GPT_ROWS } from './gpt-rows.ts';
 import { LAYER_NORM_ROWS } from './layer-norm-rows.ts';
 import { LLAMA_ROWS } from './llama-rows.ts';
+import { NEUTRAL_FIELDS } from './neutral-fields.ts';
 
 /** The table of families. */
 export const FAMILIES: readonly Family[] = [
@@ -17,6 +18,7 @@ export const FAMILIES: readonly Family[] = [
   ...GEMMA_ROWS,
   ...EXPERT_ROWS,
   ...GPT_ROWS,
+  ...ALIBI_ROWS,
 ].map(familyOf);
 
 const PREFIXES = ['model.', '', 'language_model.model.', 'model.language_model.'];

@@ -1,5 +1,5 @@
 import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
-import { everyNthFull } from './llama-rows.ts';
+import { everyNthFull } from './windows.ts';
 
 /** Gemma: norms with 1 + w, and embeddings multiplied by the root of their width. */
 
