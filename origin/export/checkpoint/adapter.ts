@@ -75,9 +75,9 @@ async function merge(
     source: `${checkpoint.source} with ${adapter.source}`,
     readRows: async (name, first, count) => {
       const columns = columnsOf(tensors.get(name) ?? { shape: [] });
-      const saved = replaced.get(name);
-      if (saved !== undefined) return saved.slice(first * columns, (first + count) * columns);
-      const rows = await checkpoint.readRows(name, first, count);
+      // PEFT saves an embedding whole beside its factors.
+      const saved = replaced.get(name)?.slice(first * columns, (first + count) * columns);
+      const rows = saved ?? (await checkpoint.readRows(name, first, count));
       const change = changes.get(name);
       if (change !== undefined) addRows(rows, change, first, columns);
       return rows;
