@@ -40,6 +40,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'origin/hub': [
     'origin/config',
     'origin/engine',
+    'origin/export',
     'origin/infill',
     'origin/model',
     'origin/model/config',
@@ -168,10 +169,10 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/site/compare': [
     'worker/site/api',
     'worker/site/controls',
+    'worker/site/copy',
     'worker/site/playground',
     'worker/site/store',
     'worker/site/tokens',
-    'worker/site/copy',
   ],
   'worker/site/constraint': [
     'worker/site/api',
@@ -179,7 +180,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/editor',
     'worker/site/store',
   ],
-  'worker/site/copy': ['worker/site/controls', 'worker/site/store', 'worker/site/api'],
+  'worker/site/copy': ['worker/site/api', 'worker/site/controls', 'worker/site/store'],
   'worker/site/docs': ['worker/site/api', 'worker/site/shell', 'worker/site/store'],
   'worker/site/editor': ['worker/site/store', 'worker/site/tokens'],
   'worker/site/playground': [
@@ -203,10 +204,10 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/site/tree': [
     'worker/site/api',
     'worker/site/controls',
+    'worker/site/copy',
     'worker/site/playground',
     'worker/site/store',
     'worker/site/tokens',
-    'worker/site/copy',
   ],
   'worker/tenants': ['shared'],
   'worker/upstreams': ['shared', 'worker/env', 'worker/timers'],
