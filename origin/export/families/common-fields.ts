@@ -1,0 +1,93 @@
+import type { ConfigFields } from './config-fields.ts';
+import { type Activation, type NormDesign, type ProjectionDesign, whole } from './decoder-design.ts';
+import type { TensorNames } from './family.ts';
+
+/** What many families read alike. */
+
+const ACTIVATIONS: Readonly<Record<string, Activation>> = {
+  silu: 'silu',
+  swish: 'silu',
+  gelu: 'gelu',
+  gelu_python: 'gelu',
+  gelu_new: 'gelu-tanh',
+  gelu_fast: 'gelu-tanh',
+  gelu_accurate: 'gelu-tanh',
+  gelu_pytorch_tanh: 'gelu-tanh',
+  quick_gelu: 'gelu-sigmoid',
+  relu: 'relu',
+  relu2: 'relu-squared',
+};
+
+export const readActivation = (fields: ConfigFields, name = 'hidden_act', absent?: string): Activation =>
+  fields.choice(name, ACTIVATIONS, absent);
+
+/** Weight and optional bias under `name`. */
+export const projection = (name: string, bias: boolean): ProjectionDesign => ({
+  weight: whole(`${name}.weight`),
+  bias: bias ? whole(`${name}.bias`) : null,
+});
+
+/** A projection that has a bias if the checkpoint has one. */
+export const projectionAsStored = (name: string, tensors: TensorNames): ProjectionDesign =>
+  projection(name, tensors.has(`${name}.bias`));
+
+export const rmsNorm = (name: string, epsilon: number, weightOffset: 0 | 1 = 0): NormDesign => ({
+  kind: 'rms',
+  epsilon,
+  weight: whole(`${name}.weight`),
+  bias: null,
+  weightOffset,
+});
+
+export const layerNorm = (name: string, epsilon: number, bias = true): NormDesign => ({
+  kind: 'layer',
+  epsilon,
+  weight: whole(`${name}.weight`),
+  bias: bias ? whole(`${name}.bias`) : null,
+  weightOffset: 0,
+});
+
+/** For each layer, whether it attends to a window: from layer_types, which transformers writes since 4.53. */
+export function readSlidingLayers(
+  fields: ConfigFields,
+  layers: number,
+  absent: (layer: number) => boolean,
+): boolean[] {
+  if (!fields.has('layer_types')) return Array.from({ length: layers }, (_, layer) => absent(layer));
+  const types = fields.texts('layer_types');
+  const known = types.every((type) => type === 'full_attention' || type === 'sliding_attention');
+  if (known && types.length === layers) return types.map((type) => type === 'sliding_attention');
+  throw fields.fault('layer_types', `full_attention or sliding_attention for each of ${layers} layers`);
+}
+
+/** Fields of config.json that no logit depends on. */
+export const NEUTRAL_FIELDS: readonly string[] = [
+  ...['architectures', 'model_type', 'torch_dtype', 'dtype', 'transformers_version', '_name_or_path'],
+  ...['bos_token_id', 'eos_token_id', 'pad_token_id', 'sep_token_id', 'decoder_start_token_id'],
+  ...['use_cache', 'initializer_range', 'pretraining_tp', 'auto_map', '_attn_implementation'],
+  ...['attention_dropout', 'attn_pdrop', 'embd_pdrop', 'resid_pdrop', 'embd_pdrop', 'resid_pdrop'],
+  ...['hidden_dropout', 'attention_probs_dropout_prob', 'hidden_dropout_prob', 'dropout', 'layerdrop'],
+  ...['classifier_dropout', 'output_hidden_states', 'output_attentions', 'return_dict', 'problem_type'],
+  ...[
+    'id2label',
+    'label2id',
+    'chunk_size_feed_forward',
+    'is_decoder',
+    'task_specific_params',
+    'gradient_checkpointing',
+  ],
+  ...[
+    '_attn_implementation_autoset',
+    '_attn_implementation_internal',
+    '_commit_hash',
+    '_experts_implementation',
+  ],
+  ...[
+    'unsloth_version',
+    'unsloth_fixed',
+    '_unsloth_fix',
+    'model_name',
+    'name_or_path',
+    'quantization_config',
+  ],
+];
