@@ -57,8 +57,9 @@ export class GgufFile {
   }
 
   /** Reads `into.length` bytes of a tensor from an offset in it. */
-  read(tensor: StoredTensor, offset: number, into: Uint8Array): void {
-    readFully(tensor.file, tensor.start + offset, into);
+  read(name: string, offset: number, into: Uint8Array): void {
+    const { file, start } = this.tensors.get(name)!;
+    readFully(file, start + offset, into);
   }
 
   close(): void {

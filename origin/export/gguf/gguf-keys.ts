@@ -38,9 +38,12 @@ export class GgufKeys {
     throw this.fault(name, 'a text');
   }
 
-  /** A list of numbers or of flags as 0 and 1, or null if it is absent. @throws ModelError */
+  /**
+   * A list of numbers or of flags as 0 and 1, or null if it is absent. A few keys of this kind are not the architecture's.
+   * @throws ModelError
+   */
   list(name: string): number[] | null {
-    const value = this.#take(name);
+    const value = this.#take(name) ?? this.#metadata.get(name);
     if (value === undefined) return null;
     if (typeof value === 'object' && ArrayBuffer.isView(value)) return Array.from(value);
     throw this.fault(name, 'a list of numbers');

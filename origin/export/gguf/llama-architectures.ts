@@ -102,8 +102,12 @@ function minicpmConfig(keys: GgufKeys, tensors: StoredTensors) {
 
 function olmo2Config(keys: GgufKeys, tensors: StoredTensors) {
   if (!keys.has('attention.sliding_window')) return llamaConfig('olmo2', keys, tensors);
+  const fields = llamaConfig('olmo3', keys, tensors);
+  if (keys.number('rope.freq_base_swa', fields.rope_theta) !== fields.rope_theta) {
+    throw keys.fault('rope.freq_base_swa', `equal to rope.freq_base, ${fields.rope_theta}`);
+  }
   return {
-    ...llamaConfig('olmo3', keys, tensors),
+    ...fields,
     sliding_window: keys.number('attention.sliding_window'),
     layer_types: layerTypes(keys, (layer) => (layer + 1) % 4 !== 0),
   };
@@ -116,7 +120,9 @@ const gemma3Config: Config = (keys, tensors) => ({
   ...gemmaScale(keys, 62),
   rope_theta: keys.number('rope.freq_base', 1_000_000),
   rope_local_base_freq: keys.number('rope.freq_base_swa', 10_000),
-  final_logit_softcapping: keys.has('final_logit_softcapping') ? keys.number('final_logit_softcapping') : null,
+  final_logit_softcapping: keys.has('final_logit_softcapping')
+    ? keys.number('final_logit_softcapping')
+    : null,
   sliding_window: keys.number('attention.sliding_window', keys.number('context_length')),
   layer_types: layerTypes(keys, (layer) => keys.has('attention.sliding_window') && (layer + 1) % 6 !== 0),
 });
@@ -362,7 +368,8 @@ export const RELATED_ARCHITECTURES: readonly Architecture[] = [
       attn_k_norm: `${LAYER}self_attn.k_layernorm.norms.*`,
     },
     config: config('stablelm', (keys, tensors) => ({
-      use_parallel_residual: !tensors.has('blk.0.ffn_norm.weight') && keys.flag('use_parallel_residual', true),
+      use_parallel_residual:
+        !tensors.has('blk.0.ffn_norm.weight') && keys.flag('use_parallel_residual', true),
       use_qkv_bias: tensors.has('blk.0.attn_q.bias'),
       qk_layernorm: tensors.has('blk.0.attn_q_norm.weight'),
     })),

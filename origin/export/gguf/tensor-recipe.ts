@@ -1,5 +1,11 @@
 import { ModelError } from '../../model/config/model-json.ts';
-import { type Architecture, CONFIG_TENSORS, readSizes, type StoredTensors, type TensorName } from './architecture.ts';
+import {
+  type Architecture,
+  CONFIG_TENSORS,
+  readSizes,
+  type StoredTensors,
+  type TensorName,
+} from './architecture.ts';
 import type { GgufTensor } from './gguf-header.ts';
 import type { GgufKeys } from './gguf-keys.ts';
 
@@ -11,6 +17,8 @@ export interface TensorRecipe {
   readonly name: string;
   readonly shape: readonly number[];
   readonly sources: readonly GgufTensor[];
+  /** Elements of a unit. */
+  readonly unitLength: number;
   /** Where a unit comes from. */
   readonly unit: (index: number) => SourceUnit;
   /** Added to every element. */
@@ -71,10 +79,6 @@ interface StoredName {
   readonly part: 'weight' | 'bias';
 }
 
-/** Elements of a unit: a row of a weight, an element of a bias or of a norm. */
-export const unitLength = ({ shape, transposed }: Pick<TensorRecipe, 'shape' | 'transposed'>, isBias: boolean) =>
-  isBias || shape.length < 2 ? 1 : shape.at(transposed ? -2 : -1)!;
-
 /**
  * Returns the recipes of a model's tensors.
  * @throws ModelError that names a tensor which the architecture does not have
@@ -122,17 +126,23 @@ function plainRecipes(
   { stored, name, tensor }: { stored: StoredName; name: TensorName; tensor: GgufTensor },
 ): TensorRecipe[] {
   const transposed = stored.part === 'weight' && (architecture.transposed ?? []).includes(stored.base);
-  const shape = transposed ? [...tensor.shape.slice(0, -2), ...tensor.shape.slice(-2).reverse()] : tensor.shape;
+  const shape = transposed
+    ? [...tensor.shape.slice(0, -2), ...tensor.shape.slice(-2).reverse()]
+    : tensor.shape;
   const recipe: TensorRecipe = {
     name: nameOf(name, stored),
     shape,
     sources: [tensor],
+    unitLength: unitLengthOf(tensor, stored),
     unit: orderOf(architecture, keys, stored),
     added: architecture.shiftedNorms && stored.base.endsWith('norm') && stored.part === 'weight' ? -1 : 0,
     transposed,
   };
-  return recipe.name.includes('*') ? stackedRecipes(recipe, stored) : [recipe];
+  return recipe.name.includes('*') ? stackedRecipes(recipe) : [recipe];
 }
+
+const unitLengthOf = ({ shape }: GgufTensor, { part }: StoredName): number =>
+  part === 'bias' || shape.length < 2 ? 1 : shape.at(-1)!;
 
 function orderOf(architecture: Architecture, keys: GgufKeys, { base }: StoredName): UnitOrder {
   const isRotated = base === 'attn_q' || base === 'attn_k';
@@ -142,11 +152,13 @@ function orderOf(architecture: Architecture, keys: GgufKeys, { base }: StoredNam
 }
 
 /** One recipe for each matrix or vector of a stack, such as each expert. */
-function stackedRecipes(recipe: TensorRecipe, { part }: StoredName): TensorRecipe[] {
+function stackedRecipes(recipe: TensorRecipe): TensorRecipe[] {
   const [count = 0, ...shape] = recipe.shape;
-  const units = shape.reduce((product, size) => product * size, 1) / unitLength({ ...recipe, shape }, part === 'bias');
+  const unitLength = shape.length === 1 ? 1 : recipe.unitLength;
+  const units = shape.reduce((product, size) => product * size, 1) / unitLength;
   return Array.from({ length: count }, (_, index) => ({
     ...recipe,
+    unitLength,
     name: recipe.name.replace('*', String(index)),
     shape,
     unit: (unit) => ({ source: 0, unit: index * units + unit }),
@@ -173,6 +185,7 @@ function mergedRecipe(
     name: nameOf(name, stored),
     shape: turned,
     sources: [first, second],
+    unitLength: unitLengthOf(first, stored),
     unit: pairsOfMatrices(height, order),
     added: 0,
     transposed: isWeight && transposed,
@@ -182,12 +195,13 @@ function mergedRecipe(
 function scalarRecipes({ scalars = {} }: Architecture, keys: GgufKeys): TensorRecipe[] {
   const layers = keys.number('block_count');
   return Object.entries(scalars).flatMap(([name, key]) => {
-    const values = keys.list(key) ?? Array.from({ length: layers }, () => keys.number(key));
+    const values = keys.list(key) ?? [];
     if (values.length !== layers) throw keys.fault(key, `a list of ${layers} numbers`);
     return values.map((value, layer) => ({
       name: name.replace('*', String(layer)),
       shape: [1],
       sources: [],
+      unitLength: 1,
       unit: IN_PLACE,
       added: 0,
       transposed: false,
