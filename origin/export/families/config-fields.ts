@@ -9,15 +9,27 @@ export class ConfigFields {
   /** Path of this object in config.json, such as `rope_scaling.`; empty for the file itself. */
   readonly #path: string;
   readonly #read = new Set<string>();
-  readonly #inner: ConfigFields[] = [];
+  readonly #inner = new Map<string, ConfigFields>();
+  readonly #defaults: Readonly<Record<string, unknown>>;
 
-  constructor(values: Readonly<Record<string, unknown>>, path = '') {
+  /** @param defaults of fields that the file does not have; a null in the file stays null */
+  constructor(
+    values: Readonly<Record<string, unknown>>,
+    path = '',
+    defaults: Readonly<Record<string, unknown>> = {},
+  ) {
     this.#values = values;
     this.#path = path;
+    this.#defaults = defaults;
+  }
+
+  /** The same fields, none read yet, with these defaults. */
+  withDefaults(defaults: Readonly<Record<string, unknown>>): ConfigFields {
+    return new ConfigFields(this.#values, this.#path, defaults);
   }
 
   has(name: string): boolean {
-    return (this.#values[name] ?? null) !== null;
+    return (this.#value(name) ?? null) !== null;
   }
 
   /** @throws ModelError that names the field if it is absent without default, or not a finite number */
@@ -77,12 +89,19 @@ export class ConfigFields {
 
   /** The fields of an object, or null if it is absent. */
   inner(name: string): ConfigFields | null {
+    const known = this.#inner.get(name);
+    if (known !== undefined) return known;
     const value = this.#take(name);
     if ((value ?? null) === null) return null;
     if (typeof value !== 'object' || Array.isArray(value)) throw this.fault(name, 'an object');
     const inner = new ConfigFields(value as Record<string, unknown>, `${this.#path}${name}.`);
-    this.#inner.push(inner);
+    this.#inner.set(name, inner);
     return inner;
+  }
+
+  /** Any value, for fields of other shapes. */
+  value(name: string): unknown {
+    return this.#take(name);
   }
 
   /** Fields that do not change logits whatever their value. */
@@ -100,19 +119,24 @@ export class ConfigFields {
   /** Fields that were not read and are not null, with their paths. */
   get unread(): string[] {
     const own = Object.keys(this.#values).filter((name) => this.has(name) && !this.#read.has(name));
-    return [...own.map((name) => this.#path + name), ...this.#inner.flatMap(({ unread }) => unread)];
+    const inner = [...this.#inner.values()].flatMap(({ unread }) => unread);
+    return [...own.map((name) => this.#path + name), ...inner];
   }
 
   /** An error that names the field, its value and what is supported. */
   fault(name: string, allowed: string): ModelError {
-    const value = this.#values[name];
+    const value = this.#value(name);
     const received = value === undefined ? 'missing' : JSON.stringify(value);
     return new ModelError(`config.json: ${this.#path}${name} is ${received}; supported is ${allowed}`);
   }
 
   #take(name: string): unknown {
     this.#read.add(name);
-    return this.#values[name] ?? undefined;
+    return this.#value(name) ?? undefined;
+  }
+
+  #value(name: string): unknown {
+    return this.#values[name] === undefined ? this.#defaults[name] : this.#values[name];
   }
 
   #absent(name: string): null {

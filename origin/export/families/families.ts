@@ -2,11 +2,22 @@ import { ModelError } from '../../model/config/model-json.ts';
 import { NEUTRAL_FIELDS } from './common-fields.ts';
 import { ConfigFields } from './config-fields.ts';
 import type { DecoderDesign } from './decoder-design.ts';
+import { familyOf } from './describe-row.ts';
+import { EXPERT_ROWS } from './expert-rows.ts';
 import type { Family, TensorNames } from './family.ts';
-import { LLAMA_FAMILIES } from './llama.ts';
+import { GEMMA_ROWS } from './gemma-rows.ts';
+import { GPT_ROWS } from './gpt-rows.ts';
+import { LAYER_NORM_ROWS } from './layer-norm-rows.ts';
+import { LLAMA_ROWS } from './llama-rows.ts';
 
 /** The table of families. */
-export const FAMILIES: readonly Family[] = [...LLAMA_FAMILIES];
+export const FAMILIES: readonly Family[] = [
+  ...LLAMA_ROWS,
+  ...LAYER_NORM_ROWS,
+  ...GEMMA_ROWS,
+  ...EXPERT_ROWS,
+  ...GPT_ROWS,
+].map(familyOf);
 
 const PREFIXES = ['model.', '', 'language_model.model.', 'model.language_model.'];
 
@@ -26,13 +37,14 @@ export function describeFamily(
   tensors: TensorNames,
 ): DescribedDecoder {
   const outer = new ConfigFields(config);
-  const fields = outer.inner('text_config') ?? outer;
-  const modelType = fields.text('model_type', '');
+  const given = outer.inner('text_config') ?? outer;
+  const modelType = given.text('model_type', '');
   const family = FAMILIES.find(({ modelTypes }) => modelTypes.includes(modelType));
   if (family === undefined) {
     const known = FAMILIES.flatMap(({ modelTypes }) => modelTypes).toSorted();
     throw outer.fault('model_type', `one of ${known.join(', ')}`);
   }
+  const fields = given.withDefaults(family.defaults ?? {});
   const [canonical = '', ...others] = family.prefixes ?? PREFIXES;
   const storedName = (name: string) => {
     if (tensors.has(name) || !name.startsWith(canonical)) return name;

@@ -12,6 +12,8 @@ export interface Family {
    * @throws ModelError that names a field which is missing or has an unsupported value
    */
   readonly design: (fields: ConfigFields, tensors: TensorNames) => DecoderDesign;
+  /** Values of fields that config.json does not have, where a published one may omit them. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
   /** Neutral whatever their value, beside those that are for every family. */
   readonly ignored?: readonly string[];
   /**

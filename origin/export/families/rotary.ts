@@ -51,7 +51,7 @@ export function readRotary(fields: ConfigFields, options: RotaryOptions): Rotary
   const base = newer?.optionalNumber('rope_theta') ?? fields.number(thetaField, theta);
   const share =
     newer?.optionalNumber('partial_rotary_factor') ?? fields.number('partial_rotary_factor', partial);
-  const dimensions = Math.floor(headSize * share);
+  const dimensions = Math.floor(headSize * share + 1e-6);
   const scaling = { ...options, fields, base, dimensions, parameters: newer ?? older };
   const { frequencies, magnitude = 1, maxPositions = positions } = scale(scaling);
   const interleaved = options.interleaved ?? false;
@@ -74,9 +74,12 @@ const KINDS: Readonly<Record<string, (scaling: Scaling, parameters: ConfigFields
   },
   /** The base grows with sequences beyond the original length; keys of a cached prefix would have the smaller one. */
   dynamic: (scaling, parameters) => {
-    parameters.ignore('factor', 'alpha');
+    parameters.ignore('factor', 'beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim');
     const maxPositions = parameters.count('original_max_position_embeddings', scaling.positions);
-    return { frequencies: frequenciesOf(scaling), maxPositions };
+    const { base, dimensions } = scaling;
+    // HunYuan's alpha makes the base larger at every length.
+    const grown = base * parameters.number('alpha', 1) ** (dimensions / (dimensions - 2));
+    return { frequencies: frequenciesOf({ ...scaling, base: grown }), maxPositions };
   },
   llama3,
   yarn,

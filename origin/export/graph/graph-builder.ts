@@ -16,15 +16,26 @@ const ELEMENT_BYTES: Readonly<Record<WeightTypeName, number>> = {
   int64: 8,
 };
 
-/** Yields the bytes of a tensor in order. */
-export type TensorBytes = () => AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
-
 /** A tensor of the file of external data. */
 export interface ExternalTensor {
   readonly name: string;
   readonly offset: number;
   readonly length: number;
-  readonly bytes: TensorBytes;
+}
+
+/** Receives the next bytes of one of the tensors that a job fills. */
+export type Emit = (tensor: number, bytes: Uint8Array) => Promise<void>;
+
+/** Fills tensors of the data file, from the first byte of each to the last, when the file is written. */
+export interface TensorJob {
+  readonly tensors: readonly ExternalTensor[];
+  readonly fill: (emit: Emit) => Promise<void>;
+}
+
+export interface TensorSpec {
+  readonly name: string;
+  readonly type: WeightTypeName;
+  readonly dimensions: readonly number[];
 }
 
 export interface NodeOptions {
@@ -33,20 +44,23 @@ export interface NodeOptions {
   readonly outputs?: readonly string[];
   readonly integers?: Readonly<Record<string, number>>;
   readonly floats?: Readonly<Record<string, number>>;
-  readonly lists?: Readonly<Record<string, readonly number[]>>;
+  readonly strings?: Readonly<Record<string, string>>;
+  /** Graphs that `branch` has encoded. */
+  readonly branches?: Readonly<Record<string, Uint8Array>>;
 }
 
 const MICROSOFT = 'com.microsoft';
 /** A multiple of every alignment that ONNX Runtime's kernels use. */
 const ALIGNMENT = 64;
-const AttributeType = { float: 1, integer: 2, integers: 7 } as const;
 
 /** Collects the nodes of one graph and the tensors of its external data, which are read only when they are written. */
 export class GraphBuilder {
   readonly #dataFile: string;
   readonly #parts: Uint8Array[] = [];
+  /** Nodes of the graph, or of the branch that is being written. */
+  #nodes: Uint8Array[] = [];
   readonly #constants = new Set<string>();
-  readonly #external: ExternalTensor[] = [];
+  readonly #jobs: TensorJob[] = [];
   #dataBytes = 0;
   #names = 0;
 
@@ -55,9 +69,9 @@ export class GraphBuilder {
     this.#dataFile = dataFile;
   }
 
-  /** Tensors of the data file in the order of their offsets. */
-  get external(): readonly ExternalTensor[] {
-    return this.#external;
+  /** What fills the data file, in the order of its offsets. */
+  get jobs(): readonly TensorJob[] {
+    return this.#jobs;
   }
 
   get dataBytes(): number {
@@ -79,17 +93,30 @@ export class GraphBuilder {
   /** Adds a node; returns its first output. Empty input names are absent inputs. */
   node(operator: string, inputs: readonly string[], options: NodeOptions = {}): string {
     const outputs = options.outputs ?? [this.newName(operator)];
-    this.#parts.push(
+    this.#nodes.push(
       encodeMessage(GraphField.node, [
         ...inputs.map((name) => encodeString(1, name)),
         ...outputs.map((name) => encodeString(2, name)),
-        encodeString(3, `${operator}/${this.#parts.length}`),
+        encodeString(3, this.newName(operator)),
         encodeString(4, operator),
         ...encodeAttributes(options),
         ...(options.microsoft ? [encodeString(7, MICROSOFT)] : []),
       ]),
     );
     return outputs[0]!;
+  }
+
+  /**
+   * Encodes a graph without inputs whose nodes `write` adds. They may read every tensor that the graph has so far.
+   * @param write returns the name of the one output
+   */
+  branch(name: string, type: WeightTypeName, dimensions: GraphTensor['dimensions'], write: () => string) {
+    const outer = this.#nodes;
+    this.#nodes = [];
+    const output = { name: write(), elementType: WeightType[type], dimensions };
+    const parts = [...this.#nodes, encodeString(2, name), encodeTensor(GraphField.output, output)];
+    this.#nodes = outer;
+    return Buffer.concat(parts);
   }
 
   newName(base: string): string {
@@ -124,38 +151,35 @@ export class GraphBuilder {
     return this.constant(`${type}/${value}`, type, [], [value]);
   }
 
-  /** A tensor of the data file. */
-  tensor(name: string, type: WeightTypeName, dimensions: readonly number[], bytes: TensorBytes): string {
-    if (this.#constants.has(name)) return name;
-    const length = dimensions.reduce((product, size) => product * size, 1) * ELEMENT_BYTES[type];
-    const offset = Math.ceil(this.#dataBytes / ALIGNMENT) * ALIGNMENT;
-    this.#dataBytes = offset + length;
-    this.#external.push({ name, offset, length, bytes });
-    this.#externalInitializer(name, type, dimensions, offset, length);
-    return name;
+  /** Tensors of the data file that are filled together, unless the first one exists. Returns their names. */
+  tensors(specs: readonly TensorSpec[], fill: TensorJob['fill']): string[] {
+    const names = specs.map(({ name }) => name);
+    if (this.#constants.has(names[0]!)) return names;
+    const tensors = specs.map((spec) => {
+      const length = spec.dimensions.reduce((product, size) => product * size, ELEMENT_BYTES[spec.type]);
+      const offset = Math.ceil(this.#dataBytes / ALIGNMENT) * ALIGNMENT;
+      this.#dataBytes = offset + length;
+      const tensor = { name: spec.name, offset, length };
+      this.#externalInitializer(spec, tensor);
+      return tensor;
+    });
+    this.#jobs.push({ tensors, fill });
+    return names;
   }
 
-  /** The same bytes of the data file under another name, with another type or shape. */
-  alias(name: string, of: string, type: WeightTypeName, dimensions: readonly number[]): string {
-    const original = this.#external.find((tensor) => tensor.name === of)!;
-    if (!this.#constants.has(name)) {
-      this.#externalInitializer(name, type, dimensions, original.offset, original.length);
-    }
-    return name;
+  /** The bytes of the tensor `of` under another name, with another shape. */
+  alias(spec: TensorSpec, of: string): string {
+    const original = this.#jobs.flatMap(({ tensors }) => tensors).find(({ name }) => name === of)!;
+    if (!this.#constants.has(spec.name)) this.#externalInitializer(spec, original);
+    return spec.name;
   }
 
   /** Encodes the file of the graph. */
   encode(name: string): Uint8Array {
-    return encodeModel(name, this.#parts, [MICROSOFT]);
+    return encodeModel(name, [...this.#parts, ...this.#nodes], [MICROSOFT]);
   }
 
-  #externalInitializer(
-    name: string,
-    type: WeightTypeName,
-    dimensions: readonly number[],
-    offset: number,
-    length: number,
-  ): void {
+  #externalInitializer({ name, type, dimensions }: TensorSpec, { offset, length }: ExternalTensor): void {
     const entries = { location: this.#dataFile, offset: `${offset}`, length: `${length}` };
     this.#initializer(name, type, dimensions, [
       ...Object.entries(entries).map(([key, value]) =>
@@ -183,23 +207,19 @@ export class GraphBuilder {
   }
 }
 
-function encodeAttributes({ integers = {}, floats = {}, lists = {} }: NodeOptions): Uint8Array[] {
-  const attribute = (name: string, type: number, values: readonly Uint8Array[]) =>
-    encodeMessage(5, [encodeString(1, name), ...values, encodeInteger(20, type)]);
+function encodeAttributes({
+  integers = {},
+  floats = {},
+  strings = {},
+  branches = {},
+}: NodeOptions): Uint8Array[] {
+  const attribute = (name: string, type: number, value: Uint8Array) =>
+    encodeMessage(5, [encodeString(1, name), value, encodeInteger(20, type)]);
   return [
-    ...Object.entries(integers).map(([name, value]) =>
-      attribute(name, AttributeType.integer, [encodeInteger(3, value)]),
-    ),
-    ...Object.entries(floats).map(([name, value]) =>
-      attribute(name, AttributeType.float, [encodeFloat(2, value)]),
-    ),
-    ...Object.entries(lists).map(([name, values]) =>
-      attribute(
-        name,
-        AttributeType.integers,
-        values.map((value) => encodeInteger(8, value)),
-      ),
-    ),
+    ...Object.entries(integers).map(([name, value]) => attribute(name, 2, encodeInteger(3, value))),
+    ...Object.entries(floats).map(([name, value]) => attribute(name, 1, encodeFloat(2, value))),
+    ...Object.entries(strings).map(([name, value]) => attribute(name, 3, encodeString(4, value))),
+    ...Object.entries(branches).map(([name, graph]) => attribute(name, 5, encodeMessage(6, [graph]))),
   ];
 }
 
