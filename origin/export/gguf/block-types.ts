@@ -1,3 +1,5 @@
+import { FLOAT16_VALUES } from '../precision/float16.ts';
+
 /**
  * The tensor types of GGUF as ggml's block structures define them. A row is a sequence of blocks of equal size, so a row
  * can be read without those before it.
@@ -26,16 +28,7 @@ export interface IntegerBlocks {
 const BLOCK = 32;
 const SUPER_BLOCK = 256;
 
-/** Float16 to float32 by its 16 bits: every scale of a block is looked up. */
-const FLOAT16 = Float32Array.from({ length: 0x10000 }, (_, bits) => {
-  const exponent = (bits >> 10) & 31;
-  const fraction = bits & 0x3ff;
-  const sign = bits & 0x8000 ? -1 : 1;
-  if (exponent === 31) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
-  return sign * (exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25));
-});
-
-const float16 = (view: DataView, at: number): number => FLOAT16[view.getUint16(at, true)]!;
+const float16 = (view: DataView, at: number): number => FLOAT16_VALUES[view.getUint16(at, true)]!;
 
 const bits32 = new DataView(new ArrayBuffer(4));
 

@@ -13,7 +13,8 @@ import { GgufFile } from './gguf-file.ts';
 import type { GgufTensor } from './gguf-header.ts';
 import { GgufKeys } from './gguf-keys.ts';
 import { GPT_ARCHITECTURES } from './gpt-architectures.ts';
-import { LLAMA_ARCHITECTURES, RELATED_ARCHITECTURES } from './llama-architectures.ts';
+import { LLAMA_ARCHITECTURES } from './llama-architectures.ts';
+import { RELATED_ARCHITECTURES } from './related-architectures.ts';
 import { recipesOf, type TensorRecipe } from './tensor-recipe.ts';
 import { tokenizerFilesOf } from './tokenizer-of-file.ts';
 

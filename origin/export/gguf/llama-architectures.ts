@@ -3,9 +3,9 @@ import type { GgufKeys } from './gguf-keys.ts';
 
 /** Architectures whose tensors Hugging Face names as Llama's, with what each of them adds. */
 
-const LAYER = 'model.layers.*.';
+export const LAYER = 'model.layers.*.';
 
-const BODY = {
+export const BODY = {
   token_embd: 'model.embed_tokens',
   output_norm: 'model.norm',
   output: 'lm_head',
@@ -16,7 +16,10 @@ const BODY = {
   attn_output: `${LAYER}self_attn.o_proj`,
   ffn_norm: `${LAYER}post_attention_layernorm`,
 };
-const HEAD_NORMS = { attn_q_norm: `${LAYER}self_attn.q_norm`, attn_k_norm: `${LAYER}self_attn.k_norm` };
+export const HEAD_NORMS = {
+  attn_q_norm: `${LAYER}self_attn.q_norm`,
+  attn_k_norm: `${LAYER}self_attn.k_norm`,
+};
 const MLP = {
   ffn_gate: `${LAYER}mlp.gate_proj`,
   ffn_up: `${LAYER}mlp.up_proj`,
@@ -28,7 +31,7 @@ const EXPERTS = {
   ffn_up_exps: `${LAYER}mlp.experts.*.up_proj`,
   ffn_down_exps: `${LAYER}mlp.experts.*.down_proj`,
 };
-const LLAMA = { ...BODY, ...MLP };
+export const LLAMA = { ...BODY, ...MLP };
 /** OLMo 2, EXAONE 4: norms of the results only. */
 const NORMS_AFTER = {
   post_attention_norm: `${LAYER}post_attention_layernorm`,
@@ -37,15 +40,15 @@ const NORMS_AFTER = {
 /** Gemma 2 and 3: norms before and after. */
 const NORMS_AROUND = { ...NORMS_AFTER, ffn_norm: `${LAYER}pre_feedforward_layernorm` };
 
-type Config = Architecture['config'];
+export type Config = Architecture['config'];
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Llama's fields of a model type, and more. */
-const config =
+export const config =
   (modelType: string, more: (keys: GgufKeys, tensors: StoredTensors) => Fields = () => ({})): Config =>
   (keys, tensors) => ({ ...llamaConfig(modelType, keys, tensors), ...more(keys, tensors) });
 
-const attentionBias = (_: GgufKeys, tensors: StoredTensors) => ({
+export const attentionBias = (_: GgufKeys, tensors: StoredTensors) => ({
   attention_bias: tensors.has('blk.0.attn_q.bias'),
 });
 
@@ -65,7 +68,7 @@ const qwenExperts = (normalized: boolean) => (keys: GgufKeys, tensors: StoredTen
   ),
 });
 
-function mistralExperts(keys: GgufKeys) {
+export function mistralExperts(keys: GgufKeys) {
   return {
     num_local_experts: keys.number('expert_count'),
     num_experts_per_tok: keys.number('expert_used_count'),
@@ -134,16 +137,6 @@ function exaone4Windows(keys: GgufKeys) {
   if (!windows || size === 0) return {};
   return { sliding_window: size, layer_types: layerTypes(keys, (layer) => (layer + 1) % 4 !== 0) };
 }
-
-const gptOssConfig: Config = (keys, tensors) => ({
-  ...llamaConfig('gpt_oss', keys, tensors),
-  intermediate_size: keys.number('expert_feed_forward_length'),
-  ...mistralExperts(keys),
-  attention_bias: true,
-  sliding_window: keys.number('attention.sliding_window'),
-  layer_types: layerTypes(keys, (layer) => layer % 2 === 0),
-  rope_scaling: { ...(llamaConfig('', keys, tensors).rope_scaling ?? {}), truncate: false },
-});
 
 export const LLAMA_ARCHITECTURES: readonly Architecture[] = [
   {
@@ -282,122 +275,7 @@ export const LLAMA_ARCHITECTURES: readonly Architecture[] = [
     scalars: {
       [`${LAYER}mlp.act_fn.alpha_p`]: 'xielu.alpha_p',
       [`${LAYER}mlp.act_fn.alpha_n`]: 'xielu.alpha_n',
-      [`${LAYER}mlp.act_fn.beta`]: 'xielu.beta',
-      [`${LAYER}mlp.act_fn.eps`]: 'xielu.eps',
     },
     config: config('apertus'),
-  },
-  {
-    name: 'gpt-oss',
-    names: {
-      ...BODY,
-      attn_sinks: { weight: `${LAYER}self_attn.sinks` },
-      post_attention_norm: `${LAYER}post_attention_layernorm`,
-      ffn_gate_inp: `${LAYER}mlp.router`,
-      ffn_down_exps: {
-        weight: `${LAYER}mlp.experts.down_proj`,
-        bias: `${LAYER}mlp.experts.down_proj_bias`,
-      },
-    },
-    transposed: ['ffn_down_exps'],
-    merged: {
-      name: {
-        weight: `${LAYER}mlp.experts.gate_up_proj`,
-        bias: `${LAYER}mlp.experts.gate_up_proj_bias`,
-      },
-      from: ['ffn_gate_exps', 'ffn_up_exps'],
-      order: 'alternating',
-      transposed: true,
-    },
-    config: gptOssConfig,
-  },
-  {
-    name: 'command-r',
-    names: { ...LLAMA, ...HEAD_NORMS },
-    config: config('cohere', (keys, tensors) => ({
-      logit_scale: keys.number('logit_scale', 1),
-      use_qk_norm: tensors.has('blk.0.attn_q_norm.weight'),
-    })),
-  },
-  {
-    name: 'cohere2',
-    names: LLAMA,
-    config: config('cohere2', (keys) => ({
-      logit_scale: keys.number('logit_scale'),
-      sliding_window: keys.number('attention.sliding_window'),
-      layer_types: layerTypes(keys, (layer) => (layer + 1) % 4 !== 0),
-    })),
-  },
-];
-
-/** Architectures with Llama's names but other MLPs or norms. */
-export const RELATED_ARCHITECTURES: readonly Architecture[] = [
-  {
-    name: 'phi2',
-    names: {
-      ...BODY,
-      output_norm: 'model.final_layernorm',
-      attn_output: `${LAYER}self_attn.dense`,
-      ffn_up: `${LAYER}mlp.fc1`,
-      ffn_down: `${LAYER}mlp.fc2`,
-    },
-    config: config('phi', () => ({ hidden_act: 'gelu_new' })),
-  },
-  {
-    name: 'phi3',
-    names: { ...LLAMA, attn_qkv: `${LAYER}self_attn.qkv_proj`, ffn_up: `${LAYER}mlp.gate_up_proj` },
-    config: config('phi3', (keys) => ({
-      sliding_window: keys.number('attention.sliding_window', 0) || null,
-    })),
-  },
-  {
-    name: 'starcoder2',
-    names: { ...BODY, ffn_up: `${LAYER}mlp.c_fc`, ffn_down: `${LAYER}mlp.c_proj` },
-    config: config('starcoder2', (keys, tensors) => ({
-      norm_epsilon: keys.number('attention.layer_norm_epsilon'),
-      layer_norm_eps: null,
-      use_bias: tensors.has('blk.0.attn_q.bias'),
-      hidden_act: 'gelu_pytorch_tanh',
-    })),
-  },
-  {
-    name: 'stablelm',
-    names: {
-      ...LLAMA,
-      attn_q_norm: `${LAYER}self_attn.q_layernorm.norms.*`,
-      attn_k_norm: `${LAYER}self_attn.k_layernorm.norms.*`,
-    },
-    config: config('stablelm', (keys, tensors) => ({
-      use_parallel_residual:
-        !tensors.has('blk.0.ffn_norm.weight') && keys.flag('use_parallel_residual', true),
-      use_qkv_bias: tensors.has('blk.0.attn_q.bias'),
-      qk_layernorm: tensors.has('blk.0.attn_q_norm.weight'),
-    })),
-  },
-  {
-    name: 'nemotron',
-    names: { ...BODY, ffn_up: `${LAYER}mlp.up_proj`, ffn_down: `${LAYER}mlp.down_proj` },
-    shiftedNorms: true,
-    config: config('nemotron', (keys) => ({
-      norm_eps: keys.number('attention.layer_norm_epsilon'),
-      layer_norm_eps: null,
-      rms_norm_eps: null,
-      hidden_act: 'relu2',
-    })),
-  },
-  {
-    name: 'chatglm',
-    names: { ...LLAMA, ffn_up: `${LAYER}mlp.gate_up_proj` },
-    config: config('glm', attentionBias),
-  },
-  {
-    name: 'glm4',
-    names: {
-      ...LLAMA,
-      ffn_up: `${LAYER}mlp.gate_up_proj`,
-      post_attention_norm: `${LAYER}post_self_attn_layernorm`,
-      post_ffw_norm: `${LAYER}post_mlp_layernorm`,
-    },
-    config: config('glm4', attentionBias),
   },
 ];
