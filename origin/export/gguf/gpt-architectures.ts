@@ -58,15 +58,13 @@ export const GPT_ARCHITECTURES: readonly Architecture[] = [
   {
     name: 'starcoder',
     names: GPT2,
-    config: (keys) => {
-      if (keys.number('attention.head_count_kv') !== 1) throw keys.fault('attention.head_count_kv', '1');
-      return {
-        model_type: 'gpt_bigcode',
-        ...gptSizes(keys),
-        multi_query: true,
-        activation_function: 'gelu_pytorch_tanh',
-      };
-    },
+    config: (keys, tensors) => ({
+      model_type: 'gpt_bigcode',
+      ...gptSizes(keys),
+      // The converter writes one KV head also where each head has its own.
+      multi_query: tensors.shape('blk.0.attn_qkv.weight')[0] !== 3 * keys.number('embedding_length'),
+      activation_function: 'gelu_pytorch_tanh',
+    }),
   },
   {
     name: 'gptneox',

@@ -50,6 +50,7 @@ export const config =
 
 export const attentionBias = (_: GgufKeys, tensors: StoredTensors) => ({
   attention_bias: tensors.has('blk.0.attn_q.bias'),
+  mlp_bias: tensors.has('blk.0.ffn_up.bias'),
 });
 
 const expertCounts = (keys: GgufKeys) => ({
@@ -197,6 +198,7 @@ export const LLAMA_ARCHITECTURES: readonly Architecture[] = [
     names: LLAMA,
     pairs: true,
     config: config('olmo', (keys) => ({
+      layer_norm_eps: null,
       clip_qkv: keys.has('attention.clamp_kqv') ? keys.number('attention.clamp_kqv') : null,
     })),
   },

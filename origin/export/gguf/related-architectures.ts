@@ -72,7 +72,11 @@ export const RELATED_ARCHITECTURES: readonly Architecture[] = [
       ffn_up: `${LAYER}mlp.fc1`,
       ffn_down: `${LAYER}mlp.fc2`,
     },
-    config: config('phi', () => ({ hidden_act: 'gelu_new' })),
+    config: config('phi', (_, tensors) => ({
+      // The converter writes four times the hidden size whatever the width is.
+      intermediate_size: tensors.shape('blk.0.ffn_up.weight')[0],
+      hidden_act: 'gelu_new',
+    })),
   },
   {
     name: 'phi3',
