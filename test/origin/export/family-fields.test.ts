@@ -62,6 +62,8 @@ describe('the fields of config.json', () => {
   );
 
   it('name an unknown family and the known ones', () => {
-    expect(() => designOf({ model_type: 'mamba2' }, {})).toThrow(/model_type is "mamba2".*gpt_neox.*qwen3_moe/);
+    expect(() => designOf({ model_type: 'mamba2' }, {})).toThrow(
+      /model_type is "mamba2".*gpt_neox.*qwen3_moe/,
+    );
   });
 });
