@@ -15,7 +15,7 @@ const folder = mkdtempSync(path.join(tmpdir(), 'families-'));
 describe('a model built from published weights', () => {
   it('is tested for every family', () => {
     const tested = new Set(CASES.map(({ name }) => name.split('-')[0]));
-    const families = FAMILIES.flatMap(({ modelTypes }) => modelTypes);
+    const families = FAMILIES.flatMap(({ modelTypes, within = [] }) => [...modelTypes, ...within]);
     expect(families.filter((name) => !tested.has(name))).toEqual([]);
   });
 
