@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type BuildProgress, type BuiltModel, buildModel } from '../export/build.ts';
-import { openCheckpoint } from '../export/checkpoint/open-checkpoint.ts';
 import type { WeightPrecision } from '../export/graph/linear.ts';
+import { openCheckpoint } from '../export/open-checkpoint.ts';
 import { filesOf, type Precision } from '../model/config/model-files.ts';
 import { readProvenance } from '../model/config/provenance.ts';
 import { byteSize, type FileProgress } from '../terminal/progress.ts';
@@ -129,7 +129,7 @@ async function build(
   const builtBytes = bytes * (isGguf ? GGUF_GROWTH : GROWTH[precision]);
   requireResources({ missingBytes, builtBytes, loadedBytes: builtBytes }, context);
   const weights = await source.fetch();
-  const checkpoint = await openCheckpoint(weights);
+  const checkpoint = await openCheckpoint(weights, adapter);
   const displays: FileProgress[] = [];
   try {
     const onProgress = ({ writtenBytes, totalBytes }: BuildProgress) => {
