@@ -22,7 +22,7 @@ const logprobs = z.object({
 
 const promptCandidate = z.object({
   logprob: z.number().describe('Natural logarithm of the probability.'),
-  rank: z.int().min(1).nullable().describe('Position among all tokens by probability, from 1.'),
+  rank: z.int().min(1).describe('Position among all tokens by probability, from 1.'),
   decoded_token: z.string().describe('The token as text.'),
 });
 
@@ -42,7 +42,9 @@ const choice = z.object({
   prompt_logprobs: z
     .array(z.record(z.string(), promptCandidate).nullable())
     .optional()
-    .describe('For each prompt token, a map from token id to candidate; null for the first token.'),
+    .describe(
+      'For each prompt token, a map from token id to candidate: its own first, then the most likely ones. Null for the first token.',
+    ),
 });
 
 export const completionUsage = z.object({

@@ -6,7 +6,6 @@ import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } f
 import { addCompleteCommand } from './complete.ts';
 import { addDoctorCommand } from './doctor.ts';
 import { type CliContext, sessionOpener } from './session.ts';
-import { addCompletionCommands } from './shell-completion.ts';
 
 /** Creates the tree of all commands. */
 export function createContinuo(context: CliContext): Command {
@@ -30,7 +29,6 @@ export function createContinuo(context: CliContext): Command {
   addModelCommands(model, program, terminal, environment);
   addBenchCommand(program, asCaller, () => performance.now());
   addDoctorCommand(program, context);
-  addCompletionCommands(program, terminal);
   return program;
 }
 

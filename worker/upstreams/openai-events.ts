@@ -134,9 +134,11 @@ export class OpenAiEvents {
   #usageSoFar(): Usage {
     const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
     const reported = this.#usage;
+    const cached = reported?.prompt_tokens_details?.cached_tokens ?? undefined;
     return {
       promptTokens: reported?.prompt_tokens ?? sum(this.#request.prompts.map(estimateTokens)),
-      cachedTokens: reported?.prompt_tokens_details?.cached_tokens ?? 0,
+      cachedTokens: cached ?? 0,
+      ...(cached === undefined && { cacheUnknown: true }),
       completionTokens: reported?.completion_tokens ?? sum(this.#choices.map(({ tokens }) => tokens)),
     };
   }

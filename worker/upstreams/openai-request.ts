@@ -1,4 +1,6 @@
+import { contextExceeded, requiredTokens } from '@continuo/shared/context-length.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { exactNumber } from '@continuo/shared/exact-integers.ts';
 import type { GenerationRequest, WireConstraint, WirePrompt } from '@continuo/shared/generation.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '@continuo/shared/sampling.ts';
 import { ALLOWED_FIELDS, type Flavor } from './flavors.ts';
@@ -52,7 +54,7 @@ function samplingFields(sampling: SamplingParameters): Fields {
     frequency_penalty: sampling.frequencyPenalty,
     presence_penalty: sampling.presencePenalty,
   };
-  if (sampling.seed !== null) fields.seed = sampling.seed;
+  if (sampling.seed !== null) fields.seed = exactNumber(sampling.seed);
   if (sampling.repetitionPenalty !== NEUTRAL_SAMPLING.repetitionPenalty) {
     // The names of vLLM and llama.cpp; servers ignore the one that they do not know.
     fields.repetition_penalty = sampling.repetitionPenalty;
@@ -111,6 +113,25 @@ function checkSupported(request: GenerationRequest, { tokensAsIds }: BodyOptions
   }
   if (request.echo && request.prompts.some((prompt) => typeof prompt !== 'string')) {
     throw unsupported('echo', 'show a prompt given as token ids');
+  }
+}
+
+/**
+ * Rejects token ids that do not fit, because their number is exact. The server checks the length of texts.
+ * @throws ApiError 400 context_length_exceeded
+ */
+function checkLength(
+  { prompts, maxTokens, contextOverflow, truncatePromptTokens }: GenerationRequest,
+  { contextLength }: BodyOptions,
+): void {
+  if (truncatePromptTokens !== null) return;
+  for (const [index, ids] of prompts.entries()) {
+    if (!Array.isArray(ids) || ids.some((part) => typeof part === 'string')) continue;
+    const required = requiredTokens(maxTokens);
+    const needed = contextOverflow === 'error' ? required : Math.min(1, required);
+    const param = prompts.length === 1 ? 'prompt' : `prompt[${index}]`;
+    if (ids.length + needed > contextLength)
+      throw contextExceeded(contextLength, ids.length, maxTokens, param);
   }
 }
 
@@ -179,6 +200,7 @@ function promptsOf({ prompts, infill }: GenerationRequest): WirePrompt[] {
 export function openAiBody(generation: GenerationRequest, options: BodyOptions): Fields {
   const request = { ...generation, prompts: promptsOf(generation) };
   checkSupported(request, options);
+  checkLength(request, options);
   const [only] = request.prompts;
   const logprobs = request.topLogprobs ?? (request.scores ? 0 : null);
   const sampling = samplingFields(request.sampling);

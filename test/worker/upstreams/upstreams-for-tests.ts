@@ -96,6 +96,7 @@ export function upstreamsForTests() {
   beforeEach(() => {
     openAi.script = answer;
     openAi.bodies.length = 0;
+    openAi.texts.length = 0;
     openAi.headers.length = 0;
   });
   return { origins, openAi, worker, another };

@@ -1,3 +1,4 @@
+import { exactNumber } from '@continuo/shared/exact-integers.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { CompletionCall } from '../../dialects/completion-call.ts';
 
@@ -14,7 +15,7 @@ export function nativeSettings(
     n_ctx: contextLength,
     n_predict: maxTokens,
     max_tokens: maxTokens,
-    seed: sampling.seed ?? RANDOM_SEED,
+    seed: exactNumber(sampling.seed ?? RANDOM_SEED),
     temperature: sampling.temperature,
     dynatemp_range: sampling.dynatempRange,
     dynatemp_exponent: sampling.dynatempExponent,

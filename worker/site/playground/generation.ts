@@ -10,7 +10,13 @@ import { RequestFailure } from '../api/request-failure.ts';
 
 export type Phase =
   | { readonly name: 'idle' | 'waiting' | 'streaming' | 'stopped' }
-  | { readonly name: 'finished'; readonly reason: string; readonly stop: string | number | null }
+  | {
+      readonly name: 'finished';
+      readonly reason: string;
+      readonly stop: string | number | null;
+      /** Whether the model added nothing. */
+      readonly isEmpty: boolean;
+    }
   | { readonly name: 'failed'; readonly failure: RequestFailure; readonly at: number };
 
 /** Measured by the page, except usage and limits, which the server reports. */
@@ -75,6 +81,7 @@ export class Generation {
     const running = new AbortController();
     this.#running = running;
     this.phase.value = { name: 'waiting' };
+    this.figures.value = NO_FIGURES;
     try {
       this.phase.value = await this.#follow(streamCompletion(connection, body, running.signal), onChoice);
     } catch (thrown) {
@@ -95,7 +102,7 @@ export class Generation {
     onChoice: (update: ChoiceUpdate) => void,
   ): Promise<Phase> {
     const start = this.#now();
-    let end: Phase = { name: 'finished', reason: 'stop', stop: null };
+    let [reason, stop]: [string, string | number | null] = ['stop', null];
     let first: number | null = null;
     let shown = 0;
     let figures: Figures = NO_FIGURES;
@@ -106,8 +113,7 @@ export class Generation {
         figures = { ...figures, usage: update.usage, tokens: update.usage.completionTokens };
       if (update.type === 'choice') {
         onChoice(update);
-        if (update.finishReason !== null)
-          end = { name: 'finished', reason: update.finishReason, stop: update.stopReason };
+        if (update.finishReason !== null) [reason, stop] = [update.finishReason, update.stopReason];
         if (first === null && update.text !== '') {
           first = now;
           this.phase.value = { name: 'streaming' };
@@ -126,6 +132,6 @@ export class Generation {
       this.figures.value = figures;
     }
     this.figures.value = figures;
-    return end;
+    return { name: 'finished', reason, stop, isEmpty: first === null };
   }
 }

@@ -4,6 +4,7 @@ const KEYS: readonly (readonly [keys: string, action: string])[] = [
   ['Ctrl Enter', 'Complete the text'],
   ['Esc', 'Stop, or close the alternatives'],
   ['Ctrl Z', 'Take back the last completion or change'],
+  ['Ctrl Shift Z', 'Bring it back'],
   [']  [', 'Go to the next or previous token; with Alt while the text has the cursor'],
   ['↓  ↑', 'Select an alternative'],
   ['Tab, Enter', 'Continue from the selected alternative'],

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { isOverlaid } from '../controls/dialog.tsx';
 import { ActionBar } from './action-bar.tsx';
 import { FailureNotice } from './failure-notice.tsx';
 import { KeysDialog } from './keys-dialog.tsx';
@@ -14,7 +15,7 @@ export function Playground() {
   const inspector = useTokenInspector();
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {
-      if (event.defaultPrevented || document.querySelector('dialog[open]')) return;
+      if (event.defaultPrevented || isOverlaid()) return;
       if (event.key === '?' && !isTyping(event)) keysOpen.value = true;
       else if (pressed(event, state, inspector)) event.preventDefault();
     };
@@ -33,7 +34,7 @@ export function Playground() {
         <ActionBar />
       </div>
       <aside class="side" aria-label="Parameters">
-        <ParametersPanel />
+        <ParametersPanel parameters={state.parameters} />
       </aside>
       {keysOpen.value && <KeysDialog onClose={() => (keysOpen.value = false)} />}
     </div>

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { Dialog } from '../controls/dialog.tsx';
+import { ParametersPanel } from '../playground/parameters-panel.tsx';
 import { editText, isDraft, nameNode, write } from './tree-commands.ts';
 import type { TreeEditor } from './tree-editor.ts';
 import { KEY_BINDINGS, type KeyBinding } from './tree-keys.ts';
@@ -66,12 +67,21 @@ export function TreeDialogs({ state, editor }: DialogsProps) {
           onSave={(text) => editText(editor, text)}
         />
       );
+    case 'parameters':
+      return (
+        <Dialog title="Parameters of branches" class="fields" onClose={onClose}>
+          <ParametersPanel parameters={state.parameters} without="Logprobs" />
+        </Dialog>
+      );
     case 'delete-tree':
       return (
         <Dialog title={`Delete “${tree.name}”?`} onClose={onClose}>
           <div class="stack">
             <p>This removes its {tree.nodes.size} nodes from this browser, and cannot be undone.</p>
             <div class="row">
+              <button type="button" class="button" onClick={onClose}>
+                Keep it
+              </button>
               <button
                 type="button"
                 class="button danger"
@@ -81,9 +91,6 @@ export function TreeDialogs({ state, editor }: DialogsProps) {
                 }}
               >
                 Delete the tree
-              </button>
-              <button type="button" class="button" onClick={onClose}>
-                Keep it
               </button>
             </div>
           </div>

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
 import { Icon } from '../controls/icon.tsx';
-import { newTree } from './tree.ts';
-import { branch, importTree, nameFor } from './tree-commands.ts';
+import { branch, importTree, plant } from './tree-commands.ts';
 import type { TreeState } from './tree-state.ts';
 
 const EXAMPLES = [
@@ -13,8 +13,10 @@ const EXAMPLES = [
 /** Asks for the prompt of a new tree. */
 export function TreeStart({ state }: { readonly state: TreeState }) {
   const prompt = useSignal('');
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.focus(), []);
   const start = (text: string) => {
-    state.library.add(newTree(nameFor(text), text));
+    plant(state, text);
     branch(state, state.library.editor.peek()!);
   };
   const submit = (event: Event) => {
@@ -35,6 +37,7 @@ export function TreeStart({ state }: { readonly state: TreeState }) {
       >
         <div class="field">
           <textarea
+            ref={field}
             rows={5}
             aria-label="Prompt"
             placeholder="Once upon a time"

@@ -1,7 +1,8 @@
 import { Icon, type IconName } from '../controls/icon.tsx';
-import { Menu } from '../controls/menu.tsx';
 import { Select } from '../controls/select.tsx';
-import { importTree } from './tree-commands.ts';
+import { OpenInMenu } from '../copy/open-in-menu.tsx';
+import { pathTo } from './tree.ts';
+import { importTree, toggleGraph } from './tree-commands.ts';
 import type { TreeEditor } from './tree-editor.ts';
 import { saveAsFile } from './tree-files.ts';
 import type { TreeState } from './tree-state.ts';
@@ -43,8 +44,10 @@ function TreeButtons({ state, editor }: { readonly state: TreeState; readonly ed
         <Icon name="plus" />
         New
       </button>
-      <Menu
+      <OpenInMenu
         label="File"
+        from="tree"
+        parts={() => pathTo(editor.position.peek().tree, editor.position.peek().selected)}
         items={[
           { name: 'Import JSON…', onSelect: () => void importTree(state) },
           { name: 'Export as JSON', onSelect: () => void saveAsFile(tree, 'json') },
@@ -54,6 +57,14 @@ function TreeButtons({ state, editor }: { readonly state: TreeState; readonly ed
         ]}
       />
       <div class="push row">
+        <IconButton
+          icon="branch"
+          name="Graph"
+          keys="v"
+          pressed={state.graph.value}
+          enabled
+          onClick={() => toggleGraph(state)}
+        />
         <IconButton
           icon="undo"
           name="Undo"
@@ -79,15 +90,17 @@ interface IconButtonProps {
   readonly name: string;
   readonly keys: string;
   readonly enabled: boolean;
+  readonly pressed?: boolean;
   readonly onClick: () => void;
 }
 
-const IconButton = ({ icon, name, keys, enabled, onClick }: IconButtonProps) => (
+const IconButton = ({ icon, name, keys, enabled, pressed, onClick }: IconButtonProps) => (
   <button
     type="button"
     class={`button plain icon ${icon}-button`}
     aria-label={name}
     title={`${name} (${keys})`}
+    aria-pressed={pressed}
     disabled={!enabled}
     onClick={onClick}
   >
