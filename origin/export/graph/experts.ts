@@ -28,10 +28,10 @@ export function writeExperts(
   const largest = graph.node('ReduceMax', [shares, graph.integers(0)], { integers: { keepdims: 0 } });
   const isChosen = graph.node('Greater', [largest, graph.scalar(0, type)]);
   const chosen = parts(isChosen, 0);
-  // ONNX Runtime adds by ScatterND in float32 on every provider, in float16 not on the CPU.
-  const as = (to: GraphContext['type'], name: string) =>
-    type === 'float32' ? name : graph.node('Cast', [name], { integers: { to: WeightType[to] } });
-  const nothing = as('float32', graph.node('Mul', [rows, graph.scalar(0, type)]));
+  // ScatterND adds in single precision only.
+  const cast = (name: string, to: 'float32' | 'float16', from: 'float32' | 'float16') =>
+    from === to ? name : graph.node('Cast', [name], { integers: { to: WeightType[to] } });
+  const nothing = cast(graph.node('Mul', [rows, graph.scalar(0, type)]), 'float32', type);
   const sum = design.experts.reduce((total, expert, index) => {
     const branch = (name: string, write: () => string) =>
       graph.branch(`${name}/${index}`, 'float32', ['rows', hidden], write);
@@ -40,7 +40,7 @@ export function writeExperts(
         then_branch: branch('run', () => {
           const { tokens, weights } = writeChoice(context, columns[index]!);
           const result = writeMlp(context, expert, graph.node('Gather', [rows, tokens]), hidden);
-          const weighted = as('float32', graph.node('Mul', [result, weights]));
+          const weighted = cast(graph.node('Mul', [result, weights]), 'float32', type);
           const places = graph.node('Unsqueeze', [tokens, graph.integers(1)]);
           return graph.node('ScatterND', [total, places, weighted], { strings: { reduction: 'add' } });
         }),
@@ -49,7 +49,7 @@ export function writeExperts(
     });
   }, nothing);
   const shared = design.shared === null ? null : writeShared(context, design.shared, rows, hidden);
-  const routed = as(type, sum);
+  const routed = cast(sum, type, 'float32');
   const all = shared === null ? routed : graph.node('Add', [routed, shared]);
   return graph.node('Reshape', [all, graph.node('Shape', [input])]);
 }
