@@ -34,6 +34,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'origin/tokenizer',
     'shared',
   ],
+  'origin/export': ['origin/model/config', 'origin/model/onnx', 'shared'],
   'origin/grammar': ['origin/tokenizer', 'shared'],
   'origin/http': ['origin/engine', 'origin/log.ts', 'origin/request', 'origin/serving', 'shared'],
   'origin/hub': [

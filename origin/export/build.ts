@@ -8,6 +8,8 @@ import { describeFamily } from './families/families.ts';
 import { writeDecoder } from './graph/decoder-graph.ts';
 import { GraphBuilder, type TensorJob } from './graph/graph-builder.ts';
 import type { WeightPrecision } from './graph/linear.ts';
+import { Quantizer } from './precision/quantize.ts';
+import { servedConfig } from './served-config.ts';
 
 const GRAPH_FILE = 'model.onnx';
 const DATA_FILE = 'model.onnx.data';
@@ -60,7 +62,7 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
   const graph = new GraphBuilder(DATA_FILE);
   const weights = new MatrixReader(checkpoint, storedName);
   const type = precision === 'fp16' ? 'float16' : 'float32';
-  writeDecoder({ graph, weights, precision, type }, design);
+  writeDecoder({ graph, weights, quantizer: new Quantizer(), precision, type }, design);
   const provenance: Provenance = {
     id: options.id ?? basename(checkpoint.source),
     source: checkpoint.source,
@@ -76,7 +78,9 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
     requireSpace(beside, graph.dataBytes);
     await writeData(join(beside, DATA_FILE), graph, options);
     writeFileSync(join(beside, GRAPH_FILE), graph.encode(modelType));
-    writeFiles(beside, checkpoint, provenance);
+    writeFiles(beside, checkpoint.files);
+    writeJson(join(beside, 'config.json'), servedConfig(checkpoint.config, design));
+    writeJson(join(beside, PROVENANCE_FILE), provenance);
     await rename(beside, directory);
   } catch (error) {
     rmSync(beside, { recursive: true, force: true });
@@ -130,14 +134,12 @@ async function fill(file: FileHandle, job: TensorJob, onWritten: (bytes: number)
   throw new ModelError(`tensor ${name} has ${written[short]} bytes instead of ${length}`);
 }
 
-function writeFiles(directory: string, { config, files }: Checkpoint, provenance: Provenance): void {
+function writeFiles(directory: string, files: Checkpoint['files']): void {
   for (const file of files) {
     const path = join(directory, file.name);
     if ('copyOf' in file) copyFileSync(file.copyOf, path);
     else writeFileSync(path, file.text);
   }
-  writeJson(join(directory, 'config.json'), config);
-  writeJson(join(directory, PROVENANCE_FILE), provenance);
 }
 
 const writeJson = (path: string, value: unknown): void =>

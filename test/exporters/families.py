@@ -3,9 +3,10 @@
     python families.py OUTPUT [--fixtures FILE] [--case NAME ...]
 
 Each case becomes OUTPUT/NAME with config.json, model.safetensors, tokenizer.json and reference.json: the greedy tokens
-after several prompts, and beside it logits.bin, the float32 logits of every position of the longest prompt. FILE gets
-configuration, tensor names and shapes, greedy tokens and the logits of a few positions, so that a test can make the same
-weights again. Weights are a hash of the tensor's name and the element's index; family-weights.ts has the same formula.
+after several prompts, and beside it logits.bin, the float32 logits of every position of the longest prompt. What is
+there already is kept. FILE gets a line for each case: configuration, shapes of tensors, greedy tokens and the logits of a
+few positions, so that a test can make the same weights again. Weights are a hash of the tensor's name and the element's
+index; test/origin/export/hashed-checkpoint.ts has the same formula.
 """
 
 import argparse
@@ -158,7 +159,7 @@ CASES = {
     "exaone4": sizes(head=64, heads=4, kv=2, layers=5, sliding_window=WINDOW, sliding_window_pattern="LLLG",
                      layer_types=["sliding_attention"] * 3 + ["full_attention", "sliding_attention"]),
     "exaone4-plain": sizes(head=64, heads=4, kv=2, sliding_window=None, sliding_window_pattern=None,
-                           rope_scaling=LLAMA3),
+                           layer_types=["full_attention"] * 2, rope_scaling=LLAMA3),
     "seed_oss": sizes(head=128, heads=4, kv=1, attention_bias=True, attention_out_bias=False, pad_token_id=0),
     "apertus": square(heads=4, head=64, kv=2, rope_theta=12e6, rope_scaling=LLAMA3, pad_token_id=3),
     "arcee": sizes(head=80, heads=4, kv=2, rope_scaling=YARN),
@@ -181,17 +182,18 @@ def mixed(values):
     return values ^ (values >> numpy.uint32(16))
 
 
-def centre_and_amplitude(name, shape):
+def centre_and_amplitude(family, name, shape):
     if name.endswith("weight") and (len(shape) == 1 or "norm" in name):
-        return 1.0, 0.25
+        return (0.0 if family.startswith(("gemma", "nemotron")) else 1.0), 0.25
     if len(shape) < 2 or name.endswith("bias"):
         return 0.0, 0.2
     if any(part in name for part in ("embed", "wte", "wpe")):
-        return 0.0, 0.5
-    return 0.0, 2 / math.sqrt(shape[-1])
+        return 0.0, 0.25
+    # GPT-Neo does not divide scores by the root of the head size, so its queries are small.
+    return 0.0, (0.25 if "attention.q_proj" in name else 2) / math.sqrt(shape[-1])
 
 
-def weights(name, shape):
+def weights(family, name, shape):
     seed = numpy.uint32(0x811C9DC5)
     with numpy.errstate(over="ignore"):
         for byte in name.encode():
@@ -200,7 +202,7 @@ def weights(name, shape):
         bits = mixed(mixed(numpy.arange(count, dtype=numpy.uint32)) ^ seed)
     if name.endswith((".beta", ".eps")):  # Constants of xIELU, equal in all published checkpoints.
         return numpy.full(shape, 0.5 if name.endswith(".beta") else -1e-6, dtype=numpy.float32)
-    centre, amplitude = centre_and_amplitude(name, shape)
+    centre, amplitude = centre_and_amplitude(family, name, shape)
     unit = (bits >> numpy.uint32(8)).astype(numpy.float64) / 2**23 - 1
     return (centre + amplitude * unit).astype(numpy.float32).reshape(shape)
 
@@ -268,13 +270,18 @@ def stand_in(config):
     return config
 
 
+#: Falcon's eager attention adds ALiBi twice: in the mask and to the scores. Its default attention adds it once.
+DEFAULT_ATTENTION = ["falcon-alibi"]
+
+
 def loaded(directory, config):
     """Writes the weights of a case and returns the model that transformers loads from them."""
     from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
     known = stand_in(config)
-    made = CONFIG_MAPPING[known["model_type"]].from_dict(known)
-    model = AutoModelForCausalLM.from_config(made, attn_implementation="eager", dtype=torch.float32).eval()
+    attention = "sdpa" if directory.name in DEFAULT_ATTENTION else "eager"
+    made = CONFIG_MAPPING[known["model_type"]].from_dict(copy.deepcopy(known))
+    model = AutoModelForCausalLM.from_config(made, attn_implementation=attention, dtype=torch.float32).eval()
     reference = directory / "transformers"
     model.save_pretrained(reference)
     stored = reference / "model.safetensors"
@@ -282,14 +289,14 @@ def loaded(directory, config):
         shapes = internlm2_shapes(config)
     else:
         shapes = {name: list(tensor.shape) for name, tensor in load_file(stored).items()}
-    tensors = {name: weights(name, shape) for name, shape in shapes.items()}
+    tensors = {name: weights(config["model_type"], name, shape) for name, shape in shapes.items()}
     save_file(tensors, directory / "model.safetensors", metadata={"format": "pt"})
     save_file(internlm2_tensors(tensors, config) if config["model_type"] == "internlm2" else tensors, stored,
               metadata={"format": "pt"})
     (reference / "config.json").write_text(json.dumps(known))
     (directory / "config.json").write_text(json.dumps(config, indent=1))
     model, info = AutoModelForCausalLM.from_pretrained(
-        reference, attn_implementation="eager", dtype=torch.float32, output_loading_info=True)
+        reference, attn_implementation=attention, dtype=torch.float32, output_loading_info=True)
     problems = {kind: found for kind, found in info.items() if found}
     if problems:
         raise RuntimeError(f"{directory.name}: {problems}")
@@ -327,8 +334,20 @@ def base64_of(values):
     return base64.b64encode(values.numpy().astype("<f4").tobytes()).decode()
 
 
+def all_fields(config):
+    """The configuration as transformers writes it, with every field of its class; None for a family without a class."""
+    from transformers import CONFIG_MAPPING
+
+    if config["model_type"] not in CONFIG_MAPPING:
+        return None
+    return CONFIG_MAPPING[config["model_type"]].from_dict(copy.deepcopy(config)).to_dict()
+
+
 def write_case(name, output):
     directory = output / name
+    stored = directory / "case.json"
+    if stored.exists():
+        return json.loads(stored.read_text())
     directory.mkdir(parents=True, exist_ok=True)
     config = config_of(name)
     model, shapes = loaded(directory, config)
@@ -341,7 +360,9 @@ def write_case(name, output):
     margins = [round(one["margin"], 4) for one in reference["continuations"]]
     print(f"{name}: logits of deviation {deviation:.2f}, margins {margins}", flush=True)
     rows = [dict(position=position, logits=base64_of(whole[position])) for position in STORED]
-    return dict(name=name, config=config, tensors=shapes, continuations=reference["continuations"], rows=rows)
+    case = dict(name=name, config=config, tensors=shapes, continuations=reference["continuations"], rows=rows)
+    stored.write_text(json.dumps(case))
+    return case
 
 
 def main():
@@ -355,8 +376,8 @@ def main():
     transformers.logging.disable_progress_bar()
     cases = [write_case(name, arguments.output) for name in arguments.case or CASES]
     if arguments.fixtures:
-        lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
-        arguments.fixtures.write_text(f'{{"prompt":{prompt(LONGEST)},"cases":[\n{lines}\n]}}\n')
+        lines = [dict(prompt=prompt(LONGEST)), *(case | dict(fields=all_fields(case["config"])) for case in cases)]
+        arguments.fixtures.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
 
 
 main()

@@ -12,6 +12,9 @@ const ELEMENT_BYTES: Readonly<Record<string, number>> = {
 
 const LENGTH_BYTES = 8;
 
+/** A name of the file on one line: names are any strings. */
+const shown = (name: string): string => JSON.stringify(name.slice(0, 200)).slice(1, -1);
+
 export interface StoredTensor {
   readonly name: string;
   readonly dtype: string;
@@ -58,13 +61,13 @@ function parseHeader(file: string, text: string, start: number, fileBytes: numbe
   const ordered = tensors.toSorted((a, b) => a.offset - b.offset || a.bytes - b.bytes);
   let end = start;
   for (const { name, offset, bytes } of ordered) {
-    if (offset < end) throw new ModelError(`${file}: tensor ${name} overlaps the one before it`);
+    if (offset < end) throw new ModelError(`${file}: tensor ${shown(name)} overlaps the one before it`);
     if (offset > end)
-      throw new ModelError(`${file}: ${offset - end} bytes before tensor ${name} belong to none`);
+      throw new ModelError(`${file}: ${offset - end} bytes before tensor ${shown(name)} belong to none`);
     end = offset + bytes;
     if (end > fileBytes) {
       throw new ModelError(
-        `${file} is truncated: tensor ${name} ends at byte ${end}, the file has ${fileBytes}`,
+        `${file} is truncated: tensor ${shown(name)} ends at byte ${end}, the file has ${fileBytes}`,
       );
     }
   }
@@ -87,18 +90,18 @@ function checkedTensor(file: string, name: string, entry: unknown, start: number
   const parsed = entrySchema.safeParse(entry);
   if (!parsed.success) {
     const { path, message } = parsed.error.issues[0]!;
-    throw new ModelError(`${file}: tensor ${name}: ${path.join('.') || 'entry'}: ${message}`);
+    throw new ModelError(`${file}: tensor ${shown(name)}: ${path.join('.') || 'entry'}: ${message}`);
   }
   const { dtype, shape, data_offsets } = parsed.data;
   const elementBytes = Object.hasOwn(ELEMENT_BYTES, dtype) ? ELEMENT_BYTES[dtype] : undefined;
   if (elementBytes === undefined)
-    throw new ModelError(`${file}: tensor ${name} has the unknown type ${dtype}`);
+    throw new ModelError(`${file}: tensor ${shown(name)} has the unknown type ${shown(dtype)}`);
   const bytes = shape.reduce((product, one) => product * one, elementBytes);
   const [begin, end] = data_offsets;
   if (end - begin !== bytes) {
     const says = `says that it has ${end - begin} bytes`;
     throw new ModelError(
-      `${file}: tensor ${name} ${says}, but ${dtype} [${shape.join(', ')}] needs ${bytes}`,
+      `${file}: tensor ${shown(name)} ${says}, but ${dtype} [${shape.join(', ')}] needs ${bytes}`,
     );
   }
   return { name, dtype, shape, offset: start + begin, bytes };

@@ -45,15 +45,29 @@ export async function openSafetensors(directory: string): Promise<Checkpoint> {
   return new SafetensorsCheckpoint(directory, config, weights, scaleBlock);
 }
 
-export interface Weights {
+/** Opens one file of tensors without a configuration, such as an adapter's. @throws ModelError */
+export async function openSafetensorsFile(directory: string, file: string): Promise<Checkpoint> {
+  return new SafetensorsCheckpoint(directory, {}, await openFiles(directory, [file]), []);
+}
+
+interface Weights {
   readonly tensors: ReadonlyMap<string, OpenTensor>;
   readonly handles: readonly FileHandle[];
 }
 
-/** Opens the weights of a directory, whatever its configuration. @throws ModelError */
+/** Opens the file of a directory, or its shards. @throws ModelError */
 async function openWeights(directory: string): Promise<Weights> {
   const places = readModelJson(directory, INDEX, indexSchema)?.weight_map;
   const files = places === undefined ? [SINGLE] : [...new Set(Object.values(places))].toSorted();
+  return openFiles(directory, files, places);
+}
+
+/** @param places the file of each tensor; absent = wherever it is */
+async function openFiles(
+  directory: string,
+  files: readonly string[],
+  places?: Readonly<Record<string, string>>,
+): Promise<Weights> {
   const missing = files.filter((file) => basename(file) !== file || !existsSync(join(directory, file)));
   if (missing.length > 0) throw new ModelError(missingFiles(directory, missing, places !== undefined));
   const handles: FileHandle[] = [];
@@ -109,7 +123,7 @@ function missingFiles(directory: string, missing: readonly string[], sharded: bo
     return `${directory} lacks ${missing.length} of the shards that ${INDEX} names: ${missing.slice(0, 3).join(', ')}; fetch them`;
   }
   const pickled = readdirSync(directory).find((file) => /\.(bin|pt|pth)$/.test(file));
-  if (pickled === undefined) return `${directory} has no ${SINGLE} and no ${INDEX}`;
+  if (pickled === undefined) return `${directory} has no ${missing.join()} and no ${INDEX}`;
   return `${directory} has its weights in ${pickled}, a pickle, which can run any code when it is read; take a revision with safetensors, or convert it where you trust it`;
 }
 

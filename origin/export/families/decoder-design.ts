@@ -73,7 +73,7 @@ export interface AttentionDesign {
   readonly key: ProjectionDesign;
   readonly value: ProjectionDesign;
   readonly output: ProjectionDesign;
-  /** Limits queries, keys and values to ± this value (clip_qkv); null = no limit. */
+  /** Limits queries, keys and values to ± this value (clip_qkv), after the norms of queries and keys; null = no limit. */
   readonly clip: number | null;
   readonly queryNorm: HeadNormDesign | null;
   readonly keyNorm: HeadNormDesign | null;

@@ -6,6 +6,7 @@ import type { RotaryOptions } from './rotary.ts';
 /** A row of the table of families: how a decoder differs from Llama's. What is absent is as in Llama. */
 export interface DecoderRow {
   readonly modelTypes: readonly string[];
+  readonly within?: readonly string[];
   readonly defaults?: Readonly<Record<string, unknown>>;
   readonly ignored?: readonly string[];
   readonly prefixes?: readonly string[];
@@ -103,8 +104,7 @@ export interface Biases {
 }
 
 export interface ExpertsStyle {
-  /** Values or fields of the counts. */
-  readonly count: string;
+  /** Field of the experts' width. */
   readonly width: string;
   readonly normalized: boolean;
   readonly router: string;

@@ -1,4 +1,3 @@
-import { projection, readActivation } from './common-fields.ts';
 import type { ConfigFields } from './config-fields.ts';
 import {
   type Activation,
@@ -21,6 +20,7 @@ import {
   SIZE_FIELDS,
   type Sizes,
 } from './decoder-row.ts';
+import { projection, readActivation } from './design-parts.ts';
 import { describeExperts } from './experts.ts';
 import type { Family } from './family.ts';
 import { fusedRows } from './fused-rows.ts';
@@ -32,6 +32,7 @@ export const familyOf = (row: DecoderRow): Family => ({
   ...row,
   design: (fields, tensors) => {
     const read = readSizes(fields, row);
+    fields.require('is_encoder_decoder', false);
     for (const [name, allowed] of Object.entries(row.requires ?? {})) fields.require(name, ...allowed);
     const { differences = {} } = row;
     const found =

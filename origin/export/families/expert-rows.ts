@@ -1,6 +1,7 @@
 import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, ExpertsStyle, RowContext } from './decoder-row.ts';
-import { attentionBias, byLayer, everywhere, graniteFactors, laterLayers } from './llama-rows.ts';
+import { attentionBias, graniteFactors } from './llama-rows.ts';
+import { byLayer, everywhere, laterLayers } from './windows.ts';
 
 /** Families with experts. */
 
@@ -8,7 +9,6 @@ const ROUTER_TRAINING = ['output_router_logits', 'router_aux_loss_coef', 'router
 
 /** Qwen's and OLMoE's: one matrix for each expert. */
 const separate = (fields: ConfigFields, width: string): ExpertsStyle => ({
-  count: 'num_experts',
   width,
   normalized: fields.flag('norm_topk_prob', false),
   router: 'mlp.gate',
@@ -41,7 +41,6 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
     differences: ({ fields }) => ({
       rotary: { theta: 1_000_000 },
       experts: {
-        count: 'num_local_experts',
         width: 'intermediate_size',
         normalized: true,
         router: 'block_sparse_moe.gate',
@@ -79,12 +78,13 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
     ignored: [...ROUTER_TRAINING, 'max_window_layers'],
     differences: (row) => {
       const used = row.fields.flag('use_sliding_window', false);
-      const window = row.fields.optionalCount('sliding_window');
+      const window = used ? row.fields.optionalCount('sliding_window') : null;
+      row.fields.ignore('sliding_window');
       return {
         biases: attentionBias(row.fields),
         headNorm: { over: 'head' },
         experts: separate(row.fields, 'moe_intermediate_size'),
-        ...withDenseLayers(row, () => ({ window: used ? window : null })),
+        ...withDenseLayers(row, () => ({ window })),
       };
     },
   },
@@ -107,7 +107,6 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
       biases: attentionBias(row.fields),
       ...graniteFactors(row),
       experts: {
-        count: 'num_local_experts',
         width: 'intermediate_size',
         normalized: true,
         router: 'block_sparse_moe.router.layer',
@@ -132,7 +131,6 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
         rotary: { theta: 150_000 },
         layer: (index) => ({ window: isSliding[index] ? window : null }),
         experts: {
-          count: 'num_local_experts',
           width: 'intermediate_size',
           normalized: true,
           router: 'mlp.router',

@@ -1,7 +1,7 @@
-import { projection } from './common-fields.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { Activation, ExpertsDesign, MlpDesign, ProjectionDesign } from './decoder-design.ts';
 import type { ExpertsStyle } from './decoder-row.ts';
+import { projection } from './design-parts.ts';
 
 /** Describes the experts of a layer. @throws ModelError */
 export function describeExperts(
@@ -21,7 +21,8 @@ export function describeExperts(
     const of = (name: string) => projection(`${layer}.${name}`, false);
     return { ...common, gate: of(gate), up: of(up), down: of(down) };
   };
-  const experts = Array.from({ length: fields.count(style.count) }, (_, index) => expert(index));
+  const count = fields.has('num_local_experts') ? 'num_local_experts' : 'num_experts';
+  const experts = Array.from({ length: fields.count(count) }, (_, index) => expert(index));
   const active = fields.count('num_experts_per_tok');
   if (active > experts.length) throw fields.fault('num_experts_per_tok', `at most ${experts.length}`);
   return {

@@ -1,5 +1,5 @@
 import { ModelError } from '../../model/config/model-json.ts';
-import { NEUTRAL_FIELDS } from './common-fields.ts';
+import { ALIBI_ROWS } from './alibi-rows.ts';
 import { ConfigFields } from './config-fields.ts';
 import type { DecoderDesign } from './decoder-design.ts';
 import { familyOf } from './describe-row.ts';
@@ -9,6 +9,7 @@ import { GEMMA_ROWS } from './gemma-rows.ts';
 import { GPT_ROWS } from './gpt-rows.ts';
 import { LAYER_NORM_ROWS } from './layer-norm-rows.ts';
 import { LLAMA_ROWS } from './llama-rows.ts';
+import { NEUTRAL_FIELDS } from './neutral-fields.ts';
 
 /** The table of families. */
 export const FAMILIES: readonly Family[] = [
@@ -17,6 +18,7 @@ export const FAMILIES: readonly Family[] = [
   ...GEMMA_ROWS,
   ...EXPERT_ROWS,
   ...GPT_ROWS,
+  ...ALIBI_ROWS,
 ].map(familyOf);
 
 const PREFIXES = ['model.', '', 'language_model.model.', 'model.language_model.'];
@@ -37,13 +39,19 @@ export function describeFamily(
   tensors: TensorNames,
 ): DescribedDecoder {
   const outer = new ConfigFields(config);
-  const given = outer.inner('text_config') ?? outer;
+  const text = outer.inner('text_config');
+  const given = text ?? outer;
   const modelType = given.text('model_type', '');
-  const family = FAMILIES.find(({ modelTypes }) => modelTypes.includes(modelType));
+  const outerType = outer.text('model_type', '');
+  const family = FAMILIES.find(
+    ({ modelTypes, within = [] }) =>
+      modelTypes.includes(modelType) && (text === null || within.includes(outerType)),
+  );
   if (family === undefined) {
-    const known = FAMILIES.flatMap(({ modelTypes }) => modelTypes).toSorted();
+    const known = FAMILIES.flatMap(({ modelTypes, within = [] }) => [...modelTypes, ...within]).toSorted();
     throw outer.fault('model_type', `one of ${known.join(', ')}`);
   }
+  if (text !== null) outer.require('tie_word_embeddings', true);
   const fields = given.withDefaults(family.defaults ?? {});
   const [canonical = '', ...others] = family.prefixes ?? PREFIXES;
   const storedName = (name: string) => {

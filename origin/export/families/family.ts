@@ -12,6 +12,8 @@ export interface Family {
    * @throws ModelError that names a field which is missing or has an unsupported value
    */
   readonly design: (fields: ConfigFields, tensors: TensorNames) => DecoderDesign;
+  /** Values of model_type of models with images, whose text_config has one of `modelTypes`. */
+  readonly within?: readonly string[];
   /** Values of fields that config.json does not have, where a published one may omit them. */
   readonly defaults?: Readonly<Record<string, unknown>>;
   /** Neutral whatever their value, beside those that are for every family. */

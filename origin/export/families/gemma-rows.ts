@@ -1,5 +1,5 @@
 import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
-import { everyNthFull } from './llama-rows.ts';
+import { everyNthFull } from './windows.ts';
 
 /** Gemma: norms with 1 + w, and embeddings multiplied by the root of their width. */
 
@@ -59,6 +59,7 @@ export const GEMMA_ROWS: readonly DecoderRow[] = [
   },
   {
     modelTypes: ['gemma3_text'],
+    within: ['gemma3'],
     defaults: {
       vocab_size: 262_208,
       hidden_size: 2304,
@@ -71,20 +72,17 @@ export const GEMMA_ROWS: readonly DecoderRow[] = [
       rms_norm_eps: 1e-6,
       sliding_window: 4096,
     },
-    ignored: ['cache_implementation'],
+    ignored: ['cache_implementation', '_sliding_window_pattern'],
     requires: { ...REQUIRES, hidden_act: ['gelu_pytorch_tanh'] },
-    differences: (row) => {
-      const named = row.fields.has('sliding_window_pattern') ? '' : '_';
-      return {
-        ...gemma2(row, row.fields.count(`${named}sliding_window_pattern`, 6)),
-        headNorm: { over: 'head' },
-        rotary: { theta: 1_000_000, layerType: 'full_attention' },
-        slidingRotary: {
-          thetaField: 'rope_local_base_freq',
-          layerType: 'sliding_attention',
-          scaled: false,
-        },
-      };
-    },
+    differences: (row) => ({
+      ...gemma2(row, row.fields.count('sliding_window_pattern', 6)),
+      headNorm: { over: 'head' },
+      rotary: { theta: 1_000_000, layerType: 'full_attention' },
+      slidingRotary: {
+        thetaField: 'rope_local_base_freq',
+        layerType: 'sliding_attention',
+        scaled: false,
+      },
+    }),
   },
 ];

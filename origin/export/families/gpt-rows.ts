@@ -1,14 +1,17 @@
-import { bloomSlopes, mptSlopes } from './alibi.ts';
-import { layerNorm, projection } from './common-fields.ts';
 import { whole } from './decoder-design.ts';
 import type { DecoderRow, Differences, NormStyle, RowContext } from './decoder-row.ts';
+import { projection } from './design-parts.ts';
 import { attentionBias } from './llama-rows.ts';
 
 /** GPT-2 and its descendants: LayerNorm with bias, MLP without gate. */
 
-const ALL_BIASES = { qkv: true, output: true, mlp: true };
+export const ALL_BIASES = { qkv: true, output: true, mlp: true };
 
-const normOf = (epsilon: string | number): NormStyle => ({ kind: 'layer', epsilon, biased: true });
+export const layerNormWithBias = (epsilon: string | number): NormStyle => ({
+  kind: 'layer',
+  epsilon,
+  biased: true,
+});
 
 const GPT_SIZES = {
   hidden: ['n_embd', 'hidden_size'],
@@ -36,14 +39,14 @@ const GPT_NAMES = {
   feedForwardNorm: 'ln_2',
 };
 
-const PREFIXES = ['transformer.', '', 'model.transformer.'];
+export const TRANSFORMER_PREFIXES = ['transformer.', '', 'model.transformer.'];
 
 const gpt2 = ({ fields, sizes }: RowContext): Differences => {
   const scale = fields.flag('scale_attn_weights', true) ? 1 / Math.sqrt(sizes.headSize) : 1;
   return {
     biases: ALL_BIASES,
     names: GPT_NAMES,
-    norm: normOf('layer_norm_epsilon'),
+    norm: layerNormWithBias('layer_norm_epsilon'),
     fused: 'blocks',
     mlp: 'plain',
     activation: 'activation_function',
@@ -57,7 +60,7 @@ const gpt2 = ({ fields, sizes }: RowContext): Differences => {
 export const GPT_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['gpt2'],
-    prefixes: PREFIXES,
+    prefixes: TRANSFORMER_PREFIXES,
     sizeFields: GPT_SIZES,
     ignored: GPT_NEUTRAL,
     defaults: { layer_norm_epsilon: 1e-5, activation_function: 'gelu_new' },
@@ -71,7 +74,7 @@ export const GPT_ROWS: readonly DecoderRow[] = [
   },
   {
     modelTypes: ['gpt_bigcode'],
-    prefixes: PREFIXES,
+    prefixes: TRANSFORMER_PREFIXES,
     sizeFields: GPT_SIZES,
     ignored: [
       ...GPT_NEUTRAL,
@@ -88,7 +91,7 @@ export const GPT_ROWS: readonly DecoderRow[] = [
   },
   {
     modelTypes: ['gpt_neo'],
-    prefixes: PREFIXES,
+    prefixes: TRANSFORMER_PREFIXES,
     sizeFields: { layers: ['num_layers'], heads: ['num_heads'] },
     ignored: [...GPT_NEUTRAL, 'attention_layers'],
     defaults: { layer_norm_epsilon: 1e-5, activation_function: 'gelu_new' },
@@ -106,7 +109,7 @@ export const GPT_ROWS: readonly DecoderRow[] = [
           value: 'attn.attention.v_proj',
           output: 'attn.attention.out_proj',
         },
-        norm: normOf('layer_norm_epsilon'),
+        norm: layerNormWithBias('layer_norm_epsilon'),
         mlp: 'plain',
         activation: 'activation_function',
         attention: { scale: 1 },
@@ -119,7 +122,7 @@ export const GPT_ROWS: readonly DecoderRow[] = [
   },
   {
     modelTypes: ['gptj'],
-    prefixes: PREFIXES,
+    prefixes: TRANSFORMER_PREFIXES,
     sizeFields: GPT_SIZES,
     ignored: GPT_NEUTRAL,
     defaults: { layer_norm_epsilon: 1e-5, activation_function: 'gelu_new', rotary_dim: 64 },
@@ -136,7 +139,7 @@ export const GPT_ROWS: readonly DecoderRow[] = [
         down: 'mlp.fc_out',
         feedForwardNorm: '',
       },
-      norm: normOf('layer_norm_epsilon'),
+      norm: layerNormWithBias('layer_norm_epsilon'),
       mlp: 'plain',
       activation: 'activation_function',
       residual: 'parallel-shared-norm',
@@ -159,7 +162,7 @@ export const GPT_ROWS: readonly DecoderRow[] = [
         up: 'mlp.dense_h_to_4h',
         down: 'mlp.dense_4h_to_h',
       },
-      norm: normOf('layer_norm_eps'),
+      norm: layerNormWithBias('layer_norm_eps'),
       fused: 'by-kv-head',
       mlp: 'plain',
       residual: fields.flag('use_parallel_residual', true) ? 'parallel' : 'sequential',
@@ -175,89 +178,7 @@ export const GPT_ROWS: readonly DecoderRow[] = [
     requires: { layer_norm_elementwise_affine: [true] },
     differences: ({ fields, sizes }) => opt(fields.flag('enable_bias', true), { fields, sizes }),
   },
-  {
-    modelTypes: ['bloom'],
-    prefixes: PREFIXES,
-    unlimited: true,
-    sizeFields: {
-      hidden: ['hidden_size', 'n_embed'],
-      layers: ['n_layer', 'num_hidden_layers'],
-      heads: ['n_head', 'num_attention_heads'],
-      width: ['n_inner'],
-    },
-    ignored: [
-      ...['attention_softmax_in_fp32', 'bias_dropout_fusion', 'masked_softmax_fusion', 'offset_alibi'],
-      ...['skip_bias_add', 'skip_bias_add_qkv', 'slow_but_exact', 'unk_token_id', 'seq_length'],
-    ],
-    defaults: { layer_norm_epsilon: 1e-5 },
-    requires: { apply_residual_connection_post_layernorm: [false] },
-    differences: ({ fields, sizes }) => ({
-      biases: ALL_BIASES,
-      names: {
-        ...FALCON_NAMES,
-        embedding: 'transformer.word_embeddings',
-        attentionNorm: 'input_layernorm',
-        feedForwardNorm: 'post_attention_layernorm',
-      },
-      norm: normOf('layer_norm_epsilon'),
-      fused: 'by-kv-head',
-      mlp: 'plain',
-      activation: () => 'gelu-tanh',
-      attention: { slopes: bloomSlopes(sizes.heads) },
-      rotary: null,
-      tied: true,
-      decoder: {
-        embeddingNorm: layerNorm(
-          'transformer.word_embeddings_layernorm',
-          fields.number('layer_norm_epsilon'),
-        ),
-      },
-    }),
-  },
-  {
-    modelTypes: ['falcon'],
-    prefixes: PREFIXES,
-    sizeFields: {
-      layers: ['num_hidden_layers', 'n_layer'],
-      heads: ['num_attention_heads', 'n_head'],
-      width: ['ffn_hidden_size'],
-    },
-    defaults: { layer_norm_epsilon: 1e-5, activation: 'gelu', max_position_embeddings: 2048 },
-    differences: falcon,
-  },
-  {
-    modelTypes: ['mpt'],
-    prefixes: PREFIXES,
-    sizeFields: {
-      hidden: ['d_model'],
-      layers: ['n_layers'],
-      heads: ['n_heads'],
-      positions: ['max_seq_len'],
-    },
-    ignored: [
-      ...['emb_pdrop', 'embedding_fraction', 'init_config', 'init_device', 'learned_pos_emb', 'verbose'],
-      'tokenizer_name',
-    ],
-    defaults: { layer_norm_epsilon: 1e-5 },
-    requires: {
-      expansion_ratio: [4],
-      logit_scale: [],
-      no_bias: [true],
-      norm_type: ['low_precision_layernorm'],
-    },
-    differences: mpt,
-  },
 ];
-
-const FALCON_NAMES = {
-  embedding: 'transformer.word_embeddings',
-  layers: 'transformer.h',
-  finalNorm: 'transformer.ln_f',
-  qkv: 'self_attention.query_key_value',
-  output: 'self_attention.dense',
-  up: 'mlp.dense_h_to_4h',
-  down: 'mlp.dense_4h_to_h',
-};
 
 /** Expands [[["global", "local"], 12]]; null if it is something else. */
 function attentionKinds(types: unknown): string[] | null {
@@ -299,7 +220,7 @@ function opt(bias: boolean, { fields, sizes }: Pick<RowContext, 'fields' | 'size
       down: 'fc2',
       ...norms,
     },
-    norm: normOf(1e-5),
+    norm: layerNormWithBias(1e-5),
     mlp: 'plain',
     activation: 'activation_function',
     rotary: null,
@@ -308,72 +229,5 @@ function opt(bias: boolean, { fields, sizes }: Pick<RowContext, 'fields' | 'size
       learnedPositions: { weight: whole('model.decoder.embed_positions.weight'), offset: 2 },
       embeddingProjection: projected ? embeddingProjection : null,
     },
-  };
-}
-
-/** Falcon 7B, 40B (new_decoder_architecture) and RW (ALiBi, not parallel). */
-function falcon({ fields, sizes }: RowContext): Differences {
-  const isNew = fields.flag('new_decoder_architecture', false);
-  const isParallel = fields.flag('parallel_attn', true) || isNew;
-  const multiQuery = fields.flag('multi_query', true) && !isNew;
-  const given = fields.count('num_kv_heads', sizes.heads);
-  const norms = fields.count('num_ln_in_parallel_attn', isNew ? 2 : 1);
-  const hasTwo = isNew && norms === 2;
-  const bias = fields.flag('bias', false);
-  const alibi = fields.flag('alibi', false);
-  const feedForwardNorm = isParallel ? '' : 'post_attention_layernorm';
-  return {
-    sizes: { kvHeads: isNew ? given : multiQuery ? 1 : sizes.heads },
-    biases: { qkv: bias, output: bias, mlp: bias },
-    names: {
-      ...FALCON_NAMES,
-      attentionNorm: hasTwo ? 'ln_attn' : 'input_layernorm',
-      feedForwardNorm: hasTwo ? 'ln_mlp' : feedForwardNorm,
-    },
-    norm: normOf('layer_norm_epsilon'),
-    fused: 'by-kv-head',
-    mlp: 'plain',
-    activation: 'activation',
-    residual: isParallel ? (hasTwo ? 'parallel' : 'parallel-shared-norm') : 'sequential',
-    // The scores are divided by the root after the slopes are added.
-    attention: {
-      slopes: alibi ? bloomSlopes(sizes.heads).map((slope) => slope / Math.sqrt(sizes.headSize)) : null,
-    },
-    rotary: alibi ? null : {},
-    tied: true,
-  };
-}
-
-function mpt({ fields, sizes }: RowContext): Differences {
-  const attention = fields.inner('attn_config');
-  attention?.require('alibi', true);
-  attention?.require('attn_type', 'multihead_attention');
-  attention?.require('prefix_lm', false);
-  attention?.require('qk_ln', false);
-  attention?.ignore('attn_impl', 'attn_pdrop', 'attn_uses_sequence_id', 'model_type', 'transformers_version');
-  const slopes = mptSlopes(sizes.heads, attention?.number('alibi_bias_max', 8) ?? 8);
-  return {
-    names: {
-      embedding: 'transformer.wte',
-      layers: 'transformer.blocks',
-      finalNorm: 'transformer.norm_f',
-      qkv: 'attn.Wqkv',
-      output: 'attn.out_proj',
-      up: 'ffn.up_proj',
-      down: 'ffn.down_proj',
-      attentionNorm: 'norm_1',
-      feedForwardNorm: 'norm_2',
-    },
-    norm: { kind: 'layer', epsilon: 'layer_norm_epsilon' },
-    fused: 'blocks',
-    mlp: 'plain',
-    activation: () => 'gelu',
-    attention: {
-      clip: attention?.optionalNumber('clip_qkv') ?? null,
-      scale: attention?.optionalNumber('softmax_scale') ?? 1 / Math.sqrt(sizes.headSize),
-      slopes,
-    },
-    rotary: null,
-    tied: true,
   };
 }

@@ -1,5 +1,6 @@
 import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
-import { attentionBias, byLayer, everywhere } from './llama-rows.ts';
+import { attentionBias } from './llama-rows.ts';
+import { byLayer, everywhere } from './windows.ts';
 
 /** Families with rotary positions and LayerNorm. */
 

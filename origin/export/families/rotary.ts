@@ -48,9 +48,10 @@ export function readRotary(fields: ConfigFields, options: RotaryOptions): Rotary
   const own = all === null || options.layerType === undefined ? all : all.inner(options.layerType);
   const newer = own ?? all;
   const older = options.scaled === false ? null : fields.inner('rope_scaling');
-  const base = newer?.optionalNumber('rope_theta') ?? fields.number(thetaField, theta);
-  const share =
-    newer?.optionalNumber('partial_rotary_factor') ?? fields.number('partial_rotary_factor', partial);
+  const outer = fields.number(thetaField, theta);
+  const base = newer?.optionalNumber('rope_theta') ?? outer;
+  const outerShare = fields.number('partial_rotary_factor', partial);
+  const share = newer?.optionalNumber('partial_rotary_factor') ?? outerShare;
   const dimensions = Math.floor(headSize * share + 1e-6);
   const scaling = { ...options, fields, base, dimensions, parameters: newer ?? older };
   const { frequencies, magnitude = 1, maxPositions = positions } = scale(scaling);

@@ -61,17 +61,18 @@ function rotatesInside(design: AttentionDesign, { frequencies }: RotaryDesign): 
 /** Queries, keys and values in one tensor if their weights can be one matrix, else in three. */
 function project(context: GraphContext, design: AttentionDesign, input: string, hidden: number): string[] {
   const { query, key, value } = design;
-  const { graph } = context;
   const sizes = sizesOf(design);
   const projections = [query, key, value];
   const packed = haveSameFormat(context, projections, hidden, sizes);
-  const projected = packed
+  return packed
     ? [writeLinear(context, input, projections, hidden, sizes)]
     : projections.map((one, index) => writeLinear(context, input, [one], hidden, [sizes[index]!]));
-  const { clip } = design;
-  if (clip === null) return projected;
-  const limits = [graph.scalar(-clip, context.type), graph.scalar(clip, context.type)];
-  return projected.map((name) => graph.node('Clip', [name, ...limits]));
+}
+
+/** Limits of values follow norms (OLMoE). */
+function clipped({ graph, type }: GraphContext, { clip }: AttentionDesign, input: string): string {
+  if (clip === null) return input;
+  return graph.node('Clip', [input, graph.scalar(-clip, type), graph.scalar(clip, type)]);
 }
 
 const sizesOf = ({ heads, kvHeads, headSize }: AttentionDesign): number[] => [
@@ -91,11 +92,11 @@ function prepare(
   const { graph } = context;
   const { queryNorm, keyNorm, heads, kvHeads, headSize } = design;
   const changes = queryNorm !== null || keyNorm !== null || rotary !== null;
-  if (projected.length === 1 && !changes) return [projected[0]!, '', ''];
+  if (projected.length === 1 && !changes) return [clipped(context, design, projected[0]!), '', ''];
   const parts = projected.length === 1 ? split(context, projected[0]!, sizesOf(design)) : projected;
   const [query = '', key = '', value = ''] = parts;
   const norm = (name: string, of: AttentionDesign['queryNorm'], count: number) =>
-    of === null ? name : writeHeadNorm(context, name, of, count, headSize);
+    clipped(context, design, of === null ? name : writeHeadNorm(context, name, of, count, headSize));
   const rotate = (name: string, count: number) => {
     if (rotary === null) return name;
     return graph.node('RotaryEmbedding', [name, positions.ids(), ...positions.tables(rotary)], {
@@ -110,7 +111,7 @@ function prepare(
     design.normPlace === 'before-rotary'
       ? rotate(norm(name, of, count), count)
       : norm(rotate(name, count), of, count);
-  return [both(query, queryNorm, heads), both(key, keyNorm, kvHeads), value];
+  return [both(query, queryNorm, heads), both(key, keyNorm, kvHeads), clipped(context, design, value)];
 }
 
 /** Splits the last dimension. */

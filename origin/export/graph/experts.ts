@@ -1,5 +1,6 @@
 import type { ExpertsDesign } from '../families/decoder-design.ts';
 import { writeMlp } from './feed-forward.ts';
+import { WeightType } from './graph-builder.ts';
 import { type GraphContext, nameOf, vectorTensor, writeLinear, writeMatMul } from './linear.ts';
 
 /**
@@ -27,16 +28,19 @@ export function writeExperts(
   const largest = graph.node('ReduceMax', [shares, graph.integers(0)], { integers: { keepdims: 0 } });
   const isChosen = graph.node('Greater', [largest, graph.scalar(0, type)]);
   const chosen = parts(isChosen, 0);
-  const nothing = graph.node('Mul', [rows, graph.scalar(0, type)]);
+  // ScatterND adds in single precision only.
+  const cast = (name: string, to: 'float32' | 'float16', from: 'float32' | 'float16') =>
+    from === to ? name : graph.node('Cast', [name], { integers: { to: WeightType[to] } });
+  const nothing = cast(graph.node('Mul', [rows, graph.scalar(0, type)]), 'float32', type);
   const sum = design.experts.reduce((total, expert, index) => {
     const branch = (name: string, write: () => string) =>
-      graph.branch(`${name}/${index}`, type, ['rows', hidden], write);
+      graph.branch(`${name}/${index}`, 'float32', ['rows', hidden], write);
     return graph.node('If', [chosen[index]!], {
       branches: {
         then_branch: branch('run', () => {
           const { tokens, weights } = writeChoice(context, columns[index]!);
           const result = writeMlp(context, expert, graph.node('Gather', [rows, tokens]), hidden);
-          const weighted = graph.node('Mul', [result, weights]);
+          const weighted = cast(graph.node('Mul', [result, weights]), 'float32', type);
           const places = graph.node('Unsqueeze', [tokens, graph.integers(1)]);
           return graph.node('ScatterND', [total, places, weighted], { strings: { reduction: 'add' } });
         }),
@@ -45,7 +49,8 @@ export function writeExperts(
     });
   }, nothing);
   const shared = design.shared === null ? null : writeShared(context, design.shared, rows, hidden);
-  const all = shared === null ? sum : graph.node('Add', [sum, shared]);
+  const routed = cast(sum, type, 'float32');
+  const all = shared === null ? routed : graph.node('Add', [routed, shared]);
   return graph.node('Reshape', [all, graph.node('Shape', [input])]);
 }
 

@@ -2,7 +2,7 @@ import type { BlockFormat, BlockRows } from '../checkpoint/checkpoint.ts';
 import { blockBytes, type Matrix, type MatrixReader, stack } from '../checkpoint/matrix.ts';
 import type { ProjectionDesign, Weight } from '../families/decoder-design.ts';
 import { toFloat16 } from '../precision/float16.ts';
-import { BLOCK_SIZE, quantize4, quantize8 } from '../precision/quantize.ts';
+import { BLOCK_SIZE, type Quantizer } from '../precision/quantize.ts';
 import type { Emit, GraphBuilder } from './graph-builder.ts';
 
 /** fp32 and fp16: floats. int8, int4: blocks of 32, and stored blocks of at most as many bits as they are. */
@@ -12,6 +12,7 @@ export type WeightPrecision = 'fp32' | 'fp16' | 'int8' | 'int4';
 export interface GraphContext {
   readonly graph: GraphBuilder;
   readonly weights: MatrixReader;
+  readonly quantizer: Quantizer;
   readonly precision: WeightPrecision;
   /** Type of activations and KV. */
   readonly type: 'float32' | 'float16';
@@ -174,7 +175,7 @@ export interface BlockTensors {
 
 /** Adds levels [rows, blocks, bytes], scales [rows, blocks] and zero points, as MatMulNBits reads them. */
 export function blockTensors(
-  { graph }: Pick<GraphContext, 'graph'>,
+  { graph, quantizer }: Pick<GraphContext, 'graph' | 'quantizer'>,
   name: string,
   matrix: Matrix,
   format: BlockFormat,
@@ -184,8 +185,7 @@ export function blockTensors(
   const { levels, scales, zeroPoints } = blockBytes({ blocks: format, columns });
   const read = async (first: number, count: number): Promise<BlockRows> => {
     if (stored) return matrix.readBlocks(first, count);
-    const values = await matrix.readRows(first, count);
-    return format.bits === 8 ? quantize8(values, columns) : quantize4(values, columns);
+    return quantizer.quantize(await matrix.readRows(first, count), columns, format.bits);
   };
   const fill = (emit: Emit) =>
     eachChunk(matrix, async (first, count) => {

@@ -1,107 +1,85 @@
 import type { BlockRows } from '../checkpoint/checkpoint.ts';
+import { KERNEL_MODULE } from './quantize-kernel-binary.ts';
 
 /** Block size of both precisions. */
 export const BLOCK_SIZE = 32;
 
-/**
- * 8 bits, symmetric: scale = max |x| / 127, level = round(x / scale) + 128.
- * @param values [rows, columns]
- */
-export function quantize8(values: Float32Array, columns: number): BlockRows {
-  const { rows, across } = blocksOf(values, columns);
-  const levels = new Uint8Array(rows * across * BLOCK_SIZE).fill(128);
-  const scales = new Float32Array(rows * across);
-  for (let block = 0; block < scales.length; block++) {
-    const row = Math.floor(block / across);
-    const first = (block - row * across) * BLOCK_SIZE;
-    const start = row * columns + first;
-    const length = Math.min(BLOCK_SIZE, columns - first);
-    let largest = 0;
-    for (let i = start; i < start + length; i++) {
-      const magnitude = Math.abs(values[i]!);
-      if (magnitude > largest) largest = magnitude;
-    }
-    scales[block] = largest / 127;
-    // A block of zeros, or of subnormal numbers, keeps the level of zero.
-    const factor = scales[block] === 0 ? 0 : 127 / largest;
-    const to = block * BLOCK_SIZE;
-    // Levels are positive, so that truncation after adding 0.5 rounds to nearest.
-    for (let i = 0; i < length; i++) levels[to + i] = values[start + i]! * factor + 128.5;
-  }
-  return { levels, scales, zeroPoints: null };
+/** The functions of assembly/quantize-kernel.ts. All arguments but `blocks` are byte addresses. */
+interface KernelFunctions {
+  readonly memory: { readonly buffer: ArrayBuffer; grow(pages: number): number };
+  quantize8(values: number, blocks: number, levels: number, scales: number): number;
+  quantize4(values: number, blocks: number, levels: number, scales: number): number;
 }
 
-/** Levels that the value of largest magnitude may get: the sign of the scale lets it be −8 whatever its own sign is. */
-const EXTREMES = [-8, -7.5, -7, -9];
+/** The part of WebAssembly's JavaScript interface used here; TypeScript declares it for browsers only. */
+interface WebAssemblyApi {
+  readonly Module: new (bytes: Uint8Array) => object;
+  readonly Instance: new (module: object, imports: object) => { readonly exports: KernelFunctions };
+}
+
+const { Module, Instance } = (globalThis as unknown as { readonly WebAssembly: WebAssemblyApi }).WebAssembly;
+
+const PAGE_BYTES = 65_536;
+/** Page 0 holds the kernel's constants. */
+const FIRST_PAGE = 1;
+/** Blocks of one call: 4 MiB of values. */
+const MAX_BLOCKS = 2 ** 15;
 
 /**
- * 4 bits, symmetric around level 8, with scales of least squared error: several first scales are tried; each is replaced by
- * the best one for its levels, Σ x·q / Σ q², and the levels are rounded again.
- * @param values [rows, columns]
+ * Quantizes floats in blocks of 32, symmetrically. 8 bits: scale = max |x| / 127. 4 bits: several scales are tried, and the one
+ * of least squared error is kept: Σ x·q / Σ q² for the levels q of the one before.
  */
-export function quantize4(values: Float32Array, columns: number): BlockRows {
-  const { rows, across } = blocksOf(values, columns);
-  const levels = new Uint8Array((rows * across * BLOCK_SIZE) / 2).fill(0x88);
-  const scales = new Float32Array(rows * across);
-  const block = new Float32Array(BLOCK_SIZE);
-  for (let at = 0; at < scales.length; at++) {
-    const row = Math.floor(at / across);
-    const first = (at - row * across) * BLOCK_SIZE;
-    block
-      .fill(0)
-      .set(values.subarray(row * columns + first, row * columns + Math.min(columns, first + BLOCK_SIZE)));
-    const scale = bestScale(block);
-    scales[at] = scale;
-    const inverse = scale === 0 ? 0 : 1 / scale;
-    const to = (at * BLOCK_SIZE) / 2;
-    for (let i = 0; i < BLOCK_SIZE; i += 2) {
-      levels[to + i / 2] = (levelOf(block[i]!, inverse) + 8) | ((levelOf(block[i + 1]!, inverse) + 8) << 4);
+export class Quantizer {
+  readonly #functions: KernelFunctions;
+
+  constructor() {
+    const pages = Math.ceil((MAX_BLOCKS * (BLOCK_SIZE * 5 + 4)) / PAGE_BYTES);
+    this.#functions = new Instance(new Module(Buffer.from(KERNEL_MODULE, 'base64')), {}).exports;
+    this.#functions.memory.grow(pages);
+  }
+
+  /**
+   * @param values [rows, columns]; an incomplete last block of a row is filled with zeros
+   * @throws RangeError if a value is NaN or infinite
+   */
+  quantize(values: Float32Array, columns: number, bits: 4 | 8): BlockRows {
+    const across = Math.ceil(columns / BLOCK_SIZE);
+    const padded = columns % BLOCK_SIZE === 0 ? values : padRows(values, columns, across * BLOCK_SIZE);
+    const blocks = padded.length / BLOCK_SIZE;
+    const levelBytes = (BLOCK_SIZE * bits) / 8;
+    const levels = new Uint8Array(blocks * levelBytes);
+    const scales = new Float32Array(blocks);
+    for (let first = 0; first < blocks; first += MAX_BLOCKS) {
+      const part = padded.subarray(first * BLOCK_SIZE, (first + MAX_BLOCKS) * BLOCK_SIZE);
+      const result = this.#quantizePart(part, bits);
+      levels.set(result.levels, first * levelBytes);
+      scales.set(result.scales, first);
     }
+    return { levels, scales, zeroPoints: null };
   }
-  return { levels, scales, zeroPoints: null };
+
+  /** Views that are valid until the next call. */
+  #quantizePart(values: Float32Array, bits: 4 | 8): { levels: Uint8Array; scales: Float32Array } {
+    const { memory, quantize4, quantize8 } = this.#functions;
+    const blocks = values.length / BLOCK_SIZE;
+    const at = FIRST_PAGE * PAGE_BYTES;
+    const scalesAt = at + 4 * MAX_BLOCKS * BLOCK_SIZE;
+    const levelsAt = scalesAt + 4 * MAX_BLOCKS;
+    new Float32Array(memory.buffer, at, values.length).set(values);
+    const run = bits === 8 ? quantize8 : quantize4;
+    if (run(at, blocks, levelsAt, scalesAt) === 0) throw new RangeError('a value is not finite');
+    return {
+      levels: new Uint8Array(memory.buffer, levelsAt, (blocks * BLOCK_SIZE * bits) / 8),
+      scales: new Float32Array(memory.buffer, scalesAt, blocks),
+    };
+  }
 }
 
-/** round(x · inverse), within [−8, 7]. */
-function levelOf(value: number, inverse: number): number {
-  const level = ((value * inverse + 8.5) | 0) - 8;
-  return level < -8 ? -8 : level > 7 ? 7 : level;
-}
-
-function bestScale(block: Float32Array): number {
-  let extreme = 0;
-  for (let i = 0; i < BLOCK_SIZE; i++) {
-    if (Math.abs(block[i]!) > Math.abs(extreme)) extreme = block[i]!;
+function padRows(values: Float32Array, columns: number, width: number): Float32Array {
+  const rows = values.length / columns;
+  const result = new Float32Array(rows * width);
+  for (let row = 0; row < rows; row++) {
+    result.set(values.subarray(row * columns, (row + 1) * columns), row * width);
   }
-  if (Math.fround(extreme / 8) === 0) return 0;
-  let best = 0;
-  let gain = -1;
-  for (const level of EXTREMES) {
-    const fitted = fit(block, extreme / level);
-    const refitted = fit(block, fitted.scale);
-    for (const { scale, gain: own } of [fitted, refitted]) {
-      if (own > gain && scale !== 0) {
-        gain = own;
-        best = scale;
-      }
-    }
-  }
-  return best;
-}
-
-/** The best scale for the levels that `scale` gives, and by how much it lowers Σ x²: (Σ x·q)² / Σ q². */
-function fit(block: Float32Array, scale: number): { scale: number; gain: number } {
-  const inverse = scale === 0 ? 0 : 1 / scale;
-  let products = 0;
-  let squares = 0;
-  for (let i = 0; i < BLOCK_SIZE; i++) {
-    const level = levelOf(block[i]!, inverse);
-    products += block[i]! * level;
-    squares += level * level;
-  }
-  if (squares === 0) return { scale: 0, gain: 0 };
-  return { scale: Math.fround(products / squares), gain: (products * products) / squares };
-}
-
-function blocksOf(values: Float32Array, columns: number): { rows: number; across: number } {
-  return { rows: values.length / columns, across: Math.ceil(columns / BLOCK_SIZE) };
+  return result;
 }

@@ -5,7 +5,7 @@ import type { WeightPrecision } from '../../../origin/export/graph/linear.ts';
 import { readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
 import { float64Llama } from '../../support/float64-llama.ts';
 import { decodeRows, prefillPrompt, randomTokens, temporaryDirectory } from '../model/synthetic-runner.ts';
-import { built, largestDifference, openRunner } from './built-model.ts';
+import { built, expectSameBits, largestDifference, openRunner } from './built-model.ts';
 import { writeLlama } from './written-checkpoint.ts';
 
 const PRECISIONS: readonly WeightPrecision[] = ['fp32', 'fp16', 'int8', 'int4'];
@@ -50,22 +50,7 @@ describe('a Llama from safetensors', () => {
     async (precision) => {
       const { directory } = writeLlama(temporaryDirectory(), { hidden: 96, heads: 6, headSize: 16 });
       const runner = await openRunner((await built(directory, { precision })).directory);
-      const prompts = LENGTHS.concat(64, 47).map((length, index) => randomTokens(length, index));
-      const alone: Float32Array[] = [];
-      for (const [slot, prompt] of prompts.entries()) {
-        await prefillPrompt(runner, slot, prompt);
-        runner.copy(slot, 8, prompt.length);
-        const idle = { token: 0, position: 0 };
-        const rows = [{ token: slot, position: prompt.length }, idle].slice(0, runner.shape.minRows);
-        // The slot below the copy is the idle row.
-        if (rows.length === 1) alone.push((await decodeRows(runner, 8, rows))[0]!);
-        else alone.push((await decodeRows(runner, 7, rows.toReversed()))[1]!);
-        await prefillPrompt(runner, slot, prompt);
-      }
-      for (const [slot, prompt] of prompts.entries()) await prefillPrompt(runner, slot, prompt);
-      const rows = prompts.map((prompt, slot) => ({ token: slot, position: prompt.length }));
-      const together = await decodeRows(runner, 0, rows);
-      expect(together).toEqual(alone);
+      await expectSameBits(runner);
     },
   );
 
