@@ -118,7 +118,7 @@ class GgufCheckpoint implements Checkpoint {
 
   async readRows(name: string, first: number, count: number): Promise<Float32Array> {
     const recipe = this.#recipe(name);
-    if (recipe.values !== undefined) return Float32Array.from(recipe.values);
+    if (recipe.values !== undefined) return Float32Array.from(recipe.values.slice(first, first + count));
     if (recipe.transposed) return this.#readTransposed(recipe, first, count);
     const units = columnsOf(recipe) / recipe.unitLength;
     return this.#readUnits(recipe, first * units, count * units);

@@ -50,6 +50,10 @@ export const config =
 
 export const attentionBias = (_: GgufKeys, tensors: StoredTensors) => ({
   attention_bias: tensors.has('blk.0.attn_q.bias'),
+});
+
+const biases = (keys: GgufKeys, tensors: StoredTensors) => ({
+  ...attentionBias(keys, tensors),
   mlp_bias: tensors.has('blk.0.ffn_up.bias'),
 });
 
@@ -152,10 +156,10 @@ export const LLAMA_ARCHITECTURES: readonly Architecture[] = [
     pairs: true,
     config: (keys, tensors) =>
       keys.number('expert_count', 0) === 0
-        ? config('llama', attentionBias)(keys, tensors)
+        ? config('llama', biases)(keys, tensors)
         : config('mixtral', mistralExperts)(keys, tensors),
   },
-  { name: 'internlm2', names: LLAMA, pairs: true, config: config('llama', attentionBias) },
+  { name: 'internlm2', names: LLAMA, pairs: true, config: config('llama', biases) },
   { name: 'minicpm', names: LLAMA, pairs: true, config: minicpmConfig },
   { name: 'qwen2', names: LLAMA, config: config('qwen2') },
   {

@@ -114,10 +114,15 @@ function specialIds(metadata: Metadata, isSentencePiece: boolean) {
   };
 }
 
-/** Ids by text of the tokens that merges can make. The first of equal texts has it. */
-function vocabularyOf(tokens: readonly Token[], types: ReadonlySet<number>): Map<string, number> {
+/**
+ * Ids by text. The first of equal texts has it. Added tokens are in the vocabulary as well, because other readers of
+ * tokenizer.json take their ids from there; unused ones are in no text.
+ */
+function vocabularyOf(tokens: readonly Token[]): Map<string, number> {
   const ids = new Map<string, number>();
-  for (const { id, text, type } of tokens) if (types.has(type) && !ids.has(text)) ids.set(text, id);
+  for (const { id, text, type } of tokens) {
+    if (type !== TokenType.unused && !ids.has(text)) ids.set(text, id);
+  }
   return ids;
 }
 
@@ -149,13 +154,12 @@ function byteLevel(metadata: Metadata, tokens: readonly Token[], kind: unknown):
       `key "tokenizer.ggml.pre" ${fault}; known pre-tokenizers are ${[...PRE_TOKENIZERS.keys()].join(', ')}`,
     );
   }
-  const vocabulary = vocabularyOf(tokens, new Set([TokenType.normal, TokenType.byte]));
   const merges = textsOf(metadata, 'tokenizer.ggml.merges');
   return {
     normalizer: cuts.composed ? { type: 'NFC' } : null,
     pre_tokenizer: { type: 'Sequence', pretokenizers: cuts.steps },
     decoder: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: false },
-    model: bpe(vocabulary, merges, { ignore_merges: cuts.ignoreMerges ?? false }),
+    model: bpe(vocabularyOf(tokens), merges, { ignore_merges: cuts.ignoreMerges ?? false }),
     addsBos: cuts.addsBos ?? false,
   };
 }
@@ -175,13 +179,12 @@ function sentencePiece(metadata: Metadata, tokens: readonly Token[]): Pipeline {
     { type: 'Fuse' },
     ...(prefixed ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : []),
   ];
-  const vocabulary = vocabularyOf(tokens, new Set([TokenType.normal, TokenType.byte]));
   const unknown = tokens.find(({ type }) => type === TokenType.unknown);
   return {
     normalizer: { type: 'Sequence', normalizers: prefixed ? [prepend, replace] : [replace] },
     pre_tokenizer: null,
     decoder: { type: 'Sequence', decoders },
-    model: bpe(vocabulary, mergesByScore(tokens, scores), {
+    model: bpe(vocabularyOf(tokens), mergesByScore(tokens, scores), {
       unk_token: unknown?.text ?? null,
       fuse_unk: true,
       byte_fallback: true,
@@ -192,7 +195,7 @@ function sentencePiece(metadata: Metadata, tokens: readonly Token[]): Pipeline {
 
 /** All pairs of pieces whose whole is a piece, the highest score first. */
 function mergesByScore(tokens: readonly Token[], scores: ArrayLike<number>): [string, string][] {
-  const pieces = vocabularyOf(tokens, new Set([TokenType.normal]));
+  const pieces = vocabularyOf(tokens.filter(({ type }) => type === TokenType.normal));
   const merges: { readonly pair: [string, string]; readonly score: number }[] = [];
   for (const [text, id] of pieces) {
     const characters = Array.from(text);
