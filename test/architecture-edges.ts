@@ -34,11 +34,13 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'origin/tokenizer',
     'shared',
   ],
+  'origin/export': ['origin/model/config', 'origin/model/onnx', 'shared'],
   'origin/grammar': ['origin/tokenizer', 'shared'],
   'origin/http': ['origin/engine', 'origin/process', 'origin/request', 'origin/serving', 'shared'],
   'origin/hub': [
     'origin/config',
     'origin/engine',
+    'origin/export',
     'origin/infill',
     'origin/model',
     'origin/model/config',

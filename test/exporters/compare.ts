@@ -58,7 +58,7 @@ export async function compareTokens(directory: string, file: string, rounding: n
   }
 }
 
-async function changesOfBits(runner: ModelRunner, prompt: readonly number[]): Promise<string[]> {
+export async function changesOfBits(runner: ModelRunner, prompt: readonly number[]): Promise<string[]> {
   const { identical } = await measureBatchInvariance(runner, prompt, STEPS);
   const cold = await prefill(runner, 0, prompt);
   const { prefillChunk } = runner.shape;

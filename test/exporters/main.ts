@@ -7,13 +7,16 @@ import { parseArgs } from 'node:util';
 import Table from 'cli-table3';
 import { errorMessage } from '../../shared/error-details.ts';
 import { type Comparison, compareTokens } from './compare.ts';
+import { checkFamilies } from './own-builder.ts';
 
 /**
  * `npm run test:exporters`: exports small random models with Optimum and onnxruntime-genai's builder, and compares greedy
  * tokens with transformers and, for the builder, with ONNX Runtime's own run of the exported graph. Also compares the bits
  * of a row alone, in a batch of eight and after a cached prefix. Needs Python 3.11 and installs the exporters into a
  * temporary folder (about 10 GB). `-- --architecture llama --exporter builder --precision int4` runs the rows that match.
- * Existing environments and models can be used instead: `--optimum-python PATH --builder-python PATH --models FOLDER`.
+ * `-- --builder own` builds a model of every family with this repository's builder instead; `--case NAME` chooses one.
+ * Existing environments and models can be used instead: `--optimum-python PATH --builder-python PATH --own-python PATH
+ * --models FOLDER`.
  * Exits with code 1 if a model differs, or does not start although it should.
  */
 
@@ -77,7 +80,7 @@ function run(command: string, ...args: readonly string[]): void {
 type Pythons = (name: Exporter) => string;
 
 /** Creates an environment with the packages of requirements-NAME.txt and returns its Python. */
-function install(folder: string, name: Exporter): string {
+function install(folder: string, name: Exporter | 'own'): string {
   console.error(`installing the packages of requirements-${name}.txt`);
   const environment = join(folder, `python-${name}`);
   run('python3', '-m', 'venv', environment);
@@ -154,30 +157,44 @@ const { values } = parseArgs({
     'optimum-python': { type: 'string' },
     'builder-python': { type: 'string' },
     models: { type: 'string' },
+    builder: { type: 'string' },
+    'own-python': { type: 'string' },
+    case: { type: 'string' },
   },
 });
-const isWanted = ({ architecture, exporter, precision }: Case): boolean =>
-  architecture === (values.architecture ?? architecture) &&
-  exporter === (values.exporter ?? exporter) &&
-  precision === (values.precision ?? precision);
-
-const wanted = CASES.filter(isWanted);
-if (wanted.length === 0) {
-  console.error('no row matches; the rows are in test/exporters/main.ts');
-  process.exit(1);
+const folder = mkdtempSync(join(tmpdir(), 'continuo-exporters-'));
+try {
+  if (values.builder === 'own') {
+    const python = values['own-python'] ?? install(folder, 'own');
+    const passed = await checkFamilies(python, here('families.py'), values.models ?? folder, values.case);
+    if (!passed) process.exitCode = 1;
+  } else await checkExporters();
+} finally {
+  rmSync(folder, { recursive: true, force: true });
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'continuo-exporters-'));
-/** Installed when a row needs them. */
-const pythons: Record<Exporter, string | undefined> = {
-  optimum: values['optimum-python'],
-  builder: values['builder-python'],
-};
-const python: Pythons = (name) => {
-  pythons[name] ??= install(folder, name);
-  return pythons[name];
-};
-try {
+async function checkExporters(): Promise<void> {
+  const isWanted = ({ architecture, exporter, precision }: Case): boolean =>
+    architecture === (values.architecture ?? architecture) &&
+    exporter === (values.exporter ?? exporter) &&
+    precision === (values.precision ?? precision);
+
+  const wanted = CASES.filter(isWanted);
+  if (wanted.length === 0) {
+    console.error('no row matches; the rows are in test/exporters/main.ts');
+    process.exitCode = 1;
+    return;
+  }
+
+  /** Installed when a row needs them. */
+  const pythons: Record<Exporter, string | undefined> = {
+    optimum: values['optimum-python'],
+    builder: values['builder-python'],
+  };
+  const python: Pythons = (name) => {
+    pythons[name] ??= install(folder, name);
+    return pythons[name];
+  };
   const table = new Table({
     head: ['architecture', 'exporter', 'precision', 'as transformers', 'as the graph', 'context', 'note'],
     style: { head: [], border: [] },
@@ -189,6 +206,4 @@ try {
     if (failed) process.exitCode = 1;
   }
   console.log(table.toString());
-} finally {
-  rmSync(folder, { recursive: true, force: true });
 }

@@ -8,12 +8,22 @@ const IR = { field: 1, version: 8 };
 const OPERATOR_SET = { field: 8, versionField: 2, version: 18 };
 const GRAPH_NAME = 2;
 
-/** Encodes a file (ModelProto) from the encoded parts of one graph. */
-export function encodeModel(name: string, graph: readonly Uint8Array[]): Uint8Array {
+/** Encodes a file (ModelProto) from the encoded parts of one graph. `domains` are those beside ONNX's own. */
+export function encodeModel(
+  name: string,
+  graph: readonly Uint8Array[],
+  domains: readonly string[] = [],
+): Uint8Array {
   return Buffer.concat([
     encodeInteger(IR.field, IR.version),
     encodeMessage(ModelField.graph, [...graph, encodeString(GRAPH_NAME, name)]),
     encodeMessage(OPERATOR_SET.field, [encodeInteger(OPERATOR_SET.versionField, OPERATOR_SET.version)]),
+    ...domains.map((domain) =>
+      encodeMessage(OPERATOR_SET.field, [
+        encodeString(1, domain),
+        encodeInteger(OPERATOR_SET.versionField, 1),
+      ]),
+    ),
   ]);
 }
 

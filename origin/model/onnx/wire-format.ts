@@ -95,6 +95,11 @@ export function encodeInteger(field: number, value: number): Uint8Array {
   return Buffer.concat([encodeVarint(field * 8), encodeVarint(value)]);
 }
 
+/** Encodes a single-precision number. */
+export function encodeFloat(field: number, value: number): Uint8Array {
+  return Buffer.concat([encodeVarint(field * 8 + 5), new Uint8Array(Float32Array.of(value).buffer)]);
+}
+
 export function encodeString(field: number, value: string): Uint8Array {
   return encodeMessage(field, [encoder.encode(value)]);
 }

@@ -24,6 +24,7 @@ export function patchDecoder(
   decoder: DecoderInterface,
   provider: OrtDevice['provider'],
 ): PatchedDecoder {
+  if (decoder.readsRunInputs) return { model, graph, logits: decoder.logits };
   const fields = keepAllLogits(disableWindowedCache(graphFields(model)));
   const fed = decoder.cache === 'in-place' ? feedLengths(fields, decoder.attentionMask) : fields;
   const packed = provider === 'cpu' ? packAttention(fed) : fed;

@@ -7,8 +7,10 @@ import {
 } from '../config/decoder-names.ts';
 import type { ModelConfig } from '../config/model-config.ts';
 import type { SizeName } from '../config/size-names.ts';
+import { LAST_POSITIONS, TOTAL_LENGTH } from '../onnx/attention-lengths.ts';
 import { LOGITS_TO_KEEP } from '../onnx/logits-to-keep.ts';
 import { ElementType, type GraphTensor, type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
+import { LOGITS_INDEX } from '../onnx/onnx-patch.ts';
 import { positionLimit } from './position-limit.ts';
 
 /** Derives a decoder's inputs and outputs from its graph and checks them against its configuration. Pure. */
@@ -33,6 +35,8 @@ export interface DecoderInterface {
   /** Width of the vectors that the graph reads instead of ids; null = it reads ids. */
   readonly embeddingSize: number | null;
   readonly attentionMask: string;
+  /** Whether the graph has the inputs of a run already, so that no patch applies. */
+  readonly readsRunInputs: boolean;
   /** Null if the graph counts positions itself. */
   readonly positionIds: string | null;
   /** Boolean input that selects the branch with a past; null if there is one branch. */
@@ -58,6 +62,10 @@ const SCALE_INPUT = /\.(key|value)_scale$/;
 const RMS_NORMALIZATION = /^(Skip)?SimplifiedLayerNormalization$/;
 
 const COUPLING_OPERATORS = new Set(['DynamicQuantizeLinear', 'DynamicQuantizeMatMul']);
+
+/** Reports whether a graph reads lengths and `logits_index` as the runners bind them, as those of origin/export do. */
+export const readsRunInputs = (inputs: ReadonlyMap<string, GraphTensor>): boolean =>
+  [LAST_POSITIONS, TOTAL_LENGTH, LOGITS_INDEX].every((name) => inputs.has(name));
 
 /** @throws Error that completes "model.onnx …" and names what is missing, unknown or contradictory */
 export function describeDecoder(
@@ -92,6 +100,7 @@ export function describeDecoder(
     tokenInput,
     embeddingSize: embeddingSize(tokenInput, inputs, names),
     attentionMask: names.attentionMask,
+    readsRunInputs: readsRunInputs(inputs),
     positionIds: inputs.has(names.positionIds) ? names.positionIds : null,
     useCacheBranch: inputs.has(USE_CACHE_BRANCH) ? USE_CACHE_BRANCH : null,
     logits: names.logits,
@@ -128,7 +137,8 @@ function requireKnownInputs(
   names: DecoderNames,
 ): void {
   const integers = [names.inputIds, names.attentionMask, names.positionIds, LOGITS_TO_KEEP];
-  const known = [tokenInput, ...integers, USE_CACHE_BRANCH];
+  const own = readsRunInputs(inputs) ? [LAST_POSITIONS, TOTAL_LENGTH, LOGITS_INDEX] : [];
+  const known = [tokenInput, ...integers, USE_CACHE_BRANCH, ...own];
   const unknown = [...inputs.keys()].filter((name) => !known.includes(name) && !isPast(name, names));
   const states = unknown.filter((name) => STATE_INPUT.test(name));
   if (states.length > 0) {
@@ -141,7 +151,8 @@ function requireKnownInputs(
     throw new Error(`has a quantized KV cache (${scale}), which is not supported; export it without`);
   }
   if (unknown.length > 0) throw new Error(`has unsupported inputs: ${unknown.join(', ')}`);
-  const missing = [tokenInput, names.attentionMask].filter((name) => !inputs.has(name));
+  const needed = own.length > 0 ? [tokenInput] : [tokenInput, names.attentionMask];
+  const missing = needed.filter((name) => !inputs.has(name));
   if (missing.length > 0) throw new Error(`lacks the input ${missing.join(', ')}`);
   for (const name of integers) {
     const type = inputs.get(name)?.elementType ?? ElementType.int64;

@@ -22,6 +22,7 @@ const decoder: DecoderInterface = {
   logits: 'logits',
   cache: 'in-place',
   couplesRows: false,
+  readsRunInputs: false,
   kv: Array.from({ length: 16 }, (_, i) => ({ past: `past.${i}`, present: `present.${i}` })),
 };
 

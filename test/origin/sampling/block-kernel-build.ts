@@ -2,19 +2,40 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { main } from 'assemblyscript/asc';
 
-/** Builds origin/sampling/kernel/assembly/block-kernel.ts. Run by hand after a change of it: npm run build:kernel */
+/** Builds the WebAssembly kernels. Run by hand after a change of one: npm run build:kernel */
 
-const kernel = fileURLToPath(new URL('../../../origin/sampling/kernel/', import.meta.url));
+const origin = fileURLToPath(new URL('../../../origin/', import.meta.url));
 
-/** Compiles the block kernel; returns the WebAssembly module in base64. */
-export async function buildBlockKernel(): Promise<string> {
+interface Kernel {
+  /** Folder of the module; its source is in assembly/. */
+  readonly folder: string;
+  readonly name: string;
+  readonly options: readonly string[];
+}
+
+export const BLOCK_KERNEL: Kernel = {
+  folder: `${origin}sampling/kernel/`,
+  name: 'block-kernel',
+  options: [
+    ...['--enable', 'threads', '--noExportMemory', '--importMemory'],
+    ...['--sharedMemory', '--initialMemory', '1', '--maximumMemory', '65536'],
+  ],
+};
+
+export const QUANTIZE_KERNEL: Kernel = {
+  folder: `${origin}export/precision/`,
+  name: 'quantize-kernel',
+  options: ['--initialMemory', '1'],
+};
+
+/** Compiles a kernel; returns the WebAssembly module in base64. */
+export async function buildKernel({ folder, name, options }: Kernel): Promise<string> {
   let module: Uint8Array | null = null;
   const { error, stderr } = await main(
     [
-      'assembly/block-kernel.ts',
-      ...['--baseDir', kernel, '--outFile', 'block-kernel.wasm', '-O3', '--noAssert', '--runtime', 'stub'],
-      ...['--enable', 'simd', '--enable', 'threads', '--noExportMemory', '--importMemory'],
-      ...['--sharedMemory', '--initialMemory', '1', '--maximumMemory', '65536'],
+      `assembly/${name}.ts`,
+      ...['--baseDir', folder, '--outFile', `${name}.wasm`, '-O3', '--noAssert', '--runtime', 'stub'],
+      ...['--enable', 'simd', ...options],
     ],
     {
       writeFile: (_name, contents) => {
@@ -27,9 +48,12 @@ export async function buildBlockKernel(): Promise<string> {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const text = `/** Generated from assembly/block-kernel.ts by \`npm run build:kernel\`: a WebAssembly module in base64. */
+  for (const kernel of [BLOCK_KERNEL, QUANTIZE_KERNEL]) {
+    const { folder, name } = kernel;
+    const text = `/** Generated from assembly/${name}.ts by \`npm run build:kernel\`: a WebAssembly module in base64. */
 export const KERNEL_MODULE =
-  '${await buildBlockKernel()}';
+  '${await buildKernel(kernel)}';
 `;
-  writeFileSync(`${kernel}block-kernel-binary.ts`, text);
+    writeFileSync(`${folder}${name}-binary.ts`, text);
+  }
 }

@@ -1,0 +1,138 @@
+import { copyFileSync, existsSync, mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open, rename } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { ModelError } from '../model/config/model-json.ts';
+import { PROVENANCE_FILE, type Provenance } from '../model/config/provenance.ts';
+import type { Checkpoint } from './checkpoint/checkpoint.ts';
+import { MatrixReader } from './checkpoint/matrix.ts';
+import { describeFamily } from './families/families.ts';
+import { writeDecoder } from './graph/decoder-graph.ts';
+import { GraphBuilder, type TensorJob } from './graph/graph-builder.ts';
+import type { WeightPrecision } from './graph/linear.ts';
+import { Quantizer } from './precision/quantize.ts';
+import { servedConfig } from './served-config.ts';
+
+const GRAPH_FILE = 'model.onnx';
+const DATA_FILE = 'model.onnx.data';
+const MIB = 2 ** 20;
+
+export interface BuildOptions {
+  readonly precision: WeightPrecision;
+  /** The model directory to create; must not exist. */
+  readonly directory: string;
+  /** Name under which the model was published, such as `Qwen/Qwen3-0.6B-Base`; absent = the source's last part. */
+  readonly id?: string | undefined;
+  /** What callers see as the origin of the weights; absent = the last part of the source's path. */
+  readonly source?: string | undefined;
+  readonly onProgress?: ((progress: BuildProgress) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Bytes of the data file. */
+export interface BuildProgress {
+  readonly writtenBytes: number;
+  readonly totalBytes: number;
+}
+
+export interface BuiltModel extends Provenance {
+  readonly directory: string;
+  /** Tensors of the checkpoint that the decoder does not have. */
+  readonly unusedTensors: readonly string[];
+  readonly dataBytes: number;
+}
+
+/**
+ * Builds a model directory from a checkpoint: graph, external weights, configuration and tokenizer. It is written beside its
+ * place and renamed in the end, so an interrupted build leaves no model. Memory is bounded by a few chunks of weights, and
+ * by the largest transposed tensor. The caller closes the checkpoint.
+ * @throws ModelError with one line: an unsupported configuration, missing or damaged weights, no space
+ */
+export async function buildModel(checkpoint: Checkpoint, options: BuildOptions): Promise<BuiltModel> {
+  const { directory, precision } = options;
+  if (existsSync(directory)) throw new ModelError(`${directory} exists already; remove it or name another`);
+  const { design, modelType, storedName } = describeFamily(checkpoint.config, checkpoint.tensors);
+  const graph = new GraphBuilder(DATA_FILE);
+  const weights = new MatrixReader(checkpoint, storedName);
+  const type = precision === 'fp16' ? 'float16' : 'float32';
+  writeDecoder({ graph, weights, quantizer: new Quantizer(), precision, type }, design);
+  const provenance: Provenance = {
+    id: options.id ?? basename(checkpoint.source),
+    source: options.source ?? basename(checkpoint.source),
+    modelType,
+    precision,
+    parameters: weights.parameters,
+  };
+  const beside = `${directory}.partial`;
+  mkdirSync(dirname(directory), { recursive: true });
+  rmSync(beside, { recursive: true, force: true });
+  mkdirSync(beside);
+  try {
+    requireSpace(beside, graph.dataBytes);
+    await writeData(join(beside, DATA_FILE), graph, options);
+    writeFileSync(join(beside, GRAPH_FILE), graph.encode(modelType));
+    writeFiles(beside, checkpoint.files);
+    writeJson(join(beside, 'config.json'), servedConfig(checkpoint.config, design));
+    writeJson(join(beside, PROVENANCE_FILE), provenance);
+    await rename(beside, directory);
+  } catch (error) {
+    rmSync(beside, { recursive: true, force: true });
+    throw error;
+  }
+  return { ...provenance, directory, unusedTensors: weights.unused, dataBytes: graph.dataBytes };
+}
+
+function requireSpace(directory: string, bytes: number): void {
+  const { bavail, bsize } = statfsSync(directory);
+  if (bavail * bsize >= bytes) return;
+  const [needed, free] = [bytes, bavail * bsize].map((size) => Math.ceil(size / MIB));
+  throw new ModelError(`${directory} needs ${needed} MiB of disk space, but ${free} MiB are free`);
+}
+
+async function writeData(
+  path: string,
+  { jobs, dataBytes: totalBytes }: GraphBuilder,
+  { onProgress, signal }: BuildOptions,
+): Promise<void> {
+  const file = await open(path, 'w');
+  try {
+    await file.truncate(totalBytes);
+    let writtenBytes = 0;
+    for (const job of jobs) {
+      await fill(file, job, (bytes) => {
+        signal?.throwIfAborted();
+        writtenBytes += bytes;
+        onProgress?.({ writtenBytes, totalBytes });
+      });
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function fill(file: FileHandle, job: TensorJob, onWritten: (bytes: number) => void): Promise<void> {
+  const written = job.tensors.map(() => 0);
+  await job.fill(async (index, bytes) => {
+    const { offset } = job.tensors[index]!;
+    const position = offset + written[index]!;
+    for (let done = 0; done < bytes.length; ) {
+      done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
+    }
+    written[index]! += bytes.length;
+    onWritten(bytes.length);
+  });
+  const short = job.tensors.findIndex(({ length }, index) => written[index] !== length);
+  if (short < 0) return;
+  const { name, length } = job.tensors[short]!;
+  throw new ModelError(`tensor ${name} has ${written[short]} bytes instead of ${length}`);
+}
+
+function writeFiles(directory: string, files: Checkpoint['files']): void {
+  for (const file of files) {
+    const path = join(directory, file.name);
+    if ('copyOf' in file) copyFileSync(file.copyOf, path);
+    else writeFileSync(path, file.text);
+  }
+}
+
+const writeJson = (path: string, value: unknown): void =>
+  writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);

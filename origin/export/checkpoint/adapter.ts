@@ -1,0 +1,194 @@
+import * as z from 'zod';
+import { ModelError, readModelJson } from '../../model/config/model-json.ts';
+import { type Checkpoint, type CheckpointTensor, columnsOf, rowsOf } from './checkpoint.ts';
+import { openSafetensorsFile } from './safetensors.ts';
+
+/** Merges a LoRA adapter, as PEFT saves it, into a checkpoint while its rows are read: W + scale · B · A. */
+
+const CONFIG = 'adapter_config.json';
+const WEIGHTS = 'adapter_model.safetensors';
+/** What PEFT puts before the names of the base model. */
+const WRAPPER = 'base_model.model.';
+
+const off = z.union([z.literal(false), z.null(), z.array(z.never()), z.object({}).strict()]).optional();
+
+const configSchema = z.object({
+  peft_type: z.literal('LORA'),
+  lora_alpha: z.number(),
+  use_rslora: z.boolean().default(false),
+  fan_in_fan_out: z.boolean().default(false),
+  alpha_pattern: z.record(z.string(), z.number()).nullish(),
+  use_dora: off,
+  lora_bias: off,
+  target_parameters: off,
+  trainable_token_indices: off,
+  use_qalora: off,
+  alora_invocation_tokens: off,
+});
+
+/** A low-rank change of one tensor: row i gains scale · Σ left[i, r] · right[r, ·]. */
+interface Change {
+  readonly scale: number;
+  readonly rank: number;
+  /** [rows, rank] */
+  readonly left: Float32Array;
+  /** [rank, columns] */
+  readonly right: Float32Array;
+}
+
+/**
+ * Opens the checkpoint with an adapter merged into it. Closing it closes the checkpoint.
+ * @throws ModelError if the adapter is of another kind, or changes tensors that the checkpoint lacks
+ */
+export async function withAdapter(checkpoint: Checkpoint, directory: string): Promise<Checkpoint> {
+  const config = readModelJson(directory, CONFIG, configSchema);
+  if (config === undefined) throw new ModelError(`${directory} has no ${CONFIG}`);
+  const adapter = await openSafetensorsFile(directory, WEIGHTS);
+  try {
+    return await merge(checkpoint, adapter, config);
+  } finally {
+    await adapter.close();
+  }
+}
+
+async function merge(
+  checkpoint: Checkpoint,
+  adapter: Checkpoint,
+  config: z.infer<typeof configSchema>,
+): Promise<Checkpoint> {
+  const changes = new Map<string, Change>();
+  const replaced = new Map<string, Float32Array>();
+  const tensors = new Map(checkpoint.tensors);
+  for (const tensor of adapter.tensors.values()) {
+    const { module, role } = partsOf(tensor.name);
+    if (role === 'second') continue;
+    const name = targetOf(checkpoint, tensor.name, module, role);
+    const base = checkpoint.tensors.get(name)!;
+    if (role === 'saved') {
+      requireShape(adapter, tensor, base.shape);
+      replaced.set(name, await adapter.readRows(tensor.name, 0, rowsOf(tensor)));
+    } else changes.set(name, await readChange(adapter, tensor, base, config, module));
+    tensors.set(name, { ...base, blocks: null });
+  }
+  return {
+    ...{ config: checkpoint.config, files: checkpoint.files, tensors },
+    source: `${checkpoint.source} with ${adapter.source}`,
+    readRows: async (name, first, count) => {
+      const columns = columnsOf(tensors.get(name) ?? { shape: [] });
+      // PEFT saves an embedding whole beside its factors.
+      const saved = replaced.get(name)?.slice(first * columns, (first + count) * columns);
+      const rows = saved ?? (await checkpoint.readRows(name, first, count));
+      const change = changes.get(name);
+      if (change !== undefined) addRows(rows, change, first, columns);
+      return rows;
+    },
+    readBlocks: (name, first, count) => checkpoint.readBlocks(name, first, count),
+    close: () => checkpoint.close(),
+  };
+}
+
+type Role = 'linear' | 'embedding' | 'second' | 'saved';
+
+/** The module of the base model that a tensor of the adapter belongs to. The second factor is read with the first one. */
+function partsOf(name: string): { readonly module: string; readonly role: Role } {
+  const inner = name.startsWith(WRAPPER) ? name.slice(WRAPPER.length) : name;
+  const found = /^(.*)\.lora_(embedding_)?([AB])(?:\.default)?(?:\.weight)?$/.exec(inner);
+  if (found !== null) {
+    const role = found[3] === 'B' ? 'second' : found[2] === undefined ? 'linear' : 'embedding';
+    return { module: found[1]!, role };
+  }
+  return {
+    module: inner.replace(/\.(modules_to_save(\.default)?|base_layer|original_module)\./, '.'),
+    role: 'saved',
+  };
+}
+
+function targetOf(checkpoint: Checkpoint, tensor: string, module: string, role: Role): string {
+  const name = role === 'saved' ? module : `${module}.weight`;
+  const candidates = [name, `model.${name}`, name.replace(/^(model|transformer)\./, '')];
+  const found = candidates.find((one) => checkpoint.tensors.has(one));
+  if (found !== undefined) return found;
+  throw new ModelError(`${WEIGHTS}: tensor ${tensor} changes ${name}, which ${checkpoint.source} has not`);
+}
+
+async function readChange(
+  adapter: Checkpoint,
+  first: CheckpointTensor,
+  base: CheckpointTensor,
+  config: z.infer<typeof configSchema>,
+  module: string,
+): Promise<Change> {
+  const isEmbedding = first.name.includes('lora_embedding_A');
+  const second = adapter.tensors.get(first.name.replace(/lora_(embedding_)?A/, 'lora_$1B'));
+  if (second === undefined) throw new ModelError(`${WEIGHTS} has ${first.name} without its lora_B`);
+  const rank = rowsOf(first);
+  const a = await adapter.readRows(first.name, 0, rank);
+  const b = await adapter.readRows(second.name, 0, rowsOf(second));
+  // A·x is [rank, inputs]: rows of an embedding, and of matrices stored as [inputs, outputs], are inputs.
+  const inputRows = isEmbedding || config.fan_in_fan_out;
+  const [rows, columns] = inputRows ? [columnsOf(first), rowsOf(second)] : [rowsOf(second), columnsOf(first)];
+  if (columnsOf(second) !== rank || base.shape.join() !== `${rows},${columns}`) {
+    const shapes = `[${first.shape.join(', ')}] and [${second.shape.join(', ')}]`;
+    throw new ModelError(
+      `${WEIGHTS}: ${first.name} and its lora_B are ${shapes}, but ${base.name} is [${base.shape.join(', ')}]`,
+    );
+  }
+  const alpha = alphaOf(config, module);
+  const scale = alpha / (config.use_rslora ? Math.sqrt(rank) : rank);
+  return inputRows
+    ? { scale, rank, left: transpose(a, rank), right: transpose(b, columns) }
+    : { scale, rank, left: b, right: a };
+}
+
+/** alpha_pattern has ends of module names. PEFT reads them as regular expressions; those of an adapter are not trusted. */
+function alphaOf({ alpha_pattern, lora_alpha }: z.infer<typeof configSchema>, module: string): number {
+  for (const [key, alpha] of Object.entries(alpha_pattern ?? {})) {
+    const name = key.replace(/^\^/, '').replaceAll('\\.', '.');
+    if (!/^[\w.]+$/.test(name)) {
+      throw new ModelError(
+        `${CONFIG}: alpha_pattern has ${JSON.stringify(key)}; supported are names of modules`,
+      );
+    }
+    if (module === name || (!key.startsWith('^') && module.endsWith(`.${name}`))) return alpha;
+  }
+  return lora_alpha;
+}
+
+function requireShape(
+  adapter: Checkpoint,
+  { name, shape }: CheckpointTensor,
+  needed: readonly number[],
+): void {
+  if (shape.join() === needed.join()) return;
+  throw new ModelError(
+    `${adapter.source}: tensor ${name} is [${shape.join(', ')}], but the base model's is [${needed.join(', ')}]; a changed vocabulary is not supported`,
+  );
+}
+
+function transpose(values: Float32Array, rows: number): Float32Array {
+  const columns = values.length / rows;
+  const result = new Float32Array(values.length);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) {
+      result[column * rows + row] = values[row * columns + column]!;
+    }
+  }
+  return result;
+}
+
+function addRows(
+  rows: Float32Array,
+  { scale, rank, left, right }: Change,
+  first: number,
+  columns: number,
+): void {
+  const count = rows.length / columns;
+  for (let row = 0; row < count; row++) {
+    for (let r = 0; r < rank; r++) {
+      const factor = scale * left[(first + row) * rank + r]!;
+      for (let column = 0; column < columns; column++) {
+        rows[row * columns + column]! += factor * right[r * columns + column]!;
+      }
+    }
+  }
+}

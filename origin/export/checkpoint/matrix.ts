@@ -1,0 +1,289 @@
+import { ModelError } from '../../model/config/model-json.ts';
+import type { RowRange, Weight, WeightPart } from '../families/decoder-design.ts';
+import { type BlockFormat, type BlockRows, type Checkpoint, columnsOf, rowsOf } from './checkpoint.ts';
+
+/** A matrix of weights that is read by rows, whatever tensors it is made of. */
+export interface Matrix {
+  /** For messages: the first tensor's name. */
+  readonly name: string;
+  readonly rows: number;
+  readonly columns: number;
+  /** Set if `readBlocks` returns stored blocks without loss. */
+  readonly blocks: BlockFormat | null;
+  /** @throws ModelError that names the tensor if a value is not finite */
+  readRows(first: number, count: number): Promise<Float32Array>;
+  readBlocks(first: number, count: number): Promise<BlockRows>;
+}
+
+/** A vector is a matrix of one column, so that parts of vectors can be chosen as rows. */
+export type Shape = 'matrix' | 'vector';
+
+/** Opens weights of a design and remembers which tensors were used. */
+export class MatrixReader {
+  readonly #checkpoint: Checkpoint;
+  readonly #storedName: (name: string) => string;
+  readonly #used = new Set<string>();
+
+  constructor(checkpoint: Checkpoint, storedName: (name: string) => string = (name) => name) {
+    this.#checkpoint = checkpoint;
+    this.#storedName = storedName;
+  }
+
+  /** Tensors that no `open` has used. */
+  get unused(): string[] {
+    return [...this.#checkpoint.tensors.keys()].filter((name) => !this.#used.has(name));
+  }
+
+  /** Values of the tensors that were used. */
+  get parameters(): number {
+    const sizes = [...this.#used].map((name) => this.#checkpoint.tensors.get(name)!.shape);
+    return sizes.reduce((sum, shape) => sum + shape.reduce((product, size) => product * size, 1), 0);
+  }
+
+  /**
+   * @param rows as the configuration says; null = any
+   * @throws ModelError that names the tensor if it is missing or of another shape
+   */
+  open(weight: Weight, shape: Shape, rows: number | null, columns: number): Matrix {
+    const parts = weight.map((part) => this.#part(part, shape));
+    const matrix = parts.length === 1 ? parts[0]! : stack(parts);
+    const wrong = parts.find((part) => part.columns !== columns) ?? matrix;
+    if (wrong.columns === columns && (rows === null || matrix.rows === rows)) return matrix;
+    const stored = this.#checkpoint.tensors.get(this.#storedName(weight[0]!.tensor))!;
+    const found = `${stored.name} is [${stored.shape.join(', ')}]`;
+    throw new ModelError(
+      `${this.#checkpoint.source}: tensor ${found}, which gives [${matrix.rows}, ${wrong.columns}], but config.json needs [${rows ?? 'any'}, ${columns}]`,
+    );
+  }
+
+  /** Columns of the weight's first tensor. @throws ModelError if it is missing */
+  widthOf([part]: Weight): number {
+    return this.#part(part!, 'matrix').columns;
+  }
+
+  #part(part: WeightPart, shape: Shape): Matrix {
+    const name = this.#storedName(part.tensor);
+    const tensor = this.#checkpoint.tensors.get(name);
+    if (tensor === undefined)
+      throw new ModelError(`${this.#checkpoint.source} lacks the tensor ${part.tensor}`);
+    this.#used.add(name);
+    const all =
+      shape === 'vector' ? vectorOf(this.#checkpoint, name) : matrixOf(this.#checkpoint, name, part);
+    return part.rows === undefined ? all : chooseRows(all, indicesOf(part.rows));
+  }
+}
+
+const indicesOf = (ranges: readonly RowRange[]): Int32Array =>
+  Int32Array.from(
+    ranges.flatMap(({ first, count, step = 1 }) => Array.from({ length: count }, (_, i) => first + i * step)),
+  );
+
+function vectorOf(checkpoint: Checkpoint, name: string): Matrix {
+  const tensor = checkpoint.tensors.get(name)!;
+  const length = tensor.shape.reduce((product, size) => product * size, 1);
+  return {
+    name,
+    rows: length,
+    columns: 1,
+    blocks: null,
+    readRows: async (first, count) => {
+      const values = await checkpoint.readRows(name, 0, rowsOf(tensor));
+      return finite(name, values.slice(first, first + count));
+    },
+    readBlocks: () => notInBlocks(name),
+  };
+}
+
+function matrixOf(checkpoint: Checkpoint, name: string, { transposed, matrix }: WeightPart): Matrix {
+  const tensor = checkpoint.tensors.get(name)!;
+  const stacked = matrix !== undefined && tensor.shape.length === 3;
+  const rows = stacked ? tensor.shape[1]! : rowsOf(tensor);
+  const start = stacked ? matrix * rows : 0;
+  const columns = columnsOf(tensor);
+  if (transposed) return transpose(checkpoint, name, { start, rows, columns });
+  return {
+    name,
+    rows,
+    columns,
+    blocks: tensor.blocks,
+    readRows: async (first, count) => finite(name, await checkpoint.readRows(name, start + first, count)),
+    readBlocks: (first, count) => checkpoint.readBlocks(name, start + first, count),
+  };
+}
+
+const notInBlocks = (name: string): Promise<never> =>
+  Promise.reject(new ModelError(`tensor ${name} cannot be read in blocks`));
+
+/** Keeps the stored matrix in memory from the first row to the last. */
+function transpose(
+  checkpoint: Checkpoint,
+  name: string,
+  { start, rows, columns }: { readonly start: number; readonly rows: number; readonly columns: number },
+): Matrix {
+  let stored: Float32Array | null = null;
+  return {
+    name,
+    rows: columns,
+    columns: rows,
+    blocks: null,
+    readRows: async (first, count) => {
+      stored ??= finite(name, await checkpoint.readRows(name, start, rows));
+      const result = new Float32Array(count * rows);
+      for (let column = 0; column < rows; column++) {
+        for (let row = 0; row < count; row++) {
+          result[row * rows + column] = stored[column * columns + first + row]!;
+        }
+      }
+      if (first + count >= columns) stored = null;
+      return result;
+    },
+    readBlocks: () => notInBlocks(name),
+  };
+}
+
+/** Adding 0 · x of every value finds NaN and infinity without a branch. Four sums, because each waits for its last addition. */
+function finite(name: string, values: Float32Array): Float32Array {
+  let [a, b, c, d] = [0, 0, 0, 0];
+  const end = values.length - (values.length % 4);
+  for (let i = 0; i < end; i += 4) {
+    a += values[i]! * 0;
+    b += values[i + 1]! * 0;
+    c += values[i + 2]! * 0;
+    d += values[i + 3]! * 0;
+  }
+  for (let i = end; i < values.length; i++) a += values[i]! * 0;
+  if (a + b + c + d === 0) return values;
+  const at = values.findIndex((value) => !Number.isFinite(value));
+  throw new ModelError(
+    `tensor ${name} has the value ${values[at]}, which is not finite: the weights are damaged`,
+  );
+}
+
+/** Rows of a matrix by index, in any order. */
+export function chooseRows(from: Matrix, indices: Int32Array): Matrix {
+  const outside = indices.find((row) => row < 0 || row >= from.rows);
+  if (outside !== undefined) {
+    throw new ModelError(`tensor ${from.name} has ${from.rows} rows, but config.json needs row ${outside}`);
+  }
+  return {
+    ...from,
+    rows: indices.length,
+    readRows: async (first, count) => {
+      const result = new Float32Array(count * from.columns);
+      await gather(indices.subarray(first, first + count), async (start, length, each) => {
+        const values = await from.readRows(start, length);
+        each((to, row) => result.set(rowOf(values, row, from.columns), to * from.columns));
+      });
+      return result;
+    },
+    readBlocks: (first, count) => chooseBlocks(from, indices.subarray(first, first + count)),
+  };
+}
+
+const rowOf = <T extends Float32Array | Uint8Array>(values: T, row: number, width: number) =>
+  values.subarray(row * width, (row + 1) * width);
+
+async function chooseBlocks(from: Matrix, indices: Int32Array): Promise<BlockRows> {
+  const { levels, scales, zeroPoints } = blockBytes(from);
+  const result = {
+    levels: new Uint8Array(indices.length * levels),
+    scales: new Float32Array(indices.length * scales),
+    zeroPoints: zeroPoints === 0 ? null : new Uint8Array(indices.length * zeroPoints),
+  };
+  await gather(indices, async (start, length, each) => {
+    const rows = await from.readBlocks(start, length);
+    each((to, row) => {
+      result.levels.set(rowOf(rows.levels, row, levels), to * levels);
+      result.scales.set(rowOf(rows.scales, row, scales), to * scales);
+      result.zeroPoints?.set(rowOf(rows.zeroPoints!, row, zeroPoints), to * zeroPoints);
+    });
+  });
+  return result;
+}
+
+/** Bytes of levels, number of scales and bytes of zero points of one row. */
+export function blockBytes({ blocks, columns }: Pick<Matrix, 'blocks' | 'columns'>) {
+  const { bits, blockSize, zeroPoints } = blocks!;
+  const scales = Math.ceil(columns / blockSize);
+  return {
+    levels: (scales * blockSize * bits) / 8,
+    scales,
+    zeroPoints: zeroPoints ? Math.ceil((scales * bits) / 8) : 0,
+  };
+}
+
+/** Rows that lie this close together are read at once, and those between them are dropped. */
+const MAX_GAP = 64;
+
+/** Reads runs of neighbouring rows. `each` visits the wanted ones: target index, index in the run. */
+async function gather(
+  indices: Int32Array,
+  read: (
+    start: number,
+    length: number,
+    each: (visit: (to: number, row: number) => void) => void,
+  ) => Promise<void>,
+): Promise<void> {
+  const order = Int32Array.from(indices.keys()).sort((a, b) => indices[a]! - indices[b]!);
+  for (let from = 0; from < order.length; ) {
+    const start = indices[order[from]!]!;
+    let to = from + 1;
+    while (to < order.length && indices[order[to]!]! - indices[order[to - 1]!]! <= MAX_GAP) to++;
+    const run = order.subarray(from, to);
+    await read(start, indices[order[to - 1]!]! - start + 1, (visit) => {
+      for (const target of run) visit(target, indices[target]! - start);
+    });
+    from = to;
+  }
+}
+
+/** Matrices below one another. Blocks survive only if all have the same format. */
+export function stack(parts: readonly Matrix[]): Matrix {
+  const [first] = parts;
+  const same = parts.every(({ blocks }) => JSON.stringify(blocks) === JSON.stringify(first!.blocks));
+  const within = async <T>(
+    start: number,
+    count: number,
+    read: (part: Matrix, at: number, rows: number) => Promise<T>,
+  ) => {
+    const results: T[] = [];
+    let begin = 0;
+    for (const part of parts) {
+      const from = Math.max(start, begin);
+      const to = Math.min(start + count, begin + part.rows);
+      if (from < to) results.push(await read(part, from - begin, to - from));
+      begin += part.rows;
+    }
+    return results;
+  };
+  return {
+    name: first!.name,
+    rows: parts.reduce((sum, { rows }) => sum + rows, 0),
+    columns: first!.columns,
+    blocks: same ? first!.blocks : null,
+    readRows: async (start, count) =>
+      joinFloats(await within(start, count, (part, at, rows) => part.readRows(at, rows))),
+    readBlocks: async (start, count) => {
+      const rows = await within(start, count, (part, at, length) => part.readBlocks(at, length));
+      return {
+        levels: joinBytes(rows.map(({ levels }) => levels)),
+        scales: joinFloats(rows.map(({ scales }) => scales)),
+        zeroPoints: first!.blocks?.zeroPoints ? joinBytes(rows.map(({ zeroPoints }) => zeroPoints!)) : null,
+      };
+    },
+  };
+}
+
+function joinFloats(parts: readonly Float32Array[]): Float32Array {
+  if (parts.length === 1) return parts[0]!;
+  const result = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    result.set(part, at);
+    at += part.length;
+  }
+  return result;
+}
+
+const joinBytes = (parts: readonly Uint8Array[]): Uint8Array =>
+  parts.length === 1 ? parts[0]! : new Uint8Array(Buffer.concat(parts));

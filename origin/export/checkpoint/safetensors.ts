@@ -1,0 +1,229 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { errorMessage } from '@continuo/shared/error-details.ts';
+import * as z from 'zod';
+import { ModelError, readModelJson } from '../../model/config/model-json.ts';
+import { type Checkpoint, type CheckpointFile, type CheckpointTensor, columnsOf } from './checkpoint.ts';
+import { DECODERS } from './float-formats.ts';
+import { readHeader, type StoredTensor } from './safetensors-header.ts';
+
+const SINGLE = 'model.safetensors';
+const INDEX = 'model.safetensors.index.json';
+/** Scales of float8 weights in blocks, as DeepSeek and Qwen publish them. */
+const BLOCK_SCALES = '_scale_inv';
+
+/** Files of a published model that a model directory keeps. */
+const KEPT_FILES = [
+  ...['tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json', 'added_tokens.json'],
+  ...['generation_config.json', 'vocab.json', 'merges.txt', 'tokenizer.model', 'LICENSE'],
+];
+
+const configSchema = z.record(z.string(), z.unknown());
+const indexSchema = z.object({ weight_map: z.record(z.string(), z.string()) });
+
+const quantizationSchema = z.object({
+  quantization_config: z
+    .object({ quant_method: z.string().optional(), weight_block_size: z.array(z.int().positive()).nullish() })
+    .nullish(),
+});
+
+interface OpenTensor extends StoredTensor {
+  readonly file: string;
+  readonly handle: FileHandle;
+}
+
+/**
+ * Opens a directory with config.json and model.safetensors, or its shards with their index.
+ * @throws ModelError that names what is missing, damaged or unsupported
+ */
+export async function openSafetensors(directory: string): Promise<Checkpoint> {
+  const config = readModelJson(directory, 'config.json', configSchema);
+  if (config === undefined) throw new ModelError(`${directory} has no config.json`);
+  const scaleBlock = float8BlockSize(config);
+  const weights = await openWeights(directory);
+  return new SafetensorsCheckpoint(directory, config, weights, scaleBlock);
+}
+
+/** Opens one file of tensors without a configuration, such as an adapter's. @throws ModelError */
+export async function openSafetensorsFile(directory: string, file: string): Promise<Checkpoint> {
+  return new SafetensorsCheckpoint(directory, {}, await openFiles(directory, [file]), []);
+}
+
+interface Weights {
+  readonly tensors: ReadonlyMap<string, OpenTensor>;
+  readonly handles: readonly FileHandle[];
+}
+
+/** Opens the file of a directory, or its shards. @throws ModelError */
+async function openWeights(directory: string): Promise<Weights> {
+  const places = readModelJson(directory, INDEX, indexSchema)?.weight_map;
+  const files = places === undefined ? [SINGLE] : [...new Set(Object.values(places))].toSorted();
+  return openFiles(directory, files, places);
+}
+
+/** @param places the file of each tensor; absent = wherever it is */
+async function openFiles(
+  directory: string,
+  files: readonly string[],
+  places?: Readonly<Record<string, string>>,
+): Promise<Weights> {
+  const missing = files.filter((file) => basename(file) !== file || !existsSync(join(directory, file)));
+  if (missing.length > 0) throw new ModelError(missingFiles(directory, missing, places !== undefined));
+  const handles: FileHandle[] = [];
+  try {
+    const tensors = new Map<string, OpenTensor>();
+    for (const file of files) {
+      for (const tensor of await openFile(directory, file, handles)) {
+        if ((places?.[tensor.name] ?? file) === file) tensors.set(tensor.name, tensor);
+      }
+    }
+    const absent = Object.keys(places ?? {}).find((name) => !tensors.has(name));
+    if (absent === undefined) return { tensors, handles };
+    throw new ModelError(`${INDEX} says that ${places![absent]} has the tensor ${absent}, but it has not`);
+  } catch (error) {
+    await Promise.all(handles.map((handle) => handle.close()));
+    throw error;
+  }
+}
+
+async function openFile(directory: string, file: string, handles: FileHandle[]): Promise<OpenTensor[]> {
+  let handle: FileHandle;
+  try {
+    handle = await open(join(directory, file));
+  } catch (error) {
+    throw new ModelError(`${file} cannot be read: ${errorMessage(error)}`);
+  }
+  handles.push(handle);
+  const { size } = await handle.stat();
+  const header = await readHeader(file, size, (position, length) =>
+    readBytes(handle, file, position, length),
+  );
+  return header.map((tensor) => ({ ...tensor, file, handle }));
+}
+
+/** The array begins at the start of its buffer, so that it can be viewed as any type. */
+async function readBytes(
+  handle: FileHandle,
+  file: string,
+  position: number,
+  length: number,
+): Promise<Uint8Array> {
+  const bytes = new Uint8Array(length);
+  for (let done = 0; done < length; ) {
+    const { bytesRead } = await handle.read(bytes, done, length - done, position + done);
+    if (bytesRead === 0) throw new ModelError(`${file} became shorter while it was read`);
+    done += bytesRead;
+  }
+  return bytes;
+}
+
+function missingFiles(directory: string, missing: readonly string[], sharded: boolean): string {
+  if (sharded) {
+    return `${directory} lacks ${missing.length} of the shards that ${INDEX} names: ${missing.slice(0, 3).join(', ')}; fetch them`;
+  }
+  const pickled = readdirSync(directory).find((file) => /\.(bin|pt|pth)$/.test(file));
+  if (pickled === undefined) return `${directory} has no ${missing.join()} and no ${INDEX}`;
+  return `${directory} has its weights in ${pickled}, a pickle, which can run any code when it is read; take a revision with safetensors, or convert it where you trust it`;
+}
+
+/** Rows and columns that share a scale in float8 weights. */
+function float8BlockSize(config: Readonly<Record<string, unknown>>): readonly number[] {
+  const parsed = quantizationSchema.safeParse(config);
+  if (!parsed.success) throw new ModelError('config.json: quantization_config is not understood');
+  const quantization = parsed.data.quantization_config ?? {};
+  const { quant_method: method = 'fp8', weight_block_size: block } = quantization;
+  if (method === 'fp8') return block ?? [128, 128];
+  throw new ModelError(
+    `config.json: quantization_config.quant_method is ${JSON.stringify(method)}; supported is "fp8"; take the model before it was quantized`,
+  );
+}
+
+class SafetensorsCheckpoint implements Checkpoint {
+  readonly source: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly tensors: ReadonlyMap<string, CheckpointTensor>;
+  readonly #weights: Weights;
+  readonly #scaleBlock: readonly number[];
+  /** Block scales by the name of their weight. */
+  readonly #scales = new Map<string, Float32Array>();
+
+  constructor(
+    directory: string,
+    config: Readonly<Record<string, unknown>>,
+    weights: Weights,
+    scaleBlock: readonly number[],
+  ) {
+    this.source = directory;
+    this.config = config;
+    this.#weights = weights;
+    this.#scaleBlock = scaleBlock;
+    const listed = [...weights.tensors.values()].filter(({ name }) => !this.#isScale(name));
+    this.tensors = new Map(
+      listed.map(({ name, shape, dtype, bytes }) => [
+        name,
+        { name, shape, storedAs: dtype, storedBytes: bytes, blocks: null },
+      ]),
+    );
+  }
+
+  get files(): readonly CheckpointFile[] {
+    return KEPT_FILES.map((name) => ({ name, copyOf: join(this.source, name) })).filter(({ copyOf }) =>
+      existsSync(copyOf),
+    );
+  }
+
+  async readRows(name: string, first: number, count: number): Promise<Float32Array> {
+    const tensor = this.#weights.tensors.get(name);
+    if (tensor === undefined) throw new ModelError(`${this.source} has no tensor ${name}`);
+    const { dtype, file, handle, offset, bytes, shape } = tensor;
+    const decode = DECODERS[dtype];
+    if (decode === undefined)
+      throw new ModelError(`${file}: tensor ${name} is ${dtype}, not a supported float`);
+    const columns = columnsOf({ shape });
+    const rows = shape.reduce((product, size) => product * size, 1) / columns;
+    const rowBytes = bytes / rows;
+    const values = decode(await readBytes(handle, file, offset + first * rowBytes, count * rowBytes));
+    if (dtype === 'F8_E4M3') await this.#applyScales(name, values, first, columns);
+    return values;
+  }
+
+  readBlocks(name: string): Promise<never> {
+    return Promise.reject(new ModelError(`${this.source}: tensor ${name} is not quantized in blocks`));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#weights.handles.map((handle) => handle.close()));
+  }
+
+  #isScale(name: string): boolean {
+    if (!name.endsWith(BLOCK_SCALES)) return false;
+    return this.#weights.tensors.get(name.slice(0, -BLOCK_SCALES.length))?.dtype === 'F8_E4M3';
+  }
+
+  async #applyScales(name: string, values: Float32Array, first: number, columns: number): Promise<void> {
+    const scales = this.#scales.get(name) ?? (await this.#readScales(name, columns));
+    this.#scales.set(name, scales);
+    const [blockRows = 1, blockColumns = 1] = this.#scaleBlock;
+    const across = Math.ceil(columns / blockColumns);
+    for (let i = 0; i < values.length; i++) {
+      const row = first + Math.floor(i / columns);
+      values[i]! *= scales[Math.floor(row / blockRows) * across + Math.floor((i % columns) / blockColumns)]!;
+    }
+  }
+
+  async #readScales(name: string, columns: number): Promise<Float32Array> {
+    const stored = this.#weights.tensors.get(name + BLOCK_SCALES);
+    if (stored === undefined) {
+      throw new ModelError(`${this.source}: tensor ${name} is F8_E4M3 without ${name}${BLOCK_SCALES}`);
+    }
+    const rows = this.#weights.tensors.get(name)!.bytes / columns;
+    const [blockRows = 1, blockColumns = 1] = this.#scaleBlock;
+    const needed = [Math.ceil(rows / blockRows), Math.ceil(columns / blockColumns)];
+    if (stored.shape.join() !== needed.join()) {
+      const shapes = `[${stored.shape.join(', ')}], but blocks of [${this.#scaleBlock.join(', ')}] need [${needed.join(', ')}]`;
+      throw new ModelError(`${stored.file}: tensor ${stored.name} is ${shapes}`);
+    }
+    return this.readRows(stored.name, 0, needed[0]!);
+  }
+}

@@ -1,0 +1,159 @@
+import { bloomSlopes, mptSlopes } from './alibi.ts';
+import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
+import { layerNorm } from './design-parts.ts';
+import { ALL_BIASES, layerNormWithBias, TRANSFORMER_PREFIXES } from './gpt-rows.ts';
+import { NEUTRAL_FIELDS } from './neutral-fields.ts';
+
+/** Families that can have ALiBi in place of rotary positions. */
+
+const FALCON_NAMES = {
+  embedding: 'transformer.word_embeddings',
+  layers: 'transformer.h',
+  finalNorm: 'transformer.ln_f',
+  qkv: 'self_attention.query_key_value',
+  output: 'self_attention.dense',
+  up: 'mlp.dense_h_to_4h',
+  down: 'mlp.dense_4h_to_h',
+};
+
+export const ALIBI_ROWS: readonly DecoderRow[] = [
+  {
+    modelTypes: ['bloom'],
+    prefixes: TRANSFORMER_PREFIXES,
+    unlimited: true,
+    sizeFields: {
+      hidden: ['hidden_size', 'n_embed'],
+      layers: ['n_layer', 'num_hidden_layers'],
+      heads: ['n_head', 'num_attention_heads'],
+      width: ['n_inner'],
+    },
+    ignored: [
+      ...['attention_softmax_in_fp32', 'bias_dropout_fusion', 'masked_softmax_fusion', 'offset_alibi'],
+      ...['skip_bias_add', 'skip_bias_add_qkv', 'slow_but_exact', 'unk_token_id', 'seq_length'],
+    ],
+    defaults: { layer_norm_epsilon: 1e-5 },
+    requires: { apply_residual_connection_post_layernorm: [false] },
+    differences: ({ fields, sizes }) => ({
+      biases: ALL_BIASES,
+      names: {
+        ...FALCON_NAMES,
+        embedding: 'transformer.word_embeddings',
+        attentionNorm: 'input_layernorm',
+        feedForwardNorm: 'post_attention_layernorm',
+      },
+      norm: layerNormWithBias('layer_norm_epsilon'),
+      fused: 'by-kv-head',
+      mlp: 'plain',
+      activation: () => 'gelu-tanh',
+      attention: { slopes: bloomSlopes(sizes.heads) },
+      rotary: null,
+      tied: true,
+      decoder: {
+        embeddingNorm: layerNorm(
+          'transformer.word_embeddings_layernorm',
+          fields.number('layer_norm_epsilon'),
+        ),
+      },
+    }),
+  },
+  {
+    modelTypes: ['falcon'],
+    prefixes: TRANSFORMER_PREFIXES,
+    sizeFields: {
+      layers: ['num_hidden_layers', 'n_layer'],
+      heads: ['num_attention_heads', 'n_head'],
+      width: ['ffn_hidden_size'],
+    },
+    defaults: { layer_norm_epsilon: 1e-5, activation: 'gelu', max_position_embeddings: 2048 },
+    requires: { apply_residual_connection_post_layernorm: [false], ff_factor: [4] },
+    differences: falcon,
+  },
+  {
+    modelTypes: ['mpt'],
+    prefixes: TRANSFORMER_PREFIXES,
+    sizeFields: {
+      hidden: ['d_model'],
+      layers: ['n_layers'],
+      heads: ['n_heads'],
+      positions: ['max_seq_len'],
+    },
+    ignored: [...['emb_pdrop', 'init_config', 'init_device', 'learned_pos_emb', 'verbose'], 'tokenizer_name'],
+    defaults: { layer_norm_epsilon: 1e-5 },
+    requires: {
+      embedding_fraction: [1],
+      expansion_ratio: [4],
+      logit_scale: [],
+      no_bias: [true],
+      norm_type: ['low_precision_layernorm'],
+    },
+    differences: mpt,
+  },
+];
+
+/** Falcon 7B, 40B (new_decoder_architecture) and RW (ALiBi, not parallel). */
+function falcon({ fields, sizes }: RowContext): Differences {
+  const isNew = fields.flag('new_decoder_architecture', false);
+  const isParallel = fields.flag('parallel_attn', true) || isNew;
+  const multiQuery = fields.flag('multi_query', true) && !isNew;
+  const given = fields.count('num_kv_heads', sizes.heads);
+  const norms = fields.count('num_ln_in_parallel_attn', isNew ? 2 : 1);
+  const hasTwo = isNew && norms === 2;
+  const bias = fields.flag('bias', false);
+  const alibi = fields.flag('alibi', false);
+  if (alibi) fields.ignore('rope_parameters', 'rope_scaling', 'rope_theta');
+  const feedForwardNorm = isParallel ? '' : 'post_attention_layernorm';
+  return {
+    sizes: { kvHeads: isNew ? given : multiQuery ? 1 : sizes.heads },
+    biases: { qkv: bias, output: bias, mlp: bias },
+    names: {
+      ...FALCON_NAMES,
+      attentionNorm: hasTwo ? 'ln_attn' : 'input_layernorm',
+      feedForwardNorm: hasTwo ? 'ln_mlp' : feedForwardNorm,
+    },
+    norm: layerNormWithBias('layer_norm_epsilon'),
+    fused: 'by-kv-head',
+    mlp: 'plain',
+    activation: 'activation',
+    residual: isParallel ? (hasTwo ? 'parallel' : 'parallel-shared-norm') : 'sequential',
+    // The scores are divided by the root after the slopes are added.
+    attention: {
+      slopes: alibi ? bloomSlopes(sizes.heads).map((slope) => slope / Math.sqrt(sizes.headSize)) : null,
+    },
+    rotary: alibi ? null : {},
+    tied: true,
+  };
+}
+
+function mpt({ fields, sizes }: RowContext): Differences {
+  const attention = fields.inner('attn_config');
+  attention?.require('alibi', true);
+  attention?.require('attn_type', 'multihead_attention');
+  attention?.require('prefix_lm', false);
+  attention?.require('qk_ln', false);
+  attention?.ignore(...NEUTRAL_FIELDS, 'attn_impl', 'attn_uses_sequence_id', 'is_encoder_decoder');
+  const slopes = mptSlopes(sizes.heads, attention?.number('alibi_bias_max', 8) ?? 8);
+  return {
+    names: {
+      embedding: 'transformer.wte',
+      layers: 'transformer.blocks',
+      finalNorm: 'transformer.norm_f',
+      qkv: 'attn.Wqkv',
+      output: 'attn.out_proj',
+      up: 'ffn.up_proj',
+      down: 'ffn.down_proj',
+      attentionNorm: 'norm_1',
+      feedForwardNorm: 'norm_2',
+    },
+    norm: { kind: 'layer', epsilon: 'layer_norm_epsilon' },
+    fused: 'blocks',
+    mlp: 'plain',
+    activation: () => 'gelu',
+    attention: {
+      clip: attention?.optionalNumber('clip_qkv') ?? null,
+      scale: attention?.optionalNumber('softmax_scale') ?? 1 / Math.sqrt(sizes.headSize),
+      slopes,
+    },
+    rotary: null,
+    tied: true,
+  };
+}

@@ -1,0 +1,199 @@
+/**
+ * Everything that distinguishes one decoder from another, as plain data. A family of models is a function from config.json
+ * to a design; the graph writer knows designs only.
+ */
+
+/** Rows `first`, `first + step`, … of a tensor: `count` of them. */
+export interface RowRange {
+  readonly first: number;
+  readonly count: number;
+  /** 1 if absent. */
+  readonly step?: number;
+}
+
+/** Rows of one tensor of the checkpoint. */
+export interface WeightPart {
+  readonly tensor: string;
+  /** The rows to take, in this order; absent = all. Rows are those of the transposed matrix if `transposed` is set. */
+  readonly rows?: readonly RowRange[];
+  /** True if the matrix is stored as [inputs, outputs], as GPT-2's Conv1D has it. With 3 dimensions, every matrix is. */
+  readonly transposed?: boolean;
+  /** The matrix of a tensor [count, rows, columns], such as one expert of a stack. */
+  readonly matrix?: number;
+}
+
+/** Parts below one another: a matrix [outputs, inputs], or a vector (a part without `rows` may then have any shape). */
+export type Weight = readonly WeightPart[];
+
+/** All rows of one tensor. */
+export const whole = (tensor: string): Weight => [{ tensor }];
+
+/** y = x · weightᵀ + bias */
+export interface ProjectionDesign {
+  readonly weight: Weight;
+  readonly bias: Weight | null;
+}
+
+export interface NormDesign {
+  /** rms: x / √(mean x² + ε); layer: (x − mean) / √(variance + ε). */
+  readonly kind: 'rms' | 'layer';
+  readonly epsilon: number;
+  /** Null = 1. */
+  readonly weight: Weight | null;
+  /** Null = 0. */
+  readonly bias: Weight | null;
+  /** Added to the stored weight: 1 for Gemma and Nemotron, else 0. */
+  readonly weightOffset: 0 | 1;
+}
+
+/** Norm of queries or keys. */
+export interface HeadNormDesign extends NormDesign {
+  /**
+   * head: over each head, weight [headSize]; each-head: over each head, weight [heads · headSize]; width: over all heads
+   * together, weight [heads · headSize].
+   */
+  readonly over: 'head' | 'each-head' | 'width';
+}
+
+/** Angles of position p: p · frequencies[i] for the pair i of each head. */
+export interface RotaryDesign {
+  /** Radians per position, one for each rotated pair: half of the rotated dimensions. */
+  readonly frequencies: readonly number[];
+  /** Factor of cosine and sine, from yarn and longrope; else 1. */
+  readonly magnitude: number;
+  /** False: pairs are (i, i + pairs), as in Llama. True: pairs are (2i, 2i + 1), as in GPT-J. */
+  readonly interleaved: boolean;
+}
+
+export interface AttentionDesign {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headSize: number;
+  readonly query: ProjectionDesign;
+  readonly key: ProjectionDesign;
+  readonly value: ProjectionDesign;
+  readonly output: ProjectionDesign;
+  /** Limits queries, keys and values to ± this value (clip_qkv), after the norms of queries and keys; null = no limit. */
+  readonly clip: number | null;
+  readonly queryNorm: HeadNormDesign | null;
+  readonly keyNorm: HeadNormDesign | null;
+  /** Whether those norms come before or after the rotation. */
+  readonly normPlace: 'before-rotary' | 'after-rotary';
+  /** Factor of the scores; usually 1 / √headSize. */
+  readonly scale: number;
+  /** Positions that a token attends to, itself included; null = all. */
+  readonly window: number | null;
+  /** Limits scores s to ± this value by tanh; null = no limit. */
+  readonly softCap: number | null;
+  /** Logit [heads] of a position without value that the softmax also sees; null = none. */
+  readonly sinks: Weight | null;
+  /** Null = positions are not rotated. */
+  readonly rotary: RotaryDesign | null;
+  /** ALiBi: slope of each head, which scores lose per position of distance; null = none. */
+  readonly slopes: readonly number[] | null;
+}
+
+/** f in f(gate) · up, or f(up) without a gate. */
+export type Activation =
+  | 'silu'
+  | 'gelu'
+  /** 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))) */
+  | 'gelu-tanh'
+  /** x · sigmoid(1.702 x) */
+  | 'gelu-sigmoid'
+  | 'relu'
+  /** max(x, 0)² */
+  | 'relu-squared'
+  | XieluActivation;
+
+/** Apertus: αp x² + β x for x > 0, else (exp(min(x, ε)) − 1 − x) αn + β x, with αp, αn as the model uses them. */
+export interface XieluActivation {
+  readonly kind: 'xielu';
+  /** Scalars before their softplus: αp = softplus(alphaP), αn = β + softplus(alphaN). */
+  readonly alphaP: Weight;
+  readonly alphaN: Weight;
+  readonly beta: number;
+  readonly epsilon: number;
+}
+
+export interface MlpDesign {
+  readonly kind: 'mlp';
+  readonly width: number;
+  /** Null = y = down(f(up(x))). */
+  readonly gate: ProjectionDesign | null;
+  readonly up: ProjectionDesign;
+  readonly down: ProjectionDesign;
+  readonly activation: Activation;
+  /**
+   * gpt-oss: gate ≤ limit, |up| ≤ limit, y = down((up + 1) · gate · sigmoid(alpha · gate)); `activation` is not used.
+   * Absent = f(gate) · up.
+   */
+  readonly clippedSwiglu?: { readonly alpha: number; readonly limit: number };
+}
+
+export interface ExpertsDesign {
+  readonly kind: 'experts';
+  readonly experts: readonly MlpDesign[];
+  /** Experts that a token uses. */
+  readonly active: number;
+  /** Weight [experts, hidden]. */
+  readonly router: ProjectionDesign;
+  /** What makes probabilities of the router's logits. */
+  readonly scoring: 'softmax' | 'sigmoid';
+  /** Added to the probabilities for the choice only [experts]; null = none. */
+  readonly choiceBias: Weight | null;
+  /** Whether the probabilities of the chosen experts are divided by their sum. */
+  readonly normalized: boolean;
+  /** Factor of the experts' sum, usually 1. */
+  readonly scale: number;
+  /** An MLP that every token uses; `gate` [1, hidden]: its result is multiplied by sigmoid(gate · x). */
+  readonly shared: { readonly mlp: MlpDesign; readonly gate: ProjectionDesign | null } | null;
+}
+
+export interface LayerDesign {
+  readonly attention: AttentionDesign;
+  readonly feedForward: MlpDesign | ExpertsDesign;
+  /**
+   * sequential: x += attention(norm(x)); x += mlp(norm(x)). parallel: x += attention(norm(x)) + mlp(norm'(x)).
+   * parallel-shared-norm: as parallel, but the MLP reads what the attention reads.
+   */
+  readonly residual: 'sequential' | 'parallel' | 'parallel-shared-norm';
+  /** Norms before attention and MLP; null = none. */
+  readonly attentionNorm: NormDesign | null;
+  readonly feedForwardNorm: NormDesign | null;
+  /** Norms of the results of attention and MLP, before they are added (OLMo 2, Gemma 2); null = none. */
+  readonly attentionOutputNorm: NormDesign | null;
+  readonly feedForwardOutputNorm: NormDesign | null;
+  /** Norms of the residual stream after each addition (OPT-350m); null = none. */
+  readonly afterAttentionNorm: NormDesign | null;
+  readonly afterFeedForwardNorm: NormDesign | null;
+  /** Factor of the results of attention and MLP before they are added (Granite, MiniCPM); usually 1. */
+  readonly residualScale: number;
+}
+
+export interface DecoderDesign {
+  /** Rows of embedding and head. */
+  readonly vocabulary: number;
+  /** Width of the residual stream. */
+  readonly hidden: number;
+  /** Positions that the model supports: length of the rotary tables; Infinity for ALiBi without a limit. */
+  readonly maxPositions: number;
+  /** [vocabulary, hidden], or narrower with `embeddingProjection`. */
+  readonly embedding: Weight;
+  /** Factor of the embedding (Gemma, Granite, MiniCPM); usually 1. */
+  readonly embeddingScale: number;
+  /** Norm of the embedding (BLOOM); null = none. */
+  readonly embeddingNorm: NormDesign | null;
+  /** From the embedding's width to `hidden`, and back before the head (OPT-350m); null = none. */
+  readonly embeddingProjection: { readonly into: ProjectionDesign; readonly outOf: ProjectionDesign } | null;
+  /** Vectors by position that are added to the embedding; the row of position p is p + offset (OPT: 2). */
+  readonly learnedPositions: { readonly weight: Weight; readonly offset: number } | null;
+  readonly layers: readonly LayerDesign[];
+  readonly finalNorm: NormDesign | null;
+  /** Weight equal to `embedding` = tied: stored once. */
+  readonly head: ProjectionDesign;
+  /** Factor of the logits, before the soft cap; usually 1. */
+  readonly logitScale: number;
+  /** Limits logits to ± this value by tanh; null = no limit. */
+  readonly logitSoftCap: number | null;
+}

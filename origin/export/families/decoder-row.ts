@@ -1,0 +1,151 @@
+import type { ConfigFields } from './config-fields.ts';
+import type { Activation, AttentionDesign, DecoderDesign, LayerDesign } from './decoder-design.ts';
+import type { TensorNames } from './family.ts';
+import type { RotaryOptions } from './rotary.ts';
+
+/** A row of the table of families: how a decoder differs from Llama's. What is absent is as in Llama. */
+export interface DecoderRow {
+  readonly modelTypes: readonly string[];
+  readonly within?: readonly string[];
+  readonly defaults?: Readonly<Record<string, unknown>>;
+  readonly ignored?: readonly string[];
+  readonly prefixes?: readonly string[];
+  /** Names in config.json of sizes that have another name than in Llama. */
+  readonly sizeFields?: Partial<Readonly<Record<keyof typeof SIZE_FIELDS, readonly string[]>>>;
+  /** Values of fields with which they change nothing; others are refused. */
+  readonly requires?: Readonly<Record<string, readonly unknown[]>>;
+  /** True if the model has no limit of positions (ALiBi) unless config.json has one. */
+  readonly unlimited?: boolean;
+  readonly differences?: Differences | ((row: RowContext) => Differences);
+}
+
+/** What a row may read to find its differences. */
+export interface RowContext {
+  readonly fields: ConfigFields;
+  readonly sizes: Sizes;
+  readonly tensors: TensorNames;
+}
+
+export const SIZE_FIELDS = {
+  vocabulary: ['vocab_size'],
+  hidden: ['hidden_size'],
+  layers: ['num_hidden_layers'],
+  heads: ['num_attention_heads'],
+  kvHeads: ['num_key_value_heads'],
+  headSize: ['head_dim'],
+  width: ['intermediate_size'],
+  positions: ['max_position_embeddings'],
+};
+
+export type Sizes = Readonly<Record<keyof typeof SIZE_FIELDS, number>>;
+
+export interface Differences {
+  /** Sizes that do not follow from `sizeFields`. */
+  readonly sizes?: Partial<Sizes>;
+  readonly names?: Partial<Names>;
+  readonly norm?: NormStyle;
+  readonly biases?: Partial<Biases>;
+  /** Order of the outputs of `names.qkv`; absent = three matrices. See `fusedRows`. */
+  readonly fused?: 'blocks' | 'by-kv-head' | null;
+  /** True if matrices are stored as [inputs, outputs]. */
+  readonly transposed?: boolean;
+  /** Fused: gate and up are the two halves of `names.gateUp`. Plain: without gate. */
+  readonly mlp?: 'gated' | 'fused' | 'plain';
+  /** Field of the activation, or the activation of every layer. */
+  readonly activation?: string | ((layer: string) => Activation);
+  readonly headNorm?: HeadNormStyle | null;
+  readonly attention?: Partial<Pick<AttentionDesign, 'clip' | 'scale' | 'softCap' | 'slopes' | 'normPlace'>>;
+  /** Null = none. */
+  readonly rotary?: Partial<RotaryOptions> | null;
+  /** Rotary positions of layers with a window, if they are others. */
+  readonly slidingRotary?: Partial<RotaryOptions>;
+  /** What differs by layer. */
+  readonly layer?: (index: number) => LayerDifferences;
+  readonly experts?: ExpertsStyle | null;
+  readonly residual?: LayerDesign['residual'];
+  readonly residualScale?: number;
+  /** tie_word_embeddings if config.json does not say. */
+  readonly tied?: boolean;
+  readonly decoder?: Partial<DecoderDesign>;
+}
+
+export interface LayerDifferences {
+  /** Null = attends to all positions. */
+  readonly window?: number | null;
+  /** False = without rotary positions. */
+  readonly rotated?: boolean;
+  readonly scale?: number;
+  /** False = an MLP in a model with experts. */
+  readonly sparse?: boolean;
+}
+
+export interface NormStyle {
+  readonly kind: 'rms' | 'layer';
+  /** Field of the epsilon, or its value. */
+  readonly epsilon: string | number;
+  readonly weightOffset?: 0 | 1;
+  /** False = without weight. */
+  readonly weighted?: boolean;
+  readonly biased?: boolean;
+}
+
+export interface HeadNormStyle {
+  readonly over: 'head' | 'each-head' | 'width';
+  /** True if the heads' norms are tensors of their own, `.norms.0` and so on. */
+  readonly apart?: boolean;
+  readonly biased?: boolean;
+}
+
+export interface Biases {
+  readonly qkv: boolean;
+  readonly output: boolean;
+  readonly mlp: boolean;
+  readonly head: boolean;
+}
+
+export interface ExpertsStyle {
+  /** Field of the experts' width. */
+  readonly width: string;
+  readonly normalized: boolean;
+  readonly router: string;
+  readonly routerBias?: boolean;
+  /** Names of an expert's matrices, under the layer's name and by its index; or of stacks of all experts' matrices. */
+  readonly matrices:
+    | { readonly of: (expert: number) => Readonly<Record<'gate' | 'up' | 'down', string>> }
+    | {
+        readonly stacks: Readonly<Record<'gateUp' | 'down', string>>;
+        readonly clipped: ClippedSwiglu | null;
+      };
+  /** An MLP beside the experts: its name, its width's field, and the name of its gate. */
+  readonly shared?: { readonly name: string; readonly width: string; readonly gate: string };
+}
+
+type ClippedSwiglu = { readonly alpha: number; readonly limit: number };
+
+/** Names of tensors without `.weight`: of the whole model, then below a layer's name. '' = the model has none. */
+export const LLAMA_NAMES = {
+  embedding: 'model.embed_tokens',
+  layers: 'model.layers',
+  finalNorm: 'model.norm',
+  head: 'lm_head',
+  query: 'self_attn.q_proj',
+  key: 'self_attn.k_proj',
+  value: 'self_attn.v_proj',
+  qkv: 'self_attn.qkv_proj',
+  output: 'self_attn.o_proj',
+  sinks: '',
+  queryNorm: 'self_attn.q_norm',
+  keyNorm: 'self_attn.k_norm',
+  gate: 'mlp.gate_proj',
+  up: 'mlp.up_proj',
+  gateUp: 'mlp.gate_up_proj',
+  down: 'mlp.down_proj',
+  attentionNorm: 'input_layernorm',
+  feedForwardNorm: 'post_attention_layernorm',
+  attentionOutputNorm: '',
+  feedForwardOutputNorm: '',
+  afterAttentionNorm: '',
+  afterFeedForwardNorm: '',
+};
+
+export type Names = Readonly<Record<keyof typeof LLAMA_NAMES, string>>;

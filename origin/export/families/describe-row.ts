@@ -1,0 +1,230 @@
+import type { ConfigFields } from './config-fields.ts';
+import {
+  type Activation,
+  type AttentionDesign,
+  type DecoderDesign,
+  type HeadNormDesign,
+  type LayerDesign,
+  type MlpDesign,
+  type NormDesign,
+  type ProjectionDesign,
+  whole,
+} from './decoder-design.ts';
+import {
+  type Biases,
+  type DecoderRow,
+  type Differences,
+  type LayerDifferences,
+  LLAMA_NAMES,
+  type Names,
+  SIZE_FIELDS,
+  type Sizes,
+} from './decoder-row.ts';
+import { projection, readActivation } from './design-parts.ts';
+import { describeExperts } from './experts.ts';
+import type { Family } from './family.ts';
+import { fusedRows } from './fused-rows.ts';
+import { readRotary } from './rotary.ts';
+
+/** Turns a row of the table into the design of a decoder. */
+
+export const familyOf = (row: DecoderRow): Family => ({
+  ...row,
+  design: (fields, tensors) => {
+    const read = readSizes(fields, row);
+    fields.require('is_encoder_decoder', false);
+    for (const [name, allowed] of Object.entries(row.requires ?? {})) fields.require(name, ...allowed);
+    const { differences = {} } = row;
+    const found =
+      typeof differences === 'function' ? differences({ fields, sizes: read, tensors }) : differences;
+    return new RowDesigner(fields, { ...read, ...found.sizes }, found).decoder();
+  },
+});
+
+function readSizes(fields: ConfigFields, row: DecoderRow): Sizes {
+  const names = { ...SIZE_FIELDS, ...row.sizeFields };
+  const count = (size: keyof Sizes, absent?: number): number =>
+    fields.count(names[size].find((name) => fields.has(name)) ?? names[size][0]!, absent);
+  const hidden = count('hidden');
+  const heads = count('heads');
+  const hasPositions = names.positions.some((name) => fields.has(name));
+  return {
+    hidden,
+    heads,
+    vocabulary: count('vocabulary'),
+    layers: count('layers'),
+    kvHeads: count('kvHeads', heads),
+    headSize: count('headSize', hidden / heads),
+    width: count('width', 4 * hidden),
+    positions: hasPositions || row.unlimited !== true ? count('positions') : Infinity,
+  };
+}
+
+/** Describes one decoder. `#d` = how it differs from Llama. */
+class RowDesigner {
+  readonly #fields: ConfigFields;
+  readonly #sizes: Sizes;
+  readonly #d: Differences;
+  readonly #names: Names;
+  readonly #biases: Biases;
+
+  constructor(fields: ConfigFields, sizes: Sizes, differences: Differences) {
+    this.#fields = fields;
+    this.#sizes = sizes;
+    this.#d = differences;
+    this.#names = { ...LLAMA_NAMES, ...differences.names };
+    this.#biases = { qkv: false, output: false, mlp: false, head: false, ...differences.biases };
+  }
+
+  decoder(): DecoderDesign {
+    const { vocabulary, hidden, layers, headSize, positions } = this.#sizes;
+    const { rotary, slidingRotary = rotary, tied = false } = this.#d;
+    const options = { headSize, positions };
+    const full = rotary === null ? null : readRotary(this.#fields, { ...options, ...rotary });
+    const sliding =
+      slidingRotary === null ? null : readRotary(this.#fields, { ...options, ...slidingRotary });
+    const embedding = `${this.#names.embedding}.weight`;
+    const isTied = this.#fields.flag('tie_word_embeddings', tied);
+    const head = projection(this.#names.head, this.#biases.head);
+    return {
+      vocabulary,
+      hidden,
+      maxPositions: Math.min(positions, full?.maxPositions ?? Infinity, sliding?.maxPositions ?? Infinity),
+      embedding: whole(embedding),
+      embeddingScale: 1,
+      embeddingNorm: null,
+      embeddingProjection: null,
+      learnedPositions: null,
+      layers: Array.from({ length: layers }, (_, index) => {
+        const own = this.#d.layer?.(index) ?? {};
+        const positionsOf = (own.window ?? null) === null ? full : sliding;
+        return this.#layer(index, own, own.rotated === false ? null : (positionsOf?.rotary ?? null));
+      }),
+      finalNorm: this.#names.finalNorm === '' ? null : this.#norm(this.#names.finalNorm),
+      head: isTied ? { ...head, weight: whole(embedding) } : head,
+      logitScale: 1,
+      logitSoftCap: null,
+      ...this.#d.decoder,
+    };
+  }
+
+  #layer(index: number, own: LayerDifferences, rotary: AttentionDesign['rotary']): LayerDesign {
+    const name = `${this.#names.layers}.${index}`;
+    const normOf = (which: string): NormDesign | null =>
+      which === '' ? null : this.#norm(`${name}.${which}`);
+    const { experts = null, residual = 'sequential', residualScale = 1 } = this.#d;
+    const mlp = (): MlpDesign => this.#mlp(name);
+    return {
+      attention: this.#attention(name, own, rotary),
+      feedForward:
+        experts === null || own.sparse === false
+          ? mlp()
+          : describeExperts(this.#fields, name, experts, this.#activation(name), this.#sizes.hidden),
+      residual,
+      attentionNorm: normOf(this.#names.attentionNorm),
+      feedForwardNorm: normOf(this.#names.feedForwardNorm),
+      attentionOutputNorm: normOf(this.#names.attentionOutputNorm),
+      feedForwardOutputNorm: normOf(this.#names.feedForwardOutputNorm),
+      afterAttentionNorm: normOf(this.#names.afterAttentionNorm),
+      afterFeedForwardNorm: normOf(this.#names.afterFeedForwardNorm),
+      residualScale,
+    };
+  }
+
+  #attention(name: string, own: LayerDifferences, rotary: AttentionDesign['rotary']): AttentionDesign {
+    const { heads, kvHeads, headSize } = this.#sizes;
+    const { sinks, queryNorm, keyNorm } = this.#names;
+    return {
+      ...{ heads, kvHeads, headSize },
+      ...this.#inputs(name),
+      output: this.#stored(`${name}.${this.#names.output}`, this.#biases.output),
+      clip: null,
+      queryNorm: this.#headNorm(`${name}.${queryNorm}`, heads),
+      keyNorm: this.#headNorm(`${name}.${keyNorm}`, kvHeads),
+      normPlace: 'before-rotary',
+      softCap: null,
+      slopes: null,
+      ...this.#d.attention,
+      scale: own.scale ?? this.#d.attention?.scale ?? 1 / Math.sqrt(headSize),
+      window: own.window ?? null,
+      sinks: sinks === '' ? null : whole(`${name}.${sinks}`),
+      rotary,
+    };
+  }
+
+  #inputs(name: string): Pick<AttentionDesign, 'query' | 'key' | 'value'> {
+    const { fused = null, transposed = false } = this.#d;
+    const { query, key, value, qkv } = this.#names;
+    const of = (one: string) => this.#stored(`${name}.${one}`, this.#biases.qkv);
+    if (fused === null) return { query: of(query), key: of(key), value: of(value) };
+    const rows = fusedRows(fused, this.#sizes);
+    const part = (which: keyof typeof rows): ProjectionDesign => {
+      const tensor = `${name}.${qkv}`;
+      return {
+        weight: [{ tensor: `${tensor}.weight`, rows: rows[which], transposed }],
+        bias: this.#biases.qkv ? [{ tensor: `${tensor}.bias`, rows: rows[which] }] : null,
+      };
+    };
+    return { query: part('query'), key: part('key'), value: part('value') };
+  }
+
+  #mlp(name: string): MlpDesign {
+    const { mlp = 'gated' } = this.#d;
+    const { width } = this.#sizes;
+    const { gate, up, gateUp, down } = this.#names;
+    const of = (one: string) => this.#stored(`${name}.${one}`, this.#biases.mlp);
+    const half = (first: number): ProjectionDesign => {
+      const rows = [{ first, count: width }];
+      return { weight: [{ tensor: `${name}.${gateUp}.weight`, rows }], bias: null };
+    };
+    const gates = { gated: () => of(gate), fused: () => half(0), plain: () => null };
+    return {
+      kind: 'mlp',
+      width,
+      gate: gates[mlp](),
+      up: mlp === 'fused' ? half(width) : of(up),
+      down: of(down),
+      activation: this.#activation(name),
+    };
+  }
+
+  #activation(layer: string): Activation {
+    const { activation = 'hidden_act' } = this.#d;
+    return typeof activation === 'string'
+      ? readActivation(this.#fields, activation, 'silu')
+      : activation(layer);
+  }
+
+  #stored(name: string, bias: boolean): ProjectionDesign {
+    const made = projection(name, bias);
+    return this.#d.transposed ? { ...made, weight: [{ tensor: `${name}.weight`, transposed: true }] } : made;
+  }
+
+  #norm(name: string): NormDesign {
+    const { kind, epsilon, weightOffset = 0, weighted = true, biased = false } = this.#style();
+    return {
+      kind,
+      epsilon: typeof epsilon === 'number' ? epsilon : this.#fields.number(epsilon),
+      weight: weighted ? whole(`${name}.weight`) : null,
+      bias: biased ? whole(`${name}.bias`) : null,
+      weightOffset,
+    };
+  }
+
+  #style() {
+    return this.#d.norm ?? { kind: 'rms' as const, epsilon: 'rms_norm_eps' };
+  }
+
+  #headNorm(name: string, heads: number): HeadNormDesign | null {
+    const { headNorm = null } = this.#d;
+    if (headNorm === null) return null;
+    const { over, apart = false, biased = false } = headNorm;
+    const parts = Array.from({ length: heads }, (_, head) => ({ tensor: `${name}.norms.${head}.weight` }));
+    return {
+      ...this.#norm(name),
+      over,
+      weight: apart ? parts : whole(`${name}.weight`),
+      bias: biased ? whole(`${name}.bias`) : null,
+    };
+  }
+}

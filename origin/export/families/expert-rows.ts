@@ -1,0 +1,149 @@
+import type { ConfigFields } from './config-fields.ts';
+import type { DecoderRow, Differences, ExpertsStyle, RowContext } from './decoder-row.ts';
+import { attentionBias, graniteFactors } from './llama-rows.ts';
+import { byLayer, everywhere, laterLayers } from './windows.ts';
+
+/** Families with experts. */
+
+const ROUTER_TRAINING = ['output_router_logits', 'router_aux_loss_coef', 'router_jitter_noise'];
+
+/** Qwen's and OLMoE's: one matrix for each expert. */
+const separate = (fields: ConfigFields, width: string): ExpertsStyle => ({
+  width,
+  normalized: fields.flag('norm_topk_prob', false),
+  router: 'mlp.gate',
+  matrices: {
+    of: (expert) => ({
+      gate: `mlp.experts.${expert}.gate_proj`,
+      up: `mlp.experts.${expert}.up_proj`,
+      down: `mlp.experts.${expert}.down_proj`,
+    }),
+  },
+});
+
+/** Layers with one MLP: those that mlp_only_layers lists and all but every decoder_sparse_step-th. */
+function withDenseLayers({ fields }: RowContext, layer: Differences['layer']): Pick<Differences, 'layer'> {
+  const dense = fields.has('mlp_only_layers') ? fields.numbers('mlp_only_layers') : [];
+  const step = fields.count('decoder_sparse_step', 1);
+  return {
+    layer: (index) => ({
+      ...layer?.(index),
+      sparse: !dense.includes(index) && (index + 1) % step === 0,
+    }),
+  };
+}
+
+export const EXPERT_ROWS: readonly DecoderRow[] = [
+  {
+    modelTypes: ['mixtral'],
+    defaults: { rms_norm_eps: 1e-5 },
+    ignored: ROUTER_TRAINING,
+    differences: ({ fields }) => ({
+      rotary: { theta: 1_000_000 },
+      experts: {
+        width: 'intermediate_size',
+        normalized: true,
+        router: 'block_sparse_moe.gate',
+        matrices: {
+          of: (expert) => ({
+            gate: `block_sparse_moe.experts.${expert}.w1`,
+            up: `block_sparse_moe.experts.${expert}.w3`,
+            down: `block_sparse_moe.experts.${expert}.w2`,
+          }),
+        },
+      },
+      ...everywhere(fields),
+    }),
+  },
+  {
+    modelTypes: ['qwen2_moe'],
+    defaults: { rms_norm_eps: 1e-6 },
+    ignored: ROUTER_TRAINING,
+    differences: (row) => ({
+      biases: { qkv: row.fields.flag('qkv_bias', true) },
+      experts: {
+        ...separate(row.fields, 'moe_intermediate_size'),
+        shared: {
+          name: 'mlp.shared_expert',
+          width: 'shared_expert_intermediate_size',
+          gate: 'mlp.shared_expert_gate',
+        },
+      },
+      ...withDenseLayers(row, laterLayers(row).layer),
+    }),
+  },
+  {
+    modelTypes: ['qwen3_moe'],
+    defaults: { rms_norm_eps: 1e-6 },
+    ignored: [...ROUTER_TRAINING, 'max_window_layers'],
+    differences: (row) => {
+      const used = row.fields.flag('use_sliding_window', false);
+      const window = used ? row.fields.optionalCount('sliding_window') : null;
+      row.fields.ignore('sliding_window');
+      return {
+        biases: attentionBias(row.fields),
+        headNorm: { over: 'head' },
+        experts: separate(row.fields, 'moe_intermediate_size'),
+        ...withDenseLayers(row, () => ({ window })),
+      };
+    },
+  },
+  {
+    modelTypes: ['olmoe'],
+    defaults: { rms_norm_eps: 1e-5 },
+    ignored: ROUTER_TRAINING,
+    differences: ({ fields }) => ({
+      biases: attentionBias(fields),
+      headNorm: { over: 'width' },
+      attention: { clip: fields.optionalNumber('clip_qkv') },
+      experts: separate(fields, 'intermediate_size'),
+    }),
+  },
+  {
+    modelTypes: ['granitemoe'],
+    defaults: { rms_norm_eps: 1e-6 },
+    ignored: ROUTER_TRAINING,
+    differences: (row) => ({
+      biases: attentionBias(row.fields),
+      ...graniteFactors(row),
+      experts: {
+        width: 'intermediate_size',
+        normalized: true,
+        router: 'block_sparse_moe.router.layer',
+        matrices: {
+          stacks: { gateUp: 'block_sparse_moe.input_linear', down: 'block_sparse_moe.output_linear' },
+          clipped: null,
+        },
+      },
+    }),
+  },
+  {
+    modelTypes: ['gpt_oss'],
+    defaults: { rms_norm_eps: 1e-5, head_dim: 64, sliding_window: 128 },
+    ignored: [...ROUTER_TRAINING, 'experts_per_token', 'initial_context_length'],
+    requires: { hidden_act: ['silu'] },
+    differences: (row) => {
+      const { fields } = row;
+      const { window, isSliding } = byLayer(row, (layer) => layer % 2 === 0);
+      return {
+        biases: attentionBias(fields, 'attention_bias', true),
+        names: { sinks: 'self_attn.sinks' },
+        rotary: { theta: 150_000 },
+        layer: (index) => ({ window: isSliding[index] ? window : null }),
+        experts: {
+          width: 'intermediate_size',
+          normalized: true,
+          router: 'mlp.router',
+          routerBias: true,
+          matrices: {
+            stacks: { gateUp: 'mlp.experts.gate_up_proj', down: 'mlp.experts.down_proj' },
+            clipped: {
+              alpha: fields.number('swiglu_alpha', 1.702),
+              limit: fields.number('swiglu_limit', 7),
+            },
+          },
+        },
+      };
+    },
+  },
+];

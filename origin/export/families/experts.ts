@@ -1,0 +1,92 @@
+import type { ConfigFields } from './config-fields.ts';
+import type { Activation, ExpertsDesign, MlpDesign, ProjectionDesign } from './decoder-design.ts';
+import type { ExpertsStyle } from './decoder-row.ts';
+import { projection } from './design-parts.ts';
+
+/** Describes the experts of a layer. @throws ModelError */
+export function describeExperts(
+  fields: ConfigFields,
+  layer: string,
+  style: ExpertsStyle,
+  activation: Activation,
+  hidden: number,
+): ExpertsDesign {
+  const { matrices, shared } = style;
+  const width = fields.count(style.width);
+  const expert = (index: number): MlpDesign => {
+    const common = { kind: 'mlp' as const, width, activation };
+    if ('stacks' in matrices)
+      return { ...common, ...stackedExpert(layer, matrices, index, { width, hidden }) };
+    const { gate, up, down } = matrices.of(index);
+    const of = (name: string) => projection(`${layer}.${name}`, false);
+    return { ...common, gate: of(gate), up: of(up), down: of(down) };
+  };
+  const count = fields.has('num_local_experts') ? 'num_local_experts' : 'num_experts';
+  const experts = Array.from({ length: fields.count(count) }, (_, index) => expert(index));
+  const active = fields.count('num_experts_per_tok');
+  if (active > experts.length) throw fields.fault('num_experts_per_tok', `at most ${experts.length}`);
+  return {
+    kind: 'experts',
+    experts,
+    active,
+    router: projection(`${layer}.${style.router}`, style.routerBias ?? false),
+    scoring: 'softmax',
+    choiceBias: null,
+    normalized: style.normalized,
+    scale: 1,
+    shared:
+      shared === undefined
+        ? null
+        : {
+            mlp: {
+              kind: 'mlp',
+              width: fields.count(shared.width),
+              activation,
+              gate: projection(`${layer}.${shared.name}.gate_proj`, false),
+              up: projection(`${layer}.${shared.name}.up_proj`, false),
+              down: projection(`${layer}.${shared.name}.down_proj`, false),
+            },
+            gate: projection(`${layer}.${shared.gate}`, false),
+          },
+  };
+}
+
+/**
+ * An expert of stacked matrices. GraniteMoE: [experts, outputs, inputs], gate above up. gpt-oss: [experts, inputs, outputs]
+ * with biases [experts, outputs], whose rows are counted through all experts, gate and up alternating.
+ */
+function stackedExpert(
+  layer: string,
+  { stacks, clipped }: Extract<ExpertsStyle['matrices'], { readonly stacks: unknown }>,
+  index: number,
+  { width, hidden }: { readonly width: number; readonly hidden: number },
+): Omit<MlpDesign, 'kind' | 'width' | 'activation'> {
+  if (clipped === null) {
+    const part = (name: string, first: number, count: number): ProjectionDesign => ({
+      weight: [{ tensor: `${layer}.${name}.weight`, matrix: index, rows: [{ first, count }] }],
+      bias: null,
+    });
+    return {
+      gate: part(stacks.gateUp, 0, width),
+      up: part(stacks.gateUp, width, width),
+      down: { weight: [{ tensor: `${layer}.${stacks.down}.weight`, matrix: index }], bias: null },
+    };
+  }
+  const tensor = `${layer}.${stacks.gateUp}`;
+  const alternate = (offset: number): ProjectionDesign => {
+    const rows = (first: number) => [{ first, count: width, step: 2 }];
+    return {
+      weight: [{ tensor, matrix: index, transposed: true, rows: rows(offset) }],
+      bias: [{ tensor: `${tensor}_bias`, rows: rows(2 * width * index + offset) }],
+    };
+  };
+  return {
+    gate: alternate(0),
+    up: alternate(1),
+    down: {
+      weight: [{ tensor: `${layer}.${stacks.down}`, matrix: index, transposed: true }],
+      bias: [{ tensor: `${layer}.${stacks.down}_bias`, rows: [{ first: hidden * index, count: hidden }] }],
+    },
+    clippedSwiglu: clipped,
+  };
+}

@@ -1,0 +1,69 @@
+import { ModelError } from '../../model/config/model-json.ts';
+import { ALIBI_ROWS } from './alibi-rows.ts';
+import { ConfigFields } from './config-fields.ts';
+import type { DecoderDesign } from './decoder-design.ts';
+import { familyOf } from './describe-row.ts';
+import { EXPERT_ROWS } from './expert-rows.ts';
+import type { Family, TensorNames } from './family.ts';
+import { GEMMA_ROWS } from './gemma-rows.ts';
+import { GPT_ROWS } from './gpt-rows.ts';
+import { LAYER_NORM_ROWS } from './layer-norm-rows.ts';
+import { LLAMA_ROWS } from './llama-rows.ts';
+import { NEUTRAL_FIELDS } from './neutral-fields.ts';
+
+/** The table of families. */
+export const FAMILIES: readonly Family[] = [
+  ...LLAMA_ROWS,
+  ...LAYER_NORM_ROWS,
+  ...GEMMA_ROWS,
+  ...EXPERT_ROWS,
+  ...GPT_ROWS,
+  ...ALIBI_ROWS,
+].map(familyOf);
+
+const PREFIXES = ['model.', '', 'language_model.model.', 'model.language_model.'];
+
+export interface DescribedDecoder {
+  readonly modelType: string;
+  readonly design: DecoderDesign;
+  /** The checkpoint's name of a tensor of the design. */
+  readonly storedName: (name: string) => string;
+}
+
+/**
+ * Describes the decoder of a config.json. Models with images have their decoder's fields in text_config.
+ * @throws ModelError that names an unknown model_type, a field that no row reads, or an unsupported value
+ */
+export function describeFamily(
+  config: Readonly<Record<string, unknown>>,
+  tensors: TensorNames,
+): DescribedDecoder {
+  const outer = new ConfigFields(config);
+  const text = outer.inner('text_config');
+  const given = text ?? outer;
+  const modelType = given.text('model_type', '');
+  const outerType = outer.text('model_type', '');
+  const family = FAMILIES.find(
+    ({ modelTypes, within = [] }) =>
+      modelTypes.includes(modelType) && (text === null || within.includes(outerType)),
+  );
+  if (family === undefined) {
+    const known = FAMILIES.flatMap(({ modelTypes, within = [] }) => [...modelTypes, ...within]).toSorted();
+    throw outer.fault('model_type', `one of ${known.join(', ')}`);
+  }
+  if (text !== null) outer.require('tie_word_embeddings', true);
+  const fields = given.withDefaults(family.defaults ?? {});
+  const [canonical = '', ...others] = family.prefixes ?? PREFIXES;
+  const storedName = (name: string) => {
+    if (tensors.has(name) || !name.startsWith(canonical)) return name;
+    const alternatives = others.map((prefix) => prefix + name.slice(canonical.length));
+    return alternatives.find((one) => tensors.has(one)) ?? name;
+  };
+  const design = family.design(fields, { has: (name) => tensors.has(storedName(name)) });
+  fields.ignore(...NEUTRAL_FIELDS, ...(family.ignored ?? []));
+  const [unread] = fields.unread;
+  if (unread === undefined) return { modelType, design, storedName };
+  throw new ModelError(
+    `config.json: field ${unread} is unknown for model_type ${modelType}, so its effect on the logits is unknown; remove it if it has none`,
+  );
+}

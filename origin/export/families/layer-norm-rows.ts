@@ -1,0 +1,126 @@
+import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
+import { attentionBias } from './llama-rows.ts';
+import { byLayer, everywhere } from './windows.ts';
+
+/** Families with rotary positions and LayerNorm. */
+
+/** Attention and MLP read the same norm and are added together. */
+const PARALLEL: Pick<Differences, 'residual'> = { residual: 'parallel-shared-norm' };
+
+const cohere = ({ fields }: RowContext): Differences => ({
+  ...PARALLEL,
+  biases: attentionBias(fields),
+  names: { feedForwardNorm: '' },
+  norm: { kind: 'layer', epsilon: 'layer_norm_eps' },
+  tied: true,
+  decoder: { logitScale: fields.number('logit_scale', 0.0625) },
+});
+
+export const LAYER_NORM_ROWS: readonly DecoderRow[] = [
+  {
+    modelTypes: ['phi'],
+    defaults: { layer_norm_eps: 1e-5, hidden_act: 'gelu_new' },
+    differences: ({ fields }) => ({
+      ...PARALLEL,
+      biases: { qkv: true, output: true, mlp: true, head: true },
+      names: {
+        finalNorm: 'model.final_layernorm',
+        output: 'self_attn.dense',
+        up: 'mlp.fc1',
+        down: 'mlp.fc2',
+        queryNorm: 'self_attn.q_layernorm',
+        keyNorm: 'self_attn.k_layernorm',
+        feedForwardNorm: '',
+      },
+      norm: { kind: 'layer', epsilon: 'layer_norm_eps', biased: true },
+      headNorm: fields.flag('qk_layernorm', false) ? { over: 'head', biased: true } : null,
+      mlp: 'plain',
+      rotary: { partial: 0.5 },
+    }),
+  },
+  {
+    modelTypes: ['stablelm'],
+    defaults: { layer_norm_eps: 1e-5 },
+    differences: ({ fields }) => {
+      const isParallel = fields.flag('use_parallel_residual', false);
+      return {
+        ...(isParallel ? PARALLEL : {}),
+        biases: { qkv: fields.flag('use_qkv_bias', false) },
+        names: {
+          queryNorm: 'self_attn.q_layernorm',
+          keyNorm: 'self_attn.k_layernorm',
+          ...(isParallel ? { feedForwardNorm: '' } : {}),
+        },
+        norm: { kind: 'layer', epsilon: 'layer_norm_eps', biased: true },
+        headNorm: fields.flag('qk_layernorm', false) ? { over: 'each-head', apart: true } : null,
+        rotary: { partial: 0.25 },
+      };
+    },
+  },
+  {
+    modelTypes: ['starcoder2'],
+    defaults: { norm_epsilon: 1e-5, hidden_act: 'gelu_pytorch_tanh' },
+    ignored: [
+      ...['residual_dropout', 'embedding_dropout', 'activation_function', 'layer_norm_epsilon'],
+      ...['attention_softmax_in_fp32', 'scale_attention_softmax_in_fp32'],
+    ],
+    requires: { norm_type: ['layer_norm'], mlp_type: ['default'], scale_attn_weights: [true] },
+    differences: ({ fields }) => {
+      const bias = fields.flag('use_bias', true);
+      return {
+        biases: { qkv: bias, output: bias, mlp: bias },
+        names: { up: 'mlp.c_fc', down: 'mlp.c_proj' },
+        norm: { kind: 'layer', epsilon: 'norm_epsilon', biased: true },
+        mlp: 'plain',
+        tied: true,
+        ...everywhere(fields),
+      };
+    },
+  },
+  {
+    modelTypes: ['nemotron'],
+    defaults: { norm_eps: 1e-5, hidden_act: 'relu2' },
+    differences: ({ fields }) => ({
+      biases: { ...attentionBias(fields), mlp: fields.flag('mlp_bias', false) },
+      norm: { kind: 'layer', epsilon: 'norm_eps', weightOffset: 1, biased: true },
+      mlp: 'plain',
+      rotary: { partial: 0.5 },
+    }),
+  },
+  {
+    modelTypes: ['cohere'],
+    defaults: { layer_norm_eps: 1e-5 },
+    differences: (row) => ({
+      ...cohere(row),
+      headNorm: row.fields.flag('use_qk_norm', false) ? { over: 'each-head' } : null,
+      rotary: { interleaved: true, theta: 500_000 },
+    }),
+  },
+  {
+    modelTypes: ['cohere2'],
+    defaults: { layer_norm_eps: 1e-5, sliding_window: 4096 },
+    ignored: ['layer_switch', 'cache_implementation', '_sliding_window_pattern'],
+    requires: {
+      order_of_interleaved_layers: ['local_attn_first'],
+      position_embedding_type: ['rope_gptj'],
+      rotary_pct: [1],
+      use_embedding_sharing: [true],
+      use_gated_activation: [true],
+      use_parallel_block: [true],
+      use_parallel_embedding: [false],
+      use_qk_norm: [false],
+    },
+    differences: (row) => {
+      const pattern = row.fields.count('sliding_window_pattern', 4);
+      const { window, isSliding } = byLayer(row, (layer) => (layer + 1) % pattern !== 0);
+      return {
+        ...cohere(row),
+        rotary: { interleaved: true },
+        layer: (index) => ({
+          window: isSliding[index] ? window : null,
+          rotated: window !== null && isSliding[index] === true,
+        }),
+      };
+    },
+  },
+];

@@ -1,0 +1,253 @@
+import type { ConfigFields } from './config-fields.ts';
+import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
+import { everyNthFull, everywhere, exaoneLayers, laterLayers, withoutPositions } from './windows.ts';
+
+/** Families close to Llama: RMS norms, rotary positions and, unless a row says otherwise, separate matrices. */
+
+export const attentionBias = (fields: ConfigFields, field = 'attention_bias', absent = false) => {
+  const qkv = fields.flag(field, absent);
+  return { qkv, output: qkv };
+};
+
+const mlpBias = (fields: ConfigFields) => ({ mlp: fields.flag('mlp_bias', false) });
+
+/** OLMo 2 and EXAONE 4 normalize what attention and MLP return, not what they read. */
+const NORMS_AFTER = {
+  attentionNorm: '',
+  feedForwardNorm: '',
+  attentionOutputNorm: 'post_attention_layernorm',
+  feedForwardOutputNorm: 'post_feedforward_layernorm',
+};
+
+export function graniteFactors({ fields }: RowContext): Differences {
+  return {
+    residualScale: fields.number('residual_multiplier', 1),
+    attention: { scale: fields.number('attention_multiplier', 1) },
+    decoder: {
+      embeddingScale: fields.number('embedding_multiplier', 1),
+      logitScale: 1 / fields.number('logits_scaling', 1),
+    },
+  };
+}
+
+/** GLM: pairs of neighbours in the first half of each head, gate and up in one matrix. */
+const glm = ({ fields }: RowContext): Differences => ({
+  biases: { qkv: fields.flag('attention_bias', true) },
+  mlp: 'fused',
+  rotary: { interleaved: true, partial: 0.5 },
+});
+
+export const LLAMA_ROWS: readonly DecoderRow[] = [
+  {
+    modelTypes: ['llama'],
+    defaults: { rms_norm_eps: 1e-6 },
+    differences: ({ fields }) => ({ biases: { ...attentionBias(fields), ...mlpBias(fields) } }),
+  },
+  {
+    modelTypes: ['mistral'],
+    defaults: { rms_norm_eps: 1e-6, sliding_window: 4096 },
+    requires: { layer_types: [] },
+    differences: ({ fields }) => everywhere(fields),
+  },
+  {
+    modelTypes: ['qwen2'],
+    defaults: { rms_norm_eps: 1e-6 },
+    requires: { use_mrope: [false] },
+    differences: (row) => ({ biases: { qkv: true }, ...laterLayers(row) }),
+  },
+  {
+    modelTypes: ['qwen3'],
+    defaults: { rms_norm_eps: 1e-6, head_dim: 128 },
+    differences: (row) => ({
+      biases: attentionBias(row.fields),
+      headNorm: { over: 'head' },
+      ...laterLayers(row),
+    }),
+  },
+  {
+    modelTypes: ['olmo'],
+    differences: ({ fields }) => ({
+      biases: attentionBias(fields),
+      norm: { kind: 'layer', epsilon: 1e-5, weighted: false },
+      attention: { clip: fields.optionalNumber('clip_qkv') },
+    }),
+  },
+  {
+    modelTypes: ['olmo2'],
+    defaults: { rms_norm_eps: 1e-5 },
+    differences: ({ fields }) => ({
+      biases: attentionBias(fields),
+      names: NORMS_AFTER,
+      headNorm: { over: 'width' },
+    }),
+  },
+  {
+    modelTypes: ['olmo3'],
+    defaults: { rms_norm_eps: 1e-5, sliding_window: 4096 },
+    differences: (row) => ({
+      biases: attentionBias(row.fields),
+      names: NORMS_AFTER,
+      headNorm: { over: 'width' },
+      rotary: { theta: 500_000, layerType: 'full_attention' },
+      slidingRotary: { theta: 500_000, layerType: 'sliding_attention', scaled: false },
+      ...everyNthFull(row, 4),
+    }),
+  },
+  {
+    modelTypes: ['smollm3'],
+    defaults: { rms_norm_eps: 1e-6 },
+    ignored: ['max_window_layers'],
+    differences: (row) => ({
+      biases: { ...attentionBias(row.fields), ...mlpBias(row.fields) },
+      rotary: { theta: 2_000_000 },
+      tied: true,
+      ...withoutPositions(row),
+    }),
+  },
+  {
+    modelTypes: ['granite'],
+    defaults: { rms_norm_eps: 1e-6 },
+    differences: (row) => ({
+      biases: { ...attentionBias(row.fields), ...mlpBias(row.fields) },
+      ...graniteFactors(row),
+    }),
+  },
+  {
+    modelTypes: ['minicpm'],
+    defaults: { rms_norm_eps: 1e-6 },
+    requires: { rope_scaling: [], attention_bias: [false] },
+    differences: ({ fields, sizes }) => ({
+      residualScale: fields.number('scale_depth') / Math.sqrt(sizes.layers),
+      tied: true,
+      decoder: {
+        embeddingScale: fields.number('scale_emb'),
+        logitScale: fields.number('dim_model_base') / sizes.hidden,
+      },
+    }),
+  },
+  {
+    modelTypes: ['arcee'],
+    defaults: { rms_norm_eps: 1e-5, hidden_act: 'relu2' },
+    differences: ({ fields }) => ({
+      biases: { ...attentionBias(fields), ...mlpBias(fields) },
+      mlp: 'plain',
+    }),
+  },
+  {
+    modelTypes: ['seed_oss'],
+    defaults: { rms_norm_eps: 1e-6, head_dim: 128 },
+    ignored: ['residual_dropout'],
+    differences: ({ fields }) => ({
+      biases: {
+        qkv: fields.flag('attention_bias', true),
+        output: fields.flag('attention_out_bias', false),
+        ...mlpBias(fields),
+      },
+    }),
+  },
+  {
+    modelTypes: ['apertus'],
+    defaults: { rms_norm_eps: 1e-5 },
+    requires: { hidden_act: ['xielu'], qk_norm: [true], post_norm: [false], mlp_bias: [false] },
+    differences: ({ fields }) => ({
+      biases: attentionBias(fields),
+      names: { attentionNorm: 'attention_layernorm', feedForwardNorm: 'feedforward_layernorm' },
+      headNorm: { over: 'head' },
+      mlp: 'plain',
+      rotary: { theta: 12_000_000 },
+      activation: (layer) => ({
+        kind: 'xielu',
+        alphaP: [{ tensor: `${layer}.mlp.act_fn.alpha_p` }],
+        alphaN: [{ tensor: `${layer}.mlp.act_fn.alpha_n` }],
+        beta: 0.5,
+        epsilon: -1e-6,
+      }),
+    }),
+  },
+  {
+    modelTypes: ['helium'],
+    defaults: { rms_norm_eps: 1e-8, head_dim: 128 },
+    differences: ({ fields }) => ({
+      biases: { qkv: fields.flag('attention_bias', false), ...mlpBias(fields) },
+      rotary: { interleaved: true, theta: 100_000 },
+    }),
+  },
+  {
+    modelTypes: ['ernie4_5'],
+    defaults: { rms_norm_eps: 1e-5, head_dim: 128 },
+    differences: ({ fields }) => {
+      const bias = fields.flag('use_bias', false);
+      return {
+        biases: { qkv: bias, output: bias, mlp: bias },
+        rotary: { interleaved: true, theta: 500_000 },
+        tied: true,
+      };
+    },
+  },
+  {
+    modelTypes: ['hunyuan_v1_dense'],
+    defaults: { rms_norm_eps: 1e-5 },
+    ignored: ['eod_token_id', 'attention_head_dim', 'cla_share_factor'],
+    requires: { use_qk_norm: [true], use_cla: [false], mlp_bias: [false] },
+    differences: ({ fields }) => ({
+      biases: attentionBias(fields),
+      names: { queryNorm: 'self_attn.query_layernorm', keyNorm: 'self_attn.key_layernorm' },
+      headNorm: { over: 'head' },
+      attention: { normPlace: 'after-rotary' },
+    }),
+  },
+  {
+    modelTypes: ['exaone4'],
+    defaults: { rms_norm_eps: 1e-5, sliding_window: 4096 },
+    differences: (row) => ({ names: NORMS_AFTER, headNorm: { over: 'head' }, ...exaoneLayers(row) }),
+  },
+  {
+    modelTypes: ['glm'],
+    defaults: { rms_norm_eps: 1.5625e-7, head_dim: 128 },
+    differences: glm,
+  },
+  {
+    modelTypes: ['glm4'],
+    defaults: { rms_norm_eps: 1.5625e-7, head_dim: 128 },
+    differences: (row) => ({
+      ...glm(row),
+      names: {
+        attentionOutputNorm: 'post_self_attn_layernorm',
+        feedForwardOutputNorm: 'post_mlp_layernorm',
+      },
+    }),
+  },
+  {
+    modelTypes: ['phi3'],
+    defaults: { rms_norm_eps: 1e-5 },
+    ignored: ['original_max_position_embeddings'],
+    requires: {
+      attention_bias: [false],
+      full_attn_mod: [1],
+      interpolate_factor: [1],
+      lm_head_bias: [false],
+      mlp_bias: [false],
+    },
+    differences: ({ fields }) => ({ fused: 'blocks', mlp: 'fused', ...everywhere(fields) }),
+  },
+  {
+    modelTypes: ['internlm2'],
+    defaults: { rms_norm_eps: 1e-6 },
+    ignored: ['attn_implementation'],
+    differences: ({ fields }) => ({
+      biases: attentionBias(fields, 'bias', true),
+      names: {
+        embedding: 'model.tok_embeddings',
+        head: 'output',
+        qkv: 'attention.wqkv',
+        output: 'attention.wo',
+        gate: 'feed_forward.w1',
+        up: 'feed_forward.w3',
+        down: 'feed_forward.w2',
+        attentionNorm: 'attention_norm',
+        feedForwardNorm: 'ffn_norm',
+      },
+      fused: 'by-kv-head',
+    }),
+  },
+];

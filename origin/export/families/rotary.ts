@@ -1,0 +1,162 @@
+import type { ConfigFields } from './config-fields.ts';
+import type { RotaryDesign } from './decoder-design.ts';
+
+/** Rotary positions as transformers' modeling_rope_utils computes them, in single precision. */
+
+export interface RotaryOptions {
+  readonly headSize: number;
+  /** max_position_embeddings */
+  readonly positions: number;
+  /** Base of the frequencies if config.json has none; absent = 10,000. */
+  readonly theta?: number;
+  /** Share of the head that is rotated if config.json has none; absent = 1. */
+  readonly partial?: number;
+  readonly interleaved?: boolean;
+  /** Key of rope_parameters, if they differ by layer type: `full_attention` or `sliding_attention`. */
+  readonly layerType?: string;
+  /** Field of the base in config.json; absent = rope_theta. */
+  readonly thetaField?: string;
+  /** False if rope_scaling does not apply to these layers. */
+  readonly scaled?: boolean;
+}
+
+export interface RotaryPositions {
+  readonly rotary: RotaryDesign;
+  /** Positions for which the frequencies hold: other ones follow for dynamic and longrope scaling. */
+  readonly maxPositions: number;
+}
+
+interface Scaling extends RotaryOptions {
+  /** rope_parameters or rope_scaling; null = not scaled. */
+  readonly parameters: ConfigFields | null;
+  readonly fields: ConfigFields;
+  readonly base: number;
+  /** Rotated dimensions. */
+  readonly dimensions: number;
+}
+
+interface Scaled {
+  readonly frequencies: readonly number[];
+  readonly magnitude?: number;
+  readonly maxPositions?: number;
+}
+
+/** Reads rope_parameters (transformers 5), or rope_theta and rope_scaling. @throws ModelError */
+export function readRotary(fields: ConfigFields, options: RotaryOptions): RotaryPositions {
+  const { positions, headSize, theta = 10_000, partial = 1, thetaField = 'rope_theta' } = options;
+  const all = fields.inner('rope_parameters');
+  const own = all === null || options.layerType === undefined ? all : all.inner(options.layerType);
+  const newer = own ?? all;
+  const older = options.scaled === false ? null : fields.inner('rope_scaling');
+  const outer = fields.number(thetaField, theta);
+  const base = newer?.optionalNumber('rope_theta') ?? outer;
+  const outerShare = fields.number('partial_rotary_factor', partial);
+  const share = newer?.optionalNumber('partial_rotary_factor') ?? outerShare;
+  const dimensions = Math.floor(headSize * share + 1e-6);
+  const scaling = { ...options, fields, base, dimensions, parameters: newer ?? older };
+  const { frequencies, magnitude = 1, maxPositions = positions } = scale(scaling);
+  const interleaved = options.interleaved ?? false;
+  return { rotary: { frequencies, magnitude, interleaved }, maxPositions };
+}
+
+function scale(scaling: Scaling): Scaled {
+  const { parameters } = scaling;
+  if (parameters === null) return { frequencies: frequenciesOf(scaling) };
+  const kind = parameters.has('rope_type') ? 'rope_type' : 'type';
+  parameters.ignore('type', 'rope_type');
+  return parameters.choice(kind, KINDS, 'default')(scaling, parameters);
+}
+
+const KINDS: Readonly<Record<string, (scaling: Scaling, parameters: ConfigFields) => Scaled>> = {
+  default: (scaling) => ({ frequencies: frequenciesOf(scaling) }),
+  linear: (scaling, parameters) => {
+    const factor = parameters.number('factor');
+    return { frequencies: frequenciesOf(scaling).map((one) => Math.fround(one / factor)) };
+  },
+  /** The base grows with sequences beyond the original length; keys of a cached prefix would have the smaller one. */
+  dynamic: (scaling, parameters) => {
+    parameters.ignore('factor', 'beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim');
+    const maxPositions = parameters.count('original_max_position_embeddings', scaling.positions);
+    const { base, dimensions } = scaling;
+    // HunYuan's alpha makes the base larger at every length.
+    const grown = base * parameters.number('alpha', 1) ** (dimensions / (dimensions - 2));
+    return { frequencies: frequenciesOf({ ...scaling, base: grown }), maxPositions };
+  },
+  llama3,
+  yarn,
+  longrope,
+  su: longrope,
+};
+
+/** baseⁱ: powers of the base for each pair. */
+const powersOf = ({ base, dimensions }: Scaling): number[] =>
+  Array.from({ length: dimensions / 2 }, (_, pair) =>
+    Math.fround(base ** Math.fround((2 * pair) / dimensions)),
+  );
+
+const frequenciesOf = (scaling: Scaling): number[] =>
+  powersOf(scaling).map((power) => Math.fround(1 / power));
+
+function llama3(scaling: Scaling, parameters: ConfigFields): Scaled {
+  const factor = parameters.number('factor');
+  const low = parameters.number('low_freq_factor');
+  const high = parameters.number('high_freq_factor');
+  const original = parameters.count('original_max_position_embeddings', scaling.positions);
+  const frequencies = frequenciesOf(scaling).map((frequency) => {
+    const turns = (original * frequency) / (2 * Math.PI);
+    if (turns < low) return frequency / factor;
+    if (turns > high) return frequency;
+    const smooth = (turns - low) / (high - low);
+    return ((1 - smooth) * frequency) / factor + smooth * frequency;
+  });
+  return { frequencies: frequencies.map(Math.fround) };
+}
+
+const yarnMagnitude = (factor: number, share = 1): number =>
+  factor <= 1 ? 1 : 0.1 * share * Math.log(factor) + 1;
+
+function yarn(scaling: Scaling, parameters: ConfigFields): Scaled {
+  const { positions, dimensions, base, fields } = scaling;
+  const original =
+    parameters.optionalCount('original_max_position_embeddings') ??
+    fields.count('original_max_position_embeddings', positions);
+  const factor = parameters.optionalNumber('factor') ?? positions / original;
+  const share = parameters.optionalNumber('mscale');
+  const shareOfAll = parameters.optionalNumber('mscale_all_dim');
+  const inferred =
+    share && shareOfAll
+      ? yarnMagnitude(factor, share) / yarnMagnitude(factor, shareOfAll)
+      : yarnMagnitude(factor);
+  const magnitude = parameters.optionalNumber('attention_factor') ?? inferred;
+  const boundary = (turns: number) =>
+    (dimensions * Math.log(original / (turns * 2 * Math.PI))) / (2 * Math.log(base));
+  const truncate = parameters.flag('truncate', true);
+  const fast = boundary(parameters.number('beta_fast', 32));
+  const slow = boundary(parameters.number('beta_slow', 1));
+  const low = Math.max(truncate ? Math.floor(fast) : fast, 0);
+  const high = Math.min(truncate ? Math.ceil(slow) : slow, dimensions - 1);
+  const width = low === high ? 0.001 : high - low;
+  const frequencies = powersOf(scaling).map((power, pair) => {
+    const interpolated = Math.min(1, Math.max(0, (pair - low) / width));
+    return Math.fround(interpolated / (factor * power) + (1 - interpolated) / power);
+  });
+  return { frequencies, magnitude };
+}
+
+/** Longer sequences use other factors, which keys of a cached prefix would not have: the original length is the limit. */
+function longrope(scaling: Scaling, parameters: ConfigFields): Scaled {
+  const { positions, fields } = scaling;
+  const original =
+    parameters.optionalCount('original_max_position_embeddings') ??
+    fields.count('original_max_position_embeddings', positions);
+  fields.ignore('original_max_position_embeddings');
+  parameters.ignore('long_factor', 'long_mscale', 'short_mscale');
+  const factor = parameters.optionalNumber('factor') ?? positions / original;
+  const inferred = factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(original));
+  const magnitude = parameters.optionalNumber('attention_factor') ?? inferred;
+  const factors = parameters.numbers('short_factor');
+  const powers = powersOf(scaling);
+  if (factors.length !== powers.length) throw parameters.fault('short_factor', `${powers.length} numbers`);
+  const frequencies = powers.map((power, pair) => Math.fround(1 / Math.fround(factors[pair]! * power)));
+  return { frequencies, magnitude, maxPositions: Math.min(original, positions) };
+}

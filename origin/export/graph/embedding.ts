@@ -1,0 +1,100 @@
+import type { DecoderDesign } from '../families/decoder-design.ts';
+import { WeightType } from './graph-builder.ts';
+import {
+  blockFormat,
+  blockTensors,
+  floatTensor,
+  type GraphContext,
+  nameOf,
+  trimmed,
+  writeLinear,
+  writeMatMul,
+} from './linear.ts';
+import { writeOptionalNorm } from './norms.ts';
+import type { Positions } from './positions.ts';
+
+/** 4 bits in the head or the embedding cost more accuracy than they save time. */
+const MIN_BITS = 8;
+
+/** Writes the vectors [batch, sequence, hidden] of the tokens. */
+export function writeEmbedding(
+  context: GraphContext,
+  positions: Positions,
+  design: DecoderDesign,
+  ids: string,
+): string {
+  const { graph, type } = context;
+  const { hidden, embeddingScale, embeddingProjection, learnedPositions } = design;
+  const width = embeddingWidth(context, design);
+  let vectors = gatherRows(context, design, ids, width);
+  if (embeddingScale !== 1) vectors = graph.node('Mul', [vectors, graph.scalar(embeddingScale, type)]);
+  if (embeddingProjection !== null) {
+    vectors = writeLinear(context, vectors, [embeddingProjection.into], width, [hidden]);
+  }
+  if (learnedPositions !== null) {
+    const { weight, offset } = learnedPositions;
+    const table = context.weights.open(weight, 'matrix', null, hidden);
+    const rows = floatTensor(context, nameOf(weight), table, [table.rows, hidden]);
+    const index = graph.node('Add', [positions.ids(), graph.integer(offset)]);
+    vectors = graph.node('Add', [vectors, graph.node('Gather', [rows, index])]);
+  }
+  return writeOptionalNorm(context, vectors, design.embeddingNorm, hidden);
+}
+
+/** The embedding's width is hidden unless it is projected. */
+function embeddingWidth({ weights }: GraphContext, design: DecoderDesign): number {
+  if (design.embeddingProjection === null) return design.hidden;
+  return weights.widthOf(design.embedding);
+}
+
+function gatherRows(context: GraphContext, design: DecoderDesign, ids: string, width: number): string {
+  const { graph } = context;
+  const matrix = context.weights.open(design.embedding, 'matrix', design.vocabulary, width);
+  const name = nameOf(design.embedding);
+  const format = blockFormat(context, matrix, MIN_BITS);
+  // GatherBlockQuantized reads rows of exactly `width` values, MatMulNBits rows of whole blocks.
+  if (format === null || width % format.blockSize !== 0) {
+    return graph.node('Gather', [floatTensor(context, name, matrix, [design.vocabulary, width]), ids]);
+  }
+  const { levels, scales, zeroPoints } = blockTensors(context, name, matrix, format);
+  const dimensions = [design.vocabulary, (width * format.bits) / 8];
+  const rows = graph.alias({ name: `${levels}/rows`, type: 'uint8', dimensions }, levels);
+  return graph.node('GatherBlockQuantized', trimmed([rows, ids, scales, zeroPoints]), {
+    microsoft: true,
+    integers: {
+      ...{ gather_axis: 0, quantize_axis: 1, block_size: format.blockSize, bits: format.bits },
+    },
+  });
+}
+
+/** Writes the logits [logit_rows, vocabulary] in float32 from hidden states [logit_rows, hidden], to the output `name`. */
+export function writeHead(
+  context: GraphContext,
+  design: DecoderDesign,
+  selected: string,
+  name: string,
+): void {
+  const { graph, type, weights } = context;
+  const { hidden, vocabulary, head, embeddingProjection, logitScale, logitSoftCap } = design;
+  const width = embeddingWidth(context, design);
+  const input =
+    embeddingProjection === null
+      ? selected
+      : writeLinear(context, selected, [embeddingProjection.outOf], hidden, [width]);
+  const matrix = weights.open(head.weight, 'matrix', vocabulary, width);
+  const bias =
+    head.bias === null
+      ? null
+      : floatTensor(context, nameOf(head.bias), weights.open(head.bias, 'vector', vocabulary, 1), [
+          vocabulary,
+        ]);
+  let logits = writeMatMul(context, input, nameOf(head.weight), matrix, bias, MIN_BITS);
+  if (type === 'float16') logits = graph.node('Cast', [logits], { integers: { to: WeightType.float32 } });
+  const scalar = (value: number) => graph.scalar(value, 'float32');
+  if (logitScale !== 1) logits = graph.node('Mul', [logits, scalar(logitScale)]);
+  if (logitSoftCap !== null) {
+    const limited = graph.node('Tanh', [graph.node('Div', [logits, scalar(logitSoftCap)])]);
+    logits = graph.node('Mul', [limited, scalar(logitSoftCap)]);
+  }
+  graph.node('Identity', [logits], { outputs: [name] });
+}

@@ -1,0 +1,69 @@
+import { ModelError } from '../../model/config/model-json.ts';
+import type { Activation, MlpDesign, XieluActivation } from '../families/decoder-design.ts';
+import { type GraphContext, vectorTensor, writeLinear } from './linear.ts';
+
+/** Writes an MLP over [.., hidden]. */
+export function writeMlp(context: GraphContext, design: MlpDesign, input: string, hidden: number): string {
+  const { graph } = context;
+  const { gate, up, down, width } = design;
+  const raised = writeLinear(context, input, [up], hidden, [width]);
+  const gated = gate === null ? null : writeLinear(context, input, [gate], hidden, [width]);
+  const active =
+    design.clippedSwiglu !== undefined
+      ? clippedSwiglu(context, gated!, raised, design.clippedSwiglu)
+      : gated === null
+        ? writeActivation(context, raised, design.activation)
+        : graph.node('Mul', [writeActivation(context, gated, design.activation), raised]);
+  return writeLinear(context, active, [down], width, [hidden]);
+}
+
+function writeActivation(context: GraphContext, input: string, activation: Activation): string {
+  const { graph } = context;
+  if (typeof activation === 'object') return xielu(context, input, activation);
+  switch (activation) {
+    case 'silu':
+      return graph.node('Mul', [input, graph.node('Sigmoid', [input])]);
+    case 'gelu':
+      return graph.node('Gelu', [input], { microsoft: true });
+    case 'gelu-tanh':
+      return graph.node('FastGelu', [input], { microsoft: true });
+    case 'gelu-sigmoid':
+      return graph.node('QuickGelu', [input], { microsoft: true, floats: { alpha: 1.702 } });
+    case 'relu':
+      return graph.node('Relu', [input]);
+    case 'relu-squared': {
+      const positive = graph.node('Relu', [input]);
+      return graph.node('Mul', [positive, positive]);
+    }
+    default:
+      throw new ModelError(`activation ${String(activation satisfies never)} is unknown`);
+  }
+}
+
+function clippedSwiglu(
+  { graph, type }: GraphContext,
+  gate: string,
+  up: string,
+  { alpha, limit }: { readonly alpha: number; readonly limit: number },
+): string {
+  const below = graph.node('Clip', [gate, '', graph.scalar(limit, type)]);
+  const within = graph.node('Clip', [up, graph.scalar(-limit, type), graph.scalar(limit, type)]);
+  const sharpened = graph.node('Mul', [below, graph.scalar(alpha, type)]);
+  const glu = graph.node('Mul', [below, graph.node('Sigmoid', [sharpened])]);
+  return graph.node('Mul', [graph.node('Add', [within, graph.scalar(1, type)]), glu]);
+}
+
+function xielu(context: GraphContext, x: string, design: XieluActivation): string {
+  const { graph, type } = context;
+  const scalar = (value: number) => graph.scalar(value, type);
+  const softplus = (of: XieluActivation['alphaP']) => graph.node('Softplus', [vectorTensor(context, of, 1)]);
+  const alphaP = softplus(design.alphaP);
+  const alphaN = graph.node('Add', [softplus(design.alphaN), scalar(design.beta)]);
+  const linear = graph.node('Mul', [x, scalar(design.beta)]);
+  const square = graph.node('Mul', [graph.node('Mul', [x, x]), alphaP]);
+  const clipped = graph.node('Min', [x, scalar(design.epsilon)]);
+  const exponential = graph.node('Sub', [graph.node('Exp', [clipped]), scalar(1)]);
+  const negative = graph.node('Mul', [graph.node('Sub', [exponential, x]), alphaN]);
+  const isPositive = graph.node('Greater', [x, scalar(0)]);
+  return graph.node('Add', [graph.node('Where', [isPositive, square, negative]), linear]);
+}

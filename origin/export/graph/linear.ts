@@ -1,0 +1,208 @@
+import type { BlockFormat, BlockRows } from '../checkpoint/checkpoint.ts';
+import { blockBytes, type Matrix, type MatrixReader, stack } from '../checkpoint/matrix.ts';
+import type { ProjectionDesign, Weight } from '../families/decoder-design.ts';
+import { toFloat16 } from '../precision/float16.ts';
+import { BLOCK_SIZE, type Quantizer } from '../precision/quantize.ts';
+import type { Emit, GraphBuilder } from './graph-builder.ts';
+
+/** fp32 and fp16: floats. int8, int4: blocks of 32, and stored blocks of at most as many bits as they are. */
+export type WeightPrecision = 'fp32' | 'fp16' | 'int8' | 'int4';
+
+/** What all parts of the graph writer need. */
+export interface GraphContext {
+  readonly graph: GraphBuilder;
+  readonly weights: MatrixReader;
+  readonly quantizer: Quantizer;
+  readonly precision: WeightPrecision;
+  /** Type of activations and KV. */
+  readonly type: 'float32' | 'float16';
+}
+
+/** Values that are read and converted at once: 4 MiB of float32. */
+const CHUNK_VALUES = 2 ** 20;
+
+/** Activations in 8 bits, with a scale for each row and block: rows do not influence each other. */
+const ACCURACY_LEVEL = 4;
+
+/** Calls `visit` with consecutive ranges of rows. */
+export async function eachChunk(
+  { rows, columns }: Pick<Matrix, 'rows' | 'columns'>,
+  visit: (first: number, count: number) => Promise<void>,
+): Promise<void> {
+  const chunk = Math.max(1, Math.floor(CHUNK_VALUES / columns));
+  for (let first = 0; first < rows; first += chunk) await visit(first, Math.min(chunk, rows - first));
+}
+
+export const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView<ArrayBufferLike>): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength);
+
+/** Adds the matrix as floats of the activations' type, with `offset` added to each. */
+export function floatTensor(
+  { graph, type }: Pick<GraphContext, 'graph' | 'type'>,
+  name: string,
+  matrix: Matrix,
+  dimensions: readonly number[],
+  offset = 0,
+): string {
+  const [tensor] = graph.tensors([{ name, type, dimensions }], (emit) =>
+    eachChunk(matrix, async (first, count) => {
+      const values = await matrix.readRows(first, count);
+      const shifted = offset === 0 ? values : values.map((value) => value + offset);
+      await emit(0, bytesOf(type === 'float16' ? toFloat16(shifted) : shifted));
+    }),
+  );
+  return tensor!;
+}
+
+/** Adds a vector of `length` values. */
+export function vectorTensor(context: GraphContext, weight: Weight, length: number, offset = 0): string {
+  const matrix = context.weights.open(weight, 'vector', length, 1);
+  return floatTensor(context, nameOf(weight), matrix, [length], offset);
+}
+
+/** Names of tensors in the graph: the weight's parts. */
+export const nameOf = (weight: Weight): string =>
+  weight
+    .map(({ tensor, rows, matrix }) => {
+      const chosen =
+        rows === undefined ? '' : `[${rows.map(({ first, count }) => `${first}+${count}`).join()}]`;
+      return `${tensor}${matrix === undefined ? '' : `.${matrix}`}${chosen.length > 60 ? `[${hash(chosen)}]` : chosen}`;
+    })
+    .join('|');
+
+const hash = (text: string): string =>
+  [...text].reduce((sum, character) => (Math.imul(sum, 31) + character.charCodeAt(0)) >>> 0, 7).toString(36);
+
+/** Multiplies by the projections' weights, one below the other: y = x · weightᵀ + bias, [.., sum of outputs]. */
+export function writeLinear(
+  context: GraphContext,
+  input: string,
+  projections: readonly ProjectionDesign[],
+  inputs: number,
+  outputs: readonly number[],
+): string {
+  const opened = projections.map(({ weight }, index) =>
+    context.weights.open(weight, 'matrix', outputs[index]!, inputs),
+  );
+  const name = projections.map(({ weight }) => nameOf(weight)).join('|');
+  const bias = writeBias(context, projections, outputs);
+  return writeMatMul(context, input, name, opened.length === 1 ? opened[0]! : stack(opened), bias);
+}
+
+/** Reports whether the weights can be one matrix without loss: all in blocks of one format, or none. */
+export function haveSameFormat(
+  { weights }: GraphContext,
+  projections: readonly ProjectionDesign[],
+  inputs: number,
+  outputs: readonly number[],
+): boolean {
+  const formats = projections.map(({ weight }, index) =>
+    JSON.stringify(weights.open(weight, 'matrix', outputs[index]!, inputs).blocks),
+  );
+  return formats.every((format) => format === formats[0]);
+}
+
+function writeBias(
+  context: GraphContext,
+  projections: readonly ProjectionDesign[],
+  outputs: readonly number[],
+): string | null {
+  if (projections.every(({ bias }) => bias === null)) return null;
+  const parts = projections.map(({ bias }, index) =>
+    bias === null ? zeros(outputs[index]!) : context.weights.open(bias, 'vector', outputs[index]!, 1),
+  );
+  const name = projections.map(({ bias }) => (bias === null ? '0' : nameOf(bias))).join('|');
+  const length = outputs.reduce((sum, one) => sum + one, 0);
+  return floatTensor(context, name, stack(parts), [length]);
+}
+
+const zeros = (rows: number): Matrix => ({
+  name: 'zeros',
+  rows,
+  columns: 1,
+  blocks: null,
+  readRows: async (_, count) => new Float32Array(count),
+  readBlocks: () => Promise.reject(new Error('zeros are not in blocks')),
+});
+
+/** Multiplies by one matrix that has been opened. */
+export function writeMatMul(
+  context: GraphContext,
+  input: string,
+  name: string,
+  matrix: Matrix,
+  bias: string | null,
+  minBits: 4 | 8 = 4,
+): string {
+  const { graph } = context;
+  const format = blockFormat(context, matrix, minBits);
+  if (format === null) {
+    const weight = floatTensor(context, name, matrix, [matrix.rows, matrix.columns]);
+    const product = graph.node('FusedMatMul', [input, weight], { microsoft: true, integers: { transB: 1 } });
+    return bias === null ? product : graph.node('Add', [product, bias]);
+  }
+  const { levels, scales, zeroPoints } = blockTensors(context, name, matrix, format);
+  return graph.node('MatMulNBits', trimmed([input, levels, scales, zeroPoints, '', bias ?? '']), {
+    microsoft: true,
+    integers: {
+      ...{ K: matrix.columns, N: matrix.rows, bits: format.bits, block_size: format.blockSize },
+      accuracy_level: ACCURACY_LEVEL,
+    },
+  });
+}
+
+/** Without absent inputs at the end. */
+export const trimmed = (inputs: readonly string[]): string[] =>
+  inputs.slice(0, inputs.findLastIndex((name) => name !== '') + 1);
+
+/** The format that a matrix is stored in; null = floats. Stored blocks are kept if they have at most the bits wanted. */
+export function blockFormat(
+  { precision }: Pick<GraphContext, 'precision'>,
+  { blocks }: Pick<Matrix, 'blocks'>,
+  minBits: 4 | 8 = 4,
+): BlockFormat | null {
+  if (precision === 'fp32' || precision === 'fp16') return null;
+  const bits = precision === 'int4' && minBits === 4 ? 4 : 8;
+  return blocks !== null && blocks.bits <= bits ? blocks : { bits, blockSize: BLOCK_SIZE, zeroPoints: false };
+}
+
+export interface BlockTensors {
+  readonly levels: string;
+  readonly scales: string;
+  /** Empty without zero points. */
+  readonly zeroPoints: string;
+}
+
+/** Adds levels [rows, blocks, bytes], scales [rows, blocks] and zero points, as MatMulNBits reads them. */
+export function blockTensors(
+  { graph, quantizer }: Pick<GraphContext, 'graph' | 'quantizer'>,
+  name: string,
+  matrix: Matrix,
+  format: BlockFormat,
+): BlockTensors {
+  const { rows, columns } = matrix;
+  const stored = matrix.blocks === format;
+  const { levels, scales, zeroPoints } = blockBytes({ blocks: format, columns });
+  const read = async (first: number, count: number): Promise<BlockRows> => {
+    if (stored) return matrix.readBlocks(first, count);
+    return quantizer.quantize(await matrix.readRows(first, count), columns, format.bits);
+  };
+  const fill = (emit: Emit) =>
+    eachChunk(matrix, async (first, count) => {
+      const blocks = await read(first, count);
+      await emit(0, blocks.levels);
+      await emit(1, bytesOf(blocks.scales));
+      if (blocks.zeroPoints !== null) await emit(2, blocks.zeroPoints);
+    });
+  const names = graph.tensors(
+    [
+      { name: `${name}/levels`, type: 'uint8', dimensions: [rows, scales, levels / scales] },
+      { name: `${name}/scales`, type: 'float32', dimensions: [rows, scales] },
+      ...(zeroPoints === 0
+        ? []
+        : [{ name: `${name}/zero_points`, type: 'uint8' as const, dimensions: [rows, zeroPoints] }]),
+    ],
+    fill,
+  );
+  return { levels: names[0]!, scales: names[1]!, zeroPoints: names[2] ?? '' };
+}

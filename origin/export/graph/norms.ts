@@ -1,0 +1,52 @@
+import type { HeadNormDesign, NormDesign } from '../families/decoder-design.ts';
+import { type GraphContext, vectorTensor } from './linear.ts';
+
+/** Normalizes the last dimension of `input`, which has `width` values. */
+export function writeNorm(context: GraphContext, input: string, norm: NormDesign, width: number): string {
+  const { graph, type } = context;
+  const weight =
+    norm.weight === null
+      ? graph.constant(`ones/${width}`, type, [width], Array<number>(width).fill(1))
+      : vectorTensor(context, norm.weight, width, norm.weightOffset);
+  const options = { integers: { axis: -1 }, floats: { epsilon: norm.epsilon } };
+  const bias = norm.bias === null ? null : vectorTensor(context, norm.bias, width);
+  if (norm.kind === 'layer') {
+    return graph.node('LayerNormalization', [input, weight, ...(bias === null ? [] : [bias])], options);
+  }
+  const normed = graph.node('SimplifiedLayerNormalization', [input, weight], options);
+  return bias === null ? normed : graph.node('Add', [normed, bias]);
+}
+
+export function writeOptionalNorm(
+  context: GraphContext,
+  input: string,
+  norm: NormDesign | null,
+  width: number,
+): string {
+  return norm === null ? input : writeNorm(context, input, norm, width);
+}
+
+/** Normalizes queries or keys [batch, sequence, heads · headSize]. */
+export function writeHeadNorm(
+  context: GraphContext,
+  input: string,
+  norm: HeadNormDesign,
+  heads: number,
+  headSize: number,
+): string {
+  const { graph } = context;
+  if (norm.over === 'width') return writeNorm(context, input, norm, heads * headSize);
+  const split = graph.node('Reshape', [input, graph.integers(0, 0, heads, headSize)]);
+  const normed =
+    norm.over === 'head'
+      ? writeNorm(context, split, norm, headSize)
+      : writeNorm(context, split, { ...norm, weight: null, bias: null }, headSize);
+  const joined = graph.node('Reshape', [normed, graph.integers(0, 0, heads * headSize)]);
+  if (norm.over === 'head') return joined;
+  const width = heads * headSize;
+  const scaled =
+    norm.weight === null
+      ? joined
+      : graph.node('Mul', [joined, vectorTensor(context, norm.weight, width, norm.weightOffset)]);
+  return norm.bias === null ? scaled : graph.node('Add', [scaled, vectorTensor(context, norm.bias, width)]);
+}

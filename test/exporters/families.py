@@ -1,0 +1,383 @@
+"""Writes small random models of every family that the builder knows, with the logits that transformers computes.
+
+    python families.py OUTPUT [--fixtures FILE] [--case NAME ...]
+
+Each case becomes OUTPUT/NAME with config.json, model.safetensors, tokenizer.json and reference.json: the greedy tokens
+after several prompts, and beside it logits.bin, the float32 logits of every position of the longest prompt. What is
+there already is kept. FILE gets a line for each case: configuration, shapes of tensors, greedy tokens and the logits of a
+few positions, so that a test can make the same weights again. Weights are a hash of the tensor's name and the element's
+index; test/origin/export/hashed-checkpoint.ts has the same formula.
+"""
+
+import argparse
+import base64
+import copy
+import json
+import math
+from pathlib import Path
+
+import numpy
+import torch
+import transformers
+from safetensors.numpy import load_file, save_file
+
+VOCABULARY = 250
+POSITIONS = 256
+WINDOW = 48
+LONGEST = 200
+#: Lengths of the prompts that are continued, and positions whose logits are stored.
+PROMPTS = [1, 7, 48, 65, 130, 200]
+STORED = [0, 6, 48, 64, 129, 199]
+NEW_TOKENS = 8
+
+
+def sizes(head=64, heads=4, kv=2, layers=2, hidden=None, **fields):
+    return dict(
+        hidden_size=hidden or 96, num_attention_heads=heads, num_key_value_heads=kv, num_hidden_layers=layers,
+        head_dim=head, intermediate_size=112, max_position_embeddings=POSITIONS,
+    ) | fields
+
+
+def square(heads=4, head=64, **fields):
+    """Sizes of families whose heads together are as wide as the model."""
+    made = sizes(heads=heads, hidden=heads * head, **fields)
+    del made["head_dim"]
+    return made
+
+
+def gpt(heads=2, head=64, layers=2, **fields):
+    return dict(n_embd=heads * head, n_head=heads, n_layer=layers, n_positions=POSITIONS) | fields
+
+
+LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+              original_max_position_embeddings=64)
+YARN = dict(type="yarn", factor=4.0, original_max_position_embeddings=64)
+
+
+def longrope(pairs, **fields):
+    return dict(type="longrope", short_factor=[1 + i / 64 for i in range(pairs)],
+                long_factor=[1 + i / 2 for i in range(pairs)]) | fields
+
+
+ALTERNATING = ["sliding_attention", "full_attention"]
+
+#: Configurations as published checkpoints write them. The family is the name before the first hyphen.
+CASES = {
+    "llama": sizes(head=80, heads=8, kv=1, rope_theta=500000.0, rms_norm_eps=1e-5),
+    "llama-llama3": sizes(head=64, heads=6, kv=3, rope_theta=500000.0, rope_scaling=LLAMA3, tie_word_embeddings=True),
+    "llama-linear": square(heads=3, head=64, kv=3, rope_scaling=dict(type="linear", factor=4.0)),
+    "llama-dynamic": square(heads=4, head=64, kv=4, rope_scaling=dict(type="dynamic", factor=2.0)),
+    "llama-yarn": sizes(head=128, heads=2, kv=1, rope_scaling=YARN | dict(beta_fast=24, mscale=0.8, mscale_all_dim=0.6)),
+    "llama-bias": sizes(attention_bias=True, mlp_bias=True),
+    "llama-new-form": sizes(rope_parameters=dict(rope_type="default", rope_theta=20000.0)),
+    "mistral": sizes(head=96, heads=7, kv=1, sliding_window=WINDOW, rope_theta=10000.0),
+    "mistral-plain": sizes(sliding_window=None, rope_theta=1000000.0),
+    "mixtral": sizes(num_local_experts=5, num_experts_per_tok=2, sliding_window=None, rope_theta=1e6),
+    "qwen2": square(heads=4, head=64, kv=2, use_sliding_window=False, sliding_window=WINDOW, rope_theta=1e6,
+                    tie_word_embeddings=True),
+    "qwen2-window": square(heads=2, head=64, kv=1, layers=4, use_sliding_window=True, sliding_window=WINDOW,
+                           max_window_layers=2),
+    "qwen2_moe": square(heads=4, head=64, layers=3, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=48,
+                        shared_expert_intermediate_size=64, decoder_sparse_step=1, mlp_only_layers=[1]),
+    "qwen3": sizes(head=128, heads=4, kv=2, rope_theta=1e6, tie_word_embeddings=True),
+    "qwen3-yarn": sizes(head=96, heads=4, kv=4, rope_scaling=YARN | dict(attention_factor=1.1)),
+    "qwen3_moe": sizes(head=64, heads=8, kv=2, layers=3, num_experts=8, num_experts_per_tok=3,
+                       moe_intermediate_size=40, norm_topk_prob=True, decoder_sparse_step=2),
+    "gemma": sizes(head=256, heads=2, kv=1, hidden_act="gelu", hidden_activation="gelu_pytorch_tanh"),
+    "gemma2": sizes(head=256, heads=4, kv=2, layers=4, sliding_window=WINDOW, query_pre_attn_scalar=144,
+                    attn_logit_softcapping=8.0, final_logit_softcapping=5.0, hidden_activation="gelu_pytorch_tanh"),
+    "gemma3_text": sizes(head=256, heads=4, kv=1, layers=7, sliding_window=WINDOW, query_pre_attn_scalar=256,
+                         sliding_window_pattern=6, rope_local_base_freq=10000.0, rope_theta=1e6,
+                         rope_scaling=dict(rope_type="linear", factor=8.0), hidden_activation="gelu_pytorch_tanh"),
+    "gemma3": dict(
+        image_token_index=VOCABULARY - 1, boi_token_index=VOCABULARY - 2, eoi_token_index=VOCABULARY - 3,
+        mm_tokens_per_image=4,
+        text_config=sizes(head=64, heads=4, kv=2, layers=6, sliding_window=WINDOW, query_pre_attn_scalar=64,
+                          vocab_size=VOCABULARY, rope_theta=1e6, rope_local_base_freq=10000.0,
+                          model_type="gemma3_text", hidden_activation="gelu_pytorch_tanh"),
+        vision_config=dict(hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
+                           image_size=28, patch_size=14, model_type="siglip_vision_model"),
+    ),
+    "phi": square(heads=3, head=80, kv=3, partial_rotary_factor=0.4, hidden_act="gelu_new"),
+    "phi-norm": square(heads=4, head=64, kv=2, partial_rotary_factor=0.5, qk_layernorm=True),
+    "phi3": square(heads=4, head=96, kv=2, sliding_window=WINDOW, pad_token_id=0),
+    "phi3-longrope": square(heads=4, head=64, kv=2, partial_rotary_factor=0.75, pad_token_id=0,
+                            original_max_position_embeddings=POSITIONS, max_position_embeddings=4 * POSITIONS,
+                            rope_scaling=longrope(24)),
+    "olmo": square(heads=4, head=64, kv=4, clip_qkv=0.7),
+    "olmo2": square(heads=4, head=64, kv=2, rope_theta=500000.0),
+    "olmo3": square(heads=4, head=64, kv=2, layers=5, sliding_window=WINDOW,
+                    rope_scaling=dict(rope_type="yarn", factor=8.0, original_max_position_embeddings=32,
+                                      beta_fast=32, beta_slow=1, attention_factor=1.2079441541679836)),
+    "olmoe": square(heads=4, head=64, kv=2, num_experts=7, num_experts_per_tok=3, clip_qkv=1.5),
+    "smollm3": square(heads=4, head=64, kv=1, layers=5, no_rope_layers=[1, 1, 1, 0, 1], pad_token_id=0,
+                      rope_theta=5e6),
+    "starcoder2": square(heads=6, head=64, kv=2, sliding_window=WINDOW, use_bias=True, norm_epsilon=1e-5),
+    "granite": square(heads=4, head=64, kv=2, embedding_multiplier=6.0, residual_multiplier=0.22,
+                      attention_multiplier=0.04, logits_scaling=2.0),
+    "granitemoe": square(heads=4, head=64, kv=2, num_local_experts=6, num_experts_per_tok=2,
+                         embedding_multiplier=6.0, residual_multiplier=0.22, attention_multiplier=0.04,
+                         logits_scaling=2.0),
+    "stablelm": square(heads=4, head=64, kv=2, partial_rotary_factor=0.25, use_qkv_bias=True),
+    "stablelm-parallel": square(heads=4, head=80, kv=4, partial_rotary_factor=0.25, use_parallel_residual=True,
+                                qk_layernorm=True),
+    "gpt2": gpt(heads=3, head=64),
+    "gpt2-layer-scale": gpt(heads=2, head=64, scale_attn_by_inverse_layer_idx=True, n_inner=72),
+    "gpt_neo": dict(hidden_size=128, num_layers=4, num_heads=2, max_position_embeddings=POSITIONS, window_size=WINDOW,
+                    attention_types=[[["global", "local"], 2]]),
+    "gpt_neox": dict(hidden_size=192, intermediate_size=160, num_hidden_layers=2, num_attention_heads=3,
+                     max_position_embeddings=POSITIONS, rotary_pct=0.25, rotary_emb_base=10000),
+    "gpt_neox-sequential": dict(hidden_size=160, intermediate_size=160, num_hidden_layers=2, num_attention_heads=2,
+                                max_position_embeddings=POSITIONS, rotary_pct=1.0, use_parallel_residual=False),
+    "gptj": gpt(heads=2, head=64, rotary_dim=32),
+    "gpt_bigcode": gpt(heads=4, head=64, multi_query=True),
+    "gpt_bigcode-multi-head": gpt(heads=3, head=64, multi_query=False),
+    "gpt_oss": sizes(head=64, heads=8, kv=1, layers=4, num_local_experts=6, num_experts_per_tok=3,
+                     sliding_window=WINDOW, layer_types=ALTERNATING * 2, rope_theta=150000.0,
+                     rope_scaling=dict(rope_type="yarn", factor=8.0, beta_fast=32.0, beta_slow=1.0, truncate=False,
+                                       original_max_position_embeddings=32)),
+    "opt": dict(hidden_size=128, ffn_dim=160, num_hidden_layers=2, num_attention_heads=2, word_embed_proj_dim=128,
+                max_position_embeddings=POSITIONS),
+    "opt-post-norm": dict(hidden_size=128, ffn_dim=160, num_hidden_layers=2, num_attention_heads=2,
+                          word_embed_proj_dim=64, do_layer_norm_before=False, max_position_embeddings=POSITIONS),
+    "bloom": dict(hidden_size=192, n_layer=2, n_head=3),
+    "falcon": dict(hidden_size=256, num_hidden_layers=2, num_attention_heads=4, multi_query=True, parallel_attn=True,
+                   bias=False, alibi=False, new_decoder_architecture=False),
+    "falcon-new": dict(hidden_size=256, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=2,
+                       new_decoder_architecture=True, bias=False),
+    "falcon-alibi": dict(hidden_size=256, num_hidden_layers=2, num_attention_heads=4, multi_query=False, alibi=True,
+                         parallel_attn=False, bias=True),
+    "mpt": dict(d_model=320, n_layers=2, n_heads=5, max_seq_len=POSITIONS, expansion_ratio=4,
+                attn_config=dict(alibi=True, clip_qkv=1.2)),
+    "cohere": square(heads=4, head=64, kv=2, logit_scale=0.25, use_qk_norm=True),
+    "cohere-plain": square(heads=4, head=64, kv=4, logit_scale=0.5),
+    "cohere2": sizes(head=128, heads=2, kv=1, hidden=256, layers=5, sliding_window=WINDOW, sliding_window_pattern=4,
+                     logit_scale=0.25),
+    "glm": sizes(head=128, heads=4, kv=2, partial_rotary_factor=0.5, pad_token_id=0, attention_bias=True),
+    "glm4": sizes(head=64, heads=4, kv=2, partial_rotary_factor=0.5, pad_token_id=0, attention_bias=True),
+    "nemotron": sizes(head=96, heads=4, kv=2, partial_rotary_factor=0.5, norm_eps=1e-5),
+    "exaone4": sizes(head=64, heads=4, kv=2, layers=5, sliding_window=WINDOW, sliding_window_pattern="LLLG",
+                     layer_types=["sliding_attention"] * 3 + ["full_attention", "sliding_attention"]),
+    "exaone4-plain": sizes(head=64, heads=4, kv=2, sliding_window=None, sliding_window_pattern=None,
+                           layer_types=["full_attention"] * 2, rope_scaling=LLAMA3),
+    "seed_oss": sizes(head=128, heads=4, kv=1, attention_bias=True, attention_out_bias=False, pad_token_id=0),
+    "apertus": square(heads=4, head=64, kv=2, rope_theta=12e6, rope_scaling=LLAMA3, pad_token_id=3),
+    "arcee": sizes(head=80, heads=4, kv=2, rope_scaling=YARN),
+    "ernie4_5": sizes(head=128, heads=4, kv=1, use_bias=False, rope_theta=500000.0),
+    "hunyuan_v1_dense": sizes(head=128, heads=4, kv=2, use_qk_norm=True,
+                              rope_scaling=dict(type="dynamic", alpha=1000.0, factor=1.0, beta_fast=32, beta_slow=1,
+                                                mscale=1.0, mscale_all_dim=1.0)),
+    "helium": sizes(head=128, heads=2, kv=2, hidden=256),
+    "internlm2": square(heads=4, head=64, kv=2, bias=False, rope_theta=1e6,
+                        rope_scaling=dict(type="dynamic", factor=2.0)),
+    "minicpm": square(heads=4, head=64, kv=4, scale_emb=12, scale_depth=1.4, dim_model_base=128,
+                      tie_word_embeddings=True),
+}
+
+
+def mixed(values):
+    """The finalizer of MurmurHash3 on uint32."""
+    values = (values ^ (values >> numpy.uint32(16))) * numpy.uint32(0x85EBCA6B)
+    values = (values ^ (values >> numpy.uint32(13))) * numpy.uint32(0xC2B2AE35)
+    return values ^ (values >> numpy.uint32(16))
+
+
+def centre_and_amplitude(family, name, shape):
+    if name.endswith("weight") and (len(shape) == 1 or "norm" in name):
+        return (0.0 if family.startswith(("gemma", "nemotron")) else 1.0), 0.25
+    if len(shape) < 2 or name.endswith("bias"):
+        return 0.0, 0.2
+    if any(part in name for part in ("embed", "wte", "wpe")):
+        return 0.0, 0.25
+    # GPT-Neo does not divide scores by the root of the head size, so its queries are small.
+    return 0.0, (0.25 if "attention.q_proj" in name else 2) / math.sqrt(shape[-1])
+
+
+def weights(family, name, shape):
+    seed = numpy.uint32(0x811C9DC5)
+    with numpy.errstate(over="ignore"):
+        for byte in name.encode():
+            seed = (seed ^ numpy.uint32(byte)) * numpy.uint32(0x01000193)
+        count = math.prod(shape)
+        bits = mixed(mixed(numpy.arange(count, dtype=numpy.uint32)) ^ seed)
+    if name.endswith((".beta", ".eps")):  # Constants of xIELU, equal in all published checkpoints.
+        return numpy.full(shape, 0.5 if name.endswith(".beta") else -1e-6, dtype=numpy.float32)
+    centre, amplitude = centre_and_amplitude(family, name, shape)
+    unit = (bits >> numpy.uint32(8)).astype(numpy.float64) / 2**23 - 1
+    return (centre + amplitude * unit).astype(numpy.float32).reshape(shape)
+
+
+def prompt(length):
+    return [(37 * i + i * i % 17 + 5) % (VOCABULARY - 8) + 4 for i in range(length)]
+
+
+def config_of(name):
+    family = name.split("-")[0]
+    fields = dict(model_type=family, vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2)
+    if family == "gemma3":
+        del fields["vocab_size"]
+    return copy.deepcopy(fields | CASES[name])
+
+
+def internlm2_tensors(tensors, config):
+    """Names of Llama for the tensors of InternLM2, whose queries, keys and values lie together for each KV head."""
+    heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
+    size = config["hidden_size"] // heads
+    names = {"attention.wo": "self_attn.o_proj", "feed_forward.w1": "mlp.gate_proj", "feed_forward.w3": "mlp.up_proj",
+             "feed_forward.w2": "mlp.down_proj", "attention_norm": "input_layernorm",
+             "ffn_norm": "post_attention_layernorm", "model.tok_embeddings": "model.embed_tokens", "output.": "lm_head."}
+    made = {}
+    for name, tensor in tensors.items():
+        if name.endswith("wqkv.weight"):
+            parts = tensor.reshape(kv, heads // kv + 2, size, -1)
+            place = name.removesuffix("attention.wqkv.weight") + "self_attn."
+            made[place + "q_proj.weight"] = parts[:, :-2].reshape(heads * size, -1)
+            made[place + "k_proj.weight"] = parts[:, -2].reshape(kv * size, -1)
+            made[place + "v_proj.weight"] = parts[:, -1].reshape(kv * size, -1)
+            continue
+        for old, new in names.items():
+            name = name.replace(old, new)
+        made[name] = tensor
+    return made
+
+
+def internlm2_shapes(config):
+    hidden, inner = config["hidden_size"], config["intermediate_size"]
+    size = hidden // config["num_attention_heads"]
+    qkv = (config["num_attention_heads"] + 2 * config["num_key_value_heads"]) * size
+    shapes = {"model.tok_embeddings.weight": [VOCABULARY, hidden], "model.norm.weight": [hidden],
+              "output.weight": [VOCABULARY, hidden]}
+    for layer in range(config["num_hidden_layers"]):
+        place = f"model.layers.{layer}."
+        shapes |= {place + "attention.wqkv.weight": [qkv, hidden], place + "attention.wo.weight": [hidden, hidden],
+                   place + "feed_forward.w1.weight": [inner, hidden], place + "feed_forward.w3.weight": [inner, hidden],
+                   place + "feed_forward.w2.weight": [hidden, inner], place + "attention_norm.weight": [hidden],
+                   place + "ffn_norm.weight": [hidden]}
+    return shapes
+
+
+def stand_in(config):
+    """A configuration that transformers has, for families whose code is published beside their weights only."""
+    if config["model_type"] == "internlm2":
+        return config | dict(model_type="llama")
+    if config["model_type"] == "minicpm":
+        return config | dict(
+            model_type="granite", embedding_multiplier=config["scale_emb"],
+            residual_multiplier=config["scale_depth"] / math.sqrt(config["num_hidden_layers"]),
+            logits_scaling=config["hidden_size"] / config["dim_model_base"],
+            attention_multiplier=(config["hidden_size"] // config["num_attention_heads"]) ** -0.5,
+        )
+    return config
+
+
+#: Falcon's eager attention adds ALiBi twice: in the mask and to the scores. Its default attention adds it once.
+DEFAULT_ATTENTION = ["falcon-alibi"]
+
+
+def loaded(directory, config):
+    """Writes the weights of a case and returns the model that transformers loads from them."""
+    from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+
+    known = stand_in(config)
+    attention = "sdpa" if directory.name in DEFAULT_ATTENTION else "eager"
+    made = CONFIG_MAPPING[known["model_type"]].from_dict(copy.deepcopy(known))
+    model = AutoModelForCausalLM.from_config(made, attn_implementation=attention, dtype=torch.float32).eval()
+    reference = directory / "transformers"
+    model.save_pretrained(reference)
+    stored = reference / "model.safetensors"
+    if config["model_type"] == "internlm2":
+        shapes = internlm2_shapes(config)
+    else:
+        shapes = {name: list(tensor.shape) for name, tensor in load_file(stored).items()}
+    tensors = {name: weights(config["model_type"], name, shape) for name, shape in shapes.items()}
+    save_file(tensors, directory / "model.safetensors", metadata={"format": "pt"})
+    save_file(internlm2_tensors(tensors, config) if config["model_type"] == "internlm2" else tensors, stored,
+              metadata={"format": "pt"})
+    (reference / "config.json").write_text(json.dumps(known))
+    (directory / "config.json").write_text(json.dumps(config, indent=1))
+    model, info = AutoModelForCausalLM.from_pretrained(
+        reference, attn_implementation=attention, dtype=torch.float32, output_loading_info=True)
+    problems = {kind: found for kind, found in info.items() if found}
+    if problems:
+        raise RuntimeError(f"{directory.name}: {problems}")
+    return model.eval(), shapes
+
+
+def write_tokenizer(directory):
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = {f"t{i}": i for i in range(VOCABULARY)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="t0"))
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="t1", eos_token="t2", unk_token="t0", pad_token="t0"
+    ).save_pretrained(directory)
+
+
+def logits_of(model, tokens):
+    with torch.no_grad():
+        return model(torch.tensor([tokens]), use_cache=False).logits[0].float()
+
+
+def continued(model, length):
+    """Greedy tokens, the smallest margin between the best two logits of each, and the logits of the last."""
+    tokens, margin = prompt(length), math.inf
+    for _ in range(NEW_TOKENS):
+        last = logits_of(model, tokens)[-1]
+        best = torch.topk(last, 2)
+        margin = min(margin, float(best.values[0] - best.values[1]))
+        tokens.append(int(best.indices[0]))
+    return dict(length=length, tokens=tokens[length:], margin=margin)
+
+
+def base64_of(values):
+    return base64.b64encode(values.numpy().astype("<f4").tobytes()).decode()
+
+
+def all_fields(config):
+    """The configuration as transformers writes it, with every field of its class; None for a family without a class."""
+    from transformers import CONFIG_MAPPING
+
+    if config["model_type"] not in CONFIG_MAPPING:
+        return None
+    return CONFIG_MAPPING[config["model_type"]].from_dict(copy.deepcopy(config)).to_dict()
+
+
+def write_case(name, output):
+    directory = output / name
+    stored = directory / "case.json"
+    if stored.exists():
+        return json.loads(stored.read_text())
+    directory.mkdir(parents=True, exist_ok=True)
+    config = config_of(name)
+    model, shapes = loaded(directory, config)
+    write_tokenizer(directory)
+    whole = logits_of(model, prompt(LONGEST))
+    (directory / "logits.bin").write_bytes(whole.numpy().astype("<f4").tobytes())
+    reference = dict(prompt=prompt(LONGEST), continuations=[continued(model, length) for length in PROMPTS])
+    (directory / "reference.json").write_text(json.dumps(reference))
+    deviation = float(whole.std())
+    margins = [round(one["margin"], 4) for one in reference["continuations"]]
+    print(f"{name}: logits of deviation {deviation:.2f}, margins {margins}", flush=True)
+    rows = [dict(position=position, logits=base64_of(whole[position])) for position in STORED]
+    case = dict(name=name, config=config, tensors=shapes, continuations=reference["continuations"], rows=rows)
+    stored.write_text(json.dumps(case))
+    return case
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--fixtures", type=Path)
+    parser.add_argument("--case", action="append", choices=CASES)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    cases = [write_case(name, arguments.output) for name in arguments.case or CASES]
+    if arguments.fixtures:
+        lines = [dict(prompt=prompt(LONGEST)), *(case | dict(fields=all_fields(case["config"])) for case in cases)]
+        arguments.fixtures.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+
+
+main()

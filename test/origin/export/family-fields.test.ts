@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { describeFamily, FAMILIES } from '../../../origin/export/families/families.ts';
+import { NEUTRAL_FIELDS } from '../../../origin/export/families/neutral-fields.ts';
+import { ModelError } from '../../../origin/model/config/model-json.ts';
+import { CASES } from './family-cases.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const designOf = (config: Fields, tensors: Fields): unknown =>
+  describeFamily(config, new Set(Object.keys(tensors))).design;
+
+/** Another value of the same type; for null and objects, one that no family knows. */
+function changed(value: unknown): unknown {
+  if (typeof value === 'boolean') return !value;
+  if (typeof value === 'number') return value === 0 ? 1 : value * 2;
+  if (Array.isArray(value) && value.length > 0) return value.map(changed);
+  return 'changed';
+}
+
+const withText = CASES.map((one) => {
+  const { text_config: text } = one.config;
+  return typeof text === 'object' ? { ...one, config: text as Fields, fields: null } : one;
+});
+
+const neutralOf = (config: Fields): ReadonlySet<string> => {
+  const family = FAMILIES.find(({ modelTypes }) => modelTypes.some((type) => type === config.model_type));
+  return new Set([...NEUTRAL_FIELDS, ...(family?.ignored ?? [])]);
+};
+
+/** Fields that another field of the same file switches off. */
+const SWITCHED_OFF: Readonly<Record<string, readonly string[]>> = {
+  qwen2: ['use_sliding_window', 'sliding_window', 'max_window_layers'],
+  'qwen2-window': ['max_window_layers'],
+  qwen2_moe: ['sliding_window', 'max_window_layers'],
+  qwen3: ['use_sliding_window', 'sliding_window', 'max_window_layers'],
+  'qwen3-yarn': ['use_sliding_window', 'sliding_window', 'max_window_layers'],
+  qwen3_moe: ['use_sliding_window', 'sliding_window'],
+  gemma3_text: ['sliding_window_pattern'],
+  'phi3-longrope': ['partial_rotary_factor'],
+  smollm3: ['use_sliding_window', 'no_rope_layer_interval'],
+  gpt_bigcode: ['multi_query', 'num_key_value_heads'],
+  'opt-post-norm': ['_remove_final_layer_norm'],
+  falcon: ['num_kv_heads'],
+  'falcon-new': ['multi_query', 'parallel_attn'],
+  'falcon-alibi': ['num_kv_heads', 'rope_parameters'],
+  exaone4: ['sliding_window_pattern'],
+  'exaone4-plain': ['sliding_window_pattern'],
+};
+
+describe('the fields of config.json', () => {
+  it.each(CASES.map((one) => [one.name, one] as const))(
+    'of %s mean the same in the form that transformers 5 writes',
+    (_, { config, fields, tensors }) => {
+      if (fields === null) return;
+      expect(designOf(fields, tensors)).toEqual(designOf(config, tensors));
+    },
+  );
+
+  it.each(withText.map((one) => [one.name, one] as const))(
+    'of %s change the design or are refused, unless they are listed as neutral',
+    (name, { config, fields, tensors }) => {
+      const all = fields ?? config;
+      const design = JSON.stringify(designOf(all, tensors));
+      const neutral = neutralOf(all);
+      const without = Object.keys(all).filter((field) => {
+        if (neutral.has(field)) return false;
+        try {
+          return JSON.stringify(designOf({ ...all, [field]: changed(all[field]) }, tensors)) === design;
+        } catch (error) {
+          return !(error instanceof ModelError);
+        }
+      });
+      expect(without).toEqual(SWITCHED_OFF[name] ?? []);
+    },
+  );
+
+  it.each(withText.map((one) => [one.name, one] as const))(
+    'of %s are refused by name if they are unknown',
+    (_, { config, tensors }) => {
+      expect(() => designOf({ ...config, expert_dropout_gate: 0.5 }, tensors)).toThrow(/expert_dropout_gate/);
+    },
+  );
+
+  it('name an unknown family and the known ones', () => {
+    expect(() => designOf({ model_type: 'mamba2' }, {})).toThrow(
+      /model_type is "mamba2".*gpt_neox.*qwen3_moe/,
+    );
+  });
+});

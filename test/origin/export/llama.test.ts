@@ -1,0 +1,113 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { WeightPrecision } from '../../../origin/export/graph/linear.ts';
+import { readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
+import { float64Llama } from '../../support/float64-llama.ts';
+import { decodeRows, prefillPrompt, randomTokens, temporaryDirectory } from '../model/synthetic-runner.ts';
+import { built, expectSameBits, largestDifference, openRunner } from './built-model.ts';
+import { writeLlama } from './written-checkpoint.ts';
+
+const PRECISIONS: readonly WeightPrecision[] = ['fp32', 'fp16', 'int8', 'int4'];
+const LENGTHS = [1, 2, 31, 32, 33, 90];
+const SIZES = [
+  { heads: 4, kvHeads: 2, headSize: 16 },
+  { heads: 4, kvHeads: 4, headSize: 24, hidden: 72 },
+  { heads: 8, kvHeads: 1, headSize: 64, hidden: 96, intermediate: 132 },
+  { heads: 2, kvHeads: 2, headSize: 80 },
+];
+
+describe('a Llama from safetensors', () => {
+  it.each(SIZES)('in fp32 has the logits of the float64 pass: $heads heads of $headSize', async (sizes) => {
+    const { directory, reference } = writeLlama(temporaryDirectory(), sizes);
+    const { directory: model, unusedTensors } = await built(directory);
+    expect(unusedTensors).toEqual([]);
+    const runner = await openRunner(model);
+    const exact = float64Llama.load(join(reference, 'model.onnx'));
+    for (const length of LENGTHS) {
+      const prompt = randomTokens(length, length);
+      const expected = exact.forward([...prompt, 5]);
+      const prefilled = await prefillPrompt(runner, 0, prompt);
+      expect(largestDifference(prefilled, expected.at(-2)!)).toBeLessThan(1e-4);
+      const [decoded] = await decodeRows(runner, 0, [{ token: 5, position: length }]);
+      expect(largestDifference(decoded!, expected.at(-1)!)).toBeLessThan(1e-4);
+    }
+  });
+
+  it('notices a fault of one position in the queries', async () => {
+    const { directory, reference } = writeLlama(temporaryDirectory());
+    const runner = await openRunner((await built(directory)).directory);
+    const prompt = randomTokens(33, 1);
+    const [shifted] = float64Llama
+      .load(join(reference, 'model.onnx'))
+      .forward([...prompt], { queryShift: 1 })
+      .slice(-1);
+    expect(largestDifference(await prefillPrompt(runner, 0, prompt), shifted!)).toBeGreaterThan(1e-2);
+  });
+
+  it.each(PRECISIONS)(
+    'in %s has the same bits alone, in a batch of eight and after a copied prefix',
+    async (precision) => {
+      const { directory } = writeLlama(temporaryDirectory(), { hidden: 96, heads: 6, headSize: 16 });
+      const runner = await openRunner((await built(directory, { precision })).directory);
+      await expectSameBits(runner);
+    },
+  );
+
+  it('needs no patch: it reads lengths and logits_index, in one node for queries, keys and values', async () => {
+    const { directory } = writeLlama(temporaryDirectory());
+    const { directory: model } = await built(directory, { precision: 'int8' });
+    const { inputs, nodes } = readGraph(readFileSync(join(model, 'model.onnx')));
+    expect(inputs.map(({ name }) => name).filter((name) => !name.startsWith('past_'))).toEqual([
+      'input_ids',
+      'continuo/seqlens_k',
+      'continuo/total_sequence_length',
+      'logits_index',
+    ]);
+    const attention = nodes.find(({ operator }) => operator === 'GroupQueryAttention');
+    expect(attention?.inputs.slice(1, 3)).toEqual(['', '']);
+    expect(nodes.filter(({ operator }) => operator === 'GatherBlockQuantized')).toHaveLength(1);
+  });
+
+  it('stores a tied head once', async () => {
+    const folder = temporaryDirectory();
+    const { directory, model } = writeLlama(folder);
+    const config = JSON.parse(readFileSync(join(directory, 'config.json'), 'utf8'));
+    const apart = await built(directory, { precision: 'int8' });
+    const { writeJson } = await import('../../support/synthetic/synthetic-model.ts');
+    writeJson(join(directory, 'config.json'), { ...config, tie_word_embeddings: true });
+    const tied = await built(directory, { precision: 'int8', directory: join(folder, 'tied') });
+    expect(tied.unusedTensors).toEqual(['lm_head.weight']);
+    const levels = model.vocabulary * model.hidden;
+    expect(apart.dataBytes - tied.dataBytes).toBe(levels + (levels / 32) * 4);
+    await openRunner(tied.directory);
+  });
+
+  it('leaves nothing after an interruption, and refuses to overwrite', async () => {
+    const folder = temporaryDirectory();
+    const { directory } = writeLlama(folder);
+    const stop = new AbortController();
+    const onProgress = () => stop.abort();
+    await expect(built(directory, { onProgress, signal: stop.signal })).rejects.toThrow(/abort/i);
+    expect(readdirSync(folder).toSorted()).toEqual(['checkpoint', 'reference']);
+    const { directory: model } = await built(directory);
+    expect(existsSync(join(model, 'continuo.json'))).toBe(true);
+    await expect(built(directory)).rejects.toThrow('exists already');
+  });
+
+  it('writes where it came from', async () => {
+    const { directory } = writeLlama(temporaryDirectory());
+    const { directory: model, parameters } = await built(directory, {
+      id: 'someone/Tiny-Base',
+      precision: 'int4',
+    });
+    expect(JSON.parse(readFileSync(join(model, 'continuo.json'), 'utf8'))).toEqual({
+      id: 'someone/Tiny-Base',
+      source: directory,
+      modelType: 'llama',
+      precision: 'int4',
+      parameters,
+    });
+    expect(parameters).toBe(2 * 256 * 64 + 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96 + 2 * 64) + 64);
+  });
+});
