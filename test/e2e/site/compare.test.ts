@@ -78,7 +78,7 @@ describe('the compare view', () => {
     for (const [name, fields] of Object.entries(sides)) await setSide(page, name as 'A' | 'B', fields);
     await compare(page);
     await untilDone(page);
-    await page.locator('.uplot canvas').nth(1).waitFor();
+    await page.locator('.plot').nth(1).waitFor();
     for (const [row, fields] of Object.values(sides).entries()) {
       const samples = await choicesOf(system, { ...fields, n: 6 });
       const mean = (of: (choice: Choice) => number) =>
@@ -159,7 +159,7 @@ describe('the compare view', () => {
       await setSide(page, 'A', { max_tokens: 16 });
       await compare(page);
       await untilDone(page);
-      await page.locator('.uplot canvas').nth(1).waitFor();
+      await page.locator('.plot').nth(1).waitFor();
       await site.screenshot('compare');
       expect(await site.violations()).toEqual([]);
       await page.getByRole('heading', { name: 'All samples' }).scrollIntoViewIfNeeded();

@@ -35,7 +35,7 @@ test.for(Object.keys(RUNNERS))(
     await page.getByRole('button', { name: 'More' }).click();
     await page.getByRole('button', { name: 'Copy as code…' }).click();
     await page.getByText(form, { exact: true }).click();
-    const code = (await page.locator('pre.code').textContent())!;
+    const code = (await page.locator('.code-block code').textContent())!;
     expect(code).not.toContain(system.apiKey);
     const [file, args] = RUNNERS[form]!(code);
     const { stdout } = await run(file, args, { env: { ...process.env, KEY: system.apiKey }, cwd: ROOT });
@@ -57,7 +57,7 @@ test('the code is selected where the browser has no clipboard', async ({ visit }
   await page.getByRole('button', { name: 'More' }).click();
   await page.getByRole('button', { name: 'Copy as code…' }).click();
   await page.getByRole('button', { name: 'Copy', exact: true }).click();
-  const code = await page.locator('pre.code').textContent();
+  const code = await page.locator('.code-block code').textContent();
   expect(await page.evaluate('getSelection().toString()')).toBe(code);
   expect(consoleErrors).toEqual([]);
 });
