@@ -18,7 +18,8 @@ export interface Api {
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 const object = z.record(z.string(), z.unknown());
-const failure = z.object({ error: errorResponseBody.shape.error.pick({ message: true }) });
+/** An error answer; servers differ in the other fields. */
+export const failure = z.object({ error: errorResponseBody.shape.error.pick({ message: true }) });
 const list = z.object({ data: z.array(object), has_more: z.boolean().default(false) });
 
 const NO_SERVER_HINT = 'Run npm start, or name another server in CONTINUO_URL.';
