@@ -114,7 +114,7 @@ export const generationRequest = z.object({
   flex: z.boolean().optional(),
   /** May take cached KV of this tenant's earlier prompts. */
   cachePrompt: z.boolean(),
-  /** Separates prefix caches inside one tenant; '' = the tenant's own. */
+  /** The client's `cache_salt`; '' = none. Tenant and salt are the namespace of the prompts in the origin's prefix cache. */
   cacheSalt: z.string().max(256),
   /** False lets the origin merge the events of more steps, because the client gets a plain answer. */
   stream: z.boolean(),

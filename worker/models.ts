@@ -1,11 +1,11 @@
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
-import type { RequestContext } from './context.ts';
 import { chooseDialect, DIALECTS } from './dialects/dialect.ts';
 import { parseNative } from './dialects/native-request.ts';
 import { nativeSettings } from './generation/format/native-settings.ts';
 import { DEFAULT_NAME, mayUse, named, resolveModel } from './generation/resolve-model.ts';
+import type { RequestContext } from './http/request-context.ts';
 import { jsonResponse } from './http/responses.ts';
 
 /** @param name the model's id or one of its aliases */

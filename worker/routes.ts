@@ -7,7 +7,7 @@ import { withLimitHeaders } from './limits/limit-headers.ts';
 import { health, listModels, showModel, showProps } from './models.ts';
 import { idempotent } from './replay/idempotent.ts';
 import { resumable, resumeStream } from './replay/resumable.ts';
-import { score, scoreLabels } from './score/score.ts';
+import { score, scoreLabels } from './score.ts';
 import { detokenize, showTokenizer, tokenize } from './tokenize.ts';
 
 const completions = withLimitHeaders(resumable(idempotent(complete)));

@@ -1,8 +1,8 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationEvent, GenerationRequest, WireConstraint } from '@continuo/shared/generation.ts';
 import type { Submission, SubmittedPrompt } from '../engine/messages.ts';
-import type { LockCaller } from '../fair-mutex.ts';
 import { checkImageCount, readImages } from '../images/prompt-images.ts';
+import type { LockCaller } from '../process/fair-mutex.ts';
 import { checkPrompt, checkRequest, fillsGap } from './checks.ts';
 import { completionBudget, promptBudget } from './context-budget.ts';
 import { continuationPrompt, encodeContext } from './continuation-prompt.ts';

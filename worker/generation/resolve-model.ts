@@ -2,10 +2,10 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '@continuo/shared/image-data.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { RequestContext } from '../context.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import { describeValue } from '../dialects/parse-request.ts';
 import { missingParameter } from '../dialects/request-errors.ts';
+import type { RequestContext } from '../http/request-context.ts';
 
 /** Names the model if only one is served. */
 export const DEFAULT_NAME = 'default';

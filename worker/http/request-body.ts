@@ -1,8 +1,8 @@
 import { ApiError } from '@continuo/shared/errors.ts';
-import type { RequestContext } from '../context.ts';
-import type { Settings } from '../settings.ts';
+import type { Settings } from '../env/settings.ts';
 import { complexityFault } from './json-limits.ts';
 import { describeSyntaxError } from './json-syntax.ts';
+import type { RequestContext } from './request-context.ts';
 
 /** The limits on reading a body. */
 type ReadLimits = Pick<RequestContext, 'settings' | 'timers' | 'caller' | 'heldBody'>;

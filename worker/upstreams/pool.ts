@@ -1,8 +1,8 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel, UsageAccount, WirePrompt } from '@continuo/shared/generation.ts';
 import { MIN_SECRET_LENGTH } from '@continuo/shared/signing.ts';
-import { type Env, fetcherOf, secretOf } from '../env.ts';
-import type { Settings } from '../settings.ts';
+import { type Env, fetcherOf, secretOf } from '../env/env.ts';
+import type { Settings } from '../env/settings.ts';
 import { afterAlone } from '../timers/request-timers.ts';
 import type { Fetch } from './fetch-upstream.ts';
 import { ModelLists } from './model-lists.ts';

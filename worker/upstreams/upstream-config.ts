@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Settings } from '../settings.ts';
+import type { Settings } from '../env/settings.ts';
 import { FLAVORS } from './flavors.ts';
 
 /** The variable UPSTREAMS: the servers of models. It names secrets; separate variables hold their values. */

@@ -1,12 +1,12 @@
-import { generate, type ReadCall } from '../completions.ts';
-import type { CompletionCall } from '../dialects/completion-call.ts';
-import type { RequestBounds } from '../dialects/request.ts';
-import { answerPlain, type ChooseFormat } from '../generation/plain-answer.ts';
-import type { RouteHandler } from '../http/router.ts';
-import { type LabelStyle, parseLabels } from './label-call.ts';
-import { LabelFormat } from './label-scores.ts';
-import { LikelihoodFormat } from './likelihoods.ts';
-import { parseLikelihoods } from './score-call.ts';
+import { generate, type ReadCall } from './completions.ts';
+import type { CompletionCall } from './dialects/completion-call.ts';
+import type { RequestBounds } from './dialects/request.ts';
+import { answerPlain, type ChooseFormat } from './generation/plain-answer.ts';
+import type { RouteHandler } from './http/router.ts';
+import { type LabelStyle, parseLabels } from './score/label-call.ts';
+import { LabelFormat } from './score/label-scores.ts';
+import { LikelihoodFormat } from './score/likelihoods.ts';
+import { parseLikelihoods } from './score/score-call.ts';
 
 /** POST /v1/score: likelihoods of continuations; with `query`, probabilities of labels in SGLang's form. */
 export const score: RouteHandler = (request, context) =>

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { FairMutex } from '../../origin/fair-mutex.ts';
+import { FairMutex } from '../../../origin/process/fair-mutex.ts';
 
 type Move =
   | { readonly type: 'arrive'; readonly tenant: string; readonly fails: boolean; readonly aborted: boolean }

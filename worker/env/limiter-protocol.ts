@@ -1,9 +1,6 @@
 import type { Usage } from '@continuo/shared/generation.ts';
 import type { Limits } from '@continuo/shared/tenant.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
-import type { RateLimitStatus } from './quota/rate-limit-headers.ts';
-import type { Amounts } from './quota/slice.ts';
-import type { ExceededLimit } from './quota/state.ts';
 
 /**
  * Messages between the Worker, a tenant's home limiter and its regional limiters. Plain data, because it crosses machines.
@@ -28,6 +25,18 @@ export interface ReservationRequest extends LimitHolder {
   readonly ttlMs: number;
   /** The request has a reservation, which must be raised to `tokens`. */
   readonly raise?: boolean;
+}
+
+/** Why a reservation was refused. */
+export interface ExceededLimit {
+  readonly kind: 'requests' | 'tokens' | 'concurrency' | 'too_large' | 'day' | 'month';
+  /** Id of the tenant or key. */
+  readonly subject: string;
+  readonly limit: number;
+  readonly used: number;
+  readonly requested: number;
+  /** Milliseconds after which the same request fits if no other takes the room; null = waiting does not help. */
+  readonly retryAfterMs: number | null;
 }
 
 /** A revoked key, or a key of a suspended tenant. */
@@ -130,6 +139,25 @@ export interface RegionSync {
   readonly requests: readonly ReservationRequest[];
   /** Keys that need a new slice. */
   readonly sliceRequests: readonly LimitHolder[];
+}
+
+/** Amounts of a slice; null = no limit. */
+export interface Amounts {
+  requests: number | null;
+  tokens: number | null;
+  slots: number | null;
+}
+
+export interface Gauge {
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetMs: number;
+}
+
+/** Use of the limits per minute; null = no limit. */
+export interface RateLimitStatus {
+  readonly requests: Gauge | null;
+  readonly tokens: Gauge | null;
 }
 
 export interface GrantedSlice {

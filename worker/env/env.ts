@@ -1,5 +1,5 @@
-import type { RegionLimiterRpc, TenantLimiterRpc } from './limits/limiter-protocol.ts';
-import type { IdempotentAnswerRpc, StreamTailRpc } from './replay/replay-protocol.ts';
+import type { RegionLimiterRpc, TenantLimiterRpc } from './limiter-protocol.ts';
+import type { IdempotentAnswerRpc, StreamTailRpc } from './replay-protocol.ts';
 import type { Variables } from './settings.ts';
 
 /** Platform services bound to the Worker. */

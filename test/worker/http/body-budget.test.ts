@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { BodyBudget, HeldBody } from '../../../worker/limits/body-budget.ts';
+import { BodyBudget, HeldBody } from '../../../worker/http/body-budget.ts';
 
 describe('the bytes of bodies that an isolate holds', () => {
   test('never exceed the limit, fit again once released, and leave room for other tenants', () => {

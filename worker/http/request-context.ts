@@ -1,14 +1,14 @@
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { Dialect } from './dialects/dialect.ts';
-import type { Env } from './env.ts';
-import type { HeldBody } from './limits/body-budget.ts';
-import type { SettlementQueue } from './limits/settlement-queue.ts';
-import type { Settings } from './settings.ts';
-import type { KeyDirectory } from './tenants/key-directory.ts';
-import type { RequestTimers } from './timers/request-timers.ts';
-import type { Backoff } from './timers/retry.ts';
-import type { Timings } from './timers/timings.ts';
-import type { Catalogue } from './upstreams/pool.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import type { Env } from '../env/env.ts';
+import type { SettlementRequest } from '../env/limiter-protocol.ts';
+import type { Settings } from '../env/settings.ts';
+import type { KeyDirectory } from '../tenants/key-directory.ts';
+import type { RequestTimers } from '../timers/request-timers.ts';
+import type { Backoff } from '../timers/retry.ts';
+import type { Timings } from '../timers/timings.ts';
+import type { Catalogue } from '../upstreams/pool.ts';
+import type { HeldBody } from './body-budget.ts';
 
 /** What earlier steps decide about the response. It applies to error responses as well. */
 export interface ResponseState {
@@ -26,6 +26,18 @@ export interface CallerState {
   endUser: string | null;
 }
 
+/** Settlements on their way to their limiters. */
+export interface Settlements {
+  /** Passes all settlements that wait for this limiter to `call`. If the call fails, they wait again. */
+  withWaiting<T>(limiter: string, call: SettlementCall<T>): Promise<T>;
+  /** Delivers a settlement with `call`, unless another call carries it. Gives up after three failures. */
+  deliver(limiter: string, settlement: SettlementRequest, call: SettlementCall<unknown>): Promise<void>;
+  /** Leaves a settlement for the next reservation, without a call of its own. It may be lost. */
+  leave(limiter: string, settlement: SettlementRequest): void;
+}
+
+export type SettlementCall<T> = (settlements: readonly SettlementRequest[]) => Promise<T>;
+
 /** Everything that belongs to one request. Handlers take time, randomness and background work only from here. */
 export interface RequestContext {
   readonly requestId: string;
@@ -35,7 +47,7 @@ export interface RequestContext {
   readonly settings: Settings;
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
-  readonly settlements: SettlementQueue;
+  readonly settlements: Settlements;
   readonly backoff: Backoff;
   readonly answer: ResponseState;
   readonly caller: CallerState;
