@@ -29,8 +29,8 @@ export function createApi({ url, key }: Access, fetchFrom: typeof fetch): Api {
     const response = await fetchFrom(new URL(path, url), {
       method,
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(signal === undefined ? {} : { signal }),
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: signal ?? null,
     }).catch(() => {
       throw new CommandError(`No server answers at ${url.origin}. ${NO_SERVER_HINT}`, EXIT.unreachable);
     });

@@ -18,10 +18,10 @@ interface BenchOptions {
 
 const PROMPT = 'Once upon a time there was a king who had three daughters.';
 
-const COLUMNS = [
-  ...['concurrency', 'requests', 'errors', 'tokens_per_second'],
-  ...['first_token_p50_ms', 'first_token_p95_ms', 'between_p50_ms', 'between_p95_ms'],
-];
+const COLUMNS = (
+  'concurrency requests errors tokens_per_second ' +
+  'first_token_p50_ms first_token_p95_ms between_p50_ms between_p95_ms'
+).split(' ');
 
 const counts = (text: string): number[] => commaList(text).map(whole(1));
 

@@ -116,10 +116,10 @@ export class Engine {
       suspended: this.#running.suspended.size,
       suspensions: this.#running.suspended.suspensions,
       healthy: this.#failures <= MAX_FAILURES,
-      ...(this.#store && {
-        prefixStore: { ...this.#store.status, copySeconds: this.#kvBytes?.seconds ?? 0 },
-      }),
-      ...(this.#disk && { prefixDisk: this.#disk.status }),
+      prefixStore: this.#store
+        ? { ...this.#store.status, copySeconds: this.#kvBytes?.seconds ?? 0 }
+        : undefined,
+      prefixDisk: this.#disk?.status,
     };
   }
 

@@ -43,7 +43,7 @@ export interface Submission {
   /** Most likely tokens reported with each generated token; null = no logprobs. */
   readonly topLogprobs: number | null;
   /** Ids reported with each generated token in place of the most likely ones, if there are logprobs; absent = none. */
-  readonly logprobTokenIds?: readonly number[];
+  readonly logprobTokenIds?: readonly number[] | undefined;
   /** Most likely tokens reported with each prompt token; null = no logprobs of the prompt. */
   readonly promptTopLogprobs: number | null;
   readonly echo: boolean;
@@ -103,9 +103,9 @@ export interface EngineStatus {
   readonly suspensions?: number;
   readonly healthy: boolean;
   /** Absent if the engine keeps no prefixes beyond its slots. */
-  readonly prefixStore?: PrefixMemoryStatus;
+  readonly prefixStore?: PrefixMemoryStatus | undefined;
   /** Absent if the engine keeps no prefixes on disk. */
-  readonly prefixDisk?: ChunkDirectoryStatus;
+  readonly prefixDisk?: ChunkDirectoryStatus | undefined;
 }
 
 export interface PrefixMemoryStatus extends PrefixStoreStatus {

@@ -163,7 +163,7 @@ function submission(
     sampling: { ...request.sampling, seed: request.sampling.seed ?? drawSeed() },
     constraint: request.constraint && constraintJson(request.constraint),
     topLogprobs: request.topLogprobs,
-    ...(request.logprobTokenIds && { logprobTokenIds: request.logprobTokenIds }),
+    logprobTokenIds: request.logprobTokenIds,
     promptTopLogprobs: request.promptTopLogprobs,
     echo: request.echo && prompts.every(({ echo }) => echo.kind === 'tokens'),
     scores: request.scores,

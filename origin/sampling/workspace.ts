@@ -26,7 +26,7 @@ export class SamplerWorkspace {
   /** What is known of a request's sequence breakers and bad words, which all its sequences share. */
   readonly breakers = new WeakMap<readonly string[], Breakers>();
   readonly badWords = new WeakMap<readonly string[], readonly (readonly number[])[]>();
-  private lengthBuffer = new Int32Array(0);
+  #lengthBuffer = new Int32Array(0);
 
   /**
    * @param kernel reads rows in place that come from its memory, and copies others
@@ -48,7 +48,7 @@ export class SamplerWorkspace {
 
   /** At least `count` numbers, one per position of a history; grows by doubling to the longest one seen. */
   lengths(count: number): Int32Array {
-    if (this.lengthBuffer.length < count) this.lengthBuffer = new Int32Array(2 * count);
-    return this.lengthBuffer;
+    if (this.#lengthBuffer.length < count) this.#lengthBuffer = new Int32Array(2 * count);
+    return this.#lengthBuffer;
   }
 }

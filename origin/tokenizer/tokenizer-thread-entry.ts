@@ -23,8 +23,8 @@ function resultOf(job: TokenizerJob): Int32Array<ArrayBuffer> | Uint8Array<Array
   const tokens = tokenizer.encode(job.text, job.options);
   if (job.kind === 'encode') return Int32Array.from(tokens);
   if (tokens.length > job.maxTokens) return tokens.length;
-  const tokenStrings = job.withStrings ? { tokenStrings: tokens.map((id) => tokenizer.spelling(id)) } : {};
-  return json({ tokens, ...tokenStrings });
+  const tokenStrings = job.withStrings ? tokens.map((id) => tokenizer.spelling(id)) : undefined;
+  return json(tokenStrings === undefined ? { tokens } : { tokens, tokenStrings });
 }
 
 parentPort?.on('message', (job: TokenizerJob) => {
