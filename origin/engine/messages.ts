@@ -19,7 +19,7 @@ export interface Submission {
   /** True = runs in slots that no interactive request needs, and may be suspended. */
   readonly flex: boolean;
   /** Namespace of the prefix cache: tenant and salt. */
-  readonly cacheKey: string;
+  readonly cacheNamespace: string;
   readonly cachePrompt: boolean;
   readonly prompts: readonly SubmittedPrompt[];
   /** Choices per prompt, all from one prefill. */
@@ -72,7 +72,7 @@ export interface SubmittedPrompt {
   /** Tokens to generate per choice; prompt + maxTokens fits the context. 0 = evaluate only. */
   readonly maxTokens: number;
   /** Position whose logits give the first logprob of the prompt, that of the token after it; absent = 0. */
-  readonly scoredFrom?: number;
+  readonly logprobsFrom?: number;
 }
 
 export type EngineCommand =

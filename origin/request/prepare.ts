@@ -57,7 +57,7 @@ export async function prepareGeneration(
   const submitted = prompts.map((prompt, index) => ({
     tokens: prompt.tokens,
     maxTokens: completionBudget(request, prompt.tokens.length, model.contextLength, paramOf(request, index)),
-    scoredFrom: scoredFrom(request, prompt),
+    logprobsFrom: logprobsFrom(request, prompt),
   }));
   const promptTokens = prompts.map(({ tokens }) => tokens.length);
   return {
@@ -83,7 +83,7 @@ function paramOf({ prompts, context }: GenerationRequest, index: number): string
 }
 
 /** Returns the position whose logits give the first logprob of a prompt, if its logprobs are wanted. */
-function scoredFrom(
+function logprobsFrom(
   { promptLogprobStart = 0 }: GenerationRequest,
   { tokens, echo }: TokenizedPrompt,
 ): number {
@@ -148,7 +148,7 @@ function submission(
     tenantId: request.tenantId,
     weight: request.weight,
     flex: request.flex ?? false,
-    cacheKey: JSON.stringify([request.tenantId, request.cacheSalt]),
+    cacheNamespace: JSON.stringify([request.tenantId, request.cacheSalt]),
     cachePrompt: request.cachePrompt,
     prompts: submitted,
     choices: request.choices,
@@ -194,7 +194,7 @@ function stopTokens({ stop }: GenerationRequest, { tokenizer }: ServedModel): Re
 
 /** Tokens that end an infill in addition to the end tokens of every text. */
 function infillEndTokens(request: GenerationRequest, { infill, tokenizer }: ServedModel): number[] {
-  return infill && fillsGap(request) ? infill.stopIds.filter((id) => !tokenizer.eosIds.includes(id)) : [];
+  return infill && fillsGap(request) ? infill.endTokenIds.filter((id) => !tokenizer.eosIds.includes(id)) : [];
 }
 
 function fixedEchoes(prompts: readonly TokenizedPrompt[]): GenerationEvent[] {

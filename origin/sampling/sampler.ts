@@ -65,14 +65,14 @@ export class Sampler {
     mask: Uint32Array | null,
     forbidden: readonly number[],
   ): Float32Array {
-    const { scores } = this.#workspace;
+    const { edited } = this.#workspace;
     const masked = mask !== null || this.allowed !== null;
-    if (masked) copyMasked(scores, logits, mask, this.allowed);
-    const edits = this.edit(masked ? scores : logits, history, forbidden);
-    if (edits.count === 0) return masked ? scores : logits;
-    if (!masked) scores.set(logits);
-    edits.applyTo(scores);
-    return scores;
+    if (masked) copyMasked(edited, logits, mask, this.allowed);
+    const edits = this.edit(masked ? edited : logits, history, forbidden);
+    if (edits.count === 0) return masked ? edited : logits;
+    if (!masked) edited.set(logits);
+    edits.applyTo(edited);
+    return edited;
   }
 
   /** Returns what the processors change in a row; valid until the workspace's next row. */

@@ -51,7 +51,7 @@ export class TokenDraw {
 
   /**
    * Returns a token's id.
-   * @param logits one processed row, float32 per token id; not modified unless it is the workspace's `scores`
+   * @param logits one processed row, float32 per token id; not modified unless it is the workspace's `edited`
    * @param step how many tokens this sequence has generated before; keys the draw
    * @throws InvalidLogitsError if the row holds NaN or +∞, NoCandidatesError if all tokens are forbidden
    */

@@ -10,12 +10,12 @@ import { RowEdits } from './row-edits.ts';
  */
 export class SamplerWorkspace {
   readonly vocabularySize: number;
-  /** The row being sampled: the model's logits, or `scores`. */
+  /** The row being sampled: the model's logits, or `edited`. */
   readonly row: Row;
   /** What logits processors change in a row. */
   readonly edits: RowEdits;
   /** The copy of a row to which masks and edits are applied. */
-  readonly scores: Float32Array;
+  readonly edited: Float32Array;
   readonly candidates: Candidates;
   /** Scratch of the step that is running: sort keys, or a list of numbers. */
   readonly keys: Float64Array;
@@ -37,7 +37,7 @@ export class SamplerWorkspace {
     this.row = new Row(vocabularySize, kernel, sumsInFloat32);
     this.edits = new RowEdits(vocabularySize);
     // The kernel copies small rows faster than WebAssembly memory is worth: each reserves gigabytes of address space.
-    this.scores = isLargeVocabulary(vocabularySize)
+    this.edited = isLargeVocabulary(vocabularySize)
       ? kernel.allocate(vocabularySize)
       : new Float32Array(vocabularySize);
     this.candidates = new Candidates(vocabularySize);
