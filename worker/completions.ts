@@ -95,9 +95,11 @@ export async function generate(
 
 type JsonBody = Awaited<ReturnType<typeof readJsonObject>>;
 
-/** Adds the default model if the dialect allows requests without one. */
+/** Adds the default model if the dialect allows requests without one. Editors send an empty name for none. */
 const withModel = (body: JsonBody, { modelOptional }: Dialect): JsonBody =>
-  modelOptional && (body.model ?? null) === null ? { ...body, model: DEFAULT_NAME } : body;
+  modelOptional && ['', null, undefined].includes(body.model as null)
+    ? { ...body, model: DEFAULT_NAME }
+    : body;
 
 /** A request that used its whole time limit would use it again, so clients must not repeat it. */
 function finalAfterTimeLimit(thrown: unknown, { settings, timings }: RequestContext): unknown {

@@ -7,7 +7,7 @@ import type { PrefixStoreStatus } from './kv/prefix-store.ts';
 /** Messages between the origin and its engine thread: structured clones over a MessagePort, both ways. */
 
 /** Sampling parameters with a seed: the request's own, or a random one. It keys every draw of the request. */
-export type SeededSampling = SamplingParameters & { readonly seed: number };
+export type SeededSampling = SamplingParameters & { readonly seed: number | string };
 
 /** One request, tokenised and fitted to the context. Its sequences are admitted or refused together. */
 export interface Submission {

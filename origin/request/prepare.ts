@@ -60,6 +60,7 @@ export async function prepareGeneration(
     logprobsFrom: logprobsFrom(request, prompt),
   }));
   const promptTokens = prompts.map(({ tokens }) => tokens.length);
+  const cutPrompts = prompts.flatMap(({ isCut }, index) => (isCut ? [index] : []));
   return {
     // Images come last, because reading them is the most work.
     submission: submission(
@@ -69,7 +70,7 @@ export async function prepareGeneration(
       context,
     ),
     preamble: [
-      { type: 'accepted', model: model.id, promptTokens },
+      { type: 'accepted', model: model.id, promptTokens, ...(cutPrompts.length > 0 && { cutPrompts }) },
       ...(request.echo ? fixedEchoes(prompts) : []),
     ],
     restore: restorer(request, model, prompts),

@@ -12,6 +12,8 @@ export interface TokenizedPrompt {
   readonly tokens: Int32Array;
   readonly echo: PromptEcho;
   readonly images: ImagePositions;
+  /** A part of it was left out. */
+  readonly isCut?: boolean;
 }
 
 /** Everything that the tokens of one prompt depend on. */

@@ -12,6 +12,7 @@ export type TokenizerJob =
       readonly maxTokens: number;
       /** Also return the tokens' texts. */
       readonly withStrings: boolean;
+      readonly withBytes: boolean;
     }
   | { readonly kind: 'detokenize'; readonly tokens: readonly number[] };
 

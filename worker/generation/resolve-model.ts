@@ -30,9 +30,10 @@ const MAX_NAMED = 10;
 function modelNotFound(name: string, usable: Models, { catalogue }: RequestContext): ApiError {
   const missing = catalogue.missing();
   if (missing) return missing;
-  const ids = usable.slice(0, MAX_NAMED).map(({ id }) => `'${id}'`);
-  const more = usable.length > MAX_NAMED ? ' and more' : '';
-  const available = ids.length === 0 ? '' : ` Available models: ${ids.join(', ')}${more}.`;
+  const names = [...new Set([...usable.map(({ id }) => id), ...usable.flatMap(({ aliases }) => aliases)])];
+  const shown = names.slice(0, MAX_NAMED).map((one) => `'${one}'`);
+  const more = names.length > MAX_NAMED ? ' and more' : '';
+  const available = shown.length === 0 ? '' : ` Available models: ${shown.join(', ')}${more}.`;
   const message = `The model '${name.slice(0, 100)}' does not exist or you do not have access to it.${available}`;
   return new ApiError('model_not_found', message, { param: 'model' });
 }

@@ -1,4 +1,4 @@
-import { bugTrace } from '@continuo/shared/bug-trace.ts';
+import { bugTrace } from '@continuo/shared/error-details.ts';
 import type { RequestContext } from './request-context.ts';
 
 /** Logs the stack of an unexpected error, without its message. */
