@@ -104,7 +104,7 @@ export const samplingFields = {
       z.int('integer'),
     ])
     // As a plain integer, JSON Schema would show the range in which doubles are exact.
-    .meta({ [DOCUMENTED_AS]: z.int().meta({ minimum: -(2 ** 63), exclusiveMaximum: 2 ** 63 }) })
+    .meta({ [DOCUMENTED_AS]: z.number().meta({ type: 'integer', format: 'int64' }) })
     .nullish()
     .describe('The same seed, request and system_fingerprint give the same text. -1 = random.'),
   frequency_penalty: decimal(-2, 2)

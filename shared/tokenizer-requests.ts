@@ -24,7 +24,12 @@ export const publicDetokenizeRequest = z.object({
 /** The body of llama.cpp's POST /tokenize. */
 export const nativeTokenizeRequest = z.object({
   model,
-  content: z.string().describe('The text.'),
+  content: z.string().describe('The text, in the form of llama.cpp. It has precedence over prompt.'),
   add_special: z.boolean().nullish().describe("Adds the tokenizer's own special tokens. Default: false."),
   with_pieces: z.boolean().nullish().describe("Returns the tokens' texts with their ids. Default: false."),
 });
+
+/** Both forms, for the documents. */
+export const documentedTokenizeRequest = publicTokenizeRequest
+  .partial()
+  .extend(nativeTokenizeRequest.partial().shape);

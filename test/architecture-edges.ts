@@ -164,14 +164,14 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/score': ['shared', 'worker/dialects', 'worker/generation'],
   'worker/site': ['worker/site/playground', 'worker/site/shell', 'worker/site/store'],
   'worker/site/api': ['shared'],
-  'worker/site/build': ['shared', 'worker/site/api', 'worker/site/docs'],
+  'worker/site/build': ['shared', 'worker/dialects', 'worker/site/api', 'worker/site/docs'],
   'worker/site/compare': [
     'worker/site/api',
     'worker/site/controls',
+    'worker/site/copy',
     'worker/site/playground',
     'worker/site/store',
     'worker/site/tokens',
-    'worker/site/copy',
   ],
   'worker/site/constraint': [
     'worker/site/api',
@@ -180,7 +180,13 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/store',
   ],
   'worker/site/copy': ['worker/site/controls', 'worker/site/store', 'worker/site/api'],
-  'worker/site/docs': ['worker/site/api', 'worker/site/shell', 'worker/site/store'],
+  'worker/site/docs': [
+    'worker/site/api',
+    'worker/site/controls',
+    'worker/site/copy',
+    'worker/site/shell',
+    'worker/site/store',
+  ],
   'worker/site/editor': ['worker/site/store', 'worker/site/tokens'],
   'worker/site/playground': [
     'worker/site/api',
@@ -203,10 +209,10 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/site/tree': [
     'worker/site/api',
     'worker/site/controls',
+    'worker/site/copy',
     'worker/site/playground',
     'worker/site/store',
     'worker/site/tokens',
-    'worker/site/copy',
   ],
   'worker/tenants': ['shared'],
   'worker/upstreams': ['shared', 'worker/env', 'worker/timers'],

@@ -39,7 +39,7 @@ const isVirtual = (name: string) => /^(cloudflare|node|virtual):/.test(name);
 const ALLOWED_WORKSPACES: Readonly<Record<string, readonly string[]>> = {
   '@continuo/shared': [],
   '@continuo/worker': ['@continuo/shared'],
-  '@continuo/site': ['@continuo/shared'],
+  '@continuo/site': ['@continuo/shared', '@continuo/worker'],
   '@continuo/origin': ['@continuo/shared'],
   '@continuo/cli': ['@continuo/origin', '@continuo/shared', '@continuo/site', '@continuo/worker'],
 };

@@ -11,7 +11,7 @@ import { parseLikelihoods } from './score/score-call.ts';
 /** POST /v1/score: likelihoods of continuations; with `query`, probabilities of labels in SGLang's form. */
 export const score: RouteHandler = (request, context) =>
   generate(request, context, (body, { bounds }) =>
-    (body.query ?? null) !== null ? readLabels(body, bounds, 'sglang') : readLikelihoods(body, bounds),
+    wantsLabels(body) ? readLabels(body, bounds, 'sglang') : readLikelihoods(body, bounds),
   );
 
 /** POST /generative_scoring: probabilities of labels in vLLM's form. */
@@ -19,6 +19,9 @@ export const scoreLabels: RouteHandler = (request, context) =>
   generate(request, context, (body, { bounds }) => readLabels(body, bounds, 'vllm'));
 
 type Body = Readonly<Record<string, unknown>>;
+
+const wantsLabels = ({ query = null, items = null, continuations = null }: Body): boolean =>
+  query !== null || (items !== null && continuations === null);
 
 function readLikelihoods(body: Body, bounds: RequestBounds): ReadCall {
   const parsed = parseLikelihoods(body, bounds);

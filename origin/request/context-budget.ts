@@ -1,4 +1,4 @@
-import { contextExceeded, requiredTokens } from '@continuo/shared/context-length.ts';
+import { contextExceeded, requiredTokens } from '@continuo/shared/errors.ts';
 import type { GenerationRequest } from '@continuo/shared/generation.ts';
 
 /** How prompt and completion share the context. Pure. */

@@ -102,9 +102,10 @@ export function runScript<T>(
   python: string,
   name: string,
   served: { readonly url: string; readonly apiKey: string },
+  more: Readonly<Record<string, string>> = {},
 ): Promise<T> {
   const script = path.join(import.meta.dirname, 'python', name);
-  const env = { CONTINUO_URL: `${served.url}/v1`, CONTINUO_API_KEY: served.apiKey };
+  const env = { CONTINUO_URL: `${served.url}/v1`, CONTINUO_API_KEY: served.apiKey, ...more };
   return runPython(
     python,
     [script],

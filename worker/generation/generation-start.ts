@@ -106,6 +106,7 @@ export function startGeneration({
       after: timers.after,
       extra: call.extra,
       tokensAsIds: call.answer.tokensAsIds,
+      shown: call.answer,
       endUser: call.endUser,
       onAccepted: (promptTokens) => {
         acceptedTokens = promptTokens;

@@ -1,5 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
-import { parseExactly } from '@continuo/shared/exact-integers.ts';
+import { parseExactly } from '@continuo/shared/json-fields.ts';
 import type { Settings } from '../env/settings.ts';
 import { complexityFault } from './json-limits.ts';
 import { describeSyntaxError } from './json-syntax.ts';

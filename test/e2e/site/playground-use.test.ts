@@ -24,7 +24,7 @@ async function complete(page: Page): Promise<void> {
   await status(page).getByText('Finished').waitFor();
 }
 
-/** Waits until what is open closes, if it does so by itself. */
+/** Waits longer than what closes or is stored by itself takes. */
 const wait = (page: Page) => page.waitForTimeout(1_000);
 
 describe('the playground, by hand', () => {
@@ -145,7 +145,8 @@ describe('the playground, by hand', () => {
     await other.goto(`${system.url}/#key=${system.apiKey}`);
     await typeInto(textOf(other), 'The text of the second tab');
     await typeInto(textOf(page), 'The changed text of the first tab');
-    for (const one of [page, other, page]) await one.reload();
+    await wait(page);
+    for (const one of [page, other]) await one.reload();
     await expect.poll(() => shown(page)).toBe('The changed text of the first tab');
     await expect.poll(() => shown(other)).toBe('The text of the second tab');
     await other.close({ runBeforeUnload: true });

@@ -140,7 +140,7 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   dynatemp_exponent: decimal(0, null),
   min_keep: integer(0, INT32),
   seed: {
-    good: [-(2 ** 63), -1, 0, 2 ** 53 + 2, 2 ** 62],
+    good: [-(2 ** 62), -1, 0, 2 ** 53 + 2, 2 ** 62],
     bad: [
       [2 ** 63, 'integer_above_max_value'],
       [2 ** 64, 'integer_above_max_value'],
@@ -244,10 +244,10 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   echo: flag,
   echo_last: integer(0, INT32),
   logprobs: {
-    good: [0, 5],
+    good: [0, 20],
     bad: [
       [-1, 'integer_below_min_value'],
-      [6, 'integer_above_max_value'],
+      [21, 'integer_above_max_value'],
       ...wrong(true, false, 1.5, '1', [], {}),
     ],
   },

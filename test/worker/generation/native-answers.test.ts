@@ -75,7 +75,7 @@ describe('a plain native answer', () => {
     }
     expect((await post('/detokenize', { tokens: [72], model: '' })).status).toBe(200);
     expect((await worker.request('/props?model=')).status).toBe(200);
-    expect((await post('/v1/completions', { prompt: 'a', model: '' })).status).toBe(400);
+    expect((await post('/v1/completions', { prompt: 'a', model: '' })).status).toBe(404);
   });
 
   test('shows why it ended', async () => {

@@ -191,7 +191,7 @@ describe('top logprobs', () => {
     expect(promptLogprobsJson([first, { ...token, rank: 9 }, token, listed], 1)).toBe(
       '[null,{"7":{"logprob":-2.5,"rank":9,"decoded_token":" a"},"1":{"logprob":-0.5,"rank":1,"decoded_token":" b"}},' +
         // Of an origin that does not know the rank: the best that it can be.
-        '{"7":{"logprob":-2.5,"rank":3,"decoded_token":" a"},"1":{"logprob":-0.5,"rank":1,"decoded_token":" b"}},' +
+        '{"7":{"logprob":-2.5,"rank":4,"decoded_token":" a"},"1":{"logprob":-0.5,"rank":1,"decoded_token":" b"}},' +
         '{"1":{"logprob":-0.5,"rank":1,"decoded_token":" b"}}]',
     );
     expect(promptLogprobsJson([{ ...token, rank: 9 }], 0)).toBe(

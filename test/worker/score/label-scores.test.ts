@@ -181,6 +181,6 @@ test('null counts as absent: a required field is missing, and a null query is no
       { error: { code: 'missing_required_parameter', param: 'label_token_ids' } },
     ]);
   }
-  const likelihoods = await send('/v1/score', { query: null, prompt: 'a' });
-  expect(await likelihoods.json()).toMatchObject({ error: { param: 'continuations' } });
+  const likelihoods = await send('/v1/score', { query: null, continuations: ['b'] });
+  expect(await likelihoods.json()).toMatchObject({ error: { param: 'prompt' } });
 });

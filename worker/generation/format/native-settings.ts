@@ -1,5 +1,5 @@
-import { exactNumber } from '@continuo/shared/exact-integers.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
+import { exactNumber } from '@continuo/shared/json-fields.ts';
 import type { CompletionCall } from '../../dialects/completion-call.ts';
 
 /** llama.cpp's name of a random seed. */

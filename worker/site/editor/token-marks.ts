@@ -9,7 +9,7 @@ import {
 } from '@codemirror/state';
 import { Decoration, EditorView } from '@codemirror/view';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
-import { jointLogprob, tintClass } from '../tokens/probability.ts';
+import { jointLogprob, TINT_LEVELS, tintClass } from '../tokens/probability.ts';
 
 /** Tints the tokens of the text. A change takes the tints of everything after it, because it changes the probabilities. */
 
@@ -26,10 +26,13 @@ export const addTokens = StateEffect.define<readonly PlacedTokens[]>({
 export const selectTokens = StateEffect.define<{ readonly from: number; readonly to: number } | null>();
 
 function tint({ from, to, tokens }: PlacedTokens) {
-  const mark = Decoration.mark({ class: tintClass(jointLogprob(tokens)), inclusive: false, tokens });
+  // White space before a word hangs at the end of a line, where its tint would be a block of its own.
+  const name = tokens[0]!.name;
+  const lead = to - from === name.length ? Math.max(0, name.search(/\S/)) : 0;
+  const mark = Decoration.mark({ class: tintClass(jointLogprob(tokens)), inclusive: false, tokens, lead });
   // The view compares all marks of a line at each change of it. Comparing their attributes took a third of its time.
   mark.eq = (other) => other === mark;
-  return mark.range(from, to);
+  return mark.range(from + lead, to);
 }
 
 /** Start of the first change. */
@@ -87,7 +90,7 @@ const selection = StateField.define<RangeSet<Decoration>>({
 export function placedTokens(state: EditorState, start = 0): PlacedTokens[] {
   const placed: PlacedTokens[] = [];
   state.field(tokenMarks).between(start, state.doc.length, (from, to, mark) => {
-    if (to > start) placed.push({ from, to, tokens: mark.spec.tokens });
+    if (to > start) placed.push({ from: from - mark.spec.lead, to, tokens: mark.spec.tokens });
   });
   return placed;
 }
@@ -102,29 +105,26 @@ const tintHistory = invertedEffects.of(({ docChanged, changes, startState }) => 
 export function tokensAt(state: EditorState, position: number): PlacedTokens | null {
   let found: PlacedTokens | null = null;
   state.field(tokenMarks).between(position, position, (from, to, mark) => {
-    if (from <= position && position < to) found = { from, to, tokens: mark.spec.tokens };
+    if (from <= position && position < to)
+      found = { from: from - mark.spec.lead, to, tokens: mark.spec.tokens };
   });
   return found;
 }
 
-const tints = Object.fromEntries(
-  Array.from({ length: 10 }, (_, decile) => [`& .token.p${decile}`, { background: `var(--p${decile})` }]),
-);
-/** Thickness in pixels of a decile's underline. */
-const thickness = (decile: number) => Math.ceil((9 - decile) / 2);
-const underlines = Object.fromEntries(
-  Array.from({ length: 10 }, (_, decile) => [
-    `&.underlined .token.p${decile}`,
-    { borderBottomWidth: `${thickness(decile)}px` },
-  ]),
-);
+const levels = TINT_LEVELS.map((level) => [`& .s${level}`, { '--level': String(level) }]);
 
 const theme = EditorView.theme({
-  '& .token': { borderRadius: '3px', padding: '2px 0' },
-  ...tints,
+  '& .token': {
+    borderRadius: '3px',
+    padding: '2px 0',
+    background: 'color-mix(in oklab, var(--surprise) calc(var(--level, 0) * 20%), transparent)',
+  },
+  ...Object.fromEntries(levels),
   '&.untinted .token, &.underlined .token': { background: 'none' },
-  '&.underlined .token': { border: '0 solid var(--accent)', borderRadius: '0' },
-  ...underlines,
+  '&.underlined .token': {
+    borderBottom: 'calc(var(--level, 0) * 1px) solid var(--accent)',
+    borderRadius: '0',
+  },
   '& .selected': { outline: '2px solid var(--accent)', borderRadius: '3px' },
 });
 

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { Dialog } from '../controls/dialog.tsx';
-import { Icon } from '../controls/icon.tsx';
+import { Icon, IconButton } from '../controls/icon.tsx';
 import { CopyDialog } from '../copy/copy-dialog.tsx';
 import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { ParametersPanel } from './parameters-panel.tsx';
@@ -27,37 +27,32 @@ export function ActionBar() {
           <Icon name="play" />
           Complete
         </button>
-        <button
-          type="button"
-          class="button"
+        <IconButton
+          class=""
+          icon="stop"
+          name="Stop"
+          keys="Esc"
           disabled={!isRunning.value}
-          title="Esc"
-          aria-label="Stop"
           onClick={generation.stop}
         >
-          <Icon name="stop" />
           <span>Stop</span>
-        </button>
-        <button
-          type="button"
-          class="button icon"
+        </IconButton>
+        <IconButton
+          class="icon"
+          icon="undo"
+          name="Undo"
+          keys="Ctrl-Z"
           disabled={isRunning.value || !canUndo.value}
-          title="Ctrl-Z"
-          aria-label="Undo"
           onClick={() => editor.value?.undo()}
-        >
-          <Icon name="undo" />
-        </button>
-        <button
-          type="button"
-          class="button icon"
+        />
+        <IconButton
+          class="icon"
+          icon="redo"
+          name="Redo"
+          keys="Ctrl-Shift-Z"
           disabled={isRunning.value || !canRedo.value}
-          title="Ctrl-Shift-Z"
-          aria-label="Redo"
           onClick={() => editor.value?.redo()}
-        >
-          <Icon name="redo" />
-        </button>
+        />
         <button
           type="button"
           class="button icon only-narrow"

@@ -55,40 +55,35 @@ export class Generation {
     this.#now = now;
   }
 
-  get isRunning(): boolean {
-    return this.#running !== null;
-  }
-
   /** Ends the request. The server frees its slot when the connection closes. */
   stop = (): void => this.#running?.abort();
 
-  /** Forgets the last result. */
-  reset(): void {
-    this.phase.value = { name: 'idle' };
-  }
-
-  /** Runs a request to its end, and reports its updates. Failures become the phase `failed`. */
+  /**
+   * Runs a request to its end, and reports its updates. Failures become the phase `failed`.
+   * @param onEnd completes the text before the phase says that it is complete
+   */
   run(
     connection: Connection,
     body: Readonly<Record<string, unknown>>,
     onChoice: (update: ChoiceUpdate) => void,
+    onEnd: () => Promise<void>,
   ): Promise<void> {
-    this.ended = this.#run(connection, body, onChoice);
+    this.ended = this.#run(connection, body, onChoice, onEnd);
     return this.ended;
   }
 
-  async #run(...[connection, body, onChoice]: Parameters<Generation['run']>): Promise<void> {
+  async #run(...[connection, body, onChoice, onEnd]: Parameters<Generation['run']>): Promise<void> {
     const running = new AbortController();
     this.#running = running;
     this.phase.value = { name: 'waiting' };
     this.figures.value = NO_FIGURES;
-    try {
-      this.phase.value = await this.#follow(streamCompletion(connection, body, running.signal), onChoice);
-    } catch (thrown) {
-      this.phase.value = running.signal.aborted ? { name: 'stopped' } : this.#failed(thrown);
-    } finally {
-      this.#running = null;
-    }
+    const updates = streamCompletion(connection, body, running.signal);
+    const end = await this.#follow(updates, onChoice).catch(
+      (thrown: unknown): Phase => (running.signal.aborted ? { name: 'stopped' } : this.#failed(thrown)),
+    );
+    await onEnd();
+    this.#running = null;
+    this.phase.value = end;
   }
 
   #failed(thrown: unknown): Phase {

@@ -1,4 +1,4 @@
-import { REQUEST_FIELDS } from 'virtual:request-fields';
+import { MAX_LOGPROBS, REQUEST_FIELDS } from 'virtual:request-fields';
 import type { Signal } from '@preact/signals';
 import type { Parameters } from '../api/request-field.ts';
 import { ConstraintButton } from '../constraint/constraint-button.tsx';
@@ -49,6 +49,7 @@ interface GroupProps extends ParametersProps {
 
 function Group({ group: { title, fields, section }, parameters }: GroupProps) {
   const session = useSession();
+  const maximum = MAX_LOGPROBS[session.dialect.value ?? '']!;
   const set = fields.filter((name) => parameters.value[name] !== undefined);
   const change = (name: string, value: unknown) => {
     const { [name]: _, ...others } = parameters.peek();
@@ -65,7 +66,7 @@ function Group({ group: { title, fields, section }, parameters }: GroupProps) {
         <FieldControl
           key={name}
           name={name}
-          field={REQUEST_FIELDS[name]!}
+          field={name === 'logprobs' ? { ...REQUEST_FIELDS[name]!, maximum } : REQUEST_FIELDS[name]!}
           value={parameters.value[name]}
           onChange={(value) => change(name, value)}
         />

@@ -138,15 +138,20 @@ async function send(
   const insertion = new Insertion(editor, promptOf(content).prompt.length, body.echo === true);
   score.value = null;
   editor.lock();
-  try {
-    await generation.run(session.connection.peek(), body, (update) => {
+  await generation.run(
+    session.connection.peek(),
+    body,
+    (update) => {
       insertion.add(update);
       if (isEcho(update)) score.value = scoreOf(update.tokens);
-    });
-  } finally {
-    insertion.write();
-    editor.endStep(insertion.position);
-  }
+    },
+    async () => {
+      insertion.write();
+      // Moving the cursor costs a layout, too.
+      await new Promise((resolve) => setTimeout(resolve));
+      editor.endStep(insertion.position);
+    },
+  );
 }
 
 const isEcho = ({ promptIds, tokens }: ChoiceUpdate): boolean => promptIds !== null && tokens.length > 0;
@@ -189,7 +194,8 @@ class Insertion {
 
   #writeSoon(): void {
     if (document.hidden) setTimeout(this.write, HIDDEN_WRITE_MS);
-    else requestAnimationFrame(this.write);
+    // The frame itself has the layout and the painting of the last change.
+    else requestAnimationFrame(() => setTimeout(this.write));
   }
 
   write = (): void => {

@@ -1,13 +1,15 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
+import { Fragment } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { TokenizedText } from '../api/whole-choices.ts';
 import type { TextEditor } from '../editor/text-editor.ts';
 import { takeCarried } from '../store/session.ts';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
+import { percent, tintClass } from '../tokens/probability.ts';
 import { placedTokens } from '../tokens/token-list.tsx';
 import { DisplayBar } from './display-bar.tsx';
 import { complete, toggleMark, toggleUnderline, usePlayground } from './playground-state.ts';
-import { EXAMPLES, PRESETS } from './presets.ts';
+import { EXAMPLES, PRESETS, SAMPLE } from './presets.ts';
 import { InspectorPopover, type TokenInspector } from './token-inspector.tsx';
 
 /** The editor of the text. Until it is loaded, the stored text stands in its place. */
@@ -110,6 +112,28 @@ function Examples() {
           </li>
         ))}
       </ul>
+      <Sample />
     </div>
   );
 }
+
+/** What the tints mean, before the first completion. */
+const Sample = () => (
+  <figure class="sample">
+    <p class="token-text">
+      {SAMPLE.prompt}
+      {SAMPLE.tokens.map((word, index) => (
+        <Fragment key={word}>
+          {' '}
+          <span class={tintClass(SAMPLE.logprobs[index]!)} title={percent(SAMPLE.logprobs[index]!)}>
+            {word}
+          </span>
+        </Fragment>
+      ))}
+    </p>
+    <figcaption class="quiet">
+      Tokens of at most 25 % are tinted: the less likely, the stronger. Point at a token of your text, or tap
+      it, to see what else the model considered.
+    </figcaption>
+  </figure>
+);

@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { tintClass } from '../tokens/probability.ts';
-import { meanLogprob, percentOf } from './node-figures.ts';
+import { meanLogprob, percentOf, tintClass } from '../tokens/probability.ts';
 import { type NodeId, nodeOf, type TreeNode } from './tree.ts';
 import type { TreeEditor } from './tree-editor.ts';
 

@@ -2,10 +2,10 @@ import type { Alternative } from '../api/completion-stream.ts';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { placedTokens, tokenBeside } from '../tokens/token-list.tsx';
 import type { BranchPlace } from './branching.ts';
+import { chooseTree } from './files/tree-files.ts';
 import { newTree, nodeOf, ROOT, siblingOf, type TreeNode, walk } from './tree.ts';
 import type { TreeEditor } from './tree-editor.ts';
 import { addChildren, branchPoint, changeNode, typedNode } from './tree-edits.ts';
-import { chooseTree } from './tree-files.ts';
 import type { TreeState } from './tree-state.ts';
 
 /** What the visitor can do with the open tree. Keys and buttons call the same commands. */

@@ -1,9 +1,10 @@
 import { useSignal } from '@preact/signals';
 import { Dialog } from '../controls/dialog.tsx';
+import { KeysDialog } from '../controls/keys-dialog.tsx';
 import { ParametersPanel } from '../playground/parameters-panel.tsx';
 import { editText, isDraft, nameNode, write } from './tree-commands.ts';
 import type { TreeEditor } from './tree-editor.ts';
-import { KEY_BINDINGS, type KeyBinding } from './tree-keys.ts';
+import { KEY_BINDINGS, shown } from './tree-keys.ts';
 import type { TreeState } from './tree-state.ts';
 
 interface DialogsProps {
@@ -20,7 +21,9 @@ export function TreeDialogs({ state, editor }: DialogsProps) {
   const { tree } = editor.position.peek();
   switch (state.dialog.value) {
     case 'keys':
-      return <KeyList onClose={onClose} />;
+      return (
+        <KeysDialog keys={KEY_BINDINGS.map(({ keys, does }) => [shown(keys), does])} onClose={onClose} />
+      );
     case 'name-node':
       return (
         <TextDialog
@@ -145,45 +148,3 @@ function TextDialog({ title, action, start, multiline = false, onSave, onClose }
     </Dialog>
   );
 }
-
-const SHOWN_KEYS: Readonly<Record<string, string>> = {
-  ArrowUp: '↑',
-  ArrowDown: '↓',
-  ArrowLeft: '←',
-  ArrowRight: '→',
-  ' ': 'Space',
-  Escape: 'Esc',
-  Delete: 'Del',
-  'Ctrl+z': 'Ctrl Z',
-  'Ctrl+Z': 'Ctrl Shift Z',
-  'Ctrl+y': 'Ctrl Y',
-  'Ctrl+Enter': 'Ctrl Enter',
-};
-
-const KeyList = ({ onClose }: { readonly onClose: () => void }) => (
-  <Dialog title="Keys" onClose={onClose} class="tree-dialog">
-    <dl class="tree-keys">
-      {KEY_BINDINGS.map((binding) => (
-        <KeyRow key={binding.does} binding={binding} />
-      ))}
-    </dl>
-  </Dialog>
-);
-
-/** Many keys in a row are shown as a range. */
-const MAX_SHOWN = 4;
-
-const KeyRow = ({ binding: { keys, does } }: { readonly binding: KeyBinding }) => {
-  const shown = keys.map((key) => SHOWN_KEYS[key] ?? key);
-  const listed = shown.length > MAX_SHOWN ? [`${shown[0]} … ${shown.at(-1)}`] : shown;
-  return (
-    <div>
-      <dt>
-        {listed.map((key) => (
-          <kbd key={key}>{key}</kbd>
-        ))}
-      </dt>
-      <dd>{does}</dd>
-    </div>
-  );
-};

@@ -68,6 +68,24 @@ export const KEY_BINDINGS: readonly KeyBinding[] = [
   { keys: ['?'], does: 'Keys', run: open('keys') },
 ];
 
+const NAMES: Readonly<Record<string, string>> = {
+  ...{ ArrowUp: '↑', ArrowDown: '↓', ArrowLeft: '←', ArrowRight: '→' },
+  ...{
+    ' ': 'Space',
+    Escape: 'Esc',
+    Delete: 'Del',
+    'Ctrl+z': 'Ctrl Z',
+    'Ctrl+Z': 'Ctrl Shift Z',
+    'Ctrl+y': 'Ctrl Y',
+  },
+};
+
+/** Returns keys as people name them, many in a row as a range. */
+export const shown = (keys: KeyBinding['keys']): string =>
+  (keys.length > 4 ? [keys[0]!, '…', keys.at(-1)!] : keys)
+    .map((key) => NAMES[key] ?? key.replace('+', ' '))
+    .join('  ');
+
 const BY_KEY = new Map(KEY_BINDINGS.flatMap((binding) => binding.keys.map((key) => [key, binding])));
 
 /** Elements that use keys themselves. */

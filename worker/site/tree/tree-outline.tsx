@@ -1,8 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { CSSProperties } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { tintClass } from '../tokens/probability.ts';
-import { meanLogprob, percentOf } from './node-figures.ts';
+import { meanLogprob, percentOf, tintClass } from '../tokens/probability.ts';
 import { type OutlineRow, rowWindow, scrollToRow } from './outline.ts';
 import type { NodeId } from './tree.ts';
 import type { TreeEditor } from './tree-editor.ts';

@@ -1,14 +1,9 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { Icon } from '../controls/icon.tsx';
+import { EXAMPLES } from '../playground/presets.ts';
 import { branch, importTree, plant } from './tree-commands.ts';
 import type { TreeState } from './tree-state.ts';
-
-const EXAMPLES = [
-  'Once upon a time there was a king who had three daughters.',
-  'def is_prime(n):\n    """Return True if n is a prime number."""\n',
-  'The wolf looked at the little girl and said, "Where are you going?"',
-];
 
 /** Asks for the prompt of a new tree. */
 export function TreeStart({ state }: { readonly state: TreeState }) {
@@ -57,10 +52,10 @@ export function TreeStart({ state }: { readonly state: TreeState }) {
       </form>
       <h2 class="quiet">Or start with an example</h2>
       <ul class="tree-examples">
-        {EXAMPLES.map((example) => (
-          <li key={example}>
-            <button type="button" class="card branch-card tree-example" onClick={() => start(example)}>
-              <span class="branch-text">{example}</span>
+        {EXAMPLES.map(({ text }) => (
+          <li key={text}>
+            <button type="button" class="card branch-card tree-example" onClick={() => start(text)}>
+              <span class="branch-text">{text}</span>
             </button>
           </li>
         ))}

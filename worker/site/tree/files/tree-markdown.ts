@@ -1,4 +1,4 @@
-import { nodeOf, ROOT, type Tree, type TreeNode } from './tree.ts';
+import { nodeOf, ROOT, type Tree, type TreeNode } from '../tree.ts';
 
 /** Deeper forks are not indented further. */
 const MAX_INDENT = 40;

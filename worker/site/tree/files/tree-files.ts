@@ -1,5 +1,5 @@
+import type { Tree } from '../tree.ts';
 import { ImportError } from './json-reader.ts';
-import type { Tree } from './tree.ts';
 
 /** Larger files would block the page for seconds. */
 const MAX_BYTES = 100 * 1024 * 1024;

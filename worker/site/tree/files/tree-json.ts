@@ -1,7 +1,7 @@
-import { tokensOf } from '../api/completion-stream.ts';
-import { withOffsets } from '../api/whole-choices.ts';
+import { tokensOf } from '../../api/completion-stream.ts';
+import { withOffsets } from '../../api/whole-choices.ts';
+import { type NodeId, type Tree, type TreeNode, walk } from '../tree.ts';
 import { ImportError, JsonReader } from './json-reader.ts';
-import { type NodeId, type Tree, type TreeNode, walk } from './tree.ts';
 
 /**
  * The file format of trees: a list of nodes, parents first. `parent` is an index of that list. Text and logprobs have
