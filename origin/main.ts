@@ -11,7 +11,7 @@ import { HEARTBEAT_MS } from './http/heartbeat.ts';
 import { createMetrics, recordSteps } from './http/metrics.ts';
 import type { ServerContext } from './http/route.ts';
 import { createMetricsServer, createOriginServer } from './http/server.ts';
-import { createLog, type Logger } from './log.ts';
+import { createLog, type Logger } from './process/log.ts';
 import { UsageAccounts } from './request/usage-accounts.ts';
 import { Fleet } from './serving/fleet.ts';
 import { faultError } from './serving/inspect-model.ts';

@@ -8,10 +8,14 @@ import { NEUTRAL_SAMPLING, type SamplingParameters, samplingParameters } from '.
 
 const samplingNames = Object.keys(samplingParameters.shape) as (keyof SamplingParameters)[];
 
+/** A seed that is a text. */
+const SEED_TEXT = 'sampling.seed.text';
+
 /** The capabilities of this version. */
 export const CAPABILITIES: readonly string[] = [
   ...Object.keys(generationRequest.shape),
   ...samplingNames.map((name) => `sampling.${name}`),
+  SEED_TEXT,
   ...wireConstraint.options.map(({ shape }) => `constraint.${shape.type.value}`),
 ];
 
@@ -31,6 +35,7 @@ export function neededCapabilities({ sampling, constraint, ...fields }: Generati
   return [
     ...named.map(([name]) => name),
     ...sampled.map((name) => `sampling.${name}`),
+    ...(typeof sampling.seed === 'string' ? [SEED_TEXT] : []),
     ...(constraint === null ? [] : ['constraint', `constraint.${constraint.type}`]),
   ];
 }

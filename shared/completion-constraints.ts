@@ -34,7 +34,7 @@ const responseFormat = z.object({
   grammar: text.describe('GBNF grammar for the type grammar.'),
 });
 
-const structuredOutputs = z.object({
+const structuredOutputs = z.looseObject({
   json: jsonSchema.nullish().describe('The text is JSON that matches this JSON Schema.'),
   regex: text.describe('The text matches this regular expression.'),
   choice: choices.nullish().describe('The text is one of these.'),
@@ -80,7 +80,7 @@ export const constraintFields = {
   guided_grammar: text.describe('Alias of grammar, as GBNF.'),
   structured_outputs: structuredOutputs
     .nullish()
-    .describe('Exactly one constraint: json, regex, choice, grammar or json_object.'),
+    .describe('One constraint: json, regex, choice, grammar or json_object. An empty object means none.'),
   regex: text.describe('The text matches this regular expression.'),
   ebnf: text.describe('Alias of grammar, as GBNF.'),
   tools: list(tool, { max: 128 })

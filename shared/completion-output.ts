@@ -1,15 +1,18 @@
 import * as z from 'zod';
 import { MAX_IMAGES } from './generation.ts';
 import { integer, list } from './json-fields.ts';
-import { MAX_LISTED_LOGPROBS } from './logprob.ts';
+import { MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
 
 /** The public fields for the response, the treatment of the prompt, and caches. */
 
 const flag = (description: string) => z.boolean().nullish().describe(description);
 const salt = (description: string) => z.string().max(256).nullish().describe(description);
 
-/** Number of alternatives. The dialect sets the maximum. `true` means the number in top_logprobs. */
-const alternatives = z.union([integer(0), z.literal(true)]);
+/** Number of alternatives. A dialect may allow fewer. */
+const count = integer(0, MAX_TOP_LOGPROBS);
+
+/** `true` means the number in top_logprobs. */
+const alternatives = z.union([count, z.literal(true)]);
 
 /** Number of prompt tokens to keep; −1 = as many as fit. */
 const keptTokens = integer(-1).refine((count) => count !== 0, {
@@ -23,9 +26,9 @@ export const outputFields = {
   logprobs: alternatives
     .nullish()
     .describe('Number of alternatives per token in the logprobs. true uses the number in top_logprobs.'),
-  top_logprobs: integer(0).nullish().describe('Alias of logprobs.'),
-  n_probs: integer(0).nullish().describe('Alias of logprobs, except that 0 returns no logprobs.'),
-  prompt_logprobs: integer(0)
+  top_logprobs: count.nullish().describe('Alias of logprobs.'),
+  n_probs: count.nullish().describe('Alias of logprobs, except that 0 returns no logprobs.'),
+  prompt_logprobs: count
     .nullish()
     .describe('Number of alternatives per prompt token. Not available with stream.'),
   prompt_logprob_start: integer(-1)

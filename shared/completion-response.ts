@@ -22,7 +22,7 @@ const logprobs = z.object({
 
 const promptCandidate = z.object({
   logprob: z.number().describe('Natural logarithm of the probability.'),
-  rank: z.int().min(1).nullable().describe('Position among all tokens by probability, from 1.'),
+  rank: z.int().min(1).describe('Position among all tokens by probability, from 1.'),
   decoded_token: z.string().describe('The token as text.'),
 });
 
@@ -42,7 +42,9 @@ const choice = z.object({
   prompt_logprobs: z
     .array(z.record(z.string(), promptCandidate).nullable())
     .optional()
-    .describe('For each prompt token, a map from token id to candidate; null for the first token.'),
+    .describe(
+      'For each prompt token, a map from token id to candidate: its own first, then the most likely ones. Null for the first token.',
+    ),
 });
 
 export const completionUsage = z.object({
@@ -116,14 +118,29 @@ export const publicModelList = z.object({
   data: z.array(publicModel).describe('The models that the key may use.'),
 });
 
+const tokenPiece = z.object({
+  id: z.int().min(0).describe('The token id.'),
+  piece: z
+    .union([z.string(), z.array(z.int().min(0).max(255))])
+    .describe('Its text, or its bytes if they are not whole characters.'),
+});
+
 export const publicTokenizeResponse = z.object({
-  count: z.int().min(0).describe('Number of tokens.'),
-  max_model_len: z.int().describe('Context length of the model in tokens.'),
-  tokens: z.array(z.int().min(0)).describe('The token ids.'),
+  count: z.int().min(0).optional().describe('Number of tokens. Absent in the form of llama.cpp.'),
+  max_model_len: z
+    .int()
+    .optional()
+    .describe('Context length of the model in tokens. Absent in the form of llama.cpp.'),
+  tokens: z
+    .array(z.union([z.int().min(0), tokenPiece]))
+    .describe('The token ids; with with_pieces, objects of id and text.'),
   token_strs: z.array(z.string()).optional().describe('The tokens as texts, if requested.'),
 });
 
-export const publicDetokenizeResponse = z.object({ prompt: z.string().describe('The text.') });
+export const publicDetokenizeResponse = z.object({
+  prompt: z.string().optional().describe('The text.'),
+  content: z.string().optional().describe('The text, in place of prompt in the dialect llamacpp.'),
+});
 
 export const publicTokenizerInfo = z.object({
   model: z.string().describe('Model id.'),

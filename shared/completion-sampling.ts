@@ -94,13 +94,17 @@ export const samplingFields = {
     .nullish()
     .describe('Dynamic temperature: exponent of the normalized entropy.'),
   min_keep: integer(0).nullish().describe('Minimum number of tokens that truncation keeps.'),
+  // The body's reader turns integers that a double does not hold exactly into bigints.
   seed: z
-    .number('integer')
-    .min(-(2 ** 63), 'integer')
-    .max(2 ** 63, 'integer')
-    .refine(Number.isInteger, { error: 'integer' })
+    .union([
+      z
+        .bigint()
+        .min(-(2n ** 63n), 'integer')
+        .max(2n ** 63n - 1n, 'integer'),
+      z.int('integer'),
+    ])
     // As a plain integer, JSON Schema would show the range in which doubles are exact.
-    .meta({ [DOCUMENTED_AS]: z.int().meta({ minimum: -(2 ** 63), maximum: 2 ** 63 }) })
+    .meta({ [DOCUMENTED_AS]: z.number().meta({ type: 'integer', format: 'int64' }) })
     .nullish()
     .describe('The same seed, request and system_fingerprint give the same text. -1 = random.'),
   frequency_penalty: decimal(-2, 2)

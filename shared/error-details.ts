@@ -5,3 +5,9 @@ export const errorMessage = (thrown: unknown): string =>
 /** Returns the operating system's error code, such as ENOENT; undefined for all other thrown values. */
 export const errorCode = (thrown: unknown): string | undefined =>
   thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : undefined;
+
+/** Returns an error's name and stack without its message, because messages may quote a caller's data. */
+export function bugTrace(thrown: unknown): { readonly name: string; readonly frames: readonly string[] } {
+  if (!(thrown instanceof Error)) return { name: typeof thrown, frames: [] };
+  return { name: thrown.name, frames: thrown.stack?.match(/^ +at .*$/gm) ?? [] };
+}

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
 import { generationDefaults, samplingParameters } from './sampling.ts';
 import { weight } from './tenant.ts';
-import { isTokenId } from './token-id.ts';
+import { isTokenId } from './tokenization.ts';
 
 /**
  * The wire protocol between Worker and origin. POST /generate takes a GenerationRequest and answers NDJSON, one
@@ -114,7 +114,7 @@ export const generationRequest = z.object({
   flex: z.boolean().optional(),
   /** May take cached KV of this tenant's earlier prompts. */
   cachePrompt: z.boolean(),
-  /** Separates prefix caches inside one tenant; '' = the tenant's own. */
+  /** The client's `cache_salt`; '' = none. Tenant and salt are the namespace of the prompts in the origin's prefix cache. */
   cacheSalt: z.string().max(256),
   /** False lets the origin merge the events of more steps, because the client gets a plain answer. */
   stream: z.boolean(),
@@ -139,6 +139,8 @@ const tokenLogprob = z.object({
   logprob: z.number().nullable(),
   /** Best first; contains the token itself only if it is among the best. */
   topLogprobs: z.array(topLogprob).nullable(),
+  /** Position of a prompt token by probability, from 1; absent if it is one of the top logprobs. */
+  rank: z.int().min(1).optional(),
   /** The token is part of the sequence but not of the text (a hidden special token). */
   hidden: z.boolean().optional(),
 });
@@ -151,6 +153,8 @@ export const usage = z.object({
   /** Counted once per prompt, whatever the number of choices. */
   promptTokens: z.int().min(0),
   cachedTokens: z.int().min(0),
+  /** The server does not tell the cached tokens, so they count as 0. */
+  cacheUnknown: z.boolean().optional(),
   /** Over all choices, end tokens included. */
   completionTokens: z.int().min(0),
 });
@@ -172,7 +176,13 @@ export type UsageAccount = NonNullable<z.infer<typeof usageAccount>>;
 /** One stream event: a line of the origin's NDJSON. `choice` = prompt index · choices + candidate index. */
 export const generationEvent = z.discriminatedUnion('type', [
   /** The request was accepted and tokenised; always the first line. */
-  z.object({ type: z.literal('accepted'), model: z.string(), promptTokens: z.array(z.int().min(0)) }),
+  z.object({
+    type: z.literal('accepted'),
+    model: z.string(),
+    promptTokens: z.array(z.int().min(0)),
+    /** Indices of the prompts of which a part was left out; absent = none. */
+    cutPrompts: z.array(z.int().min(0)).optional(),
+  }),
   /** The first sequence of a prompt has entered a slot. */
   z.object({
     type: z.literal('started'),

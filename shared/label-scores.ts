@@ -36,9 +36,9 @@ export const labelScoreRequest = z.object({
   items: required('items', items, readItems).describe(
     'The texts to score, as strings or as lists of token ids. A single string is one item.',
   ),
-  label_token_ids: list(integer(0), { min: 1, max: MAX_LISTED_LOGPROBS }).describe(
-    'The token ids whose probabilities after query and item are compared.',
-  ),
+  label_token_ids: z
+    .preprocess((value) => value ?? undefined, list(integer(0), { min: 1, max: MAX_LISTED_LOGPROBS }))
+    .describe('The token ids whose probabilities after query and item are compared.'),
   apply_softmax: z
     .boolean()
     .nullish()

@@ -49,8 +49,11 @@ export const samplingParameters = z.object({
   allowedTokenIds: z.array(z.int().min(0)).nullable(),
   /** Texts that must not be generated. */
   badWords: z.array(z.string()),
-  /** The same seed and request give the same draws; null = random. Draws are keyed by (seed, prompt, choice, step). */
-  seed: z.number().nullable(),
+  /**
+   * The same seed and request give the same draws; null = random. Draws are keyed by (seed, prompt, choice, step). Texts
+   * are for integers of 64 bits that a double does not hold exactly.
+   */
+  seed: z.union([z.number(), z.string().regex(/^-?\d{1,19}$/)]).nullable(),
 });
 
 export type SamplingParameters = z.infer<typeof samplingParameters>;

@@ -1,5 +1,8 @@
 import * as z from 'zod';
-import { isTokenId } from './token-id.ts';
+
+/** Returns whether a value can be a token id: a non-negative safe integer. */
+export const isTokenId = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 
 /** The origin's tokenizer endpoints: POST /tokenize, POST /detokenize, GET /tokenizer_info?model=… */
 
@@ -14,6 +17,8 @@ export const tokenizeRequest = z.object({
   addSpecialTokens: z.boolean(),
   /** Also return the tokens' texts. */
   withStrings: z.boolean().default(true),
+  /** Also return the tokens' bytes. */
+  withBytes: z.boolean().default(false),
 });
 export type TokenizeRequest = z.infer<typeof tokenizeRequest>;
 
@@ -21,6 +26,8 @@ export const tokenizeResult = z.object({
   tokens: z.array(z.int().min(0)),
   /** The tokens' texts as the vocabulary writes them, one per token. Absent unless requested. */
   tokenStrings: z.array(z.string()).optional(),
+  /** The tokens' bytes, one code unit 0..255 per byte. Absent unless requested. */
+  tokenBytes: z.array(z.string()).optional(),
 });
 export type TokenizeResult = z.infer<typeof tokenizeResult>;
 

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ALLOWED_EDGES } from './architecture-edges.ts';
@@ -6,7 +6,9 @@ import {
   compareEdges,
   findCycle,
   folderNodes,
+  foldersOfMap,
   graphOf,
+  mapNode,
   parseSource,
   readSources,
   type SourceFile,
@@ -30,7 +32,6 @@ const forbiddenImports = (files: readonly SourceFile[], allowed: (name: string) 
   );
 
 /** The page lives with the Worker that serves it but runs in browsers; its build runs in Node. */
-const isSite = (file: string) => file.startsWith('worker/site/');
 const isSiteBuild = (file: string) => file.startsWith('worker/site/build/');
 const isVirtual = (name: string) => /^(cloudflare|node|virtual):/.test(name);
 
@@ -38,7 +39,7 @@ const isVirtual = (name: string) => /^(cloudflare|node|virtual):/.test(name);
 const ALLOWED_WORKSPACES: Readonly<Record<string, readonly string[]>> = {
   '@continuo/shared': [],
   '@continuo/worker': ['@continuo/shared'],
-  '@continuo/site': ['@continuo/shared'],
+  '@continuo/site': ['@continuo/shared', '@continuo/worker'],
   '@continuo/origin': ['@continuo/shared'],
   '@continuo/cli': ['@continuo/origin', '@continuo/shared', '@continuo/site', '@continuo/worker'],
 };
@@ -134,25 +135,30 @@ describe('packages', () => {
   });
 });
 
-/** A folder of the map: `shared`, `worker/limits`, `origin/engine`, `origin/model/ort`, or a file beside these folders. */
-function mapNode(file: string): string {
-  const parts = file.split('/');
-  const deep = file.startsWith('origin/model/') || isSite(file);
-  const depth = deep ? 3 : parts[0] === 'shared' ? 1 : 2;
-  return parts.slice(0, depth).join('/');
-}
+const MAP = foldersOfMap(readFileSync('docs/architecture.md', 'utf8'));
+const nodeOf = (file: string) => mapNode(MAP)(file) ?? file;
 
 describe('structure', () => {
   test('no import cycle between files, type imports included', () => {
     expect(findCycle(graphOf(sources, (file) => file))).toBeNull();
   });
 
-  test('no cycle between folders', () => {
+  test('the map lists every folder: beside listed folders, a folder has only files', () => {
+    expect(MAP.length).toBeGreaterThan(50);
+    expect(MAP.filter((folder) => !existsSync(folder))).toEqual([]);
+    expect(unmapped(sources, MAP)).toEqual([]);
+  });
+
+  test('no cycle between the folders of the map, type imports included', () => {
+    expect(findCycle(graphOf(sources, nodeOf))).toBeNull();
+  });
+
+  test('no cycle between the folders inside a folder of the map', () => {
     expect(findCycle(graphOf(sources, folderNodes(sources)))).toBeNull();
   });
 
   test('folders import only the folders that the list allows, and the list has no unused entry', () => {
-    expect(compareEdges(graphOf(sources, mapNode), ALLOWED_EDGES)).toEqual({ forbidden: [], unused: [] });
+    expect(compareEdges(graphOf(sources, nodeOf), ALLOWED_EDGES)).toEqual({ forbidden: [], unused: [] });
   });
 
   test('no file is called utils, helpers, common or manager', () => {
@@ -183,6 +189,18 @@ describe('structure', () => {
   });
 });
 
+/** Returns the files that no row of the map describes: in no listed folder, or in a folder beside listed ones. */
+function unmapped(files: readonly SourceFile[], map: readonly string[]): string[] {
+  const hasListedBelow = (folder: string) => map.some((other) => other.startsWith(`${folder}/`));
+  return files
+    .map(({ file }) => ({ file, folder: mapNode(map)(file) }))
+    .filter(
+      ({ file, folder }) =>
+        folder === null || (hasListedBelow(folder) && path.posix.dirname(file) !== folder),
+    )
+    .map(({ file }) => file);
+}
+
 function oversizedFolders(files: readonly SourceFile[]): string[] {
   const counts = new Map<string, number>();
   for (const { file } of files) {
@@ -197,13 +215,28 @@ describe('the checks themselves', () => {
   const b = parseSource('origin/b/two.ts', "export { A } from '../a/three.ts';\n");
   const c = parseSource('origin/a/three.ts', "const later = import('node:fs');\n");
 
+  const map = foldersOfMap(
+    '## The map\n\n| Folder | What |\n| `origin/a/`, `origin/b/` | `x/` |\n\n## Next\n| `c/` |',
+  );
+  const folderOf = (file: string) => mapNode(map)(file)!;
+
   test('find a cycle of folders through type imports, where files have none', () => {
     expect(findCycle(graphOf([a, b, c], (file) => file))).toBeNull();
-    expect(findCycle(graphOf([a, b, c], folderNodes([a, b, c])))).toEqual([
-      'origin/a',
-      'origin/b',
-      'origin/a',
-    ]);
+    expect(findCycle(graphOf([a, b, c], folderOf))).toEqual(['origin/a', 'origin/b', 'origin/a']);
+  });
+
+  test('find a cycle between a root and a folder below it', () => {
+    const root = parseSource('origin/main.ts', "import './a/one.ts';\n");
+    const below = parseSource('origin/a/one.ts', "import type { Log } from '../log.ts';\n");
+    const log = parseSource('origin/log.ts', '');
+    const node = (file: string) => mapNode(['origin', 'origin/a'])(file)!;
+    expect(findCycle(graphOf([root, below, log], node))).toEqual(['origin', 'origin/a', 'origin']);
+  });
+
+  test('find a folder that the map does not list', () => {
+    expect(map).toEqual(['origin/a', 'origin/b']);
+    const files = ['origin/a/deep/x.ts', 'origin/c/y.ts', 'worker/z.ts'].map((file) => parseSource(file, ''));
+    expect(unmapped(files, ['origin', ...map])).toEqual(['origin/c/y.ts', 'worker/z.ts']);
   });
 
   test('find a cycle of files', () => {
@@ -213,7 +246,7 @@ describe('the checks themselves', () => {
 
   test('find a forbidden edge and an unused permission', () => {
     const allowed = { 'origin/a': [], 'origin/b': ['origin/a', 'origin/c'] };
-    expect(compareEdges(graphOf([a, b, c], mapNode), allowed)).toEqual({
+    expect(compareEdges(graphOf([a, b, c], folderOf), allowed)).toEqual({
       forbidden: ['origin/a → origin/b'],
       unused: ['origin/b → origin/c'],
     });

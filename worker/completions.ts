@@ -3,7 +3,6 @@ import type { OriginModel } from '@continuo/shared/generation.ts';
 import { sha256Hex } from '@continuo/shared/signing.ts';
 import type { Tenant } from '@continuo/shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
-import type { RequestContext } from './context.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
 import { chooseDialect, DIALECTS, type Dialect } from './dialects/dialect.ts';
 import { parseInfill, parseNative } from './dialects/native-request.ts';
@@ -15,6 +14,7 @@ import { answerStream } from './generation/relay.ts';
 import { checkCapabilities, DEFAULT_NAME, resolveModel } from './generation/resolve-model.ts';
 import { IDEMPOTENCY_HEADER, RESUMABLE_HEADER } from './http/headers.ts';
 import { readJsonObject } from './http/request-body.ts';
+import type { RequestContext } from './http/request-context.ts';
 import type { RouteHandler } from './http/router.ts';
 import { boundsOf, costOf } from './limits/request-cost.ts';
 import { admit } from './limits/reservation.ts';
@@ -95,9 +95,11 @@ export async function generate(
 
 type JsonBody = Awaited<ReturnType<typeof readJsonObject>>;
 
-/** Adds the default model if the dialect allows requests without one. */
+/** Adds the default model if the dialect allows requests without one. Editors send an empty name for none. */
 const withModel = (body: JsonBody, { modelOptional }: Dialect): JsonBody =>
-  modelOptional && (body.model ?? null) === null ? { ...body, model: DEFAULT_NAME } : body;
+  modelOptional && ['', null, undefined].includes(body.model as null)
+    ? { ...body, model: DEFAULT_NAME }
+    : body;
 
 /** A request that used its whole time limit would use it again, so clients must not repeat it. */
 function finalAfterTimeLimit(thrown: unknown, { settings, timings }: RequestContext): unknown {

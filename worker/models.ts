@@ -1,11 +1,11 @@
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
-import type { RequestContext } from './context.ts';
 import { chooseDialect, DIALECTS } from './dialects/dialect.ts';
 import { parseNative } from './dialects/native-request.ts';
 import { nativeSettings } from './generation/format/native-settings.ts';
 import { DEFAULT_NAME, mayUse, named, resolveModel } from './generation/resolve-model.ts';
+import type { RequestContext } from './http/request-context.ts';
 import { jsonResponse } from './http/responses.ts';
 
 /** @param name the model's id or one of its aliases */
@@ -42,7 +42,7 @@ async function identify(request: Request, context: RequestContext): Promise<Prin
 /** GET /v1/models: the models that the key may use. */
 export async function listModels(request: Request, context: RequestContext): Promise<Response> {
   const principal = await identify(request, context);
-  const models = await context.catalogue.models(request.signal);
+  const models = await context.catalogue.listed(request.signal);
   const visible = models.filter((model) => mayUse(principal, model, models));
   return jsonResponse({ object: 'list', data: modelObjects(visible, named(DEFAULT_NAME, models)) });
 }
@@ -50,7 +50,9 @@ export async function listModels(request: Request, context: RequestContext): Pro
 /** GET /v1/models/{id}: accepts every name that a completion accepts. The name may contain slashes. */
 export async function showModel(request: Request, context: RequestContext, name: string): Promise<Response> {
   const principal = await identify(request, context);
-  return jsonResponse(modelObject(await resolveModel(name, principal, context, request.signal), name));
+  const model = await resolveModel(name, principal, context, request.signal);
+  const listed = await context.catalogue.listed(request.signal);
+  return jsonResponse(modelObject(listed.find(({ id }) => id === model.id) ?? model, name));
 }
 
 /** The bounds of a request do not change the defaults. */
@@ -60,7 +62,7 @@ const NO_BOUNDS = { maxTokens: null, sequences: 1 };
 export async function showProps(request: Request, context: RequestContext): Promise<Response> {
   const principal = await authenticate(request, context, 'models');
   context.answer.dialect = DIALECTS.llamacpp;
-  const name = new URL(request.url).searchParams.get('model') ?? DEFAULT_NAME;
+  const name = new URL(request.url).searchParams.get('model') || DEFAULT_NAME;
   const model = await resolveModel(name, principal, context, request.signal);
   const { call } = parseNative({ model: name, prompt: '' }, NO_BOUNDS, model.defaults);
   const params = nativeSettings(call, model);

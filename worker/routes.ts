@@ -1,5 +1,6 @@
 import { ADMIN_ROUTES } from './admin/admin-routes.ts';
 import { complete, completeNative, infill } from './completions.ts';
+import { compressed } from './http/compression.ts';
 import { jsonResponse } from './http/responses.ts';
 import type { Route } from './http/router.ts';
 import { docsPage, siteFile, startPage } from './http/site.ts';
@@ -7,7 +8,7 @@ import { withLimitHeaders } from './limits/limit-headers.ts';
 import { health, listModels, showModel, showProps } from './models.ts';
 import { idempotent } from './replay/idempotent.ts';
 import { resumable, resumeStream } from './replay/resumable.ts';
-import { score, scoreLabels } from './score/score.ts';
+import { score, scoreLabels } from './score.ts';
 import { detokenize, showTokenizer, tokenize } from './tokenize.ts';
 
 const completions = withLimitHeaders(resumable(idempotent(complete)));
@@ -25,14 +26,18 @@ export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/props', handler: showProps },
   { method: 'GET', path: '/v1/models', handler: listModels },
   { method: 'GET', path: '/v1/models/:rest+', handler: showModel },
-  { method: 'GET', path: '/', handler: startPage },
-  { method: 'GET', path: '/docs', handler: docsPage },
-  { method: 'GET', path: '/docs/:rest+', handler: docsPage },
-  { method: 'GET', path: '/assets/:rest', handler: siteFile },
+  { method: 'GET', path: '/', handler: compressed(startPage) },
+  { method: 'GET', path: '/docs', handler: compressed(docsPage) },
+  { method: 'GET', path: '/docs/:rest+', handler: compressed(docsPage) },
+  { method: 'GET', path: '/assets/:rest', handler: compressed(siteFile) },
   { method: 'GET', path: '/health', handler: health },
   { method: 'POST', path: '/tokenize', handler: withLimitHeaders(tokenize) },
   { method: 'POST', path: '/detokenize', handler: withLimitHeaders(detokenize) },
   { method: 'GET', path: '/tokenizer_info', handler: showTokenizer },
-  { method: 'GET', path: '/openapi.json', handler: (_, context) => jsonResponse(context.openApi()) },
+  {
+    method: 'GET',
+    path: '/openapi.json',
+    handler: compressed((_, context) => jsonResponse(context.openApi())),
+  },
   ...ADMIN_ROUTES,
 ];

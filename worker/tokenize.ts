@@ -1,13 +1,18 @@
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import { publicDetokenizeRequest, publicTokenizeRequest } from '@continuo/shared/tokenizer-requests.ts';
+import type { TokenizeRequest, TokenizeResult } from '@continuo/shared/tokenization.ts';
+import {
+  nativeTokenizeRequest,
+  publicDetokenizeRequest,
+  publicTokenizeRequest,
+} from '@continuo/shared/tokenizer-requests.ts';
 import { authenticate } from './auth/auth.ts';
-import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseRequest } from './dialects/parse-request.ts';
 import { resolveModel } from './generation/resolve-model.ts';
 import { readJsonObject } from './http/request-body.ts';
+import type { RequestContext } from './http/request-context.ts';
 import { jsonResponse } from './http/responses.ts';
 import { admit } from './limits/reservation.ts';
 import type { TokenizerService } from './upstreams/upstream.ts';
@@ -30,7 +35,7 @@ async function target(
   const principal = await authenticate(request, context, 'completions');
   context.answer.dialect = chooseDialect(request, principal.tenant);
   const body = await read();
-  const model = await resolveModel(body.model ?? 'default', principal, context, request.signal);
+  const model = await resolveModel(body.model || 'default', principal, context, request.signal);
   const { tokenizer } = context.catalogue.upstreamFor(model, { tenantId: principal.tenant.id, prompt: null });
   if (tokenizer !== null) return [body, { principal, model, tokenizer }];
   const message = `The server of the model '${model.id}' has no tokenizer endpoint. Use a model of another upstream.`;
@@ -68,31 +73,68 @@ async function metered<T>(
   }
 }
 
-/** POST /tokenize {prompt, add_special_tokens?} → {tokens, count, max_model_len, token_strs?}. */
-export async function tokenize(request: Request, context: RequestContext): Promise<Response> {
-  const [body, found] = await target(request, context, () => readJsonObject(request, context));
-  const { prompt, add_special_tokens, return_token_strs } = parseRequest(publicTokenizeRequest, body);
-  const { principal, model, tokenizer } = found;
-  const wire = {
-    model: model.id,
-    tenantId: principal.tenant.id,
-    prompt,
-    addSpecialTokens: add_special_tokens ?? true,
-    withStrings: return_token_strs === true,
-  };
-  const size = new TextEncoder().encode(prompt).length;
-  const { tokens, tokenStrings } = await metered(found, size, request, context, () =>
-    tokenizer.tokenize(wire, request.signal),
-  );
-  return jsonResponse({
-    count: tokens.length,
-    max_model_len: model.contextLength,
-    tokens,
-    ...(return_token_strs ? { token_strs: tokenStrings } : {}),
-  });
+/** What is asked of the tokenizer, and how its result is answered. */
+interface Reading {
+  readonly wanted: Pick<TokenizeRequest, 'prompt' | 'addSpecialTokens' | 'withStrings' | 'withBytes'>;
+  readonly answer: (result: TokenizeResult, model: OriginModel) => object;
 }
 
-/** POST /detokenize {tokens} → {prompt}. */
+function readTokenize(body: JsonBody): Reading {
+  const { prompt, add_special_tokens, return_token_strs } = parseRequest(publicTokenizeRequest, body);
+  const withStrings = return_token_strs === true;
+  return {
+    wanted: { prompt, addSpecialTokens: add_special_tokens ?? true, withStrings, withBytes: false },
+    answer: ({ tokens, tokenStrings }, { contextLength }) => ({
+      count: tokens.length,
+      max_model_len: contextLength,
+      tokens,
+      ...(withStrings ? { token_strs: tokenStrings } : {}),
+    }),
+  };
+}
+
+function readNativeTokenize(body: JsonBody): Reading {
+  const { content, add_special, with_pieces } = parseRequest(nativeTokenizeRequest, body);
+  const withBytes = with_pieces === true;
+  return {
+    wanted: { prompt: content, addSpecialTokens: add_special ?? false, withStrings: false, withBytes },
+    answer: ({ tokens, tokenBytes = [] }) => ({
+      tokens: withBytes
+        ? tokens.map((id, index) => ({ id, piece: pieceOf(tokenBytes[index] ?? '') }))
+        : tokens,
+    }),
+  };
+}
+
+/** Returns the text of a token, or its bytes if they are not whole characters. */
+function pieceOf(bytes: string): string | number[] {
+  const units = Uint8Array.from(bytes, (unit) => unit.charCodeAt(0));
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(units);
+  } catch {
+    return Array.from(units);
+  }
+}
+
+const isNative = ({ answer }: RequestContext): boolean => answer.dialect.name === 'llamacpp';
+
+/**
+ * POST /tokenize {prompt, add_special_tokens?} → {tokens, count, max_model_len, token_strs?}. With `content`, or without
+ * `prompt` in its dialect, as llama.cpp: {content, add_special?, with_pieces?} → {tokens}.
+ */
+export async function tokenize(request: Request, context: RequestContext): Promise<Response> {
+  const [body, found] = await target(request, context, () => readJsonObject(request, context));
+  const has = (name: string): boolean => (body[name] ?? null) !== null;
+  const native = has('content') || (isNative(context) && !has('prompt'));
+  const { wanted, answer } = native ? readNativeTokenize(body) : readTokenize(body);
+  const { principal, model, tokenizer } = found;
+  const wire = { model: model.id, tenantId: principal.tenant.id, ...wanted };
+  const size = new TextEncoder().encode(wanted.prompt).length;
+  const result = await metered(found, size, request, context, () => tokenizer.tokenize(wire, request.signal));
+  return jsonResponse(answer(result, model));
+}
+
+/** POST /detokenize {tokens} → {prompt}, or {content} in the dialect of llama.cpp. */
 export async function detokenize(request: Request, context: RequestContext): Promise<Response> {
   const [body, found] = await target(request, context, () => readJsonObject(request, context));
   const { tokens } = parseRequest(publicDetokenizeRequest, body);
@@ -101,7 +143,7 @@ export async function detokenize(request: Request, context: RequestContext): Pro
   const { text } = await metered(found, tokens.length, request, context, () =>
     tokenizer.detokenize(wire, request.signal),
   );
-  return jsonResponse({ prompt: text });
+  return jsonResponse(isNative(context) ? { content: text } : { prompt: text });
 }
 
 /** GET /tokenizer_info?model=…: describes the tokenizer to clients that run their own copy. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { CommandError } from '@continuo/origin/terminal/program.ts';
+import { CommandError, EXIT } from '@continuo/origin/terminal/program.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import * as z from 'zod';
 
@@ -42,7 +42,8 @@ export function findAddress({ url }: AccessOptions, environment: Environment): U
   const text = url || environment.CONTINUO_URL || localAddress(environment);
   const address = URL.parse(text);
   if (address && ['http:', 'https:'].includes(address.protocol)) return address;
-  throw new CommandError(`'${text}' is not an address such as https://api.example.com.`);
+  const message = `'${text}' is not an address such as https://api.example.com.`;
+  throw new CommandError(message, url ? EXIT.usage : EXIT.failed);
 }
 
 /** The key that `npm start` created for this checkout. Only its own server accepts it. */

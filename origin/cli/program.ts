@@ -5,13 +5,14 @@ import { addBenchCommand } from './bench.ts';
 import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } from './commands.ts';
 import { addCompleteCommand } from './complete.ts';
 import { addDoctorCommand } from './doctor.ts';
+import manifest from './package.json' with { type: 'json' };
 import { type CliContext, sessionOpener } from './session.ts';
-import { addCompletionCommands } from './shell-completion.ts';
 
 /** Creates the tree of all commands. */
 export function createContinuo(context: CliContext): Command {
   const { terminal, environment } = context;
   const program = createProgram('continuo', 'Completes texts and manages a Continuo server.', terminal)
+    .version(manifest.version, '--version', 'print the version')
     .option('--url <address>', 'server; default: CONTINUO_URL, else the server of npm start')
     .option(
       '--key-file <path>',
@@ -30,7 +31,6 @@ export function createContinuo(context: CliContext): Command {
   addModelCommands(model, program, terminal, environment);
   addBenchCommand(program, asCaller, () => performance.now());
   addDoctorCommand(program, context);
-  addCompletionCommands(program, terminal);
   return program;
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { errorMessage } from '@continuo/shared/error-details.ts';
-import { parseSettings, type Variables } from '@continuo/worker/settings.ts';
+import { parseSettings, type Variables } from '@continuo/worker/env/settings.ts';
 import { parseUpstreams, type UpstreamConfig } from '@continuo/worker/upstreams/upstream-config.ts';
 import { unstable_readConfig } from 'wrangler';
 import * as z from 'zod';

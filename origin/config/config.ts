@@ -67,13 +67,6 @@ export const variables = z.object({
   CONTINUO_PREFIX_CACHE_DISK_MIB: number(modelFields.prefixCacheDiskMiB).default(16_384),
   /** Requests that may wait for a slot; beyond that the answer is 503. */
   CONTINUO_QUEUE_LIMIT: number(modelFields.queueLimit).default(256),
-  /**
-   * Tokens drafted by prompt lookup while few sequences run; 0 = none. Repetitive text gets faster, but an answer
-   * may then depend, by rounding, on what else is running.
-   */
-  CONTINUO_SPECULATION: number(modelFields.speculation).default(0),
-  /** Most running sequences at which tokens are guessed. */
-  CONTINUO_SPECULATION_ROWS: number(modelFields.speculationRows).default(1),
   /** `true`: generation_config.json sets the defaults of temperature, top_p and so on. */
   CONTINUO_GENERATION_CONFIG: onOff,
   /** Seconds for running requests to finish after SIGTERM. */
@@ -167,10 +160,6 @@ function modelOf(values: z.infer<typeof modelVariables>): ModelSettings {
         limitBytes: values.CONTINUO_PREFIX_CACHE_DISK_MIB * 2 ** 20,
       },
       queueLimit: values.CONTINUO_QUEUE_LIMIT,
-      speculation: {
-        maxTokens: values.CONTINUO_SPECULATION,
-        maxRows: values.CONTINUO_SPECULATION_ROWS,
-      },
       infill: values.CONTINUO_INFILL,
     },
     load: 'start',

@@ -1,32 +1,28 @@
+import { closestMatch } from 'leven';
 import * as z from 'zod';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Returns the variables that are set. Empty ones count as absent, because shells and compose files leave them so. */
-const setVariables = (environment: Environment): Environment =>
-  Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
-
 /**
- * Parses environment variables.
+ * Parses environment variables. Empty ones count as absent, because shells and compose files leave them so.
  * @throws Error one line: the variable, the value received (never a secret) and what is allowed
  */
 export function parseVariables<S extends z.ZodObject>(schema: S, environment: Environment): z.infer<S> {
-  const given = setVariables(environment);
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0]!;
   const name = String(issue.path[0]);
-  const value = given[name];
   const allowed = allowedBy(schema.shape[name] as z.ZodType) ?? issue.message;
-  if (value === undefined) throw new Error(`${name}: must be set: ${allowed}`);
-  throw new Error(`${name}: received ${shown(name, value)}; ${allowed}`);
+  throw new Error(`${name}: ${received(name, given[name])}${allowed}`);
 }
 
 const MAX_SHOWN = 80;
 
-function shown(name: string, value: string): string {
-  if (/SECRET|KEY/.test(name)) return `${value.length} characters`;
-  return JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value);
+function received(name: string, value: string | undefined): string {
+  if (value === undefined) return 'must be set: ';
+  if (/SECRET|KEY/.test(name)) return `received ${value.length} characters; `;
+  return `received ${JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value)}; `;
 }
 
 /** Describes what a schema accepts; null if JSON Schema cannot express it. */
@@ -50,45 +46,27 @@ function describeRule(rule: z.core.JSONSchema._JSONSchema): string | null {
   return `at least ${rule.minLength} characters${most}`;
 }
 
-/** Variables of the launcher, its children, the command line and the tests. They may be set where the origin starts. */
+/** Variables of other programs that may be set where the origin starts. */
 const OTHER_VARIABLES = [
-  ...['CONTINUO_HOST', 'CONTINUO_PORT', 'CONTINUO_STATE_DIR', 'CONTINUO_URL', 'CONTINUO_ADMIN_KEY'],
-  ...[
-    'CONTINUO_API_KEY',
-    'CONTINUO_KEY',
-    'CONTINUO_ORIGIN_URL',
-    'CONTINUO_WORKER_STATE',
-    'CONTINUO_WORKER_VARS',
-  ],
-  ...['CONTINUO_CLIENTS_PYTHON', 'CONTINUO_COMPILE_LIMIT_MS', 'CONTINUO_GENERATIONS'],
-  ...['CONTINUO_HOSTILE', 'CONTINUO_KILLS', 'CONTINUO_TEST_SECRET'],
-  ...['CONTINUO_CHROMIUM', 'CONTINUO_SCREENSHOTS'],
+  // The launcher and the local Worker.
+  ...['CONTINUO_HOST', 'CONTINUO_PORT', 'CONTINUO_STATE_DIR'],
+  ...['CONTINUO_ORIGIN_URL', 'CONTINUO_WORKER_STATE', 'CONTINUO_WORKER_VARS'],
+  // The command line.
+  ...['CONTINUO_URL', 'CONTINUO_API_KEY', 'CONTINUO_ADMIN_KEY'],
 ];
 
-const REMOVED = new Set(['CONTINUO_FORCED_TOKENS', 'CONTINUO_CACHE_GENERATED']);
+const REMOVED = [
+  ...['CONTINUO_FORCED_TOKENS', 'CONTINUO_CACHE_GENERATED'],
+  ...['CONTINUO_SPECULATION', 'CONTINUO_SPECULATION_ROWS'],
+];
 
 /** @throws Error one line that names the first CONTINUO_ variable that does not exist, and the nearest one that does */
 export function requireKnown(environment: Environment, own: readonly string[]): void {
   const known = [...own, ...OTHER_VARIABLES];
-  const unknown = Object.keys(environment).find(
-    (name) => name.startsWith('CONTINUO_') && !known.includes(name),
-  );
+  const ours = Object.keys(environment).filter((name) => name.startsWith('CONTINUO_'));
+  const unknown = ours.find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  if (REMOVED.has(unknown)) throw new Error(`${unknown}: this variable was removed; unset it`);
-  const nearest = known.toSorted((a, b) => editDistance(unknown, a) - editDistance(unknown, b))[0]!;
+  if (REMOVED.includes(unknown)) throw new Error(`${unknown}: this variable was removed; unset it`);
+  const nearest = closestMatch(unknown, known);
   throw new Error(`${unknown}: there is no such variable; the nearest name is ${nearest}`);
-}
-
-/** Levenshtein distance. */
-function editDistance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, at) => at);
-  for (const [index, letter] of [...one].entries()) {
-    const next = [index + 1];
-    for (let at = 0; at < other.length; at += 1) {
-      const replaced = row[at]! + (other[at] === letter ? 0 : 1);
-      next.push(Math.min(replaced, row[at + 1]! + 1, next[at]! + 1));
-    }
-    row = next;
-  }
-  return row.at(-1)!;
 }

@@ -1,7 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
 import * as z from 'zod';
-import type { SpeculationSettings } from '../engine/speculation.ts';
 import type { InfillSetting } from '../infill/template.ts';
 import { type DeviceSettings, PROVIDERS } from '../model/config/device.ts';
 import { PRECISIONS, type Precision } from '../model/config/model-files.ts';
@@ -28,8 +27,6 @@ export const modelFields = {
   prefixCacheMiB: whole(0, 100_000_000),
   prefixCacheDiskMiB: whole(1, 100_000_000),
   queueLimit: whole(0, 1_000_000),
-  speculation: whole(0, 64),
-  speculationRows: whole(1, 1024),
   generationConfig: z.boolean(),
 };
 
@@ -64,7 +61,6 @@ export interface EngineSettings {
   readonly prefixCacheBytes: number | null;
   readonly prefixDisk: PrefixDiskSettings;
   readonly queueLimit: number;
-  readonly speculation: SpeculationSettings;
   readonly infill: InfillSetting;
 }
 

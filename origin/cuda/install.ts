@@ -1,13 +1,15 @@
-import { existsSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createWriteStream, existsSync } from 'node:fs';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
+import { type Entry, openPromise as openZip } from 'yauzl';
 import { downloadBlob } from '../hub/download.ts';
 import { withFileLock } from '../hub/file-lock.ts';
-import { withDiskErrors } from '../hub/hub-error.ts';
+import { HubError, withDiskErrors } from '../hub/hub-error.ts';
 import type { ProgressDisplay } from '../terminal/progress.ts';
 import type { PackageIndex } from './package-index.ts';
 import type { Wheel } from './wheels.ts';
-import { extractFiles } from './zip-file.ts';
 
 export interface InstallContext {
   readonly index: PackageIndex;
@@ -55,8 +57,36 @@ async function installWheel(wheel: Wheel, { index, folder, progress }: InstallCo
       display.stop();
     }
   }
-  await extractFiles(blob, libraries, folder);
+  await extractLibraries(blob, libraries, folder);
   await rm(blob);
+}
+
+/**
+ * Extracts files of a wheel, which is a ZIP archive, by their names without folders. A file gets its name when it is complete.
+ * @throws HubError if the archive is damaged or lacks one of them
+ */
+async function extractLibraries(wheel: string, names: readonly string[], folder: string): Promise<void> {
+  const file = path.basename(wheel);
+  const damaged = (error: unknown): never => {
+    // Errors with a code are of the file system.
+    if (error instanceof HubError || errorCode(error) !== undefined) throw error;
+    throw new HubError(`${file} is not a valid ZIP archive: ${errorMessage(error)}`);
+  };
+  const archive = await openZip(wheel, { autoClose: false }).catch(damaged);
+  const extract = async () => {
+    const entries = new Map<string, Entry>();
+    for await (const entry of archive.eachEntry()) entries.set(path.posix.basename(entry.fileName), entry);
+    for (const name of names) {
+      const entry = entries.get(name);
+      if (entry === undefined) throw new HubError(`${file} does not contain ${name}`);
+      const target = path.join(folder, name);
+      await pipeline(await archive.openReadStreamPromise(entry), createWriteStream(`${target}.incomplete`));
+      await rename(`${target}.incomplete`, target);
+    }
+  };
+  await extract()
+    .catch(damaged)
+    .finally(() => archive.close());
 }
 
 async function readInstalled(folder: string): Promise<string[]> {

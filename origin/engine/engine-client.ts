@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { GenerationEvent } from '@continuo/shared/generation.ts';
-import { freeAfterThread } from '../thread-lock.ts';
+import { freeAfterThread } from '../process/thread-lock.ts';
 import type { EngineThreadData } from './engine-thread.ts';
 import type { EngineCommand, EngineReport, EngineStatus, StepReport, Submission } from './messages.ts';
 import { Watchdog } from './watchdog.ts';

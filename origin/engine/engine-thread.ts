@@ -22,7 +22,6 @@ import { openDiskTier, type PrefixDisk } from './kv/disk/open-disk-tier.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { samplerThreads } from './sampler-threads.ts';
 import { samplerVocabulary } from './sampler-vocabulary.ts';
-import type { SpeculationSettings } from './speculation.ts';
 
 /** Entry of the engine thread: opens the model, then runs the engine until the `stop` command. */
 
@@ -35,7 +34,6 @@ export interface EngineThreadData {
   /** Requests that may wait for a slot. */
   readonly maxWaiting: number;
   /** Default: none. */
-  readonly speculation?: SpeculationSettings | undefined;
   /** Memory of the prefix store; default 0 = none. */
   readonly prefixStoreBytes?: number;
   /** The second tier of the prefix store; null or absent = none. */
@@ -66,7 +64,6 @@ const {
   tokenBytes,
   eosIds,
   maxWaiting,
-  speculation,
   prefixStoreBytes = 0,
   prefixDisk,
 } = workerData as EngineThreadData;
@@ -105,7 +102,6 @@ try {
     pool,
     eosIds,
     maxWaiting,
-    speculation,
     prefixStoreBytes,
     disk,
     vocabulary: samplerVocabulary(model.directory, tokenBytes),

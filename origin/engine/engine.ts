@@ -24,7 +24,6 @@ import { type ModelRun, ModelRuns } from './model-runs.ts';
 import { cacheNamespace, type OpenRequest, storablePositions } from './open-request.ts';
 import { Requests, type RequestsOptions } from './requests.ts';
 import { RunningSet } from './running-set.ts';
-import { NO_SPECULATION, type SpeculationSettings } from './speculation.ts';
 
 /** The engine cannot continue: its state is broken, the device is lost, or the model keeps failing. */
 export class EngineFailure extends Error {
@@ -40,8 +39,6 @@ export interface EngineOptions extends Omit<RequestsOptions, 'running' | 'contex
   readonly kernel: SimdKernel;
   /** Draws the tokens of a step on several threads. Default: each sequence samples by itself. */
   readonly pool?: SamplerPool | null;
-  /** Default: none. */
-  readonly speculation?: SpeculationSettings | undefined;
   /** Memory of the prefix store; default 0 = none. */
   readonly prefixStoreBytes?: number | undefined;
   /** The second tier of the prefix store; null or absent = none. */
@@ -70,7 +67,7 @@ export class Engine {
   #failures = 0;
 
   constructor(options: EngineOptions) {
-    const { runner, vocabulary, now, maxWaiting, speculation = NO_SPECULATION, pool = null } = options;
+    const { runner, vocabulary, now, maxWaiting, pool = null } = options;
     const { shape } = runner;
     this.#kvBytes = runner.kvBytes === null ? null : new TimedKvBytes(runner.kvBytes, now);
     this.#disk = options.disk ?? null;
@@ -94,7 +91,7 @@ export class Engine {
       context,
       loadPrefixes: (submission, signal) => this.#loadPrefixes(submission, signal),
     });
-    this.#runs = new ModelRuns({ runner, running, requests: this.#requests, speculation, pool, now });
+    this.#runs = new ModelRuns({ runner, running, requests: this.#requests, pool, now });
   }
 
   /** True if there is nothing to compute until the next submission. */

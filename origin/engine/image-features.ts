@@ -1,6 +1,6 @@
 import { ApiError } from '@continuo/shared/errors.ts';
-import { FairMutex } from '../fair-mutex.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
+import { FairMutex } from '../process/fair-mutex.ts';
 import type { Submission, SubmittedImage } from './messages.ts';
 
 /** Encodes [3, height, width] to [positions, width of a vector]; one call at a time. */

@@ -7,7 +7,7 @@ import type { PrefixStoreStatus } from './kv/prefix-store.ts';
 /** Messages between the origin and its engine thread: structured clones over a MessagePort, both ways. */
 
 /** Sampling parameters with a seed: the request's own, or a random one. It keys every draw of the request. */
-export type SeededSampling = SamplingParameters & { readonly seed: number };
+export type SeededSampling = SamplingParameters & { readonly seed: number | string };
 
 /** One request, tokenised and fitted to the context. Its sequences are admitted or refused together. */
 export interface Submission {
@@ -87,11 +87,8 @@ export interface StepReport {
   readonly kind: 'decode' | 'prefill';
   /** Sequences computed. */
   readonly rows: number;
-  /** Decode: tokens generated, more than one per row where drafted tokens were accepted. Prefill: length of the chunk. */
+  /** Decode: tokens generated. Prefill: length of the chunk. */
   readonly tokens: number;
-  /** Tokens drafted by speculation, and how many of them the sampler accepted. */
-  readonly drafted: number;
-  readonly accepted: number;
   readonly modelMs: number;
   readonly samplingMs: number;
   readonly otherMs: number;

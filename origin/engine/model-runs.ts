@@ -9,7 +9,6 @@ import type { Requests } from './requests.ts';
 import type { RunningSet } from './running-set.ts';
 import { DecodeBatchBuilder, FlexPause, prefillChunk } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
-import { type Draft, draftRun, Speculation, type SpeculationSettings } from './speculation.ts';
 
 /** One run of the model. */
 export interface ModelRun extends Pick<StepReport, 'kind'> {
@@ -22,14 +21,13 @@ export interface ModelRun extends Pick<StepReport, 'kind'> {
 }
 
 /** Counters of a run, and the KV copies to make after it. */
-export interface RunResult extends Pick<StepReport, 'rows' | 'tokens' | 'drafted' | 'accepted'> {
+export interface RunResult extends Pick<StepReport, 'rows' | 'tokens'> {
   readonly copies: readonly KvCopy[];
 }
 
 /** Prompts of so many chunks in total are restored per step. To copy them takes a fraction of the time to compute one. */
 const MAX_RESTORED_CHUNKS = 32;
 
-const NO_DRAFT = { drafted: 0, accepted: 0 };
 const NO_LOGITS = new Float32Array(0);
 /** Of a prompt that has its slot already. */
 const IN_SLOT: PrefillSlot = { copies: [], restore: () => undefined, logits: null };
@@ -38,7 +36,6 @@ export interface ModelRunsOptions {
   readonly runner: ModelRunner;
   readonly running: RunningSet;
   readonly requests: Requests;
-  readonly speculation: SpeculationSettings;
   readonly pool: SamplerPool | null;
   readonly now: () => number;
 }
@@ -51,34 +48,27 @@ export class ModelRuns {
   readonly #pool: SamplerPool | null;
   readonly #now: () => number;
   readonly #batch: DecodeBatchBuilder;
-  readonly #speculation: Speculation;
   readonly #flexPause = new FlexPause();
 
-  constructor({ runner, running, requests, speculation, pool, now }: ModelRunsOptions) {
-    const { slots, minRows, prefillChunk } = runner.shape;
+  constructor({ runner, running, requests, pool, now }: ModelRunsOptions) {
+    const { slots, minRows } = runner.shape;
     this.#runner = runner;
     this.#running = running;
     this.#requests = requests;
     this.#pool = pool;
     this.#now = now;
     this.#batch = new DecodeBatchBuilder(slots, minRows);
-    this.#speculation = new Speculation(speculation, prefillChunk);
   }
 
   /**
-   * Yields one prefill chunk, then a run per draft, then the decode batch of all other sequences. A prompt whose last chunk
-   * was computed thus decodes in the same step. Each run is built when the run before it has ended.
+   * Yields one prefill chunk, then the decode batch. A prompt whose last chunk was computed thus decodes in the same step.
+   * Each run is built when the run before it has ended.
    */
   *schedule(): Generator<ModelRun> {
-    const { prefills, decoding } = this.#running;
+    const { prefills } = this.#running;
     const classes = this.#flexPause.next(prefills.some(({ request }) => !request.flex));
     yield* this.#schedulePrefills(classes === 'flex-first');
-    const mayDecode = (sequence: Sequence): boolean => classes !== 'interactive' || !sequence.request.flex;
-    const candidates = decoding.map((sequence) => (sequence && mayDecode(sequence) ? sequence : null));
-    const drafts = this.#speculation.drafts(candidates);
-    for (const draft of drafts) if (!draft.sequence.request.closed) yield this.#scheduleDraft(draft);
-    const drafted = new Set(drafts.map(({ sequence }) => sequence));
-    const decode = this.#scheduleDecode((sequence) => mayDecode(sequence) && !drafted.has(sequence));
+    const decode = this.#scheduleDecode(({ request }) => classes !== 'interactive' || !request.flex);
     if (decode !== null) yield decode;
   }
 
@@ -122,7 +112,7 @@ export class ModelRuns {
           tokens++;
         }
         this.#pool?.end();
-        return { ...NO_DRAFT, rows: tokens, tokens, copies: this.#running.compact() };
+        return { rows: tokens, tokens, copies: this.#running.compact() };
       },
     };
   }
@@ -135,34 +125,6 @@ export class ModelRuns {
       if (sequence && !sequence.request.closed) this.#requests.submitDraw(sequence, this.#row(logits, row));
     }
     pool.run();
-  }
-
-  /**
-   * Schedules a sequence's last token and its draft. The sampler then draws token after token until one differs from the
-   * draft; that one is the next token. Later runs overwrite the KV behind it.
-   */
-  #scheduleDraft(draft: Draft): ModelRun {
-    const { sequence, tokens: drafted } = draft;
-    const { request } = sequence;
-    return {
-      kind: 'decode',
-      copies: [],
-      requests: [request],
-      start: () => this.#runner.prefill(draftRun(draft), request.signal),
-      postprocess: (logits, now) => {
-        let tokens = 0;
-        let matches = true;
-        while (matches && tokens <= drafted.length && !request.closed && !sequence.finished) {
-          if (sequence.mustWait) break;
-          this.#requests.advance(sequence, this.#row(logits, tokens), now);
-          matches = sequence.lastToken === drafted[tokens];
-          tokens++;
-        }
-        const accepted = matches ? tokens : tokens - 1;
-        this.#speculation.observe(draft, accepted);
-        return { rows: 1, tokens, drafted: drafted.length, accepted, copies: [] };
-      },
-    };
   }
 
   /**
@@ -183,7 +145,7 @@ export class ModelRuns {
       },
       postprocess: (logits, now) => {
         const tokens = chunk?.tokens.length ?? 0;
-        const result = { ...NO_DRAFT, rows: 1, tokens, copies: [] };
+        const result = { rows: 1, tokens, copies: [] };
         if (request.closed) return result;
         const rows = chunk?.logitsAt.length ?? 1;
         const row = (index: number) => this.#row(logits, index < 0 ? rows + index : index);

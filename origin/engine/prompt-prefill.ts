@@ -1,7 +1,7 @@
 import type { EventOf, TokenLogprob } from '@continuo/shared/generation.ts';
 import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
-import { tokenLogprob } from '../sampling/logprobs.ts';
+import { tokenLogprob, tokenRank } from '../sampling/logprobs.ts';
 import { Utf8Assembler } from '../tokenizer/detokenizer.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
 import type { StoredPrompt } from './kv/prefix-store.ts';
@@ -99,7 +99,8 @@ export class PromptPrefill implements PrefillCandidate {
     const last = Math.min(end, this.tokens.length - 1);
     for (let at = Math.max(this.computed, this.scoredFrom); at < last; at++) {
       const id = this.tokens[at + 1]!;
-      scores.set(at + 1, tokenLogprob(row(at - this.computed), id, scores.top, workspace));
+      const score = tokenLogprob(row(at - this.computed), id, scores.top, workspace);
+      scores.set(at + 1, { ...score, rank: tokenRank(id, workspace) });
     }
     for (let at = this.#logprobs.length; at <= last; at++) {
       const id = this.tokens[at]!;

@@ -95,11 +95,6 @@ export class Sequence implements DecodeRow {
     return this.#history.at(this.#history.length - 1);
   }
 
-  /** Prompt and output so far; a view. */
-  get tokens(): Int32Array {
-    return this.#history.tokens.subarray(0, this.#history.length);
-  }
-
   /** Tokens it may still generate. */
   get remaining(): number {
     return this.#maxTokens - this.completionTokens;

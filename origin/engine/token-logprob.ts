@@ -27,5 +27,7 @@ export function wireTokenLogprob(
     logprob: logprobs?.logprob ?? null,
     topLogprobs: topLogprobs ?? null,
   };
-  return hidden ? { ...entry, hidden } : entry;
+  const rank = logprobs?.rank;
+  const isListed = topLogprobs?.some(([other]) => other === id) ?? true;
+  return { ...entry, ...(hidden && { hidden }), ...(rank !== undefined && !isListed && { rank }) };
 }

@@ -7,7 +7,7 @@ import {
   secretId,
   verify,
 } from '@continuo/shared/signing.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../process/log.ts';
 
 /** Maximum difference between a signature's timestamp and the local clock, in milliseconds. */
 export const SIGNATURE_WINDOW_MS = 60_000;

@@ -101,8 +101,6 @@ export function createMetrics(measured: Measured) {
       'Generated tokens. Of an aborted generation, those that were reported before.',
       ['model'],
     ),
-    draftedTokens: counter('drafted_tokens_total', 'Tokens drafted by speculation.', ['model']),
-    acceptedTokens: counter('accepted_tokens_total', 'Drafted tokens that the model confirmed.', ['model']),
     queueSeconds: histogram('queue_seconds', 'From submission to a slot.', TIMES, ['model']),
     firstTokenSeconds: histogram('first_token_seconds', 'From arrival to the first token.', TIMES, ['model']),
     interTokenSeconds: histogram('inter_token_seconds', 'Between token events of one choice.', TIMES, [
@@ -115,9 +113,7 @@ export function createMetrics(measured: Measured) {
 
 /** Adds the counters of the engine's steps. */
 export function recordSteps(metrics: Metrics, model: string, reports: readonly StepReport[]): void {
-  for (const { kind, rows, drafted, accepted, modelMs, samplingMs, otherMs } of reports) {
-    metrics.draftedTokens.inc({ model }, drafted);
-    metrics.acceptedTokens.inc({ model }, accepted);
+  for (const { kind, rows, modelMs, samplingMs, otherMs } of reports) {
     metrics.batchRows.observe({ model, kind }, rows);
     metrics.stepSeconds.observe({ model, kind, part: 'model' }, modelMs / 1000);
     metrics.stepSeconds.observe({ model, kind, part: 'sampling' }, samplingMs / 1000);

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../process/log.ts';
 import type { UsageAccounts } from '../request/usage-accounts.ts';
 import type { Service } from '../serving/service.ts';
 import type { Authenticator } from './authentication.ts';

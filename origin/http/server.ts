@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { bugTrace } from '@continuo/shared/bug-trace.ts';
 import { CAPABILITIES } from '@continuo/shared/capabilities.ts';
+import { bugTrace } from '@continuo/shared/error-details.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import { SECRET_ID_HEADER, SIGNATURE_HEADER, sha256Hex } from '@continuo/shared/signing.ts';
 import { notSigned } from './authentication.ts';

@@ -36,7 +36,7 @@ export async function handleTokenize(
 }
 
 async function tokenized(
-  { tenantId, prompt, addSpecialTokens, withStrings }: TokenizeRequest,
+  { tenantId, prompt, addSpecialTokens, ...wanted }: TokenizeRequest,
   model: ServedModel,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
@@ -47,7 +47,7 @@ async function tokenized(
     throw new ApiError('string_above_max_length', message, { param: 'prompt' });
   }
   const options = { addSpecialTokens, parseSpecial: true };
-  const job = { kind: 'tokenize', text: prompt, options, maxTokens, withStrings } as const;
+  const job = { kind: 'tokenize', text: prompt, options, maxTokens, ...wanted } as const;
   const answer = await model.tokenizerThread.run(job, { tenantId, signal });
   if (typeof answer !== 'number') return answer;
   const message = `Invalid 'prompt': ${answer} tokens. ${expected(maxTokens)}`;

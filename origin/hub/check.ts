@@ -3,6 +3,7 @@ import type { ModelRunner } from '../model/model-runner.ts';
 import { openModel } from '../model/open/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { type BatchInvariance, measureBatchInvariance } from './batch-invariance.ts';
+import { measureText, type TextLikelihood } from './bits-per-byte.ts';
 import { bytesBelow } from './cache.ts';
 import type { CheckTarget } from './check-targets.ts';
 import { continueGreedily, decode, prefill } from './greedy.ts';
@@ -11,6 +12,8 @@ import { HubError } from './hub-error.ts';
 export interface ModelCheckRequest {
   readonly engine: CheckTarget['engine'];
   readonly prompt: string;
+  /** A text to measure how well the model predicts it; absent = none. */
+  readonly text?: string | undefined;
   /** Milliseconds, monotonic. */
   readonly now: () => number;
 }
@@ -27,6 +30,7 @@ export interface ModelCheck {
   readonly text: string;
   readonly speed: ModelSpeed;
   readonly invariance: BatchInvariance;
+  readonly likelihood: TextLikelihood | null;
 }
 
 /** Tokens per second in one short run, which can tell 10 from 100 but not 95 from 100. */
@@ -73,6 +77,7 @@ export async function checkModel(request: ModelCheckRequest): Promise<ModelCheck
       text: tokenizer.decode(generated, { skipSpecialTokens: true }),
       invariance: await measureBatchInvariance(runner, compared, COMPARED_STEPS),
       speed: await measureSpeed(runner, timed, STEPS, request.now),
+      likelihood: request.text === undefined ? null : await measureText(runner, tokenizer, request.text),
     };
   } finally {
     runner.dispose();

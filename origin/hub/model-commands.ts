@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { homedir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { Command } from 'commander';
 import type { Environment } from '../config/environment.ts';
 import { findDecoder } from '../model/config/model-files.ts';
@@ -12,6 +14,7 @@ import { cachedModels, removeCached } from './cache.ts';
 import type { ModelCheck } from './check.ts';
 import { commandConnection } from './command-connection.ts';
 import { HubClient } from './hub-client.ts';
+import { HubError } from './hub-error.ts';
 import { type HubSettings, readHubSettings } from './hub-settings.ts';
 import { requireRepository, requireRevision } from './names.ts';
 import { type PulledModel, pull } from './pull.ts';
@@ -28,6 +31,7 @@ interface PullOptions extends VariantOptions {
 }
 interface CheckOptions extends VariantOptions {
   readonly prompt: string;
+  readonly text?: string;
 }
 
 const PROMPT = 'Once upon a time there was a little girl who';
@@ -78,6 +82,7 @@ export function addModelCommands(
       .option('--variant <name>', 'precision, if there are several')
       .option('--revision <name>', 'branch, tag or commit of a cached model', 'main')
       .option('--prompt <text>', 'text to continue', PROMPT)
+      .option('--text <file>', 'text to predict; prints bits per byte, which tell what a precision loses')
       .addHelpText(
         'after',
         '\nReads the variables of the origin: CONTINUO_MODEL_DIR, CONTINUO_MODELS_FILE, CONTINUO_PROVIDER and so on.',
@@ -89,13 +94,22 @@ export function addModelCommands(
     const { checkModel } = await import('./check.ts');
     const { findCheckTargets } = await import('./check-targets.ts');
     const { revision, variant } = options;
+    const text = options.text === undefined ? undefined : readText(options.text);
     const { cache } = settings();
     for (const target of await findCheckTargets({ model: name, revision, variant, cache }, environment)) {
       const now = () => performance.now();
-      const report = await checkModel({ engine: target.engine, prompt: options.prompt, now });
+      const report = await checkModel({ engine: target.engine, prompt: options.prompt, text, now });
       results().one(checkFields(target.name, report));
     }
   });
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new HubError(`--text ${file} cannot be read: ${errorMessage(error)}`);
+  }
 }
 
 /** Downloads a model. Returns the lines that configure the origin for it. */
@@ -133,7 +147,7 @@ function showCache(models: Awaited<ReturnType<typeof cachedModels>>, results: Re
 }
 
 function checkFields(name: string, check: ModelCheck) {
-  const { summary, warning, bytes, promptTokens, text, speed, invariance } = check;
+  const { summary, warning, bytes, promptTokens, text, speed, invariance, likelihood } = check;
   const rate = (value: number) => `${value < 100 ? value.toPrecision(2) : Math.round(value)} tokens/s`;
   const { rows, identical, maxDifference } = invariance;
   return {
@@ -143,6 +157,9 @@ function checkFields(name: string, check: ModelCheck) {
     files: byteSize(bytes),
     continuation: JSON.stringify(text),
     prompt: `${promptTokens} tokens`,
+    ...(likelihood === null
+      ? {}
+      : { text: `${likelihood.bitsPerByte.toFixed(4)} bits per byte over ${likelihood.bytes} bytes` }),
     prefill: rate(speed.prefill),
     decode: `${rate(speed.decode)} for one sequence, ${rate(speed.batch)} for ${rows}`,
     'batch invariance': identical

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import sharp, { type Sharp } from 'sharp';
-import { FairMutex, type LockCaller } from '../fair-mutex.ts';
 import type { ImageRecipe, Kernel } from '../model/config/preprocessor-config.ts';
+import { FairMutex, type LockCaller } from '../process/fair-mutex.ts';
 import { ImageFault } from './prompt-images.ts';
 
 /** Pixels of the largest image, before and after resizing: 100 MB of RGB. A small file can claim any size. */

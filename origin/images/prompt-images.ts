@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '@continuo/shared/image-data.ts';
 import type { SubmittedImage } from '../engine/messages.ts';
-import type { LockCaller } from '../fair-mutex.ts';
+import type { LockCaller } from '../process/fair-mutex.ts';
 
 /** Reports a fault in an image; the message completes "Invalid 'images[0]': …". */
 export class ImageFault extends Error {

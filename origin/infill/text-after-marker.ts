@@ -1,4 +1,4 @@
-import type { LockCaller } from '../fair-mutex.ts';
+import type { LockCaller } from '../process/fair-mutex.ts';
 import type { Encoder } from '../tokenizer/encoder.ts';
 import { afterGuard, GUARD } from '../tokenizer/guard.ts';
 import { PLAIN, type Tokenizer } from '../tokenizer/tokenizer.ts';

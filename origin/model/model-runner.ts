@@ -8,7 +8,7 @@ export interface ModelShape {
   readonly slots: number;
   /**
    * Prefill runs cover at most [k·chunk, (k+1)·chunk) of a sequence. The same split gives the same bits, so logits do
-   * not depend on the prefix cache or on other sequences. Only runs over drafted tokens start elsewhere.
+   * not depend on the prefix cache or on other sequences.
    */
   readonly prefillChunk: number;
   /**

@@ -1,4 +1,4 @@
-import { ApiError } from '@continuo/shared/errors.ts';
+import { contextExceeded, requiredTokens } from '@continuo/shared/errors.ts';
 import type { GenerationRequest } from '@continuo/shared/generation.ts';
 
 /** How prompt and completion share the context. Pure. */
@@ -23,9 +23,6 @@ export function promptBudget(
   if (truncatePromptTokens === null || truncatePromptTokens >= 0) return truncatePromptTokens;
   return contextLength - Math.min(requiredTokens(maxTokens), contextLength - 1);
 }
-
-/** Tokens that must fit after the prompt: at least one if the completion runs to the end of the context (−1). */
-const requiredTokens = (maxTokens: number): number => (maxTokens === -1 ? 1 : maxTokens);
 
 /**
  * Returns the number of tokens to generate after a prompt of `promptTokens`.
@@ -53,23 +50,6 @@ export function completionBudget(
  */
 export function refuseFullContext(contextTokens: number, contextLength: number): void {
   if (contextTokens >= contextLength) throw contextExceeded(contextLength, contextTokens, 1, 'prompt');
-}
-
-/** Clients search for the words "maximum context length is X tokens". */
-function contextExceeded(
-  contextLength: number,
-  promptTokens: number,
-  maxTokens: number,
-  param: string,
-): ApiError {
-  const completion = requiredTokens(maxTokens);
-  return new ApiError(
-    'context_length_exceeded',
-    `This model's maximum context length is ${contextLength} tokens, however you requested ` +
-      `${promptTokens + completion} tokens (${promptTokens} in your prompt; ${completion} for the completion). ` +
-      'Please reduce your prompt or the completion length.',
-    { param },
-  );
 }
 
 /** A text is encoded this many times further than its kept tokens can reach, so that the cut does not change them. */

@@ -34,6 +34,7 @@ export async function infillPrompt(
     tokens: Int32Array.from(assemble(infill, { ...parts, files })),
     echo: { kind: 'fixed', text, ids },
     images: [],
+    isCut: ids.length < before.length || parts.after.length < whole.after.length,
   };
 }
 

@@ -17,6 +17,7 @@ export async function plainPrompt(prompt: WirePrompt, context: PromptContext): P
     tokens,
     echo: isCut ? ECHO_TOKENS : echoOf(prompt, ids, context),
     images: model.images ? imagePositions(tokens, model.images) : [],
+    isCut,
   };
 }
 

@@ -1,8 +1,8 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationEvent, GenerationRequest, WireConstraint } from '@continuo/shared/generation.ts';
 import type { Submission, SubmittedPrompt } from '../engine/messages.ts';
-import type { LockCaller } from '../fair-mutex.ts';
 import { checkImageCount, readImages } from '../images/prompt-images.ts';
+import type { LockCaller } from '../process/fair-mutex.ts';
 import { checkPrompt, checkRequest, fillsGap } from './checks.ts';
 import { completionBudget, promptBudget } from './context-budget.ts';
 import { continuationPrompt, encodeContext } from './continuation-prompt.ts';
@@ -60,6 +60,7 @@ export async function prepareGeneration(
     scoredFrom: scoredFrom(request, prompt),
   }));
   const promptTokens = prompts.map(({ tokens }) => tokens.length);
+  const cutPrompts = prompts.flatMap(({ isCut }, index) => (isCut ? [index] : []));
   return {
     // Images come last, because reading them is the most work.
     submission: submission(
@@ -69,7 +70,7 @@ export async function prepareGeneration(
       context,
     ),
     preamble: [
-      { type: 'accepted', model: model.id, promptTokens },
+      { type: 'accepted', model: model.id, promptTokens, ...(cutPrompts.length > 0 && { cutPrompts }) },
       ...(request.echo ? fixedEchoes(prompts) : []),
     ],
     restore: restorer(request, model, prompts),

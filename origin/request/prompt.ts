@@ -1,7 +1,7 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationRequest, WirePrompt } from '@continuo/shared/generation.ts';
-import type { LockCaller } from '../fair-mutex.ts';
 import { type ImagePositions, withImageTokens } from '../images/prompt-images.ts';
+import type { LockCaller } from '../process/fair-mutex.ts';
 import type { EncodeOptions } from '../tokenizer/tokenizer.ts';
 import { reachableText, refuseHopelessText } from './context-budget.ts';
 import type { PromptEcho } from './prompt-echo.ts';
@@ -12,6 +12,8 @@ export interface TokenizedPrompt {
   readonly tokens: Int32Array;
   readonly echo: PromptEcho;
   readonly images: ImagePositions;
+  /** A part of it was left out. */
+  readonly isCut?: boolean;
 }
 
 /** Everything that the tokens of one prompt depend on. */

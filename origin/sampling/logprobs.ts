@@ -6,6 +6,8 @@ export interface TokenLogprobs {
   readonly logprob: number;
   /** [id, logprob] of the most likely tokens or of listed ones, best first, lower id first among equal logits. */
   readonly top: readonly (readonly [number, number])[];
+  /** Position of the token by its logit, from 1; absent if it was not asked for. */
+  readonly rank?: number;
 }
 
 /**
@@ -32,6 +34,21 @@ export function tokenLogprob(
   const listed: [number, number][] = [];
   for (const other of ids) listed.push([other, logprobOf(other)]);
   return { logprob: logprobOf(id), top: listed };
+}
+
+/** Returns the position of a token in the workspace's row by its logit, from 1; lower ids come first among equal logits. */
+export function tokenRank(id: number, { row: { logits, maxima } }: SamplerWorkspace): number {
+  const own = logits[id]!;
+  let rank = 1;
+  for (let block = 0; block < maxima.length; block++) {
+    if (maxima[block]! < own) continue;
+    const start = block * BLOCK_SIZE;
+    const end = Math.min(start + BLOCK_SIZE, logits.length);
+    for (let i = start; i < end; i++) {
+      if (logits[i]! > own || (logits[i]! === own && i < id)) rank++;
+    }
+  }
+  return rank;
 }
 
 const sorted = (ids: readonly number[], logits: Float32Array): readonly number[] =>

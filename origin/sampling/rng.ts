@@ -1,7 +1,8 @@
 /** The request, prompt and choice that a draw belongs to. */
 export interface DrawIdentity {
   /** Any integer in the int64 range; beyond 2^53, as precise as a JavaScript number. */
-  readonly seed: number;
+  /** An integer of 64 bits; a text or a bigint if a double does not hold it exactly. */
+  readonly seed: number | bigint | string;
   /** Index of the prompt within the request. */
   readonly prompt: number;
   /** Index of the choice within the prompt. */
@@ -65,9 +66,10 @@ export class DrawSource {
 
   constructor(identity: DrawIdentity) {
     this.identity = identity;
-    // Two's complement of the seed as 64 bits; ToUint32 is exact for every finite number.
-    this.key0 = identity.seed >>> 0;
-    this.key1 = Math.floor(identity.seed / 2 ** 32) >>> 0;
+    // Two's complement.
+    const key = BigInt.asUintN(64, BigInt(identity.seed));
+    this.key0 = Number(key & 0xffff_ffffn);
+    this.key1 = Number(key >> 32n);
   }
 
   /** A multiple of 2⁻⁵³ in [0, 1). */

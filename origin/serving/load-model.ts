@@ -9,9 +9,9 @@ import type { StepReport } from '../engine/messages.ts';
 import type { ImageInput } from '../images/prompt-images.ts';
 import { MARKERS } from '../infill/families.ts';
 import { findInfill } from '../infill/infill.ts';
-import type { Logger } from '../log.ts';
 import { readModelConfig } from '../model/config/model-config.ts';
 import { readImageRecipe } from '../model/config/preprocessor-config.ts';
+import type { Logger } from '../process/log.ts';
 import type { ServedModel } from '../request/served-model.ts';
 import { Encoder } from '../tokenizer/encoder.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
@@ -70,7 +70,6 @@ export async function loadModel(
     maxWaiting: settings.queueLimit,
     prefixStoreBytes: storeBytes,
     prefixDisk: prefixDiskOf(name, settings.prefixDisk),
-    speculation: settings.speculation,
   };
   const engine = new EngineClient({
     spawn: () => spawnEngineThread(data),

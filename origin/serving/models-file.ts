@@ -132,10 +132,6 @@ function settingsOf(entry: z.infer<typeof model>, folder: string, base: ModelSet
         limitBytes: mebibytesToBytes(entry.prefixCacheDiskMiB) ?? engine.prefixDisk.limitBytes,
       },
       queueLimit: entry.queueLimit ?? engine.queueLimit,
-      speculation: {
-        maxTokens: entry.speculation ?? engine.speculation.maxTokens,
-        maxRows: entry.speculationRows ?? engine.speculation.maxRows,
-      },
       infill: entry.infill ?? engine.infill,
     },
     load: entry.load,

@@ -1,6 +1,6 @@
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { OriginConfig } from '../config/config.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../process/log.ts';
 import type { Fleet } from './fleet.ts';
 import { inspectInThread } from './inspect-in-thread.ts';
 import { faultError } from './inspect-model.ts';

@@ -4,22 +4,45 @@ import type { Terminal } from './terminal.ts';
 /** An object of results. Names that end in `_at` hold Unix seconds. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Prints results as tables, or as JSON. */
+/** Prints results as JSON, as tables on a terminal, and as lines with tabs in a pipe. */
 export interface Results {
-  /** @param columns shown by the table if any row has them; JSON has all fields */
+  /** @param columns a table shows those that any row has, a pipe gets all of them; JSON has all fields */
   list(rows: readonly Fields[], columns: readonly string[]): void;
   one(object: Fields): void;
 }
 
 export function createResults(terminal: Terminal, json: boolean): Results {
   const printJson = (value: unknown): void => terminal.print(JSON.stringify(value, null, 2));
+  if (!json && !terminal.isInteractive) return pipedResults(terminal);
   return {
     list: (rows, columns) => (json ? printJson(rows) : terminal.print(listTable(rows, columns))),
     one: (object) => (json ? printJson(object) : terminal.print(objectTable(object))),
   };
 }
 
-function cell(name: string, value: unknown): string {
+/** One line per entry or field. The names of columns go to stderr, as does all but the secret of a new key. */
+function pipedResults(terminal: Terminal): Results {
+  return {
+    list(rows, columns) {
+      terminal.note(columns.join('\t'));
+      for (const row of rows) terminal.print(columns.map((name) => plainCell(name, row[name])).join('\t'));
+    },
+    one({ object: _, key, ...fields }) {
+      if (typeof key === 'string') terminal.print(key);
+      for (const [name, value] of Object.entries(fields)) {
+        const line = `${name}\t${plainCell(name, value)}`;
+        if (typeof key === 'string') terminal.note(line);
+        else terminal.print(line);
+      }
+    },
+  };
+}
+
+/** Nothing for an absent value; white space inside of a value would end it. */
+const plainCell = (name: string, value: unknown): string =>
+  (value ?? null) === null ? '' : cell(name, value, ', ').replaceAll(/\s+/g, ' ');
+
+function cell(name: string, value: unknown, separator = '\n'): string {
   if (value === null || value === undefined) return '–';
   if (name.endsWith('_at') && typeof value === 'number') {
     return new Date(value * 1000).toISOString().replace('.000Z', 'Z');
@@ -28,7 +51,7 @@ function cell(name: string, value: unknown): string {
   if (Array.isArray(value)) return value.join(', ');
   if (typeof value === 'object') {
     const fields = Object.entries(value).map(([field, content]) => `${field}=${content ?? 'none'}`);
-    return fields.join('\n') || '–';
+    return fields.join(separator) || '–';
   }
   return String(value);
 }

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { LockCaller } from '../fair-mutex.ts';
+import type { LockCaller } from '../process/fair-mutex.ts';
 import type { EncodeOptions, Tokenizer } from './tokenizer.ts';
 import { TokenizerThread } from './tokenizer-thread.ts';
 

@@ -1,6 +1,7 @@
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { DetokenizeResult, TokenizeResult } from '@continuo/shared/tokenization.ts';
+import { bytesOf } from './token-bytes.ts';
 import { Tokenizer } from './tokenizer.ts';
 import type { TokenizerJob, TokenizerResult, TokenizerThreadData } from './tokenizer-thread.ts';
 
@@ -16,6 +17,9 @@ if (background && process.platform === 'linux') setPriority(LOW_PRIORITY);
 const utf8 = new TextEncoder();
 const json = (value: TokenizeResult | DetokenizeResult) => utf8.encode(JSON.stringify(value));
 
+/** One code unit per byte. */
+const bytesOfToken = (id: number): string => String.fromCharCode(...bytesOf(tokenizer.tokenBytes, id));
+
 function resultOf(job: TokenizerJob): Int32Array<ArrayBuffer> | Uint8Array<ArrayBuffer> | number {
   if (job.kind === 'detokenize') {
     return json({ text: tokenizer.decode(job.tokens, { skipSpecialTokens: false }) });
@@ -24,7 +28,8 @@ function resultOf(job: TokenizerJob): Int32Array<ArrayBuffer> | Uint8Array<Array
   if (job.kind === 'encode') return Int32Array.from(tokens);
   if (tokens.length > job.maxTokens) return tokens.length;
   const tokenStrings = job.withStrings ? { tokenStrings: tokens.map((id) => tokenizer.spelling(id)) } : {};
-  return json({ tokens, ...tokenStrings });
+  const tokenBytes = job.withBytes ? { tokenBytes: tokens.map(bytesOfToken) } : {};
+  return json({ tokens, ...tokenStrings, ...tokenBytes });
 }
 
 parentPort?.on('message', (job: TokenizerJob) => {

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { FairMutex, type LockCaller } from '../fair-mutex.ts';
+import { FairMutex, type LockCaller } from '../process/fair-mutex.ts';
 import type { EncodeOptions, TokenizerParts } from './tokenizer.ts';
 
 /** Work for the thread. It gets the next job after the result of the last. */
@@ -12,6 +12,7 @@ export type TokenizerJob =
       readonly maxTokens: number;
       /** Also return the tokens' texts. */
       readonly withStrings: boolean;
+      readonly withBytes: boolean;
     }
   | { readonly kind: 'detokenize'; readonly tokens: readonly number[] };
 

@@ -20,7 +20,13 @@ describe.skipIf(python === null)("the page's code for openai-python", () => {
     ],
     ['with lists and maps', { ...story, stop: ['\n\n\n', '"""'], logit_bias: { 5: -1 }, best_of: null }],
   ])('runs when pasted, and prints the completion: %s', async (_, body) => {
-    const code = requestCode('openai-python', { url, key: null, dialect: 'vllm', body });
+    const code = requestCode('openai-python', {
+      method: 'POST',
+      url: `${url}/v1/completions`,
+      key: null,
+      headers: { 'x-dialect': 'vllm' },
+      body,
+    });
     const printed = await runPython(python!, ['-c', code], { env: { KEY: apiKey } }, (stdout) => stdout);
     const [choice] = (await complete(body)).choices;
     expect(printed).toBe(`${choice!.text}\n`);

@@ -18,10 +18,10 @@ function cause(error: unknown): string {
 
 /**
  * Returns the interpreter of a virtual environment with the pinned packages, and creates it in the temporary directory
- * if necessary. CONTINUO_CLIENTS_PYTHON names an interpreter that already has them.
+ * if necessary. TEST_CLIENTS_PYTHON names an interpreter that already has them.
  */
 export async function preparePython(): Promise<{ python: string } | { missing: string }> {
-  const given = process.env.CONTINUO_CLIENTS_PYTHON;
+  const given = process.env.TEST_CLIENTS_PYTHON;
   if (given) return { python: given };
   const wanted = createHash('sha256').update(readFileSync(REQUIREMENTS)).digest('hex').slice(0, 12);
   const directory = path.join(tmpdir(), `continuo-clients-${wanted}`);
@@ -102,9 +102,10 @@ export function runScript<T>(
   python: string,
   name: string,
   served: { readonly url: string; readonly apiKey: string },
+  more: Readonly<Record<string, string>> = {},
 ): Promise<T> {
   const script = path.join(import.meta.dirname, 'python', name);
-  const env = { CONTINUO_URL: `${served.url}/v1`, CONTINUO_KEY: served.apiKey };
+  const env = { CONTINUO_URL: `${served.url}/v1`, CONTINUO_API_KEY: served.apiKey, ...more };
   return runPython(
     python,
     [script],

@@ -93,8 +93,8 @@ describe('a constraint works together with', () => {
 });
 
 describe('hostile constraints', () => {
-  /** One case in this many is sent; CONTINUO_HOSTILE=1 sends all. */
-  const every = Number(process.env.CONTINUO_HOSTILE ?? 12);
+  /** One case in this many is sent; TEST_HOSTILE=1 sends all. */
+  const every = Number(process.env.TEST_HOSTILE ?? 12);
   const sent = HOSTILE_CASES.filter((_, index) => index % every === 0);
 
   interface Refusal {

@@ -14,7 +14,10 @@ const AFTER = '\n    return total\n';
 /** Some editors write markers into the prompt: those that the user sets, here the built-in model's. */
 const MARKED = `<|gap_prefix|><|gap_suffix|>${AFTER}<|gap_middle|>${BEFORE}${LINE}`;
 
-/** ggml-org/llama.vim, autoload/llama.vim, ae3cb006491f8b2105b9ca5575039b5d41cb9a8d. `time` is Vim's reltime(). */
+/**
+ * ggml-org/llama.vim, autoload/llama.vim, a1c8e6e40cb45df59b78add5b65d575386832465 (January 2026), with its default
+ * settings. It always sends the model, which is empty by default. `time` is Vim's reltime().
+ */
 const ring = FILES.map((file, index) => ({
   text: file.text,
   time: [1_200 + index, 345_678],
@@ -26,6 +29,7 @@ export const LLAMA_VIM_WARM = {
   ...{ input_prefix: '', input_suffix: '', input_extra: ring, prompt: '', n_predict: 0, temperature: 0 },
   ...{ stream: false, samplers: [], cache_prompt: true, t_max_prompt_ms: 1, t_max_predict_ms: 1 },
   response_fields: [''],
+  model: '',
 };
 
 /** llama#fim. */
@@ -33,7 +37,8 @@ export const LLAMA_VIM_FIM = {
   ...{ input_prefix: BEFORE, input_suffix: AFTER, input_extra: ring, prompt: LINE },
   ...{ n_predict: 128, stop: [], n_indent: 4, top_k: 40, top_p: 0.9, stream: false },
   samplers: ['top_k', 'top_p', 'infill'],
-  ...{ cache_prompt: true, t_max_prompt_ms: 500, t_max_predict_ms: 250 },
+  // 250 ms is its limit for the first completion at a position.
+  ...{ cache_prompt: true, t_max_prompt_ms: 500, t_max_predict_ms: 250, model: '' },
   response_fields: [
     'content',
     ...['prompt_n', 'prompt_ms', 'prompt_per_token_ms', 'prompt_per_second'].map((name) => `timings/${name}`),
@@ -42,23 +47,32 @@ export const LLAMA_VIM_FIM = {
   ],
 };
 
-/** ggml-org/llama.vscode, src/llama-server.ts, 009e5b72e5bb51a16e455bbcaa084dad5584c14b: createRequestPayload. */
+/**
+ * ggml-org/llama.vscode 0.0.63, src/llama-server.ts, 3938fb3568b98e3ddfcf2ce3dd52d9570552b579: createRequestPayload, with
+ * the defaults of its package.json. It asks for three completions at once.
+ */
 export const LLAMA_VSCODE_WARM = {
+  id_slot: 0,
   ...{ input_prefix: '', input_suffix: '', input_extra: ring, prompt: '', n_predict: 0, samplers: [] },
   ...{ cache_prompt: true, t_max_prompt_ms: 500, t_max_predict_ms: 1 },
 };
 
 export const LLAMA_VSCODE_FIM = {
-  ...{ input_prefix: BEFORE, input_suffix: AFTER, input_extra: ring, prompt: LINE, n_predict: 64 },
+  ...{ id_slot: 0, n_cmpl: 3 },
+  ...{ input_prefix: BEFORE, input_suffix: AFTER, input_extra: ring, prompt: LINE, n_predict: 128 },
   ...{ top_k: 40, top_p: 0.99, stream: false, samplers: ['top_k', 'top_p', 'infill'], cache_prompt: true },
-  ...{ n_indent: 4, t_max_prompt_ms: 500, t_max_predict_ms: 2_500 },
+  ...{ n_indent: 4, t_max_prompt_ms: 500, t_max_predict_ms: 500 },
 };
 
-/** The same repository, src/language-model-token-limits.ts, 30afaf6d23589f4b5e6d5c03893a54f8338dc67f. */
+/** The same version, src/language-model-token-limits.ts. */
 export const LLAMA_VSCODE_PROPS = '/props?model=continuo-mini&autoload=false';
 
-/** continuedev/continue, core/llm/llms/LlamaCpp.ts, 0c38ecf05bc34d5e84e155617d961061d7d0c076: POST /completion. */
+/**
+ * continuedev/continue 1.3.40, core/llm/llms/LlamaCpp.ts, d0a3c0b626b5bebc3bef4742eec05a0242be0bab: POST /completion. The
+ * model is the one that its user configures.
+ */
 export const CONTINUE = {
+  model: 'qwen2.5-coder:1.5b-base',
   prompt: MARKED,
   ...{ stream: true, n_predict: 48, temperature: 0.01 },
   stop: ['<|endoftext|>', '<|gap_prefix|>', '<|gap_middle|>', '<|gap_suffix|>', '/src/', '#- coding'],

@@ -69,10 +69,15 @@ describe('llama.vscode', () => {
       content: '',
       tokens_predicted: 0,
     });
-    const answer = await native('/infill', editors.LLAMA_VSCODE_FIM);
-    expect(answer.tokens_cached).toBeGreaterThan(0);
-    expect(answer.timings?.predicted_n).toBe(answer.tokens_predicted);
-    expect(answer.generation_settings).toMatchObject({ top_p: 0.99, temperature: 1, repeat_penalty: 1 });
+    const text = await send('/infill', editors.LLAMA_VSCODE_FIM);
+    const answers = nativeResult.array().parse(JSON.parse(text));
+    expect(answers.map(({ index }) => index)).toEqual([0, 1, 2]);
+    for (const { content, tokens_predicted } of answers)
+      expect([typeof content, typeof tokens_predicted]).toEqual(['string', 'number']);
+    const [answer] = answers;
+    expect(answer?.tokens_cached).toBeGreaterThan(0);
+    expect(answer?.timings?.predicted_n).toBe(answer?.tokens_predicted);
+    expect(answer?.generation_settings).toMatchObject({ top_p: 0.99, temperature: 1, repeat_penalty: 1 });
   });
 });
 

@@ -60,6 +60,20 @@ export function graphOf(sources: readonly SourceFile[], nodeOf: (file: string) =
   return graph;
 }
 
+/** Returns the folders in the first column of the table "The map" in docs/architecture.md. */
+export function foldersOfMap(architecture: string): readonly string[] {
+  const [, map = ''] = architecture.split('## The map');
+  const rows = map.split('\n## ')[0]!.matchAll(/^\|([^|]+)\|/gm);
+  return [...rows].flatMap(([, names]) => [...names!.matchAll(/`([^`]+)\/`/g)].map(([, folder]) => folder!));
+}
+
+/** Maps a file to the longest of these folders that contains it; null if it is in none. */
+export const mapNode =
+  (folders: readonly string[]) =>
+  (file: string): string | null =>
+    folders.filter((folder) => file.startsWith(`${folder}/`)).toSorted((a, b) => b.length - a.length)[0] ??
+    null;
+
 /**
  * Maps a file to its folder. A file next to subfolders is a separate node, so that a folder's entry point may import
  * the subfolders while they import its leaves.

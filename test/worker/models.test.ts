@@ -93,6 +93,17 @@ describe('models and health', () => {
     expect(await messageFor(key)).toMatch(/Available models: 'm3', 'm11'\.$/);
   });
 
+  test('names the aliases of the models as well if a model is not found', async () => {
+    origin.models = [
+      { ...MODEL, aliases: ['short', 'second'] },
+      { ...MODEL, id: 'second', aliases: ['other'] },
+    ];
+    const answer = (await (await worker.post({ model: 'none', prompt: 'Hi' })).json()) as {
+      error: { message: string };
+    };
+    expect(answer.error.message).toMatch(/Available models: 'org\/tiny', 'second', 'short', 'other'\.$/);
+  });
+
   test('serves models under the names in MODEL_ALIASES', async () => {
     const aliased = await startWorker(origin, { MODEL_ALIASES: `davinci-002=${MODEL.id}, absent=none` });
     try {

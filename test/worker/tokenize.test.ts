@@ -30,6 +30,26 @@ describe('tokenizer routes', () => {
     expect(await (await worker.request('/tokenizer_info')).json()).toMatchObject({ eos_token: '<|end|>' });
   });
 
+  test('answer as llama.cpp if the body has content, or in its dialect', async () => {
+    const read = async (path: string, body: unknown, dialect = 'openai') => {
+      const headers = { 'content-type': 'application/json', 'x-dialect': dialect };
+      return (await worker.request(path, { method: 'POST', headers, body: JSON.stringify(body) })).json();
+    };
+    expect(await read('/tokenize', { content: 'Hi' })).toEqual({ tokens: [72, 105] });
+    expect(await read('/tokenize', { content: 'Hé€', add_special: true, with_pieces: true })).toEqual({
+      tokens: [
+        { id: 72, piece: 'H' },
+        { id: 233, piece: 'é' },
+        { id: 0x20ac, piece: [0xe2, 0x82] },
+      ],
+    });
+    expect(origin.tokenizerRequests).toMatchObject([{ addSpecialTokens: false }, { addSpecialTokens: true }]);
+    expect(await read('/detokenize', { tokens: [72, 105] }, 'llamacpp')).toEqual({ content: 'Hi' });
+    expect(await read('/tokenize', { prompt: 'Hi' }, 'llamacpp')).toMatchObject({ count: 2 });
+    expect(await read('/tokenize', {}, 'llamacpp')).toMatchObject({ error: { param: 'content' } });
+    expect(await read('/tokenize', { content: 1 })).toMatchObject({ error: { param: 'content' } });
+  });
+
   test('validate requests and require a key', async () => {
     expect(await (await post('/tokenize', {})).json()).toMatchObject({ error: { param: 'prompt' } });
     expect(await (await post('/detokenize', { tokens: [-1] })).json()).toMatchObject({

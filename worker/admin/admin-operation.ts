@@ -1,8 +1,8 @@
 import type * as z from 'zod';
 import { authenticate } from '../auth/auth.ts';
-import type { RequestContext } from '../context.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
 import { readJsonObject } from '../http/request-body.ts';
+import type { RequestContext } from '../http/request-context.ts';
 import { jsonResponse } from '../http/responses.ts';
 
 /** Defines an operation of the admin API, its route and its OpenAPI description. */

@@ -1,7 +1,7 @@
 import { newApiKey, newCheckedId } from '@continuo/shared/api-key.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { importSigningKey, sha256Hex } from '@continuo/shared/signing.ts';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../http/request-context.ts';
 import { limiterOf } from '../limits/reservation.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import {

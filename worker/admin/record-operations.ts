@@ -1,6 +1,6 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import type * as z from 'zod';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../http/request-context.ts';
 import type { KeyDirectory } from '../tenants/key-directory.ts';
 import { found, page } from './admin-objects.ts';
 import { type AdminOperation, operation } from './admin-operation.ts';

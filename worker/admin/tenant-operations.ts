@@ -1,5 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../http/request-context.ts';
 import { limiterOf } from '../limits/reservation.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';
 import { insertPlan, listPlans, readPlan, updatePlan } from '../tenants/plan-store.ts';

@@ -121,9 +121,11 @@ function fromStructuredOutputs(outputs: StructuredOutputs): (NamedConstraint | n
     present(grammar) ? text('structured_outputs.grammar', 'gbnf', grammar) : null,
     jsonObject ? { field: 'structured_outputs.json_object', constraint: { type: 'json_object' } } : null,
   ];
-  if (found.some((one) => one !== null)) return found;
+  // An empty object asks for nothing. A kind of constraint that is unknown must not be dropped.
+  const asksNothing = Object.values(outputs).every((value) => !present(value) || value === false);
+  if (asksNothing || found.some((one) => one !== null)) return found;
   const message =
-    "Invalid 'structured_outputs': expected exactly one of 'json', 'regex', 'choice', 'grammar', 'json_object'.";
+    "Invalid 'structured_outputs': expected one of 'json', 'regex', 'choice', 'grammar', 'json_object'.";
   throw new ApiError('invalid_value', message, { param: 'structured_outputs' });
 }
 

@@ -1,4 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
+import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { GenerationDefaults, SamplingParameters } from '@continuo/shared/sampling.ts';
 import { type DialectName, dialectName, type Tenant } from '@continuo/shared/tenant.ts';
 
@@ -59,7 +60,13 @@ const OPENAI: Dialect = {
 /** Each dialect lists only its differences from `openai`. */
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   openai: OPENAI,
-  fireworks: { ...OPENAI, name: 'fireworks', includeStop: true, streamUsage: 'last-choice' },
+  fireworks: {
+    ...OPENAI,
+    name: 'fireworks',
+    includeStop: true,
+    maxLogprobs: MAX_TOP_LOGPROBS,
+    streamUsage: 'last-choice',
+  },
   llamacpp: {
     ...OPENAI,
     name: 'llamacpp',
@@ -73,8 +80,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
       repeatLastN: 64,
       penaltyScope: 'all',
     },
-    // Evaluation clients request 10.
-    maxLogprobs: 20,
+    maxLogprobs: MAX_TOP_LOGPROBS,
     errorCode: 'status',
     anyModel: true,
     modelOptional: true,
@@ -83,18 +89,21 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     ...OPENAI,
     name: 'mistralrs',
     contextOverflow: 'error',
-    maxLogprobs: 20,
+    maxLogprobs: MAX_TOP_LOGPROBS,
     modelOptional: true,
   },
   vllm: {
     ...OPENAI,
     name: 'vllm',
     contextOverflow: 'error',
-    maxLogprobs: 20,
+    maxLogprobs: MAX_TOP_LOGPROBS,
     errorCode: 'status',
     modelOptional: true,
   },
 };
+
+/** OpenAI's dialect where nobody has named it: without its limit on alternatives, which only a strict client expects. */
+const OWN: Dialect = { ...OPENAI, maxLogprobs: MAX_TOP_LOGPROBS };
 
 /** Returns the defaults of one request: the dialect's, otherwise the model's, otherwise BASE_DEFAULTS. */
 export const defaultsOf = (dialect: Dialect, model: GenerationDefaults): Defaults => ({
@@ -115,7 +124,7 @@ export const DIALECT_HEADER = 'x-dialect';
  */
 export function chooseDialect(request: Request, tenant: Tenant): Dialect {
   const header = request.headers.get(DIALECT_HEADER);
-  if (header === null) return DIALECTS[tenant.dialect];
+  if (header === null) return tenant.dialect === 'openai' ? OWN : DIALECTS[tenant.dialect];
   const name = dialectName.safeParse(header.trim().toLowerCase());
   if (name.success) return DIALECTS[name.data];
   const allowed = dialectName.options.map((option) => `'${option}'`).join(', ');

@@ -80,7 +80,7 @@ export function samplingOf(request: CompletionRequest, defaults: Defaults): Samp
     logitBias: request.logit_bias ?? neutral.logitBias,
     allowedTokenIds: request.allowed_token_ids ?? neutral.allowedTokenIds,
     badWords: request.bad_words ?? neutral.badWords,
-    seed: seed === -1 ? null : seed,
+    seed: seed === -1 ? null : typeof seed === 'bigint' ? String(seed) : seed,
     ...unnamed(request),
   };
 }

@@ -8,10 +8,10 @@ import {
   type WirePrompt,
 } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { RequestContext } from '../context.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import { withOriginalFieldNames } from '../dialects/original-field-names.ts';
 import { logUpstreamFailure } from '../http/access-log.ts';
+import type { RequestContext } from '../http/request-context.ts';
 import { tokensWith } from '../limits/request-cost.ts';
 import type { Outcome, Reservation } from '../limits/reservation.ts';
 import type { RoutedUpstream } from '../upstreams/routed-upstream.ts';
@@ -106,6 +106,7 @@ export function startGeneration({
       after: timers.after,
       extra: call.extra,
       tokensAsIds: call.answer.tokensAsIds,
+      shown: call.answer,
       endUser: call.endUser,
       onAccepted: (promptTokens) => {
         acceptedTokens = promptTokens;

@@ -1,8 +1,8 @@
 import { toApiError } from '@continuo/shared/errors.ts';
 import type { EventOf, GenerationEvent } from '@continuo/shared/generation.ts';
-import type { RequestContext } from '../context.ts';
 import type { AnswerOptions, CompletionCall } from '../dialects/completion-call.ts';
 import { reportBug } from '../http/bug-report.ts';
+import type { RequestContext } from '../http/request-context.ts';
 import { jsonText } from '../http/responses.ts';
 import { inTime } from '../timers/time-limit.ts';
 import { ChoiceCollector } from './format/choice-collector.ts';

@@ -1,8 +1,8 @@
 import { toApiError } from '@continuo/shared/errors.ts';
 import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '@continuo/shared/framing.ts';
 import type { GenerationEvent } from '@continuo/shared/generation.ts';
-import type { RequestContext } from '../context.ts';
 import { reportBug } from '../http/bug-report.ts';
+import type { RequestContext } from '../http/request-context.ts';
 import { errorBody, eventStreamResponse } from '../http/responses.ts';
 import { SilenceTimer } from '../timers/silence-timer.ts';
 import { inTime } from '../timers/time-limit.ts';

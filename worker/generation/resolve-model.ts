@@ -2,10 +2,10 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '@continuo/shared/image-data.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { RequestContext } from '../context.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import { describeValue } from '../dialects/parse-request.ts';
 import { missingParameter } from '../dialects/request-errors.ts';
+import type { RequestContext } from '../http/request-context.ts';
 
 /** Names the model if only one is served. */
 export const DEFAULT_NAME = 'default';
@@ -30,9 +30,10 @@ const MAX_NAMED = 10;
 function modelNotFound(name: string, usable: Models, { catalogue }: RequestContext): ApiError {
   const missing = catalogue.missing();
   if (missing) return missing;
-  const ids = usable.slice(0, MAX_NAMED).map(({ id }) => `'${id}'`);
-  const more = usable.length > MAX_NAMED ? ' and more' : '';
-  const available = ids.length === 0 ? '' : ` Available models: ${ids.join(', ')}${more}.`;
+  const names = [...new Set([...usable.map(({ id }) => id), ...usable.flatMap(({ aliases }) => aliases)])];
+  const shown = names.slice(0, MAX_NAMED).map((one) => `'${one}'`);
+  const more = names.length > MAX_NAMED ? ' and more' : '';
+  const available = shown.length === 0 ? '' : ` Available models: ${shown.join(', ')}${more}.`;
   const message = `The model '${name.slice(0, 100)}' does not exist or you do not have access to it.${available}`;
   return new ApiError('model_not_found', message, { param: 'model' });
 }

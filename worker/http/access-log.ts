@@ -1,4 +1,4 @@
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from './request-context.ts';
 
 /** Writes one access log line. It never contains a key, a prompt or generated text. */
 export function logRequest(request: Request, response: Response, context: RequestContext): void {

@@ -1,5 +1,5 @@
-import { bugTrace } from '@continuo/shared/bug-trace.ts';
-import type { RequestContext } from '../context.ts';
+import { bugTrace } from '@continuo/shared/error-details.ts';
+import type { RequestContext } from './request-context.ts';
 
 /** Logs the stack of an unexpected error, without its message. */
 export function reportBug(thrown: unknown, { requestId }: Pick<RequestContext, 'requestId'>): void {

@@ -1,4 +1,4 @@
-import type { Settings } from '../settings.ts';
+import type { Settings } from '../env/settings.ts';
 import { COMMON_HEADERS, LIMIT_HEADERS, REPLAY_HEADERS, RETRY_HEADERS } from './headers.ts';
 
 /** CORS for the page origins in CORS_ORIGINS. The default allows none, and the admin API never allows any. */

@@ -1,8 +1,9 @@
 import { ApiError } from '@continuo/shared/errors.ts';
-import type { RequestContext } from '../context.ts';
-import type { Settings } from '../settings.ts';
+import { parseExactly } from '@continuo/shared/json-fields.ts';
+import type { Settings } from '../env/settings.ts';
 import { complexityFault } from './json-limits.ts';
 import { describeSyntaxError } from './json-syntax.ts';
+import type { RequestContext } from './request-context.ts';
 
 /** The limits on reading a body. */
 type ReadLimits = Pick<RequestContext, 'settings' | 'timers' | 'caller' | 'heldBody'>;
@@ -162,7 +163,7 @@ export async function readJsonObject(request: Request, limits: ReadLimits): Prom
   }
   let body: unknown;
   try {
-    body = JSON.parse(text);
+    body = parseExactly(text, 'seed');
   } catch {
     throw unreadable(describeSyntaxError(text));
   }

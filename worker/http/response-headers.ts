@@ -1,6 +1,6 @@
-import type { RequestContext } from '../context.ts';
 import { corsHeaders } from './cors.ts';
 import { REQUEST_ID_HEADER } from './headers.ts';
+import type { RequestContext } from './request-context.ts';
 
 /** Responses contain only data: browsers must not embed them or guess their type. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from './request-context.ts';
 import { SECURITY_HEADERS } from './response-headers.ts';
 
 export function jsonResponse(body: unknown, init: ResponseInit = {}): Response {

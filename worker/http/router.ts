@@ -1,6 +1,6 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import { IttyRouter } from 'itty-router';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from './request-context.ts';
 
 export type RouteHandler = (
   request: Request,

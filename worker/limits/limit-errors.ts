@@ -1,9 +1,8 @@
 import { ApiError, retryAfter } from '@continuo/shared/errors.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import { invalidKey, suspended } from '../auth/auth-errors.ts';
-import type { ReservationResult } from './limiter-protocol.ts';
+import type { ExceededLimit, ReservationResult } from '../env/limiter-protocol.ts';
 import { goDuration } from './quota/rate-limit-headers.ts';
-import type { ExceededLimit } from './quota/state.ts';
 import type { RequestCost } from './request-cost.ts';
 
 type Refusal = Extract<ReservationResult, { admitted: false }>['refusal'];

@@ -1,6 +1,6 @@
 import { toApiError } from '@continuo/shared/errors.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../http/request-context.ts';
 import type { RouteHandler } from '../http/router.ts';
 import { nearestLimiter } from './reservation.ts';
 

@@ -2,7 +2,7 @@ import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import type { RequestBounds } from '../dialects/request.ts';
-import type { Settings } from '../settings.ts';
+import type { Settings } from '../env/settings.ts';
 import { estimateTokens } from '../upstreams/token-estimate.ts';
 
 /** The maximum cost of a request, estimated before it is tokenized. */

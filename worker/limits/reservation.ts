@@ -1,16 +1,16 @@
 import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { RequestContext } from '../context.ts';
-import { isOverloaded } from '../timers/retry.ts';
-import { NO_USAGE } from '../usage/usage-record.ts';
-import { limitError, limiterOverloaded, unchecked } from './limit-errors.ts';
 import type {
   Limiter,
   Renewal,
   ReservationRequest,
   Settlement,
   TenantLimiterRpc,
-} from './limiter-protocol.ts';
+} from '../env/limiter-protocol.ts';
+import type { RequestContext } from '../http/request-context.ts';
+import { isOverloaded } from '../timers/retry.ts';
+import { NO_USAGE } from '../usage/usage-record.ts';
+import { limitError, limiterOverloaded, unchecked } from './limit-errors.ts';
 import type { RequestCost } from './request-cost.ts';
 
 /** How a generation ended. Reported exactly once. */

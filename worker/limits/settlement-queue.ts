@@ -1,5 +1,6 @@
+import type { SettlementRequest } from '../env/limiter-protocol.ts';
+import type { SettlementCall, Settlements } from '../http/request-context.ts';
 import { type Backoff, backoffMs } from '../timers/retry.ts';
-import type { SettlementRequest } from './limiter-protocol.ts';
 
 /** A settlement waits this long for a reservation to travel with, or for other settlements. */
 const GATHER_MS = 10;
@@ -10,8 +11,6 @@ const ATTEMPTS = 3;
 const RETRY_MS = 250;
 /** A limiter that fails gets no more settlements than this that nothing but the next reservation delivers. */
 const MAX_LEFT = 20;
-
-type Call<T> = (settlements: readonly SettlementRequest[]) => Promise<T>;
 
 interface Entry {
   readonly settlement: SettlementRequest;
@@ -26,7 +25,7 @@ interface Entry {
  * applying them, or together a moment later. This saves calls: a call costs more than a settlement. A settlement may
  * arrive twice. There is one queue per isolate. It holds no I/O objects, because those belong to a single request.
  */
-export class SettlementQueue {
+export class SettlementQueue implements Settlements {
   readonly #waiting = new Map<string, Set<Entry>>();
   readonly #backoff: Backoff;
 
@@ -34,8 +33,7 @@ export class SettlementQueue {
     this.#backoff = backoff;
   }
 
-  /** Passes all settlements that wait for this limiter to `call`. If the call fails, they wait again. */
-  async withWaiting<T>(limiter: string, call: Call<T>): Promise<T> {
+  async withWaiting<T>(limiter: string, call: SettlementCall<T>): Promise<T> {
     const entries = [...(this.#waiting.get(limiter) ?? [])];
     this.#waiting.delete(limiter);
     const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -51,8 +49,11 @@ export class SettlementQueue {
     }
   }
 
-  /** Delivers a settlement with `call`, unless another call carries it. Gives up after three failures. */
-  async deliver(limiter: string, settlement: SettlementRequest, call: Call<unknown>): Promise<void> {
+  async deliver(
+    limiter: string,
+    settlement: SettlementRequest,
+    call: SettlementCall<unknown>,
+  ): Promise<void> {
     const entry: Entry = { settlement, delivered: null, over: false };
     this.#wait(limiter, entry);
     const { pause, random } = this.#backoff;
@@ -75,7 +76,6 @@ export class SettlementQueue {
     if (others?.size === 0) this.#waiting.delete(limiter);
   }
 
-  /** Leaves a settlement for the next reservation, without a call of its own. It may be lost. */
   leave(limiter: string, settlement: SettlementRequest): void {
     if ((this.#waiting.get(limiter)?.size ?? 0) >= MAX_LEFT) return;
     this.#wait(limiter, { settlement, delivered: null, over: false });

@@ -1,6 +1,6 @@
 import { completionRequest } from '@continuo/shared/completion.ts';
 import * as answers from '@continuo/shared/completion-response.ts';
-import { publicDetokenizeRequest, publicTokenizeRequest } from '@continuo/shared/tokenizer-requests.ts';
+import { documentedTokenizeRequest, publicDetokenizeRequest } from '@continuo/shared/tokenizer-requests.ts';
 import { LAST_EVENT_HEADER, REPLAY_HEADERS, RESUMABLE_HEADER } from '../http/headers.ts';
 import {
   ANY,
@@ -162,8 +162,11 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     errors: [...TOKENIZER, ...BODY, 'empty_string', 'string_above_max_length'],
     body: {
       name: 'TokenizeRequest',
-      schema: publicTokenizeRequest,
-      examples: { plain: { model: 'default', prompt: 'Hello' } },
+      schema: documentedTokenizeRequest,
+      examples: {
+        plain: { model: 'default', prompt: 'Hello' },
+        llamacpp: { content: 'Hello', with_pieces: true },
+      },
     },
     answer: {
       name: 'Tokens',

@@ -1,13 +1,13 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import { sha256Hex } from '@continuo/shared/signing.ts';
 import { authenticate } from '../auth/auth.ts';
-import type { RequestContext } from '../context.ts';
 import { chooseDialect } from '../dialects/dialect.ts';
+import type { IdempotencyClaim, StoredResponse } from '../env/replay-protocol.ts';
 import { IDEMPOTENCY_HEADER, REPLAYED_HEADER } from '../http/headers.ts';
 import { readText } from '../http/request-body.ts';
+import type { RequestContext } from '../http/request-context.ts';
 import type { RouteHandler } from '../http/router.ts';
 import { retry } from '../timers/retry.ts';
-import type { IdempotencyClaim, StoredResponse } from './replay-protocol.ts';
 
 /** Added to the request time-out: after that, a running request counts as lost. */
 const GRACE_MS = 30_000;

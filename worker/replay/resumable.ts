@@ -1,12 +1,12 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import { authenticate } from '../auth/auth.ts';
-import type { RequestContext } from '../context.ts';
+import type { Resumed, StreamTailRpc } from '../env/replay-protocol.ts';
 import { LAST_EVENT_HEADER, REQUEST_ID_HEADER, RESUMABLE_HEADER } from '../http/headers.ts';
 import { readText } from '../http/request-body.ts';
+import type { RequestContext } from '../http/request-context.ts';
 import { eventStreamResponse } from '../http/responses.ts';
 import type { RouteHandler } from '../http/router.ts';
 import { retry } from '../timers/retry.ts';
-import type { Resumed, StreamTailRpc } from './replay-protocol.ts';
 
 const tailOf = ({ env }: RequestContext, completion: string): DurableObjectStub<StreamTailRpc> =>
   env.STREAMS.get(env.STREAMS.idFromName(completion));

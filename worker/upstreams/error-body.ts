@@ -4,8 +4,14 @@
  */
 export const MAX_MESSAGE_LENGTH = 16 * 1024 * 1024;
 
-/** Returns the JSON of an answer; null if it has none, is too long or breaks off. */
-export async function readJsonBody({ body }: Response): Promise<unknown> {
+/**
+ * Returns the JSON of an answer; null if it has none, is too long or breaks off.
+ * @param prepare changes the text before it is parsed
+ */
+export async function readJsonBody(
+  { body }: Response,
+  prepare = (json: string): string => json,
+): Promise<unknown> {
   if (body === null) return null;
   const decoder = new TextDecoder();
   let text = '';
@@ -14,7 +20,7 @@ export async function readJsonBody({ body }: Response): Promise<unknown> {
       text += decoder.decode(bytes, { stream: true });
       if (text.length > MAX_MESSAGE_LENGTH) return null;
     }
-    return JSON.parse(text);
+    return JSON.parse(prepare(text));
   } catch {
     return null;
   }

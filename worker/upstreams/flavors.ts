@@ -1,6 +1,14 @@
 /** What kinds of OpenAI-compatible servers accept in the body of POST /completions. */
 
-export const FLAVORS = ['generic', 'openai', 'vllm', 'llamacpp', 'litellm', 'openrouter'] as const;
+export const FLAVORS = [
+  'generic',
+  'continuo',
+  'openai',
+  'vllm',
+  'llamacpp',
+  'litellm',
+  'openrouter',
+] as const;
 export type Flavor = (typeof FLAVORS)[number];
 
 /** OpenAI's legacy API. */
@@ -29,14 +37,26 @@ const LLAMACPP = [
 ];
 
 /** Gateways hand further fields to servers and accounts of their own, so they get few of them. */
-const GATEWAY = ['top_k', 'min_p', 'repetition_penalty', 'response_format'];
+const GATEWAY = ['top_k', 'min_p', 'repetition_penalty'];
 
 /** Null = every field. */
 export const ALLOWED_FIELDS: Readonly<Record<Flavor, ReadonlySet<string> | null>> = {
   generic: null,
+  continuo: null,
   openai: new Set(STANDARD),
   vllm: new Set([...STANDARD, ...VLLM]),
   llamacpp: new Set([...STANDARD, ...LLAMACPP]),
   litellm: new Set([...STANDARD, ...GATEWAY]),
-  openrouter: new Set([...STANDARD, ...GATEWAY]),
+  openrouter: new Set([...STANDARD, ...GATEWAY, 'response_format']),
 };
+
+/**
+ * LiteLLM passes unknown fields on to the OpenAI library, which refuses them. Inside of `extra_body`, the server behind it
+ * gets them.
+ */
+export const WRAPPED_FIELDS: Readonly<Partial<Record<Flavor, readonly string[]>>> = {
+  litellm: ['response_format', 'prompt_logprobs'],
+};
+
+/** LiteLLM's streams have neither logprobs nor the numbers of choices. */
+export const PLAIN_STREAMS: ReadonlySet<Flavor> = new Set(['litellm']);

@@ -18,6 +18,10 @@ export class ModelLists {
   readonly #now: () => number;
   readonly #after: After;
   readonly #known = new Map<string, KnownList>();
+  /** The upstreams that did not answer when they were last asked. */
+  readonly #lost = new Set<string>();
+  /** When upstreams with configured lists are asked again, in Unix milliseconds. */
+  readonly #askedUntil = new Map<string, number>();
   /** The errors of upstreams that have never returned a list. */
   readonly #unknown = new Map<string, ApiError>();
 
@@ -64,7 +68,9 @@ export class ModelLists {
     try {
       remember(await (known ? withTimeLimit(limit, fetchList) : fetchList(signal)));
       this.#unknown.delete(name);
+      if (upstream.isReachable === undefined) this.#lost.delete(name);
     } catch (thrown) {
+      if (!signal.aborted) this.#lost.add(name);
       const isKnown = known !== undefined && !this.#unknown.has(name);
       if (!isKnown && thrown instanceof ApiError && !signal.aborted) this.#unknown.set(name, thrown);
       // While others can serve, an unreachable upstream is not waited for again. A disconnected client shows nothing.
@@ -72,6 +78,20 @@ export class ModelLists {
       if (isUnreachable && this.#known.size > 0) remember(known?.models ?? []);
       throw thrown;
     }
+  }
+
+  /** Returns the names of the upstreams that do not answer. Those with configured lists are asked, as seldom as the others. */
+  async unreachable(upstreams: readonly Upstream[], signal: AbortSignal): Promise<ReadonlySet<string>> {
+    const due = upstreams.filter(({ name }) => (this.#askedUntil.get(name) ?? 0) <= this.#now());
+    await Promise.all(
+      due.map(async (upstream) => {
+        if (upstream.isReachable === undefined) return;
+        this.#askedUntil.set(upstream.name, this.#now() + this.#ttlMs);
+        if (await upstream.isReachable(signal)) this.#lost.delete(upstream.name);
+        else this.#lost.add(upstream.name);
+      }),
+    );
+    return this.#lost;
   }
 
   /** The error of an upstream whose models are unknown; null if all lists are known. */

@@ -18,10 +18,18 @@ const logprobs = z.object({
   content: z.array(named.extend({ top_logprobs: z.array(named).nullish() })).nullish(),
 });
 
+/** The ids are marked by `markIds`. vLLM puts the prompt's own token first. */
+const promptLogprob = z.object({
+  logprob: z.number(),
+  rank: z.int().min(1).nullish(),
+  decoded_token: z.string().nullish(),
+});
+
 const choice = z.object({
   index: z.int().min(0).default(0),
   text: z.string().nullish(),
   logprobs: logprobs.nullish(),
+  prompt_logprobs: z.array(z.record(z.string(), promptLogprob).nullable()).nullish(),
   finish_reason: z.string().nullish(),
   stop_reason: z.union([z.string(), z.int()]).nullish(),
 });
@@ -92,3 +100,26 @@ export function tokensOf({ logprobs: found }: ChunkChoice, numbers: TokenNumbers
 
 const hasLogprob = (pair: readonly [string, number | null]): pair is readonly [string, number] =>
   pair[1] !== null;
+
+/** Marks the ids of `prompt_logprobs` in the text of an answer: as plain numbers, JSON.parse would sort them. */
+export const markIds = (json: string): string =>
+  json.replaceAll(/"(\d+)"(\s*:\s*\{\s*"(?:logprob|rank|decoded_token)")/g, '"#$1"$2');
+
+/** Returns the tokens of a prompt with their logprobs; null if the answer has none. */
+export function promptTokensOf({ prompt_logprobs: positions }: ChunkChoice): TokenLogprob[] | null {
+  if (!positions) return null;
+  return positions.map((position): TokenLogprob => {
+    const entries = Object.entries(position ?? {}).map(
+      ([mark, { logprob, rank, decoded_token: text }], index) => ({
+        top: [Number(mark.slice(1)), bytesOfName(text ?? ''), logprob] as TopLogprob,
+        rank: rank ?? index + 1,
+      }),
+    );
+    const [own] = entries;
+    if (own === undefined) return { id: 0, bytes: '', logprob: null, topLogprobs: null };
+    const [id, bytes, logprob] = own.top;
+    const ranked = entries.toSorted((one, other) => one.rank - other.rank);
+    const topLogprobs = ranked.filter(({ rank }, index) => rank === index + 1).map(({ top }) => top);
+    return { id, bytes, logprob, topLogprobs, rank: own.rank };
+  });
+}

@@ -114,9 +114,18 @@ export async function errorOfOpenAiAnswer(
 ): Promise<RefusedAnswer> {
   const body = await readJsonBody(response);
   const found = faultOf(body) ?? faultOfFields(body);
-  const fault = found && { ...found, message: found.message.replaceAll(names.upstreamModel, names.model) };
+  const fault = found && { ...found, message: withPublicName(found.message, names) };
   return { error: errorOf(response, fault, names, now), fault: found };
 }
+
+/** Replaces the server's own name of the model where it stands alone: `m` is neither in `from` nor in `m-2` or `m.gguf`. */
+const withPublicName = (message: string, { model, upstreamModel }: ModelNames): string =>
+  message.replaceAll(
+    new RegExp(`(?<![\\w/-]|\\w\\.)${escaped(upstreamModel)}(?![\\w/-]|\\.\\w)`, 'gu'),
+    () => model,
+  );
+
+const escaped = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 
 function errorOf(
   response: Response,

@@ -1,12 +1,30 @@
 import type { ErrorCode } from '@continuo/shared/errors.ts';
-import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '@continuo/shared/generation.ts';
-import { type ChunkChoice, type ChunkUsage, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
+import type {
+  EventOf,
+  GenerationEvent,
+  GenerationRequest,
+  TokenLogprob,
+  Usage,
+  WirePrompt,
+} from '@continuo/shared/generation.ts';
+import {
+  type ChunkChoice,
+  type ChunkUsage,
+  chunk,
+  promptTokensOf,
+  TokenNumbers,
+  tokensOf,
+} from './openai-chunk.ts';
 import { blamesRequest, codeOfFault, faultOf, type ServerFault } from './openai-errors.ts';
+import { showsScores } from './openai-request.ts';
+import { cannotScore } from './openai-scoring.ts';
 import { estimateTokens } from './token-estimate.ts';
+import type { ShownPrompt } from './upstream.ts';
 import { malformed } from './upstream-errors.ts';
 
 interface Choice {
   tokens: number;
+  started: boolean;
   score: number;
   finished: boolean;
 }
@@ -24,18 +42,32 @@ function messageOf(fault: ServerFault): string {
     : 'The model server reported an error.';
 }
 
+/** True if an answer, or its first chunk, begins with the prompt and its logprobs. Nothing predicts the first token. */
+function isEcho(prompt: WirePrompt, text: string, tokens: readonly TokenLogprob[]): boolean {
+  if (tokens[0]?.logprob !== null) return false;
+  return typeof prompt !== 'string' || text.startsWith(prompt) || prompt.startsWith(text);
+}
+
 /** Turns the chunks of one answer into generation events. */
 export class OpenAiEvents {
   readonly #request: GenerationRequest;
   readonly #choices: readonly Choice[];
   readonly #numbers = new TokenNumbers();
+  readonly #shown: ShownPrompt;
+  /** The server sends the prompt and its logprobs before the completion. */
+  readonly #echoes: boolean;
   #usage: ChunkUsage = null;
   #ended = false;
 
-  constructor(request: GenerationRequest) {
+  /** @param shown what the answer shows of the prompt */
+  constructor(request: GenerationRequest, shown: ShownPrompt) {
     this.#request = request;
-    this.#choices = Array.from({ length: request.prompts.length * request.choices }, () => ({
-      tokens: 0,
+    this.#shown = shown;
+    this.#echoes = showsScores(request, shown);
+    this.#choices = Array.from({ length: request.prompts.length * request.choices }, (_, index) => ({
+      // An echoed prompt is not generated.
+      tokens: this.#echoes ? -estimateTokens(this.#promptOf(index)) : 0,
+      started: false,
       score: 0,
       finished: false,
     }));
@@ -45,14 +77,15 @@ export class OpenAiEvents {
   opening(): GenerationEvent[] {
     const { prompts, model, echo } = this.#request;
     const promptTokens = prompts.map(estimateTokens);
-    // Token ids with `echo` have been rejected, because the Worker cannot decode them.
+    const opens = echo && !this.#echoes && this.#shown.promptLogprobs === null;
+    // Other token ids with `echo` have been rejected, because the Worker cannot decode them.
     const echoes = prompts.flatMap((text, prompt): EventOf<'prompt'>[] =>
       typeof text === 'string' ? [{ type: 'prompt', prompt, text, ids: [] }] : [],
     );
     return [
       { type: 'accepted', model, promptTokens },
       ...prompts.map((_, prompt) => ({ type: 'started', prompt, cachedTokens: 0, queueMs: 0 }) as const),
-      ...(echo ? echoes : []),
+      ...(opens ? echoes : []),
     ];
   }
 
@@ -97,6 +130,11 @@ export class OpenAiEvents {
     const events: GenerationEvent[] = [];
     const text = found.text ?? '';
     const tokens = tokensOf(found, this.#numbers);
+    // A stream may begin with a chunk without text.
+    if (!choice.started && (text !== '' || tokens.length > 0 || !this.#request.stream)) {
+      events.push(...this.#scoredPrompt(found, tokens));
+      choice.started = true;
+    }
     if (text !== '' || tokens.length > 0) {
       // Without logprobs a chunk usually carries one token; the server's usage corrects the sum at the end.
       const unnamed = this.#request.stream ? 1 : estimateTokens(text);
@@ -107,7 +145,7 @@ export class OpenAiEvents {
         type: 'token',
         choice: found.index,
         text,
-        completionTokens: choice.tokens,
+        completionTokens: Math.max(0, choice.tokens),
         ...logprobs,
       });
     }
@@ -118,6 +156,25 @@ export class OpenAiEvents {
     return events;
   }
 
+  #promptOf(choice: number): WirePrompt {
+    return this.#request.prompts[Math.floor(choice / this.#request.choices)] ?? '';
+  }
+
+  /**
+   * Checks that a choice begins with the logprobs of its prompt, if they are wanted. Returns the event of `prompt_logprobs`.
+   * @throws ApiError 415 if the server has left them out
+   */
+  #scoredPrompt(found: ChunkChoice, tokens: readonly TokenLogprob[]): EventOf<'prompt'>[] {
+    const { model, choices } = this.#request;
+    const text = this.#promptOf(found.index);
+    if (this.#echoes && !isEcho(text, found.text ?? '', tokens)) throw cannotScore(model);
+    if (this.#shown.promptLogprobs === null || found.index % choices > 0) return [];
+    const logprobs = promptTokensOf(found);
+    if (logprobs === null) throw cannotScore(model);
+    const shown = this.#shown.echo && typeof text === 'string' ? text : '';
+    return [{ type: 'prompt', prompt: found.index / choices, text: shown, ids: [], logprobs }];
+  }
+
   #finish({ index, finish_reason, stop_reason }: ChunkChoice, choice: Choice): GenerationEvent {
     choice.finished = true;
     return {
@@ -125,7 +182,7 @@ export class OpenAiEvents {
       choice: index,
       reason: finish_reason === 'length' ? 'length' : 'stop',
       stopReason: stop_reason ?? null,
-      completionTokens: choice.tokens,
+      completionTokens: Math.max(0, choice.tokens),
       ...(this.#request.scores && { score: choice.score }),
     };
   }
@@ -134,10 +191,13 @@ export class OpenAiEvents {
   #usageSoFar(): Usage {
     const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
     const reported = this.#usage;
+    const cached = reported?.prompt_tokens_details?.cached_tokens ?? undefined;
     return {
       promptTokens: reported?.prompt_tokens ?? sum(this.#request.prompts.map(estimateTokens)),
-      cachedTokens: reported?.prompt_tokens_details?.cached_tokens ?? 0,
-      completionTokens: reported?.completion_tokens ?? sum(this.#choices.map(({ tokens }) => tokens)),
+      cachedTokens: cached ?? 0,
+      ...(cached === undefined && { cacheUnknown: true }),
+      completionTokens:
+        reported?.completion_tokens ?? sum(this.#choices.map(({ tokens }) => Math.max(0, tokens))),
     };
   }
 

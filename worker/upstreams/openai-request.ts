@@ -1,15 +1,17 @@
-import { ApiError } from '@continuo/shared/errors.ts';
+import { constraintFields as CONSTRAINT_FIELDS } from '@continuo/shared/completion-constraints.ts';
+import { ApiError, contextExceeded, requiredTokens } from '@continuo/shared/errors.ts';
 import type { GenerationRequest, WireConstraint, WirePrompt } from '@continuo/shared/generation.ts';
+import { exactNumber } from '@continuo/shared/json-fields.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '@continuo/shared/sampling.ts';
-import { ALLOWED_FIELDS, type Flavor } from './flavors.ts';
+import { ALLOWED_FIELDS, type Flavor, PLAIN_STREAMS, WRAPPED_FIELDS } from './flavors.ts';
 import { estimateTokens } from './token-estimate.ts';
-import type { UpstreamContext } from './upstream.ts';
+import type { ShownPrompt, UpstreamContext } from './upstream.ts';
 
 /** Writes a GenerationRequest as the body of POST /completions of an OpenAI-compatible server. */
 
 type Fields = Record<string, unknown>;
 
-interface BodyOptions extends Pick<UpstreamContext, 'extra' | 'tokensAsIds'> {
+interface BodyOptions extends Pick<UpstreamContext, 'extra' | 'tokensAsIds' | 'shown'> {
   /** The server's own name of the model. */
   readonly model: string;
   /** Tokens of prompt and completion together. */
@@ -52,7 +54,7 @@ function samplingFields(sampling: SamplingParameters): Fields {
     frequency_penalty: sampling.frequencyPenalty,
     presence_penalty: sampling.presencePenalty,
   };
-  if (sampling.seed !== null) fields.seed = sampling.seed;
+  if (sampling.seed !== null) fields.seed = exactNumber(sampling.seed);
   if (sampling.repetitionPenalty !== NEUTRAL_SAMPLING.repetitionPenalty) {
     // The names of vLLM and llama.cpp; servers ignore the one that they do not know.
     fields.repetition_penalty = sampling.repetitionPenalty;
@@ -69,8 +71,11 @@ function samplingFields(sampling: SamplingParameters): Fields {
 }
 
 /** Uses the names of OpenAI, vLLM and llama.cpp, in addition to the client's own field. */
-function constraintFields(constraint: WireConstraint | null, flavor: Flavor): Fields {
+function constraintFields(constraint: WireConstraint | null, { flavor, extra }: BodyOptions): Fields {
   if (constraint === null) return {};
+  // Another Continuo refuses two constraints. Only that of tools is not among the client's own fields.
+  const isSent = Object.keys(extra).some((name) => Object.hasOwn(CONSTRAINT_FIELDS, name));
+  if (flavor === 'continuo' && isSent) return {};
   // llama.cpp ignores `response_format` outside chat completions.
   const isLlamaCpp = flavor === 'llamacpp';
   switch (constraint.type) {
@@ -95,10 +100,30 @@ export const unsupported = (param: string, what: string): ApiError =>
     param,
   });
 
+/** True if the answer has the prompt with its logprobs before the completion, as the server echoes it. */
+export const showsScores = ({ topLogprobs }: GenerationRequest, { echo }: ShownPrompt): boolean =>
+  echo && topLogprobs !== null;
+
+/** Rejects what a server cannot tell about a prompt. */
+function checkScores(request: GenerationRequest, { shown }: BodyOptions): void {
+  if (request.promptTopLogprobs === null) return;
+  if (shown.echo && shown.echoLast !== null)
+    throw unsupported('echo_last', 'show the last tokens of a prompt');
+  if (request.promptLogprobStart !== undefined)
+    throw unsupported('prompt_logprob_start', 'leave out logprobs of a prompt');
+  if (!showsScores(request, shown)) return;
+  if (shown.promptLogprobs !== null)
+    throw unsupported(
+      'prompt_logprobs',
+      "score a prompt twice; send 'echo' with 'logprobs' in another request",
+    );
+  if (request.scores) throw unsupported('best_of', 'rank choices with the logprobs of the prompt');
+}
+
 /** Rejects what needs the server's tokenizer. @throws ApiError 400 */
-function checkSupported(request: GenerationRequest, { tokensAsIds }: BodyOptions): void {
-  if (request.promptTopLogprobs !== null)
-    throw unsupported('logprobs', 'score a prompt (echo with logprobs)');
+function checkSupported(request: GenerationRequest, options: BodyOptions): void {
+  const { tokensAsIds, shown, flavor } = options;
+  checkScores(request, options);
   if (request.addSpecialTokens === 'always') {
     throw unsupported('add_special_tokens', 'add special tokens always; use true or false');
   }
@@ -109,8 +134,36 @@ function checkSupported(request: GenerationRequest, { tokensAsIds }: BodyOptions
   if (request.echo && request.truncatePromptTokens !== null) {
     throw unsupported('echo', 'show what is left of a prompt that is cut');
   }
-  if (request.echo && request.prompts.some((prompt) => typeof prompt !== 'string')) {
+  const isPlain = request.topLogprobs === null && request.prompts.length * request.choices === 1;
+  if (request.stream && PLAIN_STREAMS.has(flavor) && !isPlain) {
+    const [field, what] = request.topLogprobs === null ? ['n', 'choices'] : ['logprobs', 'logprobs'];
+    throw unsupported(request.prompts.length > 1 ? 'prompt' : field!, `stream ${what}; send 'stream': false`);
+  }
+  if (
+    request.echo &&
+    !showsScores(request, shown) &&
+    request.prompts.some((prompt) => typeof prompt !== 'string')
+  ) {
     throw unsupported('echo', 'show a prompt given as token ids');
+  }
+}
+
+/**
+ * Rejects token ids that do not fit, because their number is exact. The server checks the length of texts.
+ * @throws ApiError 400 context_length_exceeded
+ */
+function checkLength(
+  { prompts, maxTokens, contextOverflow, truncatePromptTokens }: GenerationRequest,
+  { contextLength }: BodyOptions,
+): void {
+  if (truncatePromptTokens !== null) return;
+  for (const [index, ids] of prompts.entries()) {
+    if (!Array.isArray(ids) || ids.some((part) => typeof part === 'string')) continue;
+    const required = requiredTokens(maxTokens);
+    const needed = contextOverflow === 'error' ? required : Math.min(1, required);
+    const param = prompts.length === 1 ? 'prompt' : `prompt[${index}]`;
+    if (ids.length + needed > contextLength)
+      throw contextExceeded(contextLength, ids.length, maxTokens, param);
   }
 }
 
@@ -146,7 +199,8 @@ const SYNONYMS: readonly (readonly string[])[] = [['repetition_penalty', 'repeat
 function withAllowedFields(body: Fields, needed: readonly string[], flavor: Flavor): Fields {
   const allowed = ALLOWED_FIELDS[flavor];
   if (allowed === null) return body;
-  const isSent = (name: string) => allowed.has(name) && Object.hasOwn(body, name);
+  const wrapped = WRAPPED_FIELDS[flavor] ?? [];
+  const isSent = (name: string) => (allowed.has(name) || wrapped.includes(name)) && Object.hasOwn(body, name);
   const missing = needed.find((name) => {
     const names = SYNONYMS.find((one) => one.includes(name)) ?? [name];
     return !DISPENSABLE.has(name) && !names.some(isSent);
@@ -157,7 +211,10 @@ function withAllowedFields(body: Fields, needed: readonly string[], flavor: Flav
       : [missing, `use '${missing}'`];
     throw unsupported(param, what);
   }
-  return Object.fromEntries(Object.entries(body).filter(([name]) => allowed.has(name)));
+  const entries = Object.entries(body);
+  const inner = entries.filter(([name]) => wrapped.includes(name));
+  const extra = inner.length === 0 ? {} : { extra_body: Object.fromEntries(inner) };
+  return { ...Object.fromEntries(entries.filter(([name]) => allowed.has(name))), ...extra };
 }
 
 /**
@@ -179,11 +236,13 @@ function promptsOf({ prompts, infill }: GenerationRequest): WirePrompt[] {
 export function openAiBody(generation: GenerationRequest, options: BodyOptions): Fields {
   const request = { ...generation, prompts: promptsOf(generation) };
   checkSupported(request, options);
+  checkLength(request, options);
   const [only] = request.prompts;
   const logprobs = request.topLogprobs ?? (request.scores ? 0 : null);
   const sampling = samplingFields(request.sampling);
   const asked = {
-    ...constraintFields(request.constraint, options.flavor),
+    ...constraintFields(request.constraint, options),
+    ...(options.shown.promptLogprobs !== null && { prompt_logprobs: options.shown.promptLogprobs }),
     ...(request.minTokens > 0 && { min_tokens: request.minTokens }),
     ...(request.stopTokenIds.length > 0 && { stop_token_ids: request.stopTokenIds }),
     ...(request.includeStop && { include_stop_str_in_output: true }),
@@ -206,6 +265,7 @@ export function openAiBody(generation: GenerationRequest, options: BodyOptions):
     n: request.choices,
     stream: request.stream,
     ...(request.stream && { stream_options: { include_usage: true } }),
+    ...(showsScores(request, options.shown) && { echo: true }),
     ...(request.stop.length > 0 && { stop: request.stop }),
     ...(logprobs !== null && { logprobs }),
     ...(options.user !== null && { user: options.user }),

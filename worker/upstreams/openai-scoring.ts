@@ -7,7 +7,6 @@ import type {
   WirePrompt,
 } from '@continuo/shared/generation.ts';
 import { withoutTrailingSpace } from '@continuo/shared/score.ts';
-import type { Flavor } from './flavors.ts';
 import { unsupported } from './openai-request.ts';
 
 /** Scores continuations at an OpenAI-compatible server, which echoes prompts with their logprobs. */
@@ -35,11 +34,7 @@ export const refusesEcho = ({ status, message }: ApiError): boolean =>
  * Returns the request whose prompts are the context and a continuation each, to be sent with `echo`.
  * @throws ApiError 400 for what needs the server's tokenizer; 415 for a server that cannot echo
  */
-export function echoRequest(
-  { context, ...request }: ScoringRequest,
-  flavor: Flavor,
-): Omit<GenerationRequest, 'context'> {
-  if (flavor === 'llamacpp') throw cannotScore(request.model);
+export function echoRequest({ context, ...request }: ScoringRequest): Omit<GenerationRequest, 'context'> {
   const prompts = request.prompts.map((continuation): WirePrompt => {
     if (typeof context.prompt === 'string' && typeof continuation === 'string') {
       if (context.tokenization === 'joint') return context.prompt + continuation;

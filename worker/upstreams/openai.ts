@@ -1,9 +1,12 @@
+import { ApiError } from '@continuo/shared/errors.ts';
 import { SseDecoder } from '@continuo/shared/framing.ts';
 import type { GenerationEvent, GenerationRequest, OriginModel } from '@continuo/shared/generation.ts';
 import { sha256Hex } from '@continuo/shared/signing.ts';
+import { afterAlone } from '../timers/request-timers.ts';
 import { MAX_MESSAGE_LENGTH, readJsonBody } from './error-body.ts';
 import { type Fetch, fetchUpstream } from './fetch-upstream.ts';
 import type { Flavor } from './flavors.ts';
+import { markIds } from './openai-chunk.ts';
 import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
 import { OpenAiEvents } from './openai-events.ts';
 import { openAiBody } from './openai-request.ts';
@@ -30,6 +33,8 @@ export interface OpenAiOptions {
   /** Send a prefix cache salt with every request, not only with those that have one. */
   readonly cacheSalt: boolean;
   readonly flavor: Flavor;
+  /** False: the server cannot score prompts. */
+  readonly scoring: boolean;
   /** How the server gets the field `user`. */
   readonly user: 'plain' | 'hashed' | 'omit';
   /** Milliseconds until the server must have answered with a status. */
@@ -41,11 +46,19 @@ export interface OpenAiOptions {
 /** OpenAI-compatible servers do not report the size of their vocabulary, and check ids themselves. */
 const ANY_VOCABULARY = 2 ** 31;
 
+/** Milliseconds in which a server must answer a list of models. */
+const PROBE_TIMEOUT_MS = 1_000;
+
+/** Milliseconds for which a server that could not score a prompt is not asked to. */
+const LEARNED_MS = 600_000;
+
 /** An OpenAI-compatible server: vLLM, Ollama, LM Studio, llama.cpp, a hosted API. */
 export class OpenAiUpstream implements Upstream {
   readonly name: string;
   readonly tokenizer = null;
   readonly #options: OpenAiOptions;
+  /** By model: when one that could not score is asked again, in Unix milliseconds. */
+  readonly #scoresAgainAt = new Map<string, number>();
 
   constructor(options: OpenAiOptions) {
     this.name = options.name;
@@ -65,6 +78,36 @@ export class OpenAiUpstream implements Upstream {
     }));
   }
 
+  /** Any answer shows that the server runs. */
+  async isReachable(signal: AbortSignal): Promise<boolean> {
+    const { fetch, acceptTimeoutMs } = this.#options;
+    const limits = {
+      signal,
+      after: afterAlone,
+      acceptTimeoutMs: Math.min(acceptTimeoutMs, PROBE_TIMEOUT_MS),
+    };
+    try {
+      const answer = await fetchUpstream(
+        this.#address('models'),
+        { headers: this.#key },
+        { fetch, ...limits },
+      );
+      await answer.body?.cancel();
+      return true;
+    } catch {
+      return signal.aborted;
+    }
+  }
+
+  get #key(): { authorization?: string } {
+    const { apiKey } = this.#options;
+    return apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+  }
+
+  #address(path: string): string {
+    return `${this.#options.url.replace(/\/+$/, '')}/${path}`;
+  }
+
   async usageOf(): Promise<null> {
     return null;
   }
@@ -73,7 +116,9 @@ export class OpenAiUpstream implements Upstream {
     const model = this.#options.models.find(({ id }) => id === wanted.model);
     if (!model?.rawCompletions) throw noRawCompletions(wanted.model);
     const { now, flavor } = this.#options;
-    const request = isScoring(wanted) ? echoRequest(wanted, flavor) : wanted;
+    const wantsScores = isScoring(wanted) || wanted.promptTopLogprobs !== null;
+    if (wantsScores && !this.#canScore(wanted.model)) throw cannotScore(wanted.model);
+    const request = isScoring(wanted) ? echoRequest(wanted) : wanted;
     const fields = openAiBody(request, {
       ...context,
       model: model.upstreamId ?? model.id,
@@ -98,9 +143,29 @@ export class OpenAiUpstream implements Upstream {
     }
     if (response.body === null) throw malformed();
     if (request.stream) accept();
-    const events = new OpenAiEvents(request);
-    if (isScoring(wanted)) return readScores(response, events, wanted);
-    return request.stream ? readChunks(response.body, events) : readAnswer(response, events);
+    const events = new OpenAiEvents(request, context.shown);
+    const prepare = context.shown.promptLogprobs === null ? undefined : markIds;
+    const batches = isScoring(wanted)
+      ? readScores(response, events, wanted)
+      : request.stream
+        ? readChunks(response.body, events)
+        : readAnswer(response, events, prepare);
+    return wantsScores ? this.#learning(wanted.model, batches) : batches;
+  }
+
+  #canScore(model: string): boolean {
+    return this.#options.scoring && (this.#scoresAgainAt.get(model) ?? 0) <= this.#options.now();
+  }
+
+  /** Remembers a model whose answer lacks the scores. */
+  async *#learning(model: string, batches: EventBatches): AsyncGenerator<readonly GenerationEvent[]> {
+    try {
+      yield* batches;
+    } catch (thrown) {
+      const isRefusal = thrown instanceof ApiError && thrown.code === 'unsupported_endpoint';
+      if (isRefusal) this.#scoresAgainAt.set(model, this.#options.now() + LEARNED_MS);
+      throw thrown;
+    }
   }
 
   #post(
@@ -108,17 +173,17 @@ export class OpenAiUpstream implements Upstream {
     { stream, deadlineMs }: GenerationRequest,
     { signal, after, traceparent }: UpstreamContext,
   ): Promise<Response> {
-    const { url, fetch, apiKey } = this.#options;
+    const { fetch } = this.#options;
     // A plain answer has its status only when it is finished.
     const acceptTimeoutMs = stream ? this.#options.acceptTimeoutMs : deadlineMs;
     const headers = {
       'content-type': 'application/json',
       accept: stream ? 'text/event-stream' : 'application/json',
-      ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
+      ...this.#key,
       traceparent,
     };
     return fetchUpstream(
-      `${url.replace(/\/+$/, '')}/completions`,
+      this.#address('completions'),
       { method: 'POST', headers, body: JSON.stringify(body) },
       { fetch, signal, after, acceptTimeoutMs },
     );
@@ -141,8 +206,9 @@ export class OpenAiUpstream implements Upstream {
 async function* readAnswer(
   response: Response,
   events: OpenAiEvents,
+  prepare?: (json: string) => string,
 ): AsyncGenerator<readonly GenerationEvent[]> {
-  const answer = await readJsonBody(response);
+  const answer = await readJsonBody(response, prepare);
   yield [...events.opening(), ...events.whole(answer)];
 }
 

@@ -1,8 +1,8 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel, UsageAccount, WirePrompt } from '@continuo/shared/generation.ts';
 import { MIN_SECRET_LENGTH } from '@continuo/shared/signing.ts';
-import { type Env, fetcherOf, secretOf } from '../env.ts';
-import type { Settings } from '../settings.ts';
+import { type Env, fetcherOf, secretOf } from '../env/env.ts';
+import type { Settings } from '../env/settings.ts';
 import { afterAlone } from '../timers/request-timers.ts';
 import type { Fetch } from './fetch-upstream.ts';
 import { ModelLists } from './model-lists.ts';
@@ -32,6 +32,8 @@ export interface KnownAccount {
 export interface Catalogue {
   /** @throws ApiError 502, 503, 504 if no upstream has ever returned its list */
   models(signal: AbortSignal): Promise<readonly OriginModel[]>;
+  /** As `models`, for a list: a model whose upstreams do not answer is `failed`. Requests still try them. */
+  listed(signal: AbortSignal): Promise<readonly OriginModel[]>;
   /** Returns the error of an upstream whose models are unknown; null if all lists are known. */
   missing(): ApiError | null;
   /** Returns what a generation has used, from the named upstream, or from all if the name is null or unknown. */
@@ -50,8 +52,8 @@ function createUpstream(config: UpstreamConfig, settings: Settings, env: Env, no
   };
   if (config.kind === 'openai') {
     const apiKey = config.apiKey === undefined ? null : secretOf(env, config.apiKey);
-    const { models, cacheSalt, flavor, user } = config;
-    return new OpenAiUpstream({ ...shared, apiKey, models, cacheSalt, flavor, user, now });
+    const { models, cacheSalt, flavor, user, scoring } = config;
+    return new OpenAiUpstream({ ...shared, apiKey, models, cacheSalt, flavor, user, scoring, now });
   }
   const secret = secretOf(env, config.secret);
   if (secret.length < MIN_SECRET_LENGTH) {
@@ -103,6 +105,15 @@ export function createCatalogue(env: Env, settings: Settings, now: () => number)
   const health = new UpstreamHealth(now);
   return {
     models: async (signal) => withAliases(await lists.all(upstreams, signal), settings.MODEL_ALIASES),
+    async listed(signal) {
+      const models = await this.models(signal);
+      const lost = await lists.unreachable(upstreams, signal);
+      const isServed = ({ id }: OriginModel) =>
+        upstreams.some(({ name }) => !lost.has(name) && lists.stateOf(name, id) !== null);
+      return models.map((model) =>
+        model.state === 'loaded' && !isServed(model) ? { ...model, state: 'failed' } : model,
+      );
+    },
     missing: () => lists.missing,
     async usageOf(account, upstream, signal) {
       const named = upstreams.filter(({ name }) => name === upstream);

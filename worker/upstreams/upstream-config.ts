@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Settings } from '../settings.ts';
+import type { Settings } from '../env/settings.ts';
 import { FLAVORS } from './flavors.ts';
 
 /** The variable UPSTREAMS: the servers of models. It names secrets; separate variables hold their values. */
@@ -74,6 +74,8 @@ const openAi = z.strictObject({
   cacheSalt: z.boolean().default(false),
   /** What the server is: decides which fields of a request it gets. `generic` gets all scalar ones. */
   flavor: z.enum(FLAVORS).default('generic'),
+  /** False: the server cannot score prompts. Otherwise it is asked, and one whose answer lacks the scores is not asked again soon. */
+  scoring: z.boolean().default(true),
   /** How the server gets the field `user`; `hashed`: a pseudonym per tenant. */
   user: z.enum(['plain', 'hashed', 'omit']).default('plain'),
   models: z.array(openAiModel).min(1),

@@ -28,6 +28,8 @@ export interface UpstreamContext {
   readonly after: After;
   /** The client wants tokens named by their ids. */
   readonly tokensAsIds: boolean;
+  /** What the answer shows of the prompt. */
+  readonly shown: ShownPrompt;
   /** Body fields that are passed on to an OpenAI-compatible server, but not to the origin. */
   readonly extra: Readonly<Record<string, unknown>>;
   /** The field `user`; null = absent. */
@@ -36,6 +38,13 @@ export interface UpstreamContext {
   onAccepted(promptTokens: number): void;
   /** Logs a server's failure, of which the caller sees only the kind. */
   report(failure: UpstreamFailure): void;
+}
+
+/** `echo`: before the completion, all of it or the last tokens. `promptLogprobs`: top logprobs per token in `prompt_logprobs`. */
+export interface ShownPrompt {
+  readonly echo: boolean;
+  readonly echoLast: number | null;
+  readonly promptLogprobs: number | null;
 }
 
 /** Why a server did not serve a request, without its message, which may quote the prompt. */
@@ -56,6 +65,8 @@ export interface Upstream {
   generate(request: GenerationRequest, context: UpstreamContext): Promise<EventBatches>;
   /** Returns the models it serves. @throws ApiError 502, 503, 504 */
   models(signal: AbortSignal): Promise<readonly OriginModel[]>;
+  /** Returns whether the server answers now. Absent if `models` asks it. */
+  isReachable?(signal: AbortSignal): Promise<boolean>;
   /** Returns what the generation of that account has used; null if it is unknown. @throws ApiError 502, 503, 504 */
   usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null>;
   /** Null if this kind of upstream has no tokenizer endpoints. */

@@ -11,6 +11,7 @@ export class TokenScores {
   readonly #topLogprobs: Float32Array;
   /** As `#topLogprobs`; −1 beyond the end of the vocabulary. */
   readonly #topIds: Int32Array;
+  readonly #ranks: Int32Array;
 
   /** @param memory `scoreBytes` for each position */
   constructor(positions: number, top: number, memory?: ArrayBufferLike) {
@@ -20,14 +21,17 @@ export class TokenScores {
     this.#logprobs = new Float32Array(buffer, 0, positions);
     this.#topLogprobs = new Float32Array(buffer, 4 * positions, positions * top);
     this.#topIds = new Int32Array(buffer, 4 * positions * (1 + top), positions * top);
+    this.#ranks = new Int32Array(buffer, 4 * positions * (1 + 2 * top), positions);
   }
 
-  set(position: number, { logprob, top }: TokenLogprobs): void {
+  /** @param score with its rank */
+  set(position: number, { logprob, top, rank = 0 }: TokenLogprobs): void {
     this.#logprobs[position] = logprob;
-    for (let rank = 0; rank < this.top; rank++) {
-      const [id, value] = top[rank] ?? [-1, 0];
-      this.#topIds[position * this.top + rank] = id;
-      this.#topLogprobs[position * this.top + rank] = value;
+    this.#ranks[position] = rank;
+    for (let place = 0; place < this.top; place++) {
+      const [id, value] = top[place] ?? [-1, 0];
+      this.#topIds[position * this.top + place] = id;
+      this.#topLogprobs[position * this.top + place] = value;
     }
   }
 
@@ -38,20 +42,21 @@ export class TokenScores {
     for (let at = first; at < first + count && this.#topIds[at]! >= 0; at++) {
       top.push([this.#topIds[at]!, this.#topLogprobs[at]!]);
     }
-    return { logprob: this.#logprobs[position]!, top };
+    return { logprob: this.#logprobs[position]!, top, rank: this.#ranks[position]! };
   }
 
   /** Copies positions [start, end) of other scores with the same `top` to positions from `to` on. */
   copy(from: TokenScores, start: number, end: number, to: number): void {
     const { top } = this;
     this.#logprobs.set(from.#logprobs.subarray(start, end), to);
+    this.#ranks.set(from.#ranks.subarray(start, end), to);
     this.#topLogprobs.set(from.#topLogprobs.subarray(start * top, end * top), to * top);
     this.#topIds.set(from.#topIds.subarray(start * top, end * top), to * top);
   }
 }
 
 /** Returns the bytes of one position. */
-export const scoreBytes = (top: number): number => 4 + 8 * top;
+export const scoreBytes = (top: number): number => 8 + 8 * top;
 
 /** Logprobs of the positions of a run of a prefill, and of the token after it. */
 export interface RunScores {
@@ -97,6 +102,6 @@ function scoreAfter({ scores, next, length }: RunScores, id: number): TokenLogpr
   if (next < 0) return null;
   const known = scores.get(length, scores.top);
   if (next === id) return known;
-  const likely = known.top.find(([other]) => other === id);
-  return likely === undefined ? null : { logprob: likely[1], top: known.top };
+  const place = known.top.findIndex(([other]) => other === id);
+  return place < 0 ? null : { logprob: known.top[place]![1], top: known.top, rank: place + 1 };
 }

@@ -65,6 +65,7 @@ export const ALIBI_ROWS: readonly DecoderRow[] = [
       width: ['ffn_hidden_size'],
     },
     defaults: { layer_norm_epsilon: 1e-5, activation: 'gelu', max_position_embeddings: 2048 },
+    requires: { apply_residual_connection_post_layernorm: [false], ff_factor: [4] },
     differences: falcon,
   },
   {
@@ -76,12 +77,10 @@ export const ALIBI_ROWS: readonly DecoderRow[] = [
       heads: ['n_heads'],
       positions: ['max_seq_len'],
     },
-    ignored: [
-      ...['emb_pdrop', 'embedding_fraction', 'init_config', 'init_device', 'learned_pos_emb', 'verbose'],
-      'tokenizer_name',
-    ],
+    ignored: [...['emb_pdrop', 'init_config', 'init_device', 'learned_pos_emb', 'verbose'], 'tokenizer_name'],
     defaults: { layer_norm_epsilon: 1e-5 },
     requires: {
+      embedding_fraction: [1],
       expansion_ratio: [4],
       logit_scale: [],
       no_bias: [true],

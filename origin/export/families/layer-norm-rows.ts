@@ -60,8 +60,11 @@ export const LAYER_NORM_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['starcoder2'],
     defaults: { norm_epsilon: 1e-5, hidden_act: 'gelu_pytorch_tanh' },
-    ignored: ['residual_dropout', 'embedding_dropout'],
-    requires: { norm_type: ['layer_norm'], mlp_type: ['default'] },
+    ignored: [
+      ...['residual_dropout', 'embedding_dropout', 'activation_function', 'layer_norm_epsilon'],
+      ...['attention_softmax_in_fp32', 'scale_attention_softmax_in_fp32'],
+    ],
+    requires: { norm_type: ['layer_norm'], mlp_type: ['default'], scale_attn_weights: [true] },
     differences: ({ fields }) => {
       const bias = fields.flag('use_bias', true);
       return {

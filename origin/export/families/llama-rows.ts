@@ -52,6 +52,7 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['qwen2'],
     defaults: { rms_norm_eps: 1e-6 },
+    requires: { use_mrope: [false] },
     differences: (row) => ({ biases: { qkv: true }, ...laterLayers(row) }),
   },
   {
@@ -95,6 +96,7 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['smollm3'],
     defaults: { rms_norm_eps: 1e-6 },
+    ignored: ['max_window_layers'],
     differences: (row) => ({
       biases: { ...attentionBias(row.fields), ...mlpBias(row.fields) },
       rotary: { theta: 2_000_000 },
@@ -219,6 +221,13 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
     modelTypes: ['phi3'],
     defaults: { rms_norm_eps: 1e-5 },
     ignored: ['original_max_position_embeddings'],
+    requires: {
+      attention_bias: [false],
+      full_attn_mod: [1],
+      interpolate_factor: [1],
+      lm_head_bias: [false],
+      mlp_bias: [false],
+    },
     differences: ({ fields }) => ({ fused: 'blocks', mlp: 'fused', ...everywhere(fields) }),
   },
   {

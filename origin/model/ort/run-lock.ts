@@ -1,4 +1,4 @@
-import { withThreadLock } from '../../thread-lock.ts';
+import { withThreadLock } from '../../process/thread-lock.ts';
 import type { OrtApi } from './ort-capi.ts';
 
 /**

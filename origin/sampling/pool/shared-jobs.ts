@@ -38,6 +38,8 @@ export interface DrawJob {
 export class SharedJobs {
   readonly memory: SharedArrayBuffer;
   readonly #numbers: Float64Array;
+  /** The same memory. A seed has 64 bits. */
+  readonly #integers: BigInt64Array;
   readonly #editIds: Int32Array;
   readonly #editValues: Float32Array;
   #usedEdits = 0;
@@ -47,6 +49,7 @@ export class SharedJobs {
     const numbers = SIZE * MAX_JOBS;
     this.memory = memory ?? new SharedArrayBuffer(8 * (numbers + MAX_EDITS));
     this.#numbers = new Float64Array(this.memory, 0, numbers);
+    this.#integers = new BigInt64Array(this.memory, 0, numbers);
     this.#editIds = new Int32Array(this.memory, 8 * numbers, MAX_EDITS);
     this.#editValues = new Float32Array(this.memory, 8 * numbers + 4 * MAX_EDITS, MAX_EDITS);
   }
@@ -73,7 +76,7 @@ export class SharedJobs {
     numbers[STEP] = job.step;
     numbers[BOUND] = job.bound;
     numbers[TOP_LOGPROBS] = job.topLogprobs ?? NONE;
-    numbers[SEED] = identity.seed;
+    this.#integers[index * SIZE + SEED] = BigInt(identity.seed);
     numbers[PROMPT] = identity.prompt;
     numbers[CHOICE] = identity.choice;
     for (const [i, name] of DRAW_PARAMETERS.entries()) numbers[PARAMETERS + i] = parameters[name];
@@ -87,7 +90,11 @@ export class SharedJobs {
     return {
       // `write` took them from such an object.
       parameters: Object.fromEntries(parameters) as DrawParameters,
-      identity: { seed: numbers[SEED]!, prompt: numbers[PROMPT]!, choice: numbers[CHOICE]! },
+      identity: {
+        seed: this.#integers[index * SIZE + SEED]!,
+        prompt: numbers[PROMPT]!,
+        choice: numbers[CHOICE]!,
+      },
       bound: numbers[BOUND]!,
       row: numbers[ROW]!,
       step: numbers[STEP]!,

@@ -9,7 +9,7 @@ from langchain_openai import OpenAI
 common = {
     "model": "default",
     "base_url": os.environ["CONTINUO_URL"],
-    "api_key": os.environ["CONTINUO_KEY"],
+    "api_key": os.environ["CONTINUO_API_KEY"],
     "temperature": 0,
     "max_tokens": 12,
 }

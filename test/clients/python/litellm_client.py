@@ -9,7 +9,7 @@ litellm.suppress_debug_info = True
 common = {
     "model": "text-completion-openai/default",
     "api_base": os.environ["CONTINUO_URL"],
-    "api_key": os.environ["CONTINUO_KEY"],
+    "api_key": os.environ["CONTINUO_API_KEY"],
     "prompt": "Once upon a time",
     "max_tokens": 12,
     "temperature": 0,

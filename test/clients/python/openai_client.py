@@ -6,7 +6,7 @@ import os
 
 import openai
 
-options = {"base_url": os.environ["CONTINUO_URL"], "api_key": os.environ["CONTINUO_KEY"], "max_retries": 0}
+options = {"base_url": os.environ["CONTINUO_URL"], "api_key": os.environ["CONTINUO_API_KEY"], "max_retries": 0}
 client = openai.OpenAI(**options)
 greedy = {"model": "default", "prompt": "Once upon a time", "max_tokens": 12, "temperature": 0}
 

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import { tokenDifferences } from '../../../worker/site/compare/token-differences.ts';
+import { typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 import type { System } from '../../support/system.ts';
 
@@ -28,7 +29,7 @@ const answer = (page: Page, name: 'A' | 'B') => page.getByRole('region', { name:
 async function setSide(page: Page, name: 'A' | 'B', fields: Record<string, number>): Promise<void> {
   const side = page.getByRole('region', { name: `Settings of ${name}` });
   for (const [field, value] of Object.entries(fields))
-    await side.getByRole('spinbutton', { name: field, exact: true }).fill(String(value));
+    await typeInto(side.getByRole('spinbutton', { name: field, exact: true }), String(value));
 }
 
 const untilDone = (page: Page) =>
@@ -72,12 +73,12 @@ describe('the compare view', () => {
       B: { max_tokens: 20, temperature: 1, seed: 4 },
     };
     await openComparison(page);
-    await page.getByRole('textbox', { name: 'Prompt' }).fill(PROMPT);
-    await page.getByRole('spinbutton', { name: 'n', exact: true }).fill('6');
+    await typeInto(page.getByRole('textbox', { name: 'Prompt' }), PROMPT);
+    await typeInto(page.getByRole('spinbutton', { name: 'n', exact: true }), '6');
     for (const [name, fields] of Object.entries(sides)) await setSide(page, name as 'A' | 'B', fields);
     await compare(page);
     await untilDone(page);
-    await page.locator('.uplot canvas').nth(1).waitFor();
+    await page.locator('.plot').nth(1).waitFor();
     for (const [row, fields] of Object.values(sides).entries()) {
       const samples = await choicesOf(system, { ...fields, n: 6 });
       const mean = (of: (choice: Choice) => number) =>
@@ -136,7 +137,7 @@ describe('the compare view', () => {
   test('a reload keeps the prompt and both sides', async ({ visit }) => {
     const { page } = await visit('/');
     await openComparison(page);
-    await page.getByRole('textbox', { name: 'Prompt' }).fill('kept prompt');
+    await typeInto(page.getByRole('textbox', { name: 'Prompt' }), 'kept prompt');
     await setSide(page, 'B', { top_k: 7 });
     await page.reload();
     const side = page.getByRole('region', { name: 'Settings of B' });
@@ -153,12 +154,12 @@ describe('the compare view', () => {
       await page.getByText('Or start with an example').waitFor();
       await site.screenshot('compare-start');
       expect(await site.violations()).toEqual([]);
-      await page.getByRole('textbox', { name: 'Prompt' }).fill(PROMPT);
-      await page.getByRole('spinbutton', { name: 'n', exact: true }).fill('3');
+      await typeInto(page.getByRole('textbox', { name: 'Prompt' }), PROMPT);
+      await typeInto(page.getByRole('spinbutton', { name: 'n', exact: true }), '3');
       await setSide(page, 'A', { max_tokens: 16 });
       await compare(page);
       await untilDone(page);
-      await page.locator('.uplot canvas').nth(1).waitFor();
+      await page.locator('.plot').nth(1).waitFor();
       await site.screenshot('compare');
       expect(await site.violations()).toEqual([]);
       await page.getByRole('heading', { name: 'All samples' }).scrollIntoViewIfNeeded();

@@ -32,9 +32,10 @@ test.for(Object.keys(RUNNERS))(
     await page.getByRole('textbox', { name: 'Text' }).fill(PROMPT);
     await page.getByLabel('Preset').selectOption('Most likely');
     await page.getByLabel('stop', { exact: true }).fill('\\n\\n\\n');
-    await page.getByRole('button', { name: 'Copy as code' }).click();
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('button', { name: 'Copy as code…' }).click();
     await page.getByText(form, { exact: true }).click();
-    const code = (await page.locator('pre.code').textContent())!;
+    const code = (await page.locator('.code-block code').textContent())!;
     expect(code).not.toContain(system.apiKey);
     const [file, args] = RUNNERS[form]!(code);
     const { stdout } = await run(file, args, { env: { ...process.env, KEY: system.apiKey }, cwd: ROOT });
@@ -53,9 +54,10 @@ test.for(Object.keys(RUNNERS))(
 test('the code is selected where the browser has no clipboard', async ({ visit }) => {
   const { page, consoleErrors } = await visit('/', { host: OTHER_HOST });
   await page.getByRole('textbox', { name: 'Text' }).fill(PROMPT);
-  await page.getByRole('button', { name: 'Copy as code' }).click();
+  await page.getByRole('button', { name: 'More' }).click();
+  await page.getByRole('button', { name: 'Copy as code…' }).click();
   await page.getByRole('button', { name: 'Copy', exact: true }).click();
-  const code = await page.locator('pre.code').textContent();
+  const code = await page.locator('.code-block code').textContent();
   expect(await page.evaluate('getSelection().toString()')).toBe(code);
   expect(consoleErrors).toEqual([]);
 });

@@ -72,7 +72,9 @@ describe('every view of the playground', () => {
       await page.keyboard.press('Escape');
       if (narrow) await page.keyboard.press('Escape');
 
-      await page.getByRole('button', { name: 'Copy as code' }).click();
+      await page.getByRole('button', { name: 'More' }).click();
+      await check('more');
+      await page.getByRole('button', { name: 'Copy as code…' }).click();
       await check('copy');
       await page.keyboard.press('Escape');
       await page.getByRole('button', { name: /^Key/ }).click();

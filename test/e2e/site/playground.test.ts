@@ -67,7 +67,7 @@ describe('the playground', () => {
     await expect.poll(() => runningSequences(system)).toBe(0);
   });
 
-  test('the tints are the deciles of the logprobs that the API returns for the same request', async ({
+  test('tints begin at two bits of surprise, and no white space before a word has one', async ({
     visit,
     system,
   }) => {
@@ -87,15 +87,18 @@ describe('the playground', () => {
     };
     const { text, logprobs } = choices[0]!;
     expect(await shown(page)).toBe(PROMPT + text);
+    // In percent, from 25 down: one step per halving of the probability.
+    const steps = [25, 12.5, 6.25, 3.125, 1.5625];
     const expected = logprobs.tokens.map((name, index) => [
       // The editor divides lines, and a line has no element for its break.
-      name.replaceAll('\n', ''),
-      Math.min(9, Math.floor(Math.exp(logprobs.token_logprobs[index]!) * 10)),
+      (name.trimStart() || name).replaceAll('\n', ''),
+      steps.filter((percent) => Math.exp(logprobs.token_logprobs[index]!) * 100 <= percent).length,
     ]);
+    expect(new Set(expected.map(([, step]) => step)).size).toBeGreaterThan(3);
     const tinted = await textOf(page)
       .locator('.token')
       .evaluateAll((elements) =>
-        elements.map((element) => [element.textContent, Number(/ p(\d)/.exec(element.className)?.[1])]),
+        elements.map((element) => [element.textContent, Number(/ s(\d)/.exec(element.className)?.[1])]),
       );
     expect(tinted).toEqual(expected.filter(([name]) => name !== ''));
   });
@@ -111,7 +114,9 @@ describe('the playground', () => {
     await status(page).getByText('Finished').waitFor();
     await textOf(page).locator('.token').nth(5).hover();
     const alternatives = page.getByRole('region', { name: 'Alternatives' });
-    const before = (await textOf(page).locator('.token').allTextContents()).slice(0, 5).join('');
+    const [fifth] = (await textOf(page).locator('.token').nth(5).allTextContents()) as [string];
+    const text = await shown(page);
+    const before = text.slice(PROMPT.length, text.indexOf(` ${fifth}`, PROMPT.length));
     const other = alternatives.getByRole('button').first();
     const name = (await other.locator('code').textContent())!.replaceAll('·', ' ');
     const id = Number((await other.locator('.id').textContent())!.replace('id ', ''));

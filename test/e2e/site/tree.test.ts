@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
-import { OTHER_HOST } from '../../support/browser/site-page.ts';
+import { OTHER_HOST, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
@@ -20,13 +20,13 @@ const reading = (page: Page) => page.locator('.reading-text').textContent();
 const untilGrown = (page: Page) =>
   page.getByRole('button', { name: 'Stop' }).and(page.locator(':disabled')).waitFor();
 const setField = (page: Page, name: string, value: string) =>
-  page.getByRole('spinbutton', { name, exact: true }).fill(value);
+  typeInto(page.getByRole('spinbutton', { name, exact: true }), value);
 
 const openTrees = (page: Page) => page.getByRole('link', { name: 'Tree' }).click();
 
 async function startTree(page: Page, prompt: string, n: number): Promise<void> {
   await openTrees(page);
-  await page.getByRole('textbox', { name: 'Prompt' }).fill(prompt);
+  await typeInto(page.getByRole('textbox', { name: 'Prompt' }), prompt);
   await page.getByRole('button', { name: 'Start the tree' }).click();
   await rows(page).nth(n).waitFor();
   await untilGrown(page);
@@ -125,7 +125,7 @@ describe('the tree view', () => {
     await page.getByRole('heading', { name: '5 branches' }).waitFor();
 
     await press('1', 'n');
-    await page.getByRole('textbox', { name: 'Name of this node' }).fill('the old end');
+    await typeInto(page.getByRole('textbox', { name: 'Name of this node' }), 'the old end');
     await press('Enter');
     expect(await selected()).toBe('the old end');
     await press('b', 'h', 'm');
@@ -138,7 +138,7 @@ describe('the tree view', () => {
     expect(await page.getByText('the old end').count()).toBe(0);
 
     await press('w');
-    await page.getByRole('textbox', { name: 'Text after this node' }).fill(' The end.');
+    await typeInto(page.getByRole('textbox', { name: 'Text after this node' }), ' The end.');
     await press('Control+Enter');
     expect(await reading(page)).toMatch(/ The end\.$/);
     await press('Home', ' ');
@@ -194,7 +194,7 @@ describe('the tree view', () => {
     await startTree(page, PROMPT, 4);
     await page.keyboard.press('3');
     await page.keyboard.press('n');
-    await page.getByRole('textbox', { name: 'Name of this node' }).fill('kept');
+    await typeInto(page.getByRole('textbox', { name: 'Name of this node' }), 'kept');
     await page.keyboard.press('Enter');
     const before = { rows: await rows(page).allTextContents(), text: await reading(page) };
     expect(before.rows.some((row) => row.includes('kept'))).toBe(true);
@@ -290,7 +290,7 @@ describe('the tree view', () => {
       { times: 1 },
     );
     await openTrees(page);
-    await page.getByRole('textbox', { name: 'Prompt' }).fill(PROMPT);
+    await typeInto(page.getByRole('textbox', { name: 'Prompt' }), PROMPT);
     await page.getByRole('button', { name: 'Start the tree' }).click();
     const alert = page.getByRole('alert');
     await alert.getByText('Limit 3 per minute.').waitFor();

@@ -49,11 +49,15 @@ test('tables show the same fields as JSON, and never a key', async () => {
     '--scopes',
     'admin',
   );
-  const table = await admin('keys', 'list', '--tenant', 'operator');
+  const shown = async (...words: string[]) => {
+    const environment = { CONTINUO_URL: worker.url, CONTINUO_ADMIN_KEY: ADMIN_KEY };
+    return (await runCli(words, { environment, terminal: { hasColors: false } })).stdout;
+  };
+  const table = await shown('keys', 'list', '--tenant', 'operator');
   expect(table).toMatch(/│ id .*│ tenant .*│ name /);
   expect(table).toContain('operator');
   expect(table).not.toContain(key);
-  expect(await admin('tenants', 'show', 'operator')).toMatch(/│ name\s+│ Operator/);
+  expect(await shown('tenants', 'show', 'operator')).toMatch(/│ name\s+│ Operator/);
 });
 
 test('resumes a suspended tenant and removes a limit', async () => {

@@ -14,6 +14,8 @@ const ABSENT = new Set([
     'CONTINUO_DRAIN_SECS',
     'CONTINUO_FORCED_TOKENS',
     'CONTINUO_CACHE_GENERATED',
+    'CONTINUO_SPECULATION',
+    'CONTINUO_SPECULATION_ROWS',
   ],
 ]);
 
@@ -43,12 +45,6 @@ describe('configuration', () => {
     expect(readConfig({ ...SECRET, CONTINUO_MODEL_DIR: '/models/some-name/' }).model.name).toBe('some-name');
     const named = { ...SECRET, CONTINUO_MODEL_DIR: '/models/x', CONTINUO_MODEL_NAME: 'acme/model' };
     expect(readConfig(named).model.name).toBe('acme/model');
-  });
-
-  test('speculates only if CONTINUO_SPECULATION is set', () => {
-    expect(readConfig(SECRET).model.engine.speculation).toEqual({ maxTokens: 0, maxRows: 1 });
-    const all = { CONTINUO_SPECULATION: '8', CONTINUO_SPECULATION_ROWS: '2' };
-    expect(readConfig({ ...SECRET, ...all }).model.engine.speculation).toEqual({ maxTokens: 8, maxRows: 2 });
   });
 
   test('computes on the CPU by default', () => {
@@ -101,7 +97,6 @@ describe('configuration', () => {
     ['CONTINUO_SLOTS', '0', /received "0"; expected auto or a whole number from 1 to 1024/],
     ['CONTINUO_SLOTS', '2.5', /received "2.5"; expected auto or a whole number from 1 to 1024/],
     ['CONTINUO_THREADS', '-1', /received "-1"; expected a whole number from 1 to 1024/],
-    ['CONTINUO_SPECULATION', '65', /received "65"; expected a whole number from 0 to 64/],
     ['CONTINUO_PREFIX_CACHE_DISK_MIB', '0', /received "0"; expected a whole number from 1 to 100000000/],
     ['CONTINUO_GENERATION_CONFIG', 'yes', /received "yes"; expected true or false/],
     ['CONTINUO_LOG_LEVEL', 'loud', /received "loud"; expected one of fatal, error, warn, info, .*/],
@@ -122,6 +117,8 @@ describe('configuration', () => {
     ['CONTINUO_DRAIN_SECS', /nearest name is CONTINUO_DRAIN_SECONDS$/],
     ['CONTINUO_FORCED_TOKENS', /^CONTINUO_FORCED_TOKENS: this variable was removed; unset it$/],
     ['CONTINUO_CACHE_GENERATED', /was removed/],
+    ['CONTINUO_SPECULATION', /was removed/],
+    ['CONTINUO_SPECULATION_ROWS', /was removed/],
   ])('refuses %s, which does not exist', (name, message) => {
     expect(() => readConfig({ ...SECRET, [name]: 'true' })).toThrow(message);
   });

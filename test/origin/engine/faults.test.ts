@@ -5,7 +5,7 @@ import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
 import { grammarOf } from './support/positional-grammar.ts';
-import { EXACT, type ScriptedOptions, ScriptedRunner } from './support/scripted-runner.ts';
+import { type ScriptedOptions, ScriptedRunner } from './support/scripted-runner.ts';
 import { anySubmission, NEUTRAL, submission } from './support/submissions.ts';
 import { transcribe } from './support/transcript.ts';
 import { BOS, EOS, VOCABULARY } from './support/vocabulary.ts';
@@ -50,20 +50,6 @@ describe('a failed run of the model', () => {
     driver.submit(plain('third'));
     await driver.finish();
     expect(lastOf(driver, 'third')).toMatchObject({ type: 'done' });
-  });
-
-  it('fails the request whose draft it checks', async () => {
-    let broken = false;
-    const options = { model: EXACT, offGrid: true };
-    const runner = failingRunner((_, kind) => broken && kind === 'prefill', options);
-    const driver = new Driver(runner, { speculation: { maxTokens: 7, maxRows: 1 } });
-    const tokens = Int32Array.from({ length: 20 }, (_, at) => at % 7);
-    const sampling = { ...NEUTRAL, temperature: 0 };
-    driver.submit({ ...plain('first'), prompts: [{ tokens, maxTokens: 40 }], sampling });
-    while (driver.eventsOf('first').every(({ type }) => type !== 'token')) await driver.step();
-    broken = true;
-    for (let step = 0; step < 40 && !driver.engine.idle; step++) await driver.step();
-    expect(lastOf(driver, 'first')).toMatchObject({ type: 'error', code: 'upstream_error', retryable: true });
   });
 
   it('leaves nothing in the prefix cache', async () => {
@@ -111,12 +97,11 @@ describe('a failed run of the model', () => {
     const workload = fc.array(anySubmission(10), { minLength: 1, maxLength: 8, size: 'max' });
     const faults = fc.uniqueArray(fc.nat(13), { maxLength: 6, size: 'max' });
     await fc.assert(
-      fc.asyncProperty(workload, faults, fc.constantFrom(0, 6), async (requests, faulty, drafts) => {
+      fc.asyncProperty(workload, faults, async (requests, faulty) => {
         const runner = failingRunner(
           (run, kind) => kind !== 'copy' && run % 3 === 0 && faulty.includes(run / 3),
-          { model: EXACT, offGrid: drafts > 0 },
         );
-        const driver = new Driver(runner, { speculation: { maxTokens: drafts, maxRows: 4 } });
+        const driver = new Driver(runner);
         requests.forEach((request, index) => {
           driver.submit({ ...request, requestId: `${index}` });
         });

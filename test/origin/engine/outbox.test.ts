@@ -14,8 +14,6 @@ const report: StepReport = {
   kind: 'decode',
   rows: 1,
   tokens: 1,
-  drafted: 0,
-  accepted: 0,
   modelMs: 2,
   samplingMs: 1,
   otherMs: 0,

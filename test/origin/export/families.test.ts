@@ -5,12 +5,16 @@ import { describe, expect, it } from 'vitest';
 import { buildModel } from '../../../origin/export/build.ts';
 import { FAMILIES } from '../../../origin/export/families/families.ts';
 import { prefill } from '../../../origin/hub/greedy.ts';
+import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
+import { changesOfBits } from '../../exporters/compare.ts';
 import { differingPrompts, LOGIT_TOLERANCE, PREFILL_CHUNK } from '../../exporters/family-comparison.ts';
-import { CASES, floatsOf, PROMPT } from './family-cases.ts';
+import { CASES, type FamilyCase, floatsOf, PROMPT } from './family-cases.ts';
 import { hashedCheckpoint } from './hashed-checkpoint.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'families-'));
+
+const NAMES = CASES.map(({ name }) => name);
 
 describe('a model built from published weights', () => {
   it('is tested for every family', () => {
@@ -19,27 +23,52 @@ describe('a model built from published weights', () => {
     expect(families.filter((name) => !tested.has(name))).toEqual([]);
   });
 
-  it.each(CASES.map((one) => [one.name, one] as const))(
-    '%s has the logits of transformers',
-    async (name, one) => {
-      const directory = path.join(folder, name);
-      await buildModel(hashedCheckpoint(one.config, one.tensors), { precision: 'fp32', directory });
-      const options = { slots: 2, prefillChunk: PREFILL_CHUNK, threads: 1, kvLimitBytes: 2 ** 30 };
-      const { runner } = await openModel({ directory, ...options });
-      try {
-        for (const { position, logits } of one.rows) {
-          const computed = await prefill(runner, 0, PROMPT.slice(0, position + 1));
-          expect(largestDifference(computed, floatsOf(logits)), `position ${position}`).toBeLessThanOrEqual(
-            LOGIT_TOLERANCE,
-          );
-        }
-        expect(await differingPrompts(runner, PROMPT, one.continuations)).toEqual([]);
-      } finally {
-        runner.dispose();
+  it.each(NAMES)('%s has the logits of transformers', async (name) => {
+    await withBuilt(name, { precision: 'fp32', slots: 2 }, async (runner, { rows, continuations }) => {
+      for (const { position, logits } of rows) {
+        const computed = await prefill(runner, 0, PROMPT.slice(0, position + 1));
+        expect(largestDifference(computed, floatsOf(logits)), `position ${position}`).toBeLessThanOrEqual(
+          LOGIT_TOLERANCE,
+        );
       }
+      expect(await differingPrompts(runner, PROMPT, continuations)).toEqual([]);
+    });
+  });
+
+  it.each(['mixtral', 'gpt_oss', 'bloom', 'gemma2'])(
+    '%s keeps the bits of a row in a batch of eight and after a cached prefix',
+    async (name) => {
+      await withBuilt(name, { precision: 'fp32', slots: 8 }, async (runner) => {
+        expect(await changesOfBits(runner, PROMPT)).toEqual([]);
+      });
     },
   );
+
+  it.each(['llama', 'mixtral', 'qwen2_moe'])('%s in fp16 has nearly these logits', async (name) => {
+    await withBuilt(name, { precision: 'fp16', slots: 2 }, async (runner, { rows }) => {
+      const { position, logits } = rows.at(-1)!;
+      const computed = await prefill(runner, 0, PROMPT.slice(0, position + 1));
+      expect(largestDifference(computed, floatsOf(logits))).toBeLessThan(0.02);
+    });
+  });
 });
+
+async function withBuilt(
+  name: string,
+  { precision, slots }: { readonly precision: 'fp32' | 'fp16'; readonly slots: number },
+  check: (runner: ModelRunner, one: FamilyCase) => Promise<void>,
+): Promise<void> {
+  const one = CASES.find((each) => each.name === name)!;
+  const directory = path.join(folder, `${name}-${precision}-${slots}`);
+  await buildModel(hashedCheckpoint(one.config, one.tensors), { precision, directory });
+  const options = { slots, prefillChunk: PREFILL_CHUNK, threads: 1, kvLimitBytes: 2 ** 30 };
+  const { runner } = await openModel({ directory, ...options });
+  try {
+    await check(runner, one);
+  } finally {
+    runner.dispose();
+  }
+}
 
 /** NaN if any logit is not a number. */
 const largestDifference = (computed: Float32Array, expected: Float32Array): number =>

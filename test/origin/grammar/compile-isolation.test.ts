@@ -50,14 +50,14 @@ describe('a grammar that crashes its compile process', () => {
   });
 
   it('has no access to the environment', async () => {
-    process.env.CONTINUO_TEST_SECRET = 'seen';
+    process.env.TEST_SECRET = 'seen';
     const fresh = new CompilePool({ processes: 1, timeLimitMs: AMPLE_MS, maxWaitMs: AMPLE_MS, entry });
     // A shell sets its directory.
     await expect(fresh.compile(defect('environment'), 'a')).rejects.toThrow(
       /^names:( (PWD|OLDPWD|SHLVL|_))*\s*$/,
     );
     await fresh.close();
-    delete process.env.CONTINUO_TEST_SECRET;
+    delete process.env.TEST_SECRET;
   });
 
   it('does not affect other grammars in any order', async () => {

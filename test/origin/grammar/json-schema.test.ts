@@ -15,8 +15,8 @@ import { randomFrom } from '../../support/random.ts';
 
 const tokens = smallVocabulary();
 const vocabulary = new GrammarVocabulary(tokens);
-/** For more generations: CONTINUO_GENERATIONS=1000 npx vitest run test/origin/grammar/json-schema.test.ts */
-const GENERATIONS = Number(process.env.CONTINUO_GENERATIONS ?? 8);
+/** For more generations: TEST_GENERATIONS=1000 npx vitest run test/origin/grammar/json-schema.test.ts */
+const GENERATIONS = Number(process.env.TEST_GENERATIONS ?? 8);
 
 it('has at least 150 schemas with distinct names', () => {
   expect(new Set(SCHEMA_CASES.map(({ name }) => name)).size).toBe(SCHEMA_CASES.length);

@@ -111,14 +111,12 @@ describe('GenerationMeter', () => {
 test('records batch sizes and times of each step', async () => {
   const metrics = metricsOf();
   recordSteps(metrics, 'tiny', [
-    { kind: 'decode', rows: 3, tokens: 3, drafted: 0, accepted: 0, modelMs: 20, samplingMs: 4, otherMs: 1 },
-    { kind: 'decode', rows: 1, tokens: 3, drafted: 7, accepted: 2, modelMs: 0, samplingMs: 0, otherMs: 0 },
-    { kind: 'prefill', rows: 1, tokens: 64, drafted: 0, accepted: 0, modelMs: 50, samplingMs: 0, otherMs: 0 },
+    { kind: 'decode', rows: 3, tokens: 3, modelMs: 20, samplingMs: 4, otherMs: 1 },
+    { kind: 'decode', rows: 1, tokens: 1, modelMs: 0, samplingMs: 0, otherMs: 0 },
+    { kind: 'prefill', rows: 1, tokens: 64, modelMs: 50, samplingMs: 0, otherMs: 0 },
   ]);
   const seen = await values(metrics);
   expect(seen.get('batch_rows_sum{model="tiny",kind="decode"}')).toBe(4);
-  expect(seen.get('drafted_tokens_total{model="tiny"}')).toBe(7);
-  expect(seen.get('accepted_tokens_total{model="tiny"}')).toBe(2);
   expect(seen.get('step_seconds_sum{model="tiny",kind="decode",part="model"}')).toBe(0.02);
   expect(seen.get('step_seconds_sum{model="tiny",kind="decode",part="sampling"}')).toBe(0.004);
   expect(seen.get('step_seconds_sum{model="tiny",kind="prefill",part="model"}')).toBe(0.05);

@@ -7,7 +7,7 @@ import { HEARTBEAT_MS } from '../../../origin/http/heartbeat.ts';
 import { createMetrics } from '../../../origin/http/metrics.ts';
 import { createMetricsServer, createOriginServer } from '../../../origin/http/server.ts';
 import type { ImageInput } from '../../../origin/images/prompt-images.ts';
-import { createLog } from '../../../origin/log.ts';
+import { createLog } from '../../../origin/process/log.ts';
 import type { ServedModel } from '../../../origin/request/served-model.ts';
 import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
 import { Fleet } from '../../../origin/serving/fleet.ts';

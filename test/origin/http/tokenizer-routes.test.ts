@@ -35,6 +35,12 @@ describe('the tokenizer', () => {
     expect(answer).not.toHaveProperty('tokenStrings');
   });
 
+  test('returns the bytes of the tokens if they are requested', async () => {
+    const body = { model: 'tiny', prompt: 'hello é', addSpecialTokens: false, withBytes: true };
+    const { tokenBytes } = tokenizeResult.parse(await (await origin.call('/tokenize', { body })).json());
+    expect(Buffer.from(tokenBytes?.join('') ?? '', 'latin1').toString('utf8')).toBe('hello é');
+  });
+
   test.each([
     ['/tokenize', { prompt: 'hello', addSpecialTokens: true }],
     ['/detokenize', { tokens: [1] }],

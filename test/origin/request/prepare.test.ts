@@ -38,6 +38,11 @@ describe('prompts', () => {
     expect(preamble).toEqual([{ type: 'accepted', model: 'tiny', promptTokens: [1, 2] }]);
   });
 
+  test('`accepted` names the prompts that were cut', async () => {
+    const { preamble } = await prepare({ prompts: [[5, 6], [5, 6, 7]], truncatePromptTokens: 2 });
+    expect(preamble).toMatchObject([{ promptTokens: [2, 2], cutPrompts: [1] }]);
+  });
+
   test('encodes no further prompt after the client disconnected', async () => {
     const leaving = new AbortController();
     const encoder = new Encoder(model.tokenizer);

@@ -27,10 +27,18 @@ describe('Philox4x32-10', () => {
   });
 });
 
-const uniform = (seed: number, prompt = 0, choice = 0, step = 0, purpose = DRAW_TOKEN): number =>
+const uniform = (seed: number | string, prompt = 0, choice = 0, step = 0, purpose = DRAW_TOKEN): number =>
   new DrawSource({ seed, prompt, choice }).uniform(step, purpose);
 
 describe('draws', () => {
+  it('depend on all 64 bits of a seed, which a text or a number gives', () => {
+    const seeds = ['9007199254740992', '9007199254740993', '9223372036854775807', '-9223372036854775808'];
+    const drawn = seeds.map((seed) => uniform(seed));
+    expect(new Set(drawn).size).toBe(seeds.length);
+    expect(drawn[0]).toBe(uniform(2 ** 53));
+    expect(drawn[3]).toBe(uniform(-(2 ** 63)));
+  });
+
   it('are equal for equal keys and differ if any part of the key differs', () => {
     const keys: Parameters<typeof uniform>[] = [
       [7],

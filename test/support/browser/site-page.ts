@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { AxeResults } from 'axe-core';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -27,8 +27,11 @@ export interface SiteAddress {
 
 export interface PageOptions {
   readonly scheme?: 'light' | 'dark';
-  /** Width of the window in CSS pixels. */
+  /** Size of the window in CSS pixels. */
   readonly width?: number;
+  readonly height?: number;
+  /** Whether the device has a touch screen. */
+  readonly touch?: boolean;
   /** Key in the link's fragment. If absent, the development key; null = none. */
   readonly key?: string | null;
   /** Host name in the address. Default: that of the site. */
@@ -47,7 +50,7 @@ export interface SitePage {
   readonly requestedUrls: readonly string[];
   /** Runs axe-core on the current state of the page. Returns one line per violation. */
   violations(): Promise<string[]>;
-  /** Writes NAME-SCHEME-WIDTH.png to CONTINUO_SCREENSHOTS, or to a folder that the test run removes. Returns the path. */
+  /** Writes NAME-SCHEME-WIDTH.png to TEST_SCREENSHOTS, or to a folder that the test run removes. Returns the path. */
   screenshot(name: string): Promise<string>;
   close(): Promise<void>;
 }
@@ -57,11 +60,14 @@ export async function openPage(
   browser: Browser,
   site: SiteAddress,
   location: string,
-  { scheme = 'light', width = 1280, key = site.apiKey, host }: PageOptions = {},
+  options: PageOptions = {},
 ): Promise<SitePage> {
+  const { scheme = 'light', width = 1280, height = width < 600 ? 844 : 800 } = options;
+  const { key = site.apiKey, host, touch = false } = options;
   const context = await browser.newContext({
     colorScheme: scheme,
-    viewport: { width, height: width < 600 ? 844 : 800 },
+    viewport: { width, height },
+    hasTouch: touch,
     reducedMotion: 'reduce',
   });
   const page = await context.newPage();
@@ -84,13 +90,20 @@ export async function openPage(
     ...{ page, context, consoleErrors, failedRequests, requestedUrls },
     violations: () => violationsOf(page),
     screenshot: async (name) => {
-      const folder = process.env.CONTINUO_SCREENSHOTS || path.join(tmpdir(), 'screenshots');
+      const folder = process.env.TEST_SCREENSHOTS || path.join(tmpdir(), 'screenshots');
       const file = path.join(folder, `${name}-${scheme}-${width}.png`);
       await page.screenshot({ path: file });
       return file;
     },
     close: () => context.close(),
   };
+}
+
+/** Replaces the text of a field as a person does: a click at its start, then keys. */
+export async function typeInto(field: Locator, text: string): Promise<void> {
+  await field.click({ position: { x: 8, y: 8 } });
+  await field.page().keyboard.press('ControlOrMeta+a');
+  await field.page().keyboard.type(text);
 }
 
 async function violationsOf(page: Page): Promise<string[]> {

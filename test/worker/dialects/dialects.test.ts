@@ -36,7 +36,7 @@ const OPENAI: Habits = {
 
 const BEHAVIOURS: Readonly<Record<DialectName, Habits>> = {
   openai: OPENAI,
-  fireworks: { ...OPENAI, includeStop: true, usageUnasked: true },
+  fireworks: { ...OPENAI, includeStop: true, logprobsCeiling: 20, usageUnasked: true },
   llamacpp: {
     ...OPENAI,
     maxTokens: -1,

@@ -66,7 +66,7 @@ const jsonSchema = (field: string): FieldRow => ({
   bad: [['{', 'invalid_json_schema', field], ...wrong(1, true, [])],
 });
 const source = text(null, false);
-const alternatives = integer(0, 5);
+const alternatives = integer(0, 20);
 
 export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   prompt: {
@@ -140,8 +140,9 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   dynatemp_exponent: decimal(0, null),
   min_keep: integer(0, INT32),
   seed: {
-    good: [-(2 ** 63), -1, 0, 2 ** 53 + 2, 2 ** 63],
+    good: [-(2 ** 62), -1, 0, 2 ** 53 + 2, 2 ** 62],
     bad: [
+      [2 ** 63, 'integer_above_max_value'],
       [2 ** 64, 'integer_above_max_value'],
       [-(2 ** 64), 'integer_below_min_value'],
       ...wrong(1.5, '1', true),
@@ -243,10 +244,10 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   echo: flag,
   echo_last: integer(0, INT32),
   logprobs: {
-    good: [0, 5],
+    good: [0, 20],
     bad: [
       [-1, 'integer_below_min_value'],
-      [6, 'integer_above_max_value'],
+      [21, 'integer_above_max_value'],
       ...wrong(true, false, 1.5, '1', [], {}),
     ],
   },
@@ -356,9 +357,11 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
       { choice: ['a'] },
       { grammar: 'root ::= "a"' },
       { json_object: true },
+      {},
+      { json: null, json_object: false },
     ],
     bad: [
-      [{}, 'invalid_value'],
+      [{ structural_tag: 'x' }, 'invalid_value'],
       [{ regex: 1 }, 'invalid_type', 'structured_outputs.regex'],
       [
         { choice: Array.from({ length: 4_097 }, () => 'a') },

@@ -67,6 +67,17 @@ describe('a plain native answer', () => {
     expect((await completion({ model: 'whatever' })).model).toBe('whatever');
   });
 
+  test('takes an empty model for none at every address of llama.cpp', async () => {
+    expect((await completion({ model: '' })).model).toBe('default');
+    const bodies = { '/infill': { input_prefix: 'a', input_suffix: 'b' }, '/tokenize': { content: 'a' } };
+    for (const [path, body] of Object.entries(bodies)) {
+      expect([path, (await post(path, { ...body, model: '' })).status]).toEqual([path, 200]);
+    }
+    expect((await post('/detokenize', { tokens: [72], model: '' })).status).toBe(200);
+    expect((await worker.request('/props?model=')).status).toBe(200);
+    expect((await post('/v1/completions', { prompt: 'a', model: '' })).status).toBe(404);
+  });
+
   test('shows why it ended', async () => {
     const endings = [
       { finish: { reason: 'stop', stopReason: null }, shown: ['eos', ''] },
@@ -94,6 +105,17 @@ describe('a plain native answer', () => {
     };
     const { truncated, tokens_cached, timings } = await completion({ n_predict: -1 });
     expect([truncated, tokens_cached, timings?.cache_n, timings?.prompt_n]).toEqual([true, 2_000, 2_000, 47]);
+  });
+
+  test('is truncated if the origin has cut the prompt', async () => {
+    origin.script = (request, wire) => {
+      wire.send({ type: 'accepted', model: request.model, promptTokens: [9, 9], cutPrompts: [1] });
+      wire.send(tokenEvent(1), finishOf(0, 'length', 1), finishOf(1, 'length', 1), doneFor(request, 2));
+      wire.end();
+    };
+    const response = await post('/completion', { prompt: ['a', 'b'], n_predict: 1 });
+    const results = nativeResult.array().parse(await response.json());
+    expect(results.map(({ truncated }) => truncated)).toEqual([false, true]);
   });
 
   test('has ids and probabilities if requested', async () => {

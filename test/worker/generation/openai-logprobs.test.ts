@@ -6,7 +6,7 @@ import {
   LogprobsFormatter,
   type LogprobsOptions,
   logprobsJson,
-  promptLogprobs,
+  promptLogprobsJson,
 } from '../../../worker/generation/format/openai-logprobs.ts';
 import { CodePointCounter, codePointLength } from '../../../worker/generation/format/text-offsets.ts';
 import { lossyText, tokenText } from '../../../worker/generation/format/token-text.ts';
@@ -185,15 +185,18 @@ describe('top logprobs', () => {
     );
   });
 
-  test('prompt_logprobs maps ids to logprobs with their rank', () => {
+  test('prompt_logprobs has the prompt’s own token first, then the best by rank, whatever their ids', () => {
     const first: TokenLogprob = { id: 1, bytes: 'a', logprob: null, topLogprobs: null };
-    expect(promptLogprobs([first, token], 1)).toEqual([
-      null,
-      {
-        '1': { logprob: -0.5, rank: 1, decoded_token: ' b' },
-        '7': { logprob: -2.5, rank: null, decoded_token: ' a' },
-      },
-    ]);
+    const listed: TokenLogprob = { ...token, id: 1, bytes: ' b', logprob: -0.5 };
+    expect(promptLogprobsJson([first, { ...token, rank: 9 }, token, listed], 1)).toBe(
+      '[null,{"7":{"logprob":-2.5,"rank":9,"decoded_token":" a"},"1":{"logprob":-0.5,"rank":1,"decoded_token":" b"}},' +
+        // Of an origin that does not know the rank: the best that it can be.
+        '{"7":{"logprob":-2.5,"rank":4,"decoded_token":" a"},"1":{"logprob":-0.5,"rank":1,"decoded_token":" b"}},' +
+        '{"1":{"logprob":-0.5,"rank":1,"decoded_token":" b"}}]',
+    );
+    expect(promptLogprobsJson([{ ...token, rank: 9 }], 0)).toBe(
+      '[{"7":{"logprob":-2.5,"rank":9,"decoded_token":" a"}}]',
+    );
   });
 });
 

@@ -103,6 +103,37 @@ describe(`scoring of ${PROMPTS} random prompts`, () => {
     expect(compared).toBeGreaterThan(PROMPTS * 5 * 10);
   });
 
+  test('prompt_logprobs has each token first, with its rank in the whole vocabulary', async () => {
+    const compared = { near: 0, far: 0 };
+    for (const prompt of prompts.slice(0, 8)) {
+      const response = await system.post({ model: 'default', prompt, max_tokens: 0, prompt_logprobs: 2 });
+      const text = /"prompt_logprobs":(\[.*?\}\}?\])/.exec(await response.text())?.[1] ?? '';
+      const positions = text
+        .split(/null|(?<=\}\}),/)
+        .filter((part) => part.startsWith('{') || part.startsWith(',{'));
+      const rows = reference.forward(prompt).map(logSoftmax);
+      expect(positions).toHaveLength(prompt.length - 1);
+      for (const [at, position] of positions.entries()) {
+        const entries = [...position.matchAll(/"(\d+)":\{"logprob":[-\d.e]+,"rank":(\d+)/g)].map(
+          ([, id, rank]) => [Number(id), Number(rank)],
+        );
+        const own = prompt[at + 1]!;
+        const value = rows[at]![own]!;
+        expect(entries[0]?.[0]).toBe(own);
+        expect(entries.slice(1).map(([, rank]) => rank)).toEqual(
+          [1, 2].filter((rank) => rank !== entries[0]?.[1]),
+        );
+        const above = rows[at]!.filter((other) => other > value + TOLERANCE).length;
+        const around = rows[at]!.filter((other) => Math.abs(other - value) <= TOLERANCE).length;
+        expect(entries[0]?.[1]).toBeGreaterThan(above);
+        expect(entries[0]?.[1]).toBeLessThanOrEqual(above + around);
+        compared[above < 20 ? 'near' : 'far'] += 1;
+      }
+    }
+    expect(compared.near).toBeGreaterThan(5);
+    expect(compared.far).toBeGreaterThan(50);
+  });
+
   test('is bit-identical one by one, in groups of eight and all at once', async () => {
     const alone = [];
     for (const prompt of prompts) alone.push((await system.complete({ ...scoring, prompt })).choices[0]);

@@ -1,4 +1,7 @@
+import { get, type IncomingHttpHeaders } from 'node:http';
 import path from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { KEY } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
@@ -75,4 +78,30 @@ test.each(['api-key', 'x-api-key'])('accepts the key in the header %s', async (n
   const models = (key: string) => fetch(`${worker.url}/v1/models`, { headers: { [name]: key } });
   expect((await models(KEY)).status).toBe(200);
   expect((await models('wrong')).status).toBe(401);
+});
+
+/** The raw answer: `fetch` would decode it. */
+const rawAnswer = (file: string, accepted: string) =>
+  new Promise<{ readonly headers: IncomingHttpHeaders; readonly body: Buffer }>((resolve, reject) => {
+    const asked = { accept: 'text/html', 'accept-encoding': accepted };
+    get(worker.url + file, { headers: asked }, (response) => {
+      buffer(response).then((body) => resolve({ headers: response.headers, body }), reject);
+    }).on('error', reject);
+  });
+
+test('sends the page, its files and the API description compressed to clients that accept it', async () => {
+  const files = filesOf(await (await asBrowser()).text());
+  for (const file of ['/', '/docs', '/openapi.json', ...files]) {
+    const [plain, gzipped, refused] = await Promise.all([
+      rawAnswer(file, 'identity'),
+      rawAnswer(file, 'br, gzip'),
+      rawAnswer(file, 'gzip;q=0'),
+    ]);
+    expect([file, plain.headers['content-encoding']]).toEqual([file, undefined]);
+    expect([file, gzipped.headers['content-encoding']]).toEqual([file, 'gzip']);
+    expect([file, refused.headers['content-encoding']]).toEqual([file, undefined]);
+    expect(gunzipSync(gzipped.body).equals(plain.body)).toBe(true);
+    expect(gzipped.headers.vary).toContain('accept-encoding');
+    expect(gzipped.headers['content-security-policy']).toBe(plain.headers['content-security-policy']);
+  }
 });

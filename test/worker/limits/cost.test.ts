@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { OriginModel } from '../../../shared/generation.ts';
 import { type Limits, type Principal, UNLIMITED } from '../../../shared/tenant.ts';
 import { parseInfill } from '../../../worker/dialects/native-request.ts';
+import type { Settings } from '../../../worker/env/settings.ts';
 import { boundsOf, costOf, tokensWith } from '../../../worker/limits/request-cost.ts';
-import type { Settings } from '../../../worker/settings.ts';
 import { parse } from '../dialects/parsing.ts';
 
 const model: OriginModel = {

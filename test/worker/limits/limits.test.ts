@@ -18,7 +18,7 @@ const times = <T>(count: number, make: (index: number) => Promise<T>): Promise<T
   Promise.all(Array.from({ length: count }, (_, index) => make(index)));
 
 /** The environment selects the long run. The short run takes one second. */
-const KILLS = Number(process.env.CONTINUO_KILLS ?? 60);
+const KILLS = Number(process.env.TEST_KILLS ?? 60);
 
 describe('limits over HTTP', () => {
   test('admits exactly 50 of 200 parallel requests with a limit of 50 per minute', async () => {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import { type ApiKey, type Principal, type Tenant, UNLIMITED } from '../../../shared/tenant.ts';
-import type { RequestContext } from '../../../worker/context.ts';
-import type { ReservationResult } from '../../../worker/limits/limiter-protocol.ts';
+import type { ReservationResult } from '../../../worker/env/limiter-protocol.ts';
+import type { RequestContext } from '../../../worker/http/request-context.ts';
 import { admit } from '../../../worker/limits/reservation.ts';
 import { SettlementQueue } from '../../../worker/limits/settlement-queue.ts';
 import { Timings } from '../../../worker/timers/timings.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { SettlementRequest } from '../../../worker/limits/limiter-protocol.ts';
+import type { SettlementRequest } from '../../../worker/env/limiter-protocol.ts';
 import { SettlementQueue } from '../../../worker/limits/settlement-queue.ts';
 
 /** A manual clock. */

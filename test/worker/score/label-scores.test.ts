@@ -172,3 +172,15 @@ test('usage is that of the prompts and one token per item', async () => {
   );
   expect(row).toMatchObject({ requests: 1, completed: 1, prompt_tokens: 7, completion_tokens: 2 });
 });
+
+test('null counts as absent: a required field is missing, and a null query is none', async () => {
+  for (const route of ['/generative_scoring', '/v1/score']) {
+    const refused = await send(route, { label_token_ids: null });
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { error: { code: 'missing_required_parameter', param: 'label_token_ids' } },
+    ]);
+  }
+  const likelihoods = await send('/v1/score', { query: null, continuations: ['b'] });
+  expect(await likelihoods.json()).toMatchObject({ error: { param: 'prompt' } });
+});

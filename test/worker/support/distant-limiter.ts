@@ -1,7 +1,7 @@
-import type { Env } from '../../../worker/env.ts';
+import type { Env } from '../../../worker/env/env.ts';
+import type { RegionSync } from '../../../worker/env/limiter-protocol.ts';
+import type { InnerRequestProps } from '../../../worker/env/replay-protocol.ts';
 import worker, { RegionLimiter as NearLimiter } from '../../../worker/index.ts';
-import type { RegionSync } from '../../../worker/limits/limiter-protocol.ts';
-import type { InnerRequestProps } from '../../../worker/replay/replay-protocol.ts';
 
 /**
  * The Worker with a distant limiter: each call takes a round trip of this length. If LIMIT_REGIONS is set, the regions are

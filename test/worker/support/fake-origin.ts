@@ -116,7 +116,13 @@ function tokenizerAnswer(path: string, body: string, requests: unknown[]): objec
     requests.push(sent);
     const tokenStrings = Array.from(sent.prompt);
     const tokens = tokenStrings.map((character) => character.codePointAt(0));
-    return { tokens, ...(sent.withStrings ? { tokenStrings } : {}) };
+    // Of a character of three bytes, the token has only a part.
+    const bytesOf = (text: string) => Buffer.from(text).subarray(0, 2).toString('latin1');
+    return {
+      tokens,
+      ...(sent.withStrings ? { tokenStrings } : {}),
+      ...(sent.withBytes ? { tokenBytes: tokenStrings.map(bytesOf) } : {}),
+    };
   }
   if (path === '/detokenize') {
     const sent = detokenizeRequest.parse(JSON.parse(body));

@@ -1,10 +1,10 @@
-import type { Env } from '../../../worker/env.ts';
+import type { Env } from '../../../worker/env/env.ts';
+import type { InnerRequestProps } from '../../../worker/env/replay-protocol.ts';
 import worker, {
   IdempotentAnswer as Answer,
   TenantLimiter as Limiter,
   StreamTail as Tail,
 } from '../../../worker/index.ts';
-import type { InnerRequestProps } from '../../../worker/replay/replay-protocol.ts';
 
 export class TenantLimiter extends Limiter {
   /** Runs before the next call of `block`. */

@@ -1,4 +1,4 @@
-import type { Env } from '../../../worker/env.ts';
+import type { Env } from '../../../worker/env/env.ts';
 import worker from '../../../worker/index.ts';
 
 /** The Worker with a fixed clock that the header `x-now` sets (Unix milliseconds), also for its Durable Objects. */

@@ -1,4 +1,4 @@
-import type { Env } from '../../../worker/env.ts';
+import type { Env } from '../../../worker/env/env.ts';
 import worker from '../../../worker/index.ts';
 
 /** The Worker; GET /log returns the lines that it has logged so far. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Env } from '../../../worker/env.ts';
-import { parseSettings } from '../../../worker/settings.ts';
+import type { Env } from '../../../worker/env/env.ts';
+import { parseSettings } from '../../../worker/env/settings.ts';
 import { accountOf, createCatalogue } from '../../../worker/upstreams/pool.ts';
 
 const account = (completionTokens: number, ended: boolean) => ({

@@ -6,6 +6,8 @@ export interface FakeOpenAi {
   readonly url: string;
   script: (body: Record<string, unknown>, response: ServerResponse) => void;
   readonly bodies: Record<string, unknown>[];
+  /** The bodies as they were sent. */
+  readonly texts: string[];
   readonly headers: IncomingHttpHeaders[];
   stop(): Promise<void>;
 }
@@ -38,6 +40,7 @@ export async function startFakeOpenAi(): Promise<FakeOpenAi> {
     for await (const part of request) text += part;
     const body = JSON.parse(text === '' ? '{}' : text) as Record<string, unknown>;
     fake.bodies.push(body);
+    fake.texts.push(text);
     fake.headers.push(request.headers);
     fake.script(body, response);
   });
@@ -46,6 +49,7 @@ export async function startFakeOpenAi(): Promise<FakeOpenAi> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     script: answer,
     bodies: [],
+    texts: [],
     headers: [],
     stop: () =>
       new Promise((resolve) => {

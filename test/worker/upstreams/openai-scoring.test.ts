@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { scoreResponse } from '../../../shared/score.ts';
 import { upstreamsForTests } from './upstreams-for-tests.ts';
 
-const { openAi, worker } = upstreamsForTests();
+const { openAi, worker, another } = upstreamsForTests();
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -121,9 +121,104 @@ describe('415 unsupported_endpoint', () => {
     expect(openAi.bodies).toEqual([]);
   });
 
-  test('for llama.cpp, whose server has no echo, without a request to it', async () => {
-    expect(await refusal({ model: 'local' })).toMatchObject(refused);
+  test('for a server that is configured as one that cannot, without a request to it', async () => {
+    expect(await refusal({ model: 'unscored' })).toMatchObject(refused);
+    const response = await worker.post({ model: 'unscored', prompt: 'a', echo: true, logprobs: 1 });
+    expect([response.status, ((await response.json()) as { error: unknown }).error]).toMatchObject(refused);
     expect(openAi.bodies).toEqual([]);
+  });
+
+  test('for a server whose answer lacked the scores, without a second request', async () => {
+    for (let count = 0; count < 3; count += 1) {
+      expect(await refusal({ model: 'local', continuations: ['c'] })).toMatchObject(refused);
+    }
+    expect(openAi.bodies).toHaveLength(1);
+  });
+});
+
+describe('a completion with the logprobs of its prompt', () => {
+  // It has not learned yet what the server cannot do.
+  const fresh = another({});
+  const complete = async (fields: Body) => {
+    const response = await fresh.post({ model: 'foreign', temperature: 0, ...fields });
+    return [response.status, await response.json()] as const;
+  };
+
+  test('with echo has what the server echoes, for texts and for token ids', async () => {
+    echoing((text, index) => echo([...wordsOf(text), ' new'], index));
+    const [status, body] = await complete({
+      prompt: ['a b', 'c d e'],
+      echo: true,
+      logprobs: 1,
+      max_tokens: 1,
+    });
+    expect(openAi.bodies[0]).toMatchObject({
+      prompt: ['a b', 'c d e'],
+      echo: true,
+      logprobs: 1,
+      max_tokens: 1,
+    });
+    expect([status, body]).toMatchObject([
+      200,
+      {
+        choices: [
+          {
+            text: 'a b new',
+            logprobs: { tokens: ['a', ' b', ' new'], token_logprobs: [null, -1, -2], text_offset: [0, 1, 3] },
+          },
+          { text: 'c d e new', logprobs: { token_logprobs: [null, -1, -2, -3] } },
+        ],
+      },
+    ]);
+    answering(() => [echo(['x', 'y', 'z'], 0)], { prompt_tokens: 2, completion_tokens: 1 });
+    const ids = await complete({ prompt: [5, 6], echo: true, logprobs: 1, max_tokens: 1 });
+    expect(openAi.bodies[1]).toMatchObject({ prompt: [5, 6], echo: true });
+    expect(ids).toMatchObject([
+      200,
+      { choices: [{ text: 'xyz' }], usage: { prompt_tokens: 2, completion_tokens: 1 } },
+    ]);
+  });
+
+  test('in prompt_logprobs keeps the own token first, and its rank', async () => {
+    const entry = (id: number, logprob: number, rank: number) =>
+      `"${id}": {"logprob": ${logprob}, "rank": ${rank}, "decoded_token": "t${id}"}`;
+    openAi.script = (_, response) => {
+      const positions = `[null, {${entry(9, -3, 7)}, ${entry(2, -0.5, 1)}}, {${entry(5, -0.1, 1)}}]`;
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(
+        `{"choices": [{"index": 0, "text": "x", "finish_reason": "stop", "prompt_logprobs": ${positions}}]}`,
+      );
+    };
+    const sent = { model: 'foreign', prompt: 'a b c', max_tokens: 1, prompt_logprobs: 1 };
+    const text = await (await fresh.post(sent)).text();
+    expect(openAi.bodies[0]).toMatchObject({ prompt_logprobs: 1 });
+    expect(text).toContain(
+      '"prompt_logprobs":[null,{"9":{"logprob":-3,"rank":7,"decoded_token":"t9"},"2":{"logprob":-0.5,"rank":1,"decoded_token":"t2"}},{"5":{"logprob":-0.1,"rank":1,"decoded_token":"t5"}}]',
+    );
+  });
+
+  test.each([
+    ['echo_last', { echo_last: 2 }],
+    ['prompt_logprob_start', { prompt_logprobs: 1, prompt_logprob_start: 3 }],
+    ['prompt_logprobs', { echo: true, logprobs: 1, prompt_logprobs: 1 }],
+    ['best_of', { echo: true, logprobs: 1, best_of: 2 }],
+  ])('is a 400 with %s', async (param, fields) => {
+    const refused = [400, { error: { code: 'unsupported_parameter', param } }];
+    expect(await complete({ prompt: 'a', ...fields })).toMatchObject(refused);
+    expect(openAi.bodies).toEqual([]);
+  });
+
+  test('is a 415 if the server ignores the request for it', async () => {
+    answering(() =>
+      [echo(['new'], 0)].map((choice) => ({
+        ...choice,
+        logprobs: { ...choice.logprobs, token_logprobs: [-1] },
+      })),
+    );
+    expect(await complete({ prompt: 'a b', echo: true, logprobs: 1 })).toMatchObject([
+      415,
+      { error: { param: 'model' } },
+    ]);
   });
 });
 

@@ -119,6 +119,52 @@ describe('an OpenAI-compatible server', () => {
     expect([answer.status, openAi.bodies[0]?.max_tokens]).toEqual([200, wanted]);
   });
 
+  const ids = (count: number) => Array.from({ length: count }, (_, index) => index);
+  const asError = { context_length_exceeded_behavior: 'error' };
+  test.each([
+    ['ids and max_tokens exceed the context', { prompt: ids(2_000), max_tokens: 49, ...asError }, 'prompt'],
+    ['ids leave no room', { prompt: ids(2_048) }, 'prompt'],
+    ['one of several lists is too long', { prompt: [[1], ids(2_049)], max_tokens: 0 }, 'prompt[1]'],
+  ])('gets no request whose %s, because ids are counted exactly', async (_, fields, param) => {
+    const { status, body } = await foreign(fields);
+    expect([status, body.error.code, body.error.param]).toEqual([400, 'context_length_exceeded', param]);
+    expect(body.error.message).toContain('maximum context length is 2048 tokens');
+    expect(openAi.bodies).toEqual([]);
+  });
+
+  test.each([
+    ['ids that fit', { prompt: ids(2_000), max_tokens: 48, ...asError }, 48],
+    ['ids with less room than asked', { prompt: ids(2_000), max_tokens: 100 }, 48],
+    ['ids that the server cuts', { prompt: ids(3_000), truncate_prompt_tokens: 8, ...asError }, 4],
+    ['a text of an estimated length', { prompt: 'word '.repeat(3_000), max_tokens: 9, ...asError }, 9],
+  ])('gets %s', async (_, fields, wanted) => {
+    expect([(await foreign(fields)).status, openAi.bodies[0]?.max_tokens]).toEqual([200, wanted]);
+  });
+
+  test('is quoted with the public name in place of its own, but not inside of words', async () => {
+    const message = "real-name: the surreal-name and 'real-name-2', real-names; real-name.";
+    openAi.script = (_, response) => response.writeHead(400).end(JSON.stringify({ error: { message } }));
+    const said = (await foreign()).body.error.message;
+    expect(said).toBe("foreign: the surreal-name and 'real-name-2', real-names; foreign.");
+  });
+
+  test('reports cached tokens only if the server does', async () => {
+    expect((await foreign()).body.usage.prompt_tokens_details).toEqual({ cached_tokens: 3 });
+    plainly({ choices: [{ index: 0, text: 'a' }], usage: { prompt_tokens: 2, completion_tokens: 1 } });
+    expect((await foreign()).body.usage).toEqual({ prompt_tokens: 2, completion_tokens: 1, total_tokens: 3 });
+  });
+
+  test.each([
+    ['foreign', {}],
+    ['foreign', { stream: true }],
+  ])('gets all digits of a seed', async (model, fields) => {
+    openAi.script = (body, response) => answer(body, response);
+    await worker.post(
+      `{"model":"${model}","prompt":"a","seed":9007199254740993,"stream":${'stream' in fields}}`,
+    );
+    expect(openAi.texts[0]).toContain('"seed":9007199254740993');
+  });
+
   test.each([
     ['foreign', 'me'],
     ['strict', undefined],

@@ -152,7 +152,14 @@ describe('a generation', () => {
 
 describe('the tokenizer', () => {
   const signal = new AbortController().signal;
-  const asked = { model: 'm', prompt: 'x', addSpecialTokens: true, tenantId: 'tenant', withStrings: false };
+  const asked = {
+    model: 'm',
+    prompt: 'x',
+    addSpecialTokens: true,
+    tenantId: 'tenant',
+    withStrings: false,
+    withBytes: false,
+  };
 
   /** Routed to `first`, then to a working one; counts the requests to the first. */
   function world(tokenize: TokenizerService['tokenize']) {

@@ -69,6 +69,20 @@ const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, p
   },
   {
     kind: 'openai',
+    name: 'gateway',
+    url: openAi.url,
+    flavor: 'litellm',
+    models: [{ id: 'gateway', contextLength: 2048 }],
+  },
+  {
+    kind: 'openai',
+    name: 'unscored',
+    url: openAi.url,
+    scoring: false,
+    models: [{ id: 'unscored', contextLength: 2048 }],
+  },
+  {
+    kind: 'openai',
     name: 'hashing',
     url: openAi.url,
     user: 'hashed',
@@ -96,6 +110,7 @@ export function upstreamsForTests() {
   beforeEach(() => {
     openAi.script = answer;
     openAi.bodies.length = 0;
+    openAi.texts.length = 0;
     openAi.headers.length = 0;
   });
   return { origins, openAi, worker, another };

@@ -30,7 +30,15 @@ async function begun() {
   say(ndjsonLine(ACCEPTED));
   const { signal } = new AbortController();
   const context = {
-    ...{ signal, traceparent: '', after: afterAlone, tokensAsIds: false, extra: {}, endUser: null },
+    ...{
+      signal,
+      traceparent: '',
+      after: afterAlone,
+      tokensAsIds: false,
+      shown: { echo: false, echoLast: null, promptLogprobs: null },
+      extra: {},
+      endUser: null,
+    },
     onAccepted: () => {},
     report: () => {},
   };

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../shared/tenant.ts';
-import type { SettlementRequest } from '../../../worker/limits/limiter-protocol.ts';
+import type { SettlementRequest } from '../../../worker/env/limiter-protocol.ts';
 import { type Call, callLimiter, LIMITER_WORKER } from '../limits/objects/limiter-worker.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,7 +1,7 @@
 import type { EventOf, FinishReason, GenerationEvent, TokenLogprob } from '@continuo/shared/generation.ts';
 import { MAX_LISTED_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { AnswerOptions } from '../../dialects/completion-call.ts';
-import { type Logprobs, LogprobsFormatter, type PromptLogprobs, promptLogprobs } from './openai-logprobs.ts';
+import { type Logprobs, LogprobsFormatter, promptLogprobsJson } from './openai-logprobs.ts';
 import { codePointLength } from './text-offsets.ts';
 import { lossyText } from './token-text.ts';
 
@@ -15,7 +15,8 @@ export interface ChoiceDelta {
   readonly tokens: readonly TokenLogprob[];
   readonly tokenIds: readonly number[] | null;
   readonly promptTokenIds: readonly number[] | null;
-  readonly promptLogprobs: PromptLogprobs | null;
+  /** JSON text. */
+  readonly promptLogprobs: string | null;
   /** Set on the last delta of a choice. */
   readonly finish: Finish | null;
 }
@@ -96,7 +97,7 @@ export class ChoiceDeltas {
       text,
       logprobs: echo ? (this.#formatter(0, 'prompt')?.format(tokens) ?? null) : null,
       promptTokenIds: tokenIds ? event.ids : null,
-      promptLogprobs: topLogprobs === null ? null : promptLogprobs(all, topLogprobs),
+      promptLogprobs: topLogprobs === null ? null : promptLogprobsJson(all, topLogprobs),
     };
     const start = codePointLength(text);
     const deltas = Array.from({ length: this.#candidates }, (_, candidate) => {

@@ -27,13 +27,14 @@ export interface Trailer {
 export function usageObject({
   promptTokens,
   cachedTokens,
+  cacheUnknown,
   completionTokens,
 }: Usage): Record<string, unknown> {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
-    prompt_tokens_details: { cached_tokens: cachedTokens },
+    ...(!cacheUnknown && { prompt_tokens_details: { cached_tokens: cachedTokens } }),
   };
 }
 
@@ -76,7 +77,7 @@ export function choiceJson(delta: ChoiceDelta, index: number): string {
     member('stop_reason', finish?.stopReason) +
     member('token_ids', tokenIds ?? undefined) +
     member('prompt_token_ids', promptTokenIds ?? undefined) +
-    `${member('prompt_logprobs', promptLogprobs ?? undefined)}}`
+    `${promptLogprobs === null ? '' : `,"prompt_logprobs":${promptLogprobs}`}}`
   );
 }
 

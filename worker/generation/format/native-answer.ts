@@ -30,6 +30,7 @@ export class NativeAnswer {
   /** By prompt. */
   readonly #promptTokens: number[] = [];
   readonly #cachedTokens: number[] = [];
+  #cutPrompts: readonly number[] = [];
 
   constructor(call: CompletionCall, model: OriginModel, options: NativeOptions) {
     const { prompts, choices } = call.generation;
@@ -76,7 +77,10 @@ export class NativeAnswer {
   }
 
   #take(event: GenerationEvent): readonly ChoiceDelta[] {
-    if (event.type === 'accepted') this.#promptTokens.push(...event.promptTokens);
+    if (event.type === 'accepted') {
+      this.#promptTokens.push(...event.promptTokens);
+      this.#cutPrompts = event.cutPrompts ?? [];
+    }
     if (event.type === 'started') this.#cachedTokens[event.prompt] = event.cachedTokens;
     if (event.type !== 'token' && event.type !== 'finish') return [];
     const choice = this.#choices[event.choice];
@@ -120,10 +124,11 @@ export class NativeAnswer {
       generation_settings: { model: name, ...nativeSettings(this.#call, model) },
       has_new_line: hasNewLine,
       truncated:
-        finish?.reason === 'length' && usage.promptTokens + usage.completionTokens >= model.contextLength,
+        this.#cutPrompts.includes(this.#promptOf(index)) ||
+        (finish?.reason === 'length' && usage.promptTokens + usage.completionTokens >= model.contextLength),
       stop_type: stopType(finish),
       stopping_word: typeof stopReason === 'string' ? stopReason : '',
-      tokens_cached: usage.cachedTokens,
+      tokens_cached: usage.cacheUnknown ? undefined : usage.cachedTokens,
       timings: timingsObject({ usage, timings: done.timings }),
       ...(this.#call.answer.stream ? {} : this.#probabilities(tokens)),
     };
@@ -143,7 +148,7 @@ export class NativeAnswer {
       this.#choices.length === 1 ? usage.completionTokens : (this.#choices[index]?.predicted ?? 0);
     if (prompts.length === 1) return { ...usage, completionTokens };
     const promptTokens = this.#promptTokens[prompt] ?? 0;
-    return { promptTokens, cachedTokens: this.#cachedTokens[prompt] ?? 0, completionTokens };
+    return { ...usage, promptTokens, cachedTokens: this.#cachedTokens[prompt] ?? 0, completionTokens };
   }
 
   #probabilities(tokens: readonly TokenLogprob[]): { completion_probabilities?: unknown[] } {

@@ -1,4 +1,5 @@
 import type { OriginModel } from '@continuo/shared/generation.ts';
+import { exactNumber } from '@continuo/shared/json-fields.ts';
 import type { CompletionCall } from '../../dialects/completion-call.ts';
 
 /** llama.cpp's name of a random seed. */
@@ -14,7 +15,7 @@ export function nativeSettings(
     n_ctx: contextLength,
     n_predict: maxTokens,
     max_tokens: maxTokens,
-    seed: sampling.seed ?? RANDOM_SEED,
+    seed: exactNumber(sampling.seed ?? RANDOM_SEED),
     temperature: sampling.temperature,
     dynatemp_range: sampling.dynatempRange,
     dynatemp_exponent: sampling.dynatempExponent,

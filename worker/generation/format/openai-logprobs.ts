@@ -123,29 +123,26 @@ export function logprobsJson(logprobs: Logprobs | null): string {
   );
 }
 
-/** One top logprob at one position of the prompt, in vLLM's layout. */
-interface PromptLogprob {
-  readonly logprob: number;
-  /** 1 = most likely; null if it is not among the requested top logprobs. */
-  readonly rank: number | null;
-  readonly decoded_token: string;
-}
-
-export type PromptLogprobs = readonly (Readonly<Record<string, PromptLogprob>> | null)[];
-
-/** Formats `prompt_logprobs`: for each prompt token a map from id to logprob; null for the first token. */
-export function promptLogprobs(tokens: readonly TokenLogprob[], topLogprobs: number): PromptLogprobs {
-  return tokens.map((token) => {
-    if (token.logprob === null) return null;
+/**
+ * Returns `prompt_logprobs` in vLLM's layout as JSON text: for each prompt token a map from id to logprob, null for the
+ * first token. vLLM's clients take the first entry for the prompt's own token. Objects would reorder the ids.
+ */
+export function promptLogprobsJson(tokens: readonly TokenLogprob[], topLogprobs: number): string {
+  const positions = tokens.map((token) => {
+    const { id, bytes, logprob } = token;
+    if (logprob === null) return 'null';
     const best = bestOf(token, topLogprobs);
-    const entries = best.map(([id, bytes, logprob], index): [string, PromptLogprob] => [
-      String(id),
-      { logprob: shownLogprob(logprob), rank: index + 1, decoded_token: tokenText(bytes) },
-    ]);
-    if (!includes(best, token)) {
-      const own = { logprob: shownLogprob(token.logprob), rank: null, decoded_token: tokenText(token.bytes) };
-      entries.push([String(token.id), own]);
-    }
-    return Object.fromEntries(entries);
+    const others = best.flatMap((top, index) => (top[0] === id ? [] : [entryJson(top, index + 1)]));
+    return `{${[entryJson([id, bytes, logprob], rankOf(token)), ...others].join(',')}}`;
   });
+  return `[${positions.join(',')}]`;
 }
+
+/** Of an origin or a server that does not tell the rank, the best one that the token can have. */
+function rankOf({ id, topLogprobs, rank }: TokenLogprob): number {
+  const place = (topLogprobs ?? []).findIndex(([other]) => other === id);
+  return place >= 0 ? place + 1 : (rank ?? (topLogprobs ?? []).length + 1);
+}
+
+const entryJson = ([id, bytes, logprob]: TopLogprob, rank: number): string =>
+  `"${id}":{"logprob":${shownLogprob(logprob)},"rank":${rank},"decoded_token":${JSON.stringify(tokenText(bytes))}}`;

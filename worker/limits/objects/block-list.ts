@@ -1,4 +1,4 @@
-import type { Block } from '../limiter-protocol.ts';
+import type { Block } from '../../env/limiter-protocol.ts';
 
 /** Id of the tenant among the blocked ids. Key ids are longer. */
 const TENANT = 'tenant';

@@ -8,7 +8,7 @@ import type {
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
-} from '../limiter-protocol.ts';
+} from '../../env/limiter-protocol.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
 import { draw, end, grant, refund, release, type Slice } from '../quota/slice.ts';
 import type { QuotaReservation, QuotaState, Subject } from '../quota/state.ts';

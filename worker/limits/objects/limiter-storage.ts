@@ -1,6 +1,6 @@
+import type { ReservationRequest } from '../../env/limiter-protocol.ts';
 import type { NumberedRecord } from '../../usage/usage-ledger.ts';
 import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
-import type { ReservationRequest } from '../limiter-protocol.ts';
 import { emptyQuota, type QuotaReservation, type QuotaState, type SubjectState } from '../quota/state.ts';
 import type { RegionState } from './home-slices.ts';
 

@@ -1,5 +1,5 @@
-import { chargedTokens } from '../../usage/usage-record.ts';
 import type {
+  Gauge,
   LimitHolder,
   RegionDecision,
   RegionSync,
@@ -8,9 +8,10 @@ import type {
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
-} from '../limiter-protocol.ts';
+} from '../../env/limiter-protocol.ts';
+import { chargedTokens } from '../../usage/usage-record.ts';
 import { HeldSlices } from '../quota/held-slices.ts';
-import { type Gauge, headersOf } from '../quota/rate-limit-headers.ts';
+import { headersOf } from '../quota/rate-limit-headers.ts';
 import { resetIn } from '../quota/window.ts';
 
 /** A running request that is charged to a slice of this region. */

@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { Env } from '../../env.ts';
+import type { Env } from '../../env/env.ts';
 import type {
   LimitHolder,
   NumberedDecision,
@@ -11,7 +11,7 @@ import type {
   ReservationResult,
   SettlementRequest,
   TenantLimiterRpc,
-} from '../limiter-protocol.ts';
+} from '../../env/limiter-protocol.ts';
 import { AlarmClock } from './alarm-clock.ts';
 import { RegionAdmission } from './region-admission.ts';
 

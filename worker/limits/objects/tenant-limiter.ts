@@ -1,7 +1,5 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { Env } from '../../env.ts';
-import { flushOutbox } from '../../usage/usage-outbox.ts';
-import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
+import type { Env } from '../../env/env.ts';
 import type {
   Block,
   LimitHolder,
@@ -12,7 +10,9 @@ import type {
   ReservationResult,
   SettlementRequest,
   TenantLimiterRpc,
-} from '../limiter-protocol.ts';
+} from '../../env/limiter-protocol.ts';
+import { flushOutbox } from '../../usage/usage-outbox.ts';
+import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
 import { dueReservations, nextExpiry, raise, recharge, renew, reserve, settle } from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from '../quota/state.ts';

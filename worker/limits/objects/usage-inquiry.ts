@@ -1,6 +1,6 @@
 import { maxUsage } from '@continuo/shared/usage-tally.ts';
-import type { Env } from '../../env.ts';
-import { parseSettings } from '../../settings.ts';
+import type { Env } from '../../env/env.ts';
+import { parseSettings } from '../../env/settings.ts';
 import { type Catalogue, createCatalogue, type KnownAccount } from '../../upstreams/pool.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
 import type { OpenReservation } from './limiter-storage.ts';

@@ -1,5 +1,4 @@
-import type { RateLimitStatus } from './rate-limit-headers.ts';
-import type { Amounts } from './slice.ts';
+import type { Amounts, RateLimitStatus } from '../../env/limiter-protocol.ts';
 
 /** A slice as its region sees it. */
 export interface HeldSlice {

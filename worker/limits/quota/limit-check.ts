@@ -1,11 +1,5 @@
-import {
-  type Claim,
-  type ExceededLimit,
-  periodUse,
-  type QuotaState,
-  type Subject,
-  subjectState,
-} from './state.ts';
+import type { ExceededLimit } from '../../env/limiter-protocol.ts';
+import { type Claim, periodUse, type QuotaState, type Subject, subjectState } from './state.ts';
 import { used, waitFor } from './window.ts';
 
 const MIN_SLOT_WAIT_MS = 1_000;

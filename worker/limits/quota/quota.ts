@@ -1,12 +1,7 @@
+import type { ExceededLimit } from '../../env/limiter-protocol.ts';
 import { amend, periodOf, spend } from './budget.ts';
 import { exceededLimit, exceededTokens } from './limit-check.ts';
-import {
-  type Claim,
-  type ExceededLimit,
-  type QuotaReservation,
-  type QuotaState,
-  subjectState,
-} from './state.ts';
+import { type Claim, type QuotaReservation, type QuotaState, subjectState } from './state.ts';
 import { add, correct } from './window.ts';
 
 /**

@@ -1,3 +1,4 @@
+import type { Gauge, RateLimitStatus } from '../../env/limiter-protocol.ts';
 import { type QuotaState, type Subject, subjectState } from './state.ts';
 import { resetIn, used, type Window } from './window.ts';
 
@@ -10,18 +11,6 @@ export function goDuration(milliseconds: number): string {
   const seconds = `${(ms % 60_000) / 1000}s`;
   if (hours > 0) return `${hours}h${minutes}m${seconds}`;
   return minutes > 0 ? `${minutes}m${seconds}` : seconds;
-}
-
-export interface Gauge {
-  readonly limit: number;
-  readonly remaining: number;
-  readonly resetMs: number;
-}
-
-/** Use of the limits per minute; null = no limit. */
-export interface RateLimitStatus {
-  readonly requests: Gauge | null;
-  readonly tokens: Gauge | null;
 }
 
 function gauge(window: Window, limit: number | null, now: number): Gauge | null {

@@ -1,3 +1,4 @@
+import type { Amounts } from '../../env/limiter-protocol.ts';
 import { amend, periodOf, spend } from './budget.ts';
 import { periodUse, type QuotaReservation, type QuotaState, type Subject, subjectState } from './state.ts';
 import { add, correct, used } from './window.ts';
@@ -16,13 +17,6 @@ export const SLICE_GRACE_MS = 30_000;
 const PARTS = 8;
 
 const DAY_MS = 86_400_000;
-
-/** Amounts of a slice; null = no limit. */
-export interface Amounts {
-  requests: number | null;
-  tokens: number | null;
-  slots: number | null;
-}
 
 export interface Slice {
   readonly number: number;

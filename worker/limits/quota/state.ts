@@ -45,17 +45,6 @@ export interface Claim {
   readonly ttlMs: number;
 }
 
-/** Why a claim was refused. */
-export interface ExceededLimit {
-  readonly kind: 'requests' | 'tokens' | 'concurrency' | 'too_large' | Period;
-  readonly subject: string;
-  readonly limit: number;
-  readonly used: number;
-  readonly requested: number;
-  /** Milliseconds after which the same claim fits if no other claim takes the room; null = waiting does not help. */
-  readonly retryAfterMs: number | null;
-}
-
 export const emptyQuota = (): QuotaState => ({ subjects: new Map(), reservations: new Map() });
 
 const emptySubject = (): SubjectState => ({

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { Env } from '../../env.ts';
-import type { IdempotencyClaim, IdempotentAnswerRpc, StoredResponse } from '../replay-protocol.ts';
+import type { Env } from '../../env/env.ts';
+import type { IdempotencyClaim, IdempotentAnswerRpc, StoredResponse } from '../../env/replay-protocol.ts';
 
 interface State {
   /** Id of the request that runs or ran. Only this request may store a response or release the key. */

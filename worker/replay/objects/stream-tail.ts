@@ -1,9 +1,9 @@
 import { DurableObject } from 'cloudflare:workers';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '@continuo/shared/framing.ts';
-import type { Env } from '../../env.ts';
+import type { Env } from '../../env/env.ts';
+import type { InnerRequestProps, Resumed, StreamTailRpc } from '../../env/replay-protocol.ts';
 import { afterAlone } from '../../timers/request-timers.ts';
-import type { InnerRequestProps, Resumed, StreamTailRpc } from '../replay-protocol.ts';
 import { EventLog, endOf } from './event-log.ts';
 
 /** A stream can be resumed for this long after its end. */

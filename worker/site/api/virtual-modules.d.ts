@@ -6,4 +6,7 @@ declare module 'virtual:request-fields' {
 
   /** Names of the dialects, from the same schemas. */
   export const DIALECT_NAMES: readonly string[];
+
+  /** Maximum of `logprobs` by dialect; '' = the tenant's own. */
+  export const MAX_LOGPROBS: Readonly<Record<string, number>>;
 }

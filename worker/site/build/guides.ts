@@ -90,7 +90,8 @@ function htmlOf(markdown: string, file: string, names: ReadonlySet<string>): str
           ? `<span class="file">${text}</span>`
           : `<a href="${escaped(address)}">${text}</a>`;
       },
-      code: ({ text }) => `<pre tabindex="0"><code>${escaped(text)}</code></pre>`,
+      code: ({ text }) =>
+        `<div class="code-block"><pre tabindex="0"><code>${escaped(text)}</code></pre><span></span></div>`,
       table({ header, rows }) {
         const row = (cells: Tokens.TableCell[]) =>
           `<tr>${cells.map((cell) => this.tablecell(cell)).join('')}</tr>`;

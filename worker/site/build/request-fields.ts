@@ -1,6 +1,7 @@
 import { completionRequest } from '@continuo/shared/completion.ts';
 import { DOCUMENTED_AS } from '@continuo/shared/json-fields.ts';
-import { dialectName } from '@continuo/shared/tenant.ts';
+import { dialectName, type Tenant } from '@continuo/shared/tenant.ts';
+import { chooseDialect, DIALECT_HEADER } from '@continuo/worker/dialects/dialect.ts';
 import type { Plugin } from 'vite';
 import * as z from 'zod';
 import type { RequestField } from '../api/request-field.ts';
@@ -70,9 +71,20 @@ export function requestFields(): Readonly<Record<string, RequestField>> {
 
 const ID = 'virtual:request-fields';
 
+/** Returns the maximum of `logprobs` by dialect; '' = a request that names none. */
+function maxLogprobs(): Readonly<Record<string, number>> {
+  const tenant = { dialect: 'openai' } as Tenant;
+  const chosen = ['', ...dialectName.options].map((name) => {
+    const request = new Request('http://host', name === '' ? {} : { headers: { [DIALECT_HEADER]: name } });
+    return [name, chooseDialect(request, tenant).maxLogprobs] as const;
+  });
+  return Object.fromEntries(chosen);
+}
+
 const source = (): string =>
   `export const REQUEST_FIELDS = ${JSON.stringify(requestFields())};
-   export const DIALECT_NAMES = ${JSON.stringify(dialectName.options)};`;
+   export const DIALECT_NAMES = ${JSON.stringify(dialectName.options)};
+   export const MAX_LOGPROBS = ${JSON.stringify(maxLogprobs())};`;
 
 /** Serves the fields and the dialects as a module, so that the page loads no zod. */
 export const requestFieldsModule = (): Plugin => ({

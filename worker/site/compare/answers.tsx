@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import type { PromptToken } from '../api/completion-stream.ts';
 import type { WholeChoice } from '../api/whole-choices.ts';
+import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { FailureNotice } from '../playground/failure-notice.tsx';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { percent } from '../tokens/probability.ts';
@@ -111,6 +112,7 @@ function AnswerPanel({ state, side, index, shown, marks }: AnswerPanelProps) {
             {facts(shown, running).join(' · ')}
             {usage && ` · ${usage.cachedTokens} of ${usage.promptTokens} prompt tokens cached`}
           </span>
+          <OpenInMenu label={`Open ${name} in`} from="compare" parts={() => [state.asked.peek(), shown]} />
         </p>
       )}
     </section>

@@ -1,4 +1,5 @@
 import { type Signal, signal } from '@preact/signals';
+import type { TokenizedText } from '../api/whole-choices.ts';
 import type { Session } from '../store/session.ts';
 import { storedSignal } from '../store/stored-signal.ts';
 import { Side, type SideSettings, type Subject } from './comparison.ts';
@@ -17,6 +18,8 @@ export interface CompareState {
   readonly sides: Sides<Side>;
   /** Index of the sample that is shown. */
   readonly sample: Signal<number>;
+  /** The prompt of the shown samples. */
+  readonly asked: Signal<TokenizedText>;
 }
 
 const PROMPT = 'Once upon a time there was a king who had three daughters.';
@@ -68,16 +71,21 @@ let opened: Promise<CompareState> | null = null;
 /** Reads the stored settings; later calls return the same state. */
 export function openComparison(session: Session): Promise<CompareState> {
   opened ??= storedSignal<CompareSettings>('compare', { ...EXAMPLES[0]!.settings, prompt: '' }).then(
-    (settings) => ({ session, settings, sides: [new Side(), new Side()], sample: signal(0) }),
+    (settings) => ({
+      ...{ session, settings, sides: [new Side(), new Side()] },
+      sample: signal(0),
+      asked: signal({ text: '', tokens: [] }),
+    }),
   );
   return opened;
 }
 
 /** Requests the samples of both sides, or of one. */
-export function compare({ session, settings, sides, sample }: CompareState, only?: Side): void {
+export function compare({ session, settings, sides, sample, asked }: CompareState, only?: Side): void {
   const subject = settings.peek();
   if (subject.prompt === '') return;
   sample.value = 0;
+  asked.value = { text: subject.prompt, tokens: [] };
   for (const [index, one] of sides.entries())
     if (only === undefined || only === one)
       void one.run(session.connection.peek(), subject.sides[index]!, subject);

@@ -1,9 +1,11 @@
 import './compare.css';
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
+import { isOverlaid } from '../controls/dialog.tsx';
 import { Icon } from '../controls/icon.tsx';
 import { NumberField } from '../controls/number-field.tsx';
-import { useSession } from '../store/session.ts';
+import { OpenInMenu } from '../copy/open-in-menu.tsx';
+import { takeCarried, useSession } from '../store/session.ts';
 import { Answers } from './answers.tsx';
 import { type CompareState, compare, EXAMPLES, openComparison } from './compare-state.ts';
 import { SideForm } from './side-form.tsx';
@@ -14,6 +16,12 @@ export function CompareView() {
   const state = useSignal<CompareState | null>(null);
   useEffect(() => {
     void openComparison(session).then((opened) => {
+      const carried = takeCarried(session, 'compare');
+      if (carried) {
+        const prompt = carried.map(({ text }) => text).join('');
+        opened.settings.value = { ...opened.settings.peek(), prompt };
+        for (const side of opened.sides) side.clear();
+      }
       state.value = opened;
     });
   }, []);
@@ -23,6 +31,7 @@ export function CompareView() {
 function OpenedComparison({ state }: { readonly state: CompareState }) {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
+      if (isOverlaid()) return;
       const completes = event.key === 'Enter' && (event.ctrlKey || event.metaKey);
       if (completes) compare(state);
       else if (event.key === 'Escape') for (const side of state.sides) side.stop();
@@ -55,10 +64,13 @@ function SubjectForm({ state }: { readonly state: CompareState }) {
   const { settings, sides } = state;
   const { prompt, n } = settings.value;
   const running = sides.some(({ answer }) => answer.value.running);
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.focus({ preventScroll: true }), []);
   return (
     <section class="subject" aria-label="Prompt and samples">
       <div class="field">
         <textarea
+          ref={field}
           rows={3}
           aria-label="Prompt"
           placeholder="The beginning of a text, for both sides"
@@ -90,6 +102,12 @@ function SubjectForm({ state }: { readonly state: CompareState }) {
           onChange={(value = 1) => {
             settings.value = { ...settings.value, n: Math.min(MAX_SAMPLES, value) };
           }}
+        />
+        <OpenInMenu
+          label="Open in"
+          from="compare"
+          parts={() => [{ text: prompt, tokens: [] }]}
+          disabled={prompt === ''}
         />
         <span class="quiet">samples per side · Ctrl-Enter compares, Esc stops</span>
       </div>

@@ -1,12 +1,9 @@
-import { useSignal } from '@preact/signals';
-import type { ComponentType } from 'preact';
-import { useEffect, useMemo } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import type { WholeChoice } from '../api/whole-choices.ts';
 import type { Sides } from './compare-state.ts';
 import { logLikelihood } from './comparison.ts';
-import type { HistogramPlotProps } from './histogram-plot.tsx';
 import { SIDE_NAMES } from './side-form.tsx';
-import { decimal, histogram, summarize } from './statistics.ts';
+import { decimal, type Histogram, histogram, summarize } from './statistics.ts';
 
 /** With fewer samples, a distribution says nothing. */
 const MIN_SAMPLES = 2;
@@ -50,19 +47,13 @@ interface DistributionProps {
 }
 
 function Distribution({ quantity: { title, unit, integers }, series }: DistributionProps) {
-  const Plot = useSignal<ComponentType<HistogramPlotProps> | null>(null);
-  useEffect(() => {
-    void import('./histogram-plot.tsx').then(({ HistogramPlot }) => {
-      Plot.value = HistogramPlot;
-    });
-  }, []);
   const bins = useMemo(() => histogram(series, integers), [series.flat().join(), integers]);
   return (
     <figure class="distribution">
       <figcaption>
         {title} <span class="quiet">in {unit}</span>
       </figcaption>
-      <div class="plot">{bins && Plot.value && <Plot.value bins={bins} label={`${title} in ${unit}`} />}</div>
+      {bins && <Bars bins={bins} label={`${title} in ${unit}`} />}
       <table class="figures">
         <thead>
           <tr>
@@ -80,6 +71,33 @@ function Distribution({ quantity: { title, unit, integers }, series }: Distribut
         </tbody>
       </table>
     </figure>
+  );
+}
+
+const LABELS = 6;
+
+/** Bars of both sides over the same bins: A filled, B outlined, so that colour is not needed. */
+function Bars({ bins: { edges, counts }, label }: { readonly bins: Histogram; readonly label: string }) {
+  const most = Math.max(...counts.flat());
+  const step = Math.ceil(edges.length / LABELS);
+  return (
+    <div class="plot" role="img" aria-label={label}>
+      {edges.map((edge, bin) => (
+        <div key={edge} class="bin figures">
+          {counts.map((list, side) => (
+            <span
+              key={SIDE_NAMES[side]}
+              class={`bar ${SIDE_NAMES[side]}`}
+              title={`${SIDE_NAMES[side]}: ${list[bin]}`}
+              style={{ height: `${(100 * list[bin]!) / most}%` }}
+            />
+          ))}
+          {bin % step === 0 && (
+            <small class="quiet">{String(Number(edge.toFixed(2))).replace('-', '−')}</small>
+          )}
+        </div>
+      ))}
+    </div>
   );
 }
 

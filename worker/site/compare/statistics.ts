@@ -30,8 +30,6 @@ export const decimal = (value: number): string => value.toFixed(1).replace('-', 
 export interface Histogram {
   /** Lower edges; a bin reaches to the next edge, which it excludes. */
   readonly edges: readonly number[];
-  /** Middles of the values that a bin can contain. */
-  readonly centers: readonly number[];
   readonly width: number;
   /** One list per series, one count per bin. */
   readonly counts: readonly (readonly number[])[];
@@ -55,7 +53,6 @@ export function histogram(series: readonly (readonly number[])[], integers: bool
   const edges = Array.from({ length: bins }, (_, bin) => (first + bin) * width);
   return {
     edges,
-    centers: edges.map((edge) => edge + (integers ? width - 1 : width) / 2),
     width,
     counts: series.map((list) => {
       const counts = Array.from({ length: bins }, () => 0);

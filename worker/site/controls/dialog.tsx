@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { Icon } from './icon.tsx';
 
 interface DialogProps {
@@ -9,26 +9,34 @@ interface DialogProps {
   readonly class?: string;
 }
 
-/** A modal dialog that is open while it is rendered. Escape and a click beside it close it. */
+/** Whether a dialog or a menu is open, which takes the keys of the view. */
+export const isOverlaid = (): boolean => document.querySelector('dialog[open], :popover-open') !== null;
+
+/** A modal dialog that is open while it is rendered. Its first control gets the focus. Escape and a click beside it close it. */
 export function Dialog({ title, onClose, children, class: className = '' }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
-  useEffect(() => element.current?.showModal(), []);
+  // The next key belongs to the dialog, so it opens before the browser handles another event.
+  useLayoutEffect(() => {
+    const dialog = element.current!;
+    dialog.showModal();
+    // Gives the focus back.
+    return () => dialog.close();
+  }, []);
   return (
     <dialog
       ref={element}
       class={className}
       aria-labelledby={heading}
-      onClose={onClose}
+      onClose={(event) => event.currentTarget.isConnected && onClose()}
       onPointerDown={(event) => event.target === element.current && isBeside(event) && onClose()}
     >
-      <div class="dialog-head">
-        <h2 id={heading}>{title}</h2>
-        <button type="button" class="button plain icon" aria-label="Close" onClick={onClose}>
-          <Icon name="close" />
-        </button>
-      </div>
+      <h2 id={heading}>{title}</h2>
       {children}
+      {/* Last, because browsers focus the first control. */}
+      <button type="button" class="button plain icon dialog-close" aria-label="Close" onClick={onClose}>
+        <Icon name="close" />
+      </button>
     </dialog>
   );
 }

@@ -1,4 +1,4 @@
-/** Writes a completion request as code that runs when it is pasted. */
+/** Writes a request as code that runs when it is pasted. */
 
 export const CODE_FORMS = [
   ['curl', 'curl'],
@@ -7,44 +7,65 @@ export const CODE_FORMS = [
   ['fetch', 'fetch'],
 ] as const;
 
-export type CodeForm = (typeof CODE_FORMS)[number][0];
+export type CodeForm = (typeof CODE_FORMS)[number][0] | 'requests';
 
 export interface CodeRequest {
-  /** Of the endpoint, without a path. */
+  readonly method: string;
   readonly url: string;
   /** Null = the code reads the environment variable KEY. */
   readonly key: string | null;
-  /** Null = the tenant's own dialect. */
-  readonly dialect: string | null;
-  readonly body: Readonly<Record<string, unknown>>;
+  /** Headers besides those of the key and the body. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Null = none. */
+  readonly body: Readonly<Record<string, unknown>> | null;
 }
 
 const WRITERS: Readonly<Record<CodeForm, (request: CodeRequest) => string>> = {
   curl,
-  'openai-python': python,
-  'openai-node': node,
+  'openai-python': openaiPython,
+  'openai-node': openaiNode,
+  requests: pythonRequests,
   fetch: fetchCode,
 };
 
 export const requestCode = (form: CodeForm, request: CodeRequest): string => WRITERS[form](request);
 
-const indented = (text: string, by: string): string => text.replaceAll('\n', `\n${by}`);
+const COMPLETIONS = /\/completions$/;
+const isCompletion = ({ method, url }: CodeRequest): boolean => method === 'POST' && COMPLETIONS.test(url);
+const isStream = ({ url, body }: CodeRequest): boolean => body?.stream === true || url.endsWith('/stream');
 
-function curl({ url, key, dialect, body }: CodeRequest): string {
+/** Forms for one language each; the client of OpenAI has no method for other operations than completions. */
+export const languagesOf = (request: CodeRequest): readonly (readonly [CodeForm, string])[] => [
+  ['curl', 'curl'],
+  [isCompletion(request) ? 'openai-python' : 'requests', 'Python'],
+  [isCompletion(request) ? 'openai-node' : 'fetch', 'TypeScript'],
+];
+
+function curl({ method, url, key, headers, body }: CodeRequest): string {
   const quoted = JSON.stringify(body, null, 2).replaceAll("'", "'\\''");
   return [
-    `curl ${url}/v1/completions`,
+    `curl ${method === (body ? 'POST' : 'GET') ? '' : `-X ${method} `}${url.includes('?') ? `'${url}'` : url}`,
     `-H "Authorization: Bearer ${key ?? '$KEY'}"`,
-    '-H "Content-Type: application/json"',
-    ...(dialect === null ? [] : [`-H "x-dialect: ${dialect}"`]),
-    `-d '${quoted}'`,
+    ...(body ? ['-H "Content-Type: application/json"'] : []),
+    ...Object.entries(headers).map(([name, value]) => `-H ${JSON.stringify(`${name}: ${value}`)}`),
+    ...(body ? [`-d '${quoted}'`] : []),
   ].join(' \\\n  ');
 }
 
 /** Arguments that openai-python knows; all other fields go into `extra_body`. */
 const PYTHON_ARGUMENTS = new Set([
   ...['model', 'prompt', 'best_of', 'echo', 'frequency_penalty', 'logit_bias', 'logprobs', 'max_tokens', 'n'],
-  ...['presence_penalty', 'seed', 'stop', 'suffix', 'temperature', 'top_p', 'user'],
+  ...[
+    'presence_penalty',
+    'seed',
+    'stop',
+    'stream',
+    'stream_options',
+    'suffix',
+    'temperature',
+    'top_p',
+    'user',
+  ],
 ]);
 
 /** Returns a value as Python writes it. */
@@ -57,11 +78,13 @@ function pythonValue(value: unknown): string {
   return `{${entries.join(', ')}}`;
 }
 
-function python({ url, key, dialect, body }: CodeRequest): string {
-  const fields = Object.entries(body);
+const hasEntries = (headers: object): boolean => Object.keys(headers).length > 0;
+
+function openaiPython(request: CodeRequest): string {
+  const { url, key, headers, body } = request;
+  const fields = Object.entries(body ?? {});
   const known = fields.filter(([name]) => PYTHON_ARGUMENTS.has(name));
   const extra = fields.filter(([name]) => !PYTHON_ARGUMENTS.has(name));
-  const headers = dialect === null ? '' : `, default_headers={"x-dialect": ${JSON.stringify(dialect)}}`;
   const settings = [
     ...known.map(([name, value]) => `${name}=${pythonValue(value)},`),
     ...(extra.length === 0 ? [] : [`extra_body=${pythonValue(Object.fromEntries(extra))},`]),
@@ -69,38 +92,71 @@ function python({ url, key, dialect, body }: CodeRequest): string {
   return `import os
 from openai import OpenAI
 
-client = OpenAI(base_url="${url}/v1", api_key=${key === null ? 'os.environ["KEY"]' : JSON.stringify(key)}${headers})
+client = OpenAI(
+    base_url="${url.replace(COMPLETIONS, '')}",
+    api_key=${key === null ? 'os.environ["KEY"]' : JSON.stringify(key)},${hasEntries(headers) ? `\n    default_headers=${pythonValue(headers)},` : ''}
+)
 completion = client.completions.create(
     ${settings.join('\n    ')}
 )
-print(completion.choices[0].text)
+${isStream(request) ? 'for chunk in completion:\n    for choice in chunk.choices:\n        print(choice.text, end="", flush=True)' : 'print(completion.choices[0].text)'}
+`;
+}
+
+function pythonRequests({ method, url, key, headers, body }: CodeRequest): string {
+  const bearer = key === null ? 'f"Bearer {os.environ[\'KEY\']}"' : JSON.stringify(`Bearer ${key}`);
+  const others = Object.entries(headers).map(
+    ([name, value]) => `, ${JSON.stringify(name)}: ${JSON.stringify(value)}`,
+  );
+  return `import os
+import requests
+
+response = requests.${method.toLowerCase()}(
+    "${url}",
+    headers={"Authorization": ${bearer}${others.join('')}},${body ? `\n    json=${pythonValue(body)},` : ''}
+)
+print(response.text)
 `;
 }
 
 const javaScriptKey = (key: string | null): string =>
   key === null ? 'process.env.KEY' : JSON.stringify(key);
 
-function node({ url, key, dialect, body }: CodeRequest): string {
-  const headers = dialect === null ? '' : `, defaultHeaders: { 'x-dialect': '${dialect}' }`;
+function openaiNode(request: CodeRequest): string {
+  const { url, key, headers, body } = request;
+  const defaults = hasEntries(headers) ? `\n  defaultHeaders: ${JSON.stringify(headers)},` : '';
   return `import OpenAI from 'openai';
 
-const client = new OpenAI({ baseURL: '${url}/v1', apiKey: ${javaScriptKey(key)}${headers} });
+const client = new OpenAI({
+  baseURL: '${url.replace(COMPLETIONS, '')}',
+  apiKey: ${javaScriptKey(key)},${defaults}
+});
 const completion = await client.completions.create(${JSON.stringify(body, null, 2)});
-console.log(completion.choices[0].text);
+${isStream(request) ? "for await (const chunk of completion) process.stdout.write(chunk.choices[0]?.text ?? '');" : 'console.log(completion.choices[0].text);'}
 `;
 }
 
-function fetchCode({ url, key, dialect, body }: CodeRequest): string {
-  const authorization = key === null ? "'Bearer ' + process.env.KEY" : JSON.stringify(`Bearer ${key}`);
-  return `const response = await fetch('${url}/v1/completions', {
-  method: 'POST',
+function fetchCode(request: CodeRequest): string {
+  const { method, url, key, headers, body } = request;
+  const all = [
+    `authorization: ${key === null ? "'Bearer ' + process.env.KEY" : JSON.stringify(`Bearer ${key}`)}`,
+    ...(body ? ["'content-type': 'application/json'"] : []),
+    ...Object.entries(headers).map(([name, value]) => `'${name}': ${JSON.stringify(value)}`),
+  ];
+  const sent = body
+    ? `\n  body: JSON.stringify(${JSON.stringify(body, null, 2).replaceAll('\n', '\n  ')}),`
+    : '';
+  const answer = isStream(request)
+    ? 'console.log(await response.text());'
+    : isCompletion(request)
+      ? 'const completion = await response.json();\nconsole.log(completion.choices?.[0].text ?? completion);'
+      : 'console.log(await response.json());';
+  return `const response = await fetch('${url}', {
+  method: '${method}',
   headers: {
-    authorization: ${authorization},
-    'content-type': 'application/json',${dialect === null ? '' : `\n    'x-dialect': '${dialect}',`}
-  },
-  body: JSON.stringify(${indented(JSON.stringify(body, null, 2), '  ')}),
+    ${all.join(',\n    ')},
+  },${sent}
 });
-const completion = await response.json();
-console.log(completion.choices?.[0].text ?? completion);
+${answer}
 `;
 }

@@ -4,9 +4,8 @@ import { DocsHeader } from './docs-header.tsx';
 import { DocsNavigation } from './docs-navigation.tsx';
 import type { DocsState } from './docs-state.ts';
 import { GuideView } from './guide-view.tsx';
-import { NotFound } from './not-found.tsx';
 import { OperationView } from './operation/operation-view.tsx';
-import { AdminOverview, Overview } from './overview.tsx';
+import { AdminOverview, NotFound, Overview } from './overview.tsx';
 import { OVERVIEW } from './routes.ts';
 
 /** Returns the address of a plain click on a link inside the documentation; null for all other clicks. */

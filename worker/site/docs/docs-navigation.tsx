@@ -1,8 +1,9 @@
 import { GROUPS } from 'virtual:guides';
 import type { Signal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import type { DocsState } from './docs-state.ts';
-import { type ListedOperation, operationsOf } from './documents.ts';
-import { Method } from './method.tsx';
+import { operationsOf } from './documents.ts';
+import { Method } from './overview.tsx';
 import { ADMIN, type ApiName, OVERVIEW, toGuide } from './routes.ts';
 import { DocsSearch } from './search/docs-search.tsx';
 
@@ -27,23 +28,24 @@ export function DocsNavigation({ docs, menuOpen }: NavigationProps) {
         <DocsSearch docs={docs}>
           <nav aria-label="Documentation">
             <ul>
-              <NavigationLink docs={docs} address={OVERVIEW} title="Overview" />
+              <NavigationLink docs={docs} address={OVERVIEW}>
+                Overview
+              </NavigationLink>
             </ul>
             <Operations docs={docs} api="api" />
             {GROUPS.map(({ title, guides }) => (
               <Group key={title} title={title}>
                 {guides.map((guide) => (
-                  <NavigationLink
-                    key={guide.name}
-                    docs={docs}
-                    address={toGuide(guide.name)}
-                    title={guide.title}
-                  />
+                  <NavigationLink key={guide.name} docs={docs} address={toGuide(guide.name)}>
+                    {guide.title}
+                  </NavigationLink>
                 ))}
               </Group>
             ))}
             <Group title="Admin API">
-              <NavigationLink docs={docs} address={ADMIN} title="Overview" />
+              <NavigationLink docs={docs} address={ADMIN}>
+                Overview
+              </NavigationLink>
             </Group>
             <Operations docs={docs} api="admin" />
           </nav>
@@ -62,8 +64,11 @@ function Operations({ docs, api }: { readonly docs: DocsState; readonly api: Api
     <>
       {[...byTag].map(([tag, operations]) => (
         <Group key={tag} title={tag}>
-          {operations.map((one) => (
-            <OperationLink key={one.address} docs={docs} listed={one} />
+          {operations.map(({ address, method, path }) => (
+            <NavigationLink key={address} docs={docs} address={address}>
+              <Method name={method} />
+              <span>{path}</span>
+            </NavigationLink>
           ))}
         </Group>
       ))}
@@ -71,45 +76,28 @@ function Operations({ docs, api }: { readonly docs: DocsState; readonly api: Api
   );
 }
 
-const Group = ({
-  title,
-  children,
-}: {
+interface GroupProps {
   readonly title: string;
-  readonly children: preact.ComponentChildren;
-}) => (
+  readonly children: ComponentChildren;
+}
+
+const Group = ({ title, children }: GroupProps) => (
   <section class="docs-group">
     <h2>{title}</h2>
     <ul>{children}</ul>
   </section>
 );
 
-const currentOf = (docs: DocsState, address: string) =>
-  docs.pathname.value === address ? ('page' as const) : undefined;
-
-function NavigationLink({
-  docs,
-  address,
-  title,
-}: {
+interface LinkProps {
   readonly docs: DocsState;
   readonly address: string;
-  readonly title: string;
-}) {
-  return (
-    <li>
-      <a class="docs-link" href={address} aria-current={currentOf(docs, address)}>
-        {title}
-      </a>
-    </li>
-  );
+  readonly children: ComponentChildren;
 }
 
-const OperationLink = ({ docs, listed }: { readonly docs: DocsState; readonly listed: ListedOperation }) => (
+const NavigationLink = ({ docs, address, children }: LinkProps) => (
   <li>
-    <a class="docs-link" href={listed.address} aria-current={currentOf(docs, listed.address)}>
-      <Method name={listed.method} />
-      <span>{listed.path}</span>
+    <a class="docs-link" href={address} aria-current={docs.pathname.value === address ? 'page' : undefined}>
+      {children}
     </a>
   </li>
 );

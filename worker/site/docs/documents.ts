@@ -1,22 +1,58 @@
 import { type Connection, requestJson } from '../api/client.ts';
 import { type ApiName, toOperation } from './routes.ts';
 
-/** The part of a JSON Schema that the search reads. */
-export interface Schema {
+type Bounds =
+  | 'minimum'
+  | 'maximum'
+  | 'exclusiveMinimum'
+  | 'minLength'
+  | 'maxLength'
+  | 'minItems'
+  | 'maxItems';
+
+/** The part of JSON Schema that the documents use. */
+export interface Schema extends Readonly<Partial<Record<Bounds, number>>> {
   readonly description?: string;
   readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: Schema | boolean;
+  readonly items?: Schema;
   readonly $ref?: string;
   readonly anyOf?: readonly Schema[];
   readonly type?: string | readonly string[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly default?: unknown;
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly required?: boolean;
+  readonly description?: string;
+  readonly schema: Schema;
+}
+
+export interface Content {
+  readonly schema: Schema;
+  readonly example?: unknown;
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+}
+
+/** What one status means. */
+export interface Outcome {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, { readonly description: string }>>;
+  readonly content?: Readonly<Record<string, Content>>;
 }
 
 export interface Operation {
   readonly operationId: string;
   readonly summary: string;
   readonly tags: readonly string[];
-  readonly parameters?: readonly { readonly name: string; readonly description?: string }[];
-  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> };
-  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: unknown }>>;
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, Content>> };
+  readonly responses: Readonly<Record<string, Outcome>>;
 }
 
 export interface OpenApiDocument {

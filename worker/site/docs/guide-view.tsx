@@ -1,10 +1,16 @@
 import type { GUIDE } from 'virtual:guide/name';
-import { GUIDES } from 'virtual:guides';
+import { GROUPS, GUIDES } from 'virtual:guides';
 import { useSignal } from '@preact/signals';
+import { render } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import { NotFound } from './not-found.tsx';
+import { CopyButton } from '../copy/code-block.tsx';
+import { NotFound } from './overview.tsx';
+import { toGuide } from './routes.ts';
 
 type Guide = typeof GUIDE;
+
+/** The guides of all groups, in reading order. */
+const ORDER = GROUPS.flatMap(({ guides }) => guides);
 
 /** A guide, with links to its sections beside it. */
 export function GuideView({ name }: { readonly name: string }) {
@@ -18,20 +24,38 @@ export function GuideView({ name }: { readonly name: string }) {
   }, []);
   if (load === undefined) return <NotFound />;
   if (guide.value === null) return <p class="quiet docs-loading">Loading…</p>;
-  return <LoadedGuide guide={guide.value} />;
+  return <LoadedGuide guide={guide.value} at={ORDER.findIndex((one) => one.name === name)} />;
 }
 
-function LoadedGuide({ guide }: { readonly guide: Guide }) {
+/** @param at place in the reading order; -1 = none */
+function LoadedGuide({ guide, at }: { readonly guide: Guide; readonly at: number }) {
   const article = useRef<HTMLElement>(null);
   useLayoutEffect(() => {
     // The build made the markup from the repository's own pages.
     article.current!.innerHTML = guide.html;
+    for (const place of article.current!.querySelectorAll('.code-block > span'))
+      render(<CopyButton />, place);
     document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
   }, [guide]);
   const sections = guide.headings.filter(({ id }) => id !== '');
   return (
     <div class="guide-columns">
-      <article class="guide" ref={article} />
+      <div class="guide">
+        <article class="guide" ref={article} />
+        <nav class="guide-neighbours" aria-label="Guides before and after">
+          {[at - 1, at + 1].map((index) => {
+            const beside = at < 0 ? undefined : ORDER[index];
+            return beside ? (
+              <a key={index} class="card" href={toGuide(beside.name)}>
+                <span class="quiet">{index < at ? 'Previous' : 'Next'}</span>
+                <strong>{beside.title}</strong>
+              </a>
+            ) : (
+              <span key={index} />
+            );
+          })}
+        </nav>
+      </div>
       {sections.length > 1 && (
         <nav class="guide-sections" aria-label="On this page">
           <h2>On this page</h2>

@@ -2,8 +2,7 @@ import { GROUPS } from 'virtual:guides';
 import { useEffect } from 'preact/hooks';
 import type { DocsState, Loaded } from './docs-state.ts';
 import { operationsOf } from './documents.ts';
-import { Method } from './method.tsx';
-import { type ApiName, toGuide } from './routes.ts';
+import { type ApiName, OVERVIEW, toGuide } from './routes.ts';
 
 /** The first page: how to send a request, all operations, all guides. */
 export function Overview({ docs }: { readonly docs: DocsState }) {
@@ -86,4 +85,18 @@ export const DocumentFailure = ({ message, api }: { readonly message: string; re
       {api === 'admin' ? 'Enter an admin key with the button “Key” above.' : 'Reload the page to try again.'}
     </p>
   </div>
+);
+
+/** The HTTP method of an operation. */
+export const Method = ({ name }: { readonly name: string }) => (
+  <span class={`method method-${name.toLowerCase()}`}>{name}</span>
+);
+
+export const NotFound = () => (
+  <article class="guide">
+    <h1>There is no such page</h1>
+    <p>
+      The address may have changed. Search for it, or start at the <a href={OVERVIEW}>overview</a>.
+    </p>
+  </article>
 );

@@ -4,6 +4,7 @@ import {
   historyKeymap,
   isolateHistory,
   redo,
+  redoDepth,
   undo,
   undoDepth,
 } from '@codemirror/commands';
@@ -27,8 +28,12 @@ export interface TextEditorOptions {
   readonly content: EditorContent;
   readonly keys: readonly KeyBinding[];
   readonly onChange: () => void;
-  /** The pointer is over tokens, or over none. */
-  readonly onPoint: (tokens: PlacedTokens | null) => void;
+  /** The mouse is over tokens, or over none. */
+  readonly onHover: (tokens: PlacedTokens | null) => void;
+  /** A finger has touched tokens, or none. */
+  readonly onTap: (tokens: PlacedTokens | null) => void;
+  /** Text has moved in the window. */
+  readonly onMove: () => void;
 }
 
 /** The text of the playground: prompt and completions in one, with tinted tokens and a history of changes. */
@@ -37,8 +42,11 @@ export class TextEditor {
   readonly #readOnly = new Compartment();
   readonly #display = new Compartment();
   #isFirstOfStep = false;
+  /** Place of the cursor while it waits for the end of a completion; null = it is elsewhere in the text. */
+  #waiting: number | null = null;
 
-  constructor(host: HTMLElement, { content, keys, onChange, onPoint }: TextEditorOptions) {
+  constructor(host: HTMLElement, options: TextEditorOptions) {
+    const { content, keys, onChange, onMove } = options;
     this.#view = openEditor(host, {
       state: EditorState.create({
         doc: content.text,
@@ -58,8 +66,9 @@ export class TextEditor {
           EditorView.updateListener.of((update) => {
             const moved = update.transactions.some(({ effects }) => effects.length > 0);
             if (update.docChanged || moved) onChange();
+            if (update.geometryChanged) onMove();
           }),
-          pointing(onPoint),
+          pointing(options),
         ],
       }),
     });
@@ -84,10 +93,10 @@ export class TextEditor {
   }
 
   /** Replaces the whole text, as one step of the history. */
-  setText(text: string): void {
+  setText(text: string, tokens: readonly PlacedTokens[] = []): void {
     this.beginStep();
     this.replace(0, this.#view.state.doc.length, text);
-    this.#view.dispatch({ selection: { anchor: text.length } });
+    this.#view.dispatch({ effects: addTokens.of(tokens), selection: { anchor: text.length } });
   }
 
   replace(from: number, to: number, text: string): void {
@@ -108,22 +117,28 @@ export class TextEditor {
       : [Transaction.userEvent.of('input.type.compose')];
   }
 
-  /** Inserts generated text. */
+  /** Inserts generated text and shows it. A cursor in front of it moves behind it in the end: each move costs a layout. */
   append(at: number, text: string, tokens: readonly PlacedTokens[]): void {
-    const end = at + text.length;
-    const follow = this.#view.state.selection.main.head === at;
+    const { head } = this.#view.state.selection.main;
+    if (this.#waiting === null && head === at) this.#waiting = at;
+    const follow = EditorView.scrollIntoView(at + text.length);
     this.#view.dispatch({
       changes: { from: at, insert: text },
-      effects: addTokens.of(tokens),
+      effects: [addTokens.of(tokens), ...(head === this.#waiting ? [follow] : [])],
       annotations: this.#stepAnnotations(),
-      ...(follow && { selection: { anchor: end } }),
-      scrollIntoView: follow,
     });
   }
 
-  endStep(): void {
+  /** Makes the text editable again. @param end of the generated text */
+  endStep(end: number): void {
+    const follows = this.#view.state.selection.main.head === this.#waiting;
+    this.#waiting = null;
     this.#isFirstOfStep = false;
-    this.#view.dispatch({ annotations: isolateHistory.of('after') });
+    this.#view.dispatch({
+      annotations: isolateHistory.of('after'),
+      effects: this.#readOnly.reconfigure([]),
+      ...(follows && { selection: { anchor: end }, scrollIntoView: true }),
+    });
   }
 
   placeMark(position: number | null): void {
@@ -143,7 +158,8 @@ export class TextEditor {
   rectOf({ from, to }: PlacedTokens): DOMRect | null {
     const start = this.#view.coordsAtPos(from, 1);
     const end = this.#view.coordsAtPos(to, -1);
-    if (start === null || end === null) return null;
+    const { top, bottom } = this.#view.scrollDOM.getBoundingClientRect();
+    if (start === null || end === null || start.bottom < top || start.top > bottom) return null;
     const sameLine = start.top === end.top;
     return new DOMRect(
       start.left,
@@ -160,12 +176,17 @@ export class TextEditor {
     return undoDepth(this.#view.state) > 0;
   }
 
+  get canRedo(): boolean {
+    return redoDepth(this.#view.state) > 0;
+  }
+
   focus(): void {
     this.#view.focus();
   }
 
-  setReadOnly(readOnly: boolean): void {
-    this.#view.dispatch({ effects: this.#readOnly.reconfigure(EditorState.readOnly.of(readOnly)) });
+  /** Keeps the visitor's changes out until `endStep`. */
+  lock(): void {
+    this.#view.dispatch({ effects: this.#readOnly.reconfigure(EditorState.readOnly.of(true)) });
   }
 
   setDisplay({ tint, whiteSpace }: TokenDisplay): void {
@@ -189,30 +210,27 @@ const measure = EditorView.theme({
   '& .cm-line': { padding: '0' },
 });
 
-/** Reports the tokens under the pointer, and with a touch those under the finger. */
-function pointing(onPoint: TextEditorOptions['onPoint']) {
-  const report = (event: PointerEvent, view: EditorView) => {
-    const position = view.posAtCoords({ x: event.clientX, y: event.clientY }, false);
-    const tokens = tokensUnder(view, event, position);
-    onPoint(tokens);
-    return false;
-  };
-  return EditorView.domEventHandlers({
-    pointermove: (event, view) => event.buttons === 0 && report(event, view),
-    pointerup: (event, view) => event.pointerType !== 'mouse' && report(event, view),
-    pointerleave: () => {
-      onPoint(null);
+/** Reports the tokens under the mouse or a finger. A finger that is lifted leaves, but what it opened stays. */
+const pointing = ({ onHover, onTap, onMove }: TextEditorOptions) =>
+  EditorView.domEventHandlers({
+    pointermove: (event, view) => {
+      if (event.pointerType === 'mouse' && event.buttons === 0) onHover(tokensUnder(view, event));
     },
-    wheel: () => {
-      onPoint(null);
+    pointerup: (event, view) => {
+      if (event.pointerType !== 'mouse') onTap(tokensUnder(view, event));
     },
+    pointerleave: (event) => {
+      if (event.pointerType === 'mouse') onHover(null);
+    },
+    wheel: () => onHover(null),
+    scroll: onMove,
   });
-}
 
 /** Beside a line's end, the nearest position is not under the pointer. */
-function tokensUnder(view: EditorView, event: PointerEvent, position: number): PlacedTokens | null {
+function tokensUnder(view: EditorView, event: PointerEvent): PlacedTokens | null {
   const isToken = (event.composedPath()[0] as Element | undefined)?.closest?.('.token');
   if (!isToken) return null;
+  const position = view.posAtCoords({ x: event.clientX, y: event.clientY }, false);
   // The nearest position may be at the other side of the character.
   const rect = view.coordsAtPos(position, 1);
   const before = rect !== null && event.clientX < rect.left;

@@ -1,3 +1,4 @@
+import { invertedEffects } from '@codemirror/commands';
 import {
   type ChangeDesc,
   type EditorState,
@@ -8,24 +9,57 @@ import {
 } from '@codemirror/state';
 import { Decoration, EditorView } from '@codemirror/view';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
-import { jointLogprob, tintClass } from '../tokens/probability.ts';
+import { jointLogprob, TINT_LEVELS, tintClass } from '../tokens/probability.ts';
 
 /** Tints the tokens of the text. A change takes the tints of everything after it, because it changes the probabilities. */
 
-export const addTokens = StateEffect.define<readonly PlacedTokens[]>();
+/** Tints tokens in the order of the text, in place of all tints between the first and the last of them. */
+export const addTokens = StateEffect.define<readonly PlacedTokens[]>({
+  map: (placed, changes) =>
+    placed
+      .map(({ from, to, tokens }) => ({
+        ...{ from: changes.mapPos(from, 1), to: changes.mapPos(to, -1), tokens },
+      }))
+      .filter(({ from, to }) => from < to),
+});
 /** Outlines one range; null outlines none. */
 export const selectTokens = StateEffect.define<{ readonly from: number; readonly to: number } | null>();
 
-const tint = ({ from, to, tokens }: PlacedTokens) =>
-  Decoration.mark({ class: tintClass(jointLogprob(tokens)), inclusive: false, tokens }).range(from, to);
+function tint({ from, to, tokens }: PlacedTokens) {
+  // White space before a word hangs at the end of a line, where its tint would be a block of its own.
+  const name = tokens[0]!.name;
+  const lead = to - from === name.length ? Math.max(0, name.search(/\S/)) : 0;
+  const mark = Decoration.mark({ class: tintClass(jointLogprob(tokens)), inclusive: false, tokens, lead });
+  // The view compares all marks of a line at each change of it. Comparing their attributes took a third of its time.
+  mark.eq = (other) => other === mark;
+  return mark.range(from + lead, to);
+}
 
-/** Keeps what ends before the first change. */
-function beforeChange(marks: RangeSet<Decoration>, changes: ChangeDesc): RangeSet<Decoration> {
+/** Start of the first change. */
+function firstChange(changes: ChangeDesc): number {
   let first = Number.POSITIVE_INFINITY;
   changes.iterChangedRanges((from) => {
     first = Math.min(first, from);
   });
-  return marks.update({ filter: (_, to) => to <= first });
+  return first;
+}
+
+/** Keeps what ends before the first change. */
+function beforeChange(marks: RangeSet<Decoration>, changes: ChangeDesc): RangeSet<Decoration> {
+  const first = firstChange(changes);
+  // Without `filterFrom`, the whole set would be new, and the view would compare all of it.
+  return marks.update({ filterFrom: first, filter: (_, to) => to <= first });
+}
+
+function withTokens(marks: RangeSet<Decoration>, added: readonly PlacedTokens[]): RangeSet<Decoration> {
+  const [first, last] = [added[0], added.at(-1)];
+  if (first === undefined || last === undefined) return marks;
+  return marks.update({
+    filterFrom: first.from,
+    filterTo: last.to,
+    filter: (from, to) => to <= first.from || from >= last.to,
+    add: added.map(tint),
+  });
 }
 
 const tokenMarks = StateField.define<RangeSet<Decoration>>({
@@ -33,7 +67,7 @@ const tokenMarks = StateField.define<RangeSet<Decoration>>({
   update(marks, transaction) {
     let next = transaction.docChanged ? beforeChange(marks, transaction.changes) : marks;
     for (const effect of transaction.effects) {
-      if (effect.is(addTokens)) next = next.update({ add: effect.value.map(tint) });
+      if (effect.is(addTokens)) next = withTokens(next, effect.value);
     }
     return next;
   },
@@ -52,43 +86,46 @@ const selection = StateField.define<RangeSet<Decoration>>({
   provide: (field) => EditorView.decorations.from(field),
 });
 
-/** Returns all tinted tokens in the order of the text. */
-export function placedTokens(state: EditorState): PlacedTokens[] {
+/** Returns the tinted tokens that end after a position, in the order of the text. */
+export function placedTokens(state: EditorState, start = 0): PlacedTokens[] {
   const placed: PlacedTokens[] = [];
-  state.field(tokenMarks).between(0, state.doc.length, (from, to, mark) => {
-    placed.push({ from, to, tokens: mark.spec.tokens });
+  state.field(tokenMarks).between(start, state.doc.length, (from, to, mark) => {
+    if (to > start) placed.push({ from: from - mark.spec.lead, to, tokens: mark.spec.tokens });
   });
   return placed;
 }
+
+/** Undo and redo give back the tints that a change takes. */
+const tintHistory = invertedEffects.of(({ docChanged, changes, startState }) => {
+  const taken = docChanged ? placedTokens(startState, firstChange(changes)) : [];
+  return taken.length === 0 ? [] : [addTokens.of(taken)];
+});
 
 /** Returns the tokens at a position between two characters: those after it. */
 export function tokensAt(state: EditorState, position: number): PlacedTokens | null {
   let found: PlacedTokens | null = null;
   state.field(tokenMarks).between(position, position, (from, to, mark) => {
-    if (from <= position && position < to) found = { from, to, tokens: mark.spec.tokens };
+    if (from <= position && position < to)
+      found = { from: from - mark.spec.lead, to, tokens: mark.spec.tokens };
   });
   return found;
 }
 
-const tints = Object.fromEntries(
-  Array.from({ length: 10 }, (_, decile) => [`& .token.p${decile}`, { background: `var(--p${decile})` }]),
-);
-/** Thickness in pixels of a decile's underline. */
-const thickness = (decile: number) => Math.ceil((9 - decile) / 2);
-const underlines = Object.fromEntries(
-  Array.from({ length: 10 }, (_, decile) => [
-    `&.underlined .token.p${decile}`,
-    { borderBottomWidth: `${thickness(decile)}px` },
-  ]),
-);
+const levels = TINT_LEVELS.map((level) => [`& .s${level}`, { '--level': String(level) }]);
 
 const theme = EditorView.theme({
-  '& .token': { borderRadius: '3px', padding: '2px 0' },
-  ...tints,
+  '& .token': {
+    borderRadius: '3px',
+    padding: '2px 0',
+    background: 'color-mix(in oklab, var(--surprise) calc(var(--level, 0) * 20%), transparent)',
+  },
+  ...Object.fromEntries(levels),
   '&.untinted .token, &.underlined .token': { background: 'none' },
-  '&.underlined .token': { border: '0 solid var(--accent)', borderRadius: '0' },
-  ...underlines,
+  '&.underlined .token': {
+    borderBottom: 'calc(var(--level, 0) * 1px) solid var(--accent)',
+    borderRadius: '0',
+  },
   '& .selected': { outline: '2px solid var(--accent)', borderRadius: '3px' },
 });
 
-export const tokenTints: Extension = [tokenMarks, selection, theme];
+export const tokenTints: Extension = [tokenMarks, tintHistory, selection, theme];

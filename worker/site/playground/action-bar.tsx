@@ -1,7 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { Dialog } from '../controls/dialog.tsx';
-import { Icon } from '../controls/icon.tsx';
+import { Icon, IconButton } from '../controls/icon.tsx';
 import { CopyDialog } from '../copy/copy-dialog.tsx';
+import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { ParametersPanel } from './parameters-panel.tsx';
 import { complete, usePlayground } from './playground-state.ts';
 import { promptOf } from './request-body.ts';
@@ -9,7 +10,7 @@ import { StatusLine } from './status-line.tsx';
 
 export function ActionBar() {
   const state = usePlayground();
-  const { generation, editor, isRunning, canUndo, content, parameters, session } = state;
+  const { generation, editor, isRunning, canUndo, canRedo, content, parameters, session } = state;
   const sheetOpen = useSignal(false);
   const copyOpen = useSignal(false);
   const isReady = editor.value !== null && content.value.text !== '';
@@ -26,27 +27,32 @@ export function ActionBar() {
           <Icon name="play" />
           Complete
         </button>
-        <button
-          type="button"
-          class="button"
+        <IconButton
+          class=""
+          icon="stop"
+          name="Stop"
+          keys="Esc"
           disabled={!isRunning.value}
-          title="Esc"
           onClick={generation.stop}
         >
-          <Icon name="stop" />
-          Stop
-        </button>
-        <button
-          type="button"
-          class="button"
+          <span>Stop</span>
+        </IconButton>
+        <IconButton
+          class="icon"
+          icon="undo"
+          name="Undo"
+          keys="Ctrl-Z"
           disabled={isRunning.value || !canUndo.value}
-          title="Ctrl-Z"
-          aria-label="Undo"
           onClick={() => editor.value?.undo()}
-        >
-          <Icon name="undo" />
-          <span class="only-wide">Undo</span>
-        </button>
+        />
+        <IconButton
+          class="icon"
+          icon="redo"
+          name="Redo"
+          keys="Ctrl-Shift-Z"
+          disabled={isRunning.value || !canRedo.value}
+          onClick={() => editor.value?.redo()}
+        />
         <button
           type="button"
           class="button icon only-narrow"
@@ -55,16 +61,13 @@ export function ActionBar() {
         >
           <Icon name="sliders" />
         </button>
-        <button
-          type="button"
-          class="button plain"
-          aria-label="Copy as code"
+        <OpenInMenu
+          label="More"
+          from=""
+          parts={() => [{ text: content.peek().text, tokens: [] }]}
           disabled={content.value.text === ''}
-          onClick={() => (copyOpen.value = true)}
-        >
-          <Icon name="copy" />
-          <span class="only-wide">Copy as</span>
-        </button>
+          items={[{ name: 'Copy as code…', onSelect: () => (copyOpen.value = true) }]}
+        />
       </div>
       <StatusLine />
       {copyOpen.value && (
@@ -75,7 +78,7 @@ export function ActionBar() {
       )}
       {sheetOpen.value && (
         <Dialog title="Parameters" class="sheet" onClose={() => (sheetOpen.value = false)}>
-          <ParametersPanel />
+          <ParametersPanel parameters={parameters} />
         </Dialog>
       )}
     </div>

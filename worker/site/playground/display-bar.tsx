@@ -1,6 +1,8 @@
 import { Segments } from '../controls/segments.tsx';
 import { type TokenDisplay, useSession } from '../store/session.ts';
+import { TINT_LEVELS } from '../tokens/probability.ts';
 import { score, toggleMark, usePlayground } from './playground-state.ts';
+import { PromptSize } from './prompt-size.tsx';
 
 const TINTS = [
   ['background', 'Colour'],
@@ -53,19 +55,21 @@ export function DisplayBar() {
           Score text
         </button>
       </div>
+      <PromptSize />
       {tint !== 'none' && <Legend underlined={tint === 'underline'} />}
     </div>
   );
 }
 
+/** Where the tint begins and ends; the visitor sees what it means before the first completion. */
 const Legend = ({ underlined }: { readonly underlined: boolean }) => (
   <p class={`legend quiet ${underlined ? 'underlined' : ''}`}>
-    0 %
+    <span class="visually-hidden">Tokens are tinted from a probability of </span>25 %
     <span class="legend-scale" aria-hidden="true">
-      {Array.from({ length: 10 }, (_, decile) => (
-        <span key={`p${decile}`} class={`token p${decile}`} />
+      {TINT_LEVELS.map((level) => (
+        <span key={level} class={`token s${level}`} />
       ))}
     </span>
-    100 %<span class="visually-hidden"> probability of a token</span>
+    <span class="visually-hidden">down to </span>1.6 %
   </p>
 );

@@ -32,7 +32,7 @@ const ADVICE: Readonly<Record<FailureKind, Advice>> = {
   },
   'invalid-request': {
     what: 'The server rejected the request',
-    todo: 'Correct the named parameter, then complete again.',
+    todo: 'Change the text or the parameters, then retry.',
     action: 'retry',
   },
   overloaded: {
@@ -67,7 +67,10 @@ const ADVICE: Readonly<Record<FailureKind, Advice>> = {
   },
 };
 
-export const adviceFor = (kind: FailureKind): Advice => ADVICE[kind];
+export function adviceFor({ kind, param }: Pick<RequestFailure, 'kind' | 'param'>): Advice {
+  const named = kind === 'invalid-request' && param !== null;
+  return named ? { ...ADVICE[kind], todo: `Correct ${param}, then retry.` } : ADVICE[kind];
+}
 
 /** Used for a loading model if the stream had begun before the server knew the time. */
 const LOADING_WAIT_MS = 2_000;

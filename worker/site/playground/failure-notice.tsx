@@ -13,7 +13,7 @@ interface FailureNoticeProps {
 /** Says what happened, why, and what to do. Counts down the time before a retry. */
 export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
   const { askForKey } = useSession();
-  const { what, todo, action } = adviceFor(failure.kind);
+  const { what, todo, action } = adviceFor(failure);
   const seconds = useCountdown(failure);
   const retriesItself = failure.kind === 'model-loading';
   useEffect(() => {

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useId } from 'preact/hooks';
 import type { RequestField } from '../api/request-field.ts';
 import { Select } from '../controls/select.tsx';
-import { readValue, writeValue } from './field-values.ts';
+import { type ReadValue, readValue, writeValue } from './field-values.ts';
 
 interface FieldControlProps {
   readonly name: string;
@@ -81,12 +81,12 @@ const PLACEHOLDERS: Partial<Record<RequestField['kind'], string>> = {
 
 function Written({ name, field, value, onChange }: FieldControlProps) {
   const id = useId();
-  const fault = useSignal('');
+  const fault = useSignal<Extract<ReadValue, { fault: string }> | null>(null);
   const written = useSignal<string | null>(null);
   const read = (text: string) => {
     const result = readValue(field, text);
     written.value = text;
-    fault.value = 'fault' in result ? result.fault : '';
+    fault.value = 'fault' in result ? result : null;
     if ('value' in result) onChange(result.value);
   };
   const shared = {
@@ -94,12 +94,12 @@ function Written({ name, field, value, onChange }: FieldControlProps) {
     spellcheck: false,
     autocomplete: 'off',
     value: written.value ?? writeValue(field.kind, value),
-    'aria-invalid': fault.value !== '',
+    'aria-invalid': fault.value !== null,
     placeholder: PLACEHOLDERS[field.kind] ?? 'default',
     onInput: (event: { currentTarget: { value: string } }) => read(event.currentTarget.value),
     // What is written stays as it is until the visitor leaves the field.
     onBlur: () => {
-      if (fault.value === '') written.value = null;
+      if (fault.value === null) written.value = null;
     },
   } as const;
   return (
@@ -126,9 +126,14 @@ function Written({ name, field, value, onChange }: FieldControlProps) {
           onInput={(event) => read(event.currentTarget.value)}
         />
       )}
-      {fault.value !== '' && (
+      {fault.value && (
         <p class="explanation error-text" role="alert">
-          {fault.value}
+          {fault.value.fault}{' '}
+          {fault.value.allowed !== undefined && (
+            <button type="button" class="button" onClick={() => read(String(fault.value!.allowed))}>
+              Use {fault.value.allowed}
+            </button>
+          )}
         </p>
       )}
       <Explanation field={field} />

@@ -2,7 +2,9 @@ import type { RequestField } from '../api/request-field.ts';
 
 /** Converts between what a visitor writes and the value of a request field. */
 
-export type ReadValue = { readonly value: unknown } | { readonly fault: string };
+export type ReadValue =
+  | { readonly value: unknown }
+  | { readonly fault: string /** The nearest value. */; readonly allowed?: number };
 
 /** Lines hold texts, so a line break within one is written `\n`. */
 const ESCAPES: readonly (readonly [RegExp, string])[] = [
@@ -52,8 +54,8 @@ function readNumber({ kind, minimum, maximum }: RequestField, written: string): 
   const value = Number(written);
   if (!Number.isFinite(value)) return { fault: `${written.trim()} is not a number.` };
   if (kind === 'integer' && !Number.isInteger(value)) return { fault: 'A whole number is needed.' };
-  if (minimum !== undefined && value < minimum) return { fault: `At least ${minimum}.` };
-  if (maximum !== undefined && value > maximum) return { fault: `At most ${maximum}.` };
+  if (minimum !== undefined && value < minimum) return { fault: `At least ${minimum}.`, allowed: minimum };
+  if (maximum !== undefined && value > maximum) return { fault: `At most ${maximum}.`, allowed: maximum };
   return { value };
 }
 

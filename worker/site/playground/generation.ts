@@ -10,7 +10,13 @@ import { RequestFailure } from '../api/request-failure.ts';
 
 export type Phase =
   | { readonly name: 'idle' | 'waiting' | 'streaming' | 'stopped' }
-  | { readonly name: 'finished'; readonly reason: string; readonly stop: string | number | null }
+  | {
+      readonly name: 'finished';
+      readonly reason: string;
+      readonly stop: string | number | null;
+      /** Whether the model added nothing. */
+      readonly isEmpty: boolean;
+    }
   | { readonly name: 'failed'; readonly failure: RequestFailure; readonly at: number };
 
 /** Measured by the page, except usage and limits, which the server reports. */
@@ -49,39 +55,35 @@ export class Generation {
     this.#now = now;
   }
 
-  get isRunning(): boolean {
-    return this.#running !== null;
-  }
-
   /** Ends the request. The server frees its slot when the connection closes. */
   stop = (): void => this.#running?.abort();
 
-  /** Forgets the last result. */
-  reset(): void {
-    this.phase.value = { name: 'idle' };
-  }
-
-  /** Runs a request to its end, and reports its updates. Failures become the phase `failed`. */
+  /**
+   * Runs a request to its end, and reports its updates. Failures become the phase `failed`.
+   * @param onEnd completes the text before the phase says that it is complete
+   */
   run(
     connection: Connection,
     body: Readonly<Record<string, unknown>>,
     onChoice: (update: ChoiceUpdate) => void,
+    onEnd: () => Promise<void>,
   ): Promise<void> {
-    this.ended = this.#run(connection, body, onChoice);
+    this.ended = this.#run(connection, body, onChoice, onEnd);
     return this.ended;
   }
 
-  async #run(...[connection, body, onChoice]: Parameters<Generation['run']>): Promise<void> {
+  async #run(...[connection, body, onChoice, onEnd]: Parameters<Generation['run']>): Promise<void> {
     const running = new AbortController();
     this.#running = running;
     this.phase.value = { name: 'waiting' };
-    try {
-      this.phase.value = await this.#follow(streamCompletion(connection, body, running.signal), onChoice);
-    } catch (thrown) {
-      this.phase.value = running.signal.aborted ? { name: 'stopped' } : this.#failed(thrown);
-    } finally {
-      this.#running = null;
-    }
+    this.figures.value = NO_FIGURES;
+    const updates = streamCompletion(connection, body, running.signal);
+    const end = await this.#follow(updates, onChoice).catch(
+      (thrown: unknown): Phase => (running.signal.aborted ? { name: 'stopped' } : this.#failed(thrown)),
+    );
+    await onEnd();
+    this.#running = null;
+    this.phase.value = end;
   }
 
   #failed(thrown: unknown): Phase {
@@ -95,7 +97,7 @@ export class Generation {
     onChoice: (update: ChoiceUpdate) => void,
   ): Promise<Phase> {
     const start = this.#now();
-    let end: Phase = { name: 'finished', reason: 'stop', stop: null };
+    let [reason, stop]: [string, string | number | null] = ['stop', null];
     let first: number | null = null;
     let shown = 0;
     let figures: Figures = NO_FIGURES;
@@ -106,8 +108,7 @@ export class Generation {
         figures = { ...figures, usage: update.usage, tokens: update.usage.completionTokens };
       if (update.type === 'choice') {
         onChoice(update);
-        if (update.finishReason !== null)
-          end = { name: 'finished', reason: update.finishReason, stop: update.stopReason };
+        if (update.finishReason !== null) [reason, stop] = [update.finishReason, update.stopReason];
         if (first === null && update.text !== '') {
           first = now;
           this.phase.value = { name: 'streaming' };
@@ -126,6 +127,6 @@ export class Generation {
       this.figures.value = figures;
     }
     this.figures.value = figures;
-    return end;
+    return { name: 'finished', reason, stop, isEmpty: first === null };
   }
 }

@@ -1,10 +1,11 @@
-import { REQUEST_FIELDS } from 'virtual:request-fields';
+import { MAX_LOGPROBS, REQUEST_FIELDS } from 'virtual:request-fields';
+import type { Signal } from '@preact/signals';
 import type { Parameters } from '../api/request-field.ts';
 import { ConstraintButton } from '../constraint/constraint-button.tsx';
 import { Select } from '../controls/select.tsx';
+import { useSession } from '../store/session.ts';
 import { FieldControl } from './field-control.tsx';
 import { FIELD_GROUPS, type FieldGroup } from './field-groups.ts';
-import { usePlayground } from './playground-state.ts';
 import { PRESETS } from './presets.ts';
 
 const CUSTOM = 'Custom';
@@ -12,9 +13,12 @@ const CUSTOM = 'Custom';
 const isSame = (a: Parameters, b: Parameters): boolean =>
   JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());
 
-/** All request fields in groups, with presets. */
-export function ParametersPanel() {
-  const { parameters } = usePlayground();
+interface ParametersProps {
+  readonly parameters: Signal<Parameters>;
+}
+
+/** All request fields in groups, with presets. @param without title of a group to leave out */
+export function ParametersPanel({ parameters, without }: ParametersProps & { readonly without?: string }) {
   const preset = PRESETS.find((one) => isSame(one.parameters, parameters.value))?.name ?? CUSTOM;
   const names = [...PRESETS.map(({ name }) => name), ...(preset === CUSTOM ? [CUSTOM] : [])];
   const choose = (name: string) => {
@@ -32,15 +36,20 @@ export function ParametersPanel() {
           onChange={choose}
         />
       </div>
-      {FIELD_GROUPS.map((group) => (
-        <Group key={group.title} group={group} />
+      {FIELD_GROUPS.filter(({ title }) => title !== without).map((group) => (
+        <Group key={group.title} group={group} parameters={parameters} />
       ))}
     </div>
   );
 }
 
-function Group({ group: { title, fields, section } }: { readonly group: FieldGroup }) {
-  const { parameters, session } = usePlayground();
+interface GroupProps extends ParametersProps {
+  readonly group: FieldGroup;
+}
+
+function Group({ group: { title, fields, section }, parameters }: GroupProps) {
+  const session = useSession();
+  const maximum = MAX_LOGPROBS[session.dialect.value ?? '']!;
   const set = fields.filter((name) => parameters.value[name] !== undefined);
   const change = (name: string, value: unknown) => {
     const { [name]: _, ...others } = parameters.peek();
@@ -57,7 +66,7 @@ function Group({ group: { title, fields, section } }: { readonly group: FieldGro
         <FieldControl
           key={name}
           name={name}
-          field={REQUEST_FIELDS[name]!}
+          field={name === 'logprobs' ? { ...REQUEST_FIELDS[name]!, maximum } : REQUEST_FIELDS[name]!}
           value={parameters.value[name]}
           onChange={(value) => change(name, value)}
         />

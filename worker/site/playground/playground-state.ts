@@ -4,6 +4,7 @@ import { useContext } from 'preact/hooks';
 import type { Alternative } from '../api/completion-stream.ts';
 import type { Parameters } from '../api/request-field.ts';
 import type { EditorContent, TextEditor } from '../editor/text-editor.ts';
+import { tabNumber } from '../store/page-lock.ts';
 import type { Session } from '../store/session.ts';
 import { storedSignal } from '../store/stored-signal.ts';
 import { type PlacedTokens, TokenPlacer } from '../tokens/placed-tokens.ts';
@@ -22,6 +23,7 @@ export interface PlaygroundState {
   readonly editor: Signal<TextEditor | null>;
   readonly isRunning: ReadonlySignal<boolean>;
   readonly canUndo: Signal<boolean>;
+  readonly canRedo: Signal<boolean>;
   /** Of the echoed prompt; null without echo. */
   readonly score: Signal<Score | null>;
 }
@@ -35,9 +37,12 @@ export interface Score {
 const EMPTY: EditorContent = { text: '', tokens: [], mark: null };
 
 export async function openPlayground(session: Session): Promise<PlaygroundState> {
+  // Two tabs with the same names would overwrite each other's text.
+  const tab = await tabNumber();
+  const ownName = (name: string) => (tab === 1 ? name : `${name}-${tab}`);
   const [content, parameters] = await Promise.all([
-    storedSignal('playground-text', EMPTY),
-    storedSignal<Parameters>('playground-parameters', DEFAULT_PARAMETERS),
+    storedSignal(ownName('playground-text'), EMPTY),
+    storedSignal<Parameters>(ownName('playground-parameters'), DEFAULT_PARAMETERS),
   ]);
   const generation = new Generation(() => performance.now());
   return {
@@ -48,6 +53,7 @@ export async function openPlayground(session: Session): Promise<PlaygroundState>
     editor: signal(null),
     isRunning: computed(() => ['waiting', 'streaming'].includes(generation.phase.value.name)),
     canUndo: signal(false),
+    canRedo: signal(false),
     score: signal(null),
   };
 }
@@ -129,47 +135,74 @@ async function send(
   parameters: Parameters,
 ): Promise<void> {
   const body = requestBody(session.model.peek(), content, parameters);
-  const insertion = new Insertion(editor, content, body.echo === true, score);
+  const insertion = new Insertion(editor, promptOf(content).prompt.length, body.echo === true);
   score.value = null;
-  editor.setReadOnly(true);
-  try {
-    await generation.run(session.connection.peek(), body, (update) => insertion.add(update));
-  } finally {
-    editor.endStep();
-    editor.setReadOnly(false);
-  }
+  editor.lock();
+  await generation.run(
+    session.connection.peek(),
+    body,
+    (update) => {
+      insertion.add(update);
+      if (isEcho(update)) score.value = scoreOf(update.tokens);
+    },
+    async () => {
+      insertion.write();
+      // Moving the cursor costs a layout, too.
+      await new Promise((resolve) => setTimeout(resolve));
+      editor.endStep(insertion.position);
+    },
+  );
 }
 
-/** Writes the updates of one completion into the text. */
+const isEcho = ({ promptIds, tokens }: ChoiceUpdate): boolean => promptIds !== null && tokens.length > 0;
+
+function scoreOf(tokens: ChoiceUpdate['tokens']): Score | null {
+  const perplexity = perplexityOf(tokens.map(({ logprob }) => logprob));
+  return perplexity === null ? null : { perplexity, tokens: tokens.length };
+}
+
+/** A hidden page has no frames. */
+const HIDDEN_WRITE_MS = 250;
+
+/** Writes the updates of one completion into the text, at most once per frame: each change costs a layout of the page. */
 class Insertion {
   readonly #editor: TextEditor;
   readonly #placer: TokenPlacer;
-  readonly #score: Signal<Score | null>;
-  #position: number;
+  /** End of the text so far. */
+  position: number;
+  #text = '';
+  #placed: PlacedTokens[] = [];
 
-  constructor(
-    editor: TextEditor,
-    content: Pick<EditorContent, 'text' | 'mark'>,
-    echo: boolean,
-    score: Signal<Score | null>,
-  ) {
-    this.#score = score;
-    const { prompt } = promptOf(content);
+  /** @param position end of the prompt */
+  constructor(editor: TextEditor, position: number, echo: boolean) {
     this.#editor = editor;
-    this.#position = prompt.length;
-    this.#placer = new TokenPlacer(echo ? 0 : prompt.length);
+    this.position = position;
+    this.#placer = new TokenPlacer(echo ? 0 : position);
   }
 
-  add({ index, text, tokens, offsets, promptIds }: ChoiceUpdate): void {
+  add(update: ChoiceUpdate): void {
+    const { index, text, tokens, offsets } = update;
     if (index > 0) return;
     const placed = this.#placer.place(text, tokens, offsets);
-    if (promptIds !== null && tokens.length > 0) {
-      this.#editor.tint(placed);
-      const perplexity = perplexityOf(tokens.map(({ logprob }) => logprob));
-      this.#score.value = perplexity === null ? null : { perplexity, tokens: tokens.length };
-    } else if (text !== '') {
-      this.#editor.append(this.#position, text, placed);
-      this.#position += text.length;
+    if (isEcho(update)) this.#editor.tint(placed);
+    else if (text !== '') {
+      if (this.#text === '') this.#writeSoon();
+      this.#text += text;
+      this.#placed.push(...placed);
     }
   }
+
+  #writeSoon(): void {
+    if (document.hidden) setTimeout(this.write, HIDDEN_WRITE_MS);
+    // The frame itself has the layout and the painting of the last change.
+    else requestAnimationFrame(() => setTimeout(this.write));
+  }
+
+  write = (): void => {
+    if (this.#text === '') return;
+    this.#editor.append(this.position, this.#text, this.#placed);
+    this.position += this.#text.length;
+    this.#text = '';
+    this.#placed = [];
+  };
 }

@@ -1,12 +1,26 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { isOverlaid } from '../controls/dialog.tsx';
+import { KeysDialog } from '../controls/keys-dialog.tsx';
 import { ActionBar } from './action-bar.tsx';
 import { FailureNotice } from './failure-notice.tsx';
-import { KeysDialog } from './keys-dialog.tsx';
 import { ParametersPanel } from './parameters-panel.tsx';
 import { complete, type PlaygroundState, toggleUnderline, usePlayground } from './playground-state.ts';
 import { TextPanel } from './text-panel.tsx';
 import { type TokenInspector, useTokenInspector } from './token-inspector.tsx';
+
+const KEYS: readonly (readonly [keys: string, action: string])[] = [
+  ['Ctrl Enter', 'Complete the text'],
+  ['Esc', 'Stop, or close the alternatives'],
+  ['Ctrl Z', 'Take back the last completion or change'],
+  ['Ctrl Shift Z', 'Bring it back'],
+  [']  [', 'Go to the next or previous token; with Alt while the text has the cursor'],
+  ['↓  ↑', 'Select an alternative'],
+  ['Tab, Enter', 'Continue from the selected alternative'],
+  ['Alt M', 'Set or remove the insertion mark'],
+  ['U', 'Switch between colours and underlines; with Alt in the text'],
+  ['?', 'Show these keys'],
+];
 
 export function Playground() {
   const state = usePlayground();
@@ -14,7 +28,7 @@ export function Playground() {
   const inspector = useTokenInspector();
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {
-      if (event.defaultPrevented || document.querySelector('dialog[open]')) return;
+      if (event.defaultPrevented || isOverlaid()) return;
       if (event.key === '?' && !isTyping(event)) keysOpen.value = true;
       else if (pressed(event, state, inspector)) event.preventDefault();
     };
@@ -33,9 +47,9 @@ export function Playground() {
         <ActionBar />
       </div>
       <aside class="side" aria-label="Parameters">
-        <ParametersPanel />
+        <ParametersPanel parameters={state.parameters} />
       </aside>
-      {keysOpen.value && <KeysDialog onClose={() => (keysOpen.value = false)} />}
+      {keysOpen.value && <KeysDialog keys={KEYS} onClose={() => (keysOpen.value = false)} />}
     </div>
   );
 }

@@ -46,3 +46,10 @@ export const EXAMPLES: readonly { readonly title: string; readonly text: string;
       preset: 'Story',
     },
   ];
+
+/** A prompt, and words after it with the logprobs that the built-in model gives them. */
+export const SAMPLE = {
+  prompt: 'Once upon a time',
+  tokens: 'there was a little girl who ate the moon'.split(' '),
+  logprobs: [-3.89, -0.42, -0.72, -3.2, -3.07, -1.58, -5.28, -2.73, -10.98],
+};

@@ -16,7 +16,7 @@ function phaseText(phase: Phase): string {
       return 'Failed';
     case 'finished': {
       const stop = phase.stop === null ? '' : ` ${JSON.stringify(phase.stop)}`;
-      return `Finished: ${phase.reason}${stop}`;
+      return `Finished: ${phase.reason}${stop}${phase.isEmpty ? ', the model added no text' : ''}`;
     }
   }
 }

@@ -1,9 +1,15 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
+import { Fragment } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import type { TokenizedText } from '../api/whole-choices.ts';
 import type { TextEditor } from '../editor/text-editor.ts';
+import { takeCarried } from '../store/session.ts';
+import type { PlacedTokens } from '../tokens/placed-tokens.ts';
+import { percent, tintClass } from '../tokens/probability.ts';
+import { placedTokens } from '../tokens/token-list.tsx';
 import { DisplayBar } from './display-bar.tsx';
 import { complete, toggleMark, toggleUnderline, usePlayground } from './playground-state.ts';
-import { EXAMPLES, PRESETS } from './presets.ts';
+import { EXAMPLES, PRESETS, SAMPLE } from './presets.ts';
 import { InspectorPopover, type TokenInspector } from './token-inspector.tsx';
 
 /** The editor of the text. Until it is loaded, the stored text stands in its place. */
@@ -20,15 +26,20 @@ export function TextPanel({ inspector }: { readonly inspector: TokenInspector })
       editor = new module.TextEditor(host.current!, {
         content: state.content.peek(),
         keys: keysOf(state, inspector),
-        onPoint: inspector.point,
+        onHover: inspector.hover,
+        onTap: inspector.tap,
+        onMove: inspector.move,
         onChange: () => {
           if (editor === null) return;
           state.content.value = editor.content;
           state.canUndo.value = editor.canUndo;
+          state.canRedo.value = editor.canRedo;
         },
       });
       state.editor.value = editor;
       isLoaded.value = true;
+      const carried = takeCarried(state.session, '');
+      if (carried) editor.setText(carried.map(({ text }) => text).join(''), placed(carried));
     });
     return () => {
       closed = true;
@@ -47,6 +58,18 @@ export function TextPanel({ inspector }: { readonly inspector: TokenInspector })
       <InspectorPopover inspector={inspector} />
     </section>
   );
+}
+
+/** Places the tokens of parts that follow each other. */
+function placed(parts: readonly TokenizedText[]): PlacedTokens[] {
+  let start = 0;
+  return parts.flatMap((part) => {
+    const offset = start;
+    start += part.text.length;
+    return placedTokens(part).map(({ from, to, tokens }) => ({
+      ...{ from: from + offset, to: to + offset, tokens },
+    }));
+  });
 }
 
 const keysOf = (state: ReturnType<typeof usePlayground>, inspector: TokenInspector) => [
@@ -89,6 +112,28 @@ function Examples() {
           </li>
         ))}
       </ul>
+      <Sample />
     </div>
   );
 }
+
+/** What the tints mean, before the first completion. */
+const Sample = () => (
+  <figure class="sample">
+    <p class="token-text">
+      {SAMPLE.prompt}
+      {SAMPLE.tokens.map((word, index) => (
+        <Fragment key={word}>
+          {' '}
+          <span class={tintClass(SAMPLE.logprobs[index]!)} title={percent(SAMPLE.logprobs[index]!)}>
+            {word}
+          </span>
+        </Fragment>
+      ))}
+    </p>
+    <figcaption class="quiet">
+      Tokens of at most 25 % are tinted: the less likely, the stronger. Point at a token of your text, or tap
+      it, to see what else the model considered.
+    </figcaption>
+  </figure>
+);

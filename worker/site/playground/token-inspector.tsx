@@ -1,5 +1,5 @@
 import { type Signal, signal } from '@preact/signals';
-import { useMemo } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import type { TextEditor } from '../editor/text-editor.ts';
 import { AlternativesPopover } from '../tokens/alternatives.tsx';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
@@ -10,6 +10,8 @@ const LEAVE_MS = 150;
 
 interface Inspected {
   readonly tokens: PlacedTokens;
+  /** Whether it stays open without the mouse. */
+  readonly pinned: boolean;
   /** Row that the keyboard has selected; null if the pointer opened the popover. */
   readonly row: number | null;
 }
@@ -17,6 +19,8 @@ interface Inspected {
 /** Shows the alternatives of one token of the text: the one under the pointer, or the one that the keyboard reached. */
 export class TokenInspector {
   readonly inspected: Signal<Inspected | null> = signal(null);
+  /** Counts movements of the text. */
+  readonly moves: Signal<number> = signal(0);
   readonly #state: PlaygroundState;
   #leaving = 0;
 
@@ -24,10 +28,16 @@ export class TokenInspector {
     this.#state = state;
   }
 
-  point = (tokens: PlacedTokens | null): void => {
+  hover = (tokens: PlacedTokens | null): void => {
     window.clearTimeout(this.#leaving);
-    if (tokens !== null) this.#show({ tokens, row: null });
-    else if (this.inspected.peek()?.row === null) this.#leaving = window.setTimeout(this.close, LEAVE_MS);
+    if (tokens !== null) this.#show({ tokens, row: null, pinned: false });
+    else if (this.inspected.peek()?.pinned === false) this.#leaving = window.setTimeout(this.close, LEAVE_MS);
+  };
+
+  tap = (tokens: PlacedTokens | null): void => this.#show(tokens && { tokens, row: null, pinned: true });
+
+  move = (): void => {
+    if (this.inspected.peek() !== null) this.moves.value += 1;
   };
 
   stay = (): void => window.clearTimeout(this.#leaving);
@@ -47,7 +57,7 @@ export class TokenInspector {
     const next = step === 1 ? all.find(({ from }) => from > start) : all.findLast(({ from }) => from < start);
     const tokens = next ?? (step === 1 ? all[0]! : all.at(-1)!);
     const { alternatives, name } = tokens.tokens[0]!;
-    this.#show({ tokens, row: alternatives.findIndex((one) => one.name === name) });
+    this.#show({ tokens, row: alternatives.findIndex((one) => one.name === name), pinned: true });
     return true;
   };
 
@@ -78,7 +88,8 @@ export class TokenInspector {
 
   #show(inspected: Inspected | null): void {
     const before = this.inspected.peek();
-    if (inspected?.tokens.from === before?.tokens.from && inspected?.row === before?.row) return;
+    const isSame = inspected?.tokens.from === before?.tokens.from && inspected?.row === before?.row;
+    if (isSame && inspected?.pinned === before?.pinned) return;
     this.inspected.value = inspected;
     this.#editor?.select(inspected?.tokens ?? null);
   }
@@ -92,6 +103,14 @@ export function useTokenInspector(): TokenInspector {
 export function InspectorPopover({ inspector }: { readonly inspector: TokenInspector }) {
   const state = usePlayground();
   const inspected = inspector.inspected.value;
+  inspector.moves.value;
+  useEffect(() => {
+    const press = ({ target }: Event) => {
+      if (target instanceof Element && !target.closest('.popover, .text-editor')) inspector.close();
+    };
+    addEventListener('pointerdown', press);
+    return () => removeEventListener('pointerdown', press);
+  }, [inspector]);
   const rect = inspected && state.editor.value?.rectOf(inspected.tokens);
   if (!inspected || !rect) return null;
   return (
@@ -100,7 +119,7 @@ export function InspectorPopover({ inspector }: { readonly inspector: TokenInspe
       anchor={{ getBoundingClientRect: () => rect }}
       active={inspected.row ?? undefined}
       onPointerEnter={inspector.stay}
-      onPointerLeave={() => inspector.point(null)}
+      onPointerLeave={() => inspector.hover(null)}
       onChoose={(alternative) => {
         inspector.close();
         void chooseAlternative(state, inspected.tokens, alternative);

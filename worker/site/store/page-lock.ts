@@ -3,18 +3,36 @@ const PREDECESSOR_MS = 1_000;
 
 /**
  * Locks a name against all other pages of this site in this browser, if the browser can. The lock ends with the page.
+ * @param patience longest wait for another page, in milliseconds
  * @returns what unlocks the name; null if another page has the lock
  */
-export async function lockForPage(name: string): Promise<(() => void) | null> {
+export async function lockForPage(name: string, patience = PREDECESSOR_MS): Promise<(() => void) | null> {
   // Browsers have no locks on pages from another host over plain HTTP.
   if (!('locks' in navigator)) return () => undefined;
   const ended = Promise.withResolvers<void>();
   const locked = Promise.withResolvers<boolean>();
-  const hold = () => {
-    locked.resolve(true);
-    return ended.promise;
+  const hold = (lock: Lock | null) => {
+    locked.resolve(lock !== null);
+    return lock && ended.promise;
   };
-  const signal = AbortSignal.timeout(PREDECESSOR_MS);
-  navigator.locks.request(name, { signal }, hold).catch(() => locked.resolve(false));
+  const options = patience > 0 ? { signal: AbortSignal.timeout(patience) } : { ifAvailable: true };
+  navigator.locks.request(name, options, hold).catch(() => locked.resolve(false));
   return (await locked.promise) ? ended.resolve : null;
+}
+
+const TAB = 'continuo-tab';
+
+/**
+ * Returns the number of this tab among the open ones, from 1. A reload keeps it, so each tab can store values of its own,
+ * and the first tab that opens finds those of the last one.
+ */
+export async function tabNumber(): Promise<number> {
+  const own = Number(sessionStorage.getItem(TAB));
+  // The copy of a tab has its number, too.
+  if (own > 0 && (await lockForPage(`${TAB}-${own}`))) return own;
+  for (let free = 1; ; free += 1) {
+    if (!(await lockForPage(`${TAB}-${free}`, 0))) continue;
+    sessionStorage.setItem(TAB, String(free));
+    return free;
+  }
 }

@@ -3,6 +3,7 @@ import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { type Connection, listModels, type Model } from '../api/client.ts';
 import { RequestFailure } from '../api/request-failure.ts';
+import type { TokenizedText } from '../api/whole-choices.ts';
 import { takeKeyFromAddress } from './api-key.ts';
 import { forget, storedSignal } from './stored-signal.ts';
 
@@ -31,6 +32,23 @@ export interface Session {
   readonly display: Signal<TokenDisplay>;
   /** Whether the dialog for the key is open. */
   readonly askForKey: Signal<boolean>;
+  /** Text on its way to another view; see `takeCarried`. */
+  readonly carried: Signal<CarriedText | null>;
+}
+
+export type ViewWithText = '' | 'tree' | 'compare';
+
+export interface CarriedText {
+  readonly to: ViewWithText;
+  readonly parts: readonly TokenizedText[];
+}
+
+/** Returns the parts of the text that was carried to a view, once; null = none was. */
+export function takeCarried({ carried }: Session, view: ViewWithText): CarriedText['parts'] | null {
+  const waiting = carried.peek();
+  if (waiting?.to !== view) return null;
+  carried.value = null;
+  return waiting.parts;
 }
 
 /** How token texts show their probabilities. */
@@ -98,6 +116,7 @@ export async function openSession(): Promise<Session> {
     checkAccess,
     display,
     askForKey: signal(false),
+    carried: signal(null),
   };
 }
 

@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Alternative, PromptToken } from '../api/completion-stream.ts';
 import { hexBytes, isPartial, tokenBytes } from '../api/token-bytes.ts';
-import { percent, probabilityOf, tintClass } from './probability.ts';
+import { percent, probabilityBeside, probabilityOf } from './probability.ts';
 import { TokenName } from './token-name.tsx';
 
 export type Choose = (alternative: Alternative) => void;
@@ -16,6 +16,7 @@ interface AlternativesProps {
 
 /** Lists a token's alternatives with probability, bytes and id, the chosen one marked. */
 export function Alternatives({ token, onChoose, active }: AlternativesProps) {
+  const others = probabilityBeside(token.alternatives);
   return (
     <>
       <p class="alternatives-head figures">
@@ -40,6 +41,13 @@ export function Alternatives({ token, onChoose, active }: AlternativesProps) {
             />
           </li>
         ))}
+        {token.alternatives.length > 0 && (
+          <li class="alternative quiet">
+            <span>all others</span>
+            <meter value={others} aria-hidden="true" />
+            <span>{percent(Math.log(others))}</span>
+          </li>
+        )}
       </ol>
     </>
   );
@@ -57,10 +65,10 @@ function AlternativeRow({ alternative, number, chosen, active, onChoose }: RowPr
   const { name, logprob, id } = alternative;
   const content = (
     <>
-      <meter min={0} max={1} value={probabilityOf(logprob)} aria-hidden="true" class={tintClass(logprob)} />
       <code>
         <TokenName name={name} whiteSpace />
       </code>
+      <meter value={probabilityOf(logprob)} aria-hidden="true" />
       <span>{percent(logprob)}</span>
       <span class="quiet bytes">{hexBytes(tokenBytes(name))}</span>
       <span class="quiet id">{id !== null && `id ${id}`}</span>

@@ -1,13 +1,19 @@
 /** Probability in 0..1 of a natural logarithm. */
 export const probabilityOf = (logprob: number): number => Math.exp(logprob);
 
-/** Returns the decile of a probability, 0..9: 9 means 90 % and more. */
-export const decileOf = (logprob: number): number =>
-  Math.min(9, Math.max(0, Math.floor(probabilityOf(logprob) * 10)));
+/** Steps of the tint. */
+export const TINT_LEVELS = [1, 2, 3, 4, 5] as const;
+
+/**
+ * Returns the step of a token's tint by its surprise, −log2 of its probability. 0 = no tint: below two bits (above 25 %), a
+ * token is no surprise. Each further bit is one step; the last one begins at six bits (1.6 %).
+ */
+export const tintLevel = (logprob: number): number =>
+  Math.min(TINT_LEVELS.length, Math.max(0, Math.floor(-logprob / Math.LN2) - 1));
 
 /** Class of a token's tint; '' for a token without a probability. */
 export const tintClass = (logprob: number | null): string =>
-  logprob === null ? 'token' : `token p${decileOf(logprob)}`;
+  logprob === null ? 'token' : `token s${tintLevel(logprob)}`;
 
 /** Returns the logprob of tokens that form one character together; null if one of them has none. */
 export function jointLogprob(tokens: readonly { readonly logprob: number | null }[]): number | null {
@@ -30,3 +36,16 @@ export function perplexityOf(logprobs: readonly (number | null)[]): number | nul
   if (known.length === 0) return null;
   return Math.exp(-known.reduce((sum, logprob) => sum + logprob, 0) / known.length);
 }
+
+/** Returns the mean logprob of the tokens that have one; null without any. */
+export function meanLogprob(tokens: readonly { readonly logprob: number | null }[]): number | null {
+  const known = tokens.filter(({ logprob }) => logprob !== null);
+  return known.length === 0 ? null : jointLogprob(known)! / known.length;
+}
+
+/** Returns a probability in whole per cent, such as `41 %`. */
+export const percentOf = (logprob: number): string => `${Math.round(probabilityOf(logprob) * 100)} %`;
+
+/** Returns the probability of all tokens that are not listed. */
+export const probabilityBeside = (listed: readonly { readonly logprob: number }[]): number =>
+  Math.max(0, 1 - listed.reduce((sum, { logprob }) => sum + probabilityOf(logprob), 0));

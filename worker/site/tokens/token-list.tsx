@@ -76,10 +76,11 @@ export function TokenList({ content, label, cursor, isMarked = () => false, onCh
           const text = content.text.slice(from, to);
           const selected = from === cursor.value?.from;
           const classes = [
-            tint === 'none' ? 'token' : tintClass(logprob),
             ...(from === shown?.from ? ['selected'] : []),
             ...(tokens.some(isMarked) ? ['marked'] : []),
           ];
+          // White space before a word hangs at the end of a line, where its tint would be a block of its own.
+          const lead = Math.max(0, text.search(/\S/));
           return (
             // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus and names the active token.
             // biome-ignore lint/a11y/useKeyWithClickEvents: the list handles the keys.
@@ -97,7 +98,10 @@ export function TokenList({ content, label, cursor, isMarked = () => false, onCh
                 cursor.value = selected ? null : place;
               }}
             >
-              <TokenName name={text} whiteSpace={whiteSpace} />
+              <TokenName name={text.slice(0, lead)} whiteSpace={whiteSpace} />
+              <span class={tint === 'none' ? 'token' : tintClass(logprob)}>
+                <TokenName name={text.slice(lead)} whiteSpace={whiteSpace} />
+              </span>
             </span>
           );
         })}

@@ -2,10 +2,10 @@ import { Icon } from '../controls/icon.tsx';
 import { NumberField } from '../controls/number-field.tsx';
 import { branch } from './tree-commands.ts';
 import type { TreeEditor } from './tree-editor.ts';
-import type { TreeState } from './tree-state.ts';
+import { DEFAULT_N, type TreeState } from './tree-state.ts';
 
-const FIELDS = ['max_tokens', 'temperature', 'top_p', 'min_p', 'seed'] as const;
-const DEFAULT_N = 4;
+/** Fields beside the button; the dialog has all. */
+const FIELDS = ['max_tokens', 'temperature', 'seed'] as const;
 
 interface BranchBarProps {
   readonly state: TreeState;
@@ -14,11 +14,11 @@ interface BranchBarProps {
 
 /** The button that branches, and what is requested with it. */
 export function BranchBar({ state, editor }: BranchBarProps) {
-  const { settings, branching, cursor } = state;
-  const { n, parameters } = settings.value;
+  const { n, parameters, branching, cursor, dialog } = state;
   const running = branching.growing.value.size > 0;
   const set = (name: string, value: number | undefined) => {
-    settings.value = { n, parameters: { ...parameters, [name]: value } };
+    const { [name]: _, ...others } = parameters.peek();
+    parameters.value = value === undefined ? others : { ...others, [name]: value };
   };
   return (
     <div class="branch-bar">
@@ -31,18 +31,23 @@ export function BranchBar({ state, editor }: BranchBarProps) {
           <Icon name="stop" />
           Stop
         </button>
+        <button
+          type="button"
+          class="button"
+          title="All parameters (p)"
+          onClick={() => (dialog.value = 'parameters')}
+        >
+          <Icon name="sliders" />
+          Parameters
+        </button>
       </div>
       <div class="branch-fields">
-        <NumberField
-          name="n"
-          value={n}
-          onChange={(value) => (settings.value = { n: value ?? DEFAULT_N, parameters })}
-        />
+        <NumberField name="n" value={n.value} onChange={(value = DEFAULT_N) => (n.value = value)} />
         {FIELDS.map((name) => (
           <NumberField
             key={name}
             name={name}
-            value={parameters[name] as number | undefined}
+            value={parameters.value[name] as number | undefined}
             onChange={(value) => set(name, value)}
           />
         ))}

@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { tintClass } from '../tokens/probability.ts';
-import { meanLogprob, percentOf } from './node-figures.ts';
+import { meanLogprob, percentOf, tintClass } from '../tokens/probability.ts';
 import { type NodeId, nodeOf, type TreeNode } from './tree.ts';
 import type { TreeEditor } from './tree-editor.ts';
 
@@ -47,6 +46,12 @@ export function BranchCards({ editor, growing }: BranchCardsProps) {
   );
 }
 
+/** Returns the beginning of a text. Blank lines at its start would hide it, so they show as signs. */
+const preview = (text: string): string =>
+  text
+    .slice(0, PREVIEW)
+    .replace(/^\s*\n\s*/, (blank) => `${blank.replace(/[^\n]/g, '').replaceAll('\n', '↵')} `);
+
 interface BranchCardProps {
   readonly node: TreeNode;
   readonly number: number;
@@ -68,7 +73,7 @@ function BranchCard({ node, number, growing, onSelect }: BranchCardProps) {
         {children.length > 0 && <span>{children.length} below</span>}
       </span>
       <span class="branch-text">
-        {text.slice(0, PREVIEW)}
+        {preview(text)}
         {growing && <span class="caret" role="img" aria-label="still growing" />}
       </span>
     </button>

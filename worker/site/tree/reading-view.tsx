@@ -1,9 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { percent } from '../tokens/probability.ts';
+import { meanLogprob, percent } from '../tokens/probability.ts';
 import { TokenList } from '../tokens/token-list.tsx';
 import { BranchCards } from './branch-cards.tsx';
-import { meanLogprob } from './node-figures.ts';
 import { pathTo, type TreeNode } from './tree.ts';
 import { branchWith } from './tree-commands.ts';
 import type { TreeEditor } from './tree-editor.ts';

@@ -2,10 +2,10 @@ import type { Alternative } from '../api/completion-stream.ts';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { placedTokens, tokenBeside } from '../tokens/token-list.tsx';
 import type { BranchPlace } from './branching.ts';
-import { nodeOf, ROOT, siblingOf, type TreeNode, walk } from './tree.ts';
+import { chooseTree } from './files/tree-files.ts';
+import { newTree, nodeOf, ROOT, siblingOf, type TreeNode, walk } from './tree.ts';
 import type { TreeEditor } from './tree-editor.ts';
 import { addChildren, branchPoint, changeNode, typedNode } from './tree-edits.ts';
-import { chooseTree } from './tree-files.ts';
 import type { TreeState } from './tree-state.ts';
 
 /** What the visitor can do with the open tree. Keys and buttons call the same commands. */
@@ -44,11 +44,10 @@ export function branchWith(
 }
 
 function branchFrom(state: TreeState, editor: TreeEditor, place: BranchPlace): void {
-  const { session, settings, branching } = state;
-  const { n, parameters } = settings.peek();
+  const { session, n, parameters, branching } = state;
   state.cursor.value = null;
   void branching.branch(editor, place, {
-    ...{ n, parameters },
+    ...{ n: n.peek(), parameters: parameters.peek() },
     connection: session.connection.peek(),
     model: session.model.peek(),
   });
@@ -106,6 +105,10 @@ export const walkTokens = ({ cursor }: TreeState, editor: TreeEditor, step: 1 | 
   cursor.value = tokenBeside(placedTokens(editor.node.peek()), cursor.peek(), step);
 };
 
+export const toggleGraph = ({ graph }: TreeState): void => {
+  graph.value = !graph.peek();
+};
+
 /** Opens a tree from a file that the visitor chooses. */
 export async function importTree({ library, refused }: TreeState): Promise<void> {
   const chosen = await chooseTree();
@@ -114,8 +117,12 @@ export async function importTree({ library, refused }: TreeState): Promise<void>
   else refused.value = chosen.refused;
 }
 
+/** Adds a tree with one node and opens it. */
+export const plant = ({ library }: TreeState, prompt: string): void =>
+  library.add(newTree(nameFor(prompt), prompt));
+
 /** Returns a name for a new tree: the beginning of its prompt. */
-export const nameFor = (prompt: string): string => {
+const nameFor = (prompt: string): string => {
   const [first = ''] = prompt.trim().split('\n', 1);
   return first.length <= 40 ? first || 'Tree' : `${first.slice(0, 39)}…`;
 };

@@ -1,8 +1,10 @@
 import { useSignal } from '@preact/signals';
 import { Dialog } from '../controls/dialog.tsx';
+import { KeysDialog } from '../controls/keys-dialog.tsx';
+import { ParametersPanel } from '../playground/parameters-panel.tsx';
 import { editText, isDraft, nameNode, write } from './tree-commands.ts';
 import type { TreeEditor } from './tree-editor.ts';
-import { KEY_BINDINGS, type KeyBinding } from './tree-keys.ts';
+import { KEY_BINDINGS, shown } from './tree-keys.ts';
 import type { TreeState } from './tree-state.ts';
 
 interface DialogsProps {
@@ -19,7 +21,9 @@ export function TreeDialogs({ state, editor }: DialogsProps) {
   const { tree } = editor.position.peek();
   switch (state.dialog.value) {
     case 'keys':
-      return <KeyList onClose={onClose} />;
+      return (
+        <KeysDialog keys={KEY_BINDINGS.map(({ keys, does }) => [shown(keys), does])} onClose={onClose} />
+      );
     case 'name-node':
       return (
         <TextDialog
@@ -66,12 +70,21 @@ export function TreeDialogs({ state, editor }: DialogsProps) {
           onSave={(text) => editText(editor, text)}
         />
       );
+    case 'parameters':
+      return (
+        <Dialog title="Parameters of branches" class="fields" onClose={onClose}>
+          <ParametersPanel parameters={state.parameters} without="Logprobs" />
+        </Dialog>
+      );
     case 'delete-tree':
       return (
         <Dialog title={`Delete “${tree.name}”?`} onClose={onClose}>
           <div class="stack">
             <p>This removes its {tree.nodes.size} nodes from this browser, and cannot be undone.</p>
             <div class="row">
+              <button type="button" class="button" onClick={onClose}>
+                Keep it
+              </button>
               <button
                 type="button"
                 class="button danger"
@@ -81,9 +94,6 @@ export function TreeDialogs({ state, editor }: DialogsProps) {
                 }}
               >
                 Delete the tree
-              </button>
-              <button type="button" class="button" onClick={onClose}>
-                Keep it
               </button>
             </div>
           </div>
@@ -138,45 +148,3 @@ function TextDialog({ title, action, start, multiline = false, onSave, onClose }
     </Dialog>
   );
 }
-
-const SHOWN_KEYS: Readonly<Record<string, string>> = {
-  ArrowUp: '↑',
-  ArrowDown: '↓',
-  ArrowLeft: '←',
-  ArrowRight: '→',
-  ' ': 'Space',
-  Escape: 'Esc',
-  Delete: 'Del',
-  'Ctrl+z': 'Ctrl Z',
-  'Ctrl+Z': 'Ctrl Shift Z',
-  'Ctrl+y': 'Ctrl Y',
-  'Ctrl+Enter': 'Ctrl Enter',
-};
-
-const KeyList = ({ onClose }: { readonly onClose: () => void }) => (
-  <Dialog title="Keys" onClose={onClose} class="tree-dialog">
-    <dl class="tree-keys">
-      {KEY_BINDINGS.map((binding) => (
-        <KeyRow key={binding.does} binding={binding} />
-      ))}
-    </dl>
-  </Dialog>
-);
-
-/** Many keys in a row are shown as a range. */
-const MAX_SHOWN = 4;
-
-const KeyRow = ({ binding: { keys, does } }: { readonly binding: KeyBinding }) => {
-  const shown = keys.map((key) => SHOWN_KEYS[key] ?? key);
-  const listed = shown.length > MAX_SHOWN ? [`${shown[0]} … ${shown.at(-1)}`] : shown;
-  return (
-    <div>
-      <dt>
-        {listed.map((key) => (
-          <kbd key={key}>{key}</kbd>
-        ))}
-      </dt>
-      <dd>{does}</dd>
-    </div>
-  );
-};

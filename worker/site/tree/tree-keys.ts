@@ -1,3 +1,4 @@
+import { isOverlaid } from '../controls/dialog.tsx';
 import { ROOT } from './tree.ts';
 import * as commands from './tree-commands.ts';
 import type { TreeEditor } from './tree-editor.ts';
@@ -57,6 +58,8 @@ export const KEY_BINDINGS: readonly KeyBinding[] = [
   { keys: ['w'], does: 'Write text', run: open('write') },
   { keys: ['e'], does: 'Edit the text', run: open('edit') },
   { keys: ['n'], does: 'Name the node', run: open('name-node') },
+  { keys: ['p'], does: 'Parameters', run: open('parameters') },
+  { keys: ['v'], does: 'Outline or graph', run: commands.toggleGraph },
   { keys: ['b'], does: 'Bookmark', run: (_, editor) => commands.bookmark(editor) },
   { keys: ['m'], does: 'Next bookmark', run: (_, editor) => commands.nextBookmark(editor) },
   { keys: ['x', 'Delete'], does: 'Prune the node', run: (_, editor) => editor.prune(editor.node.peek().id) },
@@ -65,17 +68,35 @@ export const KEY_BINDINGS: readonly KeyBinding[] = [
   { keys: ['?'], does: 'Keys', run: open('keys') },
 ];
 
+const NAMES: Readonly<Record<string, string>> = {
+  ...{ ArrowUp: '↑', ArrowDown: '↓', ArrowLeft: '←', ArrowRight: '→' },
+  ...{
+    ' ': 'Space',
+    Escape: 'Esc',
+    Delete: 'Del',
+    'Ctrl+z': 'Ctrl Z',
+    'Ctrl+Z': 'Ctrl Shift Z',
+    'Ctrl+y': 'Ctrl Y',
+  },
+};
+
+/** Returns keys as people name them, many in a row as a range. */
+export const shown = (keys: KeyBinding['keys']): string =>
+  (keys.length > 4 ? [keys[0]!, '…', keys.at(-1)!] : keys)
+    .map((key) => NAMES[key] ?? key.replace('+', ' '))
+    .join('  ');
+
 const BY_KEY = new Map(KEY_BINDINGS.flatMap((binding) => binding.keys.map((key) => [key, binding])));
 
 /** Elements that use keys themselves. */
-const OWN_KEYS = 'input, textarea, select, dialog, [popover]';
+const OWN_KEYS = 'input, textarea, select';
 /** Keys that press the focused button. */
 const PRESSES = new Set(['Enter', ' ']);
 
 /** Returns what a key does in the tree view; undefined = nothing. */
 export function bindingOf(event: KeyboardEvent): KeyBinding | undefined {
   const target = event.target instanceof Element ? event.target : null;
-  if (event.altKey || target?.closest(OWN_KEYS)) return undefined;
+  if (event.altKey || isOverlaid() || target?.closest(OWN_KEYS)) return undefined;
   if (PRESSES.has(event.key) && target?.closest('button, a')) return undefined;
   const modifier = event.ctrlKey || event.metaKey ? 'Ctrl+' : '';
   return BY_KEY.get(modifier + event.key);

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
+import type { CSSProperties } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { tintClass } from '../tokens/probability.ts';
-import { meanLogprob, percentOf } from './node-figures.ts';
+import { meanLogprob, percentOf, tintClass } from '../tokens/probability.ts';
 import { type OutlineRow, rowWindow, scrollToRow } from './outline.ts';
 import type { NodeId } from './tree.ts';
 import type { TreeEditor } from './tree-editor.ts';
@@ -11,25 +11,22 @@ const ROW = { fine: 32, coarse: 44 };
 /** Deeper forks are not indented further. */
 const MAX_INDENT = 10;
 
-const idOf = (node: NodeId) => `tree-node-${node}`;
+export const idOf = (node: NodeId) => `tree-node-${node}`;
 
-interface OutlineProps {
+export interface OutlineProps {
   readonly editor: TreeEditor;
   readonly growing: ReadonlySet<NodeId>;
 }
 
-/** The tree as a list of rows. Renders only the visible ones. */
-export function TreeOutline({ editor, growing }: OutlineProps) {
+/** An element that takes the focus and scrolls, and its visible part in pixels. */
+export function useScroller() {
   const scroller = useRef<HTMLDivElement>(null);
-  const view = useSignal({ top: 0, height: 0 });
-  const rowHeight = matchMedia('(max-width: 760px), (pointer: coarse)').matches ? ROW.coarse : ROW.fine;
-  const rows = editor.rows.value;
-  const { selected } = editor.position.value;
-
+  const view = useSignal({ top: 0, left: 0, width: 0, height: 0 });
   useLayoutEffect(() => {
     const element = scroller.current!;
     const measure = () => {
-      view.value = { top: element.scrollTop, height: element.clientHeight };
+      const { scrollTop: top, scrollLeft: left, clientWidth: width, clientHeight: height } = element;
+      view.value = { top, left, width, height };
     };
     const observer = new ResizeObserver(measure);
     observer.observe(element);
@@ -37,7 +34,16 @@ export function TreeOutline({ editor, growing }: OutlineProps) {
     element.focus({ preventScroll: true });
     return () => observer.disconnect();
   }, []);
-  const { top, height } = view.value;
+  return { scroller, view: view.value };
+}
+
+/** The tree as a list of rows. Renders only the visible ones. */
+export function TreeOutline({ editor, growing }: OutlineProps) {
+  const { scroller, view } = useScroller();
+  const rowHeight = matchMedia('(max-width: 760px), (pointer: coarse)').matches ? ROW.coarse : ROW.fine;
+  const rows = editor.rows.value;
+  const { selected } = editor.position.value;
+  const { top, height } = view;
   const isMeasured = height > 0;
   // Only a selection scrolls: the visitor may look elsewhere while branches grow.
   useLayoutEffect(() => {
@@ -59,10 +65,13 @@ export function TreeOutline({ editor, growing }: OutlineProps) {
       <div class="outline-space" style={{ height: `${rows.length * rowHeight}px` }}>
         <div style={{ transform: `translateY(${start * rowHeight}px)` }}>
           {rows.slice(start, end).map((row) => (
-            <Row
+            <NodeRow
               key={row.node.id}
               row={row}
-              height={rowHeight}
+              style={{
+                height: `${rowHeight}px`,
+                paddingLeft: `${4 + Math.min(row.indent, MAX_INDENT) * 16}px`,
+              }}
               selected={row.node.id === selected}
               growing={growing.has(row.node.id)}
               editor={editor}
@@ -76,13 +85,14 @@ export function TreeOutline({ editor, growing }: OutlineProps) {
 
 interface RowProps {
   readonly row: OutlineRow;
-  readonly height: number;
+  readonly style: CSSProperties;
   readonly selected: boolean;
   readonly growing: boolean;
   readonly editor: TreeEditor;
 }
 
-function Row({ row: { node, depth, indent, hidden }, height, selected, growing, editor }: RowProps) {
+/** One node in the outline or the graph. */
+export function NodeRow({ row: { node, depth, hidden }, style, selected, growing, editor }: RowProps) {
   const isParent = node.children.length > 0;
   const mean = meanLogprob(node.tokens);
   return (
@@ -95,7 +105,7 @@ function Row({ row: { node, depth, indent, hidden }, height, selected, growing, 
       aria-level={depth + 1}
       aria-selected={selected}
       aria-expanded={isParent ? hidden === 0 : undefined}
-      style={{ height: `${height}px`, paddingLeft: `${4 + Math.min(indent, MAX_INDENT) * 16}px` }}
+      style={style}
       onClick={() => editor.select(node.id)}
       onDblClick={() => editor.fold(node.id)}
     >

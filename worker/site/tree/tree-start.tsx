@@ -1,20 +1,17 @@
 import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
 import { Icon } from '../controls/icon.tsx';
-import { newTree } from './tree.ts';
-import { branch, importTree, nameFor } from './tree-commands.ts';
+import { EXAMPLES } from '../playground/presets.ts';
+import { branch, importTree, plant } from './tree-commands.ts';
 import type { TreeState } from './tree-state.ts';
-
-const EXAMPLES = [
-  'Once upon a time there was a king who had three daughters.',
-  'def is_prime(n):\n    """Return True if n is a prime number."""\n',
-  'The wolf looked at the little girl and said, "Where are you going?"',
-];
 
 /** Asks for the prompt of a new tree. */
 export function TreeStart({ state }: { readonly state: TreeState }) {
   const prompt = useSignal('');
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.focus(), []);
   const start = (text: string) => {
-    state.library.add(newTree(nameFor(text), text));
+    plant(state, text);
     branch(state, state.library.editor.peek()!);
   };
   const submit = (event: Event) => {
@@ -35,6 +32,7 @@ export function TreeStart({ state }: { readonly state: TreeState }) {
       >
         <div class="field">
           <textarea
+            ref={field}
             rows={5}
             aria-label="Prompt"
             placeholder="Once upon a time"
@@ -54,10 +52,10 @@ export function TreeStart({ state }: { readonly state: TreeState }) {
       </form>
       <h2 class="quiet">Or start with an example</h2>
       <ul class="tree-examples">
-        {EXAMPLES.map((example) => (
-          <li key={example}>
-            <button type="button" class="card branch-card tree-example" onClick={() => start(example)}>
-              <span class="branch-text">{example}</span>
+        {EXAMPLES.map(({ text }) => (
+          <li key={text}>
+            <button type="button" class="card branch-card tree-example" onClick={() => start(text)}>
+              <span class="branch-text">{text}</span>
             </button>
           </li>
         ))}

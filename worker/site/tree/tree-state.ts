@@ -1,4 +1,5 @@
 import { type Signal, signal } from '@preact/signals';
+import type { Parameters } from '../api/request-field.ts';
 import { openDatabase } from '../store/database.ts';
 import type { Session } from '../store/session.ts';
 import { storedSignal } from '../store/stored-signal.ts';
@@ -6,20 +7,19 @@ import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { type Branching, createBranching } from './branching.ts';
 import { openLibrary, type TreeLibrary } from './tree-library.ts';
 
-/** Number of branches, and further fields of the request for them. */
-export interface BranchSettings {
-  readonly n: number;
-  readonly parameters: Readonly<Record<string, unknown>>;
-}
-
-export type TreeDialog = 'keys' | 'name-node' | 'name-tree' | 'write' | 'edit' | 'delete-tree';
+export type TreeDialog = 'keys' | 'name-node' | 'name-tree' | 'write' | 'edit' | 'delete-tree' | 'parameters';
 
 /** What the tree view works on. Lives as long as the page, so that branches grow on while other views are shown. */
 export interface TreeState {
   readonly session: Session;
   readonly library: TreeLibrary;
   readonly branching: Branching;
-  readonly settings: Signal<BranchSettings>;
+  /** Number of branches per request. */
+  readonly n: Signal<number>;
+  /** Further fields of the request for branches. */
+  readonly parameters: Signal<Parameters>;
+  /** Whether the tree is shown as a graph instead of an outline. */
+  readonly graph: Signal<boolean>;
   /** The selected token of the selected node. */
   readonly cursor: Signal<PlacedTokens | null>;
   readonly dialog: Signal<TreeDialog | null>;
@@ -27,10 +27,8 @@ export interface TreeState {
   readonly refused: Signal<string | null>;
 }
 
-const DEFAULT_SETTINGS: BranchSettings = {
-  n: 4,
-  parameters: { max_tokens: 24, temperature: 1, min_p: 0.05 },
-};
+export const DEFAULT_N = 4;
+const DEFAULT_PARAMETERS: Parameters = { max_tokens: 24, temperature: 1, min_p: 0.05 };
 
 let opened: Promise<TreeState> | null = null;
 
@@ -41,14 +39,16 @@ export function openTrees(session: Session): Promise<TreeState> {
 }
 
 async function open(session: Session): Promise<TreeState> {
-  const [library, settings] = await Promise.all([
+  const [library, n, parameters, graph] = await Promise.all([
     openDatabase().then((database) => openLibrary(database)),
-    storedSignal('tree-branching', DEFAULT_SETTINGS),
+    storedSignal('tree-n', DEFAULT_N),
+    storedSignal('tree-parameters', DEFAULT_PARAMETERS),
+    storedSignal('tree-graph', false),
   ]);
-  addEventListener('pagehide', library.flush);
-  document.addEventListener('visibilitychange', library.flush);
+  addEventListener('pagehide', library.saver.flush);
+  document.addEventListener('visibilitychange', library.saver.flush);
   return {
-    ...{ session, library, settings },
+    ...{ session, library, n, parameters, graph },
     branching: createBranching(),
     cursor: signal(null),
     dialog: signal(null),

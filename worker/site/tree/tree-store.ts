@@ -1,5 +1,6 @@
 import type { Database } from '../store/database.ts';
 import { type NodeId, ROOT, type Tree, type TreeNode, walk } from './tree.ts';
+import type { StoredPosition } from './tree-editor.ts';
 
 /** Keeps trees in IndexedDB: a record for each tree, and its nodes one by one, so that a change writes little. */
 
@@ -25,14 +26,16 @@ export const listTrees = async (database: Database): Promise<readonly TreeRecord
   ((await database.getAll('trees')) as TreeRecord[]).toSorted((a, b) => b.changed - a.changed);
 
 /** Returns null if there is no such tree. */
-export async function loadTree(database: Database, { id, name, nextId }: TreeRecord): Promise<Tree | null> {
+export async function loadTree(database: Database, record: TreeRecord): Promise<StoredPosition | null> {
+  const { id, name, nextId, selected, collapsed } = record;
   const stored = (await database.getAll('nodes', nodesOf(id))) as StoredNode[];
   if (stored[0]?.id !== ROOT) return null;
   const nodes = new Map(stored.map((node) => [node.id, { ...node, children: [] as NodeId[] }]));
   for (const node of stored) if (node.parent !== null) nodes.get(node.parent)?.children.push(node.id);
   // Another tab may have removed the parent of a node.
   const reached = [...walk({ name, nodes, nextId })];
-  return { name, nodes: new Map(reached.map((node) => [node.id, node])), nextId };
+  const tree = { name, nodes: new Map(reached.map((node) => [node.id, node])), nextId };
+  return { tree, selected: tree.nodes.has(selected) ? selected : ROOT, collapsed };
 }
 
 /** Writes what differs from the tree that was saved last; null = unknown, which writes everything. */

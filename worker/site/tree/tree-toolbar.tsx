@@ -1,9 +1,10 @@
-import { Icon, type IconName } from '../controls/icon.tsx';
-import { Menu } from '../controls/menu.tsx';
+import { Icon, IconButton } from '../controls/icon.tsx';
 import { Select } from '../controls/select.tsx';
-import { importTree } from './tree-commands.ts';
+import { OpenInMenu } from '../copy/open-in-menu.tsx';
+import { saveAsFile } from './files/tree-files.ts';
+import { pathTo } from './tree.ts';
+import { importTree, toggleGraph } from './tree-commands.ts';
 import type { TreeEditor } from './tree-editor.ts';
-import { saveAsFile } from './tree-files.ts';
 import type { TreeState } from './tree-state.ts';
 
 interface ToolbarProps {
@@ -43,8 +44,10 @@ function TreeButtons({ state, editor }: { readonly state: TreeState; readonly ed
         <Icon name="plus" />
         New
       </button>
-      <Menu
+      <OpenInMenu
         label="File"
+        from="tree"
+        parts={() => pathTo(editor.position.peek().tree, editor.position.peek().selected)}
         items={[
           { name: 'Import JSON…', onSelect: () => void importTree(state) },
           { name: 'Export as JSON', onSelect: () => void saveAsFile(tree, 'json') },
@@ -55,42 +58,34 @@ function TreeButtons({ state, editor }: { readonly state: TreeState; readonly ed
       />
       <div class="push row">
         <IconButton
+          icon="branch"
+          name="Graph"
+          keys="v"
+          pressed={state.graph.value}
+          onClick={() => toggleGraph(state)}
+        />
+        <IconButton
           icon="undo"
           name="Undo"
           keys="Ctrl-Z"
-          enabled={editor.canUndo.value}
+          disabled={!editor.canUndo.value}
           onClick={editor.undo}
         />
         <IconButton
           icon="redo"
           name="Redo"
           keys="Ctrl-Shift-Z"
-          enabled={editor.canRedo.value}
+          disabled={!editor.canRedo.value}
           onClick={editor.redo}
         />
-        <IconButton icon="keyboard" name="Keys" keys="?" enabled onClick={open('keys')} />
+        <IconButton
+          icon="keyboard"
+          name="Keys"
+          keys="?"
+          class="plain icon keyboard-button"
+          onClick={open('keys')}
+        />
       </div>
     </>
   );
 }
-
-interface IconButtonProps {
-  readonly icon: IconName;
-  readonly name: string;
-  readonly keys: string;
-  readonly enabled: boolean;
-  readonly onClick: () => void;
-}
-
-const IconButton = ({ icon, name, keys, enabled, onClick }: IconButtonProps) => (
-  <button
-    type="button"
-    class={`button plain icon ${icon}-button`}
-    aria-label={name}
-    title={`${name} (${keys})`}
-    disabled={!enabled}
-    onClick={onClick}
-  >
-    <Icon name={icon} />
-  </button>
-);

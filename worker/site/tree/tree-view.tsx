@@ -3,12 +3,14 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { Dialog } from '../controls/dialog.tsx';
 import { FailureNotice } from '../playground/failure-notice.tsx';
-import { useSession } from '../store/session.ts';
+import { takeCarried, useSession } from '../store/session.ts';
 import { BranchBar } from './branch-bar.tsx';
 import { NodeActions } from './node-actions.tsx';
 import { ReadingView } from './reading-view.tsx';
+import { plant } from './tree-commands.ts';
 import { TreeDialogs } from './tree-dialogs.tsx';
 import type { TreeEditor } from './tree-editor.ts';
+import { TreeGraph } from './tree-graph.tsx';
 import { bindingOf } from './tree-keys.ts';
 import { TreeOutline } from './tree-outline.tsx';
 import { TreeStart } from './tree-start.tsx';
@@ -23,6 +25,8 @@ export function TreeView() {
   useEffect(() => {
     openTrees(session).then(
       (opened) => {
+        const carried = takeCarried(session, 'tree');
+        if (carried) plant(opened, carried.map(({ text }) => text).join(''));
         state.value = opened;
       },
       (reason: unknown) => {
@@ -45,13 +49,13 @@ export function TreeView() {
 function OpenedTrees({ state }: { readonly state: TreeState }) {
   const editor = state.library.editor.value;
   const { refused } = state;
-  const { storageFault, inOtherTab } = state.library;
+  const { saver, inOtherTab } = state.library;
   return (
     <div class="tree-view">
       <TreeToolbar state={state} editor={editor} />
-      {storageFault.value !== null && (
+      {saver.fault.value !== null && (
         <p class="notice" role="alert">
-          This browser does not keep the tree ({storageFault.value}). Export it before you leave.
+          This browser does not keep the tree ({saver.fault.value}). Export it before you leave.
         </p>
       )}
       {inOtherTab.value !== null && (
@@ -76,6 +80,7 @@ function OpenedTrees({ state }: { readonly state: TreeState }) {
 
 function OpenTree({ state, editor }: { readonly state: TreeState; readonly editor: TreeEditor }) {
   const failed = state.branching.failed.value;
+  const Nodes = state.graph.value ? TreeGraph : TreeOutline;
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       const binding = bindingOf(event);
@@ -89,8 +94,8 @@ function OpenTree({ state, editor }: { readonly state: TreeState; readonly edito
   return (
     <>
       <h1 class="visually-hidden">{editor.position.value.tree.name}</h1>
-      <div class="tree-panes">
-        <TreeOutline editor={editor} growing={state.branching.growing.value} />
+      <div class={`tree-panes ${state.graph.value ? 'with-graph' : ''}`}>
+        <Nodes editor={editor} growing={state.branching.growing.value} />
         <div class="reading-pane">
           <NodeActions state={state} editor={editor} />
           <ReadingView state={state} editor={editor} />

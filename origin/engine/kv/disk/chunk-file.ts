@@ -9,7 +9,7 @@ import { crc32 } from 'node:zlib';
 
 const MAGIC = Buffer.from('CTKV');
 /** Changes with the format of the header or of a payload. */
-const VERSION = 1;
+const VERSION = 2;
 const CHECKED_FROM = 12;
 const NAME_AT = 32;
 export const HEADER_BYTES = 64;

@@ -6,7 +6,7 @@ import { Sampler } from '../../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../../origin/sampling/token-history.ts';
 import { SamplerWorkspace } from '../../../../origin/sampling/workspace.ts';
 import type { EventOf, TokenLogprob } from '../../../../shared/generation.ts';
-import { ROUNDING, type ScriptedModel } from './scripted-runner.ts';
+import { MODEL } from './scripted-runner.ts';
 import type { ChoiceTranscript, Transcript } from './transcript.ts';
 import { bytesOfToken, EOS, isSpecial, TOKEN_BYTES } from './vocabulary.ts';
 
@@ -36,10 +36,10 @@ function findStop(
   return null;
 }
 
-function promptEntries(tokens: Int32Array, chunk: number, model: ScriptedModel): string[] {
+function promptEntries(tokens: Int32Array, chunk: number): string[] {
   return [...tokens].map((token, position) => {
     const start = position - (position % chunk);
-    return model.prefillEntry(token, position, start, Math.min(chunk, tokens.length - start));
+    return MODEL.prefillEntry(token, position, start, Math.min(chunk, tokens.length - start));
   });
 }
 
@@ -67,7 +67,6 @@ function plainChoice(
   promptIndex: number,
   candidate: number,
   shape: Pick<ModelShape, 'prefillChunk' | 'vocabularySize'>,
-  model = ROUNDING,
 ): ChoiceTranscript {
   const { tokens: prompt, maxTokens } = submission.prompts[promptIndex]!;
   const choice = promptIndex * submission.choices + candidate;
@@ -78,7 +77,7 @@ function plainChoice(
   const workspace = new SamplerWorkspace(shape.vocabularySize, KERNEL);
   const vocabulary = { tokenBytes: TOKEN_BYTES, encode: () => [] };
   const sampler = new Sampler(submission.sampling, identity, vocabulary, workspace);
-  const entries = promptEntries(prompt, shape.prefillChunk, model);
+  const entries = promptEntries(prompt, shape.prefillChunk);
   const result: ChoiceTranscript = { text: '', tokens: [], ids: [], completionTokens: 0, finish: null };
   const bytes: number[] = [];
   let reason: 'stop' | 'length' = 'length';
@@ -87,7 +86,7 @@ function plainChoice(
   let score = 0;
 
   for (let step = 0; step < maxTokens; step++) {
-    const logits = model.logits(entries, shape.vocabularySize);
+    const logits = MODEL.logits(entries, shape.vocabularySize);
     const forbidden = step < submission.minTokens ? ends : [];
     const id = sampler.sample(logits, history, step, null, forbidden);
     const ending = ends.includes(id);
@@ -95,7 +94,7 @@ function plainChoice(
     const hidden = ending
       ? !(named && submission.includeStop)
       : submission.skipSpecialTokens && isSpecial(id);
-    entries.push(model.decodeEntry(id, history.length));
+    entries.push(MODEL.decodeEntry(id, history.length));
     history.push(id);
     result.completionTokens++;
     if (submission.tokenIds) result.ids.push(id);
@@ -131,12 +130,7 @@ function plainChoice(
 }
 
 /** Computes the `prompt` event in the same way. */
-export function plainPrompt(
-  submission: Submission,
-  promptIndex: number,
-  chunk: number,
-  model = ROUNDING,
-): EventOf<'prompt'> {
+export function plainPrompt(submission: Submission, promptIndex: number, chunk: number): EventOf<'prompt'> {
   const { tokens, scoredFrom = 0 } = submission.prompts[promptIndex]!;
   const hides = (id: number) => submission.skipSpecialTokens && isSpecial(id);
   const visible = [...tokens].filter((id) => !hides(id));
@@ -148,11 +142,11 @@ export function plainPrompt(
   };
   const top = submission.promptTopLogprobs;
   if (top === null) return event;
-  const entries = promptEntries(tokens, chunk, model);
+  const entries = promptEntries(tokens, chunk);
   const scored = [...tokens].map((id, at) => {
     const hidden = hides(id) ? { hidden: true } : {};
     if (at <= scoredFrom) return { id, bytes: latin1(id), logprob: null, topLogprobs: null, ...hidden };
-    return entry(model.logits(entries.slice(0, at), TOKEN_BYTES.vocabularySize), id, top, hides(id));
+    return entry(MODEL.logits(entries.slice(0, at), TOKEN_BYTES.vocabularySize), id, top, hides(id));
   });
   return { ...event, logprobs: scored };
 }
@@ -161,19 +155,18 @@ export function plainPrompt(
 export function plainTranscript(
   submission: Submission,
   shape: Pick<ModelShape, 'prefillChunk' | 'vocabularySize'>,
-  model = ROUNDING,
 ): Transcript {
   const transcript: Transcript = { prompts: new Map(), choices: new Map(), end: null };
   const { prompts, choices, echo, promptTopLogprobs } = submission;
   let completionTokens = 0;
   prompts.forEach((_, index) => {
     for (let candidate = 0; candidate < choices; candidate++) {
-      const choice = plainChoice(submission, index, candidate, shape, model);
+      const choice = plainChoice(submission, index, candidate, shape);
       completionTokens += choice.completionTokens;
       transcript.choices.set(index * choices + candidate, choice);
     }
     if (echo || promptTopLogprobs !== null) {
-      transcript.prompts.set(index, plainPrompt(submission, index, shape.prefillChunk, model));
+      transcript.prompts.set(index, plainPrompt(submission, index, shape.prefillChunk));
     }
   });
   const promptTokens = prompts.reduce((total, { tokens }) => total + tokens.length, 0);

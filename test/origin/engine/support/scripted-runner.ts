@@ -11,14 +11,7 @@ import {
 /** Content of one KV position: its token, and how it was computed if that changes its bits. */
 type Entry = string;
 
-/** How runs fill the KV cache, and the logits that follow from its content. */
-export interface ScriptedModel {
-  prefillEntry(token: number, position: number, start: number, length: number): Entry;
-  decodeEntry(token: number, position: number): Entry;
-  /** Logits as a function of all KV that a position attends to, so that any wrong entry changes them. */
-  logits(entries: readonly Entry[], vocabularySize: number): Float32Array;
-}
-
+/** Returns logits as a function of all KV that a position attends to, so that any wrong entry changes them. */
 function hashedLogits(entries: readonly Entry[], vocabularySize: number): Float32Array {
   let state = 0x811c9dc5;
   for (const entry of entries) {
@@ -31,22 +24,12 @@ function hashedLogits(entries: readonly Entry[], vocabularySize: number): Float3
   });
 }
 
-/** Bits depend on the split into runs, as with a real model. */
-export const ROUNDING: ScriptedModel = {
-  prefillEntry: (token, position, start, length) => `${token}@${position} prefilled with ${start}+${length}`,
-  decodeEntry: (token, position) => `${token}@${position} decoded`,
+/** How runs fill the KV cache, and the logits that follow from it. As with a real model, bits depend on the split into runs. */
+export const MODEL = {
+  prefillEntry: (token: number, position: number, start: number, length: number): Entry =>
+    `${token}@${position} prefilled with ${start}+${length}`,
+  decodeEntry: (token: number, position: number): Entry => `${token}@${position} decoded`,
   logits: hashedLogits,
-};
-
-/** Bits do not depend on the split into runs, and most of the text repeats itself. */
-export const EXACT: ScriptedModel = {
-  prefillEntry: (token, position) => `${token}@${position}`,
-  decodeEntry: (token, position) => `${token}@${position}`,
-  logits: (entries, vocabularySize) => {
-    const logits = hashedLogits(entries, vocabularySize);
-    logits[(Number.parseInt(entries.at(-1)!, 10) + 1) % 7]! += 7;
-    return logits;
-  },
 };
 
 export interface ScriptedOptions {
@@ -56,9 +39,6 @@ export interface ScriptedOptions {
   readonly prefillTurns?: number;
   /** Decode returns a promise. */
   readonly asyncDecode?: boolean;
-  readonly model?: ScriptedModel;
-  /** Prefill runs may begin at any position; else they must keep to the grid. */
-  readonly offGrid?: boolean;
 }
 
 /** A model without weights that records its KV cache. Throws on calls that a real runner cannot serve. */
@@ -68,7 +48,6 @@ export class ScriptedRunner implements ModelRunner {
   readonly decodes: { readonly firstSlot: number; readonly rows: number }[] = [];
   readonly prefills: number[] = [];
   readonly #options: ScriptedOptions;
-  readonly #model: ScriptedModel;
   readonly #cache: Entry[][];
   /** All entries that `kvBytes` has read. */
   readonly #entries: Entry[] = [];
@@ -77,7 +56,6 @@ export class ScriptedRunner implements ModelRunner {
   constructor(shape: ModelShape, options: ScriptedOptions = {}) {
     this.shape = shape;
     this.#options = options;
-    this.#model = options.model ?? ROUNDING;
     this.#cache = Array.from({ length: shape.slots }, () => []);
   }
 
@@ -88,7 +66,7 @@ export class ScriptedRunner implements ModelRunner {
     if (rows < 1 || firstSlot < 0 || firstSlot + rows > this.shape.slots) throw new Error('bad range');
     const logits = Array.from({ length: rows }, (_, row) => {
       const position = positions[row]!;
-      this.#write(firstSlot + row, position, this.#model.decodeEntry(tokens[row]!, position));
+      this.#write(firstSlot + row, position, MODEL.decodeEntry(tokens[row]!, position));
       return this.#logits(firstSlot + row, position);
     });
     const flat = this.#flat(logits);
@@ -101,7 +79,7 @@ export class ScriptedRunner implements ModelRunner {
     const { prefillChunk } = this.shape;
     if (tokens.length === 0 || tokens.length > prefillChunk) throw new Error('no run of that length');
     const cell = Math.floor(start / prefillChunk);
-    if (!this.#options.offGrid && Math.floor((start + tokens.length - 1) / prefillChunk) !== cell) {
+    if (Math.floor((start + tokens.length - 1) / prefillChunk) !== cell) {
       throw new Error('the chunk straddles the grid');
     }
     this.prefills.push(tokens.length);
@@ -115,7 +93,7 @@ export class ScriptedRunner implements ModelRunner {
       this.#busy = false;
     }
     tokens.forEach((token, at) => {
-      this.#write(slot, start + at, this.#model.prefillEntry(token, start + at, start, tokens.length));
+      this.#write(slot, start + at, MODEL.prefillEntry(token, start + at, start, tokens.length));
     });
     return this.#flat([...logitsAt].map((at) => this.#logits(slot, start + at)));
   }
@@ -167,7 +145,7 @@ export class ScriptedRunner implements ModelRunner {
   }
 
   #logits(slot: number, position: number): Float32Array {
-    return this.#model.logits(this.#cache[slot]!.slice(0, position + 1), this.shape.vocabularySize);
+    return MODEL.logits(this.#cache[slot]!.slice(0, position + 1), this.shape.vocabularySize);
   }
 
   #flat(rows: readonly Float32Array[]): Float32Array {

@@ -4,7 +4,7 @@ import type {
   RegionSyncResult,
   ReservationRequest,
   SettlementRequest,
-} from '../../../../worker/limits/limiter-protocol.ts';
+} from '../../../../worker/env/limiter-protocol.ts';
 import { RegionAdmission } from '../../../../worker/limits/objects/region-admission.ts';
 import { SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
-import type { Renewal } from '../../../../worker/limits/limiter-protocol.ts';
+import type { Renewal } from '../../../../worker/env/limiter-protocol.ts';
 import { type Database, migrate } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startWorkerd } from '../../support/workerd.ts';

@@ -5,7 +5,7 @@ import type {
   RegionSync,
   RegionSyncResult,
   ReservationRequest,
-} from '../../../../worker/limits/limiter-protocol.ts';
+} from '../../../../worker/env/limiter-protocol.ts';
 import {
   type HomeCallbacks,
   HomeSlices,

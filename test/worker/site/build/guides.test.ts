@@ -1,10 +1,7 @@
 import path from 'node:path';
-import MiniSearch from 'minisearch';
 import { expect, test } from 'vitest';
 import { readGroups, readGuides } from '../../../../worker/site/build/guides.ts';
-import { searchIndexOf } from '../../../../worker/site/build/guides-module.ts';
 import { docsRouteOf } from '../../../../worker/site/docs/routes.ts';
-import { type Found, SEARCH_OPTIONS } from '../../../../worker/site/docs/search/search-options.ts';
 
 const DOCS = path.resolve(import.meta.dirname, '../../../../docs');
 const guides = readGuides(DOCS);
@@ -35,15 +32,4 @@ test('every link of a guide leads to a guide, to a heading that exists, or to an
 
 test('a guide has no script, no style and nothing of another host', () => {
   for (const { html } of guides) expect(html).not.toMatch(/<script|<style|\sstyle=|\son\w+=|<img|<iframe/i);
-});
-
-test('the search finds sections of guides by title, by field names and by parts of them', () => {
-  const index = MiniSearch.loadJSON<Found>(searchIndexOf(guides), SEARCH_OPTIONS);
-  const first = (query: string) => index.search(query)[0]?.id as string;
-  expect(first('determinism')).toContain('/docs/guides/determinism');
-  expect(index.search('CONTINUO_PORT').map(({ id }) => id)).toContainEqual(
-    expect.stringContaining('/docs/guides/configuration'),
-  );
-  expect(index.search('x-resumable').length).toBeGreaterThan(0);
-  expect(index.search('glosary').map(({ id }) => id)).toContain('/docs/guides/glossary');
 });

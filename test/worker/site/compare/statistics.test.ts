@@ -33,7 +33,6 @@ describe('histogram', () => {
   test('lengths have bins of whole tokens that both series share', () => {
     expect(histogram([[3, 3, 5], [4]], true)).toEqual({
       edges: [3, 4, 5],
-      centers: [3, 4, 5],
       width: 1,
       counts: [
         [2, 0, 1],
@@ -45,7 +44,7 @@ describe('histogram', () => {
 
   test('equal values have one bin', () => {
     expect(histogram([[-3.5, -3.5]], false)).toEqual({
-      ...{ edges: [-4], centers: [-3.5], width: 1 },
+      ...{ edges: [-4], width: 1 },
       counts: [[2]],
     });
   });

@@ -1,8 +1,25 @@
 import { expect, test } from 'vitest';
 import { requestFields } from '../../../../worker/site/build/request-fields.ts';
-import { FIELD_GROUPS, FIELDS_ELSEWHERE } from '../../../../worker/site/playground/field-groups.ts';
+import { FIELD_GROUPS } from '../../../../worker/site/playground/field-groups.ts';
 
 const FIELDS = requestFields();
+
+/** Fields that the page sets in other ways, and how. */
+const FIELDS_ELSEWHERE: Readonly<Record<string, string>> = {
+  model: 'the header of the page',
+  prompt: 'the text',
+  suffix: 'the text after the insertion mark',
+  stream: 'the playground always streams',
+  stream_options: 'the playground always asks for usage',
+  n: 'the tree shows several choices',
+  best_of: 'not available with streams',
+  prompt_logprobs: 'not available with streams; echo shows the same',
+  prompt_logprob_start: 'echo shows the logprobs of the whole prompt',
+  logprob_token_ids: 'the page shows the most likely tokens',
+  return_token_ids: 'always sent with logprobs',
+  return_tokens_as_token_ids: 'the page needs the bytes of tokens',
+  timings_per_token: 'the page measures by itself',
+};
 
 test('every request field is in one group, set elsewhere, an alias, or not supported', () => {
   const placed = [...FIELD_GROUPS.flatMap(({ fields }) => fields), ...Object.keys(FIELDS_ELSEWHERE)];

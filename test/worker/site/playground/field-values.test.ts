@@ -28,12 +28,12 @@ test.each<[RequestField['kind']]>([['number'], ['integer'], ['texts'], ['ids'], 
 );
 
 test.each([
-  [field('number', { maximum: 2 }), '2.5', 'At most 2.'],
-  [field('integer', { minimum: -1 }), '-2', 'At least -1.'],
+  [field('number', { maximum: 2 }), '2.5', 'At most 2.', 2],
+  [field('integer', { minimum: -1 }), '-2', 'At least -1.', -1],
   [field('integer'), '1.5', 'A whole number is needed.'],
   [field('number'), 'warm', 'warm is not a number.'],
   [field('ids'), '1, two', 'two is not a token id.'],
   [field('json'), '{', expect.stringContaining('JSON')],
-])('%o rejects %j: %s', (of, written, fault) => {
-  expect(readValue(of, written)).toEqual({ fault });
+])('%o rejects %j: %s', (of, written, fault, allowed?: number) => {
+  expect(readValue(of, written)).toEqual({ fault, ...(allowed !== undefined && { allowed }) });
 });

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ImportError } from '../../../../worker/site/tree/json-reader.ts';
+import { ImportError } from '../../../../worker/site/tree/files/json-reader.ts';
+import { exportJson, importJson } from '../../../../worker/site/tree/files/tree-json.ts';
 import { type Tree, walk } from '../../../../worker/site/tree/tree.ts';
-import { exportJson, importJson } from '../../../../worker/site/tree/tree-json.ts';
 import { anyTree } from './random-tree.ts';
 
 /** Everything but the ids, which an import assigns anew. */

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { marked, type Token } from 'marked';
 import { describe, expect, test } from 'vitest';
+import { exportMarkdown } from '../../../../worker/site/tree/files/tree-markdown.ts';
 import { newTree, nodeOf, ROOT, type Tree } from '../../../../worker/site/tree/tree.ts';
 import { addChildren, changeNode, typedNode } from '../../../../worker/site/tree/tree-edits.ts';
-import { exportMarkdown } from '../../../../worker/site/tree/tree-markdown.ts';
 import { anyTree } from './random-tree.ts';
 
 /** Texts of the code blocks, as a Markdown parser reads them. */

@@ -2,7 +2,8 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { DocsState } from '../docs-state.ts';
-import { type FoundPlace, openSearch, type Search } from './search.ts';
+import { openSearch, type Search } from './search.ts';
+import type { FoundPlace } from './search-options.ts';
 
 const MAX_RESULTS = 20;
 
@@ -64,7 +65,7 @@ function Results({ found }: { readonly found: readonly FoundPlace[] }) {
   if (found.length === 0) return <p class="quiet docs-none">Nothing found. Try fewer or other words.</p>;
   return (
     <ul class="docs-results" aria-label="Results">
-      {found.map(({ id, title, place }) => (
+      {found.map(({ id, title, place, snippet }) => (
         <li key={id}>
           <a
             class="docs-link"
@@ -76,6 +77,9 @@ function Results({ found }: { readonly found: readonly FoundPlace[] }) {
           >
             <span>{title}</span>
             <span class="quiet">{place}</span>
+            <span class="snippet">
+              {snippet.map((part, index) => (index % 2 === 1 ? <mark key={index}>{part}</mark> : part))}
+            </span>
           </a>
         </li>
       ))}

@@ -2,9 +2,7 @@ import MiniSearch from 'minisearch';
 import type { DocsState } from '../docs-state.ts';
 import { type OpenApiDocument, type Operation, operationsOf, resolved, type Schema } from '../documents.ts';
 import type { ApiName } from '../routes.ts';
-import { type Found, SEARCH_OPTIONS } from './search-options.ts';
-
-export type FoundPlace = Pick<Found, 'id' | 'title' | 'place'>;
+import { type Found, type FoundPlace, findPlaces, SEARCH_OPTIONS } from './search-options.ts';
 
 export interface Search {
   /** Returns the matching places, best first. */
@@ -27,14 +25,13 @@ export async function openSearch(docs: DocsState): Promise<Search> {
   return {
     find(query) {
       addDocuments();
-      const all = index.search(query);
-      const some = all.length > 0 ? all : index.search(query, { combineWith: 'OR' });
-      return some.map(({ id, title, place }) => ({ id, title, place }));
+      return findPlaces(index, query);
     },
   };
 }
 
-const placesOf = (document: OpenApiDocument, api: ApiName): Found[] =>
+/** Returns the places of a document's operations. */
+export const placesOf = (document: OpenApiDocument, api: ApiName): Found[] =>
   operationsOf(document, api).map(({ address, method, path, operation }) => {
     const fields = fieldsOf(operation, document);
     return {
@@ -50,10 +47,13 @@ const placesOf = (document: OpenApiDocument, api: ApiName): Found[] =>
 function fieldsOf(
   { parameters = [], requestBody }: Operation,
   { components }: OpenApiDocument,
-): [string, Schema][] {
+): [string, Pick<Schema, 'description'>][] {
   const bodies = Object.values(requestBody?.content ?? {});
   return [
-    ...parameters.map((one): [string, Schema] => [one.name, one]),
+    ...parameters.map(({ name, description = '' }): [string, Pick<Schema, 'description'>] => [
+      name,
+      { description },
+    ]),
     ...bodies.flatMap(({ schema }) => Object.entries(resolved(schema, components.schemas).properties ?? {})),
   ];
 }

@@ -1,0 +1,83 @@
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { siteTest as test } from '../../support/browser/site-test.ts';
+
+const PROMPT = 'Once upon a time there was a king';
+
+/** Writes into the empty editor. */
+async function write(page: Page, text: string): Promise<void> {
+  await page.getByRole('textbox', { name: 'Text' }).focus();
+  await page.keyboard.type(text);
+}
+
+test('the first screen shows what tints mean, until a text is written', async ({ visit }) => {
+  const { page, violations } = await visit('/');
+  const sample = page.getByRole('figure');
+  await sample.waitFor();
+  const color = (word: string) =>
+    sample.getByText(word, { exact: true }).evaluate((element) => getComputedStyle(element).backgroundColor);
+  const [none, some, most] = [await color('was'), await color('the'), await color('moon')];
+  expect(new Set([none, some, most]).size).toBe(3);
+  expect(none).toMatch(/ 0\)$/);
+  expect(await violations()).toEqual([]);
+  await write(page, 'a');
+  await sample.waitFor({ state: 'detached' });
+});
+
+test('the tokens of the prompt are counted before it is sent', async ({ visit, system }) => {
+  const { page, requestedUrls } = await visit('/');
+  await write(page, PROMPT);
+  const response = await fetch(`${system.url}/tokenize`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ prompt: PROMPT }),
+  });
+  const { count } = (await response.json()) as { count: number };
+  await page.getByText(`Prompt: ${count} of 2,048 tokens`, { exact: true }).waitFor();
+  // Typing 33 letters is not 33 requests.
+  expect(requestedUrls.filter((url) => url.endsWith('/tokenize')).length).toBeLessThan(4);
+});
+
+test('more alternatives than the dialect allows are refused with what it allows', async ({ visit }) => {
+  const { page } = await visit('/');
+  await write(page, PROMPT);
+  await page.locator('summary').filter({ hasText: 'Logprobs' }).press('Enter');
+  await page.getByLabel('logprobs', { exact: true }).focus();
+  await page.keyboard.type('200');
+  await page.getByRole('alert').getByText('At most').waitFor();
+  const offer = page.getByRole('button', { name: /^Use \d+$/ });
+  const allowed = Number((await offer.innerText()).replace('Use ', ''));
+  await offer.press('Enter');
+  const sent = page.waitForRequest((request) => request.url().endsWith('/v1/completions'));
+  await page.keyboard.press('Control+Enter');
+  const request = await sent;
+  expect(request.postDataJSON()).toMatchObject({ logprobs: allowed });
+  expect((await request.response())!.status()).toBe(200);
+});
+
+test('alternatives have readable bars, bytes on one line, and the rest of the probability last', async ({
+  visit,
+}) => {
+  const { page, violations } = await visit('/');
+  await write(page, PROMPT);
+  await page.keyboard.press('Control+Enter');
+  await page.getByRole('status').getByText('Finished').waitFor();
+  await page.keyboard.press('Control+Home');
+  await page.keyboard.press('Alt+]');
+  const popover = page.getByRole('region', { name: 'Alternatives' });
+  const rows = await popover.getByRole('listitem').allInnerTexts();
+  expect(rows.at(-1)).toContain('all others');
+  const percents = rows.map((row) => Number(/([\d.]+) %/.exec(row)![1]));
+  expect(percents.reduce((sum, value) => sum + value, 0)).toBeCloseTo(100, 0);
+  const bars = await popover
+    .locator('meter')
+    .evaluateAll((all) =>
+      all.map((bar) => [bar.getBoundingClientRect().width, bar.getBoundingClientRect().height]),
+    );
+  for (const [width, height] of bars) expect([width! >= 90, height! >= 12]).toEqual([true, true]);
+  const bytes = await popover
+    .locator('.bytes')
+    .evaluateAll((all) => all.map((one) => one.getClientRects().length));
+  expect(new Set(bytes)).toEqual(new Set([1]));
+  expect(await violations()).toEqual([]);
+});

@@ -1,0 +1,278 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+import { typeInto } from '../../support/browser/site-page.ts';
+import { siteTest as test } from '../../support/browser/site-test.ts';
+
+const PROMPT = 'Once upon a time there was a king';
+const textOf = (page: Page) => page.getByRole('textbox', { name: 'Text' });
+const status = (page: Page) => page.getByRole('status');
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+const shown = async (page: Page) => (await textOf(page).locator('.cm-line').allTextContents()).join('\n');
+const popover = (page: Page) => page.getByRole('region', { name: 'Alternatives' });
+
+/** Every tinted token: its text and its tint. */
+const tints = (page: Page) =>
+  textOf(page)
+    .locator('.token')
+    .evaluateAll((elements) => elements.map(({ textContent, className }) => `${textContent} ${className}`));
+
+async function complete(page: Page): Promise<void> {
+  await typeInto(textOf(page), PROMPT);
+  await page.keyboard.press('Control+Enter');
+  await status(page).getByText('Finished').waitFor();
+}
+
+/** Waits longer than what closes or is stored by itself takes. */
+const wait = (page: Page) => page.waitForTimeout(1_000);
+
+describe('the playground, by hand', () => {
+  test('undo and redo give back the tints of a completion, of typing and of an alternative', async ({
+    visit,
+  }) => {
+    const { page } = await visit('/');
+    await complete(page);
+    const first = { text: await shown(page), tints: await tints(page) };
+    const now = async () => ({ text: await shown(page), tints: await tints(page) });
+    expect(first.tints.length).toBeGreaterThan(60);
+
+    await page.keyboard.press('Control+Home');
+    await page.keyboard.type('x');
+    expect(await tints(page)).toEqual([]);
+    await button(page, 'Undo').click();
+    expect(await now()).toEqual(first);
+
+    await textOf(page).locator('.token').nth(5).hover();
+    await popover(page).getByRole('button').first().click();
+    await status(page).getByText('Finished').waitFor();
+    const second = await now();
+    expect(second.text).not.toBe(first.text);
+    await button(page, 'Undo').click();
+    expect(await now()).toEqual(first);
+    await button(page, 'Undo').click();
+    expect(await now()).toEqual({ text: PROMPT, tints: [] });
+    await button(page, 'Redo').click();
+    expect(await now()).toEqual(first);
+    await button(page, 'Redo').click();
+    expect(await now()).toEqual(second);
+    expect(await button(page, 'Redo').isDisabled()).toBe(true);
+  });
+
+  test('a tap opens the alternatives, which stay until a tap elsewhere', async ({ visit }) => {
+    const site = await visit('/', { width: 390, touch: true });
+    const { page } = site;
+    await complete(page);
+    const token = textOf(page).locator('.token').nth(8);
+    await token.tap();
+    await popover(page).waitFor();
+    await wait(page);
+    await site.screenshot('tap');
+    expect(await popover(page).count()).toBe(1);
+    await page.getByText('TTFT').tap();
+    await popover(page).waitFor({ state: 'detached' });
+    await token.tap();
+    const before = await shown(page);
+    await popover(page).getByRole('button').first().tap();
+    await expect.poll(() => shown(page)).not.toBe(before);
+
+    await page.getByRole('link', { name: 'Compare' }).tap();
+    await page.getByRole('button', { name: /With and without a penalty/ }).tap();
+    const options = page.getByRole('region', { name: 'Answer of A' }).getByRole('option');
+    await options.nth(20).waitFor();
+    await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
+    await options.nth(3).tap();
+    await wait(page);
+    expect(await popover(page).count()).toBe(1);
+  });
+
+  test('the controls are whole at 390 and 820 pixels', async ({ visit }) => {
+    for (const width of [390, 820]) {
+      const { page } = await visit('/', { width, touch: width === 390 });
+      await textOf(page).waitFor();
+      const primary = button(page, 'Complete');
+      expect(await primary.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
+      expect((await page.locator('.key-state').boundingBox())?.width).toBe(8);
+      const hidden = await page.evaluate(() =>
+        [...document.querySelectorAll('select')]
+          .filter((select) => select.checkVisibility())
+          .filter((select) => {
+            const { font, paddingLeft, paddingRight } = getComputedStyle(select);
+            const context = document.createElement('canvas').getContext('2d')!;
+            context.font = font;
+            const { width: needed } = context.measureText(select.selectedOptions[0]!.text);
+            return (
+              needed > select.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight)
+            );
+          })
+          .map(({ ariaLabel }) => ariaLabel),
+      );
+      expect(hidden).toEqual([]);
+    }
+  });
+
+  test('single tokens at 680 per second change the text at most once per frame', async ({ visit }) => {
+    const tokens = Array.from({ length: 1_500 }, (_, index) => ` w${index}`);
+    const upstream = await singleTokens(tokens, 680);
+    const { page } = await visit('/');
+    await page.route('**/v1/completions', (route) => route.continue({ url: upstream.url }));
+    await typeInto(textOf(page), PROMPT);
+    await page.evaluate(() => {
+      const counts = { changes: 0, frames: 0 };
+      Reflect.set(globalThis, 'counts', counts);
+      const content = document.querySelector('.text-editor')!.shadowRoot!.querySelector('.cm-content')!;
+      new MutationObserver(() => (counts.changes += 1)).observe(content, { childList: true, subtree: true });
+      const count = () => {
+        counts.frames += 1;
+        requestAnimationFrame(count);
+      };
+      count();
+    });
+    await page.keyboard.press('Control+Enter');
+    await status(page).getByText('Finished').waitFor();
+    const counts = await page.evaluate(() => Reflect.get(globalThis, 'counts') as Record<string, number>);
+    upstream.close();
+    expect(await shown(page)).toBe(PROMPT + tokens.join(''));
+    expect(await textOf(page).locator('.token').allTextContents()).toEqual(tokens);
+    // A change, and once more for its measures.
+    expect(counts.changes).toBeLessThanOrEqual(2 * counts.frames! + 2);
+  });
+
+  test('two tabs keep a text each', async ({ visit, system }) => {
+    const { page, context } = await visit('/');
+    await typeInto(textOf(page), 'The text of the first tab');
+    const other = await context.newPage();
+    await other.goto(`${system.url}/#key=${system.apiKey}`);
+    await typeInto(textOf(other), 'The text of the second tab');
+    await typeInto(textOf(page), 'The changed text of the first tab');
+    await wait(page);
+    for (const one of [page, other]) await one.reload();
+    await expect.poll(() => shown(page)).toBe('The changed text of the first tab');
+    await expect.poll(() => shown(other)).toBe('The text of the second tab');
+    await other.close({ runBeforeUnload: true });
+    const third = await context.newPage();
+    await third.goto(`${system.url}/#key=${system.apiKey}`);
+    await expect.poll(() => shown(third)).toBe('The text of the second tab');
+  });
+
+  test('the status line is that of one run, and says when the model added nothing', async ({ visit }) => {
+    const { page } = await visit('/');
+    await complete(page);
+    await page.getByText('tokens/s').waitFor();
+    const error = {
+      message: 'Not so.',
+      type: 'invalid_request_error',
+      param: null as string | null,
+      code: null,
+    };
+    const fail = (param: string | null) =>
+      page.route(
+        '**/v1/completions',
+        (route) => route.fulfill({ status: 400, json: { error: { ...error, param } } }),
+        {
+          times: 1,
+        },
+      );
+    await fail(null);
+    await button(page, 'Complete').click();
+    await status(page).getByText('Failed').waitFor();
+    expect(await page.locator('.status-line').textContent()).toBe('Failed');
+    const notice = page.getByRole('alert');
+    expect(await notice.textContent()).toContain('Not so. Change the text or the parameters, then retry.');
+    await fail('stop[2]');
+    await notice.getByRole('button', { name: 'Retry' }).click();
+    await notice.getByText('Correct stop[2], then retry.').waitFor();
+    const nothing = { index: 0, text: '', logprobs: null, finish_reason: 'stop' };
+    await page.route('**/v1/completions', (route) =>
+      route.fulfill({
+        contentType: 'text/event-stream',
+        body: `data: ${JSON.stringify({ choices: [nothing] })}\n\ndata: [DONE]\n\n`,
+      }),
+    );
+    await button(page, 'Complete').click();
+    await status(page).getByText('Finished: stop, the model added no text').waitFor();
+  });
+
+  test('a text goes to Tree, with a branch to Compare, with an answer back, and undo keeps the first text', async ({
+    visit,
+  }) => {
+    const { page } = await visit('/');
+    await typeInto(textOf(page), PROMPT);
+    await button(page, 'More').click();
+    await button(page, 'Open in Tree').click();
+    const reading = page.locator('.reading-text');
+    await expect.poll(() => reading.textContent()).toBe(PROMPT);
+    await page.keyboard.press('g');
+    await page.getByRole('treeitem').nth(4).waitFor();
+    await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
+    await page.keyboard.press('1');
+    const branch = await reading.textContent();
+    expect(branch?.length).toBeGreaterThan(PROMPT.length);
+
+    await button(page, 'File').click();
+    await button(page, 'Open in Compare').click();
+    const prompt = page.getByRole('textbox', { name: 'Prompt' });
+    await expect.poll(() => prompt.inputValue()).toBe(branch);
+    await page.keyboard.press('Control+Enter');
+    const answer = page.getByRole('region', { name: 'Answer of A' });
+    await answer.getByRole('option').nth(20).waitFor();
+    await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
+    const answered = await answer.getByRole('option').allTextContents();
+    await button(page, 'Open A in').click();
+    await button(page, 'Open in Playground').locator('visible=true').click();
+    await expect.poll(() => shown(page)).toBe(branch + answered.join(''));
+    expect(await textOf(page).locator('.token').count()).toBeGreaterThan(10);
+    await button(page, 'Undo').click();
+    expect(await shown(page)).toBe(PROMPT);
+  });
+
+  test('Compare sends nothing while a dialog is open', async ({ visit }) => {
+    const site = await visit('/');
+    const { page } = site;
+    await page.getByRole('link', { name: 'Compare' }).click();
+    await page.getByRole('heading', { name: 'Compare' }).waitFor();
+    await page.keyboard.type(PROMPT);
+    await page.getByRole('button', { name: /^Key/ }).click();
+    expect(await page.evaluate(() => document.activeElement?.getAttribute('type'))).toBe('password');
+    await page.keyboard.press('Control+Enter');
+    await page.keyboard.press('Escape');
+    expect(site.requestedUrls.filter((url) => url.endsWith('/v1/completions'))).toEqual([]);
+    expect(await page.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe(PROMPT);
+  });
+});
+
+/** A completions server that sends each token as an event of its own. */
+async function singleTokens(tokens: readonly string[], perSecond: number) {
+  const server = createServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const start = performance.now();
+    let [sent, offset] = [0, 0];
+    const timer = setInterval(() => {
+      const due = Math.min(tokens.length, Math.floor(((performance.now() - start) / 1_000) * perSecond));
+      for (; sent < due; sent += 1) {
+        const text = tokens[sent]!;
+        const logprobs = {
+          tokens: [text],
+          token_logprobs: [-1],
+          top_logprobs: [{ [text]: -1 }],
+          text_offset: [offset],
+        };
+        const choice = {
+          index: 0,
+          text,
+          logprobs,
+          finish_reason: sent + 1 === tokens.length ? 'length' : null,
+        };
+        offset += text.length;
+        response.write(`data: ${JSON.stringify({ choices: [choice] })}\n\n`);
+      }
+      if (sent < tokens.length) return;
+      clearInterval(timer);
+      response.end('data: [DONE]\n\n');
+    }, 1);
+    response.on('close', () => clearInterval(timer));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}/v1/completions`, close: () => server.close() };
+}

@@ -1,0 +1,201 @@
+import { writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+import { typeInto } from '../../support/browser/site-page.ts';
+import { siteTest as test } from '../../support/browser/site-test.ts';
+
+const PROMPT = 'Once upon a time there was a king';
+
+const rows = (page: Page) => page.getByRole('treeitem');
+const selectedRow = (page: Page) => page.locator('[role=treeitem][aria-selected=true]');
+const selected = (page: Page) => selectedRow(page).locator('.outline-text').textContent();
+const untilGrown = (page: Page) =>
+  page.getByRole('button', { name: 'Stop' }).and(page.locator(':disabled')).waitFor();
+
+/** Opens the view and starts a tree with four branches, by keys. */
+async function startTree(page: Page): Promise<void> {
+  await page.getByRole('link', { name: 'Tree' }).click();
+  await page.getByRole('heading', { name: 'Tree', exact: true }).waitFor();
+  await page.keyboard.type(PROMPT);
+  await page.keyboard.press('Control+Enter');
+  await rows(page).nth(4).waitFor();
+  await untilGrown(page);
+}
+
+async function fileCommand(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: 'File' }).click();
+  await page.getByRole('button', { name }).click();
+}
+
+/** Imports a tree whose root has children with long texts that begin with blank lines. */
+async function importBranches(page: Page, count: number): Promise<void> {
+  const text = `\n\n${'The wolf went to the deep forest and slept there. '.repeat(12)}`;
+  const nodes = Array.from({ length: count }, (_, index) => ({ parent: 0, text: `${text}${index}` }));
+  const file = path.join(tmpdir(), `${crypto.randomUUID()}.json`);
+  const tree = { format: 'continuo-tree', version: 1, name: 'wide' };
+  writeFileSync(file, JSON.stringify({ ...tree, nodes: [{ parent: null, text: PROMPT }, ...nodes] }));
+  await page.getByRole('link', { name: 'Tree' }).click();
+  const chooser = page.waitForEvent('filechooser');
+  await page.getByRole('button', { name: 'Import a tree…' }).click();
+  await (await chooser).setFiles(file);
+  await rows(page).nth(5).waitFor();
+}
+
+describe('the tree view, by hand', () => {
+  test('a name that has spaces and keys of the view is typed at once, and names the node', async ({
+    visit,
+  }) => {
+    const { page } = await visit('/');
+    await startTree(page);
+    await page.keyboard.type('1nthe fox, grand gorge x');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => selected(page)).toBe('the fox, grand gorge x');
+    expect(await rows(page).count()).toBe(5);
+    await page.keyboard.type('wand so it ended');
+    await page.keyboard.press('Control+Enter');
+    await expect.poll(() => selected(page)).toBe('and so it ended');
+    expect(await rows(page).count()).toBe(6);
+  });
+
+  test('every dialog focuses its first field, or the button that changes nothing', async ({ visit }) => {
+    const { page } = await visit('/');
+    await startTree(page);
+    const focused = () =>
+      page.evaluate(() => document.activeElement?.ariaLabel || document.activeElement?.textContent);
+    const dialogs: readonly (readonly [open: () => Promise<void>, focus: string])[] = [
+      [() => page.keyboard.press('n'), 'Name of this node'],
+      [() => page.keyboard.press('w'), 'Text after this node'],
+      [() => page.keyboard.type('1e'), 'Another text beside this node'],
+      [() => page.keyboard.press('?'), 'Close'],
+      [() => fileCommand(page, 'Rename tree…'), 'Name of this tree'],
+      [() => fileCommand(page, 'Delete tree…'), 'Keep it'],
+    ];
+    for (const [open, focus] of dialogs) {
+      await open();
+      await page.getByRole('dialog').waitFor();
+      expect(await focused()).toBe(focus);
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+    }
+    expect(await rows(page).count()).toBe(5);
+  });
+
+  test('while a dialog or a menu is open, keys of the view do nothing', async ({ visit }) => {
+    const { page } = await visit('/');
+    await startTree(page);
+    await page.keyboard.type('1?');
+    await page.getByRole('dialog').getByText('Prune the node').click();
+    await page.keyboard.press('x');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'File' }).click();
+    await page.keyboard.press('x');
+    expect(await rows(page).count()).toBe(5);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('x');
+    expect(await rows(page).count()).toBe(4);
+    await page.keyboard.press('Control+z');
+    expect(await rows(page).count()).toBe(5);
+  });
+
+  test.for([
+    { width: 1440, height: 900 },
+    { width: 1280, height: 800 },
+    { width: 820, height: 1180 },
+    { width: 390, height: 844 },
+  ])('with 40 branches the panes scroll, the bars stay: $width × $height', async (size, { visit }) => {
+    const site = await visit('/', size);
+    const { page } = site;
+    await importBranches(page, 40);
+    const outside = () =>
+      page.evaluate(() =>
+        ['.header', '.tree-toolbar', '.node-actions', '.node-actions .button', '.branch-bar .primary']
+          .flatMap((selector) => [...document.querySelectorAll(selector)])
+          .filter((element) => {
+            const { left, right, top, bottom } = element.getBoundingClientRect();
+            return left < 0 || right > innerWidth || top < 0 || bottom > innerHeight;
+          })
+          .map((element) => element.className),
+      );
+    const scrolled = (selector: string) => page.locator(selector).evaluate((element) => element.scrollTop);
+    expect(await outside()).toEqual([]);
+    for (const pane of ['.outline', '.reading']) {
+      await page.locator(pane).hover();
+      await page.mouse.wheel(0, 600);
+      await expect.poll(() => scrolled(pane)).toBeGreaterThan(100);
+      expect(await scrolled('main')).toBe(0);
+      expect(await outside()).toEqual([]);
+    }
+    await site.screenshot('tree-wide');
+    const [first] = await page.locator('.branch-text').allTextContents();
+    expect(first).toMatch(/^↵↵ The wolf/);
+  });
+
+  test('all parameters of a stream are sent for branches', async ({ visit }) => {
+    const { page } = await visit('/');
+    await startTree(page);
+    await page.keyboard.press('p');
+    const dialog = page.getByRole('dialog', { name: 'Parameters of branches' });
+    await dialog.locator('summary', { hasText: 'Sampling' }).click();
+    await typeInto(dialog.getByLabel('top_k', { exact: true }), '7');
+    await dialog.locator('summary', { hasText: 'Penalties' }).click();
+    await typeInto(dialog.getByRole('textbox', { name: 'repetition_penalty' }), '1.3');
+    expect(await dialog.getByText('echo', { exact: true }).count()).toBe(0);
+    await page.keyboard.press('Escape');
+    const sent = page.waitForRequest('**/v1/completions');
+    await page.keyboard.press('g');
+    const body = { n: 4, top_k: 7, repetition_penalty: 1.3, max_tokens: 24, min_p: 0.05 };
+    expect((await sent).postDataJSON()).toMatchObject(body);
+    await page.reload();
+    await page.keyboard.press('p');
+    expect(await dialog.getByLabel('top_k', { exact: true }).inputValue()).toBe('7');
+  });
+
+  test('the graph shows each node in the middle of its children, and the keys walk it', async ({ visit }) => {
+    const site = await visit('/', { width: 1440, height: 900 });
+    const { page } = site;
+    await startTree(page);
+    await page.keyboard.type('2g');
+    await rows(page).nth(8).waitFor();
+    await untilGrown(page);
+    const texts = await rows(page).locator('.outline-text').allTextContents();
+    await page.keyboard.type('v');
+    await page.locator('.graph').waitFor();
+    expect(await rows(page).locator('.outline-text').allTextContents()).toEqual(texts);
+    const boxes = await rows(page).evaluateAll((nodes) =>
+      nodes.map((node) => {
+        const { left, top } = node.getBoundingClientRect();
+        return { left, top, level: Number(node.getAttribute('aria-level')) };
+      }),
+    );
+    const level = (at: number) => boxes.filter((box) => box.level === at);
+    const middle = (list: typeof boxes) => (list[0]!.top + list.at(-1)!.top) / 2;
+    expect([1, 2, 3].map((at) => level(at).length)).toEqual([1, 4, 4]);
+    for (const at of [1, 2, 3]) expect(new Set(level(at).map(({ left }) => left)).size).toBe(1);
+    expect(level(1)[0]!.top).toBeCloseTo(middle(level(2)));
+    expect(level(2)[1]!.top).toBeCloseTo(middle(level(3)));
+    await page.keyboard.press('ArrowRight');
+    expect(await selectedRow(page).getAttribute('aria-level')).toBe('3');
+    await rows(page).nth(1).click();
+    expect(await selected(page)).toBe(texts[1]);
+    await site.screenshot('tree-graph');
+    expect(await site.violations()).toEqual([]);
+    await page.reload();
+    await page.locator('.graph').waitFor();
+  });
+
+  test('of a graph with 10,000 nodes only the visible ones are rendered', async ({ visit }) => {
+    const { page } = await visit('/');
+    await importBranches(page, 9_999);
+    await page.keyboard.press('v');
+    await page.locator('.graph').waitFor();
+    expect(await rows(page).count()).toBeLessThan(60);
+    await page.keyboard.press('End');
+    await expect.poll(() => selectedRow(page).count()).toBe(1);
+    expect(await rows(page).count()).toBeLessThan(60);
+    await page.locator('.graph').hover();
+    await page.mouse.wheel(0, -2_000);
+    await expect.poll(() => selectedRow(page).count()).toBe(0);
+  });
+});

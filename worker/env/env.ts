@@ -1,0 +1,46 @@
+import type { RegionLimiterRpc, TenantLimiterRpc } from './limiter-protocol.ts';
+import type { IdempotentAnswerRpc, StreamTailRpc } from './replay-protocol.ts';
+import type { Variables } from './settings.ts';
+
+/** Platform services bound to the Worker. */
+interface Bindings {
+  /** Files of the page. */
+  readonly ASSETS: Fetcher;
+  /** Tenants, keys and plans. */
+  readonly DB: D1Database;
+  /** The usage ledger. */
+  readonly USAGE_DB: D1Database;
+  /** One object per tenant: its home limiter, with reservations and the usage outbox. */
+  readonly LIMITER: DurableObjectNamespace<TenantLimiterRpc>;
+  /** One object per tenant and region if LIMIT_REGIONS is set: admits from regional slices. */
+  readonly REGIONS: DurableObjectNamespace<RegionLimiterRpc>;
+  /** One object per resumable stream. */
+  readonly STREAMS: DurableObjectNamespace<StreamTailRpc>;
+  /** One object per idempotency key in use. */
+  readonly ANSWERS: DurableObjectNamespace<IdempotentAnswerRpc>;
+  /** Receives one data point per request. */
+  readonly USAGE?: AnalyticsEngineDataset;
+  /** Approximate rate limits per place that protect the Worker from floods. */
+  readonly FLOOD_BY_ADDRESS?: RateLimit;
+  readonly FLOOD_BY_KEY?: RateLimit;
+}
+
+/** Bindings and variables as the platform provides them. Variables are text until `parseSettings` reads them. */
+export interface Env extends Bindings, Variables {
+  /** Shared with the origin; signs every request to it. UPSTREAMS may name other secrets instead. */
+  readonly ORIGIN_SECRET?: string;
+}
+
+/** Returns the secret of this name. @throws Error if it is not set */
+export function secretOf(env: Env, name: string): string {
+  const value: unknown = Reflect.get(env, name);
+  if (typeof value === 'string' && value !== '') return value;
+  throw new Error(`The secret ${name} is not set.`);
+}
+
+/** Returns the binding of this name. @throws Error if it does not exist or has no `fetch` */
+export function fetcherOf(env: Env, name: string): Fetcher {
+  const value: unknown = Reflect.get(env, name);
+  if (typeof value === 'object' && value !== null && 'fetch' in value) return value as Fetcher;
+  throw new Error(`There is no binding ${name} with a fetch method.`);
+}

@@ -1,0 +1,70 @@
+import type { Principal } from '@continuo/shared/tenant.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import type { Env } from '../env/env.ts';
+import type { SettlementRequest } from '../env/limiter-protocol.ts';
+import type { Settings } from '../env/settings.ts';
+import type { KeyDirectory } from '../tenants/key-directory.ts';
+import type { RequestTimers } from '../timers/request-timers.ts';
+import type { Backoff } from '../timers/retry.ts';
+import type { Timings } from '../timers/timings.ts';
+import type { Catalogue } from '../upstreams/pool.ts';
+import type { HeldBody } from './body-budget.ts';
+
+/** What earlier steps decide about the response. It applies to error responses as well. */
+export interface ResponseState {
+  /** Provisional until the caller is authenticated. */
+  dialect: Dialect;
+  /** `x-ratelimit-*` headers; empty until a limiter has answered; null if it has failed and must not be called again. */
+  limits: Readonly<Record<string, string>> | null;
+}
+
+/** The caller, as far as the request has been processed, for the access log. */
+export interface CallerState {
+  /** Null until the key has been checked. */
+  principal: Principal | null;
+  /** Hash of the end user's name; null if the request has no `user` field. */
+  endUser: string | null;
+}
+
+/** Settlements on their way to their limiters. */
+export interface Settlements {
+  /** Passes all settlements that wait for this limiter to `call`. If the call fails, they wait again. */
+  withWaiting<T>(limiter: string, call: SettlementCall<T>): Promise<T>;
+  /** Delivers a settlement with `call`, unless another call carries it. Gives up after three failures. */
+  deliver(limiter: string, settlement: SettlementRequest, call: SettlementCall<unknown>): Promise<void>;
+  /** Leaves a settlement for the next reservation, without a call of its own. It may be lost. */
+  leave(limiter: string, settlement: SettlementRequest): void;
+}
+
+export type SettlementCall<T> = (settlements: readonly SettlementRequest[]) => Promise<T>;
+
+/** Everything that belongs to one request. Handlers take time, randomness and background work only from here. */
+export interface RequestContext {
+  readonly requestId: string;
+  /** Id of the completion, if this request creates one. */
+  readonly completionId: string;
+  readonly env: Env;
+  readonly settings: Settings;
+  readonly catalogue: Catalogue;
+  readonly keys: KeyDirectory;
+  readonly settlements: Settlements;
+  readonly backoff: Backoff;
+  readonly answer: ResponseState;
+  readonly caller: CallerState;
+  /** The bytes of its body, until its response starts. */
+  readonly heldBody: HeldBody;
+  /** Region whose limiter admits this request; null = the tenant's home region. */
+  readonly region: string | null;
+  readonly timings: Timings;
+  readonly timers: RequestTimers;
+  /** W3C trace context of this request; the Worker sends it to the upstream. */
+  readonly traceparent: string;
+  /** Returns the OpenAPI document of all routes; built at the first call. */
+  readonly openApi: () => unknown;
+  /** Unix milliseconds. */
+  now(): number;
+  /** Returns `count` random bytes as lower-case hex. */
+  randomHex(count: number): string;
+  /** Keeps work running after the response is sent or the client has disconnected. */
+  waitUntil(work: Promise<unknown>): void;
+}

@@ -1,0 +1,42 @@
+import type { Tree } from '../tree.ts';
+import { ImportError } from './json-reader.ts';
+
+/** Larger files would block the page for seconds. */
+const MAX_BYTES = 100 * 1024 * 1024;
+
+/** Offers a tree as a file to save. */
+export async function saveAsFile(tree: Tree, format: 'json' | 'md'): Promise<void> {
+  const [text, type] =
+    format === 'json'
+      ? [(await import('./tree-json.ts')).exportJson(tree), 'application/json']
+      : [(await import('./tree-markdown.ts')).exportMarkdown(tree), 'text/markdown'];
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = `${tree.name.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '') || 'tree'}.${format}`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+/** Asks for an exported tree. Resolves with null if the visitor chooses no file. */
+export function chooseTree(): Promise<{ readonly tree: Tree } | { readonly refused: string } | null> {
+  const chooser = document.createElement('input');
+  chooser.type = 'file';
+  chooser.accept = '.json,application/json';
+  return new Promise((resolve) => {
+    chooser.addEventListener('change', () => resolve(chooser.files?.[0] ? readTree(chooser.files[0]) : null));
+    chooser.addEventListener('cancel', () => resolve(null));
+    chooser.click();
+  });
+}
+
+async function readTree(file: File): Promise<{ readonly tree: Tree } | { readonly refused: string }> {
+  if (file.size > MAX_BYTES)
+    return { refused: `The file has ${Math.ceil(file.size / 1024 / 1024)} MB; the limit is 100 MB.` };
+  try {
+    const { importJson } = await import('./tree-json.ts');
+    return { tree: importJson(await file.text()) };
+  } catch (thrown) {
+    if (thrown instanceof ImportError) return { refused: thrown.message };
+    return { refused: `The file could not be read: ${String(thrown)}` };
+  }
+}
