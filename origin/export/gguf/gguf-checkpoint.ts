@@ -1,4 +1,4 @@
-import { errorMessage } from '../../../shared/error-details.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ModelError } from '../../model/config/model-json.ts';
 import {
   type BlockFormat,

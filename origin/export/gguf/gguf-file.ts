@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { errorCode, errorMessage } from '../../../shared/error-details.ts';
+import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
 import { ModelError } from '../../model/config/model-json.ts';
 import { type GgufHeader, type GgufTensor, type MetadataValue, readGgufHeader } from './gguf-header.ts';
 import type { ByteSource } from './header-cursor.ts';

@@ -54,7 +54,9 @@ describe.each(Object.entries(vocabularies))('%s', (_, vocabulary) => {
     for (const [index, text] of texts.entries()) {
       const ids = tokenizer.encode(text, { addSpecialTokens: false, parseSpecial: true });
       expect(ids, JSON.stringify(text)).toEqual(vocabulary.ids[index]);
-      expect(tokenizer.decode(ids, { skipSpecialTokens: false })).toBe(text);
+      // SentencePiece spells spaces as this character, so it comes back as a space.
+      const spelled = vocabulary.scores ? text.replaceAll('\u2581', ' ') : text;
+      expect(tokenizer.decode(ids, { skipSpecialTokens: false })).toBe(spelled);
     }
   });
 });
@@ -84,9 +86,8 @@ describe('tokens around a text', () => {
     const plain = tokenizerOf(
       new Map([...metadataOf(sentencePiece!), ['tokenizer.ggml.add_space_prefix', false] as const]),
     );
-    const { spelling } = { spelling: (id: number) => plain.spelling(id) };
     const [first] = plain.encode('a', { addSpecialTokens: false, parseSpecial: false });
-    expect(spelling(first!)).toBe('a');
+    expect(plain.spelling(first!)).toBe('a');
     expect(plain.addsLeadingSpace).toBe(false);
   });
 });
