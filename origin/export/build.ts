@@ -38,6 +38,8 @@ export interface BuiltModel extends Provenance {
   readonly directory: string;
   /** Tensors of the checkpoint that the decoder does not have. */
   readonly unusedTensors: readonly string[];
+  /** Stored types of blocks that were decoded and quantized again, such as `Q4_K`: a second rounding. */
+  readonly requantized: readonly string[];
   readonly dataBytes: number;
 }
 
@@ -78,7 +80,26 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
     rmSync(beside, { recursive: true, force: true });
     throw error;
   }
-  return { ...provenance, directory, unusedTensors: weights.unused, dataBytes: graph.dataBytes };
+  return {
+    ...provenance,
+    directory,
+    unusedTensors: weights.unused,
+    requantized: requantizedTypes(checkpoint, precision),
+    dataBytes: graph.dataBytes,
+  };
+}
+
+const QUANTIZED_TYPE = /^(Q\d|IQ|MXFP)/;
+
+function requantizedTypes({ tensors }: Checkpoint, precision: WeightPrecision): string[] {
+  if (precision !== 'int8' && precision !== 'int4') return [];
+  const bits = precision === 'int8' ? 8 : 4;
+  const types = [...tensors.values()]
+    .filter(
+      ({ storedAs, blocks }) => QUANTIZED_TYPE.test(storedAs) && (blocks === null || blocks.bits > bits),
+    )
+    .map(({ storedAs }) => storedAs);
+  return [...new Set(types)].toSorted();
 }
 
 function requireSpace(directory: string, bytes: number): void {
