@@ -1,0 +1,155 @@
+import type { GgufKeys } from './gguf-keys.ts';
+
+/** Hugging Face's name of a tensor; by part where weight and bias do not end with `.weight` and `.bias`. */
+export type TensorName = string | { readonly weight: string; readonly bias?: string };
+
+type TensorNames = Readonly<Record<string, TensorName>>;
+
+/** The tensors of a file, for what only they show. Names are llama.cpp's. */
+export interface StoredTensors {
+  has(name: string): boolean;
+  /** Outermost dimension first. @throws ModelError if there is no such tensor */
+  shape(name: string): readonly number[];
+  /** The values of a small tensor, or null if there is none. */
+  values(name: string): number[] | null;
+}
+
+/** One of llama.cpp's architectures: what its converter makes of a model, so that it can be undone. */
+export interface Architecture {
+  /** Value of `general.architecture`. */
+  readonly name: string;
+  /** Fields of config.json; the loader adds vocab_size and tie_word_embeddings. @throws ModelError */
+  readonly config: (keys: GgufKeys, tensors: StoredTensors) => Readonly<Record<string, unknown>>;
+  /**
+   * Hugging Face's name for llama.cpp's, without `blk.N.` and without `.weight`. `*` is the layer; a second one counts the
+   * matrices of a stack, such as experts.
+   */
+  readonly names: TensorNames | ((tensors: StoredTensors) => TensorNames);
+  /** Queries and keys have the rotated pairs side by side instead of in two halves. */
+  readonly pairs?: boolean;
+  /** attn_qkv is all queries, all keys, all values instead of those of each KV head together. */
+  readonly grouped?: boolean;
+  /** The weights of norms have 1 added. */
+  readonly shiftedNorms?: boolean;
+  /** Stored as [outputs, inputs], in Hugging Face's file as [inputs, outputs]. */
+  readonly transposed?: readonly string[];
+  /** Two tensors of llama.cpp that are one of Hugging Face: rows after each other or in turn, matrix by matrix. */
+  readonly merged?: {
+    readonly name: TensorName;
+    readonly from: readonly [string, string];
+    readonly order: 'after' | 'alternating';
+    readonly transposed?: boolean;
+  };
+  /** Scalars by layer that the converter moved from tensors to a key: Hugging Face's name → key. */
+  readonly scalars?: Readonly<Record<string, string>>;
+}
+
+/** Tensors that only the configuration needs. */
+export const CONFIG_TENSORS: ReadonlySet<string> = new Set([
+  'rope_freqs',
+  'rope_factors_long',
+  'rope_factors_short',
+  'attn_rot_embd',
+]);
+
+/** Keys without effect on logits. */
+export const NEUTRAL_KEYS = ['vocab_size', 'rope.scaling.finetuned', 'tensor_data_layout', 'pooling_type'];
+
+/** Sizes that every architecture has, with their names in llama.cpp. */
+export function readSizes(keys: GgufKeys) {
+  const hidden = keys.number('embedding_length');
+  const heads = keys.number('attention.head_count');
+  const headSize = keys.number('attention.key_length', hidden / heads);
+  if (keys.number('attention.value_length', headSize) !== headSize) {
+    throw keys.fault('attention.value_length', `equal to attention.key_length, ${headSize}`);
+  }
+  return {
+    hidden,
+    heads,
+    kvHeads: keys.number('attention.head_count_kv', heads),
+    headSize,
+    layers: keys.number('block_count'),
+    width: keys.number('feed_forward_length'),
+    positions: keys.number('context_length'),
+  };
+}
+
+/** The configuration of most architectures. */
+export function llamaConfig(modelType: string, keys: GgufKeys, tensors: StoredTensors) {
+  const { hidden, heads, kvHeads, headSize, layers, width, positions } = readSizes(keys);
+  const layerEpsilon = 'attention.layer_norm_epsilon';
+  return {
+    model_type: modelType,
+    hidden_size: hidden,
+    num_attention_heads: heads,
+    num_key_value_heads: kvHeads,
+    head_dim: headSize,
+    num_hidden_layers: layers,
+    intermediate_size: width,
+    max_position_embeddings: positions,
+    ...(keys.has('attention.layer_norm_rms_epsilon')
+      ? { rms_norm_eps: keys.number('attention.layer_norm_rms_epsilon') }
+      : { layer_norm_eps: keys.number(layerEpsilon) }),
+    ...readRope(keys, tensors, { headSize, positions }),
+  };
+}
+
+/** rope_theta, partial_rotary_factor and rope_scaling. @throws ModelError */
+export function readRope(
+  keys: GgufKeys,
+  tensors: StoredTensors,
+  { headSize, positions }: { headSize: number; positions: number },
+) {
+  const rotated = keys.number('rope.dimension_count', headSize);
+  const scaling = readScaling(keys, tensors, positions);
+  return {
+    rope_theta: keys.number('rope.freq_base', 10_000),
+    ...(rotated === headSize ? {} : { partial_rotary_factor: rotated / headSize }),
+    ...(scaling === null ? {} : { rope_scaling: scaling }),
+  };
+}
+
+function readScaling(keys: GgufKeys, tensors: StoredTensors, positions: number) {
+  const type = keys.text('rope.scaling.type', 'none');
+  const factor = keys.number('rope.scaling.factor', keys.number('rope.scale_linear', 1));
+  const original = keys.number('rope.scaling.original_context_length', positions);
+  const attentionFactor = keys.number('rope.scaling.attn_factor', 1);
+  const divisors = tensors.values('rope_freqs.weight');
+  const long = tensors.values('rope_factors_long.weight');
+  const short = tensors.values('rope_factors_short.weight') ?? divisors;
+  if (short !== null) {
+    // Divisors of the frequencies are what longrope has. Llama 3's scaling is stored so: the same ones for all lengths.
+    return {
+      rope_type: 'longrope',
+      short_factor: short,
+      long_factor: long ?? short,
+      attention_factor: attentionFactor,
+      original_max_position_embeddings: original,
+    };
+  }
+  if (type === 'yarn') return { rope_type: 'yarn', factor, ...readYarn(keys, original) };
+  if (type !== 'none' && type !== 'linear') throw keys.fault('rope.scaling.type', 'none, linear or yarn');
+  return factor === 1 ? null : { rope_type: 'linear', factor };
+}
+
+function readYarn(keys: GgufKeys, original: number) {
+  const optional = (field: string, key: string) =>
+    keys.has(key) ? { [field]: keys.number(key) } : ({} as Record<string, number>);
+  if (keys.number('rope.scaling.yarn_ext_factor', 1) !== 1) {
+    throw keys.fault('rope.scaling.yarn_ext_factor', '1');
+  }
+  return {
+    original_max_position_embeddings: original,
+    ...optional('attention_factor', 'rope.scaling.yarn_attn_factor'),
+    ...optional('beta_fast', 'rope.scaling.yarn_beta_fast'),
+    ...optional('beta_slow', 'rope.scaling.yarn_beta_slow'),
+  };
+}
+
+/** layer_types by the flags of a pattern; `absent` tells which layers have a window if the file has no pattern. */
+export function layerTypes(keys: GgufKeys, absent: (layer: number) => boolean): string[] {
+  const flags = keys.list('attention.sliding_window_pattern');
+  return Array.from({ length: keys.number('block_count') }, (_, layer) =>
+    (flags === null ? absent(layer) : flags[layer] === 1) ? 'sliding_attention' : 'full_attention',
+  );
+}

@@ -1,0 +1,243 @@
+import { FLOAT16_VALUES } from '../precision/float16.ts';
+
+/**
+ * The tensor types of GGUF as ggml's block structures define them. A row is a sequence of blocks of equal size, so a row
+ * can be read without those before it.
+ */
+export interface BlockType {
+  readonly name: string;
+  /** Elements of a block. */
+  readonly elements: number;
+  /** Bytes of a block. */
+  readonly bytes: number;
+  /** Writes the elements of a block that begins at `at` to `out` from `to`. */
+  decode(view: DataView, at: number, out: Float32Array, to: number): void;
+  /** Set if every value is an integer times the scale of its group. */
+  readonly integers: IntegerBlocks | null;
+}
+
+/** The integers of a block. They have at most `bits` bits; a group of `groupSize` elements has one scale. */
+export interface IntegerBlocks {
+  readonly bits: 4 | 8;
+  readonly groupSize: number;
+  /** Writes the signed integers of a block to `out` from `to`. */
+  levels(view: DataView, at: number, out: Int8Array, to: number): void;
+  scale(view: DataView, at: number, group: number): number;
+}
+
+const BLOCK = 32;
+const SUPER_BLOCK = 256;
+
+const float16 = (view: DataView, at: number): number => FLOAT16_VALUES[view.getUint16(at, true)]!;
+
+const bits32 = new DataView(new ArrayBuffer(4));
+
+function bfloat16(view: DataView, at: number): number {
+  bits32.setUint32(0, view.getUint16(at, true) << 16);
+  return bits32.getFloat32(0);
+}
+
+/** One element per block. */
+const plain = (name: string, bytes: number, read: (view: DataView, at: number) => number): BlockType => ({
+  name,
+  elements: 1,
+  bytes,
+  integers: null,
+  decode(view, at, out, to) {
+    out[to] = read(view, at);
+  },
+});
+
+/** Where a block of 32 keeps its codes: 16 bytes of 4 bits, low halves first, and the fifth bits if it has them. */
+interface CodePlace {
+  readonly codes: number;
+  readonly fifth?: number;
+}
+
+function readCodes(
+  view: DataView,
+  at: number,
+  { codes, fifth }: CodePlace,
+  out: Int8Array,
+  to: number,
+): void {
+  const high = fifth === undefined ? 0 : view.getUint32(at + fifth, true);
+  for (let index = 0; index < 16; index += 1) {
+    const pair = view.getUint8(at + codes + index);
+    out[to + index] = (pair & 15) | (((high >>> index) & 1) << 4);
+    out[to + index + 16] = (pair >> 4) | (((high >>> (index + 16)) & 1) << 4);
+  }
+}
+
+/** A type whose values are integers times scales. */
+function integerType(
+  name: string,
+  sizes: { elements: number; bytes: number },
+  integers: IntegerBlocks,
+): BlockType {
+  const levels = new Int8Array(sizes.elements);
+  return {
+    name,
+    ...sizes,
+    integers,
+    decode(view, at, out, to) {
+      integers.levels(view, at, levels, 0);
+      for (let group = 0; group * integers.groupSize < sizes.elements; group += 1) {
+        const scale = integers.scale(view, at, group);
+        const end = (group + 1) * integers.groupSize;
+        for (let index = end - integers.groupSize; index < end; index += 1) {
+          out[to + index] = scale * levels[index]!;
+        }
+      }
+    },
+  };
+}
+
+/** A block of 32 codes that stand for integers: `values` of each code. */
+function codedType(
+  name: string,
+  bits: 4 | 8,
+  place: CodePlace,
+  values: readonly number[],
+  scale: (view: DataView, at: number) => number = float16,
+): BlockType {
+  const table = Int8Array.from(values);
+  const levels = (view: DataView, at: number, out: Int8Array, to: number) => {
+    readCodes(view, at, place, out, to);
+    for (let index = to; index < to + BLOCK; index += 1) out[index] = table[out[index]!]!;
+  };
+  return integerType(
+    name,
+    { elements: BLOCK, bytes: place.codes + 16 },
+    { bits, groupSize: BLOCK, levels, scale },
+  );
+}
+
+const centered = (count: number): number[] => Array.from({ length: count }, (_, code) => code - count / 2);
+
+/** The values of IQ4_NL's sixteen codes. */
+const IQ4_NL = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+/** The values of MXFP4's sixteen codes, doubled. */
+const MXFP4 = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
+
+/** Q4_1 and Q5_1: scale · code + minimum. */
+function minimumType(name: string, place: CodePlace): BlockType {
+  const codes = new Int8Array(BLOCK);
+  return {
+    name,
+    elements: BLOCK,
+    bytes: place.codes + 16,
+    integers: null,
+    decode(view, at, out, to) {
+      readCodes(view, at, place, codes, 0);
+      const scale = float16(view, at);
+      const minimum = float16(view, at + 2);
+      for (let index = 0; index < BLOCK; index += 1) out[to + index] = scale * codes[index]! + minimum;
+    },
+  };
+}
+
+/** Returns one of the eight 6-bit scales of a block of Q4_K or Q5_K, or one of its eight minima (`from` = 4). */
+function packedScale(view: DataView, at: number, index: number, from: 0 | 4): number {
+  if (index < 4) return view.getUint8(at + index + from) & 63;
+  const low = view.getUint8(at + index + 4);
+  const high = view.getUint8(at + index - 4 + from) >> 6;
+  return (from === 0 ? low & 15 : low >> 4) | (high << 4);
+}
+
+/** Q4_K and Q5_K: eight groups of 32 with a scale and a minimum. */
+const groupedType = (name: string, { codes, fifth }: CodePlace): BlockType => ({
+  name,
+  elements: SUPER_BLOCK,
+  bytes: codes + 128,
+  integers: null,
+  decode(view, at, out, to) {
+    for (let group = 0; group < 8; group += 1) {
+      const scale = float16(view, at) * packedScale(view, at + 4, group, 0);
+      const minimum = float16(view, at + 2) * packedScale(view, at + 4, group, 4);
+      for (let index = 0; index < BLOCK; index += 1) {
+        const pair = view.getUint8(at + codes + BLOCK * (group >> 1) + index);
+        const high = fifth === undefined ? 0 : (view.getUint8(at + fifth + index) >> group) & 1;
+        const code = ((group & 1 ? pair >> 4 : pair) & 15) | (high << 4);
+        out[to + BLOCK * group + index] = scale * code - minimum;
+      }
+    }
+  },
+});
+
+/** Q6_K: two halves of 128; quarters of 32 share bytes of low and of high bits. */
+function readQ6(view: DataView, at: number, out: Int8Array, to: number): void {
+  for (let element = 0; element < SUPER_BLOCK; element += 1) {
+    const half = element >> 7;
+    const quarter = (element >> 5) & 3;
+    const low = view.getUint8(at + 64 * half + (element & 63)) >> (quarter & 2 ? 4 : 0);
+    const high = view.getUint8(at + 128 + 32 * half + (element & 31)) >> (2 * quarter);
+    out[to + element] = ((low & 15) | ((high & 3) << 4)) - 32;
+  }
+}
+
+const Q8_0 = integerType(
+  'Q8_0',
+  { elements: BLOCK, bytes: 34 },
+  {
+    bits: 8,
+    groupSize: BLOCK,
+    scale: float16,
+    levels(view, at, out, to) {
+      for (let index = 0; index < BLOCK; index += 1) out[to + index] = view.getInt8(at + 2 + index);
+    },
+  },
+);
+
+const Q6_K = integerType(
+  'Q6_K',
+  { elements: SUPER_BLOCK, bytes: 210 },
+  {
+    bits: 8,
+    groupSize: 16,
+    levels: readQ6,
+    scale: (view, at, group) => float16(view, at + 208) * view.getInt8(at + 192 + group),
+  },
+);
+
+/** The supported types by their number in ggml. */
+export const BLOCK_TYPES: ReadonlyMap<number, BlockType> = new Map([
+  [0, plain('F32', 4, (view, at) => view.getFloat32(at, true))],
+  [1, plain('F16', 2, float16)],
+  [30, plain('BF16', 2, bfloat16)],
+  [2, codedType('Q4_0', 4, { codes: 2 }, centered(16))],
+  [3, minimumType('Q4_1', { codes: 4 })],
+  [6, codedType('Q5_0', 8, { codes: 6, fifth: 2 }, centered(32))],
+  [7, minimumType('Q5_1', { codes: 8, fifth: 4 })],
+  [8, Q8_0],
+  [12, groupedType('Q4_K', { codes: 16 })],
+  [13, groupedType('Q5_K', { codes: 48, fifth: 16 })],
+  [14, Q6_K],
+  [20, codedType('IQ4_NL', 8, { codes: 2 }, IQ4_NL)],
+  [39, codedType('MXFP4', 8, { codes: 1 }, MXFP4, (view, at) => 2 ** (view.getUint8(at) - 128))],
+]);
+
+const OTHER_TYPES: Readonly<Record<number, string>> = {
+  9: 'Q8_1',
+  10: 'Q2_K',
+  11: 'Q3_K',
+  16: 'IQ2_XXS',
+  17: 'IQ2_XS',
+  18: 'IQ3_XXS',
+  19: 'IQ1_S',
+  21: 'IQ3_S',
+  22: 'IQ2_S',
+  23: 'IQ4_XS',
+  29: 'IQ1_M',
+};
+
+/** Returns the name of a type that is not supported. */
+export const typeName = (number: number): string => OTHER_TYPES[number] ?? `number ${number}`;
+
+/** Decodes whole blocks. `out` takes `bytes.length / type.bytes × type.elements` numbers. */
+export function decodeBlocks(type: BlockType, bytes: Uint8Array, out: Float32Array): void {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 0, to = 0; at < bytes.length; at += type.bytes, to += type.elements) {
+    type.decode(view, at, out, to);
+  }
+}

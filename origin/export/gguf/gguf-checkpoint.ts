@@ -1,0 +1,242 @@
+import { errorMessage } from '@continuo/shared/error-details.ts';
+import { ModelError } from '../../model/config/model-json.ts';
+import {
+  type BlockFormat,
+  type BlockRows,
+  type Checkpoint,
+  type CheckpointTensor,
+  columnsOf,
+} from '../checkpoint/checkpoint.ts';
+import { type Architecture, NEUTRAL_KEYS, type StoredTensors } from './architecture.ts';
+import { decodeBlocks } from './block-types.ts';
+import { GgufFile } from './gguf-file.ts';
+import type { GgufTensor } from './gguf-header.ts';
+import { GgufKeys } from './gguf-keys.ts';
+import { GPT_ARCHITECTURES } from './gpt-architectures.ts';
+import { LLAMA_ARCHITECTURES } from './llama-architectures.ts';
+import { RELATED_ARCHITECTURES } from './related-architectures.ts';
+import { recipesOf, type TensorRecipe } from './tensor-recipe.ts';
+import { tokenizerFilesOf } from './tokenizer-of-file.ts';
+
+export const ARCHITECTURES: readonly Architecture[] = [
+  ...LLAMA_ARCHITECTURES,
+  ...RELATED_ARCHITECTURES,
+  ...GPT_ARCHITECTURES,
+];
+
+/**
+ * Opens a GGUF file, or a split model by any of its files, as if it were Hugging Face's checkpoint.
+ * @throws ModelError that names the file and the key or tensor
+ */
+export function openGguf(path: string): Checkpoint {
+  const file = GgufFile.open(path);
+  try {
+    const architecture = architectureOf(file);
+    const keys = new GgufKeys(file.metadata, architecture.name);
+    const tensors = storedTensors(file);
+    keys.ignore(...NEUTRAL_KEYS);
+    const config = {
+      ...architecture.config(keys, tensors),
+      vocab_size: tensors.shape('token_embd.weight')[0],
+      tie_word_embeddings: !tensors.has('output.weight'),
+    };
+    const recipes = recipesOf(architecture, keys, file.tensors, tensors);
+    keys.requireAllRead();
+    const { files, endIds, beginId } = tokenizerFilesOf(file.metadata);
+    return new GgufCheckpoint(file, {
+      config: { ...config, bos_token_id: beginId, eos_token_id: endIds },
+      recipes,
+      files,
+    });
+  } catch (error) {
+    file.close();
+    throw new ModelError(`${path}: ${errorMessage(error)}`);
+  }
+}
+
+function architectureOf({ metadata }: GgufFile): Architecture {
+  const name = metadata.get('general.architecture');
+  const found = ARCHITECTURES.find((each) => each.name === name);
+  if (found !== undefined) return found;
+  const known = ARCHITECTURES.map((each) => each.name).toSorted();
+  throw new ModelError(`the architecture ${JSON.stringify(name)} is unknown; known are ${known.join(', ')}`);
+}
+
+function storedTensors(file: GgufFile): StoredTensors {
+  return {
+    has: (name) => file.tensors.has(name),
+    shape: (name) => {
+      const tensor = file.tensors.get(name);
+      if (tensor === undefined) throw new ModelError(`tensor ${JSON.stringify(name)} is missing`);
+      return tensor.shape;
+    },
+    values: (name) => {
+      const tensor = file.tensors.get(name);
+      return tensor === undefined ? null : Array.from(readRun(file, tensor, 0, tensor.bytes));
+    },
+  };
+}
+
+/** Reads and decodes bytes of a tensor: whole blocks. */
+function readRun(file: GgufFile, tensor: GgufTensor, offset: number, length: number): Float32Array {
+  const bytes = new Uint8Array(length);
+  file.read(tensor.name, offset, bytes);
+  const values = new Float32Array((length / tensor.type.bytes) * tensor.type.elements);
+  decodeBlocks(tensor.type, bytes, values);
+  return values;
+}
+
+/** Consecutive units of one source. */
+interface Run {
+  readonly source: GgufTensor;
+  /** Place in the source and length, in bytes. */
+  readonly offset: number;
+  readonly length: number;
+}
+
+class GgufCheckpoint implements Checkpoint {
+  readonly source: string;
+  readonly config: Checkpoint['config'];
+  readonly tensors: ReadonlyMap<string, CheckpointTensor>;
+  readonly files: Checkpoint['files'];
+  readonly #file: GgufFile;
+  readonly #recipes: ReadonlyMap<string, TensorRecipe>;
+  /** The matrix that was transposed last, because its rows are columns of the file's. */
+  #turned: { readonly name: string; readonly matrix: number; readonly values: Float32Array } | null = null;
+
+  constructor(
+    file: GgufFile,
+    parts: Pick<Checkpoint, 'config' | 'files'> & { readonly recipes: readonly TensorRecipe[] },
+  ) {
+    this.source = file.path;
+    this.config = parts.config;
+    this.files = parts.files;
+    this.#file = file;
+    this.#recipes = new Map(parts.recipes.map((recipe) => [recipe.name, recipe]));
+    this.tensors = new Map(parts.recipes.map((recipe) => [recipe.name, describe(recipe)]));
+  }
+
+  async readRows(name: string, first: number, count: number): Promise<Float32Array> {
+    const recipe = this.#recipe(name);
+    if (recipe.values !== undefined) return Float32Array.from(recipe.values.slice(first, first + count));
+    if (recipe.transposed) return this.#readTransposed(recipe, first, count);
+    const units = columnsOf(recipe) / recipe.unitLength;
+    return this.#readUnits(recipe, first * units, count * units);
+  }
+
+  async readBlocks(name: string, first: number, count: number): Promise<BlockRows> {
+    const recipe = this.#recipe(name);
+    const { type } = recipe.sources[0]!;
+    const { bits, groupSize, levels, scale } = type.integers!;
+    const elements = count * recipe.unitLength;
+    const signed = new Int8Array(elements);
+    const scales = new Float32Array(elements / groupSize);
+    let to = 0;
+    for (const { source, offset, length } of this.#runs(recipe, first, count)) {
+      const bytes = new Uint8Array(length);
+      this.#file.read(source.name, offset, bytes);
+      const view = new DataView(bytes.buffer);
+      for (let at = 0; at < length; at += type.bytes, to += type.elements) {
+        levels(view, at, signed, to);
+        for (let group = 0; group < type.elements / groupSize; group += 1) {
+          scales[to / groupSize + group] = scale(view, at, group);
+        }
+      }
+    }
+    return { levels: bits === 8 ? bytesOfLevels(signed) : nibblesOfLevels(signed), scales, zeroPoints: null };
+  }
+
+  async close(): Promise<void> {
+    this.#file.close();
+  }
+
+  #recipe(name: string): TensorRecipe {
+    const recipe = this.#recipes.get(name);
+    if (recipe === undefined) throw new ModelError(`${this.source}: tensor ${name} is missing`);
+    return recipe;
+  }
+
+  *#runs({ sources, unit, unitLength }: TensorRecipe, first: number, count: number): Generator<Run> {
+    for (let index = first; index < first + count; ) {
+      const start = unit(index);
+      let length = 1;
+      for (; index + length < first + count; length += 1) {
+        const next = unit(index + length);
+        if (next.source !== start.source || next.unit !== start.unit + length) break;
+      }
+      const source = sources[start.source]!;
+      const unitBytes = (unitLength / source.type.elements) * source.type.bytes;
+      yield { source, offset: start.unit * unitBytes, length: length * unitBytes };
+      index += length;
+    }
+  }
+
+  #readUnits(recipe: TensorRecipe, first: number, count: number): Float32Array {
+    const values = new Float32Array(count * recipe.unitLength);
+    let to = 0;
+    for (const { source, offset, length } of this.#runs(recipe, first, count)) {
+      const run = readRun(this.#file, source, offset, length);
+      values.set(run, to);
+      to += run.length;
+    }
+    if (recipe.added !== 0) for (let index = 0; index < to; index += 1) values[index]! += recipe.added;
+    return values;
+  }
+
+  #readTransposed(recipe: TensorRecipe, first: number, count: number): Float32Array {
+    const [inputs = 1, outputs = 1] = recipe.shape.slice(-2);
+    const rows = new Float32Array(count * outputs);
+    for (let row = 0; row < count; row += 1) {
+      const matrix = Math.floor((first + row) / inputs);
+      const input = (first + row) % inputs;
+      const values = this.#matrix(recipe, matrix, outputs);
+      for (let output = 0; output < outputs; output += 1) {
+        rows[row * outputs + output] = values[output * inputs + input]!;
+      }
+    }
+    return rows;
+  }
+
+  /** A matrix [outputs, inputs] as the file has it. */
+  #matrix(recipe: TensorRecipe, matrix: number, outputs: number): Float32Array {
+    if (this.#turned?.name !== recipe.name || this.#turned.matrix !== matrix) {
+      this.#turned = null;
+      const values = this.#readUnits(recipe, matrix * outputs, outputs);
+      this.#turned = { name: recipe.name, matrix, values };
+    }
+    return this.#turned.values;
+  }
+}
+
+function describe(recipe: TensorRecipe): CheckpointTensor {
+  const { name, shape, sources } = recipe;
+  const bytes = sources.reduce((sum, source) => sum + source.bytes, 0);
+  const elements = (tensor: Pick<TensorRecipe, 'shape'>) =>
+    tensor.shape.reduce((product, size) => product * size, 1);
+  const stored = sources.reduce((sum, source) => sum + elements(source), 0);
+  return {
+    name,
+    shape,
+    storedAs: sources[0]?.type.name ?? 'F32',
+    storedBytes: stored === 0 ? 4 : (bytes / stored) * elements(recipe),
+    blocks: blockFormat(recipe),
+  };
+}
+
+/** Rows in blocks can be used if they are whole rows of one integer type. */
+function blockFormat({ sources, shape, unitLength, added, transposed }: TensorRecipe): BlockFormat | null {
+  const [integers, ...others] = sources.map(({ type }) => type.integers);
+  if (!integers || others.some((other) => other !== integers)) return null;
+  if (transposed || added !== 0 || shape.length < 2 || unitLength !== shape.at(-1)) return null;
+  return { bits: integers.bits, blockSize: integers.groupSize, zeroPoints: false };
+}
+
+const bytesOfLevels = (signed: Int8Array): Uint8Array => Uint8Array.from(signed, (level) => level + 128);
+
+function nibblesOfLevels(signed: Int8Array): Uint8Array {
+  const packed = new Uint8Array(signed.length / 2);
+  for (let index = 0; index < packed.length; index += 1) {
+    packed[index] = (signed[2 * index]! + 8) | ((signed[2 * index + 1]! + 8) << 4);
+  }
+  return packed;
+}

@@ -1,0 +1,184 @@
+import { type Architecture, readRope, readSizes } from './architecture.ts';
+import type { GgufKeys } from './gguf-keys.ts';
+
+/** Architectures with the names of GPT-2 and its relatives. */
+
+const LAYER = 'transformer.h.*.';
+
+const GPT2 = {
+  token_embd: 'transformer.wte',
+  position_embd: 'transformer.wpe',
+  output_norm: 'transformer.ln_f',
+  output: 'lm_head',
+  attn_norm: `${LAYER}ln_1`,
+  attn_qkv: `${LAYER}attn.c_attn`,
+  attn_output: `${LAYER}attn.c_proj`,
+  ffn_norm: `${LAYER}ln_2`,
+  ffn_up: `${LAYER}mlp.c_fc`,
+  ffn_down: `${LAYER}mlp.c_proj`,
+};
+
+/** Names within a layer that GPT-NeoX, BLOOM and Falcon share. */
+const blocks = (layer: string, attention: string) => ({
+  attn_norm: `${layer}input_layernorm`,
+  attn_qkv: `${layer}${attention}.query_key_value`,
+  attn_output: `${layer}${attention}.dense`,
+  ffn_norm: `${layer}post_attention_layernorm`,
+  ffn_up: `${layer}mlp.dense_h_to_4h`,
+  ffn_down: `${layer}mlp.dense_4h_to_h`,
+});
+
+const layerEpsilon = (keys: GgufKeys) => keys.number('attention.layer_norm_epsilon');
+
+function gptSizes(keys: GgufKeys) {
+  const { hidden, heads, layers, width, positions } = readSizes(keys);
+  return {
+    n_embd: hidden,
+    n_head: heads,
+    n_layer: layers,
+    n_inner: width,
+    n_positions: positions,
+    layer_norm_epsilon: layerEpsilon(keys),
+  };
+}
+
+export const GPT_ARCHITECTURES: readonly Architecture[] = [
+  {
+    name: 'gpt2',
+    names: GPT2,
+    transposed: ['attn_qkv', 'attn_output', 'ffn_up', 'ffn_down'],
+    config: (keys, tensors) => ({
+      model_type: 'gpt2',
+      ...gptSizes(keys),
+      // The converter writes four times the hidden size whatever the width is.
+      n_inner: tensors.shape('blk.0.ffn_up.weight')[0],
+      activation_function: 'gelu_new',
+    }),
+  },
+  {
+    name: 'starcoder',
+    names: GPT2,
+    config: (keys, tensors) => ({
+      model_type: 'gpt_bigcode',
+      ...gptSizes(keys),
+      // The converter writes one KV head also where each head has its own.
+      multi_query: tensors.shape('blk.0.attn_qkv.weight')[0] !== 3 * keys.number('embedding_length'),
+      activation_function: 'gelu_pytorch_tanh',
+    }),
+  },
+  {
+    name: 'gptneox',
+    names: {
+      token_embd: 'gpt_neox.embed_in',
+      output_norm: 'gpt_neox.final_layer_norm',
+      output: 'embed_out',
+      ...blocks('gpt_neox.layers.*.', 'attention'),
+    },
+    grouped: true,
+    config: (keys, tensors) => {
+      const { hidden, heads, layers, width, positions, headSize } = readSizes(keys);
+      const { rope_theta, partial_rotary_factor = 1 } = readRope(keys, tensors, { headSize, positions });
+      return {
+        model_type: 'gpt_neox',
+        hidden_size: hidden,
+        num_attention_heads: heads,
+        num_hidden_layers: layers,
+        intermediate_size: width,
+        max_position_embeddings: positions,
+        layer_norm_eps: layerEpsilon(keys),
+        rotary_emb_base: rope_theta,
+        rotary_pct: partial_rotary_factor,
+        use_parallel_residual: keys.flag('use_parallel_residual', true),
+        hidden_act: 'gelu',
+      };
+    },
+  },
+  {
+    name: 'bloom',
+    names: {
+      token_embd: 'transformer.word_embeddings',
+      token_embd_norm: 'transformer.word_embeddings_layernorm',
+      output_norm: 'transformer.ln_f',
+      output: 'lm_head',
+      ...blocks(LAYER, 'self_attention'),
+    },
+    grouped: true,
+    config: (keys) => {
+      const { hidden, heads, layers, positions } = readSizes(keys);
+      return {
+        model_type: 'bloom',
+        hidden_size: hidden,
+        n_head: heads,
+        n_layer: layers,
+        seq_length: positions,
+        layer_norm_epsilon: layerEpsilon(keys),
+      };
+    },
+  },
+  {
+    name: 'falcon',
+    names: (tensors) => ({
+      token_embd: 'transformer.word_embeddings',
+      output_norm: 'transformer.ln_f',
+      output: 'lm_head',
+      ...blocks(LAYER, 'self_attention'),
+      ...(tensors.has('blk.0.attn_norm_2.weight')
+        ? { attn_norm: `${LAYER}ln_mlp`, attn_norm_2: `${LAYER}ln_attn` }
+        : {}),
+    }),
+    grouped: true,
+    config: (keys, tensors) => {
+      const { hidden, heads, kvHeads, layers, headSize, positions } = readSizes(keys);
+      const isNew = kvHeads > 1;
+      return {
+        model_type: 'falcon',
+        hidden_size: hidden,
+        num_attention_heads: heads,
+        num_hidden_layers: layers,
+        num_kv_heads: kvHeads,
+        max_position_embeddings: positions,
+        new_decoder_architecture: isNew,
+        ...(isNew ? { num_ln_in_parallel_attn: tensors.has('blk.0.attn_norm_2.weight') ? 2 : 1 } : {}),
+        multi_query: true,
+        parallel_attn: true,
+        alibi: false,
+        bias: tensors.has('blk.0.attn_qkv.bias'),
+        layer_norm_epsilon: layerEpsilon(keys),
+        ...readRope(keys, tensors, { headSize, positions }),
+      };
+    },
+  },
+  {
+    name: 'mpt',
+    names: {
+      token_embd: 'transformer.wte',
+      position_embd: 'transformer.wpe',
+      output_norm: 'transformer.norm_f',
+      attn_norm: 'transformer.blocks.*.norm_1',
+      attn_qkv: 'transformer.blocks.*.attn.Wqkv',
+      attn_output: 'transformer.blocks.*.attn.out_proj',
+      ffn_norm: 'transformer.blocks.*.norm_2',
+      ffn_up: 'transformer.blocks.*.ffn.up_proj',
+      ffn_down: 'transformer.blocks.*.ffn.down_proj',
+    },
+    config: (keys) => {
+      const { hidden, heads, kvHeads, layers, width, positions } = readSizes(keys);
+      const slope = keys.number('attention.max_alibi_bias', 0);
+      return {
+        model_type: 'mpt',
+        d_model: hidden,
+        n_heads: heads,
+        n_layers: layers,
+        expansion_ratio: width / hidden,
+        max_seq_len: positions,
+        layer_norm_epsilon: layerEpsilon(keys),
+        attn_config: {
+          alibi: slope > 0,
+          ...(slope > 0 ? { alibi_bias_max: slope } : {}),
+          clip_qkv: keys.has('attention.clamp_kqv') ? keys.number('attention.clamp_kqv') : null,
+          ...(kvHeads === heads ? {} : { kv_n_heads: kvHeads }),
+        },
+      };
+    },
+  },
+];
