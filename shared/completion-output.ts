@@ -79,6 +79,10 @@ export const outputFields = {
   cache_salt: salt('Prompts with different salts share no prefix cache.'),
   prompt_cache_isolation_key: salt('Alias of cache_salt.'),
   prompt_cache_key: salt('Alias of cache_salt.'),
+  lora: z
+    .array(z.unknown())
+    .nullish()
+    .describe('Only an empty list: adapters are merged when a model is built (continuo model build --adapter).'),
   prompt_embeds: z.unknown().nullish().describe('Not supported: a value is rejected.'),
   images: list(z.string(), { max: MAX_IMAGES })
     .nullish()

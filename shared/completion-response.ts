@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { finishReason, modelState } from './generation.ts';
+import { finishReason, modelBuild, modelState } from './generation.ts';
 
 /** The public responses. The tests check responses against these schemas. */
 
@@ -111,6 +111,7 @@ export const publicModel = z.object({
   root: z.string().describe("The model's own id; id may be an alias."),
   max_model_len: z.int().describe('Context length in tokens: prompt and completion together.'),
   state: modelState.describe('The first request for an unloaded model loads it and gets 503.'),
+  ...modelBuild.partial().shape,
 });
 
 export const publicModelList = z.object({

@@ -251,6 +251,16 @@ export const modelState = z.enum(['unloaded', 'loading', 'loaded', 'failed', 'un
 export type ModelState = z.infer<typeof modelState>;
 
 /** A served model, in GET /models of the origin. */
+/** How the graph of a model was made, if the origin's own builder made it. */
+export const modelBuild = z.object({
+  precision: z.string().describe('Precision of the weights: fp32, fp16, int8 or int4.'),
+  parameters: z.int().describe('Number of parameters.'),
+  source: z
+    .string()
+    .describe('The published model, or the name of the directory or file, that the weights come from.'),
+});
+export type ModelBuild = z.infer<typeof modelBuild>;
+
 export const originModel = z.object({
   id: z.string(),
   /** Unix seconds. */
@@ -261,6 +271,7 @@ export const originModel = z.object({
   infill: z.boolean(),
   /** Prompt tokens that one image counts as; absent when the model takes no images. */
   imageTokens: z.int().min(1).optional(),
+  build: modelBuild.optional(),
   /** Further names of the model. */
   aliases: z.array(z.string()).default([]),
   /** The model's defaults for omitted fields. */

@@ -40,6 +40,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'origin/hub': [
     'origin/config',
     'origin/engine',
+    'origin/export',
     'origin/infill',
     'origin/model',
     'origin/model/config',

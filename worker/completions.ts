@@ -8,7 +8,8 @@ import { chooseDialect, DIALECTS, type Dialect } from './dialects/dialect.ts';
 import { parseInfill, parseNative } from './dialects/native-request.ts';
 import { parseCompletion, type RequestBounds } from './dialects/request.ts';
 import { NativeAnswer } from './generation/format/native-answer.ts';
-import { type StartingGeneration, startGeneration } from './generation/generation-start.ts';
+import type { Generation } from './generation/generation.ts';
+import { startGeneration } from './generation/generation-start.ts';
 import { answerPlain } from './generation/plain-answer.ts';
 import { answerStream } from './generation/relay.ts';
 import { checkCapabilities, DEFAULT_NAME, resolveModel } from './generation/resolve-model.ts';
@@ -29,7 +30,7 @@ interface Reading {
 /** A parsed body, and how its generation is answered. */
 export interface ReadCall {
   readonly call: CompletionCall;
-  readonly answer: (starting: StartingGeneration, context: RequestContext) => Promise<Response>;
+  readonly answer: (generation: Generation, context: RequestContext) => Promise<Response>;
 }
 
 /** POST /v1/completions */
@@ -56,8 +57,8 @@ function generateNative(
     const { call, options } = parse(body, bounds, model.defaults);
     const format = () => new NativeAnswer(call, model, options);
     const answer: ReadCall['answer'] = call.answer.stream
-      ? (starting, to) => answerStream(starting, to, { writerOf: format, end: '' })
-      : (starting, to) => answerPlain(starting, to, format);
+      ? (generation, to) => answerStream(generation, to, { writerOf: format, end: '' })
+      : (generation, to) => answerPlain(generation, to, format);
     return { call, answer };
   };
   return generate(request, context, read, () => DIALECTS.llamacpp);
@@ -86,8 +87,8 @@ export async function generate(
   checkCapabilities(call, model);
   const reservation = await admit(principal, costOf(call, model), context);
   try {
-    const starting = startGeneration({ request, context, principal, model, call, reservation });
-    return await answer(starting, context);
+    const generation = startGeneration({ request, context, principal, model, call, reservation });
+    return await answer(generation, context);
   } catch (thrown) {
     throw finalAfterTimeLimit(thrown, context);
   }

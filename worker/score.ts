@@ -3,8 +3,7 @@ import type { CompletionCall } from './dialects/completion-call.ts';
 import type { RequestBounds } from './dialects/request.ts';
 import { answerPlain, type ChooseFormat } from './generation/plain-answer.ts';
 import type { RouteHandler } from './http/router.ts';
-import { type LabelStyle, parseLabels } from './score/label-call.ts';
-import { LabelFormat } from './score/label-scores.ts';
+import { LabelFormat, type LabelStyle, parseLabels } from './score/label-scores.ts';
 import { LikelihoodFormat } from './score/likelihoods.ts';
 import { parseLikelihoods } from './score/score-call.ts';
 
@@ -35,5 +34,5 @@ function readLabels(body: Body, bounds: RequestBounds, style: LabelStyle): ReadC
 
 const answered = (call: CompletionCall, format: ChooseFormat): ReadCall => ({
   call,
-  answer: (starting, context) => answerPlain(starting, context, format),
+  answer: (generation, context) => answerPlain(generation, context, format),
 });

@@ -6,6 +6,7 @@ import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } f
 import { addCompleteCommand } from './complete.ts';
 import { addDoctorCommand } from './doctor.ts';
 import manifest from './package.json' with { type: 'json' };
+import { addServeCommand } from './serve.ts';
 import { type CliContext, sessionOpener } from './session.ts';
 
 /** Creates the tree of all commands. */
@@ -21,6 +22,7 @@ export function createContinuo(context: CliContext): Command {
     .option('--json', 'print JSON instead of text and tables', false);
   const asCaller = sessionOpener(program, context, 'caller');
   const asAdmin = sessionOpener(program, context, 'admin');
+  addServeCommand(program, context);
   addCompleteCommand(program, asCaller);
   addModelsCommand(program, asCaller);
   addTenantCommands(program, asAdmin);

@@ -4,6 +4,7 @@ import { errorCode } from '@continuo/shared/error-details.ts';
 import { MIN_SECRET_LENGTH } from '@continuo/shared/signing.ts';
 import * as z from 'zod';
 import { infillSetting } from '../infill/template.ts';
+import { readProvenance } from '../model/config/provenance.ts';
 import { type Environment, parseVariables, requireKnown } from './environment.ts';
 import {
   defaultThreads,
@@ -137,10 +138,22 @@ export function readModelSettings(environment: Environment): Pick<OriginConfig, 
   return { model: modelOf(values), modelsFile: values.CONTINUO_MODELS_FILE ?? null };
 }
 
+/** The name in a built model directory. A faulty file is reported when the model is inspected. */
+function publishedName(directory: string): string | undefined {
+  try {
+    return readProvenance(directory)?.id;
+  } catch {
+    return undefined;
+  }
+}
+
 function modelOf(values: z.infer<typeof modelVariables>): ModelSettings {
   const directory = values.CONTINUO_PREFIX_CACHE_DIR;
   return {
-    name: values.CONTINUO_MODEL_NAME ?? basename(values.CONTINUO_MODEL_DIR),
+    name:
+      values.CONTINUO_MODEL_NAME ??
+      publishedName(values.CONTINUO_MODEL_DIR) ??
+      basename(values.CONTINUO_MODEL_DIR),
     aliases: [],
     engine: {
       directory: values.CONTINUO_MODEL_DIR,

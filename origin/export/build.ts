@@ -2,6 +2,7 @@ import { copyFileSync, existsSync, mkdirSync, rmSync, statfsSync, writeFileSync 
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { ModelError } from '../model/config/model-json.ts';
+import { PROVENANCE_FILE, type Provenance } from '../model/config/provenance.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import { MatrixReader } from './checkpoint/matrix.ts';
 import { describeFamily } from './families/families.ts';
@@ -13,8 +14,6 @@ import { servedConfig } from './served-config.ts';
 
 const GRAPH_FILE = 'model.onnx';
 const DATA_FILE = 'model.onnx.data';
-/** Where the model came from. */
-export const PROVENANCE_FILE = 'continuo.json';
 const MIB = 2 ** 20;
 
 export interface BuildOptions {
@@ -23,6 +22,8 @@ export interface BuildOptions {
   readonly directory: string;
   /** Name under which the model was published, such as `Qwen/Qwen3-0.6B-Base`; absent = the source's last part. */
   readonly id?: string | undefined;
+  /** What callers see as the origin of the weights; absent = the last part of the source's path. */
+  readonly source?: string | undefined;
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -31,15 +32,6 @@ export interface BuildOptions {
 export interface BuildProgress {
   readonly writtenBytes: number;
   readonly totalBytes: number;
-}
-
-/** Content of continuo.json. */
-export interface Provenance {
-  readonly id: string;
-  readonly source: string;
-  readonly modelType: string;
-  readonly precision: WeightPrecision;
-  readonly parameters: number;
 }
 
 export interface BuiltModel extends Provenance {
@@ -67,7 +59,7 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
   writeDecoder({ graph, weights, quantizer: new Quantizer(), precision, type }, design);
   const provenance: Provenance = {
     id: options.id ?? basename(checkpoint.source),
-    source: checkpoint.source,
+    source: options.source ?? basename(checkpoint.source),
     modelType,
     precision,
     parameters: weights.parameters,

@@ -47,13 +47,15 @@ export interface CachedModel {
   readonly commit: string;
   /** Branches and tags that pointed to the commit at their last pull. */
   readonly revisions: readonly string[];
+  /** Paths below the snapshot. */
+  readonly files: readonly string[];
   readonly variants: readonly Variant[];
   /** The snapshot's directory; a variant's directory is relative to it. */
   readonly directory: string;
   readonly bytes: number;
 }
 
-/** Lists every snapshot that has an ONNX decoder, by name. Returns [] if the cache does not exist. */
+/** Lists every snapshot that has a model, by name. Returns [] if the cache does not exist. */
 export async function cachedModels(cache: string): Promise<CachedModel[]> {
   const repositories = (await entries(cache)).flatMap((name) => repositoryOf(name) ?? []);
   const models = await Promise.all(repositories.map((repository) => snapshotsOf(cache, repository)));
@@ -95,11 +97,13 @@ async function snapshotsOf(cache: string, repository: string): Promise<CachedMod
   return await Promise.all(
     (await entries(snapshots)).map(async (commit) => {
       const directory = path.join(snapshots, commit);
+      const files = await filesBelow(directory);
       return {
         repository,
         commit,
         revisions: references.filter((one) => one.commit === commit).map(({ revision }) => revision),
-        variants: variantsOf(await filesBelow(directory)),
+        files,
+        variants: variantsOf(files),
         directory,
         bytes: await bytesBelow(directory),
       };

@@ -95,7 +95,10 @@ interface CachedName extends Omit<TargetOptions, 'model' | 'variant'> {
 async function findInCache({ model, variant, revision, cache }: CachedName) {
   const repository = requireRepository(model);
   const found = await findCached(cache, repository, requireRevision(revision));
-  const chosen = chooseVariant(found.variants, repository, variant ?? undefined);
+  const chosen = chooseVariant(found.files, repository, variant ?? undefined);
+  if (chosen.format !== 'onnx') {
+    throw new HubError(`${repository} has weights and no graph; run: continuo model build ${repository}`);
+  }
   return {
     directory: path.join(found.directory, chosen.directory),
     variant: precisionOf(chosen) === null ? null : variant,

@@ -5,6 +5,9 @@ export class HubError extends Error {
   override readonly name = 'HubError';
 }
 
+/** All attempts to reach the hub have failed. */
+export class HubUnreachable extends HubError {}
+
 /** A failure that a retry may fix: a lost connection, an overloaded server. */
 export class TransientHubError extends Error {
   override readonly name = 'TransientHubError';

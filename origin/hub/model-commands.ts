@@ -10,6 +10,7 @@ import { withExamples } from '../terminal/program.ts';
 import { byteSize, createProgress, type ProgressDisplay } from '../terminal/progress.ts';
 import { createResults, type Results } from '../terminal/tables.ts';
 import type { Terminal } from '../terminal/terminal.ts';
+import { addBuildCommand } from './build-command.ts';
 import { cachedModels, removeCached } from './cache.ts';
 import type { ModelCheck } from './check.ts';
 import { commandConnection } from './command-connection.ts';
@@ -60,6 +61,7 @@ export function addModelCommands(
   ).action(async (name: string, options: PullOptions) => {
     for (const line of await pulled(name, options, settings(), progress)) terminal.print(line);
   });
+  addBuildCommand(model, terminal, environment);
   withExamples(
     model.command('list').description('list the models in the cache'),
     'continuo model list --json',

@@ -1,4 +1,5 @@
-import { mkdir, stat, statfs } from 'node:fs/promises';
+import { statfsSync } from 'node:fs';
+import { mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Precision } from '../model/config/model-files.ts';
 import { byteSize, type ProgressDisplay } from '../terminal/progress.ts';
@@ -9,7 +10,7 @@ import type { HubClient, HubFile } from './hub-client.ts';
 import { HubError, withDiskErrors } from './hub-error.ts';
 import type { FileIdentity, ListedFile, Listing } from './listing.ts';
 import { placeInSnapshot, writeReference } from './snapshot.ts';
-import { chooseVariant, precisionOf, type Variant, variantsOf } from './variants.ts';
+import { chooseVariant, precisionOf, type Variant } from './variants.ts';
 
 export interface PullRequest {
   /** `owner/name`. */
@@ -32,6 +33,8 @@ export interface PulledModel {
   /** Null if the directory cannot hold other precisions. */
   readonly precision: Precision | null;
   readonly commit: string;
+  /** The directory of the repository's files at this commit. */
+  readonly snapshot: string;
   /** The model directory. */
   readonly directory: string;
 }
@@ -43,41 +46,70 @@ interface WantedFile {
   readonly blob: string;
 }
 
+/** The files of one variant at one commit, before anything is downloaded. */
+export interface PullPlan {
+  readonly repository: string;
+  readonly revision: string;
+  readonly commit: string;
+  readonly variant: Variant;
+  readonly files: readonly WantedFile[];
+  /** Bytes that are not in the cache yet. */
+  readonly missingBytes: number;
+}
+
 /**
- * Downloads the missing files of one variant into the cache. Pulls of the same repository run one after the other.
+ * Chooses the variant and finds what is missing in the cache.
+ * @param choose Chooses among the paths of the repository
  * @throws HubError
  */
-export async function pull(request: PullRequest, context: PullContext): Promise<PulledModel> {
-  const { repository, revision } = request;
-  const { client, cache, progress } = context;
+export async function planPull(
+  { repository, revision, choose }: Omit<PullRequest, 'variant'> & { choose(files: string[]): Variant },
+  { client, cache }: PullContext,
+): Promise<PullPlan> {
   const listing = await client.listing(repository, revision);
-  const variant = chooseVariant(
-    variantsOf(listing.files.map(({ path }) => path)),
-    repository,
-    request.variant,
-  );
+  const variant = choose(listing.files.map(({ path }) => path));
+  const { blobs } = repositoryPaths(cache, repository);
+  const files: WantedFile[] = [];
+  for (const { path: name, identity: listed } of filesOf(variant, listing)) {
+    const file = { repository, revision: listing.commit, path: name };
+    const identity = listed ?? (await client.identity(file));
+    files.push({ file, identity, blob: path.join(blobs, identity.checksum) });
+  }
+  const { commit } = listing;
+  return { repository, revision, commit, variant, files, missingBytes: await missingBytesOf(files) };
+}
+
+/**
+ * Downloads the missing files of a plan into the cache. Pulls of the same repository run one after the other.
+ * @throws HubError
+ */
+export async function pullFiles(plan: PullPlan, context: PullContext): Promise<PulledModel> {
+  const { repository, revision, commit, variant, files } = plan;
+  const { client, cache, progress } = context;
   const { root, blobs, snapshots, refs, lock } = repositoryPaths(cache, repository);
-  const snapshot = path.join(snapshots, listing.commit);
+  const snapshot = path.join(snapshots, commit);
   const onWait = () => progress.note(`waiting for another pull of ${repository}`);
   const download = async () => {
     await mkdir(blobs, { recursive: true });
-    const files: WantedFile[] = [];
-    for (const { path: name, identity: listed } of filesOf(variant, listing)) {
-      const file = { repository, revision: listing.commit, path: name };
-      const identity = listed ?? (await client.identity(file));
-      files.push({ file, identity, blob: path.join(blobs, identity.checksum) });
-    }
     await requireSpace(files, root);
     for (const file of files) await fetchFile(file, snapshot, context);
-    if (revision !== listing.commit) await writeReference(refs, revision, listing.commit);
+    if (revision !== commit) await writeReference(refs, revision, commit);
   };
   await withFileLock(lock, { onWait, sleep: client.retries.sleep }, () => withDiskErrors(root, download));
   return {
     variant: variant.name,
     precision: precisionOf(variant),
-    commit: listing.commit,
+    commit,
+    snapshot,
     directory: path.join(snapshot, variant.directory),
   };
+}
+
+/** Downloads the missing files of one variant into the cache. @throws HubError */
+export async function pull(request: PullRequest, context: PullContext): Promise<PulledModel> {
+  const { repository, revision } = request;
+  const choose = (files: string[]) => chooseVariant(files, repository, request.variant);
+  return await pullFiles(await planPull({ repository, revision, choose }, context), context);
 }
 
 /** Graphs come last, so that a snapshot with a graph is complete. */
@@ -103,15 +135,24 @@ async function fetchFile({ file, identity, blob }: WantedFile, snapshot: string,
   await placeInSnapshot(blob, path.join(snapshot, file.path));
 }
 
-/** @throws HubError if the missing bytes do not fit on the disk */
-async function requireSpace(files: readonly WantedFile[], directory: string): Promise<void> {
+async function missingBytesOf(files: readonly WantedFile[]): Promise<number> {
   let missing = 0;
   for (const { blob, identity } of new Map(files.map((file) => [file.blob, file])).values()) {
     if ((await sizeOf(blob)) === identity.size) continue;
     missing += Math.max(0, identity.size - ((await sizeOf(partialFile(blob))) ?? 0));
   }
-  const { bavail, bsize } = await statfs(directory);
-  const free = bavail * bsize;
+  return missing;
+}
+
+/** Free bytes of the disk of a directory. */
+export function freeBytes(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory);
+  return bavail * bsize;
+}
+
+/** @throws HubError if the missing bytes do not fit on the disk */
+async function requireSpace(files: readonly WantedFile[], directory: string): Promise<void> {
+  const [missing, free] = [await missingBytesOf(files), freeBytes(directory)];
   if (missing <= free) return;
   throw new HubError(`the download needs ${byteSize(missing)}, but ${directory} has ${byteSize(free)} free`);
 }

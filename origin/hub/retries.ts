@@ -1,4 +1,4 @@
-import { HubError, TransientHubError } from './hub-error.ts';
+import { HubUnreachable, TransientHubError } from './hub-error.ts';
 
 export interface RetryOptions {
   /** Consecutive attempts without progress after which the operation fails. */
@@ -18,7 +18,7 @@ const MAX_RETRY_AFTER_MS = 300_000;
 /**
  * Retries `attempt` after a TransientHubError. A call of `onProgress` resets the count: a large file over a bad
  * connection can take many attempts.
- * @throws HubError after the last attempt; other errors of `attempt` unchanged
+ * @throws HubUnreachable after the last attempt; other errors of `attempt` unchanged
  */
 export async function withRetries<T>(
   { maxAttempts, sleep, random, onRetry }: RetryOptions,
@@ -35,7 +35,7 @@ export async function withRetries<T>(
       if (!(error instanceof TransientHubError)) throw error;
       failures += 1;
       if (failures >= maxAttempts) {
-        throw new HubError(`failed after ${failures} attempts: ${error.message}`);
+        throw new HubUnreachable(`failed after ${failures} attempts: ${error.message}`);
       }
       const delayMs = Math.min(error.retryAfterMs ?? backoffMs(failures, random()), MAX_RETRY_AFTER_MS);
       onRetry(error.message, delayMs);

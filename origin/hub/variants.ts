@@ -2,13 +2,20 @@ import path from 'node:path';
 import { PRECISION_SUFFIXES, PRECISIONS, type Precision } from '../model/config/model-files.ts';
 import { HubError } from './hub-error.ts';
 
-/** The files of a repository that make one runnable model. */
+/** ONNX graphs are served as they are. A model is built from weights in the other formats. */
+export type ModelFormat = 'onnx' | 'safetensors' | 'gguf';
+
+/** The files of a repository that make one model. */
 export interface Variant {
-  /** Value of --variant: a precision such as `q4f16`, or the directory of an onnxruntime-genai model. */
+  readonly format: ModelFormat;
+  /**
+   * Value of --variant: a precision such as `q4f16`, the directory of an onnxruntime-genai model, `safetensors`, or the
+   * format of a GGUF file's name, such as `Q4_K_M`.
+   */
   readonly name: string;
   /** The model directory inside the repository; '' is the repository itself. */
   readonly directory: string;
-  /** Graphs, their weights and the JSON files of the model. */
+  /** Graphs or weights, and the JSON files of the model. */
   readonly files: readonly string[];
 }
 
@@ -17,8 +24,14 @@ const PRECISION_BY_SUFFIX: ReadonlyMap<string, string> = new Map(
   Object.entries(PRECISION_SUFFIXES).flatMap(([name, suffixes]) => suffixes.map((suffix) => [suffix, name])),
 );
 
-/** Order of choice without --variant: small files first, among them those with batch-invariant output. */
-const PREFERENCE = ['default', 'q4f16', 'q4', 'fp16', 'fp32', 'q8'];
+/**
+ * Order of choice without --variant: weights as published, from which the best graph is built; then small graphs, among
+ * them those with batch-invariant output; then GGUF files whose blocks lose nothing.
+ */
+const PREFERENCE = [
+  ...['default', 'safetensors', 'q4f16', 'q4', 'fp16', 'fp32', 'q8'],
+  ...['Q8_0', 'Q6_K', 'Q5_K_M', 'Q4_K_M', 'Q4_0', 'F16', 'BF16'],
+];
 
 /** Decoders in one graph, in the order in which the origin looks for them. */
 const DECODERS = ['model', 'decoder_model_merged'];
@@ -26,6 +39,12 @@ const VISION = ['embed_tokens', 'vision_encoder'];
 const GRAPH = new RegExp(
   `^(${[...DECODERS, ...VISION].join('|')})(${[...PRECISION_BY_SUFFIX.keys()].join('|')})\\.onnx$`,
 );
+
+const SAFETENSORS = /^model(?:-\d{5}-of-\d{5})?\.safetensors$/;
+const SAFETENSORS_INDEX = 'model.safetensors.index.json';
+const PICKLED = /\.(?:bin|pt|pth|ckpt)$/;
+/** A GGUF file and the format in its name; a split file has several parts. Files for images are other models. */
+const GGUF = /^(?!mmproj).*?[-.]((?:I?Q\d\w*|B?F16|F32))(?:-\d{5}-of-\d{5})?\.gguf$/i;
 
 const JSON_FILE =
   /^(?:config|generation_config|genai_config|special_tokens_map|preprocessor_config|tokenizer[\w.-]*)\.json$/;
@@ -43,24 +62,56 @@ export function variantsOf(files: readonly string[]): Variant[] {
   const found = ['onnx', ''].flatMap((directory) =>
     precisionVariants(inDirectory.get(directory) ?? [], jsons),
   );
-  return [...Map.groupBy(found, ({ name }) => name).values()].map(([first]) => first!);
+  const graphs = [...Map.groupBy(found, ({ name }) => name).values()].map(([first]) => first!);
+  return [...graphs, ...safetensorsVariant(inDirectory.get('') ?? [], jsons), ...ggufVariants(files)];
 }
 
-/** @param wanted Absent: the preferred variant. @throws HubError with the names of the existing variants */
-export function chooseVariant(variants: readonly Variant[], repository: string, wanted?: string): Variant {
+function safetensorsVariant(members: readonly string[], jsons: readonly string[]): Variant[] {
+  const weights = members.filter((file) => SAFETENSORS.test(file));
+  if (weights.length === 0 || !members.includes('config.json')) return [];
+  const index = members.filter((file) => file === SAFETENSORS_INDEX);
+  const files = [...jsons, ...index, ...weights];
+  return [{ format: 'safetensors', name: 'safetensors', directory: '', files }];
+}
+
+/** One variant per format; a file that is not split wins over one in a folder. */
+function ggufVariants(files: readonly string[]): Variant[] {
+  const byName = Map.groupBy(files, (file) => GGUF.exec(path.posix.basename(file))?.[1]?.toUpperCase());
+  byName.delete(undefined);
+  return [...byName].map(([name, members]) => {
+    const directory = path.posix.dirname(members[0]!);
+    const parts = members.filter((file) => path.posix.dirname(file) === directory).toSorted();
+    return { format: 'gguf', name: name!, directory: directory === '.' ? '' : directory, files: parts };
+  });
+}
+
+/**
+ * Chooses among the variants of a repository's list of paths.
+ * @param wanted absent: the preferred variant
+ * @throws HubError with the names of the existing variants
+ */
+export function chooseVariant(files: readonly string[], repository: string, wanted?: string): Variant {
+  const variants = variantsOf(files);
   const rank = ({ name }: Variant) =>
     PREFERENCE.includes(name) ? PREFERENCE.indexOf(name) : PREFERENCE.length;
   const [best] = variants.toSorted((one, other) => rank(one) - rank(other));
-  if (best === undefined) throw new HubError(`${repository} has no ONNX decoder`);
-  const chosen = wanted === undefined ? best : variants.find(({ name }) => name === wanted);
+  if (best === undefined) throw new HubError(`${repository} ${lackOf(files)}`);
+  const isWanted = ({ name }: Variant) => name.toLowerCase() === wanted?.toLowerCase();
+  const chosen = wanted === undefined ? best : variants.find(isWanted);
   if (chosen !== undefined) return chosen;
   const names = variants.map(({ name }) => name).join(', ');
   throw new HubError(`${repository} has no variant ${wanted}; available: ${names}`);
 }
 
+function lackOf(files: readonly string[]): string {
+  const pickled = files.find((file) => PICKLED.test(file));
+  if (pickled === undefined) return 'has no safetensors, no GGUF file and no ONNX decoder';
+  return `has its weights only as ${pickled}: pickled files can run code, so they are refused; convert them to safetensors`;
+}
+
 /** Returns the precision of a variant; null if its directory cannot hold other precisions. */
-export const precisionOf = ({ name, directory }: Variant): Precision | null =>
-  directory === '' ? (PRECISIONS.find((precision) => precision === name) ?? null) : null;
+export const precisionOf = ({ format, name, directory }: Variant): Precision | null =>
+  format === 'onnx' && directory === '' ? (PRECISIONS.find((precision) => precision === name) ?? null) : null;
 
 /** Layout of onnxruntime-genai's model builder: one directory per model. */
 function genaiVariant(directory: string, members: readonly string[]): Variant {
@@ -68,7 +119,7 @@ function genaiVariant(directory: string, members: readonly string[]): Variant {
   const files = members.filter(
     (file) => isJson(file) || graphs.includes(file) || graphs.some((graph) => isWeightsOf(graph, file)),
   );
-  return { name: directory === '' ? 'default' : directory, directory, files };
+  return { format: 'onnx', name: directory === '' ? 'default' : directory, directory, files };
 }
 
 /** Layout of transformers.js and Optimum: one graph per precision, in `onnx` or at the top. */
@@ -85,7 +136,7 @@ function precisionVariants(members: readonly string[], jsons: readonly string[])
     const vision = VISION.map((role) => graphOf(role, suffix) ?? graphOf(role, ''));
     const chosen = [decoder, ...vision].filter((file) => file !== undefined);
     const weights = members.filter((file) => chosen.some((graph) => isWeightsOf(graph, file)));
-    return [{ name, directory: '', files: [...jsons, ...chosen, ...weights] }];
+    return [{ format: 'onnx', name, directory: '', files: [...jsons, ...chosen, ...weights] }];
   });
 }
 

@@ -1,11 +1,13 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ModelBuild } from '@continuo/shared/generation.ts';
 import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
 import type { ModelSettings } from '../config/model-settings.ts';
 import { MARKERS } from '../infill/families.ts';
 import { findInfill } from '../infill/infill.ts';
 import { readGenerationDefaults } from '../model/config/generation-config.ts';
 import { filesOf } from '../model/config/model-files.ts';
+import { readProvenance } from '../model/config/provenance.ts';
 import { planModel } from '../model/open/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 
@@ -14,6 +16,8 @@ export interface InspectedModel {
   readonly settings: ModelSettings;
   /** Changes with everything that an engine is started with: settings and files. */
   readonly key: string;
+  /** Null if another tool made the graph. */
+  readonly build: ModelBuild | null;
   /** Unix seconds: modification time of the graph's file. */
   readonly created: number;
   /** Positions of one slot. */
@@ -77,6 +81,7 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
   return {
     settings,
     key: JSON.stringify([settings.engine, filesOf(directory)]),
+    build: readProvenance(directory),
     created: Math.floor(statSync(join(directory, plan.file)).mtimeMs / 1000),
     contextLength: positions,
     vocabularySize: plan.decoder.vocabularySize,

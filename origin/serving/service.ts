@@ -103,10 +103,10 @@ const mayServe = ({ phase, loaded }: FleetModel): boolean =>
   loaded ? loaded.engine.status.healthy : phase !== 'failed';
 
 function describe(model: FleetModel): OriginModel {
-  const { settings, created, contextLength, vocabularySize, infill, defaults } = model.model;
+  const { settings, build, created, contextLength, vocabularySize, infill, defaults } = model.model;
   return {
     id: settings.name,
-    ...{ created, contextLength, vocabularySize, infill },
+    ...{ created, contextLength, vocabularySize, infill, build: build ?? undefined },
     ...(model.loaded && describeModel(model.loaded.model)),
     ...{ aliases: [...settings.aliases], defaults, state: stateOf(model) },
     ...(model.reason !== null && { reason: model.reason }),

@@ -41,11 +41,15 @@ export async function freePort(): Promise<number> {
 
 const MAIN = path.resolve(import.meta.dirname, '../../origin/cli/start/main.ts');
 
-export function launch(environment: Readonly<Record<string, string>>): {
+/** @param command script and arguments; absent: those of `npm start` */
+export function launch(
+  environment: Readonly<Record<string, string>>,
+  command: readonly string[] = [MAIN],
+): {
   child: ChildProcess;
   output: () => string;
 } {
-  const child = spawn(process.execPath, [MAIN], {
+  const child = spawn(process.execPath, command, {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -74,21 +78,26 @@ async function bannerOf(child: ChildProcess, output: () => string): Promise<stri
   return output();
 }
 
-/** @param stateDirectory owned by the caller and kept for a restart; if absent, a temporary one */
+/**
+ * @param stateDirectory owned by the caller and kept for a restart; if absent, a temporary one
+ * @param command as in `launch`
+ */
 export async function startSystem(
   environment: Readonly<Record<string, string>> = {},
   stateDirectory: string | null = null,
+  command?: readonly string[],
 ): Promise<System> {
   const directory = stateDirectory ?? mkdtempSync(path.join(tmpdir(), 'continuo-'));
   const originPort = await freePort();
   const metricsPort = await freePort();
-  const { child, output } = launch({
+  const variables = {
     CONTINUO_PORT: String(await freePort()),
     CONTINUO_ORIGIN_PORT: String(originPort),
     CONTINUO_METRICS_PORT: String(metricsPort),
     CONTINUO_STATE_DIR: directory,
     ...environment,
-  });
+  };
+  const { child, output } = launch(variables, command);
   const banner = await bannerOf(child, output).catch((error: unknown) => {
     // The caller gets no System that it could stop.
     child.kill('SIGINT');

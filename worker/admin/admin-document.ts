@@ -1,7 +1,6 @@
 import { errorResponseBody } from '@continuo/shared/completion-response.ts';
 import type { ErrorCode } from '@continuo/shared/errors.ts';
-import { errorResponses } from '../openapi/document.ts';
-import { type Json, jsonSchema } from '../openapi/schema-output.ts';
+import { errorResponses, type Json, jsonSchema } from '../openapi/document.ts';
 import { ADMIN_BASE, type AdminOperation } from './admin-operation.ts';
 
 /** Errors of every operation. */

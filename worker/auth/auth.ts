@@ -3,7 +3,6 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { sha256Hex } from '@continuo/shared/signing.ts';
 import type { ApiKey, Principal, Scope } from '@continuo/shared/tenant.ts';
 import { provisionalDialect } from '../dialects/dialect.ts';
-import { networkOf } from '../http/client-network.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { BOOTSTRAP_ADMIN, DEVELOPMENT } from '../tenants/built-in.ts';
 import { readKey, type StoredKey } from '../tenants/stored-key.ts';
@@ -115,3 +114,17 @@ const NO_HASH = '0'.repeat(64);
 /** Returns whether the key is neither revoked nor expired. */
 const isActive = (key: ApiKey, now: number): boolean =>
   (key.revokedAt === null || key.revokedAt > now) && (key.expiresAt === null || key.expiresAt > now);
+
+/**
+ * Returns the network that an address is rate-limited by: the address itself for IPv4, the /64 prefix for IPv6. A customer
+ * of a network has at least 2^64 IPv6 addresses.
+ */
+export function networkOf(address: string): string {
+  if (!address.includes(':') || address.includes('.')) return address;
+  const [front, back] = address.split('::').map((half) => half.split(':').filter((group) => group !== ''));
+  const left = front ?? [];
+  const right = back ?? [];
+  const zeros = Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => '0');
+  const groups = [...left, ...zeros, ...right].slice(0, 4);
+  return groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':');
+}

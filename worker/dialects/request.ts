@@ -25,6 +25,10 @@ function refuseUnsupported(request: CompletionRequest): void {
   if ((request.prompt_embeds ?? null) !== null) {
     throw unsupportedParameter('prompt_embeds', 'is not supported');
   }
+  if ((request.lora ?? []).length > 0) {
+    const advice = 'adapters are merged when a model is built, with continuo model build --adapter';
+    throw unsupportedParameter('lora', `is supported only as an empty list; ${advice}`);
+  }
   if (request.truncation_side === 'right') {
     throw unsupportedParameter('truncation_side', "is supported only as 'left'");
   }

@@ -1,14 +1,14 @@
 import { toApiError } from '@continuo/shared/errors.ts';
 import type { EventOf, GenerationEvent } from '@continuo/shared/generation.ts';
 import type { AnswerOptions, CompletionCall } from '../dialects/completion-call.ts';
-import { reportBug } from '../http/bug-report.ts';
+import { reportBug } from '../http/access-log.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { jsonText } from '../http/responses.ts';
 import { inTime } from '../timers/time-limit.ts';
 import { ChoiceCollector } from './format/choice-collector.ts';
 import { ChoiceDeltas } from './format/choice-deltas.ts';
 import { completionJson, type Envelope } from './format/completion-json.ts';
-import { doneOf, type StartedGeneration, type StartingGeneration } from './generation-start.ts';
+import { doneOf, type Generation } from './generation.ts';
 
 /** JSON allows white space before a value. */
 const SPACE = new Uint8Array([0x20]);
@@ -20,7 +20,7 @@ export interface PlainFormat {
   end(done: EventOf<'done'>): string;
 }
 
-export type ChooseFormat = (started: StartedGeneration) => PlainFormat;
+export type ChooseFormat = (generation: Generation) => PlainFormat;
 
 /**
  * Returns one JSON body when the generation has ended. After EARLY_ANSWER_MS, the response begins with white space. The
@@ -30,17 +30,17 @@ export type ChooseFormat = (started: StartedGeneration) => PlainFormat;
  * @throws ApiError if the generation failed before the response began
  */
 export async function answerPlain(
-  starting: StartingGeneration,
+  generation: Generation,
   context: RequestContext,
   chooseFormat: ChooseFormat = ({ call, envelope }) => new CompletionFormat(call, envelope),
 ): Promise<Response> {
-  const body = starting.started.then((started) => collect(started, chooseFormat(started)));
+  const body = collect(generation, chooseFormat);
   const { settings, timers, waitUntil } = context;
   const early = await inTime(body, { after: timers.after, ms: settings.EARLY_ANSWER_MS });
   if (early !== null) return jsonText(early);
-  await starting.checked();
+  await generation.checked();
   const { readable, writable } = new IdentityTransformStream();
-  waitUntil(writeLate(body, writable.getWriter(), starting.cancel, context));
+  waitUntil(writeLate(body, writable.getWriter(), generation.cancel, context));
   return jsonText(readable);
 }
 
@@ -67,8 +67,10 @@ class CompletionFormat implements PlainFormat {
   }
 }
 
-async function collect({ generation, first }: StartedGeneration, format: PlainFormat): Promise<string> {
+async function collect(generation: Generation, chooseFormat: ChooseFormat): Promise<string> {
   try {
+    const first = await generation.first;
+    const format = chooseFormat(generation);
     for (let events = first; ; events = await generation.next()) {
       for (const event of events) format.add(event);
       const done = doneOf(events);

@@ -1,28 +1,27 @@
 import { toApiError } from '@continuo/shared/errors.ts';
 import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '@continuo/shared/framing.ts';
 import type { GenerationEvent } from '@continuo/shared/generation.ts';
-import { reportBug } from '../http/bug-report.ts';
+import { reportBug } from '../http/access-log.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { errorBody, eventStreamResponse } from '../http/responses.ts';
 import { SilenceTimer } from '../timers/silence-timer.ts';
 import { inTime } from '../timers/time-limit.ts';
 import { StreamWriter } from './format/stream-writer.ts';
-import { doneOf, type StartedGeneration, type StartingGeneration } from './generation-start.ts';
-import type { RunningGeneration } from './running-generation.ts';
+import { doneOf, type Generation } from './generation.ts';
 
 /**
  * Returns the generation as server-sent events. The response begins with the first events, or after EARLY_ANSWER_MS.
  * @throws ApiError if the generation failed before
  */
 export async function answerStream(
-  starting: StartingGeneration,
+  generation: Generation,
   context: RequestContext,
   format: StreamFormat = OPENAI_FORMAT,
 ): Promise<Response> {
   const { settings, timers, waitUntil } = context;
-  await inTime(starting.started, { after: timers.after, ms: settings.EARLY_ANSWER_MS });
+  await inTime(generation.first, { after: timers.after, ms: settings.EARLY_ANSWER_MS });
   const { readable, writable } = new IdentityTransformStream();
-  const relay = new StreamRelay(starting, context, writable.getWriter(), format);
+  const relay = new StreamRelay(generation, context, writable.getWriter(), format);
   waitUntil(relay.run());
   return eventStreamResponse(readable);
 }
@@ -34,15 +33,15 @@ interface EventWriter {
 
 /** The events of a stream. */
 export interface StreamFormat {
-  writerOf(started: StartedGeneration): EventWriter;
+  writerOf(generation: Generation): EventWriter;
   /** Follows the event of a failure. */
   readonly end: string;
 }
 
 const OPENAI_FORMAT: StreamFormat = {
-  writerOf({ generation, call: { answer, generation: asked }, envelope }) {
+  writerOf({ call: { answer, generation: asked }, envelope, tally }) {
     const parts = { answer, envelope, prompts: asked.prompts.length, choices: asked.choices };
-    return new StreamWriter(parts, () => generation.tally.usage);
+    return new StreamWriter(parts, () => tally.usage);
   },
   end: SSE_DONE,
 };
@@ -52,22 +51,22 @@ const OPENAI_FORMAT: StreamFormat = {
  * the last write, so a slow client slows the upstream. A failure is one error event, then the format's end.
  */
 class StreamRelay {
-  readonly #starting: StartingGeneration;
+  readonly #generation: Generation;
   readonly #context: RequestContext;
   readonly #client: WritableStreamDefaultWriter<Uint8Array>;
   readonly #format: StreamFormat;
   readonly #silence: SilenceTimer;
   readonly #encoder = new TextEncoder();
   /** Null until the first events have arrived. */
-  #running: { readonly generation: RunningGeneration; readonly writer: EventWriter } | null = null;
+  #writer: EventWriter | null = null;
 
   constructor(
-    starting: StartingGeneration,
+    generation: Generation,
     context: RequestContext,
     client: WritableStreamDefaultWriter<Uint8Array>,
     format: StreamFormat,
   ) {
-    this.#starting = starting;
+    this.#generation = generation;
     this.#context = context;
     this.#client = client;
     this.#format = format;
@@ -90,7 +89,7 @@ class StreamRelay {
       await this.#client.close();
     } catch {
       // Only a disconnected client makes a write fail.
-      this.#starting.cancel();
+      this.#generation.cancel();
     } finally {
       this.#silence.stop();
     }
@@ -98,32 +97,21 @@ class StreamRelay {
 
   async #next(): Promise<{ readonly text: string; readonly last: boolean }> {
     try {
-      const { events, writer } = await this.#read();
-      return { text: writer.write(events), last: doneOf(events) !== undefined };
+      const events = await (this.#writer ? this.#generation.next() : this.#generation.first);
+      this.#writer ??= this.#format.writerOf(this.#generation);
+      return { text: this.#writer.write(events), last: doneOf(events) !== undefined };
     } catch (thrown) {
       const error = toApiError(thrown);
       if (error !== thrown) reportBug(thrown, this.#context);
-      this.#running?.generation.fail(error);
+      this.#generation.fail(error);
       const body = errorBody(error, this.#context.answer.dialect.errorCode);
       return { text: sseData(body) + this.#format.end, last: true };
     }
   }
 
-  async #read(): Promise<{ readonly events: readonly GenerationEvent[]; readonly writer: EventWriter }> {
-    if (this.#running) {
-      const { generation, writer } = this.#running;
-      return { events: await generation.next(), writer };
-    }
-    const started = await this.#starting.started;
-    const { generation, first } = started;
-    const writer = this.#format.writerOf(started);
-    this.#running = { generation, writer };
-    return { events: first, writer };
-  }
-
   #keepAlive(): void {
     this.#silence.begin(this.#context.settings.KEEP_ALIVE_MS);
-    this.#write(SSE_KEEP_ALIVE).catch(() => this.#starting.cancel());
+    this.#write(SSE_KEEP_ALIVE).catch(() => this.#generation.cancel());
   }
 
   #write(text: string): Promise<void> {

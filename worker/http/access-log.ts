@@ -1,3 +1,4 @@
+import { bugTrace } from '@continuo/shared/error-details.ts';
 import type { RequestContext } from './request-context.ts';
 
 /** Writes one access log line. It never contains a key, a prompt or generated text. */
@@ -28,4 +29,9 @@ export function logMisconfiguration(message: string): void {
 /** Logs that a model server refused or failed a request. */
 export function logUpstreamFailure(failure: object, { requestId }: Pick<RequestContext, 'requestId'>): void {
   console.error(JSON.stringify({ requestId, event: 'upstream_failed', ...failure }));
+}
+
+/** Logs the stack of an unexpected error, without its message. */
+export function reportBug(thrown: unknown, { requestId }: Pick<RequestContext, 'requestId'>): void {
+  console.error(JSON.stringify({ requestId, event: 'bug', ...bugTrace(thrown) }));
 }

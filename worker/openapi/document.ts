@@ -1,6 +1,8 @@
 import * as answers from '@continuo/shared/completion-response.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { DOCUMENTED_AS } from '@continuo/shared/json-fields.ts';
 import { dialectName } from '@continuo/shared/tenant.ts';
+import * as z from 'zod';
 import { DIALECT_HEADER } from '../dialects/dialect.ts';
 import {
   CHALLENGE_HEADERS,
@@ -12,7 +14,6 @@ import {
 } from '../http/headers.ts';
 import { type DocumentedOperation, TAGS } from './documented-operation.ts';
 import { OPERATIONS } from './operations.ts';
-import { type Json, jsonSchema } from './schema-output.ts';
 
 interface DocumentedRoute {
   readonly method: string;
@@ -162,4 +163,22 @@ export function openApiDocument(routes: readonly DocumentedRoute[]): Json {
       schemas: componentSchemas(known.map(({ operation }) => operation)),
     },
   };
+}
+
+export type Json = Record<string, unknown>;
+
+/** Converts a zod schema to JSON Schema: of what callers send (`input`), or of what they get (`output`). */
+export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
+  const { $schema: _, ...json } = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: 'any',
+    override: ({ jsonSchema: target }: { readonly jsonSchema: Json }) => {
+      const documentedAs = target[DOCUMENTED_AS];
+      if (!(documentedAs instanceof z.ZodType)) return;
+      const { description } = target;
+      for (const key of Object.keys(target)) delete target[key];
+      Object.assign(target, jsonSchema(documentedAs, io), description && { description });
+    },
+  });
+  return json;
 }

@@ -1,9 +1,13 @@
 import { ApiError } from '@continuo/shared/errors.ts';
-import type { EventOf, GenerationEvent, TopLogprob } from '@continuo/shared/generation.ts';
+import type { EventOf, GenerationEvent, TopLogprob, WirePrompt } from '@continuo/shared/generation.ts';
+import { type LabelScoreRequest, labelScoreRequest } from '@continuo/shared/label-scores.ts';
 import { LOWEST_LOGPROB } from '@continuo/shared/logprob.ts';
+import type { CompletionCall } from '../dialects/completion-call.ts';
+import { parseRequest } from '../dialects/parse-request.ts';
+import { checkCount, type RequestBounds } from '../dialects/request.ts';
 import { type Envelope, usageObject } from '../generation/format/completion-json.ts';
 import type { PlainFormat } from '../generation/plain-answer.ts';
-import type { LabelCall, LabelStyle } from './label-call.ts';
+import { scoringCall } from './score-call.ts';
 
 /** Writes the probabilities of labels from the one token that is generated after each item. */
 export class LabelFormat implements PlainFormat {
@@ -56,3 +60,84 @@ function softmax(logprobs: readonly number[]): number[] {
 function throwUnscored(index: number): never {
   throw new ApiError('upstream_error', `The model server returned no logprobs for 'items[${index}]'.`);
 }
+
+/** Whose form a request and its answer have. */
+export type LabelStyle = 'vllm' | 'sglang';
+
+export interface LabelCall {
+  readonly call: CompletionCall;
+  readonly style: LabelStyle;
+  readonly labels: readonly number[];
+  readonly softmax: boolean;
+}
+
+/**
+ * Parses a request for the probabilities of labels after a query and each item. One token is generated, because its
+ * logprobs are those of the labels.
+ * @throws ApiError 400 for the first invalid field
+ */
+export function parseLabels(
+  body: Readonly<Record<string, unknown>>,
+  { sequences }: RequestBounds,
+  style: LabelStyle,
+): LabelCall {
+  const request = parseRequest(labelScoreRequest, body);
+  const labels = [...new Set(request.label_token_ids)];
+  checkCount('items', request.items.length, sequences);
+  const call = scoringCall(request, {
+    prompts: request.items.map((item) => promptOf(request, item, style)),
+    maxTokens: 1,
+    ignoreEos: true,
+    topLogprobs: 0,
+    logprobTokenIds: labels,
+    // Servers without token ids cannot name the labels.
+    tokenIds: true,
+  });
+  return {
+    call: { ...call, rename: (error) => renamed(error, request) },
+    style,
+    // vLLM counts a label once, SGLang as often as it is listed.
+    labels: style === 'vllm' ? labels : request.label_token_ids,
+    softmax: request.apply_softmax ?? style === 'vllm',
+  };
+}
+
+const inOrder = <T>({ item_first }: LabelScoreRequest, query: T, item: T): [T, T] =>
+  item_first ? [item, query] : [query, item];
+
+/** vLLM encodes query and item separately, SGLang as one text. */
+function promptOf(request: LabelScoreRequest, item: string | number[], style: LabelStyle): WirePrompt {
+  const parts = inOrder<string | number[]>(request, request.query, item);
+  const [first, second] = parts;
+  if (style === 'sglang' && typeof first === 'string' && typeof second === 'string') return first + second;
+  return parts.flat();
+}
+
+/** Converts an error about a prompt of query and item to the fields of the request. */
+function renamed(error: ApiError, request: LabelScoreRequest): ApiError {
+  const { param } = error;
+  if (param === 'return_token_ids') return cannotScoreLabels(request.model);
+  if (param === null) return error;
+  const name = param === 'logprob_token_ids' ? 'label_token_ids' : nameOf(param, request);
+  return error.renamed(name, error.message.replaceAll(`'${param}'`, `'${name}'`));
+}
+
+function nameOf(param: string, request: LabelScoreRequest): string {
+  const { items, query } = request;
+  const [prompt, ...indices] = param.split(/[[\]]+/).filter((part) => part !== '');
+  if (prompt !== 'prompt') return param;
+  // The origin does not number the only prompt.
+  const [index = 0, part] = items.length === 1 ? [0, ...indices.map(Number)] : indices.map(Number);
+  if (part === undefined) return `items[${index}]`;
+  const lengthOf = (text: string | number[]): number => (typeof text === 'string' ? 1 : text.length);
+  const names: [string, string] = inOrder(request, 'query', `items[${index}]`);
+  const [first] = inOrder<string | number[]>(request, query, items[index] ?? '');
+  return part < lengthOf(first) ? `${names[0]}[${part}]` : `${names[1]}[${part - lengthOf(first)}]`;
+}
+
+const cannotScoreLabels = (model: string): ApiError =>
+  new ApiError(
+    'unsupported_endpoint',
+    `The server behind the model '${model}' cannot return the probabilities of token ids. Use a model of another server.`,
+    { param: 'model' },
+  );

@@ -1,5 +1,5 @@
 import type { DialectName, SomeLimits } from '@continuo/shared/tenant.ts';
-import { changedLimits, type LimitChanges } from './limit-changes.ts';
+import { changedLimits, type LimitChanges } from './plan-store.ts';
 
 /** A stored tenant. Unset limits and weight come from its plan. */
 export interface TenantRecord {

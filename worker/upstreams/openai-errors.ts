@@ -1,6 +1,6 @@
 import { ApiError, ERROR_TABLE, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
 import * as z from 'zod';
-import { readJsonBody } from './error-body.ts';
+import { readJsonBody } from './fetch-upstream.ts';
 import { loading } from './upstream-errors.ts';
 
 /** An error of an OpenAI-compatible server. A member of the wrong type does not invalidate the others. */

@@ -25,8 +25,7 @@ import {
 import * as z from 'zod';
 import { type After, afterAlone } from '../timers/request-timers.ts';
 import { withTimeLimit } from '../timers/time-limit.ts';
-import { readJsonBody } from './error-body.ts';
-import { type Fetch, fetchUpstream } from './fetch-upstream.ts';
+import { type Fetch, fetchUpstream, readJsonBody } from './fetch-upstream.ts';
 import { OriginStream, type Validation } from './origin-stream.ts';
 import type { EventBatches, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
 import type { OriginModelName } from './upstream-config.ts';

@@ -1,8 +1,9 @@
-import { ApiError, type ErrorCode } from '@continuo/shared/errors.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationRequest } from '@continuo/shared/generation.ts';
+import { Attempt, type EventTimeouts } from './attempt.ts';
 import type { EventBatches, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
-import type { UpstreamHealth, Verdict } from './upstream-health.ts';
-import { type EventTimeouts, WatchedEvents } from './watched-events.ts';
+import { BUSY, codeOf, UPSTREAM_FAILURES, verdictOf } from './upstream-errors.ts';
+import type { UpstreamHealth } from './upstream-health.ts';
 
 export interface Candidate {
   readonly upstream: Upstream;
@@ -11,26 +12,6 @@ export interface Candidate {
 
 /** Maximum number of upstreams that one request is sent to. */
 const ATTEMPTS = 2;
-
-/** Failures of the upstream; another one may succeed. */
-const UPSTREAM_FAILURES: ReadonlySet<string> = new Set<ErrorCode>(['upstream_error', 'upstream_timeout']);
-/** The upstream is busy. Another one may succeed, but this does not count as a failure. */
-const BUSY: ReadonlySet<string> = new Set<ErrorCode>([
-  'server_is_overloaded',
-  'model_loading',
-  'model_unavailable',
-]);
-/** Errors that may come from the Worker, before the request was sent. */
-const NOT_SENT: ReadonlySet<string> = new Set<ErrorCode>(['unsupported_parameter', 'unsupported_endpoint']);
-
-const codeOf = (thrown: unknown): string => (thrown instanceof ApiError ? thrown.code : 'internal_error');
-
-/** Returns what an error code means for the upstream's health; null = no error. */
-function verdictOf(code: string | null): Verdict {
-  if (code === null) return 'success';
-  if (UPSTREAM_FAILURES.has(code)) return 'failure';
-  return BUSY.has(code) || NOT_SENT.has(code) ? 'unknown' : 'success';
-}
 
 /** Returns the error with the shorter `retry-after`; an error without the header is the last choice. */
 function sooner(one: ApiError | null, other: ApiError): ApiError {
@@ -123,32 +104,10 @@ export class RoutedUpstream {
     context: UpstreamContext,
     last: boolean,
   ): Promise<EventBatches | null> {
-    const judge = this.#health.begin(upstream.name);
-    const abort = new AbortController();
-    const disconnect = (): void => {
-      verdict('unknown');
-      abort.abort(context.signal.reason);
-    };
-    const verdict = (of: Verdict): void => {
-      // The platform keeps the listeners of a signal in memory until a full garbage collection.
-      context.signal.removeEventListener('abort', disconnect);
-      judge(of);
-    };
-    if (context.signal.aborted) disconnect();
-    else context.signal.addEventListener('abort', disconnect, { once: true });
-    try {
-      const batches = await upstream.generate(request, { ...context, signal: abort.signal });
-      const onEnd = (code: string | null) => verdict(verdictOf(code));
-      const { after } = context;
-      const events = new WatchedEvents(batches, { timeouts, now: this.#now, after, abort, onEnd });
-      const failure = (await events.peek()).find((event) => event.type === 'error');
-      if (!failure?.retryable || last) return events;
-      abort.abort();
-      return null;
-    } catch (thrown) {
-      verdict(context.signal.aborted ? 'unknown' : verdictOf(codeOf(thrown)));
-      abort.abort();
-      throw thrown;
-    }
+    const attempt = new Attempt(context, timeouts, this.#health.begin(upstream.name), this.#now);
+    const failure = (await attempt.begin(upstream, request)).find((event) => event.type === 'error');
+    if (!failure?.retryable || last) return attempt;
+    attempt.abort();
+    return null;
   }
 }

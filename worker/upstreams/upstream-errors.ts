@@ -1,4 +1,5 @@
-import { ApiError } from '@continuo/shared/errors.ts';
+import { ApiError, type ErrorCode } from '@continuo/shared/errors.ts';
+import type { Verdict } from './upstream-health.ts';
 
 /** Errors of the client for failures of any kind of upstream. */
 
@@ -28,3 +29,30 @@ export function unreachable(how: 'connection' | 'timeout'): ApiError {
 /** The stream had no event and no heartbeat for too long. */
 export const silent = (): ApiError =>
   new ApiError('upstream_timeout', 'The model server stopped sending events.');
+
+/** Failures of the upstream; another one may succeed. */
+export const UPSTREAM_FAILURES: ReadonlySet<string> = new Set<ErrorCode>([
+  'upstream_error',
+  'upstream_timeout',
+]);
+/** The upstream is busy. Another one may succeed, but this does not count as a failure. */
+export const BUSY: ReadonlySet<string> = new Set<ErrorCode>([
+  'server_is_overloaded',
+  'model_loading',
+  'model_unavailable',
+]);
+/** Errors that may come from the Worker, before the request was sent. */
+const NOT_SENT: ReadonlySet<string> = new Set<ErrorCode>(['unsupported_parameter', 'unsupported_endpoint']);
+
+export const codeOf = (thrown: unknown): string =>
+  thrown instanceof ApiError ? thrown.code : 'internal_error';
+
+/** Returns what an error code means for the upstream's health. */
+export function verdictOf(code: string): Verdict {
+  if (UPSTREAM_FAILURES.has(code)) return 'failure';
+  return BUSY.has(code) || NOT_SENT.has(code) ? 'unknown' : 'success';
+}
+
+/** Returns the reason of an abort if it is an error for the client, because it is better than what the aborted call throws. */
+export const causeOf = ({ reason }: AbortSignal, thrown: unknown): unknown =>
+  reason instanceof ApiError ? reason : thrown;

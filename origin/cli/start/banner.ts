@@ -1,5 +1,11 @@
+import type { Ready } from './launcher.ts';
+
+/** The page's address. Its fragment has the key, which browsers send to nobody. */
+export const pageOf = ({ url, apiKey }: Ready): string => `${url}/#key=${apiKey}`;
+
 /** What `npm start` prints when the server is ready: page, address, key and a curl line with settings that suit the model. */
-export function banner(url: string, apiKey: string, stateDirectory: string): string {
+export function banner(ready: Ready): string {
+  const { url, apiKey, stateDirectory } = ready;
   const body = JSON.stringify({
     model: 'default',
     prompt: 'Once upon a time there was a king who had three daughters.',
@@ -12,7 +18,7 @@ export function banner(url: string, apiKey: string, stateDirectory: string): str
   return `
 Continuo is ready.
 
-  page      ${url}/#key=${apiKey}
+  page      ${pageOf(ready)}
   endpoint  ${url}/v1
   key       ${apiKey}   (development only)
   logs      ${stateDirectory}

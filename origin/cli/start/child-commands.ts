@@ -1,5 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
 import path from 'node:path';
+import type { Environment } from '@continuo/origin/config/environment.ts';
 import type { DevelopmentState } from './development-state.ts';
 import type { Command } from './process-group.ts';
 import type { StartSettings } from './settings.ts';
@@ -9,6 +10,7 @@ import type { StartSettings } from './settings.ts';
 export interface CommandContext {
   /** The repository. */
   readonly root: string;
+  readonly environment: Environment;
   readonly stateDirectory: string;
   readonly settings: StartSettings;
   readonly state: DevelopmentState;
@@ -29,6 +31,7 @@ export const originCommand = (context: CommandContext): Command => ({
   file: process.execPath,
   args: [path.join(context.root, 'origin', 'cli', 'start', 'origin-entry.ts')],
   env: {
+    ...context.environment,
     CONTINUO_ORIGIN_HOST: '127.0.0.1',
     CONTINUO_ORIGIN_PORT: String(context.settings.originPort),
     CONTINUO_ORIGIN_SECRET: context.state.originSecret,
@@ -48,6 +51,7 @@ export const migrateCommand = (context: CommandContext, binding: 'DB' | 'USAGE_D
     ...['--config', path.join(context.root, 'wrangler.toml')],
   ],
   env: {
+    ...context.environment,
     CLOUDFLARE_CF_FETCH_ENABLED: 'false',
     WRANGLER_SEND_METRICS: 'false',
     WRANGLER_HIDE_BANNER: 'true',
@@ -62,6 +66,7 @@ export const edgeCommand = (context: CommandContext): Command => ({
   file: process.execPath,
   args: [path.join(context.root, 'origin', 'cli', 'start', 'edge.ts')],
   env: {
+    ...context.environment,
     ...homeOf(context),
     CONTINUO_HOST: context.settings.host,
     CONTINUO_PORT: String(context.settings.port),

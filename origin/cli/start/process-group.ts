@@ -1,12 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
+import type { Environment } from '@continuo/origin/config/environment.ts';
 import { errorCode } from '@continuo/shared/error-details.ts';
 
 export interface Command {
   readonly name: string;
   readonly file: string;
   readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
+  /** All variables of the process. */
+  readonly env: Environment;
   /** Receives all output of the process. */
   readonly logFile: string;
 }
@@ -26,7 +28,7 @@ export class ProcessGroup {
     this.name = command.name;
     this.#child = spawn(command.file, command.args, {
       detached: true,
-      env: { ...process.env, ...command.env },
+      env: command.env,
       // Its stdin stays open, so that the child notices when the launcher is gone.
       stdio: ['pipe', log, log],
     });

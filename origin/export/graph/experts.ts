@@ -5,9 +5,9 @@ import { type GraphContext, nameOf, vectorTensor, writeLinear, writeMatMul } fro
 
 /**
  * Writes a mixture of experts over [batch, sequence, hidden] in plain operators: each expert is a branch that runs only if
- * a token has chosen it, on the tokens that have. A row of its matrix products does not depend on the others if there are
- * at least two, so one unused row is added. Results are summed in the order of experts. Each row keeps its bits in any
- * batch, which QMoE does not promise (docs/decisions/0024-own-exporter.md).
+ * a token has chosen it, on the tokens that have. One unused row is added, because a single row may use a kernel that rounds
+ * differently. Results are summed in the order of experts, so a row keeps its bits in any batch
+ * (docs/decisions/0022-own-exporter.md).
  */
 export function writeExperts(
   context: GraphContext,

@@ -5,7 +5,7 @@ import { chooseVariant, precisionOf, variantsOf } from '../../../origin/hub/vari
 
 const names = (files: readonly string[]) => variantsOf(files).map(({ name }) => name);
 const filesOf = (files: readonly string[], wanted?: string) =>
-  chooseVariant(variantsOf(files), 'owner/name', wanted).files.toSorted();
+  chooseVariant(files, 'owner/name', wanted).files.toSorted();
 
 const COMMON = ['config.json', 'tokenizer.json', 'tokenizer_config.json'];
 
@@ -96,7 +96,7 @@ test('names genai models in directories by their directory, which is the model d
     );
   const files = ['config.json', ...inside('cpu/int4'), ...inside('cuda/fp16')];
   expect(names(files)).toEqual(['cpu/int4', 'cuda/fp16']);
-  const chosen = chooseVariant(variantsOf(files), 'owner/name', 'cuda/fp16');
+  const chosen = chooseVariant(files, 'owner/name', 'cuda/fp16');
   expect(chosen.directory).toBe('cuda/fp16');
   expect(chosen.files).toEqual(inside('cuda/fp16'));
 });
@@ -111,9 +111,35 @@ test('prefers onnx/ if a precision is both there and at the top', () => {
   expect(filesOf(files)).toEqual(['config.json', 'onnx/model.onnx']);
 });
 
-test('finds no variant without a decoder', () => {
-  expect(names(['config.json', 'onnx/vision_encoder.onnx', 'onnx/other.onnx', 'model.safetensors'])).toEqual(
-    [],
+describe('weights from which a graph is built', () => {
+  const SHARDS = ['model-00001-of-00002.safetensors', 'model-00002-of-00002.safetensors'];
+  const FILES = [...COMMON, 'model.safetensors.index.json', ...SHARDS, 'consolidated.safetensors', 'a.bin'];
+
+  test('are the shards of safetensors with their index, before ONNX graphs', () => {
+    const files = [...FILES, 'onnx/model_q4.onnx'];
+    expect(names(files)).toEqual(['q4', 'safetensors']);
+    expect(filesOf(files)).toEqual([...COMMON, 'model.safetensors.index.json', ...SHARDS].toSorted());
+    expect(chooseVariant(files, 'owner/name', 'q4').format).toBe('onnx');
+  });
+
+  test('are the GGUF files of one format, all parts of it, and none for images', () => {
+    const files = [
+      ...['README.md', 'm-Q4_K_M.gguf', 'm.Q8_0.gguf', 'm-IQ4_NL.gguf', 'm-bf16.gguf', 'mmproj-m-f16.gguf'],
+      ...['F32/m-F32-00001-of-00002.gguf', 'F32/m-F32-00002-of-00002.gguf'],
+    ];
+    expect(names(files)).toEqual(['Q4_K_M', 'Q8_0', 'IQ4_NL', 'BF16', 'F32']);
+    expect(chooseVariant(files, 'owner/name').name).toBe('Q8_0');
+    expect(chooseVariant(files, 'owner/name', 'q4_k_m').files).toEqual(['m-Q4_K_M.gguf']);
+    expect(chooseVariant(files, 'owner/name', 'F32')).toMatchObject({ directory: 'F32', format: 'gguf' });
+    expect(chooseVariant(files, 'owner/name', 'F32').files).toHaveLength(2);
+  });
+});
+
+test('finds no variant without a decoder and weights', () => {
+  expect(
+    names(['config.json', 'onnx/vision_encoder.onnx', 'onnx/other.onnx', 'adapter.safetensors']),
+  ).toEqual([]);
+  expect(() => chooseVariant(['config.json'], 'owner/name')).toThrow(
+    'owner/name has no safetensors, no GGUF file and no ONNX decoder',
   );
-  expect(() => chooseVariant([], 'owner/name')).toThrow('owner/name has no ONNX decoder');
 });

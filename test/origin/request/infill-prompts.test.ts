@@ -120,7 +120,10 @@ describe('an infill', () => {
   test('refuses a text that is too long, or keeps the end of P and the start of S, 3 : 1', async () => {
     const long = { prompts: [Array.from({ length: 200 }, (_, i) => 10 + i)], suffix: 'é '.repeat(40) };
     await expect(prepare(long, model)).rejects.toMatchObject({ code: 'context_length_exceeded' });
-    const { submission, preamble } = await prepare({ ...long, truncatePromptTokens: -1, maxTokens: 5 }, model);
+    const { submission, preamble } = await prepare(
+      { ...long, truncatePromptTokens: -1, maxTokens: 5 },
+      model,
+    );
     expect(preamble[0]).toEqual({ type: 'accepted', model: 'tiny', promptTokens: [59], cutPrompts: [0] });
     const tokens = Array.from(submission.prompts[0]?.tokens ?? []);
     expect(tokens.length).toBe(64 - 5);

@@ -39,7 +39,13 @@ describe('prompts', () => {
   });
 
   test('`accepted` names the prompts that were cut', async () => {
-    const { preamble } = await prepare({ prompts: [[5, 6], [5, 6, 7]], truncatePromptTokens: 2 });
+    const { preamble } = await prepare({
+      prompts: [
+        [5, 6],
+        [5, 6, 7],
+      ],
+      truncatePromptTokens: 2,
+    });
     expect(preamble).toMatchObject([{ promptTokens: [2, 2], cutPrompts: [1] }]);
   });
 

@@ -54,6 +54,7 @@ export function inspected(
     CONTINUO_MODEL_NAME: id,
   });
   return {
+    build: null,
     settings: { ...model, ...settings },
     key: id,
     ...{ created, contextLength, vocabularySize },

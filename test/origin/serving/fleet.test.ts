@@ -28,6 +28,7 @@ const model = (
     ...choices,
   },
   key,
+  build: null,
   created: 0,
   contextLength: 64,
   vocabularySize: 256,

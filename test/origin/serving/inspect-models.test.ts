@@ -27,6 +27,7 @@ function model(
   return {
     settings: { ...BASE, name, engine },
     key: name,
+    build: null,
     ...{ created: 0, contextLength: 2048, vocabularySize: 256, infill: false, defaults: {} },
     ...{ weightBytes: 16 * MIB, slots, maxSlots, slotBytes: SLOT, kvBytes: slots * SLOT, runBytes: 0 },
     storeBytes: 0,

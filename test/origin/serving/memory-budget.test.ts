@@ -14,6 +14,7 @@ const model = (name: string, device: Partial<DeviceSettings>): InspectedModel =>
     engine: { ...BASE.engine, device: { ...BASE.engine.device, ...device } },
   },
   key: name,
+  build: null,
   created: 0,
   contextLength: 64,
   vocabularySize: 256,

@@ -286,6 +286,13 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   cache_salt: text(256),
   prompt_cache_isolation_key: text(256),
   prompt_cache_key: text(256),
+  lora: {
+    good: [[]],
+    bad: [
+      [[{ id: 0, scale: 1 }], 'unsupported_parameter'],
+      ['x', 'invalid_type'],
+    ],
+  },
   prompt_embeds: {
     good: [],
     bad: [
@@ -405,7 +412,6 @@ export const IGNORED_FIELDS = [
   'adapter',
   'id_slot',
   'length_penalty',
-  'lora',
   'metadata',
   'models',
   'n_indent',

@@ -20,7 +20,7 @@ describe('fields of other servers', () => {
       'another model',
       { models: ['dear'], model_list: [], fallbacks: ['dear'], provider: {}, route: 'fallback' },
     ],
-    ['an adapter', { lora: [{ id: 0, scale: 1 }], lora_path: '/x', lora_request: {}, adapter_id: 'x' }],
+    ['an adapter', { lora: [], lora_path: '/x', lora_request: {}, adapter_id: 'x' }],
     ['code', { custom_logit_processor: 'x', logits_processors: ['os.system'] }],
     ['a more expensive tier', { service_tier: 'priority' }],
     ['the answer, or the number of calls', { mock_response: 'x', num_retries: 9 }],

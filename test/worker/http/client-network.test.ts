@@ -1,7 +1,7 @@
 import { BlockList } from 'node:net';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { networkOf } from '../../../worker/http/client-network.ts';
+import { networkOf } from '../../../worker/auth/auth.ts';
 
 test.each(['203.0.113.7', '::ffff:203.0.113.7', 'unknown'])('counts %s as its own network', (address) => {
   expect(networkOf(address)).toBe(address);

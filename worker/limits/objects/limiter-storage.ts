@@ -108,13 +108,12 @@ export class LimiterStorage {
     this.#sql.exec('INSERT OR REPLACE INTO regions (id, state) VALUES (?, ?)', id, JSON.stringify(state));
   }
 
-  saveOpen(open: OpenReservation): void {
-    const value = JSON.stringify(open);
-    this.#sql.exec(
-      'INSERT OR REPLACE INTO reservations (id, open) VALUES (?, ?)',
-      open.reservation.id,
-      value,
-    );
+  saveOpen(all: readonly OpenReservation[]): void {
+    for (const batch of batches(all)) {
+      const values = Object.fromEntries(batch.map((open) => [open.reservation.id, open]));
+      const sql = 'INSERT OR REPLACE INTO reservations (id, open) SELECT key, value FROM json_each(?)';
+      this.#sql.exec(sql, JSON.stringify(values));
+    }
   }
 
   /** Removes ended requests and puts their records into the outbox. */

@@ -12,25 +12,19 @@ import type {
   TenantLimiterRpc,
 } from '../../env/limiter-protocol.ts';
 import { flushOutbox } from '../../usage/usage-outbox.ts';
-import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
-import { dueReservations, nextExpiry, raise, recharge, renew, reserve, settle } from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
-import type { QuotaState, Subject } from '../quota/state.ts';
 import { AlarmClock } from './alarm-clock.ts';
 import { BlockList } from './block-list.ts';
 import { HomeSlices } from './home-slices.ts';
-import { LimiterStorage, type OpenReservation, openReservation } from './limiter-storage.ts';
+import { LimiterStorage, type OpenReservation } from './limiter-storage.ts';
+import { OpenRequests, subjectsOf } from './open-requests.ts';
 import { recordAfter, UsageInquiry } from './usage-inquiry.ts';
 
-/** Id of the tenant among its limiter's subjects. The other subjects are its keys. */
-const TENANT = 'tenant';
 /** Usage records wait this long, so that they go to the ledger together. */
 const FLUSH_DELAY_MS = 500;
 const FLUSH_RETRY_MAX_MS = 60_000;
 /** Settlements wait this long for others, because a commit costs more than a settlement. No response waits for it. */
 const SETTLE_DELAY_MS = 20;
-/** A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream. */
-const ABANDON_LIFETIMES = 4;
 /** By then, an upstream has usually noticed that its reader has disconnected. */
 const INQUIRE_AFTER_MS = 250;
 
@@ -40,16 +34,11 @@ const INQUIRE_AFTER_MS = 250;
  */
 export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRpc {
   readonly #storage: LimiterStorage;
-  readonly #quota: QuotaState;
-  readonly #open: Map<string, OpenReservation>;
   readonly #blocked: BlockList;
+  readonly #requests: OpenRequests;
   readonly #slices: HomeSlices;
   readonly #clock: AlarmClock;
   readonly #inquiry: UsageInquiry;
-  /** Records of settled requests that are not written yet. */
-  #settled: UsageRecord[] = [];
-  /** Subjects whose counters are not written yet. */
-  readonly #touched = new Set<string>();
   #writing: Promise<void> | null = null;
   #flushAt: number | null;
   /** Unix milliseconds at which the limiter asks upstreams about ended requests. */
@@ -61,9 +50,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#clock = new AlarmClock(ctx.storage);
     this.#inquiry = new UsageInquiry(env);
     this.#storage = new LimiterStorage(ctx.storage.sql, this.#clock.now());
-    this.#open = this.#storage.loadOpen();
-    this.#quota = this.#storage.loadQuota(this.#open);
     this.#blocked = new BlockList(ctx.storage.sql);
+    this.#requests = new OpenRequests(this.#storage, this.#blocked);
     this.#slices = this.#loadSlices();
     this.#flushAt = this.#storage.outboxIsEmpty() ? null : this.#clock.now();
     ctx.blockConcurrencyWhile(() => this.#scheduleAlarm());
@@ -77,7 +65,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     const now = this.#clock.now();
     this.#slices.endDue(now);
     for (const settlement of settlements) this.#settle(settlement);
-    const result = this.#reserve(request, now);
+    const result = this.#requests.reserve(request, now);
     this.#write();
     await this.#clock.ringBy(result.admitted ? now + request.ttlMs : null, this.#flushAt, this.#inquireAt);
     return result;
@@ -85,26 +73,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   /** Returns `x-ratelimit-*` headers; changes nothing. */
   async rateLimitHeaders(holder: LimitHolder): Promise<Record<string, string>> {
-    return rateLimitHeaders(this.#quota, subjectsOf(holder), this.#clock.now());
-  }
-
-  #reserve(request: ReservationRequest, now: number): ReservationResult {
-    const block = this.#blocked.of(request.keyId);
-    if (block !== null) return { admitted: false, refusal: block, headers: {} };
-    const subjects = subjectsOf(request);
-    const headers = () => rateLimitHeaders(this.#quota, subjects, now);
-    const open = this.#open.get(request.requestId);
-    if (open && !request.raise) return { admitted: true, headers: headers() };
-    if (request.raise && open?.abandonAt !== null) {
-      return { admitted: false, refusal: 'expired', headers: headers() };
-    }
-    const claim = { id: request.requestId, subjects, tokens: request.tokens, ttlMs: request.ttlMs };
-    const refusal = (request.raise ? raise : reserve)(this.#quota, claim, now);
-    if (refusal) return { admitted: false, refusal, headers: headers() };
-    const reservation = this.#quota.reservations.get(request.requestId)!;
-    this.#keep(open ? { ...open, reservation } : openReservation(reservation, request, now));
-    this.#touch(reservation.subjects);
-    return { admitted: true, headers: headers() };
+    return rateLimitHeaders(this.#requests.quota, subjectsOf(holder), this.#clock.now());
   }
 
   /** Applies a region's decisions and grants it new slices, in one commit. Null if a later sync arrived before. */
@@ -117,19 +86,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   /** Renews a reservation and records what was used so far. Returns false if the reservation has ended. */
   async renew(requestId: string, renewal: Renewal): Promise<boolean> {
-    return this.#renew(requestId, renewal);
-  }
-
-  #renew(requestId: string, { ttlMs, ...progress }: Renewal): boolean {
-    const open = this.#open.get(requestId);
-    // A settlement may overtake the last renewal.
-    if (open?.record.status !== 'abandoned') return false;
-    const now = this.#clock.now();
-    const alive = renew(this.#quota, requestId, now + ttlMs);
-    // This Worker was unreachable for a while, and will settle its request itself.
-    const abandonAt = open.abandonAt && now + ABANDON_LIFETIMES * ttlMs;
-    const reservation = alive ? open.reservation : { ...open.reservation, expiresAt: now + ttlMs };
-    this.#keep({ ...open, reservation, record: { ...open.record, ...progress }, abandonAt });
+    const alive = this.#requests.renew(requestId, renewal, this.#clock.now());
+    this.#write();
     return alive;
   }
 
@@ -146,19 +104,11 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     return ended;
   }
 
-  #settle({ requestId, settlement, inquire = false }: SettlementRequest): boolean {
-    const open = this.#open.get(requestId);
-    if (open === undefined) return false;
-    const record = { ...open.record, ...settlement };
-    if (inquire) {
-      this.#inquireAt = this.#clock.now() + INQUIRE_AFTER_MS;
-      this.#release({ ...open, record }, this.#inquireAt);
-      // `#release` has stored the request without its reservation. Its counters must be stored in the same commit.
-      this.#write();
-    } else {
-      this.#close(open, record);
-    }
-    return true;
+  #settle(request: SettlementRequest): boolean {
+    const inquireAt = request.inquire ? this.#clock.now() + INQUIRE_AFTER_MS : null;
+    const ended = this.#requests.settle(request, inquireAt);
+    if (ended && inquireAt !== null) this.#inquireAt = inquireAt;
+    return ended;
   }
 
   /** Blocks or unblocks a key, or the tenant if `keyId` is null. Effective at once, in spite of the Workers' caches. */
@@ -178,82 +128,42 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#clock.rang();
     const now = this.#clock.now();
     this.#slices.endDue(now);
-    for (const id of dueReservations(this.#quota, now)) {
-      const open = this.#open.get(id)!;
-      this.#release(open, now + ABANDON_LIFETIMES * open.ttlMs);
-    }
+    this.#requests.releaseDue(now);
     this.#inquireAt = null;
     this.#write();
-    const abandoned = [...this.#open.values()].filter(({ abandonAt }) => (abandonAt ?? now + 1) <= now);
-    await Promise.all(abandoned.map((open) => this.#abandon(open, now)));
+    await Promise.all(this.#requests.abandoned(now).map((open) => this.#inquire(open, now)));
     this.#write();
     if (this.#flushAt !== null && this.#flushAt <= now) await this.#flush(now);
     await this.#scheduleAlarm();
   }
 
   #loadSlices(): HomeSlices {
-    return new HomeSlices(this.#quota, this.#storage.loadRegions(), {
-      isOpen: (requestId) => this.#open.has(requestId),
-      open: (request, reservation, at) => this.#keep(openReservation(reservation, request, at)),
+    const requests = this.#requests;
+    return new HomeSlices(requests.quota, this.#storage.loadRegions(), {
+      isOpen: (requestId) => requests.has(requestId),
+      open: (request, reservation, at) => requests.add(request, reservation, at),
       settle: (settlement) => this.#settle(settlement),
-      renew: (requestId, renewal) => this.#renew(requestId, renewal),
-      reserve: (request, now) => this.#reserve(request, now),
+      renew: (requestId, renewal) => requests.renew(requestId, renewal, this.#clock.now()),
+      reserve: (request, now) => requests.reserve(request, now),
       subjectsOf,
       isBlocked: (keyId) => this.#blocked.of(keyId) !== null,
-      touch: (ids) => this.#touch(ids),
+      touch: (subjects) => requests.touch(subjects),
       saveRegion: (region, state) => this.#storage.saveRegion(region, state),
     });
   }
 
-  #keep(open: OpenReservation): void {
-    this.#open.set(open.reservation.id, open);
-    this.#storage.saveOpen(open);
-  }
-
-  /** Frees what a request holds. Its record waits for its Worker or for its upstream's account. */
-  #release(open: OpenReservation, abandonAt: number): void {
-    const tokens = chargedTokens(open.record.usage);
-    const held = settle(this.#quota, open.reservation.id, tokens) !== null;
-    this.#keep({
-      ...open,
-      reservation: held ? { ...open.reservation, tokens } : open.reservation,
-      abandonAt,
-    });
-    this.#touch(open.reservation.subjects);
-  }
-
   /** Settles a request whose Worker is gone: by the upstream's account, otherwise by the Worker's last renewal. */
-  async #abandon(open: OpenReservation, now: number): Promise<void> {
+  async #inquire(open: OpenReservation, now: number): Promise<void> {
     const known = await this.#inquiry.ask(open);
     // The Worker may have settled the request in the meantime.
-    if (this.#open.get(open.reservation.id) !== open) return;
+    if (!this.#requests.isCurrent(open)) return;
     const { record, askAt } = recordAfter(open, known, now);
-    if (askAt === null) this.#close(open, record);
-    else this.#keep({ ...open, record, abandonAt: askAt });
+    if (askAt === null) this.#requests.close(open, record);
+    else this.#requests.postpone(open, record, askAt);
   }
 
-  #close(open: OpenReservation, record: UsageRecord): void {
-    const tokens = chargedTokens(record.usage);
-    if (open.abandonAt === null) settle(this.#quota, open.reservation.id, tokens);
-    else recharge(this.#quota, open.reservation, tokens);
-    this.#open.delete(open.reservation.id);
-    this.#settled.push(record);
-    this.#touch(open.reservation.subjects);
-  }
-
-  #touch(subjects: readonly string[]): void {
-    for (const id of subjects) this.#touched.add(id);
-  }
-
-  /** Writes counters and records that belong together in the same commit. */
   #write(): void {
-    if (this.#settled.length > 0) {
-      this.#storage.close(this.#settled);
-      this.#flushAt ??= this.#clock.now() + FLUSH_DELAY_MS;
-    }
-    if (this.#touched.size > 0) this.#storage.saveSubjects(this.#quota, [...this.#touched]);
-    this.#settled = [];
-    this.#touched.clear();
+    if (this.#requests.write()) this.#flushAt ??= this.#clock.now() + FLUSH_DELAY_MS;
   }
 
   async #flush(now: number): Promise<void> {
@@ -272,12 +182,6 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   /** Sets the alarm for reservations, slices, the outbox and abandoned requests. */
   #scheduleAlarm(): Promise<void> {
-    const abandoned = [...this.#open.values()].map(({ abandonAt }) => abandonAt);
-    return this.#clock.ringBy(nextExpiry(this.#quota), this.#slices.nextEnd(), this.#flushAt, ...abandoned);
+    return this.#clock.ringBy(this.#slices.nextEnd(), this.#flushAt, ...this.#requests.nextDue());
   }
 }
-
-const subjectsOf = ({ keyId, tenantLimits, keyLimits }: LimitHolder): Subject[] => [
-  { id: TENANT, limits: tenantLimits },
-  { id: keyId, limits: keyLimits },
-];

@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process';
+import {
+  type BuildOptions,
+  prepareForCommand,
+  withBuildOptions,
+} from '@continuo/origin/hub/build-command.ts';
+import type { PreparedModel } from '@continuo/origin/hub/prepare-model.ts';
+import { withExamples } from '@continuo/origin/terminal/program.ts';
+import type { Command } from 'commander';
+import type { CliContext } from './session.ts';
+import { banner, pageOf } from './start/banner.ts';
+
+/** `continuo serve`: from the name of a model to a served one. */
+
+interface ServeOptions extends BuildOptions {
+  readonly open: boolean;
+}
+
+export function addServeCommand(program: Command, { terminal, environment }: CliContext): void {
+  const serve = program
+    .command('serve <model>')
+    .description(
+      'fetch, build, check and serve a model, and open its page: owner/name[:variant], a directory or a .gguf file',
+    )
+    .option('--no-open', 'do not open the page in a browser');
+  withExamples(
+    withBuildOptions(serve),
+    'continuo serve Qwen/Qwen3-0.6B-Base',
+    'continuo serve bartowski/SmolLM2-135M-GGUF:Q8_0',
+    'continuo serve ./my-finetune --precision q4',
+  ).action(async (name: string, options: ServeOptions) => {
+    const prepared = await prepareForCommand(name, options, terminal, environment);
+    const variables = variablesOf(prepared, environment);
+    if (prepared.built !== null) terminal.note(await check(prepared, variables));
+    // The launcher and its packages take long to load, and no other command needs them.
+    const { launch } = await import('./start/launcher.ts');
+    await launch(variables, (ready) => {
+      terminal.print(banner(ready));
+      if (options.open && terminal.isInteractive) openPage(pageOf(ready));
+    });
+  });
+}
+
+const variablesOf = ({ id, directory, variant }: PreparedModel, environment: CliContext['environment']) => ({
+  ...environment,
+  CONTINUO_MODELS_FILE: undefined,
+  CONTINUO_MODEL_DIR: directory,
+  CONTINUO_MODEL_NAME: id,
+  CONTINUO_MODEL_VARIANT: variant ?? undefined,
+});
+
+/** Loads the model as the origin will, and generates. Returns what to print. @throws Error with one line */
+async function check({ directory }: PreparedModel, variables: CliContext['environment']): Promise<string> {
+  const { checkModel } = await import('@continuo/origin/hub/check.ts');
+  const { findCheckTargets } = await import('@continuo/origin/hub/check-targets.ts');
+  const options = { model: directory, variant: undefined, revision: 'main', cache: '' };
+  const [target] = await findCheckTargets(options, variables);
+  const now = () => performance.now();
+  const { engine } = target!;
+  const { summary, speed, invariance } = await checkModel({ engine, prompt: 'Once upon a time', now });
+  const rows = invariance.identical
+    ? 'rows of a batch keep their bits'
+    : 'rows of a batch differ in their bits';
+  return `checked: ${summary}; ${speed.decode.toPrecision(2)} tokens/s for one sequence; ${rows}`;
+}
+
+/** Opens an address in the browser of the desktop. Without one, nothing happens: the address is printed. */
+function openPage(address: string): void {
+  const [file, ...args] =
+    process.platform === 'darwin'
+      ? ['open']
+      : process.platform === 'win32'
+        ? ['cmd', '/c', 'start', '']
+        : ['xdg-open'];
+  const child = spawn(file!, [...args, address], { stdio: 'ignore', detached: true });
+  child.on('error', () => undefined);
+  child.unref();
+}

@@ -1,0 +1,142 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { requireKnownVariables } from '@continuo/origin/config/config.ts';
+import type { Environment } from '@continuo/origin/config/environment.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
+import { edgeCommand, originCommand } from './child-commands.ts';
+import { developmentState } from './development-state.ts';
+import { migrateOnce } from './migration.ts';
+import { untilNpmIsGone } from './npm-parent.ts';
+import { portFault } from './port.ts';
+import { type Command, ProcessGroup } from './process-group.ts';
+import { untilReady } from './readiness.ts';
+import { readStartSettings, type StartSettings } from './settings.ts';
+import { lockStateDirectory } from './state-lock.ts';
+import { Supervisor } from './supervisor.ts';
+
+/** Time for the Worker to become ready. The origin may take as long as its models take to load. */
+const READY_WITHIN_MS = 60_000;
+const STOP_GRACE_MS = 10_000;
+
+async function refuseUnusablePorts({ host, port, originPort }: StartSettings): Promise<void> {
+  for (const [variable, number, address] of [
+    ['CONTINUO_PORT', port, host],
+    ['CONTINUO_ORIGIN_PORT', originPort, '127.0.0.1'],
+  ] as const) {
+    const fault = await portFault(number, address);
+    if (fault === 'EADDRINUSE') {
+      throw new Error(`Port ${number} on ${address} is in use; set ${variable} to a free one.`);
+    }
+    if (fault !== null) throw new Error(`Cannot listen on port ${number} of ${address} (${fault}).`);
+  }
+}
+
+/** Returns the last lines of a child's log, without workerd's stack addresses. */
+function lastLogLines(logFile: string): string {
+  const lines = readFileSync(logFile, 'utf8').trim().split('\n');
+  const told = lines.filter((line) => !line.startsWith('stack: '));
+  // The origin's last line repeats what its structured log says.
+  const plain = told.filter((line) => !line.startsWith('{'));
+  return (plain.length > 0 ? plain : told).slice(-5).join('\n');
+}
+
+/** A child failed to start. Its log has the reason once everything has stopped. */
+class StartFailure extends Error {
+  readonly logFile: string;
+
+  constructor({ name, logFile }: Command, fault: string) {
+    super(`The ${name} ${fault}:`);
+    this.logFile = logFile;
+  }
+}
+
+/** What the launcher reports when a completion would work. */
+export interface Ready {
+  /** The endpoint's address. */
+  readonly url: string;
+  readonly apiKey: string;
+  readonly stateDirectory: string;
+}
+
+/**
+ * Starts the origin and a local Worker, waits until a completion would work, and stops everything on a signal.
+ * @param environment variables of both processes
+ */
+async function run(environment: Environment, onReady: (ready: Ready) => void): Promise<void> {
+  const root = fileURLToPath(new URL('../../..', import.meta.url));
+  requireKnownVariables(environment);
+  const settings = readStartSettings(environment);
+  const stateDirectory = path.resolve(root, settings.stateDirectory);
+  // Also for the children, because the local database stores prompts and completions for replay.
+  process.umask(0o077);
+  using _lock = lockStateDirectory(stateDirectory);
+  await refuseUnusablePorts(settings);
+  const state = developmentState(stateDirectory);
+  const { resolve } = createRequire(import.meta.url);
+  const context = { root, environment, stateDirectory, settings, state, resolve };
+
+  const origin = originCommand(context);
+  const edge = edgeCommand(context);
+  for (const { logFile } of [origin, edge]) writeFileSync(logFile, '');
+
+  const stopRequested = new Promise<'signal'>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+      process.once(signal, () => resolve('signal'));
+    void untilNpmIsGone().then(() => resolve('signal'));
+  });
+  const originProcess = new Supervisor(origin, {
+    untilReady: (over) => untilReady(`${settings.originUrl}/health`, Number.POSITIVE_INFINITY, over),
+    onRestart: (name, code, signal) =>
+      console.error(`The ${name} died (${signal ?? code}) and is restarted.`),
+  });
+  const children: { stop(graceMs: number): Promise<void> }[] = [originProcess];
+  const stopping = new AbortController();
+  const own = (group: ProcessGroup): ProcessGroup => {
+    children.push(group);
+    // A late child may appear while everything else is being stopped.
+    if (stopping.signal.aborted) void group.stop(STOP_GRACE_MS);
+    return group;
+  };
+  const died = (command: Command) => () => {
+    throw new StartFailure(command, 'stopped');
+  };
+  const edgeReady = () =>
+    untilReady(`${settings.url}/health`, READY_WITHIN_MS, stopping.signal).catch((why: unknown) => {
+      throw new StartFailure(edge, errorMessage(why));
+    });
+
+  try {
+    const originDied = originProcess.ended.then(died(origin));
+    const migrated = migrateOnce(context, (command) => own(new ProcessGroup(command)).ended);
+    const edgeProcess = migrated.then(() => own(new ProcessGroup(edge)));
+    const edgeDied = edgeProcess.then((group) => group.ended).then(died(edge));
+    const ready = Promise.all([edgeProcess.then(edgeReady), originProcess.ready]);
+    // These also settle during the stop, when nothing awaits them.
+    for (const promise of [originDied, edgeDied, ready]) promise.catch(() => undefined);
+    const first = await Promise.race([ready, originDied, edgeDied, stopRequested]);
+    if (first !== 'signal') {
+      onReady({ url: settings.url, apiKey: state.apiKey, stateDirectory });
+      await Promise.race([originDied, edgeDied, stopRequested]);
+    }
+  } finally {
+    stopping.abort();
+    // The Worker ends the running streams with an error event once the origin has ended them.
+    await originProcess.stop(STOP_GRACE_MS);
+    await Promise.all(children.map((child) => child.stop(STOP_GRACE_MS)));
+  }
+}
+
+/**
+ * Runs the local system until a signal.
+ * @throws Error that says what failed, with the last lines of the child's log
+ */
+export async function launch(environment: Environment, onReady: (ready: Ready) => void): Promise<void> {
+  try {
+    await run(environment, onReady);
+  } catch (error) {
+    if (!(error instanceof StartFailure)) throw error;
+    throw new Error(`${error.message}\n${lastLogLines(error.logFile)}`);
+  }
+}

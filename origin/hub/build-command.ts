@@ -1,0 +1,94 @@
+import { homedir } from 'node:os';
+import path from 'node:path';
+import type { Command } from 'commander';
+import { readModelSettings } from '../config/config.ts';
+import type { Environment } from '../config/environment.ts';
+import type { WeightPrecision } from '../export/graph/linear.ts';
+import { CommandError, EXIT, withExamples } from '../terminal/program.ts';
+import { byteSize, createProgress } from '../terminal/progress.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+import { commandConnection } from './command-connection.ts';
+import { HubClient } from './hub-client.ts';
+import { readHubSettings } from './hub-settings.ts';
+import { requireRevision } from './names.ts';
+import { type PreparedModel, prepareModel, WEIGHT_PRECISIONS } from './prepare-model.ts';
+
+/** `continuo model build`, and the options that it shares with `continuo serve`. */
+
+export interface BuildOptions {
+  readonly precision?: string;
+  readonly adapter?: string;
+  readonly revision: string;
+  readonly out?: string;
+}
+
+/** Adds the options that say what is built. */
+export const withBuildOptions = (command: Command): Command =>
+  command
+    .option('--precision <name>', 'fp32, fp16, q8 or q4; default: q8 on a CPU, fp16 on a device')
+    .option('--adapter <directory>', 'LoRA adapter (PEFT) to merge into the weights')
+    .option('--revision <name>', 'branch, tag or commit of a repository', 'main')
+    .addHelpText(
+      'after',
+      '\nReads HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE, XDG_CACHE_HOME and HTTPS_PROXY.',
+    );
+
+export function addBuildCommand(model: Command, terminal: Terminal, environment: Environment): void {
+  const build = model
+    .command('build <model>')
+    .description('build a graph from safetensors or GGUF: a directory, a .gguf file or owner/name[:variant]')
+    .option('--out <directory>', 'directory to create; default: one in the cache of built models');
+  withExamples(
+    withBuildOptions(build),
+    'continuo model build HuggingFaceTB/SmolLM2-135M --precision q4',
+    'continuo model build ./my-finetune --out ./my-model',
+  ).action(async (name: string, options: BuildOptions) => {
+    const prepared = await prepareForCommand(name, options, terminal, environment);
+    terminal.print(`CONTINUO_MODEL_DIR=${prepared.directory}`);
+    if (prepared.variant !== null) terminal.print(`CONTINUO_MODEL_VARIANT=${prepared.variant}`);
+  });
+}
+
+/** Fetches and builds a model with progress on stderr. */
+export async function prepareForCommand(
+  name: string,
+  options: BuildOptions,
+  terminal: Terminal,
+  environment: Environment,
+): Promise<PreparedModel> {
+  const progress = createProgress(terminal.stderr);
+  const settings = readHubSettings(environment, homedir());
+  const client = new HubClient({ settings, ...commandConnection(progress) });
+  const { adapter, out, revision } = options;
+  const prepared = await prepareModel(
+    { name, adapter, out, revision: requireRevision(revision), precision: precisionOf(options, environment) },
+    {
+      ...{ client, progress, cache: settings.cache, builds: buildsOf(environment) },
+      availableMemory: () => process.availableMemory(),
+    },
+  );
+  for (const line of reportOf(prepared)) progress.note(line);
+  return prepared;
+}
+
+/** The directory of built models. */
+const buildsOf = ({ XDG_CACHE_HOME }: Environment): string =>
+  path.join(XDG_CACHE_HOME || path.join(homedir(), '.cache'), 'continuo', 'models');
+
+/** @throws CommandError for an unknown name */
+function precisionOf({ precision }: BuildOptions, environment: Environment): WeightPrecision {
+  const { provider } = readModelSettings(environment).model.engine.device;
+  if (precision === undefined) return provider === 'cpu' ? 'int8' : 'fp16';
+  const known = WEIGHT_PRECISIONS[precision.toLowerCase()];
+  if (known !== undefined) return known;
+  const names = Object.keys(WEIGHT_PRECISIONS).join(', ');
+  throw new CommandError(`--precision: received ${precision}; allowed: ${names}`, EXIT.usage);
+}
+
+function reportOf({ id, directory, built }: PreparedModel): string[] {
+  if (built === null) return [`${id} is ready in ${directory}`];
+  const { modelType, precision, parameters, dataBytes, unusedTensors } = built;
+  const size = `${(parameters / 1e6).toPrecision(3)} M parameters, ${precision}, ${byteSize(dataBytes)}`;
+  const unused = unusedTensors.length > 0 ? [`not used by the decoder: ${unusedTensors.join(', ')}`] : [];
+  return [`${id} (${modelType}) is built: ${size}`, ...unused];
+}

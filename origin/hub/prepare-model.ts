@@ -1,0 +1,196 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { type BuildProgress, type BuiltModel, buildModel } from '../export/build.ts';
+import type { WeightPrecision } from '../export/graph/linear.ts';
+import { openCheckpoint } from '../export/open-checkpoint.ts';
+import { filesOf, type Precision } from '../model/config/model-files.ts';
+import { readProvenance } from '../model/config/provenance.ts';
+import { byteSize, type FileProgress } from '../terminal/progress.ts';
+import { HubError } from './hub-error.ts';
+import { locate } from './locate.ts';
+import { type RepositoryName, readModelName } from './model-name.ts';
+import { freeBytes, type PullContext } from './pull.ts';
+import { variantsOf } from './variants.ts';
+
+/** Brings a model from its name to a directory that the origin can serve: fetches and builds what is missing. */
+
+export interface PrepareRequest {
+  /** A directory, a .gguf file, or `owner/name[:variant]`. */
+  readonly name: string;
+  /** Branch, tag or commit of a repository. */
+  readonly revision: string;
+  /** Of the weights, if a graph is built and the name does not say it. */
+  readonly precision: WeightPrecision;
+  /** Directory of a LoRA adapter to merge into the weights. */
+  readonly adapter?: string | undefined;
+  /** Directory to build; absent: one in `builds`, named after the source. */
+  readonly out?: string | undefined;
+}
+
+export interface PrepareContext extends PullContext {
+  /** The directory of built models. */
+  readonly builds: string;
+  /** Bytes of memory that a process can still take. */
+  readonly availableMemory: () => number;
+}
+
+export interface PreparedModel {
+  /** The published name, or the name of the directory or file. */
+  readonly id: string;
+  readonly directory: string;
+  /** The graph to load, if the directory may hold several. */
+  readonly variant: Precision | null;
+  /** Null if nothing had to be built. */
+  readonly built: BuiltModel | null;
+}
+
+/** Precisions of built graphs by the names that users give them. */
+export const WEIGHT_PRECISIONS: Readonly<Record<string, WeightPrecision>> = {
+  ...{ fp32: 'fp32', fp16: 'fp16' },
+  ...{ int8: 'int8', q8: 'int8', int4: 'int4', q4: 'int4' },
+};
+
+/** Part of the names of built directories. Raise it when the builder writes other graphs. */
+const BUILDER_VERSION = 1;
+
+/** Bytes of a built graph by those of its source, whose weights have 16 bits; a GGUF file is built with 8 bits. */
+const GROWTH: Readonly<Record<WeightPrecision, number>> = { fp32: 2, fp16: 1, int8: 0.6, int4: 0.35 };
+const GGUF_GROWTH = 1.7;
+
+/** Engine, logits and the KV cache of a small model. */
+const RUNTIME_BYTES = 400 * 2 ** 20;
+
+/** Weights on this machine, or in a repository that is not fetched yet. */
+interface Source {
+  readonly id: string;
+  /** What callers see as the origin of the weights; absent = the name of the directory or file. */
+  readonly published?: string;
+  /** Differs for every content. */
+  readonly key: string;
+  readonly isGguf: boolean;
+  readonly bytes: number;
+  /** Bytes to download. */
+  readonly missingBytes: number;
+  /** Fetches the weights. Returns their directory or .gguf file. */
+  readonly fetch: () => Promise<string>;
+}
+
+/** @throws HubError, ModelError */
+export async function prepareModel(request: PrepareRequest, context: PrepareContext): Promise<PreparedModel> {
+  const name = readModelName(request.name);
+  if (name.kind === 'repository') return await prepareRepository(name, request, context);
+  const id = path.basename(name.path).replace(/\.gguf$/i, '');
+  if (name.kind === 'directory' && hasGraph(name.path)) {
+    return { id, directory: name.path, variant: null, built: null };
+  }
+  const files = name.kind === 'directory' ? filesOf(name.path) : [fileOf(name.path)];
+  const bytes = files.reduce((sum, [, size]) => sum + size, 0);
+  const key = `${id}-${digest([name.path, files])}`;
+  const fetch = async () => name.path;
+  return await build(
+    { id, key, isGguf: name.kind === 'gguf', bytes, missingBytes: 0, fetch },
+    request,
+    context,
+  );
+}
+
+async function prepareRepository(
+  { repository, variant }: RepositoryName,
+  request: PrepareRequest,
+  context: PrepareContext,
+): Promise<PreparedModel> {
+  const precision = WEIGHT_PRECISIONS[variant?.toLowerCase() ?? ''];
+  const located = await locate({ repository, revision: request.revision, variant, precision }, context);
+  const { format, commit, bytes, missingBytes } = located;
+  if (format === 'onnx') {
+    requireResources({ missingBytes, builtBytes: 0, loadedBytes: bytes }, context);
+    return { id: repository, directory: await located.fetch(), variant: located.precision, built: null };
+  }
+  const isGguf = format === 'gguf';
+  const part = isGguf ? `-${located.variant}` : '';
+  const key = `${repository.replace('/', '--')}-${commit.slice(0, 12)}${part}`;
+  const published = `${repository}@${commit.slice(0, 12)}${isGguf ? ` ${located.variant}` : ''}`;
+  const source = { id: repository, published, key, isGguf, bytes, missingBytes, fetch: located.fetch };
+  return await build(source, { ...request, precision: precision ?? request.precision }, context);
+}
+
+async function build(
+  source: Source,
+  { precision, adapter, out }: PrepareRequest,
+  context: PrepareContext,
+): Promise<PreparedModel> {
+  const { id, isGguf, bytes, missingBytes } = source;
+  const merged = adapter === undefined ? '' : `-${digest(filesOf(adapter))}`;
+  const name = `${source.key}-${precision}${merged}-${BUILDER_VERSION}`;
+  const directory = path.resolve(out ?? path.join(context.builds, name));
+  if (existsSync(directory) && readProvenance(directory) !== null)
+    return { id, directory, variant: null, built: null };
+  const builtBytes = bytes * (isGguf ? GGUF_GROWTH : GROWTH[precision]);
+  requireResources({ missingBytes, builtBytes, loadedBytes: builtBytes }, context);
+  const weights = await source.fetch();
+  const checkpoint = await openCheckpoint(weights, adapter);
+  const displays: FileProgress[] = [];
+  try {
+    const onProgress = ({ writtenBytes, totalBytes }: BuildProgress) => {
+      if (displays.length === 0)
+        displays.push(context.progress.start(`build ${id} ${precision}`, totalBytes));
+      displays[0]!.update(writtenBytes);
+    };
+    const built = await buildModel(checkpoint, {
+      precision,
+      directory,
+      id,
+      source: source.published,
+      onProgress,
+    });
+    return { id, directory, variant: null, built };
+  } finally {
+    displays[0]?.stop();
+    await checkpoint.close();
+  }
+}
+
+interface Needs {
+  readonly missingBytes: number;
+  readonly builtBytes: number;
+  /** Weights of the running model. */
+  readonly loadedBytes: number;
+}
+
+/** Compares what a model needs with what is free, before anything is fetched. @throws HubError */
+function requireResources({ missingBytes, builtBytes, loadedBytes }: Needs, context: PrepareContext): void {
+  const { cache, builds, availableMemory } = context;
+  for (const directory of [cache, builds]) mkdirSync(directory, { recursive: true });
+  const isOneDisk = statSync(cache).dev === statSync(builds).dev;
+  const disks = isOneDisk
+    ? [[cache, missingBytes + builtBytes] as const]
+    : [[cache, missingBytes] as const, [builds, builtBytes] as const];
+  for (const [directory, needed] of disks) {
+    const free = freeBytes(directory);
+    if (needed <= free) continue;
+    throw new HubError(
+      `the model needs about ${byteSize(needed)} of disk space, but ${directory} has ${byteSize(free)} free`,
+    );
+  }
+  const [memory, free] = [loadedBytes + RUNTIME_BYTES, availableMemory()];
+  if (memory <= free) return;
+  throw new HubError(
+    `the model needs about ${byteSize(memory)} of memory, but ${byteSize(free)} are free; choose a smaller precision, such as owner/name:q4`,
+  );
+}
+
+/** Returns whether the origin can load a directory as it is. Weights beside a graph are not needed. */
+const hasGraph = (directory: string): boolean =>
+  variantsOf(filesOf(directory).map(([file]) => file.replaceAll(path.sep, '/'))).some(
+    ({ format }) => format === 'onnx',
+  );
+
+function fileOf(file: string): readonly [string, number, number] {
+  const { size, mtimeMs } = statSync(file);
+  return [file, size, mtimeMs];
+}
+
+/** A short name of some files by their names, sizes and times. */
+const digest = (value: unknown): string =>
+  createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 12);

@@ -1,0 +1,13 @@
+import { modelBuild } from '@continuo/shared/generation.ts';
+import * as z from 'zod';
+import { readModelJson } from './model-json.ts';
+
+/** The file in a built model directory that says where the model came from. */
+export const PROVENANCE_FILE = 'continuo.json';
+
+const provenance = modelBuild.extend({ id: z.string().min(1), modelType: z.string() });
+export type Provenance = z.infer<typeof provenance>;
+
+/** Returns null if another tool made the directory. @throws ModelError */
+export const readProvenance = (directory: string): Provenance | null =>
+  readModelJson(directory, PROVENANCE_FILE, provenance) ?? null;

@@ -1,0 +1,61 @@
+import { existsSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { COMMIT, FakeHub } from '../origin/hub/fake-hub.ts';
+import { weightsFiles } from '../origin/hub/weights-repository.ts';
+import { startSystem } from '../support/system.ts';
+
+const MAIN = path.resolve(import.meta.dirname, '../../origin/cli/main.ts');
+const NAME = 'tiny-org/tiny-base';
+
+let hub: FakeHub;
+const home = mkdtempSync(path.join(tmpdir(), 'continuo-serve-'));
+
+beforeAll(async () => {
+  hub = await FakeHub.start();
+  hub.repositories.set(NAME, { files: weightsFiles() });
+});
+afterAll(() => hub.stop());
+
+/** Runs `continuo serve` and asks for one completion. Returns what the launcher printed before it was ready. */
+async function served(...options: string[]) {
+  const environment = {
+    ...{
+      HF_ENDPOINT: hub.endpoint,
+      HF_HOME: path.join(home, 'hf'),
+      XDG_CACHE_HOME: path.join(home, 'cache'),
+    },
+    // It must not win over the argument.
+    CONTINUO_MODEL_DIR: path.join(home, 'missing'),
+  };
+  const system = await startSystem(environment, null, [MAIN, 'serve', NAME, ...options]);
+  try {
+    const headers = { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' };
+    const models = await fetch(`${system.url}/v1/models/${NAME}`, { headers });
+    const body = JSON.stringify({ model: NAME, prompt: 'abc', max_tokens: 8, temperature: 0 });
+    const completion = await fetch(`${system.url}/v1/completions`, { method: 'POST', headers, body });
+    const { usage } = (await completion.json()) as { usage: { completion_tokens: number } };
+    return { model: await models.json(), tokens: usage.completion_tokens, output: system.output() };
+  } finally {
+    expect(await system.stop()).toBe(0);
+  }
+}
+
+test('continuo serve goes from the name of a base model to a completion, and does nothing twice', async () => {
+  const first = await served('--precision', 'fp32');
+  expect(first.tokens).toBe(8);
+  const source = `${NAME}@${COMMIT.slice(0, 12)}`;
+  expect(first.model).toMatchObject({ id: NAME, root: NAME, precision: 'fp32', source, max_model_len: 512 });
+  expect(first.output).toMatch(/^model\.safetensors \d+ kB$/m);
+  expect(first.output).toMatch(/tiny-org\/tiny-base \(llama\) is built: [\d.]+ M parameters, fp32, /);
+  expect(first.output).toMatch(/^checked: .*rows of a batch keep their bits$/m);
+  const downloads = hub.downloads('model.safetensors').length;
+
+  const second = await served('--precision', 'fp32');
+  expect(second.tokens).toBe(8);
+  expect(second.output).toContain('tiny-org/tiny-base is ready in ');
+  expect(second.output).not.toMatch(/is built|^checked/m);
+  expect(hub.downloads('model.safetensors')).toHaveLength(downloads);
+  expect(existsSync(path.join(home, 'missing'))).toBe(false);
+});

@@ -1,0 +1,172 @@
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { repositoryPaths } from '../../../origin/hub/cache.ts';
+import { HubClient } from '../../../origin/hub/hub-client.ts';
+import { HubError } from '../../../origin/hub/hub-error.ts';
+import { type PrepareContext, type PrepareRequest, prepareModel } from '../../../origin/hub/prepare-model.ts';
+import { readProvenance } from '../../../origin/model/config/provenance.ts';
+import { COMMIT, FakeHub, sha256 } from './fake-hub.ts';
+import { emptyDirectory, runnableFiles } from './repository-files.ts';
+import { weightsDirectory, weightsFiles } from './weights-repository.ts';
+
+const NAME = 'tiny-org/tiny-model';
+
+let hub: FakeHub;
+let root: string;
+let notes: string[];
+let memory: number;
+
+beforeEach(async () => {
+  hub = await FakeHub.start();
+  root = emptyDirectory();
+  notes = [];
+  memory = Number.POSITIVE_INFINITY;
+  hub.repositories.set(NAME, { files: weightsFiles() });
+});
+afterEach(() => hub.stop());
+
+function context(endpoint = hub.endpoint): PrepareContext {
+  const cache = path.join(root, 'hub');
+  const note = (line: string) => void notes.push(line);
+  const sleep = async () => undefined;
+  const client = new HubClient({
+    settings: { endpoint, token: null, cache },
+    fetch,
+    retries: { maxAttempts: 2, sleep, random: () => 0.5, onRetry: note },
+    stallMs: 10_000,
+  });
+  const progress = { start: (name: string) => (note(name), { update() {}, stop() {} }), note };
+  return { client, cache, progress, builds: path.join(root, 'builds'), availableMemory: () => memory };
+}
+
+const prepare = (name = NAME, request: Partial<PrepareRequest> = {}, from = context()) =>
+  prepareModel({ name, revision: 'main', precision: 'fp32', ...request }, from);
+
+const messageOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => 'it succeeded',
+    (error: Error) => error.message,
+  );
+
+describe('a repository of safetensors', () => {
+  it('is fetched without the weights of other tools, and built under its published name', async () => {
+    const { id, directory, built } = await prepare();
+    expect(id).toBe(NAME);
+    expect(built).toMatchObject({ modelType: 'llama', precision: 'fp32', unusedTensors: [] });
+    expect(readProvenance(directory)).toMatchObject({ id: NAME, source: `${NAME}@${COMMIT.slice(0, 12)}` });
+    expect(hub.downloads('model.safetensors')).toHaveLength(1);
+    for (const other of ['pytorch_model.bin', 'consolidated.safetensors', 'README.md'])
+      expect(hub.downloads(other)).toEqual([]);
+  });
+
+  it('is neither fetched nor built a second time', async () => {
+    const first = await prepare();
+    const requests = hub.seen.length;
+    const second = await prepare();
+    expect(second).toEqual({ ...first, built: null });
+    expect(hub.seen.slice(requests).map(({ method }) => method)).toEqual(['GET']); // the listing
+  });
+
+  it('is built in the precision of its variant', async () => {
+    const { directory, built } = await prepare(`${NAME}:Q4`);
+    expect(built?.precision).toBe('int4');
+    expect(path.basename(directory)).toBe(`tiny-org--tiny-model-${COMMIT.slice(0, 12)}-int4-1`);
+  });
+
+  it('takes what other tools of the hub have downloaded', async () => {
+    const files = weightsFiles();
+    hub.repositories.set(NAME, { files });
+    const { blobs, snapshots } = repositoryPaths(path.join(root, 'hub'), NAME);
+    const weights = files['model.safetensors']!;
+    const snapshot = path.join(snapshots, COMMIT);
+    for (const directory of [blobs, snapshot]) mkdirSync(directory, { recursive: true });
+    writeFileSync(path.join(blobs, sha256(weights)), weights);
+    symlinkSync(`../../blobs/${sha256(weights)}`, path.join(snapshot, 'model.safetensors'));
+    expect((await prepare()).built).not.toBeNull();
+    expect(hub.downloads('model.safetensors')).toEqual([]);
+    expect(hub.downloads('tokenizer.json')).toHaveLength(1);
+  });
+
+  it('is served from the cache if the hub cannot be reached', async () => {
+    const first = await prepare();
+    const unreachable = context('http://127.0.0.1:9');
+    expect(await prepare(NAME, {}, unreachable)).toEqual({ ...first, built: null });
+    expect(notes.at(-1)).toContain(`using the cached commit ${COMMIT.slice(0, 12)}`);
+    expect(await messageOf(prepare('other/model', {}, unreachable))).toMatch(/^failed after 2 attempts/);
+  });
+
+  it('is refused before anything is fetched if disk or memory do not suffice', async () => {
+    memory = 300 * 2 ** 20;
+    expect(await messageOf(prepare())).toMatch(
+      /^the model needs about 4\d\d MB of memory, but 315 MB are free;/,
+    );
+    memory = Number.POSITIVE_INFINITY;
+    hub.repositories.set(NAME, { files: weightsFiles(), sizes: { 'model.safetensors': 9e15 } });
+    expect(await messageOf(prepare())).toMatch(/^the model needs about 2[67].\d PB of disk space, but /);
+    expect(hub.downloads('model.safetensors')).toEqual([]);
+  });
+
+  it('is refused as the hub refuses it', async () => {
+    hub.repositories.set(NAME, { files: weightsFiles(), gated: true });
+    expect(await messageOf(prepare())).toMatch(/^tiny-org\/tiny-model is gated: request access at /);
+    expect(await messageOf(prepare('no/such-model'))).toMatch(/^no\/such-model does not exist or is private/);
+  });
+
+  it('is read to its end over a cut connection and a hub that is overloaded', async () => {
+    hub.faults.set('model.safetensors', { cuts: [1000], statuses: [429], headers: { 'retry-after': '1' } });
+    expect((await prepare()).built?.parameters).toBeGreaterThan(0);
+    expect(hub.downloads('model.safetensors').map(({ range }) => range)).toContain('bytes=1000-');
+  });
+});
+
+describe('other sources', () => {
+  it('serves an ONNX graph as it is, from a repository or a directory', async () => {
+    hub.repositories.set(NAME, { files: runnableFiles() });
+    const { directory, built, variant } = await prepare();
+    expect({ built, variant }).toEqual({ built: null, variant: 'fp32' });
+    expect(await prepare(directory)).toMatchObject({ directory, built: null });
+  });
+
+  it('builds a directory again only if its files have changed', async () => {
+    const source = weightsDirectory();
+    const first = await prepare(source);
+    expect((await prepare(source)).built).toBeNull();
+    const config = path.join(source, 'config.json');
+    writeFileSync(config, `${readFileSync(config, 'utf8')}\n`);
+    const second = await prepare(source);
+    expect(second.built).not.toBeNull();
+    expect(second.directory).not.toBe(first.directory);
+  });
+
+  it('builds into a named directory', async () => {
+    const out = path.join(root, 'mine');
+    expect((await prepare(weightsDirectory(), { out })).directory).toBe(out);
+    expect(existsSync(path.join(out, 'model.onnx'))).toBe(true);
+  });
+
+  it.each([
+    [
+      'pickled weights',
+      { files: { 'config.json': '{}', 'pytorch_model.bin': 'x' } },
+      /pickled files can run code/,
+    ],
+    [
+      'no weights',
+      { files: { 'config.json': '{}' } },
+      /has no safetensors, no GGUF file and no ONNX decoder/,
+    ],
+  ])('refuses a repository with %s', async (_, repository, message) => {
+    hub.repositories.set(NAME, repository);
+    expect(await messageOf(prepare())).toMatch(message);
+  });
+
+  it.each([
+    ['./missing', /^there is no file or directory \.\/missing$/],
+    ['no-owner', /is not a model name: it must have the form owner\/name/],
+    [import.meta.filename, /is neither a directory nor a \.gguf file$/],
+  ])('refuses the name %s', async (name, message) => {
+    await expect(prepare(name)).rejects.toThrow(HubError);
+    expect(await messageOf(prepare(name))).toMatch(message);
+  });
+});

@@ -1,0 +1,213 @@
+import { ApiError, errorFromWire, toApiError } from '@continuo/shared/errors.ts';
+import { type EventOf, type GenerationEvent, isTerminal } from '@continuo/shared/generation.ts';
+import { UsageTally } from '@continuo/shared/usage-tally.ts';
+import type { CompletionCall } from '../dialects/completion-call.ts';
+import { withOriginalFieldNames } from '../dialects/original-field-names.ts';
+import type { Outcome, Reservation } from '../limits/reservation.ts';
+import type { After } from '../timers/request-timers.ts';
+import type { EventBatches } from '../upstreams/upstream.ts';
+import { causeOf } from '../upstreams/upstream-errors.ts';
+import { NO_USAGE } from '../usage/usage-record.ts';
+import type { Envelope } from './format/completion-json.ts';
+
+type Batch = readonly GenerationEvent[];
+
+export interface GenerationOptions {
+  readonly call: CompletionCall;
+  readonly envelope: Envelope;
+  readonly reservation: Pick<Reservation, 'watch' | 'settle'>;
+  /** Sends the request. `onAccepted` is for upstreams without usage accounts: see UpstreamContext. */
+  readonly send: (signal: AbortSignal, onAccepted: (promptTokens: number) => void) => Promise<EventBatches>;
+  /** The upstream that was tried last. */
+  readonly upstream: { readonly name: string };
+  /** Runs before the first tokens are relayed, with the tokens of each prompt. @throws ApiError to refuse the request */
+  readonly onPromptTokens: (promptTokens: readonly number[]) => Promise<void>;
+  /** Aborts when the client disconnects. */
+  readonly client: AbortSignal;
+  /** Milliseconds until the generation fails. */
+  readonly timeoutMs: number;
+  readonly after: After;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly waitUntil: (work: Promise<unknown>) => void;
+}
+
+const endedEarly = (): ApiError =>
+  new ApiError('upstream_error', 'The model server ended the stream before the completion had finished.');
+
+/** Returns the `done` event if it is the last one. */
+export const doneOf = (events: Batch): EventOf<'done'> | undefined => {
+  const last = events.at(-1);
+  return last?.type === 'done' ? last : undefined;
+};
+
+/**
+ * One generation, from its request to an upstream to its end: `done`, a failure, a disconnected client or the deadline.
+ * Checks that exactly one terminal event ends it, counts the usage, and settles the reservation once.
+ */
+export class Generation {
+  readonly call: CompletionCall;
+  readonly envelope: Envelope;
+  readonly tally: UsageTally;
+  /** The first events. Rejects with an ApiError if the generation fails before them. */
+  readonly first: Promise<Batch>;
+  readonly #options: GenerationOptions;
+  /** Ends the upstream's work. */
+  readonly #abort = new AbortController();
+  readonly #clearDeadline: () => void;
+  readonly #accepted = Promise.withResolvers<void>();
+  #acceptedTokens = 0;
+  /** Null while the upstream has not begun to answer. */
+  #batches: AsyncIterator<Batch> | null = null;
+  #promptsCounted = false;
+  /** Thrown by the next call of `next`. */
+  #failure: ApiError | null = null;
+  #departed = false;
+  /** The terminal event has been read. */
+  #ended = false;
+  #settled = false;
+
+  constructor(options: GenerationOptions) {
+    this.call = options.call;
+    this.envelope = options.envelope;
+    this.#options = options;
+    this.tally = new UsageTally(options.now);
+    this.#clearDeadline = options.after(options.timeoutMs, () => this.#onDeadline());
+    // The client may have disconnected during admission.
+    if (options.client.aborted) this.cancel();
+    else options.client.addEventListener('abort', this.cancel);
+    this.first = this.#start().catch((thrown: unknown) => this.#refused(thrown));
+  }
+
+  /** Resolves when the upstream has checked what takes long to check. @throws ApiError if it has refused the request */
+  async checked(): Promise<void> {
+    if (isCheckedLate(this.call)) await Promise.race([this.first, this.#accepted.promise]);
+  }
+
+  /**
+   * Returns the next events; `done` is the last one. Never returns an `error` event.
+   * @throws ApiError if the generation failed, after all events before the failure
+   */
+  async next(): Promise<Batch> {
+    if (this.#failure) throw this.#failed(this.#failure);
+    const batch = await this.#read();
+    await this.#checkPrompts(batch);
+    const end = batch.findIndex(isTerminal);
+    const events = end < 0 ? batch : batch.slice(0, end + 1);
+    for (const event of events) this.tally.add(event);
+    if (end < 0) return batch;
+    this.#ended = true;
+    const last = events[end];
+    if (last?.type !== 'error') {
+      this.#settle('completed', null);
+      this.#readToEnd();
+      return events;
+    }
+    this.#failure = errorFromWire(last);
+    if (end === 0) throw this.#failed(this.#failure);
+    return events.slice(0, end);
+  }
+
+  /** The client has disconnected: ends the upstream's work and settles what was generated. */
+  readonly cancel = (): void => {
+    this.#departed = true;
+    if (this.#settled) return;
+    // Before the first events, the upstream's answer to the abort settles.
+    if (this.#batches) this.#settle('cancelled', null);
+    this.#abort.abort();
+  };
+
+  /** The answer failed outside the upstream: ends the upstream's work and settles what was generated. */
+  fail(error: ApiError): void {
+    this.#failed(error);
+  }
+
+  async #start(): Promise<Batch> {
+    const { send, reservation, upstream } = this.#options;
+    const batches = await send(this.#abort.signal, (promptTokens) => {
+      this.#acceptedTokens = promptTokens;
+      this.#accepted.resolve();
+    });
+    this.#batches = batches[Symbol.asyncIterator]();
+    reservation.watch(() => ({ usage: this.tally.usage, upstream: upstream.name }));
+    return this.next();
+  }
+
+  #refused(thrown: unknown): never {
+    const cause = causeOf(this.#abort.signal, thrown);
+    if (this.#departed) this.#settle('cancelled', null);
+    else this.#settle('failed', toApiError(cause).code);
+    this.#abort.abort();
+    throw cause instanceof ApiError ? withOriginalFieldNames(cause, this.call) : cause;
+  }
+
+  #onDeadline(): void {
+    const late = new ApiError('upstream_timeout', 'The completion did not finish in time.');
+    this.#abort.abort(late);
+    // If the client has stopped reading, no read is pending that the signal could end.
+    if (this.#batches) this.#settle('failed', late.code);
+  }
+
+  async #read(): Promise<Batch> {
+    const result = await this.#batches!.next().catch((thrown: unknown) => {
+      const cause = causeOf(this.#abort.signal, thrown);
+      throw this.#failed(cause instanceof ApiError ? cause : endedEarly());
+    });
+    if (result.done) throw this.#failed(endedEarly());
+    return result.value;
+  }
+
+  /** Refuses a request that exceeds a limit, before anything of it counts. */
+  async #checkPrompts(batch: Batch): Promise<void> {
+    const accepted = this.#promptsCounted ? undefined : batch.find((event) => event.type === 'accepted');
+    if (!accepted) return;
+    this.#promptsCounted = true;
+    try {
+      await this.#options.onPromptTokens(accepted.promptTokens);
+    } catch (thrown) {
+      const error = toApiError(thrown);
+      // What the upstream has computed until the abort is not billed.
+      this.#settle('failed', error.code, false);
+      throw this.#failed(error);
+    }
+  }
+
+  /** Reads past the terminal event, so that the connection can be reused. */
+  #readToEnd(): void {
+    this.#options.waitUntil(this.#batches!.next().catch(() => {}));
+  }
+
+  #failed(error: ApiError): ApiError {
+    this.#settle('failed', error.code);
+    this.#abort.abort();
+    return error;
+  }
+
+  /**
+   * Without a terminal event, the upstream may have generated more than was read. If the client disconnected before the
+   * first events, the upstream may have computed a part of the prompt: its usage account tells, or else `onAccepted`.
+   */
+  #settle(status: Outcome['status'], errorCode: string | null, inquire?: boolean): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#clearDeadline();
+    const { client, reservation, upstream, waitUntil } = this.#options;
+    // The platform keeps the listeners of a signal in memory until a full garbage collection.
+    client.removeEventListener('abort', this.cancel);
+    const { usage, finishReasons, firstTokenAt, queueMs } = this.tally;
+    const common = { status, errorCode, finishReasons, upstream: upstream.name, firstTokenAt };
+    const cancelled = status === 'cancelled';
+    const outcome: Outcome = this.#batches
+      ? { ...common, usage, queueMs, inquire: inquire ?? !this.#ended }
+      : {
+          ...common,
+          usage: { ...NO_USAGE, promptTokens: cancelled ? this.#acceptedTokens : 0 },
+          inquire: cancelled,
+        };
+    waitUntil(reservation.settle(outcome));
+  }
+}
+
+/** The origin checks constraints and images before its first event, and may take seconds. It checks all else at once. */
+const isCheckedLate = ({ generation: { constraint, images = [] } }: CompletionCall): boolean =>
+  constraint !== null || images.length > 0;

@@ -1,0 +1,174 @@
+import type {
+  LimitHolder,
+  Renewal,
+  ReservationRequest,
+  ReservationResult,
+  SettlementRequest,
+} from '../../env/limiter-protocol.ts';
+import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
+import * as quota from '../quota/quota.ts';
+import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
+import type { QuotaReservation, QuotaState, Subject } from '../quota/state.ts';
+import type { BlockList } from './block-list.ts';
+import { type LimiterStorage, type OpenReservation, openReservation } from './limiter-storage.ts';
+
+/** Id of the tenant among its limiter's subjects. The other subjects are its keys. */
+const TENANT = 'tenant';
+/** A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream. */
+const ABANDON_LIFETIMES = 4;
+
+/** Returns the tenant and the key, with their limits. */
+export const subjectsOf = ({ keyId, tenantLimits, keyLimits }: LimitHolder): Subject[] => [
+  { id: TENANT, limits: tenantLimits },
+  { id: keyId, limits: keyLimits },
+];
+
+/**
+ * The requests of a tenant without a final usage record, and the counters that they charge. Changes are in memory at
+ * once; `write` stores all of them together, so that a request and its counters are never stored apart.
+ */
+export class OpenRequests {
+  readonly quota: QuotaState;
+  readonly #storage: LimiterStorage;
+  readonly #blocked: BlockList;
+  readonly #open: Map<string, OpenReservation>;
+  /** Ids of requests that are not written yet. */
+  readonly #changed = new Set<string>();
+  /** Subjects whose counters are not written yet. */
+  readonly #touched = new Set<string>();
+  /** Records of closed requests that are not written yet. */
+  #closed: UsageRecord[] = [];
+
+  constructor(storage: LimiterStorage, blocked: BlockList) {
+    this.#storage = storage;
+    this.#blocked = blocked;
+    this.#open = storage.loadOpen();
+    this.quota = storage.loadQuota(this.#open);
+  }
+
+  has(requestId: string): boolean {
+    return this.#open.has(requestId);
+  }
+
+  /** Reserves all that the request needs, or nothing. Idempotent per request id. */
+  reserve(request: ReservationRequest, now: number): ReservationResult {
+    const block = this.#blocked.of(request.keyId);
+    if (block !== null) return { admitted: false, refusal: block, headers: {} };
+    const subjects = subjectsOf(request);
+    const headers = () => rateLimitHeaders(this.quota, subjects, now);
+    const open = this.#open.get(request.requestId);
+    if (open && !request.raise) return { admitted: true, headers: headers() };
+    if (request.raise && open?.abandonAt !== null) {
+      return { admitted: false, refusal: 'expired', headers: headers() };
+    }
+    const claim = { id: request.requestId, subjects, tokens: request.tokens, ttlMs: request.ttlMs };
+    const refusal = (request.raise ? quota.raise : quota.reserve)(this.quota, claim, now);
+    if (refusal) return { admitted: false, refusal, headers: headers() };
+    const reservation = this.quota.reservations.get(request.requestId)!;
+    this.#keep(open ? { ...open, reservation } : openReservation(reservation, request, now));
+    this.touch(reservation.subjects);
+    return { admitted: true, headers: headers() };
+  }
+
+  /** Adds a request that a region has admitted. */
+  add(request: ReservationRequest, reservation: QuotaReservation, at: number): void {
+    this.#keep(openReservation(reservation, request, at));
+  }
+
+  /** Renews a reservation and records what was used so far. Returns false if the reservation has ended. */
+  renew(requestId: string, { ttlMs, ...progress }: Renewal, now: number): boolean {
+    const open = this.#open.get(requestId);
+    // A settlement may overtake the last renewal.
+    if (open?.record.status !== 'abandoned') return false;
+    const alive = quota.renew(this.quota, requestId, now + ttlMs);
+    // This Worker was unreachable for a while, and will settle its request itself.
+    const abandonAt = open.abandonAt && now + ABANDON_LIFETIMES * ttlMs;
+    const reservation = alive ? open.reservation : { ...open.reservation, expiresAt: now + ttlMs };
+    this.#keep({ ...open, reservation, record: { ...open.record, ...progress }, abandonAt });
+    return alive;
+  }
+
+  /**
+   * Ends a request. With `inquireAt`, its record waits until the upstream has been asked.
+   * @returns false if the request was settled before
+   */
+  settle({ requestId, settlement }: SettlementRequest, inquireAt: number | null): boolean {
+    const open = this.#open.get(requestId);
+    if (open === undefined) return false;
+    const record = { ...open.record, ...settlement };
+    if (inquireAt === null) this.close(open, record);
+    else this.#release({ ...open, record }, inquireAt);
+    return true;
+  }
+
+  /** Frees what expired requests hold. Their records wait for their Workers. */
+  releaseDue(now: number): void {
+    for (const id of quota.dueReservations(this.quota, now)) {
+      const open = this.#open.get(id)!;
+      this.#release(open, now + ABANDON_LIFETIMES * open.ttlMs);
+    }
+  }
+
+  /** Returns the requests whose upstreams must be asked by now. */
+  abandoned(now: number): OpenReservation[] {
+    return [...this.#open.values()].filter(({ abandonAt }) => (abandonAt ?? now + 1) <= now);
+  }
+
+  /** Returns false if the request has changed since `open` was read. */
+  isCurrent(open: OpenReservation): boolean {
+    return this.#open.get(open.reservation.id) === open;
+  }
+
+  /** Asks for an abandoned request again at `abandonAt`. */
+  postpone(open: OpenReservation, record: UsageRecord, abandonAt: number): void {
+    this.#keep({ ...open, record, abandonAt });
+  }
+
+  /** Charges what a request has used, and puts its record into the outbox. */
+  close(open: OpenReservation, record: UsageRecord): void {
+    const { reservation, abandonAt } = open;
+    const tokens = chargedTokens(record.usage);
+    if (abandonAt === null) quota.settle(this.quota, reservation.id, tokens);
+    else quota.recharge(this.quota, reservation, tokens);
+    this.#open.delete(reservation.id);
+    this.#changed.delete(reservation.id);
+    this.#closed.push(record);
+    this.touch(reservation.subjects);
+  }
+
+  /** Marks the counters of these subjects as changed. */
+  touch(subjects: readonly string[]): void {
+    for (const id of subjects) this.#touched.add(id);
+  }
+
+  /** Stores all changes in one commit. Returns whether there are new records in the outbox. */
+  write(): boolean {
+    const hasRecords = this.#closed.length > 0;
+    this.#storage.saveOpen([...this.#changed].flatMap((id) => this.#open.get(id) ?? []));
+    this.#storage.close(this.#closed);
+    this.#storage.saveSubjects(this.quota, [...this.#touched]);
+    this.#changed.clear();
+    this.#closed = [];
+    this.#touched.clear();
+    return hasRecords;
+  }
+
+  /** Unix milliseconds at which reservations expire or upstreams must be asked; null = never. */
+  nextDue(): readonly (number | null)[] {
+    return [quota.nextExpiry(this.quota), ...[...this.#open.values()].map(({ abandonAt }) => abandonAt)];
+  }
+
+  #keep(open: OpenReservation): void {
+    this.#open.set(open.reservation.id, open);
+    this.#changed.add(open.reservation.id);
+  }
+
+  /** Frees what a request holds. Its record waits for its Worker or for its upstream's account. */
+  #release(open: OpenReservation, abandonAt: number): void {
+    const tokens = chargedTokens(open.record.usage);
+    const held = quota.settle(this.quota, open.reservation.id, tokens) !== null;
+    const reservation = held ? { ...open.reservation, tokens } : open.reservation;
+    this.#keep({ ...open, reservation, abandonAt });
+    this.touch(reservation.subjects);
+  }
+}
