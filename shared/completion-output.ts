@@ -82,7 +82,9 @@ export const outputFields = {
   lora: z
     .array(z.unknown())
     .nullish()
-    .describe('Only an empty list: adapters are merged when a model is built (continuo model build --adapter).'),
+    .describe(
+      'Only an empty list: adapters are merged when a model is built (continuo model build --adapter).',
+    ),
   prompt_embeds: z.unknown().nullish().describe('Not supported: a value is rejected.'),
   images: list(z.string(), { max: MAX_IMAGES })
     .nullish()

@@ -20,7 +20,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/upstreams',
   ],
   'origin/config': ['origin/infill', 'origin/model/config', 'shared'],
-  'origin/cuda': ['origin/hub', 'origin/model/device', 'origin/model/ort', 'origin/terminal', 'shared'],
+  'origin/cuda': ['origin/hub', 'origin/model/device', 'origin/model/ort', 'origin/terminal'],
   'origin/deploy': ['origin/config'],
   'origin/engine': [
     'origin/grammar',

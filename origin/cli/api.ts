@@ -18,7 +18,8 @@ export interface Api {
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 const object = z.record(z.string(), z.unknown());
-const failure = z.object({ error: errorResponseBody.shape.error.pick({ message: true }) });
+/** An error answer; servers differ in the other fields. */
+export const failure = z.object({ error: errorResponseBody.shape.error.pick({ message: true }) });
 const list = z.object({ data: z.array(object), has_more: z.boolean().default(false) });
 
 const NO_SERVER_HINT = 'Run npm start, or name another server in CONTINUO_URL.';
@@ -28,8 +29,8 @@ export function createApi({ url, key }: Access, fetchFrom: typeof fetch): Api {
     const response = await fetchFrom(new URL(path, url), {
       method,
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(signal === undefined ? {} : { signal }),
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: signal ?? null,
     }).catch(() => {
       throw new CommandError(`No server answers at ${url.origin}. ${NO_SERVER_HINT}`, EXIT.unreachable);
     });

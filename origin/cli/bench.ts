@@ -1,10 +1,10 @@
 import { CommandError, commaList, whole, withExamples } from '@continuo/origin/terminal/program.ts';
-import { errorMessage } from '@continuo/shared/error-details.ts';
 import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
-import { type Api, streamCompletion } from './api.ts';
-import { quantile } from './quantile.ts';
+import type { Access } from './access.ts';
+import { loadFigures, runLoad, type Trace } from './load.ts';
 import type { OpenSession } from './session.ts';
+import { readSse, type TracedRequest, TracedRequests } from './traced-requests.ts';
 
 /** `continuo bench`: measures a server as its callers see it. `npm run bench` measures the layers of this one. */
 
@@ -16,22 +16,12 @@ interface BenchOptions {
   readonly prompt: string;
 }
 
-/** Times of one request, in milliseconds of a monotonic clock. */
-interface Trace {
-  readonly sent: number;
-  /** When each chunk with text arrived. */
-  readonly chunks: readonly number[];
-  readonly tokens: number;
-  /** Null if the request succeeded. */
-  readonly error: string | null;
-}
-
 const PROMPT = 'Once upon a time there was a king who had three daughters.';
 
-const COLUMNS = [
-  ...['concurrency', 'requests', 'errors', 'tokens_per_second'],
-  ...['first_token_p50_ms', 'first_token_p95_ms', 'between_p50_ms', 'between_p95_ms'],
-];
+const COLUMNS = (
+  'concurrency requests errors tokens_per_second ' +
+  'first_token_p50_ms first_token_p95_ms between_p50_ms between_p95_ms'
+).split(' ');
 
 const counts = (text: string): number[] => commaList(text).map(whole(1));
 
@@ -51,7 +41,14 @@ export function addBenchCommand(program: Command, open: OpenSession, now: () => 
     'continuo bench',
     'continuo bench --concurrency 1,16 --requests 64 --max-tokens 128 --json',
   ).action(async (options: BenchOptions) => {
-    const { api, terminal, showList } = open();
+    const { access, terminal, showList } = open();
+    const requests = new TracedRequests(new URL('/v1/completions', access.url), now);
+    const request = requestOf(access, options);
+    const send = async () => {
+      const trace = await requests.post(request);
+      bar?.increment();
+      return trace;
+    };
     const total = options.concurrency.length * options.requests;
     const bar = terminal.showsProgress
       ? new SingleBar({ stream: terminal.stderr, format: '{bar} {value}/{total} requests', linewrap: true })
@@ -60,10 +57,11 @@ export function addBenchCommand(program: Command, open: OpenSession, now: () => 
     const rows: Row[] = [];
     try {
       for (const concurrency of options.concurrency) {
-        rows.push(await measure(api, options, concurrency, now, () => bar?.increment()));
+        rows.push(await measure(send, options.requests, concurrency, now));
       }
     } finally {
       bar?.stop();
+      requests.close();
     }
     showList(
       rows.map(({ reasons: _, ...row }) => row),
@@ -85,55 +83,34 @@ interface Row extends Readonly<Record<string, unknown>> {
 
 /** Keeps `concurrency` requests running until all have ended. */
 async function measure(
-  api: Api,
-  options: BenchOptions,
+  send: () => Promise<Trace>,
+  requests: number,
   concurrency: number,
   now: () => number,
-  onEnd: () => void,
 ): Promise<Row> {
-  const traces: Trace[] = [];
-  let left = options.requests;
   const begun = now();
-  const caller = async (): Promise<void> => {
-    while (left > 0) {
-      left -= 1;
-      traces.push(await run(api, options, now));
-      onEnd();
-    }
-  };
-  await Promise.all(Array.from({ length: concurrency }, caller));
-  const seconds = (now() - begun) / 1000;
-  const good = traces.filter(({ error }) => error === null);
-  const first = good.flatMap(({ sent, chunks: [at] }) => (at === undefined ? [] : [at - sent]));
-  const between = good.flatMap(({ chunks }) => chunks.slice(1).map((at, index) => at - chunks[index]!));
-  const shown = (values: readonly number[], q: number) =>
-    values.length === 0 ? null : Number(quantile(values, q).toFixed(1));
+  const traces = await runLoad(concurrency, requests, send);
+  const { timeToFirstToken, interToken, ...figures } = loadFigures(traces, now() - begun);
+  const shown = (value: number) => (Number.isNaN(value) ? null : Number(value.toFixed(1)));
   return {
     concurrency,
-    requests: options.requests,
-    errors: traces.length - good.length,
-    tokens_per_second: Number((good.reduce((sum, { tokens }) => sum + tokens, 0) / seconds).toFixed(1)),
-    first_token_p50_ms: shown(first, 0.5),
-    first_token_p95_ms: shown(first, 0.95),
-    between_p50_ms: shown(between, 0.5),
-    between_p95_ms: shown(between, 0.95),
-    reasons: [...new Set(traces.flatMap(({ error }) => error ?? []))],
+    requests,
+    errors: figures.errors,
+    tokens_per_second: shown(figures.tokensPerSecond),
+    first_token_p50_ms: shown(timeToFirstToken.p50),
+    first_token_p95_ms: shown(timeToFirstToken.p95),
+    between_p50_ms: shown(interToken.p50),
+    between_p95_ms: shown(interToken.p95),
+    reasons: figures.reasons,
   };
 }
 
-async function run(api: Api, { model, prompt, maxTokens }: BenchOptions, now: () => number): Promise<Trace> {
-  const sent = now();
-  const chunks: number[] = [];
-  let tokens = 0;
-  const traceOf = (error: string | null): Trace => ({ sent, chunks, tokens, error });
-  try {
-    const fields = { model, prompt, max_tokens: maxTokens, ignore_eos: true };
-    for await (const chunk of streamCompletion(api, { ...fields, stream_options: { include_usage: true } })) {
-      if (chunk.choices.some(({ text }) => text !== '')) chunks.push(now());
-      tokens = chunk.usage?.completion_tokens ?? tokens;
-    }
-    return traceOf(null);
-  } catch (error) {
-    return traceOf(errorMessage(error));
-  }
+/** The request that is sent again and again. */
+function requestOf({ key }: Access, { model, prompt, maxTokens }: BenchOptions): TracedRequest {
+  const fields = { model, prompt, max_tokens: maxTokens, ignore_eos: true, stream: true };
+  return {
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...fields, stream_options: { include_usage: true } }),
+    read: readSse,
+  };
 }

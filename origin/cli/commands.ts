@@ -185,12 +185,12 @@ export function addKeyCommands(program: Command, open: OpenSession): void {
   });
 }
 
-const USAGE_COLUMNS = [
-  ...['day', 'tenant', 'model', 'key'],
-  ...['requests', 'completed', 'failed', 'cancelled', 'abandoned'],
-  ...['prompt_tokens', 'cached_tokens', 'completion_tokens'],
-  ...['mean_latency_ms', 'mean_first_token_ms'],
-];
+const USAGE_COLUMNS = (
+  'day tenant model key ' +
+  'requests completed failed cancelled abandoned ' +
+  'prompt_tokens cached_tokens completion_tokens ' +
+  'mean_latency_ms mean_first_token_ms'
+).split(' ');
 
 interface UsageOptions {
   readonly from?: string;

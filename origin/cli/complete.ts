@@ -134,16 +134,17 @@ function bodyOf(prompt: string, options: CompleteOptions): Record<string, unknow
     field,
     options[new Option(flags).attributeName()],
   ]);
+  // JSON leaves undefined fields out.
   return {
     model,
     prompt,
     n,
-    ...Object.fromEntries(parameters.filter(([, value]) => value !== undefined)),
-    ...(stop === undefined ? {} : { stop }),
-    ...(logprobs === undefined ? {} : { logprobs: ALTERNATIVES }),
-    ...(schema === undefined ? {} : { json_schema: readSchema(schema) }),
-    ...(grammar === undefined ? {} : { grammar: readText(grammar) }),
-    ...(regex === undefined ? {} : { regex }),
+    ...Object.fromEntries(parameters),
+    stop,
+    logprobs: logprobs && ALTERNATIVES,
+    json_schema: schema === undefined ? undefined : readSchema(schema),
+    grammar: grammar === undefined ? undefined : readText(grammar),
+    regex,
     ...set,
   };
 }

@@ -1,7 +1,7 @@
 import { createResults, type Results } from '@continuo/origin/terminal/tables.ts';
 import type { Terminal } from '@continuo/origin/terminal/terminal.ts';
 import type { Command } from 'commander';
-import { type AccessOptions, type Environment, findAccess } from './access.ts';
+import { type Access, type AccessOptions, type Environment, findAccess } from './access.ts';
 import { type Api, createApi } from './api.ts';
 
 /** What the program reads and writes. */
@@ -17,6 +17,7 @@ export interface GlobalOptions extends AccessOptions {
 
 /** A command's access to the server and to the output. */
 export interface Session {
+  readonly access: Access;
   readonly api: Api;
   readonly terminal: Terminal;
   readonly json: boolean;
@@ -32,6 +33,7 @@ export const sessionOpener =
   () => {
     const options = program.opts<GlobalOptions>();
     const { list, one } = createResults(terminal, options.json);
-    const api = createApi(findAccess(options, environment, kind), fetch);
-    return { api, terminal, json: options.json, showList: list, showOne: one };
+    const access = findAccess(options, environment, kind);
+    const api = createApi(access, fetch);
+    return { access, api, terminal, json: options.json, showList: list, showOne: one };
   };

@@ -47,17 +47,16 @@ function describeRule(rule: z.core.JSONSchema._JSONSchema): string | null {
 }
 
 /** Variables of other programs that may be set where the origin starts. */
-const OTHER_VARIABLES = [
-  // The launcher and the local Worker.
-  ...['CONTINUO_HOST', 'CONTINUO_PORT', 'CONTINUO_STATE_DIR'],
-  ...['CONTINUO_ORIGIN_URL', 'CONTINUO_WORKER_STATE', 'CONTINUO_WORKER_VARS'],
-  // The command line.
-  ...['CONTINUO_URL', 'CONTINUO_API_KEY', 'CONTINUO_ADMIN_KEY'],
-];
+const LAUNCHER_VARIABLES = ['CONTINUO_HOST', 'CONTINUO_PORT', 'CONTINUO_STATE_DIR'];
+const LOCAL_WORKER_VARIABLES = ['CONTINUO_ORIGIN_URL', 'CONTINUO_WORKER_STATE', 'CONTINUO_WORKER_VARS'];
+const COMMAND_LINE_VARIABLES = ['CONTINUO_URL', 'CONTINUO_API_KEY', 'CONTINUO_ADMIN_KEY'];
+const OTHER_VARIABLES = [...LAUNCHER_VARIABLES, ...LOCAL_WORKER_VARIABLES, ...COMMAND_LINE_VARIABLES];
 
 const REMOVED = [
-  ...['CONTINUO_FORCED_TOKENS', 'CONTINUO_CACHE_GENERATED'],
-  ...['CONTINUO_SPECULATION', 'CONTINUO_SPECULATION_ROWS'],
+  'CONTINUO_FORCED_TOKENS',
+  'CONTINUO_CACHE_GENERATED',
+  'CONTINUO_SPECULATION',
+  'CONTINUO_SPECULATION_ROWS',
 ];
 
 /** @throws Error one line that names the first CONTINUO_ variable that does not exist, and the nearest one that does */

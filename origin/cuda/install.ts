@@ -2,7 +2,6 @@ import { createWriteStream, existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
 import { type Entry, openPromise as openZip } from 'yauzl';
 import { downloadBlob } from '../hub/download.ts';
 import { withFileLock } from '../hub/file-lock.ts';
@@ -67,10 +66,10 @@ async function installWheel(wheel: Wheel, { index, folder, progress }: InstallCo
  */
 async function extractLibraries(wheel: string, names: readonly string[], folder: string): Promise<void> {
   const file = path.basename(wheel);
-  const damaged = (error: unknown): never => {
-    // Errors with a code are of the file system.
-    if (error instanceof HubError || errorCode(error) !== undefined) throw error;
-    throw new HubError(`${file} is not a valid ZIP archive: ${errorMessage(error)}`);
+  const damaged = (error: Error): never => {
+    // Errors of the file system have a code.
+    if (error instanceof HubError || 'code' in error) throw error;
+    throw new HubError(`${file} is not a valid ZIP archive: ${error.message}`);
   };
   const archive = await openZip(wheel, { autoClose: false }).catch(damaged);
   const extract = async () => {

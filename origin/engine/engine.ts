@@ -21,7 +21,7 @@ import { PrefixStore } from './kv/prefix-store.ts';
 import { TimedKvBytes } from './kv/timed-kv-bytes.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { type ModelRun, ModelRuns } from './model-runs.ts';
-import { cacheNamespace, type OpenRequest, storablePositions } from './open-request.ts';
+import { type OpenRequest, prefixNamespace, storablePositions } from './open-request.ts';
 import { Requests, type RequestsOptions } from './requests.ts';
 import { RunningSet } from './running-set.ts';
 
@@ -116,10 +116,10 @@ export class Engine {
       suspended: this.#running.suspended.size,
       suspensions: this.#running.suspended.suspensions,
       healthy: this.#failures <= MAX_FAILURES,
-      ...(this.#store && {
-        prefixStore: { ...this.#store.status, copySeconds: this.#kvBytes?.seconds ?? 0 },
-      }),
-      ...(this.#disk && { prefixDisk: this.#disk.status }),
+      prefixStore: this.#store
+        ? { ...this.#store.status, copySeconds: this.#kvBytes?.seconds ?? 0 }
+        : undefined,
+      prefixDisk: this.#disk?.status,
     };
   }
 
@@ -177,7 +177,7 @@ export class Engine {
 
   #loadPrefixes(submission: Submission, signal: AbortSignal): Promise<void> | null {
     if (this.#store === null || this.#disk === null || !submission.cachePrompt) return null;
-    const namespace = cacheNamespace(submission);
+    const namespace = prefixNamespace(submission);
     const prompts = submission.prompts.map((prompt) => ({
       namespace,
       tokens: prompt.tokens,

@@ -32,12 +32,12 @@ export class ImageFeatures {
    * @throws ApiError upstream_error if the encoder fails; the signal's reason once it is aborted
    */
   async of(submission: Submission, signal: AbortSignal): Promise<EmbeddedImage[][]> {
-    const { prompts, cachePrompt, cacheKey, tenantId } = submission;
+    const { prompts, cachePrompt, cacheNamespace, tenantId } = submission;
     const placed: EmbeddedImage[][] = [];
     for (const { images = [] } of prompts) {
       const ofPrompt: EmbeddedImage[] = [];
       for (const image of images) {
-        const key = cachePrompt ? JSON.stringify([cacheKey, image.key]) : null;
+        const key = cachePrompt ? JSON.stringify([cacheNamespace, image.key]) : null;
         const vectors = await this.#mutex.run({ tenantId, signal }, () => this.#vectors(image, key, signal));
         ofPrompt.push({ at: image.at, count: image.count, vectors });
       }

@@ -19,7 +19,7 @@ export interface Submission {
   /** True = runs in slots that no interactive request needs, and may be suspended. */
   readonly flex: boolean;
   /** Namespace of the prefix cache: tenant and salt. */
-  readonly cacheKey: string;
+  readonly cacheNamespace: string;
   readonly cachePrompt: boolean;
   readonly prompts: readonly SubmittedPrompt[];
   /** Choices per prompt, all from one prefill. */
@@ -43,7 +43,7 @@ export interface Submission {
   /** Most likely tokens reported with each generated token; null = no logprobs. */
   readonly topLogprobs: number | null;
   /** Ids reported with each generated token in place of the most likely ones, if there are logprobs; absent = none. */
-  readonly logprobTokenIds?: readonly number[];
+  readonly logprobTokenIds?: readonly number[] | undefined;
   /** Most likely tokens reported with each prompt token; null = no logprobs of the prompt. */
   readonly promptTopLogprobs: number | null;
   readonly echo: boolean;
@@ -72,7 +72,7 @@ export interface SubmittedPrompt {
   /** Tokens to generate per choice; prompt + maxTokens fits the context. 0 = evaluate only. */
   readonly maxTokens: number;
   /** Position whose logits give the first logprob of the prompt, that of the token after it; absent = 0. */
-  readonly scoredFrom?: number;
+  readonly logprobsFrom?: number;
 }
 
 export type EngineCommand =
@@ -103,9 +103,9 @@ export interface EngineStatus {
   readonly suspensions?: number;
   readonly healthy: boolean;
   /** Absent if the engine keeps no prefixes beyond its slots. */
-  readonly prefixStore?: PrefixMemoryStatus;
+  readonly prefixStore?: PrefixMemoryStatus | undefined;
   /** Absent if the engine keeps no prefixes on disk. */
-  readonly prefixDisk?: ChunkDirectoryStatus;
+  readonly prefixDisk?: ChunkDirectoryStatus | undefined;
 }
 
 export interface PrefixMemoryStatus extends PrefixStoreStatus {

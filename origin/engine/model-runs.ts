@@ -7,8 +7,8 @@ import type { PrefillSlot } from './prefix-cache.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 import type { Requests } from './requests.ts';
 import type { RunningSet } from './running-set.ts';
-import { DecodeBatchBuilder, FlexPause, prefillChunk } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
+import { DecodeBatchBuilder, FlexPause, prefillChunk } from './step-plan.ts';
 
 /** One run of the model. */
 export interface ModelRun extends Pick<StepReport, 'kind'> {
@@ -160,9 +160,9 @@ export class ModelRuns {
     return entered;
   }
 
-  #nextChunk({ slot, tokens, computed, wantedLogits, images, scoredFrom }: PromptPrefill): PrefillChunk {
+  #nextChunk({ slot, tokens, computed, wantedLogits, images, logprobsFrom }: PromptPrefill): PrefillChunk {
     const { prefillChunk: length } = this.#runner.shape;
-    return prefillChunk(slot, tokens, computed, length, wantedLogits, images, scoredFrom);
+    return prefillChunk(slot, tokens, computed, length, wantedLogits, images, logprobsFrom);
   }
 
   #row(logits: Float32Array, row: number): Float32Array {

@@ -33,9 +33,9 @@ export function sequenceCount({ prompts, choices, sampling }: Submission): numbe
 }
 
 /** Returns the namespace of a submission's prompts in the prefix cache. */
-export function cacheNamespace({ cachePrompt, cacheKey, requestId }: Submission): string {
+export function prefixNamespace({ cachePrompt, cacheNamespace, requestId }: Submission): string {
   // With cachePrompt off, the request's own choices still share their prompt.
-  return cachePrompt ? `cache ${cacheKey}` : `request ${requestId}`;
+  return cachePrompt ? `cache ${cacheNamespace}` : `request ${requestId}`;
 }
 
 /** Returns how many positions at a prompt's start the prefix store may keep: those before the first image. */
@@ -57,13 +57,13 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
   readonly submission: Submission;
   readonly grammar: CompiledGrammar | null;
   readonly stops: StopStrings;
-  readonly stopIds: ReadonlySet<number>;
+  readonly stopTokenIds: ReadonlySet<number>;
   /** Ids that end a sequence without being a stop token. */
-  readonly eosIds: ReadonlySet<number>;
+  readonly endTokenIds: ReadonlySet<number>;
   /** Ids that are forbidden until min_tokens is reached. */
-  readonly endIds: readonly number[];
+  readonly finishTokenIds: readonly number[];
   /** Requests of the same namespace share cached prefixes. */
-  readonly cacheNamespace: string;
+  readonly prefixNamespace: string;
   readonly deadline: number;
   /** Sequences that have not finished. */
   unfinished: number;
@@ -85,10 +85,10 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
     this.grammar = grammar;
     this.#images = images;
     this.stops = new StopStrings(submission.stop);
-    this.stopIds = new Set(submission.stopTokenIds);
-    this.eosIds = new Set([...submission.endTokenIds, ...(submission.ignoreEos ? [] : eosIds)]);
-    this.endIds = [...new Set([...this.stopIds, ...this.eosIds])];
-    this.cacheNamespace = cacheNamespace(submission);
+    this.stopTokenIds = new Set(submission.stopTokenIds);
+    this.endTokenIds = new Set([...submission.endTokenIds, ...(submission.ignoreEos ? [] : eosIds)]);
+    this.finishTokenIds = [...new Set([...this.stopTokenIds, ...this.endTokenIds])];
+    this.prefixNamespace = prefixNamespace(submission);
     this.unfinished = sequenceCount(submission);
     this.deadline = deadline;
     this.#submittedAt = submittedAt;

@@ -1,7 +1,7 @@
 import type { KvCopy, KvSlots } from './kv/kv-slots.ts';
 import type { PrefixStore } from './kv/prefix-store.ts';
-import type { StoredRun } from './kv/stored-run.ts';
-import { takeScores } from './kv/token-scores.ts';
+import { takeLogprobs } from './kv/prompt-logprobs.ts';
+import type { StoredChunk } from './kv/stored-chunk.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 
 /** The slot of a prompt in prefill. The prompt's `computed` counts what is restored. */
@@ -17,73 +17,74 @@ export interface PrefillSlot {
 export class PrefixCache {
   readonly #slots: KvSlots;
   readonly #store: PrefixStore | null;
-  readonly #chunk: number;
+  readonly #chunkLength: number;
 
   /** @param chunk positions of a prefill chunk */
   constructor(slots: KvSlots, store: PrefixStore | null, chunk: number) {
     this.#slots = slots;
     this.#store = store;
-    this.#chunk = chunk;
+    this.#chunkLength = chunk;
   }
 
   /** Gives a prompt its slot, with the longest prefix that a slot or the store has. */
   assign(prefill: PromptPrefill): PrefillSlot {
-    const { request, promptIndex, tokens, scores, scoredFrom, storable } = prefill;
-    const { cacheNamespace } = request;
+    const { request, promptIndex, tokens, logprobs, logprobsFrom, storable } = prefill;
+    const { prefixNamespace } = request;
     const { images = [] } = request.prompt(promptIndex);
     // Without their pixels, because a cached prefix may outlive the request by days.
     const spans = images.map(({ at, count, key }) => ({ at, count, key }));
-    prefill.stored = this.#store?.open(cacheNamespace, tokens, storable) ?? null;
-    const runs = this.#usableRuns(prefill);
-    const restorable = runs.reduce((sum, { length }) => sum + length, 0);
-    const chunks = restorable - (restorable % this.#chunk);
-    // Positions of slots and chunks without scores have no logits.
-    const limit = scores === null ? tokens.length - 1 : Math.max(chunks, scoredFrom);
+    prefill.stored = this.#store?.open(prefixNamespace, tokens, storable) ?? null;
+    const chunks = this.#usableChunks(prefill);
+    const restorable = chunks.reduce((sum, { length }) => sum + length, 0);
+    const wholeChunks = restorable - (restorable % this.#chunkLength);
+    // Positions of slots and chunks without logprobs have no logits.
+    const limit = logprobs === null ? tokens.length - 1 : Math.max(wholeChunks, logprobsFrom);
     const { slot, cached, copies, restoredFrom } = this.#slots.assign(
       tokens,
-      cacheNamespace,
+      prefixNamespace,
       limit,
       spans,
-      chunks,
+      wholeChunks,
     );
     prefill.slot = slot;
     prefill.computed = Math.max(cached, restorable);
-    const missing = runs.slice(restoredFrom / this.#chunk);
+    const missing = chunks.slice(restoredFrom / this.#chunkLength);
     return {
       copies,
       restore: () => this.#store?.restore(slot, restoredFrom, missing),
-      logits: runs.at(-1)?.logits ?? null,
+      logits: chunks.at(-1)?.logits ?? null,
     };
   }
 
-  /** Returns the stored runs of a prompt that have what its request wants of them. */
-  #usableRuns({
+  /** Returns the stored chunks of a prompt that have what its request wants of them. */
+  #usableChunks({
     tokens,
-    scores,
-    scoredFrom,
+    logprobs,
+    logprobsFrom,
     stored,
     wantedLogits,
     generates,
-  }: PromptPrefill): readonly StoredRun[] {
+  }: PromptPrefill): readonly StoredChunk[] {
     if (stored === null) return [];
-    const { runs } = stored;
-    const usable = scores === null ? runs : takeScores(scores, tokens, runs, this.#chunk, scoredFrom);
-    const isWhole = usable.length === Math.ceil(tokens.length / this.#chunk);
+    const { chunks } = stored;
+    const usable =
+      logprobs === null ? chunks : takeLogprobs(logprobs, tokens, chunks, this.#chunkLength, logprobsFrom);
+    const isWhole = usable.length === Math.ceil(tokens.length / this.#chunkLength);
     if (!isWhole || !generates) return usable;
     const hasLogits = wantedLogits === 'last' && usable.at(-1)?.logits !== null;
     return hasLogits ? usable : usable.slice(0, -1);
   }
 
   /**
-   * Notes that a prompt's positions up to `end` are in its slot, and stores the run that ends there.
+   * Notes that a prompt's positions up to `end` are in its slot, and stores the chunk that ends there.
    * @param logits of the last position, computed without those of other positions; null if there are none
    */
   record(prefill: PromptPrefill, end: number, logits: Float32Array | null): void {
-    const { slot, scores, scoredFrom, storable, stored } = prefill;
+    const { slot, logprobs, logprobsFrom, storable, stored } = prefill;
     this.#slots.record(slot, end);
     if (stored === null || end > storable) return;
-    const start = end - 1 - ((end - 1) % this.#chunk);
-    const isScored = scoredFrom === 0 || start > scoredFrom;
-    this.#store?.add(stored, slot, end, isScored ? scores : null, logits);
+    const start = end - 1 - ((end - 1) % this.#chunkLength);
+    const hasLogprobs = logprobsFrom === 0 || start > logprobsFrom;
+    this.#store?.add(stored, slot, end, hasLogprobs ? logprobs : null, logits);
   }
 }

@@ -5,10 +5,10 @@ import { tokenLogprob, tokenRank } from '../sampling/logprobs.ts';
 import { Utf8Assembler } from '../tokenizer/detokenizer.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
 import type { StoredPrompt } from './kv/prefix-store.ts';
-import { TokenScores } from './kv/token-scores.ts';
+import { PromptLogprobs } from './kv/prompt-logprobs.ts';
 import { type OpenRequest, type QueuedSequence, storablePositions } from './open-request.ts';
-import type { PrefillCandidate, WantedLogits } from './scheduler.ts';
 import type { SamplingContext } from './sequence.ts';
+import type { PrefillCandidate, WantedLogits } from './step-plan.ts';
 import { wireTokenLogprob } from './token-logprob.ts';
 
 /** A prompt in prefill, shared by the sequences of it that have been admitted so far. */
@@ -20,28 +20,28 @@ export class PromptPrefill implements PrefillCandidate {
   /** Depends on the request only, so that later choices of the prompt get the same bits. */
   readonly wantedLogits: WantedLogits;
   /** First position whose logits count for the logprobs of the prompt. */
-  readonly scoredFrom: number;
+  readonly logprobsFrom: number;
   readonly sequences: QueuedSequence[];
   /** −1 until its first chunk is scheduled: a later assignment can find more in the prefix cache. */
   slot = -1;
   /** Positions whose KV is in the slot. */
   computed = 0;
-  /** Its runs in the prefix store; null until it has a slot, or without a store. */
+  /** Its chunks in the prefix store; null until it has a slot, or without a store. */
   stored: StoredPrompt | null = null;
   /** Time of its first chunk. */
   startedAt = Number.POSITIVE_INFINITY;
 
   /** The request wants the `prompt` event, and no earlier choice has sent it. */
   readonly sendsEvent: boolean;
-  /** Logprobs of the prompt's tokens after `scoredFrom`; null if not wanted. */
-  readonly scores: TokenScores | null;
+  /** Logprobs of the prompt's tokens after `logprobsFrom`; null if not wanted. */
+  readonly logprobs: PromptLogprobs | null;
   /** The wire form of those known so far. */
   readonly #logprobs: TokenLogprob[] = [];
 
-  /** @param storesScores whether the prefix store keeps logprobs of prompts */
-  constructor(first: QueuedSequence, storesScores: boolean) {
+  /** @param storesLogprobs whether the prefix store keeps logprobs of prompts */
+  constructor(first: QueuedSequence, storesLogprobs: boolean) {
     const { request, promptIndex } = first;
-    const { tokens, maxTokens, scoredFrom = 0 } = request.prompt(promptIndex);
+    const { tokens, maxTokens, logprobsFrom = 0 } = request.prompt(promptIndex);
     const { cachePrompt, echo, promptTopLogprobs } = request.submission;
     const wantsLogprobs = promptTopLogprobs !== null;
     this.request = request;
@@ -50,10 +50,10 @@ export class PromptPrefill implements PrefillCandidate {
     this.images = request.images(promptIndex);
     this.sequences = [first];
     this.wantedLogits = wantsLogprobs ? 'all' : maxTokens === 0 ? 'none' : 'last';
-    this.scoredFrom = scoredFrom;
+    this.logprobsFrom = logprobsFrom;
     this.sendsEvent = (echo || wantsLogprobs) && !request.hasStarted(promptIndex);
-    const top = storesScores && cachePrompt ? MAX_TOP_LOGPROBS : (promptTopLogprobs ?? 0);
-    this.scores = wantsLogprobs && this.sendsEvent ? new TokenScores(tokens.length, top) : null;
+    const top = storesLogprobs && cachePrompt ? MAX_TOP_LOGPROBS : (promptTopLogprobs ?? 0);
+    this.logprobs = wantsLogprobs && this.sendsEvent ? new PromptLogprobs(tokens.length, top) : null;
   }
 
   get tenantId(): string {
@@ -85,28 +85,28 @@ export class PromptPrefill implements PrefillCandidate {
    * @param row logits of the chunk's wanted positions; row i predicts the token at position computed + i + 1
    */
   advance(end: number, row: (index: number) => Float32Array, context: SamplingContext): void {
-    if (this.scores !== null) this.#score(this.scores, end, row, context);
+    if (this.logprobs !== null) this.#addLogprobs(this.logprobs, end, row, context);
     this.computed = end;
   }
 
-  #score(
-    scores: TokenScores,
+  #addLogprobs(
+    logprobs: PromptLogprobs,
     end: number,
     row: (index: number) => Float32Array,
     { vocabulary: { tokenBytes }, workspace }: SamplingContext,
   ): void {
     const { skipSpecialTokens, promptTopLogprobs } = this.request.submission;
     const last = Math.min(end, this.tokens.length - 1);
-    for (let at = Math.max(this.computed, this.scoredFrom); at < last; at++) {
+    for (let at = Math.max(this.computed, this.logprobsFrom); at < last; at++) {
       const id = this.tokens[at + 1]!;
-      const score = tokenLogprob(row(at - this.computed), id, scores.top, workspace);
-      scores.set(at + 1, { ...score, rank: tokenRank(id, workspace) });
+      const known = tokenLogprob(row(at - this.computed), id, logprobs.top, workspace);
+      logprobs.set(at + 1, { ...known, rank: tokenRank(id, workspace) });
     }
     for (let at = this.#logprobs.length; at <= last; at++) {
       const id = this.tokens[at]!;
       const hidden = skipSpecialTokens && tokenBytes.special[id] === 1;
-      const score = at <= this.scoredFrom ? null : scores.get(at, promptTopLogprobs ?? 0);
-      this.#logprobs.push(wireTokenLogprob(tokenBytes, id, score, hidden));
+      const known = at <= this.logprobsFrom ? null : logprobs.get(at, promptTopLogprobs ?? 0);
+      this.#logprobs.push(wireTokenLogprob(tokenBytes, id, known, hidden));
     }
   }
 
@@ -118,7 +118,7 @@ export class PromptPrefill implements PrefillCandidate {
       text: promptText(this.tokens, tokenBytes, this.request.submission.skipSpecialTokens),
       ids: [...this.tokens],
     };
-    if (this.scores !== null) event.logprobs = this.#logprobs;
+    if (this.logprobs !== null) event.logprobs = this.#logprobs;
     return event;
   }
 }

@@ -4,9 +4,9 @@ import type { Submission } from './messages.ts';
 import { type OpenRequest, type QueuedSequence, sequenceCount } from './open-request.ts';
 import { PrefixCache } from './prefix-cache.ts';
 import { PromptPrefill } from './prompt-prefill.ts';
-import { Compaction, PrefillTurns } from './scheduler.ts';
 import { PriorityQueues } from './scheduling/priority-queues.ts';
 import type { Sequence } from './sequence.ts';
+import { Compaction, PrefillTurns } from './step-plan.ts';
 import { KvMoveFailure, SuspendedSet, type SuspendedState } from './suspended-set.ts';
 
 /**
@@ -211,7 +211,7 @@ export class RunningSet {
     request.close();
     this.requests.delete(request.submission.requestId);
     if (!reusable) {
-      for (const { tokens } of request.submission.prompts) this.#store?.drop(request.cacheNamespace, tokens);
+      for (const { tokens } of request.submission.prompts) this.#store?.drop(request.prefixNamespace, tokens);
     }
     this.#queues.remove(request);
     for (const queued of this.suspended.remove(request)) this.#queues.withdraw(queued);

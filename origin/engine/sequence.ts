@@ -8,8 +8,8 @@ import { TokenHistory } from '../sampling/token-history.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import type { SamplerWorkspace } from '../sampling/workspace.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
-import type { DecodeRow } from './scheduler.ts';
 import { SequenceOutput } from './sequence-output.ts';
+import type { DecodeRow } from './step-plan.ts';
 import { wireTokenLogprob } from './token-logprob.ts';
 
 /** What all sequences of an engine use to turn logits into tokens. */
@@ -182,7 +182,7 @@ export class Sequence implements DecodeRow {
 
   /** Ids that may not come next, whatever the grammar allows. */
   get #forbidden(): readonly number[] {
-    return this.#isBelowMinTokens ? this.request.endIds : NONE;
+    return this.#isBelowMinTokens ? this.request.finishTokenIds : NONE;
   }
 
   get #isBelowMinTokens(): boolean {
@@ -197,19 +197,19 @@ export class Sequence implements DecodeRow {
     if (this.#constraint === null) return null;
     const { mask } = this.#context;
     mask.set(this.#constraint.mask());
-    const { endIds, eosIds } = this.request;
+    const { finishTokenIds, endTokenIds } = this.request;
     const mayEnd = !this.#isBelowMinTokens;
-    for (const id of mayEnd ? eosIds : endIds) mask[id >>> 5]! &= ~(1 << (id & 31));
-    if (mayEnd && this.#constraint.accepting) for (const id of eosIds) mask[id >>> 5]! |= 1 << (id & 31);
+    for (const id of mayEnd ? endTokenIds : finishTokenIds) mask[id >>> 5]! &= ~(1 << (id & 31));
+    if (mayEnd && this.#constraint.accepting) for (const id of endTokenIds) mask[id >>> 5]! |= 1 << (id & 31);
     return isEmpty(mask) ? 'nothing' : mask;
   }
 
   /** Adds a token to the output, and ends the sequence if the token or a stop string ends it. */
   #append({ id, logprobs }: SampledToken): void {
-    const { submission, stopIds, eosIds } = this.request;
+    const { submission, stopTokenIds, endTokenIds } = this.request;
     const { tokenBytes } = this.#context.vocabulary;
-    const isStop = stopIds.has(id);
-    const ends = isStop || eosIds.has(id);
+    const isStop = stopTokenIds.has(id);
+    const ends = isStop || endTokenIds.has(id);
     const isSpecial = tokenBytes.special[id] === 1;
     const visible = ends ? isStop && submission.includeStop : !(submission.skipSpecialTokens && isSpecial);
     this.#score += logprobs?.logprob ?? 0;

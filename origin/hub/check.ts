@@ -55,7 +55,10 @@ export async function checkModel(request: ModelCheckRequest): Promise<ModelCheck
   const { directory, variant, slots, contextLength, threads, device, kvMemoryBytes } = request.engine;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
   const { runner, images, summary, warning } = await openModel({
-    ...{ directory, slots, threads, device },
+    directory,
+    slots,
+    threads,
+    device,
     variant: variant ?? undefined,
     contextLength: contextLength ?? undefined,
     kvLimitBytes: kvMemoryBytes,

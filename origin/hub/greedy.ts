@@ -1,4 +1,4 @@
-import { DecodeBatchBuilder } from '../engine/scheduler.ts';
+import { DecodeBatchBuilder } from '../engine/step-plan.ts';
 import type { ModelRunner } from '../model/model-runner.ts';
 import { argmax } from '../sampling/argmax.ts';
 
@@ -57,11 +57,11 @@ export async function continueGreedily(
   runner: ModelRunner,
   prompt: readonly number[],
   maxTokens: number,
-  stopTokens: ReadonlySet<number>,
+  endTokenIds: ReadonlySet<number>,
 ): Promise<number[]> {
   const tokens: number[] = [];
   let token = argmax(await prefill(runner, 0, prompt));
-  while (!stopTokens.has(token) && tokens.length < maxTokens) {
+  while (!endTokenIds.has(token) && tokens.length < maxTokens) {
     const [logits] = await decode(runner, 0, [{ token, position: prompt.length + tokens.length }], () => 0);
     tokens.push(token);
     token = argmax(logits!);

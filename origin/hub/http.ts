@@ -11,7 +11,7 @@ export interface HttpRequest {
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent only to this origin. */
-  readonly token?: { readonly value: string; readonly origin: string };
+  readonly token?: { readonly value: string; readonly origin: string } | null;
   /** Returns true for a redirect that is the answer. */
   readonly isFinal?: (response: HttpResponse) => boolean;
 }

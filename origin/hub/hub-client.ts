@@ -64,7 +64,7 @@ export class HubClient {
       method,
       url: hub,
       headers,
-      ...(token !== null && { token: { value: token, origin: hub.origin } }),
+      token: token === null ? null : { value: token, origin: hub.origin },
       // The hub describes a file in the headers of the redirect to its storage server.
       isFinal: (response) => method === 'HEAD' && response.headers.has('x-linked-etag'),
     });

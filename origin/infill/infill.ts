@@ -7,7 +7,7 @@ export interface Infill {
   readonly layout: InfillTemplate['layout'];
   readonly markers: Readonly<Record<'prefix' | 'suffix' | 'middle', number | null>>;
   /** Markers and end tokens. Each of them ends an infill. */
-  readonly stopIds: readonly number[];
+  readonly endTokenIds: readonly number[];
   /** Markers for the files of a repository; null if the vocabulary lacks them. */
   readonly repository: Readonly<Record<'name' | 'file', number>> | null;
 }
@@ -37,7 +37,7 @@ function bind(tokenizer: Tokenizer, template: InfillTemplate): Infill | null {
   return {
     layout: template.layout,
     markers: { prefix, suffix, middle: middle ?? null },
-    stopIds: [...new Set([...(ids as number[]), ...ends])],
+    endTokenIds: [...new Set([...(ids as number[]), ...ends])],
     repository: bindRepository(tokenizer, template.repository),
   };
 }

@@ -57,7 +57,7 @@ export async function prepareGeneration(
   const submitted = prompts.map((prompt, index) => ({
     tokens: prompt.tokens,
     maxTokens: completionBudget(request, prompt.tokens.length, model.contextLength, paramOf(request, index)),
-    scoredFrom: scoredFrom(request, prompt),
+    logprobsFrom: logprobsFrom(request, prompt),
   }));
   const promptTokens = prompts.map(({ tokens }) => tokens.length);
   const cutPrompts = prompts.flatMap(({ isCut }, index) => (isCut ? [index] : []));
@@ -84,7 +84,7 @@ function paramOf({ prompts, context }: GenerationRequest, index: number): string
 }
 
 /** Returns the position whose logits give the first logprob of a prompt, if its logprobs are wanted. */
-function scoredFrom(
+function logprobsFrom(
   { promptLogprobStart = 0 }: GenerationRequest,
   { tokens, echo }: TokenizedPrompt,
 ): number {
@@ -149,7 +149,7 @@ function submission(
     tenantId: request.tenantId,
     weight: request.weight,
     flex: request.flex ?? false,
-    cacheKey: JSON.stringify([request.tenantId, request.cacheSalt]),
+    cacheNamespace: JSON.stringify([request.tenantId, request.cacheSalt]),
     cachePrompt: request.cachePrompt,
     prompts: submitted,
     choices: request.choices,
@@ -164,7 +164,7 @@ function submission(
     sampling: { ...request.sampling, seed: request.sampling.seed ?? drawSeed() },
     constraint: request.constraint && constraintJson(request.constraint),
     topLogprobs: request.topLogprobs,
-    ...(request.logprobTokenIds && { logprobTokenIds: request.logprobTokenIds }),
+    logprobTokenIds: request.logprobTokenIds,
     promptTopLogprobs: request.promptTopLogprobs,
     echo: request.echo && prompts.every(({ echo }) => echo.kind === 'tokens'),
     scores: request.scores,
@@ -195,7 +195,7 @@ function stopTokens({ stop }: GenerationRequest, { tokenizer }: ServedModel): Re
 
 /** Tokens that end an infill in addition to the end tokens of every text. */
 function infillEndTokens(request: GenerationRequest, { infill, tokenizer }: ServedModel): number[] {
-  return infill && fillsGap(request) ? infill.stopIds.filter((id) => !tokenizer.eosIds.includes(id)) : [];
+  return infill && fillsGap(request) ? infill.endTokenIds.filter((id) => !tokenizer.eosIds.includes(id)) : [];
 }
 
 function fixedEchoes(prompts: readonly TokenizedPrompt[]): GenerationEvent[] {

@@ -9,10 +9,10 @@ export class BoundarySearch {
   /** How many items have larger keys than the boundary, and their weight. */
   aboveCount = 0;
   aboveWeight = 0;
-  private readonly order: Int32Array;
+  readonly #order: Int32Array;
 
   constructor(capacity: number) {
-    this.order = new Int32Array(capacity);
+    this.#order = new Int32Array(capacity);
   }
 
   /**
@@ -20,7 +20,7 @@ export class BoundarySearch {
    * @param count how many of the keys and weights are items
    */
   run(keys: Float64Array, weights: Float64Array, count: number, minWeight: number, minCount: number): void {
-    const order = this.order;
+    const order = this.#order;
     for (let i = 0; i < count; i++) order[i] = i;
     let from = 0;
     let to = count;

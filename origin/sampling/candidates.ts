@@ -19,12 +19,12 @@ export class Candidates {
   mass = 0;
   /** Σ p ln w over all tokens that `mass` includes, if known; else NaN. */
   meanLogWeight = Number.NaN;
-  private readonly search: BoundarySearch;
+  readonly #search: BoundarySearch;
 
   constructor(capacity: number) {
     this.ids = new Int32Array(capacity);
     this.weights = new Float64Array(capacity);
-    this.search = new BoundarySearch(capacity);
+    this.#search = new BoundarySearch(capacity);
   }
 
   /** Makes the first `count` entries, which the caller has written, the candidates; `mass` is their sum. */
@@ -42,7 +42,7 @@ export class Candidates {
    */
   keepPrefix(keys: Float64Array, share: number, minCount: number): void {
     const { weights, count } = this;
-    const search = this.search;
+    const search = this.#search;
     const minWeight = share * this.mass;
     search.run(keys, weights, count, minWeight, minCount);
     const { boundary } = search;
@@ -58,7 +58,7 @@ export class Candidates {
         included++;
         weight += weights[i]!;
       }
-      mass += this.move(i, kept++);
+      mass += this.#move(i, kept++);
     }
     this.set(kept, mass);
   }
@@ -75,20 +75,20 @@ export class Candidates {
   keepIf(keeps: (weight: number, index: number) => boolean): void {
     let mass = 0;
     let kept = 0;
-    for (let i = 0; i < this.count; i++) if (keeps(this.weights[i]!, i)) mass += this.move(i, kept++);
+    for (let i = 0; i < this.count; i++) if (keeps(this.weights[i]!, i)) mass += this.#move(i, kept++);
     this.set(kept, mass);
   }
 
   /** Moves a candidate to an index that is not greater; returns its weight. */
-  private move(from: number, to: number): number {
+  #move(from: number, to: number): number {
     this.ids[to] = this.ids[from]!;
     return (this.weights[to] = this.weights[from]!);
   }
 
   /** The k-th largest of the first `count` numbers. */
   kthLargest(numbers: Float64Array, count: number, k: number): number {
-    this.search.run(numbers, numbers, count, Number.NEGATIVE_INFINITY, k);
-    return this.search.boundary;
+    this.#search.run(numbers, numbers, count, Number.NEGATIVE_INFINITY, k);
+    return this.#search.boundary;
   }
 
   /** The largest weight. */

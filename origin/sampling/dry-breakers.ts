@@ -21,31 +21,31 @@ const NO_BREAKING: Breaking = { isBreaker: false, tails: [] };
 
 /** The breakers of one request. Looks a token up when it first occurs: few tokens of a large vocabulary ever do. */
 export class Breakers {
-  private readonly vocabulary: SamplerVocabulary;
-  private readonly breakers: readonly Breaker[];
-  private readonly known = new Map<number, Breaking>();
+  readonly #vocabulary: SamplerVocabulary;
+  readonly #breakers: readonly Breaker[];
+  readonly #known = new Map<number, Breaking>();
 
   constructor(texts: readonly string[], vocabulary: SamplerVocabulary) {
-    this.vocabulary = vocabulary;
-    this.breakers = [...new Set(texts)]
+    this.#vocabulary = vocabulary;
+    this.#breakers = [...new Set(texts)]
       .filter((text) => text !== '')
       .map((text) => new Breaker(text, vocabulary));
   }
 
   of(id: number): Breaking {
-    let breaking = this.known.get(id);
+    let breaking = this.#known.get(id);
     if (breaking === undefined) {
-      breaking = this.lookUp(id);
-      this.known.set(id, breaking);
+      breaking = this.#lookUp(id);
+      this.#known.set(id, breaking);
     }
     return breaking;
   }
 
-  private lookUp(id: number): Breaking {
-    const bytes = bytesOf(this.vocabulary.tokenBytes, id);
+  #lookUp(id: number): Breaking {
+    const bytes = bytesOf(this.#vocabulary.tokenBytes, id);
     let isBreaker = false;
     const tails: Tail[] = [];
-    for (const breaker of this.breakers) {
+    for (const breaker of this.#breakers) {
       const overlaps = breaker.overlapsWith(bytes);
       if (overlaps.includes(breaker.bytes.length)) isBreaker = true;
       else for (const length of overlaps) tails.push(...breaker.tailAfter(length));
@@ -59,13 +59,13 @@ class Breaker {
   readonly bytes: Uint8Array;
   /** Its tokenisation; empty for a single byte, which lies within one token. So the usual breakers need no tokenizer. */
   readonly tokens: Tail;
-  private readonly vocabulary: SamplerVocabulary;
-  private readonly tails = new Map<number, readonly Tail[]>();
+  readonly #vocabulary: SamplerVocabulary;
+  readonly #tails = new Map<number, readonly Tail[]>();
 
   constructor(text: string, vocabulary: SamplerVocabulary) {
     const cut = [...text].slice(0, MAX_BREAKER_LENGTH).join('');
     this.bytes = new TextEncoder().encode(cut);
-    this.vocabulary = vocabulary;
+    this.#vocabulary = vocabulary;
     this.tokens = this.bytes.length === 1 ? NONE : vocabulary.encode(cut).slice(0, MAX_TAIL_LENGTH + 1);
   }
 
@@ -84,12 +84,12 @@ class Breaker {
 
   /** The tokens of what follows the first `length` bytes; none if these end within a character. */
   tailAfter(length: number): readonly Tail[] {
-    let tails = this.tails.get(length);
+    let tails = this.#tails.get(length);
     if (tails === undefined) {
       const splitsCharacter = (this.bytes[length]! & 0xc0) === 0x80;
       const rest = new TextDecoder().decode(this.bytes.subarray(length));
-      tails = splitsCharacter ? [] : [this.vocabulary.encode(rest).slice(0, MAX_TAIL_LENGTH)];
-      this.tails.set(length, tails);
+      tails = splitsCharacter ? [] : [this.#vocabulary.encode(rest).slice(0, MAX_TAIL_LENGTH)];
+      this.#tails.set(length, tails);
     }
     return tails;
   }
@@ -97,34 +97,34 @@ class Breaker {
 
 /** Finds the latest breaker in a growing history. Each call reads the new tokens, and as far back as a tail can reach. */
 export class LatestBreaker {
-  private readonly breakers: Pick<Breakers, 'of'>;
+  readonly #breakers: Pick<Breakers, 'of'>;
   /** All breakers that start before this position and have ended are found. */
-  private settled = 0;
+  #settled = 0;
   /** Start and end of the latest one found. */
-  private start = -1;
-  private end = -1;
+  #start = -1;
+  #end = -1;
 
   constructor(breakers: Pick<Breakers, 'of'>) {
-    this.breakers = breakers;
+    this.#breakers = breakers;
   }
 
   /** The number of tokens after the breaker that starts last within the window; the window's length if there is none. */
   lengthSince(history: Pick<TokenHistory, 'tokens' | 'length'>, window: number): number {
     const { tokens, length } = history;
     const first = length - window;
-    for (let head = length - 1; head >= Math.max(first, this.settled); head--) {
-      const { isBreaker, tails } = this.breakers.of(tokens[head]!);
+    for (let head = length - 1; head >= Math.max(first, this.#settled); head--) {
+      const { isBreaker, tails } = this.#breakers.of(tokens[head]!);
       let following = isBreaker ? 0 : -1;
       for (const tail of tails) {
         if (tail.length > following && follows(tokens, head + 1, length, tail)) following = tail.length;
       }
       if (following < 0) continue;
-      this.start = head;
-      this.end = head + 1 + following;
+      this.#start = head;
+      this.#end = head + 1 + following;
       break;
     }
-    this.settled = Math.max(this.settled, length - MAX_TAIL_LENGTH);
-    return this.start >= first ? length - this.end : window;
+    this.#settled = Math.max(this.#settled, length - MAX_TAIL_LENGTH);
+    return this.#start >= first ? length - this.#end : window;
   }
 }
 

@@ -59,27 +59,27 @@ export function philox(block: Uint32Array, key0: number, key1: number): void {
  * purpose. Draws therefore do not depend on the batch, the slot or the enabled samplers.
  */
 export class DrawSource {
-  private readonly key0: number;
-  private readonly key1: number;
-  private readonly identity: DrawIdentity;
-  private readonly block = new Uint32Array(4);
+  readonly #key0: number;
+  readonly #key1: number;
+  readonly #identity: DrawIdentity;
+  readonly #block = new Uint32Array(4);
 
   constructor(identity: DrawIdentity) {
-    this.identity = identity;
+    this.#identity = identity;
     // Two's complement.
     const key = BigInt.asUintN(64, BigInt(identity.seed));
-    this.key0 = Number(key & 0xffff_ffffn);
-    this.key1 = Number(key >> 32n);
+    this.#key0 = Number(key & 0xffff_ffffn);
+    this.#key1 = Number(key >> 32n);
   }
 
   /** A multiple of 2⁻⁵³ in [0, 1). */
   uniform(step: number, purpose: number): number {
-    const block = this.block;
+    const block = this.#block;
     block[0] = step;
     block[1] = purpose;
-    block[2] = this.identity.prompt;
-    block[3] = this.identity.choice;
-    philox(block, this.key0, this.key1);
+    block[2] = this.#identity.prompt;
+    block[3] = this.#identity.choice;
+    philox(block, this.#key0, this.#key1);
     return ((block[0] >>> 5) * 2 ** 26 + (block[1] >>> 6)) / 2 ** 53;
   }
 }

@@ -3,41 +3,41 @@ export class RowEdits {
   /** Ids of the changed logits: the first `count`, in no order. */
   readonly ids: Int32Array;
   count = 0;
-  private row: Float32Array = new Float32Array(0);
+  #row: Float32Array = new Float32Array(0);
   /** By token id; valid if `changedIn` holds the current round. */
-  private readonly values: Float32Array;
-  private readonly changedIn: Int32Array;
-  private round = 0;
+  readonly #values: Float32Array;
+  readonly #changedIn: Int32Array;
+  #round = 0;
 
   constructor(vocabularySize: number) {
     this.ids = new Int32Array(vocabularySize);
-    this.values = new Float32Array(vocabularySize);
-    this.changedIn = new Int32Array(vocabularySize);
+    this.#values = new Float32Array(vocabularySize);
+    this.#changedIn = new Int32Array(vocabularySize);
   }
 
   /** Sets the row and forgets the changes of the last one. */
   begin(row: Float32Array): void {
-    this.row = row;
+    this.#row = row;
     this.count = 0;
-    this.round = (this.round + 1) | 0;
+    this.#round = (this.#round + 1) | 0;
   }
 
   get(id: number): number {
-    return this.changedIn[id] === this.round ? this.values[id]! : this.row[id]!;
+    return this.#changedIn[id] === this.#round ? this.#values[id]! : this.#row[id]!;
   }
 
   /** Rounds to float32; ignores ids beyond the row. */
   set(id: number, value: number): void {
-    if (id >= this.row.length) return;
-    if (this.changedIn[id] !== this.round) {
-      this.changedIn[id] = this.round;
+    if (id >= this.#row.length) return;
+    if (this.#changedIn[id] !== this.#round) {
+      this.#changedIn[id] = this.#round;
       this.ids[this.count++] = id;
     }
-    this.values[id] = value;
+    this.#values[id] = value;
   }
 
   /** Writes the changes to the row, or to a copy of it. */
   applyTo(row: Float32Array): void {
-    for (let i = 0; i < this.count; i++) row[this.ids[i]!] = this.values[this.ids[i]!]!;
+    for (let i = 0; i < this.count; i++) row[this.ids[i]!] = this.#values[this.ids[i]!]!;
   }
 }

@@ -32,29 +32,29 @@ export class Row {
   /** The largest logit of each block. */
   readonly maxima: Float32Array;
   /** The weight of each block, set by `weigh`. */
-  private readonly sums: Float64Array;
+  readonly #sums: Float64Array;
   /** What the kernel found: two numbers per block. */
-  private readonly kernelSums: Float32Array;
-  private readonly deviationTotals = new Float64Array(3);
-  private readonly float = new Float32Array(1);
-  private readonly floatBits = new Int32Array(this.float.buffer);
-  private readonly kernel: SimdKernel;
+  readonly #kernelSums: Float32Array;
+  readonly #deviationTotals = new Float64Array(3);
+  readonly #float = new Float32Array(1);
+  readonly #floatBits = new Int32Array(this.#float.buffer);
+  readonly #kernel: SimdKernel;
   /** The first block that is summed in float64: 0, or the last, incomplete one. */
-  private readonly firstExact: number;
+  readonly #firstExact: number;
   readonly sumsInFloat32: boolean;
   /** What `weigh` found at the coldness `weighedAt`. */
-  private weight = 0;
-  private moment = 0;
-  private weighedAt = Number.NaN;
+  #weight = 0;
+  #moment = 0;
+  #weighedAt = Number.NaN;
 
   constructor(vocabularySize: number, kernel: SimdKernel, sumsInFloat32: boolean) {
     const blocks = Math.ceil(vocabularySize / BLOCK_SIZE);
-    this.kernel = kernel;
+    this.#kernel = kernel;
     this.sumsInFloat32 = sumsInFloat32;
-    this.firstExact = sumsInFloat32 ? Math.floor(vocabularySize / BLOCK_SIZE) : 0;
+    this.#firstExact = sumsInFloat32 ? Math.floor(vocabularySize / BLOCK_SIZE) : 0;
     this.maxima = new Float32Array(blocks);
-    this.sums = new Float64Array(blocks);
-    this.kernelSums = new Float32Array(2 * blocks);
+    this.#sums = new Float64Array(blocks);
+    this.#kernelSums = new Float32Array(2 * blocks);
   }
 
   /**
@@ -63,7 +63,7 @@ export class Row {
    */
   begin(logits: Float32Array): number {
     const { maxima } = this;
-    const isValid = this.kernel.maxima(logits, maxima);
+    const isValid = this.#kernel.maxima(logits, maxima);
     let best = 0;
     for (let block = 1; block < maxima.length; block++) if (maxima[block]! > maxima[best]!) best = block;
     const highest = maxima[best]!;
@@ -72,7 +72,7 @@ export class Row {
     this.logits = logits;
     this.highest = highest;
     this.coldness = 1;
-    this.weighedAt = Number.NaN;
+    this.#weighedAt = Number.NaN;
     return logits.indexOf(highest, best * BLOCK_SIZE);
   }
 
@@ -82,26 +82,27 @@ export class Row {
 
   /** The weight of all tokens together. */
   weigh(): number {
-    const { logits, coldness, highest, maxima, sums } = this;
-    if (coldness === this.weighedAt) return this.weight;
-    this.weight = 0;
-    this.moment = 0;
-    const firstExact = this.firstExact;
-    const kernelSums = this.kernelSums;
-    if (firstExact > 0) this.kernel.sums(logits, highest, coldness, kernelSums);
+    const { logits, coldness, highest, maxima } = this;
+    const sums = this.#sums;
+    if (coldness === this.#weighedAt) return this.#weight;
+    this.#weight = 0;
+    this.#moment = 0;
+    const firstExact = this.#firstExact;
+    const kernelSums = this.#kernelSums;
+    if (firstExact > 0) this.#kernel.sums(logits, highest, coldness, kernelSums);
     for (let block = 0; block < sums.length; block++) {
       if ((maxima[block]! - highest) * coldness < LOWEST_EXPONENT) sums[block] = 0;
-      else if (block >= firstExact) this.weighExactly(block);
+      else if (block >= firstExact) this.#weighExactly(block);
       else {
-        this.weight += sums[block] = kernelSums[2 * block]!;
-        this.moment += kernelSums[2 * block + 1]! * Math.LN2;
+        this.#weight += sums[block] = kernelSums[2 * block]!;
+        this.#moment += kernelSums[2 * block + 1]! * Math.LN2;
       }
     }
-    this.weighedAt = coldness;
-    return this.weight;
+    this.#weighedAt = coldness;
+    return this.#weight;
   }
 
-  private weighExactly(block: number): void {
+  #weighExactly(block: number): void {
     const { logits, highest, coldness } = this;
     const end = Math.min((block + 1) * BLOCK_SIZE, logits.length);
     let sum = 0;
@@ -112,34 +113,34 @@ export class Row {
       sum += weight;
       if (weight > 0) moment += weight * x;
     }
-    this.weight += this.sums[block] = sum;
-    this.moment += moment;
+    this.#weight += this.#sums[block] = sum;
+    this.#moment += moment;
   }
 
   /** Σ p · ln w, with p the probabilities and w the weights; never above 0. */
   meanLogWeight(): number {
     const weight = this.weigh();
-    return Math.min(0, this.moment / weight);
+    return Math.min(0, this.#moment / weight);
   }
 
   /** The number of the logits above −∞, Σ d and Σ d² with d = max z − z. */
   deviations(): { readonly count: number; readonly sum: number; readonly squares: number } {
-    const totals = this.deviationTotals;
+    const totals = this.#deviationTotals;
     totals.fill(0);
-    this.kernel.deviations(this.logits, this.highest, totals);
+    this.#kernel.deviations(this.logits, this.highest, totals);
     return { count: totals[0]!, sum: totals[1]!, squares: totals[2]! };
   }
 
   /** Writes the ids of the logits that are at least `cut`, a finite number, in ascending order; returns how many. */
   list(cut: number, ids: Int32Array): number {
-    return this.kernel.list(this.logits, this.maxima, this.roundedUp(cut), ids);
+    return this.#kernel.list(this.logits, this.maxima, this.#roundedUp(cut), ids);
   }
 
   /** The smallest float32 that is at least `cut`. */
-  private roundedUp(cut: number): number {
-    const float = this.float;
+  #roundedUp(cut: number): number {
+    const float = this.#float;
     float[0] = cut;
-    if (float[0] < cut) this.floatBits[0]! += float[0] < 0 ? -1 : 1;
+    if (float[0] < cut) this.#floatBits[0]! += float[0] < 0 ? -1 : 1;
     return float[0];
   }
 
@@ -150,7 +151,8 @@ export class Row {
    */
   draw(uniform: number): number {
     const target = uniform * this.weigh();
-    const { sums, logits } = this;
+    const { logits } = this;
+    const sums = this.#sums;
     let before = 0;
     let block = 0;
     while (before + sums[block]! <= target) before += sums[block++]!;

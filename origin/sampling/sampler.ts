@@ -16,10 +16,10 @@ import type { SamplerWorkspace } from './workspace.ts';
  */
 export class Sampler {
   readonly draw: TokenDraw;
-  private readonly workspace: SamplerWorkspace;
+  readonly #workspace: SamplerWorkspace;
   /** Bit set of the tokens that are ever allowed; null = all. */
   readonly allowed: Uint32Array | null;
-  private readonly processors: readonly LogitProcessor[];
+  readonly #processors: readonly LogitProcessor[];
   /** Whether the workspace's row is still the raw row that was sampled last. */
   sampledRaw = false;
 
@@ -31,9 +31,9 @@ export class Sampler {
   ) {
     const { allowedTokenIds } = parameters;
     this.draw = new TokenDraw(parameters, identity, workspace);
-    this.workspace = workspace;
+    this.#workspace = workspace;
     this.allowed = allowedTokenIds && bitSetOf(allowedTokenIds, workspace.vocabularySize);
-    this.processors = LOGIT_PROCESSORS.map((create) => create(parameters, vocabulary, workspace)).filter(
+    this.#processors = LOGIT_PROCESSORS.map((create) => create(parameters, vocabulary, workspace)).filter(
       (processor) => processor !== null,
     );
   }
@@ -54,7 +54,7 @@ export class Sampler {
     forbidden: readonly number[],
   ): number {
     const token = this.draw.from(this.process(logits, history, mask, forbidden), step);
-    this.sampledRaw = this.workspace.row.logits === logits;
+    this.sampledRaw = this.#workspace.row.logits === logits;
     return token;
   }
 
@@ -65,22 +65,22 @@ export class Sampler {
     mask: Uint32Array | null,
     forbidden: readonly number[],
   ): Float32Array {
-    const { scores } = this.workspace;
+    const { edited } = this.#workspace;
     const masked = mask !== null || this.allowed !== null;
-    if (masked) copyMasked(scores, logits, mask, this.allowed);
-    const edits = this.edit(masked ? scores : logits, history, forbidden);
-    if (edits.count === 0) return masked ? scores : logits;
-    if (!masked) scores.set(logits);
-    edits.applyTo(scores);
-    return scores;
+    if (masked) copyMasked(edited, logits, mask, this.allowed);
+    const edits = this.edit(masked ? edited : logits, history, forbidden);
+    if (edits.count === 0) return masked ? edited : logits;
+    if (!masked) edited.set(logits);
+    edits.applyTo(edited);
+    return edited;
   }
 
   /** Returns what the processors change in a row; valid until the workspace's next row. */
   edit(logits: Float32Array, history: TokenHistory, forbidden: readonly number[]): RowEdits {
-    const { edits } = this.workspace;
+    const { edits } = this.#workspace;
     edits.begin(logits);
     for (const id of forbidden) edits.set(id, Number.NEGATIVE_INFINITY);
-    for (const processor of this.processors) processor.apply(edits, history);
+    for (const processor of this.#processors) processor.apply(edits, history);
     return edits;
   }
 }

@@ -17,65 +17,65 @@ import type { SamplerWorkspace } from './workspace.ts';
 export class TokenDraw {
   readonly parameters: DrawParameters;
   readonly identity: DrawIdentity;
-  private readonly workspace: SamplerWorkspace;
-  private readonly draws: DrawSource;
-  private readonly truncations: readonly Truncation[];
-  private readonly mirostat: Mirostat | null;
+  readonly #workspace: SamplerWorkspace;
+  readonly #draws: DrawSource;
+  readonly #truncations: readonly Truncation[];
+  readonly #mirostat: Mirostat | null;
   /** Whether XTC is applied to the row, without gathering candidates. */
-  private readonly excludesInRow: boolean;
+  readonly #excludesInRow: boolean;
   /** False if the draw is from the whole softmax. */
-  private readonly truncates: boolean;
+  readonly #truncates: boolean;
 
   constructor(parameters: DrawParameters, identity: DrawIdentity, workspace: SamplerWorkspace) {
     const { mirostat, topK, topNSigma } = parameters;
     this.parameters = parameters;
     this.identity = identity;
-    this.workspace = workspace;
-    this.draws = new DrawSource(identity);
-    this.truncations = TRUNCATIONS.map((create) => create(parameters, this.draws)).filter(
+    this.#workspace = workspace;
+    this.#draws = new DrawSource(identity);
+    this.#truncations = TRUNCATIONS.map((create) => create(parameters, this.#draws)).filter(
       (truncation) => truncation !== null,
     );
-    this.excludesInRow = isXtcOnly(parameters) && workspace.row.sumsInFloat32;
-    this.truncates = !this.excludesInRow && (this.truncations.length > 0 || topK > 0 || topNSigma > 0);
-    this.mirostat = mirostat === 0 ? null : new Mirostat(mirostat, parameters);
+    this.#excludesInRow = isXtcOnly(parameters) && workspace.row.sumsInFloat32;
+    this.#truncates = !this.#excludesInRow && (this.#truncations.length > 0 || topK > 0 || topNSigma > 0);
+    this.#mirostat = mirostat === 0 ? null : new Mirostat(mirostat, parameters);
   }
 
   /** Mirostat's bound, which each draw corrects; the only state. Zero without Mirostat. */
   get bound(): number {
-    return this.mirostat?.bound ?? 0;
+    return this.#mirostat?.bound ?? 0;
   }
 
   set bound(bound: number) {
-    if (this.mirostat !== null) this.mirostat.bound = bound;
+    if (this.#mirostat !== null) this.#mirostat.bound = bound;
   }
 
   /**
    * Returns a token's id.
-   * @param logits one processed row, float32 per token id; not modified unless it is the workspace's `scores`
+   * @param logits one processed row, float32 per token id; not modified unless it is the workspace's `edited`
    * @param step how many tokens this sequence has generated before; keys the draw
    * @throws InvalidLogitsError if the row holds NaN or +∞, NoCandidatesError if all tokens are forbidden
    */
   from(logits: Float32Array, step: number): number {
-    const workspace = this.workspace;
+    const workspace = this.#workspace;
     const { row, candidates } = workspace;
     if (logits.length !== workspace.vocabularySize) {
       throw new RangeError(`row of ${logits.length} logits, vocabulary of ${workspace.vocabularySize}`);
     }
     const best = row.begin(logits);
     candidates.set(0, 0);
-    const temperature = this.temperature(row);
+    const temperature = this.#temperature(row);
     if (temperature < MIN_TEMPERATURE) return best;
     row.coldness = 1 / temperature;
-    const uniform = this.draws.uniform(step, DRAW_TOKEN);
-    if (this.mirostat) return this.mirostat.draw(uniform, workspace);
-    if (this.excludesInRow) excludeTopChoices(this.parameters, this.draws, step, workspace);
-    if (!this.truncates) return row.draw(uniform);
+    const uniform = this.#draws.uniform(step, DRAW_TOKEN);
+    if (this.#mirostat) return this.#mirostat.draw(uniform, workspace);
+    if (this.#excludesInRow) excludeTopChoices(this.parameters, this.#draws, step, workspace);
+    if (!this.#truncates) return row.draw(uniform);
     shortlist(this.parameters, workspace);
-    for (const truncation of this.truncations) truncation.apply(workspace, step);
+    for (const truncation of this.#truncations) truncation.apply(workspace, step);
     return candidates.ids[candidates.draw(uniform)]!;
   }
 
-  private temperature(row: Row): number {
+  #temperature(row: Row): number {
     const { temperature, dynatempRange, dynatempExponent } = this.parameters;
     if (temperature < MIN_TEMPERATURE || dynatempRange === 0) return temperature;
     return dynamicTemperature(row, temperature, dynatempRange, dynatempExponent);

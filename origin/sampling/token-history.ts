@@ -3,9 +3,9 @@ export class TokenHistory {
   /** For loops that read many positions: valid up to `length`, read-only. */
   readonly tokens: Int32Array;
   readonly promptLength: number;
-  private used: number;
+  #used: number;
   /** By window; `push` keeps them current. Nearly always none or one. */
-  private readonly counters = new Map<number, TokenCounts>();
+  readonly #counters = new Map<number, TokenCounts>();
 
   /** @param capacity prompt and generated tokens together */
   constructor(prompt: Int32Array, capacity: number) {
@@ -15,25 +15,25 @@ export class TokenHistory {
     this.tokens = new Int32Array(capacity);
     this.tokens.set(prompt);
     this.promptLength = prompt.length;
-    this.used = prompt.length;
+    this.#used = prompt.length;
   }
 
   get length(): number {
-    return this.used;
+    return this.#used;
   }
 
   /** The token at position i, 0 ≤ i < length. */
   at(i: number): number {
-    if (!(i >= 0 && i < this.used)) throw new RangeError(`position ${i} outside a history of ${this.used}`);
+    if (!(i >= 0 && i < this.#used)) throw new RangeError(`position ${i} outside a history of ${this.#used}`);
     return this.tokens[i]!;
   }
 
   push(id: number): void {
-    if (this.used === this.tokens.length) throw new RangeError(`history is full at ${this.used} tokens`);
-    this.tokens[this.used++] = id;
-    for (const [window, counts] of this.counters) {
+    if (this.#used === this.tokens.length) throw new RangeError(`history is full at ${this.#used} tokens`);
+    this.tokens[this.#used++] = id;
+    for (const [window, counts] of this.#counters) {
       counts.add(id, 1, true);
-      const left = this.used - 1 - window;
+      const left = this.#used - 1 - window;
       if (window >= 0 && left >= 0) counts.add(this.tokens[left]!, -1, left >= this.promptLength);
     }
   }
@@ -43,13 +43,13 @@ export class TokenHistory {
    * that each push costs O(1).
    */
   countsOver(window: number): TokenCounts {
-    const known = this.counters.get(window);
+    const known = this.#counters.get(window);
     if (known) return known;
     const counts = new TokenCounts(this.tokens.length);
-    for (let i = window < 0 ? 0 : Math.max(0, this.used - window); i < this.used; i++) {
+    for (let i = window < 0 ? 0 : Math.max(0, this.#used - window); i < this.#used; i++) {
       counts.add(this.tokens[i]!, 1, i >= this.promptLength);
     }
-    this.counters.set(window, counts);
+    this.#counters.set(window, counts);
     return counts;
   }
 }
@@ -68,31 +68,31 @@ export class TokenCounts {
   /** Occurrences of each entry in the window among generated tokens. */
   readonly generated: Int32Array;
   /** Hash slots: entry + 1, or 0 where empty; a power of two of them, at most half full. */
-  private readonly slots: Int32Array;
+  readonly #slots: Int32Array;
 
   constructor(capacity: number) {
     this.ids = new Int32Array(capacity);
     this.total = new Int32Array(capacity);
     this.generated = new Int32Array(capacity);
-    this.slots = new Int32Array(2 ** Math.ceil(Math.log2(2 * capacity + 2)));
+    this.#slots = new Int32Array(2 ** Math.ceil(Math.log2(2 * capacity + 2)));
   }
 
   /** Adds `change` (1 or −1) occurrences of a token. */
   add(id: number, change: number, isGenerated: boolean): void {
-    const entry = this.entryOf(id);
+    const entry = this.#entryOf(id);
     this.total[entry]! += change;
     if (isGenerated) this.generated[entry]! += change;
   }
 
-  private entryOf(id: number): number {
-    const wrap = this.slots.length - 1;
+  #entryOf(id: number): number {
+    const wrap = this.#slots.length - 1;
     let slot = (Math.imul(id, 0x9e3779b1) >>> 7) & wrap;
-    for (let found = this.slots[slot]!; found !== 0; found = this.slots[slot]!) {
+    for (let found = this.#slots[slot]!; found !== 0; found = this.#slots[slot]!) {
       if (this.ids[found - 1] === id) return found - 1;
       slot = (slot + 1) & wrap;
     }
     this.ids[this.distinct] = id;
-    this.slots[slot] = ++this.distinct;
+    this.#slots[slot] = ++this.distinct;
     return this.distinct - 1;
   }
 }

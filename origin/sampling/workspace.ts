@@ -10,12 +10,12 @@ import { RowEdits } from './row-edits.ts';
  */
 export class SamplerWorkspace {
   readonly vocabularySize: number;
-  /** The row being sampled: the model's logits, or `scores`. */
+  /** The row being sampled: the model's logits, or `edited`. */
   readonly row: Row;
   /** What logits processors change in a row. */
   readonly edits: RowEdits;
   /** The copy of a row to which masks and edits are applied. */
-  readonly scores: Float32Array;
+  readonly edited: Float32Array;
   readonly candidates: Candidates;
   /** Scratch of the step that is running: sort keys, or a list of numbers. */
   readonly keys: Float64Array;
@@ -26,7 +26,7 @@ export class SamplerWorkspace {
   /** What is known of a request's sequence breakers and bad words, which all its sequences share. */
   readonly breakers = new WeakMap<readonly string[], Breakers>();
   readonly badWords = new WeakMap<readonly string[], readonly (readonly number[])[]>();
-  private lengthBuffer = new Int32Array(0);
+  #lengthBuffer = new Int32Array(0);
 
   /**
    * @param kernel reads rows in place that come from its memory, and copies others
@@ -37,7 +37,7 @@ export class SamplerWorkspace {
     this.row = new Row(vocabularySize, kernel, sumsInFloat32);
     this.edits = new RowEdits(vocabularySize);
     // The kernel copies small rows faster than WebAssembly memory is worth: each reserves gigabytes of address space.
-    this.scores = isLargeVocabulary(vocabularySize)
+    this.edited = isLargeVocabulary(vocabularySize)
       ? kernel.allocate(vocabularySize)
       : new Float32Array(vocabularySize);
     this.candidates = new Candidates(vocabularySize);
@@ -48,7 +48,7 @@ export class SamplerWorkspace {
 
   /** At least `count` numbers, one per position of a history; grows by doubling to the longest one seen. */
   lengths(count: number): Int32Array {
-    if (this.lengthBuffer.length < count) this.lengthBuffer = new Int32Array(2 * count);
-    return this.lengthBuffer;
+    if (this.#lengthBuffer.length < count) this.#lengthBuffer = new Int32Array(2 * count);
+    return this.#lengthBuffer;
   }
 }

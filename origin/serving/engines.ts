@@ -40,9 +40,21 @@ export class Engines {
     }
     this.#lastId += 1;
     const engine: ModelEngine = {
-      ...{ id: this.#lastId, name, key, memory, bytes, loadMs: expectedLoadMs },
-      ...{ phase: 'unloaded', retired: false, wanted: false, users: 0, failures: 0 },
-      ...{ loadingSince: 0, expectedAt: 0, idleSince: 0, retryAt: 0 },
+      id: this.#lastId,
+      name,
+      key,
+      memory,
+      bytes,
+      loadMs: expectedLoadMs,
+      phase: 'unloaded',
+      retired: false,
+      wanted: false,
+      users: 0,
+      failures: 0,
+      loadingSince: 0,
+      expectedAt: 0,
+      idleSince: 0,
+      retryAt: 0,
     };
     this.#engines.set(engine.id, engine);
     return engine;

@@ -106,9 +106,15 @@ function describe(model: FleetModel): OriginModel {
   const { settings, build, created, contextLength, vocabularySize, infill, defaults } = model.model;
   return {
     id: settings.name,
-    ...{ created, contextLength, vocabularySize, infill, build: build ?? undefined },
+    created,
+    contextLength,
+    vocabularySize,
+    infill,
+    build: build ?? undefined,
     ...(model.loaded && describeModel(model.loaded.model)),
-    ...{ aliases: [...settings.aliases], defaults, state: stateOf(model) },
+    aliases: [...settings.aliases],
+    defaults,
+    state: stateOf(model),
     ...(model.reason !== null && { reason: model.reason }),
   };
 }
@@ -116,8 +122,14 @@ function describe(model: FleetModel): OriginModel {
 /** Nothing is known about a model whose directory cannot be read. */
 const describeFaulty = ({ settings, reason }: FaultyModel): OriginModel => ({
   id: settings.name,
-  ...{ created: 0, contextLength: 0, vocabularySize: 0, infill: false },
-  ...{ aliases: [...settings.aliases], defaults: {}, state: 'unavailable', reason },
+  created: 0,
+  contextLength: 0,
+  vocabularySize: 0,
+  infill: false,
+  aliases: [...settings.aliases],
+  defaults: {},
+  state: 'unavailable',
+  reason,
 });
 
 function refusal(which: string, refused: Refusal): ApiError {

@@ -74,10 +74,7 @@ function objectTable(object: Fields): string {
     .filter(([name]) => name !== 'object')
     .map(([name, value]) => ({ [name]: cell(name, value) }));
   const isWide = rows.some((row) => Object.values(row)[0]!.length > MAX_VALUE_WIDTH);
-  const table = new Table({
-    ...PLAIN,
-    ...(isWide ? { colWidths: [null, MAX_VALUE_WIDTH], wordWrap: true } : {}),
-  });
+  const table = new Table(isWide ? { ...PLAIN, colWidths: [null, MAX_VALUE_WIDTH], wordWrap: true } : PLAIN);
   table.push(...rows);
   return table.toString();
 }

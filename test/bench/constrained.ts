@@ -1,7 +1,8 @@
+import type { Trace } from '../../origin/cli/load.ts';
 import type { WireConstraint } from '../../shared/generation.ts';
 import { PRODUCT_SCHEMA } from '../support/product-schema.ts';
 import { median } from './statistics.ts';
-import type { Job, Target, Trace } from './target.ts';
+import type { Job, Target } from './target.ts';
 
 /** Measures the cost of a constraint: waves of the same load with and without one alternate. */
 

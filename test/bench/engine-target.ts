@@ -1,8 +1,9 @@
+import type { Trace } from '../../origin/cli/load.ts';
 import { EngineClient, spawnEngineThread } from '../../origin/engine/engine-client.ts';
 import type { Submission } from '../../origin/engine/messages.ts';
 import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
 import { NEUTRAL, submission } from '../origin/engine/support/submissions.ts';
-import type { Job, Target, Trace } from './target.ts';
+import type { Job, Target } from './target.ts';
 
 export interface EngineTargetOptions {
   readonly directory: string;

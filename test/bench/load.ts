@@ -1,30 +1,18 @@
-import { mean, median, type Percentiles, percentiles } from './statistics.ts';
-import type { Job, Target, Trace } from './target.ts';
+import { type LoadFigures, loadFigures, runLoad, type Trace } from '../../origin/cli/load.ts';
+import { mean, median } from './statistics.ts';
+import type { Job, Target } from './target.ts';
 
-export interface LoadResult {
+export interface LoadResult extends LoadFigures {
   readonly concurrency: number;
   /** Mean rate of the bare loop at this batch and depth, measured before and after each wave because clocks drift. */
   readonly bareTokensPerSecond: number;
-  readonly requests: number;
-  readonly errors: number;
-  /** Distinct errors. */
-  readonly reasons: readonly string[];
-  /** All tokens over the whole time, prefill included. */
-  readonly tokensPerSecond: number;
   /** Tokens per second while all streams of a wave were generating. */
   readonly decodeTokensPerSecond: number;
   /** See `shareOfBare`. */
   readonly shareOfBare: number;
   /** Mean number of tokens generated per stream in that time. With the prompt, it is the context of a step. */
   readonly meanGenerated: number;
-  /** Milliseconds from sending to the first token event. */
-  readonly timeToFirstToken: Percentiles;
-  /** Milliseconds between token events of one stream. */
-  readonly interToken: Percentiles;
 }
-
-const gaps = (trace: Trace): number[] =>
-  trace.events.slice(1).map((time, index) => time - (trace.events[index] as number));
 
 export interface Span {
   readonly tokens: number;
@@ -89,28 +77,20 @@ export async function measureLoad(
   let totalMs = 0;
   for (let wave = 0; wave < waves; wave += 1) {
     const begun = performance.now();
-    const jobs = Array.from({ length: concurrency }, (_, index) => job(wave * concurrency + index));
-    const done = await Promise.all(jobs.map((each) => target.run(each)));
+    const done = await runLoad(concurrency, concurrency, (index) =>
+      target.run(job(wave * concurrency + index)),
+    );
     totalMs += performance.now() - begun;
     spans.push(commonSpan(done));
     traces.push(...done);
     afterWave();
   }
-  const [good, bad] = [true, false].map((wanted) =>
-    traces.filter(({ status, error }) => (status === 200 && error === null) === wanted),
-  ) as [Trace[], Trace[]];
-  const tokens = good.reduce((sum, trace) => sum + trace.tokens, 0);
   return {
+    ...loadFigures(traces, totalMs),
     concurrency,
-    requests: traces.length,
-    errors: bad.length,
-    reasons: [...new Set(bad.map(({ status, error }) => error ?? `HTTP ${status}`))],
-    tokensPerSecond: (tokens / totalMs) * 1000,
     decodeTokensPerSecond:
       (mean(spans.map((span) => span.tokens)) / mean(spans.map((span) => span.ms))) * 1000,
     decodeRates: spans.map(({ tokens, ms }) => (tokens / ms) * 1000),
     meanGenerated: mean(spans.map((span) => span.meanGenerated)),
-    timeToFirstToken: percentiles(good.map(({ sent, events }) => (events[0] ?? Number.NaN) - sent)),
-    interToken: percentiles(good.flatMap(gaps)),
   };
 }

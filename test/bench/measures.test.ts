@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { Trace } from '../../origin/cli/load.ts';
 import { commonSpan, measureLoad, shareOfBare } from './load.ts';
 import { linePlot } from './plot.ts';
 import { failures } from './report.ts';
 import { summary } from './shared-prefix.ts';
 import { quantile } from './statistics.ts';
-import type { Target, Trace } from './target.ts';
+import type { Target } from './target.ts';
 
 const trace = (events: number[], tokens = events.length): Trace => ({
   sent: 0,

@@ -1,9 +1,10 @@
 import Table from 'cli-table3';
+import type { Trace } from '../../origin/cli/load.ts';
 import { mulberry32 } from '../support/random.ts';
 import { type Plan, type Progress, tokenIds } from './plan.ts';
 import { rounded } from './report.ts';
 import { median } from './statistics.ts';
-import type { Job, Target, Trace } from './target.ts';
+import type { Job, Target } from './target.ts';
 
 /** Measures prompts that begin as earlier ones did, with the prefix store and without it. */
 

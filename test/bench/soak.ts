@@ -1,5 +1,6 @@
+import type { Trace } from '../../origin/cli/load.ts';
 import { mean } from './statistics.ts';
-import type { Job, Target, Trace } from './target.ts';
+import type { Job, Target } from './target.ts';
 
 export interface SoakOptions {
   readonly seconds: number;

@@ -1,18 +1,6 @@
-import { quantile } from '../../origin/cli/quantile.ts';
+import { quantile } from '../../origin/cli/load.ts';
 
-export { quantile };
-
-export interface Percentiles {
-  readonly p50: number;
-  readonly p95: number;
-  readonly p99: number;
-}
-
-export const percentiles = (values: readonly number[]): Percentiles => ({
-  p50: quantile(values, 0.5),
-  p95: quantile(values, 0.95),
-  p99: quantile(values, 0.99),
-});
+export { type Percentiles, percentiles, quantile } from '../../origin/cli/load.ts';
 
 export const mean = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -47,8 +47,13 @@ export const migrateCommand = (context: CommandContext, binding: 'DB' | 'USAGE_D
   file: process.execPath,
   args: [
     path.join(path.dirname(context.resolve('wrangler/package.json')), 'bin', 'wrangler.js'),
-    ...['d1', 'migrations', 'apply', binding, '--local', '--persist-to', localState(context)],
-    ...['--config', path.join(context.root, 'wrangler.toml')],
+    'd1',
+    'migrations',
+    'apply',
+    binding,
+    '--local',
+    `--persist-to=${localState(context)}`,
+    `--config=${path.join(context.root, 'wrangler.toml')}`,
   ],
   env: {
     ...context.environment,

@@ -1,6 +1,6 @@
 import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { KvBytes } from '../../model/model-runner.ts';
-import { scoreBytes, TokenScores } from './token-scores.ts';
+import { logprobBytes, PromptLogprobs } from './prompt-logprobs.ts';
 
 export interface PrefixStoreShape {
   /** Positions of a chunk. */
@@ -14,7 +14,7 @@ export interface PrefixStoreShape {
 export interface ChunkMemory {
   readonly kv: Uint8Array;
   /** Of the chunk's positions and of the one after it. */
-  readonly scores: TokenScores;
+  readonly logprobs: PromptLogprobs;
 }
 
 /** Most of the budget that logits take. */
@@ -22,9 +22,9 @@ const MAX_LOGITS_SHARE = 1 / 8;
 /** A prompt has one row of logits and one chunk at least, mostly more. */
 const CHUNKS_PER_LOGITS = 2;
 
-/** Returns the bytes of a chunk with its scores, those of one row of logits, and how many of each fit into the budget. */
+/** Returns the bytes of a chunk with its logprobs, those of one row of logits, and how many of each fit into the budget. */
 export function prefixStoreRoom({ chunk, kvBytes, vocabularySize, budgetBytes }: PrefixStoreShape) {
-  const chunkBytes = chunk * kvBytes.positionBytes + (chunk + 1) * scoreBytes(MAX_TOP_LOGPROBS);
+  const chunkBytes = chunk * kvBytes.positionBytes + (chunk + 1) * logprobBytes(MAX_TOP_LOGPROBS);
   const logitsBytes = 4 * vocabularySize;
   const logits = Math.floor(
     Math.min(
@@ -75,10 +75,10 @@ export class MemoryPool<T> {
 // The collector of V8 runs after every few MiB of memory that is not shared, which takes a tenth of a prefill.
 
 export function allocateChunk({ chunk, kvBytes }: PrefixStoreShape): ChunkMemory {
-  const scoresBytes = (chunk + 1) * scoreBytes(MAX_TOP_LOGPROBS);
-  const memory = new SharedArrayBuffer(scoresBytes + chunk * kvBytes.positionBytes);
-  const scores = new TokenScores(chunk + 1, MAX_TOP_LOGPROBS, memory);
-  return { scores, kv: new Uint8Array(memory, scoresBytes) };
+  const logprobsBytes = (chunk + 1) * logprobBytes(MAX_TOP_LOGPROBS);
+  const memory = new SharedArrayBuffer(logprobsBytes + chunk * kvBytes.positionBytes);
+  const logprobs = new PromptLogprobs(chunk + 1, MAX_TOP_LOGPROBS, memory);
+  return { logprobs, kv: new Uint8Array(memory, logprobsBytes) };
 }
 
 export const allocateLogits = ({ vocabularySize }: PrefixStoreShape): Float32Array =>

@@ -7,10 +7,10 @@ import {
   type PrefixStoreShape,
   prefixStoreRoom,
 } from './prefix-memory.ts';
+import type { PromptLogprobs } from './prompt-logprobs.ts';
 import { type Linked, RecencyList } from './recency-list.ts';
 import { SavedKv } from './saved-kv.ts';
-import type { RunBackup, RunContent, StoredRun } from './stored-run.ts';
-import type { TokenScores } from './token-scores.ts';
+import type { ChunkBackup, ChunkContent, StoredChunk } from './stored-chunk.ts';
 
 /** Counters since the start; `bytes` is the present size. */
 export interface PrefixStoreStatus {
@@ -24,73 +24,73 @@ export interface PrefixStoreStatus {
   readonly evictedChunks: number;
 }
 
-/** A stored run of a prompt, after the runs on the way from the root. Only whole chunks have children. */
-interface Node extends StoredRun, Linked<Node> {
-  readonly parent: Node | Root;
+/** A stored chunk of a prompt, after the chunks on the way from the root. Only whole chunks have children. */
+interface ChunkNode extends StoredChunk, Linked<ChunkNode> {
+  readonly parent: ChunkNode | Root;
   readonly key: string;
   /** In the second tier; empty if there is none. */
   readonly name: string;
-  readonly children: Map<string, Node>;
+  readonly children: Map<string, ChunkNode>;
   readonly memory: ChunkMemory;
   logits: Float32Array | null;
-  scored: boolean;
+  hasLogprobs: boolean;
   next: number;
   /** False once it was evicted. */
   stored: boolean;
 }
 
 /** The beginning of every prompt in a namespace. */
-interface Root extends Pick<Node, 'key' | 'name' | 'children'> {
+interface Root extends Pick<ChunkNode, 'key' | 'name' | 'children'> {
   readonly parent: null;
 }
 
-/** A prompt and its stored runs, in order. The runs are valid until the next `add`. */
+/** A prompt and its stored chunks, in order. The chunks are valid until the next `add`. */
 export interface StoredPrompt {
   readonly namespace: string;
   readonly tokens: Int32Array;
-  readonly runs: Node[];
+  readonly chunks: ChunkNode[];
 }
 
 /**
- * Keeps the KV of prompts beyond the slots: a radix tree per namespace over the runs of a prefill. All of them are whole
+ * Keeps the KV of prompts beyond the slots: a radix tree per namespace over the chunks of a prefill. All of them are full
  * chunks, except the last one of a prompt. The bytes are those of the original prefill, so a restored prefix gives the same
- * bits. A prompt's last run is stored with its logits, so an equal prompt needs no run of the model. If the logprobs of the
- * prompt were computed, the runs keep them.
+ * bits. A prompt's last chunk is stored with its logits, so an equal prompt needs no run of the model. If the logprobs of the
+ * prompt were computed, the chunks keep them.
  *
- * The least recently used run is evicted first. A use counts when a prompt begins, and for all its runs. A run is always
+ * The least recently used chunk is evicted first. A use counts when a prompt begins, and for all its chunks. A chunk is always
  * older than the one before it, so the oldest has no successor. Memory never exceeds the budget.
  */
 export class PrefixStore {
-  readonly #chunk: number;
+  readonly #chunkLength: number;
   readonly #kvBytes: KvBytes;
   readonly #room: ReturnType<typeof prefixStoreRoom>;
-  readonly #chunks: MemoryPool<ChunkMemory>;
+  readonly #chunkMemory: MemoryPool<ChunkMemory>;
   readonly #logits: MemoryPool<Float32Array>;
-  /** KV of suspended sequences, in the same memory; it evicts runs. */
+  /** KV of suspended sequences, in the same memory; it evicts chunks. */
   readonly saved: SavedKv;
   readonly #roots = new Map<string, Root>();
-  readonly #runs = new RecencyList<Node>();
+  readonly #recency = new RecencyList<ChunkNode>();
   /** Runs with logits, least recently used first. */
-  readonly #withLogits = new Set<Node>();
-  readonly #backup: RunBackup | null;
+  readonly #withLogits = new Set<ChunkNode>();
+  readonly #backup: ChunkBackup | null;
   readonly #counts = { hits: 0, misses: 0, storedChunks: 0, restoredTokens: 0, evictedChunks: 0 };
 
-  constructor(shape: PrefixStoreShape, backup: RunBackup | null = null) {
+  constructor(shape: PrefixStoreShape, backup: ChunkBackup | null = null) {
     this.#backup = backup;
-    this.#chunk = shape.chunk;
+    this.#chunkLength = shape.chunk;
     this.#kvBytes = shape.kvBytes;
     this.#room = prefixStoreRoom(shape);
-    this.#chunks = new MemoryPool(this.#room.chunks, () => allocateChunk(shape));
+    this.#chunkMemory = new MemoryPool(this.#room.chunks, () => allocateChunk(shape));
     this.#logits = new MemoryPool(this.#room.logits, () => allocateLogits(shape));
     this.saved = new SavedKv(shape, this.#room.chunks, {
       take: () => this.#takeChunk(null),
-      give: (memory) => this.#chunks.give(memory),
+      give: (memory) => this.#chunkMemory.give(memory),
     });
   }
 
   get status(): PrefixStoreStatus {
     const { chunkBytes, logitsBytes } = this.#room;
-    return { bytes: this.#chunks.used * chunkBytes + this.#logits.used * logitsBytes, ...this.#counts };
+    return { bytes: this.#chunkMemory.used * chunkBytes + this.#logits.used * logitsBytes, ...this.#counts };
   }
 
   /** Chunks that fit into the budget. */
@@ -98,137 +98,142 @@ export class PrefixStore {
     return this.#room.chunks;
   }
 
-  /** Finds the stored runs at the start of a prompt, within its first `limit` positions, and counts them as used. */
+  /** Finds the stored chunks at the start of a prompt, within its first `limit` positions, and counts them as used. */
   open(namespace: string, tokens: Int32Array, limit: number): StoredPrompt {
     const prompt = this.use(namespace, tokens, limit);
-    const { runs } = prompt;
-    const last = runs.at(-1);
+    const { chunks } = prompt;
+    const last = chunks.at(-1);
     if (last !== undefined && this.#withLogits.delete(last)) this.#withLogits.add(last);
-    if (limit > 0) this.#counts[runs.length > 0 ? 'hits' : 'misses']++;
+    if (limit > 0) this.#counts[chunks.length > 0 ? 'hits' : 'misses']++;
     return prompt;
   }
 
   /** As `open`, before the prompt begins. */
   use(namespace: string, tokens: Int32Array, limit: number): StoredPrompt {
-    const runs = this.#find(namespace, tokens, limit);
-    for (const run of runs.toReversed()) this.#runs.use(run);
-    return { namespace, tokens, runs };
+    const chunks = this.#find(namespace, tokens, limit);
+    for (const chunk of chunks.toReversed()) this.#recency.use(chunk);
+    return { namespace, tokens, chunks };
   }
 
   /**
-   * Adds a run of the second tier after the stored ones of a prompt.
-   * @returns false if there is no room, or if a run before it is not stored any more
+   * Adds a chunk of the second tier after the stored ones of a prompt.
+   * @returns false if there is no room, or if a chunk before it is not stored any more
    */
-  insert(prompt: StoredPrompt, content: RunContent): boolean {
-    const start = prompt.runs.length * this.#chunk;
-    const end = Math.min(start + this.#chunk, prompt.tokens.length);
-    const run = this.#append(prompt, start, end, (kv) => kv.set(content.kv));
-    if (run === null) return false;
-    if (content.scores !== null && !run.scored) {
-      run.scores.bytes.set(content.scores);
-      run.scored = true;
+  insert(prompt: StoredPrompt, content: ChunkContent): boolean {
+    const start = prompt.chunks.length * this.#chunkLength;
+    const end = Math.min(start + this.#chunkLength, prompt.tokens.length);
+    const chunk = this.#append(prompt, start, end, (kv) => kv.set(content.kv));
+    if (chunk === null) return false;
+    if (content.logprobs !== null && !chunk.hasLogprobs) {
+      chunk.logprobs.bytes.set(content.logprobs);
+      chunk.hasLogprobs = true;
     }
-    if (content.logits !== null && run.logits === null) this.#keepLogits(run, content.logits);
+    if (content.logits !== null && chunk.logits === null) this.#keepLogits(chunk, content.logits);
     return true;
   }
 
-  /** Writes stored runs to a slot, from position `start` on. */
-  restore(slot: number, start: number, runs: readonly StoredRun[]): void {
-    const parts = runs.map(({ kv }) => kv);
+  /** Writes stored chunks to a slot, from position `start` on. */
+  restore(slot: number, start: number, chunks: readonly StoredChunk[]): void {
+    const parts = chunks.map(({ kv }) => kv);
     this.#kvBytes.write(slot, start, parts);
-    this.#counts.restoredTokens += runs.reduce((sum, { length }) => sum + length, 0);
+    this.#counts.restoredTokens += chunks.reduce((sum, { length }) => sum + length, 0);
   }
 
   /**
-   * Stores the run of a prompt that ends at `end` in a slot. Does nothing if a run before it is not stored, or if there is no
-   * room beside the prompt's own runs.
-   * @param scores of the prompt's positions up to and including `end`; null if they were not computed
-   * @param logits of the run's last position; null if they were not computed
+   * Stores the chunk of a prompt that ends at `end` in a slot. Does nothing if a chunk before it is not stored, or if there is no
+   * room beside the prompt's own chunks.
+   * @param logprobs of the prompt's positions up to and including `end`; null if they were not computed
+   * @param logits of the chunk's last position; null if they were not computed
    */
   add(
     prompt: StoredPrompt,
     slot: number,
     end: number,
-    scores: TokenScores | null,
+    logprobs: PromptLogprobs | null,
     logits: Float32Array | null,
   ): void {
-    const index = Math.ceil(end / this.#chunk) - 1;
-    const start = index * this.#chunk;
+    const index = Math.ceil(end / this.#chunkLength) - 1;
+    const start = index * this.#chunkLength;
     const readKv = (kv: Uint8Array) => this.#kvBytes.read(slot, start, end, kv);
-    const run = prompt.runs[index] ?? this.#append(prompt, start, end, readKv);
-    if (!run?.stored) return;
-    if (logits !== null && run.logits === null) this.#keepLogits(run, logits);
-    if (scores !== null) keepScores(run, scores, end, prompt.tokens[end] ?? -1);
-    this.#backup?.keep(run);
+    const chunk = prompt.chunks[index] ?? this.#append(prompt, start, end, readKv);
+    if (!chunk?.stored) return;
+    if (logits !== null && chunk.logits === null) this.#keepLogits(chunk, logits);
+    if (logprobs !== null) keepLogprobs(chunk, logprobs, end, prompt.tokens[end] ?? -1);
+    this.#backup?.keep(chunk);
   }
 
-  /** Removes a prompt whose KV cannot be trusted, and all prompts with the same first run. */
+  /** Removes a prompt whose KV cannot be trusted, and all prompts with the same first chunk. */
   drop(namespace: string, tokens: Int32Array): void {
-    const end = Math.min(this.#chunk, tokens.length);
+    const end = Math.min(this.#chunkLength, tokens.length);
     const [first] = this.#find(namespace, tokens, end);
     if (first !== undefined) this.#remove(first);
     this.#backup?.drop(this.#backup.name(this.#backup.name(null, namespace), keyOf(tokens, 0, end)));
   }
 
-  #find(namespace: string, tokens: Int32Array, limit: number): Node[] {
-    const runs: Node[] = [];
+  #find(namespace: string, tokens: Int32Array, limit: number): ChunkNode[] {
+    const chunks: ChunkNode[] = [];
     let children = this.#roots.get(namespace)?.children;
-    for (let start = 0; children !== undefined && start < limit; start += this.#chunk) {
-      const end = Math.min(start + this.#chunk, tokens.length);
-      const run = end <= limit ? children.get(keyOf(tokens, start, end)) : undefined;
-      if (run !== undefined) runs.push(run);
-      children = run?.children;
+    for (let start = 0; children !== undefined && start < limit; start += this.#chunkLength) {
+      const end = Math.min(start + this.#chunkLength, tokens.length);
+      const chunk = end <= limit ? children.get(keyOf(tokens, start, end)) : undefined;
+      if (chunk !== undefined) chunks.push(chunk);
+      children = chunk?.children;
     }
-    return runs;
+    return chunks;
   }
 
-  /** Adds a run to the stored ones of a prompt. Returns null if it cannot be stored. */
-  #append({ namespace, tokens, runs }: StoredPrompt, start: number, end: number, fill: Fill): Node | null {
-    const before = runs.at(-1) ?? null;
-    if (runs.length * this.#chunk !== start || before?.stored === false) return null;
+  /** Adds a chunk to the stored ones of a prompt. Returns null if it cannot be stored. */
+  #append(
+    { namespace, tokens, chunks }: StoredPrompt,
+    start: number,
+    end: number,
+    fill: Fill,
+  ): ChunkNode | null {
+    const before = chunks.at(-1) ?? null;
+    if (chunks.length * this.#chunkLength !== start || before?.stored === false) return null;
     const parent = before ?? this.#roots.get(namespace) ?? this.#newRoot(namespace);
     const key = keyOf(tokens, start, end);
-    const run = parent.children.get(key) ?? this.#store(parent, key, end - start, fill);
-    if (run !== null) runs.push(run);
-    return run;
+    const chunk = parent.children.get(key) ?? this.#store(parent, key, end - start, fill);
+    if (chunk !== null) chunks.push(chunk);
+    return chunk;
   }
 
   #newRoot(key: string): Root {
     return { parent: null, key, name: this.#backup?.name(null, key) ?? '', children: new Map() };
   }
 
-  #store(parent: Node | Root, key: string, length: number, fill: Fill): Node | null {
+  #store(parent: ChunkNode | Root, key: string, length: number, fill: Fill): ChunkNode | null {
     const memory = this.#takeChunk(parent);
     if (memory === null) return null;
     const kv = memory.kv.subarray(0, length * this.#kvBytes.positionBytes);
     try {
       fill(kv);
     } catch (error) {
-      this.#chunks.give(memory);
+      this.#chunkMemory.give(memory);
       throw error;
     }
-    const { scores } = memory;
+    const { logprobs } = memory;
     const name = this.#backup?.name(parent.name, key) ?? '';
     const place = { parent, key, name, children: new Map(), older: null, newer: null };
-    const run: Node = {
+    const chunk: ChunkNode = {
       ...place,
       length,
       memory,
       kv,
-      scores,
-      scored: false,
+      logprobs,
+      hasLogprobs: false,
       next: -1,
       logits: null,
       stored: true,
     };
     if (parent.parent === null) this.#roots.set(parent.key, parent);
-    parent.children.set(key, run);
-    this.#runs.add(run, parent.parent === null ? null : parent);
+    parent.children.set(key, chunk);
+    this.#recency.add(chunk, parent.parent === null ? null : parent);
     this.#counts.storedChunks++;
-    return run;
+    return chunk;
   }
 
-  #keepLogits(run: Node, logits: Float32Array): void {
+  #keepLogits(chunk: ChunkNode, logits: Float32Array): void {
     let memory = this.#logits.take();
     if (memory === null) {
       const [oldest] = this.#withLogits;
@@ -238,38 +243,38 @@ export class PrefixStore {
     }
     if (memory === null) return;
     memory.set(logits);
-    run.logits = memory;
-    this.#withLogits.add(run);
+    chunk.logits = memory;
+    this.#withLogits.add(chunk);
   }
 
-  #dropLogits(run: Node): void {
-    if (run.logits === null) return;
-    this.#logits.give(run.logits);
-    this.#withLogits.delete(run);
-    run.logits = null;
+  #dropLogits(chunk: ChunkNode): void {
+    if (chunk.logits === null) return;
+    this.#logits.give(chunk.logits);
+    this.#withLogits.delete(chunk);
+    chunk.logits = null;
   }
 
-  /** Returns new memory, or that of the oldest run if it is not `kept`. Null without room or memory. */
-  #takeChunk(kept: Node | Root | null): ChunkMemory | null {
-    const memory = this.#chunks.take();
-    const { oldest } = this.#runs;
+  /** Returns new memory, or that of the oldest chunk if it is not `kept`. Null without room or memory. */
+  #takeChunk(kept: ChunkNode | Root | null): ChunkMemory | null {
+    const memory = this.#chunkMemory.take();
+    const { oldest } = this.#recency;
     if (memory !== null || oldest === null || oldest === kept) return memory;
     this.#remove(oldest);
     this.#counts.evictedChunks++;
-    return this.#chunks.take();
+    return this.#chunkMemory.take();
   }
 
-  /** Removes a run with its successors. */
-  #remove(run: Node): void {
-    const { parent, key } = run;
+  /** Removes a chunk with its successors. */
+  #remove(chunk: ChunkNode): void {
+    const { parent, key } = chunk;
     parent.children.delete(key);
     if (parent.parent === null && parent.children.size === 0) this.#roots.delete(parent.key);
-    const removed = [run];
+    const removed = [chunk];
     for (const one of removed) {
       removed.push(...one.children.values());
       this.#dropLogits(one);
-      this.#runs.remove(one);
-      this.#chunks.give(one.memory);
+      this.#recency.remove(one);
+      this.#chunkMemory.give(one.memory);
       one.stored = false;
     }
   }
@@ -277,14 +282,14 @@ export class PrefixStore {
 
 type Fill = (kv: Uint8Array) => void;
 
-/** Adds the scores of a run that ends at `end`, and that of the token after it, unless they are known. */
-function keepScores(run: Node, scores: TokenScores, end: number, next: number): void {
-  if (run.scored && next < 0) return;
-  run.scores.copy(scores, end - run.length, next < 0 ? end : end + 1, 0);
-  run.scored = true;
-  run.next = next;
+/** Adds the logprobs of a chunk that ends at `end`, and that of the token after it, unless they are known. */
+function keepLogprobs(chunk: ChunkNode, logprobs: PromptLogprobs, end: number, next: number): void {
+  if (chunk.hasLogprobs && next < 0) return;
+  chunk.logprobs.copy(logprobs, end - chunk.length, next < 0 ? end : end + 1, 0);
+  chunk.hasLogprobs = true;
+  chunk.next = next;
 }
 
-/** The ids as text: equal runs have equal keys. */
+/** The ids as text: equal chunks have equal keys. */
 export const keyOf = (tokens: Int32Array, start: number, end: number): string =>
   Buffer.from(tokens.buffer, tokens.byteOffset + 4 * start, 4 * (end - start)).toString('latin1');

@@ -24,8 +24,14 @@ export async function modelIdentity(
   const kv = new Uint8Array(length * (kvBytes?.positionBytes ?? 0));
   kvBytes?.read(0, 0, length, kv);
   const facts = [
-    ...[ONNX_RUNTIME_VERSION, process.platform, process.arch, cpus()[0]?.model ?? ''],
-    ...[variant ?? '', threads, prefillChunk, filesOf(directory)],
+    ONNX_RUNTIME_VERSION,
+    process.platform,
+    process.arch,
+    cpus()[0]?.model ?? '',
+    variant ?? '',
+    threads,
+    prefillChunk,
+    filesOf(directory),
   ];
   return createHash('sha256').update(JSON.stringify(facts)).update(kv).update(logits).digest('hex');
 }

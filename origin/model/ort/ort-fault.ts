@@ -1,11 +1,11 @@
 import { type FaultKind, RuntimeFault } from '../model-runner.ts';
 
 /** OrtErrorCode in onnxruntime_c_api.h, in order. */
-const CODES = [
-  ...['OK', 'FAIL', 'INVALID_ARGUMENT', 'NO_SUCHFILE', 'NO_MODEL', 'ENGINE_ERROR', 'RUNTIME_EXCEPTION'],
-  ...['INVALID_PROTOBUF', 'MODEL_LOADED', 'NOT_IMPLEMENTED', 'INVALID_GRAPH', 'EP_FAIL'],
-  ...['MODEL_LOAD_CANCELED', 'MODEL_REQUIRES_COMPILATION', 'NOT_FOUND'],
-];
+const CODES = (
+  'OK FAIL INVALID_ARGUMENT NO_SUCHFILE NO_MODEL ENGINE_ERROR RUNTIME_EXCEPTION ' +
+  'INVALID_PROTOBUF MODEL_LOADED NOT_IMPLEMENTED INVALID_GRAPH EP_FAIL ' +
+  'MODEL_LOAD_CANCELED MODEL_REQUIRES_COMPILATION NOT_FOUND'
+).split(' ');
 
 /**
  * Errors of cudaError (driver_types.h) after which "the process must be terminated and relaunched": the context of the

@@ -23,7 +23,7 @@ export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) =>
   const maxExcess = dryBase > 1.000001 ? Math.floor(MAX_LOG / Math.log(dryBase)) : Number.POSITIVE_INFINITY;
   const { longestRepeat, ids: repeated } = workspace;
   return {
-    apply(scores, history) {
+    apply(logits, history) {
       const window = dryPenaltyLastN < 0 ? history.length : Math.min(dryPenaltyLastN, history.length);
       if (window <= dryAllowedLength) return;
       const unbroken = latest.lengthSince(history, window);
@@ -43,10 +43,10 @@ export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) =>
         const excess = longestRepeat[id]! - 1 - dryAllowedLength;
         longestRepeat[id] = 0;
         if (breakers.of(id).isBreaker) continue;
-        const score = scores.get(id);
-        const penalised = score - dryMultiplier * dryBase ** Math.min(excess, maxExcess);
+        const logit = logits.get(id);
+        const penalised = logit - dryMultiplier * dryBase ** Math.min(excess, maxExcess);
         // A penalty never forbids a token.
-        if (score >= -MAX_FLOAT32) scores.set(id, Math.max(penalised, -MAX_FLOAT32));
+        if (logit >= -MAX_FLOAT32) logits.set(id, Math.max(penalised, -MAX_FLOAT32));
       }
     },
   };

@@ -4,7 +4,7 @@
  * are not in it.
  */
 export function copyMasked(
-  scores: Float32Array,
+  edited: Float32Array,
   logits: Float32Array,
   mask: Uint32Array | null,
   allowed: Uint32Array | null,
@@ -14,14 +14,14 @@ export function copyMasked(
   let count = 0;
   for (let word = 0; word < words; word++) count += bitCount(wordOf(mask, word) & wordOf(allowed, word));
   const mostly = 2 * count > size;
-  if (mostly) scores.set(logits);
-  else scores.fill(Number.NEGATIVE_INFINITY);
+  if (mostly) edited.set(logits);
+  else edited.fill(Number.NEGATIVE_INFINITY);
   for (let word = 0; word < words; word++) {
     const both = wordOf(mask, word) & wordOf(allowed, word);
     for (let bits = mostly ? ~both : both; bits !== 0; bits &= bits - 1) {
       const id = (word << 5) + 31 - Math.clz32(bits & -bits);
       // The last word may have bits past the row.
-      if (id < size) scores[id] = mostly ? Number.NEGATIVE_INFINITY : logits[id]!;
+      if (id < size) edited[id] = mostly ? Number.NEGATIVE_INFINITY : logits[id]!;
     }
   }
 }

@@ -9,8 +9,8 @@ export const MAX_FLOAT32 = 3.4028234663852886e38;
 
 /** A logits processor: changes single logits of a row, given the tokens so far. */
 export interface LogitProcessor {
-  /** @param scores the row's logits by token id */
-  apply(scores: RowEdits, history: TokenHistory): void;
+  /** @param logits the row's logits by token id */
+  apply(logits: RowEdits, history: TokenHistory): void;
 }
 
 /** Makes the processor for one sequence, or returns null if its parameters switch it off. */

@@ -12,9 +12,9 @@ export const badWords: LogitProcessorFactory = ({ badWords }, vocabulary, worksp
   if (words.length === 0) return null;
   workspace.badWords.set(badWords, words);
   return {
-    apply(scores, history) {
+    apply(logits, history) {
       for (const tokens of words) {
-        if (endsWithAllButLast(history, tokens)) scores.set(tokens.at(-1)!, Number.NEGATIVE_INFINITY);
+        if (endsWithAllButLast(history, tokens)) logits.set(tokens.at(-1)!, Number.NEGATIVE_INFINITY);
       }
     },
   };
@@ -38,9 +38,9 @@ function endsWithAllButLast(history: TokenHistory, tokens: readonly number[]): b
 const logitBias: LogitProcessorFactory = ({ logitBias }) => {
   if (logitBias.length === 0) return null;
   return {
-    apply(scores) {
+    apply(logits) {
       for (const [id, bias] of logitBias) {
-        scores.set(id, bias === null ? Number.NEGATIVE_INFINITY : scores.get(id) + bias);
+        logits.set(id, bias === null ? Number.NEGATIVE_INFINITY : logits.get(id) + bias);
       }
     },
   };
@@ -53,15 +53,15 @@ const logitBias: LogitProcessorFactory = ({ logitBias }) => {
 const repetition: LogitProcessorFactory = ({ repetitionPenalty, repeatLastN }) => {
   if (repetitionPenalty === 1 || repeatLastN === 0) return null;
   return {
-    apply(scores, history) {
+    apply(logits, history) {
       const { distinct, ids, total } = history.countsOver(repeatLastN);
       for (let entry = 0; entry < distinct; entry++) {
         if (total[entry] === 0) continue;
         const id = ids[entry]!;
-        const score = scores.get(id);
+        const logit = logits.get(id);
         // A penalty near 0 rewards without limit, but a logit must stay finite.
-        const rewarded = Math.min(score / repetitionPenalty, MAX_FLOAT32);
-        scores.set(id, score > 0 ? rewarded : score * repetitionPenalty);
+        const rewarded = Math.min(logit / repetitionPenalty, MAX_FLOAT32);
+        logits.set(id, logit > 0 ? rewarded : logit * repetitionPenalty);
       }
     },
   };
@@ -75,20 +75,20 @@ const frequencyPresence: LogitProcessorFactory = (parameters) => {
   const { frequencyPenalty, presencePenalty, repeatLastN, penaltyScope } = parameters;
   if ((frequencyPenalty === 0 && presencePenalty === 0) || repeatLastN === 0) return null;
   return {
-    apply(scores, history) {
+    apply(logits, history) {
       const counts = history.countsOver(repeatLastN);
       const { distinct, ids } = counts;
       const occurrences = penaltyScope === 'all' ? counts.total : counts.generated;
       for (let entry = 0; entry < distinct; entry++) {
         const [id, count] = [ids[entry]!, occurrences[entry]!];
-        if (count > 0) scores.set(id, scores.get(id) - (count * frequencyPenalty + presencePenalty));
+        if (count > 0) logits.set(id, logits.get(id) - (count * frequencyPenalty + presencePenalty));
       }
     },
   };
 };
 
 /**
- * Logits processors in the order in which they apply, after masks and before the temperature. Scores are rounded to
+ * Logits processors in the order in which they apply, after masks and before the temperature. Logits are rounded to
  * float32 after each.
  */
 export const LOGIT_PROCESSORS: readonly LogitProcessorFactory[] = [

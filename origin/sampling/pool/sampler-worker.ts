@@ -44,7 +44,7 @@ export class SamplerWorker {
       const draw = new TokenDraw(parameters, identity, workspace);
       draw.bound = bound;
       const logits = new Float32Array(this.#rows.buffer, address, workspace.vocabularySize);
-      const token = draw.from(jobs.applyEdits(index, logits, workspace.scores), step);
+      const token = draw.from(jobs.applyEdits(index, logits, workspace.edited), step);
       const isCurrent = workspace.row.logits === logits;
       const logprobs =
         topLogprobs === null ? null : tokenLogprob(logits, token, topLogprobs, workspace, isCurrent);

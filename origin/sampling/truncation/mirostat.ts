@@ -15,20 +15,20 @@ const ZIPF_SAMPLE = 100;
 export class Mirostat {
   /** The bound on surprise, in bits. */
   bound: number;
-  private readonly version: 1 | 2;
-  private readonly target: number;
-  private readonly rate: number;
+  readonly #version: 1 | 2;
+  readonly #target: number;
+  readonly #rate: number;
 
   constructor(version: 1 | 2, parameters: DrawParameters) {
-    this.version = version;
-    this.target = parameters.mirostatTau;
-    this.rate = parameters.mirostatEta;
-    this.bound = 2 * this.target;
+    this.#version = version;
+    this.#target = parameters.mirostatTau;
+    this.#rate = parameters.mirostatEta;
+    this.bound = 2 * this.#target;
   }
 
   /** Makes the tokens below the bound the workspace's candidates, draws one, corrects the bound and returns the id. */
   draw(uniform: number, workspace: SamplerWorkspace): number {
-    if (this.version === 1) gatherByRank(this.bound, workspace);
+    if (this.#version === 1) gatherByRank(this.bound, workspace);
     else gatherBySurprise(this.bound, workspace);
     const { candidates } = workspace;
     const drawn = candidates.draw(uniform);
@@ -38,7 +38,7 @@ export class Mirostat {
 
   /** Corrects the bound after a token of this surprise, in bits. */
   observe(surprise: number): void {
-    this.bound -= this.rate * (surprise - this.target);
+    this.bound -= this.#rate * (surprise - this.#target);
   }
 }
 

@@ -44,7 +44,7 @@ export function excludeTopChoices(
   workspace: SamplerWorkspace,
 ): void {
   if (draws.uniform(step, DRAW_XTC) >= xtcProbability) return;
-  const { row, candidates, scores } = workspace;
+  const { row, candidates, edited } = workspace;
   const { logits, highest, coldness } = row;
   const minWeight = minExcludedWeight(xtcThreshold, row.weigh());
   const cut = minWeight > 0 ? highest + (Math.log(minWeight) - SLACK) / coldness : LOWEST_LOGIT;
@@ -52,12 +52,12 @@ export function excludeTopChoices(
   const all = minKeep > 1 ? row.deviations().count : logits.length;
   const spared = sparedIndex(candidates, minWeight, all, minKeep);
   if (spared >= 0) {
-    if (logits !== scores) scores.set(logits);
+    if (logits !== edited) edited.set(logits);
     for (let i = 0; i < candidates.count; i++) {
       const isExcluded = candidates.weights[i]! >= minWeight && i !== spared;
-      if (isExcluded) scores[candidates.ids[i]!] = Number.NEGATIVE_INFINITY;
+      if (isExcluded) edited[candidates.ids[i]!] = Number.NEGATIVE_INFINITY;
     }
-    row.begin(scores);
+    row.begin(edited);
     row.coldness = coldness;
   }
   candidates.set(0, 0);

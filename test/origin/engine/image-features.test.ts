@@ -142,7 +142,7 @@ describe('requests with images', () => {
     await ask('again', 1);
     await ask('other', 2);
     expect(vision.encoded() - before).toBe(2);
-    await ask('other tenant', 1, { tenantId: 'other tenant', cacheKey: 'other tenant' });
+    await ask('other tenant', 1, { tenantId: 'other tenant', cacheNamespace: 'other tenant' });
     await ask('uncached', 1, { cachePrompt: false });
     expect(vision.encoded() - before).toBe(4);
     expect(cachedTokens).toEqual([0, 48, 16, 0, 0]);

@@ -43,14 +43,14 @@ function split(logits: Tensor): Float64Array[] {
 }
 
 export class OnnxModel {
-  private readonly session: InferenceSession;
-  private readonly kvHeads: number;
-  private readonly head: number;
+  readonly #session: InferenceSession;
+  readonly #kvHeads: number;
+  readonly #head: number;
 
   private constructor(session: InferenceSession, kvHeads: number, head: number) {
-    this.session = session;
-    this.kvHeads = kvHeads;
-    this.head = head;
+    this.#session = session;
+    this.#kvHeads = kvHeads;
+    this.#head = head;
   }
 
   static async create(model: Buffer, kvHeads: number, head: number): Promise<OnnxModel> {
@@ -59,9 +59,9 @@ export class OnnxModel {
 
   /** One sequence from its beginning. */
   async prefill(ids: readonly number[]): Promise<Prefilled> {
-    const empty = new Tensor('float32', new Float32Array(), [1, this.kvHeads, 0, this.head]);
-    const cached = this.session.inputNames.filter(isCache).map((name) => [name, empty]);
-    const outputs = await this.session.run({
+    const empty = new Tensor('float32', new Float32Array(), [1, this.#kvHeads, 0, this.#head]);
+    const cached = this.#session.inputNames.filter(isCache).map((name) => [name, empty]);
+    const outputs = await this.#session.run({
       ...Object.fromEntries(cached),
       input_ids: integers(ids, [1, ids.length]),
       attention_mask: integers(Array(ids.length).fill(1), [1, ids.length]),
@@ -75,12 +75,12 @@ export class OnnxModel {
 
   /** Logits [vocabulary] after one more token of each row; rows may have pasts of different lengths. */
   async decode(rows: readonly { past: Cache; token: number }[]): Promise<Float64Array[]> {
-    const names = this.session.inputNames.filter(isCache);
+    const names = this.#session.inputNames.filter(isCache);
     const lengths = rows.map(({ past }) => past[names[0]!]!.dims[2]!);
     const longest = Math.max(...lengths);
-    const caches = names.map((name) => [name, this.padded(rows, name, longest)]);
+    const caches = names.map((name) => [name, this.#padded(rows, name, longest)]);
     const mask = lengths.flatMap((length) => Array.from({ length: longest + 1 }, (_, at) => +(at <= length)));
-    const outputs = await this.session.run({
+    const outputs = await this.#session.run({
       ...Object.fromEntries(caches),
       input_ids: integers(
         rows.map(({ token }) => token),
@@ -92,16 +92,16 @@ export class OnnxModel {
   }
 
   /** The rows' caches side by side, [rows, kv_heads, longest, head], filled up with zeros. */
-  private padded(rows: readonly { past: Cache }[], name: string, longest: number): Tensor {
-    const all = new Float32Array(rows.length * this.kvHeads * longest * this.head);
+  #padded(rows: readonly { past: Cache }[], name: string, longest: number): Tensor {
+    const all = new Float32Array(rows.length * this.#kvHeads * longest * this.#head);
     for (const [row, { past }] of rows.entries()) {
       const source = past[name]!;
-      const size = source.dims[2]! * this.head;
-      for (let kvHead = 0; kvHead < this.kvHeads; kvHead++) {
+      const size = source.dims[2]! * this.#head;
+      for (let kvHead = 0; kvHead < this.#kvHeads; kvHead++) {
         const values = (source.data as Float32Array).subarray(kvHead * size, (kvHead + 1) * size);
-        all.set(values, (row * this.kvHeads + kvHead) * longest * this.head);
+        all.set(values, (row * this.#kvHeads + kvHead) * longest * this.#head);
       }
     }
-    return new Tensor('float32', all, [rows.length, this.kvHeads, longest, this.head]);
+    return new Tensor('float32', all, [rows.length, this.#kvHeads, longest, this.#head]);
   }
 }

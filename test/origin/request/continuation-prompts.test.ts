@@ -41,9 +41,9 @@ const separate = (prompt: Context['prompt']): Changes => ({ context: { prompt, t
 
 /** Returns the tokens of each prompt, and the position whose logits give its first logprob. */
 const prompted = async (changes: Changes, model: Model) =>
-  (await prepare(changes, model)).submission.prompts.map(({ tokens, scoredFrom }) => [
+  (await prepare(changes, model)).submission.prompts.map(({ tokens, logprobsFrom }) => [
     [...tokens],
-    scoredFrom,
+    logprobsFrom,
   ]);
 
 const text = (minLength: number) =>

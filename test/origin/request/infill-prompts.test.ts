@@ -275,7 +275,7 @@ describe('cutToFit', () => {
   const infill = {
     layout: ['suffix', 'S', 'prefix', 'P'],
     markers: { prefix: 1, suffix: 2, middle: null },
-    stopIds: [],
+    endTokenIds: [],
     repository: null,
   } as const;
 
@@ -309,7 +309,7 @@ describe("the model's own record", () => {
     const infill = findInfill(tokenizer, setting);
     const id = (text: string) => tokenizer.idOf(text);
     expect(infill?.markers).toEqual({ prefix: id('h'), suffix: id('e'), middle: id('l') });
-    expect(infill?.stopIds).toEqual(['h', 'e', 'l', 'w'].map(id));
+    expect(infill?.endTokenIds).toEqual(['h', 'e', 'l', 'w'].map(id));
     expect(findInfill(tokenizer, infillSetting.parse('off'))).toBeNull();
   });
 

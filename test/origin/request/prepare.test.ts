@@ -241,7 +241,7 @@ describe('the submission', () => {
 
   test('separates the caches of tenants and salts', async () => {
     const key = async (tenantId: string, cacheSalt: string) =>
-      (await prepare({ tenantId, cacheSalt })).submission.cacheKey;
+      (await prepare({ tenantId, cacheSalt })).submission.cacheNamespace;
     const keys = [await key('a', ''), await key('b', ''), await key('a', 'b'), await key('ab', '')];
     expect(new Set(keys).size).toBe(4);
   });

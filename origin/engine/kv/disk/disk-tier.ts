@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import { keyOf, type PrefixStore, type StoredPrompt } from '../prefix-store.ts';
-import type { RunBackup, RunContent, StoredRun } from '../stored-run.ts';
-import { scoreBytes } from '../token-scores.ts';
+import { logprobBytes } from '../prompt-logprobs.ts';
+import type { ChunkBackup, ChunkContent, StoredChunk } from '../stored-chunk.ts';
 import { BufferPool } from './buffer-pool.ts';
 import { ChunkDirectory, type ChunkDirectoryOptions, type ChunkDirectoryStatus } from './chunk-directory.ts';
 import { type ChunkFile, HEADER_BYTES } from './chunk-file.ts';
@@ -13,7 +13,7 @@ export interface DiskTierOptions extends Omit<ChunkDirectoryOptions, 'payloadByt
   readonly chunk: number;
   readonly positionBytes: number;
   readonly vocabularySize: number;
-  /** Changes with everything that the bits of a run depend on. */
+  /** Changes with everything that the bits of a chunk depend on. */
   readonly identity: string;
   /** A request waits no longer for the disk, in milliseconds. What was not read by then is computed. */
   readonly maxReadMs: number;
@@ -27,28 +27,28 @@ export interface CachedPrompt {
   readonly limit: number;
 }
 
-/** The runs of a prompt that are in memory, and the names of those that the disk has after them. */
+/** The chunks of a prompt that are in memory, and the names of those that the disk has after them. */
 interface Found {
   readonly prompt: StoredPrompt;
   readonly names: readonly string[];
 }
 
 /** Contents of a file. */
-const SCORES = 1;
+const LOGPROBS = 1;
 const LOGITS = 2;
 
 const NAMESPACE_MARK = '/';
 
 /**
- * The second tier of the prefix store: keeps runs as files, and reads those that are not in memory. A run is named by a
+ * The second tier of the prefix store: keeps chunks as files, and reads those that are not in memory. A chunk is named by a
  * hash of the identity, the namespace, and all tokens up to its end, so no file has a token of a prompt.
  */
-export class DiskTier implements RunBackup {
+export class DiskTier implements ChunkBackup {
   readonly #options: DiskTierOptions;
-  readonly #scoresBytes: number;
+  readonly #logprobsBytes: number;
   readonly #files: ChunkDirectory;
   readonly #memory: BufferPool;
-  /** How often runs were dropped. What is being read at that time is not used. */
+  /** How often chunks were dropped. What is being read at that time is not used. */
   #drops = 0;
   /** Requests that have stopped waiting for what the disk still reads. */
   #hanging = 0;
@@ -56,8 +56,8 @@ export class DiskTier implements RunBackup {
   constructor(options: DiskTierOptions) {
     const { chunk, positionBytes, vocabularySize, queueBytes } = options;
     this.#options = options;
-    this.#scoresBytes = (chunk + 1) * scoreBytes(MAX_TOP_LOGPROBS);
-    const payloadBytes = 4 * vocabularySize + chunk * positionBytes + this.#scoresBytes;
+    this.#logprobsBytes = (chunk + 1) * logprobBytes(MAX_TOP_LOGPROBS);
+    const payloadBytes = 4 * vocabularySize + chunk * positionBytes + this.#logprobsBytes;
     this.#files = new ChunkDirectory({ ...options, payloadBytes });
     // One byte more, so that a longer file is not taken for a whole one.
     this.#memory = new BufferPool(HEADER_BYTES + payloadBytes + 1, queueBytes);
@@ -84,11 +84,11 @@ export class DiskTier implements RunBackup {
     return isFirst ? own : before.slice(0, FAMILY_DIGITS) + own.slice(FAMILY_DIGITS);
   }
 
-  keep({ name, kv, scored, scores, logits }: StoredRun & { readonly name: string }): void {
+  keep({ name, kv, hasLogprobs, logprobs, logits }: StoredChunk & { readonly name: string }): void {
     const parts = [kv];
     if (logits !== null) parts.unshift(new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength));
-    if (scored) parts.push(scores.bytes);
-    this.#files.write(name, (scored ? SCORES : 0) | (logits === null ? 0 : LOGITS), parts);
+    if (hasLogprobs) parts.push(logprobs.bytes);
+    this.#files.write(name, (hasLogprobs ? LOGPROBS : 0) | (logits === null ? 0 : LOGITS), parts);
   }
 
   drop(name: string): void {
@@ -97,7 +97,7 @@ export class DiskTier implements RunBackup {
   }
 
   /**
-   * Reads the runs of prompts that are not in memory into the store. Resolves when they are there, or too late.
+   * Reads the chunks of prompts that are not in memory into the store. Resolves when they are there, or too late.
    * @returns null if there is nothing to read, or if the disk does not answer
    */
   load(store: PrefixStore, prompts: readonly CachedPrompt[], signal: AbortSignal): Promise<void> | null {
@@ -149,31 +149,31 @@ export class DiskTier implements RunBackup {
   #find(store: PrefixStore, { namespace, tokens, limit }: CachedPrompt): Found {
     const { chunk } = this.#options;
     const prompt = store.use(namespace, tokens, limit);
-    const { runs } = prompt;
+    const { chunks } = prompt;
     const names: string[] = [];
-    let name = runs.at(-1)?.name ?? this.name(null, namespace);
-    for (let start = runs.length * chunk; runs.length + names.length < store.room; start += chunk) {
+    let name = chunks.at(-1)?.name ?? this.name(null, namespace);
+    for (let start = chunks.length * chunk; chunks.length + names.length < store.room; start += chunk) {
       const end = Math.min(start + chunk, tokens.length);
       if (start >= end || end > limit) break;
       name = this.name(name, keyOf(tokens, start, end));
       if (!this.#files.has(name)) break;
       names.push(name);
     }
-    this.#files.use([...runs.map((run) => run.name), ...names]);
+    this.#files.use([...chunks.map((chunk) => chunk.name), ...names]);
     return { prompt, names };
   }
 
-  /** Returns the content of a prompt's next run, as views; null if the file has another length. */
-  #contentOf({ contents, payload }: ChunkFile, { tokens, runs }: StoredPrompt): RunContent | null {
+  /** Returns the content of a prompt's next chunk, as views; null if the file has another length. */
+  #contentOf({ contents, payload }: ChunkFile, { tokens, chunks }: StoredPrompt): ChunkContent | null {
     const { chunk, positionBytes, vocabularySize } = this.#options;
-    const length = Math.min(chunk, tokens.length - runs.length * chunk);
+    const length = Math.min(chunk, tokens.length - chunks.length * chunk);
     const logitsBytes = (contents & LOGITS) === 0 ? 0 : 4 * vocabularySize;
-    const scoresAt = logitsBytes + length * positionBytes;
-    if (payload.length !== scoresAt + ((contents & SCORES) === 0 ? 0 : this.#scoresBytes)) return null;
+    const logprobsAt = logitsBytes + length * positionBytes;
+    if (payload.length !== logprobsAt + ((contents & LOGPROBS) === 0 ? 0 : this.#logprobsBytes)) return null;
     return {
-      kv: payload.subarray(logitsBytes, scoresAt),
+      kv: payload.subarray(logitsBytes, logprobsAt),
       logits: logitsBytes === 0 ? null : new Float32Array(payload.buffer, payload.byteOffset, vocabularySize),
-      scores: scoresAt === payload.length ? null : payload.subarray(scoresAt),
+      logprobs: logprobsAt === payload.length ? null : payload.subarray(logprobsAt),
     };
   }
 }

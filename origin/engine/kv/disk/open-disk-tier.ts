@@ -31,7 +31,12 @@ export async function openDiskTier(
 ): Promise<DiskTier> {
   await fs.mkdir(directory, { recursive: true, mode: 0o700 });
   const disk = new DiskTier({
-    ...{ directory, limitBytes, identity, chunk, positionBytes, vocabularySize },
+    directory,
+    limitBytes,
+    identity,
+    chunk,
+    positionBytes,
+    vocabularySize,
     queueBytes: QUEUE_BYTES,
     maxReadMs: MAX_READ_MS,
     fs,

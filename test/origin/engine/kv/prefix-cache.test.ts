@@ -16,7 +16,7 @@ describe('the prefix cache', () => {
   };
   const again = (requestId: string, fields: object = {}) => ({
     ...longPrompt(requestId, 3 * CHUNK + 2),
-    cacheKey: 'key',
+    cacheNamespace: 'key',
     ...fields,
   });
   const prefix = (length: number) => Int32Array.from({ length }, (_, at) => at % 10);
@@ -52,7 +52,7 @@ describe('the prefix cache', () => {
   });
 
   it.each([
-    ['the cache key differs', { cacheKey: 'other' }],
+    ['the cache key differs', { cacheNamespace: 'other' }],
     ['the request opts out', { cachePrompt: false }],
     ['the request wants prompt logprobs', { promptTopLogprobs: 0 }],
   ])('is not used if %s', async (_, fields) => {
@@ -71,7 +71,7 @@ describe('the prefix cache', () => {
     await driver.finish();
     runner.prefills.length = 0;
     const { prompts } = again('');
-    const scored = prompts.map((prompt) => ({ ...prompt, scoredFrom: 2 * CHUNK + 1 }));
+    const scored = prompts.map((prompt) => ({ ...prompt, logprobsFrom: 2 * CHUNK + 1 }));
     driver.submit(again('second', { prompts: scored, promptTopLogprobs: 0 }));
     await driver.finish();
     expect(cached(driver, 'second')).toBe(2 * CHUNK);
@@ -80,7 +80,7 @@ describe('the prefix cache', () => {
 
   it.each([
     ['another that opts out', { cachePrompt: false }],
-    ['one whose cache key looks like its namespace', { cacheKey: 'request first' }],
+    ['one whose cache key looks like its namespace', { cacheNamespace: 'request first' }],
   ])('of a running request that opts out is not shared with %s', async (_, fields) => {
     const driver = new Driver(new ScriptedRunner(shape(2)));
     driver.submit(again('first', { cachePrompt: false }));

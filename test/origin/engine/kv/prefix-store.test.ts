@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { prefixStoreRoom } from '../../../../origin/engine/kv/prefix-memory.ts';
 import { PrefixStore, type StoredPrompt } from '../../../../origin/engine/kv/prefix-store.ts';
-import { TokenScores } from '../../../../origin/engine/kv/token-scores.ts';
+import { PromptLogprobs } from '../../../../origin/engine/kv/prompt-logprobs.ts';
 import type { KvBytes } from '../../../../origin/model/model-runner.ts';
 import { MAX_TOP_LOGPROBS } from '../../../../shared/logprob.ts';
 
@@ -18,10 +18,10 @@ const shapeOf = (budgetBytes: number) => ({ chunk: CHUNK, kvBytes, vocabularySiz
 const { chunkBytes, logitsBytes } = prefixStoreRoom(shapeOf(0));
 
 /** Scores of a whole prompt, which one number identifies. */
-function scoresOf(prompt: Int32Array, number: number): TokenScores {
-  const scores = new TokenScores(prompt.length, MAX_TOP_LOGPROBS);
-  for (let at = 0; at < prompt.length; at++) scores.set(at, { logprob: number + at, top: [[at, number]] });
-  return scores;
+function scoresOf(prompt: Int32Array, number: number): PromptLogprobs {
+  const logprobs = new PromptLogprobs(prompt.length, MAX_TOP_LOGPROBS);
+  for (let at = 0; at < prompt.length; at++) logprobs.set(at, { logprob: number + at, top: [[at, number]] });
+  return logprobs;
 }
 
 interface PlainRun {
@@ -35,13 +35,13 @@ interface PlainRun {
 interface PlainPrompt {
   readonly namespace: string;
   readonly tokens: readonly number[];
-  readonly runs: PlainRun[];
+  readonly chunks: PlainRun[];
 }
 
 /** The same rules with lists that are searched from their start. */
 class PlainStore {
   /** Least recently used first. */
-  #runs: PlainRun[] = [];
+  #chunks: PlainRun[] = [];
   #withLogits: PlainRun[] = [];
   readonly #room: { readonly chunks: number; readonly logits: number };
 
@@ -50,25 +50,25 @@ class PlainStore {
   }
 
   open(namespace: string, tokens: readonly number[], limit: number): PlainPrompt {
-    const runs: PlainRun[] = [];
+    const chunks: PlainRun[] = [];
     for (const end of endsOf(tokens)) {
       const run = end <= limit ? this.#find(nameOf(namespace, tokens, end)) : undefined;
       if (run === undefined) break;
-      runs.push(run);
+      chunks.push(run);
     }
     // The last run first, so that a run is older than the one before it.
-    for (const run of runs.toReversed()) this.#runs = [...this.#runs.filter((one) => one !== run), run];
-    const last = runs.at(-1);
+    for (const run of chunks.toReversed()) this.#chunks = [...this.#chunks.filter((one) => one !== run), run];
+    const last = chunks.at(-1);
     if (last !== undefined && this.#withLogits.includes(last)) {
       this.#withLogits = [...this.#withLogits.filter((one) => one !== last), last];
     }
-    return { namespace, tokens, runs };
+    return { namespace, tokens, chunks };
   }
 
   add(prompt: PlainPrompt, index: number, slot: number, score: number | null, logits: number | null): void {
     const end = endsOf(prompt.tokens)[index]!;
-    const run = prompt.runs[index] ?? this.#append(prompt, index, slot, end);
-    if (run === null || !this.#runs.includes(run)) return;
+    const run = prompt.chunks[index] ?? this.#append(prompt, index, slot, end);
+    if (run === null || !this.#chunks.includes(run)) return;
     if (logits !== null && run.logits === null && this.#room.logits > 0) {
       if (this.#withLogits.length === this.#room.logits) this.#withLogits.shift()!.logits = null;
       run.logits = logits;
@@ -85,43 +85,43 @@ class PlainStore {
   }
 
   #append(
-    { namespace, tokens, runs }: PlainPrompt,
+    { namespace, tokens, chunks }: PlainPrompt,
     index: number,
     slot: number,
     end: number,
   ): PlainRun | null {
-    const before = runs.at(-1);
-    if (runs.length !== index || (before !== undefined && !this.#runs.includes(before))) return null;
+    const before = chunks.at(-1);
+    if (chunks.length !== index || (before !== undefined && !this.#chunks.includes(before))) return null;
     const name = nameOf(namespace, tokens, end);
     const known = this.#find(name);
     if (known !== undefined) {
-      runs.push(known);
+      chunks.push(known);
       return known;
     }
-    if (this.#runs.length === this.#room.chunks) {
-      const [oldest] = this.#runs;
+    if (this.#chunks.length === this.#room.chunks) {
+      const [oldest] = this.#chunks;
       if (oldest === undefined || oldest === before) return null;
       this.#remove((one) => one === oldest);
     }
     const kv = Array.from({ length: end - index * CHUNK }, () => slot);
     const run: PlainRun = { name, kv, score: null, next: -1, logits: null };
-    const at = before === undefined ? this.#runs.length : this.#runs.indexOf(before);
-    this.#runs.splice(at, 0, run);
-    runs.push(run);
+    const at = before === undefined ? this.#chunks.length : this.#chunks.indexOf(before);
+    this.#chunks.splice(at, 0, run);
+    chunks.push(run);
     return run;
   }
 
   #find(name: string): PlainRun | undefined {
-    return this.#runs.find((one) => one.name === name);
+    return this.#chunks.find((one) => one.name === name);
   }
 
   #remove(matches: (run: PlainRun) => boolean): void {
-    this.#runs = this.#runs.filter((one) => !matches(one));
+    this.#chunks = this.#chunks.filter((one) => !matches(one));
     this.#withLogits = this.#withLogits.filter((one) => !matches(one));
   }
 }
 
-/** Positions at which the runs of a prompt end. */
+/** Positions at which the chunks of a prompt end. */
 const endsOf = (tokens: readonly number[]): number[] =>
   Array.from({ length: Math.ceil(tokens.length / CHUNK) }, (_, index) =>
     Math.min(tokens.length, (index + 1) * CHUNK),
@@ -133,14 +133,14 @@ const nameOf = (namespace: string, tokens: readonly number[], end: number): stri
 
 /** Checks that what is stored of a prompt is what the plain store has. */
 function expectSame(prompt: StoredPrompt, plain: PlainPrompt): void {
-  const found = prompt.runs.map(({ kv, scores, scored, next, logits, length }, index) => {
-    const { logprob, top } = scores.get(0, MAX_TOP_LOGPROBS);
-    const score = scored ? logprob - index * CHUNK : null;
-    if (scored) expect(top).toEqual([[index * CHUNK, score]]);
-    if (next >= 0) expect(scores.get(length, 0).logprob).toBe(logprob + length);
+  const found = prompt.chunks.map(({ kv, logprobs, hasLogprobs, next, logits, length }, index) => {
+    const { logprob, top } = logprobs.get(0, MAX_TOP_LOGPROBS);
+    const score = hasLogprobs ? logprob - index * CHUNK : null;
+    if (hasLogprobs) expect(top).toEqual([[index * CHUNK, score]]);
+    if (next >= 0) expect(logprobs.get(length, 0).logprob).toBe(logprob + length);
     return { kv: [...kv], score, next, logits: logits?.[0] ?? null };
   });
-  expect(found).toEqual(plain.runs.map(({ name: _, ...run }) => run));
+  expect(found).toEqual(plain.chunks.map(({ name: _, ...run }) => run));
 }
 
 const someSteps = fc.array(
@@ -149,7 +149,7 @@ const someSteps = fc.array(
     // Few different ids, so that prompts share prefixes; 65,536 differs from 0 in its upper half only.
     prompt: fc.array(fc.constantFrom(0, 1, 65_536), { minLength: 1, maxLength: 5 * CHUNK }),
     share: fc.nat(100),
-    /** Which of the open prompts adds runs. */
+    /** Which of the open prompts adds chunks. */
     open: fc.nat(2),
     action: fc.constantFrom('open', 'open', 'add', 'add', 'add', 'add', 'score', 'score', 'drop'),
   }),
@@ -178,17 +178,17 @@ describe('the prefix store', () => {
           } else if (prompts[open] !== undefined) {
             const [stored, plainPrompt] = prompts[open];
             const ends = endsOf(plainPrompt.tokens);
-            const index = share < 80 ? plainPrompt.runs.length : Math.floor((share / 101) * ends.length);
+            const index = share < 80 ? plainPrompt.chunks.length : Math.floor((share / 101) * ends.length);
             if (index >= ends.length) continue;
             const score = action === 'score' ? number : null;
-            const scores = score === null ? null : scoresOf(stored.tokens, score);
+            const logprobs = score === null ? null : scoresOf(stored.tokens, score);
             const logits = index === ends.length - 1 && share % 2 === 0 ? number : null;
             const row = logits === null ? null : new Float32Array(VOCABULARY).fill(logits);
-            store.add(stored, number % 256, ends[index]!, scores, row);
+            store.add(stored, number % 256, ends[index]!, logprobs, row);
             plain.add(plainPrompt, index, number % 256, score, logits);
-            expect(stored.runs).toHaveLength(plainPrompt.runs.length);
-            if (plainPrompt.runs.length <= index) counts.broken++;
-            counts.logits += plainPrompt.runs.filter((run) => run.logits !== null).length;
+            expect(stored.chunks).toHaveLength(plainPrompt.chunks.length);
+            if (plainPrompt.chunks.length <= index) counts.broken++;
+            counts.logits += plainPrompt.chunks.filter((run) => run.logits !== null).length;
           }
           expect(store.status.bytes).toBeLessThanOrEqual(budgetBytes);
         }
@@ -206,10 +206,10 @@ describe('the prefix store', () => {
     const prompt = Int32Array.of(1, 2, 3, 4, 5, 6);
     const stored = store.open('', prompt, 6);
     for (const end of [2, 4, 6]) store.add(stored, 0, end, null, null);
-    expect(store.open('', prompt, 6).runs).toHaveLength(2);
-    expect(store.open('other', prompt, 6).runs).toHaveLength(0);
+    expect(store.open('', prompt, 6).chunks).toHaveLength(2);
+    expect(store.open('other', prompt, 6).chunks).toHaveLength(0);
     // Nothing of it may be stored.
-    expect(store.open('', prompt, 0).runs).toHaveLength(0);
+    expect(store.open('', prompt, 0).chunks).toHaveLength(0);
     expect(store.status).toMatchObject({ hits: 1, misses: 2, storedChunks: 2, evictedChunks: 0 });
   });
 
@@ -224,15 +224,15 @@ describe('the prefix store', () => {
     expect(store.status.bytes).toBeGreaterThan(990 * chunkBytes);
   });
 
-  it('keeps the scores that it has when a second tier adds the same run', () => {
+  it('keeps the logprobs that it has when a second tier adds the same run', () => {
     const store = new PrefixStore(shapeOf(100 * chunkBytes));
     const tokens = Int32Array.of(1, 2, 3);
     const late = store.open('', tokens, 3);
     store.add(store.open('', tokens, 3), 0, CHUNK, scoresOf(tokens, 5), null);
-    const stale = new TokenScores(CHUNK + 1, MAX_TOP_LOGPROBS);
-    expect(store.insert(late, { kv: new Uint8Array(CHUNK), scores: stale.bytes, logits: null })).toBe(true);
-    const [run] = store.open('', tokens, 3).runs;
-    expect(run).toMatchObject({ scored: true, next: 3 });
-    expect(run?.scores.get(CHUNK, 0).logprob).toBe(5 + CHUNK);
+    const stale = new PromptLogprobs(CHUNK + 1, MAX_TOP_LOGPROBS);
+    expect(store.insert(late, { kv: new Uint8Array(CHUNK), logprobs: stale.bytes, logits: null })).toBe(true);
+    const [run] = store.open('', tokens, 3).chunks;
+    expect(run).toMatchObject({ hasLogprobs: true, next: 3 });
+    expect(run?.logprobs.get(CHUNK, 0).logprob).toBe(5 + CHUNK);
   });
 });

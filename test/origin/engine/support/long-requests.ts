@@ -25,7 +25,7 @@ export const longPrompt = (requestId: string, length: number, tenantId = 'tenant
   submission({
     requestId,
     tenantId,
-    cacheKey: requestId,
+    cacheNamespace: requestId,
     prompts: [{ tokens: Int32Array.from({ length }, (_, at) => at % 10), maxTokens: 4 }],
     ignoreEos: true,
   });

@@ -131,7 +131,7 @@ function plainChoice(
 
 /** Computes the `prompt` event in the same way. */
 export function plainPrompt(submission: Submission, promptIndex: number, chunk: number): EventOf<'prompt'> {
-  const { tokens, scoredFrom = 0 } = submission.prompts[promptIndex]!;
+  const { tokens, logprobsFrom = 0 } = submission.prompts[promptIndex]!;
   const hides = (id: number) => submission.skipSpecialTokens && isSpecial(id);
   const visible = [...tokens].filter((id) => !hides(id));
   const event: EventOf<'prompt'> = {
@@ -145,7 +145,7 @@ export function plainPrompt(submission: Submission, promptIndex: number, chunk: 
   const entries = promptEntries(tokens, chunk);
   const scored = [...tokens].map((id, at) => {
     const hidden = hides(id) ? { hidden: true } : {};
-    if (at <= scoredFrom) return { id, bytes: latin1(id), logprob: null, topLogprobs: null, ...hidden };
+    if (at <= logprobsFrom) return { id, bytes: latin1(id), logprob: null, topLogprobs: null, ...hidden };
     return entry(MODEL.logits(entries.slice(0, at), TOKEN_BYTES.vocabularySize), id, top, hides(id));
   });
   return { ...event, logprobs: scored };

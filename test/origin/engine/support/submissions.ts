@@ -14,7 +14,7 @@ export function submission(fields: Partial<Submission> & { readonly requestId: s
     tenantId,
     weight: 1,
     flex: false,
-    cacheKey: tenantId,
+    cacheNamespace: tenantId,
     cachePrompt: true,
     prompts: [{ tokens: Int32Array.of(BOS, 0, 1, 2), maxTokens: 8 }],
     choices: 1,
@@ -68,11 +68,11 @@ const prompt = (maxTokens: number): fc.Arbitrary<SubmittedPrompt> =>
     .record({
       tokens: promptTokens,
       maxTokens: fc.integer({ min: 0, max: maxTokens }),
-      scoredFrom: often(0, fc.nat(40)),
+      logprobsFrom: often(0, fc.nat(40)),
     })
-    .map(({ scoredFrom, ...fields }) => ({
+    .map(({ logprobsFrom, ...fields }) => ({
       ...fields,
-      scoredFrom: Math.min(scoredFrom, fields.tokens.length - 1),
+      logprobsFrom: Math.min(logprobsFrom, fields.tokens.length - 1),
     }));
 
 /**
@@ -115,6 +115,6 @@ export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 
         requestId: '',
         ...fields,
         ...(logprobTokenIds && { logprobTokenIds }),
-        cacheKey: fields.tenantId,
+        cacheNamespace: fields.tenantId,
       }),
     );

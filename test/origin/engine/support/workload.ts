@@ -38,8 +38,8 @@ export const arrivals: fc.Arbitrary<Arrival[]> = fc
   )
   .map((list): Arrival[] =>
     list.map(({ submission, repeats, ...arrival }, index) => {
-      const { prompts, tenantId, cacheKey } = (repeats && list[0]?.submission) || submission;
-      const repeated = { ...submission, prompts, tenantId, cacheKey };
+      const { prompts, tenantId, cacheNamespace } = (repeats && list[0]?.submission) || submission;
+      const repeated = { ...submission, prompts, tenantId, cacheNamespace };
       return { ...arrival, submission: { ...repeated, requestId: `request ${index}` } };
     }),
   );

@@ -51,7 +51,7 @@ async function start(runner: ScriptedRunner, directory: string, options: Partial
 const LENGTH = 3 * CHUNK + 2;
 const prompt = (requestId: string, fields: Partial<Submission> = {}) => ({
   ...longPrompt(requestId, LENGTH),
-  cacheKey: 'key',
+  cacheNamespace: 'key',
   ...fields,
 });
 
@@ -78,7 +78,7 @@ describe('prefixes on disk', () => {
   });
 
   it.each([
-    ['the cache key differs', { cacheKey: 'other' }, {}],
+    ['the cache key differs', { cacheNamespace: 'other' }, {}],
     ['the request opts out', { cachePrompt: false }, {}],
     ['the model differs', {}, { identity: 'other model' }],
   ])('are not used if %s', async (_, fields, options) => {
@@ -133,7 +133,7 @@ describe('prefixes on disk', () => {
     const { driver } = await start(runner, directory);
     await run(driver, prompt('first'));
     await run(driver, prompt('longer', { prompts: [{ tokens: longTokens(5 * CHUNK), maxTokens: 2 }] }));
-    await run(driver, prompt('other tenant', { cacheKey: 'other' }));
+    await run(driver, prompt('other tenant', { cacheNamespace: 'other' }));
     expect(readdirSync(directory)).toHaveLength(4 + 2 + 4);
     broken.now = true;
     await run(driver, prompt('broken'));
@@ -170,7 +170,7 @@ describe('prefixes on disk', () => {
       if (isRemoved) store.drop('cache key', tokens);
       gate.resolve();
       await loading;
-      expect(store.open('cache key', tokens, tokens.length).runs).toHaveLength(isRemoved ? 0 : 4);
+      expect(store.open('cache key', tokens, tokens.length).chunks).toHaveLength(isRemoved ? 0 : 4);
     }
   });
 
@@ -178,13 +178,14 @@ describe('prefixes on disk', () => {
     const runner = new ScriptedRunner(shape(2));
     const directory = newDirectory();
     const writing = await start(runner, directory);
-    for (const cacheKey of ['key', 'other']) await run(writing.driver, prompt(cacheKey, { cacheKey }));
+    for (const cacheNamespace of ['key', 'other'])
+      await run(writing.driver, prompt(cacheNamespace, { cacheNamespace }));
     const hangs = Promise.withResolvers<never>();
     const open: typeof fs.open = (path, flags, mode) =>
       flags === 'r' ? hangs.promise : fs.open(path, flags, mode);
     const { driver } = await start(runner, directory, { fs: { ...fs, open }, maxReadMs: 5 });
     expect(await run(driver, prompt('second'))).toBe(0);
-    driver.submit(prompt('third', { cacheKey: 'other' }));
+    driver.submit(prompt('third', { cacheNamespace: 'other' }));
     // The disk still hangs, so it is not asked.
     expect(driver.engine.status).toMatchObject({ running: 1, waiting: 0 });
     hangs.reject(new Error('injected'));

@@ -71,7 +71,7 @@ const requests = fc.array(arrival, { minLength: 12, maxLength: 12 }).map((list) 
     submission({
       requestId: `${index}`,
       prompts: [{ tokens: text.slice(0, length), maxTokens }],
-      cacheKey: fields.tenantId,
+      cacheNamespace: fields.tenantId,
       ...fields,
     }),
   ),

@@ -1,7 +1,7 @@
 import type { TokenLogprobs } from '../../sampling/logprobs.ts';
 
 /** Logprobs of consecutive prompt positions: of the token itself, and of the most likely ones in its place. */
-export class TokenScores {
+export class PromptLogprobs {
   /** Most likely tokens kept per position. */
   readonly top: number;
   /** All of them, as one block of memory. */
@@ -13,11 +13,11 @@ export class TokenScores {
   readonly #topIds: Int32Array;
   readonly #ranks: Int32Array;
 
-  /** @param memory `scoreBytes` for each position */
+  /** @param memory `logprobBytes` for each position */
   constructor(positions: number, top: number, memory?: ArrayBufferLike) {
-    const buffer = memory ?? new ArrayBuffer(positions * scoreBytes(top));
+    const buffer = memory ?? new ArrayBuffer(positions * logprobBytes(top));
     this.top = top;
-    this.bytes = new Uint8Array(buffer, 0, positions * scoreBytes(top));
+    this.bytes = new Uint8Array(buffer, 0, positions * logprobBytes(top));
     this.#logprobs = new Float32Array(buffer, 0, positions);
     this.#topLogprobs = new Float32Array(buffer, 4 * positions, positions * top);
     this.#topIds = new Int32Array(buffer, 4 * positions * (1 + top), positions * top);
@@ -45,8 +45,8 @@ export class TokenScores {
     return { logprob: this.#logprobs[position]!, top, rank: this.#ranks[position]! };
   }
 
-  /** Copies positions [start, end) of other scores with the same `top` to positions from `to` on. */
-  copy(from: TokenScores, start: number, end: number, to: number): void {
+  /** Copies positions [start, end) of other logprobs with the same `top` to positions from `to` on. */
+  copy(from: PromptLogprobs, start: number, end: number, to: number): void {
     const { top } = this;
     this.#logprobs.set(from.#logprobs.subarray(start, end), to);
     this.#ranks.set(from.#ranks.subarray(start, end), to);
@@ -56,51 +56,51 @@ export class TokenScores {
 }
 
 /** Returns the bytes of one position. */
-export const scoreBytes = (top: number): number => 8 + 8 * top;
+export const logprobBytes = (top: number): number => 8 + 8 * top;
 
-/** Logprobs of the positions of a run of a prefill, and of the token after it. */
-export interface RunScores {
+/** Logprobs of the positions of a chunk of a prefill, and of the token after it. */
+export interface ChunkLogprobs {
   readonly length: number;
-  /** Valid if `scored`. */
-  readonly scores: TokenScores;
-  readonly scored: boolean;
-  /** The token after the run whose score is the last one; −1 if that one is not valid. */
+  /** Valid if `hasLogprobs`. */
+  readonly logprobs: PromptLogprobs;
+  readonly hasLogprobs: boolean;
+  /** The token after the chunk whose logprob is the last one; −1 if that one is not valid. */
   readonly next: number;
 }
 
 /**
- * Takes the stored logprobs of a prompt's tokens after `scoredFrom`. Returns the runs that need not be computed: those
+ * Takes the stored logprobs of a prompt's tokens after `logprobsFrom`. Returns the chunks that need not be computed: those
  * before it, and those with logprobs. The logprob of the token after them comes from the logits of their last position. If
- * it is not known, that run is computed again.
+ * it is not known, that chunk is computed again.
  */
-export function takeScores<Run extends RunScores>(
-  scores: TokenScores,
+export function takeLogprobs<Chunk extends ChunkLogprobs>(
+  logprobs: PromptLogprobs,
   tokens: Int32Array,
-  runs: readonly Run[],
+  chunks: readonly Chunk[],
   chunkLength: number,
-  scoredFrom: number,
-): readonly Run[] {
-  const first = Math.floor(scoredFrom / chunkLength);
-  const unscored = runs.findIndex(({ scored }, index) => index >= first && !scored);
-  const usable = unscored < 0 ? runs : runs.slice(0, unscored);
+  logprobsFrom: number,
+): readonly Chunk[] {
+  const first = Math.floor(logprobsFrom / chunkLength);
+  const missing = chunks.findIndex(({ hasLogprobs }, index) => index >= first && !hasLogprobs);
+  const usable = missing < 0 ? chunks : chunks.slice(0, missing);
   for (let index = first; index < usable.length; index++) {
-    const { scores: stored, length } = usable[index]!;
-    scores.copy(stored, 0, length, index * chunkLength);
+    const { logprobs: stored, length } = usable[index]!;
+    logprobs.copy(stored, 0, length, index * chunkLength);
   }
   const last = usable.at(-1);
   if (last === undefined || usable.length <= first) return usable;
   const next = tokens[(usable.length - 1) * chunkLength + last.length];
   if (next === undefined) return usable;
-  const score = scoreAfter(last, next);
-  if (score === null) return usable.slice(0, -1);
-  scores.set(usable.length * chunkLength, score);
+  const known = logprobsAfter(last, next);
+  if (known === null) return usable.slice(0, -1);
+  logprobs.set(usable.length * chunkLength, known);
   return usable;
 }
 
-/** Returns the score of a token after a run, if the run's own next token or its most likely ones include it. */
-function scoreAfter({ scores, next, length }: RunScores, id: number): TokenLogprobs | null {
+/** Returns the logprobs of a token after a chunk, if the chunk's own next token or its most likely ones include it. */
+function logprobsAfter({ logprobs, next, length }: ChunkLogprobs, id: number): TokenLogprobs | null {
   if (next < 0) return null;
-  const known = scores.get(length, scores.top);
+  const known = logprobs.get(length, logprobs.top);
   if (next === id) return known;
   const place = known.top.findIndex(([other]) => other === id);
   return place < 0 ? null : { logprob: known.top[place]![1], top: known.top, rank: place + 1 };

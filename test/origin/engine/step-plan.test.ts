@@ -5,7 +5,7 @@ import {
   DecodeBatchBuilder,
   PrefillTurns,
   prefillChunk,
-} from '../../../origin/engine/scheduler.ts';
+} from '../../../origin/engine/step-plan.ts';
 
 describe('prefill chunks', () => {
   it('cover the prompt once and keep to the grid for every set of cached chunks', () => {

@@ -126,7 +126,7 @@ describe.each([
       family: fc.constantFrom(0, 0, 1, 2),
       leavesAt: fc.oneof(fc.constant(3 * CHUNK), fc.nat(3 * CHUNK)),
       top: fc.option(fc.constantFrom(...ALL_TOPS), { freq: 3 }),
-      scoredFrom: fc.oneof(fc.constant(0), fc.nat(3 * CHUNK)),
+      logprobsFrom: fc.oneof(fc.constant(0), fc.nat(3 * CHUNK)),
       maxTokens: fc.nat(2),
       choices: fc.constantFrom(1, 1, 2),
       cachePrompt: fc.constantFrom(true, true, true, false),
@@ -144,15 +144,15 @@ describe.each([
           const requests: Submission[] = [];
           for (const [index, { length, family, leavesAt, top, ...fields }] of arrivals.entries()) {
             const { maxTokens, waits, choices, cachePrompt, tenantId } = fields;
-            const scoredFrom = Math.min(fields.scoredFrom, length - 1);
+            const logprobsFrom = Math.min(fields.logprobsFrom, length - 1);
             const changed = (at: number) => family * 11 + (at < leavesAt ? 0 : 7);
             const tokens = Int32Array.from({ length }, (_, at) => (at * 31 + changed(at)) % 320);
             const one = scored(`${index}`, tokens, top, {
-              prompts: [{ tokens, maxTokens, scoredFrom }],
+              prompts: [{ tokens, maxTokens, logprobsFrom }],
               choices,
               cachePrompt,
               tenantId,
-              cacheKey: tenantId,
+              cacheNamespace: tenantId,
             });
             requests.push(one);
             engine.submit(one);
