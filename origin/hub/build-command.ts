@@ -87,8 +87,12 @@ function precisionOf({ precision }: BuildOptions, environment: Environment): Wei
 
 function reportOf({ id, directory, built }: PreparedModel): string[] {
   if (built === null) return [`${id} is ready in ${directory}`];
-  const { modelType, precision, parameters, dataBytes, unusedTensors } = built;
+  const { modelType, precision, parameters, dataBytes, unusedTensors, requantized } = built;
   const size = `${(parameters / 1e6).toPrecision(3)} M parameters, ${precision}, ${byteSize(dataBytes)}`;
   const unused = unusedTensors.length > 0 ? [`not used by the decoder: ${unusedTensors.join(', ')}`] : [];
-  return [`${id} (${modelType}) is built: ${size}`, ...unused];
+  const rounded =
+    requantized.length > 0
+      ? [`quantized a second time, because ${precision} cannot hold them: ${requantized.join(', ')}`]
+      : [];
+  return [`${id} (${modelType}) is built: ${size}`, ...unused, ...rounded];
 }

@@ -1,3 +1,4 @@
+import { DECODERS } from '../checkpoint/float-formats.ts';
 import { FLOAT16_VALUES } from '../precision/float16.ts';
 
 /**
@@ -10,8 +11,8 @@ export interface BlockType {
   readonly elements: number;
   /** Bytes of a block. */
   readonly bytes: number;
-  /** Writes the elements of a block that begins at `at` to `out` from `to`. */
-  decode(view: DataView, at: number, out: Float32Array, to: number): void;
+  /** Writes the elements of a block that begins at `at` to `out` from `to`; null for plain floats. */
+  readonly decode: ((view: DataView, at: number, out: Float32Array, to: number) => void) | null;
   /** Set if every value is an integer times the scale of its group. */
   readonly integers: IntegerBlocks | null;
 }
@@ -30,22 +31,13 @@ const SUPER_BLOCK = 256;
 
 const float16 = (view: DataView, at: number): number => FLOAT16_VALUES[view.getUint16(at, true)]!;
 
-const bits32 = new DataView(new ArrayBuffer(4));
-
-function bfloat16(view: DataView, at: number): number {
-  bits32.setUint32(0, view.getUint16(at, true) << 16);
-  return bits32.getFloat32(0);
-}
-
-/** One element per block. */
-const plain = (name: string, bytes: number, read: (view: DataView, at: number) => number): BlockType => ({
+/** One element per block, decoded as safetensors' types of the same names. */
+const plain = (name: string, bytes: number): BlockType => ({
   name,
   elements: 1,
   bytes,
   integers: null,
-  decode(view, at, out, to) {
-    out[to] = read(view, at);
-  },
+  decode: null,
 });
 
 /** Where a block of 32 keeps its codes: 16 bytes of 4 bits, low halves first, and the fifth bits if it has them. */
@@ -202,9 +194,9 @@ const Q6_K = integerType(
 
 /** The supported types by their number in ggml. */
 export const BLOCK_TYPES: ReadonlyMap<number, BlockType> = new Map([
-  [0, plain('F32', 4, (view, at) => view.getFloat32(at, true))],
-  [1, plain('F16', 2, float16)],
-  [30, plain('BF16', 2, bfloat16)],
+  [0, plain('F32', 4)],
+  [1, plain('F16', 2)],
+  [30, plain('BF16', 2)],
   [2, codedType('Q4_0', 4, { codes: 2 }, centered(16))],
   [3, minimumType('Q4_1', { codes: 4 })],
   [6, codedType('Q5_0', 8, { codes: 6, fifth: 2 }, centered(32))],
@@ -234,10 +226,14 @@ const OTHER_TYPES: Readonly<Record<number, string>> = {
 /** Returns the name of a type that is not supported. */
 export const typeName = (number: number): string => OTHER_TYPES[number] ?? `number ${number}`;
 
-/** Decodes whole blocks. `out` takes `bytes.length / type.bytes × type.elements` numbers. */
-export function decodeBlocks(type: BlockType, bytes: Uint8Array, out: Float32Array): void {
+/** Decodes whole blocks. `bytes` begin at a multiple of 8 in their buffer. */
+export function decodeBlocks(
+  { name, elements, bytes: size, decode }: BlockType,
+  bytes: Uint8Array,
+): Float32Array {
+  if (decode === null) return DECODERS[name]!(bytes);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  for (let at = 0, to = 0; at < bytes.length; at += type.bytes, to += type.elements) {
-    type.decode(view, at, out, to);
-  }
+  const values = new Float32Array((bytes.length / size) * elements);
+  for (let at = 0, to = 0; at < bytes.length; at += size, to += elements) decode(view, at, values, to);
+  return values;
 }

@@ -81,9 +81,7 @@ function storedTensors(file: GgufFile): StoredTensors {
 function readRun(file: GgufFile, tensor: GgufTensor, offset: number, length: number): Float32Array {
   const bytes = new Uint8Array(length);
   file.read(tensor.name, offset, bytes);
-  const values = new Float32Array((length / tensor.type.bytes) * tensor.type.elements);
-  decodeBlocks(tensor.type, bytes, values);
-  return values;
+  return decodeBlocks(tensor.type, bytes);
 }
 
 /** Consecutive units of one source. */
