@@ -103,7 +103,7 @@ describe('a Llama from safetensors', () => {
     });
     expect(JSON.parse(readFileSync(join(model, 'continuo.json'), 'utf8'))).toEqual({
       id: 'someone/Tiny-Base',
-      source: directory,
+      source: 'checkpoint',
       modelType: 'llama',
       precision: 'int4',
       parameters,
