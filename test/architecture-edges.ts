@@ -180,7 +180,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/editor',
     'worker/site/store',
   ],
-  'worker/site/copy': ['worker/site/controls', 'worker/site/store', 'worker/site/api'],
+  'worker/site/copy': ['worker/site/api', 'worker/site/controls', 'worker/site/store'],
   'worker/site/docs': [
     'worker/site/api',
     'worker/site/controls',
