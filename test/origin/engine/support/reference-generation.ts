@@ -61,6 +61,10 @@ function entry(
   };
 }
 
+/** Returns how many tokens come before this one, plus one. Among equal logits, lower ids come first. */
+const rankOf = (id: number, logits: Float32Array): number =>
+  1 + logits.filter((logit, other) => logit > logits[id]! || (logit === logits[id] && other < id)).length;
+
 /** Computes one choice by the simplest means: no batch, no cache, no streaming. */
 function plainChoice(
   submission: Submission,
@@ -146,7 +150,10 @@ export function plainPrompt(submission: Submission, promptIndex: number, chunk: 
   const scored = [...tokens].map((id, at) => {
     const hidden = hides(id) ? { hidden: true } : {};
     if (at <= logprobsFrom) return { id, bytes: latin1(id), logprob: null, topLogprobs: null, ...hidden };
-    return entry(MODEL.logits(entries.slice(0, at), TOKEN_BYTES.vocabularySize), id, top, hides(id));
+    const logits = MODEL.logits(entries.slice(0, at), TOKEN_BYTES.vocabularySize);
+    const known = entry(logits, id, top, hides(id));
+    const isListed = known.topLogprobs?.some(([other]) => other === id);
+    return isListed ? known : { ...known, rank: rankOf(id, logits) };
   });
   return { ...event, logprobs: scored };
 }
