@@ -148,6 +148,7 @@ describe('the tree view, by hand', () => {
     const body = { n: 4, top_k: 7, repetition_penalty: 1.3, max_tokens: 24, min_p: 0.05 };
     expect((await sent).postDataJSON()).toMatchObject(body);
     await page.reload();
+    await rows(page).first().waitFor();
     await page.keyboard.press('p');
     expect(await dialog.getByLabel('top_k', { exact: true }).inputValue()).toBe('7');
   });
