@@ -1,7 +1,7 @@
 import type { DecoderDesign } from './families/decoder-design.ts';
 
 /**
- * Returns config.json of a built model: the published one, with the fields of a nested text_config beside the others, and
+ * Returns config.json of a built model. It is the published one, with the fields of a nested text_config beside the others, and
  * with the sizes that a published file may leave to its family.
  */
 export function servedConfig(

@@ -102,7 +102,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   },
 };
 
-/** OpenAI's dialect where nobody has named it: without its limit on alternatives, which only a strict client expects. */
+/** OpenAI's dialect for requests that name no dialect. It allows more alternatives than OpenAI. */
 const OWN: Dialect = { ...OPENAI, maxLogprobs: MAX_TOP_LOGPROBS };
 
 /** Returns the defaults of one request: the dialect's, otherwise the model's, otherwise BASE_DEFAULTS. */

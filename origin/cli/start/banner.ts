@@ -1,6 +1,6 @@
 import type { Ready } from './launcher.ts';
 
-/** The page's address. Its fragment has the key, which browsers send to nobody. */
+/** The page's address. Its fragment has the key: browsers do not send fragments. */
 export const pageOf = ({ url, apiKey }: Ready): string => `${url}/#key=${apiKey}`;
 
 /** What `npm start` prints when the server is ready: page, address, key and a curl line with settings that suit the model. */

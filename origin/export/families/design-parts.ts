@@ -2,7 +2,7 @@ import type { ConfigFields } from './config-fields.ts';
 import { type Activation, type NormDesign, type ProjectionDesign, whole } from './decoder-design.ts';
 import type { TensorNames } from './family.ts';
 
-/** What many families read alike. */
+/** The fields of config.json that many families share. */
 
 const ACTIVATIONS: Readonly<Record<string, Activation>> = {
   silu: 'silu',

@@ -4,7 +4,7 @@ import { WeightType } from './graph-builder.ts';
 import { type GraphContext, nameOf, vectorTensor, writeLinear, writeMatMul } from './linear.ts';
 
 /**
- * Writes a mixture of experts over [batch, sequence, hidden] in plain operators: each expert is a branch that runs only if
+ * Writes a mixture of experts over [batch, sequence, hidden] in plain operators. Each expert is a branch that runs only if
  * a token has chosen it, on the tokens that have. One unused row is added, because a single row may use a kernel that rounds
  * differently. Results are summed in the order of experts, so a row keeps its bits in any batch
  * (docs/decisions/0022-own-exporter.md).

@@ -14,7 +14,7 @@ export interface CodeRequest {
   readonly url: string;
   /** Null = the code reads the environment variable KEY. */
   readonly key: string | null;
-  /** Headers besides those of the key and the body. */
+  /** Headers without those of the key and the body. */
   readonly headers: Readonly<Record<string, string>>;
   /** Null = none. */
   readonly body: Readonly<Record<string, unknown>> | null;
