@@ -83,7 +83,7 @@ export const outputFields = {
     .array(z.unknown())
     .nullish()
     .describe(
-      'Only an empty list: adapters are merged when a model is built (continuo model build --adapter).',
+      'Not supported: a list that is not empty is rejected. Adapters are merged when a model is built.',
     ),
   prompt_embeds: z.unknown().nullish().describe('Not supported: a value is rejected.'),
   images: list(z.string(), { max: MAX_IMAGES })

@@ -15,7 +15,7 @@ test.skipIf(python === null)('inspect-ai reads the logprobs of the prompt’s ow
     'inspect_client.py',
     served,
     {
-      CONTINUO_PROMPT: prompt,
+      TEST_PROMPT: prompt,
     },
   );
   const { choices } = await complete({ prompt, max_tokens: 0, echo: true, logprobs: 0 });

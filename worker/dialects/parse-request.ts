@@ -33,6 +33,7 @@ export function describeValue(value: unknown): string {
 
 const NOUNS: Readonly<Record<string, string>> = {
   int: 'an integer',
+  bigint: 'an integer',
   number: 'a number',
   string: 'a string',
   boolean: 'a boolean',
@@ -136,7 +137,7 @@ function toRequestError(issue: Issue, path: Path = []): ApiError {
   if (issue.code === 'invalid_union') {
     const branch = issue.errors.find((errors) => !mismatch(errors))?.[0];
     if (branch) return toRequestError(branch, whole);
-    const text = wrongType(name, issue.errors.flatMap(expectations).join(' or '), issue.input);
+    const text = wrongType(name, [...new Set(issue.errors.flatMap(expectations))].join(' or '), issue.input);
     return new ApiError(text.code, text.message, { param: name });
   }
   if (issue.code === 'unrecognized_keys') {

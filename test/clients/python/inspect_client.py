@@ -20,7 +20,7 @@ async def score(prompt, count):
 
 
 async def main():
-    prompt = os.environ["CONTINUO_PROMPT"]
+    prompt = os.environ["TEST_PROMPT"]
     print(json.dumps({str(count): await score(prompt, count) for count in (1, 5, 20)}))
 
 

@@ -5,10 +5,10 @@ import { siteTest as test } from '../../support/browser/site-test.ts';
 const VIEWS = {
   start: ['/', 'h1'],
   docs: ['/docs', '.operations'],
-  operation: ['/docs/api/createCompletion', '.execute'],
+  operation: ['/docs/api/createCompletion', 'button:text-is("Send")'],
   guide: ['/docs/guides/constraints', '.guide table'],
   admin: ['/docs/admin', '.operations'],
-  'admin-operation': ['/docs/admin/createKey', '.execute'],
+  'admin-operation': ['/docs/admin/createKey', 'button:text-is("Send")'],
 } as const;
 
 const APPEARANCES = (['light', 'dark'] as const).flatMap((scheme) =>

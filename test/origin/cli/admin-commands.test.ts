@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CommandError } from '../../../origin/terminal/program.ts';
+import { CommandError, EXIT } from '../../../origin/terminal/program.ts';
 import { ADMIN_KEY, ADMIN_KEY_SHA256, type AnswerBody, completion } from '../../worker/admin/admin-client.ts';
 import { eventually } from '../../worker/support/eventually.ts';
 import { workerForTests } from '../../worker/support/worker-for-tests.ts';
@@ -141,7 +141,7 @@ test('reports all missing options of a command together, and marks them in its h
 
 test('rejects invalid addresses, ids and weights in one line', async () => {
   await expect(admin('--url', 'nonsense', 'tenants', 'list')).rejects.toThrow(
-    new CommandError("'nonsense' is not an address such as https://api.example.com."),
+    new CommandError("'nonsense' is not an address such as https://api.example.com.", EXIT.usage),
   );
   await expect(adminAt('ftp://127.0.0.1', ['tenants', 'list'])).rejects.toThrow(CommandError);
   // These ids would lead to another path: the list, or its parent.

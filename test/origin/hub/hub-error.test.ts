@@ -43,9 +43,9 @@ describe('errors of the hub', () => {
     );
   });
 
-  test('rejects a repository without an ONNX decoder', async () => {
-    fixture.offer({ files: { 'config.json': '{}', 'model.safetensors': 'x' } });
-    expect(await fixture.fault()).toBe(`${NAME} has no ONNX decoder`);
+  test('rejects a repository without a model', async () => {
+    fixture.offer({ files: { 'config.json': '{}', 'README.md': 'x' } });
+    expect(await fixture.fault()).toBe(`${NAME} has no safetensors, no GGUF file and no ONNX decoder`);
   });
 
   test('sends the token to the hub and never to the storage server', async () => {

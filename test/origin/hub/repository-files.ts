@@ -26,7 +26,7 @@ export function communityFiles(weights: Buffer = randomBytes(300_000)): Record<s
     'tokenizer.json': JSON.stringify({ model: 'x'.repeat(2000) }),
     'tokenizer_config.json': '{"eos_token":"</s>"}',
     'special_tokens_map.json': '{}',
-    'model.safetensors': randomBytes(5000, 2),
+    'flax_model.msgpack': randomBytes(5000, 2),
     'onnx/model.onnx': randomBytes(4000, 3),
     'onnx/model.onnx_data': randomBytes(9000, 4),
     'onnx/model_q4f16.onnx': randomBytes(2000, 5),
