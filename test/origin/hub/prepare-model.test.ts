@@ -36,7 +36,7 @@ function context(endpoint = hub.endpoint): PrepareContext {
     retries: { maxAttempts: 2, sleep, random: () => 0.5, onRetry: note },
     stallMs: 10_000,
   });
-  const progress = { start: (name: string) => (note(name), { update() {}, stop() {} }), note };
+  const progress = { start: () => ({ update() {}, stop() {} }), note };
   return { client, cache, progress, builds: path.join(root, 'builds'), availableMemory: () => memory };
 }
 
