@@ -9,6 +9,7 @@ import { type MemoryLimits, NO_MEMORY_LIMITS } from '../serving/memory-budget.ts
 import { readModels } from '../serving/models-file.ts';
 import { findCached } from './cache.ts';
 import { HubError } from './hub-error.ts';
+import { isPath } from './model-name.ts';
 import { requireRepository, requireRevision } from './names.ts';
 import { chooseVariant, precisionOf } from './variants.ts';
 
@@ -71,9 +72,6 @@ function withSlots(
     return { name, engine: { ...engine, slots } };
   });
 }
-
-const isPath = (text: string): boolean =>
-  path.isAbsolute(text) || /^\.{1,2}([/\\]|$)/.test(text) || existsSync(text);
 
 function requireDirectory(directory: string): string {
   if (existsSync(directory)) return directory;

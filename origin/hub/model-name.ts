@@ -13,7 +13,8 @@ export interface RepositoryName {
   readonly variant: string | null;
 }
 
-const isPath = (text: string): boolean =>
+/** Returns whether a model argument is a path: what exists is one, and what is written as one. */
+export const isPath = (text: string): boolean =>
   path.isAbsolute(text) || /^\.{1,2}([/\\]|$)/.test(text) || existsSync(text);
 
 /**
