@@ -4,7 +4,7 @@ import { authenticate } from './auth/auth.ts';
 import { chooseDialect, DIALECTS } from './dialects/dialect.ts';
 import { parseNative } from './dialects/native-request.ts';
 import { nativeSettings } from './generation/format/native-settings.ts';
-import { DEFAULT_NAME, mayUse, named, resolveModel } from './generation/resolve-model.ts';
+import { DEFAULT_NAME, named, resolveModel, usableModels } from './generation/resolve-model.ts';
 import type { RequestContext } from './http/request-context.ts';
 import { jsonResponse } from './http/responses.ts';
 
@@ -44,8 +44,8 @@ async function identify(request: Request, context: RequestContext): Promise<Prin
 export async function listModels(request: Request, context: RequestContext): Promise<Response> {
   const principal = await identify(request, context);
   const models = await context.catalogue.listed(request.signal);
-  const visible = models.filter((model) => mayUse(principal, model, models));
-  return jsonResponse({ object: 'list', data: modelObjects(visible, named(DEFAULT_NAME, models)) });
+  const visible = usableModels(principal, models);
+  return jsonResponse({ object: 'list', data: modelObjects(visible, named(DEFAULT_NAME, visible)) });
 }
 
 /** GET /v1/models/{id}: accepts every name that a completion accepts. The name may contain slashes. */

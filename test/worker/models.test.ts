@@ -93,6 +93,25 @@ describe('models and health', () => {
     expect(await messageFor(key)).toMatch(/Available models: 'm3', 'm11'\.$/);
   });
 
+  test('serves the only model of a key without a name, and lists it as the default', async () => {
+    origin.models = [
+      { ...MODEL, aliases: ['default'] },
+      { ...MODEL, id: 'second', aliases: ['short'] },
+    ];
+    const { key } = await tenantWithKey(worker, 'one-model', {}, { models: ['second'] });
+    const headers = { authorization: `Bearer ${key}` };
+    for (const model of ['default', undefined])
+      await complete(worker, { model }, { ...headers, 'x-dialect': 'vllm' });
+    await complete(worker, { model: 'any' }, { ...headers, 'x-dialect': 'llamacpp' });
+    expect(origin.requests.map(({ model }) => model)).toEqual(['second', 'second', 'second']);
+    expect(await (await worker.request('/v1/models', { headers })).json()).toMatchObject({
+      data: [{ id: 'second' }, { id: 'short' }, { id: 'default', root: 'second' }],
+    });
+    const refused = await worker.post({ model: MODEL.id, prompt: 'Hi' }, { headers });
+    expect(refused.status).toBe(404);
+    expect(await refused.text()).toContain("Available models: 'second', 'short', 'default'.");
+  });
+
   test('names the aliases of the models as well if a model is not found', async () => {
     origin.models = [
       { ...MODEL, aliases: ['short', 'second'] },

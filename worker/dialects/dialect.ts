@@ -28,7 +28,7 @@ export interface Dialect {
   readonly streamUsage: 'on-request' | 'last-choice';
   /** An error's `code`: the name of the error, or the HTTP status as a number. */
   readonly errorCode: 'string' | 'status';
-  /** If only one model is served, every model name selects it. */
+  /** If the key may use only one model, every model name selects it. */
   readonly anyModel: boolean;
   /** A completion without a model uses the model `default`. */
   readonly modelOptional: boolean;

@@ -23,5 +23,7 @@ export function withOriginalFieldNames(
     return error.renamed(constraintField, error.message);
   }
   if (constraintField === null || !CONSTRAINT_ERRORS.has(error.code)) return error;
-  return error.renamed(constraintField, `Invalid '${constraintField}': ${error.message}`);
+  // Another Continuo behind the edge has named its own field already.
+  const reason = error.message.replace(/^Invalid '[^']*': /, '');
+  return error.renamed(constraintField, `Invalid '${constraintField}': ${reason}`);
 }

@@ -7,22 +7,24 @@ import { describeValue } from '../dialects/parse-request.ts';
 import { missingParameter } from '../dialects/request-errors.ts';
 import type { RequestContext } from '../http/request-context.ts';
 
-/** Names the model if only one is served. */
+/** Names the model if the key may use only one. */
 export const DEFAULT_NAME = 'default';
 
 type Models = readonly OriginModel[];
 
 const onlyOf = (models: Models): OriginModel | undefined => (models.length === 1 ? models[0] : undefined);
 
-/** Returns the model of this name. Ids take precedence over aliases. */
+/** Returns the model of this name, among those that the key may use. Ids take precedence over aliases. */
 export const named = (name: string, models: Models): OriginModel | undefined =>
   models.find(({ id }) => id === name) ??
   models.find(({ aliases }) => aliases.includes(name)) ??
   (name === DEFAULT_NAME ? onlyOf(models) : undefined);
 
-/** Returns true if the key may use the model; a key names models as requests do. */
-export const mayUse = ({ key }: Principal, model: OriginModel, models: Models): boolean =>
-  key.models === null || key.models.some((name) => named(name, models) === model);
+/** Returns the models that the key may use; a key names models as requests do. */
+export const usableModels = ({ key }: Principal, models: Models): Models =>
+  key.models === null
+    ? models
+    : models.filter((model) => key.models?.some((name) => named(name, models) === model));
 
 const MAX_NAMED = 10;
 
@@ -30,7 +32,9 @@ const MAX_NAMED = 10;
 function modelNotFound(name: string, usable: Models, { catalogue }: RequestContext): ApiError {
   const missing = catalogue.missing();
   if (missing) return missing;
-  const names = [...new Set([...usable.map(({ id }) => id), ...usable.flatMap(({ aliases }) => aliases)])];
+  const other = named(DEFAULT_NAME, usable) === undefined ? [] : [DEFAULT_NAME];
+  const ids = usable.map(({ id }) => id);
+  const names = [...new Set([...ids, ...usable.flatMap(({ aliases }) => aliases), ...other])];
   const shown = names.slice(0, MAX_NAMED).map((one) => `'${one}'`);
   const more = names.length > MAX_NAMED ? ' and more' : '';
   const available = shown.length === 0 ? '' : ` Available models: ${shown.join(', ')}${more}.`;
@@ -64,13 +68,11 @@ export async function resolveModel(
   const name = modelName(value);
   const models = await context.catalogue.models(signal);
   const { anyModel } = context.answer.dialect;
-  const model = named(name, models) ?? (anyModel ? onlyOf(models) : undefined);
-  if (model !== undefined && mayUse(principal, model, models)) {
-    if (model.state === 'unavailable') throw unavailable(model);
-    return model;
-  }
-  const usable = models.filter((one) => mayUse(principal, one, models));
-  throw modelNotFound(name, usable, context);
+  const usable = usableModels(principal, models);
+  const model = named(name, usable) ?? (anyModel ? onlyOf(usable) : undefined);
+  if (model === undefined) throw modelNotFound(name, usable, context);
+  if (model.state === 'unavailable') throw unavailable(model);
+  return model;
 }
 
 /** Rejects what the origin would also reject. Prompts with token ids are left to the origin, because an id may be a mark. */

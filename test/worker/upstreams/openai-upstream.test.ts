@@ -374,6 +374,17 @@ describe('an OpenAI-compatible server', () => {
     ]);
   });
 
+  test('that names the field of a faulty constraint has its reason shown once, with the field of the client', async () => {
+    const message = "Invalid 'structured_outputs.regex': the group is not closed";
+    const error = { message, param: 'structured_outputs.regex', code: 'invalid_grammar' };
+    openAi.script = (_, response) => response.writeHead(400).end(JSON.stringify({ error }));
+    expect((await foreign({ guided_regex: '(' })).body.error).toMatchObject({
+      message: "Invalid 'guided_regex': the group is not closed",
+      param: 'guided_regex',
+      code: 'invalid_grammar',
+    });
+  });
+
   test.each([
     ['the path', 'Not Found', 415],
     ['the model', "The model 'real-name' does not exist.", 404],

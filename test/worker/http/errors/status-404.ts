@@ -26,7 +26,8 @@ export const STATUS_404: readonly ErrorCase[] = [
     type,
     code: 'model_not_found',
     param: 'model',
-    message: /'nope' does not exist or you do not have access to it\. Available models: 'org\/tiny'\.$/,
+    message:
+      /'nope' does not exist or you do not have access to it\. Available models: 'org\/tiny', 'default'\.$/,
   },
   {
     name: "'default' where two models are served",
