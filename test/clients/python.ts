@@ -9,6 +9,8 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const REQUIREMENTS = path.join(import.meta.dirname, 'requirements.txt');
+/** Packages whose dependencies are not installed: vLLM's are several gigabytes, for a GPU. */
+const ALONE = path.join(import.meta.dirname, 'requirements-alone.txt');
 
 /** Returns the last line of a failed command's output, where pip and Python name the cause. */
 function cause(error: unknown): string {
@@ -23,7 +25,8 @@ function cause(error: unknown): string {
 export async function preparePython(): Promise<{ python: string } | { missing: string }> {
   const given = process.env.TEST_CLIENTS_PYTHON;
   if (given) return { python: given };
-  const wanted = createHash('sha256').update(readFileSync(REQUIREMENTS)).digest('hex').slice(0, 12);
+  const hash = createHash('sha256').update(readFileSync(REQUIREMENTS)).update(readFileSync(ALONE));
+  const wanted = hash.digest('hex').slice(0, 12);
   const directory = path.join(tmpdir(), `continuo-clients-${wanted}`);
   const python = path.join(directory, 'bin', 'python');
   const complete = path.join(directory, 'complete');
@@ -36,14 +39,28 @@ export async function preparePython(): Promise<{ python: string } | { missing: s
   }
   console.log('Installing the Python clients; this takes some minutes, once.');
   try {
-    const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', REQUIREMENTS];
-    await run(python, install, { maxBuffer: 1 << 26 });
+    await install(python, '-r', REQUIREMENTS);
   } catch (error) {
     rmSync(directory, { recursive: true, force: true });
     return { missing: `the packages of requirements.txt cannot be installed (${cause(error)})` };
   }
+  // vLLM has packages for Linux only.
+  await install(python, '--no-deps', '--only-binary', ':all:', '-r', ALONE).catch((error: unknown) =>
+    console.log(`vLLM's classes are skipped: ${cause(error)}`),
+  );
   writeFileSync(complete, '');
   return { python };
+}
+
+async function install(python: string, ...packages: readonly string[]): Promise<void> {
+  const command = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...packages];
+  await run(python, command, { maxBuffer: 1 << 26 });
+}
+
+/** Returns true if the interpreter has the package. Does not import it. */
+export async function hasPackage(python: string, name: string): Promise<boolean> {
+  const code = `import importlib.util; print(importlib.util.find_spec('${name}') is not None)`;
+  return (await run(python, ['-c', code])).stdout.trim() === 'True';
 }
 
 /** Environment of a Python process: an empty home, no network except the test system, none of the user's settings. */

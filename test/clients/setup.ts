@@ -1,6 +1,6 @@
 import type { TestProject } from 'vitest/node';
 import { startSystem } from '../support/system.ts';
-import { preparePython } from './python.ts';
+import { hasPackage, preparePython } from './python.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -8,6 +8,8 @@ declare module 'vitest' {
     served: { readonly url: string; readonly apiKey: string; readonly metricsUrl: string };
     /** An interpreter with the packages of requirements.txt; null = Python clients are skipped. */
     python: string | null;
+    /** The interpreter if it has vLLM. */
+    vllm: string | null;
   }
 }
 
@@ -15,7 +17,9 @@ declare module 'vitest' {
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const prepared = await preparePython();
   if ('missing' in prepared) console.log(`Python clients are skipped: ${prepared.missing}`);
-  project.provide('python', 'python' in prepared ? prepared.python : null);
+  const python = 'python' in prepared ? prepared.python : null;
+  project.provide('python', python);
+  project.provide('vllm', python !== null && (await hasPackage(python, 'vllm')) ? python : null);
   const system = await startSystem();
   project.provide('served', { url: system.url, apiKey: system.apiKey, metricsUrl: system.metricsUrl });
   return async () => {

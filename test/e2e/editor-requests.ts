@@ -26,6 +26,7 @@ const ring = FILES.map((file, index) => ({
 
 /** ring_update: prepares the cache, and ignores the answer. */
 export const LLAMA_VIM_WARM = {
+  id_slot: 0,
   ...{ input_prefix: '', input_suffix: '', input_extra: ring, prompt: '', n_predict: 0, temperature: 0 },
   ...{ stream: false, samplers: [], cache_prompt: true, t_max_prompt_ms: 1, t_max_predict_ms: 1 },
   response_fields: [''],
@@ -34,6 +35,7 @@ export const LLAMA_VIM_WARM = {
 
 /** llama#fim. */
 export const LLAMA_VIM_FIM = {
+  id_slot: 0,
   ...{ input_prefix: BEFORE, input_suffix: AFTER, input_extra: ring, prompt: LINE },
   ...{ n_predict: 128, stop: [], n_indent: 4, top_k: 40, top_p: 0.9, stream: false },
   samplers: ['top_k', 'top_p', 'infill'],
@@ -64,8 +66,11 @@ export const LLAMA_VSCODE_FIM = {
   ...{ n_indent: 4, t_max_prompt_ms: 500, t_max_predict_ms: 500 },
 };
 
-/** The same version, src/language-model-token-limits.ts. */
+/** The same version, src/language-model-token-limits.ts: for one of several models in the list of /v1/models. */
 export const LLAMA_VSCODE_PROPS = '/props?model=continuo-mini&autoload=false';
+
+/** The same version, src/llama-server.ts: countTextTokens. */
+export const LLAMA_VSCODE_COUNT = { content: BEFORE, add_special: false, parse_special: true };
 
 /**
  * continuedev/continue 1.3.40, core/llm/llms/LlamaCpp.ts, d0a3c0b626b5bebc3bef4742eec05a0242be0bab: POST /completion. The

@@ -60,11 +60,14 @@ describe('llama.vim', () => {
 });
 
 describe('llama.vscode', () => {
-  test('reads the context length, warms the cache and gets a completion', async () => {
+  test('reads the context length, the state and a count of tokens, warms the cache and gets a completion', async () => {
     const props = JSON.parse(await send(editors.LLAMA_VSCODE_PROPS)) as {
       default_generation_settings: { n_ctx: number };
     };
     expect(props.default_generation_settings.n_ctx).toBe(2_048);
+    expect(JSON.parse(await send('/health'))).toEqual({ status: 'ok' });
+    const counted = JSON.parse(await send('/tokenize', editors.LLAMA_VSCODE_COUNT)) as { tokens: unknown[] };
+    expect(counted.tokens).toHaveLength(await tokenCount(editors.LLAMA_VSCODE_COUNT.content));
     expect(await native('/infill', editors.LLAMA_VSCODE_WARM)).toMatchObject({
       content: '',
       tokens_predicted: 0,
