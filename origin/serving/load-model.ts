@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PrefixDiskSettings } from '../config/model-settings.ts';
 import { EngineClient, spawnEngineThread } from '../engine/engine-client.ts';
-import type { PrefixDisk } from '../engine/kv/disk/open-disk-tier.ts';
+import type { PrefixDisk } from '../engine/kv/disk/disk-tier.ts';
 import type { StepReport } from '../engine/messages.ts';
 import type { ImageInput } from '../images/prompt-images.ts';
 import { MARKERS } from '../infill/families.ts';
