@@ -52,7 +52,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'shared',
   ],
   'origin/images': ['origin/engine', 'origin/model/config', 'origin/process', 'shared'],
-  'origin/infill': ['origin/process', 'origin/tokenizer'],
+  'origin/infill': ['origin/tokenizer'],
   'origin/model/config': ['shared'],
   'origin/model/device': ['origin/model/config', 'origin/model/onnx', 'origin/model/ort', 'shared'],
   'origin/model/onnx': ['shared'],
