@@ -14,7 +14,6 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'origin/serving',
     'origin/terminal',
     'shared',
-    'worker/admin',
     'worker/env',
     'worker/site/build',
     'worker/upstreams',

@@ -1,4 +1,4 @@
-import type { EngineAccess } from '../serving/loaded-model.ts';
+import type { EngineAccess } from '../serving/load-model.ts';
 import type { EventStream } from './event-stream.ts';
 
 /** Milliseconds; common proxies cut a connection after 60 s of silence. */

@@ -5,7 +5,7 @@ import type { Logger } from '../process/log.ts';
 import type { Phase } from './engine-state.ts';
 import { type FaultyModel, faultError, type InspectedModel, type Inspection } from './inspect-model.ts';
 import { LifeCycle, type RequestDecision } from './life-cycle.ts';
-import type { LoadedModel } from './loaded-model.ts';
+import type { LoadedModel } from './load-model.ts';
 import { limitOf, type MemoryLimits, memoryOf, modelBytes } from './memory-budget.ts';
 
 export interface FleetOptions {

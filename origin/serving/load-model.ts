@@ -19,6 +19,15 @@ import { TokenizerThread } from '../tokenizer/tokenizer-thread.ts';
 import { oncePerCause } from './fault-log.ts';
 import type { InspectedModel } from './inspect-model.ts';
 
+/** The engine as the HTTP side uses it. */
+export type EngineAccess = Pick<EngineClient, 'status' | 'lastFault' | 'submit' | 'abort' | 'stop'>;
+
+/** A model and the engine that runs it. */
+export interface LoadedModel {
+  readonly model: ServedModel;
+  readonly engine: EngineAccess;
+}
+
 export interface LoadHooks {
   readonly log: Logger;
   /** Longest silence of a working engine thread. */
@@ -50,7 +59,7 @@ const rest = (bytes: number) =>
 export async function loadModel(
   { settings: { name, engine: settings }, slots, storeBytes, created }: InspectedModel,
   { log, stallMs, now, onSteps, runLock, onDeviceLost }: LoadHooks,
-): Promise<{ readonly model: ServedModel; readonly engine: EngineClient }> {
+): Promise<LoadedModel> {
   const { directory } = settings;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
   const infill = findInfill(tokenizer, settings.infill);

@@ -4,7 +4,7 @@ import { describeModel } from '../request/served-model.ts';
 import type { Phase } from './engine-state.ts';
 import type { Fleet, FleetModel, Refusal } from './fleet.ts';
 import type { FaultyModel } from './inspect-model.ts';
-import type { LoadedModel } from './loaded-model.ts';
+import type { LoadedModel } from './load-model.ts';
 
 /** `retry-after` before the model directories have been read. */
 const STARTUP_RETRY_SECONDS = 5;

@@ -8,11 +8,11 @@ import {
   LAST_POSITIONS,
   TOTAL_LENGTH,
 } from '../../../../origin/model/onnx/attention-lengths.ts';
-import { keepAllLogits } from '../../../../origin/model/onnx/logits-to-keep.ts';
 import { readGraph } from '../../../../origin/model/onnx/onnx-graph.ts';
 import {
   graphFields,
   insertLogitsIndex,
+  keepAllLogits,
   LOGITS_INDEX,
   withGraph,
 } from '../../../../origin/model/onnx/onnx-patch.ts';

@@ -1,4 +1,4 @@
-/** The admin API writes field names in snake case, the code in camel case. */
+/** Bodies write field names in snake case, the code in camel case. */
 
 type SnakeCase<Name extends string> = Name extends `${infer Head}${infer Tail}`
   ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${SnakeCase<Tail>}`
@@ -11,7 +11,7 @@ type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Letter
 const renamed = (fields: object, rename: (name: string) => string) =>
   Object.fromEntries(Object.entries(fields).map(([name, value]) => [rename(name), value]));
 
-/** Converts the names of fields to those of the admin API: `maxTokens` → `max_tokens`. */
+/** Converts the names of fields to those of bodies: `maxTokens` → `max_tokens`. */
 export const toSnakeCase = <Fields extends object>(fields: Fields) =>
   renamed(fields, (name) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)) as {
     [K in keyof Fields as SnakeCase<K & string>]: Fields[K];
