@@ -51,7 +51,6 @@ const PURE = [
   /^origin\/engine\/(kv\/[a-z-]+|scheduling\/[a-z-]+|step-plan|sequence|running-set|stop-checker|invariants)\.ts$/,
   /^origin\/sampling\//,
   /^origin\/model\/runner\/batch-inputs\.ts$/,
-  /^origin\/tokenizer\/detokenizer\.ts$/,
   /^origin\/request\/context-budget\.ts$/,
 ];
 
