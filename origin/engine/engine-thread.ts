@@ -8,7 +8,7 @@ import { ModelError } from '../model/config/model-json.ts';
 import { faultKind, type ModelRunner } from '../model/model-runner.ts';
 import { modelIdentity } from '../model/open/model-identity.ts';
 import { type ModelOptions, openModel } from '../model/open/open-model.ts';
-import { ordinaryBuffer } from '../model/ort/ort-ordinary-buffer.ts';
+import { ordinaryBuffer } from '../model/ort/ort-library.ts';
 import { OutOfMemoryError } from '../model/runner/kv-cache.ts';
 import { SimdKernel } from '../sampling/kernel/simd-kernel.ts';
 import { SamplerPool } from '../sampling/pool/sampler-pool.ts';

@@ -4,9 +4,8 @@ import { type EventOf, type GenerationRequest, generationRequest } from '@contin
 import { prepareGeneration } from '../request/prepare.ts';
 import type { LoadedModel } from '../serving/load-model.ts';
 import { parseBody } from './body.ts';
-import { EventStream } from './event-stream.ts';
+import { EventStream, startHeartbeat } from './event-stream.ts';
 import { GenerationMeter } from './generation-meter.ts';
-import { startHeartbeat } from './heartbeat.ts';
 import { closeSignal, type RouteCall, type ServerContext, unlessAborted } from './route.ts';
 
 /**

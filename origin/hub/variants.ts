@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { words } from '@continuo/shared/words.ts';
+import { words } from '@continuo/shared/field-names.ts';
 import { PRECISION_SUFFIXES, PRECISIONS, type Precision } from '../model/config/model-files.ts';
 import { HubError } from './hub-error.ts';
 

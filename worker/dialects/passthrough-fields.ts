@@ -1,6 +1,6 @@
 import { type CompletionRequest, completionRequest } from '@continuo/shared/completion.ts';
 import { samplingFields } from '@continuo/shared/completion-sampling.ts';
-import { words } from '@continuo/shared/words.ts';
+import { words } from '@continuo/shared/field-names.ts';
 import type { NamedConstraint } from './constraints.ts';
 
 /**

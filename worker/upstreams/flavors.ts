@@ -1,4 +1,4 @@
-import { words } from '@continuo/shared/words.ts';
+import { words } from '@continuo/shared/field-names.ts';
 
 /** What kinds of OpenAI-compatible servers accept in the body of POST /completions. */
 

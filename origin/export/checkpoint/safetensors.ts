@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { errorMessage } from '@continuo/shared/error-details.ts';
-import { words } from '@continuo/shared/words.ts';
+import { words } from '@continuo/shared/field-names.ts';
 import * as z from 'zod';
 import { ModelError, readModelJson } from '../../model/config/model-json.ts';
 import { type Checkpoint, type CheckpointFile, type CheckpointTensor, columnsOf } from './checkpoint.ts';

@@ -1,4 +1,4 @@
-import { words } from '@continuo/shared/words.ts';
+import { words } from '@continuo/shared/field-names.ts';
 import { bloomSlopes, mptSlopes } from './alibi.ts';
 import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
 import { layerNorm } from './design-parts.ts';

@@ -1,4 +1,4 @@
-import { words } from '@continuo/shared/words.ts';
+import { words } from '@continuo/shared/field-names.ts';
 import { whole } from './decoder-design.ts';
 import type { DecoderRow, Differences, NormStyle, RowContext } from './decoder-row.ts';
 import { projection } from './design-parts.ts';

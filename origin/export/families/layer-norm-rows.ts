@@ -1,4 +1,4 @@
-import { words } from '@continuo/shared/words.ts';
+import { words } from '@continuo/shared/field-names.ts';
 import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
 import { attentionBias } from './llama-rows.ts';
 import { byLayer, everywhere } from './windows.ts';

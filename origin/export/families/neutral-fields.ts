@@ -1,4 +1,4 @@
-import { words } from '@continuo/shared/words.ts';
+import { words } from '@continuo/shared/field-names.ts';
 
 /** Fields of config.json that no logit depends on, in any family. */
 export const NEUTRAL_FIELDS = words(`
