@@ -9,18 +9,23 @@ export const sseData = (value: unknown): string => `data: ${JSON.stringify(value
 export const SSE_DONE = 'data: [DONE]\n\n';
 export const SSE_KEEP_ALIVE = ': keep-alive\n\n';
 
-/** Splits text fragments into lines; a line may arrive in any number of fragments. */
+/** Splits text fragments into lines, or at blank lines; each may arrive in any number of fragments. */
 export class LineDecoder {
+  readonly #separator: '\n' | '\n\n';
   #pending = '';
 
-  /** Returns the lines that `fragment` completes, without newlines; empty lines are included. */
+  constructor(separator: '\n' | '\n\n' = '\n') {
+    this.#separator = separator;
+  }
+
+  /** Returns the lines that `fragment` completes, without separators; empty lines are included. */
   push(fragment: string): string[] {
     // Searching all fragments of a long line again for each new one would take quadratic time.
     if (!fragment.includes('\n')) {
       this.#pending += fragment;
       return [];
     }
-    const lines = (this.#pending + fragment).split('\n');
+    const lines = (this.#pending + fragment).split(this.#separator);
     this.#pending = lines.pop() ?? '';
     return lines;
   }

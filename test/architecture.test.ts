@@ -48,10 +48,9 @@ const ALLOWED_WORKSPACES: Readonly<Record<string, readonly string[]>> = {
 const PURE = [
   /^worker\/dialects\//,
   /^worker\/limits\/quota\//,
-  /^origin\/engine\/(kv\/[a-z-]+|scheduling\/[a-z-]+|scheduler|sequence|running-set|stop-checker|invariants)\.ts$/,
+  /^origin\/engine\/(kv\/[a-z-]+|scheduling\/[a-z-]+|step-plan|sequence|running-set|stop-checker|invariants)\.ts$/,
   /^origin\/sampling\//,
   /^origin\/model\/runner\/batch-inputs\.ts$/,
-  /^origin\/tokenizer\/detokenizer\.ts$/,
   /^origin\/request\/context-budget\.ts$/,
 ];
 

@@ -1,12 +1,13 @@
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { TokenizeRequest, TokenizeResult } from '@continuo/shared/tokenization.ts';
 import {
   nativeTokenizeRequest,
   publicDetokenizeRequest,
   publicTokenizeRequest,
-} from '@continuo/shared/tokenizer-requests.ts';
+  type TokenizeRequest,
+  type TokenizeResult,
+} from '@continuo/shared/tokenization.ts';
 import { authenticate } from './auth/auth.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseRequest } from './dialects/parse-request.ts';

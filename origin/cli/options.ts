@@ -1,6 +1,6 @@
 import { CommandError } from '@continuo/origin/terminal/program.ts';
+import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import { UNLIMITED } from '@continuo/shared/tenant.ts';
-import { toSnakeCase } from '@continuo/worker/admin/field-names.ts';
 import { InvalidArgumentError } from 'commander';
 import * as z from 'zod';
 

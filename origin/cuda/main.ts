@@ -32,8 +32,7 @@ const program = createProgram(
     const index = new PackageIndex({ url: process.env.PIP_INDEX_URL, ...commandConnection(progress) });
     await installWheels(wheels, { index, folder, progress, sleep });
     if (named !== undefined) return;
-    const { checkCuda } = await import('../model/device/cuda-check.ts');
-    const { thisMachine } = await import('../model/device/device-choice.ts');
+    const { checkCuda, thisMachine } = await import('../model/device/device-choice.ts');
     for (const line of checkCuda(thisMachine())) terminal.print(line);
   });
 process.exitCode = await runProgram(program, process.argv.slice(2), terminal);

@@ -2,7 +2,6 @@ import type { EventOf, TokenLogprob } from '@continuo/shared/generation.ts';
 import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import { tokenLogprob, tokenRank } from '../sampling/logprobs.ts';
-import { Utf8Assembler } from '../tokenizer/detokenizer.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
 import type { StoredPrompt } from './kv/prefix-store.ts';
 import { PromptLogprobs } from './kv/prompt-logprobs.ts';
@@ -124,10 +123,11 @@ export class PromptPrefill implements PrefillCandidate {
 }
 
 function promptText(tokens: Int32Array, tokenBytes: TokenBytes, skipSpecialTokens: boolean): string {
-  const assembler = new Utf8Assembler();
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let text = '';
   for (const id of tokens) {
-    if (!(skipSpecialTokens && tokenBytes.special[id] === 1)) text += assembler.push(bytesOf(tokenBytes, id));
+    const isHidden = skipSpecialTokens && tokenBytes.special[id] === 1;
+    if (!isHidden) text += decoder.decode(bytesOf(tokenBytes, id), { stream: true });
   }
-  return text + assembler.end();
+  return text + decoder.decode();
 }

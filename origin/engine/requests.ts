@@ -1,5 +1,5 @@
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
-import { InvalidLogitsError, NoCandidatesError } from '../sampling/sampling-errors.ts';
+import { InvalidLogitsError, NoCandidatesError } from '../sampling/argmax.ts';
 import { Admission, type AdmissionOptions } from './admission.ts';
 import type { KvCopy } from './kv/kv-slots.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';

@@ -1,5 +1,5 @@
 import { Worker, workerData } from 'node:worker_threads';
-import { ordinaryBuffer } from '../model/ort/ort-ordinary-buffer.ts';
+import { ordinaryBuffer } from '../model/ort/ort-library.ts';
 import { MAX_THREADS } from '../sampling/pool/job-list.ts';
 import type { SamplerThreads } from '../sampling/pool/sampler-pool.ts';
 import { runSamplerWorker, type WorkerShare } from '../sampling/pool/sampler-worker.ts';

@@ -1,5 +1,4 @@
 import type { EventOf, TokenLogprob } from '@continuo/shared/generation.ts';
-import { Utf8Assembler } from '../tokenizer/detokenizer.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
 import { StopChecker, type StopStrings } from './stop-checker.ts';
 
@@ -26,7 +25,8 @@ export interface OutputOptions {
  */
 export class SequenceOutput {
   readonly #options: OutputOptions;
-  readonly #assembler = new Utf8Assembler();
+  /** Holds back the bytes of an incomplete character. */
+  readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   readonly #checker: StopChecker;
   /** Text to send. */
   #text = '';
@@ -55,7 +55,7 @@ export class SequenceOutput {
     const sendsTokens = tokenIds || logprobs;
     if (sendsTokens) this.#held.push({ id, logprob, start: this.#decoded });
     if (!visible) return;
-    const decoded = this.#assembler.push(bytesOf(tokenBytes, id));
+    const decoded = this.#decoder.decode(bytesOf(tokenBytes, id), { stream: true });
     this.#decoded += decoded.length;
     this.#release(this.#checker.push(decoded, armed));
     if (sendsTokens) this.#releaseTokens();
@@ -63,7 +63,7 @@ export class SequenceOutput {
 
   /** Ends the sequence: releases all held text, unless a stop string has ended it. */
   end(): void {
-    if (this.stop === null) this.#release(this.#checker.flush() + this.#assembler.end());
+    if (this.stop === null) this.#release(this.#checker.flush() + this.#decoder.decode());
     this.#ready.push(...this.#held);
     this.#held = [];
   }

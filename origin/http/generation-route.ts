@@ -2,11 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, errorFromWire, retryAfter } from '@continuo/shared/errors.ts';
 import { type EventOf, type GenerationRequest, generationRequest } from '@continuo/shared/generation.ts';
 import { prepareGeneration } from '../request/prepare.ts';
-import type { LoadedModel } from '../serving/loaded-model.ts';
+import type { LoadedModel } from '../serving/load-model.ts';
 import { parseBody } from './body.ts';
-import { EventStream } from './event-stream.ts';
+import { EventStream, startHeartbeat } from './event-stream.ts';
 import { GenerationMeter } from './generation-meter.ts';
-import { startHeartbeat } from './heartbeat.ts';
 import { closeSignal, type RouteCall, type ServerContext, unlessAborted } from './route.ts';
 
 /**

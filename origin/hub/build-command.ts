@@ -63,7 +63,10 @@ export async function prepareForCommand(
   const prepared = await prepareModel(
     { name, adapter, out, revision: requireRevision(revision), precision: precisionOf(options, environment) },
     {
-      ...{ client, progress, cache: settings.cache, builds: buildsOf(environment) },
+      client,
+      progress,
+      cache: settings.cache,
+      builds: buildsOf(environment),
       availableMemory: () => process.availableMemory(),
     },
   );

@@ -47,8 +47,12 @@ export interface PreparedModel {
 
 /** Precisions of built graphs by the names that users give them. */
 export const WEIGHT_PRECISIONS: Readonly<Record<string, WeightPrecision>> = {
-  ...{ fp32: 'fp32', fp16: 'fp16' },
-  ...{ int8: 'int8', q8: 'int8', int4: 'int4', q4: 'int4' },
+  fp32: 'fp32',
+  fp16: 'fp16',
+  int8: 'int8',
+  q8: 'int8',
+  int4: 'int4',
+  q4: 'int4',
 };
 
 /** Part of the names of built directories. Raise it when the builder writes other graphs. */

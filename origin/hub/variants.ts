@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { words } from '@continuo/shared/field-names.ts';
 import { PRECISION_SUFFIXES, PRECISIONS, type Precision } from '../model/config/model-files.ts';
 import { HubError } from './hub-error.ts';
 
@@ -28,10 +29,9 @@ const PRECISION_BY_SUFFIX: ReadonlyMap<string, string> = new Map(
  * Order of choice without --variant: weights as published, from which the best graph is built; then small graphs, among
  * them those with batch-invariant output; then GGUF files whose blocks lose nothing.
  */
-const PREFERENCE = [
-  ...['default', 'safetensors', 'q4f16', 'q4', 'fp16', 'fp32', 'q8'],
-  ...['Q8_0', 'Q6_K', 'Q5_K_M', 'Q4_K_M', 'Q4_0', 'F16', 'BF16'],
-];
+const PREFERENCE = words(`
+  default safetensors q4f16 q4 fp16 fp32 q8 Q8_0 Q6_K Q5_K_M Q4_K_M Q4_0 F16 BF16
+`);
 
 /** Decoders in one graph, in the order in which the origin looks for them. */
 const DECODERS = ['model', 'decoder_model_merged'];

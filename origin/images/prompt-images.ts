@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '@continuo/shared/image-data.ts';
 import type { SubmittedImage } from '../engine/messages.ts';
 import type { LockCaller } from '../process/fair-mutex.ts';
@@ -74,7 +74,7 @@ export async function readImages(
     const inPrompt: SubmittedImage[] = [];
     for (const range of ranges) {
       const pixels = await readImage(images[index]!, index, input, caller);
-      inPrompt.push({ ...range, key: createHash('sha256').update(pixels).digest('base64'), pixels });
+      inPrompt.push({ ...range, key: hash('sha256', pixels, 'base64'), pixels });
       index++;
     }
     read.push(inPrompt);

@@ -1,6 +1,6 @@
 import type { InfillFile, WirePrompt } from '@continuo/shared/generation.ts';
 import { assemble, cutToFit, type Infill } from '../infill/infill.ts';
-import { encodeAfterMarker } from '../infill/text-after-marker.ts';
+import { afterGuard, GUARD } from '../tokenizer/guard.ts';
 import { PLAIN } from '../tokenizer/tokenizer.ts';
 import { boundedText, encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
 
@@ -38,10 +38,20 @@ export async function infillPrompt(
   };
 }
 
-/** @param kept the end of a text that is too long which matters */
-function encodeText(text: string, kept: 'start' | 'end', context: PromptContext): Promise<ArrayLike<number>> {
+/**
+ * Encodes a text that follows a marker. It may continue a line, so the tokenizer must not add a space.
+ * @param kept the end of a text that is too long which matters
+ */
+async function encodeText(
+  whole: string,
+  kept: 'start' | 'end',
+  context: PromptContext,
+): Promise<ArrayLike<number>> {
   const { encoder, tokenizer } = context.model;
-  return encodeAfterMarker(encoder, tokenizer, boundedText(text, kept, context), context.caller);
+  const text = boundedText(whole, kept, context);
+  const encode = (part: string) => encoder.encode(part, PLAIN, context.caller);
+  if (!tokenizer.addsLeadingSpace || text === '') return encode(text);
+  return afterGuard(await encode(GUARD + text), tokenizer.tokenBytes) ?? encode(text);
 }
 
 /**

@@ -1,15 +1,19 @@
 import { ApiError } from '@continuo/shared/errors.ts';
-import type { GenerationEvent, GenerationRequest, WireConstraint } from '@continuo/shared/generation.ts';
+import type {
+  GenerationEvent,
+  GenerationRequest,
+  WireConstraint,
+  WirePrompt,
+} from '@continuo/shared/generation.ts';
 import type { Submission, SubmittedPrompt } from '../engine/messages.ts';
 import { checkImageCount, readImages } from '../images/prompt-images.ts';
 import type { LockCaller } from '../process/fair-mutex.ts';
 import { checkPrompt, checkRequest, fillsGap } from './checks.ts';
 import { completionBudget, promptBudget } from './context-budget.ts';
-import { continuationPrompt, encodeContext } from './continuation-prompt.ts';
+import { continuationPrompt, type EncodedContext, encodeContext } from './continuation-prompt.ts';
 import { imagePrompt } from './image-prompt.ts';
 import { infillPrompt } from './infill-prompt.ts';
-import { plainPrompt } from './plain-prompt.ts';
-import type { PromptContext, TokenizedPrompt } from './prompt.ts';
+import { type PromptContext, plainPrompt, type TokenizedPrompt } from './prompt.ts';
 import { ECHO_TOKENS, echoEvent } from './prompt-echo.ts';
 import type { ServedModel } from './served-model.ts';
 
@@ -43,7 +47,7 @@ export interface PreparedGeneration {
 }
 
 /**
- * Prepares a request for the engine: check it, encode its prompts, read its images, fit everything to the context.
+ * Prepares a request for the engine: check it, encode its prompts, fit them to the context, read its images.
  * @throws ApiError a 400 that names the field; the signal's reason if the client disconnects
  */
 export async function prepareGeneration(
@@ -53,28 +57,27 @@ export async function prepareGeneration(
   const { model, signal } = context;
   checkRequest(request, model);
   const caller = { tenantId: request.tenantId, signal };
-  const prompts = await tokenizePrompts(request, model, caller);
-  const submitted = prompts.map((prompt, index) => ({
+  const prompts = await encodePrompts(request, model, caller);
+  const fitted = prompts.map((prompt, index) => ({
     tokens: prompt.tokens,
     maxTokens: completionBudget(request, prompt.tokens.length, model.contextLength, paramOf(request, index)),
     logprobsFrom: logprobsFrom(request, prompt),
   }));
-  const promptTokens = prompts.map(({ tokens }) => tokens.length);
-  const cutPrompts = prompts.flatMap(({ isCut }, index) => (isCut ? [index] : []));
-  return {
-    // Images come last, because reading them is the most work.
-    submission: submission(
-      request,
-      prompts,
-      await withImages(request, prompts, submitted, model, caller),
-      context,
-    ),
-    preamble: [
-      { type: 'accepted', model: model.id, promptTokens, ...(cutPrompts.length > 0 && { cutPrompts }) },
-      ...(request.echo ? fixedEchoes(prompts) : []),
-    ],
-    restore: restorer(request, model, prompts),
+  // Images come last, because reading them is the most work.
+  const submitted = await withImages(request, prompts, fitted, model, caller);
+  const hiddenStops = addedTokensOf(request.stop, model);
+  const submission: Submission = {
+    ...engineFields(request, context),
+    prompts: submitted,
+    stopTokenIds: [...new Set([...request.stopTokenIds, ...hiddenStops.keys()])],
+    echo: request.echo && prompts.every(({ echo }) => echo.kind === 'tokens'),
   };
+  const restore = (event: GenerationEvent): GenerationEvent => {
+    if (event.type === 'prompt') return echoEvent(event, prompts[event.prompt]?.echo ?? ECHO_TOKENS);
+    if (event.type !== 'finish' || typeof event.stopReason !== 'number') return event;
+    return { ...event, stopReason: hiddenStops.get(event.stopReason) ?? event.stopReason };
+  };
+  return { submission, preamble: preambleOf(request, prompts, model), restore };
 }
 
 /** Returns the name of a prompt in error messages. */
@@ -95,30 +98,35 @@ function logprobsFrom(
   throw new ApiError('invalid_value', message, { param: 'prompt_logprob_start' });
 }
 
-async function tokenizePrompts(
+async function encodePrompts(
   request: GenerationRequest,
   model: ServedModel,
   caller: LockCaller,
 ): Promise<TokenizedPrompt[]> {
-  const budget = promptBudget(request, model.contextLength);
-  const tokenized: TokenizedPrompt[] = [];
-  const common = { request, model, caller, budget };
+  const common = { request, model, caller, budget: promptBudget(request, model.contextLength) };
   const before = request.context && (await encodeContext(request.context, { ...common, param: 'prompt' }));
+  const encoded: TokenizedPrompt[] = [];
   for (const [index, prompt] of request.prompts.entries()) {
     const param = paramOf(request, index);
-    const context: PromptContext = { ...common, param };
-    const result = before
-      ? await continuationPrompt(prompt, before, context)
-      : model.infill && fillsGap(request)
-        ? await infillPrompt(prompt, model.infill, context)
-        : model.images && request.images
-          ? await imagePrompt(prompt, model.images, context)
-          : await plainPrompt(prompt, context);
+    const result = await encodeByKind(prompt, before, { ...common, param });
     checkPrompt(result, param, model);
-    tokenized.push(result);
+    encoded.push(result);
     caller.signal.throwIfAborted();
   }
-  return tokenized;
+  return encoded;
+}
+
+/** @param before the context, if the prompt is a continuation */
+function encodeByKind(
+  prompt: WirePrompt,
+  before: EncodedContext | undefined,
+  context: PromptContext,
+): Promise<TokenizedPrompt> {
+  const { request, model } = context;
+  if (before !== undefined) return continuationPrompt(prompt, before, context);
+  if (model.infill && fillsGap(request)) return infillPrompt(prompt, model.infill, context);
+  if (model.images && request.images) return imagePrompt(prompt, model.images, context);
+  return plainPrompt(prompt, context);
 }
 
 async function withImages(
@@ -138,12 +146,11 @@ async function withImages(
   });
 }
 
-function submission(
+/** What the engine gets of a request unchanged or by itself, without its prompts. */
+function engineFields(
   request: GenerationRequest,
-  prompts: readonly TokenizedPrompt[],
-  submitted: readonly SubmittedPrompt[],
   { model, engineId, receivedAt, drawSeed }: PreparationContext,
-): Submission {
+): Omit<Submission, 'prompts' | 'stopTokenIds' | 'echo'> {
   return {
     requestId: engineId,
     tenantId: request.tenantId,
@@ -151,11 +158,9 @@ function submission(
     flex: request.flex ?? false,
     cacheNamespace: JSON.stringify([request.tenantId, request.cacheSalt]),
     cachePrompt: request.cachePrompt,
-    prompts: submitted,
     choices: request.choices,
     minTokens: request.minTokens,
     stop: request.stop,
-    stopTokenIds: [...new Set([...request.stopTokenIds, ...stopTokens(request, model).keys()])],
     endTokenIds: infillEndTokens(request, model),
     maxPromptMs: request.maxPromptMs ?? null,
     maxGenerationMs: request.maxGenerationMs ?? null,
@@ -166,7 +171,6 @@ function submission(
     topLogprobs: request.topLogprobs,
     logprobTokenIds: request.logprobTokenIds,
     promptTopLogprobs: request.promptTopLogprobs,
-    echo: request.echo && prompts.every(({ echo }) => echo.kind === 'tokens'),
     scores: request.scores,
     tokenIds: request.tokenIds,
     skipSpecialTokens: request.skipSpecialTokens,
@@ -183,14 +187,14 @@ function constraintJson(constraint: WireConstraint): string {
   }
 }
 
-/** Stop strings that are exactly one added token, by token id. Their text is hidden, so only the id can match. */
-function stopTokens({ stop }: GenerationRequest, { tokenizer }: ServedModel): ReadonlyMap<number, string> {
-  return new Map(
-    stop.flatMap((text): [number, string][] => {
-      const id = tokenizer.addedTokens.get(text);
-      return id === undefined ? [] : [[id, text]];
-    }),
-  );
+/** Returns the stop strings that are exactly one added token, by its id. Its text is hidden, so only the id can match. */
+function addedTokensOf(stop: readonly string[], { tokenizer }: ServedModel): ReadonlyMap<number, string> {
+  const ids = new Map<number, string>();
+  for (const text of stop) {
+    const id = tokenizer.addedTokens.get(text);
+    if (id !== undefined) ids.set(id, text);
+  }
+  return ids;
 }
 
 /** Tokens that end an infill in addition to the end tokens of every text. */
@@ -198,21 +202,19 @@ function infillEndTokens(request: GenerationRequest, { infill, tokenizer }: Serv
   return infill && fillsGap(request) ? infill.endTokenIds.filter((id) => !tokenizer.eosIds.includes(id)) : [];
 }
 
-function fixedEchoes(prompts: readonly TokenizedPrompt[]): GenerationEvent[] {
-  return prompts.flatMap(({ echo }, prompt): GenerationEvent[] =>
-    echo.kind === 'fixed' ? [{ type: 'prompt', prompt, text: echo.text, ids: [...echo.ids] }] : [],
-  );
-}
-
-function restorer(
-  request: GenerationRequest,
-  model: ServedModel,
+/** Returns the events that precede the engine's: the acceptance, and prompts that are echoed as the client sent them. */
+function preambleOf(
+  { echo: wantsEcho }: GenerationRequest,
   prompts: readonly TokenizedPrompt[],
-): PreparedGeneration['restore'] {
-  const stops = stopTokens(request, model);
-  return (event) => {
-    if (event.type === 'prompt') return echoEvent(event, prompts[event.prompt]?.echo ?? ECHO_TOKENS);
-    if (event.type !== 'finish' || typeof event.stopReason !== 'number') return event;
-    return { ...event, stopReason: stops.get(event.stopReason) ?? event.stopReason };
-  };
+  model: ServedModel,
+): GenerationEvent[] {
+  const promptTokens = prompts.map(({ tokens }) => tokens.length);
+  const cutPrompts = prompts.flatMap(({ isCut }, index) => (isCut ? [index] : []));
+  const echoes = prompts.flatMap(({ echo }, prompt): GenerationEvent[] =>
+    wantsEcho && echo.kind === 'fixed'
+      ? [{ type: 'prompt', prompt, text: echo.text, ids: [...echo.ids] }]
+      : [],
+  );
+  const cut = cutPrompts.length > 0 && { cutPrompts };
+  return [{ type: 'accepted', model: model.id, promptTokens, ...cut }, ...echoes];
 }

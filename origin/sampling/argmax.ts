@@ -1,4 +1,12 @@
-import { InvalidLogitsError, NoCandidatesError } from './sampling-errors.ts';
+/** The model's logits hold NaN or +∞, so there is no distribution to draw from. The sequence cannot continue. */
+export class InvalidLogitsError extends Error {
+  override readonly name = 'InvalidLogitsError';
+}
+
+/** Every token is forbidden by masks, bans or −∞ logits. */
+export class NoCandidatesError extends Error {
+  override readonly name = 'NoCandidatesError';
+}
 
 /**
  * Id of the largest logit, the lowest id among equals. `Row.begin` does the same faster.

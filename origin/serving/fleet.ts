@@ -2,10 +2,10 @@ import { errorMessage } from '@continuo/shared/error-details.ts';
 import { EngineStartError } from '../engine/engine-client.ts';
 import type { EngineStatus } from '../engine/messages.ts';
 import type { Logger } from '../process/log.ts';
-import type { Phase } from './engine-state.ts';
+import type { Phase } from './engines.ts';
 import { type FaultyModel, faultError, type InspectedModel, type Inspection } from './inspect-model.ts';
 import { LifeCycle, type RequestDecision } from './life-cycle.ts';
-import type { LoadedModel } from './loaded-model.ts';
+import type { LoadedModel } from './load-model.ts';
 import { limitOf, type MemoryLimits, memoryOf, modelBytes } from './memory-budget.ts';
 
 export interface FleetOptions {

@@ -1,12 +1,13 @@
 import {
+  type Actions,
+  Engines,
   expectedMs,
   type LimitOf,
   MARGIN,
   type ModelEngine,
   type ModelSpec,
   retryDelayMs,
-} from './engine-state.ts';
-import { type Actions, Engines } from './engines.ts';
+} from './engines.ts';
 
 /** The answer to a request for a model. */
 export type RequestDecision =

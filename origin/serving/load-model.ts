@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PrefixDiskSettings } from '../config/model-settings.ts';
 import { EngineClient, spawnEngineThread } from '../engine/engine-client.ts';
-import type { PrefixDisk } from '../engine/kv/disk/open-disk-tier.ts';
+import type { PrefixDisk } from '../engine/kv/disk/disk-tier.ts';
 import type { StepReport } from '../engine/messages.ts';
 import type { ImageInput } from '../images/prompt-images.ts';
 import { MARKERS } from '../infill/families.ts';
@@ -18,6 +18,15 @@ import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { TokenizerThread } from '../tokenizer/tokenizer-thread.ts';
 import { oncePerCause } from './fault-log.ts';
 import type { InspectedModel } from './inspect-model.ts';
+
+/** The engine as the HTTP side uses it. */
+export type EngineAccess = Pick<EngineClient, 'status' | 'lastFault' | 'submit' | 'abort' | 'stop'>;
+
+/** A model and the engine that runs it. */
+export interface LoadedModel {
+  readonly model: ServedModel;
+  readonly engine: EngineAccess;
+}
 
 export interface LoadHooks {
   readonly log: Logger;
@@ -50,7 +59,7 @@ const rest = (bytes: number) =>
 export async function loadModel(
   { settings: { name, engine: settings }, slots, storeBytes, created }: InspectedModel,
   { log, stallMs, now, onSteps, runLock, onDeviceLost }: LoadHooks,
-): Promise<{ readonly model: ServedModel; readonly engine: EngineClient }> {
+): Promise<LoadedModel> {
   const { directory } = settings;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
   const infill = findInfill(tokenizer, settings.infill);

@@ -1,5 +1,5 @@
 import { hasDeviceOptions } from '../model/config/device.ts';
-import type { LimitOf } from './engine-state.ts';
+import type { LimitOf } from './engines.ts';
 import type { InspectedModel } from './inspect-model.ts';
 
 /** Maximum memory of weights, KV caches and prefix stores of all models together, loaded or not; Infinity = no limit. */

@@ -1,11 +1,11 @@
+import { Worker } from 'node:worker_threads';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { OriginConfig } from '../config/config.ts';
 import type { Logger } from '../process/log.ts';
 import type { Fleet } from './fleet.ts';
-import { inspectInThread } from './inspect-in-thread.ts';
-import { faultError } from './inspect-model.ts';
+import { faultError, type Inspection } from './inspect-model.ts';
 import { requireBudget } from './memory-budget.ts';
-import { readModels } from './models-file.ts';
+import { type ModelSet, readModels } from './models-file.ts';
 
 /**
  * Installs a SIGHUP handler that reads the models file again. New models appear, removed ones finish their streams, and
@@ -30,4 +30,14 @@ async function reload(config: OriginConfig, fleet: Fleet, log: Logger): Promise<
   } catch (error) {
     log.error({ reason: errorMessage(error) }, 'reload failed; the old models stay');
   }
+}
+
+/** Inspects models in a thread, because large graphs and vocabularies take time. @throws Error if the thread fails */
+async function inspectInThread(configured: ModelSet): Promise<Inspection> {
+  const thread = new Worker(new URL('./inspect-thread.ts', import.meta.url), { workerData: configured });
+  return await new Promise<Inspection>((resolve, reject) => {
+    thread.once('message', resolve);
+    thread.once('error', reject);
+    thread.once('exit', () => reject(new Error('the models could not be read')));
+  });
 }

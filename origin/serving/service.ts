@@ -1,10 +1,10 @@
 import { ApiError, retryAfter } from '@continuo/shared/errors.ts';
 import type { ModelState, OriginHealth, OriginModel } from '@continuo/shared/generation.ts';
 import { describeModel } from '../request/served-model.ts';
-import type { Phase } from './engine-state.ts';
+import type { Phase } from './engines.ts';
 import type { Fleet, FleetModel, Refusal } from './fleet.ts';
 import type { FaultyModel } from './inspect-model.ts';
-import type { LoadedModel } from './loaded-model.ts';
+import type { LoadedModel } from './load-model.ts';
 
 /** `retry-after` before the model directories have been read. */
 const STARTUP_RETRY_SECONDS = 5;

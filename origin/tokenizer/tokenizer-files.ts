@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorCode } from '@continuo/shared/error-details.ts';
 import * as z from 'zod';
+import { ModelError, readModelJson, tokenIds } from '../model/config/model-json.ts';
 
 /** Reads and checks the files of a model directory that describe its vocabulary. */
 
@@ -49,18 +48,11 @@ const tokenizerConfig = z.looseObject({
   chat_template: z.unknown().optional(),
 });
 
-const endIds = z
-  .union([
-    z
-      .int()
-      .min(0)
-      .transform((id) => [id]),
-    z.array(z.int().min(0)),
-  ])
-  .nullish();
-
-const generationConfig = z.looseObject({ eos_token_id: endIds });
-const modelConfig = z.looseObject({ eos_token_id: endIds, vocab_size: z.int().min(1).optional() });
+const generationConfig = z.looseObject({ eos_token_id: tokenIds.nullish() });
+const modelConfig = z.looseObject({
+  eos_token_id: tokenIds.nullish(),
+  vocab_size: z.int().min(1).optional(),
+});
 const genaiConfig = z.looseObject({ model: modelConfig.optional() });
 
 export interface TokenizerFiles {
@@ -73,15 +65,17 @@ export interface TokenizerFiles {
 /**
  * Reads tokenizer.json, which is required, and tokenizer_config.json, generation_config.json, config.json and
  * genai_config.json, which are optional.
- * @throws Error with one line that names the file and what is wrong with it
+ * @throws ModelError
  */
 export function readTokenizerFiles(directory: string): TokenizerFiles {
-  const genai = readJson(join(directory, 'genai_config.json'), genaiConfig, 'optional').model ?? {};
-  const model = readJson(join(directory, 'config.json'), modelConfig, 'optional');
+  const genai = readModelJson(directory, 'genai_config.json', genaiConfig)?.model ?? {};
+  const model = readModelJson(directory, 'config.json', modelConfig) ?? {};
+  const tokenizer = readModelJson(directory, 'tokenizer.json', tokenizerJson);
+  if (tokenizer === undefined) throw new ModelError(`${join(directory, 'tokenizer.json')} is missing`);
   return {
-    tokenizer: readJson(join(directory, 'tokenizer.json'), tokenizerJson, 'required'),
-    config: readJson(join(directory, 'tokenizer_config.json'), tokenizerConfig, 'optional'),
-    generation: readJson(join(directory, 'generation_config.json'), generationConfig, 'optional'),
+    tokenizer,
+    config: readModelJson(directory, 'tokenizer_config.json', tokenizerConfig) ?? {},
+    generation: readModelJson(directory, 'generation_config.json', generationConfig) ?? {},
     model: {
       ...model,
       // The builder copies all ids of generation_config.json; a config.json beside it names only the first.
@@ -89,30 +83,4 @@ export function readTokenizerFiles(directory: string): TokenizerFiles {
       vocab_size: model.vocab_size ?? genai.vocab_size,
     },
   };
-}
-
-function readJson<T>(path: string, schema: z.ZodType<T>, need: 'required' | 'optional'): T {
-  const text = readText(path) ?? (need === 'optional' ? '{}' : null);
-  if (text === null) throw new Error(`${path}: the file is missing`);
-  const parsed = schema.safeParse(parseJson(path, text));
-  if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  throw new Error(`${path}: ${issue?.path.join('.') || 'document'}: ${issue?.message ?? 'not valid'}`);
-}
-
-function readText(path: string): string | null {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return null;
-    throw new Error(`${path}: cannot be read (${errorCode(error) ?? 'unknown'})`);
-  }
-}
-
-function parseJson(path: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Error(`${path}: not valid JSON`);
-  }
 }

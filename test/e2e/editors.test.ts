@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { completionChunk, completionResponse } from '../../shared/completion-response.ts';
-import { nativeResult } from '../../worker/openapi/native-answers.ts';
+import { nativeResult } from '../../worker/openapi/native-operations.ts';
 import { type System, startSystem } from '../support/system.ts';
 import * as editors from './editor-requests.ts';
 

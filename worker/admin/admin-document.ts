@@ -5,20 +5,35 @@ import { ADMIN_BASE, type AdminOperation } from './admin-operation.ts';
 
 /** Errors of every operation. */
 const CALLER: readonly ErrorCode[] = [
-  ...(['internal_error', 'missing_api_key', 'invalid_api_key', 'insufficient_scope'] as const),
-  ...(['rate_limit_exceeded', 'server_is_overloaded'] as const),
+  'internal_error',
+  'missing_api_key',
+  'invalid_api_key',
+  'insufficient_scope',
+  'rate_limit_exceeded',
+  'server_is_overloaded',
 ];
 
 const QUERY: readonly ErrorCode[] = [
-  ...(['invalid_value', 'invalid_type', 'unsupported_parameter'] as const),
-  ...(['integer_above_max_value', 'integer_below_min_value'] as const),
+  'invalid_value',
+  'invalid_type',
+  'unsupported_parameter',
+  'integer_above_max_value',
+  'integer_below_min_value',
 ];
 
 const BODY: readonly ErrorCode[] = [
   ...QUERY,
-  ...(['invalid_json', 'missing_required_parameter', 'conflicting_parameters'] as const),
-  ...(['empty_string', 'string_above_max_length', 'empty_array', 'decimal_above_max_value'] as const),
-  ...(['unsupported_media_type', 'request_too_large', 'request_timeout', 'conflict'] as const),
+  'invalid_json',
+  'missing_required_parameter',
+  'conflicting_parameters',
+  'empty_string',
+  'string_above_max_length',
+  'empty_array',
+  'decimal_above_max_value',
+  'unsupported_media_type',
+  'request_too_large',
+  'request_timeout',
+  'conflict',
 ];
 
 const VERBS = { GET: 'show', POST: 'create', PATCH: 'change', DELETE: 'revoke' } as const;
@@ -99,7 +114,10 @@ function parametersOf({ path, query }: AdminOperation): unknown[] {
     properties?: Record<string, Json>;
   };
   const inQuery = Object.entries(properties).map(([name, { description, ...schema }]) => ({
-    ...{ name, in: 'query', description, schema },
+    name,
+    in: 'query',
+    description,
+    schema,
   }));
   return [...inPath, ...inQuery];
 }

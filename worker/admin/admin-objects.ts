@@ -1,10 +1,10 @@
 import { ApiError } from '@continuo/shared/errors.ts';
+import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type * as z from 'zod';
 import type { KeyRecord } from '../tenants/key-store.ts';
 import type { Plan } from '../tenants/plan-store.ts';
 import type { TenantRecord } from '../tenants/tenant-store.ts';
 import type { keyObject, planObject, tenantObject } from './admin-schemas.ts';
-import { toSnakeCase } from './field-names.ts';
 
 /** Converts records to the objects of the admin API. Times become Unix seconds. */
 

@@ -1,8 +1,8 @@
+import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import { integer } from '@continuo/shared/json-fields.ts';
 import { dialectName, limits, scope, weight } from '@continuo/shared/tenant.ts';
 import * as z from 'zod';
 import { USAGE_GROUPS } from '../usage/usage-query.ts';
-import { toSnakeCase } from './field-names.ts';
 
 /** Requests and responses of the admin API, for validation and for its OpenAPI document. */
 

@@ -1,5 +1,6 @@
 import { newApiKey, newCheckedId } from '@continuo/shared/api-key.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { toCamelCase } from '@continuo/shared/field-names.ts';
 import { importSigningKey, sha256Hex } from '@continuo/shared/signing.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { limiterOf } from '../limits/reservation.ts';
@@ -17,7 +18,6 @@ import { retry } from '../timers/retry.ts';
 import { found, page, showKey } from './admin-objects.ts';
 import { type AdminOperation, operation } from './admin-operation.ts';
 import { keyBody, keyObject, keyQuery, listOf, newKeyObject, rotation } from './admin-schemas.ts';
-import { toCamelCase } from './field-names.ts';
 
 type KeyTerms = Pick<KeyRecord, 'tenantId' | 'name' | 'scopes' | 'models' | 'limits' | 'expiresAt'>;
 

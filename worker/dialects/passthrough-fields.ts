@@ -1,28 +1,31 @@
 import { type CompletionRequest, completionRequest } from '@continuo/shared/completion.ts';
 import { samplingFields } from '@continuo/shared/completion-sampling.ts';
+import { words } from '@continuo/shared/field-names.ts';
 import type { NamedConstraint } from './constraints.ts';
 
 /**
  * Fields that only the operator may set on other servers. They are never sent on, because they would act with the
  * operator's key and beyond the limits of tenant and key.
  */
-const SERVICE_FIELDS: ReadonlySet<string> = new Set([
-  // Scheduling and transport.
-  ...['priority', 'request_id', 'rid', 'session_id', 'session_params', 'stream_interval', 'vllm_xargs'],
-  // Slots, machines and KV transfer (llama.cpp, vLLM, SGLang, TensorRT-LLM).
-  ...['id_slot', 'slot_id', 'data_parallel_rank', 'kv_transfer_params', 'disaggregated_params'],
-  ...['bootstrap_host', 'bootstrap_port', 'bootstrap_room'],
-  // Addresses that would receive the operator's key, invented answers and repeated calls (LiteLLM).
-  ...['api_base', 'base_url', 'api_key', 'custom_llm_provider', 'mock_response', 'num_retries'],
-  // Other models than the requested one, and paid additions (LiteLLM, OpenRouter).
-  ...['model_list', 'fallbacks', 'models', 'provider', 'route', 'plugins'],
-  // Adapters, by name or by path (llama.cpp, SGLang, TensorRT-LLM, TGI).
-  ...['lora', 'lora_path', 'lora_request', 'adapter_id', 'adapter_source'],
-  // Code (SGLang, vLLM).
-  ...['custom_logit_processor', 'custom_params', 'logits_processors'],
-  // Prices and storage of requests (OpenAI).
-  ...['service_tier', 'store'],
-]);
+const SERVICE_FIELDS: ReadonlySet<string> = new Set(
+  [
+    // Scheduling and transport.
+    'priority request_id rid session_id session_params stream_interval vllm_xargs',
+    // Slots, machines and KV transfer (llama.cpp, vLLM, SGLang, TensorRT-LLM).
+    'id_slot slot_id data_parallel_rank kv_transfer_params disaggregated_params bootstrap_host bootstrap_port',
+    'bootstrap_room',
+    // Addresses that would receive the operator's key, invented answers and repeated calls (LiteLLM).
+    'api_base base_url api_key custom_llm_provider mock_response num_retries',
+    // Other models than the requested one, and paid additions (LiteLLM, OpenRouter).
+    'model_list fallbacks models provider route plugins',
+    // Adapters, by name or by path (llama.cpp, SGLang, TensorRT-LLM, TGI).
+    'lora lora_path lora_request adapter_id adapter_source',
+    // Code (SGLang, vLLM).
+    'custom_logit_processor custom_params logits_processors',
+    // Prices and storage of requests (OpenAI).
+    'service_tier store',
+  ].flatMap(words),
+);
 
 /** Sampling fields that the upstream client rewrites, because other servers read them differently. */
 const REWRITTEN: ReadonlySet<string> = new Set(['seed', 'logit_bias', 'use_beam_search']);

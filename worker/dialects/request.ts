@@ -82,10 +82,10 @@ function promptTopLogprobsOf({ echo, echoLast, logprobs, promptLogprobs }: Answe
 /** Without logprobs of the prompt, the field has no effect. */
 function promptLogprobStart(
   request: CompletionRequest,
-  isScored: boolean,
+  hasLogprobs: boolean,
 ): Pick<GenerationFields, 'promptLogprobStart'> {
   const start = either(request, 'prompt_logprob_start', 'logprob_start_len') ?? 0;
-  return isScored && start !== 0 ? { promptLogprobStart: start } : {};
+  return hasLogprobs && start !== 0 ? { promptLogprobStart: start } : {};
 }
 
 type TimeLimits = Pick<GenerationFields, 'maxPromptMs' | 'maxGenerationMs'>;

@@ -1,6 +1,6 @@
 import { completionRequest } from '@continuo/shared/completion.ts';
 import * as answers from '@continuo/shared/completion-response.ts';
-import { documentedTokenizeRequest, publicDetokenizeRequest } from '@continuo/shared/tokenizer-requests.ts';
+import { documentedTokenizeRequest, publicDetokenizeRequest } from '@continuo/shared/tokenization.ts';
 import { LAST_EVENT_HEADER, REPLAY_HEADERS, RESUMABLE_HEADER } from '../http/headers.ts';
 import {
   ANY,

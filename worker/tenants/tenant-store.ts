@@ -78,11 +78,15 @@ export async function updateTenant(
         weight = IIF(?6, ?7, weight), dialect = COALESCE(?8, dialect), suspended = COALESCE(?9, suspended)
       WHERE id = ?1 RETURNING *`)
     .bind(
-      ...[id, name ?? null],
-      ...[planId === undefined ? 0 : 1, planId ?? null],
+      id,
+      name ?? null,
+      planId === undefined ? 0 : 1,
+      planId ?? null,
       JSON.stringify(limits ?? {}),
-      ...[weight === undefined ? 0 : 1, weight ?? null],
-      ...[dialect ?? null, suspended === undefined ? null : Number(suspended)],
+      weight === undefined ? 0 : 1,
+      weight ?? null,
+      dialect ?? null,
+      suspended === undefined ? null : Number(suspended),
     )
     .first<TenantRow>();
   return row && toTenant(row);

@@ -16,7 +16,7 @@ import {
   tokensOf,
 } from './openai-chunk.ts';
 import { blamesRequest, codeOfFault, faultOf, type ServerFault } from './openai-errors.ts';
-import { showsScores } from './openai-request.ts';
+import { echoesLogprobs } from './openai-request.ts';
 import { cannotScore } from './openai-scoring.ts';
 import { estimateTokens } from './token-estimate.ts';
 import type { ShownPrompt } from './upstream.ts';
@@ -63,7 +63,7 @@ export class OpenAiEvents {
   constructor(request: GenerationRequest, shown: ShownPrompt) {
     this.#request = request;
     this.#shown = shown;
-    this.#echoes = showsScores(request, shown);
+    this.#echoes = echoesLogprobs(request, shown);
     this.#choices = Array.from({ length: request.prompts.length * request.choices }, (_, index) => ({
       // An echoed prompt is not generated.
       tokens: this.#echoes ? -estimateTokens(this.#promptOf(index)) : 0,
@@ -132,7 +132,7 @@ export class OpenAiEvents {
     const tokens = tokensOf(found, this.#numbers);
     // A stream may begin with a chunk without text.
     if (!choice.started && (text !== '' || tokens.length > 0 || !this.#request.stream)) {
-      events.push(...this.#scoredPrompt(found, tokens));
+      events.push(...this.#promptEvents(found, tokens));
       choice.started = true;
     }
     if (text !== '' || tokens.length > 0) {
@@ -164,7 +164,7 @@ export class OpenAiEvents {
    * Checks that a choice begins with the logprobs of its prompt, if they are wanted. Returns the event of `prompt_logprobs`.
    * @throws ApiError 415 if the server has left them out
    */
-  #scoredPrompt(found: ChunkChoice, tokens: readonly TokenLogprob[]): EventOf<'prompt'>[] {
+  #promptEvents(found: ChunkChoice, tokens: readonly TokenLogprob[]): EventOf<'prompt'>[] {
     const { model, choices } = this.#request;
     const text = this.#promptOf(found.index);
     if (this.#echoes && !isEcho(text, found.text ?? '', tokens)) throw cannotScore(model);

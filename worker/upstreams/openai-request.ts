@@ -1,5 +1,6 @@
 import { constraintFields as CONSTRAINT_FIELDS } from '@continuo/shared/completion-constraints.ts';
 import { ApiError, contextExceeded, requiredTokens } from '@continuo/shared/errors.ts';
+import { toSnakeCase, words } from '@continuo/shared/field-names.ts';
 import type { GenerationRequest, WireConstraint, WirePrompt } from '@continuo/shared/generation.ts';
 import { exactNumber } from '@continuo/shared/json-fields.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '@continuo/shared/sampling.ts';
@@ -17,55 +18,29 @@ interface BodyOptions extends Pick<UpstreamContext, 'extra' | 'tokensAsIds' | 's
   /** Tokens of prompt and completion together. */
   readonly contextLength: number;
   readonly flavor: Flavor;
-  /** Null = no salt is sent. */
-  readonly cacheSalt: string | null;
+  /** Sent as `cache_salt`; null = none is sent. */
+  readonly cacheNamespace: string | null;
   /** Null = no field `user` is sent. */
   readonly user: string | null;
 }
 
-/** Sampling fields beyond OpenAI's, by the names that vLLM and llama.cpp share. Neutral values are not sent. */
-const EXTENSIONS = [
-  ['topK', 'top_k'],
-  ['minP', 'min_p'],
-  ['typicalP', 'typical_p'],
-  ['topNSigma', 'top_n_sigma'],
-  ['xtcProbability', 'xtc_probability'],
-  ['xtcThreshold', 'xtc_threshold'],
-  ['dynatempRange', 'dynatemp_range'],
-  ['dynatempExponent', 'dynatemp_exponent'],
-  ['mirostat', 'mirostat'],
-  ['mirostatTau', 'mirostat_tau'],
-  ['mirostatEta', 'mirostat_eta'],
-  ['dryMultiplier', 'dry_multiplier'],
-  ['dryBase', 'dry_base'],
-  ['dryAllowedLength', 'dry_allowed_length'],
-  ['dryPenaltyLastN', 'dry_penalty_last_n'],
-  ['drySequenceBreakers', 'dry_sequence_breakers'],
-  ['repeatLastN', 'repeat_last_n'],
-  ['minKeep', 'min_keep'],
-  ['allowedTokenIds', 'allowed_token_ids'],
-  ['badWords', 'bad_words'],
-] as const satisfies readonly (readonly [keyof SamplingParameters, string])[];
-
+/** Fields beyond OpenAI's have the names that vLLM and llama.cpp share. Their neutral values are not sent. */
 function samplingFields(sampling: SamplingParameters): Fields {
-  const fields: Fields = {
-    temperature: sampling.temperature,
-    top_p: sampling.topP,
-    frequency_penalty: sampling.frequencyPenalty,
-    presence_penalty: sampling.presencePenalty,
-  };
-  if (sampling.seed !== null) fields.seed = exactNumber(sampling.seed);
-  if (sampling.repetitionPenalty !== NEUTRAL_SAMPLING.repetitionPenalty) {
+  const { temperature, topP, frequencyPenalty, presencePenalty, ...others } = sampling;
+  const { seed, repetitionPenalty, logitBias, penaltyScope, ...extensions } = others;
+  const fields: Fields = toSnakeCase({ temperature, topP, frequencyPenalty, presencePenalty });
+  if (seed !== null) fields.seed = exactNumber(seed);
+  if (repetitionPenalty !== NEUTRAL_SAMPLING.repetitionPenalty) {
     // The names of vLLM and llama.cpp; servers ignore the one that they do not know.
-    fields.repetition_penalty = sampling.repetitionPenalty;
-    fields.repeat_penalty = sampling.repetitionPenalty;
+    fields.repetition_penalty = repetitionPenalty;
+    fields.repeat_penalty = repetitionPenalty;
   }
-  if (sampling.logitBias.length > 0) {
-    fields.logit_bias = Object.fromEntries(sampling.logitBias.map(([id, bias]) => [id, bias ?? -100]));
+  if (logitBias.length > 0) {
+    fields.logit_bias = Object.fromEntries(logitBias.map(([id, bias]) => [id, bias ?? -100]));
   }
-  for (const [ours, theirs] of EXTENSIONS) {
-    const isNeutral = JSON.stringify(sampling[ours]) === JSON.stringify(NEUTRAL_SAMPLING[ours]);
-    if (!isNeutral) fields[theirs] = sampling[ours];
+  const neutral: Fields = toSnakeCase(NEUTRAL_SAMPLING);
+  for (const [name, value] of Object.entries(toSnakeCase(extensions))) {
+    if (JSON.stringify(value) !== JSON.stringify(neutral[name])) fields[name] = value;
   }
   return fields;
 }
@@ -101,17 +76,17 @@ export const unsupported = (param: string, what: string): ApiError =>
   });
 
 /** True if the answer has the prompt with its logprobs before the completion, as the server echoes it. */
-export const showsScores = ({ topLogprobs }: GenerationRequest, { echo }: ShownPrompt): boolean =>
+export const echoesLogprobs = ({ topLogprobs }: GenerationRequest, { echo }: ShownPrompt): boolean =>
   echo && topLogprobs !== null;
 
 /** Rejects what a server cannot tell about a prompt. */
-function checkScores(request: GenerationRequest, { shown }: BodyOptions): void {
+function checkPromptLogprobs(request: GenerationRequest, { shown }: BodyOptions): void {
   if (request.promptTopLogprobs === null) return;
   if (shown.echo && shown.echoLast !== null)
     throw unsupported('echo_last', 'show the last tokens of a prompt');
   if (request.promptLogprobStart !== undefined)
     throw unsupported('prompt_logprob_start', 'leave out logprobs of a prompt');
-  if (!showsScores(request, shown)) return;
+  if (!echoesLogprobs(request, shown)) return;
   if (shown.promptLogprobs !== null)
     throw unsupported(
       'prompt_logprobs',
@@ -123,7 +98,7 @@ function checkScores(request: GenerationRequest, { shown }: BodyOptions): void {
 /** Rejects what needs the server's tokenizer. @throws ApiError 400 */
 function checkSupported(request: GenerationRequest, options: BodyOptions): void {
   const { tokensAsIds, shown, flavor } = options;
-  checkScores(request, options);
+  checkPromptLogprobs(request, options);
   if (request.addSpecialTokens === 'always') {
     throw unsupported('add_special_tokens', 'add special tokens always; use true or false');
   }
@@ -141,7 +116,7 @@ function checkSupported(request: GenerationRequest, options: BodyOptions): void 
   }
   if (
     request.echo &&
-    !showsScores(request, shown) &&
+    !echoesLogprobs(request, shown) &&
     request.prompts.some((prompt) => typeof prompt !== 'string')
   ) {
     throw unsupported('echo', 'show a prompt given as token ids');
@@ -181,10 +156,9 @@ function maxTokensOf(
 }
 
 /** Fields that change no token, or only how many there are in time, so a server without them gets none. */
-const DISPENSABLE: ReadonlySet<string> = new Set([
-  ...['stream_options', 'cache_prompt', 'cache_salt'],
-  ...['t_max_prompt_ms', 't_max_predict_ms'],
-]);
+const DISPENSABLE: ReadonlySet<string> = new Set(
+  words('stream_options cache_prompt cache_salt t_max_prompt_ms t_max_predict_ms'),
+);
 
 const CONSTRAINTS = ['structured_outputs', 'response_format', 'grammar', 'json_schema'];
 
@@ -252,7 +226,7 @@ export function openAiBody(generation: GenerationRequest, options: BodyOptions):
     ...(request.truncatePromptTokens !== null && { truncate_prompt_tokens: request.truncatePromptTokens }),
     ...(request.logprobTokenIds && { logprob_token_ids: request.logprobTokenIds }),
     ...(!request.cachePrompt && { cache_prompt: false }),
-    ...(options.cacheSalt !== null && { cache_salt: options.cacheSalt }),
+    ...(options.cacheNamespace !== null && { cache_salt: options.cacheNamespace }),
     ...(request.maxPromptMs && { t_max_prompt_ms: request.maxPromptMs }),
     ...(request.maxGenerationMs && { t_max_predict_ms: request.maxGenerationMs }),
   };
@@ -265,7 +239,7 @@ export function openAiBody(generation: GenerationRequest, options: BodyOptions):
     n: request.choices,
     stream: request.stream,
     ...(request.stream && { stream_options: { include_usage: true } }),
-    ...(showsScores(request, options.shown) && { echo: true }),
+    ...(echoesLogprobs(request, options.shown) && { echo: true }),
     ...(request.stop.length > 0 && { stop: request.stop }),
     ...(logprobs !== null && { logprobs }),
     ...(options.user !== null && { user: options.user }),

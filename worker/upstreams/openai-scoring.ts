@@ -52,18 +52,18 @@ export function echoRequest({ context, ...request }: ScoringRequest): Omit<Gener
  * Returns the events of the answer to an echo request as those of the scoring request.
  * @throws ApiError 415 if the server has not echoed all prompts with logprobs
  */
-export function scoredEvents(
+export function scoringEvents(
   events: readonly GenerationEvent[],
   request: ScoringRequest,
 ): readonly GenerationEvent[] {
   return events.map((event) => {
-    if (event.type === 'token') return scoredPrompt(event, request);
+    if (event.type === 'token') return promptEvent(event, request);
     if (event.type === 'finish') return { ...event, completionTokens: 0 };
     return event.type === 'done' ? { ...event, usage: { ...event.usage, completionTokens: 0 } } : event;
   });
 }
 
-function scoredPrompt(
+function promptEvent(
   { choice, text, logprobs = [] }: EventOf<'token'>,
   { context, prompts, model }: ScoringRequest,
 ): EventOf<'prompt'> {
@@ -75,12 +75,12 @@ function scoredPrompt(
   const isEchoed = isText
     ? logprobs.length > 0 && text === `${context.prompt}${continuation}`
     : tokens.length === continuation.length;
-  if (!isEchoed || !tokens.every(isScored)) throw cannotScore(model);
+  if (!isEchoed || !tokens.every(hasLogprobs)) throw cannotScore(model);
   if (tokens.length === 0) throw emptyContinuation(choice);
   return { type: 'prompt', prompt: choice, text: '', ids: tokens.map(({ id }) => id), logprobs: [...tokens] };
 }
 
-const isScored = ({ logprob, topLogprobs }: TokenLogprob): boolean =>
+const hasLogprobs = ({ logprob, topLogprobs }: TokenLogprob): boolean =>
   logprob !== null && topLogprobs !== null && topLogprobs.length > 0;
 
 /** Encoded jointly, the white space at the end of the context belongs to the continuation. */

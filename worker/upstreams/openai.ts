@@ -15,7 +15,7 @@ import {
   isScoring,
   refusesEcho,
   type ScoringRequest,
-  scoredEvents,
+  scoringEvents,
 } from './openai-scoring.ts';
 import { estimateTokens } from './token-estimate.ts';
 import type { EventBatches, Upstream, UpstreamContext } from './upstream.ts';
@@ -56,8 +56,8 @@ export class OpenAiUpstream implements Upstream {
   readonly name: string;
   readonly tokenizer = null;
   readonly #options: OpenAiOptions;
-  /** By model: when one that could not score is asked again, in Unix milliseconds. */
-  readonly #scoresAgainAt = new Map<string, number>();
+  /** By model: when one that could not score is tried again, in Unix milliseconds. */
+  readonly #triedAgainAt = new Map<string, number>();
 
   constructor(options: OpenAiOptions) {
     this.name = options.name;
@@ -115,15 +115,15 @@ export class OpenAiUpstream implements Upstream {
     const model = this.#options.models.find(({ id }) => id === wanted.model);
     if (!model?.rawCompletions) throw noRawCompletions(wanted.model);
     const { now, flavor } = this.#options;
-    const wantsScores = isScoring(wanted) || wanted.promptTopLogprobs !== null;
-    if (wantsScores && !this.#canScore(wanted.model)) throw cannotScore(wanted.model);
+    const needsScoring = isScoring(wanted) || wanted.promptTopLogprobs !== null;
+    if (needsScoring && !this.#canScore(wanted.model)) throw cannotScore(wanted.model);
     const request = isScoring(wanted) ? echoRequest(wanted) : wanted;
     const fields = openAiBody(request, {
       ...context,
       model: model.upstreamId ?? model.id,
       contextLength: model.contextLength,
       flavor,
-      cacheSalt: await this.#saltOf(request),
+      cacheNamespace: await this.#cacheNamespaceOf(request),
       user: await this.#userOf(request, context),
     });
     const body = isScoring(wanted) ? { ...fields, echo: true } : fields;
@@ -145,24 +145,24 @@ export class OpenAiUpstream implements Upstream {
     const events = new OpenAiEvents(request, context.shown);
     const prepare = context.shown.promptLogprobs === null ? undefined : markIds;
     const batches = isScoring(wanted)
-      ? readScores(response, events, wanted)
+      ? readScored(response, events, wanted)
       : request.stream
         ? readChunks(response.body, events)
         : readAnswer(response, events, prepare);
-    return wantsScores ? this.#learning(wanted.model, batches) : batches;
+    return needsScoring ? this.#learning(wanted.model, batches) : batches;
   }
 
   #canScore(model: string): boolean {
-    return this.#options.scoring && (this.#scoresAgainAt.get(model) ?? 0) <= this.#options.now();
+    return this.#options.scoring && (this.#triedAgainAt.get(model) ?? 0) <= this.#options.now();
   }
 
-  /** Remembers a model whose answer lacks the scores. */
+  /** Remembers a model whose answer lacks the logprobs of the prompt. */
   async *#learning(model: string, batches: EventBatches): AsyncGenerator<readonly GenerationEvent[]> {
     try {
       yield* batches;
     } catch (thrown) {
       const isRefusal = thrown instanceof ApiError && thrown.code === 'unsupported_endpoint';
-      if (isRefusal) this.#scoresAgainAt.set(model, this.#options.now() + LEARNED_MS);
+      if (isRefusal) this.#triedAgainAt.set(model, this.#options.now() + LEARNED_MS);
       throw thrown;
     }
   }
@@ -189,7 +189,7 @@ export class OpenAiUpstream implements Upstream {
   }
 
   /** Hashes the client's salt with the tenant, so that tenants never share a cache. */
-  async #saltOf({ tenantId, cacheSalt }: GenerationRequest): Promise<string | null> {
+  async #cacheNamespaceOf({ tenantId, cacheSalt }: GenerationRequest): Promise<string | null> {
     const isSalted = this.#options.cacheSalt || cacheSalt !== '';
     return isSalted ? await sha256Hex(JSON.stringify([tenantId, cacheSalt])) : null;
   }
@@ -211,13 +211,13 @@ async function* readAnswer(
   yield [...events.opening(), ...events.whole(answer)];
 }
 
-async function* readScores(
+async function* readScored(
   response: Response,
   events: OpenAiEvents,
   request: ScoringRequest,
 ): AsyncGenerator<readonly GenerationEvent[]> {
   const answer = await readJsonBody(response);
-  yield [...events.opening(), ...scoredEvents(events.whole(answer), request)];
+  yield [...events.opening(), ...scoringEvents(events.whole(answer), request)];
 }
 
 async function* readChunks(

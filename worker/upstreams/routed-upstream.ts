@@ -1,6 +1,6 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationRequest } from '@continuo/shared/generation.ts';
-import { Attempt, type EventTimeouts } from './attempt.ts';
+import { attempt, type EventTimeouts, withFirst } from './attempt.ts';
 import type { EventBatches, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
 import { BUSY, codeOf, UPSTREAM_FAILURES, verdictOf } from './upstream-errors.ts';
 import type { UpstreamHealth } from './upstream-health.ts';
@@ -77,14 +77,14 @@ export class RoutedUpstream {
   async #tryEach<T>(
     candidates: readonly Candidate[],
     signal: AbortSignal,
-    attempt: (candidate: Candidate, last: boolean) => Promise<T | null>,
+    tryOne: (candidate: Candidate, last: boolean) => Promise<T | null>,
   ): Promise<T> {
     const attempts = candidates.slice(0, ATTEMPTS);
     let busy: ApiError | null = null;
     for (const [index, candidate] of attempts.entries()) {
       const last = index === attempts.length - 1;
       try {
-        const result = await attempt(candidate, last);
+        const result = await tryOne(candidate, last);
         if (result) return result;
       } catch (thrown) {
         const code = codeOf(thrown);
@@ -104,10 +104,13 @@ export class RoutedUpstream {
     context: UpstreamContext,
     last: boolean,
   ): Promise<EventBatches | null> {
-    const attempt = new Attempt(context, timeouts, this.#health.begin(upstream.name), this.#now);
-    const failure = (await attempt.begin(upstream, request)).find((event) => event.type === 'error');
-    if (!failure?.retryable || last) return attempt;
-    attempt.abort();
+    const judge = this.#health.begin(upstream.name);
+    const batches = attempt(upstream, request, context, timeouts, judge, this.#now);
+    // An attempt without events fails.
+    const first = (await batches.next()).value!;
+    const failure = first.find((event) => event.type === 'error');
+    if (!failure?.retryable || last) return withFirst(first, batches);
+    await batches.return(undefined);
     return null;
   }
 }

@@ -74,7 +74,7 @@ const openAi = z.strictObject({
   cacheSalt: z.boolean().default(false),
   /** What the server is: decides which fields of a request it gets. `generic` gets all scalar ones. */
   flavor: z.enum(FLAVORS).default('generic'),
-  /** False: the server cannot score prompts. Otherwise it is asked, and one whose answer lacks the scores is not asked again soon. */
+  /** False: the server cannot score prompts. Otherwise it is asked, and one whose answer lacks the logprobs is not asked again soon. */
   scoring: z.boolean().default(true),
   /** How the server gets the field `user`; `hashed`: a pseudonym per tenant. */
   user: z.enum(['plain', 'hashed', 'omit']).default('plain'),

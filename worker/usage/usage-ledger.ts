@@ -1,3 +1,4 @@
+import { ADD_SUMS, ALL_SUMS } from './usage-query.ts';
 import type { UsageRecord } from './usage-record.ts';
 
 export interface NumberedRecord {
@@ -6,27 +7,15 @@ export interface NumberedRecord {
   readonly record: UsageRecord;
 }
 
+const KEY = ['tenant_id', 'day', 'model', 'key_id'];
+const COLUMNS = [...KEY, ...ALL_SUMS];
+const CURSOR_AT = COLUMNS.length + 1;
+
 const UPSERT = `
-  INSERT INTO usage_daily (
-    tenant_id, day, model, key_id, requests, completed, failed, cancelled, abandoned, finish_stop, finish_length,
-    prompt_tokens, cached_tokens, completion_tokens, latency_ms, first_token_ms, first_tokens
-  )
-  SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17
-  WHERE COALESCE((SELECT sequence FROM usage_cursors WHERE tenant_id = ?1), 0) = ?18
-  ON CONFLICT (tenant_id, day, model, key_id) DO UPDATE SET
-    requests = requests + excluded.requests,
-    completed = completed + excluded.completed,
-    failed = failed + excluded.failed,
-    cancelled = cancelled + excluded.cancelled,
-    abandoned = abandoned + excluded.abandoned,
-    finish_stop = finish_stop + excluded.finish_stop,
-    finish_length = finish_length + excluded.finish_length,
-    prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-    cached_tokens = cached_tokens + excluded.cached_tokens,
-    completion_tokens = completion_tokens + excluded.completion_tokens,
-    latency_ms = latency_ms + excluded.latency_ms,
-    first_token_ms = first_token_ms + excluded.first_token_ms,
-    first_tokens = first_tokens + excluded.first_tokens`;
+  INSERT INTO usage_daily (${COLUMNS.join(', ')})
+  SELECT ${COLUMNS.map((_, index) => `?${index + 1}`).join(', ')}
+  WHERE COALESCE((SELECT sequence FROM usage_cursors WHERE tenant_id = ?1), 0) = ?${CURSOR_AT}
+  ON CONFLICT (${KEY.join(', ')}) DO UPDATE SET ${ADD_SUMS}`;
 
 const ADVANCE = `
   INSERT INTO usage_cursors (tenant_id, sequence)
@@ -40,7 +29,7 @@ const count = <T>(items: readonly T[], wanted: (item: T) => boolean): number => 
 const sum = <T>(items: readonly T[], amount: (item: T) => number): number =>
   items.reduce((total, item) => total + amount(item), 0);
 
-/** Returns the counters of one row of usage_daily, in the order of UPSERT from ?5 on. */
+/** Returns the counters of one row of usage_daily, in the order of ALL_SUMS. */
 function totals(records: readonly UsageRecord[]): number[] {
   const finishes = records.flatMap(({ finishReasons }) => finishReasons);
   return [

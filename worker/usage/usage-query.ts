@@ -41,6 +41,9 @@ const SUMS_FOR_MEANS = ['latency_ms', 'first_token_ms', 'first_tokens'] as const
 /** All counters of a row. */
 export const ALL_SUMS = [...SUMS, ...SUMS_FOR_MEANS] as const;
 
+/** The assignments of an upsert that adds the counters of two rows. */
+export const ADD_SUMS = ALL_SUMS.map((name) => `${name} = ${name} + excluded.${name}`).join(', ');
+
 /** Sums of one group, with the values of the columns that were grouped by. */
 export type UsageSums = Partial<Record<UsageGroup, string>> &
   Record<(typeof SUMS)[number] | (typeof SUMS_FOR_MEANS)[number], number>;

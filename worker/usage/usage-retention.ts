@@ -1,11 +1,10 @@
 import { dayName } from './usage-ledger.ts';
-import { ALL_SUMS } from './usage-query.ts';
+import { ADD_SUMS, ALL_SUMS } from './usage-query.ts';
 
 const DAY_MS = 86_400_000;
 /** Days per run: a run stays short even if the first one finds years. */
 const MAX_DAYS = 31;
 
-const added = ALL_SUMS.map((name) => `${name} = ${name} + excluded.${name}`).join(', ');
 const sums = ALL_SUMS.map((name) => `SUM(${name})`).join(', ');
 
 /** Days before ?1 that are not the first of their month, oldest first. */
@@ -16,7 +15,7 @@ const ADD_TO_MONTH = `
   INSERT INTO usage_daily (tenant_id, day, model, key_id, ${ALL_SUMS.join(', ')})
   SELECT tenant_id, substr(day, 1, 8) || '01', model, key_id, ${sums} FROM usage_daily
   WHERE day = ?1 GROUP BY tenant_id, model, key_id
-  ON CONFLICT (tenant_id, day, model, key_id) DO UPDATE SET ${added}`;
+  ON CONFLICT (tenant_id, day, model, key_id) DO UPDATE SET ${ADD_SUMS}`;
 
 /**
  * Adds days older than `days` to the first day of their month, so that the ledger of a month stays exact and grows no

@@ -1,14 +1,12 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { requireKnownVariables } from '@continuo/origin/config/config.ts';
 import type { Environment } from '@continuo/origin/config/environment.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
-import { edgeCommand, originCommand } from './child-commands.ts';
+import { type CommandContext, edgeCommand, migrateCommand, originCommand } from './child-commands.ts';
 import { developmentState } from './development-state.ts';
-import { migrateOnce } from './migration.ts';
-import { untilNpmIsGone } from './npm-parent.ts';
 import { portFault } from './port.ts';
 import { type Command, ProcessGroup } from './process-group.ts';
 import { untilReady } from './readiness.ts';
@@ -19,6 +17,10 @@ import { Supervisor } from './supervisor.ts';
 /** Time for the Worker to become ready. The origin may take as long as its models take to load. */
 const READY_WITHIN_MS = 60_000;
 const STOP_GRACE_MS = 10_000;
+const NPM_POLL_MS = 500;
+
+/** Folders of the migrations of both databases. */
+const MIGRATIONS = ['migrations', 'usage-migrations'];
 
 async function refuseUnusablePorts({ host, port, originPort }: StartSettings): Promise<void> {
   for (const [variable, number, address] of [
@@ -50,6 +52,44 @@ class StartFailure extends Error {
     super(`The ${name} ${fault}:`);
     this.logFile = logFile;
   }
+}
+
+/**
+ * Migrates the local databases, unless an earlier start already did; running the tool takes seconds.
+ * @throws Error if the tool fails
+ */
+async function migrateOnce(
+  context: CommandContext,
+  run: (command: Command) => Promise<{ readonly code: number | null }>,
+): Promise<void> {
+  const folders = MIGRATIONS.map((folder) => path.join(context.root, 'worker', folder));
+  const wanted = folders.flatMap((folder) => readdirSync(folder).toSorted()).join('\n');
+  const record = path.join(context.stateDirectory, 'migrations');
+  if (existsSync(record) && readFileSync(record, 'utf8') === wanted) return;
+  for (const binding of ['DB', 'USAGE_DB'] as const) {
+    const command = migrateCommand(context, binding);
+    const { code } = await run(command);
+    if (code !== 0) {
+      throw new Error(`The ${command.name} failed:\n${readFileSync(command.logFile, 'utf8').trim()}`);
+    }
+  }
+  writeFileSync(record, wanted);
+}
+
+/**
+ * Resolves when the process that started this one is gone, if that was npm. A signal to npm alone ends the shell between
+ * the two, and this process would run on. Without npm, it never resolves: a process may outlive the shell that started it.
+ */
+async function untilNpmIsGone(): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const parent = process.ppid;
+    if (process.env.npm_lifecycle_event === undefined) return;
+    const timer = setInterval(() => {
+      if (process.ppid === parent) return;
+      clearInterval(timer);
+      resolve();
+    }, NPM_POLL_MS).unref();
+  });
 }
 
 /** What the launcher reports when a completion would work. */

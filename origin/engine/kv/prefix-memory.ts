@@ -42,6 +42,7 @@ export class MemoryPool<T> {
   readonly #room: number;
   #allocated = 0;
   readonly #unused: T[] = [];
+  readonly #waiting: ((memory: T) => void)[] = [];
 
   /** @param room how many there may be */
   constructor(room: number, allocate: () => T) {
@@ -67,10 +68,23 @@ export class MemoryPool<T> {
     }
   }
 
+  /** Waits for memory. Returns null if there is none and none will be given back. */
+  async wait(): Promise<T | null> {
+    const memory = this.take();
+    if (memory !== null || this.used === 0) return memory;
+    return await new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
   give(memory: T): void {
-    this.#unused.push(memory);
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#unused.push(memory);
+    else next(memory);
   }
 }
+
+/** Returns buffers of `size` bytes, of which there are at most `limitBytes`, and at least one. */
+export const bufferPool = (size: number, limitBytes: number): MemoryPool<Buffer> =>
+  new MemoryPool<Buffer>(Math.max(1, Math.floor(limitBytes / size)), () => Buffer.allocUnsafeSlow(size));
 
 // The collector of V8 runs after every few MiB of memory that is not shared, which takes a tenth of a prefill.
 

@@ -8,7 +8,6 @@ import {
   prefixStoreRoom,
 } from './prefix-memory.ts';
 import type { PromptLogprobs } from './prompt-logprobs.ts';
-import { type Linked, RecencyList } from './recency-list.ts';
 import { SavedKv } from './saved-kv.ts';
 import type { ChunkBackup, ChunkContent, StoredChunk } from './stored-chunk.ts';
 
@@ -24,24 +23,21 @@ export interface PrefixStoreStatus {
   readonly evictedChunks: number;
 }
 
-/** A stored chunk of a prompt, after the chunks on the way from the root. Only whole chunks have children. */
-interface ChunkNode extends StoredChunk, Linked<ChunkNode> {
-  readonly parent: ChunkNode | Root;
+/** A stored chunk of a prompt. Only whole chunks have successors. */
+interface ChunkNode extends StoredChunk {
+  /** The chunk before it; null for the first one of a prompt. */
+  readonly before: ChunkNode | null;
+  /** Its place among the successors of that chunk. */
   readonly key: string;
+  readonly after: Map<string, ChunkNode>;
   /** In the second tier; empty if there is none. */
   readonly name: string;
-  readonly children: Map<string, ChunkNode>;
   readonly memory: ChunkMemory;
   logits: Float32Array | null;
   hasLogprobs: boolean;
   next: number;
   /** False once it was evicted. */
   stored: boolean;
-}
-
-/** The beginning of every prompt in a namespace. */
-interface Root extends Pick<ChunkNode, 'key' | 'name' | 'children'> {
-  readonly parent: null;
 }
 
 /** A prompt and its stored chunks, in order. The chunks are valid until the next `add`. */
@@ -52,13 +48,13 @@ export interface StoredPrompt {
 }
 
 /**
- * Keeps the KV of prompts beyond the slots: a radix tree per namespace over the chunks of a prefill. All of them are full
- * chunks, except the last one of a prompt. The bytes are those of the original prefill, so a restored prefix gives the same
+ * Keeps the KV of prompts beyond the slots: a tree of the chunks of their prefill. All of them are whole chunks, except the
+ * last one of a prompt. The bytes are those of the original prefill, so a restored prefix gives the same
  * bits. A prompt's last chunk is stored with its logits, so an equal prompt needs no run of the model. If the logprobs of the
  * prompt were computed, the chunks keep them.
  *
- * The least recently used chunk is evicted first. A use counts when a prompt begins, and for all its chunks. A chunk is always
- * older than the one before it, so the oldest has no successor. Memory never exceeds the budget.
+ * The least recently used chunk is evicted first. A use of a prompt, or a chunk added to it, counts for all its chunks, the
+ * last one first. So a chunk is always older than the one before it, and the oldest has no successor. Memory never exceeds the budget.
  */
 export class PrefixStore {
   readonly #chunkLength: number;
@@ -68,9 +64,11 @@ export class PrefixStore {
   readonly #logits: MemoryPool<Float32Array>;
   /** KV of suspended sequences, in the same memory; it evicts chunks. */
   readonly saved: SavedKv;
-  readonly #roots = new Map<string, Root>();
-  readonly #recency = new RecencyList<ChunkNode>();
-  /** Runs with logits, least recently used first. */
+  /** The first chunks of prompts. */
+  readonly #first = new Map<string, ChunkNode>();
+  /** All chunks, least recently used first. */
+  readonly #recency = new Set<ChunkNode>();
+  /** Chunks with logits, least recently used first. */
   readonly #withLogits = new Set<ChunkNode>();
   readonly #backup: ChunkBackup | null;
   readonly #counts = { hits: 0, misses: 0, storedChunks: 0, restoredTokens: 0, evictedChunks: 0 };
@@ -111,7 +109,7 @@ export class PrefixStore {
   /** As `open`, before the prompt begins. */
   use(namespace: string, tokens: Int32Array, limit: number): StoredPrompt {
     const chunks = this.#find(namespace, tokens, limit);
-    for (const chunk of chunks.toReversed()) this.#recency.use(chunk);
+    this.#use(chunks);
     return { namespace, tokens, chunks };
   }
 
@@ -167,19 +165,31 @@ export class PrefixStore {
     const end = Math.min(this.#chunkLength, tokens.length);
     const [first] = this.#find(namespace, tokens, end);
     if (first !== undefined) this.#remove(first);
-    this.#backup?.drop(this.#backup.name(this.#backup.name(null, namespace), keyOf(tokens, 0, end)));
+    this.#backup?.drop(this.#backup.name(namespace, null, idsOf(tokens, 0, end)));
   }
 
   #find(namespace: string, tokens: Int32Array, limit: number): ChunkNode[] {
     const chunks: ChunkNode[] = [];
-    let children = this.#roots.get(namespace)?.children;
-    for (let start = 0; children !== undefined && start < limit; start += this.#chunkLength) {
+    for (let start = 0; start < limit; start += this.#chunkLength) {
       const end = Math.min(start + this.#chunkLength, tokens.length);
-      const chunk = end <= limit ? children.get(keyOf(tokens, start, end)) : undefined;
-      if (chunk !== undefined) chunks.push(chunk);
-      children = chunk?.children;
+      const before = chunks.at(-1) ?? null;
+      const key = keyOf(namespace, before, idsOf(tokens, start, end));
+      const chunk = end > limit ? undefined : this.#successors(before).get(key);
+      if (chunk === undefined) break;
+      chunks.push(chunk);
     }
     return chunks;
+  }
+
+  #successors(before: ChunkNode | null): Map<string, ChunkNode> {
+    return before?.after ?? this.#first;
+  }
+
+  #use(chunks: readonly ChunkNode[]): void {
+    for (const chunk of chunks.toReversed()) {
+      this.#recency.delete(chunk);
+      this.#recency.add(chunk);
+    }
   }
 
   /** Adds a chunk to the stored ones of a prompt. Returns null if it cannot be stored. */
@@ -187,23 +197,34 @@ export class PrefixStore {
     { namespace, tokens, chunks }: StoredPrompt,
     start: number,
     end: number,
-    fill: Fill,
+    fill: (kv: Uint8Array) => void,
   ): ChunkNode | null {
     const before = chunks.at(-1) ?? null;
     if (chunks.length * this.#chunkLength !== start || before?.stored === false) return null;
-    const parent = before ?? this.#roots.get(namespace) ?? this.#newRoot(namespace);
-    const key = keyOf(tokens, start, end);
-    const chunk = parent.children.get(key) ?? this.#store(parent, key, end - start, fill);
-    if (chunk !== null) chunks.push(chunk);
+    const ids = idsOf(tokens, start, end);
+    const key = keyOf(namespace, before, ids);
+    let chunk = this.#successors(before).get(key) ?? null;
+    if (chunk === null) {
+      const memory = this.#filledChunk(before, end - start, fill);
+      if (memory === null) return null;
+      const name = this.#backup?.name(namespace, before?.name ?? null, ids) ?? '';
+      const content = { ...memory, length: end - start, hasLogprobs: false, next: -1, logits: null };
+      chunk = { before, key, after: new Map(), name, ...content, stored: true };
+      this.#successors(before).set(key, chunk);
+      this.#counts.storedChunks++;
+    }
+    chunks.push(chunk);
+    this.#use(chunks);
     return chunk;
   }
 
-  #newRoot(key: string): Root {
-    return { parent: null, key, name: this.#backup?.name(null, key) ?? '', children: new Map() };
-  }
-
-  #store(parent: ChunkNode | Root, key: string, length: number, fill: Fill): ChunkNode | null {
-    const memory = this.#takeChunk(parent);
+  /** Returns memory with the KV of `length` positions; null if there is no room beside the chunk `before`. */
+  #filledChunk(
+    before: ChunkNode | null,
+    length: number,
+    fill: (kv: Uint8Array) => void,
+  ): Pick<ChunkNode, 'memory' | 'kv' | 'logprobs'> | null {
+    const memory = this.#takeChunk(before);
     if (memory === null) return null;
     const kv = memory.kv.subarray(0, length * this.#kvBytes.positionBytes);
     try {
@@ -212,25 +233,7 @@ export class PrefixStore {
       this.#chunkMemory.give(memory);
       throw error;
     }
-    const { logprobs } = memory;
-    const name = this.#backup?.name(parent.name, key) ?? '';
-    const place = { parent, key, name, children: new Map(), older: null, newer: null };
-    const chunk: ChunkNode = {
-      ...place,
-      length,
-      memory,
-      kv,
-      logprobs,
-      hasLogprobs: false,
-      next: -1,
-      logits: null,
-      stored: true,
-    };
-    if (parent.parent === null) this.#roots.set(parent.key, parent);
-    parent.children.set(key, chunk);
-    this.#recency.add(chunk, parent.parent === null ? null : parent);
-    this.#counts.storedChunks++;
-    return chunk;
+    return { memory, kv, logprobs: memory.logprobs };
   }
 
   #keepLogits(chunk: ChunkNode, logits: Float32Array): void {
@@ -255,10 +258,10 @@ export class PrefixStore {
   }
 
   /** Returns new memory, or that of the oldest chunk if it is not `kept`. Null without room or memory. */
-  #takeChunk(kept: ChunkNode | Root | null): ChunkMemory | null {
+  #takeChunk(kept: ChunkNode | null): ChunkMemory | null {
     const memory = this.#chunkMemory.take();
-    const { oldest } = this.#recency;
-    if (memory !== null || oldest === null || oldest === kept) return memory;
+    const [oldest] = this.#recency;
+    if (memory !== null || oldest === undefined || oldest === kept) return memory;
     this.#remove(oldest);
     this.#counts.evictedChunks++;
     return this.#chunkMemory.take();
@@ -266,21 +269,17 @@ export class PrefixStore {
 
   /** Removes a chunk with its successors. */
   #remove(chunk: ChunkNode): void {
-    const { parent, key } = chunk;
-    parent.children.delete(key);
-    if (parent.parent === null && parent.children.size === 0) this.#roots.delete(parent.key);
+    this.#successors(chunk.before).delete(chunk.key);
     const removed = [chunk];
     for (const one of removed) {
-      removed.push(...one.children.values());
+      removed.push(...one.after.values());
       this.#dropLogits(one);
-      this.#recency.remove(one);
+      this.#recency.delete(one);
       this.#chunkMemory.give(one.memory);
       one.stored = false;
     }
   }
 }
-
-type Fill = (kv: Uint8Array) => void;
 
 /** Adds the logprobs of a chunk that ends at `end`, and that of the token after it, unless they are known. */
 function keepLogprobs(chunk: ChunkNode, logprobs: PromptLogprobs, end: number, next: number): void {
@@ -290,6 +289,10 @@ function keepLogprobs(chunk: ChunkNode, logprobs: PromptLogprobs, end: number, n
   chunk.next = next;
 }
 
-/** The ids as text: equal chunks have equal keys. */
-export const keyOf = (tokens: Int32Array, start: number, end: number): string =>
+/** The key of a chunk among the successors of the one before it: its ids; with the namespace if it is the first one. */
+const keyOf = (namespace: string, before: ChunkNode | null, ids: string): string =>
+  before === null ? `${namespace.length} ${namespace}${ids}` : ids;
+
+/** The ids as text: equal ids give equal texts. */
+export const idsOf = (tokens: Int32Array, start: number, end: number): string =>
   Buffer.from(tokens.buffer, tokens.byteOffset + 4 * start, 4 * (end - start)).toString('latin1');

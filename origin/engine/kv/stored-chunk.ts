@@ -21,10 +21,11 @@ export interface ChunkContent extends Pick<StoredChunk, 'kv' | 'logits'> {
 /** A second tier: keeps chunks beyond memory and process, and finds them by their names. */
 export interface ChunkBackup {
   /**
-   * Names a chunk by its ids and the name of the chunk before it, or a namespace by its key.
-   * @param before null for a namespace
+   * Names a chunk.
+   * @param before the name of the chunk before it; null for the first one of a prompt
+   * @param ids its token ids, as text
    */
-  name(before: string | null, key: string): string;
+  name(namespace: string, before: string | null, ids: string): string;
   /** Keeps a new chunk, or what is new of it. */
   keep(chunk: StoredChunk & { readonly name: string }): void;
   /** Removes all prompts that begin with a chunk. */

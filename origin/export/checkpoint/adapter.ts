@@ -71,7 +71,9 @@ async function merge(
     tensors.set(name, { ...base, blocks: null });
   }
   return {
-    ...{ config: checkpoint.config, files: checkpoint.files, tensors },
+    config: checkpoint.config,
+    files: checkpoint.files,
+    tensors,
     source: `${checkpoint.source} with ${adapter.source}`,
     readRows: async (name, first, count) => {
       const columns = columnsOf(tensors.get(name) ?? { shape: [] });

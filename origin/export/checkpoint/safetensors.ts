@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { errorMessage } from '@continuo/shared/error-details.ts';
+import { words } from '@continuo/shared/field-names.ts';
 import * as z from 'zod';
 import { ModelError, readModelJson } from '../../model/config/model-json.ts';
 import { type Checkpoint, type CheckpointFile, type CheckpointTensor, columnsOf } from './checkpoint.ts';
@@ -14,10 +15,10 @@ const INDEX = 'model.safetensors.index.json';
 const BLOCK_SCALES = '_scale_inv';
 
 /** Files of a published model that a model directory keeps. */
-const KEPT_FILES = [
-  ...['tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json', 'added_tokens.json'],
-  ...['generation_config.json', 'vocab.json', 'merges.txt', 'tokenizer.model', 'LICENSE'],
-];
+const KEPT_FILES = words(`
+  tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json generation_config.json
+  vocab.json merges.txt tokenizer.model LICENSE
+`);
 
 const configSchema = z.record(z.string(), z.unknown());
 const indexSchema = z.object({ weight_map: z.record(z.string(), z.string()) });

@@ -1,3 +1,4 @@
+import { words } from '@continuo/shared/field-names.ts';
 import { bloomSlopes, mptSlopes } from './alibi.ts';
 import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
 import { layerNorm } from './design-parts.ts';
@@ -27,10 +28,10 @@ export const ALIBI_ROWS: readonly DecoderRow[] = [
       heads: ['n_head', 'num_attention_heads'],
       width: ['n_inner'],
     },
-    ignored: [
-      ...['attention_softmax_in_fp32', 'bias_dropout_fusion', 'masked_softmax_fusion', 'offset_alibi'],
-      ...['skip_bias_add', 'skip_bias_add_qkv', 'slow_but_exact', 'unk_token_id', 'seq_length'],
-    ],
+    ignored: words(`
+      attention_softmax_in_fp32 bias_dropout_fusion masked_softmax_fusion offset_alibi skip_bias_add
+      skip_bias_add_qkv slow_but_exact unk_token_id seq_length
+    `),
     defaults: { layer_norm_epsilon: 1e-5 },
     requires: { apply_residual_connection_post_layernorm: [false] },
     differences: ({ fields, sizes }) => ({
@@ -77,7 +78,7 @@ export const ALIBI_ROWS: readonly DecoderRow[] = [
       heads: ['n_heads'],
       positions: ['max_seq_len'],
     },
-    ignored: [...['emb_pdrop', 'init_config', 'init_device', 'learned_pos_emb', 'verbose'], 'tokenizer_name'],
+    ignored: words('emb_pdrop init_config init_device learned_pos_emb verbose tokenizer_name'),
     defaults: { layer_norm_epsilon: 1e-5 },
     requires: {
       embedding_fraction: [1],

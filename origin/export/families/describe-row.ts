@@ -135,7 +135,9 @@ class RowDesigner {
     const { heads, kvHeads, headSize } = this.#sizes;
     const { sinks, queryNorm, keyNorm } = this.#names;
     return {
-      ...{ heads, kvHeads, headSize },
+      heads,
+      kvHeads,
+      headSize,
       ...this.#inputs(name),
       output: this.#stored(`${name}.${this.#names.output}`, this.#biases.output),
       clip: null,

@@ -1,3 +1,4 @@
+import { words } from '@continuo/shared/field-names.ts';
 import { whole } from './decoder-design.ts';
 import type { DecoderRow, Differences, NormStyle, RowContext } from './decoder-row.ts';
 import { projection } from './design-parts.ts';
@@ -21,11 +22,11 @@ const GPT_SIZES = {
   positions: ['n_positions', 'max_position_embeddings'],
 };
 
-const GPT_NEUTRAL = [
-  ...['n_ctx', 'scale_attention_softmax_in_fp32', 'attention_softmax_in_fp32', 'reorder_and_upcast_attn'],
-  ...['summary_activation', 'summary_first_dropout', 'summary_proj_to_labels', 'summary_type'],
-  ...['summary_use_proj', 'tokenizer_class', 'embed_dropout', 'resid_dropout'],
-];
+const GPT_NEUTRAL = words(`
+  n_ctx scale_attention_softmax_in_fp32 attention_softmax_in_fp32 reorder_and_upcast_attn summary_activation
+  summary_first_dropout summary_proj_to_labels summary_type summary_use_proj tokenizer_class embed_dropout
+  resid_dropout
+`);
 
 const GPT_NAMES = {
   embedding: 'transformer.wte',
@@ -78,8 +79,10 @@ export const GPT_ROWS: readonly DecoderRow[] = [
     sizeFields: GPT_SIZES,
     ignored: [
       ...GPT_NEUTRAL,
-      ...['attention_head_type', 'inference_runner', 'max_batch_size', 'max_sequence_length'],
-      ...['pad_key_length', 'pre_allocate_kv_cache', 'validate_runner_input'],
+      ...words(`
+        attention_head_type inference_runner max_batch_size max_sequence_length pad_key_length
+        pre_allocate_kv_cache validate_runner_input
+      `),
     ],
     defaults: { layer_norm_epsilon: 1e-5, activation_function: 'gelu_pytorch_tanh' },
     requires: { add_cross_attention: [false] },

@@ -1,3 +1,4 @@
+import { words } from '@continuo/shared/field-names.ts';
 import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
 import { attentionBias } from './llama-rows.ts';
 import { byLayer, everywhere } from './windows.ts';
@@ -60,10 +61,10 @@ export const LAYER_NORM_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['starcoder2'],
     defaults: { norm_epsilon: 1e-5, hidden_act: 'gelu_pytorch_tanh' },
-    ignored: [
-      ...['residual_dropout', 'embedding_dropout', 'activation_function', 'layer_norm_epsilon'],
-      ...['attention_softmax_in_fp32', 'scale_attention_softmax_in_fp32'],
-    ],
+    ignored: words(`
+      residual_dropout embedding_dropout activation_function layer_norm_epsilon attention_softmax_in_fp32
+      scale_attention_softmax_in_fp32
+    `),
     requires: { norm_type: ['layer_norm'], mlp_type: ['default'], scale_attn_weights: [true] },
     differences: ({ fields }) => {
       const bias = fields.flag('use_bias', true);

@@ -43,7 +43,9 @@ export function writeAttention(
     microsoft: true,
     outputs: [graph.newName('attended'), ...present],
     integers: {
-      ...{ num_heads: heads, kv_num_heads: kvHeads, do_rotary: inside ? 1 : 0 },
+      num_heads: heads,
+      kv_num_heads: kvHeads,
+      do_rotary: inside ? 1 : 0,
       rotary_interleaved: rotary?.interleaved ? 1 : 0,
       local_window_size: design.window ?? -1,
     },
@@ -102,7 +104,8 @@ function prepare(
     return graph.node('RotaryEmbedding', [name, positions.ids(), ...positions.tables(rotary)], {
       microsoft: true,
       integers: {
-        ...{ interleaved: rotary.interleaved ? 1 : 0, num_heads: count },
+        interleaved: rotary.interleaved ? 1 : 0,
+        num_heads: count,
         rotary_embedding_dim: rotary.frequencies.length * 2 === headSize ? 0 : rotary.frequencies.length * 2,
       },
     });

@@ -62,7 +62,10 @@ function gatherRows(context: GraphContext, design: DecoderDesign, ids: string, w
   return graph.node('GatherBlockQuantized', trimmed([rows, ids, scales, zeroPoints]), {
     microsoft: true,
     integers: {
-      ...{ gather_axis: 0, quantize_axis: 1, block_size: format.blockSize, bits: format.bits },
+      gather_axis: 0,
+      quantize_axis: 1,
+      block_size: format.blockSize,
+      bits: format.bits,
     },
   });
 }

@@ -145,7 +145,10 @@ export function writeMatMul(
   return graph.node('MatMulNBits', trimmed([input, levels, scales, zeroPoints, '', bias ?? '']), {
     microsoft: true,
     integers: {
-      ...{ K: matrix.columns, N: matrix.rows, bits: format.bits, block_size: format.blockSize },
+      K: matrix.columns,
+      N: matrix.rows,
+      bits: format.bits,
+      block_size: format.blockSize,
       accuracy_level: ACCURACY_LEVEL,
     },
   });

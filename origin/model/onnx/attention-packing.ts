@@ -1,13 +1,32 @@
 import { encodeAttribute } from './onnx-encode.ts';
 import { GraphField, type GraphNode, readNode, readTensor } from './onnx-graph.ts';
 import { fieldsOf, withInputs } from './onnx-patch.ts';
-import { joinRows, type RawTensor, readRawTensor } from './raw-tensor.ts';
-import { encodeMessage, encodeString, readString, type WireField, wireFields } from './wire-format.ts';
+import {
+  encodeInteger,
+  encodeMessage,
+  encodeString,
+  readInteger,
+  readIntegers,
+  readString,
+  type WireField,
+  wireFields,
+} from './wire-format.ts';
 
 /** Quantized matrix product. Inputs: activations, weights, scales, optional zero points. Attribute N: columns. */
 const PROJECTION = 'MatMulNBits';
 const COLUMNS = 'N';
 const VALUE_INFO = 13;
+const RAW_DATA = 9;
+const NAME = 8;
+
+/** A constant of a graph (TensorProto) whose data are plain bytes in the file. */
+interface RawTensor {
+  readonly field: WireField;
+  readonly name: string;
+  readonly elementType: number;
+  readonly dimensions: readonly number[];
+  readonly bytes: Uint8Array;
+}
 
 interface PlacedNode {
   readonly field: WireField;
@@ -118,7 +137,8 @@ function encodeProjection({ nodes, constants, output }: Projections): Uint8Array
   return [
     ...constants.map((tensors, index) => joinRows(names[index]!, tensors)),
     encodeMessage(GraphField.node, [
-      ...[node.inputs[0]!, ...names].map((name) => encodeString(1, name)),
+      encodeString(1, node.inputs[0]!),
+      ...names.map((name) => encodeString(1, name)),
       encodeString(2, output),
       encodeString(3, output),
       ...kept,
@@ -135,4 +155,35 @@ function isColumns(part: WireField): boolean {
 /** Encodes the attention with the packed projection as its first input; the next two are empty. */
 function encodeAttention({ attention: { field, node }, output }: Projections): Uint8Array {
   return withInputs(field, [output, '', '', ...node.inputs.slice(3)]);
+}
+
+/** Returns null if the data are stored otherwise, and for scalars. */
+function readRawTensor(field: WireField): RawTensor | null {
+  const dimensions: number[] = [];
+  let name = '';
+  let elementType = 0;
+  let bytes: Uint8Array | null = null;
+  for (const part of wireFields(field.bytes)) {
+    if (part.field === 1) dimensions.push(...readIntegers(part));
+    else if (part.field === 2) elementType = readInteger(part);
+    else if (part.field === NAME) name = readString(part);
+    else if (part.field === RAW_DATA) bytes = part.bytes;
+  }
+  return bytes === null || dimensions.length === 0 ? null : { field, name, elementType, dimensions, bytes };
+}
+
+/** Concatenates tensors along their first dimension; the others are equal. */
+function joinRows(name: string, tensors: readonly RawTensor[]): Uint8Array {
+  const { dimensions, elementType } = tensors[0]!;
+  const rows = tensors.reduce((sum, tensor) => sum + tensor.dimensions[0]!, 0);
+  return encodeMessage(GraphField.initializer, [
+    encodeInteger(1, rows),
+    ...dimensions.slice(1).map((size) => encodeInteger(1, size)),
+    encodeInteger(2, elementType),
+    encodeString(NAME, name),
+    encodeMessage(
+      RAW_DATA,
+      tensors.map(({ bytes }) => bytes),
+    ),
+  ]);
 }

@@ -1,4 +1,4 @@
-import { encodeNode, encodeTensor } from './onnx-encode.ts';
+import { encodeIntegers, encodeNode, encodeTensor } from './onnx-encode.ts';
 import {
   ElementType,
   GraphField,
@@ -30,6 +30,8 @@ export interface PatchedGraph {
 const PROJECTIONS = new Set(['MatMul', 'MatMulNBits', 'MatMulBnb4', 'Gemm', 'FusedMatMul']);
 /** Maximum number of nodes between projection and output: casts, scalings and soft caps. */
 const MAX_TAIL_NODES = 12;
+/** int64 [] or [1]: how many of a run's last positions get logits; 0 = all. transformers.js feeds it if a graph has it. */
+export const LOGITS_TO_KEEP = 'num_logits_to_keep';
 const PREFIX = 'continuo';
 
 /**
@@ -83,6 +85,17 @@ export function insertLogitsIndex(
   const input = { name: LOGITS_INDEX, elementType: ElementType.int64, dimensions: ['logit_rows'] };
   runs.push(encodeTensor(GraphField.input, input));
   return { fields: fieldsOf(runs), logits: output };
+}
+
+/** Replaces the input `num_logits_to_keep` by the constant 0, because `logits_index` selects the positions. */
+export function keepAllLogits(fields: readonly WireField[]): WireField[] {
+  return fields.flatMap((field) => {
+    if (field.field !== GraphField.input) return [field];
+    const { name, dimensions } = readTensor(field);
+    if (name !== LOGITS_TO_KEEP) return [field];
+    const shape = dimensions.map(() => 1);
+    return fieldsOf([encodeIntegers(name, ElementType.int64, shape, [0])]);
+  });
 }
 
 /**

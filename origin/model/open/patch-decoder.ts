@@ -1,8 +1,7 @@
 import { feedLengths } from '../onnx/attention-lengths.ts';
 import { packAttention } from '../onnx/attention-packing.ts';
-import { keepAllLogits } from '../onnx/logits-to-keep.ts';
 import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
-import { graphFields, insertLogitsIndex, withGraph } from '../onnx/onnx-patch.ts';
+import { graphFields, insertLogitsIndex, keepAllLogits, withGraph } from '../onnx/onnx-patch.ts';
 import { disableWindowedCache } from '../onnx/windowed-cache.ts';
 import type { GraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';

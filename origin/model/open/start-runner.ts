@@ -11,8 +11,7 @@ import { OrtConcatRunner } from '../runner/ort-concat-runner.ts';
 import { OrtRunner } from '../runner/ort-runner.ts';
 import type { RunnerOptions } from '../runner/runner-options.ts';
 import { SingleRowRunner } from '../runner/single-row-runner.ts';
-import { readsSeveralAfterPast, requireFiniteLogits } from './probe.ts';
-import { findMinRows } from './row-probe.ts';
+import { findMinRows, readsSeveralAfterPast, requireFiniteLogits } from './probe.ts';
 
 /** ONNX Runtime's name of CPU memory. */
 const CPU_MEMORY = 'Cpu';

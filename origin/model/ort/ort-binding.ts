@@ -1,3 +1,4 @@
+import { ElementType } from '../onnx/onnx-graph.ts';
 import type { OrtApi, Pointer } from './ort-capi.ts';
 
 /** Memory as a tensor. The caller keeps the memory alive and in place until the last run. */
@@ -9,6 +10,21 @@ export interface BoundTensor {
   /** OrtMemoryInfo of a device's memory; absent = CPU memory. */
   readonly memory?: Pointer;
 }
+
+export type Elements = Float32Array<ArrayBuffer> | BigInt64Array<ArrayBuffer> | Int32Array<ArrayBuffer>;
+
+const elementTypeOf = (array: Elements): number => {
+  if (array instanceof Float32Array) return ElementType.float32;
+  return array instanceof Int32Array ? ElementType.int32 : ElementType.int64;
+};
+
+/** Describes a typed array as a tensor in CPU memory. */
+export const arrayTensor = (api: OrtApi, array: Elements, dimensions: readonly number[]): BoundTensor => ({
+  address: api.addressOf(array),
+  elementType: elementTypeOf(array),
+  elementBytes: array.BYTES_PER_ELEMENT,
+  dimensions,
+});
 
 /** Bound inputs and outputs of one kind of run. Between runs only the content of the memory changes. */
 export class OrtBinding {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { lstatSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -67,10 +67,7 @@ export function bundledFolder(): string {
  * @throws Error if another user could have written to that folder
  */
 function linkedFolder(bundled: string, providers: string): string {
-  const key = createHash('sha256')
-    .update(`${bundled}\n${resolve(providers)}`)
-    .digest('hex')
-    .slice(0, 16);
+  const key = hash('sha256', `${bundled}\n${resolve(providers)}`).slice(0, 16);
   const folder = join(tmpdir(), `continuo-onnxruntime-${process.getuid?.() ?? 0}-${key}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { uid, mode } = lstatSync(folder);
@@ -89,4 +86,14 @@ function link(target: string, path: string): void {
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error;
   }
+}
+
+/**
+ * Returns an ordinary ArrayBuffer over shared memory: the same bytes, accepted by APIs that refuse shared buffers. Threads
+ * must synchronize through the shared one before reading.
+ */
+export function ordinaryBuffer(memory: SharedArrayBuffer): ArrayBuffer {
+  const buffer = koffi.view(koffi.address(new Uint8Array(memory)), memory.byteLength);
+  // The view does not keep the memory alive.
+  return Object.assign(buffer, { memory });
 }

@@ -8,8 +8,7 @@ import {
 } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import { LOGITS_INDEX } from '../onnx/onnx-patch.ts';
-import { arrayTensor, type Elements } from '../ort/array-tensor.ts';
-import type { BoundTensor, OrtBinding } from '../ort/ort-binding.ts';
+import { arrayTensor, type BoundTensor, type Elements, type OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import { RunGuard } from '../ort/run-guard.ts';
 import { allocateInt64, PrefillInputs } from './batch-inputs.ts';

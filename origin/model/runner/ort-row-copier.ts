@@ -1,6 +1,5 @@
 import { FROM_ROWS, resultName, sourceName, TO_ROWS, targetName } from '../onnx/row-copy-graph.ts';
-import { arrayTensor } from '../ort/array-tensor.ts';
-import type { BoundTensor } from '../ort/ort-binding.ts';
+import { arrayTensor, type BoundTensor } from '../ort/ort-binding.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 
 /** Row `from[i]` of the sources goes to row `to[i]` of the targets. */

@@ -1,8 +1,7 @@
 import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
 import { LAST_POSITIONS, TOTAL_LENGTH } from '../onnx/attention-lengths.ts';
 import { LOGITS_INDEX } from '../onnx/onnx-patch.ts';
-import { arrayTensor, type Elements } from '../ort/array-tensor.ts';
-import type { BoundTensor, OrtBinding } from '../ort/ort-binding.ts';
+import { arrayTensor, type BoundTensor, type Elements, type OrtBinding } from '../ort/ort-binding.ts';
 import type { RunSession } from '../ort/ort-session.ts';
 import { RunGuard } from '../ort/run-guard.ts';
 import { DecodeInputs, PrefillInputs } from './batch-inputs.ts';

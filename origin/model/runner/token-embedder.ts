@@ -1,6 +1,5 @@
 import type { EmbeddedImage } from '../model-runner.ts';
-import { arrayTensor } from '../ort/array-tensor.ts';
-import type { BoundTensor, OrtBinding } from '../ort/ort-binding.ts';
+import { arrayTensor, type BoundTensor, type OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import { allocateInt64 } from './batch-inputs.ts';
 

@@ -1,5 +1,4 @@
-import { arrayTensor } from '../ort/array-tensor.ts';
-import type { BoundTensor } from '../ort/ort-binding.ts';
+import { arrayTensor, type BoundTensor } from '../ort/ort-binding.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 
 export interface EncoderOptions {

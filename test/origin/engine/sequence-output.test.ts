@@ -46,6 +46,24 @@ describe('the output of a sequence', () => {
     );
   });
 
+  it('sends the text of all bytes in whole characters', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(BOS - 1), { maxLength: 30 }), (ids) => {
+        const sequence = output([]);
+        const texts = ids.map((id) => {
+          sequence.push(id, null, true, true);
+          return sequence.take(0, 0, true)?.text ?? '';
+        });
+        sequence.end();
+        texts.push(sequence.take(0, 0, true)?.text ?? '');
+        const bytes = Uint8Array.from(ids.flatMap((id) => [...bytesOfToken(id)]));
+        expect(texts.join('')).toBe(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes));
+        expect(texts.every((text) => text.isWellFormed())).toBe(true);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
   it('sends whole characters only, and one replacement character for a rest of bytes', () => {
     const sequence = output([]);
     const texts = [12, 13, 14, 15, 12, 13].map((id) => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { startHeartbeat } from '../../../origin/http/heartbeat.ts';
+import { startHeartbeat } from '../../../origin/http/event-stream.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

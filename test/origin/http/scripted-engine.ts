@@ -1,6 +1,6 @@
 import type { SubmissionAnswer } from '../../../origin/engine/engine-client.ts';
 import type { EngineStatus, Submission } from '../../../origin/engine/messages.ts';
-import type { EngineAccess } from '../../../origin/serving/loaded-model.ts';
+import type { EngineAccess } from '../../../origin/serving/load-model.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 
 /** Fake engine below the HTTP server: the test sends its events and inspects its submissions and aborts. */

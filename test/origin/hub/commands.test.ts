@@ -252,7 +252,7 @@ describe('continuo model', () => {
       ['remove', 'no/model'],
       /^continuo: no\/model is not in the cache$/,
     ],
-    ['a directory without a model', ['check', '/'], /^continuo: .*tokenizer\.json: the file is missing$/],
+    ['a directory without a model', ['check', '/'], /^continuo: .*tokenizer\.json is missing$/],
   ] as const)('fails with one line on stderr and exit code 1 for %s', async (_, args, line) => {
     hub.repositories.set(NAME, { files: FILES });
     hub.repositories.set('gated/model', { files: FILES, gated: true });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
-import { findMinRows } from '../../../origin/model/open/row-probe.ts';
+import { findMinRows } from '../../../origin/model/open/probe.ts';
 
 const shape = { vocabularySize: 16, contextLength: 8, prefillChunk: 4, minRows: 1 };
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/argmax.ts';
 import { exponential } from '../../../origin/sampling/exponential.ts';
 import { tokenLogprob } from '../../../origin/sampling/logprobs.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
-import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/sampling-errors.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
 import { anyLogits } from './arbitraries.ts';
 import { bitsOf, historyOf, vocabularyOf, workspaceOf } from './one-token.ts';

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/argmax.ts';
 import { dynamicTemperature } from '../../../origin/sampling/dynamic-temperature.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { DRAW_TOKEN, DrawSource } from '../../../origin/sampling/rng.ts';
 import { isLargeVocabulary, LOWEST_LOGIT, Row } from '../../../origin/sampling/row.ts';
-import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/sampling-errors.ts';
 import type { SamplingParameters } from '../../../shared/sampling.ts';
 import { anyRow, SIZE } from './any-row.ts';
 import { sampleOnce, workspaceOf } from './one-token.ts';

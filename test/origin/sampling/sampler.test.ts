@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { NoCandidatesError } from '../../../origin/sampling/argmax.ts';
 import { DRAW_TOKEN, DRAW_XTC, DrawSource } from '../../../origin/sampling/rng.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
-import { NoCandidatesError } from '../../../origin/sampling/sampling-errors.ts';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
 import { anyHistory, anyLogits, anyParameters } from './arbitraries.ts';

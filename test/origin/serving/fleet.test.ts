@@ -6,7 +6,7 @@ import type { ProviderChoice } from '../../../origin/model/config/device.ts';
 import { createLog } from '../../../origin/process/log.ts';
 import { Fleet } from '../../../origin/serving/fleet.ts';
 import type { InspectedModel, Inspection } from '../../../origin/serving/inspect-model.ts';
-import type { LoadedModel } from '../../../origin/serving/loaded-model.ts';
+import type { LoadedModel } from '../../../origin/serving/load-model.ts';
 import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
 import { ScriptedEngine } from '../http/scripted-engine.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { ModelSpec } from '../../../origin/serving/engine-state.ts';
+import type { ModelSpec } from '../../../origin/serving/engines.ts';
 import { LifeCycle } from '../../../origin/serving/life-cycle.ts';
 
 interface Job {

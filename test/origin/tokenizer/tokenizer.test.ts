@@ -235,8 +235,8 @@ describe('a broken directory is one clear line', () => {
     decoder: { type: 'WordPiece' },
   };
   test.each([
-    ['a missing tokenizer.json', config, /tokenizer\.json: the file is missing/],
-    ['bad JSON', { ...config, 'tokenizer.json': '{' }, /tokenizer\.json: not valid JSON/],
+    ['a missing tokenizer.json', config, /tokenizer\.json is missing/],
+    ['bad JSON', { ...config, 'tokenizer.json': '{' }, /tokenizer\.json is not valid JSON/],
     ['a missing model', { ...config, 'tokenizer.json': {} }, /tokenizer\.json: model: /],
     [
       'an unknown model type',

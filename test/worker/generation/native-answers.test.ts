@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type * as z from 'zod';
-import { nativeResult } from '../../../worker/openapi/native-answers.ts';
+import { nativeResult } from '../../../worker/openapi/native-operations.ts';
 import { ADMIN_KEY_SHA256, tenantWithKey } from '../admin/admin-client.ts';
 import { acceptedFor, doneFor, finishOf, tokenEvent } from '../support/scripts.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';

@@ -16,7 +16,7 @@ const bodyFor = (flavor: Flavor, changes: Parameters<typeof request>[0] = {}, ex
       model: 'theirs',
       contextLength: 2048,
     },
-    ...{ flavor, cacheSalt: null, user: null },
+    ...{ flavor, cacheNamespace: null, user: null },
   });
 
 test.each<[Flavor, readonly string[]]>([

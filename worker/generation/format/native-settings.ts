@@ -1,3 +1,4 @@
+import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import { exactNumber } from '@continuo/shared/json-fields.ts';
 import type { CompletionCall } from '../../dialects/completion-call.ts';
@@ -11,35 +12,15 @@ export function nativeSettings(
   { contextLength }: Pick<OriginModel, 'contextLength'>,
 ): Record<string, unknown> {
   const { sampling, maxTokens, constraint } = generation;
+  const { seed, repetitionPenalty, logitBias, penaltyScope, allowedTokenIds, badWords, ...others } = sampling;
   return {
+    ...toSnakeCase(others),
     n_ctx: contextLength,
     n_predict: maxTokens,
     max_tokens: maxTokens,
-    seed: exactNumber(sampling.seed ?? RANDOM_SEED),
-    temperature: sampling.temperature,
-    dynatemp_range: sampling.dynatempRange,
-    dynatemp_exponent: sampling.dynatempExponent,
-    top_k: sampling.topK,
-    top_p: sampling.topP,
-    min_p: sampling.minP,
-    top_n_sigma: sampling.topNSigma,
-    typical_p: sampling.typicalP,
-    xtc_probability: sampling.xtcProbability,
-    xtc_threshold: sampling.xtcThreshold,
-    repeat_last_n: sampling.repeatLastN,
-    repeat_penalty: sampling.repetitionPenalty,
-    presence_penalty: sampling.presencePenalty,
-    frequency_penalty: sampling.frequencyPenalty,
-    dry_multiplier: sampling.dryMultiplier,
-    dry_base: sampling.dryBase,
-    dry_allowed_length: sampling.dryAllowedLength,
-    dry_penalty_last_n: sampling.dryPenaltyLastN,
-    dry_sequence_breakers: sampling.drySequenceBreakers,
-    mirostat: sampling.mirostat,
-    mirostat_tau: sampling.mirostatTau,
-    mirostat_eta: sampling.mirostatEta,
-    min_keep: sampling.minKeep,
-    logit_bias: sampling.logitBias.map(([token, bias]) => ({ token, bias })),
+    seed: exactNumber(seed ?? RANDOM_SEED),
+    repeat_penalty: repetitionPenalty,
+    logit_bias: logitBias.map(([token, bias]) => ({ token, bias })),
     stop: generation.stop,
     ignore_eos: generation.ignoreEos,
     grammar: constraint?.type === 'gbnf' ? constraint.value : '',

@@ -81,7 +81,11 @@ export function grant(
   // A slice is charged to one day's budget, so it ends with that day.
   const lifeMs = Math.min(SLICE_MS, DAY_MS - (now % DAY_MS));
   const slice: Slice = {
-    ...{ number, region, left, lifeMs, ended: false },
+    number,
+    region,
+    left,
+    lifeMs,
+    ended: false,
     subjects: subjects.map(({ id }) => id),
     second: Math.floor(now / 1000),
     day: periodOf('day', now),

@@ -1,9 +1,10 @@
 import { DurableObject } from 'cloudflare:workers';
 import { ApiError } from '@continuo/shared/errors.ts';
-import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '@continuo/shared/framing.ts';
+import { LineDecoder, SSE_DONE, SSE_KEEP_ALIVE, sseData } from '@continuo/shared/framing.ts';
 import type { Env } from '../../env/env.ts';
 import type { InnerRequestProps, Resumed, StreamTailRpc } from '../../env/replay-protocol.ts';
 import { afterAlone } from '../../timers/request-timers.ts';
+import { inTime } from '../../timers/time-limit.ts';
 import { EventLog, endOf } from './event-log.ts';
 
 /** A stream can be resumed for this long after its end. */
@@ -13,28 +14,14 @@ const KEEP_ALIVE_MS = 10_000;
 /** A stream that has not ended by then is deleted. */
 const MAX_STREAM_MS = 3_600_000;
 
-/** Splits SSE text into events and drops comments. */
-class EventSplitter {
-  #pending = '';
-
-  /** Returns the events that `fragment` completes, each without its empty line. */
-  push(fragment: string): string[] {
-    // Searching a long pending event again for every fragment would take quadratic time.
-    if (!fragment.includes('\n')) {
-      this.#pending += fragment;
-      return [];
-    }
-    const blocks = (this.#pending + fragment).split('\n\n');
-    this.#pending = blocks.pop() ?? '';
-    return blocks.filter((block) => block.startsWith('data:'));
-  }
-}
+/** Returns the events among the blocks of a stream, without its comments. */
+const eventsOf = (blocks: readonly string[]): string[] => blocks.filter((block) => block.startsWith('data:'));
 
 /** Terminal events of a stream that broke off. */
-const INTERRUPTION = new EventSplitter().push(
-  sseData(new ApiError('upstream_error', 'The stream was interrupted.').envelope()) + SSE_DONE,
-);
-const DONE = new EventSplitter().push(SSE_DONE)[0];
+const INTERRUPTION = [
+  sseData(new ApiError('upstream_error', 'The stream was interrupted.').envelope()).trimEnd(),
+  SSE_DONE.trimEnd(),
+];
 
 const encoder = new TextEncoder();
 
@@ -82,20 +69,20 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
   }
 
   async #pump(body: ReadableStream<Uint8Array>): Promise<void> {
-    const splitter = new EventSplitter();
+    const blocks = new LineDecoder('\n\n');
     const decoder = new TextDecoder();
     let last: string | undefined;
     try {
       for await (const bytes of body) {
         if (!this.#pumping) return;
-        const events = splitter.push(decoder.decode(bytes, { stream: true }));
+        const events = eventsOf(blocks.push(decoder.decode(bytes, { stream: true })));
         this.#append(events);
         last = events.at(-1) ?? last;
       }
     } catch {
       // The missing [DONE] shows that the stream broke off.
     }
-    if (this.#pumping) await this.#end(last === DONE ? [] : INTERRUPTION);
+    if (this.#pumping) await this.#end(last === SSE_DONE.trimEnd() ? [] : INTERRUPTION);
   }
 
   async #end(last: readonly string[]): Promise<void> {
@@ -141,20 +128,13 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
           return;
         }
         if (!this.#pumping) return controller.close();
-        if (!(await inTime(news))) return controller.enqueue(encoder.encode(SSE_KEEP_ALIVE));
+        const arrived = await inTime(
+          news.then(() => true),
+          { after: afterAlone, ms: KEEP_ALIVE_MS },
+        );
+        if (arrived === null) return controller.enqueue(encoder.encode(SSE_KEEP_ALIVE));
       }
     };
     return new ReadableStream({ pull }, { highWaterMark: 0 });
   }
-}
-
-/** Resolves to false after KEEP_ALIVE_MS without news. */
-function inTime(news: Promise<void>): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const cancel = afterAlone(KEEP_ALIVE_MS, () => resolve(false));
-  void news.then(() => {
-    cancel();
-    resolve(true);
-  });
-  return promise;
 }

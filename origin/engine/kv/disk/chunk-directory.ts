@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
-import { BufferPool } from './buffer-pool.ts';
+import { bufferPool, type MemoryPool } from '../prefix-memory.ts';
 import { type ChunkFile, decodeChunk, encodeChunk, HEADER_BYTES } from './chunk-file.ts';
 import { ChunkIndex, type FileSystem, fileOf, isSameFamily, scanDirectory } from './chunk-index.ts';
 
@@ -49,7 +49,7 @@ const SAVE_INTERVAL_MS = 600_000;
  */
 export class ChunkDirectory {
   readonly #options: ChunkDirectoryOptions;
-  readonly #memory: BufferPool;
+  readonly #memory: MemoryPool<Buffer>;
   readonly #index = new ChunkIndex();
   readonly #writes = new Set<Write>();
   readonly #warnedAt = new Map<string, number>();
@@ -60,7 +60,7 @@ export class ChunkDirectory {
 
   constructor(options: ChunkDirectoryOptions) {
     this.#options = options;
-    this.#memory = new BufferPool(HEADER_BYTES + options.payloadBytes, options.queueBytes);
+    this.#memory = bufferPool(HEADER_BYTES + options.payloadBytes, options.queueBytes);
     this.#run('the stored chunks could not be listed', async () => {
       const foreign = await scanDirectory(options.directory, options.fs, this.#index);
       if (foreign > 0) this.#warn(`${foreign} other files are ignored`);
@@ -131,7 +131,7 @@ export class ChunkDirectory {
         if (!write.canceled) await this.#write(write);
       } finally {
         this.#writes.delete(write);
-        this.#memory.release(memory);
+        this.#memory.give(memory);
       }
     });
   }

@@ -1,12 +1,22 @@
-import { hash } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
+import fs from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
-import { keyOf, type PrefixStore, type StoredPrompt } from '../prefix-store.ts';
+import type { KvBytes, ModelShape } from '../../../model/model-runner.ts';
+import { bufferPool, type MemoryPool } from '../prefix-memory.ts';
+import { idsOf, type PrefixStore, type StoredPrompt } from '../prefix-store.ts';
 import { logprobBytes } from '../prompt-logprobs.ts';
 import type { ChunkBackup, ChunkContent, StoredChunk } from '../stored-chunk.ts';
-import { BufferPool } from './buffer-pool.ts';
 import { ChunkDirectory, type ChunkDirectoryOptions, type ChunkDirectoryStatus } from './chunk-directory.ts';
 import { type ChunkFile, HEADER_BYTES } from './chunk-file.ts';
 import { FAMILY_DIGITS } from './chunk-index.ts';
+
+export interface PrefixDisk {
+  /** Of this model only. */
+  readonly directory: string;
+  /** Most bytes of all files. */
+  readonly limitBytes: number;
+}
 
 export interface DiskTierOptions extends Omit<ChunkDirectoryOptions, 'payloadBytes'> {
   /** Positions of a chunk. */
@@ -37,8 +47,6 @@ interface Found {
 const LOGPROBS = 1;
 const LOGITS = 2;
 
-const NAMESPACE_MARK = '/';
-
 /**
  * The second tier of the prefix store: keeps chunks as files, and reads those that are not in memory. A chunk is named by a
  * hash of the identity, the namespace, and all tokens up to its end, so no file has a token of a prompt.
@@ -47,7 +55,7 @@ export class DiskTier implements ChunkBackup {
   readonly #options: DiskTierOptions;
   readonly #logprobsBytes: number;
   readonly #files: ChunkDirectory;
-  readonly #memory: BufferPool;
+  readonly #memory: MemoryPool<Buffer>;
   /** How often chunks were dropped. What is being read at that time is not used. */
   #drops = 0;
   /** Requests that have stopped waiting for what the disk still reads. */
@@ -60,7 +68,7 @@ export class DiskTier implements ChunkBackup {
     const payloadBytes = 4 * vocabularySize + chunk * positionBytes + this.#logprobsBytes;
     this.#files = new ChunkDirectory({ ...options, payloadBytes });
     // One byte more, so that a longer file is not taken for a whole one.
-    this.#memory = new BufferPool(HEADER_BYTES + payloadBytes + 1, queueBytes);
+    this.#memory = bufferPool(HEADER_BYTES + payloadBytes + 1, queueBytes);
   }
 
   get status(): ChunkDirectoryStatus {
@@ -77,11 +85,10 @@ export class DiskTier implements ChunkBackup {
     return this.#files.settled();
   }
 
-  name(before: string | null, key: string): string {
-    if (before === null) return NAMESPACE_MARK + hash('sha256', `${this.#options.identity} ${key}`);
-    const own = hash('sha256', `${before} ${key}`);
-    const isFirst = before.startsWith(NAMESPACE_MARK);
-    return isFirst ? own : before.slice(0, FAMILY_DIGITS) + own.slice(FAMILY_DIGITS);
+  name(namespace: string, before: string | null, ids: string): string {
+    const root = `/${hash('sha256', `${this.#options.identity} ${namespace}`)}`;
+    const own = hash('sha256', `${before ?? root} ${ids}`);
+    return before === null ? own : before.slice(0, FAMILY_DIGITS) + own.slice(FAMILY_DIGITS);
   }
 
   keep({ name, kv, hasLogprobs, logprobs, logits }: StoredChunk & { readonly name: string }): void {
@@ -134,7 +141,7 @@ export class DiskTier implements ChunkBackup {
       await before;
       const content = file === null ? null : this.#contentOf(file, prompt);
       isWhole &&= content !== null && drops === this.#drops && store.insert(prompt, content);
-      this.#memory.release(memory);
+      this.#memory.give(memory);
     };
     for (const name of names) {
       const memory = await this.#memory.wait();
@@ -151,11 +158,11 @@ export class DiskTier implements ChunkBackup {
     const prompt = store.use(namespace, tokens, limit);
     const { chunks } = prompt;
     const names: string[] = [];
-    let name = chunks.at(-1)?.name ?? this.name(null, namespace);
+    let name = chunks.at(-1)?.name ?? null;
     for (let start = chunks.length * chunk; chunks.length + names.length < store.room; start += chunk) {
       const end = Math.min(start + chunk, tokens.length);
       if (start >= end || end > limit) break;
-      name = this.name(name, keyOf(tokens, start, end));
+      name = this.name(namespace, name, idsOf(tokens, start, end));
       if (!this.#files.has(name)) break;
       names.push(name);
     }
@@ -176,4 +183,41 @@ export class DiskTier implements ChunkBackup {
       logprobs: logprobsAt === payload.length ? null : payload.subarray(logprobsAt),
     };
   }
+}
+
+/** Most memory of chunks that wait to be written, and of those that are being read. */
+const QUEUE_BYTES = 64 * 2 ** 20;
+const MAX_READ_MS = 2000;
+/** The start waits no longer for the list of files. Until it is known, requests find nothing on disk. */
+const MAX_LIST_MS = 1000;
+
+/**
+ * Opens the second tier of the prefix store.
+ * @param identity changes with everything that the bits of a chunk depend on
+ * @throws Error if the directory cannot be created
+ */
+export async function openDiskTier(
+  { directory, limitBytes }: PrefixDisk,
+  identity: string,
+  { prefillChunk: chunk, vocabularySize }: ModelShape,
+  { positionBytes }: KvBytes,
+  warn: (line: string) => void,
+): Promise<DiskTier> {
+  await fs.mkdir(directory, { recursive: true, mode: 0o700 });
+  const disk = new DiskTier({
+    directory,
+    limitBytes,
+    identity,
+    chunk,
+    positionBytes,
+    vocabularySize,
+    queueBytes: QUEUE_BYTES,
+    maxReadMs: MAX_READ_MS,
+    fs,
+    id: randomUUID(),
+    now: Date.now,
+    warn,
+  });
+  await Promise.race([disk.settled(), sleep(MAX_LIST_MS, undefined, { ref: false })]);
+  return disk;
 }

@@ -24,7 +24,7 @@ function scoresOf(prompt: Int32Array, number: number): PromptLogprobs {
   return logprobs;
 }
 
-interface PlainRun {
+interface PlainChunk {
   readonly name: string;
   readonly kv: readonly number[];
   score: number | null;
@@ -35,14 +35,14 @@ interface PlainRun {
 interface PlainPrompt {
   readonly namespace: string;
   readonly tokens: readonly number[];
-  readonly chunks: PlainRun[];
+  readonly chunks: PlainChunk[];
 }
 
 /** The same rules with lists that are searched from their start. */
 class PlainStore {
   /** Least recently used first. */
-  #chunks: PlainRun[] = [];
-  #withLogits: PlainRun[] = [];
+  #chunks: PlainChunk[] = [];
+  #withLogits: PlainChunk[] = [];
   readonly #room: { readonly chunks: number; readonly logits: number };
 
   constructor(room: { readonly chunks: number; readonly logits: number }) {
@@ -50,14 +50,13 @@ class PlainStore {
   }
 
   open(namespace: string, tokens: readonly number[], limit: number): PlainPrompt {
-    const chunks: PlainRun[] = [];
+    const chunks: PlainChunk[] = [];
     for (const end of endsOf(tokens)) {
-      const run = end <= limit ? this.#find(nameOf(namespace, tokens, end)) : undefined;
-      if (run === undefined) break;
-      chunks.push(run);
+      const chunk = end <= limit ? this.#find(nameOf(namespace, tokens, end)) : undefined;
+      if (chunk === undefined) break;
+      chunks.push(chunk);
     }
-    // The last run first, so that a run is older than the one before it.
-    for (const run of chunks.toReversed()) this.#chunks = [...this.#chunks.filter((one) => one !== run), run];
+    this.#use(chunks);
     const last = chunks.at(-1);
     if (last !== undefined && this.#withLogits.includes(last)) {
       this.#withLogits = [...this.#withLogits.filter((one) => one !== last), last];
@@ -67,15 +66,15 @@ class PlainStore {
 
   add(prompt: PlainPrompt, index: number, slot: number, score: number | null, logits: number | null): void {
     const end = endsOf(prompt.tokens)[index]!;
-    const run = prompt.chunks[index] ?? this.#append(prompt, index, slot, end);
-    if (run === null || !this.#chunks.includes(run)) return;
-    if (logits !== null && run.logits === null && this.#room.logits > 0) {
+    const chunk = prompt.chunks[index] ?? this.#append(prompt, index, slot, end);
+    if (chunk === null || !this.#chunks.includes(chunk)) return;
+    if (logits !== null && chunk.logits === null && this.#room.logits > 0) {
       if (this.#withLogits.length === this.#room.logits) this.#withLogits.shift()!.logits = null;
-      run.logits = logits;
-      this.#withLogits.push(run);
+      chunk.logits = logits;
+      this.#withLogits.push(chunk);
     }
     const next = prompt.tokens[end] ?? -1;
-    if (score !== null && (run.score === null || next >= 0)) Object.assign(run, { score, next });
+    if (score !== null && (chunk.score === null || next >= 0)) Object.assign(chunk, { score, next });
   }
 
   drop(namespace: string, tokens: readonly number[]): void {
@@ -89,13 +88,14 @@ class PlainStore {
     index: number,
     slot: number,
     end: number,
-  ): PlainRun | null {
+  ): PlainChunk | null {
     const before = chunks.at(-1);
     if (chunks.length !== index || (before !== undefined && !this.#chunks.includes(before))) return null;
     const name = nameOf(namespace, tokens, end);
     const known = this.#find(name);
     if (known !== undefined) {
       chunks.push(known);
+      this.#use(chunks);
       return known;
     }
     if (this.#chunks.length === this.#room.chunks) {
@@ -104,18 +104,24 @@ class PlainStore {
       this.#remove((one) => one === oldest);
     }
     const kv = Array.from({ length: end - index * CHUNK }, () => slot);
-    const run: PlainRun = { name, kv, score: null, next: -1, logits: null };
-    const at = before === undefined ? this.#chunks.length : this.#chunks.indexOf(before);
-    this.#chunks.splice(at, 0, run);
-    chunks.push(run);
-    return run;
+    const chunk: PlainChunk = { name, kv, score: null, next: -1, logits: null };
+    chunks.push(chunk);
+    this.#use(chunks);
+    return chunk;
   }
 
-  #find(name: string): PlainRun | undefined {
+  /** Counts a use of a prompt: the last chunk first, so that a chunk is older than the one before it. */
+  #use(chunks: readonly PlainChunk[]): void {
+    for (const chunk of chunks.toReversed()) {
+      this.#chunks = [...this.#chunks.filter((one) => one !== chunk), chunk];
+    }
+  }
+
+  #find(name: string): PlainChunk | undefined {
     return this.#chunks.find((one) => one.name === name);
   }
 
-  #remove(matches: (run: PlainRun) => boolean): void {
+  #remove(matches: (chunk: PlainChunk) => boolean): void {
     this.#chunks = this.#chunks.filter((one) => !matches(one));
     this.#withLogits = this.#withLogits.filter((one) => !matches(one));
   }
@@ -127,7 +133,7 @@ const endsOf = (tokens: readonly number[]): number[] =>
     Math.min(tokens.length, (index + 1) * CHUNK),
   );
 
-/** Names the run with everything before it. A run that is not a whole chunk has no successor. */
+/** Names the chunk with everything before it. A chunk that is not a whole chunk has no successor. */
 const nameOf = (namespace: string, tokens: readonly number[], end: number): string =>
   `${namespace}: ${tokens.slice(0, end).join(' ')}${end % CHUNK === 0 ? '' : '.'}`;
 
@@ -140,7 +146,7 @@ function expectSame(prompt: StoredPrompt, plain: PlainPrompt): void {
     if (next >= 0) expect(logprobs.get(length, 0).logprob).toBe(logprob + length);
     return { kv: [...kv], score, next, logits: logits?.[0] ?? null };
   });
-  expect(found).toEqual(plain.chunks.map(({ name: _, ...run }) => run));
+  expect(found).toEqual(plain.chunks.map(({ name: _, ...chunk }) => chunk));
 }
 
 const someSteps = fc.array(
@@ -188,7 +194,7 @@ describe('the prefix store', () => {
             plain.add(plainPrompt, index, number % 256, score, logits);
             expect(stored.chunks).toHaveLength(plainPrompt.chunks.length);
             if (plainPrompt.chunks.length <= index) counts.broken++;
-            counts.logits += plainPrompt.chunks.filter((run) => run.logits !== null).length;
+            counts.logits += plainPrompt.chunks.filter((chunk) => chunk.logits !== null).length;
           }
           expect(store.status.bytes).toBeLessThanOrEqual(budgetBytes);
         }
@@ -224,15 +230,15 @@ describe('the prefix store', () => {
     expect(store.status.bytes).toBeGreaterThan(990 * chunkBytes);
   });
 
-  it('keeps the logprobs that it has when a second tier adds the same run', () => {
+  it('keeps the logprobs that it has when a second tier adds the same chunk', () => {
     const store = new PrefixStore(shapeOf(100 * chunkBytes));
     const tokens = Int32Array.of(1, 2, 3);
     const late = store.open('', tokens, 3);
     store.add(store.open('', tokens, 3), 0, CHUNK, scoresOf(tokens, 5), null);
     const stale = new PromptLogprobs(CHUNK + 1, MAX_TOP_LOGPROBS);
     expect(store.insert(late, { kv: new Uint8Array(CHUNK), logprobs: stale.bytes, logits: null })).toBe(true);
-    const [run] = store.open('', tokens, 3).chunks;
-    expect(run).toMatchObject({ hasLogprobs: true, next: 3 });
-    expect(run?.logprobs.get(CHUNK, 0).logprob).toBe(5 + CHUNK);
+    const [chunk] = store.open('', tokens, 3).chunks;
+    expect(chunk).toMatchObject({ hasLogprobs: true, next: 3 });
+    expect(chunk?.logprobs.get(CHUNK, 0).logprob).toBe(5 + CHUNK);
   });
 });

@@ -8,17 +8,17 @@ import {
   LAST_POSITIONS,
   TOTAL_LENGTH,
 } from '../../../../origin/model/onnx/attention-lengths.ts';
-import { keepAllLogits } from '../../../../origin/model/onnx/logits-to-keep.ts';
 import { readGraph } from '../../../../origin/model/onnx/onnx-graph.ts';
 import {
   graphFields,
   insertLogitsIndex,
+  keepAllLogits,
   LOGITS_INDEX,
   withGraph,
 } from '../../../../origin/model/onnx/onnx-patch.ts';
 import { disableWindowedCache } from '../../../../origin/model/onnx/windowed-cache.ts';
-import { arrayTensor, type Elements } from '../../../../origin/model/ort/array-tensor.ts';
 import { loadSession, readGraphFile } from '../../../../origin/model/ort/graph-file.ts';
+import { arrayTensor, type Elements } from '../../../../origin/model/ort/ort-binding.ts';
 import { describeDecoder } from '../../../../origin/model/runner/decoder-interface.ts';
 import { KvCache, kvLayout } from '../../../../origin/model/runner/kv-cache.ts';
 import {
