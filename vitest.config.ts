@@ -1,6 +1,10 @@
 import { defineConfig } from 'vitest/config';
 import { ClosingLine } from './test/support/closing-line.ts';
-import { GROUPS, groupOf, testFiles } from './test/support/groups.ts';
+import { GroupSequencer } from './test/support/group-sequencer.ts';
+import { GROUPS, type Group, groupOf, testFiles } from './test/support/groups.ts';
+
+/** Groups whose tests keep no state in modules. */
+const SHARED: ReadonlySet<Group> = new Set(['unit', 'worker', 'e2e']);
 
 const files = Map.groupBy(testFiles(), groupOf);
 
@@ -8,9 +12,11 @@ export default defineConfig({
   test: {
     projects: GROUPS.map((name) => ({
       extends: true as const,
-      test: { name, include: files.get(name) ?? [] },
+      // Files of one worker process share loaded modules; those of e2e also a running system and a browser.
+      test: { name, include: files.get(name) ?? [], isolate: !SHARED.has(name) },
     })),
     globalSetup: 'test/support/temporary-directory.ts',
+    sequence: { sequencer: GroupSequencer },
     setupFiles: 'test/support/property-seed.ts',
     reporters: ['default', new ClosingLine()],
     // Ends only tests that hang: on one busy core a test has taken more than two minutes.

@@ -1,18 +1,14 @@
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type System, startSystem } from '../support/system.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { sharedSystem } from '../support/shared-system.ts';
 
 /** Tests the whole product with the official client and with raw HTTP. */
 
-let system: System;
+const system = sharedSystem();
 let client: OpenAI;
 
-beforeAll(async () => {
-  system = await startSystem();
+beforeAll(() => {
   client = new OpenAI({ baseURL: `${system.url}/v1`, apiKey: system.apiKey, maxRetries: 0 });
-});
-afterAll(async () => {
-  await system.stop();
 });
 
 const model = 'default';

@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { constraintField } from '../bench/target.ts';
-import { forAllTests } from '../support/for-tests.ts';
 import { HOSTILE_CASES } from '../support/grammar/hostile-cases.ts';
-import { startSystem } from '../support/system.ts';
+import { sharedSystem } from '../support/shared-system.ts';
 
 /** Tests constraints through the whole product, combined with other request fields. */
 
-const system = forAllTests(startSystem);
+const system = sharedSystem();
 
 interface Answer {
   readonly choices: readonly {

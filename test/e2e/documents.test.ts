@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { forAllTests } from '../support/for-tests.ts';
-import { startSystem } from '../support/system.ts';
+import { sharedSystem } from '../support/shared-system.ts';
 import { DOCUMENTED_REQUESTS } from '../worker/dialects/documents.ts';
 
 /** Sends every example request of the five compatible APIs' documents, with the model's name replaced. */
 
-const system = forAllTests(startSystem);
+const system = sharedSystem();
 
 const model = 'continuo-mini';
 

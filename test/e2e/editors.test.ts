@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { completionChunk, completionResponse } from '../../shared/completion-response.ts';
 import { nativeResult } from '../../worker/openapi/native-operations.ts';
-import { type System, startSystem } from '../support/system.ts';
+import { sharedSystem } from '../support/shared-system.ts';
 import * as editors from './editor-requests.ts';
 
 /** Replays the requests of editors against the whole product, and reads the answers as the editors do. */
@@ -9,14 +9,7 @@ import * as editors from './editor-requests.ts';
 /** Tokens in a chunk of prefill on the CPU. */
 const CHUNK = 32;
 
-let system: System;
-
-beforeAll(async () => {
-  system = await startSystem();
-});
-afterAll(async () => {
-  await system.stop();
-});
+const system = sharedSystem();
 
 type Fields = Readonly<Record<string, unknown>>;
 

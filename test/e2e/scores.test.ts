@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { scoringResponse } from '../../shared/label-scores.ts';
 import { scoreResponse } from '../../shared/score.ts';
-import { type System, startSystem } from '../support/system.ts';
+import { sharedSystem } from '../support/shared-system.ts';
 
-let system: System;
-beforeAll(async () => {
-  system = await startSystem();
-});
-afterAll(async () => {
-  await system.stop();
-});
+const system = sharedSystem();
 
 async function post(route: string, fields: object): Promise<unknown> {
   const response = await fetch(`${system.url}${route}`, {

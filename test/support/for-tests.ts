@@ -7,7 +7,7 @@ interface Stoppable {
 }
 
 /** Returns a proxy of an object that a hook creates later. */
-const later = <T extends object>(made: () => T): T =>
+export const later = <T extends object>(made: () => T): T =>
   new Proxy({} as T, {
     get: (_, name) => {
       const value: unknown = Reflect.get(made(), name);

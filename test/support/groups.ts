@@ -8,7 +8,8 @@ import { fileOfPackage } from './source-graph.ts';
  * group of their folder.
  */
 
-export const GROUPS = ['unit', 'worker', 'origin', 'e2e'] as const;
+/** In the order in which they run: those with the longest files first. */
+export const GROUPS = ['e2e', 'worker', 'origin', 'unit'] as const;
 export type Group = (typeof GROUPS)[number];
 
 const STARTERS = [

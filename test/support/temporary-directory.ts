@@ -14,6 +14,8 @@ export function setup(): void {
   // The processes of the test files inherit these variables.
   process.env.TMPDIR = directory;
   process.env.HOME = directory;
+  // Node compiles each module once for all of them.
+  process.env.NODE_COMPILE_CACHE = path.join(directory, 'compile-cache');
 }
 
 export function teardown(): void {

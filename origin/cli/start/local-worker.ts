@@ -28,8 +28,8 @@ export interface LocalWorkerOptions {
   /** Directory of databases and objects; absent = they are lost at the end. */
   readonly state?: string;
   readonly ratelimits?: Record<string, PlatformRateLimit>;
-  /** Module to run instead of the Worker's entry. */
-  readonly entry?: string;
+  /** Bundled module; absent = that of the Worker's entry. */
+  readonly script?: string;
   /** Receives the lines that workerd logs; absent = they are printed. */
   readonly onLog?: StructuredLogsHandler;
 }
@@ -52,10 +52,10 @@ const SERVE_ASSETS = `export default { fetch: (request, env) => env.${ASSETS}.fe
  * through a binding, because the simulator sends every `fetch` through another Worker.
  */
 export async function openLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
-  const { host, port, originUrl, vars, state, ratelimits = {}, entry, onLog } = options;
+  const { host, port, originUrl, vars, state, ratelimits = {}, onLog } = options;
   const { workerOptions } = unstable_getMiniflareWorkerOptions(path.join(ROOT, 'wrangler.toml'));
   const { modulesRules: _, assets, ...configured } = workerOptions;
-  const [script] = await Promise.all([bundleWorker(false, entry), buildSite()]);
+  const [script] = await Promise.all([options.script ?? bundleWorker(), buildSite()]);
   const main: V4WorkerOptions = {
     ...configured,
     name: NAME,

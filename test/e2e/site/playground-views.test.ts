@@ -1,10 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
+import { APPEARANCES } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
-
-const APPEARANCES = (['light', 'dark'] as const).flatMap((scheme) =>
-  [1280, 390].map((width) => ({ scheme, width })),
-);
 
 /** Names and sizes of all visible controls that a finger would miss. */
 const smallTargets = (page: Page): Promise<string[]> =>

@@ -1,4 +1,5 @@
 import { describe, expect } from 'vitest';
+import { APPEARANCES } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 /** Views by name: the address of each, and what is visible once it is complete. */
@@ -10,10 +11,6 @@ const VIEWS = {
   admin: ['/docs/admin', '.operations'],
   'admin-operation': ['/docs/admin/createKey', 'button:text-is("Send")'],
 } as const;
-
-const APPEARANCES = (['light', 'dark'] as const).flatMap((scheme) =>
-  [1280, 390].map((width) => ({ scheme, width })),
-);
 
 describe.each(Object.entries(VIEWS))('the view "%s"', (name, [location, complete]) => {
   test.for(APPEARANCES)(

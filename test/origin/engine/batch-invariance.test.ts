@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { runs } from '../../support/random.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
 import { plainTranscript } from './support/reference-generation.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
@@ -40,11 +41,11 @@ describe('batch invariance', () => {
           }
         },
       ),
-      { numRuns: 160 },
+      { numRuns: runs(160) },
     );
-    expect(requests).toBeGreaterThan(1000);
-    expect(restored).toBeGreaterThan(1000);
-    expect(wholePrompts).toBeGreaterThan(50);
-    expect(suspensions).toBeGreaterThan(300);
+    expect(requests).toBeGreaterThan(runs(1000));
+    expect(restored).toBeGreaterThan(runs(1000));
+    expect(wholePrompts).toBeGreaterThan(runs(50));
+    expect(suspensions).toBeGreaterThan(runs(300));
   });
 });

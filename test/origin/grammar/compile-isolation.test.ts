@@ -8,6 +8,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
 import { CompilerClient } from '../../../origin/grammar/process/compiler-client.ts';
 import { childrenOf, untilBusy, untilEnded } from '../../support/child-processes.ts';
+import { runs } from '../../support/random.ts';
 
 /** Grammars that crash the compiler, in real processes. Tests that read /proc run on Linux only. */
 
@@ -89,7 +90,7 @@ describe('a grammar that crashes its compile process', () => {
       expect(outcomes).toEqual(jobs.map(({ kind }) => expected[kind].code));
     };
     await fc.assert(fc.asyncProperty(fc.array(job, { maxLength: 6 }), run), {
-      numRuns: 10,
+      numRuns: runs(10, 4),
       examples: [[all], [all.toReversed()]],
       endOnFailure: true,
     });

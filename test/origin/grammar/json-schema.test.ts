@@ -11,12 +11,12 @@ import { bnfOfGrammar } from '../../support/grammar/oracle/expression-to-bnf.ts'
 import { randomText } from '../../support/grammar/random-walk.ts';
 import { SCHEMA_CASES } from '../../support/grammar/schema-cases.ts';
 import { smallVocabulary } from '../../support/grammar/vocabularies.ts';
-import { randomFrom } from '../../support/random.ts';
+import { randomFrom, runs } from '../../support/random.ts';
 
 const tokens = smallVocabulary();
 const vocabulary = new GrammarVocabulary(tokens);
 /** For more generations: TEST_GENERATIONS=1000 npx vitest run test/origin/grammar/json-schema.test.ts */
-const GENERATIONS = Number(process.env.TEST_GENERATIONS ?? 8);
+const GENERATIONS = Number(process.env.TEST_GENERATIONS ?? runs(8));
 
 it('has at least 150 schemas with distinct names', () => {
   expect(new Set(SCHEMA_CASES.map(({ name }) => name)).size).toBe(SCHEMA_CASES.length);

@@ -4,6 +4,7 @@ import { DRAW_TOKEN, DrawSource } from '../../../origin/sampling/rng.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
 import type { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
+import { runs } from '../../support/random.ts';
 import { anyLogits, anyParameters } from './arbitraries.ts';
 import { chiSquare, chiSquareLimit } from './chi-square.ts';
 import { bitsOf, historyOf, vocabularyOf, workspaceOf } from './one-token.ts';
@@ -113,7 +114,7 @@ describe('a sampler', () => {
         }
         expect(together).toEqual(alone);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 
@@ -144,7 +145,7 @@ describe('a sampler', () => {
           bound -= parameters.mirostatEta * (surprise - parameters.mirostatTau);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

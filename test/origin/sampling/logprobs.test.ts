@@ -5,6 +5,7 @@ import { exponential } from '../../../origin/sampling/exponential.ts';
 import { tokenLogprob } from '../../../origin/sampling/logprobs.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
+import { runs } from '../../support/random.ts';
 import { anyLogits } from './arbitraries.ts';
 import { bitsOf, historyOf, vocabularyOf, workspaceOf } from './one-token.ts';
 import { sum } from './reference.ts';
@@ -16,7 +17,7 @@ describe('the exponential', () => {
       fc.property(anyNegative, (x) => {
         expect(Math.abs(exponential(x) / Math.exp(x) - 1)).toBeLessThan(3e-13);
       }),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     );
     expect([0, -0, -709, -1e300, -Infinity].map(exponential)).toEqual([1, 1, 0, 0, 0]);
   });

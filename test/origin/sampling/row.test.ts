@@ -6,6 +6,7 @@ import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { DRAW_TOKEN, DrawSource } from '../../../origin/sampling/rng.ts';
 import { isLargeVocabulary, LOWEST_LOGIT, Row } from '../../../origin/sampling/row.ts';
 import type { SamplingParameters } from '../../../shared/sampling.ts';
+import { runs } from '../../support/random.ts';
 import { anyRow, SIZE } from './any-row.ts';
 import { sampleOnce, workspaceOf } from './one-token.ts';
 import { softmax, sum } from './reference.ts';
@@ -28,7 +29,7 @@ describe('a row', () => {
         expect(row.begin(logits)).toBe(logits.indexOf(highest));
         expect(row.highest === highest).toBe(true);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 
@@ -48,7 +49,7 @@ describe('a row', () => {
           expect(Math.abs(row.meanLogWeight() - mean)).toBeLessThan(tolerance * Math.max(1, -mean));
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -63,7 +64,7 @@ describe('a row', () => {
         const expected = Array.from(logits, (z, at) => (z >= cut ? at : -1)).filter((at) => at >= 0);
         expect([...ids.subarray(0, count)]).toEqual(expected.filter((at) => logits[at]! > -Infinity));
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -117,7 +118,7 @@ describe('a sampler with sums in float32', () => {
           kept: exact(row, parameters, seed).kept,
         });
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 
@@ -147,7 +148,7 @@ describe('a sampler with sums in float32', () => {
         if (outside!.length > 0) expect(mass).toBeGreaterThan(typicalP - 1e-5);
         if (kept.size > minKeep) expect(mass - last.p).toBeLessThan(typicalP + 1e-5);
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 
@@ -186,7 +187,7 @@ describe('a sampler with sums in float32', () => {
           expect(before).toBeLessThan(uniform + 1e-5);
           expect(before + weights[token]! / total).toBeGreaterThan(uniform - 1e-5);
         }),
-        { numRuns: 150 },
+        { numRuns: runs(150) },
       );
     },
   );

@@ -5,6 +5,7 @@ import { DRAW_TOKEN, DRAW_XTC, DrawSource } from '../../../origin/sampling/rng.t
 import { Sampler } from '../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
+import { runs } from '../../support/random.ts';
 import { anyHistory, anyLogits, anyParameters } from './arbitraries.ts';
 import { type Outcome, sampleOnce, type Trial, vocabularyOf, workspaceOf } from './one-token.ts';
 import { distribution, drawn, processed, type Share, type Situation } from './reference.ts';
@@ -56,7 +57,7 @@ function compare(trial: Case): void {
 
 describe('compared with the plain reference, a sampler', () => {
   it('keeps the same tokens with the same probabilities and draws the same one, with all samplers combined', () => {
-    fc.assert(fc.property(anySituation, compare), { numRuns: 2000 });
+    fc.assert(fc.property(anySituation, compare), { numRuns: runs(2000) });
   });
 
   it('does so for vocabularies of thousands, of which few tokens are gathered', () => {
@@ -75,7 +76,7 @@ describe('compared with the plain reference, a sampler', () => {
       mask: fc.constant(null),
       seed: fc.maxSafeInteger(),
     });
-    fc.assert(fc.property(situation, compare), { numRuns: 100, endOnFailure: true });
+    fc.assert(fc.property(situation, compare), { numRuns: runs(100), endOnFailure: true });
   });
 });
 
@@ -89,7 +90,7 @@ it('draws as the reference does if XTC is the only truncation', () => {
   const situation = anySituation.chain((trial) =>
     lone.map((changes) => ({ ...trial, parameters: { ...NEUTRAL_SAMPLING, ...changes } })),
   );
-  fc.assert(fc.property(situation, compare), { numRuns: 1000 });
+  fc.assert(fc.property(situation, compare), { numRuns: runs(1000) });
 });
 
 it('agrees with the reference while its history grows', () => {
@@ -126,7 +127,7 @@ it('agrees with the reference while its history grows', () => {
         history.push(token);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 
@@ -152,6 +153,6 @@ it('does not modify the model’s logits', () => {
       }
       expect(row).toEqual(frozen);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

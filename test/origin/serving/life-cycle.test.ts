@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LifeCycle } from '../../../origin/serving/life-cycle.ts';
+import { runs } from '../../support/random.ts';
 import { LifeWorld } from './life-world.ts';
 
 /** Random lives: requests, aborts, load failures, idle times and reloads in any order. */
@@ -73,7 +74,7 @@ describe('the life cycle of engines under random events', () => {
           for (const key of Object.keys(seen) as (keyof typeof seen)[]) seen[key] += world.seen[key];
         },
       ),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     );
     // The walk reaches everything it is about.
     for (const [what, count] of Object.entries(seen)) expect([what, count > 50]).toEqual([what, true]);

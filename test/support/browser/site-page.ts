@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { AxeResults } from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
+import { runs } from '../random.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -24,6 +25,16 @@ export interface SiteAddress {
   readonly url: string;
   readonly apiKey: string;
 }
+
+/** `npm test` checks each scheme and each width once, `npm run test:explore` all combinations. */
+export const APPEARANCES = (
+  [
+    { scheme: 'light', width: 1280 },
+    { scheme: 'dark', width: 390 },
+    { scheme: 'light', width: 390 },
+    { scheme: 'dark', width: 1280 },
+  ] as const
+).slice(0, runs(4, 2));
 
 export interface PageOptions {
   readonly scheme?: 'light' | 'dark';

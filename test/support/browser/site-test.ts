@@ -1,31 +1,20 @@
 import type { Browser } from 'playwright-core';
-import { test } from 'vitest';
-import { type System, startSystem } from '../system.ts';
+import { systemTest } from '../shared-system.ts';
 import { findChromium } from './chromium.ts';
 import { launchChromium, openPage, type PageOptions, type SitePage } from './site-page.ts';
 
 const CHROMIUM = findChromium();
 
 interface Fixtures {
-  /** The whole product, started once per test file. */
-  system: System;
+  /** One per worker process of vitest. */
   browser: Browser;
   /** Opens a page of the site. It is closed after the test. */
   visit: (location: string, options?: PageOptions) => Promise<SitePage>;
 }
 
 /** `test` of vitest with the real stack and a browser. The tests are skipped where no Chromium is installed. */
-export const siteTest = test
+export const siteTest = systemTest
   .extend<Fixtures>({
-    system: [
-      // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of the used fixtures from it
-      async ({}, use) => {
-        const system = await startSystem();
-        await use(system);
-        await system.stop();
-      },
-      { scope: 'file' },
-    ],
     browser: [
       // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of the used fixtures from it
       async ({}, use) => {
@@ -33,7 +22,7 @@ export const siteTest = test
         await use(browser);
         await browser.close();
       },
-      { scope: 'file' },
+      { scope: 'worker' },
     ],
     visit: async ({ browser, system }, use) => {
       const opened: SitePage[] = [];

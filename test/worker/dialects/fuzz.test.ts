@@ -3,11 +3,12 @@ import { expect, test } from 'vitest';
 import { errorResponseBody } from '../../../shared/completion-response.ts';
 import { ERROR_TABLE } from '../../../shared/errors.ts';
 import { bodies } from '../../fuzz/bodies.ts';
+import { runs } from '../../support/random.ts';
 import { payloadsOf } from '../support/sse.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
 /** Long run: `FUZZ_BODIES=20000 npx vitest run test/worker/dialects/fuzz.test.ts`. */
-const BODIES = Number(process.env.FUZZ_BODIES ?? 1_500);
+const BODIES = Number(process.env.FUZZ_BODIES ?? runs(1_600));
 const AT_ONCE = 8;
 
 const { worker, origin } = workerForTests({ MODELS_TTL_MS: '60000' });

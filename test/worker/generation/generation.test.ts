@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { completionResponse, errorResponseBody } from '../../../shared/completion-response.ts';
 import { forAllTests } from '../../support/for-tests.ts';
+import { runs } from '../../support/random.ts';
 import { FIELD_TABLE } from '../dialects/field-table.ts';
 import { BEGIN, CONTEXT, END, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
 import { assemble, payloadsOf } from '../support/sse.ts';
@@ -9,7 +10,7 @@ import { assemble, payloadsOf } from '../support/sse.ts';
 /** Tests Worker and origin with a random fp32 model whose tokens include every byte. */
 
 /** `FUZZ_COMBINATIONS=5000` for a long run. */
-const COMBINATIONS = Number(process.env.FUZZ_COMBINATIONS ?? 300);
+const COMBINATIONS = Number(process.env.FUZZ_COMBINATIONS ?? runs(300));
 
 const system = forAllTests(startRealSystem);
 
@@ -268,7 +269,7 @@ test('no accepted number makes the sampler fail', async () => {
     fc.asyncProperty(numbers, async (fields) => {
       await system.complete({ prompt: 'aaaa aaaa', max_tokens: 4, logprobs: 1, ignore_eos: true, ...fields });
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

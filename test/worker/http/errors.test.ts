@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { errorResponseBody } from '../../../shared/completion-response.ts';
 import { ADMIN_KEY_SHA256 } from '../admin/admin-client.ts';
 import { documentedPath, documentedPaths, undocumented } from '../support/api-document.ts';
@@ -23,6 +23,10 @@ import { STATUS_504 } from './errors/status-504.ts';
 
 const log = new WorkerdLog(/"event":"bug"/);
 const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 }, { log });
+let paths: Awaited<ReturnType<typeof documentedPaths>>;
+beforeAll(async () => {
+  paths = await documentedPaths(worker);
+});
 
 const BY_STATUS: readonly (readonly [number, readonly ErrorCase[]])[] = [
   [400, STATUS_400],
@@ -55,7 +59,6 @@ describe.each(BY_STATUS)('status %i', (status, cases) => {
       if (value instanceof RegExp) expect(response.headers.get(name)).toMatch(value);
       else expect(response.headers.get(name)).toBe(value);
     }
-    const paths = await documentedPaths(worker);
     // Responses to hand-written requests have no URL. All of those are completions.
     const path = response.url === '' ? '/v1/completions' : documentedPath(paths, response.url);
     if (path === null || status === 405) return;
@@ -71,8 +74,8 @@ test('a bug is logged with the id of its request', async () => {
   await expect.poll(() => log.lines.filter((line) => line.includes(id)).length).toBe(1);
 });
 
-test('documents no status that completions cannot have', async () => {
-  const { responses } = (await documentedPaths(worker))['/v1/completions']!.post!;
+test('documents no status that completions cannot have', () => {
+  const { responses } = paths['/v1/completions']!.post!;
   // 409 belongs to idempotency and is tested there. 405 belongs to the router and to no operation.
   const expected = [200, 409, ...BY_STATUS.map(([status]) => status).filter((status) => status !== 405)];
   expect(Object.keys(responses).map(Number).toSorted()).toEqual(expected.toSorted());

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { describeSyntaxError, syntaxErrorIndex } from '../../../worker/http/json-syntax.ts';
+import { runs } from '../../support/random.ts';
 
 function parses(text: string): boolean {
   try {
@@ -32,7 +33,7 @@ test('reports an error exactly where JSON.parse fails', () => {
       // Everything before the error can be the start of valid JSON.
       if (index !== null) expect(syntaxErrorIndex(text.slice(0, index)) ?? index).toBe(index);
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   );
 });
 

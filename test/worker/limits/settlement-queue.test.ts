@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { SettlementRequest } from '../../../worker/env/limiter-protocol.ts';
 import { SettlementQueue } from '../../../worker/limits/settlement-queue.ts';
+import { runs } from '../../support/random.ts';
 
 /** A manual clock. */
 class Clock {
@@ -153,7 +154,7 @@ describe('the settlement queue', () => {
         }
         expect(await queue.withWaiting('acme', async (settlements) => ids(settlements))).toEqual([]);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 });

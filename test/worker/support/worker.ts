@@ -1,6 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
 import type { Miniflare } from 'miniflare';
-import { type LocalWorkerOptions, openLocalWorker } from '../../../origin/cli/start/local-worker.ts';
+import {
+  bundleWorker,
+  type LocalWorkerOptions,
+  openLocalWorker,
+} from '../../../origin/cli/start/local-worker.ts';
 import { sha256Hex } from '../../../shared/signing.ts';
 import { type Database, migrate } from './database.ts';
 import type { FakeOrigin } from './fake-origin.ts';
@@ -29,8 +33,19 @@ export interface RunningWorker extends WorkerClient {
 export const KEY = 'test-key';
 
 /** `state` = a directory that a later Worker continues from. There are no `ratelimits` by default: they would reject tests. */
-export interface WorkerOptions extends Pick<LocalWorkerOptions, 'ratelimits' | 'entry' | 'state'> {
+export interface WorkerOptions extends Pick<LocalWorkerOptions, 'ratelimits' | 'state'> {
   readonly log?: WorkerdLog;
+  /** Module to run instead of the Worker's entry. */
+  readonly entry?: string;
+}
+
+const bundles = new Map<string | undefined, Promise<string>>();
+
+/** Bundles each entry once. */
+function bundleOf(entry: string | undefined): Promise<string> {
+  const bundle = bundles.get(entry) ?? bundleWorker(false, entry);
+  bundles.set(entry, bundle);
+  return bundle;
 }
 
 export function clientOf(url: string): WorkerClient {
@@ -60,7 +75,7 @@ async function runScheduled(miniflare: Miniflare): Promise<void> {
 export async function startWorker(
   origin: Pick<FakeOrigin, 'url' | 'secret'>,
   vars: Readonly<Record<string, string>> = {},
-  { log = new WorkerdLog(), ...options }: WorkerOptions = {},
+  { log = new WorkerdLog(), entry, ...options }: WorkerOptions = {},
 ): Promise<RunningWorker> {
   const { state } = options;
   const used = state !== undefined && existsSync(state) && readdirSync(state).length > 0;
@@ -76,6 +91,7 @@ export async function startWorker(
       ...vars,
     },
     onLog: log.handler,
+    script: await bundleOf(entry),
     ...options,
   });
   const database = (await miniflare.getD1Database('DB')) as unknown as Database;

@@ -11,7 +11,6 @@ import { type ForgetfulOrigin, startForgetfulOrigin } from './forgetful-origin.t
 
 /** Settlements that make the limiter ask the upstream, and messages that arrive late. */
 
-const RESERVATION_TTL_MS = 500;
 /** Longer than every test, so that no reservation expires. */
 const LONG_MS = 600_000;
 
@@ -71,9 +70,9 @@ async function rowOf(tenant: string, requests: number): Promise<Record<string, u
 
 test('ignores a renewal that arrives after the settlement', async () => {
   const { reserve, leave, renew } = limiterOf('overtaken', {});
-  await reserve('r', RESERVATION_TTL_MS);
+  await reserve('r', LONG_MS);
   await leave('r', 9);
-  expect(await renew('r', 4, RESERVATION_TTL_MS)).toBe(false);
+  expect(await renew('r', 4, LONG_MS)).toBe(false);
   expect(await rowOf('overtaken', 1)).toMatchObject({ cancelled: 1, completion_tokens: 9 });
 });
 
@@ -82,7 +81,7 @@ test('counts a late settlement with an upstream account once against budgets', a
     concurrentRequests: 1,
     tokensPerMonth: 1000,
   });
-  await reserve('late', RESERVATION_TTL_MS);
+  await reserve('late', 1_500);
   const next = () => reserve('next', LONG_MS);
   await eventually(next, ({ admitted }) => admitted);
   await leave('late', 900);
@@ -124,22 +123,24 @@ test('records only the settlement that arrives while the limiter asks the upstre
 
 test('bills the last account of a running request that the upstream then forgets', async () => {
   const { reserve, leave } = limiterOf('forgotten', {});
-  await reserve('r', RESERVATION_TTL_MS);
-  await leave('r', 3);
+  // Longer than a busy machine pauses between the two calls.
+  await reserve('r', 2_000);
   origin.answers.push(async () => ({ usage: usageOf(30), finishReasons: [], ended: false }));
+  await leave('r', 3);
   expect(await rowOf('forgotten', 1)).toMatchObject({ cancelled: 1, completion_tokens: 30 });
 });
 
 test('never bills less than the Worker has relayed, if a restarted upstream knows less', async () => {
   const { reserve, leave } = limiterOf('restarted-upstream', {});
-  await reserve('r', RESERVATION_TTL_MS);
-  await leave('r', 30);
+  await reserve('r', LONG_MS);
   origin.answers.push(async () => ({ usage: usageOf(20), finishReasons: [], ended: true }));
+  await leave('r', 30);
   expect(await rowOf('restarted-upstream', 1)).toMatchObject({ cancelled: 1, completion_tokens: 30 });
 });
 
 test('asks an unreachable upstream again about a request that outlived its reservation', async () => {
-  const ttlMs = 150;
+  // A settlement within four of these counts.
+  const ttlMs = 250;
   const { reserve, leave, renew } = limiterOf('outlived', {});
   await reserve('r', ttlMs);
   const alive = () => renew('r', 1, ttlMs);
@@ -152,8 +153,8 @@ test('asks an unreachable upstream again about a request that outlived its reser
     await sleep(ttlMs / 1.5);
     await alive();
   }
-  await leave('r', 3);
   const lost = async () => Promise.reject(new Error('out of reach'));
   origin.answers.push(lost, async () => ({ usage: usageOf(9), finishReasons: [], ended: true }));
+  await leave('r', 3);
   expect(await rowOf('outlived', 1)).toMatchObject({ cancelled: 1, completion_tokens: 9 });
 });

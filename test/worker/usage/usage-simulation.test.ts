@@ -217,7 +217,7 @@ const endingOf = (requestId: string, usage: Usage): SettlementRequest => ({
   },
 });
 
-test('accepts the settlement of a Worker that renews after its reservation expired', async () => {
+test.concurrent('accepts the settlement of a Worker that renews after its reservation expired', async () => {
   const ask = (method: Call['method'], ...args: readonly unknown[]) =>
     callLimiter(workerd, { tenant: 'back-again', method, args });
   const told = { promptTokens: 2, cachedTokens: 0, completionTokens: 1 };
@@ -232,7 +232,7 @@ test('accepts the settlement of a Worker that renews after its reservation expir
   expect(await rowOf('back-again')).toMatchObject({ requests: 1, completed: 1, completion_tokens: 700 });
 });
 
-test('asks an unreachable origin again about an abandoned request', async () => {
+test.concurrent('asks an unreachable origin again about an abandoned request', async () => {
   const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 40 };
   accounts.known.set('cut-off', ['away', 'away', { usage, finishReasons: ['length'], ended: true }]);
   await callLimiter(workerd, { tenant: 'cut-off', method: 'reserve', args: [reservationOf('cut-off'), []] });
@@ -242,7 +242,7 @@ test('asks an unreachable origin again about an abandoned request', async () => 
   expect(asked.at(-1)! - asked[0]!).toBeGreaterThan(RESERVATION_TTL_MS / 2);
 });
 
-test('frees the slot of a settled request before the upstream’s account is known', async () => {
+test.concurrent('frees the slot of a settled request before the upstream’s account is known', async () => {
   const limits = { ...UNLIMITED, concurrentRequests: 1 };
   const tenant = 'one-at-a-time';
   const reservation = { ...reservationOf(tenant), tenantLimits: limits };

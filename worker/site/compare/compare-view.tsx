@@ -1,6 +1,6 @@
 import './compare.css';
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { isOverlaid } from '../controls/dialog.tsx';
 import { Icon } from '../controls/icon.tsx';
 import { NumberField } from '../controls/number-field.tsx';
@@ -29,7 +29,7 @@ export function CompareView() {
 }
 
 function OpenedComparison({ state }: { readonly state: CompareState }) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (isOverlaid()) return;
       const completes = event.key === 'Enter' && (event.ctrlKey || event.metaKey);

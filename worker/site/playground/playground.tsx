@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 import { isOverlaid } from '../controls/dialog.tsx';
 import { KeysDialog } from '../controls/keys-dialog.tsx';
 import { ActionBar } from './action-bar.tsx';
@@ -26,7 +26,7 @@ export function Playground() {
   const state = usePlayground();
   const keysOpen = useSignal(false);
   const inspector = useTokenInspector();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (event.defaultPrevented || isOverlaid()) return;
       if (event.key === '?' && !isTyping(event)) keysOpen.value = true;

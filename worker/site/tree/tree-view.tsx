@@ -1,6 +1,6 @@
 import './tree.css';
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useLayoutEffect } from 'preact/hooks';
 import { Dialog } from '../controls/dialog.tsx';
 import { FailureNotice } from '../playground/failure-notice.tsx';
 import { takeCarried, useSession } from '../store/session.ts';
@@ -81,7 +81,8 @@ function OpenedTrees({ state }: { readonly state: TreeState }) {
 function OpenTree({ state, editor }: { readonly state: TreeState; readonly editor: TreeEditor }) {
   const failed = state.branching.failed.value;
   const Nodes = state.graph.value ? TreeGraph : TreeOutline;
-  useEffect(() => {
+  // Keys work as soon as the view is visible: other effects run after that.
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       const binding = bindingOf(event);
       if (!binding) return;

@@ -5,6 +5,7 @@ import { PrefixStore, type StoredPrompt } from '../../../../origin/engine/kv/pre
 import { PromptLogprobs } from '../../../../origin/engine/kv/prompt-logprobs.ts';
 import type { KvBytes } from '../../../../origin/model/model-runner.ts';
 import { MAX_TOP_LOGPROBS } from '../../../../shared/logprob.ts';
+import { runs } from '../../../support/random.ts';
 
 const CHUNK = 2;
 const VOCABULARY = 20;
@@ -200,7 +201,7 @@ describe('the prefix store', () => {
         }
         counts.evicted += store.status.evictedChunks;
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
     expect(counts.evicted).toBeGreaterThan(500);
     expect(counts.logits).toBeGreaterThan(500);

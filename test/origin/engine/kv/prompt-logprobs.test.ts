@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import { openModel } from '../../../../origin/model/open/open-model.ts';
+import { runs } from '../../../support/random.ts';
 import { Driver, storeBytes } from '../support/engine-driver.ts';
 import { submission } from '../support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from '../support/synthetic-engine.ts';
@@ -167,9 +168,9 @@ describe.each([
           evicted += engine.engine.status.prefixStore?.evictedChunks ?? 0;
         },
       ),
-      { numRuns: 4 * rounds },
+      { numRuns: runs(4 * rounds) },
     );
-    expect(restored).toBeGreaterThan(2 * rounds * CHUNK);
-    expect(evicted).toBeGreaterThan(4 * rounds);
+    expect(restored).toBeGreaterThan(runs(2 * rounds * CHUNK));
+    expect(evicted).toBeGreaterThan(runs(4 * rounds));
   });
 });

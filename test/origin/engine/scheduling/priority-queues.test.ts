@@ -5,6 +5,7 @@ import {
   type PrioritySequence,
 } from '../../../../origin/engine/scheduling/priority-queues.ts';
 import type { WaitingRequest } from '../../../../origin/engine/scheduling/waiting-queue.ts';
+import { runs } from '../../../support/random.ts';
 
 /** A sequence without content: it runs for a number of steps. */
 interface Run extends PrioritySequence {
@@ -153,8 +154,8 @@ describe('the queues of both classes', () => {
         suspensions += machine.suspensions;
       },
     );
-    fc.assert(property, { numRuns: 150 });
-    expect(suspensions).toBeGreaterThan(300);
+    fc.assert(property, { numRuns: runs(150) });
+    expect(suspensions).toBeGreaterThan(runs(300));
   });
 
   it('resume the sequence that started first before the others of its tenant and before new ones', () => {

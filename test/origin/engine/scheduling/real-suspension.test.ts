@@ -4,14 +4,13 @@ import type { Submission } from '../../../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import { openModel } from '../../../../origin/model/open/open-model.ts';
 import { SimdKernel } from '../../../../origin/sampling/kernel/simd-kernel.ts';
-import { TEST_SEED } from '../../../support/random.ts';
+import { runs } from '../../../support/random.ts';
 import { Driver } from '../support/engine-driver.ts';
 import { anySubmission } from '../support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from '../support/synthetic-engine.ts';
 import { ordered, transcribe } from '../support/transcript.ts';
 
-/** `npm run test:explore` runs all schedules. */
-const SCHEDULES = TEST_SEED === 0 ? 40 : 500;
+const SCHEDULES = runs(500, 40);
 const MIN_SUSPENSIONS = SCHEDULES;
 
 /** Schedules in which flex work and tenants above their share are suspended all the time, on ONNX Runtime. */

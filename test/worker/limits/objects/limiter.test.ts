@@ -211,7 +211,8 @@ describe('a tenant limiter in workerd', () => {
 
   test('counts the tokens of a settlement that arrives after the reservation expired', async () => {
     const limits = { concurrentRequests: 1, tokensPerMonth: 1_000 };
-    await call(reservation('late', 'cut-off', limits, { ttlMs: 500 }));
+    // Its settlement counts within four of these lifetimes.
+    await call(reservation('late', 'cut-off', limits, { ttlMs: 1_500 }));
     const slotIsFree = async () => admitted(await call(reservation('late', 'next', limits)));
     await eventually(slotIsFree, (count) => count === 1);
     await call(settlement('late', 'next', 1));

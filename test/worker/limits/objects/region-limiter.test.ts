@@ -71,7 +71,7 @@ const settlement = (requestId: string) => ({
   },
 });
 
-describe('a regional limiter', () => {
+describe.concurrent('a regional limiter', () => {
   test('rejects a revoked key at once, in spite of its slices, until it is unblocked', async () => {
     const { home, reserve } = limitersOf('blocked', { requestsPerMinute: 800 });
     expect([await reserve('a'), await reserve('b')]).toMatchObject([{ admitted: true }, { admitted: true }]);

@@ -4,6 +4,7 @@ import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
 import { SLICE_GRACE_MS, SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
 import { periodUse, subjectState } from '../../../../worker/limits/quota/state.ts';
 import { used } from '../../../../worker/limits/quota/window.ts';
+import { runs } from '../../../support/random.ts';
 import { RESERVATION_TTL_MS, type Truth, World } from './region-world.ts';
 
 const START = Date.UTC(2026, 0, 31, 23, 58, 30);
@@ -186,7 +187,7 @@ describe('limits across regions', () => {
           expect(countedAtHome(world)).toEqual([0, 0, 0]);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -207,7 +208,7 @@ describe('limits across regions', () => {
         }
         recount(world, 'tenant', limits);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChunkDirectory } from '../../../../../origin/engine/kv/disk/chunk-directory.ts';
+import { runs } from '../../../../support/random.ts';
 import { contentOf, contentsOf, FILE, nameOf, open } from './chunk-content.ts';
 import { faultyFileSystem as faulty } from './faulty-file-system.ts';
 
@@ -255,7 +256,7 @@ describe('a directory of chunks', () => {
           await chunks.settled();
         },
       ),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
     expect(read).toBeGreaterThan(100);
     expect(failed).toBeGreaterThan(100);
