@@ -5,10 +5,14 @@ import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } 
 import type { SchemaContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 
+const MAX_COUNTED = 2_000;
+
 /** Arrays: items of `prefixItems` (or `items` as an array) first, then items of `items` (`additionalItems`). */
 export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
   const { min, max } = countRange(nodes, 'minItems', 'maxItems');
   refuseUnique(nodes, max);
+  const counting = nodes.filter(({ schema }) => schema.contains !== undefined);
+  if (counting.length > 0) return containing(nodes, counting, { min, max }, context);
   const prefix = Math.min(max, Math.max(0, ...nodes.map(prefixLength)));
   const { json } = context;
   const edges: GraphEdge[] = [];
@@ -21,6 +25,48 @@ export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Ex
     } else {
       const rest = context.ruleFor(itemSchemas(nodes, prefix, context.document));
       edges.push({ from: i, to: final, label: restOf(rest, prefix, min, max, json.comma) });
+    }
+  }
+  return json.arrayOf({ kind: 'graph', states: final + 1, edges, final });
+}
+
+/**
+ * Arrays of which a number of items satisfies `contains`: an automaton over (items written, items that were counted).
+ * An item that need not count may satisfy `contains` as well, unless there is a maximum.
+ */
+function containing(
+  nodes: KeywordNodes,
+  [counted, ...others]: KeywordNodes,
+  { min, max }: { readonly min: number; readonly max: number },
+  context: SchemaContext,
+): Expression {
+  const { json, document } = context;
+  const { path, schema } = counted!;
+  const least = schema.minContains ?? 1;
+  const most = schema.maxContains ?? Number.POSITIVE_INFINITY;
+  const positions = Math.max(Number.isFinite(max) ? max : min, 1, ...nodes.map(prefixLength));
+  const counts = Number.isFinite(most) ? most : least;
+  if (others.length > 0) throw schemaError(`${others[0]!.path}/contains`, 'only one may apply to an array');
+  if ((positions + 1) * (counts + 1) > MAX_COUNTED)
+    throw schemaError(`${path}/contains`, `positions times counts must be at most ${MAX_COUNTED}`);
+  const matching = { node: document.child(counted!, 'contains'), part: 'whole' } as const;
+  const edges: GraphEdge[] = [];
+  const state = (position: number, count: number): number => position * (counts + 1) + count;
+  const final = state(positions, counts) + 1;
+  for (let position = 0; position <= positions; position++) {
+    const isOpen = position === positions && !Number.isFinite(max);
+    const next = isOpen ? position : position + 1;
+    const items = itemSchemas(nodes, position, document);
+    const label = (conjunction: Conjunction): Expression =>
+      position === 0 ? context.ruleFor(conjunction) : sequence(json.comma, context.ruleFor(conjunction));
+    const uncounted = Number.isFinite(most) ? [...items, { ...matching, part: 'not' as const }] : items;
+    for (let count = 0; count <= counts; count++) {
+      const from = state(position, count);
+      if (position >= min && count >= least) edges.push({ from, to: final, label: EMPTY });
+      if (next > positions) continue;
+      edges.push({ from, to: state(next, count), label: label(uncounted) });
+      if (count < counts)
+        edges.push({ from, to: state(next, count + 1), label: label([...items, matching]) });
     }
   }
   return json.arrayOf({ kind: 'graph', states: final + 1, edges, final });

@@ -8,24 +8,18 @@ import {
   sequence,
   text,
 } from '../expression.ts';
-import { parseJson, schemaError } from '../grammar-error.ts';
+import { parseJson } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { arrayExpression } from './array-schema.ts';
 import { enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
-import {
-  branchesOf,
-  type Conjunction,
-  conjunctionKey,
-  conjunctionOf,
-  expand,
-  type KeywordNodes,
-} from './conjunction.ts';
+import { type Conjunction, conjunctionKey, conjunctionOf, type KeywordNodes } from './conjunction.ts';
 import { areDisjoint } from './disjointness.ts';
+import { branchesOf, expand } from './expansion.ts';
 import { JsonRules } from './json-rules.ts';
 import { numberExpression } from './number-schema.ts';
 import { objectExpression } from './object-schema.ts';
 import type { SchemaContext } from './schema-context.ts';
-import { SchemaDocument } from './schema-document.ts';
+import { SchemaDocument, type SchemaNode } from './schema-document.ts';
 import { satisfiesKeywords } from './schema-validator.ts';
 import { StringLanguages } from './string-language.ts';
 import { stringExpression } from './string-schema.ts';
@@ -98,18 +92,20 @@ class SchemaCompiler implements SchemaContext {
     const alternatives = expanded.alternatives[0];
     if (alternatives === undefined) return this.#leaf(expanded.nodes);
     const branches = branchesOf(expanded, alternatives, this.document);
-    if (alternatives.part === 'oneOf') this.#checkDisjoint(branches, `${alternatives.node.path}/oneOf`);
-    return choice(branches.map((branch) => this.ruleFor(branch)));
+    const exclusive =
+      alternatives.part === 'oneOf' ? this.#excludeOthers(branches, alternatives.node) : branches;
+    return choice(exclusive.map((branch) => this.ruleFor(branch)));
   }
 
-  #checkDisjoint(branches: readonly Conjunction[], path: string): void {
-    branches.forEach((branch, i) => {
-      for (let j = i + 1; j < branches.length; j++) {
-        if (!areDisjoint(branch, branches[j]!, this)) {
-          throw schemaError(path, `branches ${i} and ${j} may both match; use anyOf, or make them disjoint`);
-        }
-      }
-    });
+  /** Adds to each branch of a `oneOf` that the others do not hold, as far as they are not disjoint anyway. */
+  #excludeOthers(branches: readonly Conjunction[], node: SchemaNode): readonly Conjunction[] {
+    return branches.map((branch, i) => [
+      ...branch,
+      ...branches.flatMap((other, j) => {
+        const isApart = j === i || areDisjoint(branch, other, this);
+        return isApart ? [] : [{ node: this.document.child(node, 'oneOf', j), part: 'not' as const }];
+      }),
+    ]);
   }
 
   /** Compiles schemas without combining keywords. */
