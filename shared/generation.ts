@@ -31,7 +31,14 @@ export const wireConstraint = z.discriminatedUnion('type', [
   z.object({ type: z.literal('gbnf'), value: z.string() }),
   z.object({ type: z.literal('regex'), value: z.string() }),
   z.object({ type: z.literal('lark'), value: z.string() }),
-  z.object({ type: z.literal('json_schema'), value: z.unknown() }),
+  z.object({
+    type: z.literal('json_schema'),
+    value: z.unknown(),
+    /** Objects may have undeclared properties where the schema does not mention them. */
+    openObjects: z.boolean().optional(),
+    /** Declared properties may come in any order. */
+    anyKeyOrder: z.boolean().optional(),
+  }),
   z.object({ type: z.literal('json_object') }),
   z.object({ type: z.literal('choice'), value: z.array(z.string()).min(1) }),
 ]);

@@ -1,5 +1,6 @@
 import { EMPTY, type Expression, type GraphEdge, NOTHING, repeat, sequence } from '../expression.ts';
 import { schemaError } from '../grammar-error.ts';
+import { anyOrder, MAX_ANY_ORDER, type Member } from './any-order.ts';
 import { countRange } from './assertions.ts';
 import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } from './conjunction.ts';
 import type { SchemaContext } from './schema-context.ts';
@@ -7,10 +8,16 @@ import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 
 const MAX_COUNTED = 2_000;
 
+interface Range {
+  readonly min: number;
+  readonly max: number;
+}
+
 /** Arrays: items of `prefixItems` (or `items` as an array) first, then items of `items` (`additionalItems`). */
 export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
   const { min, max } = countRange(nodes, 'minItems', 'maxItems');
-  refuseUnique(nodes, max);
+  const unique = uniqueListed(nodes, { min, max }, context);
+  if (unique !== null) return unique;
   const counting = nodes.filter(({ schema }) => schema.contains !== undefined);
   if (counting.length > 0) return containing(nodes, counting, { min, max }, context);
   const prefix = Math.min(max, Math.max(0, ...nodes.map(prefixLength)));
@@ -37,7 +44,7 @@ export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Ex
 function containing(
   nodes: KeywordNodes,
   [counted, ...others]: KeywordNodes,
-  { min, max }: { readonly min: number; readonly max: number },
+  { min, max }: Range,
   context: SchemaContext,
 ): Expression {
   const { json, document } = context;
@@ -99,11 +106,47 @@ function restOf(item: Expression, from: number, min: number, max: number, comma:
   return repeat(some, Math.min(1, min), 1);
 }
 
-function refuseUnique(nodes: KeywordNodes, max: number): void {
+/** Arrays of listed values, none of them twice. Null if the items are not listed. */
+function uniqueListed(nodes: KeywordNodes, range: Range, context: SchemaContext): Expression | null {
   const unique = nodes.find(({ schema }) => schema.uniqueItems === true);
-  if (unique && max > 1)
-    throw schemaError(
-      `${unique.path}/uniqueItems`,
-      'cannot be enforced for more than one item; remove it or set maxItems to 1',
-    );
+  if (unique === undefined || range.max <= 1) return null;
+  const values = context.listedValues(itemSchemas(nodes, 0, context.document));
+  if (values === null || nodes.some((node) => prefixLength(node) > 0)) {
+    context.document.refuse(unique, 'uniqueItems', 'can be enforced only if `items` lists values by `enum`');
+    return null;
+  }
+  const members = values.map((value) => ({ label: context.json.literal(value), required: false }));
+  const inAnyOrder = members.length <= MAX_ANY_ORDER;
+  return context.json.arrayOf(
+    inAnyOrder ? anyOrder({ members, other: null, ...range }, context) : inOrder(members, range, context),
+  );
+}
+
+/** Some of the members in their order, each at most once: an automaton over (members passed, members written). */
+function inOrder(
+  members: readonly Member[],
+  { min, max }: Range,
+  { json, budget }: SchemaContext,
+): Expression {
+  const isLimited = max < members.length;
+  const counts = isLimited ? max : Math.max(1, min);
+  const state = (passed: number, written: number): number => passed * (counts + 1) + written;
+  const final = state(members.length, counts) + 1;
+  const edges: GraphEdge[] = [];
+  for (let passed = 0; passed <= members.length; passed++) {
+    for (let written = 0; written <= counts; written++) {
+      budget.spend(20);
+      const from = state(passed, written);
+      if (passed === members.length) {
+        if (written >= min) edges.push({ from, to: final, label: EMPTY });
+        continue;
+      }
+      const { label } = members[passed]!;
+      edges.push({ from, to: state(passed + 1, written), label: EMPTY });
+      if (isLimited && written === counts) continue;
+      const next = state(passed + 1, Math.min(counts, written + 1));
+      edges.push({ from, to: next, label: written === 0 ? label : sequence(json.comma, label) });
+    }
+  }
+  return { kind: 'graph', states: final + 1, edges, final };
 }

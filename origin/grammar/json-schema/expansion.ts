@@ -90,14 +90,19 @@ function listsOf(schema: CheckedSchema): ListPart[] {
   ];
 }
 
-/** Returns one conjunction per branch of a list of alternatives. */
+/**
+ * Returns one conjunction per branch of a list of alternatives.
+ * @param isPossible false for branches to leave out, because they contradict the keywords beside the list
+ */
 export function branchesOf(
   expanded: Expanded,
   choice: Alternatives,
   document: SchemaDocument,
+  isPossible: (branch: Conjunction) => boolean = () => true,
 ): Conjunction[] {
   const rest = withoutChoice(expanded, choice);
-  return listedBranches(choice, document).map((branch) => [...rest, ...branch]);
+  const branches = listedBranches(choice, document);
+  return branches.filter(isPossible).map((branch) => [...rest, ...branch]);
 }
 
 /** The conditions of a conjunction besides one list of alternatives. */

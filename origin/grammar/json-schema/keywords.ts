@@ -195,15 +195,13 @@ const isTypo = (name: string, keyword: string): boolean => {
  * Rejects malformed and unsupported keywords. Annotations are ignored.
  * @returns the keywords and formats that no specification knows. They are ignored, unless they look like a keyword with a typing error.
  */
-export function checkKeywords(schema: JsonObject, path: string): string[] {
+export function checkKeywords(schema: JsonObject, path: string, lenient: boolean): string[] {
   const unknown: string[] = [];
   for (const [keyword, value] of Object.entries(schema)) {
     if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue;
-    if (UNSUPPORTED.has(keyword))
-      throw schemaError(`${path}/${keyword}`, `the keyword "${keyword}" is not supported`);
     const check = CHECKS.get(keyword);
     if (check === undefined) {
-      refuseTypo(keyword, path);
+      if (!lenient) refuseKnown(keyword, path);
       unknown.push(keyword);
       continue;
     }
@@ -214,8 +212,12 @@ export function checkKeywords(schema: JsonObject, path: string): string[] {
   return unknown;
 }
 
-/** A name that does not begin with a letter, such as `_format`, was changed on purpose. */
-function refuseTypo(name: string, path: string): void {
+/**
+ * Refuses keywords that cannot be enforced, and probable typing errors of others. A name that does not begin with a letter,
+ * such as `_format`, was changed on purpose.
+ */
+function refuseKnown(name: string, path: string): void {
+  if (UNSUPPORTED.has(name)) throw schemaError(`${path}/${name}`, `the keyword "${name}" is not supported`);
   if (!/^[A-Za-z]/.test(name)) return;
   const meant = [...CHECKS.keys()].find((keyword) => isTypo(name, keyword));
   if (meant !== undefined)

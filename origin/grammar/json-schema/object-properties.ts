@@ -143,5 +143,6 @@ function otherValue(
   const { properties, patternProperties, additionalProperties } = node.schema;
   if (additionalProperties === false) return null;
   if (additionalProperties !== undefined) return additional(node, context.document);
-  return properties === undefined && patternProperties === undefined ? [] : null;
+  const isOpen = context.style.openObjects === true;
+  return isOpen || (properties === undefined && patternProperties === undefined) ? [] : null;
 }

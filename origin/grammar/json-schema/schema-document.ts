@@ -15,8 +15,9 @@ const MAX_DEPTH = 500;
 /** The schemas of a document by path. Each is checked on its first visit. */
 export class SchemaDocument {
   readonly root: SchemaNode;
-  /** Keywords and formats that were ignored because no specification knows them. */
-  readonly ignored = new Set<string>();
+  /** llguidance's `x-guidance: {"lenient": true}`: keywords that cannot be enforced are ignored. */
+  readonly lenient: boolean;
+  readonly #ignored: Set<string>;
   readonly #value: unknown;
   readonly #draft: Draft;
   readonly #nodes = new Map<string, SchemaNode>();
@@ -25,7 +26,11 @@ export class SchemaDocument {
   /** Created for the first reference. */
   #references: ReferenceResolver | null = null;
 
-  constructor(value: unknown) {
+  /** @param ignored gets the keywords and formats that are ignored because no specification knows them */
+  constructor(value: unknown, ignored: Set<string>) {
+    const options = isJsonObject(value) ? value['x-guidance'] : undefined;
+    this.lenient = isJsonObject(options) && options.lenient === true;
+    this.#ignored = ignored;
     this.#value = value;
     this.#draft = new Draft(value);
     this.root = this.#node(value, '#');
@@ -55,6 +60,15 @@ export class SchemaDocument {
     return this.#node(value, target);
   }
 
+  /**
+   * Refuses a keyword, or ignores it in a lenient document.
+   * @throws GrammarError
+   */
+  refuse(node: SchemaNode, keyword: string, reason: string): void {
+    if (!this.lenient) throw schemaError(`${node.path}/${keyword}`, reason);
+    this.#ignored.add(keyword);
+  }
+
   #target(reference: string, path: string): string | null {
     this.#references ??= new ReferenceResolver(this.#value, MAX_DEPTH, this.#draft);
     try {
@@ -81,7 +95,7 @@ export class SchemaDocument {
     const known = this.#nodeOf.get(value);
     if (known) return known;
     const schema = this.#draft.modernized(value);
-    for (const keyword of checkKeywords(schema, path)) this.ignored.add(keyword);
+    for (const keyword of checkKeywords(schema, path, this.lenient)) this.#ignored.add(keyword);
     const node = { path, schema: schema as CheckedSchema };
     this.#nodeOf.set(value, node);
     return node;
