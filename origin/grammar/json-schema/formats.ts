@@ -22,12 +22,14 @@ const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
  */
 const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
 /**
- * Labels of at most 63 characters. Four of them never exceed 253 characters, the limit of a host name. Without `--`, no
- * label looks like an A-label (`xn--…`), whose rest would have to be valid Punycode (RFC 5891).
+ * Labels of at most `length` characters, at least 5. None has hyphens at its third and fourth place: these are reserved for
+ * A-labels (`xn--…`), whose rest would have to be valid Punycode (RFC 5891).
  */
-const HOST_LABEL = '[A-Za-z0-9](?:-?[A-Za-z0-9]){0,31}';
-const LAST_LABEL = '[A-Za-z0-9](?:-?[A-Za-z0-9]){0,30}';
-const HOSTNAME = `(?:${HOST_LABEL}\\.){0,3}${LAST_LABEL}`;
+const hostLabel = (length: number): string =>
+  '(?:[A-Za-z0-9](?:[A-Za-z0-9-]?[A-Za-z0-9])?|[A-Za-z0-9][A-Za-z0-9-]{2}[A-Za-z0-9]' +
+  `|[A-Za-z0-9][A-Za-z0-9-](?:[A-Za-z0-9][A-Za-z0-9-]|-[A-Za-z0-9])[A-Za-z0-9-]{0,${length - 5}}[A-Za-z0-9])`;
+/** Four labels of 63 characters at most never exceed 253 characters, the limit of a host name. */
+const HOSTNAME = `(?:${hostLabel(63)}\\.){0,3}${hostLabel(61)}`;
 
 const OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
 const IPV4 = `${OCTET}(?:\\.${OCTET}){3}`;
