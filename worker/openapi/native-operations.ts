@@ -1,5 +1,5 @@
 import { infillRequest, nativeRequest } from '../dialects/native-request.ts';
-import { REPLAY_HEADERS } from '../http/headers.ts';
+import { CONSTRAINT_HEADERS, REPLAY_HEADERS } from '../http/headers.ts';
 import { COMPLETION, type DocumentedOperation, ONE_MODEL, REPEATABLE } from './documented-operation.ts';
 import * as native from './native-answers.ts';
 
@@ -31,7 +31,7 @@ const nativeOperation = (
   ...(body && { body }),
   answer: { name: 'NativeCompletion', schema: native.nativeAnswer, example: NATIVE_ANSWER },
   events: { name: 'NativeCompletionEvent', schema: native.nativeResult },
-  answerHeaders: REPLAY_HEADERS,
+  answerHeaders: { ...REPLAY_HEADERS, ...CONSTRAINT_HEADERS },
   headers: REPEATABLE,
   errors: COMPLETION,
   limited: true,
