@@ -83,6 +83,16 @@ export const constraintFields = {
     .describe('One constraint: json, regex, choice, grammar or json_object. An empty object means none.'),
   regex: text.describe('The text matches this regular expression.'),
   ebnf: text.describe('Alias of grammar, as GBNF.'),
+  open_objects: z
+    .boolean()
+    .nullish()
+    .describe(
+      'Objects of a JSON Schema may have properties that it does not declare, unless additionalProperties forbids it.',
+    ),
+  any_key_order: z
+    .boolean()
+    .nullish()
+    .describe('The up to 12 declared properties of an object of a JSON Schema may come in any order.'),
   tools: list(tool, { max: 128 })
     .nullish()
     .describe(

@@ -12,6 +12,9 @@ import { isTokenId } from './tokenization.ts';
  */
 export const PROTOCOL_VERSION = 2;
 
+/** Header of the origin's and the Worker's answers: keywords and formats of a JSON Schema that no specification knows. */
+export const IGNORED_KEYWORDS_HEADER = 'x-ignored-keywords';
+
 /** Maximum number of images in one request. */
 export const MAX_IMAGES = 64;
 
@@ -31,7 +34,14 @@ export const wireConstraint = z.discriminatedUnion('type', [
   z.object({ type: z.literal('gbnf'), value: z.string() }),
   z.object({ type: z.literal('regex'), value: z.string() }),
   z.object({ type: z.literal('lark'), value: z.string() }),
-  z.object({ type: z.literal('json_schema'), value: z.unknown() }),
+  z.object({
+    type: z.literal('json_schema'),
+    value: z.unknown(),
+    /** Objects may have undeclared properties where the schema does not mention them. */
+    openObjects: z.boolean().optional(),
+    /** Declared properties may come in any order. */
+    anyKeyOrder: z.boolean().optional(),
+  }),
   z.object({ type: z.literal('json_object') }),
   z.object({ type: z.literal('choice'), value: z.array(z.string()).min(1) }),
 ]);

@@ -76,7 +76,7 @@ function createContext(
   background: ExecutionContext,
   isolate: Isolate,
 ): RequestContext {
-  const answer: ResponseState = { dialect: provisionalDialect(request), limits: {} };
+  const answer: ResponseState = { dialect: provisionalDialect(request), limits: {}, ignoredKeywords: null };
   const { completion = randomHex(16), region = regionOf(request, isolate.settings) } = innerProps(background);
   return {
     requestId: incomingRequestId(request) ?? `req_${randomHex(16)}`,

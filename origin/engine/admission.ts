@@ -119,7 +119,7 @@ export class Admission {
     // Refuses a grammar whose first mask exceeds the work budget.
     if (this.#preparing.has(requestId)) {
       grammar.start((units) => grammarWork.spend(tenantId, units)).mask();
-      report({ type: 'compiled', requestId });
+      report({ type: 'compiled', requestId, ignoredKeywords: grammar.ignoredKeywords ?? [] });
     }
     return grammar;
   }

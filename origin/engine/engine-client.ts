@@ -55,7 +55,8 @@ export type SubmissionAnswer =
   | { readonly admitted: true }
   | { readonly admitted: false; readonly retryAfterMs: number };
 
-type EventListener = (events: readonly GenerationEvent[]) => void;
+/** @param ignoredKeywords of the request's constraint; given once, without an event, when it has been compiled */
+type EventListener = (events: readonly GenerationEvent[], ignoredKeywords?: readonly string[]) => void;
 
 interface OpenSubmission {
   readonly onEvents: EventListener;
@@ -227,7 +228,7 @@ export class EngineClient {
         return;
       }
       case 'compiled':
-        this.#deliver(report.requestId, []);
+        this.#open.get(report.requestId)?.onEvents([], report.ignoredKeywords);
         return;
       case 'fault':
         this.#lastFault = report.message;

@@ -144,7 +144,7 @@ export type EngineReport =
   | { readonly type: 'admitted'; readonly requestId: string }
   | { readonly type: 'refused'; readonly requestId: string; readonly retryAfterMs: number }
   /** The constraint of an admitted request is valid. */
-  | { readonly type: 'compiled'; readonly requestId: string }
+  | { readonly type: 'compiled'; readonly requestId: string; readonly ignoredKeywords: readonly string[] }
   /** Events of one or more steps, for all requests: [requestId, events in order]. */
   | {
       readonly type: 'step';

@@ -48,7 +48,7 @@ function read(wire: WireConstraint, budget: WorkBudget): Grammar {
     case 'choice':
       return choiceGrammar(wire.value);
     case 'json_schema':
-      return jsonSchemaGrammar(wire.value, budget);
+      return jsonSchemaGrammar(wire.value, budget, wire);
     case 'json_object':
       return jsonObjectGrammar(budget);
     case 'lark':

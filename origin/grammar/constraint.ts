@@ -16,6 +16,8 @@ export interface Constraint {
 
 /** A compiled grammar. All sequences that use it share it. */
 export interface CompiledGrammar {
+  /** Keywords of its schemas that are not enforced because no specification knows them. */
+  readonly ignoredKeywords?: readonly string[];
   /** @param onWork called after each operation of the constraint with the units of work that it took */
   start(onWork?: (units: number) => void): Constraint;
 }

@@ -33,6 +33,8 @@ export interface GraphEdge {
 export interface Grammar {
   readonly rules: readonly Expression[];
   readonly root: number;
+  /** Keywords of its schemas that are not enforced because no specification knows them. */
+  readonly ignoredKeywords?: readonly string[];
 }
 
 export const EMPTY: Expression = { kind: 'sequence', items: [] };
@@ -70,6 +72,7 @@ export function rule(index: number): Expression {
 
 /** Collects the rules of a grammar. A rule may be referenced before it is defined. */
 export class GrammarBuilder {
+  readonly ignoredKeywords = new Set<string>();
   readonly #rules: Expression[] = [];
 
   /** Reserves a rule. It matches nothing until `define` is called. */
@@ -88,6 +91,6 @@ export class GrammarBuilder {
   }
 
   build(root: number): Grammar {
-    return { rules: this.#rules, root };
+    return { rules: this.#rules, root, ignoredKeywords: [...this.ignoredKeywords] };
   }
 }

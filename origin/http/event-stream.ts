@@ -1,7 +1,23 @@
 import type { ServerResponse } from 'node:http';
 import { ndjsonLine } from '@continuo/shared/framing.ts';
-import { type EventOf, type GenerationEvent, isTerminal } from '@continuo/shared/generation.ts';
+import {
+  type EventOf,
+  type GenerationEvent,
+  IGNORED_KEYWORDS_HEADER,
+  isTerminal,
+} from '@continuo/shared/generation.ts';
 import type { EngineAccess } from '../serving/load-model.ts';
+
+/** Most names in a header; a schema may ignore more. */
+const MAX_LISTED = 32;
+const MAX_NAME_LENGTH = 64;
+
+/** A list of names as the value of a header, percent-encoded. */
+const headerList = (names: readonly string[]): string =>
+  names
+    .slice(0, MAX_LISTED)
+    .map((name) => encodeURIComponent(name.slice(0, MAX_NAME_LENGTH).toWellFormed()))
+    .join(', ');
 
 export interface ReaderLimits {
   /**
@@ -46,10 +62,17 @@ export class EventStream {
     return this.#first.promise;
   }
 
-  /** Answers 200 and writes `preamble`, then the early events. */
-  open(preamble: readonly GenerationEvent[]): void {
+  /**
+   * Answers 200 and writes `preamble`, then the early events.
+   * @param ignoredKeywords of the constraint's schemas, for a header
+   */
+  open(preamble: readonly GenerationEvent[], ignoredKeywords: readonly string[]): void {
     if (this.#response.destroyed) return;
-    this.#response.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' });
+    this.#response.writeHead(200, {
+      'content-type': 'application/x-ndjson',
+      'cache-control': 'no-store',
+      ...(ignoredKeywords.length === 0 ? {} : { [IGNORED_KEYWORDS_HEADER]: headerList(ignoredKeywords) }),
+    });
     const events = [...preamble, ...(this.#early ?? [])];
     this.#early = null;
     this.write(events);

@@ -40,13 +40,15 @@ async function generate(
   const stream = new EventStream(response, context.readerLimits);
   meter.observe(preamble);
   account.observe(preamble);
+  let ignored: readonly string[] = [];
   const closed = new Promise<void>((resolve) => response.once('close', resolve));
   const abort = () => {
     if (!stream.ended) engine.abort(engineId);
   };
   response.once('close', abort);
   try {
-    const admission = await engine.submit(submission, (events) => {
+    const admission = await engine.submit(submission, (events, names) => {
+      ignored = names ?? ignored;
       meter.observe(events);
       account.observe(events);
       stream.write(events.map(restore));
@@ -59,7 +61,7 @@ async function generate(
     account.withdraw();
     throw error;
   }
-  stream.open(preamble);
+  stream.open(preamble, ignored);
   const stopHeartbeat = startHeartbeat(stream, engine, context.heartbeatMs);
   await closed;
   stopHeartbeat();

@@ -38,6 +38,39 @@ async function complete(fields: object): Promise<Answer> {
   return (await response.json()) as Answer;
 }
 
+describe('a JSON Schema', () => {
+  const schema = {
+    type: 'object',
+    properties: { n: { type: 'integer', javaType: 'int' } },
+    required: ['n'],
+    kind: 1,
+  };
+  const headerOf = async (fields: object) => {
+    const response = await post({ prompt: 'n', max_tokens: 8, json_schema: schema, ...fields });
+    expect(response.status).toBe(200);
+    await response.text();
+    return response.headers.get('x-ignored-keywords');
+  };
+
+  test('with keywords that no specification knows names them in a header, streamed or not', async () => {
+    expect(await headerOf({})).toBe('kind, javaType');
+    expect(await headerOf({ stream: true })).toBe('kind, javaType');
+    expect(await headerOf({ json_schema: { type: 'integer' } })).toBeNull();
+  });
+
+  test('lets other properties in if open_objects is true', async () => {
+    const open = {
+      type: 'object',
+      properties: { a: { const: 1 } },
+      required: ['a'],
+      minProperties: 2,
+      maxProperties: 2,
+    };
+    expect((await post({ prompt: 'n', max_tokens: 8, json_schema: open })).status).toBe(400);
+    expect(await headerOf({ json_schema: open, open_objects: true })).toBeNull();
+  });
+});
+
 describe('a constraint works together with', () => {
   test.each([
     ['nothing else', {}, 1],

@@ -184,5 +184,15 @@ export function constraintOf(request: CompletionRequest): NamedConstraint | null
     const message = `Conflicting parameters: '${first.field}' and '${second.field}' both constrain the text. Send one of them.`;
     throw new ApiError('conflicting_parameters', message, { param: first.field });
   }
-  return first ?? null;
+  return first === undefined ? null : { ...first, constraint: styled(first.constraint, request) };
+}
+
+/** Adds how the objects of a JSON Schema are generated. */
+function styled(constraint: WireConstraint, request: CompletionRequest): WireConstraint {
+  if (constraint.type !== 'json_schema') return constraint;
+  return {
+    ...constraint,
+    ...(request.open_objects ? { openObjects: true } : {}),
+    ...(request.any_key_order ? { anyKeyOrder: true } : {}),
+  };
 }

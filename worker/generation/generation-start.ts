@@ -47,6 +47,9 @@ export function startGeneration(admitted: AdmittedRequest): Generation {
         shown: call.answer,
         endUser: call.endUser,
         onAccepted,
+        onIgnoredKeywords: (names) => {
+          context.answer.ignoredKeywords = names;
+        },
         report: (failure) => logUpstreamFailure(failure, context),
       }),
     onPromptTokens: (tokens) => reservation.raise(tokensWith(tokens, call, model)),

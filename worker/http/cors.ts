@@ -1,5 +1,11 @@
 import type { Settings } from '../env/settings.ts';
-import { COMMON_HEADERS, LIMIT_HEADERS, REPLAY_HEADERS, RETRY_HEADERS } from './headers.ts';
+import {
+  COMMON_HEADERS,
+  CONSTRAINT_HEADERS,
+  LIMIT_HEADERS,
+  REPLAY_HEADERS,
+  RETRY_HEADERS,
+} from './headers.ts';
 
 /** CORS for the page origins in CORS_ORIGINS. The default allows none, and the admin API never allows any. */
 
@@ -8,6 +14,7 @@ const EXPOSED = Object.keys({
   ...RETRY_HEADERS,
   ...LIMIT_HEADERS,
   ...REPLAY_HEADERS,
+  ...CONSTRAINT_HEADERS,
 }).join(', ');
 
 const METHODS = 'GET, POST, OPTIONS';

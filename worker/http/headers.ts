@@ -1,3 +1,5 @@
+import { IGNORED_KEYWORDS_HEADER } from '@continuo/shared/generation.ts';
+
 /** Names and descriptions of the Worker's own HTTP headers, for OpenAPI and for CORS. */
 
 export const REQUEST_ID_HEADER = 'x-request-id';
@@ -32,6 +34,11 @@ export const LIMIT_HEADERS: HeaderDescriptions = Object.fromEntries(
     [`x-ratelimit-reset-${unit}`, `Time until all ${unit} are available again, such as \`1m30.5s\`.`],
   ]),
 );
+
+/** Header of completions whose JSON Schema has keywords or formats that no specification knows. */
+export const CONSTRAINT_HEADERS: HeaderDescriptions = {
+  [IGNORED_KEYWORDS_HEADER]: 'Keywords of the JSON Schema that were ignored, percent-encoded.',
+};
 
 /** Header of a repeated response. */
 export const REPLAY_HEADERS: HeaderDescriptions = {

@@ -17,6 +17,8 @@ export interface ResponseState {
   dialect: Dialect;
   /** `x-ratelimit-*` headers; empty until a limiter has answered; null if it has failed and must not be called again. */
   limits: Readonly<Record<string, string>> | null;
+  /** Value of `x-ignored-keywords`; null = no such header. */
+  ignoredKeywords: string | null;
 }
 
 /** The caller, as far as the request has been processed, for the access log. */

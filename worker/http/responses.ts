@@ -1,4 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
+import { IGNORED_KEYWORDS_HEADER } from '@continuo/shared/generation.ts';
 import { corsHeaders } from './cors.ts';
 import { REQUEST_ID_HEADER } from './headers.ts';
 import type { RequestContext } from './request-context.ts';
@@ -79,5 +80,7 @@ export function addCommonHeaders({ headers }: Response, request: Request, contex
   const decided = { ...context.answer.limits, ...corsHeaders(request, context.settings) };
   for (const [name, value] of Object.entries(decided)) headers.set(name, value);
   headers.set(REQUEST_ID_HEADER, context.requestId);
+  const { ignoredKeywords } = context.answer;
+  if (ignoredKeywords !== null) headers.set(IGNORED_KEYWORDS_HEADER, ignoredKeywords);
   headers.set('server-timing', context.timings.header());
 }

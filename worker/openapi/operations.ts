@@ -1,7 +1,7 @@
 import { completionRequest } from '@continuo/shared/completion.ts';
 import * as answers from '@continuo/shared/completion-response.ts';
 import { documentedTokenizeRequest, publicDetokenizeRequest } from '@continuo/shared/tokenization.ts';
-import { LAST_EVENT_HEADER, REPLAY_HEADERS, RESUMABLE_HEADER } from '../http/headers.ts';
+import { CONSTRAINT_HEADERS, LAST_EVENT_HEADER, REPLAY_HEADERS, RESUMABLE_HEADER } from '../http/headers.ts';
 import {
   ANY,
   BODY,
@@ -79,7 +79,7 @@ const completions = (id: string, summary: string): DocumentedOperation => ({
   events: EVENTS,
   errors: COMPLETION,
   limited: true,
-  answerHeaders: REPLAY_HEADERS,
+  answerHeaders: { ...REPLAY_HEADERS, ...CONSTRAINT_HEADERS },
   headers: {
     ...REPEATABLE,
     [RESUMABLE_HEADER]:

@@ -2,6 +2,7 @@ import { neededCapabilities } from '@continuo/shared/capabilities.ts';
 import { ApiError, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
 import {
   type GenerationRequest,
+  IGNORED_KEYWORDS_HEADER,
   type OriginModel,
   originModel,
   type UsageAccount,
@@ -90,6 +91,8 @@ export class OriginUpstream implements Upstream {
     const call = { method: 'POST', path: '/generate', body: this.#named(request) } as const;
     const response = await this.#call({ ...call, signal, after, headers: { traceparent } });
     if (response.body === null) throw malformed();
+    const ignored = response.headers.get(IGNORED_KEYWORDS_HEADER);
+    if (ignored !== null) context.onIgnoredKeywords(ignored);
     const report = (detail: string) => reportMismatch(this.name, detail);
     return new OriginStream(response.body, this.#options.validation, report);
   }

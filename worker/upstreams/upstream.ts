@@ -36,6 +36,8 @@ export interface UpstreamContext {
   readonly endUser: string | null;
   /** Called by upstreams without usage accounts when they have accepted the request. @param promptTokens estimate */
   onAccepted(promptTokens: number): void;
+  /** Called with the header of that name if the origin ignores keywords of the constraint's schema. */
+  onIgnoredKeywords(names: string): void;
   /** Logs a server's failure, of which the caller sees only the kind. */
   report(failure: UpstreamFailure): void;
 }

@@ -1,14 +1,25 @@
 import { EMPTY, type Expression, type GraphEdge, NOTHING, repeat, sequence } from '../expression.ts';
 import { schemaError } from '../grammar-error.ts';
+import { anyOrder, MAX_ANY_ORDER, type Member } from './any-order.ts';
 import { countRange } from './assertions.ts';
 import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } from './conjunction.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 
+const MAX_COUNTED = 2_000;
+
+interface Range {
+  readonly min: number;
+  readonly max: number;
+}
+
 /** Arrays: items of `prefixItems` (or `items` as an array) first, then items of `items` (`additionalItems`). */
 export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
   const { min, max } = countRange(nodes, 'minItems', 'maxItems');
-  refuseUnique(nodes, max);
+  const unique = uniqueListed(nodes, { min, max }, context);
+  if (unique !== null) return unique;
+  const counting = nodes.filter(({ schema }) => schema.contains !== undefined);
+  if (counting.length > 0) return containing(nodes, counting, { min, max }, context);
   const prefix = Math.min(max, Math.max(0, ...nodes.map(prefixLength)));
   const { json } = context;
   const edges: GraphEdge[] = [];
@@ -21,6 +32,48 @@ export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Ex
     } else {
       const rest = context.ruleFor(itemSchemas(nodes, prefix, context.document));
       edges.push({ from: i, to: final, label: restOf(rest, prefix, min, max, json.comma) });
+    }
+  }
+  return json.arrayOf({ kind: 'graph', states: final + 1, edges, final });
+}
+
+/**
+ * Arrays of which a number of items satisfies `contains`: an automaton over (items written, items that were counted).
+ * An item that need not count may satisfy `contains` as well, unless there is a maximum.
+ */
+function containing(
+  nodes: KeywordNodes,
+  [counted, ...others]: KeywordNodes,
+  { min, max }: Range,
+  context: SchemaContext,
+): Expression {
+  const { json, document } = context;
+  const { path, schema } = counted!;
+  const least = schema.minContains ?? 1;
+  const most = schema.maxContains ?? Number.POSITIVE_INFINITY;
+  const positions = Math.max(Number.isFinite(max) ? max : min, 1, ...nodes.map(prefixLength));
+  const counts = Number.isFinite(most) ? most : least;
+  if (others.length > 0) throw schemaError(`${others[0]!.path}/contains`, 'only one may apply to an array');
+  if ((positions + 1) * (counts + 1) > MAX_COUNTED)
+    throw schemaError(`${path}/contains`, `positions times counts must be at most ${MAX_COUNTED}`);
+  const matching = { node: document.child(counted!, 'contains'), part: 'whole' } as const;
+  const edges: GraphEdge[] = [];
+  const state = (position: number, count: number): number => position * (counts + 1) + count;
+  const final = state(positions, counts) + 1;
+  for (let position = 0; position <= positions; position++) {
+    const isOpen = position === positions && !Number.isFinite(max);
+    const next = isOpen ? position : position + 1;
+    const items = itemSchemas(nodes, position, document);
+    const label = (conjunction: Conjunction): Expression =>
+      position === 0 ? context.ruleFor(conjunction) : sequence(json.comma, context.ruleFor(conjunction));
+    const uncounted = Number.isFinite(most) ? [...items, { ...matching, part: 'not' as const }] : items;
+    for (let count = 0; count <= counts; count++) {
+      const from = state(position, count);
+      if (position >= min && count >= least) edges.push({ from, to: final, label: EMPTY });
+      if (next > positions) continue;
+      edges.push({ from, to: state(next, count), label: label(uncounted) });
+      if (count < counts)
+        edges.push({ from, to: state(next, count + 1), label: label([...items, matching]) });
     }
   }
   return json.arrayOf({ kind: 'graph', states: final + 1, edges, final });
@@ -53,11 +106,47 @@ function restOf(item: Expression, from: number, min: number, max: number, comma:
   return repeat(some, Math.min(1, min), 1);
 }
 
-function refuseUnique(nodes: KeywordNodes, max: number): void {
+/** Arrays of listed values, none of them twice. Null if the items are not listed. */
+function uniqueListed(nodes: KeywordNodes, range: Range, context: SchemaContext): Expression | null {
   const unique = nodes.find(({ schema }) => schema.uniqueItems === true);
-  if (unique && max > 1)
-    throw schemaError(
-      `${unique.path}/uniqueItems`,
-      'cannot be enforced for more than one item; remove it or set maxItems to 1',
-    );
+  if (unique === undefined || range.max <= 1) return null;
+  const values = context.listedValues(itemSchemas(nodes, 0, context.document));
+  if (values === null || nodes.some((node) => prefixLength(node) > 0)) {
+    context.document.refuse(unique, 'uniqueItems', 'can be enforced only if `items` lists values by `enum`');
+    return null;
+  }
+  const members = values.map((value) => ({ label: context.json.literal(value), required: false }));
+  const inAnyOrder = members.length <= MAX_ANY_ORDER;
+  return context.json.arrayOf(
+    inAnyOrder ? anyOrder({ members, other: null, ...range }, context) : inOrder(members, range, context),
+  );
+}
+
+/** Some of the members in their order, each at most once: an automaton over (members passed, members written). */
+function inOrder(
+  members: readonly Member[],
+  { min, max }: Range,
+  { json, budget }: SchemaContext,
+): Expression {
+  const isLimited = max < members.length;
+  const counts = isLimited ? max : Math.max(1, min);
+  const state = (passed: number, written: number): number => passed * (counts + 1) + written;
+  const final = state(members.length, counts) + 1;
+  const edges: GraphEdge[] = [];
+  for (let passed = 0; passed <= members.length; passed++) {
+    for (let written = 0; written <= counts; written++) {
+      budget.spend(20);
+      const from = state(passed, written);
+      if (passed === members.length) {
+        if (written >= min) edges.push({ from, to: final, label: EMPTY });
+        continue;
+      }
+      const { label } = members[passed]!;
+      edges.push({ from, to: state(passed + 1, written), label: EMPTY });
+      if (isLimited && written === counts) continue;
+      const next = state(passed + 1, Math.min(counts, written + 1));
+      edges.push({ from, to: next, label: written === 0 ? label : sequence(json.comma, label) });
+    }
+  }
+  return { kind: 'graph', states: final + 1, edges, final };
 }

@@ -1,7 +1,8 @@
 import { isEmptyLanguage } from '../automaton/dfa.ts';
 import { itemSchemas } from './array-schema.ts';
 import { countRange, enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
-import { branchesOf, type Conjunction, expand, type KeywordNodes } from './conjunction.ts';
+import type { Conjunction, KeywordNodes } from './conjunction.ts';
+import { branchesOf, expand } from './expansion.ts';
 import { propertySchemas, requiredProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { satisfies } from './schema-validator.ts';
@@ -19,12 +20,13 @@ export function areDisjoint(a: Conjunction, b: Conjunction, context: SchemaConte
   const left = expand(a, context.document);
   const right = expand(b, context.document);
   if (left.impossible || right.impossible) return true;
-  const choice = left.alternatives[0];
+  // A `not` is left out: without it, each side counts more values.
+  const choice = left.alternatives.find(({ part }) => part !== 'not');
   if (choice) {
     const branches = branchesOf(left, choice, context.document);
     return branches.every((branch) => areDisjoint(branch, b, context, depth));
   }
-  if (right.alternatives.length > 0) return areDisjoint(b, a, context, depth);
+  if (right.alternatives.some(({ part }) => part !== 'not')) return areDisjoint(b, a, context, depth);
   const leftValues = enumeratedValues(left.nodes);
   const rightValues = enumeratedValues(right.nodes);
   if (leftValues)

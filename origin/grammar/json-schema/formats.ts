@@ -21,10 +21,15 @@ const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
  * Labels of e-mail domains are not limited to 63 characters: counting them and `maxLength` together is too much work.
  */
 const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
-/** Labels of at most 63 characters. Four of them never exceed 253 characters, the limit of a host name. */
-const HOST_LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
-const LAST_LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,59}[A-Za-z0-9])?';
-const HOSTNAME = `(?:${HOST_LABEL}\\.){0,3}${LAST_LABEL}`;
+/**
+ * Labels of at most `length` characters, at least 5. None has hyphens at its third and fourth place: these are reserved for
+ * A-labels (`xn--…`), whose rest would have to be valid Punycode (RFC 5891).
+ */
+const hostLabel = (length: number): string =>
+  '(?:[A-Za-z0-9](?:[A-Za-z0-9-]?[A-Za-z0-9])?|[A-Za-z0-9][A-Za-z0-9-]{2}[A-Za-z0-9]' +
+  `|[A-Za-z0-9][A-Za-z0-9-](?:[A-Za-z0-9][A-Za-z0-9-]|-[A-Za-z0-9])[A-Za-z0-9-]{0,${length - 5}}[A-Za-z0-9])`;
+/** Four labels of 63 characters at most never exceed 253 characters, the limit of a host name. */
+const HOSTNAME = `(?:${hostLabel(63)}\\.){0,3}${hostLabel(61)}`;
 
 const OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
 const IPV4 = `${OCTET}(?:\\.${OCTET}){3}`;
@@ -51,6 +56,22 @@ const AUTHORITY = `(?:(?:[${UNRESERVED}:]|${PERCENT})*@)?(?:[${UNRESERVED}]|${PE
 const URI =
   `[A-Za-z][A-Za-z0-9+.-]*:(?://${AUTHORITY}(?:/${SEGMENT}*)*|${SEGMENT}+(?:/${SEGMENT}*)*)` +
   `(?:\\?(?:${SEGMENT}|[/?])*)?(?:#(?:${SEGMENT}|[/?])*)?`;
+
+/** RFC 3986. A first segment with a colon would be a scheme. */
+const NO_SCHEME = `(?:[${UNRESERVED}@]|${PERCENT})+`;
+const RELATIVE =
+  `(?://${AUTHORITY}(?:/${SEGMENT}*)*|/(?:${SEGMENT}+(?:/${SEGMENT}*)*)?|${NO_SCHEME}(?:/${SEGMENT}*)*)?` +
+  `(?:\\?(?:${SEGMENT}|[/?])*)?(?:#(?:${SEGMENT}|[/?])*)?`;
+const URI_REFERENCE = `(?:${URI}|${RELATIVE})`;
+
+/** RFC 4648 with padding. */
+const BASE64 = '(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?';
+const JSON_POINTER = '(?:/(?:[^~/]|~[01])*)*';
+const SEMVER_ID = '(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)';
+const NUMBER = '(?:0|[1-9][0-9]*)';
+const SEMVER =
+  `${NUMBER}\\.${NUMBER}\\.${NUMBER}(?:-${SEMVER_ID}(?:\\.${SEMVER_ID})*)?` +
+  '(?:\\+[0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*)?';
 
 const SCHEME_LENGTH = 16;
 const PORT_LENGTH = 6;
@@ -81,13 +102,14 @@ const HEX = '[0-9A-Fa-f]';
 const uuid = (version: string, variant: string): string =>
   `${HEX}{8}-${HEX}{4}-${version}${HEX}{3}-${variant}${HEX}{3}-${HEX}{12}`;
 
-/** Formats that describe the purpose of a text and not its syntax: OpenAPI's, and Pydantic's for paths. */
+/** Formats that describe the purpose or the size of a value and not its text: OpenAPI's, and Pydantic's for paths. */
 export const ANNOTATION_FORMATS: ReadonlySet<string> = new Set([
   'password',
   'binary',
   'path',
   'file-path',
   'directory-path',
+  ...['int32', 'int64', 'float', 'double'],
 ]);
 
 /**
@@ -109,4 +131,25 @@ export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['ipv4', IPV4],
   ['ipv6', ipv6()],
   ['uri', URI],
+  ['url', URI],
+  ['uri-reference', URI_REFERENCE],
+  // ASCII texts of the narrower format are valid in the wider one, too.
+  ['iri', URI],
+  ['iri-reference', URI_REFERENCE],
+  ['idn-hostname', HOSTNAME],
+  ['idn-email', `${ATOM}(?:\\.${ATOM})*@(?:${LABEL}\\.)+${LABEL}`],
+  ['json-pointer', JSON_POINTER],
+  ['relative-json-pointer', `${NUMBER}(?:#|${JSON_POINTER})`],
+  // Plain words, with the quantifiers and the classes that every dialect reads in the same way.
+  ['regex', '\\^?(?:(?:[A-Za-z0-9 _,:;@=<>/-]|\\\\[dwsDWS.])[*+?]?)*\\$?'],
+  ['byte', BASE64],
+  ['base64', BASE64],
+  ['cidr', `${IPV4}/(?:3[0-2]|[12]?[0-9])`],
+  ['cidrv4', `${IPV4}/(?:3[0-2]|[12]?[0-9])`],
+  ['cidrv6', `(?:${ipv6()})/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9])`],
+  ['ulid', '[0-7][0-9A-HJKMNP-TV-Z]{25}'],
+  ['cuid2', '[a-z][0-9a-z]{1,31}'],
+  ['e164', '\\+[1-9][0-9]{6,14}'],
+  ['mac', `${HEX}{2}(?::${HEX}{2}){5}`],
+  ['semver', SEMVER],
 ]);

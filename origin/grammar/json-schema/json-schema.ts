@@ -8,33 +8,28 @@ import {
   sequence,
   text,
 } from '../expression.ts';
-import { parseJson, schemaError } from '../grammar-error.ts';
+import { parseJson } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
+import { MAX_ANY_ORDER, MAX_ANY_ORDER_EDGES } from './any-order.ts';
 import { arrayExpression } from './array-schema.ts';
 import { enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
-import {
-  branchesOf,
-  type Conjunction,
-  conjunctionKey,
-  conjunctionOf,
-  expand,
-  type KeywordNodes,
-} from './conjunction.ts';
+import { type Conjunction, conjunctionKey, conjunctionOf, type KeywordNodes } from './conjunction.ts';
 import { areDisjoint } from './disjointness.ts';
+import { branchesOf, expand } from './expansion.ts';
 import { JsonRules } from './json-rules.ts';
 import { numberExpression } from './number-schema.ts';
 import { objectExpression } from './object-schema.ts';
-import type { SchemaContext } from './schema-context.ts';
-import { SchemaDocument } from './schema-document.ts';
+import type { ObjectStyle, SchemaContext } from './schema-context.ts';
+import { SchemaDocument, type SchemaNode } from './schema-document.ts';
 import { satisfiesKeywords } from './schema-validator.ts';
 import { StringLanguages } from './string-language.ts';
 import { stringExpression } from './string-schema.ts';
 
-/** The JSON texts whose value satisfies a schema (draft 7 or 2020-12). The schema may be JSON text. */
-export function jsonSchemaGrammar(schema: unknown, budget: WorkBudget): Grammar {
+/** The JSON texts whose value satisfies a schema (draft 4 to 2020-12). The schema may be JSON text. */
+export function jsonSchemaGrammar(schema: unknown, budget: WorkBudget, style: ObjectStyle = {}): Grammar {
   const builder = new GrammarBuilder();
   const root = builder.declare();
-  builder.define(root, jsonSchemaExpression(schema, builder, budget));
+  builder.define(root, jsonSchemaExpression(schema, builder, budget, style));
   return builder.build(root);
 }
 
@@ -43,9 +38,11 @@ export function jsonSchemaExpression(
   schema: unknown,
   builder: GrammarBuilder,
   budget: WorkBudget,
+  style: ObjectStyle = {},
 ): Expression {
-  const document = typeof schema === 'string' ? parseJson(schema, 'The schema') : schema;
-  const compiler = new SchemaCompiler(new SchemaDocument(document), builder, budget);
+  const value = typeof schema === 'string' ? parseJson(schema, 'The schema') : schema;
+  const document = new SchemaDocument(value, builder.ignoredKeywords);
+  const compiler = new SchemaCompiler(document, builder, budget, style);
   return sequence(compiler.json.space, compiler.compile());
 }
 
@@ -59,15 +56,18 @@ class SchemaCompiler implements SchemaContext {
   readonly json: JsonRules;
   readonly languages: StringLanguages;
   readonly budget: WorkBudget;
+  readonly style: ObjectStyle;
   readonly #builder: GrammarBuilder;
   readonly #rules = new Map<string, number>();
+  #anyOrderEdges = 0;
   readonly #queue: { readonly rule: number; readonly conjunction: Conjunction }[] = [];
 
-  constructor(document: SchemaDocument, builder: GrammarBuilder, budget: WorkBudget) {
+  constructor(document: SchemaDocument, builder: GrammarBuilder, budget: WorkBudget, style: ObjectStyle) {
     this.document = document;
     this.json = new JsonRules(builder);
     this.languages = new StringLanguages(budget);
     this.budget = budget;
+    this.style = style;
     this.#builder = builder;
   }
 
@@ -92,33 +92,57 @@ class SchemaCompiler implements SchemaContext {
     return rule(index);
   }
 
+  shared(expression: Expression): Expression {
+    return this.#builder.add(expression);
+  }
+
   #expression(conjunction: Conjunction): Expression {
     const expanded = expand(conjunction, this.document);
     if (expanded.impossible) return NOTHING;
     const alternatives = expanded.alternatives[0];
     if (alternatives === undefined) return this.#leaf(expanded.nodes);
-    const branches = branchesOf(expanded, alternatives, this.document);
-    if (alternatives.part === 'oneOf') this.#checkDisjoint(branches, `${alternatives.node.path}/oneOf`);
-    return choice(branches.map((branch) => this.ruleFor(branch)));
+    const keywords = expanded.nodes.map((node) => ({ node, part: 'keywords' as const }));
+    // Without this, n conditions on one property would have 2^n combinations instead of n + 1.
+    const isPossible = (branch: Conjunction): boolean =>
+      alternatives.part === 'oneOf' || keywords.length === 0 || !areDisjoint(keywords, branch, this);
+    const branches = branchesOf(expanded, alternatives, this.document, isPossible);
+    const exclusive =
+      alternatives.part === 'oneOf' ? this.#excludeOthers(branches, alternatives.node) : branches;
+    return choice(exclusive.map((branch) => this.ruleFor(branch)));
   }
 
-  #checkDisjoint(branches: readonly Conjunction[], path: string): void {
-    branches.forEach((branch, i) => {
-      for (let j = i + 1; j < branches.length; j++) {
-        if (!areDisjoint(branch, branches[j]!, this)) {
-          throw schemaError(path, `branches ${i} and ${j} may both match; use anyOf, or make them disjoint`);
-        }
-      }
-    });
+  /** Adds to each branch of a `oneOf` that the others do not hold, as far as they are not disjoint anyway. */
+  #excludeOthers(branches: readonly Conjunction[], node: SchemaNode): readonly Conjunction[] {
+    return branches.map((branch, i) => [
+      ...branch,
+      ...branches.flatMap((other, j) => {
+        const isApart = j === i || areDisjoint(branch, other, this);
+        return isApart ? [] : [{ node: this.document.child(node, 'oneOf', j), part: 'not' as const }];
+      }),
+    ]);
+  }
+
+  takeAnyOrder(members: number): boolean {
+    if (members > MAX_ANY_ORDER) return false;
+    this.#anyOrderEdges += members * 2 ** members;
+    return this.#anyOrderEdges <= MAX_ANY_ORDER_EDGES;
+  }
+
+  listedValues(conjunction: Conjunction): readonly unknown[] | null {
+    const { impossible, nodes, alternatives } = expand(conjunction, this.document);
+    if (impossible) return [];
+    return alternatives.length > 0 ? null : this.#listed(nodes);
+  }
+
+  #listed(nodes: KeywordNodes): readonly unknown[] | null {
+    const values = enumeratedValues(nodes);
+    return values?.filter((value) => satisfiesKeywords(value, nodes, this)) ?? null;
   }
 
   /** Compiles schemas without combining keywords. */
   #leaf(nodes: KeywordNodes): Expression {
-    const values = enumeratedValues(nodes);
-    if (values !== null) {
-      const valid = values.filter((value) => satisfiesKeywords(value, nodes, this));
-      return choice(valid.map((value) => this.json.literal(value)));
-    }
+    const values = this.#listed(nodes);
+    if (values !== null) return choice(values.map((value) => this.json.literal(value)));
     return choice([...typesOf(nodes)].map((type) => this.#typed(type, nodes)));
   }
 

@@ -1,5 +1,7 @@
+import leven from 'leven';
 import { schemaError } from '../grammar-error.ts';
 import { isExact } from './decimal.ts';
+import { ANNOTATION_FORMATS, FORMATS } from './formats.ts';
 
 /** A JSON object whose keywords are not checked yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -81,6 +83,11 @@ const VALUES: Check<readonly unknown[]> = (v) =>
 /** Enforced keywords that apply to all types. Subschemas are checked when they are visited. */
 const GENERAL_KEYWORDS = {
   $ref: TEXT,
+  not: SCHEMA,
+  if: SCHEMA,
+  // biome-ignore lint/suspicious/noThenProperty: JSON Schema names the keyword
+  then: SCHEMA,
+  else: SCHEMA,
   type: requires<TypeName | readonly TypeName[]>(
     `must be one of ${TYPES.join(', ')}, or an array of them`,
     (v) => isType(v) || (isArray(v) && v.length > 0 && v.every(isType)),
@@ -99,6 +106,13 @@ const KEYWORDS_BY_TYPE = {
     patternProperties: SCHEMA_MAP,
     additionalProperties: SCHEMA,
     propertyNames: SCHEMA,
+    dependentRequired: requires<Readonly<Record<string, readonly string[]>>>(
+      'must be an object of arrays of strings',
+      (v) => isJsonObject(v) && Object.values(v).every((names) => isArray(names) && names.every(isText)),
+    ),
+    dependentSchemas: SCHEMA_MAP,
+    /** Draft 7: each value is a schema or an array of names. */
+    dependencies: SCHEMA_MAP,
     required: TEXTS,
     minProperties: COUNT,
     maxProperties: COUNT,
@@ -107,6 +121,9 @@ const KEYWORDS_BY_TYPE = {
     items: requires<unknown>('must be a schema or an array of schemas', (v) => isSchema(v) || isArray(v)),
     prefixItems: SCHEMAS,
     additionalItems: SCHEMA,
+    contains: SCHEMA,
+    minContains: COUNT,
+    maxContains: COUNT,
     minItems: COUNT,
     maxItems: COUNT,
     uniqueItems: requires<boolean>('must be a boolean', (v) => typeof v === 'boolean'),
@@ -157,13 +174,55 @@ function inexactNumber(value: unknown): string | null {
   return null;
 }
 
-/** Rejects malformed and unsupported keywords. Only annotations are ignored. */
-export function checkKeywords(schema: JsonObject, path: string): asserts schema is CheckedSchema {
+/** Keywords of a draft that the compiler cannot enforce. */
+const UNSUPPORTED: ReadonlySet<string> = new Set([
+  'unevaluatedItems',
+  'unevaluatedProperties',
+  '$dynamicRef',
+  '$recursiveRef',
+]);
+
+const isKnownFormat = (name: string): boolean => FORMATS.has(name) || ANNOTATION_FORMATS.has(name);
+
+/** Letters that a name may differ from a keyword of so many letters to count as a typing error of it. */
+const isTypo = (name: string, keyword: string): boolean => {
+  if (keyword.length < 4) return false;
+  const limit = keyword.length < 8 ? 1 : 2;
+  return leven(name, keyword) <= limit;
+};
+
+/**
+ * Rejects malformed and unsupported keywords. Annotations are ignored.
+ * @returns the keywords and formats that no specification knows. They are ignored, unless they look like a keyword with a typing error.
+ */
+export function checkKeywords(schema: JsonObject, path: string, lenient: boolean): string[] {
+  const unknown: string[] = [];
   for (const [keyword, value] of Object.entries(schema)) {
     if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue;
     const check = CHECKS.get(keyword);
-    if (!check) throw schemaError(`${path}/${keyword}`, `the keyword "${keyword}" is not supported`);
+    if (check === undefined) {
+      if (!lenient) refuseKnown(keyword, path);
+      unknown.push(keyword);
+      continue;
+    }
     const fault = check(value);
     if (fault !== null) throw schemaError(`${path}/${keyword}`, fault);
+    if (keyword === 'format' && !isKnownFormat(String(value))) unknown.push(`format=${value}`);
   }
+  return unknown;
+}
+
+/**
+ * Refuses keywords that cannot be enforced, and probable typing errors of others. A name that does not begin with a letter,
+ * such as `_format`, was changed on purpose.
+ */
+function refuseKnown(name: string, path: string): void {
+  if (UNSUPPORTED.has(name)) throw schemaError(`${path}/${name}`, `the keyword "${name}" is not supported`);
+  if (!/^[A-Za-z]/.test(name)) return;
+  const meant = [...CHECKS.keys()].find((keyword) => isTypo(name, keyword));
+  if (meant !== undefined)
+    throw schemaError(
+      `${path}/${name}`,
+      `the keyword is unknown; write "${meant}", or begin its name with "x-"`,
+    );
 }

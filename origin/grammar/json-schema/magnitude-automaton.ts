@@ -24,7 +24,7 @@ interface MagnitudeRange {
 }
 
 export const DIGIT_0 = 0x30;
-const POINT = 0x2e;
+export const POINT = 0x2e;
 
 /** Comparison of the digits so far with the same digits of a bound. */
 type Order = -1 | 0 | 1;

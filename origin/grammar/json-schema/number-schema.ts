@@ -5,7 +5,7 @@ import type { WorkBudget } from '../work-budget.ts';
 import type { Bound, NumberAssertions } from './assertions.ts';
 import { type Decimal, decimalOf, decimalParts, negate } from './decimal.ts';
 import { escapedExpression } from './escaped-string.ts';
-import { DIGIT_0, MAX_DIGITS, type Magnitude, magnitudeAutomaton } from './magnitude-automaton.ts';
+import { DIGIT_0, MAX_DIGITS, type Magnitude, magnitudeAutomaton, POINT } from './magnitude-automaton.ts';
 
 const MAX_MULTIPLE = 100_000;
 
@@ -15,7 +15,7 @@ const MAX_MULTIPLE = 100_000;
  */
 export function numberExpression(assertions: NumberAssertions, budget: WorkBudget): Expression {
   const step = commonMultiple(assertions);
-  const wholeOnly = assertions.integer || step !== null;
+  const wholeOnly = assertions.integer || step?.places === 0;
   const magnitudes = (from: Magnitude | null, to: Magnitude | null): Expression => {
     const dfa = magnitudeAutomaton({ low: from, high: to, wholeOnly }, budget);
     return escapedExpression(step === null ? dfa : intersect(dfa, multiplesOf(step, budget), budget));
@@ -54,31 +54,67 @@ function magnitude(value: Decimal, exclusive: boolean): Magnitude {
   return { ...decimalParts(value), exclusive };
 }
 
+/** Multiples of value ÷ 10^places. */
+interface Step {
+  readonly value: number;
+  readonly places: number;
+}
+
 /** The least common multiple of all `multipleOf`; null if there is none. */
-function commonMultiple(assertions: NumberAssertions): number | null {
-  let result: number | null = null;
-  for (const { value, path } of assertions.multiples) {
-    if (!Number.isInteger(value)) throw schemaError(path, `must be an integer, received ${value}`);
-    result = result === null ? value : (result * value) / greatestCommonDivisor(result, value);
-    if (result > MAX_MULTIPLE)
-      throw schemaError(path, `the least common multiple of all multipleOf must be at most ${MAX_MULTIPLE}`);
-  }
-  return result;
+function commonMultiple(assertions: NumberAssertions): Step | null {
+  const decimals = assertions.multiples.map(({ value }) => decimalOf(value));
+  if (decimals.length === 0) return null;
+  const places = Math.max(0, ...decimals.map(({ digits, point }) => digits.length - point));
+  let result = 1;
+  assertions.multiples.forEach(({ path }, i) => {
+    const { digits, point } = decimals[i]!;
+    const value = Number(digits.padEnd(point + places, '0'));
+    result = (result * value) / greatestCommonDivisor(result, value);
+    if (result * (places + 1) > MAX_MULTIPLE)
+      throw schemaError(
+        path,
+        `the least common multiple of all multipleOf may have at most ${MAX_MULTIPLE} steps`,
+      );
+  });
+  return { value: result, places };
 }
 
 function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }
 
-/** Integers divisible by `step`: one state per remainder. */
-function multiplesOf(step: number, budget: WorkBudget): Dfa {
-  budget.spend(30 * step);
-  const edges = Array.from({ length: step }, (_, remainder) => {
-    const out: number[] = [];
-    for (let digit = 0; digit <= 9; digit++) {
-      out.push(DIGIT_0 + digit, DIGIT_0 + digit, (remainder * 10 + digit) % step);
-    }
-    return out;
-  });
-  return { edges, final: Uint8Array.from(edges, (_, remainder) => (remainder === 0 ? 1 : 0)) };
+/** Multiples of a step: a state per remainder before the point, and per remainder and digits after it. */
+function multiplesOf({ value, places }: Step, budget: WorkBudget): Dfa {
+  budget.spend(30 * value * (places + 2));
+  const state = (remainder: number, fraction: number): number => (fraction + 1) * value + remainder;
+  const whole = Array.from({ length: value }, (_, remainder) => [
+    ...(places === 0 ? [] : [POINT, POINT, state(remainder, 0)]),
+    ...digits(remainder, value, (next) => next),
+  ]);
+  const fractions = Array.from({ length: places === 0 ? 0 : places + 1 }, (_, fraction) =>
+    Array.from({ length: value }, (__, remainder) =>
+      fraction < places
+        ? digits(remainder, value, (next) => state(next, fraction + 1))
+        : // Zeros may follow the last place.
+          [DIGIT_0, DIGIT_0, state(remainder, places)],
+    ),
+  );
+  const isMultiple = (remainder: number, missing: number): boolean =>
+    missing === 0 ? remainder === 0 : isMultiple((remainder * 10) % value, missing - 1);
+  /** Whether the number may end, by digits after the point; −1 = no point. */
+  const finals = (fraction: number): number[] =>
+    Array.from({ length: value }, (_, remainder) =>
+      fraction !== 0 && isMultiple(remainder, places - Math.max(0, fraction)) ? 1 : 0,
+    );
+  const final = [...finals(-1), ...fractions.flatMap((_, fraction) => finals(fraction))];
+  return { edges: [...whole, ...fractions.flat()], final: Uint8Array.from(final) };
+}
+
+/** The edges of the ten digits after a remainder. */
+function digits(remainder: number, value: number, state: (remainder: number) => number): number[] {
+  return Array.from({ length: 10 }, (_, digit) => [
+    DIGIT_0 + digit,
+    DIGIT_0 + digit,
+    state((remainder * 10 + digit) % value),
+  ]).flat();
 }

@@ -1,13 +1,8 @@
 import { acceptsText, type Dfa, isEmptyLanguage } from '../automaton/dfa.ts';
 import { schemaError } from '../grammar-error.ts';
 import { enumeratedValues } from './assertions.ts';
-import {
-  type Conjunction,
-  conjunctionOf,
-  expand,
-  type KeywordNode,
-  type KeywordNodes,
-} from './conjunction.ts';
+import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } from './conjunction.ts';
+import { expand } from './expansion.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 import { stringLanguage } from './string-schema.ts';
@@ -148,5 +143,6 @@ function otherValue(
   const { properties, patternProperties, additionalProperties } = node.schema;
   if (additionalProperties === false) return null;
   if (additionalProperties !== undefined) return additional(node, context.document);
-  return properties === undefined && patternProperties === undefined ? [] : null;
+  const isOpen = context.style.openObjects === true;
+  return isOpen || (properties === undefined && patternProperties === undefined) ? [] : null;
 }

@@ -9,6 +9,7 @@ import {
   text,
 } from '../expression.ts';
 import { schemaError } from '../grammar-error.ts';
+import { anyOrder } from './any-order.ts';
 import { countRange } from './assertions.ts';
 import type { KeywordNodes } from './conjunction.ts';
 import { escapedExpression } from './escaped-string.ts';
@@ -31,6 +32,15 @@ export function objectExpression(nodes: KeywordNodes, context: SchemaContext): E
   const available = keys.others.length > 0 ? Number.POSITIVE_INFINITY : keys.declared.length;
   const isCounted = min > required || max < available;
   if (isCounted) checkCounts(nodes, keys, min, max);
+  const isTracked = !isCounted || keys.others.length === 0;
+  if (context.style.anyKeyOrder && isTracked && context.takeAnyOrder(keys.declared.length)) {
+    const members = keys.declared.map((member) => ({
+      label: memberExpression(member, context),
+      required: member.required,
+    }));
+    const other = otherMember(keys, context);
+    return context.json.objectOf(anyOrder({ members, other, min, max }, context));
+  }
   return context.json.objectOf(new MemberGraph(keys, isCounted ? { min, max } : null, context).build());
 }
 
@@ -91,7 +101,7 @@ class MemberGraph {
         this.#edge(this.#register(`key ${position}/${written}`), this.#state(position + 1, written), value);
       }
     });
-    const other = this.#otherMember();
+    const other = otherMember(this.#keys, this.#context);
     for (let written = 0; written <= Math.min(maxWritten, declared.length); written++) {
       this.#addOthers(this.#state(declared.length, written), written, other, final);
     }
@@ -118,17 +128,6 @@ class MemberGraph {
     return written === 0 ? member : sequence(this.#context.json.comma, member);
   }
 
-  #otherMember(): Expression | null {
-    const { json } = this.#context;
-    if (this.#keys.others.length === 0) return null;
-    return choice(
-      this.#keys.others.map(({ keys, value }) => {
-        const key = keys === null ? json.string : json.stringOf(escapedExpression(keys));
-        return sequence(key, json.colon, this.#context.ruleFor(value));
-      }),
-    );
-  }
-
   /**
    * Adds undeclared members. Several of them may have the same key, so together they count as one towards the minimum.
    */
@@ -141,4 +140,23 @@ class MemberGraph {
     const more = repeat(sequence(this.#context.json.comma, other), 0, room - 1);
     this.#edge(from, final, sequence(this.#after(written, other), more));
   }
+}
+
+function memberExpression(
+  { key, value }: ObjectProperties['declared'][number],
+  context: SchemaContext,
+): Expression {
+  return sequence(text(JSON.stringify(key)), context.json.colon, context.ruleFor(value));
+}
+
+/** A member with an undeclared key; null if there are none. */
+function otherMember({ others }: ObjectProperties, context: SchemaContext): Expression | null {
+  if (others.length === 0) return null;
+  const { json } = context;
+  return choice(
+    others.map(({ keys, value }) => {
+      const key = keys === null ? json.string : json.stringOf(escapedExpression(keys));
+      return sequence(key, json.colon, context.ruleFor(value));
+    }),
+  );
 }

@@ -5,12 +5,27 @@ import type { JsonRules } from './json-rules.ts';
 import type { SchemaDocument } from './schema-document.ts';
 import type { StringLanguages } from './string-language.ts';
 
+/** How objects are generated where a schema leaves it open. */
+export interface ObjectStyle {
+  /** A schema that does not mention `additionalProperties` allows other properties than those it declares. */
+  readonly openObjects?: boolean | undefined;
+  /** Declared properties may come in any order, up to 12 of them. */
+  readonly anyKeyOrder?: boolean | undefined;
+}
+
 /** State shared by the parts of the schema compiler. */
 export interface SchemaContext {
   readonly document: SchemaDocument;
   readonly json: JsonRules;
   readonly languages: StringLanguages;
   readonly budget: WorkBudget;
+  readonly style: ObjectStyle;
   /** Returns the rule for the values of a conjunction. */
   ruleFor(conjunction: Conjunction): Expression;
+  /** Returns all values that satisfy a conjunction, if its schemas list them; else null. */
+  listedValues(conjunction: Conjunction): readonly unknown[] | null;
+  /** Whether so many members may be written in any order; counts them. */
+  takeAnyOrder(members: number): boolean;
+  /** Returns an expression as a rule, for one that occurs often. */
+  shared(expression: Expression): Expression;
 }

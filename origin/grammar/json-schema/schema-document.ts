@@ -1,5 +1,6 @@
 import { schemaError } from '../grammar-error.ts';
-import { type CheckedSchema, checkKeywords, excerpt, isJsonObject } from './keywords.ts';
+import { Draft } from './draft.ts';
+import { type CheckedSchema, checkKeywords, excerpt, isJsonObject, type JsonObject } from './keywords.ts';
 import { childPath, pathKeys, ReferenceResolver } from './schema-references.ts';
 
 /** A schema within a document. The path identifies it. */
@@ -14,13 +15,24 @@ const MAX_DEPTH = 500;
 /** The schemas of a document by path. Each is checked on its first visit. */
 export class SchemaDocument {
   readonly root: SchemaNode;
+  /** llguidance's `x-guidance: {"lenient": true}`: keywords that cannot be enforced are ignored. */
+  readonly lenient: boolean;
+  readonly #ignored: Set<string>;
   readonly #value: unknown;
+  readonly #draft: Draft;
   readonly #nodes = new Map<string, SchemaNode>();
+  /** The nodes by what the document says there, so that a schema keeps its path within conditions derived from it. */
+  readonly #nodeOf = new WeakMap<object, SchemaNode>();
   /** Created for the first reference. */
   #references: ReferenceResolver | null = null;
 
-  constructor(value: unknown) {
+  /** @param ignored gets the keywords and formats that are ignored because no specification knows them */
+  constructor(value: unknown, ignored: Set<string>) {
+    const options = isJsonObject(value) ? value['x-guidance'] : undefined;
+    this.lenient = isJsonObject(options) && options.lenient === true;
+    this.#ignored = ignored;
     this.#value = value;
+    this.#draft = new Draft(value);
     this.root = this.#node(value, '#');
   }
 
@@ -48,8 +60,17 @@ export class SchemaDocument {
     return this.#node(value, target);
   }
 
+  /**
+   * Refuses a keyword, or ignores it in a lenient document.
+   * @throws GrammarError
+   */
+  refuse(node: SchemaNode, keyword: string, reason: string): void {
+    if (!this.lenient) throw schemaError(`${node.path}/${keyword}`, reason);
+    this.#ignored.add(keyword);
+  }
+
   #target(reference: string, path: string): string | null {
-    this.#references ??= new ReferenceResolver(this.#value, MAX_DEPTH);
+    this.#references ??= new ReferenceResolver(this.#value, MAX_DEPTH, this.#draft);
     try {
       return this.#references.pathOfReference(reference, path);
     } catch {
@@ -65,9 +86,18 @@ export class SchemaDocument {
     }
     if (path.split('/').length > MAX_DEPTH)
       throw schemaError(path.slice(0, 80), `the schema is nested more than ${MAX_DEPTH} levels deep`);
-    if (typeof value !== 'boolean') checkKeywords(value, path);
-    const node: SchemaNode = { path, schema: value };
+    const node = typeof value === 'boolean' ? { path, schema: value } : this.#checked(value, path);
     this.#nodes.set(path, node);
+    return node;
+  }
+
+  #checked(value: JsonObject, path: string): SchemaNode {
+    const known = this.#nodeOf.get(value);
+    if (known) return known;
+    const schema = this.#draft.modernized(value);
+    for (const keyword of checkKeywords(schema, path, this.lenient)) this.#ignored.add(keyword);
+    const node = { path, schema: schema as CheckedSchema };
+    this.#nodeOf.set(value, node);
     return node;
   }
 }

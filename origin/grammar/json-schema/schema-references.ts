@@ -1,3 +1,5 @@
+import type { Draft } from './draft.ts';
+
 /** Base URI of a schema without `$id`. */
 const DEFAULT_URI = 'schema:///';
 /** Keywords whose members are schemas under arbitrary names. */
@@ -11,9 +13,11 @@ export class ReferenceResolver {
   /** URI of each resource by path. */
   readonly #resources = new Map<string, string>();
   readonly #maxDepth: number;
+  readonly #draft: Draft;
 
-  constructor(document: unknown, maxDepth: number) {
+  constructor(document: unknown, maxDepth: number, draft: Draft) {
     this.#maxDepth = maxDepth;
+    this.#draft = draft;
     this.#resources.set('#', DEFAULT_URI);
     this.#paths.set(DEFAULT_URI, '#');
     this.#collect(document, [], DEFAULT_URI, false);
@@ -46,11 +50,9 @@ export class ReferenceResolver {
   }
 
   /** Records a schema's `$id` and `$anchor`. Returns the URI of its resource. */
-  #register(
-    { $id, $anchor }: Readonly<Record<string, unknown>>,
-    keys: readonly string[],
-    outer: string,
-  ): string {
+  #register(schema: Readonly<Record<string, unknown>>, keys: readonly string[], outer: string): string {
+    if (!this.#draft.readsBeside(schema)) return outer;
+    const { $id = draft4Id(schema, keys.length === 0), $anchor } = schema;
     if (typeof $id !== 'string' && typeof $anchor !== 'string') return outer;
     const path = childPath('#', keys);
     let base = outer;
@@ -67,6 +69,14 @@ export class ReferenceResolver {
     if (typeof $anchor === 'string') this.#paths.set(`${base}#${$anchor}`, path);
     return base;
   }
+}
+
+/**
+ * Draft 4 writes `id`. Nested ones that are no anchor do not count: generators of schemas wrote paths into them, while all
+ * references mean the root.
+ */
+function draft4Id({ id }: Readonly<Record<string, unknown>>, isRoot: boolean): unknown {
+  return isRoot || (typeof id === 'string' && id.startsWith('#')) ? id : undefined;
 }
 
 /** @throws URIError if a key has an invalid percent-encoding */

@@ -1,8 +1,9 @@
 import { acceptsText } from '../automaton/dfa.ts';
 import { itemSchemas } from './array-schema.ts';
 import { countRange, isEqual, numberAssertions, typesOf } from './assertions.ts';
-import { branchesOf, type Conjunction, expand, type KeywordNodes } from './conjunction.ts';
+import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } from './conjunction.ts';
 import { decimalOf, isMultipleOf } from './decimal.ts';
+import { branchesOf, expand, withoutChoice } from './expansion.ts';
 import { isJsonObject } from './keywords.ts';
 import { propertyNameSchemas, propertySchemas, requiredProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
@@ -14,10 +15,14 @@ export function satisfies(value: unknown, conjunction: Conjunction, context: Sch
   const expanded = expand(conjunction, context.document);
   if (expanded.impossible) return false;
   const choice = expanded.alternatives[0];
+  if (choice?.part === 'not') {
+    const isViolated = !satisfies(value, conjunctionOf(choice.node), context);
+    return isViolated && satisfies(value, withoutChoice(expanded, choice), context);
+  }
   if (choice) {
     const branches = branchesOf(expanded, choice, context.document);
     const count = branches.filter((branch) => satisfies(value, branch, context)).length;
-    return choice.part === 'anyOf' ? count > 0 : count === 1;
+    return choice.part === 'oneOf' ? count === 1 : count > 0;
   }
   return isListed(value, expanded.nodes, context) && satisfiesKeywords(value, expanded.nodes, context);
 }
@@ -65,7 +70,18 @@ function satisfiesArray(value: readonly unknown[], nodes: KeywordNodes, context:
   const unique = nodes.some(({ schema }) => schema.uniqueItems === true);
   if (unique && value.some((item, i) => value.slice(i + 1).some((other) => isEqual(item, other))))
     return false;
-  return value.every((item, i) => satisfies(item, itemSchemas(nodes, i, context.document), context));
+  return (
+    nodes.every((node) => satisfiesContains(value, node, context)) &&
+    value.every((item, i) => satisfies(item, itemSchemas(nodes, i, context.document), context))
+  );
+}
+
+function satisfiesContains(value: readonly unknown[], node: KeywordNode, context: SchemaContext): boolean {
+  const { contains, minContains = 1, maxContains = Number.POSITIVE_INFINITY } = node.schema;
+  if (contains === undefined) return true;
+  const schema = conjunctionOf(context.document.child(node, 'contains'));
+  const count = value.filter((item) => satisfies(item, schema, context)).length;
+  return count >= minContains && count <= maxContains;
 }
 
 function satisfiesObject(

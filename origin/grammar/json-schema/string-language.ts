@@ -34,11 +34,12 @@ export class StringLanguages {
     );
   }
 
-  format(name: string, path: string): Dfa {
+  /** Returns null for a format that no specification knows. */
+  format(name: string, path: string): Dfa | null {
     const source = FORMATS.get(name);
-    if (source === undefined)
-      throw schemaError(path, `the format "${name}" is not supported; use ${[...FORMATS.keys()].join(', ')}`);
-    return this.#once(`f${name}`, () => this.#regex(source, path, wholeMatchAutomaton));
+    return source === undefined
+      ? null
+      : this.#once(`f${name}`, () => this.#regex(source, path, wholeMatchAutomaton));
   }
 
   /** Strings of `min` to `max` code points. */

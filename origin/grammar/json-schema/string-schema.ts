@@ -5,7 +5,7 @@ import { parseRegex } from '../regex/regex-parser.ts';
 import { countRange } from './assertions.ts';
 import type { KeywordNodes } from './conjunction.ts';
 import { escapedExpression } from './escaped-string.ts';
-import { ANNOTATION_FORMATS, uriWithin } from './formats.ts';
+import { uriWithin } from './formats.ts';
 import { stringCharacter } from './json-rules.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { StringLanguages } from './string-language.ts';
@@ -50,13 +50,15 @@ function withLengths(language: Dfa, min: number, max: number, languages: StringL
   return languages.both(language, languages.length(min, max));
 }
 
-/** The language that `pattern` and `format` allow, regardless of length; null if neither is used. */
+/**
+ * The language that `pattern` and `format` allow, regardless of length; null if neither is used. Beside a pattern, a format
+ * is an annotation.
+ */
 function patternAndFormat(nodes: KeywordNodes, languages: StringLanguages): Dfa | null {
-  const parts = nodes.flatMap(({ schema, path }) => [
-    ...(schema.pattern === undefined ? [] : [languages.pattern(schema.pattern, `${path}/pattern`)]),
-    ...(schema.format === undefined || ANNOTATION_FORMATS.has(schema.format)
-      ? []
-      : [languages.format(schema.format, `${path}/format`)]),
-  ]);
-  return parts.length === 0 ? null : parts.reduce((a, b) => languages.both(a, b));
+  return nodes
+    .map(({ schema: { pattern, format }, path }) => {
+      if (pattern !== undefined) return languages.pattern(pattern, `${path}/pattern`);
+      return format === undefined ? null : languages.format(format, `${path}/format`);
+    })
+    .reduce((a, b) => (a === null || b === null ? (a ?? b) : languages.both(a, b)), null);
 }

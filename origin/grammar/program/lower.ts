@@ -40,7 +40,7 @@ export function lowerGrammar(source: Grammar, budget: WorkBudget): Program {
     compiled.set(rule, dfa);
     queue.push(...callsOf(dfa.edges));
   }
-  return flatten(compiled, matchesEmpty);
+  return { ...flatten(compiled, matchesEmpty), ignoredKeywords: source.ignoredKeywords ?? [] };
 }
 
 function compileRule(nfa: Nfa, budget: WorkBudget): Dfa {
@@ -71,7 +71,10 @@ function callsOf(states: readonly (readonly number[])[]): number[] {
 }
 
 /** Joins the automata of all rules to one set of tables. Rules are renumbered in map order; the root is first. */
-function flatten(automata: ReadonlyMap<number, Dfa>, matchesEmpty: boolean): Program {
+function flatten(
+  automata: ReadonlyMap<number, Dfa>,
+  matchesEmpty: boolean,
+): Omit<Program, 'ignoredKeywords'> {
   const names = new Map([...automata.keys()].map((rule, index) => [rule, index]));
   const { classOf, classCount } = byteClasses([...automata.values()]);
   const ruleStart: number[] = [];

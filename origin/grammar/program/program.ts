@@ -5,6 +5,8 @@
  */
 export interface Program extends TransitionNetwork {
   readonly equivalence: StateEquivalence;
+  /** Keywords of the schemas that are not enforced because no specification knows them. */
+  readonly ignoredKeywords: readonly string[];
 }
 
 export interface TransitionNetwork {

@@ -43,6 +43,10 @@ export class GrammarRuntime implements CompiledGrammar {
     this.#masks = new MaskMaker(this.#table, vocabulary);
   }
 
+  get ignoredKeywords(): readonly string[] {
+    return this.#program.ignoredKeywords;
+  }
+
   /** Estimated memory of the program and its parser states in bytes. Masks are counted by the mask cache. */
   get bytes(): number {
     return this.#programBytes + this.#table.bytes;

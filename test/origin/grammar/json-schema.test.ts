@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { compileProgram } from '../../../origin/grammar/compile.ts';
 import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { jsonSchemaGrammar } from '../../../origin/grammar/json-schema/json-schema.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
@@ -92,6 +93,76 @@ describe('a uri with a large maxLength', () => {
       expect(ajvValidator({ type: 'string', format: 'uri', maxLength: most })(text)).toBe(true);
       expect(text.length).toBeGreaterThan(0.9 * most);
     }
+  });
+});
+
+it('reads the exclusive bounds of draft 4', () => {
+  const value = { type: 'integer', minimum: 1, exclusiveMinimum: true, maximum: 4, exclusiveMaximum: false };
+  const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
+  const accepted = [0, 1, 2, 4, 5].filter((one) => acceptsText(grammar, JSON.stringify(one), tokens));
+  expect(accepted).toEqual([2, 4]);
+});
+
+it('ignores keywords beside $ref up to draft 7', () => {
+  const value = {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    definitions: { n: { type: 'integer' } },
+    items: { $ref: '#/definitions/n', $id: '#a', type: 'string' },
+    type: 'array',
+  };
+  const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
+  expect(acceptsText(grammar, '[1]', tokens)).toBe(true);
+  expect(acceptsText(grammar, '["a"]', tokens)).toBe(false);
+});
+
+describe('the style of objects', () => {
+  const value = {
+    type: 'object',
+    properties: { a: { type: 'integer' }, b: { type: 'null' } },
+    required: ['b'],
+  };
+  const accepts = (style: object, text: string): boolean =>
+    acceptsText(compileConstraint({ type: 'json_schema', value, ...style }, vocabulary), text, tokens);
+
+  it('by default allows declared properties in their order only', () => {
+    expect(accepts({}, '{"a":1,"b":null}')).toBe(true);
+    expect(accepts({}, '{"b":null,"a":1}')).toBe(false);
+    expect(accepts({}, '{"b":null,"c":1}')).toBe(false);
+  });
+
+  it('allows other properties if objects are open, after the declared ones', () => {
+    expect(accepts({ openObjects: true }, '{"b":null,"c":{"d":1}}')).toBe(true);
+    expect(accepts({ openObjects: true }, '{"c":1,"b":null}')).toBe(false);
+    expect(accepts({ openObjects: true }, '{"c":1}')).toBe(false);
+  });
+
+  it('allows each property once in any order', () => {
+    expect(accepts({ anyKeyOrder: true }, '{"b":null,"a":1}')).toBe(true);
+    expect(accepts({ anyKeyOrder: true }, '{"b":null,"b":null}')).toBe(false);
+    expect(accepts({ anyKeyOrder: true }, '{"a":1}')).toBe(false);
+    expect(accepts({ anyKeyOrder: true, openObjects: true }, '{"c":1,"b":null,"d":2,"a":1}')).toBe(true);
+  });
+});
+
+describe('keywords that no specification knows', () => {
+  const ignored = (value: unknown): readonly string[] =>
+    compileProgram({ type: 'json_schema', value }).ignoredKeywords;
+
+  it('are named with unknown formats', () => {
+    const value = { type: 'array', items: { type: 'string', format: 'name', javaType: 'String' }, self: {} };
+    expect(ignored(value)).toEqual(['self', 'format=name', 'javaType']);
+    expect(ignored({ type: 'string', title: 'a', 'x-b': 1, format: 'date' })).toEqual([]);
+  });
+
+  it('include what a lenient schema asks for and nothing can enforce', () => {
+    const value = {
+      'x-guidance': { lenient: true },
+      type: 'array',
+      uniqueItems: true,
+      unevaluatedItems: false,
+      item: {},
+    };
+    expect(ignored(value)).toEqual(['unevaluatedItems', 'item', 'uniqueItems']);
   });
 });
 

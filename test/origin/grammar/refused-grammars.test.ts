@@ -6,37 +6,34 @@ const integer = { type: 'integer' };
 
 /** Unsupported or malformed schemas. The message must name keyword and path. */
 const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegExp])[] = [
-  ['not', { properties: { a: { not: {} } } }, /^#\/properties\/a\/not: the keyword "not" is not supported/],
-  ['if', { if: { type: 'string' } }, /^#\/if: .*not supported/],
-  ['then', { items: Object.fromEntries([['then', {}]]), type: 'array' }, /^#\/items\/then: /],
-  ['else', { anyOf: [{ else: {} }] }, /^#\/anyOf\/0\/else: /],
-  ['minContains', { type: 'array', minContains: 1 }, /^#\/minContains: /],
-  ['dependentSchemas', { dependentSchemas: { a: {} } }, /^#\/dependentSchemas: /],
-  ['dependencies', { dependencies: { a: ['b'] } }, /^#\/dependencies: /],
+  [
+    'a negation that cannot be expressed',
+    { properties: { a: { not: { patternProperties: { a: {} } } } } },
+    /^#\/properties\/a\/not\/patternProperties: cannot be negated/,
+  ],
   ['unevaluatedItems', { unevaluatedItems: false }, /^#\/unevaluatedItems: /],
   [
     '$dynamicRef',
     { $defs: { a: { $dynamicRef: '#b' } }, $ref: '#/$defs/a' },
     /^#\/\$defs\/a\/\$dynamicRef: /,
   ],
-  ['contains', { type: 'array', contains: integer }, /^#\/contains: /],
-  ['dependentRequired', { dependentRequired: { a: ['b'] } }, /^#\/dependentRequired: /],
+  [
+    'contains of two schemas',
+    { type: 'array', contains: integer, allOf: [{ contains: { type: 'string' } }] },
+    /^#\/allOf\/0\/contains: only one/,
+  ],
   ['unevaluatedProperties', { unevaluatedProperties: false }, /^#\/unevaluatedProperties: /],
   [
     'uniqueItems',
     { type: 'array', items: integer, uniqueItems: true },
-    /^#\/uniqueItems: cannot be enforced/,
+    /^#\/uniqueItems: can be enforced only if `items` lists values/,
   ],
   [
-    'an unknown keyword',
-    { items: { propertees: {} }, type: 'array' },
-    /^#\/items\/propertees: .*not supported/,
+    'a typing error of a long keyword',
+    { items: { additonalProperties: {} }, type: 'array' },
+    /^#\/items\/additonalProperties: the keyword is unknown; write "additionalProperties"/,
   ],
-  [
-    'an unknown format',
-    { type: 'string', format: 'idn-email' },
-    /^#\/format: the format "idn-email" is not supported/,
-  ],
+  ['a typing error of a short keyword', { item: {}, type: 'array' }, /^#\/item: .* write "items"/],
   [
     'look-ahead in a pattern',
     { properties: { a: { pattern: '(?=x)' } } },
@@ -47,24 +44,9 @@ const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegEx
   ['a look-ahead in a look-ahead', { pattern: '^(?!a(?=b))c' }, /^#\/pattern: Look-around/],
   ['a pattern with a syntax error', { pattern: '(' }, /^#\/pattern: The group is not closed/],
   [
-    'a fractional multipleOf',
-    { type: 'number', multipleOf: 0.01 },
-    /^#\/multipleOf: must be an integer, received 0.01/,
-  ],
-  [
-    'oneOf that may match twice',
-    { oneOf: [{ type: 'integer' }, { type: 'number' }] },
-    /^#\/oneOf: branches 0 and 1 may both match/,
-  ],
-  [
-    'oneOf of overlapping objects',
-    {
-      oneOf: [
-        { type: 'object', properties: { a: integer } },
-        { type: 'object', properties: { b: integer } },
-      ],
-    },
-    /^#\/oneOf: branches/,
+    'oneOf that no value satisfies',
+    { oneOf: [{ type: 'integer' }, { type: 'integer' }] },
+    /^No text can match/,
   ],
   ['a remote reference', { $ref: 'https://x.example/schema' }, /^#\/\$ref: cannot be resolved/],
   ['a dangling reference', { $ref: '#/$defs/a' }, /^#\/\$ref: points to nothing/],

@@ -26,7 +26,7 @@ test('one long event does not disconnect a reader that has not read it before th
   const response = new Unread();
   const limits = { unreadBytes: 1000, drainMs: 1 };
   const stream = new EventStream(response as unknown as ServerResponse, limits);
-  stream.open([]);
+  stream.open([], []);
   stream.write([token('x'.repeat(100_000))]);
   stream.write([token('y')]);
   expect(response.destroyed).toBe(false);
@@ -39,7 +39,7 @@ test('a heartbeat is an empty line, and is not sent before the last event has be
   const stream = new EventStream(response as unknown as ServerResponse, READER_LIMITS);
   stream.beat();
   expect(response.written).toBe('');
-  stream.open([token('a')]);
+  stream.open([token('a')], []);
   expect(stream.beat()).toBe(false);
   response.writableLength = 0;
   expect(stream.beat()).toBe(true);
@@ -59,6 +59,6 @@ test('a write without events before the head shows that the constraint is compil
   const stream = new EventStream(response as unknown as ServerResponse, READER_LIMITS);
   stream.write([]);
   await stream.first;
-  stream.open([]);
+  stream.open([], []);
   expect(response.written).toBe('');
 });

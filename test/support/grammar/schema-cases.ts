@@ -1081,6 +1081,167 @@ const REAL: readonly Row[] = [
   ],
 ];
 
+const CONDITIONS: readonly Row[] = [
+  ['not a type', { not: { type: ['string', 'object', 'array'] } }, [1, null, true], ['a', {}, []]],
+  ['not some texts', { type: 'string', not: { enum: ['a', 'b"'] } }, ['', 'ab', 'c'], ['a', 'b"']],
+  ['not some numbers', { type: 'number', not: { enum: [1, 2.5] } }, [1.5, 0, 3], [1, 2.5]],
+  ['not an integer constant', { ...I, not: { const: 7 } }, [6, 8, 77], [7]],
+  ['not a pattern', { ...S, not: { pattern: '^a|z$' } }, ['', 'ba', 'zb'], ['a', 'ab', 'bz']],
+  ['not a format', { ...S, maxLength: 12, not: { format: 'date' } }, ['', '2024-02-30'], ['2024-02-29']],
+  ['not a length', { ...S, not: { minLength: 3 } }, ['', 'ab'], ['abc']],
+  ['not a range', { ...N, not: { minimum: 1, exclusiveMaximum: 5 } }, [0.5, 5, -1], [1, 4.9]],
+  [
+    'not required',
+    object({ a: I, b: I }, [], { not: { required: ['a', 'b'] } }),
+    [{}, { a: 1 }, { b: 1 }],
+    [{ a: 1, b: 1 }],
+  ],
+  [
+    'not a property value',
+    object({ a: S, b: I }, ['a'], { not: { properties: { a: { const: 'x' } } } }),
+    [{ a: 'y' }, { a: 'xx', b: 1 }],
+    [{ a: 'x' }, { a: 'x', b: 1 }],
+  ],
+  ['not any item', { type: 'array', items: I, not: { contains: { const: 0 } } }, [[], [1, 2]], [[0], [1, 0]]],
+  ['not all items', { type: 'array', items: I, not: { items: { minimum: 5 } } }, [[1], [9, 4]], [[], [5, 6]]],
+  ['not allOf', { ...I, not: { allOf: [{ minimum: 3 }, { maximum: 5 }] } }, [2, 6], [3, 5]],
+  ['not anyOf', { ...I, not: { anyOf: [{ maximum: 3 }, { minimum: 5 }] } }, [4], [3, 5]],
+  ['not oneOf', { ...I, not: { oneOf: [{ maximum: 5 }, { minimum: 3 }] } }, [3, 4, 5], [2, 6]],
+  ['not not', { not: { not: { type: 'string', maxLength: 2 } } }, ['ab', ''], ['abc', 1]],
+  ['not a reference', { $defs: { a: { const: 'a' } }, ...S, not: { $ref: '#/$defs/a' } }, ['b'], ['a']],
+  ['oneOf that overlaps', { ...I, oneOf: [{ minimum: 3 }, { maximum: 5 }] }, [2, 6], [3, 5]],
+  [
+    'oneOf of required properties',
+    object({ a: I, b: I }, [], { oneOf: [{ required: ['a'] }, { required: ['b'] }] }),
+    [{ a: 1 }, { b: 1 }],
+    [{}, { a: 1, b: 1 }],
+  ],
+  [
+    'oneOf of objects with optional properties',
+    { oneOf: [object({ a: I }), object({ b: I }, ['b'])] },
+    [{ a: 1 }, {}],
+    [{ a: 'x' }, { b: 1, a: 1 }],
+  ],
+  [
+    'if with then and else',
+    object({ kind: S, size: I }, ['kind'], {
+      if: { properties: { kind: { const: 'box' } } },
+      // biome-ignore lint/suspicious/noThenProperty: JSON Schema names the keyword
+      then: { required: ['size'] },
+      else: { properties: { size: false } },
+    }),
+    [{ kind: 'box', size: 1 }, { kind: 'dot' }],
+    [{ kind: 'box' }, { kind: 'dot', size: 1 }],
+  ],
+  [
+    'many conditions on one property',
+    object({ kind: { enum: [...'abcdefgh'] }, n: I }, ['kind'], {
+      allOf: [...'abcdefgh'].map((kind, i) => ({
+        if: { properties: { kind: { const: kind } } },
+        // biome-ignore lint/suspicious/noThenProperty: JSON Schema names the keyword
+        then: { properties: { n: { minimum: 10 * i, maximum: 10 * i + 9 } } },
+      })),
+    }),
+    [{ kind: 'a', n: 5 }, { kind: 'h', n: 75 }, { kind: 'c' }],
+    [
+      { kind: 'a', n: 10 },
+      { kind: 'h', n: 5 },
+    ],
+  ],
+  ['if without then', { ...I, if: { minimum: 3 }, else: { maximum: 0 } }, [3, 0], [1, 2]],
+  [
+    'dependentRequired',
+    object({ a: I, b: I, c: I }, [], { dependentRequired: { a: ['b'] } }),
+    [{}, { a: 1, b: 1 }, { b: 1 }, { c: 1 }],
+    [{ a: 1 }, { a: 1, c: 1 }],
+  ],
+  [
+    'dependentSchemas',
+    object({ a: I, b: S }, [], { dependentSchemas: { a: { properties: { b: { minLength: 2 } } } } }),
+    [{ a: 1, b: 'xy' }, { b: 'x' }, { a: 1 }],
+    [{ a: 1, b: 'x' }],
+  ],
+  [
+    'dependencies of draft 7',
+    {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      ...object({ a: I, b: I, c: I }, [], { dependencies: { a: ['b'], b: { required: ['c'] } } }),
+    },
+    [{}, { c: 1 }, { a: 1, b: 1, c: 1 }],
+    [{ a: 1 }, { b: 1 }, { a: 1, b: 1 }],
+  ],
+  ['contains', { type: 'array', items: I, contains: { minimum: 5 } }, [[5], [1, 7], [6, 1, 2]], [[], [1, 2]]],
+  [
+    'contains so many',
+    { type: 'array', items: I, contains: { minimum: 5 }, minContains: 2, maxContains: 2 },
+    [
+      [5, 6],
+      [1, 7, 8],
+    ],
+    [[5], [5, 6, 7]],
+  ],
+  [
+    'contains within counts',
+    { type: 'array', items: I, minItems: 2, maxItems: 3, contains: { const: 0 } },
+    [
+      [0, 1],
+      [1, 1, 0],
+    ],
+    [[0], [1, 2], [0, 1, 2, 3]],
+  ],
+  [
+    'contains nothing needed',
+    { type: 'array', items: I, contains: { const: 1 }, minContains: 0 },
+    [[], [2], [1]],
+    [['a']],
+  ],
+  [
+    'unique values of a list',
+    { type: 'array', items: { enum: ['a', 'b', 3] }, uniqueItems: true },
+    [[], ['b', 'a'], [3, 'a', 'b']],
+    [['a', 'a']],
+  ],
+  [
+    'unique values, counted',
+    { type: 'array', items: { enum: [1, 2, 3] }, uniqueItems: true, minItems: 2, maxItems: 2 },
+    [
+      [3, 1],
+      [1, 2],
+    ],
+    [[1], [1, 1], [1, 2, 3]],
+  ],
+  [
+    'unique values of a long list, in its order',
+    { type: 'array', items: { enum: [...'abcdefghijklmnop'] }, uniqueItems: true, minItems: 1, maxItems: 3 },
+    [['a'], ['a', 'c', 'p']],
+    [[], ['a', 'a'], ['a', 'b', 'c', 'd']],
+  ],
+  [
+    'multiples of cents',
+    { ...N, multipleOf: 0.01, minimum: 0, maximum: 2 },
+    [0, 0.01, 1.5, 2],
+    [0.005, 2.01],
+  ],
+  ['multiples of 2.5', { ...N, multipleOf: 2.5, maximum: 20, minimum: -5 }, [2.5, 5, -2.5, 17.5], [1, 2]],
+  ['integer multiples of a fraction', { ...I, multipleOf: 1.5, minimum: 0, maximum: 10 }, [3, 6], [1, 2]],
+  ['an unknown keyword', { ...I, javaType: 'int', _format: 'x' }, [1], ['a']],
+  [
+    'a format beside a pattern',
+    { ...S, format: 'date', pattern: '^[0-9]{4}-01-01$' },
+    ['2024-01-01'],
+    ['2024-01-02'],
+  ],
+  ['json-pointer', { ...S, format: 'json-pointer' }, ['', '/a/0', '/~0~1'], ['a', '/~2']],
+  [
+    'uri-reference',
+    { ...S, format: 'uri-reference' },
+    ['a/b', '/x?y#z', 'http://a.b/', ''],
+    ['\\\\a', 'a b'],
+  ],
+  ['byte', { ...S, format: 'byte' }, ['', 'YQ==', 'YWJj'], ['YQ', 'a']],
+  ['nullable of OpenAPI', { type: 'string', nullable: true }, ['a', null], [1]],
+];
+
 const toCase = ([name, schema, valid, invalid]: Row): SchemaCase => ({ name, schema, valid, invalid });
 
 export const SCHEMA_CASES: readonly SchemaCase[] = [
@@ -1092,4 +1253,5 @@ export const SCHEMA_CASES: readonly SchemaCase[] = [
   ...COMBINED,
   ...REFERENCES,
   ...REAL,
+  ...CONDITIONS,
 ].map(toCase);

@@ -381,6 +381,8 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   },
   regex: source,
   ebnf: source,
+  open_objects: flag,
+  any_key_order: flag,
   tools: {
     good: [Array.from({ length: 128 }, () => ({ type: 'function', function: { name: 'f', strict: true } }))],
     beside: { tool_choice: { type: 'function', function: { name: 'f' } } },

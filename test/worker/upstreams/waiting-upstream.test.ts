@@ -39,6 +39,7 @@ async function begun() {
       extra: {},
       endUser: null,
     },
+    onIgnoredKeywords: () => undefined,
     onAccepted: () => {},
     report: () => {},
   };

@@ -1,0 +1,157 @@
+import { schemaError } from '../grammar-error.ts';
+import {
+  type Conjunction,
+  conjunctionKey,
+  conjunctionOf,
+  derived,
+  type KeywordNode,
+  type KeywordNodes,
+  type ListPart,
+  type SchemaPart,
+} from './conjunction.ts';
+import { type CheckedSchema, isJsonObject } from './keywords.ts';
+import type { SchemaDocument } from './schema-document.ts';
+import { violationsOf } from './violations.ts';
+
+/** A list of alternatives from which no branch is chosen yet. */
+export interface Alternatives extends SchemaPart {
+  readonly part: ListPart;
+}
+
+/** A conjunction in which `$ref` and `allOf` are resolved. */
+export interface Expanded {
+  /** Whether a schema is `false`. */
+  readonly impossible: boolean;
+  readonly nodes: KeywordNodes;
+  /** Lists of alternatives from which no branch is chosen yet. */
+  readonly alternatives: readonly Alternatives[];
+}
+
+/**
+ * Resolves `$ref` and `allOf`.
+ * @throws GrammarError if a reference cannot be resolved or leads back to itself
+ */
+export function expand(conjunction: Conjunction, document: SchemaDocument): Expanded {
+  const nodes = new Map<string, KeywordNode>();
+  const alternatives = new Map<string, Alternatives>();
+  /** By path: false during the visit, true afterwards. */
+  const followed = new Map<string, boolean>();
+  let impossible = false;
+  const visit = ({ node, part }: SchemaPart): void => {
+    const { schema, path } = node;
+    if (typeof schema === 'boolean') {
+      impossible ||= schema === (part === 'not');
+      return;
+    }
+    if (part === 'keywords') nodes.set(path, { path, schema });
+    else if (part !== 'whole') alternatives.set(conjunctionKey([{ node, part }]), { node, part });
+    else {
+      const known = followed.get(path);
+      if (known === false)
+        throw schemaError(path, 'the reference leads back to itself without a value in between');
+      if (known) return;
+      followed.set(path, false);
+      visit({ node, part: 'keywords' });
+      if (schema.$ref !== undefined)
+        visit({ node: document.resolve(schema.$ref, `${path}/$ref`), part: 'whole' });
+      schema.allOf?.forEach((_, i) => {
+        visit({ node: document.child(node, 'allOf', i), part: 'whole' });
+      });
+      if (schema.not !== undefined) visit({ node: document.child(node, 'not'), part: 'not' });
+      for (const list of listsOf(schema)) visit({ node, part: list });
+      followed.set(path, true);
+    }
+  };
+  for (const schemaPart of conjunction) visit(schemaPart);
+  return { impossible, nodes: [...nodes.values()], alternatives: [...alternatives.values()] };
+}
+
+const DEPENDENCIES = ['dependentRequired', 'dependentSchemas', 'dependencies'] as const;
+
+/** What must hold if an object has a key. */
+function dependents(node: KeywordNode, key: string, document: SchemaDocument): SchemaPart[] {
+  return DEPENDENCIES.flatMap((keyword) => {
+    const dependent = Object.hasOwn(node.schema[keyword] ?? {}, key) ? node.schema[keyword]![key] : undefined;
+    if (dependent === undefined) return [];
+    return Array.isArray(dependent)
+      ? [derived(node, `${keyword} ${key}`, { type: 'object', required: dependent })]
+      : conjunctionOf(document.child(node, keyword, key));
+  });
+}
+
+function listsOf(schema: CheckedSchema): ListPart[] {
+  const dependent = new Set(DEPENDENCIES.flatMap((keyword) => Object.keys(schema[keyword] ?? {})));
+  const isConditional = schema.then !== undefined || schema.else !== undefined;
+  return [
+    ...(schema.anyOf === undefined ? [] : ['anyOf' as const]),
+    ...(schema.oneOf === undefined ? [] : ['oneOf' as const]),
+    ...(schema.if !== undefined && isConditional ? ['if' as const] : []),
+    ...[...dependent].map((key) => `dependency ${key}` as const),
+  ];
+}
+
+/**
+ * Returns one conjunction per branch of a list of alternatives.
+ * @param isPossible false for branches to leave out, because they contradict the keywords beside the list
+ */
+export function branchesOf(
+  expanded: Expanded,
+  choice: Alternatives,
+  document: SchemaDocument,
+  isPossible: (branch: Conjunction) => boolean = () => true,
+): Conjunction[] {
+  const rest = withoutChoice(expanded, choice);
+  const branches = listedBranches(choice, document);
+  return branches.filter(isPossible).map((branch) => [...rest, ...branch]);
+}
+
+/** The conditions of a conjunction besides one list of alternatives. */
+export function withoutChoice({ nodes, alternatives }: Expanded, choice: Alternatives): Conjunction {
+  return [
+    ...nodes.map((node) => ({ node, part: 'keywords' }) as const),
+    ...alternatives.filter((other) => other !== choice),
+  ];
+}
+
+function listedBranches({ node, part }: Alternatives, document: SchemaDocument): readonly Conjunction[] {
+  const { schema } = node as KeywordNode;
+  switch (part) {
+    case 'not':
+      return violationsOf(node as KeywordNode, document);
+    case 'anyOf':
+    case 'oneOf':
+      return schema[part]!.map((_, i) => [
+        { node: document.child(node, part, i), part: 'whole' },
+        ...(part === 'oneOf' ? requireDiscriminator(node as KeywordNode) : []),
+      ]);
+    case 'if': {
+      const condition = document.child(node, 'if');
+      const then = schema.then === undefined ? [] : conjunctionOf(document.child(node, 'then'));
+      const otherwise = schema.else === undefined ? [] : conjunctionOf(document.child(node, 'else'));
+      return [
+        [...conjunctionOf(condition), ...then],
+        [{ node: condition, part: 'not' }, ...otherwise],
+      ];
+    }
+    default: {
+      const key = part.slice('dependency '.length);
+      return [
+        [derived(node, `${part} absent`, { properties: { [key]: false }, additionalProperties: true })],
+        [
+          derived(node, part, { type: 'object', required: [key] }),
+          ...dependents(node as KeywordNode, key, document),
+        ],
+      ];
+    }
+  }
+}
+
+/**
+ * OpenAPI requires the discriminator property in every value, even if the branches do not. Pydantic's branches do not
+ * require a tag with a default, and without the tag a value may match several branches.
+ */
+function requireDiscriminator(node: KeywordNode): SchemaPart[] {
+  const { discriminator } = node.schema;
+  if (!isJsonObject(discriminator) || typeof discriminator.propertyName !== 'string') return [];
+  return [derived(node, 'discriminator', { required: [discriminator.propertyName] })];
+}

@@ -1,0 +1,216 @@
+import { schemaError } from '../grammar-error.ts';
+import { type Conjunction, conjunctionOf, derived, type KeywordNode } from './conjunction.ts';
+import { FORMATS } from './formats.ts';
+import { type Keywords, TYPES, type TypeName } from './keywords.ts';
+import type { SchemaDocument } from './schema-document.ts';
+
+/** Ways to violate one keyword; null if the compiler cannot express them. */
+type Violations<Keyword extends keyof Keywords> = (
+  value: Required<Keywords>[Keyword],
+  node: KeywordNode,
+  document: SchemaDocument,
+) => readonly Conjunction[] | null;
+
+/**
+ * Returns the values that do not satisfy a schema, as conjunctions of which one must hold. They may leave out values that
+ * violate only a keyword whose violations cannot be expressed, such as `additionalProperties`.
+ * @throws GrammarError if nothing is left
+ */
+export function violationsOf(node: KeywordNode, document: SchemaDocument): readonly Conjunction[] {
+  const branches: Conjunction[] = [];
+  let unsupported: string | null = null;
+  for (const keyword of Object.keys(node.schema)) {
+    const violations = VIOLATIONS[keyword as keyof Keywords] as Violations<keyof Keywords> | undefined;
+    if (violations === undefined) continue;
+    const found = violations(node.schema[keyword as keyof Keywords]!, node, document);
+    if (found === null) unsupported ??= keyword;
+    else branches.push(...found);
+  }
+  if (branches.length === 0 && unsupported !== null)
+    throw schemaError(`${node.path}/${unsupported}`, 'cannot be negated');
+  return branches;
+}
+
+const NOT_SUPPORTED = (): null => null;
+
+const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> } = {
+  $ref: (reference, { path }, document) => [
+    [{ node: document.resolve(reference, `${path}/$ref`), part: 'not' }],
+  ],
+  not: (_, node, document) => [conjunctionOf(document.child(node, 'not'))],
+  allOf: (list, node, document) =>
+    list.map((_, i) => [{ node: document.child(node, 'allOf', i), part: 'not' }]),
+  anyOf: (list, node, document) => [
+    list.map((_, i) => ({ node: document.child(node, 'anyOf', i), part: 'not' })),
+  ],
+  oneOf: (list, node, document) => {
+    const branches = list.map((_, i) => document.child(node, 'oneOf', i));
+    const pairs = branches.flatMap((a, i) => branches.slice(i + 1).map((b) => conjunctionOf(a, b)));
+    return [branches.map((branch) => ({ node: branch, part: 'not' as const })), ...pairs];
+  },
+  if: (_, node, document) => {
+    const condition = document.child(node, 'if');
+    const violated = (keyword: 'then' | 'else', part: 'whole' | 'not'): Conjunction[] =>
+      node.schema[keyword] === undefined
+        ? []
+        : [
+            [
+              { node: condition, part },
+              { node: document.child(node, keyword), part: 'not' },
+            ],
+          ];
+    return [...violated('then', 'whole'), ...violated('else', 'not')];
+  },
+  type: (type, node) => {
+    const allowed = new Set([type].flat());
+    const others = TYPES.filter((other) => other !== 'integer' && !allowed.has(other));
+    // Numbers that are no integers are left out.
+    const types = allowed.has('integer') ? others.filter((other) => other !== 'number') : others;
+    return types.length === 0 ? [] : [[derived(node, 'not type', { type: types })]];
+  },
+  enum: (values, node) => othersThan(values, node),
+  const: (value, node) => othersThan([value], node),
+  required: (keys, node) =>
+    keys.map((key) => [
+      derived(node, `not required ${key}`, {
+        type: 'object',
+        properties: { [key]: false },
+        additionalProperties: true,
+      }),
+    ]),
+  properties: (properties, node, document) =>
+    Object.keys(properties).map((key) => {
+      document.child(node, 'properties', key);
+      const property = { [key]: { not: properties[key] } };
+      const schema = {
+        type: 'object',
+        required: [key],
+        properties: property,
+        additionalProperties: true,
+      } as const;
+      return [derived(node, `not properties ${key}`, schema)];
+    }),
+  minProperties: (min, node) => [
+    [derived(node, 'not minProperties', { type: 'object', maxProperties: min - 1 })],
+  ],
+  maxProperties: (max, node) => [
+    [derived(node, 'not maxProperties', { type: 'object', minProperties: max + 1 })],
+  ],
+  dependentRequired: (dependencies, node) =>
+    Object.entries(dependencies).flatMap(([key, names]) => missingDependents(node, key, names)),
+  dependencies: (dependencies, node, document) =>
+    Object.entries(dependencies).flatMap(([key, dependent]) =>
+      Array.isArray(dependent)
+        ? missingDependents(node, key, dependent)
+        : [withKey(node, key, { node: document.child(node, 'dependencies', key), part: 'not' })],
+    ),
+  dependentSchemas: (dependencies, node, document) =>
+    Object.keys(dependencies).map((key) =>
+      withKey(node, key, { node: document.child(node, 'dependentSchemas', key), part: 'not' }),
+    ),
+  patternProperties: NOT_SUPPORTED,
+  additionalProperties: NOT_SUPPORTED,
+  propertyNames: NOT_SUPPORTED,
+  items: (items, node, document) => {
+    if (Array.isArray(items)) return items.map((_, i) => [violatedItem(node, 'items', i, document)]);
+    if (node.schema.prefixItems) return null;
+    document.child(node, 'items');
+    return [[derived(node, 'not items', { type: 'array', contains: { not: items } })]];
+  },
+  prefixItems: (items, node, document) =>
+    items.map((_, i) => [violatedItem(node, 'prefixItems', i, document)]),
+  additionalItems: NOT_SUPPORTED,
+  contains: (contains, node, document) => {
+    if ((node.schema.minContains ?? 1) !== 1) return null;
+    document.child(node, 'contains');
+    return [[derived(node, 'not contains', { type: 'array', items: { not: contains } })]];
+  },
+  minItems: (min, node) => [[derived(node, 'not minItems', { type: 'array', maxItems: min - 1 })]],
+  maxItems: (max, node) => [[derived(node, 'not maxItems', { type: 'array', minItems: max + 1 })]],
+  uniqueItems: (unique) => (unique ? null : []),
+  minLength: (min, node) => [[derived(node, 'not minLength', { type: 'string', maxLength: min - 1 })]],
+  maxLength: (max, node) => [[derived(node, 'not maxLength', { type: 'string', minLength: max + 1 })]],
+  pattern: (pattern, node) => [
+    [derived(node, 'not pattern', { type: 'string', pattern: `^(?![\\s\\S]*(?:${pattern}))` })],
+  ],
+  format: (format, node) => {
+    const source = node.schema.pattern === undefined ? FORMATS.get(format) : undefined;
+    return source === undefined
+      ? []
+      : [[derived(node, 'not format', { type: 'string', pattern: `^(?!(?:${source})$)` })]];
+  },
+  minimum: (minimum, node) => [[derived(node, 'not minimum', { type: 'number', exclusiveMaximum: minimum })]],
+  maximum: (maximum, node) => [[derived(node, 'not maximum', { type: 'number', exclusiveMinimum: maximum })]],
+  exclusiveMinimum: (minimum, node) => [
+    [derived(node, 'not exclusiveMinimum', { type: 'number', maximum: minimum })],
+  ],
+  exclusiveMaximum: (maximum, node) => [
+    [derived(node, 'not exclusiveMaximum', { type: 'number', minimum: maximum })],
+  ],
+  multipleOf: NOT_SUPPORTED,
+};
+
+function withKey(node: KeywordNode, key: string, condition: Conjunction[number]): Conjunction {
+  return [derived(node, `with ${key}`, { type: 'object', required: [key] }), condition];
+}
+
+function missingDependents(node: KeywordNode, key: string, names: readonly string[]): Conjunction[] {
+  return names.map((name) =>
+    withKey(
+      node,
+      key,
+      derived(node, `without ${name}`, { properties: { [name]: false }, additionalProperties: true }),
+    ),
+  );
+}
+
+function violatedItem(
+  node: KeywordNode,
+  keyword: 'items' | 'prefixItems',
+  index: number,
+  document: SchemaDocument,
+): Conjunction[number] {
+  document.child(node, keyword, index);
+  const item = { not: (node.schema[keyword] as readonly unknown[])[index] };
+  const prefixItems = [...Array.from({ length: index }, () => true), item];
+  return derived(node, `not ${keyword} ${index}`, { type: 'array', minItems: index + 1, prefixItems });
+}
+
+/** Values that are not listed. Arrays and objects are left out if one of them is listed. */
+function othersThan(values: readonly unknown[], node: KeywordNode): Conjunction[] {
+  const listed = new Set(values.map(typeOfValue));
+  const others = TYPES.filter((type) => type !== 'integer' && !listed.has(type));
+  const texts = values.filter((value) => typeof value === 'string');
+  const truths = [true, false].filter((value) => !values.includes(value));
+  const numbers = values.filter((value) => typeof value === 'number').sort((a, b) => a - b);
+  return [
+    ...(others.length === 0 ? [] : [derived(node, 'not type', { type: others })]),
+    ...(texts.length === 0 ? [] : [derived(node, 'not text', { type: 'string', pattern: noneOf(texts) })]),
+    ...(listed.has('boolean') && truths.length > 0 ? [derived(node, 'not boolean', { enum: truths })] : []),
+    ...(numbers.length === 0 ? [] : gaps(numbers)).map((gap, i) => derived(node, `not number ${i}`, gap)),
+  ].map((part) => [part]);
+}
+
+function typeOfValue(value: unknown): TypeName {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'array' : (typeof value as TypeName);
+}
+
+/** The numbers between sorted numbers, and those outside of them. */
+function gaps(numbers: readonly number[]) {
+  return [...numbers, null].map((value, i) => ({
+    type: 'number' as const,
+    ...(i === 0 ? {} : { exclusiveMinimum: numbers[i - 1]! }),
+    ...(value === null ? {} : { exclusiveMaximum: value }),
+  }));
+}
+
+/** A pattern for all texts but these. */
+function noneOf(texts: readonly string[]): string {
+  const escaped = texts.map((text) =>
+    Array.from(text, (char) =>
+      /[A-Za-z0-9]/.test(char) ? char : `\\u{${char.codePointAt(0)!.toString(16)}}`,
+    ).join(''),
+  );
+  return `^(?!(?:${escaped.join('|')})$)`;
+}
