@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished } from 'vitest';
-import { OTHER_HOST } from '../../support/browser/site-page.ts';
+import { OTHER_HOST, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const run = promisify(execFile);
@@ -29,9 +29,9 @@ test.for(Object.keys(RUNNERS))(
   'the copied %s code runs, and gives what the page gives',
   async (form, { visit, system }) => {
     const { page } = await visit('/');
-    await page.getByRole('textbox', { name: 'Text' }).fill(PROMPT);
+    await typeInto(page.getByRole('textbox', { name: 'Text' }), PROMPT);
     await page.getByLabel('Preset').selectOption('Most likely');
-    await page.getByLabel('stop', { exact: true }).fill('\\n\\n\\n');
+    await typeInto(page.getByLabel('stop', { exact: true }), '\\n\\n\\n');
     await page.getByRole('button', { name: 'More' }).click();
     await page.getByRole('button', { name: 'Copy as code…' }).click();
     await page.getByText(form, { exact: true }).click();
@@ -53,7 +53,7 @@ test.for(Object.keys(RUNNERS))(
 
 test('the code is selected where the browser has no clipboard', async ({ visit }) => {
   const { page, consoleErrors } = await visit('/', { host: OTHER_HOST });
-  await page.getByRole('textbox', { name: 'Text' }).fill(PROMPT);
+  await typeInto(page.getByRole('textbox', { name: 'Text' }), PROMPT);
   await page.getByRole('button', { name: 'More' }).click();
   await page.getByRole('button', { name: 'Copy as code…' }).click();
   await page.getByRole('button', { name: 'Copy', exact: true }).click();

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
+import { typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 import type { System } from '../../support/system.ts';
 
@@ -9,7 +10,7 @@ const status = (page: Page) => page.getByRole('status');
 const notice = (page: Page) => page.getByRole('alert');
 
 async function startCompletion(page: Page): Promise<void> {
-  await textOf(page).fill(PROMPT);
+  await typeInto(textOf(page), PROMPT);
   await page.getByRole('button', { name: 'Complete' }).click();
 }
 
@@ -40,7 +41,7 @@ describe('a failure says what happened and what to do', () => {
     await startCompletion(page);
     await notice(page).getByText('The server refused the key').waitFor();
     await notice(page).getByRole('button', { name: 'Enter a key' }).click();
-    await page.getByLabel('Key', { exact: true }).fill(system.apiKey);
+    await typeInto(page.getByLabel('Key', { exact: true }), system.apiKey);
     await page.getByRole('button', { name: 'Use this key' }).click();
     await page.getByRole('button', { name: 'Complete' }).click();
     await status(page).getByText('Finished').waitFor();
@@ -67,14 +68,14 @@ describe('a failure says what happened and what to do', () => {
   }) => {
     const { page } = await visit('/');
     await textOf(page).waitFor();
-    await page.getByLabel('max_tokens', { exact: true }).fill('1900');
+    await typeInto(page.getByLabel('max_tokens', { exact: true }), '1900');
     await startCompletion(page);
     await status(page).getByText('Streaming').waitFor();
     process.kill(system.originPid(), 'SIGKILL');
     await notice(page).getByText('The model server does not answer').waitFor();
     const kept = await textOf(page).textContent();
     expect(kept!.length).toBeGreaterThan(PROMPT.length);
-    await page.getByLabel('max_tokens', { exact: true }).fill('20');
+    await typeInto(page.getByLabel('max_tokens', { exact: true }), '20');
     await expect
       .poll(async () => {
         const retry = notice(page).getByRole('button', { name: 'Retry', exact: true });
@@ -148,7 +149,7 @@ describe('a failure says what happened and what to do', () => {
 
   test('a device without a network: the text is kept and the retry works', async ({ visit }) => {
     const { page, context } = await visit('/');
-    await textOf(page).fill(PROMPT);
+    await typeInto(textOf(page), PROMPT);
     await context.setOffline(true);
     await page.getByRole('button', { name: 'Complete' }).click();
     await notice(page).getByText('This device is offline', { exact: true }).waitFor();

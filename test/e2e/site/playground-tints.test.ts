@@ -1,14 +1,11 @@
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
+import { typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
 
-/** Writes into the empty editor. */
-async function write(page: Page, text: string): Promise<void> {
-  await page.getByRole('textbox', { name: 'Text' }).focus();
-  await page.keyboard.type(text);
-}
+const write = (page: Page, text: string) => typeInto(page.getByRole('textbox', { name: 'Text' }), text);
 
 test('the first screen shows what tints mean, until a text is written', async ({ visit }) => {
   const { page, violations } = await visit('/');

@@ -1,7 +1,6 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
+import { singleTokens } from '../../support/browser/single-tokens.ts';
 import { typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
@@ -242,39 +241,3 @@ describe('the playground, by hand', () => {
     expect(await page.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe(PROMPT);
   });
 });
-
-/** A completions server that sends each token as an event of its own. */
-async function singleTokens(tokens: readonly string[], perSecond: number) {
-  const server = createServer((_, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    const start = performance.now();
-    let [sent, offset] = [0, 0];
-    const timer = setInterval(() => {
-      const due = Math.min(tokens.length, Math.floor(((performance.now() - start) / 1_000) * perSecond));
-      for (; sent < due; sent += 1) {
-        const text = tokens[sent]!;
-        const logprobs = {
-          tokens: [text],
-          token_logprobs: [-1],
-          top_logprobs: [{ [text]: -1 }],
-          text_offset: [offset],
-        };
-        const choice = {
-          index: 0,
-          text,
-          logprobs,
-          finish_reason: sent + 1 === tokens.length ? 'length' : null,
-        };
-        offset += text.length;
-        response.write(`data: ${JSON.stringify({ choices: [choice] })}\n\n`);
-      }
-      if (sent < tokens.length) return;
-      clearInterval(timer);
-      response.end('data: [DONE]\n\n');
-    }, 1);
-    response.on('close', () => clearInterval(timer));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}/v1/completions`, close: () => server.close() };
-}

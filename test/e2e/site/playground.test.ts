@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import * as z from 'zod';
+import { typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
@@ -36,7 +37,7 @@ describe('the playground', () => {
     visit,
   }) => {
     const { page } = await visit('/');
-    await textOf(page).fill(PROMPT);
+    await typeInto(textOf(page), PROMPT);
     const lengths = await page.evaluateHandle(() => [] as number[]);
     await page.evaluate((seen) => {
       const root = document.querySelector('.text-editor')!.shadowRoot!;
@@ -58,7 +59,7 @@ describe('the playground', () => {
   test('stop ends the stream and frees its slot', async ({ visit, system }) => {
     const { page } = await visit('/');
     await visitWith(page, { max_tokens: 1900, ignore_eos: true }, `${system.url}/#key=${system.apiKey}`);
-    await textOf(page).fill(PROMPT);
+    await typeInto(textOf(page), PROMPT);
     await complete(page);
     await status(page).getByText('Streaming').waitFor();
     expect(await runningSequences(system)).toBe(1);
@@ -74,7 +75,7 @@ describe('the playground', () => {
     const { page } = await visit('/');
     const parameters = { max_tokens: 40, temperature: 0.8, seed: 7 };
     await visitWith(page, parameters, `${system.url}/#key=${system.apiKey}`);
-    await textOf(page).fill(PROMPT);
+    await typeInto(textOf(page), PROMPT);
     await complete(page);
     await status(page).getByText('Finished').waitFor();
     const response = await fetch(`${system.url}/v1/completions`, {
@@ -109,7 +110,7 @@ describe('the playground', () => {
   }) => {
     const { page } = await visit('/');
     await visitWith(page, { max_tokens: 20, temperature: 0 }, `${system.url}/#key=${system.apiKey}`);
-    await textOf(page).fill(PROMPT);
+    await typeInto(textOf(page), PROMPT);
     await complete(page);
     await status(page).getByText('Finished').waitFor();
     await textOf(page).locator('.token').nth(5).hover();
@@ -129,7 +130,7 @@ describe('the playground', () => {
 
   test('the keyboard walks the tokens and accepts an alternative', async ({ visit }) => {
     const { page } = await visit('/');
-    await textOf(page).fill(PROMPT);
+    await typeInto(textOf(page), PROMPT);
     await textOf(page).press('Control+Enter');
     await status(page).getByText('Finished').waitFor();
     await textOf(page).press('Control+Home');
@@ -148,7 +149,7 @@ describe('the playground', () => {
 
   test('text, tints and parameters survive a reload; the key does not', async ({ visit }) => {
     const { page } = await visit('/');
-    await textOf(page).fill(PROMPT);
+    await typeInto(textOf(page), PROMPT);
     await complete(page);
     await status(page).getByText('Finished').waitFor();
     const before = await textOf(page).innerHTML();

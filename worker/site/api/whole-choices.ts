@@ -1,4 +1,6 @@
-import type { PromptToken, StreamUpdate, Usage } from './completion-stream.ts';
+import type { Connection } from './client.ts';
+import { type PromptToken, type StreamUpdate, streamCompletion, type Usage } from './completion-stream.ts';
+import { RequestFailure } from './request-failure.ts';
 
 export interface OffsetToken extends PromptToken {
   /** Code points from the start of the text. */
@@ -51,5 +53,36 @@ export class WholeChoices {
       tokens: [...known.tokens, ...withOffsets(tokens, offsets)],
       finishReason: finishReason ?? known.finishReason,
     };
+  }
+}
+
+/** Time between two views of choices that arrive, in milliseconds: figures that change more often cannot be read. */
+const UPDATE_MS = 100;
+/** Alternatives per token that every dialect allows. */
+const LOGPROBS = 5;
+
+/**
+ * Requests n choices and shows them as they arrive.
+ * @param show called every 100 ms with the choices so far, and at the end
+ * @returns why it failed; null if it is complete or was aborted
+ */
+export async function requestChoices(
+  connection: Connection,
+  { n, ...fields }: { readonly n: number; readonly [field: string]: unknown },
+  signal: AbortSignal,
+  show: (arrived: WholeChoices) => void,
+): Promise<RequestFailure | null> {
+  const arrived = new WholeChoices(n);
+  const body = { ...fields, n, logprobs: LOGPROBS, return_token_ids: true };
+  const timer = setInterval(() => show(arrived), UPDATE_MS);
+  try {
+    for await (const update of streamCompletion(connection, body, signal)) arrived.add(update);
+    return null;
+  } catch (thrown) {
+    if (signal.aborted) return null;
+    return thrown instanceof RequestFailure ? thrown : new RequestFailure('unreachable', String(thrown));
+  } finally {
+    clearInterval(timer);
+    show(arrived);
   }
 }

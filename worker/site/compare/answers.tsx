@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import type { PromptToken } from '../api/completion-stream.ts';
 import type { WholeChoice } from '../api/whole-choices.ts';
+import { Button } from '../controls/button.tsx';
 import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { FailureNotice } from '../playground/failure-notice.tsx';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
@@ -60,15 +61,11 @@ function Verdict({ state, left, right, differences: { equal, first } }: VerdictP
       </p>
       {count > 1 && (
         <div class="row figures">
-          <button type="button" class="button" disabled={sample.value === 0} onClick={step(-1)}>
-            Previous
-          </button>
+          <Button text="Previous" disabled={sample.value === 0} onClick={step(-1)} />
           <span>
             Sample {sample.value + 1} of {count}
           </span>
-          <button type="button" class="button" disabled={sample.value >= count - 1} onClick={step(1)}>
-            Next
-          </button>
+          <Button text="Next" disabled={sample.value >= count - 1} onClick={step(1)} />
         </div>
       )}
     </div>

@@ -1,8 +1,8 @@
 import './compare.css';
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { Button } from '../controls/button.tsx';
 import { isOverlaid } from '../controls/dialog.tsx';
-import { Icon } from '../controls/icon.tsx';
 import { NumberField } from '../controls/number-field.tsx';
 import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { takeCarried, useSession } from '../store/session.ts';
@@ -81,21 +81,21 @@ function SubjectForm({ state }: { readonly state: CompareState }) {
         />
       </div>
       <div class="row">
-        <button type="button" class="button primary" disabled={prompt === ''} onClick={() => compare(state)}>
-          <Icon name="play" />
-          Compare
-        </button>
-        <button
-          type="button"
-          class="button"
+        <Button
+          class="primary"
+          icon="play"
+          text="Compare"
+          disabled={prompt === ''}
+          onClick={() => compare(state)}
+        />
+        <Button
+          icon="stop"
+          text="Stop"
           disabled={!running}
           onClick={() => {
             for (const side of sides) side.stop();
           }}
-        >
-          <Icon name="stop" />
-          Stop
-        </button>
+        />
         <NumberField
           name="n"
           value={n}

@@ -1,8 +1,8 @@
 import { type Signal, signal } from '@preact/signals';
 import type { Connection } from '../api/client.ts';
-import { streamCompletion, type Usage } from '../api/completion-stream.ts';
-import { RequestFailure } from '../api/request-failure.ts';
-import { type WholeChoice, WholeChoices } from '../api/whole-choices.ts';
+import type { Usage } from '../api/completion-stream.ts';
+import type { RequestFailure } from '../api/request-failure.ts';
+import { requestChoices, type WholeChoice } from '../api/whole-choices.ts';
 
 /** How one side is requested. */
 export interface SideSettings {
@@ -29,11 +29,6 @@ export interface SideAnswer {
 
 const NOTHING: SideAnswer = { samples: [], usage: null, running: false, failure: null };
 
-/** Time between two updates of the view, in milliseconds. */
-const UPDATE_MS = 100;
-/** Alternatives per token that every dialect allows. */
-const LOGPROBS = 5;
-
 /** Requests the samples of one side. */
 export class Side {
   readonly answer: Signal<SideAnswer> = signal(NOTHING);
@@ -51,34 +46,23 @@ export class Side {
     this.stop();
     const running = new AbortController();
     this.#running = running;
-    const arrived = new WholeChoices(n);
     const show = (state: Partial<SideAnswer>) => {
-      if (this.#running !== running) return;
-      const samples = arrived.choices.filter(
-        ({ text, finishReason }) => text !== '' || finishReason !== null,
-      );
-      this.answer.value = { ...NOTHING, samples, usage: arrived.usage, ...state };
+      if (this.#running === running) this.answer.value = { ...this.answer.peek(), ...state };
     };
-    const timer = setInterval(() => show({ running: true }), UPDATE_MS);
-    show({ running: true });
-    const body = {
-      ...settings.parameters,
-      ...{ model: settings.model, prompt, n, logprobs: LOGPROBS, return_token_ids: true },
-    };
-    try {
-      const updates = streamCompletion({ ...connection, dialect: settings.dialect }, body, running.signal);
-      for await (const update of updates) arrived.add(update);
-      show({});
-    } catch (thrown) {
-      show({ failure: running.signal.aborted ? null : failureOf(thrown) });
-    } finally {
-      clearInterval(timer);
-    }
+    this.answer.value = { ...NOTHING, running: true };
+    const failure = await requestChoices(
+      { ...connection, dialect: settings.dialect },
+      { ...settings.parameters, model: settings.model, prompt, n },
+      running.signal,
+      ({ choices, usage }) =>
+        show({
+          usage,
+          samples: choices.filter(({ text, finishReason }) => text !== '' || finishReason !== null),
+        }),
+    );
+    show({ failure, running: false });
   }
 }
-
-const failureOf = (thrown: unknown): RequestFailure =>
-  thrown instanceof RequestFailure ? thrown : new RequestFailure('unreachable', String(thrown));
 
 /** Returns the sum of the logprobs of a sample; null if a token has none. */
 export const logLikelihood = ({ tokens }: WholeChoice): number | null =>

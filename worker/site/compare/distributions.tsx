@@ -57,11 +57,11 @@ function Distribution({ quantity: { title, unit, integers }, series }: Distribut
       <table class="figures">
         <thead>
           <tr>
-            <th scope="col">Side</th>
-            <th scope="col">Samples</th>
-            <th scope="col">Mean</th>
-            <th scope="col">Deviation</th>
-            <th scope="col">Median</th>
+            {['Side', 'Samples', 'Mean', 'Deviation', 'Median'].map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>

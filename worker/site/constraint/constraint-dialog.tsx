@@ -1,6 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Parameters } from '../api/request-field.ts';
+import { Button } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
 import { Segments } from '../controls/segments.tsx';
 import type { Session } from '../store/session.ts';
@@ -13,7 +14,6 @@ import {
   constraintValue,
   sourceOf,
 } from './constraint-kinds.ts';
-import { RegexTester } from './regex-tester.tsx';
 
 /** Time after the last change until the server checks the constraint. */
 const CHECK_DELAY_MS = 300;
@@ -56,19 +56,14 @@ export function ConstraintDialog({ parameters, session, onClose }: ConstraintDia
           onVerdict={(result) => (verdict.value = result)}
         />
         <VerdictLine verdict={verdict.value} />
-        {current === 'regex' && <RegexTester source={source} />}
         <div class="row">
-          <button
-            type="button"
-            class="button primary"
+          <Button
+            class="primary"
+            text="Use this constraint"
             disabled={typeof verdict.value === 'object' && 'error' in verdict.value}
             onClick={() => use(constraintValue(current, source))}
-          >
-            Use this constraint
-          </button>
-          <button type="button" class="button" onClick={() => use(undefined)}>
-            Use no constraint
-          </button>
+          />
+          <Button text="Use no constraint" onClick={() => use(undefined)} />
         </div>
       </div>
     </Dialog>

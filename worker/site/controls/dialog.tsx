@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
-import { Icon } from './icon.tsx';
+import { IconButton } from './button.tsx';
 
 interface DialogProps {
   readonly title: string;
@@ -34,9 +34,7 @@ export function Dialog({ title, onClose, children, class: className = '' }: Dial
       <h2 id={heading}>{title}</h2>
       {children}
       {/* Last, because browsers focus the first control. */}
-      <button type="button" class="button plain icon dialog-close" aria-label="Close" onClick={onClose}>
-        <Icon name="close" />
-      </button>
+      <IconButton class="plain icon dialog-close" icon="close" name="Close" keys="Esc" onClick={onClose} />
     </dialog>
   );
 }

@@ -1,5 +1,3 @@
-import type { ComponentChildren } from 'preact';
-
 /** Outlines on a grid of 16 pixels. */
 const PATHS = {
   play: 'M5 3.5v9l7-4.5z',
@@ -36,39 +34,4 @@ export const Icon = ({ name }: { readonly name: IconName }) => (
   >
     <path d={PATHS[name]} />
   </svg>
-);
-
-interface IconButtonProps {
-  readonly icon: IconName;
-  readonly name: string;
-  readonly keys: string;
-  readonly pressed?: boolean;
-  readonly disabled?: boolean;
-  readonly onClick: () => void;
-  readonly class?: string;
-  /** The shown name, if there is room for one. */
-  readonly children?: ComponentChildren;
-}
-
-/** A button with an icon. */
-export const IconButton = ({
-  icon,
-  name,
-  keys,
-  pressed,
-  class: look,
-  children,
-  ...rest
-}: IconButtonProps) => (
-  <button
-    type="button"
-    class={`button ${look ?? 'plain icon'}`}
-    aria-label={name}
-    title={`${name} (${keys})`}
-    aria-pressed={pressed}
-    {...rest}
-  >
-    <Icon name={icon} />
-    {children}
-  </button>
 );

@@ -1,4 +1,5 @@
 import { useId, useRef } from 'preact/hooks';
+import { Button } from './button.tsx';
 import { Icon } from './icon.tsx';
 
 export interface MenuItem {
@@ -43,17 +44,15 @@ export function Menu({ label, items, disabled = false }: MenuProps) {
       </button>
       <div ref={list} id={id} popover="auto" class="menu">
         {items.map(({ name, onSelect }) => (
-          <button
+          <Button
+            class="plain"
+            text={name}
             key={name}
-            type="button"
-            class="button plain"
             onClick={() => {
               list.current!.hidePopover();
               onSelect();
             }}
-          >
-            {name}
-          </button>
+          />
         ))}
       </div>
     </>

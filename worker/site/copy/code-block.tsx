@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { Button } from '../controls/button.tsx';
 
 /** Code with a button that copies it. */
 export const CodeBlock = ({ code }: { readonly code: string }) => (
@@ -25,9 +26,5 @@ export function CopyButton() {
       done.value = 'Selected: press Ctrl-C';
     }
   };
-  return (
-    <button type="button" class="button copy" onClick={(event) => void copy(event)}>
-      {done.value}
-    </button>
-  );
+  return <Button class="copy" text={done.value} onClick={(event) => void copy(event)} />;
 }

@@ -53,20 +53,11 @@ function curl({ method, url, key, headers, body }: CodeRequest): string {
 }
 
 /** Arguments that openai-python knows; all other fields go into `extra_body`. */
-const PYTHON_ARGUMENTS = new Set([
-  ...['model', 'prompt', 'best_of', 'echo', 'frequency_penalty', 'logit_bias', 'logprobs', 'max_tokens', 'n'],
-  ...[
-    'presence_penalty',
-    'seed',
-    'stop',
-    'stream',
-    'stream_options',
-    'suffix',
-    'temperature',
-    'top_p',
-    'user',
-  ],
-]);
+const PYTHON_ARGUMENTS = new Set(
+  'model prompt best_of echo frequency_penalty logit_bias logprobs max_tokens n presence_penalty seed stop stream stream_options suffix temperature top_p user'.split(
+    ' ',
+  ),
+);
 
 /** Returns a value as Python writes it. */
 function pythonValue(value: unknown): string {

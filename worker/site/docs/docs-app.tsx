@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { DocsHeader } from './docs-header.tsx';
+import { PageHeader } from '../shell/page-header.tsx';
 import { DocsNavigation } from './docs-navigation.tsx';
 import type { DocsState } from './docs-state.ts';
 import { GuideView } from './guide-view.tsx';
@@ -33,7 +33,7 @@ export function DocsApp({ docs }: { readonly docs: DocsState }) {
   }, []);
   return (
     <>
-      <DocsHeader />
+      <PageHeader view="docs" />
       <div class="docs">
         <DocsNavigation docs={docs} menuOpen={menuOpen} />
         <main class="docs-content" id="content">

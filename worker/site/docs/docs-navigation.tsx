@@ -1,6 +1,7 @@
 import { GROUPS } from 'virtual:guides';
 import type { Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { Button } from '../controls/button.tsx';
 import type { DocsState } from './docs-state.ts';
 import { operationsOf } from './documents.ts';
 import { Method } from './overview.tsx';
@@ -16,14 +17,12 @@ interface NavigationProps {
 export function DocsNavigation({ docs, menuOpen }: NavigationProps) {
   return (
     <div class={`docs-side ${menuOpen.value ? 'open' : ''}`}>
-      <button
-        type="button"
-        class="button docs-menu"
+      <Button
+        class="docs-menu"
+        text="Contents and search"
         aria-expanded={menuOpen.value}
         onClick={() => (menuOpen.value = !menuOpen.value)}
-      >
-        Contents and search
-      </button>
+      />
       <div class="docs-panel">
         <DocsSearch docs={docs}>
           <nav aria-label="Documentation">

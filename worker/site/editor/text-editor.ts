@@ -14,7 +14,7 @@ import type { TokenDisplay } from '../store/session.ts';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { insertionMark, markPosition, placeMark } from './insertion-mark.ts';
 import { editorTheme, openEditor } from './shadow-editor.ts';
-import { addTokens, placedTokens, selectTokens, tokensAt, tokenTints } from './token-marks.ts';
+import { addTokens, leadOf, placedTokens, selectTokens, tokensAt, tokenTints } from './token-marks.ts';
 
 /** What the editor holds. It survives a reload. */
 export interface EditorContent {
@@ -156,7 +156,7 @@ export class TextEditor {
 
   /** Returns where tokens are shown; null while they are not in view. */
   rectOf({ from, to }: PlacedTokens): DOMRect | null {
-    const start = this.#view.coordsAtPos(from, 1);
+    const start = this.#view.coordsAtPos(from + leadOf(this.#view.state.sliceDoc(from, to)), 1);
     const end = this.#view.coordsAtPos(to, -1);
     const { top, bottom } = this.#view.scrollDOM.getBoundingClientRect();
     if (start === null || end === null || start.bottom < top || start.top > bottom) return null;

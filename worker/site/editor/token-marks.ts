@@ -25,10 +25,12 @@ export const addTokens = StateEffect.define<readonly PlacedTokens[]>({
 /** Outlines one range; null outlines none. */
 export const selectTokens = StateEffect.define<{ readonly from: number; readonly to: number } | null>();
 
+/** Returns the length of the white space before a word. It hangs at the end of a line, where it would be a block of its own. */
+export const leadOf = (text: string): number => Math.max(0, text.search(/\S/));
+
 function tint({ from, to, tokens }: PlacedTokens) {
-  // White space before a word hangs at the end of a line, where its tint would be a block of its own.
   const name = tokens[0]!.name;
-  const lead = to - from === name.length ? Math.max(0, name.search(/\S/)) : 0;
+  const lead = to - from === name.length ? leadOf(name) : 0;
   const mark = Decoration.mark({ class: tintClass(jointLogprob(tokens)), inclusive: false, tokens, lead });
   // The view compares all marks of a line at each change of it. Comparing their attributes took a third of its time.
   mark.eq = (other) => other === mark;
@@ -80,7 +82,8 @@ const selection = StateField.define<RangeSet<Decoration>>({
     const chosen = transaction.effects.find((effect) => effect.is(selectTokens));
     if (chosen === undefined) return transaction.docChanged ? RangeSet.empty : marked;
     if (chosen.value === null) return RangeSet.empty;
-    const { from, to } = chosen.value;
+    const { from: start, to } = chosen.value;
+    const from = start + leadOf(transaction.newDoc.sliceString(start, to));
     return RangeSet.of(Decoration.mark({ class: 'selected' }).range(from, to));
   },
   provide: (field) => EditorView.decorations.from(field),

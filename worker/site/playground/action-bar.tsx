@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
+import { Button, IconButton, UndoButtons } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
-import { Icon, IconButton } from '../controls/icon.tsx';
 import { CopyDialog } from '../copy/copy-dialog.tsx';
 import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { ParametersPanel } from './parameters-panel.tsx';
@@ -17,16 +17,14 @@ export function ActionBar() {
   return (
     <div class="action-bar">
       <div class="row">
-        <button
-          type="button"
-          class="button primary"
+        <Button
+          class="primary"
+          icon="play"
+          text="Complete"
           disabled={isRunning.value || !isReady}
           title="Ctrl-Enter"
           onClick={() => void complete(state)}
-        >
-          <Icon name="play" />
-          Complete
-        </button>
+        />
         <IconButton
           class=""
           icon="stop"
@@ -37,30 +35,19 @@ export function ActionBar() {
         >
           <span>Stop</span>
         </IconButton>
-        <IconButton
+        <UndoButtons
           class="icon"
-          icon="undo"
-          name="Undo"
-          keys="Ctrl-Z"
-          disabled={isRunning.value || !canUndo.value}
-          onClick={() => editor.value?.undo()}
+          canUndo={!isRunning.value && canUndo.value}
+          canRedo={!isRunning.value && canRedo.value}
+          undo={() => editor.value?.undo()}
+          redo={() => editor.value?.redo()}
         />
         <IconButton
-          class="icon"
-          icon="redo"
-          name="Redo"
-          keys="Ctrl-Shift-Z"
-          disabled={isRunning.value || !canRedo.value}
-          onClick={() => editor.value?.redo()}
-        />
-        <button
-          type="button"
-          class="button icon only-narrow"
-          aria-label="Parameters"
+          class="icon only-narrow"
+          icon="sliders"
+          name="Parameters"
           onClick={() => (sheetOpen.value = true)}
-        >
-          <Icon name="sliders" />
-        </button>
+        />
         <OpenInMenu
           label="More"
           from=""

@@ -1,3 +1,4 @@
+import { Button } from '../controls/button.tsx';
 import { Segments } from '../controls/segments.tsx';
 import { type TokenDisplay, useSession } from '../store/session.ts';
 import { TINT_LEVELS } from '../tokens/probability.ts';
@@ -36,24 +37,20 @@ export function DisplayBar() {
         White space
       </label>
       <div class="row">
-        <button
-          type="button"
-          class="button plain"
+        <Button
+          class="plain"
+          text={content.value.mark === null ? 'Insert at cursor' : 'Remove mark'}
           title="Alt-M. Complete inserts there; the text after the mark is the suffix."
           disabled={editor.value === null || isRunning.value}
           onClick={() => toggleMark(state)}
-        >
-          {content.value.mark === null ? 'Insert at cursor' : 'Remove mark'}
-        </button>
-        <button
-          type="button"
-          class="button plain"
+        />
+        <Button
+          class="plain"
+          text="Score text"
           title="Shows the probabilities of the text itself, and its perplexity"
           disabled={editor.value === null || isRunning.value || content.value.text === ''}
           onClick={() => void score(state)}
-        >
-          Score text
-        </button>
+        />
       </div>
       <PromptSize />
       {tint !== 'none' && <Legend underlined={tint === 'underline'} />}

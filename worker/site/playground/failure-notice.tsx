@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { RequestFailure } from '../api/request-failure.ts';
-import { Icon } from '../controls/icon.tsx';
+import { Button } from '../controls/button.tsx';
 import { useSession } from '../store/session.ts';
 import { adviceFor, waitBeforeRetry } from './failure-advice.ts';
 
@@ -13,7 +13,8 @@ interface FailureNoticeProps {
 /** Says what happened, why, and what to do. Counts down the time before a retry. */
 export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
   const { askForKey } = useSession();
-  const { what, todo, action } = adviceFor(failure);
+  const [what, todo] = adviceFor(failure);
+  const needsKey = ['no-key', 'key-refused'].includes(failure.kind);
   const seconds = useCountdown(failure);
   const retriesItself = failure.kind === 'model-loading';
   useEffect(() => {
@@ -28,15 +29,16 @@ export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
         </p>
         {failure.requestId !== null && <p class="request-id">Request {failure.requestId}</p>}
       </div>
-      {action === 'key' ? (
-        <button type="button" class="button" onClick={() => (askForKey.value = true)}>
-          Enter a key
-        </button>
+      {needsKey ? (
+        <Button text="Enter a key" onClick={() => (askForKey.value = true)} />
       ) : (
-        <button type="button" class="button figures" disabled={seconds > 0} onClick={onRetry}>
-          <Icon name="retry" />
-          {seconds > 0 ? `Retry in ${seconds} s` : 'Retry'}
-        </button>
+        <Button
+          class="figures"
+          icon="retry"
+          text={seconds > 0 ? `Retry in ${seconds} s` : 'Retry'}
+          disabled={seconds > 0}
+          onClick={onRetry}
+        />
       )}
     </div>
   );

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useId } from 'preact/hooks';
 import type { RequestField } from '../api/request-field.ts';
+import { Button } from '../controls/button.tsx';
 import { Select } from '../controls/select.tsx';
 import { type ReadValue, readValue, writeValue } from './field-values.ts';
 
@@ -130,9 +131,7 @@ function Written({ name, field, value, onChange }: FieldControlProps) {
         <p class="explanation error-text" role="alert">
           {fault.value.fault}{' '}
           {fault.value.allowed !== undefined && (
-            <button type="button" class="button" onClick={() => read(String(fault.value!.allowed))}>
-              Use {fault.value.allowed}
-            </button>
+            <Button text={`Use ${fault.value.allowed}`} onClick={() => read(String(fault.value!.allowed))} />
           )}
         </p>
       )}

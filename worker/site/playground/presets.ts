@@ -27,25 +27,30 @@ export const PRESETS: readonly Preset[] = [
   { name: "Model's own distribution", parameters: { max_tokens: 64, temperature: 1, top_p: 1 } },
 ];
 
+interface Example {
+  readonly title: string;
+  readonly text: string;
+  readonly preset: string;
+}
+
 /** Texts from what the built-in model was trained on. */
-export const EXAMPLES: readonly { readonly title: string; readonly text: string; readonly preset: string }[] =
-  [
-    {
-      title: 'A fairy tale',
-      text: 'Once upon a time there was a king who had three daughters.',
-      preset: 'Story',
-    },
-    {
-      title: 'A Python function',
-      text: 'def is_prime(n):\n    """Return True if n is a prime number."""\n',
-      preset: 'Code',
-    },
-    {
-      title: 'A conversation in the forest',
-      text: 'The wolf looked at the little girl and said, "Where are you going?"\n\n"I am going to',
-      preset: 'Story',
-    },
-  ];
+export const EXAMPLES: readonly Example[] = [
+  {
+    title: 'A fairy tale',
+    text: 'Once upon a time there was a king who had three daughters.',
+    preset: 'Story',
+  },
+  {
+    title: 'A Python function',
+    text: 'def is_prime(n):\n    """Return True if n is a prime number."""\n',
+    preset: 'Code',
+  },
+  {
+    title: 'A conversation in the forest',
+    text: 'The wolf looked at the little girl and said, "Where are you going?"\n\n"I am going to',
+    preset: 'Story',
+  },
+];
 
 /** A prompt, and words after it with the logprobs that the built-in model gives them. */
 export const SAMPLE = {

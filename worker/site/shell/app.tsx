@@ -1,8 +1,9 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useEffect } from 'preact/hooks';
+import { Button } from '../controls/button.tsx';
 import { Playground } from '../playground/playground.tsx';
-import { Header } from './header.tsx';
+import { PageHeader } from './page-header.tsx';
 import { VIEW_TITLES, type ViewName, viewOf } from './routes.ts';
 
 /** All views but the first are loaded when they are shown. */
@@ -38,7 +39,7 @@ export function App() {
   });
   return (
     <>
-      <Header view={view.value} />
+      <PageHeader view={view.value} />
       <main>{loaded.value && <LoadedView loaded={loaded.value} />}</main>
     </>
   );
@@ -50,9 +51,7 @@ function LoadedView({ loaded }: { readonly loaded: Loaded }) {
     <div class="empty" role="alert">
       <h1>This view could not be loaded</h1>
       <p>The server may have been updated or is down ({loaded.failed}). Your texts are kept.</p>
-      <button type="button" class="button primary" onClick={() => location.reload()}>
-        Reload the page
-      </button>
+      <Button class="primary" text="Reload the page" onClick={() => location.reload()} />
     </div>
   );
 }

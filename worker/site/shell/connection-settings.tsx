@@ -4,25 +4,14 @@ import { offeredModels, useSession } from '../store/session.ts';
 /** The model of all views. */
 export function SharedModel() {
   const { access, model } = useSession();
-  return (
-    <ModelSelect
-      label="Model"
-      offered={offeredModels(access.value)}
-      model={model.value}
-      onChange={(id) => (model.value = id)}
-    />
-  );
+  const offered = offeredModels(access.value);
+  const choose = (id: string) => (model.value = id);
+  return <ModelSelect label="Model" offered={offered} model={model.value} onChange={choose} />;
 }
 
 /** The dialect of all views. */
 export function SharedDialect() {
   const { dialect } = useSession();
-  return (
-    <DialectSelect
-      class="dialect"
-      label="Dialect"
-      dialect={dialect.value}
-      onChange={(name) => (dialect.value = name)}
-    />
-  );
+  const choose = (name: string | null) => (dialect.value = name);
+  return <DialectSelect class="dialect" label="Dialect" dialect={dialect.value} onChange={choose} />;
 }

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { Button } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
 import { type Access, useSession } from '../store/session.ts';
 import { SharedDialect } from './connection-settings.tsx';
@@ -52,9 +53,7 @@ export function KeyDialog({ onClose }: { readonly onClose: () => void }) {
           The key goes only to this server. Without the switch, it is forgotten at a reload.
         </p>
         <div class="row">
-          <button type="submit" class="button primary">
-            Use this key
-          </button>
+          <Button class="primary" text="Use this key" type="submit" />
         </div>
       </form>
     </Dialog>

@@ -1,30 +1,22 @@
-import type { ComponentChildren } from 'preact';
-import { Icon } from '../controls/icon.tsx';
+import { IconButton } from '../controls/button.tsx';
+import { followWithKey } from '../store/api-key.ts';
 import { useSession } from '../store/session.ts';
+import { SharedDialect, SharedModel } from './connection-settings.tsx';
 import { KeyDialog } from './key-dialog.tsx';
 import { addressOf, VIEW_TITLES, type ViewName } from './routes.ts';
 import { switchTheme } from './theme.ts';
 
-interface PageHeaderProps {
-  /** The document with the views; empty in that document. */
-  readonly page: '' | '/';
-  /** The view that is shown; null = none of this document. */
-  readonly view: ViewName | null;
-  /** Handles clicks on the links to views. */
-  readonly onFollow?: (event: MouseEvent) => void;
-  /** The link to the documentation. */
-  readonly docsLink: ComponentChildren;
-  /** Controls before the key. */
-  readonly children?: ComponentChildren;
-}
-
-/** The header of all pages: views, key and theme. */
-export function PageHeader({ page, view, onFollow, docsLink, children }: PageHeaderProps) {
-  const { access, askForKey } = useSession();
+/** The header of all pages: views, model, dialect, key and theme. The documentation is a document of its own. */
+export function PageHeader({ view }: { readonly view: ViewName | 'docs' }) {
+  const { access, askForKey, key } = useSession();
   const { state } = access.value;
+  const isDocs = view === 'docs';
+  const follow = (event: MouseEvent) => followWithKey(event, key.value);
+  const toView = isDocs ? { onClick: follow } : {};
+  const current = (isShown: boolean) => (isShown ? 'page' : undefined);
   return (
     <header class="header">
-      <a class="brand" href={page || addressOf('')} aria-label="Continuo" onClick={onFollow}>
+      <a class="brand" href={isDocs ? '/' : addressOf('')} aria-label="Continuo" {...toView}>
         <Mark />
         <span>Continuo</span>
       </a>
@@ -32,29 +24,25 @@ export function PageHeader({ page, view, onFollow, docsLink, children }: PageHea
         {(Object.keys(VIEW_TITLES) as ViewName[]).map((name) => (
           <a
             key={name}
-            href={page + addressOf(name)}
-            aria-current={name === view ? 'page' : undefined}
-            onClick={onFollow}
+            href={(isDocs ? '/' : '') + addressOf(name)}
+            aria-current={current(name === view)}
+            {...toView}
           >
             {VIEW_TITLES[name]}
           </a>
         ))}
-        {docsLink}
+        <a href="/docs" aria-current={current(isDocs)} {...(isDocs ? {} : { onClick: follow })}>
+          Docs
+        </a>
       </nav>
       <div class="header-settings">
-        {children}
+        {!isDocs && <SharedModel />}
+        {!isDocs && <SharedDialect />}
         <button type="button" class="button" onClick={() => (askForKey.value = true)}>
           <span class={`key-state ${state}`} aria-hidden="true" />
           Key<span class="visually-hidden"> {state}</span>
         </button>
-        <button
-          type="button"
-          class="button plain icon"
-          aria-label="Switch between light and dark"
-          onClick={switchTheme}
-        >
-          <Icon name="theme" />
-        </button>
+        <IconButton icon="theme" name="Switch between light and dark" onClick={switchTheme} />
       </div>
       {askForKey.value && <KeyDialog onClose={() => (askForKey.value = false)} />}
     </header>

@@ -48,7 +48,8 @@ export function TokenList({ content, label, cursor, isMarked = () => false, onCh
   if (placed.length === 0) return <span>{content.text}</span>;
   const { tint, whiteSpace } = display.value;
   const shown = hovered.value ?? cursor.value;
-  const anchor = shown && list.current?.children[placed.findIndex(({ from }) => from === shown.from)];
+  const anchor =
+    shown && list.current?.children[placed.findIndex(({ from }) => from === shown.from)]?.lastElementChild;
   const press = (event: KeyboardEvent) => {
     const step = STEPS[event.key];
     if (step === undefined) return;
@@ -76,10 +77,11 @@ export function TokenList({ content, label, cursor, isMarked = () => false, onCh
           const text = content.text.slice(from, to);
           const selected = from === cursor.value?.from;
           const classes = [
+            tint === 'none' ? 'token' : tintClass(logprob),
             ...(from === shown?.from ? ['selected'] : []),
             ...(tokens.some(isMarked) ? ['marked'] : []),
           ];
-          // White space before a word hangs at the end of a line, where its tint would be a block of its own.
+          // White space before a word hangs at the end of a line, where it would be a block of its own.
           const lead = Math.max(0, text.search(/\S/));
           return (
             // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus and names the active token.
@@ -90,7 +92,6 @@ export function TokenList({ content, label, cursor, isMarked = () => false, onCh
               role="option"
               aria-selected={selected}
               aria-label={logprob === null ? text : `${text}, ${percent(logprob)}`}
-              class={classes.join(' ')}
               onPointerEnter={() => {
                 hovered.value = place;
               }}
@@ -99,7 +100,7 @@ export function TokenList({ content, label, cursor, isMarked = () => false, onCh
               }}
             >
               <TokenName name={text.slice(0, lead)} whiteSpace={whiteSpace} />
-              <span class={tint === 'none' ? 'token' : tintClass(logprob)}>
+              <span class={classes.join(' ')}>
                 <TokenName name={text.slice(lead)} whiteSpace={whiteSpace} />
               </span>
             </span>

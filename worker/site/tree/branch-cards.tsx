@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { Button } from '../controls/button.tsx';
 import { meanLogprob, percentOf, tintClass } from '../tokens/probability.ts';
 import { type NodeId, nodeOf, type TreeNode } from './tree.ts';
 import type { TreeEditor } from './tree-editor.ts';
@@ -38,9 +39,7 @@ export function BranchCards({ editor, growing }: BranchCardsProps) {
         ))}
       </ol>
       {shown.length < children.length && (
-        <button type="button" class="button" onClick={() => (all.value = true)}>
-          Show all {children.length} branches
-        </button>
+        <Button text={`Show all ${children.length} branches`} onClick={() => (all.value = true)} />
       )}
     </section>
   );
@@ -48,9 +47,10 @@ export function BranchCards({ editor, growing }: BranchCardsProps) {
 
 /** Returns the beginning of a text. Blank lines at its start would hide it, so they show as signs. */
 const preview = (text: string): string =>
-  text
-    .slice(0, PREVIEW)
-    .replace(/^\s*\n\s*/, (blank) => `${blank.replace(/[^\n]/g, '').replaceAll('\n', '↵')} `);
+  text.slice(0, PREVIEW).replace(/^\s+/, (blank) => {
+    const breaks = '↵'.repeat(blank.split('\n').length - 1);
+    return breaks && `${breaks} `;
+  });
 
 interface BranchCardProps {
   readonly node: TreeNode;

@@ -1,8 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import type { Connection } from '../api/client.ts';
-import { streamCompletion } from '../api/completion-stream.ts';
-import { RequestFailure } from '../api/request-failure.ts';
-import { WholeChoices } from '../api/whole-choices.ts';
+import type { RequestFailure } from '../api/request-failure.ts';
+import { requestChoices, WholeChoices } from '../api/whole-choices.ts';
 import { type NodeId, type Tree, textTo } from './tree.ts';
 import type { TreeEditor } from './tree-editor.ts';
 import { addChildren, growNodes, type NewNode, prune } from './tree-edits.ts';
@@ -33,9 +32,6 @@ export interface Branching {
   readonly stop: () => void;
 }
 
-/** Time between two updates of the tree, in milliseconds: figures that change more often cannot be read. */
-const UPDATE_MS = 100;
-
 export function createBranching(): Branching {
   const growing = signal<ReadonlySet<NodeId>>(new Set());
   const failed = signal<Branching['failed']['value']>(null);
@@ -47,30 +43,19 @@ export function createBranching(): Branching {
     const { tree, id } = place;
     const ids = Array.from({ length: request.n }, (_, index) => tree.nextId + index);
     growing.value = new Set([...growing.peek(), ...ids]);
-    const arrived = new WholeChoices(ids.length);
-    const nodes = () => ids.map((_, index) => generatedNode(arrived, index, request.model));
-    editor.edit(() => addChildren(tree, id, nodes()), id);
-    const show = () => {
-      const grown = new Map(nodes().map((node, index) => [ids[index]!, node]));
+    const nodes = (arrived: WholeChoices) =>
+      ids.map((_, index) => generatedNode(arrived, index, request.model));
+    editor.edit(() => addChildren(tree, id, nodes(new WholeChoices(ids.length))), id);
+    const show = (arrived: WholeChoices) => {
+      const grown = new Map(nodes(arrived).map((node, index) => [ids[index]!, node]));
       editor.rewrite((tree) => growNodes(tree, grown));
     };
-    const timer = setInterval(show, UPDATE_MS);
-    try {
-      for await (const update of streamCompletion(request.connection, bodyOf(place, request), signal))
-        arrived.add(update);
-    } catch (thrown) {
-      if (!signal.aborted)
-        failed.value = {
-          failure:
-            thrown instanceof RequestFailure ? thrown : new RequestFailure('unreachable', String(thrown)),
-          retry: () => branchAgain(editor, id, request),
-        };
-    } finally {
-      clearInterval(timer);
-      show();
-      editor.rewrite((tree) => ids.reduce(withoutEmpty, tree));
-      growing.value = new Set([...growing.peek()].filter((id) => !ids.includes(id)));
-    }
+    const { connection, model, n, parameters } = request;
+    const body = { ...parameters, model, n, prompt: textTo(tree, id) };
+    const failure = await requestChoices(connection, body, signal, show);
+    editor.rewrite((tree) => ids.reduce(withoutEmpty, tree));
+    growing.value = new Set([...growing.peek()].filter((id) => !ids.includes(id)));
+    if (failure) failed.value = { failure, retry: () => branchAgain(editor, id, request) };
   }
 
   function branchAgain(editor: TreeEditor, id: NodeId, request: BranchRequest): void {
@@ -93,15 +78,6 @@ function generatedNode({ choices, usage }: WholeChoices, index: number, model: s
   const { promptTokens = null, cachedTokens = null } = usage ?? {};
   return { text, tokens, generation: { model, finishReason, promptTokens, cachedTokens } };
 }
-
-/** Alternatives per token that every dialect allows. */
-const LOGPROBS = 5;
-
-const bodyOf = ({ tree, id }: BranchPlace, { model, n, parameters }: BranchRequest) => ({
-  ...parameters,
-  ...{ model, n, logprobs: LOGPROBS, return_token_ids: true },
-  prompt: textTo(tree, id),
-});
 
 /** Removes a node for which nothing has arrived. */
 function withoutEmpty(tree: Tree, id: NodeId): Tree {

@@ -1,16 +1,10 @@
 import type { ComponentProps } from 'preact';
-import { IconButton } from '../controls/icon.tsx';
+import { IconButton } from '../controls/button.tsx';
 import { bookmark } from './tree-commands.ts';
-import type { TreeEditor } from './tree-editor.ts';
-import type { TreeState } from './tree-state.ts';
-
-interface NodeActionsProps {
-  readonly state: TreeState;
-  readonly editor: TreeEditor;
-}
+import type { OpenTreeProps } from './tree-state.ts';
 
 /** Actions on the selected node, apart from branching. */
-export function NodeActions({ state, editor }: NodeActionsProps) {
+export function NodeActions({ state, editor }: OpenTreeProps) {
   const { bookmarked, parent, name } = editor.node.value;
   const { dialog } = state;
   return (

@@ -1,39 +1,37 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { Button } from '../controls/button.tsx';
 import { meanLogprob, percent } from '../tokens/probability.ts';
 import { TokenList } from '../tokens/token-list.tsx';
 import { BranchCards } from './branch-cards.tsx';
 import { pathTo, type TreeNode } from './tree.ts';
 import { branchWith } from './tree-commands.ts';
-import type { TreeEditor } from './tree-editor.ts';
-import type { TreeState } from './tree-state.ts';
+import type { OpenTreeProps } from './tree-state.ts';
 
 /** Nodes above the selected one that are rendered at first, and more with each press of the button. */
 const PARTS = 40;
 
-interface ReadingProps {
-  readonly state: TreeState;
-  readonly editor: TreeEditor;
-}
-
 /** The text from the root to the selected node, and the branches that follow. */
-export function ReadingView({ state, editor }: ReadingProps) {
+export function ReadingView({ state, editor }: OpenTreeProps) {
   const node = editor.node.value;
   const path = pathTo(editor.position.value.tree, node.id).slice(0, -1);
   const parts = useSignal(PARTS);
   const end = useRef<HTMLDivElement>(null);
+  const hasBranches = node.children.length > 0;
   useEffect(() => {
     parts.value = PARTS;
-    end.current?.scrollIntoView({ block: 'nearest' });
-  }, [node.id]);
+    // Shows the end of the text and the first branches.
+    end.current?.scrollIntoView({ block: 'center' });
+  }, [node.id, hasBranches, state.graph.value]);
   const earlier = Math.max(0, path.length - parts.value);
   return (
     <div class="reading">
       <div class="reading-text token-text">
         {earlier > 0 && (
-          <button type="button" class="button" onClick={() => (parts.value += PARTS)}>
-            Show {Math.min(PARTS, earlier)} of {earlier} earlier parts
-          </button>
+          <Button
+            text={`Show ${Math.min(PARTS, earlier)} of ${earlier} earlier parts`}
+            onClick={() => (parts.value += PARTS)}
+          />
         )}
         {path.slice(earlier).map((part) => (
           // biome-ignore lint/a11y/noStaticElementInteractions: the keys of the view and the outline do the same.
@@ -58,10 +56,7 @@ export function ReadingView({ state, editor }: ReadingProps) {
   );
 }
 
-const FINISHED: Readonly<Record<string, string>> = {
-  stop: 'ends here',
-  length: 'cut at max_tokens',
-};
+const FINISHED: Readonly<Record<string, string>> = { stop: 'ends here', length: 'cut at max_tokens' };
 
 /** What is known about one node, in one line. */
 function NodeFigures({ node: { tokens, generation } }: { readonly node: TreeNode }) {

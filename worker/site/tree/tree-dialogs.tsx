@@ -1,74 +1,56 @@
 import { useSignal } from '@preact/signals';
+import { Button } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
 import { KeysDialog } from '../controls/keys-dialog.tsx';
 import { ParametersPanel } from '../playground/parameters-panel.tsx';
 import { editText, isDraft, nameNode, write } from './tree-commands.ts';
 import type { TreeEditor } from './tree-editor.ts';
 import { KEY_BINDINGS, shown } from './tree-keys.ts';
-import type { TreeState } from './tree-state.ts';
+import type { OpenTreeProps } from './tree-state.ts';
 
-interface DialogsProps {
-  readonly state: TreeState;
-  readonly editor: TreeEditor;
+type TextDialogs = Readonly<Record<string, Omit<TextDialogProps, 'onClose'>>>;
+
+/** The dialogs that edit one text. */
+function textDialogs(editor: TreeEditor): TextDialogs {
+  const node = editor.node.peek();
+  const { name } = editor.position.peek().tree;
+  const setName = (text: string) => editor.edit((tree) => ({ ...tree, name: text.trim() || tree.name }));
+  const [title, action] = isDraft(node)
+    ? ['Text of this node', 'Change']
+    : ['Another text beside this node', 'Add'];
+  return {
+    'name-node': {
+      title: 'Name of this node',
+      action: 'Name',
+      start: node.name,
+      onSave: (text) => nameNode(editor, text.trim()),
+    },
+    'name-tree': { title: 'Name of this tree', action: 'Name', start: name, onSave: setName },
+    write: {
+      title: 'Text after this node',
+      action: 'Add',
+      start: '',
+      multiline: true,
+      onSave: (text) => write(editor, text),
+    },
+    edit: { title, action, start: node.text, multiline: true, onSave: (text) => editText(editor, text) },
+  };
 }
 
 /** The dialog that is open, if any. */
-export function TreeDialogs({ state, editor }: DialogsProps) {
+export function TreeDialogs({ state, editor }: OpenTreeProps) {
   const onClose = () => {
     state.dialog.value = null;
   };
   const node = editor.node.peek();
   const { tree } = editor.position.peek();
-  switch (state.dialog.value) {
+  const name = state.dialog.value;
+  switch (name) {
+    case null:
+      return null;
     case 'keys':
       return (
         <KeysDialog keys={KEY_BINDINGS.map(({ keys, does }) => [shown(keys), does])} onClose={onClose} />
-      );
-    case 'name-node':
-      return (
-        <TextDialog
-          title="Name of this node"
-          action="Name"
-          start={node.name}
-          onClose={onClose}
-          onSave={(name) => nameNode(editor, name.trim())}
-        />
-      );
-    case 'name-tree':
-      return (
-        <TextDialog
-          title="Name of this tree"
-          action="Name"
-          start={tree.name}
-          onClose={onClose}
-          onSave={(name) => editor.edit((tree) => ({ ...tree, name: name.trim() || tree.name }))}
-        />
-      );
-    case 'write':
-      return (
-        <TextDialog
-          title="Text after this node"
-          action="Add"
-          start=""
-          multiline
-          onClose={onClose}
-          onSave={(text) => write(editor, text)}
-        />
-      );
-    case 'edit':
-      return node.parent === null && !isDraft(node) ? (
-        <Dialog title="The prompt has branches" onClose={onClose}>
-          <p>Its branches continue this text. Start a new tree for another prompt, or write text after it.</p>
-        </Dialog>
-      ) : (
-        <TextDialog
-          title={isDraft(node) ? 'Text of this node' : 'Another text beside this node'}
-          action={isDraft(node) ? 'Change' : 'Add'}
-          start={node.text}
-          multiline
-          onClose={onClose}
-          onSave={(text) => editText(editor, text)}
-        />
       );
     case 'parameters':
       return (
@@ -82,25 +64,27 @@ export function TreeDialogs({ state, editor }: DialogsProps) {
           <div class="stack">
             <p>This removes its {tree.nodes.size} nodes from this browser, and cannot be undone.</p>
             <div class="row">
-              <button type="button" class="button" onClick={onClose}>
-                Keep it
-              </button>
-              <button
-                type="button"
-                class="button danger"
+              <Button text="Keep it" onClick={onClose} />
+              <Button
+                class="danger"
+                text="Delete the tree"
                 onClick={() => {
                   onClose();
                   void state.library.remove();
                 }}
-              >
-                Delete the tree
-              </button>
+              />
             </div>
           </div>
         </Dialog>
       );
     default:
-      return null;
+      return name === 'edit' && node.parent === null && !isDraft(node) ? (
+        <Dialog title="The prompt has branches" onClose={onClose}>
+          <p>Its branches continue this text. Start a new tree for another prompt, or write text after it.</p>
+        </Dialog>
+      ) : (
+        <TextDialog key={name} onClose={onClose} {...textDialogs(editor)[name]!} />
+      );
   }
 }
 
@@ -139,9 +123,7 @@ function TextDialog({ title, action, start, multiline = false, onSave, onClose }
           {multiline ? <textarea rows={8} {...field} /> : <input maxLength={120} {...field} />}
         </div>
         <div class="row">
-          <button type="submit" class="button primary">
-            {action}
-          </button>
+          <Button class="primary" text={action} type="submit" />
           {multiline && <span class="quiet">Ctrl-Enter</span>}
         </div>
       </form>

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { Icon } from '../controls/icon.tsx';
+import { Button } from '../controls/button.tsx';
 import { EXAMPLES } from '../playground/presets.ts';
 import { branch, importTree, plant } from './tree-commands.ts';
 import type { TreeState } from './tree-state.ts';
@@ -41,13 +41,14 @@ export function TreeStart({ state }: { readonly state: TreeState }) {
           />
         </div>
         <div class="row">
-          <button type="submit" class="button primary" disabled={prompt.value === ''}>
-            <Icon name="branch" />
-            Start the tree
-          </button>
-          <button type="button" class="button" onClick={() => void importTree(state)}>
-            Import a tree…
-          </button>
+          <Button
+            class="primary"
+            icon="branch"
+            text="Start the tree"
+            type="submit"
+            disabled={prompt.value === ''}
+          />
+          <Button text="Import a tree…" onClick={() => void importTree(state)} />
         </div>
       </form>
       <h2 class="quiet">Or start with an example</h2>

@@ -5,6 +5,7 @@ import type { Session } from '../store/session.ts';
 import { storedSignal } from '../store/stored-signal.ts';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { type Branching, createBranching } from './branching.ts';
+import type { TreeEditor } from './tree-editor.ts';
 import { openLibrary, type TreeLibrary } from './tree-library.ts';
 
 export type TreeDialog = 'keys' | 'name-node' | 'name-tree' | 'write' | 'edit' | 'delete-tree' | 'parameters';
@@ -25,6 +26,12 @@ export interface TreeState {
   readonly dialog: Signal<TreeDialog | null>;
   /** Why the last file was not imported. */
   readonly refused: Signal<string | null>;
+}
+
+/** What the parts of the view get: the state, and the open tree. */
+export interface OpenTreeProps {
+  readonly state: TreeState;
+  readonly editor: TreeEditor;
 }
 
 export const DEFAULT_N = 4;

@@ -1,11 +1,11 @@
-import { Icon, IconButton } from '../controls/icon.tsx';
+import { Button, IconButton, UndoButtons } from '../controls/button.tsx';
 import { Select } from '../controls/select.tsx';
 import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { saveAsFile } from './files/tree-files.ts';
 import { pathTo } from './tree.ts';
 import { importTree, toggleGraph } from './tree-commands.ts';
 import type { TreeEditor } from './tree-editor.ts';
-import type { TreeState } from './tree-state.ts';
+import type { OpenTreeProps, TreeState } from './tree-state.ts';
 
 interface ToolbarProps {
   readonly state: TreeState;
@@ -32,7 +32,7 @@ export function TreeToolbar({ state, editor }: ToolbarProps) {
   );
 }
 
-function TreeButtons({ state, editor }: { readonly state: TreeState; readonly editor: TreeEditor }) {
+function TreeButtons({ state, editor }: OpenTreeProps) {
   const { library, dialog } = state;
   const { tree } = editor.position.value;
   const open = (name: TreeState['dialog']['value']) => () => {
@@ -40,10 +40,7 @@ function TreeButtons({ state, editor }: { readonly state: TreeState; readonly ed
   };
   return (
     <>
-      <button type="button" class="button new-tree" onClick={library.close}>
-        <Icon name="plus" />
-        New
-      </button>
+      <Button class="new-tree" icon="plus" text="New" onClick={library.close} />
       <OpenInMenu
         label="File"
         from="tree"
@@ -64,19 +61,12 @@ function TreeButtons({ state, editor }: { readonly state: TreeState; readonly ed
           pressed={state.graph.value}
           onClick={() => toggleGraph(state)}
         />
-        <IconButton
-          icon="undo"
-          name="Undo"
-          keys="Ctrl-Z"
-          disabled={!editor.canUndo.value}
-          onClick={editor.undo}
-        />
-        <IconButton
-          icon="redo"
-          name="Redo"
-          keys="Ctrl-Shift-Z"
-          disabled={!editor.canRedo.value}
-          onClick={editor.redo}
+        <UndoButtons
+          class="plain icon"
+          canUndo={editor.canUndo.value}
+          canRedo={editor.canRedo.value}
+          undo={editor.undo}
+          redo={editor.redo}
         />
         <IconButton
           icon="keyboard"

@@ -9,12 +9,11 @@ import { NodeActions } from './node-actions.tsx';
 import { ReadingView } from './reading-view.tsx';
 import { plant } from './tree-commands.ts';
 import { TreeDialogs } from './tree-dialogs.tsx';
-import type { TreeEditor } from './tree-editor.ts';
 import { TreeGraph } from './tree-graph.tsx';
 import { bindingOf } from './tree-keys.ts';
 import { TreeOutline } from './tree-outline.tsx';
 import { TreeStart } from './tree-start.tsx';
-import { openTrees, type TreeState } from './tree-state.ts';
+import { type OpenTreeProps, openTrees, type TreeState } from './tree-state.ts';
 import { TreeToolbar } from './tree-toolbar.tsx';
 
 /** Branches of completions from one prompt. */
@@ -64,12 +63,7 @@ function OpenedTrees({ state }: { readonly state: TreeState }) {
         </p>
       )}
       {refused.value !== null && (
-        <Dialog
-          title="This file cannot be imported"
-          onClose={() => {
-            refused.value = null;
-          }}
-        >
+        <Dialog title="This file cannot be imported" onClose={() => (refused.value = null)}>
           <p>{refused.value}</p>
         </Dialog>
       )}
@@ -78,10 +72,10 @@ function OpenedTrees({ state }: { readonly state: TreeState }) {
   );
 }
 
-function OpenTree({ state, editor }: { readonly state: TreeState; readonly editor: TreeEditor }) {
+function OpenTree({ state, editor }: OpenTreeProps) {
   const failed = state.branching.failed.value;
   const Nodes = state.graph.value ? TreeGraph : TreeOutline;
-  // Keys work as soon as the view is visible: other effects run after that.
+  // Keys work as soon as the tree is seen.
   useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       const binding = bindingOf(event);

@@ -60,6 +60,11 @@ test.each([
   ['x-resumable', 'guides/api'],
   ['glosary', 'guides/glossary'],
   ['/v1/completions', 'api/createCompletion'],
+  ['how much memory does a model need', 'guides/models'],
+  ['stop generating', 'guides/api'],
+  ['delete a tenant', 'guides/tenants-and-limits'],
+  ['log format', 'guides/operating#logs'],
+  ['langchain', 'guides/compatibility'],
 ])('"%s" finds %s first', (question, expected) => {
   const [first] = findPlaces(index, question);
   expect(first?.id).toMatch(new RegExp(`^/docs/${expected.replaceAll('.', '\\.')}(#|$)`));

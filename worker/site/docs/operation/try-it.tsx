@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { Button } from '../../controls/button.tsx';
 import { Segments } from '../../controls/segments.tsx';
 import { Select } from '../../controls/select.tsx';
 import { CodeBlock } from '../../copy/code-block.tsx';
@@ -85,9 +86,7 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
           <summary>Optional headers</summary>
           <div class="stack">{inputs(parameters.filter(isOptional))}</div>
         </details>
-        <button type="button" class="button primary" disabled={running.value} onClick={() => void send()}>
-          Send
-        </button>
+        <Button class="primary" text="Send" disabled={running.value} onClick={() => void send()} />
       </section>
       {answer.value ? (
         <AnswerView answer={answer.value} />

@@ -41,7 +41,8 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   crashes: ['fails'],
 };
 
-const stemOf = (word: string): string => (word.length > 4 ? word.replace(/(?:ing|ed|es|s|e)$/, '') : word);
+const stemOf = (word: string): string =>
+  word.replace(word.length > 4 ? /(?:ing|ed|es|s|e)$/ : /(?<=^...)s$/, '');
 
 /** The same for the index that the build makes and for the page that loads it. */
 export const SEARCH_OPTIONS: Options<Found> = {
@@ -61,6 +62,9 @@ export const SEARCH_OPTIONS: Options<Found> = {
   },
 };
 
+/** Part of a place's rank that all places of its guide give: a guide that is about the question has many of them. */
+const GUIDE_SHARE = 0.6;
+
 /** Returns the matching places, best first: those that have most words of the query, in headings before texts. */
 export function findPlaces(index: MiniSearch<Found>, query: string): FoundPlace[] {
   // Who writes a path or the name of a field looks for an operation; other questions are answered by guides.
@@ -78,8 +82,13 @@ export function findPlaces(index: MiniSearch<Found>, query: string): FoundPlace[
       return !namesField ? 0.3 : String(stored.place).endsWith(` ${query.trim()}`) ? 3 : 1;
     },
   });
-  return found
-    .map((one) => ({ one, rank: one.score * one.queryTerms.length }))
+  const ranked = found.map((one) => ({ one, rank: one.score * one.queryTerms.length }));
+  const guideOf = (id: string) => id.replace(/#.*/, '');
+  const sums = new Map<string, number>();
+  for (const { one, rank } of ranked) sums.set(guideOf(one.id), (sums.get(guideOf(one.id)) ?? 0) + rank);
+  const most = Math.max(...sums.values());
+  return ranked
+    .map(({ one, rank }) => ({ one, rank: rank * (1 + (GUIDE_SHARE * sums.get(guideOf(one.id))!) / most) }))
     .sort((a, b) => b.rank - a.rank)
     .map(({ one: { id, title, place, text, terms } }) => ({
       id,

@@ -1,0 +1,42 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** Address of the completions, and what closes the server. */
+export interface SingleTokens {
+  readonly url: string;
+  close(): void;
+}
+
+/** Starts a completions server that sends each token as an event of its own. */
+export async function singleTokens(tokens: readonly string[], perSecond: number): Promise<SingleTokens> {
+  const server = createServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const start = performance.now();
+    let [sent, offset] = [0, 0];
+    const timer = setInterval(() => {
+      const due = Math.min(tokens.length, Math.floor(((performance.now() - start) / 1_000) * perSecond));
+      for (; sent < due; sent += 1) {
+        const text = tokens[sent]!;
+        const others = Object.fromEntries([1, 2, 3, 4].map((rank) => [`${text}${rank}`, -1 - rank]));
+        const logprobs = {
+          tokens: [text],
+          token_logprobs: [-1],
+          top_logprobs: [{ [text]: -1, ...others }],
+          text_offset: [offset],
+        };
+        const finish_reason = sent + 1 === tokens.length ? 'length' : null;
+        offset += text.length;
+        response.write(
+          `data: ${JSON.stringify({ choices: [{ index: 0, text, logprobs, finish_reason }] })}\n\n`,
+        );
+      }
+      if (sent < tokens.length) return;
+      clearInterval(timer);
+      response.end('data: [DONE]\n\n');
+    }, 1);
+    response.on('close', () => clearInterval(timer));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}/v1/completions`, close: () => server.close() };
+}
