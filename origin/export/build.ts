@@ -16,6 +16,9 @@ const GRAPH_FILE = 'model.onnx';
 const DATA_FILE = 'model.onnx.data';
 const MIB = 2 ** 20;
 
+/** Ends the name of the directory in which a build is in progress. */
+export const PARTIAL_SUFFIX = '.partial';
+
 export interface BuildOptions {
   readonly precision: WeightPrecision;
   /** The model directory to create; must not exist. */
@@ -24,6 +27,8 @@ export interface BuildOptions {
   readonly id?: string | undefined;
   /** What callers see as the origin of the weights; absent = the last part of the source's path. */
   readonly source?: string | undefined;
+  /** Name of what is built from which files, by which the directory is known again. */
+  readonly build?: string | undefined;
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -63,8 +68,9 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
     modelType,
     precision,
     parameters: weights.parameters,
+    build: options.build,
   };
-  const beside = `${directory}.partial`;
+  const beside = `${directory}${PARTIAL_SUFFIX}`;
   mkdirSync(dirname(directory), { recursive: true });
   rmSync(beside, { recursive: true, force: true });
   mkdirSync(beside);

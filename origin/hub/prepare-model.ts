@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { type BuildProgress, type BuiltModel, buildModel } from '../export/build.ts';
+import { type BuildProgress, type BuiltModel, buildModel, PARTIAL_SUFFIX } from '../export/build.ts';
 import type { WeightPrecision } from '../export/graph/linear.ts';
 import { openCheckpoint } from '../export/open-checkpoint.ts';
 import { filesOf, type Precision } from '../model/config/model-files.ts';
 import { readProvenance } from '../model/config/provenance.ts';
 import { byteSize, type FileProgress } from '../terminal/progress.ts';
-import { HubError } from './hub-error.ts';
+import { withFileLock } from './file-lock.ts';
+import { HubError, withDiskErrors } from './hub-error.ts';
 import { locate } from './locate.ts';
 import { type RepositoryName, readModelName } from './model-name.ts';
 import { freeBytes, type PullContext } from './pull.ts';
@@ -53,6 +54,9 @@ export const WEIGHT_PRECISIONS: Readonly<Record<string, WeightPrecision>> = {
 
 /** Part of the names of built directories. Raise it when the builder writes other graphs. */
 const BUILDER_VERSION = 1;
+
+/** In the directory of built models. One build runs at a time. */
+const LOCK_FILE = '.lock';
 
 /** Bytes of a built graph by those of its source, whose weights have 16 bits; a GGUF file is built with 8 bits. */
 const GROWTH: Readonly<Record<WeightPrecision, number>> = { fp32: 2, fp16: 1, int8: 0.6, int4: 0.35 };
@@ -124,31 +128,49 @@ async function build(
   const merged = adapter === undefined ? '' : `-${digest(filesOf(adapter))}`;
   const name = `${source.key}-${precision}${merged}-${BUILDER_VERSION}`;
   const directory = path.resolve(out ?? path.join(context.builds, name));
-  if (existsSync(directory) && readProvenance(directory) !== null)
-    return { id, directory, variant: null, built: null };
+  const existing: PreparedModel = { id, directory, variant: null, built: null };
+  if (isBuilt(directory, name)) return existing;
   const builtBytes = bytes * (isGguf ? GGUF_GROWTH : GROWTH[precision]);
   requireResources({ missingBytes, builtBytes, loadedBytes: builtBytes }, context);
   const weights = await source.fetch();
-  const checkpoint = await openCheckpoint(weights, adapter);
-  const displays: FileProgress[] = [];
-  try {
+  const onWait = () => context.progress.note('waiting for another build');
+  const { sleep } = context.client.retries;
+  return await withFileLock(path.join(context.builds, LOCK_FILE), { onWait, sleep }, async () => {
+    if (isBuilt(directory, name)) return existing;
+    removePartialBuilds(context.builds);
+    const checkpoint = await openCheckpoint(weights, adapter);
+    const displays: FileProgress[] = [];
     const onProgress = ({ writtenBytes, totalBytes }: BuildProgress) => {
       if (displays.length === 0)
         displays.push(context.progress.start(`build ${id} ${precision}`, totalBytes));
       displays[0]!.update(writtenBytes);
     };
-    const built = await buildModel(checkpoint, {
-      precision,
-      directory,
-      id,
-      source: source.published,
-      onProgress,
-    });
-    return { id, directory, variant: null, built };
-  } finally {
-    displays[0]?.stop();
-    await checkpoint.close();
+    try {
+      const options = { precision, directory, id, source: source.published, build: name, onProgress };
+      const built = await withDiskErrors(directory, () => buildModel(checkpoint, options));
+      return { ...existing, built };
+    } finally {
+      displays[0]?.stop();
+      await checkpoint.close();
+    }
+  });
+}
+
+/** Interrupted builds. The caller holds the lock, so no build is in progress. */
+function removePartialBuilds(builds: string): void {
+  for (const name of readdirSync(builds).filter((one) => one.endsWith(PARTIAL_SUFFIX))) {
+    rmSync(path.join(builds, name), { recursive: true });
   }
+}
+
+/** @throws HubError if the directory holds anything else */
+function isBuilt(directory: string, build: string): boolean {
+  if (!existsSync(directory)) return false;
+  const found = readProvenance(directory);
+  if (found?.build === build) return true;
+  const content =
+    found === null ? 'is no built model' : `holds ${found.id} in ${found.precision}, built from other files`;
+  throw new HubError(`${directory} ${content}; remove it or name another directory`);
 }
 
 interface Needs {
