@@ -136,21 +136,32 @@ async function writeData(
   }
 }
 
-async function fill(file: FileHandle, job: TensorJob, onWritten: (bytes: number) => void): Promise<void> {
+/** A chunk is written while the next one is read and converted. */
+async function fill(file: FileHandle, job: TensorJob, onChunk: (bytes: number) => void): Promise<void> {
   const written = job.tensors.map(() => 0);
-  await job.fill(async (index, bytes) => {
-    const { offset } = job.tensors[index]!;
-    const position = offset + written[index]!;
-    for (let done = 0; done < bytes.length; ) {
-      done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
-    }
-    written[index]! += bytes.length;
-    onWritten(bytes.length);
-  });
+  let writing = Promise.resolve();
+  try {
+    await job.fill(async (index, bytes) => {
+      await writing;
+      onChunk(bytes.length);
+      writing = writeAt(file, bytes, job.tensors[index]!.offset + written[index]!);
+      // If the next chunk fails first, nothing else awaits this one.
+      writing.catch(() => undefined);
+      written[index]! += bytes.length;
+    });
+  } finally {
+    await writing;
+  }
   const short = job.tensors.findIndex(({ length }, index) => written[index] !== length);
   if (short < 0) return;
   const { name, length } = job.tensors[short]!;
   throw new ModelError(`tensor ${name} has ${written[short]} bytes instead of ${length}`);
+}
+
+async function writeAt(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
+  }
 }
 
 function writeFiles(directory: string, files: Checkpoint['files']): void {

@@ -9,7 +9,7 @@ import { readProvenance } from '../model/config/provenance.ts';
 import { byteSize, type FileProgress } from '../terminal/progress.ts';
 import { withFileLock } from './file-lock.ts';
 import { HubError, withDiskErrors } from './hub-error.ts';
-import { locate } from './locate.ts';
+import { locate, TOKENIZER_FILE } from './locate.ts';
 import { type RepositoryName, readModelName } from './model-name.ts';
 import { freeBytes, type PullContext } from './pull.ts';
 import { variantsOf } from './variants.ts';
@@ -86,8 +86,11 @@ export async function prepareModel(request: PrepareRequest, context: PrepareCont
   if (name.kind === 'repository') return await prepareRepository(name, request, context);
   const id = path.basename(name.path).replace(/\.gguf$/i, '');
   if (name.kind === 'directory' && hasGraph(name.path)) {
+    refuseBuildOptions(request);
     return { id, directory: name.path, variant: null, built: null };
   }
+  if (name.kind === 'directory')
+    requireTokenizer(name.path, existsSync(path.join(name.path, TOKENIZER_FILE)));
   const files = name.kind === 'directory' ? filesOf(name.path) : [fileOf(name.path)];
   const bytes = files.reduce((sum, [, size]) => sum + size, 0);
   const key = `${id}-${digest([name.path, files])}`;
@@ -96,6 +99,21 @@ export async function prepareModel(request: PrepareRequest, context: PrepareCont
     { id, key, isGguf: name.kind === 'gguf', bytes, missingBytes: 0, fetch },
     request,
     context,
+  );
+}
+
+/** A graph is served as it is. @throws HubError */
+function refuseBuildOptions({ name, adapter, out }: PrepareRequest): void {
+  const option = adapter === undefined ? '--out' : '--adapter';
+  if (adapter === undefined && out === undefined) return;
+  throw new HubError(`${name} has a graph, which is served as it is; ${option} needs safetensors or GGUF`);
+}
+
+/** @throws HubError */
+function requireTokenizer(source: string, hasTokenizer: boolean): void {
+  if (hasTokenizer) return;
+  throw new HubError(
+    `${source} has no ${TOKENIZER_FILE}; where you trust it, AutoTokenizer.from_pretrained(…).save_pretrained(…) of transformers writes one`,
   );
 }
 
@@ -108,10 +126,12 @@ async function prepareRepository(
   const located = await locate({ repository, revision: request.revision, variant, precision }, context);
   const { format, commit, bytes, missingBytes } = located;
   if (format === 'onnx') {
+    refuseBuildOptions(request);
     requireResources({ missingBytes, builtBytes: 0, loadedBytes: bytes }, context);
     return { id: repository, directory: await located.fetch(), variant: located.precision, built: null };
   }
   const isGguf = format === 'gguf';
+  if (!isGguf) requireTokenizer(repository, located.hasTokenizer);
   const part = isGguf ? `-${located.variant}` : '';
   const key = `${repository.replace('/', '--')}-${commit.slice(0, 12)}${part}`;
   const published = `${repository}@${commit.slice(0, 12)}${isGguf ? ` ${located.variant}` : ''}`;

@@ -172,6 +172,21 @@ describe('other sources', () => {
     const { directory, built, variant } = await prepare();
     expect({ built, variant }).toEqual({ built: null, variant: 'fp32' });
     expect(await prepare(directory)).toMatchObject({ directory, built: null });
+    const served = /has a graph, which is served as it is; --(adapter|out) needs safetensors or GGUF$/;
+    for (const source of [NAME, directory]) {
+      expect(await messageOf(prepare(source, { adapter: root }))).toMatch(served);
+      expect(await messageOf(prepare(source, { out: path.join(root, 'mine') }))).toMatch(served);
+    }
+  });
+
+  it('refuses weights without tokenizer.json before they are fetched', async () => {
+    const { 'tokenizer.json': _, ...files } = weightsFiles();
+    hub.repositories.set(NAME, { files });
+    expect(await messageOf(prepare())).toMatch(/^tiny-org\/tiny-model has no tokenizer\.json; /);
+    expect(hub.downloads('model.safetensors')).toEqual([]);
+    const source = weightsDirectory();
+    rmSync(path.join(source, 'tokenizer.json'));
+    expect(await messageOf(prepare(source))).toMatch(/ has no tokenizer\.json; /);
   });
 
   it('builds a directory again only if its files have changed', async () => {
