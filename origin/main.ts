@@ -12,6 +12,7 @@ import type { ServerContext } from './http/route.ts';
 import { createMetricsServer, createOriginServer } from './http/server.ts';
 import { createLog, type Logger } from './process/log.ts';
 import { UsageAccounts } from './request/usage-accounts.ts';
+import { buildModels, logBuild, withFaulty } from './serving/build-models.ts';
 import { Fleet } from './serving/fleet.ts';
 import { faultError } from './serving/inspect-model.ts';
 import { inspectModels } from './serving/inspect-models.ts';
@@ -72,18 +73,23 @@ async function main(): Promise<void> {
     await listen(metricsServer, config.host, config.metricsPort);
     log.info(addressOf(metricsServer), 'metrics');
   }
-  const { models, limits } = readModels(config);
-  const inspection = inspectModels(models, limits);
-  if (inspection.models.length === 0) throw faultError(inspection.faulty[0]!);
-  requireBudget(inspection.models, limits);
-  fleet.configure(inspection, limits);
-  await Promise.race([fleet.whenStarted(), ended]);
+  await Promise.race([startModels(config, fleet, log), ended]);
   const lostDevice = await ended;
   service.drain();
   await endOpenStreams(fleet, service);
   if (lostDevice !== null) throw new Error(lostDevice);
   log.info('stopped');
   process.exit(0);
+}
+
+/** Resolves when the models are loaded. @throws Error one line, if none can be served */
+async function startModels(config: OriginConfig, fleet: Fleet, log: Logger): Promise<void> {
+  const { models, limits, faulty } = await buildModels(readModels(config), logBuild(log));
+  const inspection = withFaulty(inspectModels(models, limits), faulty);
+  if (inspection.models.length === 0) throw faultError(inspection.faulty[0]!);
+  requireBudget(inspection.models, limits);
+  fleet.configure(inspection, limits);
+  await fleet.whenStarted();
 }
 
 /** @throws Error one line, if the port is taken or the address is not local */

@@ -155,6 +155,7 @@ function modelOf(values: z.infer<typeof modelVariables>): ModelSettings {
       publishedName(values.CONTINUO_MODEL_DIR) ??
       basename(values.CONTINUO_MODEL_DIR),
     aliases: [],
+    source: null,
     engine: {
       directory: values.CONTINUO_MODEL_DIR,
       variant: values.CONTINUO_MODEL_VARIANT ?? null,

@@ -64,12 +64,25 @@ export interface EngineSettings {
   readonly infill: InfillSetting;
 }
 
+/** Published weights that a model is built from before it is served. */
+export interface ModelSource {
+  /** Argument of `continuo model build`: `owner/name[:variant]`, a directory or a .gguf file. */
+  readonly model: string;
+  readonly precision: string | null;
+  /** Directory of a LoRA adapter. */
+  readonly adapter: string | null;
+  /** Where relative paths start. */
+  readonly folder: string;
+}
+
 /** One configured model. */
 export interface ModelSettings {
   /** Name under which it is served. */
   readonly name: string;
   /** Further names. */
   readonly aliases: readonly string[];
+  /** Null if the engine's directory is served as it is; otherwise `buildModels` replaces that directory. */
+  readonly source: ModelSource | null;
   readonly engine: EngineSettings;
   readonly load: 'start' | 'first-use';
   /** Unload after this long without a request; null = never. */

@@ -1,6 +1,5 @@
-import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { commandConnection } from '../hub/command-connection.ts';
+import { commandConnection, throughProxy } from '../hub/command-connection.ts';
 import { installedCudaFolder } from '../model/ort/cuda-folder.ts';
 import { CommandError, createProgram, runProgram } from '../terminal/program.ts';
 import { byteSize, createProgress } from '../terminal/progress.ts';
@@ -23,14 +22,13 @@ const program = createProgram(
   .option('--cudnn', 'also install cuDNN, which few models need', false)
   .addHelpText('after', '\nReads PIP_INDEX_URL, XDG_CACHE_HOME and HTTPS_PROXY.')
   .action(async (named: string | undefined, { cudnn }: { cudnn: boolean }) => {
-    http.setGlobalProxyFromEnv?.();
     const folder = named ?? installedCudaFolder(process.env);
     if (folder === null) throw new CommandError('set HOME, or name a folder to install into');
     const wheels = [...(cudnn ? CUDNN_WHEELS : []), ...CUDA_WHEELS];
     const bytes = wheels.reduce((sum, { identity }) => sum + identity.size, 0);
     progress.note(`installing into ${folder}; up to ${byteSize(bytes)} to download`);
     const index = new PackageIndex({ url: process.env.PIP_INDEX_URL, ...commandConnection(progress) });
-    await installWheels(wheels, { index, folder, progress, sleep });
+    await throughProxy(() => installWheels(wheels, { index, folder, progress, sleep }));
     if (named !== undefined) return;
     const { checkCuda, thisMachine } = await import('../model/device/device-choice.ts');
     for (const line of checkCuda(thisMachine())) terminal.print(line);

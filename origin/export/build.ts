@@ -16,6 +16,9 @@ const GRAPH_FILE = 'model.onnx';
 const DATA_FILE = 'model.onnx.data';
 const MIB = 2 ** 20;
 
+/** Ends the name of the directory in which a build is in progress. */
+export const PARTIAL_SUFFIX = '.partial';
+
 export interface BuildOptions {
   readonly precision: WeightPrecision;
   /** The model directory to create; must not exist. */
@@ -24,6 +27,8 @@ export interface BuildOptions {
   readonly id?: string | undefined;
   /** What callers see as the origin of the weights; absent = the last part of the source's path. */
   readonly source?: string | undefined;
+  /** Name of what is built from which files, by which the directory is known again. */
+  readonly build?: string | undefined;
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -63,8 +68,9 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
     modelType,
     precision,
     parameters: weights.parameters,
+    build: options.build,
   };
-  const beside = `${directory}.partial`;
+  const beside = `${directory}${PARTIAL_SUFFIX}`;
   mkdirSync(dirname(directory), { recursive: true });
   rmSync(beside, { recursive: true, force: true });
   mkdirSync(beside);
@@ -130,21 +136,32 @@ async function writeData(
   }
 }
 
-async function fill(file: FileHandle, job: TensorJob, onWritten: (bytes: number) => void): Promise<void> {
+/** A chunk is written while the next one is read and converted. */
+async function fill(file: FileHandle, job: TensorJob, onChunk: (bytes: number) => void): Promise<void> {
   const written = job.tensors.map(() => 0);
-  await job.fill(async (index, bytes) => {
-    const { offset } = job.tensors[index]!;
-    const position = offset + written[index]!;
-    for (let done = 0; done < bytes.length; ) {
-      done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
-    }
-    written[index]! += bytes.length;
-    onWritten(bytes.length);
-  });
+  let writing = Promise.resolve();
+  try {
+    await job.fill(async (index, bytes) => {
+      await writing;
+      onChunk(bytes.length);
+      writing = writeAt(file, bytes, job.tensors[index]!.offset + written[index]!);
+      // If the next chunk fails first, nothing else awaits this one.
+      writing.catch(() => undefined);
+      written[index]! += bytes.length;
+    });
+  } finally {
+    await writing;
+  }
   const short = job.tensors.findIndex(({ length }, index) => written[index] !== length);
   if (short < 0) return;
   const { name, length } = job.tensors[short]!;
   throw new ModelError(`tensor ${name} has ${written[short]} bytes instead of ${length}`);
+}
+
+async function writeAt(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
+  }
 }
 
 function writeFiles(directory: string, files: Checkpoint['files']): void {

@@ -7,7 +7,7 @@ import type { WeightPrecision } from '../export/graph/linear.ts';
 import { CommandError, EXIT, withExamples } from '../terminal/program.ts';
 import { byteSize, createProgress } from '../terminal/progress.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-import { commandConnection } from './command-connection.ts';
+import { commandConnection, throughProxy } from './command-connection.ts';
 import { HubClient } from './hub-client.ts';
 import { readHubSettings } from './hub-settings.ts';
 import { requireRevision } from './names.ts';
@@ -60,15 +60,18 @@ export async function prepareForCommand(
   const settings = readHubSettings(environment, homedir());
   const client = new HubClient({ settings, ...commandConnection(progress) });
   const { adapter, out, revision } = options;
-  const prepared = await prepareModel(
-    { name, adapter, out, revision: requireRevision(revision), precision: precisionOf(options, environment) },
-    {
-      client,
-      progress,
-      cache: settings.cache,
-      builds: buildsOf(environment),
-      availableMemory: () => process.availableMemory(),
-    },
+  const request = { name, adapter, out, precision: precisionOf(options, environment) };
+  const prepared = await throughProxy(() =>
+    prepareModel(
+      { ...request, revision: requireRevision(revision) },
+      {
+        client,
+        progress,
+        cache: settings.cache,
+        builds: buildsOf(environment),
+        availableMemory: () => process.availableMemory(),
+      },
+    ),
   );
   for (const line of reportOf(prepared)) progress.note(line);
   return prepared;

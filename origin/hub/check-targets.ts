@@ -4,8 +4,9 @@ import { readModelSettings } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
 import type { EngineSettings, ModelSettings } from '../config/model-settings.ts';
 import { PRECISIONS, type Precision } from '../model/config/model-files.ts';
+import { type BuiltSet, buildModels, withFaulty } from '../serving/build-models.ts';
 import { inspectModels } from '../serving/inspect-models.ts';
-import { type MemoryLimits, NO_MEMORY_LIMITS } from '../serving/memory-budget.ts';
+import { NO_MEMORY_LIMITS } from '../serving/memory-budget.ts';
 import { readModels } from '../serving/models-file.ts';
 import { findCached } from './cache.ts';
 import { HubError } from './hub-error.ts';
@@ -36,18 +37,19 @@ export async function findCheckTargets(
 ): Promise<CheckTarget[]> {
   const variant = given === undefined ? null : requirePrecision(given);
   const read = readModelSettings(environment);
-  const { models, limits } = readModels(read);
-  const configured = models.map((one) => withEngine(one, { variant: variant ?? one.engine.variant }));
-  const named = configured.filter(
-    ({ name, aliases }) => model !== undefined && [name, ...aliases].includes(model),
-  );
-  if (model === undefined) return withSlots(configured, configured, limits);
-  if (read.modelsFile !== null && named.length > 0) return withSlots(named, configured, limits);
+  const set = readModels(read);
+  const isNamed = ({ name, aliases }: ModelSettings) =>
+    model !== undefined && [name, ...aliases].includes(model);
+  if (model === undefined || (read.modelsFile !== null && set.models.some(isNamed))) {
+    const built = await buildModels(set, () => undefined);
+    const models = built.models.map((one) => withEngine(one, { variant: variant ?? one.engine.variant }));
+    return withSlots({ ...built, models }, (one) => model === undefined || isNamed(one));
+  }
   const found = isPath(model)
     ? { directory: requireDirectory(model), variant }
     : await findInCache({ model, variant, revision, cache });
   const one = { ...withEngine(read.model, found), name: model };
-  return withSlots([one], [one], NO_MEMORY_LIMITS);
+  return withSlots({ models: [one], faulty: [], limits: NO_MEMORY_LIMITS }, () => true);
 }
 
 const withEngine = (model: ModelSettings, engine: Partial<EngineSettings>): ModelSettings => ({
@@ -60,17 +62,15 @@ const withEngine = (model: ModelSettings, engine: Partial<EngineSettings>): Mode
  * @throws Error one line if a target cannot be read
  */
 function withSlots(
-  targets: readonly ModelSettings[],
-  models: readonly ModelSettings[],
-  limits: MemoryLimits,
+  { models, limits, faulty }: BuiltSet,
+  isTarget: (model: ModelSettings) => boolean,
 ): CheckTarget[] {
-  const inspection = inspectModels(models, limits);
-  return targets.map(({ name, engine }) => {
-    const fault = inspection.faulty.find(({ settings }) => settings.name === name);
-    if (fault !== undefined) throw new Error(fault.reason);
-    const { slots } = inspection.models.find(({ settings }) => settings.name === name)!;
-    return { name, engine: { ...engine, slots } };
-  });
+  const inspection = withFaulty(inspectModels(models, limits), faulty);
+  const fault = inspection.faulty.find(({ settings }) => isTarget(settings));
+  if (fault !== undefined) throw new Error(fault.reason);
+  return inspection.models
+    .filter(({ settings }) => isTarget(settings))
+    .map(({ settings: { name, engine }, slots }) => ({ name, engine: { ...engine, slots } }));
 }
 
 function requireDirectory(directory: string): string {

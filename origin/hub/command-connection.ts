@@ -1,3 +1,4 @@
+import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProgressDisplay } from '../terminal/progress.ts';
 import type { HttpOptions } from './http.ts';
@@ -17,4 +18,17 @@ export function commandConnection(
     stallMs: STALL_MS,
     retries: { maxAttempts: MAX_ATTEMPTS, sleep, random: Math.random, onRetry },
   };
+}
+
+/**
+ * Runs `work` with the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which needs Node 24.14. Requests that follow, such as
+ * those to the origin, are sent directly.
+ */
+export async function throughProxy<T>(work: () => Promise<T>): Promise<T> {
+  const restore = http.setGlobalProxyFromEnv?.();
+  try {
+    return await work();
+  } finally {
+    restore?.();
+  }
 }

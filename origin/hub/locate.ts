@@ -6,6 +6,8 @@ import { HubUnreachable } from './hub-error.ts';
 import { type PullContext, planPull, pullFiles } from './pull.ts';
 import { chooseVariant, type ModelFormat, precisionOf, type Variant } from './variants.ts';
 
+export const TOKENIZER_FILE = 'tokenizer.json';
+
 export interface LocateRequest {
   /** `owner/name` */
   readonly repository: string;
@@ -22,6 +24,7 @@ export interface LocatedModel {
   readonly variant: string;
   /** Null if the directory cannot hold other precisions. */
   readonly precision: Precision | null;
+  readonly hasTokenizer: boolean;
   readonly commit: string;
   readonly bytes: number;
   readonly missingBytes: number;
@@ -79,6 +82,7 @@ const described = (variant: Variant) => ({
   format: variant.format,
   variant: variant.name,
   precision: precisionOf(variant),
+  hasTokenizer: variant.files.includes(TOKENIZER_FILE),
 });
 
 const weightsOf = (snapshot: string, { format, directory, files }: Variant): string =>

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import http from 'node:http';
 import { homedir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage } from '@continuo/shared/error-details.ts';
@@ -13,7 +12,7 @@ import type { Terminal } from '../terminal/terminal.ts';
 import { addBuildCommand } from './build-command.ts';
 import { cachedModels, removeCached } from './cache.ts';
 import type { ModelCheck } from './check.ts';
-import { commandConnection } from './command-connection.ts';
+import { commandConnection, throughProxy } from './command-connection.ts';
 import { HubClient } from './hub-client.ts';
 import { HubError } from './hub-error.ts';
 import { type HubSettings, readHubSettings } from './hub-settings.ts';
@@ -47,8 +46,6 @@ export function addModelCommands(
   const progress = createProgress(terminal.stderr);
   const results = () => createResults(terminal, root.opts<{ json: boolean }>().json);
   const settings = () => readHubSettings(environment, homedir());
-  // Reads HTTPS_PROXY, HTTP_PROXY and NO_PROXY; needs Node 24.14.
-  model.hook('preAction', () => void http.setGlobalProxyFromEnv?.());
   withExamples(
     model
       .command('pull <owner/name>')
@@ -123,10 +120,8 @@ async function pulled(
 ): Promise<string[]> {
   const repository = requireRepository(name);
   const client = new HubClient({ settings, ...commandConnection(progress) });
-  const model = await pull(
-    { repository, revision: requireRevision(revision), variant },
-    { client, cache: settings.cache, progress },
-  );
+  const request = { repository, revision: requireRevision(revision), variant };
+  const model = await throughProxy(() => pull(request, { client, cache: settings.cache, progress }));
   progress.note(`${repository} (${model.variant}) is complete`);
   if (link !== undefined) await linkTo(model.directory, link);
   const directory = `CONTINUO_MODEL_DIR=${link ?? model.directory}`;

@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { type BuildProgress, type BuiltModel, buildModel } from '../export/build.ts';
+import { type BuildProgress, type BuiltModel, buildModel, PARTIAL_SUFFIX } from '../export/build.ts';
 import type { WeightPrecision } from '../export/graph/linear.ts';
 import { openCheckpoint } from '../export/open-checkpoint.ts';
 import { filesOf, type Precision } from '../model/config/model-files.ts';
 import { readProvenance } from '../model/config/provenance.ts';
 import { byteSize, type FileProgress } from '../terminal/progress.ts';
-import { HubError } from './hub-error.ts';
-import { locate } from './locate.ts';
+import { withFileLock } from './file-lock.ts';
+import { HubError, withDiskErrors } from './hub-error.ts';
+import { locate, TOKENIZER_FILE } from './locate.ts';
 import { type RepositoryName, readModelName } from './model-name.ts';
 import { freeBytes, type PullContext } from './pull.ts';
 import { variantsOf } from './variants.ts';
@@ -58,6 +59,9 @@ export const WEIGHT_PRECISIONS: Readonly<Record<string, WeightPrecision>> = {
 /** Part of the names of built directories. Raise it when the builder writes other graphs. */
 const BUILDER_VERSION = 1;
 
+/** In the directory of built models. One build runs at a time. */
+const LOCK_FILE = '.lock';
+
 /** Bytes of a built graph by those of its source, whose weights have 16 bits; a GGUF file is built with 8 bits. */
 const GROWTH: Readonly<Record<WeightPrecision, number>> = { fp32: 2, fp16: 1, int8: 0.6, int4: 0.35 };
 const GGUF_GROWTH = 1.7;
@@ -86,8 +90,11 @@ export async function prepareModel(request: PrepareRequest, context: PrepareCont
   if (name.kind === 'repository') return await prepareRepository(name, request, context);
   const id = path.basename(name.path).replace(/\.gguf$/i, '');
   if (name.kind === 'directory' && hasGraph(name.path)) {
+    refuseBuildOptions(request);
     return { id, directory: name.path, variant: null, built: null };
   }
+  if (name.kind === 'directory')
+    requireTokenizer(name.path, existsSync(path.join(name.path, TOKENIZER_FILE)));
   const files = name.kind === 'directory' ? filesOf(name.path) : [fileOf(name.path)];
   const bytes = files.reduce((sum, [, size]) => sum + size, 0);
   const key = `${id}-${digest([name.path, files])}`;
@@ -96,6 +103,21 @@ export async function prepareModel(request: PrepareRequest, context: PrepareCont
     { id, key, isGguf: name.kind === 'gguf', bytes, missingBytes: 0, fetch },
     request,
     context,
+  );
+}
+
+/** A graph is served as it is. @throws HubError */
+function refuseBuildOptions({ name, adapter, out }: PrepareRequest): void {
+  const option = adapter === undefined ? '--out' : '--adapter';
+  if (adapter === undefined && out === undefined) return;
+  throw new HubError(`${name} has a graph, which is served as it is; ${option} needs safetensors or GGUF`);
+}
+
+/** @throws HubError */
+function requireTokenizer(source: string, hasTokenizer: boolean): void {
+  if (hasTokenizer) return;
+  throw new HubError(
+    `${source} has no ${TOKENIZER_FILE}; where you trust it, AutoTokenizer.from_pretrained(…).save_pretrained(…) of transformers writes one`,
   );
 }
 
@@ -108,10 +130,12 @@ async function prepareRepository(
   const located = await locate({ repository, revision: request.revision, variant, precision }, context);
   const { format, commit, bytes, missingBytes } = located;
   if (format === 'onnx') {
+    refuseBuildOptions(request);
     requireResources({ missingBytes, builtBytes: 0, loadedBytes: bytes }, context);
     return { id: repository, directory: await located.fetch(), variant: located.precision, built: null };
   }
   const isGguf = format === 'gguf';
+  if (!isGguf) requireTokenizer(repository, located.hasTokenizer);
   const part = isGguf ? `-${located.variant}` : '';
   const key = `${repository.replace('/', '--')}-${commit.slice(0, 12)}${part}`;
   const published = `${repository}@${commit.slice(0, 12)}${isGguf ? ` ${located.variant}` : ''}`;
@@ -128,31 +152,49 @@ async function build(
   const merged = adapter === undefined ? '' : `-${digest(filesOf(adapter))}`;
   const name = `${source.key}-${precision}${merged}-${BUILDER_VERSION}`;
   const directory = path.resolve(out ?? path.join(context.builds, name));
-  if (existsSync(directory) && readProvenance(directory) !== null)
-    return { id, directory, variant: null, built: null };
+  const existing: PreparedModel = { id, directory, variant: null, built: null };
+  if (isBuilt(directory, name)) return existing;
   const builtBytes = bytes * (isGguf ? GGUF_GROWTH : GROWTH[precision]);
   requireResources({ missingBytes, builtBytes, loadedBytes: builtBytes }, context);
   const weights = await source.fetch();
-  const checkpoint = await openCheckpoint(weights, adapter);
-  const displays: FileProgress[] = [];
-  try {
+  const onWait = () => context.progress.note('waiting for another build');
+  const { sleep } = context.client.retries;
+  return await withFileLock(path.join(context.builds, LOCK_FILE), { onWait, sleep }, async () => {
+    if (isBuilt(directory, name)) return existing;
+    removePartialBuilds(context.builds);
+    const checkpoint = await openCheckpoint(weights, adapter);
+    const displays: FileProgress[] = [];
     const onProgress = ({ writtenBytes, totalBytes }: BuildProgress) => {
       if (displays.length === 0)
         displays.push(context.progress.start(`build ${id} ${precision}`, totalBytes));
       displays[0]!.update(writtenBytes);
     };
-    const built = await buildModel(checkpoint, {
-      precision,
-      directory,
-      id,
-      source: source.published,
-      onProgress,
-    });
-    return { id, directory, variant: null, built };
-  } finally {
-    displays[0]?.stop();
-    await checkpoint.close();
+    try {
+      const options = { precision, directory, id, source: source.published, build: name, onProgress };
+      const built = await withDiskErrors(directory, () => buildModel(checkpoint, options));
+      return { ...existing, built };
+    } finally {
+      displays[0]?.stop();
+      await checkpoint.close();
+    }
+  });
+}
+
+/** Interrupted builds. The caller holds the lock, so no build is in progress. */
+function removePartialBuilds(builds: string): void {
+  for (const name of readdirSync(builds).filter((one) => one.endsWith(PARTIAL_SUFFIX))) {
+    rmSync(path.join(builds, name), { recursive: true });
   }
+}
+
+/** @throws HubError if the directory holds anything else */
+function isBuilt(directory: string, build: string): boolean {
+  if (!existsSync(directory)) return false;
+  const found = readProvenance(directory);
+  if (found?.build === build) return true;
+  const content =
+    found === null ? 'is no built model' : `holds ${found.id} in ${found.precision}, built from other files`;
+  throw new HubError(`${directory} ${content}; remove it or name another directory`);
 }
 
 interface Needs {

@@ -4,7 +4,13 @@ import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
 import { generationDefaults } from '@continuo/shared/sampling.ts';
 import * as z from 'zod';
 import type { OriginConfig } from '../config/config.ts';
-import { type ModelSettings, mebibytesToBytes, modelFields, modelName } from '../config/model-settings.ts';
+import {
+  type ModelSettings,
+  type ModelSource,
+  mebibytesToBytes,
+  modelFields,
+  modelName,
+} from '../config/model-settings.ts';
 import { infillTemplate } from '../infill/template.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/config/device.ts';
 import { type MemoryLimits, NO_MEMORY_LIMITS } from './memory-budget.ts';
@@ -21,12 +27,16 @@ export const readModels = ({ modelsFile, model }: Pick<OriginConfig, 'model' | '
   modelsFile === null ? { models: [model], limits: NO_MEMORY_LIMITS } : readModelsFile(modelsFile, model);
 
 /** Absent fields are taken from the environment variables. */
-const model = z.strictObject({
+const modelEntry = z.strictObject({
   name: modelName,
   /** Further names; `default` makes it the model of requests without a choice. */
   aliases: z.array(modelName).default([]),
-  /** Relative to the file. */
-  directory: z.string().min(1),
+  /** A directory with a graph, relative to the file. */
+  directory: z.string().min(1).optional(),
+  /** What is built first: `owner/name[:variant]`, a directory or a .gguf file. */
+  model: z.string().min(1).optional(),
+  precision: z.enum(['fp32', 'fp16', 'q8', 'q4']).optional(),
+  adapter: z.string().min(1).optional(),
   load: z.enum(['start', 'first-use']).default('start'),
   /** Unload after this many seconds without a request; absent = never. */
   idleSeconds: z.int().min(1).max(31_536_000).optional(),
@@ -34,6 +44,28 @@ const model = z.strictObject({
   defaults: generationDefaults.strict().default({}),
   ...z.strictObject(modelFields).partial().shape,
 });
+type ModelEntry = z.infer<typeof modelEntry>;
+
+const model = modelEntry.superRefine((entry, context) => {
+  const fault = sourceFault(entry);
+  if (fault !== null) context.addIssue({ code: 'custom', ...fault });
+});
+
+/** What is built has no other variants, and what is served as it is has no precision to choose. */
+function sourceFault({ directory, model: named, variant, precision, adapter }: ModelEntry) {
+  if ((directory === undefined) === (named === undefined))
+    return { path: ['directory'], message: 'expected either directory or model' };
+  if (named !== undefined && variant !== undefined)
+    return {
+      path: ['variant'],
+      message: 'only for a directory; write it after the name: owner/name:variant',
+    };
+  const builds =
+    precision === undefined ? (['adapter', adapter] as const) : (['precision', precision] as const);
+  if (named === undefined && builds[1] !== undefined)
+    return { path: [builds[0]], message: 'only with model, which is built' };
+  return null;
+}
 
 const modelsFile = z
   .strictObject({
@@ -103,7 +135,7 @@ function readJson(file: string): unknown {
 }
 
 /** A model with a provider without device options inherits none from the environment. */
-function deviceOf(entry: z.infer<typeof model>, base: DeviceSettings): DeviceSettings {
+function deviceOf(entry: ModelEntry, base: DeviceSettings): DeviceSettings {
   const { provider = base.provider } = entry;
   const inherited = entry.provider === undefined || hasDeviceOptions(provider) ? base : CPU;
   return {
@@ -113,13 +145,19 @@ function deviceOf(entry: z.infer<typeof model>, base: DeviceSettings): DeviceSet
   };
 }
 
-function settingsOf(entry: z.infer<typeof model>, folder: string, base: ModelSettings): ModelSettings {
+const sourceOf = ({ model: named, precision, adapter }: ModelEntry, folder: string): ModelSource | null =>
+  named === undefined
+    ? null
+    : { model: named, precision: precision ?? null, adapter: adapter ?? null, folder: resolve(folder) };
+
+function settingsOf(entry: ModelEntry, folder: string, base: ModelSettings): ModelSettings {
   const { engine } = base;
   return {
     name: entry.name,
     aliases: entry.aliases,
+    source: sourceOf(entry, folder),
     engine: {
-      directory: resolve(folder, entry.directory),
+      directory: resolve(folder, entry.directory ?? ''),
       variant: entry.variant ?? engine.variant,
       slots: entry.slots ?? engine.slots,
       contextLength: entry.context ?? engine.contextLength,

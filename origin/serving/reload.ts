@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { OriginConfig } from '../config/config.ts';
 import type { Logger } from '../process/log.ts';
+import { buildModels, logBuild, withFaulty } from './build-models.ts';
 import type { Fleet } from './fleet.ts';
 import { faultError, type Inspection } from './inspect-model.ts';
 import { requireBudget } from './memory-budget.ts';
@@ -20,8 +21,9 @@ export function reloadOnSignal(config: OriginConfig, fleet: Fleet, log: Logger):
 
 async function reload(config: OriginConfig, fleet: Fleet, log: Logger): Promise<void> {
   try {
-    const { models, limits } = readModels(config);
-    const inspection = await inspectInThread({ models, limits });
+    const { faulty, ...built } = await buildModels(readModels(config), logBuild(log));
+    const { models, limits } = built;
+    const inspection = withFaulty(await inspectInThread(built), faulty);
     const served = inspection.faulty.find(({ settings }) => fleet.serves(settings.name));
     if (served !== undefined) throw faultError(served);
     requireBudget(inspection.models, limits);

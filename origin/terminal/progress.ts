@@ -18,26 +18,39 @@ const CLEAR_LINE = '\r\u001b[K';
 const LARGE_FILE_BYTES = 50e6;
 
 /** Shows a bar on a terminal and plain lines elsewhere. */
-export function createProgress(stream: OutputStream): ProgressDisplay {
+export function createProgress(
+  stream: OutputStream,
+  now: () => number = () => performance.now(),
+): ProgressDisplay {
   const isTerminal = stream.isTTY === true;
   // A bar may occupy the current line of a terminal.
   const note = (line: string): void => void stream.write(`${isTerminal ? CLEAR_LINE : ''}${line}\n`);
   const start = (file: string, total: number) =>
-    isTerminal ? startBar(stream, file, total) : startLines(note, file, total);
+    isTerminal ? startBar(stream, file, total, now) : startLines(note, file, total);
   return { start, note };
 }
 
 /** Leaves cursor and line wrapping of the terminal as they are, so that Ctrl-C needs no cleanup. */
-function startBar(stream: OutputStream, file: string, total: number): FileProgress {
+function startBar(stream: OutputStream, file: string, total: number, now: () => number): FileProgress {
   const bar = new SingleBar({
-    format: '{file} [{bar}] {percentage} % of {total}, {eta_formatted} left',
+    format: '{file} [{bar}] {percentage} % of {total}, {rate}/s, {eta_formatted} left',
     stream,
     formatValue: (value, _options, type) => (type === 'total' ? byteSize(value) : String(value)),
     barsize: 30,
     linewrap: true,
   });
-  bar.start(total, 0, { file });
-  return { update: (received) => bar.update(received), stop: () => bar.stop() };
+  bar.start(total, 0, { file, rate: byteSize(0) });
+  let first: { readonly bytes: number; readonly at: number } | null = null;
+  return {
+    update(received) {
+      // Bytes of an earlier run are not part of the rate.
+      first ??= { bytes: received, at: now() };
+      const seconds = (now() - first.at) / 1000;
+      const rate = seconds === 0 ? 0 : (received - first.bytes) / seconds;
+      bar.update(received, { rate: byteSize(Math.max(0, rate)) });
+    },
+    stop: () => bar.stop(),
+  };
 }
 
 function startLines(note: (line: string) => void, file: string, total: number): FileProgress {

@@ -3,12 +3,13 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
+import { ARCHITECTURES, type ArchitectureFigures, measureArchitecture } from './architectures/measure.ts';
 import { address, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
 import { measureEdge } from './edge/edge.ts';
 import { type BenchModel, benchModels } from './models.ts';
 import { LAYERS, type Plan } from './plan.ts';
 import { linePlot } from './plot.ts';
-import { edgeTables, failures, figureTable, loadTable, rounded } from './report.ts';
+import { architectureTable, edgeTables, failures, figureTable, loadTable, rounded } from './report.ts';
 import { type ModelReport, measureModel, measureStore, measureStoreMemory } from './run.ts';
 import { sharedPrefixTable } from './shared-prefix.ts';
 import { openAiTarget } from './target.ts';
@@ -18,6 +19,9 @@ import { openAiTarget } from './target.ts';
 const MODELS = Object.keys(benchModels);
 
 const viaOf = (text: string): string[] => (text === 'none' ? [] : list(oneOf(LAYERS))(text));
+
+const architecturesOf = (text: string): string[] =>
+  text === 'all' ? [...ARCHITECTURES] : list(oneOf(ARCHITECTURES))(text);
 
 const program = new Command('bench')
   .description(
@@ -50,6 +54,11 @@ const program = new Command('bench')
     whole(1),
     128,
   )
+  .option(
+    '--architectures <names>',
+    `measure only serving published sizes with random weights: all, or comma-separated ${ARCHITECTURES.join(', ')}`,
+    architecturesOf,
+  )
   .option('--url <base>', 'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1', address)
   .option('--url-model <name>', 'its model name', 'default')
   .option('--url-key <key>', 'its API key', 'none')
@@ -69,6 +78,7 @@ interface Options {
   readonly edge: boolean;
   readonly sharedPrefix: boolean;
   readonly store: number;
+  readonly architectures?: string[];
   readonly url?: string;
   readonly urlModel: string;
   readonly urlKey: string;
@@ -126,10 +136,22 @@ async function sharedPrefix(model: BenchModel, plan: Plan, directory: string): P
   if (plan.soakSeconds > 0) console.log(figureTable(await measureStoreMemory(model, plan, () => undefined)));
 }
 
+async function architectures(names: readonly string[], directory: string): Promise<void> {
+  const figures: ArchitectureFigures[] = [];
+  let file = '';
+  for (const name of names) {
+    figures.push(await measureArchitecture(name));
+    // Each model takes minutes, so an interrupted run keeps what it has measured.
+    file = save(directory, 'architectures.json', figures);
+  }
+  console.log(`${architectureTable(figures)}\n${file}`);
+}
+
 async function main(): Promise<void> {
   const options = program.parse().opts<Options>();
   mkdirSync(options.out, { recursive: true });
   if (options.edge) return edge(options.out);
+  if (options.architectures !== undefined) return architectures(options.architectures, options.out);
   const plan: Plan = {
     concurrency: options.concurrency,
     via: options.via,

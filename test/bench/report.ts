@@ -1,4 +1,5 @@
 import Table from 'cli-table3';
+import type { ArchitectureFigures } from './architectures/measure.ts';
 import type { EdgeReport } from './edge/edge.ts';
 import type { LoadResult } from './load.ts';
 
@@ -85,4 +86,29 @@ export function edgeTables({ delays, cpu }: EdgeReport): string {
     loads.push([name, rounded(bare, 1), rounded(copying, 1), rounded(worker, 1)]);
   }
   return `${times}\n${loads}`;
+}
+
+export function architectureTable(figures: readonly ArchitectureFigures[]): string {
+  const table = new Table({
+    head: [
+      'model',
+      'parameters, M',
+      'build, s',
+      'read, MB/s',
+      'peak of the build, MB',
+      'first token after, s',
+    ],
+    style: { head: [], border: [] },
+  });
+  for (const one of figures) {
+    table.push([
+      one.name,
+      rounded(one.parameters / 1e6),
+      rounded(one.buildSeconds, 1),
+      rounded(one.bytesPerSecond / 1e6),
+      rounded(one.buildPeakBytes / 1e6),
+      rounded(one.firstTokenSeconds, 1),
+    ]);
+  }
+  return table.toString();
 }

@@ -24,9 +24,13 @@ export async function checkModels(
     return [fail('Models', errorMessage(error), 'Correct it; docs/configuration.md lists all variables.')];
   }
   const { models, limits } = configured;
-  const inspection = inspectModels(models, limits);
+  const inspection = inspectModels(
+    models.filter(({ source }) => source === null),
+    limits,
+  );
   const devices = new Map(models.map(({ engine }) => [JSON.stringify(engine.device), engine.device]));
   return [
+    ...models.flatMap(describeSource),
     ...inspection.models.map(describe),
     ...inspection.faulty.map(describeFault),
     ...(await Promise.all([...devices.values()].map((device) => checkProvider(device, machine)))),
@@ -38,6 +42,11 @@ const nameOf = ({ name }: ModelSettings): string => `Model ${name}`;
 
 const describe = ({ settings, slots, contextLength }: InspectedModel): Finding =>
   ok(nameOf(settings), `${settings.engine.directory}, ${slots} slots of ${contextLength} positions`);
+
+const describeSource = (settings: ModelSettings): Finding[] =>
+  settings.source === null
+    ? []
+    : [ok(nameOf(settings), `${settings.source.model}, fetched and built when the origin starts`)];
 
 const describeFault = ({ settings, reason }: FaultyModel): Finding =>
   fail(nameOf(settings), reason, 'Correct it, or fetch a model with continuo model pull.');

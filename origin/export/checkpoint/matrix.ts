@@ -274,7 +274,7 @@ export function stack(parts: readonly Matrix[]): Matrix {
   };
 }
 
-function joinFloats(parts: readonly Float32Array[]): Float32Array {
+export function joinFloats(parts: readonly Float32Array[]): Float32Array {
   if (parts.length === 1) return parts[0]!;
   const result = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;

@@ -11,6 +11,8 @@ const ELEMENT_BYTES: Readonly<Record<string, number>> = {
 };
 
 const LENGTH_BYTES = 8;
+/** As the format has it. */
+const MAX_HEADER_BYTES = 100_000_000;
 
 /** A name of the file on one line: names are any strings. */
 const shown = (name: string): string => JSON.stringify(name.slice(0, 200)).slice(1, -1);
@@ -44,7 +46,7 @@ export async function readHeader(file: string, fileBytes: number, read: ReadByte
   if (fileBytes < LENGTH_BYTES) throw new ModelError(`${file} is truncated: it has ${fileBytes} bytes`);
   const first = Buffer.from(await read(0, LENGTH_BYTES));
   const length = first.readBigUInt64LE();
-  if (length > BigInt(fileBytes - LENGTH_BYTES)) {
+  if (length > BigInt(Math.min(MAX_HEADER_BYTES, fileBytes - LENGTH_BYTES))) {
     throw new ModelError(
       `${file} is truncated or damaged: its header has ${length} bytes, the file ${fileBytes}`,
     );

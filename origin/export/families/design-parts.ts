@@ -1,6 +1,5 @@
 import type { ConfigFields } from './config-fields.ts';
 import { type Activation, type NormDesign, type ProjectionDesign, whole } from './decoder-design.ts';
-import type { TensorNames } from './family.ts';
 
 /** The fields of config.json that many families share. */
 
@@ -25,18 +24,6 @@ export const readActivation = (fields: ConfigFields, name = 'hidden_act', absent
 export const projection = (name: string, bias: boolean): ProjectionDesign => ({
   weight: whole(`${name}.weight`),
   bias: bias ? whole(`${name}.bias`) : null,
-});
-
-/** A projection that has a bias if the checkpoint has one. */
-export const projectionAsStored = (name: string, tensors: TensorNames): ProjectionDesign =>
-  projection(name, tensors.has(`${name}.bias`));
-
-export const rmsNorm = (name: string, epsilon: number, weightOffset: 0 | 1 = 0): NormDesign => ({
-  kind: 'rms',
-  epsilon,
-  weight: whole(`${name}.weight`),
-  bias: null,
-  weightOffset,
 });
 
 export const layerNorm = (name: string, epsilon: number, bias = true): NormDesign => ({

@@ -12,7 +12,7 @@ export interface BlockType {
   /** Bytes of a block. */
   readonly bytes: number;
   /** Writes the elements of a block that begins at `at` to `out` from `to`; null for plain floats. */
-  readonly decode: ((view: DataView, at: number, out: Float32Array, to: number) => void) | null;
+  readonly decode: ((bytes: Uint8Array, at: number, out: Float32Array, to: number) => void) | null;
   /** Set if every value is an integer times the scale of its group. */
   readonly integers: IntegerBlocks | null;
 }
@@ -22,14 +22,17 @@ export interface IntegerBlocks {
   readonly bits: 4 | 8;
   readonly groupSize: number;
   /** Writes the signed integers of a block to `out` from `to`. */
-  levels(view: DataView, at: number, out: Int8Array, to: number): void;
-  scale(view: DataView, at: number, group: number): number;
+  levels(bytes: Uint8Array, at: number, out: Int8Array, to: number): void;
+  scale(bytes: Uint8Array, at: number, group: number): number;
+  /** Writes the levels of a block two in a byte, as BlockRows has them, to `out` from `to`; null with 8 bits. */
+  readonly pack: ((bytes: Uint8Array, at: number, out: Uint8Array, to: number) => void) | null;
 }
 
 const BLOCK = 32;
 const SUPER_BLOCK = 256;
 
-const float16 = (view: DataView, at: number): number => FLOAT16_VALUES[view.getUint16(at, true)]!;
+const float16 = (bytes: Uint8Array, at: number): number =>
+  FLOAT16_VALUES[bytes[at]! | (bytes[at + 1]! << 8)]!;
 
 /** One element per block, decoded as safetensors' types of the same names. */
 const plain = (name: string, bytes: number): BlockType => ({
@@ -46,18 +49,22 @@ interface CodePlace {
   readonly fifth?: number;
 }
 
+/** Writes the value of each code to `out` from `to`. */
 function readCodes(
-  view: DataView,
+  bytes: Uint8Array,
   at: number,
   { codes, fifth }: CodePlace,
+  values: Int8Array,
   out: Int8Array,
   to: number,
 ): void {
-  const high = fifth === undefined ? 0 : view.getUint32(at + fifth, true);
+  const fifthBits = (from: number) =>
+    fifth === undefined ? 0 : (bytes[at + fifth + from]! | (bytes[at + fifth + from + 1]! << 8)) << 4;
+  const [low, high] = [fifthBits(0), fifthBits(2)];
   for (let index = 0; index < 16; index += 1) {
-    const pair = view.getUint8(at + codes + index);
-    out[to + index] = (pair & 15) | (((high >>> index) & 1) << 4);
-    out[to + index + 16] = (pair >> 4) | (((high >>> (index + 16)) & 1) << 4);
+    const pair = bytes[at + codes + index]!;
+    out[to + index] = values[(pair & 15) | ((low >> index) & 16)]!;
+    out[to + index + 16] = values[(pair >> 4) | ((high >> index) & 16)]!;
   }
 }
 
@@ -72,10 +79,10 @@ function integerType(
     name,
     ...sizes,
     integers,
-    decode(view, at, out, to) {
-      integers.levels(view, at, levels, 0);
+    decode(bytes, at, out, to) {
+      integers.levels(bytes, at, levels, 0);
       for (let group = 0; group * integers.groupSize < sizes.elements; group += 1) {
-        const scale = integers.scale(view, at, group);
+        const scale = integers.scale(bytes, at, group);
         const end = (group + 1) * integers.groupSize;
         for (let index = end - integers.groupSize; index < end; index += 1) {
           out[to + index] = scale * levels[index]!;
@@ -91,19 +98,29 @@ function codedType(
   bits: 4 | 8,
   place: CodePlace,
   values: readonly number[],
-  scale: (view: DataView, at: number) => number = float16,
+  scale: (bytes: Uint8Array, at: number) => number = float16,
 ): BlockType {
   const table = Int8Array.from(values);
-  const levels = (view: DataView, at: number, out: Int8Array, to: number) => {
-    readCodes(view, at, place, out, to);
-    for (let index = to; index < to + BLOCK; index += 1) out[index] = table[out[index]!]!;
-  };
+  const levels = (bytes: Uint8Array, at: number, out: Int8Array, to: number) =>
+    readCodes(bytes, at, place, table, out, to);
   return integerType(
     name,
     { elements: BLOCK, bytes: place.codes + 16 },
-    { bits, groupSize: BLOCK, levels, scale },
+    { bits, groupSize: BLOCK, levels, scale, pack: bits === 4 ? packCodes(place.codes) : null },
   );
 }
+
+/** The codes of a type of 4 bits are its levels; only their order differs. */
+const packCodes =
+  (codes: number) =>
+  (bytes: Uint8Array, at: number, out: Uint8Array, to: number): void => {
+    for (let index = 0; index < 8; index += 1) {
+      const first = bytes[at + codes + 2 * index]!;
+      const second = bytes[at + codes + 2 * index + 1]!;
+      out[to + index] = (first & 15) | ((second & 15) << 4);
+      out[to + index + 8] = (first >> 4) | (second & 0xf0);
+    }
+  };
 
 const centered = (count: number): number[] => Array.from({ length: count }, (_, code) => code - count / 2);
 
@@ -111,6 +128,8 @@ const centered = (count: number): number[] => Array.from({ length: count }, (_, 
 const IQ4_NL = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 /** The values of MXFP4's sixteen codes, doubled. */
 const MXFP4 = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
+
+const PLAIN_CODES = Int8Array.from({ length: 32 }, (_, code) => code);
 
 /** Q4_1 and Q5_1: scale · code + minimum. */
 function minimumType(name: string, place: CodePlace): BlockType {
@@ -120,20 +139,20 @@ function minimumType(name: string, place: CodePlace): BlockType {
     elements: BLOCK,
     bytes: place.codes + 16,
     integers: null,
-    decode(view, at, out, to) {
-      readCodes(view, at, place, codes, 0);
-      const scale = float16(view, at);
-      const minimum = float16(view, at + 2);
+    decode(bytes, at, out, to) {
+      readCodes(bytes, at, place, PLAIN_CODES, codes, 0);
+      const scale = float16(bytes, at);
+      const minimum = float16(bytes, at + 2);
       for (let index = 0; index < BLOCK; index += 1) out[to + index] = scale * codes[index]! + minimum;
     },
   };
 }
 
 /** Returns one of the eight 6-bit scales of a block of Q4_K or Q5_K, or one of its eight minima (`from` = 4). */
-function packedScale(view: DataView, at: number, index: number, from: 0 | 4): number {
-  if (index < 4) return view.getUint8(at + index + from) & 63;
-  const low = view.getUint8(at + index + 4);
-  const high = view.getUint8(at + index - 4 + from) >> 6;
+function packedScale(bytes: Uint8Array, at: number, index: number, from: 0 | 4): number {
+  if (index < 4) return bytes[at + index + from]! & 63;
+  const low = bytes[at + index + 4]!;
+  const high = bytes[at + index - 4 + from]! >> 6;
   return (from === 0 ? low & 15 : low >> 4) | (high << 4);
 }
 
@@ -143,28 +162,37 @@ const groupedType = (name: string, { codes, fifth }: CodePlace): BlockType => ({
   elements: SUPER_BLOCK,
   bytes: codes + 128,
   integers: null,
-  decode(view, at, out, to) {
-    for (let group = 0; group < 8; group += 1) {
-      const scale = float16(view, at) * packedScale(view, at + 4, group, 0);
-      const minimum = float16(view, at + 2) * packedScale(view, at + 4, group, 4);
+  decode(bytes, at, out, to) {
+    const [factor, base] = [float16(bytes, at), float16(bytes, at + 2)];
+    for (let group = 0; group < 8; group += 2) {
+      const scale = factor * packedScale(bytes, at + 4, group, 0);
+      const minimum = base * packedScale(bytes, at + 4, group, 4);
+      const scale2 = factor * packedScale(bytes, at + 4, group + 1, 0);
+      const minimum2 = base * packedScale(bytes, at + 4, group + 1, 4);
+      const from = at + codes + 16 * group;
       for (let index = 0; index < BLOCK; index += 1) {
-        const pair = view.getUint8(at + codes + BLOCK * (group >> 1) + index);
-        const high = fifth === undefined ? 0 : (view.getUint8(at + fifth + index) >> group) & 1;
-        const code = ((group & 1 ? pair >> 4 : pair) & 15) | (high << 4);
-        out[to + BLOCK * group + index] = scale * code - minimum;
+        const pair = bytes[from + index]!;
+        const high = fifth === undefined ? 0 : bytes[at + fifth + index]! >> group;
+        const place = to + BLOCK * group + index;
+        out[place] = scale * ((pair & 15) | ((high & 1) << 4)) - minimum;
+        out[place + BLOCK] = scale2 * ((pair >> 4) | ((high & 2) << 3)) - minimum2;
       }
     }
   },
 });
 
 /** Q6_K: two halves of 128; quarters of 32 share bytes of low and of high bits. */
-function readQ6(view: DataView, at: number, out: Int8Array, to: number): void {
-  for (let element = 0; element < SUPER_BLOCK; element += 1) {
-    const half = element >> 7;
-    const quarter = (element >> 5) & 3;
-    const low = view.getUint8(at + 64 * half + (element & 63)) >> (quarter & 2 ? 4 : 0);
-    const high = view.getUint8(at + 128 + 32 * half + (element & 31)) >> (2 * quarter);
-    out[to + element] = ((low & 15) | ((high & 3) << 4)) - 32;
+function readQ6(bytes: Uint8Array, at: number, out: Int8Array, to: number): void {
+  for (let group = 0; group < 8; group += 1) {
+    const [half, quarter] = [group >> 2, group & 3];
+    const low = at + 64 * half + BLOCK * (quarter & 1);
+    const high = at + 128 + BLOCK * half;
+    const shift = 4 * (quarter >> 1);
+    for (let index = 0; index < BLOCK; index += 1) {
+      const code =
+        ((bytes[low + index]! >> shift) & 15) | (((bytes[high + index]! >> (2 * quarter)) & 3) << 4);
+      out[to + BLOCK * group + index] = code - 32;
+    }
   }
 }
 
@@ -174,9 +202,10 @@ const Q8_0 = integerType(
   {
     bits: 8,
     groupSize: BLOCK,
+    pack: null,
     scale: float16,
-    levels(view, at, out, to) {
-      for (let index = 0; index < BLOCK; index += 1) out[to + index] = view.getInt8(at + 2 + index);
+    levels(bytes, at, out, to) {
+      for (let index = 0; index < BLOCK; index += 1) out[to + index] = bytes[at + 2 + index]!;
     },
   },
 );
@@ -187,8 +216,9 @@ const Q6_K = integerType(
   {
     bits: 8,
     groupSize: 16,
+    pack: null,
     levels: readQ6,
-    scale: (view, at, group) => float16(view, at + 208) * view.getInt8(at + 192 + group),
+    scale: (bytes, at, group) => float16(bytes, at + 208) * ((bytes[at + 192 + group]! << 24) >> 24),
   },
 );
 
@@ -206,7 +236,7 @@ export const BLOCK_TYPES: ReadonlyMap<number, BlockType> = new Map([
   [13, groupedType('Q5_K', { codes: 48, fifth: 16 })],
   [14, Q6_K],
   [20, codedType('IQ4_NL', 8, { codes: 2 }, IQ4_NL)],
-  [39, codedType('MXFP4', 8, { codes: 1 }, MXFP4, (view, at) => 2 ** (view.getUint8(at) - 128))],
+  [39, codedType('MXFP4', 8, { codes: 1 }, MXFP4, (bytes, at) => 2 ** (bytes[at]! - 128))],
 ]);
 
 const OTHER_TYPES: Readonly<Record<number, string>> = {
@@ -232,8 +262,7 @@ export function decodeBlocks(
   bytes: Uint8Array,
 ): Float32Array {
   if (decode === null) return DECODERS[name]!(bytes);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const values = new Float32Array((bytes.length / size) * elements);
-  for (let at = 0, to = 0; at < bytes.length; at += size, to += elements) decode(view, at, values, to);
+  for (let at = 0, to = 0; at < bytes.length; at += size, to += elements) decode(bytes, at, values, to);
   return values;
 }

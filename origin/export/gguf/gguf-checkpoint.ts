@@ -7,6 +7,7 @@ import {
   type CheckpointTensor,
   columnsOf,
 } from '../checkpoint/checkpoint.ts';
+import { joinFloats } from '../checkpoint/matrix.ts';
 import { type Architecture, NEUTRAL_KEYS, type StoredTensors } from './architecture.ts';
 import { decodeBlocks } from './block-types.ts';
 import { GgufFile } from './gguf-file.ts';
@@ -125,23 +126,25 @@ class GgufCheckpoint implements Checkpoint {
   async readBlocks(name: string, first: number, count: number): Promise<BlockRows> {
     const recipe = this.#recipe(name);
     const { type } = recipe.sources[0]!;
-    const { bits, groupSize, levels, scale } = type.integers!;
+    const { groupSize, levels, scale, pack } = type.integers!;
     const elements = count * recipe.unitLength;
-    const signed = new Int8Array(elements);
+    const result = new Int8Array(pack === null ? elements : elements / 2);
+    const packed = new Uint8Array(result.buffer);
     const scales = new Float32Array(elements / groupSize);
     let to = 0;
     for (const { source, offset, length } of this.#runs(recipe, first, count)) {
       const bytes = new Uint8Array(length);
       this.#file.read(source.name, offset, bytes);
-      const view = new DataView(bytes.buffer);
       for (let at = 0; at < length; at += type.bytes, to += type.elements) {
-        levels(view, at, signed, to);
+        if (pack === null) levels(bytes, at, result, to);
+        else pack(bytes, at, packed, to / 2);
         for (let group = 0; group < type.elements / groupSize; group += 1) {
-          scales[to / groupSize + group] = scale(view, at, group);
+          scales[to / groupSize + group] = scale(bytes, at, group);
         }
       }
     }
-    return { levels: bits === 8 ? bytesOfLevels(signed) : nibblesOfLevels(signed), scales, zeroPoints: null };
+    if (pack === null) addMiddle(result.buffer);
+    return { levels: packed, scales, zeroPoints: null };
   }
 
   async close(): Promise<void> {
@@ -170,14 +173,13 @@ class GgufCheckpoint implements Checkpoint {
   }
 
   #readUnits(recipe: TensorRecipe, first: number, count: number): Float32Array {
-    const values = new Float32Array(count * recipe.unitLength);
-    let to = 0;
-    for (const { source, offset, length } of this.#runs(recipe, first, count)) {
-      const run = readRun(this.#file, source, offset, length);
-      values.set(run, to);
-      to += run.length;
+    const runs = [...this.#runs(recipe, first, count)].map(({ source, offset, length }) =>
+      readRun(this.#file, source, offset, length),
+    );
+    const values = joinFloats(runs);
+    if (recipe.added !== 0) {
+      for (let index = 0; index < values.length; index += 1) values[index]! += recipe.added;
     }
-    if (recipe.added !== 0) for (let index = 0; index < to; index += 1) values[index]! += recipe.added;
     return values;
   }
 
@@ -229,12 +231,8 @@ function blockFormat({ sources, shape, unitLength, added, transposed }: TensorRe
   return { bits: integers.bits, blockSize: integers.groupSize, zeroPoints: false };
 }
 
-const bytesOfLevels = (signed: Int8Array): Uint8Array => Uint8Array.from(signed, (level) => level + 128);
-
-function nibblesOfLevels(signed: Int8Array): Uint8Array {
-  const packed = new Uint8Array(signed.length / 2);
-  for (let index = 0; index < packed.length; index += 1) {
-    packed[index] = (signed[2 * index]! + 8) | ((signed[2 * index + 1]! + 8) << 4);
-  }
-  return packed;
+/** Adds 128 to each level: a row has a multiple of 16. */
+function addMiddle(levels: ArrayBuffer): void {
+  const words = new Uint32Array(levels);
+  for (let index = 0; index < words.length; index += 1) words[index]! ^= 0x8080_8080;
 }

@@ -1,3 +1,4 @@
+import { ModelError } from '../../model/config/model-json.ts';
 import type { BlockFormat, BlockRows } from '../checkpoint/checkpoint.ts';
 import { blockBytes, type Matrix, type MatrixReader, stack } from '../checkpoint/matrix.ts';
 import type { ProjectionDesign, Weight } from '../families/decoder-design.ts';
@@ -48,10 +49,18 @@ export function floatTensor(
     eachChunk(matrix, async (first, count) => {
       const values = await matrix.readRows(first, count);
       const shifted = offset === 0 ? values : values.map((value) => value + offset);
-      await emit(0, bytesOf(type === 'float16' ? toFloat16(shifted) : shifted));
+      await emit(0, bytesOf(type === 'float16' ? finiteHalves(matrix.name, shifted) : shifted));
     }),
   );
   return tensor!;
+}
+
+/** @throws ModelError if a value is beyond the range of float16 */
+function finiteHalves(name: string, values: Float32Array): Uint16Array {
+  const halves = toFloat16(values);
+  const at = Math.max(halves.indexOf(0x7c00), halves.indexOf(0xfc00));
+  if (at < 0) return halves;
+  throw new ModelError(`tensor ${name} has the value ${values[at]}, beyond float16; build another precision`);
 }
 
 /** Adds a vector of `length` values. */

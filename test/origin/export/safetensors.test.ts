@@ -193,6 +193,19 @@ describe('a build refuses', () => {
     await expect(built(directory, { precision })).rejects.toThrow(`tensor ${name} has the value NaN`);
   });
 
+  it('a value beyond the range of fp16', async () => {
+    const name = 'model.layers.0.mlp.up_proj.weight';
+    const directory = write((tensors) => {
+      const values = Float64Array.from(tensors[name]!.values);
+      values[700] = -70_000;
+      tensors[name] = { ...tensors[name]!, values };
+    });
+    await expect(built(directory, { precision: 'fp16' })).rejects.toThrow(
+      `tensor ${name} has the value -70000, beyond float16; build another precision`,
+    );
+    await built(directory, { precision: 'fp32' });
+  });
+
   it('names tensors that it does not use', async () => {
     const directory = write((tensors) => (tensors['visual.patch'] = { shape: [1], values: [0] }));
     expect((await built(directory)).unusedTensors).toEqual(['visual.patch']);

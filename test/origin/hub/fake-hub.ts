@@ -38,6 +38,8 @@ export interface FakeRepository {
   readonly gated?: boolean;
   /** Lists names without sizes and checksums, as some mirrors do. */
   readonly namesOnly?: boolean;
+  /** Commit of `main`; absent = COMMIT. */
+  readonly commit?: string;
   /** Wrong sizes in the listing. */
   readonly sizes?: Record<string, number>;
 }
@@ -217,7 +219,12 @@ function modelInfo(repository: FakeRepository): unknown {
     const lfs = { sha256: sha256(content), size, pointerSize: 134 };
     return { rfilename, size, blobId: gitDigest(content), ...(isLarge(repository, content) ? { lfs } : {}) };
   });
-  return { id: 'ignored', sha: COMMIT, gated: repository.gated ? 'auto' : false, siblings };
+  return {
+    id: 'ignored',
+    sha: repository.commit ?? COMMIT,
+    gated: repository.gated ? 'auto' : false,
+    siblings,
+  };
 }
 
 const isLarge = ({ largeFrom = 1000 }: FakeRepository, content: Buffer): boolean =>

@@ -1,6 +1,16 @@
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { repositoryPaths } from '../../../origin/hub/cache.ts';
 import { HubClient } from '../../../origin/hub/hub-client.ts';
 import { HubError } from '../../../origin/hub/hub-error.ts';
@@ -29,7 +39,7 @@ afterEach(() => hub.stop());
 function context(endpoint = hub.endpoint): PrepareContext {
   const cache = path.join(root, 'hub');
   const note = (line: string) => void notes.push(line);
-  const sleep = async () => undefined;
+  const sleep = () => nextTurn();
   const client = new HubClient({
     settings: { endpoint, token: null, cache },
     fetch,
@@ -66,6 +76,42 @@ describe('a repository of safetensors', () => {
     const second = await prepare();
     expect(second).toEqual({ ...first, built: null });
     expect(hub.seen.slice(requests).map(({ method }) => method)).toEqual(['GET']); // the listing
+  });
+
+  it('is built again from a new commit, whose unchanged files are not fetched again', async () => {
+    const { directory } = await prepare();
+    const commit = 'deadbeef'.repeat(5);
+    const files = { ...weightsFiles(), 'generation_config.json': Buffer.from('{}') };
+    hub.repositories.set(NAME, { files, commit });
+    const second = await prepare();
+    expect(second.built).not.toBeNull();
+    expect(second.directory).toBe(directory.replace(COMMIT.slice(0, 12), commit.slice(0, 12)));
+    expect(hub.downloads('model.safetensors')).toHaveLength(1);
+    expect(hub.downloads('generation_config.json')).toHaveLength(1);
+  });
+
+  it('is refused, and leaves no part of it, if the hub sends another file than it lists', async () => {
+    const content = Buffer.from(weightsFiles()['model.safetensors']!).fill(7, 5000);
+    hub.faults.set('model.safetensors', { content });
+    expect(await messageOf(prepare())).toBe('model.safetensors: wrong checksum; the download was deleted');
+    expect(existsSync(path.join(root, 'builds'))).toBe(true);
+    expect(readdirSync(path.join(root, 'builds'))).toEqual([]);
+    hub.faults.clear();
+    expect((await prepare()).built).not.toBeNull();
+  });
+
+  it('leaves no part of a model if the disk becomes full while it is built', async () => {
+    const { directory } = await prepare();
+    rmSync(directory, { recursive: true });
+    await using probe = await open('/dev/null');
+    const full = Object.assign(new Error('no space'), { code: 'ENOSPC' });
+    const write = vi.spyOn(Object.getPrototypeOf(probe) as FileHandle, 'write');
+    write.mockRejectedValueOnce(full);
+    onTestFinished(() => write.mockRestore());
+    expect(await messageOf(prepare())).toBe(`the disk is full: ${directory}`);
+    expect(readdirSync(path.dirname(directory))).toEqual(['.lock']);
+    write.mockRestore();
+    expect((await prepare()).built).not.toBeNull();
   });
 
   it('is built in the precision of its variant', async () => {
@@ -126,6 +172,21 @@ describe('other sources', () => {
     const { directory, built, variant } = await prepare();
     expect({ built, variant }).toEqual({ built: null, variant: 'fp32' });
     expect(await prepare(directory)).toMatchObject({ directory, built: null });
+    const served = /has a graph, which is served as it is; --(adapter|out) needs safetensors or GGUF$/;
+    for (const source of [NAME, directory]) {
+      expect(await messageOf(prepare(source, { adapter: root }))).toMatch(served);
+      expect(await messageOf(prepare(source, { out: path.join(root, 'mine') }))).toMatch(served);
+    }
+  });
+
+  it('refuses weights without tokenizer.json before they are fetched', async () => {
+    const { 'tokenizer.json': _, ...files } = weightsFiles();
+    hub.repositories.set(NAME, { files });
+    expect(await messageOf(prepare())).toMatch(/^tiny-org\/tiny-model has no tokenizer\.json; /);
+    expect(hub.downloads('model.safetensors')).toEqual([]);
+    const source = weightsDirectory();
+    rmSync(path.join(source, 'tokenizer.json'));
+    expect(await messageOf(prepare(source))).toMatch(/ has no tokenizer\.json; /);
   });
 
   it('builds a directory again only if its files have changed', async () => {
@@ -139,10 +200,29 @@ describe('other sources', () => {
     expect(second.directory).not.toBe(first.directory);
   });
 
-  it('builds into a named directory', async () => {
+  it('builds into a named directory, and takes it for the result only of the same build', async () => {
     const out = path.join(root, 'mine');
-    expect((await prepare(weightsDirectory(), { out })).directory).toBe(out);
+    const source = weightsDirectory();
+    expect((await prepare(source, { out })).directory).toBe(out);
     expect(existsSync(path.join(out, 'model.onnx'))).toBe(true);
+    expect((await prepare(source, { out })).built).toBeNull();
+    const held =
+      /mine holds checkpoint in fp32, built from other files; remove it or name another directory$/;
+    expect(await messageOf(prepare(source, { out, precision: 'int8' }))).toMatch(held);
+    expect(await messageOf(prepare(weightsDirectory(), { out }))).toMatch(held);
+  });
+
+  it('refuses a directory of something else before anything is fetched', async () => {
+    expect(await messageOf(prepare(NAME, { out: root }))).toMatch(/ is no built model; remove it or name /);
+    expect(hub.downloads('model.safetensors')).toEqual([]);
+  });
+
+  it('builds once if two processes want the same model, and removes interrupted builds', async () => {
+    const interrupted = path.join(root, 'builds', 'other.partial');
+    mkdirSync(interrupted, { recursive: true });
+    const both = await Promise.all([prepare(), prepare()]);
+    expect(both.filter(({ built }) => built !== null)).toHaveLength(1);
+    expect(existsSync(interrupted)).toBe(false);
   });
 
   it.each([

@@ -1,10 +1,11 @@
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
+import { writeLlama } from '../export/written-checkpoint.ts';
 import { eventsOf } from '../http/generation-events.ts';
 import { OriginProcess } from '../http/origin-process.ts';
 
@@ -48,7 +49,12 @@ afterAll(() => rmSync(directory, { recursive: true }));
 const write = (...names: readonly string[]) =>
   writeFileSync(file, JSON.stringify({ models: names.map((name) => ({ name, directory: name, slots: 1 })) }));
 
-const start = () => new OriginProcess({ CONTINUO_MODELS_FILE: file, CONTINUO_THREADS: '1' });
+const start = () =>
+  new OriginProcess({
+    CONTINUO_MODELS_FILE: file,
+    CONTINUO_THREADS: '1',
+    XDG_CACHE_HOME: join(directory, 'cache'),
+  });
 
 test('models at fault, in every kind of fault, are refused by name while the others are served', async () => {
   write(...Object.keys(faults), 'sound');
@@ -65,6 +71,26 @@ test('models at fault, in every kind of fault, are refused by name while the oth
     expect((await origin.models())[name]?.reason, name).toMatch(reason);
   }
   expect(await (await origin.call('/health')).json()).toMatchObject({ status: 'ready' });
+});
+
+test('models are built from weights before they are served, and one that cannot be built is refused by name', async () => {
+  const { vocabulary } = writeLlama(join(directory, 'llama'), { vocabulary: 320 }).model;
+  writeByteTokenizer(join(directory, 'llama', 'checkpoint'), vocabulary);
+  const built = { name: 'built', model: './llama/checkpoint', precision: 'fp32', slots: 1 };
+  const missing = { name: 'not-there', model: './none.gguf', slots: 1 };
+  writeFileSync(file, JSON.stringify({ models: [missing, built] }));
+  const origin = start();
+  onTestFinished(() => void origin.child.kill('SIGKILL'));
+  await origin.line('loaded', { model: 'built' });
+  const models = await origin.models();
+  expect(models.built?.build).toMatchObject({ precision: 'fp32', source: 'checkpoint' });
+  expect(models['not-there']?.reason).toBe('there is no file or directory ./none.gguf');
+  const builds = join(directory, 'cache', 'continuo', 'models');
+  const [name] = readdirSync(builds).filter((one) => one.startsWith('checkpoint-'));
+  const { mtimeMs } = statSync(join(builds, name!));
+  origin.child.kill('SIGHUP');
+  await origin.line('models reloaded');
+  expect(statSync(join(builds, name!)).mtimeMs).toBe(mtimeMs);
 });
 
 test('a reload serves a model whose files were mended', async () => {

@@ -75,6 +75,19 @@ it.each([
     '{"models": [{"name": "a", "directory": ".", "infill": {"layout": ["prefix"], "prefix": "x", "suffix": "y"}}]}',
     /models\.0\.infill\.layout: needs prefix, P, suffix and S once each$/,
   ],
+  ['{"models": [{"name": "a"}]}', /models\.0\.directory: expected either directory or model$/],
+  [
+    '{"models": [{"name": "a", "directory": ".", "model": "owner/name"}]}',
+    /models\.0\.directory: expected either directory or model$/,
+  ],
+  [
+    '{"models": [{"name": "a", "model": "owner/name", "variant": "q4"}]}',
+    /models\.0\.variant: only for a directory; write it after the name: owner\/name:variant$/,
+  ],
+  [
+    '{"models": [{"name": "a", "directory": ".", "precision": "q4"}]}',
+    /models\.0\.precision: only with model, which is built$/,
+  ],
 ])('a fault in %s is one line with its place', (text, message) => {
   const reading = () => readModels({ modelsFile: modelsFile(text), model: BASE });
   expect(reading).toThrow(message);

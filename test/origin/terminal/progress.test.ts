@@ -39,16 +39,19 @@ describe('outside a terminal', () => {
 });
 
 describe('on a terminal', () => {
-  test('shows file and size in a bar and prints notes on a line of their own', () => {
+  test('shows file, size and the rate of this run in a bar and prints notes on a line of their own', () => {
     const { written, stream: sink } = stream(true);
-    const progress = createProgress(sink);
+    let milliseconds = 0;
+    const progress = createProgress(sink, () => milliseconds);
     const file = progress.start('model.onnx', 100e6);
+    file.update(40e6);
+    milliseconds = 2000;
     file.update(100e6);
     progress.note('connection lost');
     file.stop();
     const text = written.join('');
     expect(text).toContain('model.onnx [');
-    expect(text).toContain('100 % of 100 MB');
+    expect(text).toContain('100 % of 100 MB, 30.0 MB/s, ');
     expect(text).toContain('\r\u001b[Kconnection lost\n');
   });
 });
