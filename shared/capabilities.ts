@@ -6,6 +6,9 @@ import { NEUTRAL_SAMPLING, type SamplingParameters, samplingParameters } from '.
  * types of constraints. An origin ignores what it does not know, so the Worker must not send it what the caller relies on.
  */
 
+/** Header of the origin's and the Worker's answers: keywords and formats of a JSON Schema that no specification knows. */
+export const IGNORED_KEYWORDS_HEADER = 'x-ignored-keywords';
+
 const samplingNames = Object.keys(samplingParameters.shape) as (keyof SamplingParameters)[];
 
 /** A seed that is a text. */

@@ -12,9 +12,6 @@ import { isTokenId } from './tokenization.ts';
  */
 export const PROTOCOL_VERSION = 2;
 
-/** Header of the origin's and the Worker's answers: keywords and formats of a JSON Schema that no specification knows. */
-export const IGNORED_KEYWORDS_HEADER = 'x-ignored-keywords';
-
 /** Maximum number of images in one request. */
 export const MAX_IMAGES = 64;
 

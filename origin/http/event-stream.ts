@@ -1,11 +1,7 @@
 import type { ServerResponse } from 'node:http';
+import { IGNORED_KEYWORDS_HEADER } from '@continuo/shared/capabilities.ts';
 import { ndjsonLine } from '@continuo/shared/framing.ts';
-import {
-  type EventOf,
-  type GenerationEvent,
-  IGNORED_KEYWORDS_HEADER,
-  isTerminal,
-} from '@continuo/shared/generation.ts';
+import { type EventOf, type GenerationEvent, isTerminal } from '@continuo/shared/generation.ts';
 import type { EngineAccess } from '../serving/load-model.ts';
 
 /** Most names in a header; a schema may ignore more. */

@@ -1,4 +1,4 @@
-import { IGNORED_KEYWORDS_HEADER } from '@continuo/shared/generation.ts';
+import { IGNORED_KEYWORDS_HEADER } from '@continuo/shared/capabilities.ts';
 
 /** Names and descriptions of the Worker's own HTTP headers, for OpenAPI and for CORS. */
 

@@ -1,5 +1,5 @@
+import { IGNORED_KEYWORDS_HEADER } from '@continuo/shared/capabilities.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
-import { IGNORED_KEYWORDS_HEADER } from '@continuo/shared/generation.ts';
 import { corsHeaders } from './cors.ts';
 import { REQUEST_ID_HEADER } from './headers.ts';
 import type { RequestContext } from './request-context.ts';

@@ -1,8 +1,7 @@
-import { neededCapabilities } from '@continuo/shared/capabilities.ts';
+import { IGNORED_KEYWORDS_HEADER, neededCapabilities } from '@continuo/shared/capabilities.ts';
 import { ApiError, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
 import {
   type GenerationRequest,
-  IGNORED_KEYWORDS_HEADER,
   type OriginModel,
   originModel,
   type UsageAccount,
