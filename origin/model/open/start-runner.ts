@@ -12,7 +12,7 @@ import { OrtRunner } from '../runner/ort-runner.ts';
 import type { RunnerOptions } from '../runner/runner-options.ts';
 import { SingleRowRunner } from '../runner/single-row-runner.ts';
 import { readsSeveralAfterPast, requireFiniteLogits } from './probe.ts';
-import { findMinRows } from './row-probe.ts';
+import { findMaxPrefillChunks, findMinRows } from './row-probe.ts';
 
 /** ONNX Runtime's name of CPU memory. */
 const CPU_MEMORY = 'Cpu';
@@ -72,6 +72,7 @@ export async function withIndependentRows(
   const minRows = await findMinRows(runner);
   if (minRows === null) return new SingleRowRunner(runner, allocateLogits);
   runner.minRows = minRows;
+  runner.maxPrefillChunks = await findMaxPrefillChunks(runner);
   return runner;
 }
 
