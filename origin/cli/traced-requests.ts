@@ -107,7 +107,10 @@ export function readSse(line: string): SeenLine {
     if (line.includes('"usage":null')) return { text: true };
     // Generated text cannot contain this, because its quotation marks are escaped.
     const count = line.lastIndexOf(COUNT);
-    if (count > 0) return { text: true, generated: Number.parseInt(line.slice(count + COUNT.length), 10) };
+    if (count > 0) {
+      const tokens = Number.parseInt(line.slice(count + COUNT.length), 10);
+      return { text: true, generated: tokens, tokens };
+    }
   }
   const chunk = JSON.parse(line.slice(6)) as {
     choices?: readonly unknown[];

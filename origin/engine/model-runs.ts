@@ -161,8 +161,10 @@ export class ModelRuns {
   }
 
   #nextChunk({ slot, tokens, computed, wantedLogits, images, logprobsFrom }: PromptPrefill): PrefillChunk {
-    const { prefillChunk: length } = this.#runner.shape;
-    return prefillChunk(slot, tokens, computed, length, wantedLogits, images, logprobsFrom);
+    const { prefillChunk: length, maxPrefillChunks = 1 } = this.#runner.shape;
+    // Running streams wait for one chunk at most.
+    const chunks = this.#running.decoding.some((sequence) => sequence !== null) ? 1 : maxPrefillChunks;
+    return prefillChunk(slot, tokens, computed, length, chunks, wantedLogits, images, logprobsFrom);
   }
 
   #row(logits: Float32Array, row: number): Float32Array {

@@ -76,15 +76,18 @@ export class PrefixCache {
   }
 
   /**
-   * Notes that a prompt's positions up to `end` are in its slot, and stores the chunk that ends there.
+   * Notes that a prompt's positions up to `end` are in its slot, and stores the chunks of the run that began at `start`.
    * @param logits of the last position, computed without those of other positions; null if there are none
    */
-  record(prefill: PromptPrefill, end: number, logits: Float32Array | null): void {
+  record(prefill: PromptPrefill, start: number, end: number, logits: Float32Array | null): void {
     const { slot, logprobs, logprobsFrom, storable, stored } = prefill;
     this.#slots.record(slot, end);
-    if (stored === null || end > storable) return;
-    const start = end - 1 - ((end - 1) % this.#chunkLength);
-    const hasLogprobs = logprobsFrom === 0 || start > logprobsFrom;
-    this.#store?.add(stored, slot, end, hasLogprobs ? logprobs : null, logits);
+    if (stored === null) return;
+    for (let first = start - (start % this.#chunkLength); first < end; first += this.#chunkLength) {
+      const last = Math.min(first + this.#chunkLength, end);
+      if (last > storable) return;
+      const hasLogprobs = logprobsFrom === 0 || first > logprobsFrom;
+      this.#store?.add(stored, slot, last, hasLogprobs ? logprobs : null, last === end ? logits : null);
+    }
   }
 }

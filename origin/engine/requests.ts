@@ -129,8 +129,10 @@ export class Requests {
   ): readonly KvCopy[] {
     const { request } = prefill;
     const { running, context } = this.#options;
+    const start = prefill.computed;
     if (!this.#attempt(request, () => prefill.advance(end, row, context))) return [];
-    running.prefixes.record(prefill, end, prefill.done && prefill.wantedLogits === 'last' ? row(-1) : null);
+    const logits = prefill.done && prefill.wantedLogits === 'last' ? row(-1) : null;
+    running.prefixes.record(prefill, start, end, logits);
     const isCut = !prefill.done && prefill.isLate(now);
     if (!prefill.done && !isCut) return [];
     if (prefill.sendsEvent) {

@@ -61,9 +61,13 @@ export class FlexPause {
   }
 }
 
-/** Returns the end of the prompt's next run. Chunks keep to a grid, so that cached prefixes do not change the split. */
-function chunkEnd(computed: number, promptLength: number, chunk: number): number {
-  return Math.min(promptLength, computed - (computed % chunk) + chunk);
+/**
+ * Returns the end of the prompt's next run. Chunks keep to a grid, so that cached prefixes do not change the split. A single
+ * position after the grid gets a run of its own, because its bits differ from those in a larger run.
+ */
+function chunkEnd(computed: number, promptLength: number, chunk: number, chunks: number): number {
+  const end = Math.min(promptLength, computed - (computed % chunk) + chunk * chunks);
+  return end % chunk === 1 && end - computed > chunk ? end - 1 : end;
 }
 
 /** Prompt positions whose logits the request needs. */
@@ -73,6 +77,7 @@ export type WantedLogits = 'none' | 'last' | 'all';
  * Returns the prompt's next run.
  * @param computed positions whose KV is in the slot
  * @param chunk length of a chunk
+ * @param chunks most chunks of the run; logits of all positions are computed chunk by chunk
  * @param images vectors that take the place of image tokens in the prompt
  * @param from first position whose logits `all` wants; its whole chunk gets logits, so that their bits do not depend on it
  */
@@ -81,11 +86,12 @@ export function prefillChunk(
   prompt: Int32Array,
   computed: number,
   chunk: number,
+  chunks: number,
   wanted: WantedLogits,
   images: readonly EmbeddedImage[] = [],
   from = 0,
 ): PrefillChunk {
-  const end = chunkEnd(computed, prompt.length, chunk);
+  const end = chunkEnd(computed, prompt.length, chunk, wanted === 'all' ? 1 : chunks);
   const count = end - computed;
   let logitsAt = new Int32Array(0);
   if (wanted === 'all' && end > from) logitsAt = Int32Array.from({ length: count }, (_, index) => index);

@@ -1,5 +1,5 @@
 import type { ModelRunner } from '../model/model-runner.ts';
-import { sameBits } from '../model/open/probe.ts';
+import { sameBits } from '../model/open/row-probe.ts';
 import { argmax } from '../sampling/argmax.ts';
 import { decode, prefill } from './greedy.ts';
 

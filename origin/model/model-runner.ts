@@ -12,6 +12,11 @@ export interface ModelShape {
    */
   readonly prefillChunk: number;
   /**
+   * Chunks of the grid that one prefill run may cover with the same bits as a run each. A single position after them needs a
+   * run of its own, because a single row may use a kernel that rounds differently. Absent = 1.
+   */
+  readonly maxPrefillChunks?: number;
+  /**
    * Minimum rows of a decode run, idle ones included, because a single row may use a kernel that rounds differently. At
    * most the number of slots.
    */
@@ -49,6 +54,7 @@ export function imagesWithin(images: readonly EmbeddedImage[], start: number, en
   });
 }
 
+/** One chunk of the grid, or up to `maxPrefillChunks` of them. */
 export interface PrefillChunk {
   readonly slot: number;
   /** Position of the first token. Earlier positions are already in the slot's KV. */

@@ -10,7 +10,14 @@ import { type BenchModel, benchModels } from './models.ts';
 import { LAYERS, type Plan } from './plan.ts';
 import { linePlot } from './plot.ts';
 import { architectureTable, edgeTables, failures, figureTable, loadTable, rounded } from './report.ts';
-import { type ModelReport, measureModel, measureStore, measureStoreMemory } from './run.ts';
+import { rivalTable } from './rival.ts';
+import {
+  type ModelReport,
+  measureBesideRival,
+  measureModel,
+  measureStore,
+  measureStoreMemory,
+} from './run.ts';
 import { sharedPrefixTable } from './shared-prefix.ts';
 import { openAiTarget } from './target.ts';
 
@@ -60,6 +67,7 @@ const program = new Command('bench')
     architecturesOf,
   )
   .option('--url <base>', 'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1', address)
+  .option('--rival', 'measure only a layer (the last of --via) and the server of --url, in turns', false)
   .option('--url-model <name>', 'its model name', 'default')
   .option('--url-key <key>', 'its API key', 'none')
   .option('--out <directory>', 'directory for the JSON and the plots', '.continuo/bench');
@@ -80,6 +88,7 @@ interface Options {
   readonly store: number;
   readonly architectures?: string[];
   readonly url?: string;
+  readonly rival: boolean;
   readonly urlModel: string;
   readonly urlKey: string;
   readonly out: string;
@@ -147,6 +156,14 @@ async function architectures(names: readonly string[], directory: string): Promi
   console.log(`${architectureTable(figures)}\n${file}`);
 }
 
+async function rival(model: BenchModel, plan: Plan, directory: string): Promise<void> {
+  const { bar, progress } = startBar(model.name);
+  const { names, loads } = await measureBesideRival(model, plan, progress);
+  bar.stop();
+  console.log(`\n${model.name}\n${rivalTable(names, loads)}`);
+  console.log(save(directory, `${model.name}-rival.json`, { names, loads }));
+}
+
 async function main(): Promise<void> {
   const options = program.parse().opts<Options>();
   mkdirSync(options.out, { recursive: true });
@@ -164,11 +181,20 @@ async function main(): Promise<void> {
     storeMiB: options.store,
     threads: options.threads,
     foreign: options.url
-      ? openAiTarget(options.url, { baseUrl: options.url, apiKey: options.urlKey, model: options.urlModel })
+      ? openAiTarget(options.url, {
+          baseUrl: options.url,
+          apiKey: options.urlKey,
+          model: options.urlModel,
+          reconnects: true,
+        })
       : null,
   };
   if (options.sharedPrefix) {
     for (const model of options.models.map(modelNamed)) await sharedPrefix(model, plan, options.out);
+    return plan.foreign?.close();
+  }
+  if (options.rival) {
+    for (const model of options.models.map(modelNamed)) await rival(model, plan, options.out);
     return plan.foreign?.close();
   }
   const reports: ModelReport[] = [];

@@ -14,6 +14,7 @@ import { type LoadResult, measureLoad, shareOfBare } from './load.ts';
 import type { BenchModel } from './models.ts';
 import { CONTEXT, jobOf, type Plan, type Progress } from './plan.ts';
 import type { TargetReport } from './report.ts';
+import { measureRival, type RivalLoad } from './rival.ts';
 import { measureSharedPrefix, type SharedPrefixReport } from './shared-prefix.ts';
 import { mean } from './statistics.ts';
 import { type Job, openAiTarget, originTarget, type Target } from './target.ts';
@@ -170,6 +171,26 @@ export async function measureStore(
   for (const target of own) await target.close();
   for (const system of systems) await system.stop();
   return report;
+}
+
+/** Measures the product and the other server of the plan with the same requests, in turns. */
+export async function measureBesideRival(
+  model: BenchModel,
+  plan: Plan,
+  progress: Progress,
+): Promise<{ names: string[]; loads: RivalLoad[] }> {
+  if (plan.foreign === null) throw new Error('--rival needs the address of the other server: --url');
+  const { url, apiKey, origin, stop } = await startSystem(
+    systemOf(model.directory(), Math.max(...plan.concurrency), plan),
+  );
+  const own =
+    plan.via.at(-1) === 'origin'
+      ? await originTarget('origin, HTTP', { ...origin, model: 'bench' })
+      : openAiTarget('worker, SSE', { baseUrl: `${url}/v1`, apiKey, model: 'bench' });
+  const loads = await measureRival([own, plan.foreign], plan, progress);
+  await own.close();
+  await stop();
+  return { names: [own.name, plan.foreign.name], loads };
 }
 
 /** Keeps a small prefix store under a random load. */

@@ -60,13 +60,19 @@ export interface OpenAiOptions {
   readonly model: string;
   /** Fields that make generation run to max_tokens. Servers without these fields ignore them. */
   readonly extra?: Readonly<Record<string, unknown>>;
+  /** Whether each request opens a connection. llama.cpp's server closes connections that the client would reuse. */
+  readonly reconnects?: boolean;
   /** Whether the server has `/score`. */
   readonly scores?: boolean;
 }
 
 export function openAiTarget(name: string, options: OpenAiOptions): Target {
   const requests = new TracedRequests(new URL(`${options.baseUrl}/completions`), now);
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${options.apiKey}` };
+  const headers = {
+    'content-type': 'application/json',
+    authorization: `Bearer ${options.apiKey}`,
+    ...(options.reconnects && { connection: 'close' }),
+  };
   const score: Target['score'] = async (prompt, continuations) => {
     const body = JSON.stringify({ model: options.model, prompt, continuations });
     const sent = performance.now();

@@ -4,7 +4,7 @@ import { measureBatchInvariance } from '../../origin/hub/batch-invariance.ts';
 import { continueGreedily, prefill } from '../../origin/hub/greedy.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { openModel } from '../../origin/model/open/open-model.ts';
-import { sameBits } from '../../origin/model/open/probe.ts';
+import { sameBits } from '../../origin/model/open/row-probe.ts';
 
 /** Compares the greedy tokens of this origin with those of a reference, and its bits with each other. */
 

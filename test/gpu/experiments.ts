@@ -3,7 +3,7 @@ import { decode, prefill } from '../../origin/hub/greedy.ts';
 import { missingCudnn } from '../../origin/model/device/cuda-libraries.ts';
 import { requireCuda, thisMachine } from '../../origin/model/device/device-choice.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
-import { sameBits } from '../../origin/model/open/probe.ts';
+import { sameBits } from '../../origin/model/open/row-probe.ts';
 import { openCudaDriver } from '../../origin/model/ort/cuda-driver.ts';
 import { type OrtApi, openOrtApi } from '../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';

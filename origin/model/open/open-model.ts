@@ -14,7 +14,7 @@ import {
   maxAutomaticSlots,
   requireFit,
 } from '../runner/kv-cache.ts';
-import type { AllocateLogits } from '../runner/runner-options.ts';
+import { type AllocateLogits, MAX_PREFILL_CHUNKS } from '../runner/runner-options.ts';
 import type { ImageEncoder } from '../vision/image-encoder.ts';
 import { openVision, planVision, type VisionPlan } from '../vision/vision.ts';
 import { patchDecoder } from './patch-decoder.ts';
@@ -143,7 +143,7 @@ async function open(
     layout.contextLength,
     device.provider === 'webgpu' ? chunk : Infinity,
   );
-  const capacity = Math.max(options.slots, prefillChunk);
+  const capacity = Math.max(options.slots, MAX_PREFILL_CHUNKS * prefillChunk);
   const parts = vision === null ? null : openVision(vision, { ...plan, threads, capacity });
   const embedder = parts?.embedder ?? null;
   const images = parts?.encoder ?? null;

@@ -11,7 +11,8 @@ import { OrtConcatRunner } from '../runner/ort-concat-runner.ts';
 import { OrtRunner } from '../runner/ort-runner.ts';
 import type { RunnerOptions } from '../runner/runner-options.ts';
 import { SingleRowRunner } from '../runner/single-row-runner.ts';
-import { findMinRows, readsSeveralAfterPast, requireFiniteLogits } from './probe.ts';
+import { readsSeveralAfterPast, requireFiniteLogits } from './probe.ts';
+import { findMaxPrefillChunks, findMinRows } from './row-probe.ts';
 
 /** ONNX Runtime's name of CPU memory. */
 const CPU_MEMORY = 'Cpu';
@@ -71,6 +72,7 @@ export async function withIndependentRows(
   const minRows = await findMinRows(runner);
   if (minRows === null) return new SingleRowRunner(runner, allocateLogits);
   runner.minRows = minRows;
+  runner.maxPrefillChunks = await findMaxPrefillChunks(runner);
   return runner;
 }
 

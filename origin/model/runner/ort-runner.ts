@@ -7,7 +7,7 @@ import { RunGuard } from '../ort/run-guard.ts';
 import { DecodeInputs, PrefillInputs } from './batch-inputs.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import { KvCache, type KvStore } from './kv-cache.ts';
-import { inOrdinaryMemory, keptLogitRows, type RunnerOptions } from './runner-options.ts';
+import { inOrdinaryMemory, keptLogitRows, MAX_PREFILL_CHUNKS, type RunnerOptions } from './runner-options.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
 /** Maximum of cached bindings, one per recently decoded slot range; each costs a few kilobytes of native memory. */
@@ -56,7 +56,7 @@ export class OrtRunner implements ModelRunner {
     this.#logitsName = logits;
     this.#cache = cache ?? new KvCache(session.api, decoder, layout);
     this.#decodeInputs = new DecodeInputs(slots, contextLength);
-    this.#prefillInputs = new PrefillInputs(prefillChunk);
+    this.#prefillInputs = new PrefillInputs(MAX_PREFILL_CHUNKS * prefillChunk);
     this.#embedder = embedder;
     this.#logits = allocateLogits(keptLogitRows(layout, prefillChunk) * vocabularySize);
   }
@@ -72,6 +72,11 @@ export class OrtRunner implements ModelRunner {
   /** Set after the runner was probed. */
   set minRows(minRows: number) {
     this.#shape = { ...this.#shape, minRows };
+  }
+
+  /** Set after the runner was probed. */
+  set maxPrefillChunks(maxPrefillChunks: number) {
+    this.#shape = { ...this.#shape, maxPrefillChunks };
   }
 
   /** Runs on the calling thread. */

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { runs } from '../../support/random.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
+import { CHUNK, endless, longPrompt } from './support/long-requests.ts';
 import { plainTranscript } from './support/reference-generation.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { ordered, transcribe } from './support/transcript.ts';
@@ -47,5 +48,19 @@ describe('batch invariance', () => {
     expect(restored).toBeGreaterThan(runs(1000));
     expect(wholePrompts).toBeGreaterThan(runs(50));
     expect(suspensions).toBeGreaterThan(runs(300));
+  });
+
+  it('computes two chunks per run, and one while a sequence decodes', async () => {
+    const runner = new ScriptedRunner(shape(2));
+    const driver = new Driver(runner);
+    driver.submit(longPrompt('alone', 4 * CHUNK + 1));
+    await driver.finish();
+    expect(runner.prefills).toEqual([2 * CHUNK, 2 * CHUNK, 1]);
+    driver.submit(endless('stream', 8));
+    await driver.step();
+    runner.prefills.length = 0;
+    driver.submit(longPrompt('beside', 2 * CHUNK + 2));
+    await driver.finish();
+    expect(runner.prefills).toEqual([CHUNK, CHUNK, 2]);
   });
 });

@@ -16,7 +16,8 @@ describe('prefill chunks', () => {
         fc.nat(10),
         fc.constantFrom('none' as const, 'last' as const, 'all' as const),
         fc.nat(120),
-        (length, chunk, cachedChunks, wanted, from) => {
+        fc.integer({ min: 1, max: 3 }),
+        (length, chunk, cachedChunks, wanted, from, chunks) => {
           const prompt = Int32Array.from({ length }, (_, at) => at);
           let computed = Math.min(cachedChunks * chunk, length - 1);
           computed -= computed % chunk;
@@ -24,11 +25,14 @@ describe('prefill chunks', () => {
           const seen: number[] = [];
           const logits: number[] = [];
           while (computed < length) {
-            const run = prefillChunk(3, prompt, computed, chunk, wanted, [], from);
+            const run = prefillChunk(3, prompt, computed, chunk, chunks, wanted, [], from);
             expect(run.start).toBe(computed);
-            expect(Math.floor(run.start / chunk)).toBe(
-              Math.floor((run.start + run.tokens.length - 1) / chunk),
-            );
+            const end = run.start + run.tokens.length;
+            expect(run.start % chunk === 0 || run.tokens.length === 1).toBe(true);
+            expect(run.tokens.length).toBeLessThanOrEqual(wanted === 'all' ? chunk : chunks * chunk);
+            // The last chunk may be incomplete; a single position is computed alone.
+            expect(end % chunk === 0 || end >= length - 1).toBe(true);
+            if (end % chunk === 1) expect(run.tokens.length).toBe(1);
             seen.push(...run.tokens);
             logits.push(...[...run.logitsAt].map((at) => run.start + at));
             computed += run.tokens.length;

@@ -164,6 +164,7 @@ it('a valid directory gives its shape and a log line', async () => {
     contextLength: 100,
     slots: 4,
     prefillChunk: 32,
+    maxPrefillChunks: 2,
     minRows: 1,
   });
   expect(summary).toBe(

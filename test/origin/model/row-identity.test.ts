@@ -83,4 +83,21 @@ describe.each([
       expect(some, `positions ${wanted}`).toEqual(Float32Array.from(expected));
     }
   });
+
+  it('in a prefill run of two chunks', async () => {
+    const { runner } = await syntheticRunner({ ...MODEL, ...model }, { threads, slots: 2 });
+    const { prefillChunk, maxPrefillChunks } = runner.shape;
+    expect(maxPrefillChunks).toBe(2);
+    for (const length of [34, 35, 36, 39, 48, 61, 63, 64, 95, 103, 250, 300]) {
+      const prompt = randomTokens(length, length, MODEL.vocabulary);
+      const results = [];
+      for (const chunks of [1, 2]) {
+        const logits = await prefillPrompt(runner, 0, prompt, chunks * prefillChunk);
+        const kv = new Uint8Array(length * runner.kvBytes!.positionBytes);
+        runner.kvBytes!.read(0, 0, length, kv);
+        results.push({ logits, kv });
+      }
+      expect(results[1], `${length} positions`).toEqual(results[0]);
+    }
+  });
 });

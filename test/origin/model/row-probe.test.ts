@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
-import { findMinRows } from '../../../origin/model/open/probe.ts';
+import { findMaxPrefillChunks, findMinRows } from '../../../origin/model/open/row-probe.ts';
 
 const shape = { vocabularySize: 16, contextLength: 8, prefillChunk: 4, minRows: 1 };
 
@@ -51,4 +51,29 @@ it('a single slot needs no comparison', async () => {
 
 it('two slots are compared with single rows', async () => {
   expect(await findMinRows(runnerOf(2, (_, rows) => (rows === 1 ? OFF : 0)))).toBe(2);
+});
+
+it.each([
+  { runs: 'keep the bits of each position', error: () => 0, chunks: 2 },
+  { runs: 'round by their number of rows', error: (rows: number) => rows, chunks: 1 },
+])('prefill runs that $runs cover at most $chunks chunks', async ({ error, chunks }) => {
+  const prefillChunk = 8;
+  const kv = new Uint8Array(2 * prefillChunk);
+  const runner: ModelRunner = {
+    ...runnerOf(1, () => 0),
+    shape: { ...shape, slots: 1, contextLength: 16, prefillChunk },
+    kvBytes: {
+      positionBytes: 1,
+      read: (_, start, end, bytes) => bytes.set(kv.subarray(start, end)),
+      write: () => {},
+    },
+    prefill: ({ start, tokens }) => {
+      kv.set(
+        tokens.map((token) => token + error(tokens.length)),
+        start,
+      );
+      return Promise.resolve(Float32Array.of(tokens.at(-1)!));
+    },
+  };
+  expect(await findMaxPrefillChunks(runner)).toBe(chunks);
 });

@@ -114,9 +114,9 @@ describe('the prefix cache', () => {
   });
 
   describe('beyond the slots', () => {
-    /** An engine with a prefix store for some chunks. */
+    /** An engine with a prefix store for some chunks, whose prefill runs cover two chunks. */
     const small = (chunks: number, slots = 1) => {
-      const runner = new ScriptedRunner(shape(slots));
+      const runner = new ScriptedRunner({ ...shape(slots), maxPrefillChunks: 2 });
       return { runner, driver: new Driver(runner, { prefixStoreBytes: storeBytes(runner, chunks) }) };
     };
     const other = (requestId: string) =>

@@ -76,12 +76,12 @@ export class ScriptedRunner implements ModelRunner {
   async prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
     this.#begin('prefill');
     const { slot, start, tokens, logitsAt } = chunk;
-    const { prefillChunk } = this.shape;
-    if (tokens.length === 0 || tokens.length > prefillChunk) throw new Error('no run of that length');
-    const cell = Math.floor(start / prefillChunk);
-    if (Math.floor((start + tokens.length - 1) / prefillChunk) !== cell) {
-      throw new Error('the chunk straddles the grid');
-    }
+    const { prefillChunk, maxPrefillChunks = 1 } = this.shape;
+    const end = start + tokens.length;
+    if (tokens.length === 0) throw new Error('an empty run');
+    const cellOf = (position: number) => Math.floor(position / prefillChunk);
+    if (cellOf(end - 1) - cellOf(start) >= maxPrefillChunks) throw new Error('the run straddles the grid');
+    if (tokens.length > prefillChunk && end % prefillChunk === 1) throw new Error('a last row differs alone');
     this.prefills.push(tokens.length);
     this.#busy = true;
     try {
@@ -93,7 +93,9 @@ export class ScriptedRunner implements ModelRunner {
       this.#busy = false;
     }
     tokens.forEach((token, at) => {
-      this.#write(slot, start + at, MODEL.prefillEntry(token, start + at, start, tokens.length));
+      const first = Math.max(start, cellOf(start + at) * prefillChunk);
+      const length = Math.min(end, (cellOf(start + at) + 1) * prefillChunk) - first;
+      this.#write(slot, start + at, MODEL.prefillEntry(token, start + at, first, length));
     });
     return this.#flat([...logitsAt].map((at) => this.#logits(slot, start + at)));
   }

@@ -13,6 +13,7 @@ export const shape = (slots: number) => ({
   slots,
   contextLength: 64,
   prefillChunk: 8,
+  maxPrefillChunks: 2,
   vocabularySize: VOCABULARY,
   minRows: Math.min(2, slots),
 });

@@ -1,0 +1,69 @@
+import type { ModelRunner } from '../model-runner.ts';
+import { MAX_PREFILL_CHUNKS } from '../runner/runner-options.ts';
+
+/**
+ * ONNX Runtime has separate kernels for a single row. On some processors and for some weights they round differently (4-bit
+ * weights without AVX-512, any weights without an accuracy level). This probe runs the model to find out.
+ */
+
+/** Kernels process rows in groups of two, three or four, and the rest singly. */
+const BATCHES = [2, 3, 4, 5, 7];
+
+/**
+ * Returns the number of rows from which on each row's bits are independent of the number of rows; null if they always depend
+ * on it or on the other rows.
+ */
+export async function findMinRows(runner: ModelRunner): Promise<1 | 2 | null> {
+  const { slots } = runner.shape;
+  const reference = await firstTokens(runner, slots);
+  for (const rows of BATCHES.filter((batch) => batch < slots)) {
+    if (!sameBits(await firstTokens(runner, rows), reference)) return null;
+  }
+  return sameBits(await firstTokens(runner, 1), reference) ? 1 : 2;
+}
+
+/** Returns the logits after one token in each of the first `rows` slots, a different one per slot. */
+async function firstTokens(runner: ModelRunner, rows: number): Promise<Float32Array> {
+  const { vocabularySize } = runner.shape;
+  const tokens = Int32Array.from({ length: rows }, (_, row) => (7 * row + 1) % vocabularySize);
+  const batch = { firstSlot: 0, rows, tokens, positions: new Int32Array(rows) };
+  return (await runner.decode(batch)).slice();
+}
+
+/** The probe's last chunk lacks so many positions, so that neither run has a round number of rows. */
+const MISSING_POSITIONS = 3;
+
+/**
+ * Returns the chunks that one prefill run may cover: MAX_PREFILL_CHUNKS if KV and logits then have the same bits as those of a
+ * run for each chunk, else 1.
+ */
+export async function findMaxPrefillChunks(runner: ModelRunner): Promise<number> {
+  const { prefillChunk, contextLength, vocabularySize } = runner.shape;
+  const length = MAX_PREFILL_CHUNKS * prefillChunk - MISSING_POSITIONS;
+  if (runner.kvBytes === null || prefillChunk <= MISSING_POSITIONS + 1 || length > contextLength) return 1;
+  const tokens = Int32Array.from({ length }, (_, at) => (7 * at + 1) % vocabularySize);
+  const apart = await prefilled(runner, tokens, prefillChunk);
+  const together = await prefilled(runner, tokens, length);
+  return apart.equals(together) ? MAX_PREFILL_CHUNKS : 1;
+}
+
+/** Returns the KV of a prompt, computed in runs of `step` positions, and the logits of its last position. */
+async function prefilled(runner: ModelRunner, tokens: Int32Array, step: number): Promise<Buffer> {
+  const kv = Buffer.alloc(tokens.length * runner.kvBytes!.positionBytes);
+  for (let start = 0; ; start += step) {
+    const part = tokens.subarray(start, start + step);
+    const isLast = start + step >= tokens.length;
+    const logitsAt = Int32Array.from(isLast ? [part.length - 1] : []);
+    const chunk = { slot: 0, start, tokens: part, logitsAt };
+    const logits = await runner.prefill(chunk, new AbortController().signal);
+    if (!isLast) continue;
+    runner.kvBytes!.read(0, 0, tokens.length, kv);
+    return Buffer.concat([kv, new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength)]);
+  }
+}
+
+/** Reports whether `some` equals the beginning of `all` bit for bit. */
+export function sameBits(some: Float32Array, all: Float32Array): boolean {
+  const bytes = ({ buffer, byteOffset }: Float32Array) => Buffer.from(buffer, byteOffset, some.byteLength);
+  return bytes(some).equals(bytes(all));
+}
