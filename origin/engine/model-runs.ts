@@ -31,6 +31,9 @@ export interface RunResult extends Pick<StepReport, 'rows' | 'tokens'> {
 /** Prompts of so many chunks in total are restored per step. To copy them takes a fraction of the time to compute one. */
 const MAX_RESTORED_CHUNKS = 32;
 
+/** So many positions of context cost about as much as the rest of a row. */
+const POSITIONS_PER_ROW = 512;
+
 const NO_LOGITS = new Float32Array(0);
 /** Of a prompt that has its slot already. */
 const IN_SLOT: PrefillSlot = { copies: [], restore: () => undefined, logits: null };
@@ -100,8 +103,13 @@ export class ModelRuns {
     const batch = this.#batch.build(bySlot, (slot) => decoding[slot]?.computed ?? kv.kept(slot));
     if (batch === null) return null;
     const sequences = bySlot.slice(batch.firstSlot, batch.firstSlot + batch.rows);
-    const parts = new Map([...accounts].map((account) => [account, { rows: 0, ownMs: 0 }]));
-    for (const sequence of sequences) if (sequence !== null) parts.get(sequence.request.account)!.rows++;
+    const parts = new Map([...accounts].map((account) => [account, { rows: 0, size: 0, ownMs: 0 }]));
+    for (const sequence of sequences) {
+      if (sequence === null) continue;
+      const part = parts.get(sequence.request.account)!;
+      part.rows++;
+      part.size += 1 + sequence.computed / POSITIONS_PER_ROW;
+    }
     return {
       kind: 'decode',
       copies: [],
@@ -166,7 +174,7 @@ export class ModelRuns {
         const row = (index: number) => this.#row(logits, index < 0 ? rows + index : index);
         return { ...result, copies: this.#requests.advancePrefill(prefill, computed + tokens, row, now) };
       },
-      charge: (ms) => this.#shares.charge('prefill', ms, new Map([[request.account, { rows: 1, ownMs: 0 }]])),
+      charge: (ms) => this.#shares.charge('prefill', ms, new Map([[request.account, { rows: 1, size: 1, ownMs: 0 }]])),
     };
   }
 

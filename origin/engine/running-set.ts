@@ -178,13 +178,13 @@ export class RunningSet {
     for (const prefill of this.#prefills) {
       const { weight, flex, account } = prefill.request;
       const isShort = this.#isShort(prefill) || work.get(account)?.prompts === 'short';
-      work.set(account, { weight, flex, prompts: isShort ? 'short' : 'long', hasStreams: false });
+      work.set(account, { weight, flex, prompts: isShort ? 'short' : 'long', rows: 0 });
     }
     for (const sequence of this.decoding) {
       if (sequence === null) continue;
       const { weight, flex, account } = sequence.request;
-      const { prompts = 'none', hasStreams } = work.get(account) ?? {};
-      if (!hasStreams) work.set(account, { weight, flex, prompts, hasStreams: true });
+      const { prompts = 'none', rows = 0 } = work.get(account) ?? {};
+      work.set(account, { weight, flex, prompts, rows: rows + 1 });
     }
     return work;
   }

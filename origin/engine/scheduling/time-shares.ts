@@ -6,7 +6,8 @@ export interface TenantWork {
   readonly flex: boolean;
   /** `short` = one of its prompts is so short that it goes first. */
   readonly prompts: 'none' | 'long' | 'short';
-  readonly hasStreams: boolean;
+  /** Its sequences that decode. */
+  readonly rows: number;
 }
 
 /** By tenant and class. */
@@ -15,6 +16,8 @@ export type Work = ReadonlyMap<string, TenantWork>;
 /** A tenant's part of a run. */
 export interface RunPart {
   readonly rows: number;
+  /** Its rows, or more if they have long contexts: its part of the run relative to others. */
+  readonly size: number;
   /** Milliseconds that were spent on its rows only. */
   readonly ownMs: number;
 }
@@ -35,11 +38,15 @@ const FLEX_WEIGHT = 1 / 32;
 /** After a jump of the clock, nobody waits much longer than after the longest real run. */
 const MAX_GROWTH = 4;
 const LEAST_BOUND_MS = 100;
-/** The longest run is forgotten after some thousand runs. */
-const FORGET_LONGEST = 0.999;
+/** The longest run is forgotten after some hundred runs. */
+const FORGET_LONGEST = 0.99;
+/** A tenant whose runs have become short is soon no further ahead than by a few of them. */
+const FORGET_OWN = 0.95;
 /** A learned cost falls with each use, so that one that is too high is measured again. */
-const FORGET_COST = 0.99;
+const FORGET_COST = 0.995;
 const LEARN_COST = 1 / 8;
+/** An estimate that is too high must not cost a tenant its share. */
+const CAUTION = 0.9;
 
 /**
  * Shares the engine's time between tenants, by measured milliseconds. Each tenant with work gets as much as if it had the
@@ -56,6 +63,8 @@ export class TimeShares {
   readonly #accounts = new Map<string, Account>();
   #work: Work = new Map();
   #longestMs = 0;
+  /** Of the last decode run of several tenants. */
+  #msPerRow = Infinity;
 
   /** @param promptShare the part of a tenant's time that its prompts get while it also has streams */
   constructor(promptShare = 0.5) {
@@ -74,7 +83,9 @@ export class TimeShares {
   /** Returns the tenants whose sequences decode together next. */
   streams(work: Work): ReadonlySet<string> {
     this.#update(work);
-    const due = this.#pool().filter(this.#streamsAreDue);
+    const pool = this.#pool();
+    const together = [...work].filter(this.#streamsAreDue);
+    const due = this.#gainTogether(pool, together) ? together : pool.filter(this.#streamsAreDue);
     return new Set(due.map(([key]) => key));
   }
 
@@ -86,20 +97,21 @@ export class TimeShares {
     const bound = Math.max(LEAST_BOUND_MS, MAX_GROWTH * this.#longestMs);
     const ms = elapsedMs > 0 ? Math.min(elapsedMs, bound) : 0;
     this.#longestMs = Math.max(ms, FORGET_LONGEST * this.#longestMs);
-    let allRows = 0;
+    let allSizes = 0;
     let commonMs = ms;
-    for (const { rows, ownMs } of parts.values()) {
-      allRows += rows;
+    for (const { size, ownMs } of parts.values()) {
+      allSizes += size;
       commonMs -= ownMs;
     }
     commonMs = Math.max(0, commonMs);
+    if (parts.size > 1) this.#learnTogether(ms / rowsOf(parts));
     this.#addShares(ms);
-    for (const [key, { rows, ownMs }] of parts) {
+    for (const [key, { rows, size, ownMs }] of parts) {
       const account = this.#accounts.get(key);
       if (account === undefined) continue;
-      const partMs = Math.min(ms, ownMs + (commonMs * rows) / allRows);
-      const worthMs = rows === allRows ? partMs : Math.min(ms, ownMs + worthOf(account.costs, rows, commonMs));
-      if (rows === allRows && kind === 'decode') learn(account.costs, rows, commonMs);
+      const partMs = Math.min(ms, ownMs + (commonMs * size) / allSizes);
+      const worthMs = parts.size === 1 ? partMs : Math.min(ms, ownMs + worthOf(account.costs, rows, commonMs));
+      if (parts.size === 1 && kind === 'decode') learn(account.costs, rows, commonMs);
       this.#receive(key, account, kind, partMs, Math.max(partMs, worthMs));
     }
     this.#settle();
@@ -107,10 +119,10 @@ export class TimeShares {
 
   #update(work: Work): void {
     this.#work = work;
-    for (const [key, { weight, flex, prompts, hasStreams }] of work) {
+    for (const [key, { weight, flex, prompts, rows }] of work) {
       const account = this.#accounts.get(key) ?? { lag: 0, weight, promptLead: 0, longestMs: 0, costs: [] };
       account.weight = flex ? weight * FLEX_WEIGHT : weight;
-      if (prompts === 'none' || !hasStreams) account.promptLead = 0;
+      if (prompts === 'none' || rows === 0) account.promptLead = 0;
       this.#accounts.set(key, account);
     }
     for (const [key, { lag }] of this.#accounts) if (lag >= 0 && !work.has(key)) this.#accounts.delete(key);
@@ -125,11 +137,33 @@ export class TimeShares {
     return interactive.some(([, { prompts }]) => prompts !== 'none') ? interactive : all;
   }
 
-  readonly #promptsAreDue = ([key, { prompts, hasStreams }]: readonly [string, TenantWork]): boolean =>
-    prompts === 'short' || (prompts === 'long' && (!hasStreams || this.#account(key).promptLead <= 0));
+  /** Returns whether those that lag behind get their share of a decode run of several tenants. */
+  #gainTogether(pool: readonly (readonly [string, TenantWork])[], together: readonly (readonly [string, TenantWork])[]): boolean {
+    const ms = this.#msPerRow * together.reduce((sum, [, { rows }]) => sum + rows, 0);
+    const weights = this.#weights();
+    return pool.every(([key, work]) => {
+      const { lag, longestMs, weight, costs } = this.#account(key);
+      const worthMs = this.#streamsAreDue([key, work]) ? (costs[work.rows] ?? 0) : 0;
+      return lag <= longestMs && worthMs >= (ms * weight) / weights;
+    });
+  }
 
-  readonly #streamsAreDue = ([key, { prompts, hasStreams }]: readonly [string, TenantWork]): boolean =>
-    hasStreams && (prompts !== 'long' || this.#account(key).promptLead >= 0);
+  #learnTogether(msPerRow: number): void {
+    const known = Number.isFinite(this.#msPerRow) ? this.#msPerRow : msPerRow;
+    this.#msPerRow = known + (msPerRow - known) * LEARN_COST;
+  }
+
+  #weights(): number {
+    let sum = 0;
+    for (const key of this.#work.keys()) sum += this.#account(key).weight;
+    return sum;
+  }
+
+  readonly #promptsAreDue = ([key, { prompts, rows }]: readonly [string, TenantWork]): boolean =>
+    prompts === 'short' || (prompts === 'long' && (rows === 0 || this.#account(key).promptLead <= 0));
+
+  readonly #streamsAreDue = ([key, { prompts, rows }]: readonly [string, TenantWork]): boolean =>
+    rows > 0 && (prompts !== 'long' || this.#account(key).promptLead >= 0);
 
   /** Of tenants that are equally far behind, the one whose last chunk was computed first. */
   #furthestBehind(candidates: readonly (readonly [string, TenantWork])[]): string | null {
@@ -142,8 +176,7 @@ export class TimeShares {
   }
 
   #addShares(ms: number): void {
-    let weights = 0;
-    for (const key of this.#work.keys()) weights += this.#account(key).weight;
+    const weights = this.#weights();
     if (weights === 0) return;
     for (const [key, account] of this.#accounts) {
       account.lag += (ms * account.weight) / weights;
@@ -154,7 +187,7 @@ export class TimeShares {
   #receive(key: string, account: Account, kind: 'prefill' | 'decode', ms: number, worthMs: number): void {
     // What computing together saves pays for a lag, but is no lead that others would be owed.
     const lag = Math.max(account.lag - worthMs, Math.min(0, account.lag - ms));
-    account.longestMs = Math.max(ms, FORGET_LONGEST * account.longestMs);
+    account.longestMs = Math.max(ms, FORGET_OWN * account.longestMs);
     // A prompt that goes first takes one run in advance, and is then ahead by another one.
     account.lag = Math.max(-2 * account.longestMs, lag);
     const lead = account.promptLead + (kind === 'prefill' ? ms * (1 - this.#promptShare) : -ms * this.#promptShare);
@@ -180,12 +213,18 @@ const behind = ({ lag, weight }: Account): number => lag / weight;
 
 function learn(costs: number[], rows: number, ms: number): void {
   const known = costs[rows] ?? 0;
-  costs[rows] = known === 0 ? ms : Math.min(ms, known + (ms - known) * LEARN_COST);
+  costs[rows] = known === 0 ? ms : known + (ms - known) * LEARN_COST;
 }
 
 /** Returns what the common part of a run was worth to a tenant. */
 function worthOf(costs: number[], rows: number, commonMs: number): number {
   const known = (costs[rows] ?? 0) * FORGET_COST;
   costs[rows] = known;
-  return Math.min(commonMs, known);
+  return Math.min(commonMs, CAUTION * known);
+}
+
+function rowsOf(parts: ReadonlyMap<string, RunPart>): number {
+  let sum = 0;
+  for (const { rows } of parts.values()) sum += rows;
+  return sum;
 }

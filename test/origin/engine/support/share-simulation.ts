@@ -66,7 +66,7 @@ class Tenant {
     else if (this.#left === 0) this.#left = chunks;
     if (chunks + rows === 0) return null;
     const prompts = this.#left === 0 ? 'none' : this.#left <= 2 ? 'short' : 'long';
-    return { weight: this.wants.weight, flex: this.wants.flex ?? false, prompts, hasStreams: rows > 0 };
+    return { weight: this.wants.weight, flex: this.wants.flex ?? false, prompts, rows };
   }
 
   computeChunk(): void {
@@ -103,7 +103,7 @@ export function simulate(
       tenant.samples.push({
         at: at + elapsed,
         since: own === undefined ? Infinity : Math.min(last.since, at),
-        hasBothSince: own?.prompts === 'long' && own.hasStreams ? Math.min(last.hasBothSince, at) : Infinity,
+        hasBothSince: own?.prompts === 'long' && own.rows > 0 ? Math.min(last.hasBothSince, at) : Infinity,
         entitled: last.entitled + (own === undefined ? 0 : (elapsed * own.weight) / weights),
         received: last.received + received,
         prompts: last.prompts + (kind === 'prefill' ? received : 0),
@@ -123,7 +123,7 @@ export function simulate(
     if (prompt !== undefined) {
       prompt.computeChunk();
       const elapsed = costs.chunk * noise();
-      shares.charge('prefill', clock(elapsed), new Map([[prompt.name, { rows: 1, ownMs: 0 }]]));
+      shares.charge('prefill', clock(elapsed), new Map([[prompt.name, { rows: 1, size: 1, ownMs: 0 }]]));
       note(work, elapsed, 'prefill', new Map([[prompt, elapsed]]));
     }
     work = workNow();
@@ -135,7 +135,7 @@ export function simulate(
     const rowsOf = (tenant: Tenant) => factor * tenant.phase(at).rows * tenant.wants.depth * costs.row;
     let elapsed = factor * costs.run;
     for (const tenant of decoding) elapsed += own(tenant) + rowsOf(tenant);
-    const parts = new Map(decoding.map((tenant) => [tenant.name, { rows: tenant.phase(at).rows, ownMs: own(tenant) }]));
+    const parts = new Map(decoding.map((tenant) => [tenant.name, { rows: tenant.phase(at).rows, size: tenant.phase(at).rows * tenant.wants.depth, ownMs: own(tenant) }]));
     const worth = new Map(decoding.map((tenant) => [tenant, factor * costs.run + own(tenant) + rowsOf(tenant)]));
     shares.charge('decode', clock(elapsed), parts);
     note(work, elapsed, 'decode', worth);
