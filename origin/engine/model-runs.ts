@@ -174,7 +174,8 @@ export class ModelRuns {
         const row = (index: number) => this.#row(logits, index < 0 ? rows + index : index);
         return { ...result, copies: this.#requests.advancePrefill(prefill, computed + tokens, row, now) };
       },
-      charge: (ms) => this.#shares.charge('prefill', ms, new Map([[request.account, { rows: 1, size: 1, ownMs: 0 }]])),
+      charge: (ms) =>
+        this.#shares.charge('prefill', ms, new Map([[request.account, { rows: 1, size: 1, ownMs: 0 }]])),
     };
   }
 

@@ -34,6 +34,8 @@ interface Account {
   readonly costs: number[];
 }
 
+/** For short prompts, a tenant may take its share of so much time in advance, or one run. */
+const ADVANCE_MS = 20;
 const FLEX_WEIGHT = 1 / 32;
 /** After a jump of the clock, nobody waits much longer than after the longest real run. */
 const MAX_GROWTH = 4;
@@ -63,6 +65,8 @@ export class TimeShares {
   readonly #accounts = new Map<string, Account>();
   #work: Work = new Map();
   #longestMs = 0;
+  /** Whether the next run is a chunk of a short prompt that goes first. */
+  #isAdvance = false;
   /** Of the last decode run of several tenants. */
   #msPerRow = Infinity;
 
@@ -75,13 +79,16 @@ export class TimeShares {
   prompt(work: Work): string | null {
     this.#update(work);
     const short = [...work].filter(([key, { flex, prompts }]) => {
-      return !flex && prompts === 'short' && this.#account(key).lag >= -this.#account(key).longestMs;
+      return !flex && prompts === 'short' && this.#account(key).lag >= -this.#advanceMs(this.#account(key));
     });
-    return this.#furthestBehind(short) ?? this.#furthestBehind(this.#pool().filter(this.#promptsAreDue));
+    const first = this.#furthestBehind(short);
+    this.#isAdvance = first !== null;
+    return first ?? this.#furthestBehind(this.#pool().filter(this.#promptsAreDue));
   }
 
   /** Returns the tenants whose sequences decode together next. */
   streams(work: Work): ReadonlySet<string> {
+    this.#isAdvance = false;
     this.#update(work);
     const pool = this.#pool();
     const together = [...work].filter(this.#streamsAreDue);
@@ -110,7 +117,8 @@ export class TimeShares {
       const account = this.#accounts.get(key);
       if (account === undefined) continue;
       const partMs = Math.min(ms, ownMs + (commonMs * size) / allSizes);
-      const worthMs = parts.size === 1 ? partMs : Math.min(ms, ownMs + worthOf(account.costs, rows, commonMs));
+      const worthMs =
+        parts.size === 1 ? partMs : Math.min(ms, ownMs + worthOf(account.costs, rows, commonMs));
       if (parts.size === 1 && kind === 'decode') learn(account.costs, rows, commonMs);
       this.#receive(key, account, kind, partMs, Math.max(partMs, worthMs));
     }
@@ -138,7 +146,10 @@ export class TimeShares {
   }
 
   /** Returns whether those that lag behind get their share of a decode run of several tenants. */
-  #gainTogether(pool: readonly (readonly [string, TenantWork])[], together: readonly (readonly [string, TenantWork])[]): boolean {
+  #gainTogether(
+    pool: readonly (readonly [string, TenantWork])[],
+    together: readonly (readonly [string, TenantWork])[],
+  ): boolean {
     const ms = this.#msPerRow * together.reduce((sum, [, { rows }]) => sum + rows, 0);
     const weights = this.#weights();
     return pool.every(([key, work]) => {
@@ -151,6 +162,10 @@ export class TimeShares {
   #learnTogether(msPerRow: number): void {
     const known = Number.isFinite(this.#msPerRow) ? this.#msPerRow : msPerRow;
     this.#msPerRow = known + (msPerRow - known) * LEARN_COST;
+  }
+
+  #advanceMs({ weight, longestMs }: Account): number {
+    return Math.max(longestMs, (ADVANCE_MS * weight) / this.#weights());
   }
 
   #weights(): number {
@@ -186,11 +201,15 @@ export class TimeShares {
 
   #receive(key: string, account: Account, kind: 'prefill' | 'decode', ms: number, worthMs: number): void {
     // What computing together saves pays for a lag, but is no lead that others would be owed.
+    const before = account.lag;
     const lag = Math.max(account.lag - worthMs, Math.min(0, account.lag - ms));
     account.longestMs = Math.max(ms, FORGET_OWN * account.longestMs);
-    // A prompt that goes first takes one run in advance, and is then ahead by another one.
-    account.lag = Math.max(-2 * account.longestMs, lag);
-    const lead = account.promptLead + (kind === 'prefill' ? ms * (1 - this.#promptShare) : -ms * this.#promptShare);
+    const floor = this.#isAdvance
+      ? -this.#advanceMs(account) - account.longestMs
+      : Math.min(before, -2 * account.longestMs);
+    account.lag = Math.max(floor, lag);
+    const lead =
+      account.promptLead + (kind === 'prefill' ? ms * (1 - this.#promptShare) : -ms * this.#promptShare);
     account.promptLead = Math.max(-account.longestMs, Math.min(account.longestMs, lead));
     if (kind === 'decode') return;
     this.#accounts.delete(key);
@@ -201,7 +220,8 @@ export class TimeShares {
   #settle(): void {
     const all = [...this.#work.keys()].map((key) => this.#account(key));
     const shift = Math.max(0, Math.min(...all.map(behind))) + Math.min(0, Math.max(...all.map(behind)));
-    if (shift !== 0 && Number.isFinite(shift)) for (const account of all) account.lag -= shift * account.weight;
+    if (shift !== 0 && Number.isFinite(shift))
+      for (const account of all) account.lag -= shift * account.weight;
   }
 
   #account(key: string): Account {

@@ -1,10 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  Compaction,
-  DecodeBatchBuilder,
-  prefillChunk,
-} from '../../../origin/engine/step-plan.ts';
+import { Compaction, DecodeBatchBuilder, prefillChunk } from '../../../origin/engine/step-plan.ts';
 
 describe('prefill chunks', () => {
   it('cover the prompt once and keep to the grid for every set of cached chunks', () => {

@@ -18,7 +18,11 @@ function start(slots: number, prefixStoreBytes = ROOM, options: ScriptedOptions 
 
 /** Each run takes a millisecond, so that time is shared. */
 function startTimed(slots: number) {
-  const driver: Driver = start(slots, ROOM, { beforeRun: () => { driver.now++; } });
+  const driver: Driver = start(slots, ROOM, {
+    beforeRun: () => {
+      driver.now++;
+    },
+  });
   return driver;
 }
 

@@ -44,7 +44,9 @@ export interface Sample {
 }
 
 class Tenant {
-  readonly samples: Sample[] = [{ at: 0, since: 0, hasBothSince: 0, entitled: 0, received: 0, prompts: 0, tokens: 0 }];
+  readonly samples: Sample[] = [
+    { at: 0, since: 0, hasBothSince: 0, entitled: 0, received: 0, prompts: 0, tokens: 0 },
+  ];
   readonly name: string;
   readonly wants: SimulatedTenant;
   #left = 0;
@@ -88,12 +90,20 @@ export function simulate(
 ): readonly (readonly Sample[])[] {
   const all = tenants.map((wants, index) => new Tenant(`${index}`, wants));
   let at = 0;
-  const workNow = () => new Map(all.flatMap((tenant) => {
-    const work = tenant.work(at);
-    return work === null ? [] : [[tenant.name, work] as const];
-  }));
+  const workNow = () =>
+    new Map(
+      all.flatMap((tenant) => {
+        const work = tenant.work(at);
+        return work === null ? [] : [[tenant.name, work] as const];
+      }),
+    );
   /** @param worth by tenant, with the noise of the run */
-  const note = (work: ReadonlyMap<string, TenantWork>, elapsed: number, kind: 'prefill' | 'decode', worth: ReadonlyMap<Tenant, number>) => {
+  const note = (
+    work: ReadonlyMap<string, TenantWork>,
+    elapsed: number,
+    kind: 'prefill' | 'decode',
+    worth: ReadonlyMap<Tenant, number>,
+  ) => {
     let weights = 0;
     for (const { weight } of work.values()) weights += weight;
     for (const tenant of all) {
@@ -135,8 +145,15 @@ export function simulate(
     const rowsOf = (tenant: Tenant) => factor * tenant.phase(at).rows * tenant.wants.depth * costs.row;
     let elapsed = factor * costs.run;
     for (const tenant of decoding) elapsed += own(tenant) + rowsOf(tenant);
-    const parts = new Map(decoding.map((tenant) => [tenant.name, { rows: tenant.phase(at).rows, size: tenant.phase(at).rows * tenant.wants.depth, ownMs: own(tenant) }]));
-    const worth = new Map(decoding.map((tenant) => [tenant, factor * costs.run + own(tenant) + rowsOf(tenant)]));
+    const parts = new Map(
+      decoding.map((tenant) => [
+        tenant.name,
+        { rows: tenant.phase(at).rows, size: tenant.phase(at).rows * tenant.wants.depth, ownMs: own(tenant) },
+      ]),
+    );
+    const worth = new Map(
+      decoding.map((tenant) => [tenant, factor * costs.run + own(tenant) + rowsOf(tenant)]),
+    );
     shares.charge('decode', clock(elapsed), parts);
     note(work, elapsed, 'decode', worth);
   }
@@ -148,12 +165,24 @@ export function simulate(
  * @param windowMs least length of a window
  */
 export function leastShare(samples: readonly Sample[], windowMs = 1000, runMs = 0): number {
-  return leastRatio(samples, windowMs, runMs, ({ since }) => since, ({ received }) => received);
+  return leastRatio(
+    samples,
+    windowMs,
+    runMs,
+    ({ since }) => since,
+    ({ received }) => received,
+  );
 }
 
 /** Returns the least part of its share that its prompts have received while it had long prompts and streams. */
 export function leastPromptShare(samples: readonly Sample[], windowMs = 1000, runMs = 0): number {
-  return leastRatio(samples, windowMs, runMs, ({ hasBothSince }) => hasBothSince, ({ prompts }) => prompts);
+  return leastRatio(
+    samples,
+    windowMs,
+    runMs,
+    ({ hasBothSince }) => hasBothSince,
+    ({ prompts }) => prompts,
+  );
 }
 
 function leastRatio(
