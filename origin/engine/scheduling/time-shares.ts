@@ -35,7 +35,7 @@ interface Account {
 }
 
 /** For short prompts, a tenant may take its share of so much time in advance, or one run. */
-const ADVANCE_MS = 20;
+const ADVANCE_MS = 10;
 const FLEX_WEIGHT = 1 / 32;
 /** After a jump of the clock, nobody waits much longer than after the longest real run. */
 const MAX_GROWTH = 4;
