@@ -43,6 +43,8 @@ export interface EngineOptions extends Omit<RequestsOptions, 'running' | 'contex
   readonly prefixStoreBytes?: number | undefined;
   /** The second tier of the prefix store; null or absent = none. */
   readonly disk?: DiskTier | null;
+  /** The part of a tenant's time that its prompts get while it also has streams; default: one half. */
+  readonly promptShare?: number | undefined;
 }
 
 /** Failed runs in a row that the engine tolerates. */
@@ -91,7 +93,8 @@ export class Engine {
       context,
       loadPrefixes: (submission, signal) => this.#loadPrefixes(submission, signal),
     });
-    this.#runs = new ModelRuns({ runner, running, requests: this.#requests, pool, now });
+    const { promptShare } = options;
+    this.#runs = new ModelRuns({ runner, running, requests: this.#requests, pool, now, promptShare });
   }
 
   /** True if there is nothing to compute until the next submission. */
@@ -148,15 +151,20 @@ export class Engine {
     this.#requests.expire(startedAt);
     this.#admit();
     for (const run of this.#runs.schedule()) {
+      const begunAt = this.#now();
       this.#copy(run.copies);
       const scheduledAt = this.#now();
       const logits = await this.#compute(run);
-      if (logits === null) continue;
+      if (logits === null) {
+        run.charge(this.#now() - begunAt);
+        continue;
+      }
       const computedAt = this.#now();
       const { copies, ...result } = run.postprocess(logits, computedAt);
       const sampledAt = this.#now();
       this.#copy(copies);
       const endedAt = this.#now();
+      run.charge(endedAt - begunAt);
       const times = {
         modelMs: computedAt - scheduledAt,
         samplingMs: sampledAt - computedAt,

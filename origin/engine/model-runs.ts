@@ -7,8 +7,9 @@ import type { PrefillSlot } from './prefix-cache.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 import type { Requests } from './requests.ts';
 import type { RunningSet } from './running-set.ts';
+import { TimeShares } from './scheduling/time-shares.ts';
 import type { Sequence } from './sequence.ts';
-import { DecodeBatchBuilder, FlexPause, prefillChunk } from './step-plan.ts';
+import { DecodeBatchBuilder, prefillChunk } from './step-plan.ts';
 
 /** One run of the model. */
 export interface ModelRun extends Pick<StepReport, 'kind'> {
@@ -18,6 +19,8 @@ export interface ModelRun extends Pick<StepReport, 'kind'> {
   readonly requests: readonly OpenRequest[];
   start(): Float32Array | Promise<Float32Array>;
   postprocess(logits: Float32Array, now: number): RunResult;
+  /** Charges the milliseconds of the whole run to the tenants in it, also if it failed. */
+  charge(ms: number): void;
 }
 
 /** Counters of a run, and the KV copies to make after it. */
@@ -27,6 +30,9 @@ export interface RunResult extends Pick<StepReport, 'rows' | 'tokens'> {
 
 /** Prompts of so many chunks in total are restored per step. To copy them takes a fraction of the time to compute one. */
 const MAX_RESTORED_CHUNKS = 32;
+
+/** So many positions of context cost about as much as the rest of a row. */
+const POSITIONS_PER_ROW = 512;
 
 const NO_LOGITS = new Float32Array(0);
 /** Of a prompt that has its slot already. */
@@ -38,6 +44,7 @@ export interface ModelRunsOptions {
   readonly requests: Requests;
   readonly pool: SamplerPool | null;
   readonly now: () => number;
+  readonly promptShare?: number | undefined;
 }
 
 /** Builds the runs of a step: what each computes, and how its logits become tokens. */
@@ -48,35 +55,36 @@ export class ModelRuns {
   readonly #pool: SamplerPool | null;
   readonly #now: () => number;
   readonly #batch: DecodeBatchBuilder;
-  readonly #flexPause = new FlexPause();
+  readonly #shares: TimeShares;
 
-  constructor({ runner, running, requests, pool, now }: ModelRunsOptions) {
+  constructor({ runner, running, requests, pool, now, promptShare }: ModelRunsOptions) {
     const { slots, minRows } = runner.shape;
     this.#runner = runner;
     this.#running = running;
     this.#requests = requests;
     this.#pool = pool;
     this.#now = now;
+    this.#shares = new TimeShares(promptShare);
     this.#batch = new DecodeBatchBuilder(slots, minRows);
   }
 
   /**
-   * Yields one prefill chunk, then the decode batch. A prompt whose last chunk was computed thus decodes in the same step.
-   * Each run is built when the run before it has ended.
+   * Yields one prefill chunk, then the decode batch, of the tenants whose turn it is. A prompt whose last chunk was computed
+   * thus decodes in the same step. Each run is built when the run before it has been charged.
    */
   *schedule(): Generator<ModelRun> {
-    const { prefills } = this.#running;
-    const classes = this.#flexPause.next(prefills.some(({ request }) => !request.flex));
-    yield* this.#schedulePrefills(classes === 'flex-first');
-    const decode = this.#scheduleDecode(({ request }) => classes !== 'interactive' || !request.flex);
+    yield* this.#schedulePrefills();
+    const accounts = this.#shares.streams(this.#running.work);
+    const decode = this.#scheduleDecode(accounts);
     if (decode !== null) yield decode;
   }
 
   /** Yields runs until one computes a chunk. Prompts that are stored as a whole come on top, as far as copying is cheap. */
-  *#schedulePrefills(flexFirst: boolean): Generator<ModelRun> {
+  *#schedulePrefills(): Generator<ModelRun> {
     let restored = 0;
     while (restored < MAX_RESTORED_CHUNKS * this.#runner.shape.prefillChunk) {
-      const prefill = this.#running.nextPrefill(flexFirst);
+      const account = this.#shares.prompt(this.#running.work);
+      const prefill = account === null ? null : this.#running.nextPrefill(account);
       if (prefill === null) return;
       const run = this.#schedulePrefill(prefill);
       const computes = !prefill.done;
@@ -86,13 +94,22 @@ export class ModelRuns {
     }
   }
 
-  /** Schedules the decoding sequences that match. */
-  #scheduleDecode(matches: (sequence: Sequence) => boolean): ModelRun | null {
+  /** Schedules the decoding sequences of the accounts. */
+  #scheduleDecode(accounts: ReadonlySet<string>): ModelRun | null {
     const { decoding, kv } = this.#running;
-    const bySlot = decoding.map((sequence) => (sequence && matches(sequence) ? sequence : null));
+    const bySlot = decoding.map((sequence) =>
+      sequence && accounts.has(sequence.request.account) ? sequence : null,
+    );
     const batch = this.#batch.build(bySlot, (slot) => decoding[slot]?.computed ?? kv.kept(slot));
     if (batch === null) return null;
     const sequences = bySlot.slice(batch.firstSlot, batch.firstSlot + batch.rows);
+    const parts = new Map([...accounts].map((account) => [account, { rows: 0, size: 0, ownMs: 0 }]));
+    for (const sequence of sequences) {
+      if (sequence === null) continue;
+      const part = parts.get(sequence.request.account)!;
+      part.rows++;
+      part.size += 1 + sequence.computed / POSITIONS_PER_ROW;
+    }
     return {
       kind: 'decode',
       copies: [],
@@ -101,6 +118,7 @@ export class ModelRuns {
       postprocess: (logits, now) => {
         this.#drawInPool(sequences, logits);
         let tokens = 0;
+        let at = parts.size > 1 ? this.#now() : 0;
         for (const { sequence, row } of inTurn(sequences)) {
           if (sequence.request.closed) continue;
           if (sequence.mustWait) {
@@ -110,10 +128,15 @@ export class ModelRuns {
           }
           this.#requests.advance(sequence, this.#row(logits, row), now);
           tokens++;
+          if (parts.size === 1) continue;
+          const end = this.#now();
+          parts.get(sequence.request.account)!.ownMs += end - at;
+          at = end;
         }
         this.#pool?.end();
         return { rows: tokens, tokens, copies: this.#running.compact() };
       },
+      charge: (ms) => this.#shares.charge('decode', ms, parts),
     };
   }
 
@@ -151,6 +174,8 @@ export class ModelRuns {
         const row = (index: number) => this.#row(logits, index < 0 ? rows + index : index);
         return { ...result, copies: this.#requests.advancePrefill(prefill, computed + tokens, row, now) };
       },
+      charge: (ms) =>
+        this.#shares.charge('prefill', ms, new Map([[request.account, { rows: 1, size: 1, ownMs: 0 }]])),
     };
   }
 

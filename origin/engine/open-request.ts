@@ -65,6 +65,8 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
   /** Requests of the same namespace share cached prefixes. */
   readonly prefixNamespace: string;
   readonly deadline: number;
+  /** Names its tenant's account of time: one for interactive and one for flex requests. */
+  readonly account: string;
   /** Sequences that have not finished. */
   unfinished: number;
   /** Sequences that have left the waiting queue. */
@@ -91,6 +93,7 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
     this.prefixNamespace = prefixNamespace(submission);
     this.unfinished = sequenceCount(submission);
     this.deadline = deadline;
+    this.account = `${submission.flex ? 'flex' : 'interactive'} ${submission.tenantId}`;
     this.#submittedAt = submittedAt;
     this.#promptStarted = submission.prompts.map(() => false);
   }

@@ -7,11 +7,11 @@ import type { StoredPrompt } from './kv/prefix-store.ts';
 import { PromptLogprobs } from './kv/prompt-logprobs.ts';
 import { type OpenRequest, type QueuedSequence, storablePositions } from './open-request.ts';
 import type { SamplingContext } from './sequence.ts';
-import type { PrefillCandidate, WantedLogits } from './step-plan.ts';
+import type { WantedLogits } from './step-plan.ts';
 import { wireTokenLogprob } from './token-logprob.ts';
 
 /** A prompt in prefill, shared by the sequences of it that have been admitted so far. */
-export class PromptPrefill implements PrefillCandidate {
+export class PromptPrefill {
   readonly request: OpenRequest;
   readonly promptIndex: number;
   readonly tokens: Int32Array;
@@ -29,6 +29,8 @@ export class PromptPrefill implements PrefillCandidate {
   stored: StoredPrompt | null = null;
   /** Time of its first chunk. */
   startedAt = Number.POSITIVE_INFINITY;
+  /** A shorter prompt has just computed a chunk before it. */
+  passed = false;
 
   /** The request wants the `prompt` event, and no earlier choice has sent it. */
   readonly sendsEvent: boolean;
@@ -55,10 +57,6 @@ export class PromptPrefill implements PrefillCandidate {
     this.logprobs = wantsLogprobs && this.sendsEvent ? new PromptLogprobs(tokens.length, top) : null;
   }
 
-  get tenantId(): string {
-    return this.request.submission.tenantId;
-  }
-
   get done(): boolean {
     return this.computed === this.tokens.length;
   }
@@ -66,6 +64,12 @@ export class PromptPrefill implements PrefillCandidate {
   /** False if the prompt is only evaluated. */
   get generates(): boolean {
     return this.request.prompt(this.promptIndex).maxTokens > 0;
+  }
+
+  /** Returns whether somebody waits for its first token, and few positions are left to compute. */
+  isShort(maxPositions: number): boolean {
+    const { request, wantedLogits, tokens, computed } = this;
+    return !request.flex && wantedLogits === 'last' && tokens.length - computed <= maxPositions;
   }
 
   /** True if the request's time for its prompt is over. A prompt that is only evaluated has no limit. */

@@ -5,9 +5,13 @@ import { type OpenRequest, type QueuedSequence, sequenceCount } from './open-req
 import { PrefixCache } from './prefix-cache.ts';
 import { PromptPrefill } from './prompt-prefill.ts';
 import { PriorityQueues } from './scheduling/priority-queues.ts';
+import type { TenantWork, Work } from './scheduling/time-shares.ts';
 import type { Sequence } from './sequence.ts';
-import { Compaction, PrefillTurns } from './step-plan.ts';
+import { Compaction } from './step-plan.ts';
 import { KvMoveFailure, SuspendedSet, type SuspendedState } from './suspended-set.ts';
+
+/** A prompt with so few chunks left goes before longer ones. */
+const MAX_SHORT_CHUNKS = 2;
 
 /**
  * Tracks each sequence's state: waiting, prefilling, decoding or suspended. A sequence that leaves the waiting queue has a
@@ -24,13 +28,14 @@ export class RunningSet {
   readonly suspended: SuspendedSet;
   readonly #queues: PriorityQueues<QueuedSequence, OpenRequest>;
   readonly #store: PrefixStore | null;
-  readonly #turns = new PrefillTurns();
   readonly #compaction = new Compaction();
+  readonly #chunk: number;
   #prefills: PromptPrefill[] = [];
 
   /** @param store keeps prefixes beyond the slots; null = nothing does */
   constructor(shape: KvSlotsShape, maxWaiting: number, store: PrefixStore | null = null) {
     this.#store = store;
+    this.#chunk = shape.prefillChunk;
     this.kv = new KvSlots(shape, store !== null);
     this.prefixes = new PrefixCache(this.kv, store, shape.prefillChunk);
     this.#queues = new PriorityQueues(shape.slots, maxWaiting);
@@ -167,13 +172,35 @@ export class RunningSet {
     return [...decoding, ...this.#prefills.flatMap(({ sequences }) => sequences)];
   }
 
-  /**
-   * Returns the prompt that computes its next chunk, or null.
-   * @param flexFirst whether flex prompts come before interactive ones
-   */
-  nextPrefill(flexFirst: boolean): PromptPrefill | null {
-    const preferred = this.#prefills.filter(({ request }) => request.flex === flexFirst);
-    return this.#turns.next(preferred.length > 0 ? preferred : this.#prefills);
+  /** What each account can compute now. */
+  get work(): Work {
+    const work = new Map<string, TenantWork>();
+    for (const prefill of this.#prefills) {
+      const { weight, flex, account } = prefill.request;
+      const isShort = this.#isShort(prefill) || work.get(account)?.prompts === 'short';
+      work.set(account, { weight, flex, prompts: isShort ? 'short' : 'long', rows: 0 });
+    }
+    for (const sequence of this.decoding) {
+      if (sequence === null) continue;
+      const { weight, flex, account } = sequence.request;
+      const { prompts = 'none', rows = 0 } = work.get(account) ?? {};
+      work.set(account, { weight, flex, prompts, rows: rows + 1 });
+    }
+    return work;
+  }
+
+  /** Returns the prompt of an account that computes its next chunk: the oldest, except that a short one may pass it once. */
+  nextPrefill(account: string): PromptPrefill | null {
+    const prefills = this.#prefills.filter(({ request }) => request.account === account);
+    const [oldest] = prefills;
+    if (oldest === undefined) return null;
+    const short = oldest.passed ? undefined : prefills.find((prefill) => this.#isShort(prefill));
+    oldest.passed = short !== undefined && short !== oldest;
+    return short ?? oldest;
+  }
+
+  #isShort(prefill: PromptPrefill): boolean {
+    return prefill.isShort(MAX_SHORT_CHUNKS * this.#chunk);
   }
 
   /** Gives slots to the sequences of a computed prompt that continue; the first takes the prompt's slot. */

@@ -6,62 +6,6 @@ import {
 } from '../model/model-runner.ts';
 
 /**
- * What one step computes. There are no phases: each step runs one prefill chunk first, then the decode batch. A running
- * stream therefore waits for at most one chunk between two of its tokens.
- */
-
-/** The part of a prompt in prefill that the scheduler needs. */
-export interface PrefillCandidate {
-  readonly tenantId: string;
-}
-
-/**
- * Chooses the prompt that computes its next chunk. Tenants take turns; within a tenant the prompt admitted first is
- * finished first. The first turn of a new tenant comes before those of the others.
- */
-export class PrefillTurns {
-  /** Tenants in the order of their last turn, oldest first. Begins with one that still has something to compute. */
-  #turns: readonly string[] = [];
-
-  /** @param candidates in the order of admission */
-  next<T extends PrefillCandidate>(candidates: readonly T[]): T | null {
-    const first = new Map<string, T>();
-    for (const candidate of candidates) {
-      if (!first.has(candidate.tenantId)) first.set(candidate.tenantId, candidate);
-    }
-    const newcomer = [...first.keys()].find((tenant) => !this.#turns.includes(tenant));
-    const next = newcomer ?? this.#turns.find((tenant) => first.has(tenant));
-    if (next === undefined) {
-      this.#turns = [];
-      return null;
-    }
-    // Tenants with nothing to compute are remembered while one waits that had its turn earlier. Otherwise two tenants
-    // that come and go would both count as new each time and always go first.
-    const turns = [...this.#turns.filter((tenant) => tenant !== next), next];
-    this.#turns = turns.slice(turns.findIndex((tenant) => first.has(tenant)));
-    return first.get(next) ?? null;
-  }
-}
-
-/** Flex sequences are computed in one of so many steps at least. */
-const MAX_FLEX_PAUSE = 32;
-
-/** What a step computes: all sequences, only interactive ones, or all with flex prompts first. */
-export type StepClasses = 'all' | 'interactive' | 'flex-first';
-
-/** Pauses flex sequences while an interactive prompt is in prefill, so that its first token waits for nothing else. */
-export class FlexPause {
-  #paused = 0;
-
-  /** Called once per step. */
-  next(hasInteractivePrompt: boolean): StepClasses {
-    this.#paused = hasInteractivePrompt ? (this.#paused + 1) % MAX_FLEX_PAUSE : 0;
-    if (!hasInteractivePrompt) return 'all';
-    return this.#paused === 0 ? 'flex-first' : 'interactive';
-  }
-}
-
-/**
  * Returns the end of the prompt's next run. Chunks keep to a grid, so that cached prefixes do not change the split. A single
  * position after the grid gets a run of its own, because its bits differ from those in a larger run.
  */

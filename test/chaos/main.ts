@@ -5,6 +5,7 @@ import { bodyFlood } from './body-flood.ts';
 import { dense } from './dense.ts';
 import { departures } from './departures.ts';
 import { killOrigin, killWorkerd } from './kills.ts';
+import { neighbours } from './neighbours.ts';
 import { pageStream } from './page-stream.ts';
 import { holds, type Measurement, type Scenario } from './scenario.ts';
 import { starve } from './starve.ts';
@@ -20,6 +21,7 @@ const SCENARIOS: readonly Scenario[] = [
   departures,
   killOrigin,
   killWorkerd,
+  neighbours,
   pageStream,
 ];
 

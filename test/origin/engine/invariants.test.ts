@@ -15,7 +15,7 @@ function busyRunningSet(): { readonly running: RunningSet; readonly request: Ope
     deadline: 1,
   });
   running.open(request);
-  running.prefixes.assign(running.nextPrefill(false)!);
+  running.prefixes.assign(running.nextPrefill(running.prefills[0]!.request.account)!);
   return { running, request };
 }
 

@@ -1,11 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  Compaction,
-  DecodeBatchBuilder,
-  PrefillTurns,
-  prefillChunk,
-} from '../../../origin/engine/step-plan.ts';
+import { Compaction, DecodeBatchBuilder, prefillChunk } from '../../../origin/engine/step-plan.ts';
 
 describe('prefill chunks', () => {
   it('cover the prompt once and keep to the grid for every set of cached chunks', () => {
@@ -44,54 +39,6 @@ describe('prefill chunks', () => {
           expect(logits).toEqual(wanted === 'all' ? scored : wanted === 'last' ? [length - 1] : []);
         },
       ),
-    );
-  });
-
-  it('alternate between tenants; within a tenant the first prompt is finished first', () => {
-    const turns = new PrefillTurns();
-    const prompts = [
-      { tenantId: 'a', name: 'a1' },
-      { tenantId: 'a', name: 'a2' },
-      { tenantId: 'b', name: 'b1' },
-    ];
-    const order = Array.from({ length: 4 }, () => turns.next(prompts)?.name);
-    expect(order).toEqual(['a1', 'b1', 'a1', 'b1']);
-    const late = [...prompts, { tenantId: 'c', name: 'c1' }];
-    expect(Array.from({ length: 3 }, () => turns.next(late)?.name)).toEqual(['c1', 'a1', 'b1']);
-    expect(turns.next([])).toBeNull();
-  });
-
-  it('serve every tenant once in as many turns as there are tenants', () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1, maxLength: 12 }),
-        (tenants) => {
-          const turns = new PrefillTurns();
-          const prompts = tenants.map((tenantId) => ({ tenantId }));
-          const distinct = new Set(tenants);
-          for (let round = 0; round < 3; round++) {
-            const served = Array.from({ length: distinct.size }, () => turns.next(prompts)?.tenantId);
-            expect(new Set(served)).toEqual(distinct);
-          }
-        },
-      ),
-    );
-  });
-
-  it('never let a tenant wait while another has two turns, however tenants come and go', () => {
-    const present = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1 });
-    fc.assert(
-      fc.property(fc.array(present, { minLength: 5, maxLength: 40, size: 'max' }), (steps) => {
-        const turns = new PrefillTurns();
-        const since = new Map<string, number>();
-        for (const tenants of steps) {
-          // A tenant with a long prompt that was admitted first.
-          const served = turns.next(['long', ...tenants].map((tenantId) => ({ tenantId })))?.tenantId ?? '';
-          if (served === 'long') since.clear();
-          else since.set(served, (since.get(served) ?? 0) + 1);
-          expect(Math.max(0, ...since.values())).toBeLessThan(2);
-        }
-      }),
     );
   });
 });

@@ -16,6 +16,16 @@ function start(slots: number, prefixStoreBytes = ROOM, options: ScriptedOptions 
   return new Driver(runner, { prefixStoreBytes });
 }
 
+/** Each run takes a millisecond, so that time is shared. */
+function startTimed(slots: number) {
+  const driver: Driver = start(slots, ROOM, {
+    beforeRun: () => {
+      driver.now++;
+    },
+  });
+  return driver;
+}
+
 const steps = async (driver: Driver, count: number) => {
   for (let step = 0; step < count; step++) await driver.step();
 };
@@ -68,7 +78,7 @@ describe('a flex sequence', () => {
 
   it('keeps one slot under an endless load of interactive requests, one sequence after the other', async () => {
     const slots = 3;
-    const driver = start(slots);
+    const driver = startTimed(slots);
     const work = Array.from({ length: 5 }, (_, index) => flex(endless(`flex ${index}`, 10)));
     for (const one of work) driver.submit(one);
     let sent = 0;
@@ -110,15 +120,15 @@ describe('a flex sequence', () => {
     expect(ends(driver, '12')).toBeNull();
   });
 
-  it('pauses while an interactive prompt is in prefill, for at most 31 steps in a row', async () => {
-    const driver = start(4);
+  it('pauses while an interactive prompt is in prefill, and has one of 32 parts of the time in the long run', async () => {
+    const driver = startTimed(4);
     driver.submit(flex(endless('flex', 400)));
     await steps(driver, 3);
     driver.submit(longPrompt('short', 20 * CHUNK, 'other'));
     const before = tokensSoFar(driver, 'flex');
     await steps(driver, 20);
-    expect(tokensSoFar(driver, 'flex')).toBe(before);
-    expect(tokensSoFar(driver, 'short')).toBe(2);
+    expect(tokensSoFar(driver, 'flex') - before).toBeLessThanOrEqual(1);
+    expect(tokensSoFar(driver, 'short')).toBeGreaterThan(0);
     driver.submit(longPrompt('long', 100 * CHUNK, 'other'));
     await steps(driver, 100);
     expect(tokensSoFar(driver, 'flex') - before).toBeGreaterThanOrEqual(3);

@@ -1,0 +1,118 @@
+import { Worker } from 'node:worker_threads';
+import { percentiles } from '../bench/statistics.ts';
+import { openAiTarget, type Target } from '../bench/target.ts';
+import { startSystem } from '../support/system.ts';
+import type { CallerOptions } from './caller-thread.ts';
+import { type Measurement, newTenant, post, type Scenario } from './scenario.ts';
+
+const SECONDS = 4;
+const WARM_UP_MS = 1000;
+const VICTIM = { prompt: 'Once upon a time', maxTokens: 250 };
+const SMALL = { prompt: 'Once upon a time', maxTokens: 4 };
+
+const ids = (count: number) => Array.from({ length: count }, (_, at) => 300 + ((7 * at) % 3000));
+const text = (length: number) => 'the cat sat on a mat '.repeat(Math.ceil(length / 21));
+
+interface Load {
+  readonly callers: number;
+  readonly path: string;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** Whether the callers have a key; default: true. */
+  readonly hasKey?: boolean;
+}
+
+const completion = (body: Load['body'], callers = 4): Load => {
+  return { callers, path: '/v1/completions', body: { model: 'default', cache_prompt: false, ...body } };
+};
+
+/** What the other tenant does. */
+const LOADS: Readonly<Record<string, Load>> = {
+  'long prompts': completion({ prompt: ids(1500), max_tokens: 1 }),
+  scores: {
+    callers: 4,
+    path: '/v1/score',
+    body: { model: 'default', prompt: ids(1500), continuations: ids(256).map((id) => [id]) },
+  },
+  'n = 128': completion({ prompt: ids(30), n: 128, max_tokens: 300, ignore_eos: true }, 1),
+  'echo with logprobs': completion({ prompt: ids(1500), max_tokens: 0, echo: true, logprobs: 5 }),
+  infill: completion({ prompt: text(2000), suffix: text(2000), max_tokens: 4 }),
+  grammars: completion({ prompt: 'a', max_tokens: 200, guided_regex: '(a|b|[a-z ]{1,40}){1,60}' }, 16),
+  'large bodies without a key': { ...completion({ prompt: text(1_800_000) }), hasKey: false },
+  '/detokenize': { callers: 4, path: '/detokenize', body: { tokens: ids(262_144) } },
+  '/tokenize': { callers: 4, path: '/tokenize', body: { prompt: text(20_000) } },
+};
+
+interface Figures {
+  readonly tokensPerSecond: number;
+  readonly first: { readonly p50: number; readonly p99: number };
+  readonly plainMs: number;
+}
+
+/** Runs a request again and again, and returns what each gave. */
+async function repeat<T>(once: () => Promise<T>, ms: number): Promise<readonly T[]> {
+  const results: T[] = [];
+  for (const until = performance.now() + ms; performance.now() < until; ) results.push(await once());
+  return results;
+}
+
+async function victim(target: Target, plain: () => Promise<{ readonly ms: number }>): Promise<Figures> {
+  const streams = await repeat(() => target.run(VICTIM), 500 * SECONDS);
+  const ms = streams.reduce((sum, { sent, ended }) => sum + ended - sent, 0);
+  const small = await repeat(() => target.run(SMALL), 250 * SECONDS);
+  const plains = await repeat(plain, 250 * SECONDS);
+  return {
+    tokensPerSecond: (1000 * streams.reduce((sum, { tokens }) => sum + tokens, 0)) / ms,
+    first: percentiles(small.map(({ sent, events, ended }) => (events[0] ?? ended) - sent)),
+    plainMs: percentiles(plains.map((answer) => answer.ms)).p50,
+  };
+}
+
+async function beside<T>(options: CallerOptions, measure: () => Promise<T>): Promise<T> {
+  const thread = new Worker(new URL('./caller-thread.ts', import.meta.url), { workerData: options });
+  try {
+    await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS));
+    return await measure();
+  } finally {
+    await thread.terminate();
+  }
+}
+
+export const neighbours: Scenario = {
+  name: 'neighbours',
+  summary:
+    'Streams and small requests of a tenant beside each kind of load by another one, as ratios to alone.',
+  async run() {
+    const system = await startSystem();
+    const [quiet, loud] = [await newTenant(system, 'quiet'), await newTenant(system, 'loud')];
+    const target = openAiTarget('victim', { baseUrl: `${system.url}/v1`, model: 'default', apiKey: quiet });
+    const plain = () => {
+      const body = { model: 'default', prompt: SMALL.prompt, max_tokens: SMALL.maxTokens };
+      return post(`${system.url}/v1/completions`, quiet, body, 60_000);
+    };
+    const measure = () => victim(target, plain);
+    try {
+      await measure();
+      const alone = await measure();
+      const measurements: Measurement[] = [{ figure: 'tokens/s alone', value: alone.tokensPerSecond }];
+      for (const [name, { callers, path, body, hasKey = true }] of Object.entries(LOADS)) {
+        const key = hasKey ? loud : 'none';
+        const options = { callers, url: `${system.url}${path}`, key, body: JSON.stringify(body) };
+        const loaded = await beside(options, measure);
+        measurements.push(
+          {
+            figure: `${name}: tokens/s`,
+            value: loaded.tokensPerSecond / alone.tokensPerSecond,
+            atLeast: 0.45,
+          },
+          { figure: `${name}: first token p50`, value: loaded.first.p50 / alone.first.p50, atMost: 2 },
+          { figure: `${name}: first token p99`, value: loaded.first.p99 / alone.first.p99, atMost: 4 },
+          { figure: `${name}: plain request p50`, value: loaded.plainMs / alone.plainMs },
+        );
+      }
+      return measurements;
+    } finally {
+      await target.close();
+      await system.stop();
+    }
+  },
+};

@@ -1,0 +1,169 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type RunPart,
+  type TenantWork,
+  TimeShares,
+} from '../../../../origin/engine/scheduling/time-shares.ts';
+import { randomFrom, TEST_SEED } from '../../../support/random.ts';
+import {
+  type Costs,
+  leastPromptShare,
+  leastShare,
+  type Phase,
+  type SimulatedTenant,
+  simulate,
+} from '../support/share-simulation.ts';
+
+/** `npm run test:explore` has another seed, and takes its time. */
+const WORKLOADS = TEST_SEED === 0 ? 150 : 10_000;
+const COSTS: Costs = { chunk: 4, run: 0.5, row: 0.1, noise: 0.2 };
+const PHASES: readonly Omit<Phase, 'ms'>[] = [
+  { chunks: 0, rows: 0 },
+  { chunks: 0, rows: 1 },
+  { chunks: 0, rows: 20 },
+  { chunks: 1, rows: 0 },
+  { chunks: 3, rows: 0 },
+  { chunks: 50, rows: 0 },
+  { chunks: 50, rows: 3 },
+];
+
+const always = (chunks: number, rows: number, weight = 1, flex = false): SimulatedTenant => {
+  return { weight, flex, depth: 1, ownMs: 0, phases: [{ ms: Infinity, chunks, rows }] };
+};
+const run = (...tenants: readonly SimulatedTenant[]) => simulate(tenants, COSTS, randomFrom(1), 5000);
+const rate = (tenants: readonly SimulatedTenant[], tenant = 0) =>
+  run(...tenants)[tenant]!.at(-1)!.tokens / 5000;
+const allTokens = (...tenants: readonly SimulatedTenant[]) =>
+  run(...tenants).reduce((sum, samples) => sum + samples.at(-1)!.tokens, 0);
+
+describe('time shares', () => {
+  it('give each tenant 0.9 of its share in any second in which it has work, less three chunks, whatever others do', () => {
+    const random = randomFrom(2);
+    const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
+    for (let workload = 0; workload < WORKLOADS; workload++) {
+      const costs = {
+        chunk: 2 + 4 * random(),
+        run: 0.3 + 0.5 * random(),
+        row: 0.05 + 0.1 * random(),
+        noise: 0.2,
+      };
+      const tenants = Array.from(
+        { length: 1 + Math.floor(6 * random()) },
+        (): SimulatedTenant => ({
+          weight: pick([0.5, 1, 1, 1, 2, 4]),
+          depth: 1 + 2 * random(),
+          ownMs: pick([0, 0.02, 0.2]),
+          phases: Array.from({ length: 4 }, () => ({ ms: 100 + 2400 * random(), ...pick(PHASES) })),
+        }),
+      );
+      const chunks = 3 * costs.chunk * (1 + costs.noise);
+      for (const samples of simulate(tenants, costs, random, 4000)) {
+        expect(leastShare(samples, 1000, chunks), `workload ${workload}`).toBeGreaterThan(0.9);
+        expect(leastPromptShare(samples, 1000, chunks), `prompts of workload ${workload}`).toBeGreaterThan(
+          0.4,
+        );
+      }
+    }
+  }, 600_000);
+
+  it.each([
+    ['long prompts', always(50, 0)],
+    ['short prompts', always(1, 0)],
+    ['16 streams', always(0, 16)],
+    ['63 streams', always(0, 63)],
+    ['prompts and streams', always(50, 30)],
+    ['streams that are sampled slowly', { ...always(0, 20), ownMs: 0.3 }],
+  ])('leave a stream 0.45 of its tokens beside %s of another tenant', (_, load) => {
+    expect(rate([always(0, 1), load])).toBeGreaterThan(0.45 * rate([always(0, 1)]));
+  });
+
+  it('leave a stream its share beside any number of tenants and weights', () => {
+    const alone = rate([always(0, 1)]);
+    expect(rate([always(0, 1), always(50, 0), always(50, 0), always(0, 20)])).toBeGreaterThan(
+      (0.9 * alone) / 4,
+    );
+    expect(rate([always(0, 1, 3), always(50, 0)])).toBeGreaterThan(0.9 * 0.75 * alone);
+    expect(rate([always(0, 1, 0.2), always(50, 0)])).toBeGreaterThan((0.9 * alone) / 6);
+  });
+
+  it('keep 0.95 of the throughput of decoding together, if that gives everybody its share', () => {
+    expect(allTokens(always(0, 1), always(0, 2))).toBeGreaterThan(0.95 * allTokens(always(0, 3)));
+    expect(allTokens(always(0, 4), always(0, 5))).toBeGreaterThan(0.95 * allTokens(always(0, 9)));
+    const six = Array.from({ length: 6 }, () => always(0, 4));
+    expect(allTokens(...six)).toBeGreaterThan(0.95 * allTokens(always(0, 24)));
+  });
+
+  it('divide the time of a tenant between its prompts and its streams', () => {
+    const promptsOf = (share: number) => {
+      const [samples] = simulate([always(50, 1)], COSTS, randomFrom(1), 5000, new TimeShares(share));
+      return samples!.at(-1)!.prompts / 5000;
+    };
+    expect(promptsOf(0.5)).toBeCloseTo(0.5, 1);
+    expect(promptsOf(0.8)).toBeCloseTo(0.8, 1);
+  });
+
+  it('leave flex work a small share, and what others do not use', () => {
+    const flex = always(50, 8, 1, true);
+    const [stream, work] = run(always(0, 1), flex);
+    expect(stream!.at(-1)!.tokens / 5000).toBeGreaterThan(0.85 * rate([always(0, 1)]));
+    expect(work!.at(-1)!.received).toBeGreaterThan(0.02 * 5000);
+  });
+
+  it('let nobody starve after a jump of the clock', () => {
+    for (const jump of [-1e12, 1e12, Number.NaN]) {
+      let runs = 0;
+      const clock = (elapsed: number) => (++runs % 500 === 0 ? jump : elapsed);
+      const tenants = [always(0, 1), always(50, 0)];
+      for (const samples of simulate(tenants, COSTS, randomFrom(1), 5000, new TimeShares(), clock)) {
+        expect(leastShare(samples)).toBeGreaterThan(0.4);
+      }
+    }
+  });
+});
+
+describe('the next chunk', () => {
+  const work = (...tenants: readonly [string, Partial<TenantWork>][]) =>
+    new Map(
+      tenants.map(([name, fields]) => [
+        name,
+        { weight: 1, flex: false, prompts: 'long', rows: 0, ...fields } satisfies TenantWork,
+      ]),
+    );
+  const part = (name: string): ReadonlyMap<string, RunPart> =>
+    new Map([[name, { rows: 1, size: 1, ownMs: 0 }]]);
+
+  it('is that of a short prompt, but after a few in advance that of a tenant that lags behind', () => {
+    const shares = new TimeShares();
+    const all = work(['long', {}], ['short', { prompts: 'short' }]);
+    const turns = Array.from({ length: 40 }, () => {
+      const turn = shares.prompt(all)!;
+      shares.charge('prefill', 4, part(turn));
+      return turn;
+    });
+    expect(turns.slice(0, 3)).toEqual(['short', 'short', 'short']);
+    expect(turns.slice(10).filter((turn) => turn === 'long').length).toBeGreaterThanOrEqual(14);
+  });
+
+  it('is that of each tenant in turn, while the clock stands still', () => {
+    const shares = new TimeShares();
+    const all = work(['a', {}], ['b', {}], ['c', {}]);
+    const turns = Array.from({ length: 6 }, () => {
+      const turn = shares.prompt(all)!;
+      shares.charge('prefill', 0, part(turn));
+      return turn;
+    });
+    expect(turns).toEqual(['a', 'b', 'c', 'a', 'b', 'c']);
+  });
+
+  it('of a tenant that comes and goes waits for those that have work all the time', () => {
+    const shares = new TimeShares();
+    const count = { always: 0, often: 0 };
+    for (let turns = 0; turns < 100; turns++) {
+      shares.prompt(work(['always', {}]));
+      const turn = shares.prompt(work(['always', {}], ['often', {}])) as keyof typeof count;
+      shares.charge('prefill', 4, part(turn));
+      count[turn]++;
+    }
+    expect(count.always).toBeGreaterThanOrEqual(48);
+  });
+});
