@@ -6,6 +6,7 @@ import { dense } from './dense.ts';
 import { departures } from './departures.ts';
 import { killOrigin, killWorkerd } from './kills.ts';
 import { holds, type Measurement, type Scenario } from './scenario.ts';
+import { soakMix } from './soak.ts';
 import { starve } from './starve.ts';
 import { tokenizerFlood } from './tokenizer-flood.ts';
 
@@ -19,6 +20,7 @@ const SCENARIOS: readonly Scenario[] = [
   departures,
   killOrigin,
   killWorkerd,
+  soakMix,
 ];
 
 const names = SCENARIOS.map(({ name }) => name);

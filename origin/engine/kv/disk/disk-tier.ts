@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { createHmac, hash } from 'node:crypto';
 import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import { keyOf, type PrefixStore, type StoredPrompt } from '../prefix-store.ts';
 import { logprobBytes } from '../prompt-logprobs.ts';
@@ -41,7 +41,7 @@ const NAMESPACE_MARK = '/';
 
 /**
  * The second tier of the prefix store: keeps chunks as files, and reads those that are not in memory. A chunk is named by a
- * hash of the identity, the namespace, and all tokens up to its end, so no file has a token of a prompt.
+ * hash of the secret, the identity, the namespace, and all tokens up to its end, so no file has a token of a prompt.
  */
 export class DiskTier implements ChunkBackup {
   readonly #options: DiskTierOptions;
@@ -78,10 +78,16 @@ export class DiskTier implements ChunkBackup {
   }
 
   name(before: string | null, key: string): string {
-    if (before === null) return NAMESPACE_MARK + hash('sha256', `${this.#options.identity} ${key}`);
+    if (before === null) return NAMESPACE_MARK + this.#namespaceHash(key);
     const own = hash('sha256', `${before} ${key}`);
     const isFirst = before.startsWith(NAMESPACE_MARK);
     return isFirst ? own : before.slice(0, FAMILY_DIGITS) + own.slice(FAMILY_DIGITS);
+  }
+
+  /** Keyed, so that names tell nothing to who can only list them, and no origin finds the files of one with another secret. */
+  #namespaceHash(namespace: string): string {
+    const { secret, identity } = this.#options;
+    return createHmac('sha256', secret).update(`${identity} ${namespace}`).digest('hex');
   }
 
   keep({ name, kv, hasLogprobs, logprobs, logits }: StoredChunk & { readonly name: string }): void {

@@ -9,6 +9,8 @@ export interface PrefixDisk {
   readonly directory: string;
   /** Most bytes of all files. */
   readonly limitBytes: number;
+  /** Authenticates the files. */
+  readonly secret: string;
 }
 
 /** Most memory of runs that wait to be written, and of those that are being read. */
@@ -23,7 +25,7 @@ const MAX_LIST_MS = 1000;
  * @throws Error if the directory cannot be created
  */
 export async function openDiskTier(
-  { directory, limitBytes }: PrefixDisk,
+  { directory, limitBytes, secret }: PrefixDisk,
   identity: string,
   { prefillChunk: chunk, vocabularySize }: ModelShape,
   { positionBytes }: KvBytes,
@@ -41,6 +43,7 @@ export async function openDiskTier(
     maxReadMs: MAX_READ_MS,
     fs,
     id: randomUUID(),
+    secret,
     now: Date.now,
     warn,
   });
