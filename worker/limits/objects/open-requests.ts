@@ -6,6 +6,7 @@ import type {
   SettlementRequest,
 } from '../../env/limiter-protocol.ts';
 import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
+import { exceededLimit } from '../quota/limit-check.ts';
 import * as quota from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import type { QuotaReservation, QuotaState, Subject } from '../quota/state.ts';
@@ -50,7 +51,7 @@ export class OpenRequests {
     return this.#open.has(requestId);
   }
 
-  /** Reserves all that the request needs, or nothing. Idempotent per request id. */
+  /** Reserves all that the request needs, or nothing. Idempotent per request id. A probe changes nothing. */
   reserve(request: ReservationRequest, now: number): ReservationResult {
     const block = this.#blocked.of(request.keyId);
     if (block !== null) return { admitted: false, refusal: block, headers: {} };
@@ -62,8 +63,10 @@ export class OpenRequests {
       return { admitted: false, refusal: 'expired', headers: headers() };
     }
     const claim = { id: request.requestId, subjects, tokens: request.tokens, ttlMs: request.ttlMs };
-    const refusal = (request.raise ? quota.raise : quota.reserve)(this.quota, claim, now);
+    const change = request.probe ? exceededLimit : request.raise ? quota.raise : quota.reserve;
+    const refusal = change(this.quota, claim, now);
     if (refusal) return { admitted: false, refusal, headers: headers() };
+    if (request.probe) return { admitted: true, headers: headers() };
     const reservation = this.quota.reservations.get(request.requestId)!;
     this.#keep(open ? { ...open, reservation } : openReservation(reservation, request, now));
     this.touch(reservation.subjects);
