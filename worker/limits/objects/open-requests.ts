@@ -15,8 +15,11 @@ import { type LimiterStorage, type OpenReservation, openReservation } from './li
 
 /** Id of the tenant among its limiter's subjects. The other subjects are its keys. */
 const TENANT = 'tenant';
-/** A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream. */
-const ABANDON_LIFETIMES = 4;
+/**
+ * A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream. Expiry and this
+ * wait are less than two lifetimes, so that the bill of a Worker that was killed is final by then.
+ */
+const ABANDON_LIFETIMES = 0.5;
 
 /** Returns the tenant and the key, with their limits. */
 export const subjectsOf = ({ keyId, tenantLimits, keyLimits }: LimitHolder): Subject[] => [
