@@ -136,7 +136,7 @@ describe('how a generation ends', () => {
       {
         status: 'failed',
         errorCode: 'upstream_timeout',
-        usage: { promptTokens: 7, cachedTokens: 2, completionTokens: 5 },
+        usage: { promptTokens: 3, cachedTokens: 2, completionTokens: 5 },
       },
     ]);
   });
@@ -199,7 +199,8 @@ describe('how a generation ends', () => {
     const { generation, watched } = runOver([[accepted, started], [token(0, 4)], [token(0, 5)]]);
     await generation.first;
     await generation.next();
-    const usage = { promptTokens: 7, cachedTokens: 2, completionTokens: 4 };
+    // The second prompt has not been begun.
+    const usage = { promptTokens: 3, cachedTokens: 2, completionTokens: 4 };
     expect(watched.map((progress) => progress())).toEqual([{ usage, upstream: 'fake' }]);
   });
 

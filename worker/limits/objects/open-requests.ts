@@ -19,7 +19,7 @@ const TENANT = 'tenant';
  * A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream. Expiry and this
  * wait are less than two lifetimes, so that the bill of a Worker that was killed is final by then.
  */
-const ABANDON_LIFETIMES = 0.5;
+const ABANDON_LIFETIMES = 0.75;
 
 /** Returns the tenant and the key, with their limits. */
 export const subjectsOf = ({ keyId, tenantLimits, keyLimits }: LimitHolder): Subject[] => [

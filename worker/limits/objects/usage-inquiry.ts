@@ -11,7 +11,7 @@ const ACCOUNT_TIMEOUT_MS = 5_000;
 /** An upstream that still generates for a disconnected client is asked again after this time. */
 const STILL_RUNNING_MS = 1_000;
 /** The stream of a vanished Worker may go on. It is asked about this often per lifetime. */
-const INQUIRIES_PER_LIFETIME = 4;
+const INQUIRIES_PER_LIFETIME = 8;
 /** Used if no upstream can be asked, for example because a variable is invalid. */
 const UNKNOWN_ACCOUNT: KnownAccount = { account: null, complete: false };
 
