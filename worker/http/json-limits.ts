@@ -29,34 +29,42 @@ export interface ComplexityFault {
 
 const fault = (message: string, field: string | null = null): ComplexityFault => ({ message, field });
 
+/** A list or object that has not ended. */
+interface OpenValue {
+  commas: number;
+  /** Number of its own value: the same as the latest while it has only numbers. */
+  readonly value: number;
+}
+
 /**
  * Returns why JSON text is too complex to parse; null if it is not. Reads the text once and does not check its syntax.
- * @param maxElements of each list
+ * @param maxNumbers of each list of numbers
  */
-export function complexityFault(text: string, maxElements = Infinity): ComplexityFault | null {
-  /** Commas so far in each open list or object. */
-  const commas: number[] = [];
+export function complexityFault(text: string, maxNumbers = Infinity): ComplexityFault | null {
+  const open: OpenValue[] = [];
   /** The last string directly in the outermost object: the name of the field that follows. */
   let [nameFrom, nameTo] = [0, 0];
   let values = 0;
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index);
     if (code === COMMA) {
-      const count = (commas[commas.length - 1] = (commas.at(-1) ?? 0) + 1);
-      if (count < maxElements) continue;
-      return fault(`it has more than ${maxElements} elements`, text.slice(nameFrom, nameTo));
+      const list = open.at(-1);
+      if (list?.value !== values) continue;
+      list.commas += 1;
+      if (list.commas < maxNumbers) continue;
+      return fault(`it has more than ${maxNumbers} elements`, text.slice(nameFrom, nameTo));
     }
     if (code === QUOTE) {
       values += 1;
       const end = stringEnd(text, index);
-      if (commas.length === 1) [nameFrom, nameTo] = [index + 1, end];
+      if (open.length === 1) [nameFrom, nameTo] = [index + 1, end];
       index = end;
     } else if (code === OPEN_LIST || code === OPEN_OBJECT) {
       values += 1;
-      commas.push(0);
-      if (commas.length > MAX_DEPTH) return fault(`it is nested deeper than ${MAX_DEPTH} levels`);
+      open.push({ commas: 0, value: values });
+      if (open.length > MAX_DEPTH) return fault(`it is nested deeper than ${MAX_DEPTH} levels`);
     } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
-      commas.pop();
+      open.pop();
     }
     if (values > MAX_VALUES) return fault(`it has more than ${MAX_VALUES} strings, lists and objects`);
   }

@@ -156,26 +156,24 @@ export async function drain(request: Request, { MAX_BODY_BYTES }: Settings): Pro
  * Parses the body as a JSON object.
  * @throws ApiError 415 for another media type or encoding, 413 above the size limit, 408 if it arrives too slowly, and
  *   400 for any other invalid body
- * @param maxElements of each list in it. Not asked for a short body
+ * @param maxNumbers of each list of numbers in it. Not asked for a short body
  */
 export async function readJsonObject(
   request: Request,
   limits: ReadLimits,
-  maxElements: () => Promise<number> = async () => Infinity,
+  maxNumbers: () => Promise<number> = async () => Infinity,
 ): Promise<JsonObject> {
   checkMediaType(request);
   const text = await readText(request, limits);
-  const fault = complexityFault(text, text.length < LONG_TEXT ? Infinity : await maxElements());
+  const fault = complexityFault(text, text.length < LONG_TEXT ? Infinity : await maxNumbers());
   if (fault !== null) {
     const { message, field } = fault;
-    const what = field === null ? 'request body' : `'${field}'`;
-    throw new ApiError(
-      'invalid_value',
-      `Invalid ${what}: ${message}. Send a simpler body, or several requests.`,
-      {
-        param: field,
-      },
-    );
+    const [code, what] =
+      field === null
+        ? (['invalid_value', 'request body'] as const)
+        : (['array_above_max_length', `'${field}'`] as const);
+    const advice = 'Send a simpler body, or several requests.';
+    throw new ApiError(code, `Invalid ${what}: ${message}. ${advice}`, { param: field });
   }
   let body: unknown;
   try {

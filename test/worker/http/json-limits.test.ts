@@ -33,8 +33,9 @@ test.each([
   ['{"a": [1], "tokens": [1, 2, 3, 4]}', 'tokens'],
   ['{"tokens": [1, 2, 3, 4]}', 'tokens'],
   ['{"a": "b", "prompt": [[1], {"x": 1}, [1, 2, 3, 4]]}', 'prompt'],
+  ['{"a": ["b", "c", "d", "e"], "b": [{}, {}, {}, {}]}', null],
   ['{"a": [[1, 2, 3], [4, 5, 6]], "b": [7, 8, 9], "c": 1}', null],
-])('names the field whose list has more than three elements: %s', (text, field) => {
+])('names the field with a list of more than three numbers: %s', (text, field) => {
   expect(complexityFault(text, 3)?.field ?? null).toBe(field);
 });
 

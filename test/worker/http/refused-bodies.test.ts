@@ -88,7 +88,7 @@ test.each([
   expect(refused.status).toBe(400);
   expect(await refused.json()).toMatchObject({
     error: {
-      code: 'invalid_value',
+      code: 'array_above_max_length',
       param: field,
       message: `Invalid '${field}': it has more than ${most} elements. Send a simpler body, or several requests.`,
     },
