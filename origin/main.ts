@@ -4,7 +4,8 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
-import { type OriginConfig, readConfig, requirePrefixDirectory } from './config/config.ts';
+import { type OriginConfig, readConfig } from './config/config.ts';
+import { requirePrefixDirectory } from './config/prefix-directory.ts';
 import { Authenticator, importSecrets } from './http/authentication.ts';
 import { HEARTBEAT_MS, READER_LIMITS } from './http/event-stream.ts';
 import { createMetrics, recordSteps } from './http/metrics.ts';
@@ -38,10 +39,11 @@ async function main(): Promise<void> {
   const runLock = new SharedArrayBuffer(4);
   const deviceLost = Promise.withResolvers<string>();
   const onDeviceLost = deviceLost.resolve;
+  const hooks = { log, now, runLock, prefixSecret: config.prefixSecret, onDeviceLost };
   const fleet = new Fleet({
     load: (model) => {
       const onSteps: LoadHooks['onSteps'] = (reports) => recordSteps(metrics, model.settings.name, reports);
-      return loadModel(model, { log, stallMs: config.stallMs, now, onSteps, runLock, onDeviceLost });
+      return loadModel(model, { ...hooks, stallMs: config.stallMs, onSteps });
     },
     now,
     log,

@@ -20,7 +20,10 @@ export class UsageTally {
   readonly #now: () => number;
   /** Tokens generated so far, by choice. */
   readonly #completion = new Map<number, number>();
-  #promptTokens = 0;
+  /** Tokens of each prompt. */
+  #prompts: readonly number[] = [];
+  /** Prompts whose computation has begun: what a failure leaves uncomputed of the others is not used. */
+  readonly #started = new Set<number>();
   #cachedTokens = 0;
   #completionTokens = 0;
   /** Usage in the terminal event. That of `done` replaces the count, that of an error is at least the count. */
@@ -42,9 +45,10 @@ export class UsageTally {
         this.finishReasons.push(event.reason);
         break;
       case 'accepted':
-        this.#promptTokens = event.promptTokens.reduce((sum, count) => sum + count, 0);
+        this.#prompts = event.promptTokens;
         break;
       case 'started':
+        this.#started.add(event.prompt);
         this.#cachedTokens += event.cachedTokens;
         this.queueMs = Math.max(this.queueMs, event.queueMs);
         break;
@@ -60,7 +64,7 @@ export class UsageTally {
   get usage(): Usage {
     return (
       this.#final ?? {
-        promptTokens: this.#promptTokens,
+        promptTokens: this.#prompts.reduce((sum, count, at) => sum + (this.#started.has(at) ? count : 0), 0),
         cachedTokens: this.#cachedTokens,
         completionTokens: this.#completionTokens,
       }

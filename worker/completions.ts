@@ -12,7 +12,7 @@ import type { Generation } from './generation/generation.ts';
 import { startGeneration } from './generation/generation-start.ts';
 import { answerPlain } from './generation/plain-answer.ts';
 import { answerStream } from './generation/relay.ts';
-import { checkCapabilities, DEFAULT_NAME, resolveModel } from './generation/resolve-model.ts';
+import { checkCapabilities, DEFAULT_NAME, longestList, resolveModel } from './generation/resolve-model.ts';
 import { IDEMPOTENCY_HEADER, RESUMABLE_HEADER } from './http/headers.ts';
 import { readJsonObject } from './http/request-body.ts';
 import type { RequestContext } from './http/request-context.ts';
@@ -79,7 +79,10 @@ export async function generate(
   refuseResumable(request);
   const dialect = dialectOf(request, principal.tenant);
   context.answer.dialect = dialect;
-  const body = withModel(await readJsonObject(request, context), dialect);
+  const body = withModel(
+    await readJsonObject(request, context, () => longestList(context, request.signal)),
+    dialect,
+  );
   const model = await resolveModel(body.model, principal, context, request.signal);
   const { call, answer } = read(body, { dialect, bounds: boundsOf(principal, context.settings), model });
   refuseKeyForStream(request, call);

@@ -13,6 +13,7 @@ import type { RequestContext, ResponseState } from './http/request-context.ts';
 import { incomingRequestId, traceparentOf } from './http/request-context.ts';
 import { addCommonHeaders, errorResponse, misconfiguredResponse } from './http/responses.ts';
 import { createRouter } from './http/router.ts';
+import { BlockCache } from './limits/recent-blocks.ts';
 import { SettlementQueue } from './limits/settlement-queue.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { ROUTES } from './routes.ts';
@@ -29,6 +30,7 @@ interface Isolate {
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
   readonly settlements: SettlementQueue;
+  readonly blocks: BlockCache;
   readonly backoff: Backoff;
   readonly bodies: BodyBudget;
   readonly openApi: () => unknown;
@@ -50,6 +52,7 @@ function createIsolate(env: Env): Isolate {
       acceptUnchecked: settings.UNCHECKED_KEYS === 'accepted',
     }),
     settlements: new SettlementQueue(backoff),
+    blocks: new BlockCache(now),
     backoff,
     // A single body of the largest size must fit.
     bodies: new BodyBudget(Math.max(settings.MAX_HELD_BODY_BYTES, settings.MAX_BODY_BYTES)),

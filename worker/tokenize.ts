@@ -11,7 +11,7 @@ import {
 import { authenticate } from './auth/auth.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseRequest } from './dialects/parse-request.ts';
-import { resolveModel } from './generation/resolve-model.ts';
+import { longestList, resolveModel } from './generation/resolve-model.ts';
 import { readJsonObject } from './http/request-body.ts';
 import type { RequestContext } from './http/request-context.ts';
 import { jsonResponse } from './http/responses.ts';
@@ -42,6 +42,9 @@ async function target(
   const message = `The server of the model '${model.id}' has no tokenizer endpoint. Use a model of another upstream.`;
   throw new ApiError('unsupported_endpoint', message, { param: 'model' });
 }
+
+const readBody = (request: Request, context: RequestContext): Promise<JsonBody> =>
+  readJsonObject(request, context, () => longestList(context, request.signal));
 
 /** UTF-8 bytes of a text, or token ids, that cost as much as one token. */
 const SIZE_PER_TOKEN = 1_000;
@@ -124,7 +127,7 @@ const isNative = ({ answer }: RequestContext): boolean => answer.dialect.name ==
  * `prompt` in its dialect, as llama.cpp: {content, add_special?, with_pieces?} → {tokens}.
  */
 export async function tokenize(request: Request, context: RequestContext): Promise<Response> {
-  const [body, found] = await target(request, context, () => readJsonObject(request, context));
+  const [body, found] = await target(request, context, () => readBody(request, context));
   const has = (name: string): boolean => (body[name] ?? null) !== null;
   const native = has('content') || (isNative(context) && !has('prompt'));
   const { wanted, answer } = native ? readNativeTokenize(body) : readTokenize(body);
@@ -137,7 +140,7 @@ export async function tokenize(request: Request, context: RequestContext): Promi
 
 /** POST /detokenize {tokens} → {prompt}, or {content} in the dialect of llama.cpp. */
 export async function detokenize(request: Request, context: RequestContext): Promise<Response> {
-  const [body, found] = await target(request, context, () => readJsonObject(request, context));
+  const [body, found] = await target(request, context, () => readBody(request, context));
   const { tokens } = parseRequest(publicDetokenizeRequest, body);
   const { principal, model, tokenizer } = found;
   const wire = { model: model.id, tenantId: principal.tenant.id, tokens };

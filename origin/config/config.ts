@@ -1,6 +1,5 @@
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { createHmac } from 'node:crypto';
 import { basename, resolve } from 'node:path';
-import { errorCode } from '@continuo/shared/error-details.ts';
 import { MIN_SECRET_LENGTH } from '@continuo/shared/signing.ts';
 import * as z from 'zod';
 import { infillSetting } from '../infill/template.ts';
@@ -84,6 +83,8 @@ export interface OriginConfig {
   readonly port: number;
   /** Accepted secrets: one or two. */
   readonly secrets: readonly string[];
+  /** Authenticates the files of the prefix cache; derived from the first secret. */
+  readonly prefixSecret: string;
   readonly metricsPort: number | null;
   /** The model that the variables declare. */
   readonly model: ModelSettings;
@@ -108,6 +109,7 @@ export function readConfig(environment: Environment): OriginConfig {
     secrets: [values.CONTINUO_ORIGIN_SECRET, values.CONTINUO_ORIGIN_SECRET_NEXT].filter(
       (one) => one !== undefined,
     ),
+    prefixSecret: createHmac('sha256', values.CONTINUO_ORIGIN_SECRET).update('prefix cache').digest('hex'),
     metricsPort: values.CONTINUO_METRICS_PORT ?? null,
     model: modelOf(values),
     modelsFile: values.CONTINUO_MODELS_FILE ?? null,
@@ -115,19 +117,6 @@ export function readConfig(environment: Environment): OriginConfig {
     stallMs: values.CONTINUO_STALL_SECONDS * 1000,
     logLevel: values.CONTINUO_LOG_LEVEL,
   };
-}
-
-/** Creates the directory of the prefix cache, if one is set. @throws Error one line that names the variable */
-export function requirePrefixDirectory({ model }: Pick<OriginConfig, 'model'>): void {
-  const { directory } = model.engine.prefixDisk;
-  if (directory === null) return;
-  try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
-    accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
-  } catch (error) {
-    const fault = `${directory} cannot be used (${errorCode(error)})`;
-    throw new Error(`CONTINUO_PREFIX_CACHE_DIR: ${fault}; name a directory that the origin may write to`);
-  }
 }
 
 const modelVariables = variables.omit({ CONTINUO_ORIGIN_SECRET: true, CONTINUO_ORIGIN_SECRET_NEXT: true });

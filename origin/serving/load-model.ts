@@ -37,6 +37,8 @@ export interface LoadHooks {
   onSteps(reports: readonly StepReport[]): void;
   /** Four zeros, shared by the threads of all engines; see thread-lock.ts. */
   readonly runLock: SharedArrayBuffer;
+  /** Authenticates the files of the prefix cache. */
+  readonly prefixSecret: string;
   /** Called when this process can no longer use the device of a loaded model. */
   onDeviceLost(reason: string): void;
 }
@@ -58,7 +60,7 @@ const rest = (bytes: number) =>
  */
 export async function loadModel(
   { settings: { name, engine: settings }, slots, storeBytes, created }: InspectedModel,
-  { log, stallMs, now, onSteps, runLock, onDeviceLost }: LoadHooks,
+  { log, stallMs, now, onSteps, runLock, prefixSecret, onDeviceLost }: LoadHooks,
 ): Promise<LoadedModel> {
   const { directory } = settings;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
@@ -78,7 +80,7 @@ export async function loadModel(
     eosIds: tokenizer.eosIds,
     maxWaiting: settings.queueLimit,
     prefixStoreBytes: storeBytes,
-    prefixDisk: prefixDiskOf(name, settings.prefixDisk),
+    prefixDisk: prefixDiskOf(name, settings.prefixDisk, prefixSecret),
   };
   const engine = new EngineClient({
     spawn: () => spawnEngineThread(data),
@@ -109,10 +111,14 @@ export async function loadModel(
 }
 
 /** Gives each model a directory of its own: its name as far as a path may have it, and a hash. */
-function prefixDiskOf(name: string, { directory, limitBytes }: PrefixDiskSettings): PrefixDisk | null {
+function prefixDiskOf(
+  name: string,
+  { directory, limitBytes }: PrefixDiskSettings,
+  secret: string,
+): PrefixDisk | null {
   if (directory === null) return null;
   const folder = `${name.replaceAll(/[^\w-]+/g, '-').slice(0, 40)}-${hash('sha256', name).slice(0, 12)}`;
-  return { directory: join(directory, folder), limitBytes };
+  return { directory: join(directory, folder), limitBytes, secret };
 }
 
 async function imageInput(directory: string, tokenizer: Tokenizer, positions: number): Promise<ImageInput> {

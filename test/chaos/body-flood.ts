@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type System, startSystem } from '../support/system.ts';
+import { startSystem } from '../support/system.ts';
+import { residentMiB, workerdOf } from './resident.ts';
 import { type Answer, newTenant, post, type Scenario } from './scenario.ts';
 
 const PARALLEL = 20;
@@ -15,28 +15,6 @@ function bodyAtTheLimit(): string {
   const rest = BYTES - values.length;
   return `{"x":[${values}],"y":"${'y'.repeat(rest)}"}`;
 }
-
-const statusOf = (pid: string): string => readFileSync(`/proc/${pid}/status`, 'utf8');
-
-/** Returns the pid of the system's workerd (Linux only). */
-function workerdOf({ launcher }: System): string {
-  const parentOf = (pid: string) => /^PPid:\s+(\d+)/m.exec(statusOf(pid))?.[1] ?? '0';
-  const isOwn = (pid: string): boolean => {
-    for (let at = pid; at !== '0'; at = parentOf(at)) if (at === String(launcher.pid)) return true;
-    return false;
-  };
-  const found = readdirSync('/proc').find((pid) => {
-    try {
-      return /^\d+$/.test(pid) && /^Name:\s+workerd$/m.test(statusOf(pid)) && isOwn(pid);
-    } catch {
-      return false; // the process has ended
-    }
-  });
-  if (found === undefined) throw new Error('there is no workerd');
-  return found;
-}
-
-const residentMiB = (pid: string): number => Number(/^VmRSS:\s+(\d+)/m.exec(statusOf(pid))?.[1]) / 1024;
 
 export const bodyFlood: Scenario = {
   name: 'body-flood',

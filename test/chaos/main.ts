@@ -8,6 +8,7 @@ import { killOrigin, killWorkerd } from './kills.ts';
 import { neighbours } from './neighbours.ts';
 import { pageStream } from './page-stream.ts';
 import { holds, type Measurement, type Scenario } from './scenario.ts';
+import { soakMix } from './soak.ts';
 import { starve } from './starve.ts';
 import { tokenizerFlood } from './tokenizer-flood.ts';
 
@@ -23,6 +24,7 @@ const SCENARIOS: readonly Scenario[] = [
   killWorkerd,
   neighbours,
   pageStream,
+  soakMix,
 ];
 
 const names = SCENARIOS.map(({ name }) => name);

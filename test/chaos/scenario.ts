@@ -77,11 +77,17 @@ export interface Answer {
 }
 
 /** Posts a body as a tenant and reads the whole answer. */
-export async function post(url: string, key: string, body: unknown, timeoutMs: number): Promise<Answer> {
+export async function post(
+  url: string,
+  key: string,
+  body: unknown,
+  timeoutMs: number,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
   const sent = performance.now();
   const answer = await fetch(url, {
     method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
     body: typeof body === 'string' ? body : JSON.stringify(body),
     signal: AbortSignal.timeout(timeoutMs),
   })

@@ -46,7 +46,7 @@ export function operation<Body = undefined, Query = undefined>(
       const query = parse(spec.query, Object.fromEntries(url.searchParams));
       const body = parse(spec.body, spec.body && (await bodyOf(request, context)));
       const answer = await run({ id, body, query }, context);
-      return jsonResponse(answer, { status: spec.status, headers: { 'cache-control': 'no-store' } });
+      return jsonResponse(answer, { status: spec.status });
     },
   };
 }

@@ -25,6 +25,8 @@ export interface ReservationRequest extends LimitHolder {
   readonly ttlMs: number;
   /** The request has a reservation, which must be raised to `tokens`. */
   readonly raise?: boolean;
+  /** Reserves nothing: asks only whether there is room. */
+  readonly probe?: boolean;
 }
 
 /** Why a reservation was refused. */

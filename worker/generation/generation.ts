@@ -14,7 +14,7 @@ type Batch = readonly GenerationEvent[];
 export interface GenerationOptions {
   readonly call: CompletionCall;
   readonly envelope: Envelope;
-  readonly reservation: Pick<Reservation, 'watch' | 'settle'>;
+  readonly reservation: Pick<Reservation, 'watch' | 'settle' | 'block'>;
   /** Sends the request. `onAccepted` is for upstreams without usage accounts: see UpstreamContext. */
   readonly send: (signal: AbortSignal, onAccepted: (promptTokens: number) => void) => Promise<EventBatches>;
   /** The upstream that was tried last. */
@@ -33,6 +33,15 @@ export interface GenerationOptions {
 
 const endedEarly = (): ApiError =>
   new ApiError('upstream_error', 'The model server ended the stream before the completion had finished.');
+
+const deadlinePassed = (): ApiError =>
+  new ApiError('upstream_timeout', 'The completion did not finish in time.');
+
+/**
+ * How often an open generation asks whether its key is blocked. An answer may be 1 s old, so that a generation ends within
+ * 2 s of the block.
+ */
+const BLOCK_CHECK_MS = 750;
 
 /** Returns the `done` event if it is the last one. */
 export const doneOf = (events: Batch): EventOf<'done'> | undefined => {
@@ -54,6 +63,7 @@ export class Generation {
   /** Ends the upstream's work. */
   readonly #abort = new AbortController();
   readonly #clearDeadline: () => void;
+  #clearBlockCheck: () => void;
   readonly #accepted = Promise.withResolvers<void>();
   #acceptedTokens = 0;
   /** Null while the upstream has not begun to answer. */
@@ -71,7 +81,8 @@ export class Generation {
     this.envelope = options.envelope;
     this.#options = options;
     this.tally = new UsageTally(options.now);
-    this.#clearDeadline = options.after(options.timeoutMs, () => this.#onDeadline());
+    this.#clearDeadline = options.after(options.timeoutMs, () => this.#stop(deadlinePassed()));
+    this.#clearBlockCheck = options.after(BLOCK_CHECK_MS, () => this.#checkBlock());
     // The client may have disconnected during admission.
     if (options.client.aborted) this.cancel();
     else options.client.addEventListener('abort', this.cancel);
@@ -140,11 +151,20 @@ export class Generation {
     throw cause instanceof ApiError ? withOriginalFieldNames(cause, this.call) : cause;
   }
 
-  #onDeadline(): void {
-    const late = new ApiError('upstream_timeout', 'The completion did not finish in time.');
-    this.#abort.abort(late);
+  /** Ends the upstream's work; the next read fails with this error. */
+  #stop(error: ApiError): void {
+    this.#abort.abort(error);
     // If the client has stopped reading, no read is pending that the signal could end.
-    if (this.#batches) this.#settle('failed', late.code);
+    if (this.#batches) this.#settle('failed', error.code);
+  }
+
+  /** Goes on until the generation has ended, independent of its events. */
+  #checkBlock(): void {
+    void this.#options.reservation.block().then((error) => {
+      if (this.#settled) return;
+      if (error) this.#stop(error);
+      else this.#clearBlockCheck = this.#options.after(BLOCK_CHECK_MS, () => this.#checkBlock());
+    });
   }
 
   async #read(): Promise<Batch> {
@@ -190,6 +210,7 @@ export class Generation {
     if (this.#settled) return;
     this.#settled = true;
     this.#clearDeadline();
+    this.#clearBlockCheck();
     const { client, reservation, upstream, waitUntil } = this.#options;
     // The platform keeps the listeners of a signal in memory until a full garbage collection.
     client.removeEventListener('abort', this.cancel);

@@ -75,6 +75,15 @@ export async function resolveModel(
   return model;
 }
 
+/** A list of ids in a request is no longer than this many of the longest contexts. */
+const MAX_CONTEXTS = 4;
+
+/** Returns the most elements of a list, so that ids that no model can take are refused before they are parsed. */
+export async function longestList({ catalogue }: RequestContext, signal: AbortSignal): Promise<number> {
+  const models = await catalogue.models(signal);
+  return MAX_CONTEXTS * Math.max(...models.map(({ contextLength }) => contextLength));
+}
+
 /** Rejects what the origin would also reject. Prompts with token ids are left to the origin, because an id may be a mark. */
 function checkImages({ prompts, images }: CompletionCall['generation'], model: OriginModel): void {
   if (images === undefined) return;

@@ -29,12 +29,11 @@ function allowedOrigin(request: Request, { CORS_ORIGINS }: Settings): string | n
   return CORS_ORIGINS.includes(origin) ? origin : null;
 }
 
-/** Returns the CORS headers of a response. */
+/** Returns the CORS headers of a response, without `vary`. */
 export function corsHeaders(request: Request, settings: Settings): Record<string, string> {
-  if (settings.CORS_ORIGINS.length === 0) return {};
   const origin = allowedOrigin(request, settings);
-  if (origin === null) return { vary: 'origin' };
-  return { 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED, vary: 'origin' };
+  if (origin === null) return {};
+  return { 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED };
 }
 
 /** Answers a CORS preflight request from an allowed origin; returns null for every other request. */

@@ -7,6 +7,7 @@ const MAX_VALUES = 100_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /** Returns the index of the quote that ends the string at `start`; the text's length if there is none. */
@@ -19,23 +20,53 @@ function stringEnd(text: string, start: number): number {
   return text.length;
 }
 
-/** Returns why JSON text is too complex to parse; null if it is not. Reads the text once and does not check its syntax. */
-export function complexityFault(text: string): string | null {
-  let depth = 0;
+/** Why JSON text is too complex to parse. */
+export interface ComplexityFault {
+  readonly message: string;
+  /** The field that is too long; null if the whole text is too complex. */
+  readonly field: string | null;
+}
+
+const fault = (message: string, field: string | null = null): ComplexityFault => ({ message, field });
+
+/** A list or object that has not ended. */
+interface OpenValue {
+  commas: number;
+  /** Number of its own value: the same as the latest while it has only numbers. */
+  readonly value: number;
+}
+
+/**
+ * Returns why JSON text is too complex to parse; null if it is not. Reads the text once and does not check its syntax.
+ * @param maxNumbers of each list of numbers
+ */
+export function complexityFault(text: string, maxNumbers = Infinity): ComplexityFault | null {
+  const open: OpenValue[] = [];
+  /** The last string directly in the outermost object: the name of the field that follows. */
+  let [nameFrom, nameTo] = [0, 0];
   let values = 0;
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index);
+    if (code === COMMA) {
+      const list = open.at(-1);
+      if (list?.value !== values) continue;
+      list.commas += 1;
+      if (list.commas < maxNumbers) continue;
+      return fault(`it has more than ${maxNumbers} elements`, text.slice(nameFrom, nameTo));
+    }
     if (code === QUOTE) {
       values += 1;
-      index = stringEnd(text, index);
+      const end = stringEnd(text, index);
+      if (open.length === 1) [nameFrom, nameTo] = [index + 1, end];
+      index = end;
     } else if (code === OPEN_LIST || code === OPEN_OBJECT) {
       values += 1;
-      depth += 1;
-      if (depth > MAX_DEPTH) return `it is nested deeper than ${MAX_DEPTH} levels`;
+      open.push({ commas: 0, value: values });
+      if (open.length > MAX_DEPTH) return fault(`it is nested deeper than ${MAX_DEPTH} levels`);
     } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
-      depth -= 1;
+      open.pop();
     }
-    if (values > MAX_VALUES) return `it has more than ${MAX_VALUES} strings, lists and objects`;
+    if (values > MAX_VALUES) return fault(`it has more than ${MAX_VALUES} strings, lists and objects`);
   }
   return null;
 }

@@ -1,7 +1,7 @@
 import type { Principal } from '@continuo/shared/tenant.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Env } from '../env/env.ts';
-import type { SettlementRequest } from '../env/limiter-protocol.ts';
+import type { Block, SettlementRequest } from '../env/limiter-protocol.ts';
 import type { Settings } from '../env/settings.ts';
 import type { KeyDirectory } from '../tenants/key-directory.ts';
 import type { RequestTimers } from '../timers/request-timers.ts';
@@ -39,6 +39,12 @@ export interface Settlements {
   leave(limiter: string, settlement: SettlementRequest): void;
 }
 
+/** Blocks of keys that limiters have reported within the last second. */
+export interface RecentBlocks {
+  /** Returns the block of a key or its tenant. Calls `ask` at most once a second per key. Never fails. */
+  of(keyId: string, ask: () => Promise<Block | null>): Promise<Block | null>;
+}
+
 export type SettlementCall<T> = (settlements: readonly SettlementRequest[]) => Promise<T>;
 
 /** Everything that belongs to one request. Handlers take time, randomness and background work only from here. */
@@ -51,6 +57,7 @@ export interface RequestContext {
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
   readonly settlements: Settlements;
+  readonly blocks: RecentBlocks;
   readonly backoff: Backoff;
   readonly answer: ResponseState;
   readonly caller: CallerState;

@@ -15,9 +15,11 @@ export function jsonText(text: string | ReadableStream<Uint8Array>, init: Respon
   return response;
 }
 
+const NOT_STORED = 'no-store';
+
 const EVENT_STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-cache',
+  'cache-control': NOT_STORED,
   // Stops reverse proxies from buffering events.
   'x-accel-buffering': 'no',
 };
@@ -59,7 +61,7 @@ export function misconfiguredResponse(): Response {
   const error = new ApiError('internal_error', 'This server is not configured correctly.');
   return jsonResponse(error.envelope(), {
     status: error.status,
-    headers: { ...SECURITY_HEADERS, 'x-should-retry': 'false' },
+    headers: { ...SECURITY_HEADERS, 'cache-control': NOT_STORED, 'x-should-retry': 'false' },
   });
 }
 
@@ -72,13 +74,33 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'strict-transport-security': 'max-age=31536000; includeSubDomains',
 };
 
-/** Adds the headers that every response has. The response's headers must be mutable. */
-export function addCommonHeaders({ headers }: Response, request: Request, context: RequestContext): void {
+/** Headers that carry a key. */
+const KEY_HEADERS = ['authorization', 'x-api-key', 'api-key'];
+
+/** Adds request headers that the response depends on to those that it names already. */
+function addVary(headers: Headers, names: readonly string[]): void {
+  const known = (headers.get('vary') ?? '').split(',').map((name) => name.trim());
+  headers.set('vary', [...new Set([...known, ...names])].filter((name) => name !== '').join(', '));
+}
+
+/**
+ * Adds the headers that every response has. The response's headers must be mutable. No cache stores the answer to a caller
+ * with a key, or an error.
+ */
+export function addCommonHeaders(response: Response, request: Request, context: RequestContext): void {
+  const { headers, status } = response;
+  const { settings, answer, caller } = context;
   for (const [name, value] of Object.entries(SECURITY_HEADERS)) {
     if (!headers.has(name)) headers.set(name, value);
   }
-  const decided = { ...context.answer.limits, ...corsHeaders(request, context.settings) };
-  for (const [name, value] of Object.entries(decided)) headers.set(name, value);
+  for (const [name, value] of Object.entries({ ...answer.limits, ...corsHeaders(request, settings) })) {
+    headers.set(name, value);
+  }
+  if (settings.CORS_ORIGINS.length > 0) addVary(headers, ['origin']);
+  if (caller.principal !== null || status >= 400) {
+    headers.set('cache-control', NOT_STORED);
+    addVary(headers, KEY_HEADERS);
+  }
   headers.set(REQUEST_ID_HEADER, context.requestId);
   const { ignoredKeywords } = context.answer;
   if (ignoredKeywords !== null) headers.set(IGNORED_KEYWORDS_HEADER, ignoredKeywords);

@@ -5,6 +5,9 @@ import type { ExceededLimit, ReservationResult } from '../env/limiter-protocol.t
 import { goDuration } from './quota/rate-limit-headers.ts';
 import type { RequestCost } from './request-cost.ts';
 
+/** Its model is null if the body has not been read. */
+type RefusedCost = { readonly model: RequestCost['model'] | null };
+
 type Refusal = Extract<ReservationResult, { admitted: false }>['refusal'];
 
 const LIMIT_NAMES = {
@@ -21,11 +24,12 @@ function describe(
   opening: string,
   exceeded: ExceededLimit,
   { tenant, key }: Principal,
-  { model }: RequestCost,
+  { model }: RefusedCost,
 ): string {
   const holder = exceeded.subject === key.id ? `key ${key.id}` : `tenant ${tenant.id}`;
   const numbers = `Limit ${exceeded.limit}, Used ${exceeded.used}, Requested ${exceeded.requested}.`;
-  return `${opening} for ${model} in ${holder} on ${LIMIT_NAMES[exceeded.kind]}: ${numbers}`;
+  const subject = model === null ? '' : ` for ${model}`;
+  return `${opening}${subject} in ${holder} on ${LIMIT_NAMES[exceeded.kind]}: ${numbers}`;
 }
 
 /** Admitting everyone would switch the limits off when they are needed most. */
@@ -50,7 +54,7 @@ export function limiterOverloaded(random: number): ApiError {
  * Maps a refused reservation to the error the caller sees. If waiting helps, the error says how long. Otherwise it tells
  * clients not to retry.
  */
-export function limitError(refusal: Refusal, principal: Principal, cost: RequestCost): ApiError {
+export function limitError(refusal: Refusal, principal: Principal, cost: RefusedCost): ApiError {
   if (refusal === 'revoked') return invalidKey();
   if (refusal === 'suspended') return suspended();
   if (refusal === 'expired') return unchecked();

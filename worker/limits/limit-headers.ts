@@ -1,8 +1,9 @@
 import { toApiError } from '@continuo/shared/errors.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
+import { authenticate } from '../auth/auth.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import type { RouteHandler } from '../http/router.ts';
-import { nearestLimiter } from './reservation.ts';
+import { nearestLimiter, requireRoom } from './reservation.ts';
 
 const hasLimitHeaders = ({ headers }: Response): boolean =>
   headers.has('x-ratelimit-limit-requests') || headers.has('x-ratelimit-limit-tokens');
@@ -26,10 +27,20 @@ async function readLimits(context: RequestContext): Promise<void> {
     .catch(() => ({}));
 }
 
-/** Adds the `x-ratelimit-*` headers to every response of the handler to an authenticated caller. */
+/** To read and parse a smaller body costs less than another call of the limiter. */
+const LARGE_BODY_BYTES = 16_384;
+
+const isLarge = ({ method, headers }: Request): boolean =>
+  method === 'POST' && !(Number(headers.get('content-length') ?? Infinity) < LARGE_BODY_BYTES);
+
+/**
+ * Adds the `x-ratelimit-*` headers to every response of the handler to an authenticated caller. Refuses a large body before
+ * it is read if the caller has no room for any request.
+ */
 export function withLimitHeaders(handler: RouteHandler): RouteHandler {
   return async (request, context, argument) => {
     try {
+      if (isLarge(request)) await requireRoom(await authenticate(request, context, 'completions'), context);
       const response = await handler(request, context, argument);
       // A resumable stream already has the headers of its inner request.
       if (!hasLimitHeaders(response)) await readLimits(context);

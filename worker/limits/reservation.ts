@@ -1,9 +1,11 @@
+import type { ApiError } from '@continuo/shared/errors.ts';
 import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import type {
   Limiter,
   Renewal,
   ReservationRequest,
+  ReservationResult,
   Settlement,
   TenantLimiterRpc,
 } from '../env/limiter-protocol.ts';
@@ -42,6 +44,8 @@ export interface Reservation {
    * @throws ApiError 429 if they exceed a limit; then the caller settles; 503 if no limiter can be reached
    */
   raise(tokens: number): Promise<void>;
+  /** Returns the error of a key that was revoked meanwhile, or of a suspended tenant; null if the request may go on. */
+  block(): Promise<ApiError | null>;
   /** To be called exactly once. */
   settle(outcome: Outcome): Promise<void>;
 }
@@ -81,31 +85,19 @@ export async function admit(
   cost: RequestCost,
   context: RequestContext,
 ): Promise<Reservation> {
-  const { tenant, key } = principal;
-  // The caller chooses its request id and may reuse it, so the reservation's id has a random suffix.
-  const requestId = `${context.requestId}.${context.randomHex(8)}`;
+  const { tenant } = principal;
   const limiter = () => nearestLimiter(context, tenant.id);
-  const request: ReservationRequest = {
-    requestId,
-    tenantId: tenant.id,
-    keyId: key.id,
-    model: cost.model,
-    tokens: cost.tokens,
-    tenantLimits: tenant.limits,
-    keyLimits: key.limits,
-    ttlMs: context.settings.RESERVATION_TTL_MS,
-  };
+  const request = reservationRequest(principal, cost, context);
+  const { requestId } = request;
   const limiterName = nearestName(context, tenant.id);
   const reserve = async (wanted: ReservationRequest): Promise<void> => {
-    const result = await context.settlements
-      .withWaiting(limiterName, async (settlements) => await limiter().reserve(wanted, settlements))
-      .catch((thrown: unknown) => {
-        // The limiter is not called again for this request, because a limiter that fails may have too many calls already.
-        context.answer.limits = null;
-        throw isOverloaded(thrown) ? limiterOverloaded(context.backoff.random()) : unchecked();
-      });
+    const result = await askNearest(wanted, context).catch((thrown: unknown) => {
+      // The limiter is not called again for this request, because a limiter that fails may have too many calls already.
+      context.answer.limits = null;
+      throw isOverloaded(thrown) ? limiterOverloaded(context.backoff.random()) : unchecked();
+    });
     context.answer.limits = result.headers;
-    if (!result.admitted) throw limitError(result.refusal, principal, { ...cost, tokens: wanted.tokens });
+    if (!result.admitted) throw limitError(result.refusal, principal, cost);
   };
   try {
     await context.timings.measure('limit', () => reserve(request));
@@ -118,7 +110,56 @@ export async function admit(
   const raise = async (tokens: number): Promise<void> => {
     if (tokens > cost.tokens && limitsTokens(principal)) await reserve({ ...request, tokens, raise: true });
   };
-  return { ...hold(limiter, limiterName, requestId, context), raise };
+  const block = async (): Promise<ApiError | null> => {
+    const ask = async () => await limiterOf(context, tenant.id).blockOf(principal.key.id);
+    const found = await context.blocks.of(principal.key.id, ask);
+    return found && limitError(found, principal, cost);
+  };
+  return { ...hold(limiter, limiterName, requestId, context), raise, block };
+}
+
+function reservationRequest(
+  { tenant, key }: Principal,
+  { model, tokens }: RequestCost,
+  { requestId, randomHex, settings }: RequestContext,
+): ReservationRequest {
+  return {
+    // The caller chooses its request id and may reuse it, so the reservation's id has a random suffix.
+    requestId: `${requestId}.${randomHex(8)}`,
+    tenantId: tenant.id,
+    keyId: key.id,
+    model,
+    tokens,
+    tenantLimits: tenant.limits,
+    keyLimits: key.limits,
+    ttlMs: settings.RESERVATION_TTL_MS,
+  };
+}
+
+/** The call also carries settlements, which may make room. */
+const askNearest = (request: ReservationRequest, context: RequestContext): Promise<ReservationResult> =>
+  context.settlements.withWaiting(
+    nearestName(context, request.tenantId),
+    async (settlements) => await nearestLimiter(context, request.tenantId).reserve(request, settlements),
+  );
+
+const isLimited = ({ tenant, key }: Principal): boolean =>
+  [tenant.limits, key.limits].some(({ maxTokens: _, maxSequences: __, ...limits }) =>
+    Object.values(limits).some((limit) => limit !== null),
+  );
+
+/**
+ * Refuses a request that would exceed a limit whatever its body says, before it is read. Reserves nothing.
+ * @throws ApiError 429; 401 or 403 if the key or tenant was blocked recently
+ */
+export async function requireRoom(principal: Principal, context: RequestContext): Promise<void> {
+  if (!isLimited(principal)) return;
+  const probe = { ...reservationRequest(principal, { model: '', tokens: 1 }, context), probe: true };
+  // If the limiter fails, the reservation will fail as well.
+  const result = await context.timings.measure('limit', () => askNearest(probe, context)).catch(() => null);
+  if (result === null || result.admitted) return;
+  context.answer.limits = result.headers;
+  throw limitError(result.refusal, principal, { model: null });
 }
 
 /** Settles a reservation whose answer was lost. */
@@ -142,7 +183,7 @@ function hold(
   limiterName: string,
   requestId: string,
   { now, timings, timers, settlements, settings }: RequestContext,
-): Omit<Reservation, 'raise'> {
+): Omit<Reservation, 'raise' | 'block'> {
   const startedAt = now();
   const ttlMs = settings.RESERVATION_TTL_MS;
   let progress: Parameters<Reservation['watch']>[0] = () => ({ usage: NO_USAGE, upstream: null });

@@ -1,8 +1,7 @@
-import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readConfig, requireKnownVariables, requirePrefixDirectory } from '../../../origin/config/config.ts';
+import { readConfig, requireKnownVariables } from '../../../origin/config/config.ts';
 
 const NAME = /CONTINUO_[A-Z_]*[A-Z]/g;
 
@@ -72,12 +71,12 @@ describe('configuration', () => {
     });
   });
 
-  test('creates the directory of prefixes, which only its owner can read', () => {
-    const parent = mkdtempSync(join(tmpdir(), 'continuo-config-'));
-    const directory = join(parent, 'one', 'two');
-    requirePrefixDirectory(readConfig({ ...SECRET, CONTINUO_PREFIX_CACHE_DIR: directory }));
-    expect(statSync(directory).mode & 0o777).toBe(0o700);
-    requirePrefixDirectory(readConfig(SECRET));
+  test('derives the secret of prefix files from the secret of the origin', () => {
+    const { prefixSecret } = readConfig(SECRET);
+    expect(prefixSecret).toMatch(/^[0-9a-f]{64}$/);
+    expect(readConfig(SECRET).prefixSecret).toBe(prefixSecret);
+    const other = { ...SECRET, CONTINUO_ORIGIN_SECRET: 'another secret of at least 32 characters' };
+    expect(readConfig(other).prefixSecret).not.toBe(prefixSecret);
   });
 
   test('an empty variable counts as absent', () => {

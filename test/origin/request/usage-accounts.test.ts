@@ -16,7 +16,7 @@ test('an account has usage, finish reasons and end, and is kept for ten minutes'
     { type: 'finish', choice: 1, reason: 'stop', stopReason: null, completionTokens: 2 },
   ]);
   const used = {
-    usage: { promptTokens: 7, cachedTokens: 2, completionTokens: 3 },
+    usage: { promptTokens: 3, cachedTokens: 2, completionTokens: 3 },
     finishReasons: ['stop'],
     firstTokenMs: 30,
   };

@@ -60,6 +60,7 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], run: Run = {}
     reservation: {
       watch: (progress) => void watched.push(progress),
       settle: async (outcome) => void settled.push(outcome),
+      block: async () => null,
     },
     upstream: { name: 'fake' },
     send: async (signal, onAccepted) => {
@@ -72,14 +73,17 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], run: Run = {}
     timeoutMs: 1000,
     after: (_, then) => {
       timers.push(then);
-      return () => timers.splice(timers.indexOf(then), 1);
+      return () => {
+        const at = timers.indexOf(then);
+        if (at >= 0) timers.splice(at, 1);
+      };
     },
     now: () => 42,
     waitUntil: () => {},
   });
   generation.first.catch(() => {});
   const deadline = () => {
-    for (const then of timers) then();
+    for (const then of timers.splice(0)) then();
   };
   return { generation, settled, watched, source, client, timers, deadline };
 }
@@ -132,7 +136,7 @@ describe('how a generation ends', () => {
       {
         status: 'failed',
         errorCode: 'upstream_timeout',
-        usage: { promptTokens: 7, cachedTokens: 2, completionTokens: 5 },
+        usage: { promptTokens: 3, cachedTokens: 2, completionTokens: 5 },
       },
     ]);
   });
@@ -195,7 +199,8 @@ describe('how a generation ends', () => {
     const { generation, watched } = runOver([[accepted, started], [token(0, 4)], [token(0, 5)]]);
     await generation.first;
     await generation.next();
-    const usage = { promptTokens: 7, cachedTokens: 2, completionTokens: 4 };
+    // The second prompt has not been begun.
+    const usage = { promptTokens: 3, cachedTokens: 2, completionTokens: 4 };
     expect(watched.map((progress) => progress())).toEqual([{ usage, upstream: 'fake' }]);
   });
 

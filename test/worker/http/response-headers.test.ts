@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { completion } from '../admin/admin-client.ts';
+import { ADMIN_KEY, ADMIN_KEY_SHA256, completion } from '../admin/admin-client.ts';
 import { KEY } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
 const PAGE = 'https://app.example.com';
 
 const { worker, origin } = workerForTests({
+  ADMIN_KEY_SHA256,
   CORS_ORIGINS: `${PAGE}, https://Slashed.example.com:443/ app://page`,
 });
 
@@ -48,6 +49,31 @@ describe('headers of every response', () => {
   });
 });
 
+test.each([
+  ['an answer', '/v1/models', {}, 200],
+  ['an answer of the admin API', '/admin/v1/tenants', { authorization: `Bearer ${ADMIN_KEY}` }, 200],
+  ['a refusal without a valid key', '/v1/models', { authorization: 'Bearer wrong' }, 401],
+  ['an unknown address', '/v1/nothing', {}, 404],
+])('forbids caches to store %s', async (_, path, headers, status) => {
+  const answer = await worker.request(path, { headers });
+  expect(answer.status).toBe(status);
+  expect(answer.headers.get('cache-control')).toBe('no-store');
+  expect(answer.headers.get('vary')).toBe('origin, authorization, x-api-key, api-key');
+});
+
+test.each([false, true])('forbids caches to store a completion (stream: %s)', async (stream) => {
+  const answer = await worker.post({ model: 'org/tiny', prompt: 'Hi', stream });
+  await answer.text();
+  expect(answer.headers.get('cache-control')).toBe('no-store');
+  expect(answer.headers.get('vary')).toContain('authorization');
+});
+
+test('lets caches store what needs no key', async () => {
+  expect((await worker.request('/health')).headers.get('cache-control')).toBeNull();
+  const start = await worker.request('/');
+  expect(start.headers.get('vary')).toBe('accept, accept-encoding, origin');
+});
+
 describe('CORS', () => {
   const ask = (path: string, from: string) =>
     worker.request(path, {
@@ -67,7 +93,7 @@ describe('CORS', () => {
     const answered = await worker.post({ model: 'org/tiny', prompt: 'Hi' }, { headers: { origin: PAGE } });
     expect(answered.headers.get('access-control-allow-origin')).toBe(PAGE);
     expect(answered.headers.get('access-control-expose-headers')).toContain('x-ratelimit-remaining-tokens');
-    expect(answered.headers.get('vary')).toBe('origin');
+    expect(answered.headers.get('vary')).toBe('origin, authorization, x-api-key, api-key');
   });
 
   test('normalizes the configured origin of a page', async () => {

@@ -23,6 +23,6 @@ export async function stream(worker: WorkerClient, body: Fields, headers: Header
   const response = await worker.post({ model: 'default', prompt: 'Hi', stream: true, ...body }, { headers });
   expect(response.status).toBe(200);
   expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
-  expect(response.headers.get('cache-control')).toBe('no-cache');
+  expect(response.headers.get('cache-control')).toBe('no-store');
   return chunksOf(await response.text());
 }

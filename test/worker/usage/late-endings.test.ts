@@ -139,18 +139,17 @@ test('never bills less than the Worker has relayed, if a restarted upstream know
 });
 
 test('asks an unreachable upstream again about a request that outlived its reservation', async () => {
-  // A settlement within four of these counts.
-  const ttlMs = 250;
+  const ttlMs = 400;
   const { reserve, leave, renew } = limiterOf('outlived', {});
   await reserve('r', ttlMs);
   const alive = () => renew('r', 1, ttlMs);
   const later = async () => {
-    await sleep(2 * ttlMs);
+    await sleep(1.2 * ttlMs);
     return alive();
   };
   await eventually(later, (renewed) => renewed === false);
-  for (let beats = 0; beats < 32; beats += 1) {
-    await sleep(ttlMs / 1.5);
+  for (let beats = 0; beats < 16; beats += 1) {
+    await sleep(ttlMs / 3);
     await alive();
   }
   const lost = async () => Promise.reject(new Error('out of reach'));

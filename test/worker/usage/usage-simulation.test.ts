@@ -222,7 +222,7 @@ test.concurrent('accepts the settlement of a Worker that renews after its reserv
     callLimiter(workerd, { tenant: 'back-again', method, args });
   const told = { promptTokens: 2, cachedTokens: 0, completionTokens: 1 };
   await ask('reserve', reservationOf('back-again'), []);
-  await sleep(2 * RESERVATION_TTL_MS);
+  await sleep(1.2 * RESERVATION_TTL_MS);
   for (let count = 0; count < 15; count += 1) {
     await sleep(RESERVATION_TTL_MS / 3);
     const progress = { usage: told, upstream: 'origin', ttlMs: RESERVATION_TTL_MS };

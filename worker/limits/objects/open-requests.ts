@@ -6,6 +6,7 @@ import type {
   SettlementRequest,
 } from '../../env/limiter-protocol.ts';
 import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
+import { exceededLimit } from '../quota/limit-check.ts';
 import * as quota from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import type { QuotaReservation, QuotaState, Subject } from '../quota/state.ts';
@@ -14,8 +15,11 @@ import { type LimiterStorage, type OpenReservation, openReservation } from './li
 
 /** Id of the tenant among its limiter's subjects. The other subjects are its keys. */
 const TENANT = 'tenant';
-/** A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream. */
-const ABANDON_LIFETIMES = 4;
+/**
+ * A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream. Expiry and this
+ * wait are less than two lifetimes, so that the bill of a Worker that was killed is final by then.
+ */
+const ABANDON_LIFETIMES = 0.75;
 
 /** Returns the tenant and the key, with their limits. */
 export const subjectsOf = ({ keyId, tenantLimits, keyLimits }: LimitHolder): Subject[] => [
@@ -50,7 +54,7 @@ export class OpenRequests {
     return this.#open.has(requestId);
   }
 
-  /** Reserves all that the request needs, or nothing. Idempotent per request id. */
+  /** Reserves all that the request needs, or nothing. Idempotent per request id. A probe changes nothing. */
   reserve(request: ReservationRequest, now: number): ReservationResult {
     const block = this.#blocked.of(request.keyId);
     if (block !== null) return { admitted: false, refusal: block, headers: {} };
@@ -62,8 +66,10 @@ export class OpenRequests {
       return { admitted: false, refusal: 'expired', headers: headers() };
     }
     const claim = { id: request.requestId, subjects, tokens: request.tokens, ttlMs: request.ttlMs };
-    const refusal = (request.raise ? quota.raise : quota.reserve)(this.quota, claim, now);
+    const change = request.probe ? exceededLimit : request.raise ? quota.raise : quota.reserve;
+    const refusal = change(this.quota, claim, now);
     if (refusal) return { admitted: false, refusal, headers: headers() };
+    if (request.probe) return { admitted: true, headers: headers() };
     const reservation = this.quota.reservations.get(request.requestId)!;
     this.#keep(open ? { ...open, reservation } : openReservation(reservation, request, now));
     this.touch(reservation.subjects);

@@ -37,7 +37,7 @@ export class RegionAdmission {
 
   /**
    * Admits from the key's slice; null if home must decide, as it does for every raise. No decision if the request was
-   * already admitted.
+   * already admitted, or is a probe.
    */
   admit(
     request: ReservationRequest,
@@ -51,6 +51,11 @@ export class RegionAdmission {
         result: { admitted: true, headers: this.rateLimitHeaders(keyId, now) ?? {} },
         decision: null,
       };
+    }
+    if (request.probe) {
+      // What is left of a slice may suffice together with what is left at home, so a slice counts as room.
+      const headers = this.rateLimitHeaders(keyId, now);
+      return headers && { result: { admitted: true, headers }, decision: null };
     }
     const charged = this.#slices.take(keyId, tokens, now);
     if (!charged) {

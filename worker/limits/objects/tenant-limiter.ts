@@ -67,7 +67,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     for (const settlement of settlements) this.#settle(settlement);
     const result = this.#requests.reserve(request, now);
     this.#write();
-    await this.#clock.ringBy(result.admitted ? now + request.ttlMs : null, this.#flushAt, this.#inquireAt);
+    const expiresAt = result.admitted && !request.probe ? now + request.ttlMs : null;
+    await this.#clock.ringBy(expiresAt, this.#flushAt, this.#inquireAt);
     return result;
   }
 

@@ -10,6 +10,8 @@ const ACCOUNT_LIFETIMES = 20;
 const ACCOUNT_TIMEOUT_MS = 5_000;
 /** An upstream that still generates for a disconnected client is asked again after this time. */
 const STILL_RUNNING_MS = 1_000;
+/** The stream of a vanished Worker may go on. It is asked about this often per lifetime. */
+const INQUIRIES_PER_LIFETIME = 8;
 /** Used if no upstream can be asked, for example because a variable is invalid. */
 const UNKNOWN_ACCOUNT: KnownAccount = { account: null, complete: false };
 
@@ -52,8 +54,9 @@ export function recordAfter(
   const late = now >= reservation.expiresAt + ACCOUNT_LIFETIMES * ttlMs;
   const isRunning = account?.ended === false;
   const isFinal = !isRunning && (complete || late);
-  // If the Worker vanished, its stream may go on. Otherwise the upstream will soon notice that its reader has disconnected.
-  const delay = isRunning && status !== 'abandoned' ? Math.min(STILL_RUNNING_MS, ttlMs) : ttlMs;
+  // An upstream soon notices that its reader has disconnected.
+  const running = status === 'abandoned' ? ttlMs / INQUIRIES_PER_LIFETIME : Math.min(STILL_RUNNING_MS, ttlMs);
+  const delay = isRunning ? running : ttlMs;
   const updated = { ...record, usage, finishReasons, latencyMs, firstTokenMs };
   return { record: updated, askAt: isFinal ? null : now + delay };
 }

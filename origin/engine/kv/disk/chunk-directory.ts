@@ -1,7 +1,15 @@
 import { join } from 'node:path';
 import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
 import { bufferPool, type MemoryPool } from '../prefix-memory.ts';
-import { type ChunkFile, decodeChunk, encodeChunk, HEADER_BYTES } from './chunk-file.ts';
+import {
+  type ChunkFile,
+  decodeChunk,
+  encodeChunk,
+  type FileKey,
+  fileKey,
+  HEADER_BYTES,
+  sealChunk,
+} from './chunk-file.ts';
 import { ChunkIndex, type FileSystem, fileOf, isSameFamily, scanDirectory } from './chunk-index.ts';
 
 export interface ChunkDirectoryOptions {
@@ -16,6 +24,8 @@ export interface ChunkDirectoryOptions {
   readonly fs: FileSystem;
   /** Names temporary files; differs between all that use the directory. */
   readonly id: string;
+  /** Authenticates the files. To an origin with another secret, they are damaged. */
+  readonly secret: string;
   /** Unix milliseconds. */
   readonly now: () => number;
   /** Called with one line for the log, at most once a minute per kind of fault. */
@@ -49,6 +59,7 @@ const SAVE_INTERVAL_MS = 600_000;
  */
 export class ChunkDirectory {
   readonly #options: ChunkDirectoryOptions;
+  readonly #key: FileKey;
   readonly #memory: MemoryPool<Buffer>;
   readonly #index = new ChunkIndex();
   readonly #writes = new Set<Write>();
@@ -60,9 +71,10 @@ export class ChunkDirectory {
 
   constructor(options: ChunkDirectoryOptions) {
     this.#options = options;
+    this.#key = fileKey(options.secret);
     this.#memory = bufferPool(HEADER_BYTES + options.payloadBytes, options.queueBytes);
     this.#run('the stored chunks could not be listed', async () => {
-      const foreign = await scanDirectory(options.directory, options.fs, this.#index);
+      const foreign = await scanDirectory(options.directory, options.fs, this.#index, options.now());
       if (foreign > 0) this.#warn(`${foreign} other files are ignored`);
       await this.#makeRoom(0);
     });
@@ -145,13 +157,16 @@ export class ChunkDirectory {
     if (known === undefined) return null;
     try {
       const length = await this.#readInto(memory, name);
-      const chunk = length === known.bytes ? decodeChunk(memory.subarray(0, length), name) : null;
+      const chunk = await decodeChunk(memory.subarray(0, length), name, this.#key);
       if (chunk === null) {
         this.#remove([name]);
         this.#fail('a damaged or foreign chunk was removed');
         return null;
       }
       known.contents = chunk.contents;
+      // Another origin has replaced it.
+      const isReplaced = length !== known.bytes && this.#index.get(name) === known;
+      if (isReplaced) this.#index.set(name, { ...known, bytes: length });
       this.#counts.readChunks++;
       return chunk;
     } catch (error) {
@@ -179,6 +194,7 @@ export class ChunkDirectory {
     const { fs, id } = this.#options;
     const { name, contents, file } = write;
     await this.#makeRoom(file.length);
+    await sealChunk(file, this.#key);
     const path = this.#path(name);
     const temporary = `${path}.${id}.tmp`;
     try {

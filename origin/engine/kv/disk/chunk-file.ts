@@ -1,17 +1,17 @@
-import { crc32 } from 'node:zlib';
+import { createSecretKey, subtle, type webcrypto } from 'node:crypto';
 
 /**
  * The format of a file that holds one stored chunk: a header, then the payload. Numbers are little-endian.
  *
- * Bytes 0–7: magic and version. 8–11: CRC-32 of everything behind it. 12–15: contents. 16–19: bytes of the payload. 20–31: 0.
- * 32–63: the chunk's name.
+ * Bytes 0–7: magic and version. 8–11: contents. 12–15: bytes of the payload. 16–31: 0. 32–63: HMAC-SHA256 of the file as it
+ * is with the chunk's name in these bytes. Its key is secret, so nobody else who can write to the directory can make a valid
+ * file.
  */
 
 const MAGIC = Buffer.from('CTKV');
 /** Changes with the format of the header or of a payload. */
-const VERSION = 2;
-const CHECKED_FROM = 12;
-const NAME_AT = 32;
+const VERSION = 3;
+const CODE_AT = 32;
 export const HEADER_BYTES = 64;
 
 /** What a file says about a chunk. */
@@ -22,8 +22,13 @@ export interface ChunkFile {
   readonly payload: Uint8Array;
 }
 
+export type FileKey = webcrypto.CryptoKey;
+
+export const fileKey = (secret: string): FileKey =>
+  createSecretKey(secret, 'utf8').toCryptoKey({ name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify']);
+
 /**
- * Writes a file to `memory` and returns its bytes, a view.
+ * Writes a file to `memory` and returns its bytes, a view, which `sealChunk` completes.
  * @param name 64 hexadecimal digits
  * @param parts of the payload, in order
  */
@@ -42,21 +47,24 @@ export function encodeChunk(
   file.fill(0, 0, HEADER_BYTES);
   MAGIC.copy(file);
   file.writeUInt32LE(VERSION, 4);
-  file.writeUInt32LE(contents, 12);
-  file.writeUInt32LE(end - HEADER_BYTES, 16);
-  file.write(name, NAME_AT, 'hex');
-  file.writeUInt32LE(crc32(file.subarray(CHECKED_FROM)), 8);
+  file.writeUInt32LE(contents, 8);
+  file.writeUInt32LE(end - HEADER_BYTES, 12);
+  file.write(name, CODE_AT, 'hex');
   return file;
 }
 
-/** Returns null if the bytes are not the whole file of that chunk. */
-export function decodeChunk(file: Buffer, name: string): ChunkFile | null {
+/** Replaces the name by the code. Not on this thread, where the code of a large chunk would take milliseconds. */
+export async function sealChunk(file: Buffer, key: FileKey): Promise<void> {
+  file.set(new Uint8Array(await subtle.sign('HMAC', key, file)), CODE_AT);
+}
+
+/** Returns null if the bytes are not the whole file of that chunk, sealed with that key. Changes the bytes. */
+export async function decodeChunk(file: Buffer, name: string, key: FileKey): Promise<ChunkFile | null> {
   const isChunk =
-    file.length >= HEADER_BYTES &&
-    file.subarray(0, 4).equals(MAGIC) &&
-    file.readUInt32LE(4) === VERSION &&
-    file.readUInt32LE(16) === file.length - HEADER_BYTES &&
-    file.toString('hex', NAME_AT, HEADER_BYTES) === name &&
-    file.readUInt32LE(8) === crc32(file.subarray(CHECKED_FROM));
-  return isChunk ? { contents: file.readUInt32LE(12), payload: file.subarray(HEADER_BYTES) } : null;
+    file.length >= HEADER_BYTES && file.subarray(0, 4).equals(MAGIC) && file.readUInt32LE(4) === VERSION;
+  if (!isChunk) return null;
+  const code = Uint8Array.from(file.subarray(CODE_AT, HEADER_BYTES));
+  file.write(name, CODE_AT, 'hex');
+  if (!(await subtle.verify('HMAC', key, code, file))) return null;
+  return { contents: file.readUInt32LE(8), payload: file.subarray(HEADER_BYTES) };
 }

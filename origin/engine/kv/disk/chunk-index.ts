@@ -62,6 +62,8 @@ export const isSameFamily = (one: string, other: string): boolean =>
 
 const CHUNK_FILE = /^([0-9a-f]{64})\.kv$/;
 const TEMPORARY_FILE = /^[0-9a-f]{64}\.kv\..+\.tmp$/;
+/** A temporary file that is older was left by a process that died. A younger one may be another origin's. */
+const TEMPORARY_MS = 60_000;
 /** Each turn of the event loop may be as long as a step of the engine. */
 const FILES_AT_ONCE = 128;
 
@@ -70,17 +72,23 @@ export const fileOf = (name: string): string => `${name}.kv`;
 
 /**
  * Adds the chunks of a directory to the index and removes the temporary files of processes that died.
+ * @param now Unix milliseconds
  * @returns the number of other files
  */
 export async function scanDirectory(
   directory: string,
   fs: Pick<FileSystem, 'opendir' | 'stat' | 'unlink'>,
   index: ChunkIndex,
+  now: number,
 ): Promise<number> {
   const found: { readonly name: string; readonly bytes: number; readonly savedAt: number }[] = [];
   const inspect = async (name: string): Promise<void> => {
     const { size: bytes, mtimeMs: savedAt } = await fs.stat(join(directory, fileOf(name)));
     found.push({ name, bytes, savedAt });
+  };
+  const removeOld = async (file: string): Promise<void> => {
+    const path = join(directory, file);
+    if (now - (await fs.stat(path)).mtimeMs >= TEMPORARY_MS) await fs.unlink(path);
   };
   let foreign = 0;
   let batch: Promise<void>[] = [];
@@ -89,7 +97,7 @@ export async function scanDirectory(
     const name = CHUNK_FILE.exec(file)?.[1];
     // A file that is removed meanwhile is not an error.
     if (name !== undefined) batch.push(inspect(name).catch(ignore));
-    else if (TEMPORARY_FILE.test(file)) batch.push(fs.unlink(join(directory, file)).catch(ignore));
+    else if (TEMPORARY_FILE.test(file)) batch.push(removeOld(file).catch(ignore));
     else foreign++;
     if (batch.length < FILES_AT_ONCE) continue;
     await Promise.all(batch);

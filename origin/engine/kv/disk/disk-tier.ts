@@ -1,4 +1,4 @@
-import { hash, randomUUID } from 'node:crypto';
+import { createHmac, hash, randomUUID } from 'node:crypto';
 import fs from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
@@ -16,6 +16,8 @@ export interface PrefixDisk {
   readonly directory: string;
   /** Most bytes of all files. */
   readonly limitBytes: number;
+  /** Authenticates the files. */
+  readonly secret: string;
 }
 
 export interface DiskTierOptions extends Omit<ChunkDirectoryOptions, 'payloadBytes'> {
@@ -49,7 +51,7 @@ const LOGITS = 2;
 
 /**
  * The second tier of the prefix store: keeps chunks as files, and reads those that are not in memory. A chunk is named by a
- * hash of the identity, the namespace, and all tokens up to its end, so no file has a token of a prompt.
+ * hash of the secret, the identity, the namespace, and all tokens up to its end, so no file has a token of a prompt.
  */
 export class DiskTier implements ChunkBackup {
   readonly #options: DiskTierOptions;
@@ -86,9 +88,14 @@ export class DiskTier implements ChunkBackup {
   }
 
   name(namespace: string, before: string | null, ids: string): string {
-    const root = `/${hash('sha256', `${this.#options.identity} ${namespace}`)}`;
-    const own = hash('sha256', `${before ?? root} ${ids}`);
+    const own = hash('sha256', `${before ?? `/${this.#namespaceHash(namespace)}`} ${ids}`);
     return before === null ? own : before.slice(0, FAMILY_DIGITS) + own.slice(FAMILY_DIGITS);
+  }
+
+  /** Keyed, so that names tell nothing to who can only list them, and no origin finds the files of one with another secret. */
+  #namespaceHash(namespace: string): string {
+    const { secret, identity } = this.#options;
+    return createHmac('sha256', secret).update(`${identity} ${namespace}`).digest('hex');
   }
 
   keep({ name, kv, hasLogprobs, logprobs, logits }: StoredChunk & { readonly name: string }): void {
@@ -197,7 +204,7 @@ const MAX_LIST_MS = 1000;
  * @throws Error if the directory cannot be created
  */
 export async function openDiskTier(
-  { directory, limitBytes }: PrefixDisk,
+  { directory, limitBytes, secret }: PrefixDisk,
   identity: string,
   { prefillChunk: chunk, vocabularySize }: ModelShape,
   { positionBytes }: KvBytes,
@@ -215,6 +222,7 @@ export async function openDiskTier(
     maxReadMs: MAX_READ_MS,
     fs,
     id: randomUUID(),
+    secret,
     now: Date.now,
     warn,
   });

@@ -28,6 +28,7 @@ export function open(directory: string, options: Partial<ChunkDirectoryOptions> 
     queueBytes: 1e6,
     fs,
     id: 'test',
+    secret: 'of the installation',
     now: Date.now,
     warn: () => undefined,
     ...options,

@@ -1,11 +1,20 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import fs from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChunkDirectory } from '../../../../../origin/engine/kv/disk/chunk-directory.ts';
-import { runs } from '../../../../support/random.ts';
+import { randomFrom, runs } from '../../../../support/random.ts';
 import { contentOf, contentsOf, FILE, nameOf, open } from './chunk-content.ts';
 import { faultyFileSystem as faulty } from './faulty-file-system.ts';
 
@@ -67,6 +76,60 @@ describe('a directory of chunks', () => {
     expect(chunks.status).toMatchObject({ failedChunks: 2, readChunks: 0 });
     await store(chunks, [name]);
     expect(await contentsOf(chunks, name)).toBe(0);
+  });
+
+  it('ignores and removes a file that was made with another secret', async () => {
+    const directory = newDirectory();
+    const [name] = serials(1) as [string];
+    await store(open(directory, { secret: 'guessed' }), [name]);
+    const chunks = open(directory);
+    await chunks.settled();
+    expect(await contentsOf(chunks, name)).toBeNull();
+    await chunks.settled();
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('ignores a file that was renamed to another chunk', async () => {
+    const directory = newDirectory();
+    const [name, other] = serials(2) as [string, string];
+    await store(open(directory), [name]);
+    renameSync(fileOf(directory, name), fileOf(directory, other));
+    const chunks = open(directory);
+    await chunks.settled();
+    expect(await contentsOf(chunks, other)).toBeNull();
+  });
+
+  it('may be shared: each origin reads, replaces and evicts right chunks, whatever the other one does', async () => {
+    const directory = newDirectory();
+    const faults: string[] = [];
+    const warn = (line: string) => faults.push(line);
+    const limits = [{ limitBytes: 12 * FILE }, { limitBytes: 8 * FILE }];
+    const origins = limits.map((limit, at) => open(directory, { ...limit, id: `${at}`, warn }));
+    const random = randomFrom(34);
+    let read = 0;
+    for (let round = 0; round < 400; round++) {
+      const at = Math.floor(random() * 2);
+      const name = nameOf(1, Math.floor(random() * 20));
+      origins[at]!.write(name, round % 3, contentOf(name, round % 3));
+      const wanted = nameOf(1, Math.floor(random() * 20));
+      if ((await contentsOf(origins[1 - at]!, wanted)) !== null) read++;
+      if (round % 40 === 0) origins[at] = open(directory, { ...limits[at], id: `${at}`, warn });
+      if (round % 5 === 0) await Promise.all(origins.map((origin) => origin.settled()));
+    }
+    await Promise.all(origins.map((origin) => origin.settled()));
+    expect(read).toBeGreaterThan(100);
+    expect(faults.filter((line) => line.includes('stored'))).toEqual([]);
+    expect(readdirSync(directory).filter((file) => !file.endsWith('.kv'))).toEqual([]);
+  });
+
+  it('leaves the temporary file of another origin alone until it is old', async () => {
+    const directory = newDirectory();
+    const files = [`${nameOf(1, 0)}.kv.new.tmp`, `${nameOf(1, 1)}.kv.old.tmp`];
+    for (const file of files) writeFileSync(join(directory, file), 'partial');
+    utimesSync(join(directory, files[1]!), new Date(), new Date(Date.now() - 61_000));
+    const chunks = open(directory);
+    await chunks.settled();
+    expect(readdirSync(directory)).toEqual([files[0]]);
   });
 
   it('ignores a file with any flipped bit', async () => {

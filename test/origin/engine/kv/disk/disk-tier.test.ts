@@ -35,6 +35,7 @@ function tier({ shape, kvBytes }: ModelRunner, directory: string, options: Parti
     identity: 'model',
     fs,
     id: 'test',
+    secret: 'of the installation',
     now: Date.now,
     warn: () => undefined,
     ...options,
@@ -82,6 +83,7 @@ describe('prefixes on disk', () => {
     ['the cache key differs', { cacheNamespace: 'other' }, {}],
     ['the request opts out', { cachePrompt: false }, {}],
     ['the model differs', {}, { identity: 'other model' }],
+    ['the installation has another secret', {}, { secret: 'other' }],
   ])('are not used if %s', async (_, fields, options) => {
     const runner = new ScriptedRunner(shape(2));
     const directory = newDirectory();

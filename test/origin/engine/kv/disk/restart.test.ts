@@ -27,7 +27,7 @@ const data = (prefixStoreBytes: number, directory: string | null): EngineThreadD
   eosIds: tokenizer.eosIds,
   maxWaiting: 100,
   prefixStoreBytes,
-  prefixDisk: directory === null ? null : { directory, limitBytes: 200 * MIB },
+  prefixDisk: directory === null ? null : { directory, limitBytes: 200 * MIB, secret: 'of the installation' },
 });
 
 const newDirectory = () => mkdtempSync(join(tmpdir(), 'continuo-restart-'));

@@ -1,0 +1,54 @@
+import { mkdtempSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { readModelSettings } from '../../../origin/config/config.ts';
+import { requirePrefixDirectory } from '../../../origin/config/prefix-directory.ts';
+
+const requireDirectory = (directory?: string): void =>
+  requirePrefixDirectory(readModelSettings({ CONTINUO_PREFIX_CACHE_DIR: directory }));
+
+const newDirectory = () => mkdtempSync(join(tmpdir(), 'continuo-config-'));
+
+const NOBODY = 65_534;
+
+/** Runs work as a user without rights. The tests may run as root, to whom every directory is open. */
+function asNobody(work: () => void): void {
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot) process.seteuid?.(NOBODY);
+  try {
+    work();
+  } finally {
+    if (isRoot) process.seteuid?.(0);
+  }
+}
+
+describe('the directory of prefixes', () => {
+  test('is created, and only its owner can read it', () => {
+    const directory = join(newDirectory(), 'one', 'two');
+    requireDirectory(directory);
+    expect(statSync(directory).mode & 0o777).toBe(0o700);
+    requireDirectory(directory);
+    requireDirectory();
+  });
+
+  // Node's recursive mkdir never returns in /proc.
+  test.each([
+    [
+      '/proc/continuo',
+      /^CONTINUO_PREFIX_CACHE_DIR: \/proc\/continuo cannot be used \(.*ENOENT\); name a directory/,
+    ],
+    ['/proc/continuo/below', /^CONTINUO_PREFIX_CACHE_DIR: \/proc\/continuo\/below cannot be used \(/],
+    ['/dev/null', /\(not a directory, ENOTDIR\); name a directory that the origin may write to$/],
+    ['/dev/null/below', /\(not a directory, ENOTDIR\)/],
+  ])('%s is refused at once, with the variable and the reason', (directory, message) => {
+    expect(() => requireDirectory(directory)).toThrow(message);
+  });
+
+  test('is refused without permission, which the message says', () => {
+    const closed = process.geteuid?.() === 0 ? newDirectory() : '/root';
+    asNobody(() => {
+      expect(() => requireDirectory(join(closed, 'below'))).toThrow(/\(permission denied, EACCES\)/);
+    });
+  });
+});

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { UNLIMITED } from '../../../../shared/tenant.ts';
+import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
+import type { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
+import { OpenRequests } from '../../../../worker/limits/objects/open-requests.ts';
+import { recordAfter } from '../../../../worker/limits/objects/usage-inquiry.ts';
+import { emptyQuota } from '../../../../worker/limits/quota/state.ts';
+
+const TTL = 30_000;
+const START = 1_000_000;
+
+const storage = {
+  loadOpen: () => new Map(),
+  loadQuota: emptyQuota,
+} as Partial<LimiterStorage> as LimiterStorage;
+const blocked = { of: () => null } as Partial<BlockList> as BlockList;
+const usage = { promptTokens: 4, cachedTokens: 0, completionTokens: 6 };
+const account = (ended: boolean) => ({
+  account: { usage, finishReasons: [], ended, firstTokenMs: 1 },
+  complete: true,
+});
+
+test('the bill of a Worker that was killed is final within two lifetimes of its reservation', () => {
+  const requests = new OpenRequests(storage, blocked);
+  const holder = { tenantId: 't', keyId: 'k', tenantLimits: UNLIMITED, keyLimits: UNLIMITED };
+  requests.reserve({ ...holder, requestId: 'r', model: 'm', tokens: 1, ttlMs: TTL }, START);
+  // The Worker is killed right after a renewal.
+  const killed = START + TTL / 3;
+  requests.renew('r', { ttlMs: TTL, usage, upstream: 'origin' }, killed);
+  const next = () => Math.min(...requests.nextDue().filter((at) => at !== null));
+  requests.releaseDue(next());
+  let now = next();
+  let [open] = requests.abandoned(now);
+  // The origin notices the lost connection only after the first inquiry.
+  const first = recordAfter(open!, account(false), now);
+  requests.postpone(open!, first.record, first.askAt!);
+  now = next();
+  [open] = requests.abandoned(now);
+  const second = recordAfter(open!, account(true), now);
+  expect(second.askAt).toBeNull();
+  expect(now - killed).toBeLessThanOrEqual(2 * TTL);
+});
