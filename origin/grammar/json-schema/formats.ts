@@ -73,6 +73,10 @@ const SEMVER =
   `${NUMBER}\\.${NUMBER}\\.${NUMBER}(?:-${SEMVER_ID}(?:\\.${SEMVER_ID})*)?` +
   '(?:\\+[0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*)?';
 
+/** RFC 6570. */
+const VARIABLE = '(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+(?:\\*|:[1-9][0-9]{0,3})?';
+const URI_TEMPLATE = `(?:[${UNRESERVED}:@/?#\\[\\]]|${PERCENT}|\\{[+#./;?&]?${VARIABLE}(?:,${VARIABLE})*\\})*`;
+
 const SCHEME_LENGTH = 16;
 const PORT_LENGTH = 6;
 
@@ -138,6 +142,7 @@ export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['iri-reference', URI_REFERENCE],
   ['idn-hostname', HOSTNAME],
   ['idn-email', `${ATOM}(?:\\.${ATOM})*@(?:${LABEL}\\.)+${LABEL}`],
+  ['uri-template', URI_TEMPLATE],
   ['json-pointer', JSON_POINTER],
   ['relative-json-pointer', `${NUMBER}(?:#|${JSON_POINTER})`],
   // Plain words, with the quantifiers and the classes that every dialect reads in the same way.

@@ -1,4 +1,4 @@
-import type { Dfa } from '../automaton/dfa.ts';
+import { type Dfa, isEmptyLanguage } from '../automaton/dfa.ts';
 import { type Expression, NOTHING, repeat } from '../expression.ts';
 import { wholeMatchExpression } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
@@ -51,14 +51,17 @@ function withLengths(language: Dfa, min: number, max: number, languages: StringL
 }
 
 /**
- * The language that `pattern` and `format` allow, regardless of length; null if neither is used. Beside a pattern, a format
- * is an annotation.
+ * The language that `pattern` and `format` allow, regardless of length; null if neither is used. Beside a pattern that it
+ * contradicts, a format is an annotation.
  */
 function patternAndFormat(nodes: KeywordNodes, languages: StringLanguages): Dfa | null {
   return nodes
     .map(({ schema: { pattern, format }, path }) => {
-      if (pattern !== undefined) return languages.pattern(pattern, `${path}/pattern`);
-      return format === undefined ? null : languages.format(format, `${path}/format`);
+      const formatted = format === undefined ? null : languages.format(format, `${path}/format`);
+      if (pattern === undefined) return formatted;
+      const matching = languages.pattern(pattern, `${path}/pattern`);
+      const both = formatted === null ? matching : languages.both(matching, formatted);
+      return isEmptyLanguage(both) ? matching : both;
     })
     .reduce((a, b) => (a === null || b === null ? (a ?? b) : languages.both(a, b)), null);
 }

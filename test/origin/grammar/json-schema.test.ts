@@ -17,7 +17,7 @@ import { randomFrom, runs } from '../../support/random.ts';
 const tokens = smallVocabulary();
 const vocabulary = new GrammarVocabulary(tokens);
 /** For more generations: TEST_GENERATIONS=1000 npx vitest run test/origin/grammar/json-schema.test.ts */
-const GENERATIONS = Number(process.env.TEST_GENERATIONS ?? runs(8));
+const GENERATIONS = Number(process.env.TEST_GENERATIONS ?? runs(8, 4));
 
 it('has at least 150 schemas with distinct names', () => {
   expect(new Set(SCHEMA_CASES.map(({ name }) => name)).size).toBe(SCHEMA_CASES.length);

@@ -1231,6 +1231,13 @@ const CONDITIONS: readonly Row[] = [
     ['2024-01-01'],
     ['2024-01-02'],
   ],
+  [
+    'a format that a pattern contradicts',
+    { ...S, format: 'x-date', pattern: '^[0-9]{4}$' },
+    ['2024'],
+    ['2024-01-02'],
+  ],
+  ['uri-template', { ...S, format: 'uri-template' }, ['http://a.b/{c}{?d,e*}', ''], ['/{', '/{}']],
   ['json-pointer', { ...S, format: 'json-pointer' }, ['', '/a/0', '/~0~1'], ['a', '/~2']],
   [
     'uri-reference',

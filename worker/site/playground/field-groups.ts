@@ -28,7 +28,8 @@ export const FIELD_GROUPS: readonly FieldGroup[] = [
   group(
     'Constraint',
     'fields',
-    'json_schema grammar regex guided_choice response_format structured_outputs tools tool_choice',
+    'json_schema grammar regex guided_choice response_format structured_outputs tools tool_choice ' +
+      'open_objects any_key_order',
   ),
   group('Logprobs', 'logprobs', 'logprobs echo echo_last'),
   group(

@@ -27,7 +27,7 @@ const NOISE = new Set(
 
 /** What the guides call the things of a question. */
 const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
-  huggingface: ['fetch', 'models'],
+  huggingface: ['hugging', 'fetch', 'models'],
   colleague: ['tenants', 'api'],
   vllm: ['engines'],
   environment: ['configuration', 'variable'],
