@@ -12,8 +12,10 @@ const ROOT = path.resolve(import.meta.dirname, '../../..');
 
 /** Types a question as a visitor does: the slash key focuses the field. */
 async function search(page: Page, question: string): Promise<string[]> {
-  await page.getByRole('searchbox').waitFor();
+  const field = page.getByRole('searchbox');
+  await field.waitFor();
   await page.keyboard.press('/');
+  await field.and(page.locator(':focus')).waitFor();
   await page.keyboard.press('Control+a');
   await page.keyboard.type(question);
   const results = page.getByRole('list', { name: 'Results' }).getByRole('link');

@@ -82,7 +82,8 @@ describe('GenerationMeter', () => {
     const metrics = metricsOf();
     const meter = new GenerationMeter(metrics, () => 0, { model: 'tiny', receivedAt: 0, stream: true });
     meter.observe([{ type: 'accepted', model: 'tiny', promptTokens: [4, 3] }]);
-    meter.observe([token(0, 2), token(1, 1), token(0, 5)]);
+    const started = (prompt: number) => ({ type: 'started', prompt, cachedTokens: 0, queueMs: 0 }) as const;
+    meter.observe([started(0), started(1), token(0, 2), token(1, 1), token(0, 5)]);
     meter.end(false);
     const seen = await values(metrics);
     expect(seen.get('completion_tokens_total{model="tiny"}')).toBe(6);

@@ -19,7 +19,11 @@ describe('GET /usage', () => {
     expect((await origin.error('/usage?account=whole', { signature: null })).status).toBe(401);
 
     origin.engine.script = (engine, id) =>
-      engine.say(id, { type: 'token', choice: 0, text: 'a', completionTokens: 2 });
+      engine.say(
+        id,
+        { type: 'started', prompt: 0, cachedTokens: 0, queueMs: 0 },
+        { type: 'token', choice: 0, text: 'a', completionTokens: 2 },
+      );
     const controller = new AbortController();
     const call = origin.call('/generate', { body: request({ account: 'left' }), signal: controller.signal });
     const used = {
