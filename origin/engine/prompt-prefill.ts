@@ -66,7 +66,7 @@ export class PromptPrefill {
     return this.request.prompt(this.promptIndex).maxTokens > 0;
   }
 
-  /** Returns whether somebody waits for its first token, and few positions are left to compute. */
+  /** Returns whether a caller waits for its first token and few positions are left to compute. */
   isShort(maxPositions: number): boolean {
     const { request, wantedLogits, tokens, computed } = this;
     return !request.flex && wantedLogits === 'last' && tokens.length - computed <= maxPositions;

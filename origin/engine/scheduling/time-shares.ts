@@ -54,9 +54,9 @@ const CAUTION = 0.9;
  * Shares the engine's time between tenants, by measured milliseconds. Each tenant with work gets as much as if it had the
  * engine alone for its weighted share of the time. Pure: the caller measures the runs and reports them.
  *
- * Each run adds to every tenant's lag its share of the run, and subtracts from the lags of the tenants in it what the run
- * was worth to them: the time that their rows would have taken alone. Tenants that lag behind are computed first. If
- * none does, all are computed together, which gives the most throughput. Idle tenants collect no credit, but what they have
+ * Each run adds to every tenant's lag its share of the run. It subtracts from the lags of the tenants in it what the run was
+ * worth to them: the time that their rows would have taken alone. Tenants that lag behind are computed first. If none does,
+ * all are computed together, which gives the most throughput. Idle tenants collect no credit, but what they have
  * received too early stays charged until their share of the time has made up for it.
  */
 export class TimeShares {

@@ -105,7 +105,7 @@ export function branchesOf(
   return branches.filter(isPossible).map((branch) => [...rest, ...branch]);
 }
 
-/** The conditions of a conjunction besides one list of alternatives. */
+/** The conditions of a conjunction without one list of alternatives. */
 export function withoutChoice({ nodes, alternatives }: Expanded, choice: Alternatives): Conjunction {
   return [
     ...nodes.map((node) => ({ node, part: 'keywords' }) as const),

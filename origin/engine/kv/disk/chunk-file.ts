@@ -4,8 +4,8 @@ import { createSecretKey, subtle, type webcrypto } from 'node:crypto';
  * The format of a file that holds one stored chunk: a header, then the payload. Numbers are little-endian.
  *
  * Bytes 0–7: magic and version. 8–11: contents. 12–15: bytes of the payload. 16–31: 0. 32–63: HMAC-SHA256 of the file as it
- * is with the chunk's name in these bytes. Its key is secret, so nobody else who can write to the directory can make a valid
- * file.
+ * is with the chunk's name in these bytes. Its key is secret, so another program that can write to the directory
+ * cannot make a valid file.
  */
 
 const MAGIC = Buffer.from('CTKV');
