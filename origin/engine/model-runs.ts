@@ -69,7 +69,7 @@ export class ModelRuns {
   }
 
   /**
-   * Yields one prefill chunk, then the decode batch, of the tenants whose turn it is. A prompt whose last chunk was computed
+   * Yields one prefill chunk, then the decode batch, of the tenants that are due. A prompt whose last chunk was computed
    * thus decodes in the same step. Each run is built when the run before it has been charged.
    */
   *schedule(): Generator<ModelRun> {

@@ -37,7 +37,7 @@ interface Account {
 /** For short prompts, a tenant may take its share of so much time in advance, or one run. */
 const ADVANCE_MS = 10;
 const FLEX_WEIGHT = 1 / 32;
-/** After a jump of the clock, nobody waits much longer than after the longest real run. */
+/** After a jump of the clock, no tenant waits much longer than after the longest real run. */
 const MAX_GROWTH = 4;
 const LEAST_BOUND_MS = 100;
 /** The longest run is forgotten after some hundred runs. */
@@ -136,7 +136,7 @@ export class TimeShares {
     for (const [key, { lag }] of this.#accounts) if (lag >= 0 && !work.has(key)) this.#accounts.delete(key);
   }
 
-  /** The tenants that lag behind; all if none does, but no flex work beside a prompt that somebody waits for. */
+  /** The tenants that lag behind; all if none does, but no flex work beside an interactive prompt. */
   #pool(): [string, TenantWork][] {
     const all = [...this.#work];
     const behind = all.filter(([key]) => this.#account(key).lag > 0);
@@ -216,7 +216,7 @@ export class TimeShares {
     this.#accounts.set(key, account);
   }
 
-  /** Moves all lags so that somebody's is zero: what all have gained by computing together, or lost, is owed to nobody. */
+  /** Moves all lags so that one of them is zero: what all have gained by computing together, or lost, is no debt. */
   #settle(): void {
     const all = [...this.#work.keys()].map((key) => this.#account(key));
     const shift = Math.max(0, Math.min(...all.map(behind))) + Math.min(0, Math.max(...all.map(behind)));

@@ -184,7 +184,7 @@ const UNSUPPORTED: ReadonlySet<string> = new Set([
 
 const isKnownFormat = (name: string): boolean => FORMATS.has(name) || ANNOTATION_FORMATS.has(name);
 
-/** Letters that a name may differ from a keyword of so many letters to count as a typing error of it. */
+/** Whether a name is so close to a keyword that it is probably a typing error. Short keywords are close to many words. */
 const isTypo = (name: string, keyword: string): boolean => {
   if (keyword.length < 4) return false;
   const limit = keyword.length < 8 ? 1 : 2;
@@ -193,7 +193,7 @@ const isTypo = (name: string, keyword: string): boolean => {
 
 /**
  * Rejects malformed and unsupported keywords. Annotations are ignored.
- * @returns the keywords and formats that no specification knows. They are ignored, unless they look like a keyword with a typing error.
+ * @returns the keywords and formats that no specification knows, to be ignored
  */
 export function checkKeywords(schema: JsonObject, path: string, lenient: boolean): string[] {
   const unknown: string[] = [];
