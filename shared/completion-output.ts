@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { MAX_IMAGES } from './generation.ts';
-import { integer, list } from './json-fields.ts';
+import { DOCUMENTED_AS, integer, list } from './json-fields.ts';
 import { MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
 
 /** The public fields for the response, the treatment of the prompt, and caches. */
@@ -8,8 +8,8 @@ import { MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
 const flag = (description: string) => z.boolean().nullish().describe(description);
 const salt = (description: string) => z.string().max(256).nullish().describe(description);
 
-/** Number of alternatives. A dialect may allow fewer. */
-const count = integer(0, MAX_TOP_LOGPROBS);
+/** Number of alternatives. The dialect checks the maximum, which may be lower. */
+const count = integer(0).meta({ [DOCUMENTED_AS]: integer(0, MAX_TOP_LOGPROBS) });
 
 /** `true` means the number in top_logprobs. */
 const alternatives = z.union([count, z.literal(true)]);

@@ -128,13 +128,16 @@ describe.each(Object.entries(BEHAVIOURS))('%s', (dialect, behaviour) => {
     });
   });
 
-  test('limits the number of alternatives', async () => {
+  test('limits the number of alternatives, and a refusal names the limit of the dialect', async () => {
     const { logprobsCeiling: ceiling, codeOf400 } = behaviour;
     for (const name of ['logprobs', 'top_logprobs', 'n_probs', 'prompt_logprobs']) {
       await accepted(dialect, { [name]: ceiling });
-      const refused = await speaking(dialect, { [name]: ceiling + 1 });
-      expect(refused.status).toBe(400);
-      expect(await codeOf(refused)).toBe(codeOf400 === 400 ? 400 : 'integer_above_max_value');
+      for (const value of [ceiling + 1, 100]) {
+        const refused = await speaking(dialect, { [name]: value });
+        expect(refused.status).toBe(400);
+        expect(await refused.clone().text()).toContain(`<= ${ceiling}, but got ${value} instead`);
+        expect(await codeOf(refused)).toBe(codeOf400 === 400 ? 400 : 'integer_above_max_value');
+      }
     }
   });
 
