@@ -65,6 +65,12 @@ test.each([
   ['delete a tenant', 'guides/tenants-and-limits'],
   ['log format', 'guides/operating#logs'],
   ['langchain', 'guides/compatibility'],
+  ['docker', 'guides/deploying'],
+  ['gpu', 'guides/devices'],
+  ['score a text', 'guides/api#scores'],
+  ['quantize', 'guides/models#precisions'],
+  ['which precision', 'guides/models#precisions'],
+  ['gguf', 'guides/models#gguf-files'],
 ])('"%s" finds %s first', (question, expected) => {
   const [first] = findPlaces(index, question);
   expect(first?.id).toMatch(new RegExp(`^/docs/${expected.replaceAll('.', '\\.')}(#|$)`));

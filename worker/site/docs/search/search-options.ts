@@ -39,6 +39,8 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   minute: ['limits'],
   use: ['usage'],
   crashes: ['fails'],
+  docker: ['deploying', 'kubernetes'],
+  quantize: ['precisions'],
 };
 
 const stemOf = (word: string): string =>
