@@ -5,7 +5,7 @@ import type { DevelopmentState } from './development-state.ts';
 import type { Command } from './process-group.ts';
 import type { StartSettings } from './settings.ts';
 
-/** The commands that the launcher runs: the origin, the database migrations and the local Worker. */
+/** The commands that the launcher runs: the origin and the local Worker. */
 
 export interface CommandContext {
   /** The repository. */
@@ -14,11 +14,7 @@ export interface CommandContext {
   readonly stateDirectory: string;
   readonly settings: StartSettings;
   readonly state: DevelopmentState;
-  /** Resolves the path of a package's file. */
-  readonly resolve: (specifier: string) => string;
 }
-
-const localState = (context: CommandContext): string => path.join(context.stateDirectory, 'worker');
 
 /** wrangler reads settings from the home directory and fails if it cannot. */
 const homeOf = ({ stateDirectory }: CommandContext) => ({
@@ -41,31 +37,6 @@ export const originCommand = (context: CommandContext): Command => ({
   logFile: path.join(context.stateDirectory, 'origin.log'),
 });
 
-/** Migrates a local database; does nothing if it is up to date. */
-export const migrateCommand = (context: CommandContext, binding: 'DB' | 'USAGE_DB'): Command => ({
-  name: `migration of ${binding}`,
-  file: process.execPath,
-  args: [
-    path.join(path.dirname(context.resolve('wrangler/package.json')), 'bin', 'wrangler.js'),
-    'd1',
-    'migrations',
-    'apply',
-    binding,
-    '--local',
-    `--persist-to=${localState(context)}`,
-    `--config=${path.join(context.root, 'wrangler.toml')}`,
-  ],
-  env: {
-    ...context.environment,
-    CLOUDFLARE_CF_FETCH_ENABLED: 'false',
-    WRANGLER_SEND_METRICS: 'false',
-    WRANGLER_HIDE_BANNER: 'true',
-    CI: 'true',
-    ...homeOf(context),
-  },
-  logFile: path.join(context.stateDirectory, 'worker.log'),
-});
-
 export const edgeCommand = (context: CommandContext): Command => ({
   name: 'worker',
   file: process.execPath,
@@ -75,8 +46,8 @@ export const edgeCommand = (context: CommandContext): Command => ({
     ...homeOf(context),
     CONTINUO_HOST: context.settings.host,
     CONTINUO_PORT: String(context.settings.port),
-    // wrangler keeps local state here, such as the migrated database.
-    CONTINUO_WORKER_STATE: path.join(localState(context), 'v3'),
+    // Where `wrangler --persist-to` keeps local state, too.
+    CONTINUO_WORKER_STATE: path.join(context.stateDirectory, 'worker', 'v3'),
     CONTINUO_ORIGIN_URL: context.settings.originUrl,
     CONTINUO_WORKER_VARS: JSON.stringify({
       ...context.settings.workerVariables,

@@ -1,11 +1,10 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { requireKnownVariables } from '@continuo/origin/config/config.ts';
 import type { Environment } from '@continuo/origin/config/environment.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
-import { type CommandContext, edgeCommand, migrateCommand, originCommand } from './child-commands.ts';
+import { edgeCommand, originCommand } from './child-commands.ts';
 import { developmentState } from './development-state.ts';
 import { portFault } from './port.ts';
 import { type Command, ProcessGroup } from './process-group.ts';
@@ -18,9 +17,6 @@ import { Supervisor } from './supervisor.ts';
 const READY_WITHIN_MS = 60_000;
 const STOP_GRACE_MS = 10_000;
 const NPM_POLL_MS = 500;
-
-/** Folders of the migrations of both databases. */
-const MIGRATIONS = ['migrations', 'usage-migrations'];
 
 async function refuseUnusablePorts({ host, port, originPort }: StartSettings): Promise<void> {
   for (const [variable, number, address] of [
@@ -52,28 +48,6 @@ class StartFailure extends Error {
     super(`The ${name} ${fault}:`);
     this.logFile = logFile;
   }
-}
-
-/**
- * Migrates the local databases, unless an earlier start already did; running the tool takes seconds.
- * @throws Error if the tool fails
- */
-async function migrateOnce(
-  context: CommandContext,
-  run: (command: Command) => Promise<{ readonly code: number | null }>,
-): Promise<void> {
-  const folders = MIGRATIONS.map((folder) => path.join(context.root, 'worker', folder));
-  const wanted = folders.flatMap((folder) => readdirSync(folder).toSorted()).join('\n');
-  const record = path.join(context.stateDirectory, 'migrations');
-  if (existsSync(record) && readFileSync(record, 'utf8') === wanted) return;
-  for (const binding of ['DB', 'USAGE_DB'] as const) {
-    const command = migrateCommand(context, binding);
-    const { code } = await run(command);
-    if (code !== 0) {
-      throw new Error(`The ${command.name} failed:\n${readFileSync(command.logFile, 'utf8').trim()}`);
-    }
-  }
-  writeFileSync(record, wanted);
 }
 
 /**
@@ -114,8 +88,7 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
   using _lock = lockStateDirectory(stateDirectory);
   await refuseUnusablePorts(settings);
   const state = developmentState(stateDirectory);
-  const { resolve } = createRequire(import.meta.url);
-  const context = { root, environment, stateDirectory, settings, state, resolve };
+  const context = { root, environment, stateDirectory, settings, state };
 
   const origin = originCommand(context);
   const edge = edgeCommand(context);
@@ -133,12 +106,6 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
   });
   const children: { stop(graceMs: number): Promise<void> }[] = [originProcess];
   const stopping = new AbortController();
-  const own = (group: ProcessGroup): ProcessGroup => {
-    children.push(group);
-    // A late child may appear while everything else is being stopped.
-    if (stopping.signal.aborted) void group.stop(STOP_GRACE_MS);
-    return group;
-  };
   const died = (command: Command) => () => {
     throw new StartFailure(command, 'stopped');
   };
@@ -149,10 +116,10 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
 
   try {
     const originDied = originProcess.ended.then(died(origin));
-    const migrated = migrateOnce(context, (command) => own(new ProcessGroup(command)).ended);
-    const edgeProcess = migrated.then(() => own(new ProcessGroup(edge)));
-    const edgeDied = edgeProcess.then((group) => group.ended).then(died(edge));
-    const ready = Promise.all([edgeProcess.then(edgeReady), originProcess.ready]);
+    const edgeProcess = new ProcessGroup(edge);
+    children.push(edgeProcess);
+    const edgeDied = edgeProcess.ended.then(died(edge));
+    const ready = Promise.all([edgeReady(), originProcess.ready]);
     // These also settle during the stop, when nothing awaits them.
     for (const promise of [originDied, edgeDied, ready]) promise.catch(() => undefined);
     const first = await Promise.race([ready, originDied, edgeDied, stopRequested]);

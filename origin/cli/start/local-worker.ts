@@ -10,6 +10,7 @@ import {
 } from 'miniflare';
 import { build, type Rolldown } from 'vite';
 import { unstable_getMiniflareWorkerOptions } from 'wrangler';
+import { migrateLocalDatabases } from './local-databases.ts';
 
 /** A rate limit of the platform. */
 export interface PlatformRateLimit {
@@ -25,7 +26,7 @@ export interface LocalWorkerOptions {
   readonly originUrl: string;
   /** Variables and secrets in addition to those of wrangler.toml. */
   readonly vars: Readonly<Record<string, string>>;
-  /** Directory of databases and objects; absent = they are lost at the end. */
+  /** Directory of databases and objects, where the databases are migrated; absent = empty ones that are lost at the end. */
   readonly state?: string;
   readonly ratelimits?: Record<string, PlatformRateLimit>;
   /** Bundled module; absent = that of the Worker's entry. */
@@ -40,6 +41,7 @@ export interface LocalWorker {
 }
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
+const CONFIGURATION = path.join(ROOT, 'wrangler.toml');
 const NAME = 'continuo';
 const ORIGIN = 'ORIGIN';
 /** Worker that serves the page's files; the binding in wrangler.toml. */
@@ -53,9 +55,13 @@ const SERVE_ASSETS = `export default { fetch: (request, env) => env.${ASSETS}.fe
  */
 export async function openLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
   const { host, port, originUrl, vars, state, ratelimits = {}, onLog } = options;
-  const { workerOptions } = unstable_getMiniflareWorkerOptions(path.join(ROOT, 'wrangler.toml'));
+  const { workerOptions } = unstable_getMiniflareWorkerOptions(CONFIGURATION);
   const { modulesRules: _, assets, ...configured } = workerOptions;
-  const [script] = await Promise.all([options.script ?? bundleWorker(), buildSite()]);
+  const [script] = await Promise.all([
+    options.script ?? bundleWorker(),
+    buildSite(),
+    state === undefined ? null : migrateLocalDatabases(CONFIGURATION, state),
+  ]);
   const main: V4WorkerOptions = {
     ...configured,
     name: NAME,
