@@ -1,10 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { ClosingLine } from './test/support/closing-line.ts';
 import { GroupSequencer } from './test/support/group-sequencer.ts';
-import { GROUPS, type Group, groupOf, testFiles } from './test/support/groups.ts';
-
-/** Groups whose tests keep no state in modules. */
-const SHARED: ReadonlySet<Group> = new Set(['unit', 'worker', 'e2e']);
+import { GROUPS, groupOf, testFiles } from './test/support/groups.ts';
 
 const files = Map.groupBy(testFiles(), groupOf);
 
@@ -12,9 +9,10 @@ export default defineConfig({
   test: {
     projects: GROUPS.map((name) => ({
       extends: true as const,
-      // Files of one worker process share loaded modules; those of e2e also a running system and a browser.
-      test: { name, include: files.get(name) ?? [], isolate: !SHARED.has(name) },
+      test: { name, include: files.get(name) ?? [] },
     })),
+    // Files of one worker process share loaded modules; those of e2e also a running system and a browser.
+    isolate: false,
     globalSetup: 'test/support/temporary-directory.ts',
     sequence: { sequencer: GroupSequencer },
     setupFiles: 'test/support/property-seed.ts',

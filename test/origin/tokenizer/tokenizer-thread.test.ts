@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { TokenizerThread } from '../../../origin/tokenizer/tokenizer-thread.ts';
 import { byteLevelDirectory } from './fixtures.ts';
@@ -12,12 +12,12 @@ const callerOf = (tenantId: string) => ({ tenantId, signal: new AbortController(
 const options = { addSpecialTokens: false, parseSpecial: true };
 const parsed = (json: Uint8Array) => JSON.parse(new TextDecoder().decode(json)) as unknown;
 
-/** Nice values of this process's threads; Linux only. */
-const niceValues = () =>
-  readdirSync('/proc/self/task').map((id) => {
+/** Number of this process's threads with the nice value 10; Linux only. */
+const lowThreads = () =>
+  readdirSync('/proc/self/task').filter((id) => {
     const stat = readFileSync(`/proc/self/task/${id}/stat`, 'utf8');
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]);
-  });
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16] === '10';
+  }).length;
 
 describe('the tokenizer thread', () => {
   test('decodes as the tokenizer itself', async () => {
@@ -73,12 +73,14 @@ describe('the tokenizer thread', () => {
   });
 
   test.runIf(process.platform === 'linux')('has a low priority, and no other thread has', async () => {
-    await thread.run({ kind: 'detokenize', tokens: [] }, callerOf('a'));
-    const before = niceValues().filter((nice) => nice === 10).length;
-    const urgent = new TokenizerThread({ parts: tokenizer.parts, background: false });
-    await urgent.run({ kind: 'detokenize', tokens: [] }, callerOf('a'));
-    expect(before).toBe(1);
-    expect(niceValues().filter((nice) => nice === 10)).toHaveLength(1);
-    await urgent.close();
+    const lowAfter = async (started: TokenizerThread) => {
+      await started.run({ kind: 'detokenize', tokens: [] }, callerOf('a'));
+      onTestFinished(() => started.close());
+      return lowThreads();
+    };
+    const before = lowThreads();
+    const { parts } = tokenizer;
+    expect(await lowAfter(new TokenizerThread({ parts, background: true }))).toBe(before + 1);
+    expect(await lowAfter(new TokenizerThread({ parts, background: false }))).toBe(before + 1);
   });
 });
