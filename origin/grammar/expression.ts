@@ -1,4 +1,5 @@
 import type { CodePoints } from './automaton/code-points.ts';
+import { pathOfName } from './automaton/token-path.ts';
 
 /**
  * The right-hand side of a grammar rule, over bytes, code points and rules. Every front end produces it. Text is UTF-8.
@@ -13,6 +14,8 @@ export type Expression =
   /** `max` may be Infinity. */
   | { readonly kind: 'repeat'; readonly item: Expression; readonly min: number; readonly max: number }
   | { readonly kind: 'rule'; readonly rule: number }
+  /** Matches one token of these ids, as ranges [lo0, hi0, lo1, hi1, …], whatever its text. */
+  | { readonly kind: 'tokens'; readonly ids: readonly number[] }
   | Graph;
 
 /** A finite automaton whose edges are expressions. State 0 is the start; `final` is the only final state. */
@@ -35,6 +38,8 @@ export interface Grammar {
   readonly root: number;
   /** Keywords of its schemas that are not enforced because no specification knows them. */
   readonly ignoredKeywords?: readonly string[];
+  /** Names of the tokens that it refers to. */
+  readonly tokenNames?: readonly string[];
 }
 
 export const EMPTY: Expression = { kind: 'sequence', items: [] };
@@ -73,6 +78,7 @@ export function rule(index: number): Expression {
 /** Collects the rules of a grammar. A rule may be referenced before it is defined. */
 export class GrammarBuilder {
   readonly ignoredKeywords = new Set<string>();
+  readonly #tokenNames = new Set<string>();
   readonly #rules: Expression[] = [];
 
   /** Reserves a rule. It matches nothing until `define` is called. */
@@ -90,7 +96,18 @@ export class GrammarBuilder {
     return rule(index);
   }
 
+  /** Matches the special token of this name, such as `<|end|>`. */
+  token(name: string): Expression {
+    this.#tokenNames.add(name);
+    return { kind: 'bytes', bytes: pathOfName(name) };
+  }
+
   build(root: number): Grammar {
-    return { rules: this.#rules, root, ignoredKeywords: [...this.ignoredKeywords] };
+    return {
+      rules: this.#rules,
+      root,
+      ignoredKeywords: [...this.ignoredKeywords],
+      tokenNames: [...this.#tokenNames],
+    };
   }
 }

@@ -1,8 +1,10 @@
 import { type CodePoints, codePoints, complementCodePoints } from '../automaton/code-points.ts';
+import { MAX_TOKEN_ID } from '../automaton/token-path.ts';
 import { SourceCursor } from '../source-cursor.ts';
 
-/** The limit of llama.cpp. */
-const MAX_REPETITIONS = 2000;
+/** Maximum minimum of a repetition, as in llama.cpp, which takes larger maxima as unbounded. */
+const MAX_MINIMUM = 2000;
+const MAX_REPETITIONS = 5000;
 
 const NAMED_ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
 const LITERAL_ESCAPES = '\\"\'[]-';
@@ -70,12 +72,26 @@ export class GbnfCursor extends SourceCursor {
     if (low === '' && high === '') throw this.error('Expected a number of repetitions');
     const min = Number(low);
     const max = high === '' ? Number.POSITIVE_INFINITY : Number(high);
-    if (min > MAX_REPETITIONS || (high !== '' && max > MAX_REPETITIONS)) {
-      throw this.error(`More than ${MAX_REPETITIONS} repetitions`);
-    }
+    if (min > MAX_MINIMUM) throw this.error(`More than ${MAX_MINIMUM} required repetitions`);
+    if (high !== '' && max > MAX_REPETITIONS) throw this.error(`More than ${MAX_REPETITIONS} repetitions`);
     if (max < min) throw this.error('The repetition counts are reversed');
     this.expect('}');
     return [min, max];
+  }
+
+  /** Takes the id of `<[10]>`; null if a name follows instead. */
+  tokenId(): number | null {
+    const digits = this.match(/<\[(\d+)\]>/y)?.[1];
+    if (digits === undefined) return null;
+    if (Number(digits) > MAX_TOKEN_ID) throw this.error(`Token ids are at most ${MAX_TOKEN_ID}`);
+    return Number(digits);
+  }
+
+  /** Takes `<name>`. The brackets belong to the name. */
+  tokenName(): string {
+    const found = this.match(/<[^<>\s[\]]+>/y);
+    if (found === null) throw this.error('Expected a token, as in <name> or <[10]>');
+    return found[0];
   }
 
   /** Takes zero or more digits. */

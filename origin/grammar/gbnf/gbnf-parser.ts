@@ -1,4 +1,5 @@
 import { ALL_CODE_POINTS } from '../automaton/code-points.ts';
+import { MAX_TOKEN_ID } from '../automaton/token-path.ts';
 import {
   chars,
   choice,
@@ -108,10 +109,22 @@ class GbnfParser {
       return inner;
     }
     if (cursor.atName) return rule(this.#entry(cursor.name(), offset).index);
-    if (cursor.peek === '<' || cursor.peek === '!') throw cursor.error('Token references are not supported');
+    if (cursor.peek === '<' || cursor.peek === '!') return this.#parseToken();
     if ('*+?{'.includes(cursor.peek) && !cursor.atEnd)
       throw cursor.error('Nothing to repeat before the quantifier');
     return null;
+  }
+
+  /** Takes `<[10]>`, `!<[10]>` or `<name>`. */
+  #parseToken(): Expression {
+    const cursor = this.#cursor;
+    const negated = cursor.take('!');
+    const id = cursor.tokenId();
+    if (id === null) {
+      if (negated) throw cursor.error('A negated token needs its id, as in !<[10]>');
+      return this.#builder.token(cursor.tokenName());
+    }
+    return { kind: 'tokens', ids: negated ? [0, id - 1, id + 1, MAX_TOKEN_ID] : [id, id] };
   }
 
   #parseQuantifiers(item: Expression, nesting: number): Expression {

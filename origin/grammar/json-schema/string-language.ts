@@ -21,17 +21,7 @@ export class StringLanguages {
 
   /** Strings that contain a match of the pattern. */
   pattern(source: string, path: string): Dfa {
-    const split = leadingLookaheads(source);
-    if (split === null) return this.#once(`p${source}`, () => this.#regex(source, path, searchAutomaton));
-    return this.#once(`p${source}`, () =>
-      split.lookaheads.reduce(
-        (language, { source: inner, negative }) => {
-          const found = this.pattern(`^(?:${inner})`, path);
-          return this.both(language, negative ? this.not(found) : found);
-        },
-        this.pattern(`^${split.rest}`, path),
-      ),
-    );
+    return this.#once(`p${source}`, () => this.#regex(source, path, searchAutomaton));
   }
 
   /** Returns null for a format that no specification knows. */
@@ -120,43 +110,4 @@ export class StringLanguages {
     this.#known.set(key, built);
     return built;
   }
-}
-
-/** A pattern that must match, or must not match, at the start of a text. */
-interface Lookahead {
-  readonly source: string;
-  readonly negative: boolean;
-}
-
-/**
- * Splits look-aheads off the start of a pattern that begins with `^`. All of them look from the start of the text, so
- * each is a separate pattern. Returns null if there are none, or if they belong to one of several alternatives.
- */
-function leadingLookaheads(pattern: string): { lookaheads: readonly Lookahead[]; rest: string } | null {
-  const lookaheads: Lookahead[] = [];
-  let at = 1;
-  while (/^\(\?[=!]/.test(pattern.slice(at, at + 3))) {
-    const end = endOf(pattern, at + 3, ')');
-    lookaheads.push({ source: pattern.slice(at + 3, end), negative: pattern[at + 2] === '!' });
-    at = end + 1;
-  }
-  const isWhole = pattern.startsWith('^') && endOf(pattern, at, '|') >= pattern.length;
-  return lookaheads.length > 0 && isWhole ? { lookaheads, rest: pattern.slice(at) } : null;
-}
-
-/** The index of a character from `start` outside of groups, classes and escapes; the length if there is none. */
-function endOf(pattern: string, start: number, char: string): number {
-  let open = 0;
-  let inClass = false;
-  let at = start;
-  for (; at < pattern.length; at++) {
-    const found = pattern[at]!;
-    if (found === char && open === 0 && !inClass) return at;
-    if (found === '\\') at++;
-    else if (found === '[') inClass = true;
-    else if (found === ']') inClass = false;
-    else if (found === '(' && !inClass) open++;
-    else if (found === ')' && !inClass) open--;
-  }
-  return at;
 }

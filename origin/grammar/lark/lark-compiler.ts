@@ -1,9 +1,8 @@
-import { codePoints } from '../automaton/code-points.ts';
 import {
-  chars,
   choice,
   type Expression,
   type GrammarBuilder,
+  NOTHING,
   repeat,
   rule,
   sequence,
@@ -11,11 +10,13 @@ import {
 } from '../expression.ts';
 import { GrammarError, syntaxError } from '../grammar-error.ts';
 import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
-import { otherCases } from '../regex/character-sets.ts';
-import { hasAnchors, wholeMatchExpression } from '../regex/regex-automaton.ts';
-import { parseRegex } from '../regex/regex-parser.ts';
+import { wholeMatchExpression } from '../regex/regex-automaton.ts';
+import type { RegexNode } from '../regex/regex-parser.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { type LarkGrammar, type LarkNode, parseLark } from './lark-parser.ts';
+import { isTerminal, type LarkDefinition, type LarkGrammar, type LarkNode } from './lark-grammar.ts';
+import { parseLark } from './lark-parser.ts';
+import { type LazyRivals, lazyRivals, type Occurrence } from './lazy-rivals.ts';
+import { IN_TEXT, Terminals } from './terminals.ts';
 
 export interface LarkContext {
   readonly builder: GrammarBuilder;
@@ -26,142 +27,174 @@ export interface LarkContext {
 
 /**
  * Compiles a Lark grammar with the start rule `start`. Matches like Lark's Earley parser with the lexer
- * `dynamic_complete`: a terminal may match wherever the rules allow it and need not be the longest match. Ignored
- * terminals may surround every terminal.
+ * `dynamic_complete`: a terminal may match wherever the rules allow it and need not be the longest match. Only lazy rules
+ * exclude terminals that would go on where they match. Ignored terminals may surround every terminal.
  */
-export function larkExpression(source: string, context: LarkContext): Expression {
-  return new LarkCompiler(source, context).compile();
+export function larkExpression(source: string, context: LarkContext, nesting = 0): Expression {
+  if (nesting > MAX_NESTING)
+    throw new GrammarError(`Grammars are nested more than ${MAX_NESTING} levels deep`);
+  return new LarkCompiler(source, context, nesting).compile();
 }
+
+const MAX_NESTING = 20;
+/** Work of one rule for one parameter; limits the number of parameters. */
+const RULE_COST = 500;
+
+/** The parameter of the rule that is being compiled; null in a rule without one. */
+type Parameter = bigint | null;
 
 class LarkCompiler {
   readonly #source: string;
   readonly #grammar: LarkGrammar;
   readonly #context: LarkContext;
-  readonly #rules = new Map<string, number>();
-  readonly #queue: string[] = [];
+  readonly #nesting: number;
+  readonly #terminals: Terminals;
+  readonly #rivals: LazyRivals;
+  /** By name and parameter. */
+  readonly #rules = new Map<string, Expression>();
+  readonly #queue: { definition: LarkDefinition; parameter: Parameter; index: number }[] = [];
   readonly #ignored: Expression | null;
 
-  constructor(source: string, context: LarkContext) {
+  constructor(source: string, context: LarkContext, nesting: number) {
     this.#source = source;
     this.#grammar = parseLark(source);
     this.#context = context;
+    this.#nesting = nesting;
+    this.#terminals = new Terminals(source, this.#grammar.definitions, context.budget);
+    this.#rivals = lazyRivals(this.#grammar, this.#terminals, context.budget);
     this.#ignored = this.#ignoredText();
   }
 
   compile(): Expression {
     if (!this.#grammar.definitions.has('start'))
       throw new GrammarError('The grammar has no rule named "start"');
-    const start = this.#reference('start', 0);
-    for (let name = this.#queue.pop(); name !== undefined; name = this.#queue.pop()) {
-      const expression = this.#expression(this.#grammar.definitions.get(name)!, isTerminal(name));
-      this.#context.builder.define(this.#rules.get(name)!, expression);
+    const start = this.#reference({ kind: 'name', name: 'start', offset: 0, parameter: null }, null);
+    for (let next = this.#queue.pop(); next !== undefined; next = this.#queue.pop()) {
+      const { definition, parameter, index } = next;
+      this.#context.builder.define(index, this.#expression(definition.body, parameter));
     }
     return this.#ignored === null ? start : sequence(this.#ignored, start);
   }
 
   /** All ignored text as one rule. Separate loops per terminal would be ambiguous. */
   #ignoredText(): Expression | null {
-    const { ignored } = this.#grammar;
+    const { ignored, ignoresOnce } = this.#grammar;
     if (ignored.length === 0) return null;
-    const parts = ignored.map((node) => this.#inlineTerminal(node, 0));
-    return this.#context.builder.add(repeat(choice(parts), 0, Number.POSITIVE_INFINITY));
+    const parts = ignored.map((node) => this.#regexExpression(this.#terminals.of(node)));
+    return this.#context.builder.add(repeat(choice(parts), 0, ignoresOnce ? 1 : Number.POSITIVE_INFINITY));
   }
 
-  /** Copies the terminals that a terminal refers to into it. */
-  #inlineTerminal(node: LarkNode, depth: number): Expression {
-    this.#context.budget.spend(100);
-    if (depth > 50)
-      throw new GrammarError('A terminal in %ignore is nested more than 50 levels deep or refers to itself');
-    switch (node.kind) {
-      case 'name': {
-        const inner = this.#grammar.definitions.get(node.name);
-        if (!inner || !isTerminal(node.name)) throw this.#undefined(node.name, node.offset);
-        return this.#inlineTerminal(inner, depth + 1);
-      }
-      case 'sequence':
-      case 'choice':
-        return { kind: node.kind, items: node.items.map((item) => this.#inlineTerminal(item, depth + 1)) };
-      case 'repeat':
-        return repeat(this.#inlineTerminal(node.item, depth + 1), node.min, node.max);
-      default:
-        return this.#expression(node, true);
-    }
-  }
-
-  #reference(name: string, offset: number): Expression {
-    if (!this.#grammar.definitions.has(name)) throw this.#undefined(name, offset);
-    let index = this.#rules.get(name);
-    if (index === undefined) {
-      index = this.#context.builder.declare();
-      this.#rules.set(name, index);
-      this.#queue.push(name);
-    }
+  #reference(node: LarkNode & { readonly kind: 'name' }, parameter: Parameter): Expression {
+    const definition = this.#grammar.definitions.get(node.name);
+    if (!definition) throw this.#undefined(node.name, node.offset);
+    const given = this.#parameter(node, definition, parameter);
+    const isLexeme = isTerminal(node.name) || definition.lazy !== null;
+    // A terminal that a lazy rule cuts short is another one than elsewhere.
+    if (isLexeme && isTerminal(node.name) && this.#rivals.has(node)) return this.#terminal(node);
+    const key = given === null ? node.name : `${node.name}::${given}`;
+    const known = this.#rules.get(key);
+    if (known) return known;
+    this.#context.budget.spend(RULE_COST);
+    const index = this.#context.builder.declare();
+    this.#rules.set(key, rule(index));
+    if (definition.lazy !== null) this.#context.builder.define(index, this.#lazyRule(definition));
+    else if (isLexeme) this.#context.builder.define(index, this.#terminal(node));
+    else this.#queue.push({ definition, parameter: given, index });
     return rule(index);
   }
 
+  #parameter(
+    { name, offset, parameter }: LarkNode & { readonly kind: 'name' },
+    { isParametric }: LarkDefinition,
+    own: Parameter,
+  ): Parameter {
+    if (parameter === null) {
+      if (isParametric) throw this.#error(offset, `The rule "${name}" needs a parameter, as in ${name}::0`);
+      return null;
+    }
+    if (!isParametric) throw this.#error(offset, `The rule "${name}" has no parameter`);
+    if (own === null && !parameter.isConstant)
+      throw this.#error(offset, 'A rule without a parameter cannot pass one on; write a number');
+    return parameter.of(own ?? 0n);
+  }
+
   /** Ignored text may follow every terminal in a rule, but nothing is ignored within a terminal. */
-  #expression(node: LarkNode, inTerminal: boolean): Expression {
+  #expression(node: LarkNode, parameter: Parameter): Expression {
     this.#context.budget.spend(20);
-    const terminal = (expression: Expression): Expression =>
-      inTerminal || this.#ignored === null ? expression : sequence(expression, this.#ignored);
     switch (node.kind) {
       case 'name': {
-        const reference = this.#reference(node.name, node.offset);
-        if (inTerminal && !isTerminal(node.name)) {
-          throw syntaxError(this.#source, node.offset, 'A terminal cannot contain rules');
-        }
-        return isTerminal(node.name) ? terminal(reference) : reference;
+        const reference = this.#reference(node, parameter);
+        const isLexeme = isTerminal(node.name) || this.#grammar.definitions.get(node.name)!.lazy !== null;
+        return isLexeme ? this.#withIgnored(reference) : reference;
       }
       case 'string':
-        return terminal(node.ignoreCase ? eitherCase(node.value) : text(node.value));
       case 'regex':
-        return terminal(this.#regex(node));
       case 'range':
-        return terminal(chars(codePoints([[node.from, node.to]])));
+      case 'substring':
+        return this.#withIgnored(this.#terminal(node));
       case 'sequence':
       case 'choice':
-        return { kind: node.kind, items: node.items.map((item) => this.#expression(item, inTerminal)) };
+        return { kind: node.kind, items: node.items.map((item) => this.#expression(item, parameter)) };
       case 'repeat':
-        return repeat(this.#expression(node.item, inTerminal), node.min, node.max);
+        return repeat(this.#expression(node.item, parameter), node.min, node.max);
+      case 'guarded':
+        if (parameter === null) throw this.#error(node.offset, 'Only a rule with a parameter can have %if');
+        return node.condition(parameter) ? this.#expression(node.item, parameter) : NOTHING;
+      case 'and':
+      case 'not':
+        throw this.#error(node.offset, '"&" and "~" are supported in terminals only');
+      default:
+        return this.#withIgnored(this.#embedded(node));
+    }
+  }
+
+  #embedded(node: LarkNode & { readonly kind: 'token' | 'grammar' | 'lark' | 'json' }): Expression {
+    const { builder, budget } = this.#context;
+    switch (node.kind) {
+      case 'token':
+        return typeof node.token === 'string'
+          ? builder.token(node.token)
+          : { kind: 'tokens', ids: node.token };
+      case 'lark':
+        return larkExpression(node.source, this.#context, this.#nesting + 1);
+      case 'json':
+        return jsonSchemaExpression(node.schema, builder, budget);
       case 'grammar': {
         const found = this.#context.grammarNamed(node.name);
         if (!found) throw this.#undefined(`@${node.name}`, node.offset);
-        return terminal(found);
+        return found;
       }
-      case 'json':
-        return terminal(jsonSchemaExpression(node.schema, this.#context.builder, this.#context.budget));
     }
   }
 
-  #regex({ source, flags, offset }: LarkNode & { readonly kind: 'regex' }): Expression {
-    if (flags.includes('x')) throw syntaxError(this.#source, offset, 'The flag "x" is not supported');
-    try {
-      const options = { ignoreCase: flags.includes('i'), dotAll: flags.includes('s') };
-      const node = parseRegex(source, this.#context.budget, options);
-      // The flag has no effect without anchors.
-      if (flags.includes('m') && hasAnchors(node)) throw new GrammarError('The flag "m" is not supported');
-      return wholeMatchExpression(node, this.#context.budget);
-    } catch (error) {
-      if (!(error instanceof GrammarError)) throw error;
-      throw syntaxError(this.#source, offset, `Invalid regular expression (${error.message})`);
-    }
+  #withIgnored(expression: Expression): Expression {
+    return this.#ignored === null ? expression : sequence(expression, this.#ignored);
+  }
+
+  #terminal(node: LarkNode): Expression {
+    const rivals = this.#rivals.get(node);
+    if (rivals !== undefined) return this.#cut(node, rivals);
+    if (node.kind === 'string' && !node.ignoreCase) return text(node.value);
+    return this.#regexExpression(this.#terminals.of(node));
+  }
+
+  #lazyRule(definition: LarkDefinition): Expression {
+    return this.#cut(definition, this.#rivals.get(definition) ?? []);
+  }
+
+  #cut(occurrence: Occurrence, rivals: Iterable<LarkDefinition>): Expression {
+    return this.#regexExpression({ kind: 'automaton', automaton: this.#terminals.cut(occurrence, rivals) });
+  }
+
+  #regexExpression(node: RegexNode): Expression {
+    return wholeMatchExpression(node, this.#context.budget, IN_TEXT);
   }
 
   #undefined(name: string, offset: number): GrammarError {
-    return syntaxError(this.#source, offset, `"${name}" is used but not defined`);
+    return this.#error(offset, `"${name}" is used but not defined`);
   }
-}
 
-function isTerminal(name: string): boolean {
-  return /^_?[A-Z]/.test(name);
-}
-
-/** Matches the text in any letter case. */
-function eitherCase(value: string): Expression {
-  return sequence(
-    ...Array.from(value, (char) => {
-      const codePoint = char.codePointAt(0)!;
-      return chars(codePoints([codePoint, ...otherCases(codePoint)].map((one) => [one, one])));
-    }),
-  );
+  #error(offset: number, message: string): GrammarError {
+    return syntaxError(this.#source, offset, message);
+  }
 }

@@ -11,7 +11,8 @@ interface LarkToken {
     | 'directive'
     | 'symbol'
     | 'newline'
-    | 'reference';
+    | 'reference'
+    | 'special';
   readonly text: string;
   readonly offset: number;
 }
@@ -21,12 +22,13 @@ const TOKEN_PATTERNS: readonly (readonly [LarkToken['kind'] | 'space', RegExp])[
   ['newline', /(?:\r?\n[ \t\f]*)+/y],
   ['directive', /%[a-z]+/y],
   ['string', /"(?:[^"\\\n]|\\.)*"i?/y],
-  ['regex', /\/(?!\/)(?:[^/\\\n]|\\.)+\/[imslux]*/y],
+  ['regex', /\/(?!\/)(?:[^/\\\n]|\\.)+\/[a-z]*/y],
+  ['special', /<(?:\[[^\]\n]*\]|[^<>\s]+)>/y],
   ['rule', /_?[a-z](?:[_a-z0-9]|-(?!>))*/y],
   ['terminal', /_?[A-Z](?:[_A-Z0-9]|-(?!>))*/y],
   ['reference', /@[A-Za-z0-9_-]+/y],
-  ['symbol', /->|\.\.|[()[\]{}|:*+?~!.,&<>=-]/y],
-  ['number', /\d+/y],
+  ['symbol', /->|\.\.|::|[()[\]{}|:*+?~!.,&<>=_-]/y],
+  ['number', /0x[0-9a-fA-F]+|\d+/y],
 ];
 
 /** Splits a Lark grammar into tokens without comments and spaces. The last token is a newline. */
@@ -49,11 +51,11 @@ function tokenizeLark(source: string): LarkToken[] {
   return joinContinuedLines(tokens);
 }
 
-/** Removes newlines before a line that begins with `|`, which continues the previous line. */
+/** Removes newlines before a line that begins with `|` or `&`, which continues the previous line. */
 function joinContinuedLines(tokens: readonly LarkToken[]): LarkToken[] {
   const kept: LarkToken[] = [];
   for (const token of tokens) {
-    if (token.kind === 'symbol' && token.text === '|') {
+    if (token.kind === 'symbol' && (token.text === '|' || token.text === '&')) {
       while (kept.at(-1)?.kind === 'newline') kept.pop();
     }
     kept.push(token);
@@ -81,6 +83,11 @@ export class LarkCursor {
 
   get token(): LarkToken | undefined {
     return this.#tokens[this.#index];
+  }
+
+  /** Whether the token after the next one is a number. */
+  get precedesNumber(): boolean {
+    return this.#tokens[this.#index + 1]?.kind === 'number';
   }
 
   error(message: string): GrammarError {
@@ -115,7 +122,6 @@ export class LarkCursor {
   }
 
   number(): number {
-    this.takeSymbol('-');
     const token = this.takeKind('number');
     if (!token) throw this.error('Expected a number');
     if (Number(token.text) > MAX_COUNT) throw this.error(`More than ${MAX_COUNT} repetitions`);
@@ -133,6 +139,8 @@ export class LarkCursor {
       (...found) => {
         const [, x, u, U, char] = found as (string | undefined)[];
         const code = x ?? u ?? U;
+        if (code === undefined && /[xuU]/.test(char!))
+          throw syntaxError(this.#source, token.offset, `The escape "\\${char}" needs hexadecimal digits`);
         if (code === undefined) return ESCAPES[char!] ?? char!;
         const value = Number.parseInt(code, 16);
         if (value > 0x10ffff)
@@ -146,23 +154,33 @@ export class LarkCursor {
   }
 
   /** Takes a directive such as `%json` and the JSON object that follows. */
-  jsonAfterDirective(): unknown {
-    this.takeKind('directive');
+  jsonAfterDirective(): object {
+    const [start, end] = this.#bracesAfterDirective();
+    try {
+      return JSON.parse(this.#source.slice(start, end)) as object;
+    } catch {
+      throw syntaxError(this.#source, start, 'The JSON object is malformed');
+    }
+  }
+
+  /** Takes `%lark {…}`. Returns the grammar with spaces before it, so that positions in errors are right. */
+  grammarAfterDirective(): string {
+    const [start, end] = this.#bracesAfterDirective();
+    return this.#source.slice(0, start + 1).replace(/[^\n]/g, ' ') + this.#source.slice(start + 1, end - 1);
+  }
+
+  #bracesAfterDirective(): [start: number, end: number] {
+    const directive = this.takeKind('directive')!;
     while (this.takeKind('newline'));
     const start = this.token?.offset ?? this.#source.length;
-    if (!this.isSymbol('{')) throw this.error('Expected a JSON object');
+    if (!this.isSymbol('{')) throw this.error(`Expected "{" after ${directive.text}`);
     let open = 0;
     do {
-      if (this.atEnd) throw syntaxError(this.#source, start, 'The JSON object is not closed');
+      if (this.atEnd) throw syntaxError(this.#source, start, 'The brace is not closed');
       if (this.isSymbol('{')) open++;
       if (this.isSymbol('}')) open--;
       this.#index++;
     } while (open > 0);
-    const last = this.#tokens[this.#index - 1]!;
-    try {
-      return JSON.parse(this.#source.slice(start, last.offset + 1));
-    } catch {
-      throw syntaxError(this.#source, start, 'The JSON object is malformed');
-    }
+    return [start, this.#tokens[this.#index - 1]!.offset + 1];
   }
 }

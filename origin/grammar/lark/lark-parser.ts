@@ -1,31 +1,24 @@
 import { type GrammarError, syntaxError } from '../grammar-error.ts';
 import { IMPORTABLE_TERMINALS } from './importable-terminals.ts';
 import { LarkCursor } from './lark-cursor.ts';
-
-/** A parsed Lark expression with unresolved names. */
-export type LarkNode =
-  | { readonly kind: 'name'; readonly name: string; readonly offset: number }
-  | { readonly kind: 'string'; readonly value: string; readonly ignoreCase: boolean }
-  | { readonly kind: 'regex'; readonly source: string; readonly flags: string; readonly offset: number }
-  | { readonly kind: 'range'; readonly from: number; readonly to: number }
-  | { readonly kind: 'sequence' | 'choice'; readonly items: readonly LarkNode[] }
-  | { readonly kind: 'repeat'; readonly item: LarkNode; readonly min: number; readonly max: number }
-  /** `@name`: a reference to another grammar. */
-  | { readonly kind: 'grammar'; readonly name: string; readonly offset: number }
-  | { readonly kind: 'json'; readonly schema: unknown };
-
-export interface LarkGrammar {
-  /** Rules (lower case) and terminals (upper case) by name. */
-  readonly definitions: ReadonlyMap<string, LarkNode>;
-  readonly ignored: readonly LarkNode[];
-}
+import {
+  isTerminal,
+  type LarkDefinition,
+  type LarkGrammar,
+  type LarkNode,
+  type LazyEnd,
+} from './lark-grammar.ts';
+import { takeCondition, takeParameter } from './parameters.ts';
+import { substringChunks } from './substring.ts';
+import { tokenIds } from './token-ids.ts';
 
 const MAX_NESTING = 200;
+const OPTIONS = ['no_forcing', 'allow_initial_skip', 'allow_invalid_utf8', 'ignore_once'];
 
 /**
  * Parses Lark: rules, terminals, aliases, `%import common.X`, `%ignore`. Priorities are ignored, because they choose
- * between parses of the same text. Extensions as in llguidance: counts in braces, `-` in names. Rejected: templates,
- * `%declare`, `%extend`, `%override`.
+ * between parses of the same text. Extensions as in llguidance, see its docs/syntax.md and docs/parametric.md. Rejected:
+ * templates, `%declare`, `%extend`, `%override`.
  */
 export function parseLark(source: string): LarkGrammar {
   return new LarkParser(source).parse();
@@ -34,8 +27,9 @@ export function parseLark(source: string): LarkGrammar {
 class LarkParser {
   readonly #source: string;
   readonly #cursor: LarkCursor;
-  readonly #definitions = new Map<string, LarkNode>();
+  readonly #definitions = new Map<string, LarkDefinition>();
   readonly #ignored: LarkNode[] = [];
+  #ignoresOnce = false;
 
   constructor(source: string) {
     this.#source = source;
@@ -50,7 +44,7 @@ class LarkParser {
       else this.#definition();
       if (!cursor.takeKind('newline')) throw cursor.error('Expected the end of the line');
     }
-    return { definitions: this.#definitions, ignored: this.#ignored };
+    return { definitions: this.#definitions, ignored: this.#ignored, ignoresOnce: this.#ignoresOnce };
   }
 
   #definition(): void {
@@ -59,21 +53,64 @@ class LarkParser {
     const name = cursor.takeKind('rule') ?? cursor.takeKind('terminal');
     if (!name) throw cursor.error('Expected a rule or a terminal');
     if (this.#definitions.has(name.text)) throw this.#error(name.offset, `"${name.text}" is defined twice`);
-    if (cursor.takeSymbol('.')) cursor.number();
+    if (cursor.takeSymbol('.')) {
+      cursor.takeSymbol('-');
+      cursor.number();
+    }
     if (cursor.takeSymbol('{')) throw this.#error(name.offset, 'Templates are not supported');
-    if (cursor.takeSymbol('['))
-      throw this.#error(name.offset, 'Rule attributes in brackets are not supported');
+    const isParametric = cursor.takeSymbol('::');
+    if (isParametric) cursor.expect('_');
+    const lazy = cursor.takeSymbol('[') ? this.#attributes(name) : null;
+    if (lazy !== null && isParametric)
+      throw this.#error(name.offset, 'A rule with a parameter cannot be lazy or have a stop');
     cursor.expect(':');
-    this.#definitions.set(name.text, this.#alternatives(0));
+    const { text, offset } = name;
+    this.#definitions.set(text, { name: text, offset, body: this.#alternatives(0), isParametric, lazy });
+  }
+
+  /** Takes the attributes of a rule up to `]`. Captures are not reported, so they have no effect. */
+  #attributes(rule: { readonly text: string; readonly offset: number }): LazyEnd | null {
+    const cursor = this.#cursor;
+    let lazy: LazyEnd | null = null;
+    if (isTerminal(rule.text)) throw this.#error(rule.offset, 'Terminals have no attributes');
+    do {
+      const name = cursor.takeKind('rule');
+      if (!name) throw cursor.error('Expected an attribute');
+      const value = cursor.takeSymbol('=') ? this.#item(0) : null;
+      const isSupported = ['lazy', 'stop', 'suffix', 'capture', 'stop_capture'].includes(name.text);
+      if (!isSupported) throw this.#error(name.offset, `The attribute "${name.text}" is not supported`);
+      if (name.text.endsWith('capture')) continue;
+      if ((name.text === 'lazy') !== (value === null))
+        throw this.#error(
+          name.offset,
+          `Expected ${value === null ? 'a value' : 'no value'} for "${name.text}"`,
+        );
+      // An empty stop stands for the end of the text.
+      if (name.text === 'stop' && value?.kind === 'string' && value.value === '') continue;
+      if (lazy?.end) throw this.#error(name.offset, 'A rule can have one "stop" or "suffix"');
+      lazy = { end: value, isStop: name.text === 'stop' };
+    } while (cursor.takeSymbol(','));
+    cursor.expect(']');
+    return lazy;
+  }
+
+  /** Takes `%llguidance {…}`. Most options tune llguidance itself; only `ignore_once` changes which texts match. */
+  #options(): void {
+    const cursor = this.#cursor;
+    const { offset } = cursor.token!;
+    for (const [name, value] of Object.entries(cursor.jsonAfterDirective())) {
+      if (!OPTIONS.includes(name)) throw this.#error(offset, `The option "${name}" is not supported`);
+      if (typeof value !== 'boolean') throw this.#error(offset, `The option "${name}" must be true or false`);
+      if (name === 'allow_invalid_utf8' && value)
+        throw this.#error(offset, 'The option "allow_invalid_utf8" is not supported');
+      if (name === 'ignore_once') this.#ignoresOnce = value;
+    }
   }
 
   #directive(): void {
     const cursor = this.#cursor;
     if (cursor.token?.text === '%llguidance') {
-      // Only `skip_repetition` changes which texts match; the other options tune llguidance itself.
-      const { offset } = cursor.token;
-      const { skip_repetition: repetition } = cursor.jsonAfterDirective() as { skip_repetition?: unknown };
-      if (repetition === 'once') throw this.#error(offset, '"skip_repetition" is not supported');
+      this.#options();
       return;
     }
     const token = cursor.takeKind('directive')!;
@@ -105,13 +142,22 @@ class LarkParser {
     if (!token || source === undefined) throw cursor.error('No such terminal in the library "common"');
     const alias = cursor.takeSymbol('->') ? cursor.takeKind('terminal') : token;
     if (!alias) throw cursor.error('Expected the name of a terminal');
-    this.#definitions.set(alias.text, { kind: 'regex', source, flags: '', offset: token.offset });
+    const { text: name, offset } = alias;
+    const body: LarkNode = { kind: 'regex', source, flags: '', offset };
+    this.#definitions.set(name, { name, offset, body, isParametric: false, lazy: null });
   }
 
   #alternatives(nesting: number): LarkNode {
-    const items = [this.#sequence(nesting)];
-    while (this.#cursor.takeSymbol('|')) items.push(this.#sequence(nesting));
+    const items = [this.#conjunction(nesting)];
+    while (this.#cursor.takeSymbol('|')) items.push(this.#conjunction(nesting));
     return items.length === 1 ? items[0]! : { kind: 'choice', items };
+  }
+
+  #conjunction(nesting: number): LarkNode {
+    const offset = this.#cursor.token?.offset ?? 0;
+    const items = [this.#sequence(nesting)];
+    while (this.#cursor.takeSymbol('&')) items.push(this.#sequence(nesting));
+    return items.length === 1 ? items[0]! : { kind: 'and', items, offset };
   }
 
   #sequence(nesting: number): LarkNode {
@@ -123,8 +169,13 @@ class LarkParser {
       if (item === null) break;
       items.push(this.#quantified(item));
     }
+    if (nesting > 0) while (cursor.takeKind('newline'));
+    const node: LarkNode = items.length === 1 ? items[0]! : { kind: 'sequence', items };
+    const { token } = cursor;
+    if (token?.text === '%if' && cursor.takeKind('directive'))
+      return { kind: 'guarded', item: node, condition: takeCondition(cursor), offset: token.offset };
     if (cursor.takeSymbol('->') && !cursor.takeKind('rule')) throw cursor.error('Expected a name');
-    return items.length === 1 ? items[0]! : { kind: 'sequence', items };
+    return node;
   }
 
   #item(nesting: number): LarkNode | null {
@@ -132,7 +183,8 @@ class LarkParser {
     const name = cursor.takeKind('rule') ?? cursor.takeKind('terminal');
     if (name) {
       if (cursor.isSymbol('{') && !cursor.atCounts) throw cursor.error('Templates are not supported');
-      return { kind: 'name', name: name.text, offset: name.offset };
+      const parameter = cursor.takeSymbol('::') ? takeParameter(cursor) : null;
+      return { kind: 'name', name: name.text, offset: name.offset, parameter };
     }
     const reference = cursor.takeKind('reference');
     if (reference) return { kind: 'grammar', name: reference.text.slice(1), offset: reference.offset };
@@ -143,10 +195,35 @@ class LarkParser {
       const source = regex.text.slice(1, end);
       return { kind: 'regex', source, flags: regex.text.slice(end + 1), offset: regex.offset + 1 };
     }
-    if (cursor.token?.text === '%json') return { kind: 'json', schema: cursor.jsonAfterDirective() };
+    const offset = cursor.token?.offset ?? 0;
+    const special = cursor.takeKind('special');
+    if (special) return { kind: 'token', token: this.#token(special.text, offset), offset };
+    if (cursor.token?.kind === 'directive') return this.#embedded(cursor.token.text, offset);
     if (cursor.isSymbol('(') || cursor.isSymbol('[')) return this.#group(nesting);
-    if (cursor.isSymbol('<')) throw cursor.error('Special tokens cannot be generated by a grammar');
-    return null;
+    if (!cursor.takeSymbol('~')) return null;
+    if (nesting >= MAX_NESTING) throw cursor.error(`Groups are nested more than ${MAX_NESTING} levels deep`);
+    const item = this.#item(nesting + 1);
+    if (item === null) throw cursor.error('Expected an item after "~"');
+    return { kind: 'not', item, offset };
+  }
+
+  #embedded(directive: string, offset: number): LarkNode | null {
+    const cursor = this.#cursor;
+    if (directive === '%json') return { kind: 'json', schema: cursor.jsonAfterDirective(), offset };
+    if (directive === '%lark') return { kind: 'lark', source: cursor.grammarAfterDirective(), offset };
+    if (directive !== '%regex') return null;
+    const chunks = substringChunks(cursor.jsonAfterDirective());
+    if (typeof chunks === 'string') throw this.#error(offset, chunks);
+    return { kind: 'substring', chunks };
+  }
+
+  /** Reads `<name>`, or ids such as `<[1,3-5]>`. */
+  #token(text: string, offset: number): string | readonly number[] {
+    if (!text.startsWith('<[')) return text;
+    const ids = tokenIds(text);
+    if (ids === null)
+      throw this.#error(offset, 'Expected token ids and ranges of them in order, as in <[1,3-5]>');
+    return ids;
   }
 
   #group(nesting: number): LarkNode {
@@ -177,11 +254,12 @@ class LarkParser {
     if (cursor.takeSymbol('*')) return { kind: 'repeat', item, min: 0, max: Number.POSITIVE_INFINITY };
     if (cursor.takeSymbol('+')) return { kind: 'repeat', item, min: 1, max: Number.POSITIVE_INFINITY };
     if (cursor.takeSymbol('?')) return { kind: 'repeat', item, min: 0, max: 1 };
-    const counts = cursor.takeSymbol('~')
-      ? this.#tildeCounts()
-      : cursor.atCounts
-        ? this.#bracedCounts()
-        : null;
+    const counts =
+      cursor.isSymbol('~') && cursor.precedesNumber
+        ? this.#tildeCounts()
+        : cursor.atCounts
+          ? this.#bracedCounts()
+          : null;
     if (counts === null) return item;
     const [min, max] = counts;
     if (max < min) throw cursor.error('The repetition counts are reversed');
@@ -190,6 +268,7 @@ class LarkParser {
 
   /** Takes `n` or `n..m`. */
   #tildeCounts(): [number, number] {
+    this.#cursor.expect('~');
     const min = this.#cursor.number();
     return [min, this.#cursor.takeSymbol('..') ? this.#cursor.number() : min];
   }

@@ -30,6 +30,7 @@ function visitCalls(expression: Expression, tail: boolean, copies: number, out: 
   switch (expression.kind) {
     case 'bytes':
     case 'chars':
+    case 'tokens':
       return;
     case 'sequence':
       expression.items.forEach((item, i) => {

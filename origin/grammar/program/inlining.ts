@@ -69,6 +69,8 @@ export function expandedSize(expression: Expression, sizeOfCall: (rule: number) 
       return expression.bytes.length;
     case 'chars':
       return 1 + expression.set.length / 2;
+    case 'tokens':
+      return 4 + 2 * expression.ids.length;
     case 'sequence':
     case 'choice':
       return expression.items.reduce((sum, item) => sum + expandedSize(item, sizeOfCall), 1);

@@ -40,7 +40,8 @@ export function lowerGrammar(source: Grammar, budget: WorkBudget): Program {
     compiled.set(rule, dfa);
     queue.push(...callsOf(dfa.edges));
   }
-  return { ...flatten(compiled, matchesEmpty), ignoredKeywords: source.ignoredKeywords ?? [] };
+  const { ignoredKeywords = [], tokenNames = [] } = source;
+  return { ...flatten(compiled, matchesEmpty), ignoredKeywords, tokenNames };
 }
 
 function compileRule(nfa: Nfa, budget: WorkBudget): Dfa {
@@ -74,7 +75,7 @@ function callsOf(states: readonly (readonly number[])[]): number[] {
 function flatten(
   automata: ReadonlyMap<number, Dfa>,
   matchesEmpty: boolean,
-): Omit<Program, 'ignoredKeywords'> {
+): Omit<Program, 'ignoredKeywords' | 'tokenNames'> {
   const names = new Map([...automata.keys()].map((rule, index) => [rule, index]));
   const { classOf, classCount } = byteClasses([...automata.values()]);
   const ruleStart: number[] = [];

@@ -1,3 +1,5 @@
+import { BY_ID, BY_NAME } from '../automaton/token-path.ts';
+
 /**
  * A compiled grammar as flat tables, cheap to send between processes. It is a recursive transition network: each rule
  * is an automaton over byte classes and calls of rules. No rule matches the empty text, and every state can reach a
@@ -7,6 +9,8 @@ export interface Program extends TransitionNetwork {
   readonly equivalence: StateEquivalence;
   /** Keywords of the schemas that are not enforced because no specification knows them. */
   readonly ignoredKeywords: readonly string[];
+  /** Names of the tokens that the grammar refers to. */
+  readonly tokenNames: readonly string[];
 }
 
 export interface TransitionNetwork {
@@ -46,6 +50,11 @@ export interface StateEquivalence {
    * length was found.
    */
   readonly distinguishedAt: Int32Array;
+}
+
+/** Whether the grammar refers to tokens. All references contain the byte BY_ID; no text contains it or bytes near it. */
+export function refersToTokens({ classOf }: TransitionNetwork): boolean {
+  return classOf[BY_ID] !== classOf[BY_NAME - 1];
 }
 
 /** Memory of the tables in bytes. */

@@ -1,5 +1,6 @@
-import { type CodePoints, rangesOf } from '../automaton/code-points.ts';
+import { rangesOf } from '../automaton/code-points.ts';
 import { CALL, Nfa } from '../automaton/nfa.ts';
+import { pathsOfIds } from '../automaton/token-path.ts';
 import { utf8Sequences } from '../automaton/utf8.ts';
 import type { Expression, Grammar, Graph } from '../expression.ts';
 import type { WorkBudget } from '../work-budget.ts';
@@ -8,6 +9,16 @@ import type { CallPlan } from './inlining.ts';
 /** Builds the automaton of one rule over bytes and calls. Inlined rules are copied in. */
 export function ruleAutomaton(grammar: Grammar, rule: number, plan: CallPlan, budget: WorkBudget): Nfa {
   return new RuleAutomatonBuilder(grammar, rule, plan, budget).nfa;
+}
+
+/** An inclusive byte range for each position. */
+type BytePath = readonly (readonly [number, number])[];
+
+function pathsOf(
+  ranges: readonly number[],
+  pathsOfRange: (lo: number, hi: number) => readonly BytePath[],
+): BytePath[] {
+  return rangesOf(ranges).flatMap(([lo, hi]) => pathsOfRange(lo, hi));
 }
 
 type Repeat = Expression & { readonly kind: 'repeat' };
@@ -49,7 +60,10 @@ class RuleAutomatonBuilder {
         this.#addBytes(expression.bytes, from, to);
         return;
       case 'chars':
-        this.#addCharacters(expression.set, from, to);
+        this.#addPaths(pathsOf(expression.set, utf8Sequences), from, to);
+        return;
+      case 'tokens':
+        this.#addPaths(pathsOf(expression.ids, pathsOfIds), from, to);
         return;
       case 'sequence':
         this.#addSequence(expression.items, from, to, tail);
@@ -78,26 +92,24 @@ class RuleAutomatonBuilder {
     });
   }
 
-  /** Byte sequences with equal suffixes share states. */
-  #addCharacters(set: CodePoints, from: number, to: number): void {
+  /** Paths with equal suffixes share states. */
+  #addPaths(paths: readonly BytePath[], from: number, to: number): void {
     const shared = new Map<string, number>();
-    for (const [lo, hi] of rangesOf(set)) {
-      for (const bytes of utf8Sequences(lo, hi)) {
-        let target = to;
-        let key = '';
-        for (let i = bytes.length - 1; i > 0; i--) {
-          const [first, last] = bytes[i]!;
-          key += `${first}-${last},`;
-          let state = shared.get(key);
-          if (state === undefined) {
-            state = this.nfa.addState();
-            this.nfa.addEdge(state, first, last, target);
-            shared.set(key, state);
-          }
-          target = state;
+    for (const bytes of paths) {
+      let target = to;
+      let key = '';
+      for (let i = bytes.length - 1; i > 0; i--) {
+        const [first, last] = bytes[i]!;
+        key += `${first}-${last},`;
+        let state = shared.get(key);
+        if (state === undefined) {
+          state = this.nfa.addState();
+          this.nfa.addEdge(state, first, last, target);
+          shared.set(key, state);
         }
-        this.nfa.addEdge(from, bytes[0]![0], bytes[0]![1], target);
+        target = state;
       }
+      this.nfa.addEdge(from, bytes[0]![0], bytes[0]![1], target);
     }
   }
 

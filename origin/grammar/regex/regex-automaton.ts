@@ -3,17 +3,24 @@ import { codePointsByTarget } from '../automaton/dfa.ts';
 import { CALL, Nfa } from '../automaton/nfa.ts';
 import { chars, EMPTY, type Expression, type GraphEdge } from '../expression.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import type { RegexNode } from './regex-parser.ts';
+import { anchorAsLook, resolveLookArounds, type Surroundings } from './look-around.ts';
+import type { LookAround, RegexNode } from './regex-parser.ts';
 
-/** Symbols of anchors until `resolveAnchors` removes them. */
-const AT_START = CALL;
-const AT_END = CALL + 1;
+/** The expression is the whole text. */
+const WHOLE: Surroundings = { before: 'nothing', ends: true, anchored: true };
 
-/** An automaton over code points that accepts texts that match as a whole. */
-export function wholeMatchAutomaton(node: RegexNode, budget: WorkBudget): Nfa {
+/**
+ * An automaton over code points that accepts texts that match as a whole.
+ * @throws GrammarError if a look-around depends on text outside, which `around` says to exist
+ */
+export function wholeMatchAutomaton(node: RegexNode, budget: WorkBudget, around = WHOLE): Nfa {
   const nfa = new Nfa(budget);
-  addNode(nfa, node, nfa.start, nfa.end);
-  return hasAnchors(node) ? resolveAnchors(nfa, budget) : nfa;
+  const looks: LookAround[] = [];
+  addNode({ nfa, looks }, node, nfa.start, nfa.end);
+  if (looks.length === 0) return nfa;
+  const automatonOf = (inner: RegexNode, innerAround: Surroundings): Nfa =>
+    wholeMatchAutomaton(inner, budget, innerAround);
+  return resolveLookArounds(nfa, looks, around, automatonOf, budget);
 }
 
 /** An automaton over code points that accepts texts that contain a match, like JSON Schema's `pattern`. */
@@ -27,77 +34,75 @@ export function searchAutomaton(node: RegexNode, budget: WorkBudget): Nfa {
   return wholeMatchAutomaton({ kind: 'sequence', items: [anything, node, anything] }, budget);
 }
 
-export function hasAnchors(node: RegexNode): boolean {
-  if (node.kind === 'sequence' || node.kind === 'choice') return node.items.some(hasAnchors);
-  return node.kind === 'repeat' ? hasAnchors(node.item) : node.kind === 'anchor';
+/** Whether an automaton is needed, because an expression tree cannot say the same. */
+function needsAutomaton(node: RegexNode): boolean {
+  if (node.kind === 'sequence' || node.kind === 'choice') return node.items.some(needsAutomaton);
+  return node.kind === 'repeat' ? needsAutomaton(node.item) : node.kind !== 'chars';
 }
 
-function addNode(nfa: Nfa, node: RegexNode, from: number, to: number): void {
+/** An automaton in construction. Edges of CALL + i are passed only where `looks[i]` holds. */
+interface Construction {
+  readonly nfa: Nfa;
+  readonly looks: LookAround[];
+}
+
+/** Equal look-arounds share a number. An error names the first of them. */
+function numberOf(look: LookAround, looks: LookAround[]): number {
+  const known = looks.findIndex(
+    ({ ahead, negative, item }) => ahead === look.ahead && negative === look.negative && item === look.item,
+  );
+  return known === -1 ? looks.push(look) - 1 : known;
+}
+
+function addNode(construction: Construction, node: RegexNode, from: number, to: number): void {
+  const { nfa, looks } = construction;
   switch (node.kind) {
     case 'chars':
       for (const [lo, hi] of rangesOf(node.set)) nfa.addEdge(from, lo, hi, to);
       return;
-    case 'anchor': {
-      const symbol = node.at === 'start' ? AT_START : AT_END;
+    case 'anchor':
+    case 'look': {
+      const symbol = CALL + numberOf(node.kind === 'look' ? node : anchorAsLook(node), looks);
       nfa.addEdge(from, symbol, symbol, to);
       return;
     }
+    case 'automaton': {
+      const states = Array.from(node.automaton.edges, () => nfa.addState());
+      nfa.addEpsilon(from, states[0]!);
+      node.automaton.edges.forEach((edges, state) => {
+        if (node.automaton.final[state] === 1) nfa.addEpsilon(states[state]!, to);
+        for (let i = 0; i < edges.length; i += 3)
+          nfa.addEdge(states[state]!, edges[i]!, edges[i + 1]!, states[edges[i + 2]!]!);
+      });
+      return;
+    }
     case 'choice':
-      for (const item of node.items) addNode(nfa, item, from, to);
+      for (const item of node.items) addNode(construction, item, from, to);
       return;
     case 'sequence': {
       let state = from;
       for (const item of node.items) {
         const next = nfa.addState();
-        addNode(nfa, item, state, next);
+        addNode(construction, item, state, next);
         state = next;
       }
       nfa.addEpsilon(state, to);
       return;
     }
     case 'repeat':
-      nfa.addRepeat(from, to, node, (start, end) => addNode(nfa, node.item, start, end));
+      nfa.addRepeat(from, to, node, (start, end) => addNode(construction, node.item, start, end));
   }
 }
 
-/** Whether a character was read before, and whether `$` forbids further ones. */
-const PHASES = [
-  { read: false, closed: false },
-  { read: true, closed: false },
-  { read: false, closed: true },
-  { read: true, closed: true },
-] as const;
-
-/** The product with the four phases. `^` passes only before the first character, `$` only after the last. */
-function resolveAnchors(nfa: Nfa, budget: WorkBudget): Nfa {
-  const out = new Nfa(budget);
-  const at = (state: number, phase: number): number => 2 + 4 * state + phase;
-  for (let i = 0; i < 4 * nfa.size; i++) out.addState();
-  out.addEpsilon(out.start, at(nfa.start, 0));
-  PHASES.forEach(({ read, closed }, phase) => {
-    out.addEpsilon(at(nfa.end, phase), out.end);
-    const afterReading = 1;
-    const afterEnd = read ? 3 : 2;
-    for (let state = 0; state < nfa.size; state++) {
-      for (const next of nfa.epsilon[state]!) out.addEpsilon(at(state, phase), at(next, phase));
-      const edges = nfa.edges[state]!;
-      for (let i = 0; i < edges.length; i += 3) {
-        const lo = edges[i]!;
-        const to = edges[i + 2]!;
-        if (lo === AT_START) {
-          if (!read) out.addEpsilon(at(state, phase), at(to, phase));
-        } else if (lo === AT_END) out.addEpsilon(at(state, phase), at(to, afterEnd));
-        else if (!closed) out.addEdge(at(state, phase), lo, edges[i + 1]!, at(to, afterReading));
-      }
-    }
-  });
-  return out;
-}
-
-/** The expression of the texts that match as a whole. */
-export function wholeMatchExpression(node: RegexNode, budget: WorkBudget): Expression {
+/**
+ * The expression of the texts that match as a whole.
+ * @throws GrammarError if a look-around depends on text outside, which `around` says to exist
+ */
+export function wholeMatchExpression(node: RegexNode, budget: WorkBudget, around = WHOLE): Expression {
   const bare = stripAnchors(node);
-  return hasAnchors(bare) ? graphOf(wholeMatchAutomaton(bare, budget)) : expressionOf(bare);
+  return needsAutomaton(bare)
+    ? graphOf(wholeMatchAutomaton(bare, budget, around))
+    : expressionOf(bare, budget);
 }
 
 /** Removes `^` and `$` at the ends, which a whole match implies. */
@@ -114,17 +119,18 @@ function stripAnchors(node: RegexNode): RegexNode {
   return { kind: 'sequence', items: node.items.slice(from, end) };
 }
 
-function expressionOf(node: RegexNode): Expression {
+function expressionOf(node: RegexNode, budget: WorkBudget): Expression {
+  budget.spend(10);
   switch (node.kind) {
     case 'chars':
       return chars(node.set);
     case 'sequence':
     case 'choice':
-      return { kind: node.kind, items: node.items.map(expressionOf) };
+      return { kind: node.kind, items: node.items.map((item) => expressionOf(item, budget)) };
     case 'repeat':
-      return { kind: 'repeat', item: expressionOf(node.item), min: node.min, max: node.max };
-    case 'anchor':
-      return EMPTY;
+      return { kind: 'repeat', item: expressionOf(node.item, budget), min: node.min, max: node.max };
+    default:
+      throw new Error('Only an automaton expresses this node');
   }
 }
 

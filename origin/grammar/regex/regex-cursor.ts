@@ -1,4 +1,5 @@
 import { type CodePoints, codePoints, complementCodePoints, rangesOf } from '../automaton/code-points.ts';
+import type { GrammarError } from '../grammar-error.ts';
 import { SourceCursor } from '../source-cursor.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { bothCases, CLASS_ESCAPES, unicodeProperty } from './character-sets.ts';
@@ -6,10 +7,20 @@ import { bothCases, CLASS_ESCAPES, unicodeProperty } from './character-sets.ts';
 /** Maximum repetition count. */
 const MAX_COUNT = 1_000_000;
 
+/** Makes the error for an offset of the expression, which may be a part of another source. */
+export type ErrorAt = (offset: number, message: string) => GrammarError;
+
 /** Reads the tokens of a regular expression. */
 export class RegexCursor extends SourceCursor {
-  constructor(source: string) {
+  readonly #errorAt: ErrorAt;
+
+  constructor(source: string, errorAt: ErrorAt) {
     super(source, 'regular expression');
+    this.#errorAt = errorAt;
+  }
+
+  override error(message: string, offset = this.offset): GrammarError {
+    return this.#errorAt(offset, message);
   }
 
   rest(length: number): string {
@@ -89,6 +100,9 @@ export function classMembers(cursor: RegexCursor, budget: WorkBudget, ignoreCase
   const ranges: [number, number][] = [];
   while (!cursor.take(']')) {
     budget.spend(10);
+    if (/^\[:\^?[a-z]+:\]/.test(cursor.rest(12))) throw cursor.error('POSIX classes are not supported');
+    if (cursor.lookingAt('&&'))
+      throw cursor.error('Intersections of classes are not supported; write \\&\\&');
     const low = member(cursor, budget);
     if (cursor.peek === '-' && cursor.rest(2) !== '-]') {
       cursor.take('-');

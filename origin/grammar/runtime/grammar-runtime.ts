@@ -1,6 +1,8 @@
-import { bytesOf } from '../../tokenizer/token-bytes.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
+import { isNamed, pathsOfToken } from '../automaton/token-path.ts';
 import type { CompiledGrammar, Constraint } from '../constraint.ts';
-import { type Program, programBytes } from '../program/program.ts';
+import { type Program, programBytes, refersToTokens } from '../program/program.ts';
 import { StepBudget, type WorkBudget } from '../work-budget.ts';
 import type { GrammarVocabulary } from './grammar-vocabulary.ts';
 import { MaskMaker } from './mask-maker.ts';
@@ -37,6 +39,7 @@ export class GrammarRuntime implements CompiledGrammar {
   ) {
     this.vocabulary = vocabulary;
     this.#program = program;
+    requireTokens(program, vocabulary.tokens);
     this.#programBytes = programBytes(program);
     this.#limits = { states, bytes };
     this.#table = new StateTable(program);
@@ -77,14 +80,21 @@ export class GrammarRuntime implements CompiledGrammar {
    */
   advance(position: ParserPosition, token: number, budget: WorkBudget): ParserPosition {
     const { table } = position;
-    let state = position.state;
-    const bytes = this.vocabulary.tokens.special[token] === 1 ? [] : bytesOf(this.vocabulary.tokens, token);
-    if (bytes.length === 0) throw new Error(`Token ${token} has no text and cannot match a grammar`);
-    for (const byte of bytes) {
-      state = table.next(state, byte, budget);
-      if (state === DEAD) throw new Error(`Token ${token} does not match the grammar here`);
-    }
+    const states = this.#pathsOf(token).map((path) => {
+      let state = position.state;
+      for (let i = 0; i < path.length && state !== DEAD; i++) state = table.next(state, path[i]!, budget);
+      return state;
+    });
+    const state = table.unite(states.filter((reached) => reached !== DEAD));
+    if (state === DEAD) throw new Error(`Token ${token} does not match the grammar here`);
     return { table, state };
+  }
+
+  /** A grammar may match a token as text and, if it refers to tokens, by id or name. */
+  #pathsOf(token: number): readonly Uint8Array[] {
+    const { tokens } = this.vocabulary;
+    if (refersToTokens(this.#program)) return pathsOfToken(tokens, token);
+    return tokens.special[token] === 1 || bytesOf(tokens, token).length === 0 ? [] : [bytesOf(tokens, token)];
   }
 }
 
@@ -117,4 +127,17 @@ class SequenceConstraint implements Constraint {
       this.#grammar.advance(this.#grammar.inCurrentTable(this.#position, budget), token, budget),
     );
   }
+}
+
+/** @throws ApiError if the grammar refers to a token by a name that no token of the model has */
+function requireTokens({ tokenNames }: Program, tokens: TokenBytes): void {
+  const missing = new Set(tokenNames);
+  if (missing.size === 0) return;
+  const decoder = new TextDecoder();
+  for (let id = 0; id < tokens.vocabularySize; id++) {
+    if (isNamed(tokens, id)) missing.delete(decoder.decode(bytesOf(tokens, id)));
+  }
+  const [name] = missing;
+  if (name === undefined) return;
+  throw new ApiError('invalid_grammar', `The model has no token named ${name}`, { param: 'grammar' });
 }

@@ -1,9 +1,10 @@
 import type { TokenBytes } from '../../tokenizer/token-bytes.ts';
+import { type Program, refersToTokens } from '../program/program.ts';
 import { MaskCache } from './mask-cache.ts';
 import { buildTokenTrie, maskLengthOf, sortedTokens } from './token-trie.ts';
 import { TrieWalk } from './trie-walk.ts';
 
-/** The tokens of more than `longerThan` bytes. If the mask of shorter tokens is known, only these are walked. */
+/** The tokens of which a path has more than `longerThan` bytes. If the mask of shorter tokens is known, only these are walked. */
 interface LengthTier {
   readonly longerThan: number;
   readonly walk: TrieWalk;
@@ -14,10 +15,12 @@ interface LengthTier {
 /** The first tier has all tokens. Most tokens have up to 10 bytes. */
 const TIER_LENGTHS = [0, 4, 8, 16, 40];
 
-function lengthTiers(tokens: TokenBytes): readonly LengthTier[] {
-  const entries = sortedTokens(tokens);
+function lengthTiers(tokens: TokenBytes, references: boolean): readonly LengthTier[] {
+  const entries = sortedTokens(tokens, references);
+  const longest = new Uint32Array(tokens.vocabularySize);
+  for (const { id, bytes } of entries) longest[id] = Math.max(longest[id]!, bytes.length);
   return TIER_LENGTHS.map((longerThan) => {
-    const members = entries.filter(({ bytes }) => bytes.length > longerThan);
+    const members = entries.filter(({ id }) => longest[id]! > longerThan);
     const mask = new Uint32Array(maskLengthOf(tokens));
     for (const { id } of members) mask[id >>> 5]! |= 1 << (id & 31);
     return { longerThan, walk: new TrieWalk(buildTokenTrie(tokens, members)), mask };
@@ -31,18 +34,21 @@ export class GrammarVocabulary {
   readonly tokens: TokenBytes;
   /** Number of 32-bit words of a mask. */
   readonly maskLength: number;
-  /** Bytes of the longest token. */
-  readonly maxTokenBytes: number;
-  /** In ascending order of `longerThan`; the first tier has all tokens. */
-  readonly tiers: readonly LengthTier[];
   readonly masks: MaskCache;
+  readonly #textTiers: readonly LengthTier[];
+  #referenceTiers: readonly LengthTier[] | null = null;
 
   /** @param cacheBytes maximum memory of the cached masks of all grammars */
   constructor(tokens: TokenBytes, cacheBytes: number = DEFAULT_CACHE_BYTES) {
     this.tokens = tokens;
     this.maskLength = maskLengthOf(tokens);
-    this.tiers = lengthTiers(tokens);
-    this.maxTokenBytes = this.tiers[0]!.walk.maxTokenBytes;
+    this.#textTiers = lengthTiers(tokens, false);
     this.masks = new MaskCache(cacheBytes);
+  }
+
+  /** In ascending order of `longerThan`; the first tier has all tokens. Those for references are built on first use. */
+  tiersFor(program: Program): readonly LengthTier[] {
+    if (!refersToTokens(program)) return this.#textTiers;
+    return (this.#referenceTiers ??= lengthTiers(this.tokens, true));
   }
 }

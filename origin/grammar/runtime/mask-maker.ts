@@ -25,6 +25,7 @@ interface SimilarMask {
 export class MaskMaker {
   readonly #table: StateTable;
   readonly #vocabulary: GrammarVocabulary;
+  readonly #tiers: ReturnType<GrammarVocabulary['tiersFor']>;
   /** Cache namespaces of parser states and of program states. */
   readonly #stateNamespace: number;
   readonly #itemNamespace: number;
@@ -32,6 +33,7 @@ export class MaskMaker {
   constructor(table: StateTable, vocabulary: GrammarVocabulary) {
     this.#table = table;
     this.#vocabulary = vocabulary;
+    this.#tiers = vocabulary.tiersFor(table.program);
     this.#stateNamespace = vocabulary.masks.newNamespace();
     this.#itemNamespace = vocabulary.masks.newNamespace();
   }
@@ -46,7 +48,7 @@ export class MaskMaker {
   }
 
   #walkWholeState(state: number, budget: WorkBudget): Uint32Array {
-    const { walk } = this.#vocabulary.tiers[0]!;
+    const { walk } = this.#tiers[0]!;
     const bits = walk.emptyMask();
     walk.walkAll(this.#table, state, bits, budget);
     return walk.finish(bits);
@@ -97,7 +99,7 @@ export class MaskMaker {
     const similar = this.#findSimilar(programState, budget);
     const mask = similar
       ? this.#extendSimilar(programState, similar, budget)
-      : this.#walkItem(programState, this.#vocabulary.tiers[0]!.walk, budget);
+      : this.#walkItem(programState, this.#tiers[0]!.walk, budget);
     masks.set(this.#itemNamespace, programState, mask);
     return mask;
   }
@@ -120,8 +122,8 @@ export class MaskMaker {
     { tokenMask, distinguishedAt }: SimilarMask,
     budget: WorkBudget,
   ): TokenMask {
-    if (distinguishedAt > this.#vocabulary.maxTokenBytes) return tokenMask;
-    const tier = this.#vocabulary.tiers.findLast(({ longerThan }) => longerThan < distinguishedAt)!;
+    if (distinguishedAt > this.#tiers[0]!.walk.maxTokenBytes) return tokenMask;
+    const tier = this.#tiers.findLast(({ longerThan }) => longerThan < distinguishedAt)!;
     const { mask, returns } = this.#walkItem(programState, tier.walk, budget);
     for (let w = 0; w < mask.length; w++) mask[w]! |= tokenMask.mask[w]! & ~tier.mask[w]!;
     if (tokenMask.returns === null || returns === null) return { mask, returns: null };
@@ -147,7 +149,8 @@ export class MaskMaker {
 
   /** The cached mask of the most similar state. */
   #findSimilar(programState: number, budget: WorkBudget): SimilarMask | null {
-    const { masks, tiers } = this.#vocabulary;
+    const { masks } = this.#vocabulary;
+    const tiers = this.#tiers;
     const { order, position, distinguishedAt } = this.#table.program.equivalence;
     // For shorter lengths, walking all tokens costs no more.
     const minimum = tiers[1]!.longerThan + 1;

@@ -105,6 +105,25 @@ export class StateTable {
     return this.#completeAndIntern(budget);
   }
 
+  /** The state that has the items and flags of all these states. */
+  unite(states: readonly number[]): number {
+    if (states.length === 1) return states[0]!;
+    this.#reset();
+    let flags = 0;
+    for (const state of states) {
+      flags |= this.flags.data[state]!;
+      const items = this.items(state);
+      for (let i = 0; i < items.length; i += 2) this.#reached.add(items[i]!, items[i + 1]!);
+    }
+    return this.intern(
+      Array.from({ length: this.#reached.size }, (_, i) => [
+        this.#reached.first[i]!,
+        this.#reached.second[i]!,
+      ]).flat(),
+      flags,
+    );
+  }
+
   /** Returns the number of the state with these items (flat pairs in any order) and flags. */
   intern(items: readonly number[], flags: number): number {
     if (items.length === 0 && flags === 0) return DEAD;

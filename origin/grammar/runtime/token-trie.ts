@@ -1,4 +1,5 @@
 import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
+import { pathsOfToken } from '../automaton/token-path.ts';
 
 /**
  * The tokens of a vocabulary as a trie in depth-first order, so that a subtree is a range of nodes. The root has no
@@ -9,10 +10,10 @@ export interface TokenTrie {
   readonly nodes: Int32Array;
   /** Per node: first node after its subtree. */
   readonly subtreeEnds: Int32Array;
-  /** Per node: its token, or an id in the first mask word beyond the vocabulary. */
+  /** Per node: its token; for none or several, a bit beyond the vocabulary's mask words. */
   readonly tokens: Int32Array;
   readonly vocabularySize: number;
-  /** Groups of tokens with equal bytes. The node has the first token of the group. */
+  /** Groups of tokens with equal bytes. Group g has bit 32 × mask words + 1 + g. */
   readonly duplicates: readonly (readonly number[])[];
   /** Bytes of the longest token. */
   readonly maxTokenBytes: number;
@@ -23,14 +24,14 @@ export function maskLengthOf({ vocabularySize }: { readonly vocabularySize: numb
   return Math.ceil(vocabularySize / 32);
 }
 
-/** @param entries all or some entries of the table, sorted by bytes */
+/** @param entries sorted by bytes */
 export function buildTokenTrie(table: TokenBytes, entries: readonly TokenEntry[]): TokenTrie {
   const total = entries.reduce((sum, entry) => sum + entry.bytes.length, 0);
   const nodes = new Int32Array(total);
   const subtreeEnds = new Int32Array(total);
   const none = 32 * maskLengthOf(table);
   const tokens = new Int32Array(total).fill(none);
-  const duplicates = new Map<number, number[]>();
+  const duplicates: number[][] = [];
   const path: number[] = [];
   let count = 0;
   let previous = '';
@@ -44,7 +45,8 @@ export function buildTokenTrie(table: TokenBytes, entries: readonly TokenEntry[]
     const node = path.at(-1)!;
     const first = tokens[node]!;
     if (first === none) tokens[node] = id;
-    else duplicates.set(first, [...(duplicates.get(first) ?? [first]), id]);
+    else if (first > none) duplicates[first - none - 1]!.push(id);
+    else tokens[node] = none + duplicates.push([first, id]);
     previous = bytes;
   }
   while (path.length > 0) subtreeEnds[path.pop()!] = count;
@@ -53,7 +55,7 @@ export function buildTokenTrie(table: TokenBytes, entries: readonly TokenEntry[]
     subtreeEnds: subtreeEnds.slice(0, count),
     tokens: tokens.slice(0, count),
     vocabularySize: table.vocabularySize,
-    duplicates: [...duplicates.values()],
+    duplicates,
     maxTokenBytes: entries.reduce((max, { bytes }) => Math.max(max, bytes.length), 0),
   };
 }
@@ -64,13 +66,14 @@ export interface TokenEntry {
   readonly id: number;
 }
 
-/** All tokens that have text, sorted by bytes. */
-export function sortedTokens(tokens: TokenBytes): TokenEntry[] {
+/** All tokens that have text, sorted by bytes. With `references`, each token by all paths that a grammar may refer to. */
+export function sortedTokens(tokens: TokenBytes, references = false): TokenEntry[] {
   const entries: TokenEntry[] = [];
   for (let id = 0; id < tokens.vocabularySize; id++) {
-    if (tokens.special[id] === 1) continue;
-    const bytes = bytesOf(tokens, id);
-    if (bytes.length > 0) entries.push({ bytes: String.fromCharCode(...bytes), id });
+    const text = bytesOf(tokens, id);
+    const isText = tokens.special[id] === 0 && text.length > 0;
+    const paths = references ? pathsOfToken(tokens, id) : isText ? [text] : [];
+    for (const bytes of paths) entries.push({ bytes: String.fromCharCode(...bytes), id });
   }
   return entries.sort((a, b) => (a.bytes < b.bytes ? -1 : a.bytes > b.bytes ? 1 : a.id - b.id));
 }

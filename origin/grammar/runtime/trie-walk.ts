@@ -20,18 +20,19 @@ export class TrieWalk {
     return this.#trie.maxTokenBytes;
   }
 
-  /** An empty mask for a walk, one word longer than a vocabulary mask. */
+  /** An empty mask for a walk, longer than a vocabulary mask. */
   emptyMask(): Uint32Array {
-    return new Uint32Array(maskLengthOf(this.#trie) + 1);
+    return new Uint32Array(maskLengthOf(this.#trie) + 1 + (this.#trie.duplicates.length >>> 5));
   }
 
   /** Sets the bits of tokens with equal bytes, and trims a walked mask to the vocabulary. */
   finish(mask: Uint32Array): Uint32Array {
-    for (const [first, ...others] of this.#trie.duplicates) {
-      if (((mask[first! >>> 5]! >>> (first! & 31)) & 1) === 0) continue;
-      for (const token of others) mask[token >>> 5]! |= 1 << (token & 31);
-    }
-    return mask.subarray(0, maskLengthOf(this.#trie));
+    const length = maskLengthOf(this.#trie);
+    this.#trie.duplicates.forEach((group, g) => {
+      if (((mask[length + ((g + 1) >>> 5)]! >>> ((g + 1) & 31)) & 1) === 0) return;
+      for (const token of group) mask[token >>> 5]! |= 1 << (token & 31);
+    });
+    return mask.subarray(0, length);
   }
 
   /** Number of bytes on a node's path. */

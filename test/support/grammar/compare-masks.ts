@@ -2,7 +2,7 @@ import type { Constraint } from '../../../origin/grammar/constraint.ts';
 import { bytesOf, type TokenBytes } from '../../../origin/tokenizer/token-bytes.ts';
 import type { Bnf } from './oracle/bnf.ts';
 import { EarleyChart } from './oracle/earley.ts';
-import { oracleMask, tokensInByteOrder } from './oracle/oracle-mask.ts';
+import { oracleMask, pathsInByteOrder, readPaths } from './oracle/oracle-mask.ts';
 import { allowedTokens } from './random-walk.ts';
 
 export interface ComparisonOptions {
@@ -21,14 +21,14 @@ export function firstDifference(
   bnf: Bnf,
   options: ComparisonOptions,
 ): { difference: string | null; compared: number } {
-  const sorted = tokensInByteOrder(options.tokens);
+  const sorted = pathsInByteOrder(options.tokens);
   let compared = 0;
   for (let walk = 0; walk < options.walks; walk++) {
     const constraint = start();
     const chart = new EarleyChart(bnf);
     const text: Uint8Array[] = [];
     for (let step = 0; step < options.steps; step++) {
-      const expected = oracleMask(chart, options.tokens, sorted);
+      const expected = oracleMask(chart, sorted);
       const found = allowedTokens(constraint.mask());
       compared++;
       const difference = describe(expected, found, options.tokens);
@@ -40,7 +40,10 @@ export function firstDifference(
       if (found.length === 0) break;
       const token = choose(found, options);
       constraint.accept(token);
-      for (const byte of bytesOf(options.tokens, token)) chart.push(byte);
+      const paths = readPaths(options.tokens, token).filter((path) => chart.accepts(path));
+      // The chart follows one path. A token that matches as text and by id ends the walk.
+      if (paths.length > 1) break;
+      for (const byte of paths[0]!) chart.push(byte);
       text.push(bytesOf(options.tokens, token));
     }
   }

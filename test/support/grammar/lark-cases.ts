@@ -117,6 +117,106 @@ OP: "=" | "<" | ">" | "<=" | ">="
   ],
   ['a flag for lines without anchors', 'start: /a.b/m', ['axb'], ['a\nb']],
   ['options of llguidance', '%llguidance {"allow_initial_skip": true}\nstart: "a"', ['a'], ['b']],
+  [
+    'lines of their own and boundaries',
+    'start: /a$\\n^b/m "," /c\\b-\\bd/ /(?i)e(?-i:f)/',
+    ['a\nb,c-def', 'a\nb,c-dEf'],
+    ['ab,c-def', 'a\nb,c-dEF'],
+  ],
+  ['look-around inside a terminal', 'start: /(?!ab)[a-c]{2}/ "b"', ['aab', 'bbb'], ['abb']],
+  ['conjunction', 'start: A\nA: /[a-z]+/ & LONG | "1"\nLONG: /.{3}/', ['abc', '1'], ['ab', 'ABC', 'abcd']],
+  [
+    'conjunction of sequences',
+    'start: A\nA: /[ab]/ /[bc]/\n  & "a"{1,2} /./? & ~"ac"',
+    ['ab'],
+    ['ac', 'bc', 'aa', 'a'],
+  ],
+  [
+    'negation',
+    'start: A "!"\nA: /[a-z]{1,3}/ & ~/.*b.*/',
+    ['a!', 'acé!'.replace('é', 'd')],
+    ['b!', 'ab!', '!'],
+  ],
+  ['negation before repetition', 'start: A\nA: ~/[^a]|../s+ & /[ab]*/', ['a', 'aa'], ['b']],
+  [
+    'substrings of words',
+    'start: "<" %regex {"substring_words": "foo bar, foo baz"} ">"',
+    ['<>', '<foo>', '<, foo baz>', '<bar, foo>'],
+    ['<fo>', '<foo baz, >', '<bar baz>'],
+  ],
+  [
+    'substrings of chunks that begin alike',
+    'start: A\nA: %regex {"substring_chunks": ["ab", "abc", "c", "", "ab"]} "."',
+    ['.', 'ab.', 'ababc.', 'abcc.', 'cab.', 'ababccab.', 'abcab.'.replace('abcab', 'abccab')],
+    ['b.', 'abab.', 'ccab.'],
+  ],
+  [
+    'substrings of characters',
+    'start: %regex {"substring_chars": "aébé"}',
+    ['', 'éb', 'ébé', 'aéb'],
+    ['ab', 'éé'],
+  ],
+  ['a lazy rule', 'start: a "."\na[lazy]: /[ab]*b/', ['b.', 'aab.'], ['bb.', 'abab.', 'a.']],
+  ['a lazy rule that may be empty', 'start: a "x"\na[lazy]: /[ax]*/', ['x'], ['ax', 'xx']],
+  ['a suffix', 'start: a "."\na[suffix="</", capture]: /[^.]*/', ['x</.', '</.'], ['x</</.', 'x.']],
+  [
+    'a stop, which is not part of the text',
+    'start: a "." a\na[stop=END, stop_capture="x"]: /[a-z]+/\nEND: /[xy]/ | "."',
+    ['ab.c'],
+    ['ax.c', '.c', 'a.'],
+  ],
+  [
+    'a stop at the end of the text',
+    'start: a "b"?\na[capture="c", stop=""]: /[ab]*/',
+    ['', 'ab', 'abb'],
+    ['c'],
+  ],
+  [
+    'a lazy rule that excludes what would go on',
+    `start: (f | g)* TEXT
+f: head "=f(" /[0-9]+/ ")"
+head[lazy]: TEXT "<call"
+g: tool "=g>"
+tool[lazy]: TEXT "<tool"
+TEXT: /(.|\\n)*/`,
+    ['a < b', 'x<call=f(1)y', 'x<tool=g><call=f(22)', ''],
+    ['x<call', 'x<call=f(a)', 'x<tool<call=f(1)', 'x<call=f(1)<tool='],
+  ],
+  ['a lazy rule elsewhere excludes nothing', 'start: a "|" /.*/\na[lazy]: /[^|]*;/', ['x;|y;z'], ['x;y;|z']],
+  [
+    'a nested grammar with its own names and ignored text',
+    '%ignore " "\nstart: "a" b A\nA: "c"\nb: %lark {\n  start: A+\n  A: /[{}]/\n  %ignore "_"\n}',
+    ['a{}c', 'a {_} c', 'a _}__{ c'],
+    ['ac', 'a{ }c', 'a_ {c_'],
+  ],
+  [
+    'ignored text once',
+    '%llguidance {"ignore_once": true}\n%ignore / {1,2}/\nstart: "a" "b"',
+    ['ab', 'a  b'],
+    ['a   b'],
+  ],
+  [
+    'permutations by a parameter',
+    `start: perm::0x0 "."
+perm::_: "" %if is_ones([0:3])
+  | "a" perm::set_bit(0) %if bit_clear(0)
+  | "b" perm::set_bit(1) %if not(bit_set(1))
+  | "c" perm::set_bit(2) %if and(true, bit_clear(2))`,
+    ['abc.', 'cab.'],
+    ['ab.', 'aab.', 'abca.'],
+  ],
+  [
+    'counters by a parameter',
+    `start: a::0
+a::_: "a" a::incr([0:4]) %if lt([0:4], 2) | "b" a::incr([4:8]) %if or(eq([4:8], 0), ne([4:8], 1))
+  | b::decr([0:4])
+b::_: "x" %if ge(_, 0x11) | "y" %if bit_count_eq(_, 0) | "z" b::clear_bit(4) %if bit_count_gt([4:8], 0)
+  | c::bit_and(1) %if le(_, 1)
+c::_: "w" d::bit_or(2) %if bit_count_le(_, 1)
+d::_: "v" %if bit_count_ge(_, 2) | "u" %if bit_count_lt(_, 2) | "t" %if and(bit_count_ne(_, 3), gt(_, 3))`,
+    ['y', 'ay', 'aabx', 'bzy', 'wu', 'aawv', 'aabzwv'],
+    ['aay', 'bbx', 'aaay', 'wv', 'abx'],
+  ],
   ['comment at the end', 'start: "a" // the end', ['a'], ['b']],
   ['comments of both kinds', '# top\nstart: "#" "a" # rest\n', ['#a'], ['a']],
 ];
@@ -137,14 +237,78 @@ export const LARK_FAULTS: readonly (readonly [name: string, source: string, mess
   ['declared terminals', 'start: A\n%declare A', /%declare is not supported/],
   ['other libraries', '%import python.NAME\nstart: NAME', /Only the library "common"/],
   ['unknown terminal', '%import common.NOPE\nstart: NOPE', /No such terminal/],
-  ['special tokens', 'start: <|end|> "a"', /Special tokens|Unexpected character/],
-  ['look-ahead', 'start: /a(?=b)/', /Look-around is not supported/],
-  ['lines of their own for anchors', 'start: /a$\\n^b/m', /flag "m" is not supported/],
+  ['look-ahead beyond a terminal', 'start: /a(?=b)/ "b"', /The text around .* at line 1, column 10/],
+  ['a line start before a terminal', 'start: "a" /^b/m', /The text around/],
+  ['the flag l', 'start: /a/l', /The flag "l" is not supported at line 1, column 9/],
+  ['an unknown inline flag', 'start: /(?x)a/', /The flag "x" is not supported/],
   [
-    'ignored text once',
-    '%llguidance {"skip_repetition": "once"}\nstart: "a"',
-    /"skip_repetition" is not supported/,
+    'an unknown option',
+    '%llguidance {"no_such": true}\nstart: "a"',
+    /The option "no_such" is not supported at line 1/,
   ],
+  ['an option of another type', '%llguidance {"ignore_once": 1}\nstart: "a"', /must be true or false/],
+  [
+    'invalid UTF-8',
+    '%llguidance {"allow_invalid_utf8": true}\nstart: "a"',
+    /"allow_invalid_utf8" is not supported/,
+  ],
+  [
+    'an unknown attribute',
+    'start: a\na[foo]: "b"',
+    /The attribute "foo" is not supported at line 2, column 3/,
+  ],
+  ['a limit of tokens', 'start: a\na[max_tokens=3]: /b+/', /The attribute "max_tokens" is not supported/],
+  ['a temperature', 'start: a\na[temperature=0.5]: /b+/', /The attribute "temperature" is not supported/],
+  ['a stop without a value', 'start: a\na[stop]: /b+/', /Expected a value for "stop"/],
+  ['two ends', 'start: a\na[stop="c", suffix="d"]: /b+/', /one "stop" or "suffix"/],
+  [
+    'a lazy rule of rules',
+    'start: a\na[lazy]: b\nb: "c"',
+    /A terminal cannot contain rules at line 2, column 10/,
+  ],
+  ['"&" in a rule', 'start: "a" & "b"', /supported in terminals only at line 1, column 8/],
+  ['"~" in a rule', 'start: ~"a"', /supported in terminals only at line 1, column 8/],
+  [
+    'a terminal of itself',
+    'start: A\nA: "a" | B\nB: "b" A',
+    /The terminal "A" refers to itself at line 2, column 1/,
+  ],
+  [
+    'a schema in a terminal',
+    'start: A\nA: %json {}',
+    /%json cannot be a part of a terminal at line 2, column 4/,
+  ],
+  ['a token in a terminal', 'start: A\nA: <[1]>', /A token cannot be a part of a terminal/],
+  ['an empty range of tokens', 'start: <[3-2]>', /Expected token ids/],
+  ['no token but all', 'start: <[^*]>', /Expected token ids/],
+  [
+    'two fields of %regex',
+    'start: %regex {"substring_words": "a", "substring_chars": "a"}',
+    /exactly one field/,
+  ],
+  [
+    'an unknown field of %regex',
+    'start: %regex {"words": "a"}',
+    /%regex has no field "words" at line 1, column 8/,
+  ],
+  ['a field of another type', 'start: %regex {"substring_words": 1}', /"substring_words" has the wrong type/],
+  [
+    'an error in a nested grammar',
+    'start: %lark {\n  start: a\n}',
+    /"a" is used but not defined at line 2, column 10/,
+  ],
+  ['a parameter for a rule without one', 'start: a::1\na: "b"', /The rule "a" has no parameter/],
+  ['a rule without its parameter', 'start: a\na::_: "b"', /The rule "a" needs a parameter, as in a::0/],
+  ['a parameter that the rule does not have', 'start: a::_\na::_: "b"', /cannot pass one on/],
+  ['a condition without a parameter', 'start: "a" %if true', /Only a rule with a parameter can have %if/],
+  ['an unknown condition', 'start: a::0\na::_: "b" %if foo(_)', /no condition "foo"/],
+  ['an unknown function', 'start: a::0\na::_: a::foo(_)', /no parameter function "foo"/],
+  ['an empty range of bits', 'start: a::0\na::_: "b" %if eq([3:3], 0)', /The end of a bit range/],
+  ['bits beyond 64', 'start: a::0\na::_: "b" %if eq([0:65], 0)', /at most 64/],
+  ['a lazy rule with a parameter', 'start: a::0\na::_[lazy]: "b"', /cannot be lazy/],
+  ['too many parameters', 'start: a::0\na::_: "b" a::incr(_) | "c"', /too large or too complex/],
+  ['negative counts', 'start: "a"{0,-1}', /Expected a number/],
+  ['an escape without digits', 'start: "\\xZZ"', /The escape "\\x" needs hexadecimal digits/],
   ['unclosed group', 'start: ("a"', /Expected "\)"/],
   ['unclosed string', 'start: "a', /Unexpected character at line 1, column 8/],
   ['rule in a terminal', 'start: A\nA: b\nb: "x"', /cannot contain rules/],

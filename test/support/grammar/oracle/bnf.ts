@@ -22,6 +22,14 @@ export class BnfBuilder {
     return Array.from(text, (byte) => ({ kind: 'byte', byte }) as const);
   }
 
+  /** One token by id, as the byte 255 and three bytes of the id. Only ids below 512, because each is a production. */
+  tokens(ranges: readonly number[]): BnfSymbol {
+    const isIn = (id: number): boolean =>
+      ranges.some((lo, i) => i % 2 === 0 && lo <= id && id <= ranges[i + 1]!);
+    const ids = Array.from({ length: 512 }, (_, id) => id).filter(isIn);
+    return this.add(ids.map((id) => this.bytes(Uint8Array.of(255, 0, id >> 8, id & 255))));
+  }
+
   repeat(item: BnfSymbol, min: number, max: number): BnfSymbol {
     const required = Array.from({ length: min }, () => item);
     if (!Number.isFinite(max)) {

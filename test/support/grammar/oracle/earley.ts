@@ -55,6 +55,14 @@ export class EarleyChart {
     return true;
   }
 
+  /** Whether these bytes may come next. */
+  accepts(bytes: Uint8Array): boolean {
+    const before = this.length;
+    const accepted = bytes.every((byte) => this.push(byte));
+    while (this.length > before) this.pop();
+    return accepted;
+  }
+
   pop(): void {
     this.#sets.pop();
   }

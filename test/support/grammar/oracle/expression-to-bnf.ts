@@ -21,6 +21,8 @@ function symbolOf(expression: Expression, builder: BnfBuilder): BnfSymbol {
         ranges.push([expression.set[i]!, expression.set[i + 1]!]);
       return { kind: 'char', ranges };
     }
+    case 'tokens':
+      return builder.tokens(expression.ids);
     case 'sequence':
       return builder.add([expression.items.map((item) => symbolOf(item, builder))]);
     case 'choice':

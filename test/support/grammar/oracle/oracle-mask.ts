@@ -1,13 +1,25 @@
 import { bytesOf, type TokenBytes } from '../../../../origin/tokenizer/token-bytes.ts';
 import type { EarleyChart } from './earley.ts';
 
-/** The ids of all tokens that may follow. Tries each token on the chart; sorted tokens share common prefixes. */
-export function oracleMask(chart: EarleyChart, tokens: TokenBytes, sorted: readonly number[]): Set<number> {
+/** What a grammar may read for a token: its text unless it is special or no UTF-8, or the reference by id. */
+export function readPaths(tokens: TokenBytes, id: number): Uint8Array[] {
+  const text = bytesOf(tokens, id);
+  const isText = tokens.special[id] === 0 && text.length > 0 && !text.includes(255);
+  const reference = Uint8Array.of(255, 0, id >> 8, id & 255);
+  return isText ? [text, reference] : [reference];
+}
+
+interface TokenPath {
+  readonly id: number;
+  readonly bytes: readonly number[];
+}
+
+/** The ids of all tokens that may follow. Tries each path on the chart; sorted paths share common prefixes. */
+export function oracleMask(chart: EarleyChart, sorted: readonly TokenPath[]): Set<number> {
   const allowed = new Set<number>();
   const path: number[] = [];
-  let dead: number[] | null = null;
-  for (const id of sorted) {
-    const bytes = [...bytesOf(tokens, id)];
+  let dead: readonly number[] | null = null;
+  for (const { id, bytes } of sorted) {
     if (dead !== null && startsWith(bytes, dead)) continue;
     dead = null;
     while (!startsWith(bytes, path)) {
@@ -27,13 +39,11 @@ export function oracleMask(chart: EarleyChart, tokens: TokenBytes, sorted: reado
   return allowed;
 }
 
-/** Ids of the tokens that have text, sorted by bytes. */
-export function tokensInByteOrder(tokens: TokenBytes): number[] {
-  const ids: number[] = [];
-  for (let id = 0; id < tokens.vocabularySize; id++) {
-    if (tokens.special[id] === 0 && bytesOf(tokens, id).length > 0) ids.push(id);
-  }
-  return ids.sort((a, b) => Buffer.compare(bytesOf(tokens, a), bytesOf(tokens, b)));
+/** All paths of all tokens, sorted by bytes. */
+export function pathsInByteOrder(tokens: TokenBytes): TokenPath[] {
+  const ids = Array.from({ length: tokens.vocabularySize }, (_, id) => id);
+  const paths = ids.flatMap((id) => readPaths(tokens, id).map((bytes) => ({ id, bytes: [...bytes] })));
+  return paths.sort((a, b) => Buffer.compare(Buffer.from(a.bytes), Buffer.from(b.bytes)));
 }
 
 function startsWith(bytes: readonly number[], prefix: readonly number[]): boolean {

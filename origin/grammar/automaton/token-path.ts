@@ -1,0 +1,52 @@
+import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
+
+/**
+ * References to tokens as byte sequences, so that an automaton over bytes can read them: an id is BY_ID and three bytes,
+ * big-endian; a name is BY_NAME, the name and BY_ID. Neither first byte occurs in UTF-8.
+ */
+export const BY_ID = 0xff;
+export const BY_NAME = 0xfe;
+/** The largest id that a grammar can refer to. */
+export const MAX_TOKEN_ID = 0xffffff;
+
+export function pathOfName(name: string): Uint8Array {
+  return Uint8Array.of(BY_NAME, ...new TextEncoder().encode(name), BY_ID);
+}
+
+/** The paths of an inclusive range of ids: an inclusive byte range for each position. */
+export function pathsOfIds(lo: number, hi: number): (readonly (readonly [number, number])[])[] {
+  return digitRanges(lo, hi, 3).map((digits) => [[BY_ID, BY_ID], ...digits]);
+}
+
+function digitRanges(lo: number, hi: number, length: number): [number, number][][] {
+  if (length === 1) return [[[lo, hi]]];
+  const unit = 256 ** (length - 1);
+  const out: [number, number][][] = [];
+  for (let from = lo; from <= hi; ) {
+    const first = Math.floor(from / unit);
+    const full = from % unit === 0 ? Math.floor((hi + 1) / unit) - 1 : -1;
+    const last = Math.max(first, full);
+    const to = full >= first ? (last + 1) * unit - 1 : Math.min(hi, (first + 1) * unit - 1);
+    const rest = full >= first ? [0, unit - 1] : [from % unit, to % unit];
+    for (const digits of digitRanges(rest[0]!, rest[1]!, length - 1)) out.push([[first, last], ...digits]);
+    from = to + 1;
+  }
+  return out;
+}
+
+/** The paths by which a grammar may reach a token: as text, by id, and by name for special tokens and names in `<…>`. */
+export function pathsOfToken(tokens: TokenBytes, id: number): Uint8Array[] {
+  const text = bytesOf(tokens, id);
+  const isText = tokens.special[id] === 0 && text.length > 0 && !text.some((byte) => byte >= BY_NAME);
+  return [
+    ...(isText ? [text] : []),
+    Uint8Array.of(BY_ID, id >>> 16, (id >>> 8) & 255, id & 255),
+    ...(isNamed(tokens, id) ? [Uint8Array.of(BY_NAME, ...text, BY_ID)] : []),
+  ];
+}
+
+/** Whether a grammar may refer to the token by name: special tokens, and others written `<…>`. */
+export function isNamed(tokens: TokenBytes, id: number): boolean {
+  const text = bytesOf(tokens, id);
+  return tokens.special[id] === 1 || (text.length > 2 && text[0] === 0x3c && text.at(-1) === 0x3e);
+}
