@@ -137,7 +137,7 @@ export class RunningSet {
     const same = this.#prefills.find(
       (prefill) => prefill.request === request && prefill.promptIndex === promptIndex,
     );
-    if (same === undefined) this.#prefills.push(new PromptPrefill(next, this.#store !== null));
+    if (same === undefined) this.#prefills.push(new PromptPrefill(next, this.#chunk, this.#store !== null));
     else same.sequences.push(next);
   }
 
