@@ -68,6 +68,11 @@ export class ModelRuns {
     this.#batch = new DecodeBatchBuilder(slots, minRows);
   }
 
+  /** Charges an account with work outside of runs. */
+  charge(account: string, ms: number): void {
+    this.#shares.charge('other', ms, new Map([[account, { rows: 1, size: 1, ownMs: 0 }]]));
+  }
+
   /**
    * Yields one prefill chunk, then the decode batch, of the tenants that are due. A prompt whose last chunk was computed
    * thus decodes in the same step. Each run is built when the run before it has been charged.

