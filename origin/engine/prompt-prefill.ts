@@ -29,6 +29,8 @@ export class PromptPrefill {
   stored: StoredPrompt | null = null;
   /** Time of its first chunk. */
   startedAt = Number.POSITIVE_INFINITY;
+  /** Of its last position, once some of its sequences have started and others have not; else null. */
+  logits: Float32Array | null = null;
   /** A shorter prompt has just computed a chunk before it. */
   passed = false;
 
