@@ -35,8 +35,6 @@ interface Account {
   longestMs: number;
   /** By number of its rows: learned milliseconds of a decode run with only these, without `ownMs`; 0 = unknown. */
   readonly costs: number[];
-  /** As `costs`, without the runs that a chunk has slowed down, and never forgotten. */
-  readonly warmCosts: number[];
 }
 
 /** For short prompts, a tenant may take its share of so much time in advance, or one run; no tenant is late before. */
@@ -54,11 +52,6 @@ const FORGET_OWN = 0.95;
 /** A learned cost falls with each use, so that one that is too high is measured again. */
 const FORGET_COST = 0.995;
 const LEARN_COST = 1 / 8;
-/** Decode runs after a chunk that are slower, because the chunk has taken the caches of the processor. */
-const COLD_RUNS = 4;
-const LEARN_COLD_COST = LEARN_COST / 16;
-/** A slow run after a chunk counts as one that is not slow, but within this factor. */
-const MAX_CORRECTION = 2;
 /** An estimate that is too high must not cost a tenant its share. */
 const CAUTION = 0.9;
 
@@ -81,8 +74,6 @@ export class TimeShares {
   #isAdvance = false;
   /** Of the last decode run of several tenants. */
   #msPerRow = Infinity;
-  /** Decode runs since the last chunk. */
-  #decodeRuns = 0;
 
   /** @param promptShare the part of a tenant's time that its prompts get while it also has streams */
   constructor(promptShare = 0.5) {
@@ -130,19 +121,15 @@ export class TimeShares {
     }
     commonMs = Math.max(0, commonMs);
     if (parts.size > 1) this.#learnTogether(ms / rowsOf(parts));
-    if (kind === 'decode') this.#decodeRuns++;
-    else this.#decodeRuns = 0;
     this.#addShares(ms);
     for (const [key, { rows, size, ownMs }] of parts) {
       const account = this.#accounts.get(key) ?? newAccount();
       if (kind === 'other') this.#accounts.set(key, account);
       else if (!this.#accounts.has(key)) continue;
-      const partMs =
-        parts.size === 1 && kind === 'decode'
-          ? ownMs + this.#decodeAlone(account, rows, commonMs)
-          : Math.min(ms, ownMs + (commonMs * size) / allSizes);
+      const partMs = Math.min(ms, ownMs + (commonMs * size) / allSizes);
       const worthMs =
         parts.size === 1 ? partMs : Math.min(ms, ownMs + worthOf(account.costs, rows, commonMs));
+      if (parts.size === 1 && kind === 'decode') learn(account.costs, rows, commonMs);
       this.#receive(key, account, kind, partMs, Math.max(partMs, worthMs));
     }
     this.#settle();
@@ -180,15 +167,6 @@ export class TimeShares {
       const worthMs = this.#streamsAreDue([key, work]) ? (costs[work.rows] ?? 0) : 0;
       return lag <= longestMs && worthMs >= (ms * weight) / weights;
     });
-  }
-
-  /** Learns from a decode run of one tenant. Returns what it was worth: what others' chunks cost it is not its time. */
-  #decodeAlone({ costs, warmCosts }: Account, rows: number, ms: number): number {
-    const known = warmCosts[rows] ?? 0;
-    const isCold = this.#decodeRuns <= COLD_RUNS;
-    learn(costs, rows, ms, LEARN_COST);
-    learn(warmCosts, rows, ms, isCold ? LEARN_COLD_COST : LEARN_COST);
-    return isCold && known > 0 ? Math.max(ms / MAX_CORRECTION, Math.min(MAX_CORRECTION * ms, known)) : ms;
   }
 
   #learnTogether(msPerRow: number): void {
@@ -275,12 +253,11 @@ const newAccount = (): Account => ({
   promptLead: 0,
   longestMs: 0,
   costs: [],
-  warmCosts: [],
 });
 
-function learn(costs: number[], rows: number, ms: number, rate: number): void {
+function learn(costs: number[], rows: number, ms: number): void {
   const known = costs[rows] ?? 0;
-  costs[rows] = known === 0 ? ms : known + (ms - known) * rate;
+  costs[rows] = known === 0 ? ms : known + (ms - known) * LEARN_COST;
 }
 
 /** Returns what the common part of a run was worth to a tenant. */

@@ -37,8 +37,7 @@ const allTokens = (...tenants: readonly SimulatedTenant[]) =>
   run(...tenants).reduce((sum, samples) => sum + samples.at(-1)!.tokens, 0);
 
 describe('time shares', () => {
-  it('give each tenant 0.9 of its share in any second in which it has work, less three runs, in 999 of 1,000 workloads', () => {
-    let fewer = 0;
+  it('give each tenant 0.9 of its share in any second in which it has work, less three chunks, whatever others do', () => {
     const random = randomFrom(2);
     const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
     for (let workload = 0; workload < WORKLOADS; workload++) {
@@ -57,17 +56,14 @@ describe('time shares', () => {
           phases: Array.from({ length: 4 }, () => ({ ms: 100 + 2400 * random(), ...pick(PHASES) })),
         }),
       );
-      for (const [index, samples] of simulate(tenants, costs, random, 4000).entries()) {
-        const { depth, ownMs, phases } = tenants[index]!;
-        const runs = phases.map(({ rows }) => rows && costs.run + rows * (costs.row * depth + ownMs));
-        const three = 3 * Math.max(costs.chunk, ...runs) * (1 + costs.noise);
-        const share = leastShare(samples, 1000, three);
-        const promptShare = leastPromptShare(samples, 1000, three);
-        expect(Math.min(share, 2 * promptShare + 0.1), `workload ${workload}`).toBeGreaterThan(0.8);
-        if (share <= 0.9 || promptShare <= 0.4) fewer++;
+      const chunks = 3 * costs.chunk * (1 + costs.noise);
+      for (const samples of simulate(tenants, costs, random, 4000)) {
+        expect(leastShare(samples, 1000, chunks), `workload ${workload}`).toBeGreaterThan(0.9);
+        expect(leastPromptShare(samples, 1000, chunks), `prompts of workload ${workload}`).toBeGreaterThan(
+          0.4,
+        );
       }
     }
-    expect(fewer).toBeLessThanOrEqual(WORKLOADS / 1000);
   }, 600_000);
 
   it.each([
@@ -111,15 +107,6 @@ describe('time shares', () => {
     const [stream, work] = run(always(0, 1), flex);
     expect(stream!.at(-1)!.tokens / 5000).toBeGreaterThan(0.85 * rate([always(0, 1)]));
     expect(work!.at(-1)!.received).toBeGreaterThan(0.02 * 5000);
-  });
-
-  it('charge a stream for its decode runs as if no chunk of another tenant had slowed them down', () => {
-    const cold = { ...COSTS, cold: 0.6, noise: 0 };
-    const tokens = (...tenants: readonly SimulatedTenant[]) =>
-      simulate(tenants, cold, randomFrom(1), 5000)[0]!.at(-1)!.tokens;
-    const alone = tokens(always(0, 1));
-    // What the change between the two costs, each bears a half of.
-    expect(tokens(always(0, 1), always(50, 0))).toBeGreaterThan(0.445 * alone);
   });
 
   it('let nobody starve after a jump of the clock', () => {

@@ -27,8 +27,6 @@ export interface Costs {
   readonly row: number;
   /** 0.2 = each run takes up to a fifth more or less. */
   readonly noise: number;
-  /** Milliseconds that the first decode run after a chunk takes longer; default: 0. */
-  readonly cold?: number;
 }
 
 /** The state after a run. */
@@ -124,7 +122,6 @@ export function simulate(
     }
     at += elapsed;
   };
-  let isCold = false;
   const noise = () => 1 + costs.noise * (2 * random() - 1);
   while (at < ms) {
     let work = workNow();
@@ -135,7 +132,6 @@ export function simulate(
     const prompt = all.find(({ name }) => name === shares.prompt(work));
     if (prompt !== undefined) {
       prompt.computeChunk();
-      isCold = true;
       const elapsed = costs.chunk * noise();
       shares.charge('prefill', clock(elapsed), new Map([[prompt.name, { rows: 1, size: 1, ownMs: 0 }]]));
       note(work, elapsed, 'prefill', new Map([[prompt, elapsed]]));
@@ -147,8 +143,7 @@ export function simulate(
     const factor = noise();
     const own = (tenant: Tenant) => factor * tenant.phase(at).rows * tenant.wants.ownMs;
     const rowsOf = (tenant: Tenant) => factor * tenant.phase(at).rows * tenant.wants.depth * costs.row;
-    let elapsed = factor * costs.run + (isCold ? (costs.cold ?? 0) : 0);
-    isCold = false;
+    let elapsed = factor * costs.run;
     for (const tenant of decoding) elapsed += own(tenant) + rowsOf(tenant);
     const parts = new Map(
       decoding.map((tenant) => [
