@@ -8,7 +8,8 @@ import { parseSettings, type Settings } from './env/settings.ts';
 import { logMisconfiguration, logRequest, reportBug } from './http/access-log.ts';
 import { BodyBudget, HeldBody } from './http/body-budget.ts';
 import { preflight } from './http/cors.ts';
-import { drain } from './http/request-body.ts';
+import { RefusalPace } from './http/refusal-pace.ts';
+import { drain, sizeOf } from './http/request-body.ts';
 import type { RequestContext, ResponseState } from './http/request-context.ts';
 import { incomingRequestId, traceparentOf } from './http/request-context.ts';
 import { addCommonHeaders, errorResponse, misconfiguredResponse } from './http/responses.ts';
@@ -33,6 +34,7 @@ interface Isolate {
   readonly blocks: BlockCache;
   readonly backoff: Backoff;
   readonly bodies: BodyBudget;
+  readonly refusals: RefusalPace;
   readonly openApi: () => unknown;
 }
 
@@ -56,6 +58,7 @@ function createIsolate(env: Env): Isolate {
     backoff,
     // A single body of the largest size must fit.
     bodies: new BodyBudget(Math.max(settings.MAX_HELD_BODY_BYTES, settings.MAX_BODY_BYTES)),
+    refusals: new RefusalPace(now, backoff.pause),
     openApi: once(() => openApiDocument(ROUTES)),
   };
 }
@@ -123,11 +126,19 @@ async function serve(
   } catch (thrown) {
     const error = toApiError(thrown);
     if (error !== thrown) reportBug(thrown, context);
+    if (error.status < 500) await paceRefusal(request, context);
     await drain(request, context.settings);
     return finish(errorResponse(error, context), request, context);
   } finally {
     context.heldBody.release();
   }
+}
+
+/** Waits until the tenant may have another large body refused. */
+async function paceRefusal(request: Request, context: RequestContext): Promise<void> {
+  context.heldBody.release();
+  const tenantId = context.caller.principal?.tenant.id ?? '';
+  await context.refusals.turn(tenantId, sizeOf(request, context.settings));
 }
 
 /** The platform builds the address of a request from its Host header. */

@@ -67,6 +67,8 @@ export const variables = z.object({
   CONTINUO_PREFIX_CACHE_DISK_MIB: number(modelFields.prefixCacheDiskMiB).default(16_384),
   /** Requests that may wait for a slot; beyond that the answer is 503. */
   CONTINUO_QUEUE_LIMIT: number(modelFields.queueLimit).default(256),
+  /** The part of a tenant's time that its prompts get while it also has streams. */
+  CONTINUO_PROMPT_SHARE: number(modelFields.promptShare).default(0.5),
   /** `true`: generation_config.json sets the defaults of temperature, top_p and so on. */
   CONTINUO_GENERATION_CONFIG: onOff,
   /** Seconds for running requests to finish after SIGTERM. */
@@ -163,6 +165,7 @@ function modelOf(values: z.infer<typeof modelVariables>): ModelSettings {
         limitBytes: values.CONTINUO_PREFIX_CACHE_DISK_MIB * 2 ** 20,
       },
       queueLimit: values.CONTINUO_QUEUE_LIMIT,
+      promptShare: values.CONTINUO_PROMPT_SHARE,
       infill: values.CONTINUO_INFILL,
     },
     load: 'start',

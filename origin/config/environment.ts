@@ -40,6 +40,7 @@ function describeRule(rule: z.core.JSONSchema._JSONSchema): string | null {
   if (rule.const !== undefined) return String(rule.const);
   if (rule.enum !== undefined) return `one of ${rule.enum.join(', ')}`;
   if (rule.type === 'integer') return `a whole number from ${rule.minimum} to ${rule.maximum}`;
+  if (rule.type === 'number') return `a number from ${rule.minimum} to ${rule.maximum}`;
   if (rule.type === 'boolean') return 'true or false';
   if (rule.type !== 'string') return null;
   const most = rule.maxLength === undefined ? '' : ` and at most ${rule.maxLength}`;

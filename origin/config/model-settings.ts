@@ -27,6 +27,7 @@ export const modelFields = {
   prefixCacheMiB: whole(0, 100_000_000),
   prefixCacheDiskMiB: whole(1, 100_000_000),
   queueLimit: whole(0, 1_000_000),
+  promptShare: z.number().min(0.01).max(0.99),
   generationConfig: z.boolean(),
 };
 
@@ -61,6 +62,8 @@ export interface EngineSettings {
   readonly prefixCacheBytes: number | null;
   readonly prefixDisk: PrefixDiskSettings;
   readonly queueLimit: number;
+  /** The part of a tenant's time that its prompts get while it also has streams. */
+  readonly promptShare: number;
   readonly infill: InfillSetting;
 }
 

@@ -3,7 +3,7 @@ import type { GenerationEvent } from '@continuo/shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { GrammarWork } from '../grammar/grammar-work.ts';
 import type { EngineReport, Submission } from './messages.ts';
-import type { Preparation } from './open-request.ts';
+import { accountOf, type Preparation } from './open-request.ts';
 import type { RunningSet } from './running-set.ts';
 
 /** Finished requests that retry-after is computed from. */
@@ -30,6 +30,8 @@ export interface AdmissionOptions {
   /** Milliseconds, with fractions, of a monotonic clock. */
   readonly now: () => number;
   readonly report: (report: EngineReport) => void;
+  /** Charges an account with milliseconds of the engine's time. */
+  readonly charge: (account: string, ms: number) => void;
   /** Opens the request of a prepared submission. */
   readonly open: (submission: Submission, preparation: Preparation, submittedAt: number) => void;
   /** Ends a submission whose preparation failed; the event is its only one. */
@@ -111,14 +113,17 @@ export class Admission {
     }
   }
 
-  async #compile({ requestId, tenantId, constraint }: Submission): Promise<CompiledGrammar | null> {
+  async #compile(submission: Submission): Promise<CompiledGrammar | null> {
+    const { requestId, tenantId, constraint } = submission;
     if (constraint === null) return null;
-    const { compile, grammarWork, report } = this.#options;
+    const { compile, grammarWork, report, charge, now } = this.#options;
     const grammar = await compile(constraint, tenantId);
     while (grammarWork.isSpent(tenantId)) await grammarWork.nextStep();
     // Refuses a grammar whose first mask exceeds the work budget.
     if (this.#preparing.has(requestId)) {
+      const startedAt = now();
       grammar.start((units) => grammarWork.spend(tenantId, units)).mask();
+      charge(accountOf(submission), now() - startedAt);
       report({ type: 'compiled', requestId, ignoredKeywords: grammar.ignoredKeywords ?? [] });
     }
     return grammar;

@@ -32,7 +32,8 @@ export interface EngineThreadData {
   readonly eosIds: readonly number[];
   /** Requests that may wait for a slot. */
   readonly maxWaiting: number;
-  /** Default: none. */
+  /** Default: one half. */
+  readonly promptShare?: number;
   /** Memory of the prefix store; default 0 = none. */
   readonly prefixStoreBytes?: number;
   /** The second tier of the prefix store; null or absent = none. */
@@ -63,6 +64,7 @@ const {
   tokenBytes,
   eosIds,
   maxWaiting,
+  promptShare,
   prefixStoreBytes = 0,
   prefixDisk,
 } = workerData as EngineThreadData;
@@ -101,6 +103,7 @@ try {
     pool,
     eosIds,
     maxWaiting,
+    promptShare,
     prefixStoreBytes,
     disk,
     vocabulary: samplerVocabulary(model.directory, tokenBytes),

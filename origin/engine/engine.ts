@@ -30,7 +30,8 @@ export class EngineFailure extends Error {
   override readonly name = 'EngineFailure';
 }
 
-export interface EngineOptions extends Omit<RequestsOptions, 'running' | 'context' | 'loadPrefixes'> {
+export interface EngineOptions
+  extends Omit<RequestsOptions, 'running' | 'context' | 'loadPrefixes' | 'charge'> {
   readonly runner: ModelRunner;
   readonly vocabulary: SamplerVocabulary;
   /** Requests that may wait for a slot. */
@@ -67,6 +68,8 @@ export class Engine {
   readonly #kvBytes: TimedKvBytes | null;
   /** Failed runs since the last successful one. */
   #failures = 0;
+  /** The time of the step before this has been charged. */
+  #chargedUntil = 0;
 
   constructor(options: EngineOptions) {
     const { runner, vocabulary, now, maxWaiting, pool = null } = options;
@@ -89,6 +92,7 @@ export class Engine {
     const running = this.#running;
     this.#requests = new Requests({
       ...options,
+      charge: (account, ms) => this.#charge(account, ms),
       running,
       context,
       loadPrefixes: (submission, signal) => this.#loadPrefixes(submission, signal),
@@ -147,16 +151,16 @@ export class Engine {
    */
   async step(): Promise<void> {
     let startedAt = this.#now();
+    this.#chargedUntil = startedAt;
     this.#grammarWork.beginStep();
     this.#requests.expire(startedAt);
     this.#admit();
     for (const run of this.#runs.schedule()) {
-      const begunAt = this.#now();
       this.#copy(run.copies);
       const scheduledAt = this.#now();
       const logits = await this.#compute(run);
       if (logits === null) {
-        run.charge(this.#now() - begunAt);
+        this.#chargeRun(run);
         continue;
       }
       const computedAt = this.#now();
@@ -164,15 +168,28 @@ export class Engine {
       const sampledAt = this.#now();
       this.#copy(copies);
       const endedAt = this.#now();
-      run.charge(endedAt - begunAt);
       const times = {
         modelMs: computedAt - scheduledAt,
         samplingMs: sampledAt - computedAt,
         otherMs: scheduledAt - startedAt + endedAt - sampledAt,
       };
       this.#flush(false, { kind: run.kind, ...times, ...result });
+      this.#chargeRun(run);
       startedAt = endedAt;
     }
+  }
+
+  /** Charges a run with everything since the last one of its step: scheduling, copies, the model, sampling and its messages. */
+  #chargeRun(run: ModelRun): void {
+    const now = this.#now();
+    run.charge(now - this.#chargedUntil);
+    this.#chargedUntil = now;
+  }
+
+  /** Charges an account with work outside of runs that has just ended. */
+  #charge(account: string, ms: number): void {
+    this.#runs.charge(account, ms);
+    this.#chargedUntil += ms;
   }
 
   /** Returns null without memory for a single chunk, or if the KV cannot be read. */
@@ -196,8 +213,14 @@ export class Engine {
 
   /** Gives slots to waiting sequences. If the KV of a suspended one is lost, only its request fails. */
   #admit(): void {
+    let movedAt = this.#now();
     this.#running.admit(
       (copies) => this.#copy(copies),
+      ({ account }) => {
+        const now = this.#now();
+        this.#charge(account, now - movedAt);
+        movedAt = now;
+      },
       (cause, lost) => {
         this.#report({ type: 'fault', message: `a sequence could not be moved: ${describeFault(cause)}` });
         if (lost !== null) this.#requests.fail(lost, modelFailure(), true);

@@ -36,7 +36,10 @@ export function violations(running: RunningSet): string[] {
   for (const prefill of prefills) {
     count(prefill.request, prefill.sequences.length);
     expect(prefill.sequences.length > 0, 'a prompt in prefill has no sequence');
-    expect(!prefill.done, 'a prompt is computed but its sequences have not started');
+    expect(
+      !prefill.done || prefill.logits !== null,
+      'a prompt is computed but none of its sequences has started',
+    );
     if (prefill.slot < 0) continue;
     use(prefill.slot);
     expect(kv.kept(prefill.slot) <= prefill.computed, `slot ${prefill.slot} keeps more than is computed`);

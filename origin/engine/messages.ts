@@ -73,6 +73,8 @@ export interface SubmittedPrompt {
   readonly maxTokens: number;
   /** Position whose logits give the first logprob of the prompt, that of the token after it; absent = 0. */
   readonly logprobsFrom?: number;
+  /** First token that the `prompt` event reports; absent = 0. */
+  readonly echoFrom?: number;
 }
 
 export type EngineCommand =

@@ -68,6 +68,11 @@ export class ModelRuns {
     this.#batch = new DecodeBatchBuilder(slots, minRows);
   }
 
+  /** Charges an account with work outside of runs. */
+  charge(account: string, ms: number): void {
+    this.#shares.charge('other', ms, new Map([[account, { rows: 1, size: 1, ownMs: 0 }]]));
+  }
+
   /**
    * Yields one prefill chunk, then the decode batch, of the tenants that are due. A prompt whose last chunk was computed
    * thus decodes in the same step. Each run is built when the run before it has been charged.
@@ -79,17 +84,18 @@ export class ModelRuns {
     if (decode !== null) yield decode;
   }
 
-  /** Yields runs until one computes a chunk. Prompts that are stored as a whole come on top, as far as copying is cheap. */
+  /** Yields runs until one computes a chunk, or copies a prompt for its later sequences. Prompts that are stored as a whole come on top, as far as copying is cheap. */
   *#schedulePrefills(): Generator<ModelRun> {
     let restored = 0;
     while (restored < MAX_RESTORED_CHUNKS * this.#runner.shape.prefillChunk) {
       const account = this.#shares.prompt(this.#running.work);
       const prefill = account === null ? null : this.#running.nextPrefill(account);
       if (prefill === null) return;
+      const copies = prefill.done;
       const run = this.#schedulePrefill(prefill);
       const computes = !prefill.done;
       yield run;
-      if (computes) return;
+      if (computes || copies) return;
       restored += prefill.tokens.length;
     }
   }
@@ -164,7 +170,9 @@ export class ModelRuns {
       requests: [request],
       start: () => {
         restore();
-        return chunk === null ? (stored ?? NO_LOGITS) : this.#runner.prefill(chunk, request.signal);
+        return chunk === null
+          ? (stored ?? prefill.logits ?? NO_LOGITS)
+          : this.#runner.prefill(chunk, request.signal);
       },
       postprocess: (logits, now) => {
         const tokens = chunk?.tokens.length ?? 0;

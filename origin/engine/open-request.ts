@@ -44,6 +44,10 @@ export const storablePositions = (
   { images, tokens }: SubmittedPrompt,
 ): number => (cachePrompt ? (images?.[0]?.at ?? tokens.length) : 0);
 
+/** Names a tenant's account of time: one for interactive and one for flex requests. */
+export const accountOf = ({ flex, tenantId }: Pick<Submission, 'flex' | 'tenantId'>): string =>
+  `${flex ? 'flex' : 'interactive'} ${tenantId}`;
+
 export interface OpeningContext extends Preparation {
   /** The model's end tokens. */
   readonly eosIds: readonly number[];
@@ -65,7 +69,6 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
   /** Requests of the same namespace share cached prefixes. */
   readonly prefixNamespace: string;
   readonly deadline: number;
-  /** Names its tenant's account of time: one for interactive and one for flex requests. */
   readonly account: string;
   /** Sequences that have not finished. */
   unfinished: number;
@@ -93,7 +96,7 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
     this.prefixNamespace = prefixNamespace(submission);
     this.unfinished = sequenceCount(submission);
     this.deadline = deadline;
-    this.account = `${submission.flex ? 'flex' : 'interactive'} ${submission.tenantId}`;
+    this.account = accountOf(submission);
     this.#submittedAt = submittedAt;
     this.#promptStarted = submission.prompts.map(() => false);
   }

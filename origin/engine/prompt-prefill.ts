@@ -29,6 +29,8 @@ export class PromptPrefill {
   stored: StoredPrompt | null = null;
   /** Time of its first chunk. */
   startedAt = Number.POSITIVE_INFINITY;
+  /** Of its last position, once some of its sequences have started and others have not; else null. */
+  logits: Float32Array | null = null;
   /** A shorter prompt has just computed a chunk before it. */
   passed = false;
 
@@ -38,11 +40,16 @@ export class PromptPrefill {
   readonly logprobs: PromptLogprobs | null;
   /** The wire form of those known so far. */
   readonly #logprobs: TokenLogprob[] = [];
+  /** First token that the event reports. */
+  readonly #echoFrom: number;
 
-  /** @param storesLogprobs whether the prefix store keeps logprobs of prompts */
-  constructor(first: QueuedSequence, storesLogprobs: boolean) {
+  /**
+   * @param chunk positions of a prefill chunk
+   * @param storesLogprobs whether the prefix store keeps logprobs of prompts
+   */
+  constructor(first: QueuedSequence, chunk: number, storesLogprobs: boolean) {
     const { request, promptIndex } = first;
-    const { tokens, maxTokens, logprobsFrom = 0 } = request.prompt(promptIndex);
+    const { tokens, maxTokens, logprobsFrom = 0, echoFrom = 0 } = request.prompt(promptIndex);
     const { cachePrompt, echo, promptTopLogprobs } = request.submission;
     const wantsLogprobs = promptTopLogprobs !== null;
     this.request = request;
@@ -52,9 +59,14 @@ export class PromptPrefill {
     this.sequences = [first];
     this.wantedLogits = wantsLogprobs ? 'all' : maxTokens === 0 ? 'none' : 'last';
     this.logprobsFrom = logprobsFrom;
+    this.#echoFrom = echoFrom;
     this.sendsEvent = (echo || wantsLogprobs) && !request.hasStarted(promptIndex);
     const top = storesLogprobs && cachePrompt ? MAX_TOP_LOGPROBS : (promptTopLogprobs ?? 0);
-    this.logprobs = wantsLogprobs && this.sendsEvent ? new PromptLogprobs(tokens.length, top) : null;
+    const skipped = logprobsFrom - (logprobsFrom % chunk);
+    this.logprobs =
+      wantsLogprobs && this.sendsEvent
+        ? new PromptLogprobs(tokens.length - skipped, top, undefined, skipped)
+        : null;
   }
 
   get done(): boolean {
@@ -105,7 +117,7 @@ export class PromptPrefill {
       const known = tokenLogprob(row(at - this.computed), id, logprobs.top, workspace);
       logprobs.set(at + 1, { ...known, rank: tokenRank(id, workspace) });
     }
-    for (let at = this.#logprobs.length; at <= last; at++) {
+    for (let at = this.#echoFrom + this.#logprobs.length; at <= last; at++) {
       const id = this.tokens[at]!;
       const hidden = skipSpecialTokens && tokenBytes.special[id] === 1;
       const known = at <= this.logprobsFrom ? null : logprobs.get(at, promptTopLogprobs ?? 0);
@@ -115,11 +127,12 @@ export class PromptPrefill {
 
   /** Returns the `prompt` event of a prompt that is done. */
   event(tokenBytes: TokenBytes): EventOf<'prompt'> {
+    const tokens = this.tokens.subarray(this.#echoFrom);
     const event: EventOf<'prompt'> = {
       type: 'prompt',
       prompt: this.promptIndex,
-      text: promptText(this.tokens, tokenBytes, this.request.submission.skipSpecialTokens),
-      ids: [...this.tokens],
+      text: promptText(tokens, tokenBytes, this.request.submission.skipSpecialTokens),
+      ids: [...tokens],
     };
     if (this.logprobs !== null) event.logprobs = this.#logprobs;
     return event;

@@ -19,7 +19,7 @@ const MAX_EVENTS_PER_SECOND_AND_CORE = 150;
 const MAX_EVENT_INTERVAL_MS = 100;
 
 export interface RequestsOptions
-  extends Pick<AdmissionOptions, 'compile' | 'encodeImages' | 'loadPrefixes' | 'now' | 'report'> {
+  extends Pick<AdmissionOptions, 'compile' | 'encodeImages' | 'loadPrefixes' | 'now' | 'report' | 'charge'> {
   readonly running: RunningSet;
   readonly context: SamplingContext;
   /** The model's end tokens. */
@@ -117,7 +117,7 @@ export class Requests {
 
   /**
    * Takes the results of a chunk. After the last chunk, every sequence samples its first token from the same logits and
-   * starts decoding in its own slot. If the prompt is late, its sequences end; the KV so far stays in the prefix cache.
+   * starts decoding in its own slot. If that needs many copies, some start in later calls, with the same logits. If the prompt is late, its sequences end; the KV so far stays in the prefix cache.
    * @param end position after the chunk
    * @param row logits of the chunk's wanted positions; the last of them is row −1
    */
@@ -135,12 +135,14 @@ export class Requests {
     running.prefixes.record(prefill, start, end, logits);
     const isCut = !prefill.done && prefill.isLate(now);
     if (!prefill.done && !isCut) return [];
-    if (prefill.sendsEvent) {
+    if (prefill.sendsEvent && prefill.logits === null) {
       this.#outbox.add(request.submission.requestId, prefill.event(context.vocabulary.tokenBytes));
     }
     const sequences: Sequence[] = [];
     const started = this.#attempt(request, () => {
-      for (const queued of prefill.sequences) {
+      const count = isCut ? prefill.sequences.length : running.copiesPerRun(prefill);
+      if (count < prefill.sequences.length) prefill.logits ??= row(-1).slice();
+      for (const queued of prefill.sequences.slice(0, count)) {
         const sequence = new Sequence(queued, context);
         if (isCut) sequence.endWithoutText();
         else if (!sequence.finished) sequence.advance(row(-1), now);
@@ -148,6 +150,7 @@ export class Requests {
       }
     });
     if (!started) return [];
+    prefill.sequences.splice(0, sequences.length);
     const copies = running.startDecoding(
       prefill,
       sequences.filter(({ finished }) => !finished),

@@ -12,6 +12,8 @@ import { KvMoveFailure, SuspendedSet, type SuspendedState } from './suspended-se
 
 /** A prompt with so few chunks left goes before longer ones. */
 const MAX_SHORT_CHUNKS = 2;
+/** Copies of so many chunks take a fraction of the time to compute one. */
+const MAX_COPIED_CHUNKS = 32;
 
 /**
  * Tracks each sequence's state: waiting, prefilling, decoding or suspended. A sequence that leaves the waiting queue has a
@@ -103,10 +105,12 @@ export class RunningSet {
   /**
    * Gives slots to waiting sequences, and suspends running ones for those that come first. Not during a run.
    * @param copy makes KV copies at once
+   * @param onMove called when the KV of a suspended sequence has been written back, with its request
    * @param onFault called if the KV of a sequence could not be moved; its request is lost, unless null
    */
   admit(
     copy: (copies: readonly KvCopy[]) => void,
+    onMove: (request: OpenRequest) => void,
     onFault: (cause: unknown, lost: OpenRequest | null) => void,
   ): void {
     // A tenant whose requests differ in weight could otherwise take a slot from itself for ever.
@@ -116,7 +120,9 @@ export class RunningSet {
         if (this.running === this.kv.slots && !this.#suspendOne()) return;
         next = this.#queues.take(this.#holders());
         if (next === null) return;
+        const suspended = this.suspended.size;
         this.#start(next, this.suspended.take(next, copy) ?? null);
+        if (this.suspended.size < suspended) onMove(next.request);
       } catch (error) {
         if (!(error instanceof KvMoveFailure)) throw error;
         onFault(error.cause, next?.request ?? null);
@@ -137,7 +143,7 @@ export class RunningSet {
     const same = this.#prefills.find(
       (prefill) => prefill.request === request && prefill.promptIndex === promptIndex,
     );
-    if (same === undefined) this.#prefills.push(new PromptPrefill(next, this.#store !== null));
+    if (same === undefined) this.#prefills.push(new PromptPrefill(next, this.#chunk, this.#store !== null));
     else same.sequences.push(next);
   }
 
@@ -203,13 +209,22 @@ export class RunningSet {
     return prefill.isShort(MAX_SHORT_CHUNKS * this.#chunk);
   }
 
-  /** Gives slots to the sequences of a computed prompt that continue; the first takes the prompt's slot. */
+  /** Returns how many sequences of a computed prompt may start in one run, so that streams do not wait for their copies. */
+  copiesPerRun({ tokens }: PromptPrefill): number {
+    return Math.max(1, Math.floor((MAX_COPIED_CHUNKS * this.#chunk) / tokens.length));
+  }
+
+  /** Gives slots to sequences of a computed prompt that continue. When none is left, the first takes the prompt's slot. */
   startDecoding(prefill: PromptPrefill, sequences: readonly Sequence[]): readonly KvCopy[] {
-    this.#prefills = this.#prefills.filter((other) => other !== prefill);
     const copies: KvCopy[] = [];
-    const [first, ...others] = sequences;
-    if (first === undefined) this.#release(prefill.slot, prefill.request);
-    else this.#place(first, prefill.slot);
+    let others = sequences;
+    if (prefill.sequences.length === 0) {
+      this.#prefills = this.#prefills.filter((other) => other !== prefill);
+      const [first, ...rest] = sequences;
+      if (first === undefined) this.#release(prefill.slot, prefill.request);
+      else this.#place(first, prefill.slot);
+      others = rest;
+    }
     for (const sequence of others) {
       const fork = this.kv.fork(prefill.slot, prefill.tokens.length);
       copies.push(...fork.copies);

@@ -1,9 +1,10 @@
+import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { CAPABILITIES } from '@continuo/shared/capabilities.ts';
 import { bugTrace } from '@continuo/shared/error-details.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
-import { SECRET_ID_HEADER, SIGNATURE_HEADER, sha256Hex } from '@continuo/shared/signing.ts';
+import { SECRET_ID_HEADER, SIGNATURE_HEADER } from '@continuo/shared/signing.ts';
 import { notSigned } from './authentication.ts';
 import { readBody } from './body.ts';
 import { handleGenerate } from './generation-route.ts';
@@ -124,9 +125,9 @@ async function signedBody(request: IncomingMessage, { authenticator }: ServerCon
   const { method = '', url: path = '' } = request;
   // Checked before the body is read, so that unsigned requests cost nothing.
   const keyId = request.headers[SECRET_ID_HEADER];
-  const hash = await authenticator.check(signature, keyId, { method, path });
+  const bodyHash = await authenticator.check(signature, keyId, { method, path });
   const body = await readBody(request);
-  if ((await sha256Hex(body)) !== hash) throw notSigned();
+  if (hash('sha256', body) !== bodyHash) throw notSigned();
   return body;
 }
 

@@ -62,6 +62,7 @@ export async function prepareGeneration(
     tokens: prompt.tokens,
     maxTokens: completionBudget(request, prompt.tokens.length, model.contextLength, paramOf(request, index)),
     logprobsFrom: logprobsFrom(request, prompt),
+    ...(prompt.echo.kind === 'continuation' && { echoFrom: prompt.echo.contextTokens }),
   }));
   // Images come last, because reading them is the most work.
   const submitted = await withImages(request, prompts, fitted, model, caller);

@@ -9,7 +9,7 @@ import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.ts';
  * `tokens`: the engine's tokens, corrected to the text as written. Decoded tokens can differ from it: SentencePiece
  * puts a space before a text, tokenizers rewrite characters, and special tokens in the text are hidden.
  *
- * `continuation`: the engine's tokens after the context.
+ * `continuation`: the engine's tokens after the context. The engine reports no others.
  */
 export type PromptEcho =
   | { readonly kind: 'fixed'; readonly text: string; readonly ids: readonly number[] }
@@ -56,8 +56,7 @@ export function addedTokenCount(
 
 /** Corrects the engine's `prompt` event to the prompt as the client wrote it. */
 export function echoEvent(event: EventOf<'prompt'>, echo: PromptEcho): EventOf<'prompt'> {
-  if (echo.kind === 'fixed') return event;
-  if (echo.kind === 'continuation') return continuationEvent(event, echo.contextTokens);
+  if (echo.kind !== 'tokens') return event;
   const { text, addedTokens } = echo;
   const corrected = leadingSpaces(event.text) <= echo.leadingSpaces ? event : withoutAddedSpace(event);
   if (text === null) return corrected;
@@ -65,11 +64,6 @@ export function echoEvent(event: EventOf<'prompt'>, echo: PromptEcho): EventOf<'
   // text_offset counts in the text of the tokens, so the text must be theirs.
   const tokens = corrected.logprobs.map((token, index) => (index < addedTokens ? token : visible(token)));
   return { ...corrected, logprobs: tokens, text: textOf(tokens) };
-}
-
-function continuationEvent(event: EventOf<'prompt'>, contextTokens: number): EventOf<'prompt'> {
-  const logprobs = (event.logprobs ?? []).slice(contextTokens);
-  return { ...event, ids: event.ids.slice(contextTokens), logprobs, text: textOf(logprobs) };
 }
 
 const visible = ({ hidden: _, ...token }: TokenLogprob): TokenLogprob => token;

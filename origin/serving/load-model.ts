@@ -79,6 +79,7 @@ export async function loadModel(
     tokenBytes: tokenizer.tokenBytes,
     eosIds: tokenizer.eosIds,
     maxWaiting: settings.queueLimit,
+    promptShare: settings.promptShare,
     prefixStoreBytes: storeBytes,
     prefixDisk: prefixDiskOf(name, settings.prefixDisk, prefixSecret),
   };

@@ -170,6 +170,7 @@ function settingsOf(entry: ModelEntry, folder: string, base: ModelSettings): Mod
         limitBytes: mebibytesToBytes(entry.prefixCacheDiskMiB) ?? engine.prefixDisk.limitBytes,
       },
       queueLimit: entry.queueLimit ?? engine.queueLimit,
+      promptShare: entry.promptShare ?? engine.promptShare,
       infill: entry.infill ?? engine.infill,
     },
     load: entry.load,

@@ -9,14 +9,34 @@ export interface CallerOptions {
   readonly url: string;
   readonly key: string;
   readonly body: string;
+  /** How often a caller reads each stream again from its start; it then asks for resumable streams. Default: 0. */
+  readonly resumes?: number;
 }
 
-const { callers, url, key, body } = workerData as CallerOptions;
+const { callers, url, key, body, resumes = 0 } = workerData as CallerOptions;
 
 const TIMEOUT_MS = 60_000;
 
+async function resumedStream(): Promise<Answer> {
+  const sent = performance.now();
+  const headers = {
+    authorization: `Bearer ${key}`,
+    'content-type': 'application/json',
+    'x-resumable': 'true',
+  };
+  const stream = await fetch(url, { method: 'POST', headers, body });
+  const id = /cmpl-[0-9a-f]{32}/.exec(await stream.text())?.[0];
+  let { status } = stream;
+  for (let read = 0; read < resumes; read++) {
+    const again = await fetch(`${url}/${id}/stream`, { headers });
+    await again.arrayBuffer();
+    status = again.status;
+  }
+  return { status, ms: performance.now() - sent };
+}
+
 async function call(): Promise<never> {
-  for (;;) parentPort?.postMessage((await post(url, key, body, TIMEOUT_MS)) satisfies Answer);
+  for (;;) parentPort?.postMessage(await (resumes > 0 ? resumedStream() : post(url, key, body, TIMEOUT_MS)));
 }
 
 for (let caller = 0; caller < callers; caller++) void call();

@@ -19,6 +19,7 @@ interface Load {
   readonly body: Readonly<Record<string, unknown>>;
   /** Whether the callers have a key; default: true. */
   readonly hasKey?: boolean;
+  readonly resumes?: number;
 }
 
 const completion = (body: Load['body'], callers = 4): Load => {
@@ -39,6 +40,7 @@ const LOADS: Readonly<Record<string, Load>> = {
   grammars: completion({ prompt: 'a', max_tokens: 200, guided_regex: '(a|b|[a-z ]{1,40}){1,60}' }, 16),
   'large bodies without a key': { ...completion({ prompt: text(1_800_000) }), hasKey: false },
   '/detokenize': { callers: 4, path: '/detokenize', body: { tokens: ids(262_144) } },
+  'resumed streams': { ...completion({ prompt: 'a', max_tokens: 250, stream: true }), resumes: 8 },
   '/tokenize': { callers: 4, path: '/tokenize', body: { prompt: text(20_000) } },
 };
 
@@ -94,9 +96,9 @@ export const neighbours: Scenario = {
       await measure();
       const alone = await measure();
       const measurements: Measurement[] = [{ figure: 'tokens/s alone', value: alone.tokensPerSecond }];
-      for (const [name, { callers, path, body, hasKey = true }] of Object.entries(LOADS)) {
+      for (const [name, { path, body, hasKey = true, ...load }] of Object.entries(LOADS)) {
         const key = hasKey ? loud : 'none';
-        const options = { callers, url: `${system.url}${path}`, key, body: JSON.stringify(body) };
+        const options = { ...load, url: `${system.url}${path}`, key, body: JSON.stringify(body) };
         const loaded = await beside(options, measure);
         measurements.push(
           {

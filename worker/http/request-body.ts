@@ -69,6 +69,10 @@ function lengthOf({ headers }: Request): number | null {
   return claimed === null || headers.has('transfer-encoding') ? null : Number(claimed);
 }
 
+/** Returns the bytes of a body as its client declared them; the most that may be read if it did not. */
+export const sizeOf = (request: Request, { MAX_BODY_BYTES }: Settings): number =>
+  request.body === null ? 0 : Math.min(lengthOf(request) ?? MAX_BODY_BYTES, MAX_BODY_BYTES);
+
 const unreadable = (why: string): ApiError =>
   new ApiError('invalid_json', `We could not parse the JSON body of your request: ${why}.`);
 

@@ -10,6 +10,7 @@ import type { Timings } from '../timers/timings.ts';
 import type { Catalogue } from '../upstreams/pool.ts';
 import type { HeldBody } from './body-budget.ts';
 import { REQUEST_ID_HEADER } from './headers.ts';
+import type { RefusalPace } from './refusal-pace.ts';
 
 /** What earlier steps decide about the response. It applies to error responses as well. */
 export interface ResponseState {
@@ -63,6 +64,7 @@ export interface RequestContext {
   readonly caller: CallerState;
   /** The bytes of its body, until its response starts. */
   readonly heldBody: HeldBody;
+  readonly refusals: Pick<RefusalPace, 'turn'>;
   /** Region whose limiter admits this request; null = the tenant's home region. */
   readonly region: string | null;
   readonly timings: Timings;

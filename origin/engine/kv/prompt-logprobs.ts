@@ -12,11 +12,16 @@ export class PromptLogprobs {
   /** As `#topLogprobs`; −1 beyond the end of the vocabulary. */
   readonly #topIds: Int32Array;
   readonly #ranks: Int32Array;
+  readonly #first: number;
 
-  /** @param memory `logprobBytes` for each position */
-  constructor(positions: number, top: number, memory?: ArrayBufferLike) {
+  /**
+   * @param memory `logprobBytes` for each position
+   * @param first the first of the positions
+   */
+  constructor(positions: number, top: number, memory?: ArrayBufferLike, first = 0) {
     const buffer = memory ?? new ArrayBuffer(positions * logprobBytes(top));
     this.top = top;
+    this.#first = first;
     this.bytes = new Uint8Array(buffer, 0, positions * logprobBytes(top));
     this.#logprobs = new Float32Array(buffer, 0, positions);
     this.#topLogprobs = new Float32Array(buffer, 4 * positions, positions * top);
@@ -26,32 +31,35 @@ export class PromptLogprobs {
 
   /** @param score with its rank */
   set(position: number, { logprob, top, rank = 0 }: TokenLogprobs): void {
-    this.#logprobs[position] = logprob;
-    this.#ranks[position] = rank;
+    const at = position - this.#first;
+    this.#logprobs[at] = logprob;
+    this.#ranks[at] = rank;
     for (let place = 0; place < this.top; place++) {
       const [id, value] = top[place] ?? [-1, 0];
-      this.#topIds[position * this.top + place] = id;
-      this.#topLogprobs[position * this.top + place] = value;
+      this.#topIds[at * this.top + place] = id;
+      this.#topLogprobs[at * this.top + place] = value;
     }
   }
 
   /** @param count most likely tokens to return, at most `top` */
   get(position: number, count: number): TokenLogprobs {
     const top: [number, number][] = [];
-    const first = position * this.top;
+    const first = (position - this.#first) * this.top;
     for (let at = first; at < first + count && this.#topIds[at]! >= 0; at++) {
       top.push([this.#topIds[at]!, this.#topLogprobs[at]!]);
     }
-    return { logprob: this.#logprobs[position]!, top, rank: this.#ranks[position]! };
+    const index = position - this.#first;
+    return { logprob: this.#logprobs[index]!, top, rank: this.#ranks[index]! };
   }
 
   /** Copies positions [start, end) of other logprobs with the same `top` to positions from `to` on. */
   copy(from: PromptLogprobs, start: number, end: number, to: number): void {
     const { top } = this;
-    this.#logprobs.set(from.#logprobs.subarray(start, end), to);
-    this.#ranks.set(from.#ranks.subarray(start, end), to);
-    this.#topLogprobs.set(from.#topLogprobs.subarray(start * top, end * top), to * top);
-    this.#topIds.set(from.#topIds.subarray(start * top, end * top), to * top);
+    const [first, last, at] = [start - from.#first, end - from.#first, to - this.#first];
+    this.#logprobs.set(from.#logprobs.subarray(first, last), at);
+    this.#ranks.set(from.#ranks.subarray(first, last), at);
+    this.#topLogprobs.set(from.#topLogprobs.subarray(first * top, last * top), at * top);
+    this.#topIds.set(from.#topIds.subarray(first * top, last * top), at * top);
   }
 }
 

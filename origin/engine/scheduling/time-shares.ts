@@ -22,6 +22,9 @@ export interface RunPart {
   readonly ownMs: number;
 }
 
+/** `other`: work for one tenant besides the model, such as copies of its suspended sequences. */
+type RunKind = 'prefill' | 'decode' | 'other';
+
 interface Account {
   /** Milliseconds of its share that it has not received; below zero = that it has received too early. */
   lag: number;
@@ -34,8 +37,10 @@ interface Account {
   readonly costs: number[];
 }
 
-/** For short prompts, a tenant may take its share of so much time in advance, or one run. */
+/** For short prompts, a tenant may take its share of so much time in advance, or one run; no tenant is late before. */
 const ADVANCE_MS = 10;
+/** A tenant that lags behind by more than so many of its runs comes before all short prompts. */
+const LATE_RUNS = 2;
 const FLEX_WEIGHT = 1 / 32;
 /** After a jump of the clock, no tenant waits much longer than after the longest real run. */
 const MAX_GROWTH = 4;
@@ -78,12 +83,16 @@ export class TimeShares {
   /** Returns the tenant that computes a chunk next; null if no prompt is due. */
   prompt(work: Work): string | null {
     this.#update(work);
+    const due = this.#pool().filter(this.#promptsAreDue);
+    const late = this.#furthestBehind(due.filter(([key]) => this.#isLate(this.#account(key))));
+    this.#isAdvance = false;
+    if (late !== null) return late;
     const short = [...work].filter(([key, { flex, prompts }]) => {
       return !flex && prompts === 'short' && this.#account(key).lag >= -this.#advanceMs(this.#account(key));
     });
     const first = this.#furthestBehind(short);
     this.#isAdvance = first !== null;
-    return first ?? this.#furthestBehind(this.#pool().filter(this.#promptsAreDue));
+    return first ?? this.#furthestBehind(due);
   }
 
   /** Returns the tenants whose sequences decode together next. */
@@ -100,7 +109,7 @@ export class TimeShares {
    * Notes that a run has ended.
    * @param elapsedMs measured; whatever a clock that jumps makes of it
    */
-  charge(kind: 'prefill' | 'decode', elapsedMs: number, parts: ReadonlyMap<string, RunPart>): void {
+  charge(kind: RunKind, elapsedMs: number, parts: ReadonlyMap<string, RunPart>): void {
     const bound = Math.max(LEAST_BOUND_MS, MAX_GROWTH * this.#longestMs);
     const ms = elapsedMs > 0 ? Math.min(elapsedMs, bound) : 0;
     this.#longestMs = Math.max(ms, FORGET_LONGEST * this.#longestMs);
@@ -114,8 +123,9 @@ export class TimeShares {
     if (parts.size > 1) this.#learnTogether(ms / rowsOf(parts));
     this.#addShares(ms);
     for (const [key, { rows, size, ownMs }] of parts) {
-      const account = this.#accounts.get(key);
-      if (account === undefined) continue;
+      const account = this.#accounts.get(key) ?? newAccount();
+      if (kind === 'other') this.#accounts.set(key, account);
+      else if (!this.#accounts.has(key)) continue;
       const partMs = Math.min(ms, ownMs + (commonMs * size) / allSizes);
       const worthMs =
         parts.size === 1 ? partMs : Math.min(ms, ownMs + worthOf(account.costs, rows, commonMs));
@@ -128,7 +138,7 @@ export class TimeShares {
   #update(work: Work): void {
     this.#work = work;
     for (const [key, { weight, flex, prompts, rows }] of work) {
-      const account = this.#accounts.get(key) ?? { lag: 0, weight, promptLead: 0, longestMs: 0, costs: [] };
+      const account = this.#accounts.get(key) ?? newAccount();
       account.weight = flex ? weight * FLEX_WEIGHT : weight;
       if (prompts === 'none' || rows === 0) account.promptLead = 0;
       this.#accounts.set(key, account);
@@ -162,6 +172,11 @@ export class TimeShares {
   #learnTogether(msPerRow: number): void {
     const known = Number.isFinite(this.#msPerRow) ? this.#msPerRow : msPerRow;
     this.#msPerRow = known + (msPerRow - known) * LEARN_COST;
+  }
+
+  /** Short prompts of others must not hold up a tenant for ever. */
+  #isLate({ lag, longestMs }: Account): boolean {
+    return lag > Math.max(ADVANCE_MS, LATE_RUNS * longestMs);
   }
 
   #advanceMs({ weight, longestMs }: Account): number {
@@ -199,7 +214,7 @@ export class TimeShares {
     }
   }
 
-  #receive(key: string, account: Account, kind: 'prefill' | 'decode', ms: number, worthMs: number): void {
+  #receive(key: string, account: Account, kind: RunKind, ms: number, worthMs: number): void {
     // What computing together saves pays for a lag, but is no lead that others would be owed.
     const before = account.lag;
     const lag = Math.max(account.lag - worthMs, Math.min(0, account.lag - ms));
@@ -208,6 +223,7 @@ export class TimeShares {
       ? -this.#advanceMs(account) - account.longestMs
       : Math.min(before, -2 * account.longestMs);
     account.lag = Math.max(floor, lag);
+    if (kind === 'other') return;
     const lead =
       account.promptLead + (kind === 'prefill' ? ms * (1 - this.#promptShare) : -ms * this.#promptShare);
     account.promptLead = Math.max(-account.longestMs, Math.min(account.longestMs, lead));
@@ -230,6 +246,14 @@ export class TimeShares {
 }
 
 const behind = ({ lag, weight }: Account): number => lag / weight;
+
+const newAccount = (): Account => ({
+  lag: 0,
+  weight: 1,
+  promptLead: 0,
+  longestMs: 0,
+  costs: [],
+});
 
 function learn(costs: number[], rows: number, ms: number): void {
   const known = costs[rows] ?? 0;

@@ -61,6 +61,11 @@ describe('configuration', () => {
     expect(() => readConfig({ ...SECRET, CONTINUO_PROVIDER: 'gpu' })).toThrow(/^CONTINUO_PROVIDER: .*webgpu/);
   });
 
+  test('divides the time of a tenant by CONTINUO_PROMPT_SHARE', () => {
+    expect(readConfig(SECRET).model.engine.promptShare).toBe(0.5);
+    expect(readConfig({ ...SECRET, CONTINUO_PROMPT_SHARE: '0.8' }).model.engine.promptShare).toBe(0.8);
+  });
+
   test('keeps prefixes on disk only if CONTINUO_PREFIX_CACHE_DIR is set', () => {
     const limitBytes = 16 * 2 ** 30;
     expect(readConfig(SECRET).model.engine.prefixDisk).toEqual({ directory: null, limitBytes });
@@ -96,6 +101,8 @@ describe('configuration', () => {
     ['CONTINUO_SLOTS', '0', /received "0"; expected auto or a whole number from 1 to 1024/],
     ['CONTINUO_SLOTS', '2.5', /received "2.5"; expected auto or a whole number from 1 to 1024/],
     ['CONTINUO_THREADS', '-1', /received "-1"; expected a whole number from 1 to 1024/],
+    ['CONTINUO_PROMPT_SHARE', '0', /received "0"; expected a number from 0.01 to 0.99/],
+    ['CONTINUO_PROMPT_SHARE', '1', /received "1"; expected a number from 0.01 to 0.99/],
     ['CONTINUO_PREFIX_CACHE_DISK_MIB', '0', /received "0"; expected a whole number from 1 to 100000000/],
     ['CONTINUO_GENERATION_CONFIG', 'yes', /received "yes"; expected true or false/],
     ['CONTINUO_LOG_LEVEL', 'loud', /received "loud"; expected one of fatal, error, warn, info, .*/],

@@ -2,9 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { Driver } from './support/engine-driver.ts';
 import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
+import { plainTranscript } from './support/reference-generation.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { NEUTRAL } from './support/submissions.ts';
-import { transcribe } from './support/transcript.ts';
+import { ordered, transcribe } from './support/transcript.ts';
 import { EOS, VOCABULARY } from './support/vocabulary.ts';
 
 const doneBy = (driver: Driver, tenant: string) =>
@@ -20,6 +21,33 @@ describe('fairness between tenants', () => {
     expect(done('loud')).toBeLessThanOrEqual(24);
     await driver.finish();
     expect(done('loud')).toBe(200);
+  });
+
+  it('copies the KV of 32 chunks per step for the choices of a prompt, and changes no token', async () => {
+    const runner = new ScriptedRunner(shape(8));
+    let copied = 0;
+    const copy = runner.copy.bind(runner);
+    runner.copy = (from, to, length) => {
+      copied += length;
+      copy(from, to, length);
+    };
+    const driver = new Driver(runner);
+    const one = longPrompt('long', 15 * CHUNK, 'a');
+    const long = { ...one, choices: 7, prompts: one.prompts.map((prompt) => ({ ...prompt, maxTokens: 20 })) };
+    driver.submit(endless('stream', 100, 'b'));
+    driver.submit(long);
+    const copiedBy: number[] = [];
+    while (transcribe(driver.eventsOf('long'), 7).end === null) {
+      copied = 0;
+      await driver.step();
+      copiedBy.push(copied);
+    }
+    // The last choice takes the prompt's own slot. What follows are moves of finished choices.
+    expect(copiedBy.filter((length) => length > 0).slice(0, 3)).toEqual(Array(3).fill(2 * 15 * CHUNK));
+    expect(ordered(transcribe(driver.eventsOf('long'), 7))).toEqual(
+      ordered(plainTranscript(long, runner.shape)),
+    );
+    await driver.finish();
   });
 
   it('alternates prefill chunks between tenants, so that a long prompt does not block the others', async () => {

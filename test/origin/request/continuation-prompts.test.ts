@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { GenerationEvent, GenerationRequest } from '../../../shared/generation.ts';
+import type { SubmittedPrompt } from '../../../origin/engine/messages.ts';
+import type { GenerationRequest } from '../../../shared/generation.ts';
 import { byteLevelDirectory, sentencePieceDirectory } from '../tokenizer/fixtures.ts';
 import { prepare, servedModel } from './served-models.ts';
 
@@ -98,30 +99,11 @@ describe.each(Object.entries(models))('continuations with a %s tokenizer', (_, m
 
 const byteLevel = models['byte-level'];
 
-test('the prompt event has the tokens and logprobs after the context only', async () => {
-  const { restore, preamble } = await prepare(scoring('hello', [' world']), byteLevel);
-  const [[ids, from]] = (await prompted(scoring('hello', [' world']), byteLevel)) as [[number[], number]];
-  const entry = (id: number, at: number) => ({
-    id,
-    bytes: byteLevel.tokenizer.decode([id], { skipSpecialTokens: true }),
-    logprob: at > from ? -1 : null,
-    topLogprobs: null,
-  });
-  const event: GenerationEvent = {
-    type: 'prompt',
-    prompt: 0,
-    text: 'hello world',
-    ids,
-    logprobs: ids.map(entry),
-  };
-  const after = ids.slice(from + 1);
-  expect(restore(event)).toEqual({
-    ...event,
-    text: ' world',
-    ids: after,
-    logprobs: after.map((id) => entry(id, ids.length)),
-  });
-  expect(preamble).toEqual([{ type: 'accepted', model: 'tiny', promptTokens: [ids.length] }]);
+test('the engine reports the tokens after the context only', async () => {
+  const { submission, preamble } = await prepare(scoring('hello', [' world']), byteLevel);
+  const [{ tokens, logprobsFrom = 0, echoFrom }] = submission.prompts as [SubmittedPrompt];
+  expect(echoFrom).toBe(logprobsFrom + 1);
+  expect(preamble).toEqual([{ type: 'accepted', model: 'tiny', promptTokens: [tokens.length] }]);
 });
 
 describe('a 400 names the field', () => {

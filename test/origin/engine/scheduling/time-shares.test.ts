@@ -144,6 +144,44 @@ describe('the next chunk', () => {
     expect(turns.slice(10).filter((turn) => turn === 'long').length).toBeGreaterThanOrEqual(14);
   });
 
+  /** Computes chunks of 4 ms and returns whose they were. */
+  const turnsOf = (shares: TimeShares, all: ReturnType<typeof work>, count: number) =>
+    Array.from({ length: count }, () => {
+      const turn = shares.prompt(all)!;
+      shares.charge('prefill', 4, part(turn));
+      return turn;
+    });
+
+  it('is again that of a short prompt, after its tenant has been idle for the time that it took in advance', () => {
+    const shares = new TimeShares();
+    const both = work(['long', {}], ['short', { prompts: 'short' }]);
+    expect(turnsOf(shares, both, 4)).toEqual(['short', 'short', 'short', 'long']);
+    turnsOf(shares, work(['long', {}]), 10);
+    expect(turnsOf(shares, both, 4)).toEqual(['short', 'short', 'short', 'long']);
+  });
+
+  it('is not that of a tenant that was idle, beyond its share from then on', () => {
+    const shares = new TimeShares();
+    const both = work(['busy', {}], ['idle', {}]);
+    turnsOf(shares, both, 1);
+    shares.prompt(both);
+    shares.charge('prefill', 12, part('idle'));
+    shares.prompt(work(['busy', {}]));
+    shares.charge('prefill', 80, part('busy'));
+    const turns = turnsOf(shares, both, 20);
+    expect(turns.filter((turn) => turn === 'idle').length).toBeLessThanOrEqual(11);
+  });
+
+  it('is that of a tenant that lags behind, however many others have short prompts', () => {
+    const shares = new TimeShares();
+    const shorts = ['a', 'b', 'c', 'd'].map((name): [string, Partial<TenantWork>] => [
+      name,
+      { prompts: 'short' },
+    ]);
+    const all = work(['long', { weight: 4 }], ...shorts);
+    expect(turnsOf(shares, all, 400).filter((turn) => turn === 'long').length).toBeGreaterThan(180);
+  });
+
   it('is that of each tenant in turn, while the clock stands still', () => {
     const shares = new TimeShares();
     const all = work(['a', {}], ['b', {}], ['c', {}]);

@@ -135,14 +135,14 @@ function plainChoice(
 
 /** Computes the `prompt` event in the same way. */
 export function plainPrompt(submission: Submission, promptIndex: number, chunk: number): EventOf<'prompt'> {
-  const { tokens, logprobsFrom = 0 } = submission.prompts[promptIndex]!;
+  const { tokens, logprobsFrom = 0, echoFrom = 0 } = submission.prompts[promptIndex]!;
   const hides = (id: number) => submission.skipSpecialTokens && isSpecial(id);
-  const visible = [...tokens].filter((id) => !hides(id));
+  const visible = [...tokens].slice(echoFrom).filter((id) => !hides(id));
   const event: EventOf<'prompt'> = {
     type: 'prompt',
     prompt: promptIndex,
     text: wholeText(visible.flatMap(bytesOfToken)),
-    ids: [...tokens],
+    ids: [...tokens].slice(echoFrom),
   };
   const top = submission.promptTopLogprobs;
   if (top === null) return event;
@@ -155,7 +155,7 @@ export function plainPrompt(submission: Submission, promptIndex: number, chunk: 
     const isListed = known.topLogprobs?.some(([other]) => other === id);
     return isListed ? known : { ...known, rank: rankOf(id, logits) };
   });
-  return { ...event, logprobs: scored };
+  return { ...event, logprobs: scored.slice(echoFrom) };
 }
 
 /** Computes a whole request in the same way. */

@@ -62,17 +62,19 @@ const promptTokens = fc
     Int32Array.from([BOS, ...Array.from({ length: shared }, (_, at) => (at * 7) % 10), ...rest]),
   );
 
-/** A prompt that is scored from any of its tokens on, if the submission asks for logprobs of the prompt. */
+/** A prompt that is scored and reported from any of its tokens on, if the submission asks for it. */
 const prompt = (maxTokens: number): fc.Arbitrary<SubmittedPrompt> =>
   fc
     .record({
       tokens: promptTokens,
       maxTokens: fc.integer({ min: 0, max: maxTokens }),
       logprobsFrom: often(0, fc.nat(40)),
+      echoFrom: often(0, fc.nat(40)),
     })
-    .map(({ logprobsFrom, ...fields }) => ({
+    .map(({ logprobsFrom, echoFrom, ...fields }) => ({
       ...fields,
       logprobsFrom: Math.min(logprobsFrom, fields.tokens.length - 1),
+      echoFrom: Math.min(echoFrom, fields.tokens.length - 1),
     }));
 
 /**

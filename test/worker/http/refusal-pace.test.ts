@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { RefusalPace } from '../../../worker/http/refusal-pace.ts';
+
+const LARGE = 2 ** 20;
+
+/** A pace whose pauses do not end, so that all refusals come at the same time. */
+function newPace() {
+  const clock = { now: 1e12 };
+  const waits: number[] = [];
+  const pace = new RefusalPace(
+    () => clock.now,
+    async (ms) => waits.push(ms),
+  );
+  return { clock, waits, pace };
+}
+
+test('the first large body and all small ones are refused at once', async () => {
+  const { pace, waits } = newPace();
+  await pace.turn('a', LARGE);
+  for (let count = 0; count < 1000; count++) await pace.turn('a', 1000);
+  expect(waits).toEqual([]);
+});
+
+test('more of them are refused at 32 MiB per second, and none later than after a second', async () => {
+  const { pace, waits, clock } = newPace();
+  for (let count = 0; count < 40; count++) await pace.turn('a', LARGE);
+  expect(waits.slice(0, 3)).toEqual([32, 64, 96]);
+  expect(waits.slice(31)).toEqual(Array.from({ length: 8 }, () => 1000));
+  clock.now += 1032;
+  await pace.turn('a', LARGE);
+  expect(waits).toHaveLength(39);
+});
+
+test('tenants do not wait for each other', async () => {
+  const { pace, waits } = newPace();
+  for (let count = 0; count < 10; count++) await pace.turn('', LARGE);
+  const before = waits.length;
+  await pace.turn('a', LARGE);
+  expect(waits).toHaveLength(before);
+});
+
+test('a clock that goes back delays nobody for longer than a second', async () => {
+  const { pace, waits, clock } = newPace();
+  await pace.turn('a', LARGE);
+  clock.now -= 1e9;
+  await pace.turn('a', LARGE);
+  expect(waits).toEqual([1000]);
+});
