@@ -1,6 +1,6 @@
 import { EMPTY, type Expression, type GraphEdge, NOTHING, repeat, sequence } from '../expression.ts';
 import { schemaError } from '../grammar-error.ts';
-import { anyOrder, MAX_ANY_ORDER, type Member } from './any-order.ts';
+import { anyOrder } from './any-order.ts';
 import { countRange } from './assertions.ts';
 import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } from './conjunction.ts';
 import type { SchemaContext } from './schema-context.ts';
@@ -116,37 +116,5 @@ function uniqueListed(nodes: KeywordNodes, range: Range, context: SchemaContext)
     return null;
   }
   const members = values.map((value) => ({ label: context.json.literal(value), required: false }));
-  const inAnyOrder = members.length <= MAX_ANY_ORDER;
-  return context.json.arrayOf(
-    inAnyOrder ? anyOrder({ members, other: null, ...range }, context) : inOrder(members, range, context),
-  );
-}
-
-/** Some of the members in their order, each at most once: an automaton over (members passed, members written). */
-function inOrder(
-  members: readonly Member[],
-  { min, max }: Range,
-  { json, budget }: SchemaContext,
-): Expression {
-  const isLimited = max < members.length;
-  const counts = isLimited ? max : Math.max(1, min);
-  const state = (passed: number, written: number): number => passed * (counts + 1) + written;
-  const final = state(members.length, counts) + 1;
-  const edges: GraphEdge[] = [];
-  for (let passed = 0; passed <= members.length; passed++) {
-    for (let written = 0; written <= counts; written++) {
-      budget.spend(20);
-      const from = state(passed, written);
-      if (passed === members.length) {
-        if (written >= min) edges.push({ from, to: final, label: EMPTY });
-        continue;
-      }
-      const { label } = members[passed]!;
-      edges.push({ from, to: state(passed + 1, written), label: EMPTY });
-      if (isLimited && written === counts) continue;
-      const next = state(passed + 1, Math.min(counts, written + 1));
-      edges.push({ from, to: next, label: written === 0 ? label : sequence(json.comma, label) });
-    }
-  }
-  return { kind: 'graph', states: final + 1, edges, final };
+  return context.json.arrayOf(anyOrder({ members, other: null, ...range }, context));
 }

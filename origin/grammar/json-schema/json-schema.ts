@@ -10,7 +10,6 @@ import {
 } from '../expression.ts';
 import { parseJson } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { MAX_ANY_ORDER, MAX_ANY_ORDER_EDGES } from './any-order.ts';
 import { arrayExpression } from './array-schema.ts';
 import { enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
 import { type Conjunction, conjunctionKey, conjunctionOf, type KeywordNodes } from './conjunction.ts';
@@ -59,7 +58,6 @@ class SchemaCompiler implements SchemaContext {
   readonly style: ObjectStyle;
   readonly #builder: GrammarBuilder;
   readonly #rules = new Map<string, number>();
-  #anyOrderEdges = 0;
   readonly #queue: { readonly rule: number; readonly conjunction: Conjunction }[] = [];
 
   constructor(document: SchemaDocument, builder: GrammarBuilder, budget: WorkBudget, style: ObjectStyle) {
@@ -92,8 +90,10 @@ class SchemaCompiler implements SchemaContext {
     return rule(index);
   }
 
-  shared(expression: Expression): Expression {
-    return this.#builder.add(expression);
+  addRule(expression: Expression): number {
+    const index = this.#builder.declare();
+    this.#builder.define(index, expression);
+    return index;
   }
 
   #expression(conjunction: Conjunction): Expression {
@@ -120,12 +120,6 @@ class SchemaCompiler implements SchemaContext {
         return isApart ? [] : [{ node: this.document.child(node, 'oneOf', j), part: 'not' as const }];
       }),
     ]);
-  }
-
-  takeAnyOrder(members: number): boolean {
-    if (members > MAX_ANY_ORDER) return false;
-    this.#anyOrderEdges += members * 2 ** members;
-    return this.#anyOrderEdges <= MAX_ANY_ORDER_EDGES;
   }
 
   listedValues(conjunction: Conjunction): readonly unknown[] | null {

@@ -32,8 +32,7 @@ export function objectExpression(nodes: KeywordNodes, context: SchemaContext): E
   const available = keys.others.length > 0 ? Number.POSITIVE_INFINITY : keys.declared.length;
   const isCounted = min > required || max < available;
   if (isCounted) checkCounts(nodes, keys, min, max);
-  const isTracked = !isCounted || keys.others.length === 0;
-  if (context.style.anyKeyOrder && isTracked && context.takeAnyOrder(keys.declared.length)) {
+  if (context.style.anyKeyOrder) {
     const members = keys.declared.map((member) => ({
       label: memberExpression(member, context),
       required: member.required,
