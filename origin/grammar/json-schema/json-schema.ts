@@ -20,7 +20,7 @@ import { numberExpression } from './number-schema.ts';
 import { objectExpression } from './object-schema.ts';
 import type { ObjectStyle, SchemaContext } from './schema-context.ts';
 import { SchemaDocument, type SchemaNode } from './schema-document.ts';
-import { satisfiesKeywords } from './schema-validator.ts';
+import { satisfies } from './schema-validator.ts';
 import { StringLanguages } from './string-language.ts';
 import { stringExpression } from './string-schema.ts';
 
@@ -99,6 +99,8 @@ class SchemaCompiler implements SchemaContext {
   #expression(conjunction: Conjunction): Expression {
     const expanded = expand(conjunction, this.document);
     if (expanded.impossible) return NOTHING;
+    const values = this.listedValues(conjunction);
+    if (values !== null) return choice(values.map((value) => this.json.literal(value)));
     const alternatives = expanded.alternatives[0];
     if (alternatives === undefined) return this.#leaf(expanded.nodes);
     const keywords = expanded.nodes.map((node) => ({ node, part: 'keywords' as const }));
@@ -123,20 +125,13 @@ class SchemaCompiler implements SchemaContext {
   }
 
   listedValues(conjunction: Conjunction): readonly unknown[] | null {
-    const { impossible, nodes, alternatives } = expand(conjunction, this.document);
+    const { impossible, nodes } = expand(conjunction, this.document);
     if (impossible) return [];
-    return alternatives.length > 0 ? null : this.#listed(nodes);
+    return enumeratedValues(nodes)?.filter((value) => satisfies(value, conjunction, this)) ?? null;
   }
 
-  #listed(nodes: KeywordNodes): readonly unknown[] | null {
-    const values = enumeratedValues(nodes);
-    return values?.filter((value) => satisfiesKeywords(value, nodes, this)) ?? null;
-  }
-
-  /** Compiles schemas without combining keywords. */
+  /** Compiles schemas without combining keywords and listed values. */
   #leaf(nodes: KeywordNodes): Expression {
-    const values = this.#listed(nodes);
-    if (values !== null) return choice(values.map((value) => this.json.literal(value)));
     return choice([...typesOf(nodes)].map((type) => this.#typed(type, nodes)));
   }
 

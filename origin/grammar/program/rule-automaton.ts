@@ -30,6 +30,8 @@ class RuleAutomatonBuilder {
   readonly #plan: CallPlan;
   /** Start states of rules that are jump targets. */
   readonly #entries = new Map<number, number>();
+  /** By target and suffix: states within paths. */
+  readonly #pathEnds = new Map<number, Map<string, number>>();
 
   constructor(grammar: Grammar, owner: number, plan: CallPlan, budget: WorkBudget) {
     this.nfa = new Nfa(budget);
@@ -95,9 +97,13 @@ class RuleAutomatonBuilder {
     });
   }
 
-  /** Paths with equal suffixes share states. */
+  /** Paths with equal suffixes and targets share states. */
   #addPaths(paths: readonly BytePath[], from: number, to: number): void {
-    const shared = new Map<string, number>();
+    let shared = this.#pathEnds.get(to);
+    if (shared === undefined) {
+      shared = new Map();
+      this.#pathEnds.set(to, shared);
+    }
     for (const bytes of paths) {
       let target = to;
       let key = '';
