@@ -149,7 +149,8 @@ class SchemaCompiler implements SchemaContext {
         return objectExpression(nodes, this);
       default: {
         const assertions = numberAssertions(nodes, type === 'integer');
-        const isFree = !assertions.minimum && !assertions.maximum && assertions.multiples.length === 0;
+        const { minimum, maximum, multiples, nonMultiples } = assertions;
+        const isFree = !minimum && !maximum && multiples.length + nonMultiples.length === 0;
         return isFree && type === 'number' ? this.json.number : numberExpression(assertions, this.budget);
       }
     }

@@ -1,10 +1,10 @@
 import { acceptsText } from '../automaton/dfa.ts';
 import { itemSchemas } from './array-schema.ts';
-import { countRange, isEqual, numberAssertions, typesOf } from './assertions.ts';
+import { countRange, isEqual, type Multiple, numberAssertions, typesOf } from './assertions.ts';
 import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } from './conjunction.ts';
 import { decimalOf, isMultipleOf } from './decimal.ts';
 import { branchesOf, expand, withoutChoice } from './expansion.ts';
-import { isJsonObject } from './keywords.ts';
+import { isJsonObject, SOME_PROPERTY } from './keywords.ts';
 import { propertyNameSchemas, propertySchemas, requiredProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { stringLanguage } from './string-schema.ts';
@@ -58,10 +58,12 @@ function hasType(value: unknown, types: ReadonlySet<string>): boolean {
 function satisfiesNumber(value: number, nodes: KeywordNodes): boolean {
   // JSON text may contain numbers beyond the range of doubles, which JSON.stringify would write as null.
   if (!Number.isFinite(value)) return false;
-  const { minimum, maximum, multiples } = numberAssertions(nodes, false);
+  const { minimum, maximum, multiples, nonMultiples } = numberAssertions(nodes, false);
   if (minimum && (minimum.exclusive ? value <= minimum.value : value < minimum.value)) return false;
   if (maximum && (maximum.exclusive ? value >= maximum.value : value > maximum.value)) return false;
-  return multiples.every((multiple) => isMultipleOf(decimalOf(value), decimalOf(multiple.value)));
+  const isMultiple = (multiple: Multiple): boolean =>
+    isMultipleOf(decimalOf(value), decimalOf(multiple.value));
+  return multiples.every(isMultiple) && !nonMultiples.some(isMultiple);
 }
 
 function satisfiesArray(value: readonly unknown[], nodes: KeywordNodes, context: SchemaContext): boolean {
@@ -93,6 +95,12 @@ function satisfiesObject(
   const { min, max } = countRange(nodes, 'minProperties', 'maxProperties');
   if (keys.length < min || keys.length > max) return false;
   if ([...requiredProperties(nodes)].some((key) => !Object.hasOwn(value, key))) return false;
+  const hasSome = nodes.every(
+    ({ schema: { [SOME_PROPERTY]: some } }) =>
+      some === undefined ||
+      keys.some((key) => satisfies(key, some.names, context) && satisfies(value[key], some.value, context)),
+  );
+  if (!hasSome) return false;
   const names = propertyNameSchemas(nodes, context.document);
   return keys.every(
     (key) =>
