@@ -11,7 +11,7 @@ import {
 import { parseJson } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { arrayExpression } from './array-schema.ts';
-import { enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
+import { canonical, enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
 import { type Conjunction, conjunctionKey, conjunctionOf, type KeywordNodes } from './conjunction.ts';
 import { areDisjoint } from './disjointness.ts';
 import { branchesOf, expand } from './expansion.ts';
@@ -57,6 +57,8 @@ class SchemaCompiler implements SchemaContext {
   readonly budget: WorkBudget;
   readonly style: ObjectStyle;
   readonly #builder: GrammarBuilder;
+  /** The canonical texts of lists, which may be long. */
+  readonly #lists = new Map<readonly unknown[], ReadonlySet<string>>();
   readonly #rules = new Map<string, number>();
   readonly #queue: { readonly rule: number; readonly conjunction: Conjunction }[] = [];
 
@@ -122,6 +124,12 @@ class SchemaCompiler implements SchemaContext {
         return isApart ? [] : [{ node: this.document.child(node, 'oneOf', j), part: 'not' as const }];
       }),
     ]);
+  }
+
+  isIn(list: readonly unknown[], value: unknown): boolean {
+    const set = this.#lists.get(list) ?? new Set(list.map(canonical));
+    this.#lists.set(list, set);
+    return set.has(canonical(value));
   }
 
   listedValues(conjunction: Conjunction): readonly unknown[] | null {
