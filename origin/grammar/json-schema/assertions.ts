@@ -1,5 +1,5 @@
-import type { KeywordNodes } from './conjunction.ts';
-import { type Keywords, NOT_MULTIPLE_OF, TYPES, type TypeName, typeOfKeyword } from './keywords.ts';
+import { type KeywordNodes, NOT_MULTIPLE_OF } from './conjunction.ts';
+import { type Keywords, TYPES, type TypeName, typeOfKeyword } from './keywords.ts';
 
 /** The types that the schemas allow. If `number` is allowed, `integer` is omitted. */
 export function typesOf(nodes: KeywordNodes): ReadonlySet<TypeName> {

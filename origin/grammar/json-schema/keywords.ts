@@ -1,6 +1,5 @@
 import leven from 'leven';
 import { schemaError } from '../grammar-error.ts';
-import type { Conjunction } from './conjunction.ts';
 import { isExact } from './decimal.ts';
 import { ANNOTATION_FORMATS, FORMATS } from './formats.ts';
 
@@ -150,24 +149,7 @@ export type Keywords = {
     : never;
 };
 
-export type CheckedSchema = JsonObject & Keywords & DerivedKeywords;
-
-export const NOT_MULTIPLE_OF = Symbol('not multipleOf');
-export const SOME_PROPERTY = Symbol('some property');
-
-/** Conditions that no keyword expresses. They follow from the negation of keywords. */
-export interface DerivedKeywords {
-  readonly [NOT_MULTIPLE_OF]?: number;
-  readonly [SOME_PROPERTY]?: SomeProperty;
-}
-
-/** An object has a property whose name and value satisfy conditions. */
-export interface SomeProperty {
-  readonly names: Conjunction;
-  readonly value: Conjunction;
-  /** The declared property that is meant, or null for an undeclared one. Undefined until one of them is chosen. */
-  readonly key?: string | null;
-}
+export type CheckedSchema = JsonObject & Keywords;
 
 export const OBJECT_KEYWORDS: readonly string[] = Object.keys(object);
 

@@ -1,7 +1,12 @@
 import { acceptsText, type Dfa, isEmptyLanguage } from '../automaton/dfa.ts';
 import { schemaError } from '../grammar-error.ts';
-import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } from './conjunction.ts';
-import { SOME_PROPERTY } from './keywords.ts';
+import {
+  type Conjunction,
+  conjunctionOf,
+  type KeywordNode,
+  type KeywordNodes,
+  SOME_PROPERTY,
+} from './conjunction.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 import { languageOf } from './string-values.ts';

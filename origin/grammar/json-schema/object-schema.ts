@@ -12,9 +12,15 @@ import {
 import { schemaError } from '../grammar-error.ts';
 import { anyOrder } from './any-order.ts';
 import { countRange } from './assertions.ts';
-import { type Conjunction, derived, type KeywordNode, type KeywordNodes } from './conjunction.ts';
+import {
+  type Conjunction,
+  derived,
+  type KeywordNode,
+  type KeywordNodes,
+  SOME_PROPERTY,
+} from './conjunction.ts';
 import { escapedExpression } from './escaped-string.ts';
-import { OBJECT_KEYWORDS, SOME_PROPERTY } from './keywords.ts';
+import { OBJECT_KEYWORDS } from './keywords.ts';
 import { type ObjectProperties, objectProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { languageOf } from './string-values.ts';

@@ -1,10 +1,16 @@
 import { acceptsText } from '../automaton/dfa.ts';
 import { itemSchemas } from './array-schema.ts';
 import { countRange, isEqual, type Multiple, numberAssertions, typesOf } from './assertions.ts';
-import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } from './conjunction.ts';
+import {
+  type Conjunction,
+  conjunctionOf,
+  type KeywordNode,
+  type KeywordNodes,
+  SOME_PROPERTY,
+} from './conjunction.ts';
 import { decimalOf, isMultipleOf } from './decimal.ts';
 import { branchesOf, expand, withoutChoice } from './expansion.ts';
-import { isJsonObject, SOME_PROPERTY } from './keywords.ts';
+import { isJsonObject } from './keywords.ts';
 import { propertyNameSchemas, propertySchemas, requiredProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { stringLanguage } from './string-schema.ts';

@@ -1,14 +1,15 @@
 import { schemaError } from '../grammar-error.ts';
-import { type Conjunction, conjunctionOf, derived, type KeywordNode } from './conjunction.ts';
-import { FORMATS } from './formats.ts';
 import {
-  type Keywords,
+  type Conjunction,
+  conjunctionOf,
+  derived,
+  type KeywordNode,
   NOT_MULTIPLE_OF,
   SOME_PROPERTY,
   type SomeProperty,
-  TYPES,
-  type TypeName,
-} from './keywords.ts';
+} from './conjunction.ts';
+import { FORMATS } from './formats.ts';
+import { type Keywords, TYPES, type TypeName } from './keywords.ts';
 import type { SchemaDocument } from './schema-document.ts';
 
 /** Ways to violate one keyword; null if the compiler cannot express them. */

@@ -1261,7 +1261,7 @@ const CONDITIONS: readonly Row[] = [
   [
     'some property that violates a pattern property',
     { type: 'object', properties: { ab: {}, b: {} }, not: { patternProperties: { '^a': I } } },
-    [{ ab: 'x' }, { b: 1, ab: null }],
+    [{ ab: 'x' }, { ab: null, b: 1 }],
     [{}, { ab: 1 }, { b: 'x' }],
   ],
   [

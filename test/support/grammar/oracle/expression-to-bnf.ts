@@ -50,19 +50,21 @@ function symbolOf(expression: Expression, builder: BnfBuilder): BnfSymbol {
 /** One production per list of members so far; only for few members. */
 function listOf(order: AnyOrder, builder: BnfBuilder): BnfSymbol {
   const known = new Map<string, { rule: number } & BnfSymbol>();
+  const missing = (written: readonly (number | null)[]): number =>
+    order.members.filter(({ required }, i) => required && !written.includes(i)).length;
   /** What may follow `written` members (null = another one), in ascending order because only their set matters. */
   const rest = (written: readonly (number | null)[]): { rule: number } & BnfSymbol => {
-    const key = written.join();
+    const key = JSON.stringify(written);
     const existing = known.get(key);
     if (existing) return existing;
     const symbol = builder.add([]) as { rule: number } & BnfSymbol;
     known.set(key, symbol);
-    const isFull = order.members.every(({ required }, i) => !required || written.includes(i));
+    const isFull = missing(written) === 0;
     if (written.length > 0 && isFull && new Set(written).size >= order.min)
       builder.rules[symbol.rule]!.push([]);
     const separator: BnfSymbol[] = written.length === 0 ? [] : [{ kind: 'rule', rule: order.separator }];
     const add = (rule: number, next: readonly (number | null)[]): void => {
-      if (next.length <= order.max)
+      if (next.length + missing(next) <= order.max)
         builder.rules[symbol.rule]!.push([...separator, { kind: 'rule', rule }, rest(next)]);
     };
     order.members.forEach(({ rule }, i) => {
