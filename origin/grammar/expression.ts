@@ -16,7 +16,8 @@ export type Expression =
   | { readonly kind: 'rule'; readonly rule: number }
   /** Matches one token of these ids, as ranges [lo0, hi0, lo1, hi1, …], whatever its text. */
   | { readonly kind: 'tokens'; readonly ids: readonly number[] }
-  | Graph;
+  | Graph
+  | AnyOrder;
 
 /** A finite automaton whose edges are expressions. State 0 is the start; `final` is the only final state. */
 export interface Graph {
@@ -30,6 +31,25 @@ export interface GraphEdge {
   readonly from: number;
   readonly to: number;
   readonly label: Expression;
+}
+
+/**
+ * Members in any order with separators in between, each at most once; never the empty text. It must be the whole right-hand
+ * side of a rule. Its automaton has a state per set of members, which the runtime creates when a text reaches it.
+ */
+export interface AnyOrder extends OrderedRules {
+  readonly kind: 'anyOrder';
+}
+
+/** The rules that an `AnyOrder` calls. */
+export interface OrderedRules {
+  readonly members: readonly { readonly rule: number; readonly required: boolean }[];
+  /** The rule of further members, of which any number may be written anywhere; null if there are none. */
+  readonly other: number | null;
+  readonly separator: number;
+  /** Least and most members written. Towards the minimum, all `other` members together count as one. */
+  readonly min: number;
+  readonly max: number;
 }
 
 /** Rule i is `rules[i]`. The text must match `rules[root]`. */

@@ -1,6 +1,6 @@
 import { EMPTY, type Expression, type GraphEdge, NOTHING, repeat, sequence } from '../expression.ts';
 import { schemaError } from '../grammar-error.ts';
-import { anyOrder, MAX_ANY_ORDER, type Member } from './any-order.ts';
+import { anyOrder } from './any-order.ts';
 import { countRange } from './assertions.ts';
 import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } from './conjunction.ts';
 import type { SchemaContext } from './schema-context.ts';
@@ -38,42 +38,56 @@ export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Ex
 }
 
 /**
- * Arrays of which a number of items satisfies `contains`: an automaton over (items written, items that were counted).
+ * Arrays of which a number of items satisfies each `contains`: an automaton over (items written, items counted for each).
  * An item that need not count may satisfy `contains` as well, unless there is a maximum.
  */
 function containing(
   nodes: KeywordNodes,
-  [counted, ...others]: KeywordNodes,
+  counting: KeywordNodes,
   { min, max }: Range,
   context: SchemaContext,
 ): Expression {
   const { json, document } = context;
-  const { path, schema } = counted!;
-  const least = schema.minContains ?? 1;
-  const most = schema.maxContains ?? Number.POSITIVE_INFINITY;
   const positions = Math.max(Number.isFinite(max) ? max : min, 1, ...nodes.map(prefixLength));
-  const counts = Number.isFinite(most) ? most : least;
-  if (others.length > 0) throw schemaError(`${others[0]!.path}/contains`, 'only one may apply to an array');
-  if ((positions + 1) * (counts + 1) > MAX_COUNTED)
-    throw schemaError(`${path}/contains`, `positions times counts must be at most ${MAX_COUNTED}`);
-  const matching = { node: document.child(counted!, 'contains'), part: 'whole' } as const;
+  let tallies = 1;
+  const counters = counting.map((node) => {
+    const { minContains: least = 1, maxContains: most = Number.POSITIVE_INFINITY } = node.schema;
+    const counts = Number.isFinite(most) ? most : least;
+    const unit = tallies;
+    tallies *= counts + 1;
+    const countIn = (tally: number): number => Math.floor(tally / unit) % (counts + 1);
+    return { matching: document.child(node, 'contains'), least, most, counts, unit, countIn };
+  });
+  if ((positions + 1) * tallies * 2 ** (counters.length - 1) > MAX_COUNTED)
+    throw schemaError(
+      `${counting[0]!.path}/contains`,
+      `positions times counts must be at most ${MAX_COUNTED}`,
+    );
+  const final = (positions + 1) * tallies;
   const edges: GraphEdge[] = [];
-  const state = (position: number, count: number): number => position * (counts + 1) + count;
-  const final = state(positions, counts) + 1;
-  for (let position = 0; position <= positions; position++) {
+  for (let state = 0; state < final; state++) {
+    const position = Math.floor(state / tallies);
+    const tally = state % tallies;
+    const isComplete = counters.every(({ least, countIn }) => countIn(tally) >= least);
+    if (position >= min && isComplete) edges.push({ from: state, to: final, label: EMPTY });
     const isOpen = position === positions && !Number.isFinite(max);
-    const next = isOpen ? position : position + 1;
-    const items = itemSchemas(nodes, position, document);
-    const label = (conjunction: Conjunction): Expression =>
-      position === 0 ? context.ruleFor(conjunction) : sequence(json.comma, context.ruleFor(conjunction));
-    const uncounted = Number.isFinite(most) ? [...items, { ...matching, part: 'not' as const }] : items;
-    for (let count = 0; count <= counts; count++) {
-      const from = state(position, count);
-      if (position >= min && count >= least) edges.push({ from, to: final, label: EMPTY });
-      if (next > positions) continue;
-      edges.push({ from, to: state(next, count), label: label(uncounted) });
-      if (count < counts)
-        edges.push({ from, to: state(next, count + 1), label: label([...items, matching]) });
+    const next = state + (isOpen ? 0 : tallies);
+    if (next >= final) continue;
+    let choices: { to: number; item: Conjunction }[] = [
+      { to: next, item: itemSchemas(nodes, position, document) },
+    ];
+    for (const { matching, most, counts, unit, countIn } of counters) {
+      const other: Conjunction = Number.isFinite(most) ? [{ node: matching, part: 'not' }] : [];
+      choices = choices.flatMap(({ to, item }) => [
+        { to, item: [...item, ...other] },
+        ...(countIn(tally) === counts
+          ? []
+          : [{ to: to + unit, item: [...item, ...conjunctionOf(matching)] }]),
+      ]);
+    }
+    for (const { to, item } of choices) {
+      const value = context.ruleFor(item);
+      edges.push({ from: state, to, label: position === 0 ? value : sequence(json.comma, value) });
     }
   }
   return json.arrayOf({ kind: 'graph', states: final + 1, edges, final });
@@ -116,37 +130,5 @@ function uniqueListed(nodes: KeywordNodes, range: Range, context: SchemaContext)
     return null;
   }
   const members = values.map((value) => ({ label: context.json.literal(value), required: false }));
-  const inAnyOrder = members.length <= MAX_ANY_ORDER;
-  return context.json.arrayOf(
-    inAnyOrder ? anyOrder({ members, other: null, ...range }, context) : inOrder(members, range, context),
-  );
-}
-
-/** Some of the members in their order, each at most once: an automaton over (members passed, members written). */
-function inOrder(
-  members: readonly Member[],
-  { min, max }: Range,
-  { json, budget }: SchemaContext,
-): Expression {
-  const isLimited = max < members.length;
-  const counts = isLimited ? max : Math.max(1, min);
-  const state = (passed: number, written: number): number => passed * (counts + 1) + written;
-  const final = state(members.length, counts) + 1;
-  const edges: GraphEdge[] = [];
-  for (let passed = 0; passed <= members.length; passed++) {
-    for (let written = 0; written <= counts; written++) {
-      budget.spend(20);
-      const from = state(passed, written);
-      if (passed === members.length) {
-        if (written >= min) edges.push({ from, to: final, label: EMPTY });
-        continue;
-      }
-      const { label } = members[passed]!;
-      edges.push({ from, to: state(passed + 1, written), label: EMPTY });
-      if (isLimited && written === counts) continue;
-      const next = state(passed + 1, Math.min(counts, written + 1));
-      edges.push({ from, to: next, label: written === 0 ? label : sequence(json.comma, label) });
-    }
-  }
-  return { kind: 'graph', states: final + 1, edges, final };
+  return context.json.arrayOf(anyOrder({ members, other: null, ...range }, context));
 }

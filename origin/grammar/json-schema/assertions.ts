@@ -1,4 +1,4 @@
-import type { KeywordNodes } from './conjunction.ts';
+import { type KeywordNodes, NOT_MULTIPLE_OF } from './conjunction.ts';
 import { type Keywords, TYPES, type TypeName, typeOfKeyword } from './keywords.ts';
 
 /** The types that the schemas allow. If `number` is allowed, `integer` is omitted. */
@@ -41,7 +41,7 @@ export function isEqual(a: unknown, b: unknown): boolean {
 }
 
 /** A text that is equal for equal JSON values, whatever the order of their members. */
-function canonical(value: unknown): string {
+export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
   if (typeof value !== 'object' || value === null) return value === 0 ? '0' : JSON.stringify(value);
   const members = Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`);
@@ -54,7 +54,14 @@ export interface NumberAssertions {
   readonly minimum: Bound | null;
   readonly maximum: Bound | null;
   /** The values of `multipleOf` with their paths. */
-  readonly multiples: readonly { readonly value: number; readonly path: string }[];
+  readonly multiples: readonly Multiple[];
+  /** Of these, the number may not be a multiple. */
+  readonly nonMultiples: readonly Multiple[];
+}
+
+export interface Multiple {
+  readonly value: number;
+  readonly path: string;
 }
 
 export interface Bound {
@@ -74,10 +81,15 @@ export function numberAssertions(nodes: KeywordNodes, integer: boolean): NumberA
     integer,
     minimum: tightest([...bounds('minimum', false), ...bounds('exclusiveMinimum', true)], 1),
     maximum: tightest([...bounds('maximum', false), ...bounds('exclusiveMaximum', true)], -1),
-    multiples: nodes.flatMap(({ schema: { multipleOf }, path }) =>
-      multipleOf === undefined ? [] : [{ value: multipleOf, path: `${path}/multipleOf` }],
-    ),
+    multiples: multiplesIn(nodes, 'multipleOf'),
+    nonMultiples: multiplesIn(nodes, NOT_MULTIPLE_OF),
   };
+}
+
+function multiplesIn(nodes: KeywordNodes, keyword: 'multipleOf' | typeof NOT_MULTIPLE_OF): Multiple[] {
+  return nodes.flatMap(({ schema: { [keyword]: value }, path }) =>
+    value === undefined ? [] : [{ value, path: `${path}/multipleOf` }],
+  );
 }
 
 /** The range that two count keywords such as `minItems` and `maxItems` allow. */

@@ -26,13 +26,30 @@ export function conjunctionKey(conjunction: Conjunction): string {
 
 /** A schema object whose keywords apply, except the combining ones and dependencies. */
 export interface KeywordNode extends SchemaNode {
-  readonly schema: CheckedSchema;
+  readonly schema: CheckedSchema & DerivedKeywords;
+}
+
+export const NOT_MULTIPLE_OF = Symbol('not multipleOf');
+export const SOME_PROPERTY = Symbol('some property');
+
+/** Conditions that no keyword expresses. They follow from the negation of keywords. */
+export interface DerivedKeywords {
+  readonly [NOT_MULTIPLE_OF]?: number;
+  readonly [SOME_PROPERTY]?: SomeProperty;
+}
+
+/** An object has a property whose name and value satisfy conditions. */
+export interface SomeProperty {
+  readonly names: Conjunction;
+  readonly value: Conjunction;
+  /** The declared property that is meant, or null for an undeclared one. Undefined until one of them is chosen. */
+  readonly key?: string | null;
 }
 
 /** Schema objects whose keywords apply together. */
 export type KeywordNodes = readonly KeywordNode[];
 
 /** A condition that follows from a keyword of a schema; its path says how. */
-export function derived({ path }: SchemaNode, name: string, schema: CheckedSchema): SchemaPart {
+export function derived({ path }: SchemaNode, name: string, schema: KeywordNode['schema']): SchemaPart {
   return { node: { path: `${path} ${name}`, schema }, part: 'keywords' };
 }

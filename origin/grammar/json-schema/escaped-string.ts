@@ -1,15 +1,22 @@
-import { type CodePoints, complementCodePoints, intersectCodePoints } from '../automaton/code-points.ts';
+import {
+  type CodePoints,
+  codePoints,
+  complementCodePoints,
+  intersectCodePoints,
+  rangesOf,
+} from '../automaton/code-points.ts';
 import { codePointsByTarget, type Dfa } from '../automaton/dfa.ts';
-import { chars, choice, EMPTY, type Expression, type GraphEdge, text } from '../expression.ts';
+import { chars, choice, EMPTY, type Expression, type GraphEdge, sequence, text } from '../expression.ts';
 
+/** The letter after the backslash. */
 const SHORT_ESCAPES: ReadonlyMap<number, string> = new Map([
-  [0x08, '\\b'],
-  [0x09, '\\t'],
-  [0x0a, '\\n'],
-  [0x0c, '\\f'],
-  [0x0d, '\\r'],
-  [0x22, '\\"'],
-  [0x5c, '\\\\'],
+  [0x08, 'b'],
+  [0x09, 't'],
+  [0x0a, 'n'],
+  [0x0c, 'f'],
+  [0x0d, 'r'],
+  [0x22, '"'],
+  [0x5c, '\\'],
 ]);
 const ESCAPED: CodePoints = [0, 0x1f, 0x22, 0x22, 0x5c, 0x5c];
 /** Characters that may stand in a JSON string without an escape. */
@@ -30,12 +37,23 @@ export function escapedExpression(language: Dfa): Expression {
 }
 
 function escapedCharacter(set: CodePoints): Expression {
-  const spellings: Expression[] = [chars(intersectCodePoints(set, UNESCAPED_CHARACTERS))];
-  const escaped = intersectCodePoints(set, ESCAPED);
-  for (let i = 0; i < escaped.length; i += 2) {
-    for (let c = escaped[i]!; c <= escaped[i + 1]!; c++) {
-      spellings.push(text(SHORT_ESCAPES.get(c) ?? `\\u${c.toString(16).padStart(4, '0')}`));
-    }
-  }
-  return choice(spellings);
+  const plain = chars(intersectCodePoints(set, UNESCAPED_CHARACTERS));
+  const escaped = rangesOf(intersectCodePoints(set, ESCAPED)).flatMap(([first, last]) =>
+    Array.from({ length: last - first + 1 }, (_, i) => first + i),
+  );
+  if (escaped.length === 0) return plain;
+  const short = escaped.flatMap((c) => SHORT_ESCAPES.get(c) ?? []);
+  /** The others are written in hexadecimal: \u0000 … \u001f. */
+  const long = [0, 1].flatMap((digit) => {
+    const last = escaped
+      .filter((c) => !SHORT_ESCAPES.has(c) && c >> 4 === digit)
+      .map((c) => (c & 15).toString(16));
+    return last.length === 0 ? [] : [sequence(text(`u00${digit}`), oneOf(last))];
+  });
+  const letters = short.length === 0 ? [] : [oneOf(short)];
+  return choice([plain, sequence(text('\\'), choice([...letters, ...long]))]);
+}
+
+function oneOf(characters: readonly string[]): Expression {
+  return chars(codePoints(characters.map((char) => [char.codePointAt(0)!, char.codePointAt(0)!])));
 }

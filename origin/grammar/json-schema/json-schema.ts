@@ -10,9 +10,8 @@ import {
 } from '../expression.ts';
 import { parseJson } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { MAX_ANY_ORDER, MAX_ANY_ORDER_EDGES } from './any-order.ts';
 import { arrayExpression } from './array-schema.ts';
-import { enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
+import { canonical, enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
 import { type Conjunction, conjunctionKey, conjunctionOf, type KeywordNodes } from './conjunction.ts';
 import { areDisjoint } from './disjointness.ts';
 import { branchesOf, expand } from './expansion.ts';
@@ -21,7 +20,7 @@ import { numberExpression } from './number-schema.ts';
 import { objectExpression } from './object-schema.ts';
 import type { ObjectStyle, SchemaContext } from './schema-context.ts';
 import { SchemaDocument, type SchemaNode } from './schema-document.ts';
-import { satisfiesKeywords } from './schema-validator.ts';
+import { satisfies } from './schema-validator.ts';
 import { StringLanguages } from './string-language.ts';
 import { stringExpression } from './string-schema.ts';
 
@@ -58,8 +57,9 @@ class SchemaCompiler implements SchemaContext {
   readonly budget: WorkBudget;
   readonly style: ObjectStyle;
   readonly #builder: GrammarBuilder;
+  /** The canonical texts of lists, which may be long. */
+  readonly #lists = new Map<readonly unknown[], ReadonlySet<string>>();
   readonly #rules = new Map<string, number>();
-  #anyOrderEdges = 0;
   readonly #queue: { readonly rule: number; readonly conjunction: Conjunction }[] = [];
 
   constructor(document: SchemaDocument, builder: GrammarBuilder, budget: WorkBudget, style: ObjectStyle) {
@@ -92,13 +92,17 @@ class SchemaCompiler implements SchemaContext {
     return rule(index);
   }
 
-  shared(expression: Expression): Expression {
-    return this.#builder.add(expression);
+  addRule(expression: Expression): number {
+    const index = this.#builder.declare();
+    this.#builder.define(index, expression);
+    return index;
   }
 
   #expression(conjunction: Conjunction): Expression {
     const expanded = expand(conjunction, this.document);
     if (expanded.impossible) return NOTHING;
+    const values = this.listedValues(conjunction);
+    if (values !== null) return choice(values.map((value) => this.json.literal(value)));
     const alternatives = expanded.alternatives[0];
     if (alternatives === undefined) return this.#leaf(expanded.nodes);
     const keywords = expanded.nodes.map((node) => ({ node, part: 'keywords' as const }));
@@ -122,27 +126,20 @@ class SchemaCompiler implements SchemaContext {
     ]);
   }
 
-  takeAnyOrder(members: number): boolean {
-    if (members > MAX_ANY_ORDER) return false;
-    this.#anyOrderEdges += members * 2 ** members;
-    return this.#anyOrderEdges <= MAX_ANY_ORDER_EDGES;
+  isIn(list: readonly unknown[], value: unknown): boolean {
+    const set = this.#lists.get(list) ?? new Set(list.map(canonical));
+    this.#lists.set(list, set);
+    return set.has(canonical(value));
   }
 
   listedValues(conjunction: Conjunction): readonly unknown[] | null {
-    const { impossible, nodes, alternatives } = expand(conjunction, this.document);
+    const { impossible, nodes } = expand(conjunction, this.document);
     if (impossible) return [];
-    return alternatives.length > 0 ? null : this.#listed(nodes);
+    return enumeratedValues(nodes)?.filter((value) => satisfies(value, conjunction, this)) ?? null;
   }
 
-  #listed(nodes: KeywordNodes): readonly unknown[] | null {
-    const values = enumeratedValues(nodes);
-    return values?.filter((value) => satisfiesKeywords(value, nodes, this)) ?? null;
-  }
-
-  /** Compiles schemas without combining keywords. */
+  /** Compiles schemas without combining keywords and listed values. */
   #leaf(nodes: KeywordNodes): Expression {
-    const values = this.#listed(nodes);
-    if (values !== null) return choice(values.map((value) => this.json.literal(value)));
     return choice([...typesOf(nodes)].map((type) => this.#typed(type, nodes)));
   }
 
@@ -160,7 +157,8 @@ class SchemaCompiler implements SchemaContext {
         return objectExpression(nodes, this);
       default: {
         const assertions = numberAssertions(nodes, type === 'integer');
-        const isFree = !assertions.minimum && !assertions.maximum && assertions.multiples.length === 0;
+        const { minimum, maximum, multiples, nonMultiples } = assertions;
+        const isFree = !minimum && !maximum && multiples.length + nonMultiples.length === 0;
         return isFree && type === 'number' ? this.json.number : numberExpression(assertions, this.budget);
       }
     }

@@ -1,8 +1,8 @@
-import { type Dfa, intersect } from '../automaton/dfa.ts';
+import { complement, type Dfa, intersect } from '../automaton/dfa.ts';
 import { choice, type Expression, sequence, text } from '../expression.ts';
 import { schemaError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import type { Bound, NumberAssertions } from './assertions.ts';
+import type { Bound, Multiple, NumberAssertions } from './assertions.ts';
 import { type Decimal, decimalOf, decimalParts, negate } from './decimal.ts';
 import { escapedExpression } from './escaped-string.ts';
 import { DIGIT_0, MAX_DIGITS, type Magnitude, magnitudeAutomaton, POINT } from './magnitude-automaton.ts';
@@ -14,11 +14,17 @@ const MAX_MULTIPLE = 100_000;
  * are allowed. No exponent and no negative zero.
  */
 export function numberExpression(assertions: NumberAssertions, budget: WorkBudget): Expression {
-  const step = commonMultiple(assertions);
+  const step = commonMultiple(assertions.multiples);
+  const excluded = assertions.nonMultiples.map((multiple) => {
+    const { value, places } = commonMultiple([multiple])!;
+    // With a place after the point, 2.00 counts as a multiple of 1.
+    return complement(multiplesOf({ value: 10 * value, places: places + 1 }, budget));
+  });
   const wholeOnly = assertions.integer || step?.places === 0;
   const magnitudes = (from: Magnitude | null, to: Magnitude | null): Expression => {
     const dfa = magnitudeAutomaton({ low: from, high: to, wholeOnly }, budget);
-    return escapedExpression(step === null ? dfa : intersect(dfa, multiplesOf(step, budget), budget));
+    const all = [dfa, ...(step === null ? [] : [multiplesOf(step, budget)]), ...excluded];
+    return escapedExpression(all.reduce((a, b) => intersect(a, b, budget)));
   };
   const zero: Magnitude = { whole: '', fraction: '', exclusive: true };
   const minimum = assertions.minimum && nextInside(assertions.minimum, 1);
@@ -61,12 +67,12 @@ interface Step {
 }
 
 /** The least common multiple of all `multipleOf`; null if there is none. */
-function commonMultiple(assertions: NumberAssertions): Step | null {
-  const decimals = assertions.multiples.map(({ value }) => decimalOf(value));
+function commonMultiple(multiples: readonly Multiple[]): Step | null {
+  const decimals = multiples.map(({ value }) => decimalOf(value));
   if (decimals.length === 0) return null;
   const places = Math.max(0, ...decimals.map(({ digits, point }) => digits.length - point));
   let result = 1;
-  assertions.multiples.forEach(({ path }, i) => {
+  multiples.forEach(({ path }, i) => {
     const { digits, point } = decimals[i]!;
     const value = Number(digits.padEnd(point + places, '0'));
     result = (result * value) / greatestCommonDivisor(result, value);

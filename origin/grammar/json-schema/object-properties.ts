@@ -1,11 +1,15 @@
 import { acceptsText, type Dfa, isEmptyLanguage } from '../automaton/dfa.ts';
 import { schemaError } from '../grammar-error.ts';
-import { enumeratedValues } from './assertions.ts';
-import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } from './conjunction.ts';
-import { expand } from './expansion.ts';
+import {
+  type Conjunction,
+  conjunctionOf,
+  type KeywordNode,
+  type KeywordNodes,
+  SOME_PROPERTY,
+} from './conjunction.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
-import { stringLanguage } from './string-schema.ts';
+import { languageOf } from './string-values.ts';
 
 const MAX_PATTERNS = 6;
 
@@ -26,18 +30,24 @@ export interface ObjectProperties {
  * `additionalProperties`.
  */
 export function propertySchemas(nodes: KeywordNodes, key: string, context: SchemaContext): Conjunction {
-  return conjunctionOf(
-    ...nodes.flatMap((node) => {
-      const named = isDeclared(node, key) ? [context.document.child(node, 'properties', key)] : [];
-      const matching = patternsOf(node, context).filter(({ language }) => acceptsText(language, key));
-      const found = [...named, ...matching.map(({ value }) => value)];
-      return found.length > 0 ? found : additional(node, context.document);
-    }),
-  );
+  return nodes.flatMap((node) => {
+    const named = isDeclared(node, key) ? [context.document.child(node, 'properties', key)] : [];
+    const matching = patternsOf(node, context).filter(({ language }) => acceptsText(language, key));
+    const found = [...named, ...matching.map(({ value }) => value)];
+    const some = node.schema[SOME_PROPERTY];
+    return [
+      ...conjunctionOf(...(found.length > 0 ? found : additional(node, context.document))),
+      ...(some?.key === key ? some.value : []),
+    ];
+  });
 }
 
 export function requiredProperties(nodes: KeywordNodes): ReadonlySet<string> {
-  return new Set(nodes.flatMap(({ schema }) => schema.required ?? []));
+  return new Set(
+    nodes.flatMap(({ schema: { required = [], [SOME_PROPERTY]: some } }) =>
+      typeof some?.key === 'string' ? [...required, some.key] : required,
+    ),
+  );
 }
 
 export function objectProperties(nodes: KeywordNodes, context: SchemaContext): ObjectProperties {
@@ -80,17 +90,7 @@ export function propertyNameSchemas(nodes: KeywordNodes, document: SchemaDocumen
 /** The keys that all `propertyNames` allow; null if all keys are allowed. */
 function keyLanguage(nodes: KeywordNodes, context: SchemaContext): Dfa | null {
   const schemas = propertyNameSchemas(nodes, context.document);
-  if (schemas.length === 0) return null;
-  const expanded = expand(schemas, context.document);
-  const unsupported = expanded.alternatives[0];
-  if (unsupported)
-    throw schemaError(`${unsupported.node.path}/${unsupported.part}`, 'is not supported in propertyNames');
-  if (expanded.impossible) return context.languages.anyOf([]);
-  const values = enumeratedValues(expanded.nodes);
-  const language = stringLanguage(expanded.nodes, context.languages);
-  if (values === null) return language;
-  const listed = context.languages.anyOf(values.filter((value) => typeof value === 'string'));
-  return language === null ? listed : context.languages.both(listed, language);
+  return schemas.length === 0 ? null : languageOf(schemas, context);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { acceptsText, type Dfa, isEmptyLanguage } from '../automaton/dfa.ts';
 import {
   choice,
   EMPTY,
@@ -11,37 +12,77 @@ import {
 import { schemaError } from '../grammar-error.ts';
 import { anyOrder } from './any-order.ts';
 import { countRange } from './assertions.ts';
-import type { KeywordNodes } from './conjunction.ts';
+import {
+  type Conjunction,
+  derived,
+  type KeywordNode,
+  type KeywordNodes,
+  SOME_PROPERTY,
+} from './conjunction.ts';
 import { escapedExpression } from './escaped-string.ts';
 import { OBJECT_KEYWORDS } from './keywords.ts';
 import { type ObjectProperties, objectProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
+import { languageOf } from './string-values.ts';
 
 const MAX_COUNTED = 200;
 
 /** Objects: declared members in the order of declaration, optional ones present or absent, then other members. */
 export function objectExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
   const isFree = nodes.every(({ schema }) =>
-    OBJECT_KEYWORDS.every((keyword) => schema[keyword] === undefined),
+    [...OBJECT_KEYWORDS, SOME_PROPERTY].every(
+      (keyword) => schema[keyword as keyof typeof schema] === undefined,
+    ),
   );
   if (isFree) return context.json.anyObject;
   const keys = objectProperties(nodes, context);
+  const open = nodes.find(
+    ({ schema }) => schema[SOME_PROPERTY] !== undefined && schema[SOME_PROPERTY].key === undefined,
+  );
+  if (open !== undefined) return withSomeProperty(open, nodes, keys, context);
   const { min, max } = countRange(nodes, 'minProperties', 'maxProperties');
   const required = keys.declared.filter((member) => member.required).length;
   if (max < required || min > max) return NOTHING;
   const available = keys.others.length > 0 ? Number.POSITIVE_INFINITY : keys.declared.length;
   const isCounted = min > required || max < available;
   if (isCounted) checkCounts(nodes, keys, min, max);
-  const isTracked = !isCounted || keys.others.length === 0;
-  if (context.style.anyKeyOrder && isTracked && context.takeAnyOrder(keys.declared.length)) {
+  const marked = markedMember(nodes, keys.others, context);
+  if (marked?.member === null) return NOTHING;
+  if (context.style.anyKeyOrder && marked === null) {
     const members = keys.declared.map((member) => ({
       label: memberExpression(member, context),
       required: member.required,
     }));
-    const other = otherMember(keys, context);
+    const other = otherMember(keys.others, context);
     return context.json.objectOf(anyOrder({ members, other, min, max }, context));
   }
-  return context.json.objectOf(new MemberGraph(keys, isCounted ? { min, max } : null, context).build());
+  return context.json.objectOf(
+    new MemberGraph(keys, isCounted ? { min, max } : null, marked, context).build(),
+  );
+}
+
+/** The objects in which a declared property is the one that satisfies a condition, or an undeclared one. */
+function withSomeProperty(
+  node: KeywordNode,
+  nodes: KeywordNodes,
+  { declared }: ObjectProperties,
+  context: SchemaContext,
+): Expression {
+  const some = node.schema[SOME_PROPERTY]!;
+  const names = languageOf(some.names, context);
+  const keys = declared.map(({ key }) => key).filter((key) => names === null || acceptsText(names, key));
+  const others = nodes
+    .filter((other) => other !== node)
+    .map((other) => ({ node: other, part: 'keywords' as const }));
+  return choice(
+    [...keys, null].map((key) => {
+      const schema = { type: 'object', [SOME_PROPERTY]: { ...some, key } } as const;
+      return context.ruleFor([
+        ...others,
+        derived(node, key === null ? 'undeclared' : `declared ${key}`, schema),
+      ]);
+    }),
+  );
 }
 
 function checkCounts(nodes: KeywordNodes, keys: ObjectProperties, min: number, max: number): void {
@@ -72,13 +113,20 @@ interface Counts {
 class MemberGraph {
   readonly #keys: ObjectProperties;
   readonly #counts: Counts | null;
+  readonly #marked: MarkedMember | null;
   readonly #context: SchemaContext;
   readonly #edges: GraphEdge[] = [];
   readonly #states = new Map<string, number>();
 
-  constructor(keys: ObjectProperties, counts: Counts | null, context: SchemaContext) {
+  constructor(
+    keys: ObjectProperties,
+    counts: Counts | null,
+    marked: MarkedMember | null,
+    context: SchemaContext,
+  ) {
     this.#keys = keys;
     this.#counts = counts;
+    this.#marked = marked;
     this.#context = context;
   }
 
@@ -101,7 +149,7 @@ class MemberGraph {
         this.#edge(this.#register(`key ${position}/${written}`), this.#state(position + 1, written), value);
       }
     });
-    const other = otherMember(this.#keys, this.#context);
+    const other = otherMember(this.#keys.others, this.#context);
     for (let written = 0; written <= Math.min(maxWritten, declared.length); written++) {
       this.#addOthers(this.#state(declared.length, written), written, other, final);
     }
@@ -135,10 +183,32 @@ class MemberGraph {
     const { min, max } = this.#counts ?? { min: 0, max: Number.POSITIVE_INFINITY };
     const missing = Math.max(0, min - written);
     const room = max - written;
+    if (this.#marked !== null) {
+      if (missing <= 1 && room >= 1) this.#addMarked(from, written, other!, this.#marked, final);
+      return;
+    }
     if (missing === 0) this.#edge(from, final, EMPTY);
     if (other === null || missing > 1 || room < 1) return;
     const more = repeat(sequence(this.#context.json.comma, other), 0, room - 1);
     this.#edge(from, final, sequence(this.#after(written, other), more));
+  }
+
+  /** Later members have other names than the marked one, because JSON.parse takes the last of several equal names. */
+  #addMarked(
+    from: number,
+    written: number,
+    other: Expression,
+    { member, rest }: MarkedMember,
+    final: number,
+  ): void {
+    const { comma } = this.#context.json;
+    this.#edge(from, final, this.#after(written, member!));
+    if (this.#counts !== null && Number.isFinite(this.#counts.max)) return;
+    const any = (item: Expression | null): Expression =>
+      item === null ? EMPTY : repeat(sequence(comma, item), 0, Number.POSITIVE_INFINITY);
+    const before = sequence(this.#after(written, other), any(other), comma);
+    this.#edge(from, final, sequence(this.#after(written, member!), any(rest)));
+    this.#edge(from, final, sequence(before, member!, any(rest)));
   }
 }
 
@@ -149,8 +219,41 @@ function memberExpression(
   return sequence(text(JSON.stringify(key)), context.json.colon, context.ruleFor(value));
 }
 
+/** An undeclared member that an object must have, and those that may follow it; null if there are none. */
+interface MarkedMember {
+  readonly member: Expression | null;
+  readonly rest: Expression | null;
+}
+
+/** Returns null if no undeclared member must satisfy a condition. Of several conditions, none can be satisfied. */
+function markedMember(
+  nodes: KeywordNodes,
+  others: ObjectProperties['others'],
+  context: SchemaContext,
+): MarkedMember | null {
+  const conditions = nodes.flatMap(({ schema: { [SOME_PROPERTY]: some } }) =>
+    some?.key === null ? [some] : [],
+  );
+  const [condition] = conditions;
+  if (condition === undefined) return null;
+  if (conditions.length > 1) return { member: null, rest: null };
+  const { languages } = context;
+  const names = languageOf(condition.names, context);
+  const within = (keys: Dfa | null, language: Dfa | null): Dfa | null =>
+    keys === null || language === null ? (keys ?? language) : languages.both(keys, language);
+  const groups = (language: Dfa | null, value: Conjunction): ObjectProperties['others'] =>
+    others
+      .map((group) => ({ keys: within(group.keys, language), value: [...group.value, ...value] }))
+      .filter(({ keys }) => keys === null || !isEmptyLanguage(keys));
+  const rest = names === null ? [] : groups(languages.not(names), []);
+  return {
+    member: otherMember(groups(names, condition.value), context),
+    rest: otherMember(rest, context),
+  };
+}
+
 /** A member with an undeclared key; null if there are none. */
-function otherMember({ others }: ObjectProperties, context: SchemaContext): Expression | null {
+function otherMember(others: ObjectProperties['others'], context: SchemaContext): Expression | null {
   if (others.length === 0) return null;
   const { json } = context;
   return choice(

@@ -9,7 +9,7 @@ import type { StringLanguages } from './string-language.ts';
 export interface ObjectStyle {
   /** A schema that does not mention `additionalProperties` allows other properties than those it declares. */
   readonly openObjects?: boolean | undefined;
-  /** Declared properties may come in any order, up to 12 of them. */
+  /** Declared properties may come in any order. */
   readonly anyKeyOrder?: boolean | undefined;
 }
 
@@ -24,8 +24,8 @@ export interface SchemaContext {
   ruleFor(conjunction: Conjunction): Expression;
   /** Returns all values that satisfy a conjunction, if its schemas list them; else null. */
   listedValues(conjunction: Conjunction): readonly unknown[] | null;
-  /** Whether so many members may be written in any order; counts them. */
-  takeAnyOrder(members: number): boolean;
-  /** Returns an expression as a rule, for one that occurs often. */
-  shared(expression: Expression): Expression;
+  /** Whether a list of a schema contains an equal value. */
+  isIn(list: readonly unknown[], value: unknown): boolean;
+  /** Adds a rule. */
+  addRule(expression: Expression): number;
 }

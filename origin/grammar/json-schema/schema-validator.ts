@@ -1,7 +1,13 @@
 import { acceptsText } from '../automaton/dfa.ts';
 import { itemSchemas } from './array-schema.ts';
-import { countRange, isEqual, numberAssertions, typesOf } from './assertions.ts';
-import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } from './conjunction.ts';
+import { countRange, isEqual, type Multiple, numberAssertions, typesOf } from './assertions.ts';
+import {
+  type Conjunction,
+  conjunctionOf,
+  type KeywordNode,
+  type KeywordNodes,
+  SOME_PROPERTY,
+} from './conjunction.ts';
 import { decimalOf, isMultipleOf } from './decimal.ts';
 import { branchesOf, expand, withoutChoice } from './expansion.ts';
 import { isJsonObject } from './keywords.ts';
@@ -28,12 +34,11 @@ export function satisfies(value: unknown, conjunction: Conjunction, context: Sch
 }
 
 function isListed(value: unknown, nodes: KeywordNodes, context: SchemaContext): boolean {
-  return nodes.every(({ schema }) => {
-    if (Object.hasOwn(schema, 'const') && !isEqual(schema.const, value)) return false;
-    if (schema.enum === undefined) return true;
-    context.budget.spend(20 * schema.enum.length);
-    return schema.enum.some((other) => isEqual(other, value));
-  });
+  return nodes.every(
+    ({ schema }) =>
+      !(Object.hasOwn(schema, 'const') && !isEqual(schema.const, value)) &&
+      (schema.enum === undefined || context.isIn(schema.enum, value)),
+  );
 }
 
 /** Checks all keywords except `enum`, `const` and the combining ones. */
@@ -58,10 +63,12 @@ function hasType(value: unknown, types: ReadonlySet<string>): boolean {
 function satisfiesNumber(value: number, nodes: KeywordNodes): boolean {
   // JSON text may contain numbers beyond the range of doubles, which JSON.stringify would write as null.
   if (!Number.isFinite(value)) return false;
-  const { minimum, maximum, multiples } = numberAssertions(nodes, false);
+  const { minimum, maximum, multiples, nonMultiples } = numberAssertions(nodes, false);
   if (minimum && (minimum.exclusive ? value <= minimum.value : value < minimum.value)) return false;
   if (maximum && (maximum.exclusive ? value >= maximum.value : value > maximum.value)) return false;
-  return multiples.every((multiple) => isMultipleOf(decimalOf(value), decimalOf(multiple.value)));
+  const isMultiple = (multiple: Multiple): boolean =>
+    isMultipleOf(decimalOf(value), decimalOf(multiple.value));
+  return multiples.every(isMultiple) && !nonMultiples.some(isMultiple);
 }
 
 function satisfiesArray(value: readonly unknown[], nodes: KeywordNodes, context: SchemaContext): boolean {
@@ -93,6 +100,12 @@ function satisfiesObject(
   const { min, max } = countRange(nodes, 'minProperties', 'maxProperties');
   if (keys.length < min || keys.length > max) return false;
   if ([...requiredProperties(nodes)].some((key) => !Object.hasOwn(value, key))) return false;
+  const hasSome = nodes.every(
+    ({ schema: { [SOME_PROPERTY]: some } }) =>
+      some === undefined ||
+      keys.some((key) => satisfies(key, some.names, context) && satisfies(value[key], some.value, context)),
+  );
+  if (!hasSome) return false;
   const names = propertyNameSchemas(nodes, context.document);
   return keys.every(
     (key) =>

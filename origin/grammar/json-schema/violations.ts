@@ -1,5 +1,13 @@
 import { schemaError } from '../grammar-error.ts';
-import { type Conjunction, conjunctionOf, derived, type KeywordNode } from './conjunction.ts';
+import {
+  type Conjunction,
+  conjunctionOf,
+  derived,
+  type KeywordNode,
+  NOT_MULTIPLE_OF,
+  SOME_PROPERTY,
+  type SomeProperty,
+} from './conjunction.ts';
 import { FORMATS } from './formats.ts';
 import { type Keywords, TYPES, type TypeName } from './keywords.ts';
 import type { SchemaDocument } from './schema-document.ts';
@@ -64,9 +72,12 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
   type: (type, node) => {
     const allowed = new Set([type].flat());
     const others = TYPES.filter((other) => other !== 'integer' && !allowed.has(other));
-    // Numbers that are no integers are left out.
     const types = allowed.has('integer') ? others.filter((other) => other !== 'number') : others;
-    return types.length === 0 ? [] : [[derived(node, 'not type', { type: types })]];
+    const fractions = { type: 'number', [NOT_MULTIPLE_OF]: 1 } as const;
+    return [
+      ...(types.length === 0 ? [] : [[derived(node, 'not type', { type: types })]]),
+      ...(types === others ? [] : [[derived(node, 'not integer', fractions)]]),
+    ];
   },
   enum: (values, node) => othersThan(values, node),
   const: (value, node) => othersThan([value], node),
@@ -108,9 +119,32 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
     Object.keys(dependencies).map((key) =>
       withKey(node, key, { node: document.child(node, 'dependentSchemas', key), part: 'not' }),
     ),
-  patternProperties: NOT_SUPPORTED,
-  additionalProperties: NOT_SUPPORTED,
-  propertyNames: NOT_SUPPORTED,
+  patternProperties: (patterns, node, document) =>
+    Object.keys(patterns).map((pattern) =>
+      withSome(node, `patternProperties ${pattern}`, {
+        names: [derived(node, `name ${pattern}`, { type: 'string', pattern })],
+        value: [{ node: document.child(node, 'patternProperties', pattern), part: 'not' }],
+      }),
+    ),
+  additionalProperties: (_, node, document) => {
+    const { properties = {}, patternProperties = {} } = node.schema;
+    const declared = derived(node, 'declared', { type: 'string', enum: Object.keys(properties) });
+    const matching = Object.keys(patternProperties).map((pattern) =>
+      derived(node, `name ${pattern}`, { type: 'string', pattern }),
+    );
+    return [
+      withSome(node, 'additionalProperties', {
+        names: [declared, ...matching].map(({ node: names }) => ({ node: names, part: 'not' })),
+        value: [{ node: document.child(node, 'additionalProperties'), part: 'not' }],
+      }),
+    ];
+  },
+  propertyNames: (_, node, document) => [
+    withSome(node, 'propertyNames', {
+      names: [{ node: document.child(node, 'propertyNames'), part: 'not' }],
+      value: [],
+    }),
+  ],
   items: (items, node, document) => {
     if (Array.isArray(items)) return items.map((_, i) => [violatedItem(node, 'items', i, document)]);
     if (node.schema.prefixItems) return null;
@@ -121,9 +155,13 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
     items.map((_, i) => [violatedItem(node, 'prefixItems', i, document)]),
   additionalItems: NOT_SUPPORTED,
   contains: (contains, node, document) => {
-    if ((node.schema.minContains ?? 1) !== 1) return null;
+    const { minContains = 1, maxContains = Number.POSITIVE_INFINITY } = node.schema;
     document.child(node, 'contains');
-    return [[derived(node, 'not contains', { type: 'array', items: { not: contains } })]];
+    const fewer = minContains === 0 ? [] : [{ minContains: 0, maxContains: minContains - 1 }];
+    const more = Number.isFinite(maxContains) ? [{ minContains: maxContains + 1 }] : [];
+    return [...fewer, ...more].map((bounds, i) => [
+      derived(node, `not contains ${i}`, { type: 'array', contains, ...bounds }),
+    ]);
   },
   minItems: (min, node) => [[derived(node, 'not minItems', { type: 'array', maxItems: min - 1 })]],
   maxItems: (max, node) => [[derived(node, 'not maxItems', { type: 'array', minItems: max + 1 })]],
@@ -147,8 +185,14 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
   exclusiveMaximum: (maximum, node) => [
     [derived(node, 'not exclusiveMaximum', { type: 'number', minimum: maximum })],
   ],
-  multipleOf: NOT_SUPPORTED,
+  multipleOf: (divisor, node) => [
+    [derived(node, 'not multipleOf', { type: 'number', [NOT_MULTIPLE_OF]: divisor })],
+  ],
 };
+
+function withSome(node: KeywordNode, name: string, some: SomeProperty): Conjunction {
+  return [derived(node, `not ${name}`, { type: 'object', [SOME_PROPERTY]: some })];
+}
 
 function withKey(node: KeywordNode, key: string, condition: Conjunction[number]): Conjunction {
   return [derived(node, `with ${key}`, { type: 'object', required: [key] }), condition];

@@ -1,4 +1,4 @@
-import type { Expression, Grammar } from '../expression.ts';
+import type { Expression, Grammar, OrderedRules } from '../expression.ts';
 
 /** A reference to a rule in another rule's expression. */
 interface RuleCall {
@@ -46,12 +46,19 @@ function visitCalls(expression: Expression, tail: boolean, copies: number, out: 
     case 'rule':
       out.push({ rule: expression.rule, tail, copies });
       return;
+    case 'anyOrder':
+      for (const rule of rulesInAnyOrder(expression)) out.push({ rule, tail: false, copies: 1 });
+      return;
     case 'graph': {
       const { final, edges } = expression;
       const ends = !edges.some((edge) => edge.from === final);
       for (const edge of edges) visitCalls(edge.label, tail && ends && edge.to === final, copies, out);
     }
   }
+}
+
+export function rulesInAnyOrder({ members, other, separator }: OrderedRules): readonly number[] {
+  return [...members.map(({ rule }) => rule), ...(other === null ? [] : [other]), separator];
 }
 
 /** How many copies of the repeated part the automaton contains. */

@@ -78,6 +78,8 @@ export function expandedSize(expression: Expression, sizeOfCall: (rule: number) 
       return 1 + copiesInAutomaton(expression) * expandedSize(expression.item, sizeOfCall);
     case 'rule':
       return sizeOfCall(expression.rule);
+    case 'anyOrder':
+      return Number.POSITIVE_INFINITY;
     case 'graph':
       return expression.edges.reduce(
         (sum, edge) => sum + expandedSize(edge.label, sizeOfCall),

@@ -2,10 +2,10 @@ import { determinize, eliminateEpsilon } from '../automaton/determinize.ts';
 import { type Dfa, trim } from '../automaton/dfa.ts';
 import { minimize } from '../automaton/minimize.ts';
 import { CALL, type Nfa } from '../automaton/nfa.ts';
-import type { Grammar } from '../expression.ts';
+import type { AnyOrder, Grammar, OrderedRules } from '../expression.ts';
 import { GrammarError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { callGraph } from './call-graph.ts';
+import { callGraph, rulesInAnyOrder } from './call-graph.ts';
 import { planCalls } from './inlining.ts';
 import type { Program } from './program.ts';
 import { rewriteRepetitions } from './rewrite-repetitions.ts';
@@ -33,15 +33,57 @@ export function lowerGrammar(source: Grammar, budget: WorkBudget): Program {
     throw new GrammarError('No text can match: the rules contradict each other or recurse without end');
   }
   const compiled = new Map<number, Dfa>();
+  const anyOrders = new Map<number, OrderedRules>();
   const queue = [grammar.root];
   for (const rule of queue) {
     if (compiled.has(rule)) continue;
+    const expression = grammar.rules[rule]!;
+    if (expression.kind === 'anyOrder') {
+      const rules = productiveRules(expression, productive);
+      anyOrders.set(rule, rules);
+      compiled.set(rule, NO_EDGES);
+      queue.push(...rulesInAnyOrder(rules));
+      continue;
+    }
     const dfa = compileRule(automata.get(rule)!, budget);
     compiled.set(rule, dfa);
     queue.push(...callsOf(dfa.edges));
   }
   const { ignoredKeywords = [], tokenNames = [] } = source;
-  return { ...flatten(compiled, matchesEmpty), ignoredKeywords, tokenNames };
+  const names = new Map([...compiled.keys()].map((rule, index) => [rule, index]));
+  return {
+    ...flatten(compiled, names, matchesEmpty),
+    anyOrders: new Map([...anyOrders].map(([rule, rules]) => [names.get(rule)!, renamed(rules, names)])),
+    ignoredKeywords,
+    tokenNames,
+  };
+}
+
+/** The static automaton of a rule whose states the runtime creates. */
+const NO_EDGES: Dfa = { edges: [[]], final: Uint8Array.of(0) };
+
+function productiveRules(
+  { members, other, ...rest }: AnyOrder,
+  productive: ReadonlySet<number>,
+): OrderedRules {
+  return {
+    ...rest,
+    members: members.filter(({ rule }) => productive.has(rule)),
+    other: other !== null && productive.has(other) ? other : null,
+  };
+}
+
+function renamed(
+  { members, other, separator, min, max }: OrderedRules,
+  names: ReadonlyMap<number, number>,
+): OrderedRules {
+  return {
+    members: members.map(({ rule, required }) => ({ rule: names.get(rule)!, required })),
+    other: other === null ? null : names.get(other)!,
+    separator: names.get(separator)!,
+    min,
+    max,
+  };
 }
 
 function compileRule(nfa: Nfa, budget: WorkBudget): Dfa {
@@ -74,9 +116,9 @@ function callsOf(states: readonly (readonly number[])[]): number[] {
 /** Joins the automata of all rules to one set of tables. Rules are renumbered in map order; the root is first. */
 function flatten(
   automata: ReadonlyMap<number, Dfa>,
+  names: ReadonlyMap<number, number>,
   matchesEmpty: boolean,
-): Omit<Program, 'ignoredKeywords' | 'tokenNames'> {
-  const names = new Map([...automata.keys()].map((rule, index) => [rule, index]));
+): Omit<Program, 'ignoredKeywords' | 'tokenNames' | 'anyOrders'> {
   const { classOf, classCount } = byteClasses([...automata.values()]);
   const ruleStart: number[] = [];
   const ruleOf: number[] = [];

@@ -1,4 +1,5 @@
 import { BY_ID, BY_NAME } from '../automaton/token-path.ts';
+import type { OrderedRules } from '../expression.ts';
 
 /**
  * A compiled grammar as flat tables, cheap to send between processes. It is a recursive transition network: each rule
@@ -6,6 +7,8 @@ import { BY_ID, BY_NAME } from '../automaton/token-path.ts';
  * final state.
  */
 export interface Program extends TransitionNetwork {
+  /** By rule: those whose states the runtime creates. In the tables, each has only a start state without edges. */
+  readonly anyOrders: ReadonlyMap<number, OrderedRules>;
   readonly equivalence: StateEquivalence;
   /** Keywords of the schemas that are not enforced because no specification knows them. */
   readonly ignoredKeywords: readonly string[];

@@ -2,7 +2,7 @@ import { rangesOf } from '../automaton/code-points.ts';
 import { CALL, Nfa } from '../automaton/nfa.ts';
 import { pathsOfIds } from '../automaton/token-path.ts';
 import { utf8Sequences } from '../automaton/utf8.ts';
-import type { Expression, Grammar, Graph } from '../expression.ts';
+import type { AnyOrder, Expression, Grammar, Graph } from '../expression.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import type { CallPlan } from './inlining.ts';
 
@@ -30,6 +30,8 @@ class RuleAutomatonBuilder {
   readonly #plan: CallPlan;
   /** Start states of rules that are jump targets. */
   readonly #entries = new Map<number, number>();
+  /** By target and suffix: states within paths. */
+  readonly #pathEnds = new Map<number, Map<string, number>>();
 
   constructor(grammar: Grammar, owner: number, plan: CallPlan, budget: WorkBudget) {
     this.nfa = new Nfa(budget);
@@ -77,6 +79,9 @@ class RuleAutomatonBuilder {
       case 'rule':
         this.#addCall(expression.rule, from, to, tail);
         return;
+      case 'anyOrder':
+        this.#addInOrder(expression, from, to);
+        return;
       case 'graph':
         this.#addGraph(expression, from, to, tail);
     }
@@ -92,9 +97,13 @@ class RuleAutomatonBuilder {
     });
   }
 
-  /** Paths with equal suffixes share states. */
+  /** Paths with equal suffixes and targets share states. */
   #addPaths(paths: readonly BytePath[], from: number, to: number): void {
-    const shared = new Map<string, number>();
+    let shared = this.#pathEnds.get(to);
+    if (shared === undefined) {
+      shared = new Map();
+      this.#pathEnds.set(to, shared);
+    }
     for (const bytes of paths) {
       let target = to;
       let key = '';
@@ -141,6 +150,32 @@ class RuleAutomatonBuilder {
     if (this.#plan.isInlined(rule)) this.#add(this.#grammar.rules[rule]!, from, to, tail);
     else if (tail && this.#plan.isJump(this.#owner, rule)) this.nfa.addEpsilon(from, this.#entry(rule));
     else this.nfa.addEdge(from, CALL + rule, CALL + rule, to);
+  }
+
+  /**
+   * Adds the members in their order: an automaton over (members passed, members written). It stands for any order when
+   * rules are reduced, because the order does not change which rules match something.
+   */
+  #addInOrder({ members, other, separator, min }: AnyOrder, from: number, to: number): void {
+    const states = Array.from({ length: min + 1 }, () => this.nfa.addState());
+    const call = (rule: number, source: number, target: number): void =>
+      this.nfa.addEdge(source, CALL + rule, CALL + rule, target);
+    this.nfa.addEpsilon(from, states[0]!);
+    let row = states;
+    for (const { rule, required } of members) {
+      const next = row.map(() => this.nfa.addState());
+      row.forEach((state, written) => {
+        call(rule, state, next[Math.min(min, written + 1)]!);
+        if (!required) this.nfa.addEpsilon(state, next[written]!);
+      });
+      row = next;
+    }
+    const end = row[min]!;
+    this.nfa.addEpsilon(end, to);
+    call(separator, end, end);
+    if (other === null) return;
+    call(other, end, end);
+    if (min > 0) call(other, row[min - 1]!, end);
   }
 
   #addGraph(graph: Graph, from: number, to: number, tail: boolean): void {

@@ -76,7 +76,7 @@ export class MaskMaker {
     budget: WorkBudget,
   ): Uint32Array[] {
     if (returns.length === 0) return [];
-    const caller = this.#table.afterReturn(this.#table.program.ruleOf[programState]!, origin, budget);
+    const caller = this.#table.afterReturn(this.#table.states.ruleOf(programState), origin, budget);
     if (caller === DEAD || this.#table.items(caller).length === 0) return [];
     return returns.map((part) => this.#maskBelow(part, caller, budget));
   }
@@ -149,6 +149,7 @@ export class MaskMaker {
 
   /** The cached mask of the most similar state. */
   #findSimilar(programState: number, budget: WorkBudget): SimilarMask | null {
+    if (!this.#table.states.isTabled(programState)) return null;
     const { masks } = this.#vocabulary;
     const tiers = this.#tiers;
     const { order, position, distinguishedAt } = this.#table.program.equivalence;

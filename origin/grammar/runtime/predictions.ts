@@ -1,5 +1,6 @@
 import type { Program } from '../program/program.ts';
 import type { WorkBudget } from '../work-budget.ts';
+import type { ProgramStates } from './program-states.ts';
 
 /** Earley prediction for a program state: everything reachable by calls before a byte is read. */
 export interface Prediction {
@@ -12,11 +13,13 @@ export interface Prediction {
 /** Predictions per program state, computed on first use. */
 export class Predictions {
   readonly #program: Program;
+  readonly #states: ProgramStates;
   readonly #known: (Prediction | undefined)[] = [];
   #targets = 0;
 
-  constructor(program: Program) {
+  constructor(program: Program, states: ProgramStates) {
     this.#program = program;
+    this.#states = states;
   }
 
   /** Estimated memory in bytes. */
@@ -29,19 +32,17 @@ export class Predictions {
   }
 
   #make(state: number, budget: WorkBudget): Prediction {
-    const { ruleStart, byteOffsets, byteEdges, callOffsets, callEdges } = this.#program;
+    const { ruleStart, byteOffsets, byteEdges } = this.#program;
     const byClass: number[][] = [];
     const afterCall = new Map<number, number[]>();
-    const rules = new Set<number>();
-    for (let i = callOffsets[state]!; i < callOffsets[state + 1]!; i += 2) rules.add(callEdges[i]!);
+    const rules = new Set(this.#states.called(state));
     for (const rule of rules) {
       const start = ruleStart[rule]!;
-      for (let i = callOffsets[start]!; i < callOffsets[start + 1]!; i += 2) {
-        rules.add(callEdges[i]!);
-        this.#targets++;
-        const targets = afterCall.get(callEdges[i]!);
-        if (targets) targets.push(callEdges[i + 1]!);
-        else afterCall.set(callEdges[i]!, [callEdges[i + 1]!]);
+      for (const called of new Set(this.#states.called(start))) {
+        rules.add(called);
+        const targets = this.#states.afterCall(start, called);
+        this.#targets += targets.length;
+        afterCall.set(called, [...(afterCall.get(called) ?? []), ...targets]);
       }
       for (let i = byteOffsets[start]!; i < byteOffsets[start + 1]!; i += 3) {
         budget.spend(2 + byteEdges[i + 1]! - byteEdges[i]!);

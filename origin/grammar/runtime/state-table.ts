@@ -2,6 +2,7 @@ import type { Program } from '../program/program.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { PairSet } from './pair-set.ts';
 import { Predictions } from './predictions.ts';
+import { ProgramStates } from './program-states.ts';
 
 /** Row entry of a step that is not computed yet. The entry of a RETURNING state is its complement (~state). */
 export const UNKNOWN = 0;
@@ -27,6 +28,7 @@ export const RETURNING = 2;
  */
 export class StateTable {
   readonly program: Program;
+  readonly states: ProgramStates;
   readonly initial: number;
   /** Row entries, row-major [state × byte class]. */
   readonly rows = new GrowableInt32(1 << 14);
@@ -42,7 +44,8 @@ export class StateTable {
 
   constructor(program: Program) {
     this.program = program;
-    this.#predictions = new Predictions(program);
+    this.states = new ProgramStates(program);
+    this.#predictions = new Predictions(program, this.states);
     for (let state = 0; state < FIRST_STATE; state++) this.#append([], 0);
     this.initial = this.intern([program.ruleStart[0]!, ROOT_ORIGIN], program.matchesEmpty ? ACCEPTING : 0);
   }
@@ -54,7 +57,7 @@ export class StateTable {
   get bytes(): number {
     const kept = 64 * this.#returns.size + this.#predictions.bytes;
     const words = this.rows.length + this.flags.length + this.#itemOffsets.length + this.#items.length;
-    return kept + 4 * words;
+    return this.states.bytes + kept + 4 * words;
   }
 
   /** The items of a state: flat pairs of program state and origin. The view is valid until a state is added. */
@@ -74,18 +77,20 @@ export class StateTable {
   step(state: number, byteClass: number, budget: WorkBudget): number {
     const { byteOffsets, byteEdges } = this.program;
     this.#reset();
-    const end = this.#itemOffsets.data[state + 1]!;
-    for (let item = this.#itemOffsets.data[state]!; item < end; item += 2) {
+    const lastItem = this.#itemOffsets.data[state + 1]!;
+    for (let item = this.#itemOffsets.data[state]!; item < lastItem; item += 2) {
       const q = this.#items.data[item]!;
       const origin = this.#items.data[item + 1]!;
-      for (let i = byteOffsets[q]!; i < byteOffsets[q + 1]!; i += 3) {
+      const first = byteOffsets[q] ?? 0;
+      const end = this.states.isTabled(q) ? byteOffsets[q + 1]! : first;
+      for (let i = first; i < end; i += 3) {
         if (byteEdges[i]! <= byteClass && byteClass <= byteEdges[i + 1]!) {
           this.#reached.add(byteEdges[i + 2]!, origin);
         }
       }
       const called = this.#predictions.of(q, budget).byClass[byteClass];
       if (called) for (const target of called) this.#reached.add(target, state);
-      budget.spend(5 + byteOffsets[q + 1]! - byteOffsets[q]! + 3 * (called?.length ?? 0));
+      budget.spend(5 + end - first + 3 * (called?.length ?? 0));
     }
     const next = this.#completeAndIntern(budget);
     const entry = (this.flags.data[next]! & RETURNING) === 0 ? next : ~next;
@@ -156,7 +161,9 @@ export class StateTable {
     const renamed = new Map<number, number>();
     for (const member of ordered) {
       budget.spend(20 + from.items(member).length);
-      const items = Array.from(from.items(member), (value, i) => (i % 2 === 0 ? value : renamed.get(value)!));
+      const items = Array.from(from.items(member), (value, i) =>
+        i % 2 === 0 ? this.states.importState(from.states, value) : renamed.get(value)!,
+      );
       // Reserved numbers are equal in every table.
       renamed.set(member, member < FIRST_STATE ? member : this.intern(items, from.flags.data[member]!));
     }
@@ -170,15 +177,13 @@ export class StateTable {
 
   /** Completes ended rules transitively, and interns the items that can continue. */
   #completeAndIntern(budget: WorkBudget): number {
-    const { final, ruleOf, byteOffsets, callOffsets } = this.program;
     const reached = this.#reached;
     const items: number[] = [];
     for (let i = 0; i < reached.size; i++) {
       const q = reached.first[i]!;
       const origin = reached.second[i]!;
-      if (final[q] === 1) this.#complete(ruleOf[q]!, origin, budget);
-      const hasEdges = byteOffsets[q] !== byteOffsets[q + 1] || callOffsets[q] !== callOffsets[q + 1];
-      if (hasEdges) items.push(q, origin);
+      if (this.states.isFinal(q)) this.#complete(this.states.ruleOf(q), origin, budget);
+      if (this.states.hasEdges(q)) items.push(q, origin);
     }
     // A new state needs a row, so the budget also limits memory.
     budget.spend(20 + this.program.classCount + 20 * reached.size + 10 * this.#completed.size);
@@ -201,14 +206,11 @@ export class StateTable {
     const key = origin * this.program.ruleStart.length + rule;
     const known = this.#returns.get(key);
     if (known) return known;
-    const { callOffsets, callEdges } = this.program;
     const found: number[] = [];
     const end = this.#itemOffsets.data[origin + 1]!;
     for (let item = this.#itemOffsets.data[origin]!; item < end; item += 2) {
       const q = this.#items.data[item]!;
-      for (let i = callOffsets[q]!; i < callOffsets[q + 1]!; i += 2) {
-        if (callEdges[i] === rule) found.push(callEdges[i + 1]!, this.#items.data[item + 1]!);
-      }
+      for (const target of this.states.afterCall(q, rule)) found.push(target, this.#items.data[item + 1]!);
       for (const target of this.#predictions.of(q, budget).afterCall.get(rule) ?? [])
         found.push(target, origin);
     }

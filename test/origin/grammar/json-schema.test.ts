@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
 import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { jsonSchemaGrammar } from '../../../origin/grammar/json-schema/json-schema.ts';
+import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { acceptsText } from '../../support/grammar/acceptance.ts';
@@ -141,6 +142,50 @@ describe('the style of objects', () => {
     expect(accepts({ anyKeyOrder: true }, '{"b":null,"b":null}')).toBe(false);
     expect(accepts({ anyKeyOrder: true }, '{"a":1}')).toBe(false);
     expect(accepts({ anyKeyOrder: true, openObjects: true }, '{"c":1,"b":null,"d":2,"a":1}')).toBe(true);
+  });
+});
+
+describe('members in any order', () => {
+  const style = { anyKeyOrder: true, openObjects: true };
+  const integer = { type: 'integer' };
+  const listed = { properties: { a: integer, b: { type: 'boolean' }, ab: integer }, required: ['b'] };
+
+  it.each([
+    { type: 'object', ...listed },
+    { type: 'object', ...listed, minProperties: 2, maxProperties: 3, additionalProperties: { type: 'null' } },
+    { type: 'object', ...listed, maxProperties: 1 },
+    {
+      type: 'object',
+      ...listed,
+      properties: { ...listed.properties, a: false },
+      additionalProperties: false,
+    },
+    { type: 'array', items: { enum: [1, 12, 'a', [1]] }, uniqueItems: true, minItems: 2 },
+  ])('have masks that equal the oracle in every bit: %j', (value) => {
+    const grammar = compileConstraint({ type: 'json_schema', value, ...style }, vocabulary);
+    const bnf = bnfOfGrammar(jsonSchemaGrammar(value, new WorkBudget('Test', 1e9), style));
+    const options = { tokens, random: randomFrom(5), walks: 4, steps: 14 };
+    expect(firstDifference(() => grammar.start(), bnf, options).difference).toBeNull();
+  });
+
+  it('may be many', () => {
+    const names = Array.from({ length: 300 }, (_, i) => `p${i}`);
+    const properties = Object.fromEntries(names.map((name) => [name, integer]));
+    const value = { type: 'object', properties, required: names.slice(0, 2) };
+    const grammar = compileConstraint({ type: 'json_schema', value, ...style }, vocabulary);
+    const object = Object.fromEntries(names.map((name, i) => [name, i]).reverse());
+    expect(acceptsText(grammar, JSON.stringify(object), tokens)).toBe(true);
+    const { p1: _, ...incomplete } = object;
+    expect(acceptsText(grammar, JSON.stringify(incomplete), tokens)).toBe(false);
+  });
+
+  it('continue after the parser states were dropped', () => {
+    const value = { type: 'object', ...listed };
+    const program = compileProgram({ type: 'json_schema', value, ...style });
+    const limited = new GrammarRuntime(program, vocabulary, { states: 20 });
+    for (const text of ['{"ab":1,"b":true,"a":2}', '{"b":true,"x":[{}],"a":2}'])
+      expect(acceptsText(limited, text, tokens), text).toBe(true);
+    expect(acceptsText(limited, '{"ab":1,"b":true,"ab":2}', tokens)).toBe(false);
   });
 });
 

@@ -20,6 +20,17 @@ const leaf = fc.oneof(
   fc.record({ type: fc.constant('string'), pattern: fc.constantFrom('^a', 'b$', '^[ab]*$') }),
   fc.record({ enum: fc.uniqueArray(fc.constantFrom(1, 2, 'a', 'b', true, null), { minLength: 1 }) }),
   fc.constant({ type: 'number', multipleOf: 0.5, minimum: -1, maximum: 2 }),
+  fc.constantFrom({ type: 'number', not: { multipleOf: 0.5 } }, { not: { type: 'integer' } }),
+);
+
+const names = fc.oneof(
+  fc.constantFrom(
+    { pattern: '^[a-d]' },
+    { not: { pattern: '^d' } },
+    { enum: ['a', 'b', 'e'] },
+    { maxLength: 2 },
+  ),
+  fc.constant({ oneOf: [{ pattern: '^a' }, { pattern: 'd$' }, { const: 'b' }] }),
 );
 
 /** Small schemas that combine all keywords, so that they contradict and overlap each other often. */
@@ -34,6 +45,11 @@ const { schema } = fc.letrec<{ schema: unknown }>((tie) => {
       required: fc.uniqueArray(keys, { maxLength: 2 }),
       dependentRequired: fc.dictionary(keys, fc.uniqueArray(keys, { maxLength: 2 }), { maxKeys: 2 }),
       dependentSchemas: fc.dictionary(keys, sub, { maxKeys: 1 }),
+      patternProperties: fc.dictionary(fc.constantFrom('^[ab]', 'c', 'd$'), sub, { maxKeys: 2 }),
+      additionalProperties: sub,
+      propertyNames: names,
+      minProperties: fc.nat(2),
+      maxProperties: fc.integer({ min: 1, max: 3 }),
       not: sub,
       oneOf: list,
       anyOf: list,
@@ -49,6 +65,8 @@ const { schema } = fc.letrec<{ schema: unknown }>((tie) => {
       type: fc.constant('array'),
       items: sub,
       contains: sub,
+      maxContains: fc.integer({ min: 1, max: 2 }),
+      allOf: fc.tuple(fc.record({ contains: sub })),
       minItems: fc.nat(2),
       maxItems: fc.constant(3),
       not: sub,

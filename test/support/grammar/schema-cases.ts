@@ -1211,9 +1211,9 @@ const CONDITIONS: readonly Row[] = [
     [[1], [1, 1], [1, 2, 3]],
   ],
   [
-    'unique values of a long list, in its order',
+    'unique values of a long list, in any order',
     { type: 'array', items: { enum: [...'abcdefghijklmnop'] }, uniqueItems: true, minItems: 1, maxItems: 3 },
-    [['a'], ['a', 'c', 'p']],
+    [['a'], ['p', 'a', 'c']],
     [[], ['a', 'a'], ['a', 'b', 'c', 'd']],
   ],
   [
@@ -1246,6 +1246,77 @@ const CONDITIONS: readonly Row[] = [
     ['\\\\a', 'a b'],
   ],
   ['byte', { ...S, format: 'byte' }, ['', 'YQ==', 'YWJj'], ['YQ', 'a']],
+  [
+    'no multiple',
+    { ...N, not: { multipleOf: 0.5 }, minimum: -1, maximum: 2 },
+    [0.25, -0.7, 1.9],
+    [0, 0.5, 2],
+  ],
+  [
+    'no integer',
+    { not: { type: ['integer', 'string', 'array', 'object'] } },
+    [0.5, null, true],
+    [1, 'a', []],
+  ],
+  [
+    'some property that violates a pattern property',
+    { type: 'object', properties: { ab: {}, b: {} }, not: { patternProperties: { '^a': I } } },
+    [{ ab: 'x' }, { ab: null, b: 1 }],
+    [{}, { ab: 1 }, { b: 'x' }],
+  ],
+  [
+    'some undeclared property that violates a pattern property',
+    { type: 'object', not: { patternProperties: { '^a': I } } },
+    [{ a: 'x' }, { b: 1, a2: null, c: 2 }],
+    [{}, { a: 1 }, { b: 'x' }],
+  ],
+  [
+    'some additional property of the wrong type',
+    {
+      type: 'object',
+      not: { properties: { a: {} }, patternProperties: { '^p': {} }, additionalProperties: I },
+    },
+    [{ b: 'x' }, { c: 1, q: [] }],
+    [{}, { a: 'x' }, { p: 'x', b: 1 }],
+  ],
+  [
+    'branches that only additional properties separate',
+    {
+      oneOf: [
+        { type: 'object', properties: { a: S }, additionalProperties: false },
+        { type: 'object', properties: { b: S }, additionalProperties: false },
+      ],
+    },
+    [{ a: 'x' }, { b: 'x' }],
+    [{}, { a: 'x', b: 'x' }, { a: 1 }],
+  ],
+  [
+    'some property name that is not allowed',
+    { type: 'object', not: { propertyNames: { maxLength: 2 } } },
+    [{ abc: 1 }, { a: 1, abcd: 2 }],
+    [{}, { ab: 1 }],
+  ],
+  [
+    'names of properties by oneOf',
+    { type: 'object', propertyNames: { oneOf: [{ pattern: '^a' }, { pattern: 'b$' }], not: { const: 'b' } } },
+    [{ a: 1 }, { cb: 1 }, {}],
+    [{ ab: 1 }, { b: 1 }, { c: 1 }],
+  ],
+  [
+    'two contains',
+    { type: 'array', maxItems: 3, allOf: [{ contains: I }, { contains: S, maxContains: 1 }] },
+    [
+      [1, 'a'],
+      ['a', 1, 2],
+    ],
+    [[1], ['a'], ['a', 1, 'b']],
+  ],
+  [
+    'listed values beside a negation that cannot be expressed',
+    { enum: [[1, 1], [1, 2], { a: 0 }], not: { uniqueItems: true, type: 'array' } },
+    [[1, 1], { a: 0 }],
+    [[1, 2]],
+  ],
   ['nullable of OpenAPI', { type: 'string', nullable: true }, ['a', null], [1]],
 ];
 

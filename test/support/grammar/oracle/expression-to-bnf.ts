@@ -1,4 +1,4 @@
-import type { Expression, Grammar } from '../../../../origin/grammar/expression.ts';
+import type { AnyOrder, Expression, Grammar } from '../../../../origin/grammar/expression.ts';
 import { type Bnf, BnfBuilder, type BnfSymbol } from './bnf.ts';
 
 /** Converts a front end's output to productions. The oracle uses no other part of the engine. */
@@ -31,6 +31,8 @@ function symbolOf(expression: Expression, builder: BnfBuilder): BnfSymbol {
       return builder.repeat(symbolOf(expression.item, builder), expression.min, expression.max);
     case 'rule':
       return expression;
+    case 'anyOrder':
+      return listOf(expression, builder);
     case 'graph': {
       const states = Array.from(
         { length: expression.states },
@@ -43,4 +45,38 @@ function symbolOf(expression: Expression, builder: BnfBuilder): BnfSymbol {
       return states[0]!;
     }
   }
+}
+
+/** One production per list of members so far; only for few members. */
+function listOf(order: AnyOrder, builder: BnfBuilder): BnfSymbol {
+  const known = new Map<string, { rule: number } & BnfSymbol>();
+  const missing = (written: readonly (number | null)[]): number =>
+    order.members.filter(({ required }, i) => required && !written.includes(i)).length;
+  /** What may follow `written` members (null = another one), in ascending order because only their set matters. */
+  const rest = (written: readonly (number | null)[]): { rule: number } & BnfSymbol => {
+    const key = JSON.stringify(written);
+    const existing = known.get(key);
+    if (existing) return existing;
+    const symbol = builder.add([]) as { rule: number } & BnfSymbol;
+    known.set(key, symbol);
+    const isFull = missing(written) === 0;
+    if (written.length > 0 && isFull && new Set(written).size >= order.min)
+      builder.rules[symbol.rule]!.push([]);
+    const separator: BnfSymbol[] = written.length === 0 ? [] : [{ kind: 'rule', rule: order.separator }];
+    const add = (rule: number, next: readonly (number | null)[]): void => {
+      if (next.length + missing(next) <= order.max)
+        builder.rules[symbol.rule]!.push([...separator, { kind: 'rule', rule }, rest(next)]);
+    };
+    order.members.forEach(({ rule }, i) => {
+      if (!written.includes(i))
+        add(
+          rule,
+          [...written, i].sort((a, b) => Number(a ?? -1) - Number(b ?? -1)),
+        );
+    });
+    if (order.other === null) return symbol;
+    add(order.other, Number.isFinite(order.max) || !written.includes(null) ? [null, ...written] : written);
+    return symbol;
+  };
+  return rest([]);
 }

@@ -1,0 +1,52 @@
+import type { Dfa } from '../automaton/dfa.ts';
+import { enumeratedValues, typesOf } from './assertions.ts';
+import { type Conjunction, conjunctionOf } from './conjunction.ts';
+import { type Alternatives, branchesOf, type Expanded, expand } from './expansion.ts';
+import type { SchemaContext } from './schema-context.ts';
+import { stringLanguage } from './string-schema.ts';
+
+/** The strings that satisfy a conjunction; null if all do. Exact, because automata have complements and unions. */
+export function languageOf(conjunction: Conjunction, context: SchemaContext): Dfa | null {
+  const expanded = expand(conjunction, context.document);
+  if (expanded.impossible) return context.languages.anyOf([]);
+  return [
+    keywordLanguage(expanded, context),
+    ...expanded.alternatives.map((choice) => choiceLanguage(choice, context)),
+  ].reduce((a, b) => both(a, b, context));
+}
+
+function keywordLanguage({ nodes }: Expanded, context: SchemaContext): Dfa | null {
+  const isTyped = nodes.some(({ schema }) => schema.type !== undefined);
+  if (isTyped && !typesOf(nodes).has('string')) return context.languages.anyOf([]);
+  const texts = enumeratedValues(nodes)?.filter((value) => typeof value === 'string');
+  const listed = texts === undefined ? null : context.languages.anyOf(texts);
+  return both(listed, stringLanguage(nodes, context.languages), context);
+}
+
+function choiceLanguage(choice: Alternatives, context: SchemaContext): Dfa | null {
+  if (choice.part === 'not') return not(languageOf(conjunctionOf(choice.node), context), context);
+  // A string has no properties.
+  if (choice.part.startsWith('dependency')) return null;
+  const only: Expanded = { impossible: false, nodes: [], alternatives: [choice] };
+  const branches = branchesOf(only, choice, context.document).map((branch) => languageOf(branch, context));
+  const alone = branches.map((branch, i) =>
+    choice.part === 'oneOf'
+      ? branches.reduce(
+          (rest, other, j) => (i === j ? rest : both(rest, not(other, context), context)),
+          branch,
+        )
+      : branch,
+  );
+  const none = alone
+    .map((branch) => not(branch, context))
+    .reduce<Dfa | null>((a, b) => both(a, b, context), null);
+  return not(none, context);
+}
+
+function both(a: Dfa | null, b: Dfa | null, { languages }: SchemaContext): Dfa | null {
+  return a === null || b === null ? (a ?? b) : languages.both(a, b);
+}
+
+function not(language: Dfa | null, { languages }: SchemaContext): Dfa {
+  return language === null ? languages.anyOf([]) : languages.not(language);
+}
