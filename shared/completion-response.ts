@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { finishReason, modelBuild, modelState } from './generation.ts';
+import { finishReason, modelState } from './generation.ts';
+import { modelBuild } from './model-build.ts';
 
 /** The public responses. The tests check responses against these schemas. */
 

@@ -8,6 +8,8 @@ import { integer, list } from './json-fields.ts';
 /** OpenAI documents four. Evaluation clients send up to nine, editors about 20. */
 export const MAX_STOPS = 32;
 
+export const MAX_STOP_PATTERNS = 8;
+
 const stopText = z.string().min(1).max(MAX_WORD_LENGTH);
 
 const streamOptions = z.object({
@@ -63,6 +65,10 @@ export const completionRequest = z.object({
     .union([stopText, list(stopText, { max: MAX_STOPS })])
     .nullish()
     .describe('Texts that end a choice.'),
+  stop_regex: z
+    .union([stopText, list(stopText, { max: MAX_STOP_PATTERNS })])
+    .nullish()
+    .describe('Regular expressions that end a choice, at the first place where one of them matches.'),
   stop_token_ids: list(integer(0), { max: 1_024 }).nullish().describe('Token ids that end a choice.'),
   ignore_eos: z.boolean().nullish().describe("The model's end token does not end a choice."),
   suffix: z

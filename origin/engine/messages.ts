@@ -27,6 +27,8 @@ export interface Submission {
   readonly minTokens: number;
   /** Stop strings, matched on the generated text only. */
   readonly stop: readonly string[];
+  /** Regular expressions that end a sequence as stop strings do. */
+  readonly stopRegex?: readonly string[] | undefined;
   /** Ids that end a sequence. Their text is shown only with `includeStop`. */
   readonly stopTokenIds: readonly number[];
   /** Ids that end a sequence as the model's end tokens do, but also with `ignoreEos`. */
@@ -143,7 +145,7 @@ export type EngineReport =
   /** Answers to `submit`; refused if the waiting queue is full. */
   | { readonly type: 'admitted'; readonly requestId: string }
   | { readonly type: 'refused'; readonly requestId: string; readonly retryAfterMs: number }
-  /** The constraint of an admitted request is valid. */
+  /** The constraint and the patterns of an admitted request are valid. */
   | { readonly type: 'compiled'; readonly requestId: string; readonly ignoredKeywords: readonly string[] }
   /** Events of one or more steps, for all requests: [requestId, events in order]. */
   | {

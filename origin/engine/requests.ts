@@ -19,7 +19,10 @@ const MAX_EVENTS_PER_SECOND_AND_CORE = 150;
 const MAX_EVENT_INTERVAL_MS = 100;
 
 export interface RequestsOptions
-  extends Pick<AdmissionOptions, 'compile' | 'encodeImages' | 'loadPrefixes' | 'now' | 'report'> {
+  extends Pick<
+    AdmissionOptions,
+    'compile' | 'compilePatterns' | 'encodeImages' | 'loadPrefixes' | 'now' | 'report'
+  > {
   readonly running: RunningSet;
   readonly context: SamplingContext;
   /** The model's end tokens. */

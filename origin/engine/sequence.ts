@@ -8,8 +8,8 @@ import { TokenHistory } from '../sampling/token-history.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import type { SamplerWorkspace } from '../sampling/workspace.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
-import { SequenceOutput } from './sequence-output.ts';
 import type { DecodeRow } from './step-plan.ts';
+import { SequenceOutput } from './text/sequence-output.ts';
 import { wireTokenLogprob } from './token-logprob.ts';
 
 /** What all sequences of an engine use to turn logits into tokens. */

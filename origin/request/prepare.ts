@@ -161,6 +161,7 @@ function engineFields(
     choices: request.choices,
     minTokens: request.minTokens,
     stop: request.stop,
+    stopRegex: request.stopRegex,
     endTokenIds: infillEndTokens(request, model),
     maxPromptMs: request.maxPromptMs ?? null,
     maxGenerationMs: request.maxGenerationMs ?? null,

@@ -102,6 +102,7 @@ function checkSupported(request: GenerationRequest, options: BodyOptions): void 
   if (request.addSpecialTokens === 'always') {
     throw unsupported('add_special_tokens', 'add special tokens always; use true or false');
   }
+  if (request.stopRegex && flavor !== 'continuo') throw unsupported('stop_regex', "use 'stop_regex'");
   if (request.tokenIds) throw unsupported('return_token_ids', 'show token ids');
   if (tokensAsIds && request.topLogprobs !== null) {
     throw unsupported('return_tokens_as_token_ids', 'name tokens by their ids');
@@ -219,6 +220,7 @@ export function openAiBody(generation: GenerationRequest, options: BodyOptions):
     ...(options.shown.promptLogprobs !== null && { prompt_logprobs: options.shown.promptLogprobs }),
     ...(request.minTokens > 0 && { min_tokens: request.minTokens }),
     ...(request.stopTokenIds.length > 0 && { stop_token_ids: request.stopTokenIds }),
+    ...(request.stopRegex && { stop_regex: request.stopRegex }),
     ...(request.includeStop && { include_stop_str_in_output: true }),
     ...(request.ignoreEos && { ignore_eos: true }),
     ...(!request.skipSpecialTokens && { skip_special_tokens: false }),

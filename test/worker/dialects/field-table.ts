@@ -1,4 +1,4 @@
-import { MAX_STOPS } from '../../../shared/completion.ts';
+import { MAX_STOP_PATTERNS, MAX_STOPS } from '../../../shared/completion.ts';
 
 /** The specification of one field, independent of the schema. */
 export interface FieldRow {
@@ -120,6 +120,17 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
       [['a', 'b', 3], 'invalid_type', 'stop[2]'],
       [Array.from({ length: MAX_STOPS + 1 }, () => 'a'), 'array_above_max_length'],
       [['x'.repeat(4_097)], 'string_above_max_length', 'stop[0]'],
+      ...wrong(1, true, {}),
+    ],
+  },
+  stop_regex: {
+    good: ['a', 'x'.repeat(4_096), [], Array.from({ length: MAX_STOP_PATTERNS }, () => 'a+')],
+    bad: [
+      ['', 'empty_string'],
+      [['a', ''], 'empty_string', 'stop_regex[1]'],
+      [['a', 3], 'invalid_type', 'stop_regex[1]'],
+      [Array.from({ length: MAX_STOP_PATTERNS + 1 }, () => 'a'), 'array_above_max_length'],
+      [['x'.repeat(4_097)], 'string_above_max_length', 'stop_regex[0]'],
       ...wrong(1, true, {}),
     ],
   },

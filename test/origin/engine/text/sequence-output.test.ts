@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SequenceOutput } from '../../../origin/engine/sequence-output.ts';
-import { StopStrings } from '../../../origin/engine/stop-checker.ts';
-import { BOS, bytesOfToken, TOKEN_BYTES } from './support/vocabulary.ts';
+import { SequenceOutput } from '../../../../origin/engine/text/sequence-output.ts';
+import { targets } from '../support/search-targets.ts';
+import { BOS, bytesOfToken, TOKEN_BYTES } from '../support/vocabulary.ts';
 
 const certain = (bytes: readonly number[]) =>
   new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes), { stream: true });
@@ -10,7 +10,7 @@ const certain = (bytes: readonly number[]) =>
 const output = (stop: readonly string[]) =>
   new SequenceOutput({
     tokenBytes: TOKEN_BYTES,
-    stops: new StopStrings(stop),
+    stops: targets(stop),
     includeStop: false,
     tokenIds: true,
     logprobs: false,

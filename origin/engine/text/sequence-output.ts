@@ -1,6 +1,7 @@
 import type { EventOf, TokenLogprob } from '@continuo/shared/generation.ts';
-import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
-import { StopChecker, type StopStrings } from './stop-checker.ts';
+import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
+import { StopChecker } from './stop-checker.ts';
+import type { SearchTargets } from './text-search.ts';
 
 interface HeldToken {
   readonly id: number;
@@ -11,7 +12,7 @@ interface HeldToken {
 
 export interface OutputOptions {
   readonly tokenBytes: TokenBytes;
-  readonly stops: StopStrings;
+  readonly stops: SearchTargets;
   readonly includeStop: boolean;
   /** Send ids with the text. */
   readonly tokenIds: boolean;
@@ -41,7 +42,7 @@ export class SequenceOutput {
     this.#checker = new StopChecker(options.stops, options.includeStop);
   }
 
-  /** The stop string that ended the text, or null. */
+  /** The stop string or pattern that ended the text, or null. */
   get stop(): string | null {
     return this.#checker.match;
   }
