@@ -71,6 +71,12 @@ export const completionRequest = z.object({
     .describe('Regular expressions that end a choice, at the first place where one of them matches.'),
   stop_token_ids: list(integer(0), { max: 1_024 }).nullish().describe('Token ids that end a choice.'),
   ignore_eos: z.boolean().nullish().describe("The model's end token does not end a choice."),
+  token_healing: z
+    .boolean()
+    .nullish()
+    .describe(
+      'Chooses the last tokens of the prompt again, among those that continue its text, so that a prompt may end anywhere in a word.',
+    ),
   suffix: z
     .string()
     .nullish()

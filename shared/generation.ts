@@ -87,6 +87,8 @@ export const generationRequest = z.object({
   /** Regular expressions that end a choice as stop strings do; absent = none. */
   stopRegex: z.array(z.string().min(1)).optional(),
   stopTokenIds: z.array(z.int().min(0)),
+  /** Choose the last tokens of each prompt again; absent = no. */
+  tokenHealing: z.boolean().optional(),
   /** Milliseconds of prefill, after which the request ends without text; absent = no limit. Not for prompts only evaluated. */
   maxPromptMs: z.int().min(1).optional(),
   /** Milliseconds from a sequence's first token, after which it ends; absent = no limit. */

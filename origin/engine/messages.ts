@@ -75,6 +75,8 @@ export interface SubmittedPrompt {
   readonly maxTokens: number;
   /** Position whose logits give the first logprob of the prompt, that of the token after it; absent = 0. */
   readonly logprobsFrom?: number;
+  /** First position that is chosen again, at least 1; absent = none. */
+  readonly healFrom?: number;
 }
 
 export type EngineCommand =

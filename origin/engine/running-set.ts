@@ -206,6 +206,7 @@ export class RunningSet {
   /** Gives slots to the sequences of a computed prompt that continue; the first takes the prompt's slot. */
   startDecoding(prefill: PromptPrefill, sequences: readonly Sequence[]): readonly KvCopy[] {
     this.#prefills = this.#prefills.filter((other) => other !== prefill);
+    this.kv.keepAtMost(prefill.slot, prefill.fixed);
     const copies: KvCopy[] = [];
     const [first, ...others] = sequences;
     if (first === undefined) this.#release(prefill.slot, prefill.request);

@@ -1,33 +1,16 @@
 import type { EventOf, FinishReason, GenerationEvent } from '@continuo/shared/generation.ts';
-import type { Constraint } from '../grammar/constraint.ts';
-import type { GrammarWork } from '../grammar/grammar-work.ts';
-import { type TokenLogprobs, tokenLogprob } from '../sampling/logprobs.ts';
-import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
-import { Sampler } from '../sampling/sampler.ts';
 import { TokenHistory } from '../sampling/token-history.ts';
-import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
-import type { SamplerWorkspace } from '../sampling/workspace.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
+import {
+  type SampledToken,
+  type SamplingContext,
+  SequenceSampling,
+  type TokenPlace,
+} from './sequence-sampling.ts';
 import type { DecodeRow } from './step-plan.ts';
+import type { Healing } from './text/healing.ts';
 import { SequenceOutput } from './text/sequence-output.ts';
 import { wireTokenLogprob } from './token-logprob.ts';
-
-/** What all sequences of an engine use to turn logits into tokens. */
-export interface SamplingContext {
-  readonly vocabulary: SamplerVocabulary;
-  readonly workspace: SamplerWorkspace;
-  /** Draws the tokens of several sequences in parallel; null = each sequence samples by itself. */
-  readonly pool: SamplerPool | null;
-  /** Scratch for a grammar's mask with the end tokens added; ⌈vocabulary ÷ 32⌉ words. */
-  readonly mask: Uint32Array;
-  readonly grammarWork: GrammarWork;
-}
-
-/** A sampled token, with its logprobs if they are wanted. */
-interface SampledToken {
-  readonly id: number;
-  readonly logprobs: TokenLogprobs | null;
-}
 
 interface Finish {
   readonly reason: FinishReason;
@@ -48,12 +31,9 @@ export class Sequence implements DecodeRow {
   /** Index of its first choice, as in events. */
   readonly #choice: number;
   readonly #maxTokens: number;
-  readonly #history: TokenHistory;
-  readonly #sampler: Sampler;
-  readonly #constraint: Constraint | null;
+  #history: TokenHistory;
+  readonly #sampling: SequenceSampling;
   readonly #output: SequenceOutput;
-  /** The pool's handle of the next token's draw; −1 = none. */
-  #draw = -1;
   /** Sum of the tokens' raw logprobs. */
   #score = 0;
   #finish: Finish | null = null;
@@ -72,10 +52,7 @@ export class Sequence implements DecodeRow {
     this.#choice = promptIndex * submission.choices + firstChoice;
     this.#maxTokens = maxTokens;
     this.#history = new TokenHistory(tokens, tokens.length + maxTokens);
-    const identity = { seed: submission.sampling.seed, prompt: promptIndex, choice: firstChoice };
-    this.#sampler = new Sampler(submission.sampling, identity, context.vocabulary, context.workspace);
-    const onWork = (units: number) => context.grammarWork.spend(request.tenantId, units);
-    this.#constraint = request.grammar?.start(onWork) ?? null;
+    this.#sampling = new SequenceSampling(queued, context);
     this.#output = new SequenceOutput({
       tokenBytes: context.vocabulary.tokenBytes,
       stops: request.stops,
@@ -110,21 +87,15 @@ export class Sequence implements DecodeRow {
 
   /** True if its next token has to wait for a later step. */
   get mustWait(): boolean {
-    return this.#constraint !== null && this.#context.grammarWork.isSpent(this.request.tenantId);
+    return this.#sampling.mustWait;
   }
 
   /**
-   * Adds the draw of the next token to the pool, unless a grammar or allowed ids mask the row, or its logprobs are listed.
+   * Adds the draw of the next token to the pool, if the pool can do it.
    * @param logits the row that `advance` will get
    */
   submitDraw(logits: Float32Array): void {
-    const sampler = this.#sampler;
-    const { pool } = this.#context;
-    const { logprobTokenIds } = this.request.submission;
-    if (pool === null || this.#constraint !== null || sampler.allowed !== null || logprobTokenIds) return;
-    const edits = sampler.edit(logits, this.#history, this.#forbidden);
-    const topLogprobs = this.#wantsLogprobs ? (this.request.submission.topLogprobs ?? 0) : null;
-    this.#draw = pool.add(sampler.draw, logits, edits, this.completionTokens, topLogprobs);
+    this.#sampling.submitDraw(logits, this.#place);
   }
 
   /**
@@ -134,7 +105,23 @@ export class Sequence implements DecodeRow {
    */
   advance(logits: Float32Array, now: number): void {
     this.skippedSteps = 0;
-    const token = this.#takeFromPool() ?? this.#sample(logits);
+    this.#take(this.#sampling.next(logits, this.#place), now);
+  }
+
+  /**
+   * Samples the first token.
+   * @param logits the row of the prompt's last position
+   * @param healing the last tokens of the prompt, which are chosen again first; null = none
+   */
+  begin(logits: Float32Array, healing: Healing | null, now: number): void {
+    const { tokens } = this.request.prompt(this.queued.promptIndex);
+    const healed = healing && this.#sampling.heal(healing, tokens, tokens.length + this.#maxTokens);
+    if (healed === null) return this.advance(logits, now);
+    this.#history = healed.history;
+    this.#take(healed.token, now);
+  }
+
+  #take(token: SampledToken | null, now: number): void {
     if (token === null) {
       this.#end('stop', null);
       return;
@@ -153,59 +140,19 @@ export class Sequence implements DecodeRow {
     this.#end('length', null);
   }
 
-  #takeFromPool(): SampledToken | null {
-    const { pool } = this.#context;
-    const draw = this.#draw;
-    const id = pool?.token(draw) ?? null;
-    this.#draw = -1;
-    if (pool === null || id === null) return null;
-    this.#sampler.draw.bound = pool.bound(draw);
-    return { id, logprobs: this.#wantsLogprobs ? pool.logprobs(draw) : null };
-  }
-
-  /** Returns null if the grammar allows no token. */
-  #sample(logits: Float32Array): SampledToken | null {
-    const mask = this.#mask();
-    if (mask === 'nothing') return null;
-    const sampler = this.#sampler;
-    const id = sampler.sample(logits, this.#history, this.completionTokens, mask, this.#forbidden);
-    if (!this.#wantsLogprobs) return { id, logprobs: null };
-    const { workspace } = this.#context;
-    const { topLogprobs, logprobTokenIds = topLogprobs ?? 0 } = this.request.submission;
-    return { id, logprobs: tokenLogprob(logits, id, logprobTokenIds, workspace, sampler.sampledRaw) };
-  }
-
-  get #wantsLogprobs(): boolean {
-    const { topLogprobs, scores } = this.request.submission;
-    return topLogprobs !== null || scores;
-  }
-
-  /** Ids that may not come next, whatever the grammar allows. */
-  get #forbidden(): readonly number[] {
-    return this.#isBelowMinTokens ? this.request.finishTokenIds : NONE;
+  get #place(): TokenPlace {
+    const mayEnd = !this.#isBelowMinTokens;
+    const forbidden = mayEnd ? NONE : this.request.finishTokenIds;
+    return { history: this.#history, step: this.completionTokens, mayEnd, forbidden };
   }
 
   get #isBelowMinTokens(): boolean {
     return this.completionTokens < this.request.submission.minTokens;
   }
 
-  /**
-   * The tokens that the grammar allows; null = all. End tokens are allowed only where the text is a complete match:
-   * one that is not flagged as special has a text that the grammar may allow elsewhere.
-   */
-  #mask(): Uint32Array | null | 'nothing' {
-    if (this.#constraint === null) return null;
-    const { mask } = this.#context;
-    mask.set(this.#constraint.mask());
-    const { finishTokenIds, endTokenIds } = this.request;
-    const mayEnd = !this.#isBelowMinTokens;
-    for (const id of mayEnd ? endTokenIds : finishTokenIds) mask[id >>> 5]! &= ~(1 << (id & 31));
-    if (mayEnd && this.#constraint.accepting) for (const id of endTokenIds) mask[id >>> 5]! |= 1 << (id & 31);
-    return isEmpty(mask) ? 'nothing' : mask;
-  }
-
   /** Adds a token to the output, and ends the sequence if the token or a stop string ends it. */
-  #append({ id, logprobs }: SampledToken): void {
+  #append(token: SampledToken): void {
+    const { id, logprobs, healed } = token;
     const { submission, stopTokenIds, endTokenIds } = this.request;
     const { tokenBytes } = this.#context.vocabulary;
     const isStop = stopTokenIds.has(id);
@@ -214,11 +161,12 @@ export class Sequence implements DecodeRow {
     const visible = ends ? isStop && submission.includeStop : !(submission.skipSpecialTokens && isSpecial);
     this.#score += logprobs?.logprob ?? 0;
     const sendsLogprob = logprobs !== null && submission.topLogprobs !== null;
-    const logprob = sendsLogprob ? wireTokenLogprob(tokenBytes, id, logprobs, !visible) : null;
-    this.#output.push(id, logprob, visible, !ends && this.completionTokens >= submission.minTokens);
+    const logprob = sendsLogprob ? wireTokenLogprob(tokenBytes, id, logprobs, !visible, healed) : null;
+    const armed = !ends && this.completionTokens >= submission.minTokens;
+    this.#output.push(id, logprob, visible, armed, healed.length);
     if (ends) this.#end('stop', isStop ? id : null);
     else if (this.#output.stop !== null) this.#end('stop', this.#output.stop);
-    else this.#constraint?.accept(id);
+    else this.#sampling.accept(token);
   }
 
   #end(reason: FinishReason, stopReason: string | number | null): void {
@@ -263,9 +211,4 @@ export class Sequence implements DecodeRow {
     if (this.request.submission.scores) event.score = this.#score;
     return event;
   }
-}
-
-function isEmpty(mask: Uint32Array): boolean {
-  for (let word = 0; word < mask.length; word++) if (mask[word] !== 0) return false;
-  return true;
 }

@@ -12,6 +12,10 @@ export interface Constraint {
    * @throws Error if `mask` does not allow the token
    */
   accept(token: number): void;
+  /** Whether the text may go on with these bytes. */
+  allowsBytes(bytes: Uint8Array): boolean;
+  /** Advances by bytes that it allows. */
+  acceptBytes(bytes: Uint8Array): void;
 }
 
 /** A compiled grammar. All sequences that use it share it. */

@@ -122,6 +122,7 @@ function generationOf(
     minTokens: request.min_tokens ?? 0,
     stop: listOf(request.stop ?? []),
     ...(stopRegex.length > 0 && { stopRegex: listOf(stopRegex) }),
+    ...(request.token_healing && { tokenHealing: true }),
     stopTokenIds: request.stop_token_ids ?? [],
     ...timeLimits(request),
     includeStop: either(request, 'include_stop_str_in_output', 'no_stop_trim') ?? dialect.includeStop,

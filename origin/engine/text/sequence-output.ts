@@ -50,13 +50,14 @@ export class SequenceOutput {
   /**
    * @param visible false if the token adds no text
    * @param armed true if stop strings may end the text here
+   * @param skip bytes at the token's start that are not part of the text
    */
-  push(id: number, logprob: TokenLogprob | null, visible: boolean, armed: boolean): void {
+  push(id: number, logprob: TokenLogprob | null, visible: boolean, armed: boolean, skip = 0): void {
     const { tokenBytes, tokenIds, logprobs } = this.#options;
     const sendsTokens = tokenIds || logprobs;
     if (sendsTokens) this.#held.push({ id, logprob, start: this.#decoded });
     if (!visible) return;
-    const decoded = this.#decoder.decode(bytesOf(tokenBytes, id), { stream: true });
+    const decoded = this.#decoder.decode(bytesOf(tokenBytes, id).subarray(skip), { stream: true });
     this.#decoded += decoded.length;
     this.#release(this.#checker.push(decoded, armed));
     if (sendsTokens) this.#releaseTokens();

@@ -136,6 +136,7 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   },
   stop_token_ids: ids('stop_token_ids', 0, 1_024),
   ignore_eos: flag,
+  token_healing: flag,
   suffix: text(null),
   user: text(256),
   temperature: decimal(0, 2),

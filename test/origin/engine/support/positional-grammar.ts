@@ -1,5 +1,8 @@
 import type { CompiledGrammar } from '../../../../origin/grammar/constraint.ts';
 
+/** For grammars of tests that are not about bytes. */
+export const TOKENS_ONLY = { allowsBytes: () => true, acceptBytes: () => undefined };
+
 /** Returns a grammar with a list of allowed tokens per position; complete after the last. */
 export const grammarOf = (
   places: readonly (readonly number[])[],
@@ -16,6 +19,7 @@ export const grammarOf = (
         for (const id of places[at] ?? []) mask[id >>> 5]! |= 1 << (id & 31);
         return mask;
       },
+      ...TOKENS_ONLY,
       accept: (token) => {
         if (!places[at]?.includes(token)) throw new Error('the grammar does not allow this token');
         at++;

@@ -1,11 +1,12 @@
 import type { Submission } from '../../../../origin/engine/messages.ts';
+import { Healing, type HealingStep } from '../../../../origin/engine/text/healing.ts';
 import type { ModelShape } from '../../../../origin/model/model-runner.ts';
 import { SimdKernel } from '../../../../origin/sampling/kernel/simd-kernel.ts';
 import { tokenLogprob } from '../../../../origin/sampling/logprobs.ts';
 import { Sampler } from '../../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../../origin/sampling/token-history.ts';
 import { SamplerWorkspace } from '../../../../origin/sampling/workspace.ts';
-import type { EventOf, TokenLogprob } from '../../../../shared/generation.ts';
+import type { EventOf, TokenLogprob, TopLogprob } from '../../../../shared/generation.ts';
 import { MODEL } from './scripted-runner.ts';
 import type { ChoiceTranscript, Transcript } from './transcript.ts';
 import { bytesOfToken, EOS, isSpecial, TOKEN_BYTES } from './vocabulary.ts';
@@ -61,6 +62,14 @@ function entry(
   };
 }
 
+/** Removes bytes of the prompt from the start of a token, and of the most likely tokens that begin with them. */
+function withoutStart(token: TokenLogprob, start: Uint8Array): TokenLogprob {
+  const prefix = String.fromCharCode(...start);
+  const cut = (bytes: string) => (bytes.startsWith(prefix) ? bytes.slice(prefix.length) : bytes);
+  const topLogprobs = token.topLogprobs?.map(([id, bytes, logprob]): TopLogprob => [id, cut(bytes), logprob]);
+  return { ...token, bytes: cut(token.bytes), topLogprobs: topLogprobs ?? null };
+}
+
 /** Returns how many tokens come before this one, plus one. Among equal logits, lower ids come first. */
 const rankOf = (id: number, logits: Float32Array): number =>
   1 + logits.filter((logit, other) => logit > logits[id]! || (logit === logits[id] && other < id)).length;
@@ -72,16 +81,33 @@ function plainChoice(
   candidate: number,
   shape: Pick<ModelShape, 'prefillChunk' | 'vocabularySize'>,
 ): ChoiceTranscript {
-  const { tokens: prompt, maxTokens } = submission.prompts[promptIndex]!;
+  const { tokens: prompt, maxTokens, healFrom } = submission.prompts[promptIndex]!;
   const choice = promptIndex * submission.choices + candidate;
   const own = [...(submission.ignoreEos ? [] : [EOS]), ...submission.endTokenIds];
   const ends = [...own, ...submission.stopTokenIds];
-  const history = new TokenHistory(prompt, prompt.length + maxTokens);
+  let history = new TokenHistory(prompt, prompt.length + maxTokens);
   const identity = { seed: submission.sampling.seed, prompt: promptIndex, choice: candidate };
   const workspace = new SamplerWorkspace(shape.vocabularySize, KERNEL);
   const vocabulary = { tokenBytes: TOKEN_BYTES, encode: () => [] };
   const sampler = new Sampler(submission.sampling, identity, vocabulary, workspace);
-  const entries = promptEntries(prompt, shape.prefillChunk);
+  let entries = promptEntries(prompt, shape.prefillChunk);
+  let healed: HealingStep | null = null;
+  let healedId = -1;
+  if (healFrom !== undefined && maxTokens > 0) {
+    const healing = new Healing(prompt, healFrom);
+    for (let at = healFrom; at < prompt.length; at++) {
+      healing.add(MODEL.logits(entries.slice(0, at), shape.vocabularySize));
+    }
+    for (const step of healing.steps(TOKEN_BYTES, () => true)) {
+      const before = new TokenHistory(prompt.subarray(0, step.at), prompt.length + maxTokens);
+      healedId = sampler.sample(step.conditioned, before, step.at - prompt.length, step.mask, []);
+      if (healedId === step.own) continue;
+      healed = step;
+      history = before;
+      entries = entries.slice(0, step.at);
+      break;
+    }
+  }
   const result: ChoiceTranscript = { text: '', tokens: [], ids: [], completionTokens: 0, finish: null };
   const bytes: number[] = [];
   let reason: 'stop' | 'length' = 'length';
@@ -92,7 +118,8 @@ function plainChoice(
   for (let step = 0; step < maxTokens; step++) {
     const logits = MODEL.logits(entries, shape.vocabularySize);
     const forbidden = step < submission.minTokens ? ends : [];
-    const id = sampler.sample(logits, history, step, null, forbidden);
+    const rest = step === 0 && healed ? healed.rest : new Uint8Array(0);
+    const id = step === 0 && healed ? healedId : sampler.sample(logits, history, step, null, forbidden);
     const ending = ends.includes(id);
     const named = submission.stopTokenIds.includes(id);
     const hidden = ending
@@ -103,10 +130,12 @@ function plainChoice(
     result.completionTokens++;
     if (submission.tokenIds) result.ids.push(id);
     if (submission.topLogprobs !== null)
-      result.tokens.push(entry(logits, id, submission.logprobTokenIds ?? submission.topLogprobs, hidden));
+      result.tokens.push(
+        withoutStart(entry(logits, id, submission.logprobTokenIds ?? submission.topLogprobs, hidden), rest),
+      );
     score += entry(logits, id, 0, false).logprob ?? 0;
     const before = certainText(bytes).length;
-    if (!hidden) bytes.push(...bytesOfToken(id));
+    if (!hidden) bytes.push(...bytesOfToken(id).slice(rest.length));
     if (ending) {
       reason = 'stop';
       stopReason = named ? id : null;

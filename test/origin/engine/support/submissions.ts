@@ -69,9 +69,11 @@ const prompt = (maxTokens: number): fc.Arbitrary<SubmittedPrompt> =>
       tokens: promptTokens,
       maxTokens: fc.integer({ min: 0, max: maxTokens }),
       logprobsFrom: often(0, fc.nat(40)),
+      healed: often(0, fc.integer({ min: 1, max: 9 })),
     })
-    .map(({ logprobsFrom, ...fields }) => ({
+    .map(({ logprobsFrom, healed, ...fields }) => ({
       ...fields,
+      ...(healed > 0 && fields.tokens.length > 1 && { healFrom: Math.max(1, fields.tokens.length - healed) }),
       logprobsFrom: Math.min(logprobsFrom, fields.tokens.length - 1),
     }));
 
