@@ -45,6 +45,9 @@ export const wireConstraint = z.discriminatedUnion('type', [
 ]);
 export type WireConstraint = z.infer<typeof wireConstraint>;
 
+const bannedPhrase = z.union([z.string().min(1), z.object({ regex: z.string().min(1) })]);
+export type BannedPhrase = z.infer<typeof bannedPhrase>;
+
 const infillParts = z.object({
   /** Start of the text to generate, behind the middle marker. */
   middle: z.string(),
@@ -87,6 +90,8 @@ export const generationRequest = z.object({
   /** Regular expressions that end a choice as stop strings do; absent = none. */
   stopRegex: z.array(z.string().min(1)).optional(),
   stopTokenIds: z.array(z.int().min(0)),
+  /** Texts and patterns that must not appear in the generated text; absent = none. */
+  bannedPhrases: z.array(bannedPhrase).optional(),
   /** Choose the last tokens of each prompt again; absent = no. */
   tokenHealing: z.boolean().optional(),
   /** Milliseconds of prefill, after which the request ends without text; absent = no limit. Not for prompts only evaluated. */

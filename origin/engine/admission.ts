@@ -11,11 +11,11 @@ import type { RunningSet } from './running-set.ts';
 /** Finished requests that retry-after is computed from. */
 const THROUGHPUT_WINDOW = 64;
 
-const NOTHING_PREPARED: Preparation = { grammar: null, stopPatterns: null, images: [] };
+const NOTHING_PREPARED: Preparation = { grammar: null, stopPatterns: null, bannedPatterns: null, images: [] };
 
 /** Returns whether a submission can be found invalid only after its admission, when it is compiled. */
-export const needsCompilation = ({ constraint, stopRegex }: Submission): boolean =>
-  constraint !== null || Boolean(stopRegex);
+export const needsCompilation = ({ constraint, stopRegex, bannedPhrases = [] }: Submission): boolean =>
+  constraint !== null || Boolean(stopRegex) || bannedPhrases.some((phrase) => typeof phrase !== 'string');
 
 interface Preparing extends Pick<Submission, 'tenantId' | 'flex'> {
   readonly controller: AbortController;
@@ -113,6 +113,10 @@ export class Admission {
     try {
       const grammar = await this.#compile(submission);
       const stopPatterns = await this.#compilePatterns(submission, 'stop_regex', submission.stopRegex ?? []);
+      const bannedRegex = (submission.bannedPhrases ?? []).map((phrase) =>
+        typeof phrase === 'string' ? null : phrase.regex,
+      );
+      const bannedPatterns = await this.#compilePatterns(submission, 'banned_phrases', bannedRegex);
       if (needsCompilation(submission) && this.#preparing.has(requestId)) {
         this.#options.report({
           type: 'compiled',
@@ -122,7 +126,8 @@ export class Admission {
       }
       const images = (await encodeImages?.(submission, controller.signal)) ?? [];
       await prefixes;
-      if (this.#preparing.delete(requestId)) open(submission, { grammar, stopPatterns, images }, submittedAt);
+      if (this.#preparing.delete(requestId))
+        open(submission, { grammar, stopPatterns, bannedPatterns, images }, submittedAt);
     } catch (thrown) {
       const { code, message, param } = toApiError(thrown);
       if (!this.#preparing.delete(requestId)) return;

@@ -13,6 +13,7 @@ import { TextSet } from './text/text-set.ts';
 export interface Preparation {
   readonly grammar: CompiledGrammar | null;
   readonly stopPatterns: PatternSet | null;
+  readonly bannedPatterns: PatternSet | null;
   /** Image vectors of each prompt; empty if there are no images. */
   readonly images: readonly (readonly EmbeddedImage[])[];
 }
@@ -60,6 +61,9 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
   readonly submission: Submission;
   readonly grammar: CompiledGrammar | null;
   readonly stops: SearchTargets;
+  /** What must not appear in the text. */
+  readonly banned: SearchTargets;
+  readonly isBanning: boolean;
   readonly stopTokenIds: ReadonlySet<number>;
   /** Ids that end a sequence without being a stop token. */
   readonly endTokenIds: ReadonlySet<number>;
@@ -87,13 +91,16 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
 
   constructor(
     submission: Submission,
-    { grammar, stopPatterns, images, eosIds, submittedAt, deadline }: OpeningContext,
+    { grammar, stopPatterns, bannedPatterns, images, eosIds, submittedAt, deadline }: OpeningContext,
   ) {
     this.submission = submission;
     this.grammar = grammar;
     this.#images = images;
-    const { stop, stopRegex = [] } = submission;
+    const { stop, stopRegex = [], bannedPhrases = [] } = submission;
     this.stops = { texts: new TextSet(stop), patterns: stopPatterns, sources: stopRegex };
+    const texts = bannedPhrases.filter((phrase) => typeof phrase === 'string');
+    this.banned = { texts: new TextSet(texts), patterns: bannedPatterns, sources: [] };
+    this.isBanning = bannedPhrases.length > 0;
     this.stopTokenIds = new Set(submission.stopTokenIds);
     this.endTokenIds = new Set([...submission.endTokenIds, ...(submission.ignoreEos ? [] : eosIds)]);
     this.finishTokenIds = [...new Set([...this.stopTokenIds, ...this.endTokenIds])];

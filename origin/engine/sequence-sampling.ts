@@ -135,23 +135,37 @@ export class SequenceSampling {
   /**
    * Chooses the prompt's last tokens again.
    * @param capacity tokens of prompt and completion together
+   * @param forbidden returns the ids other than the prompt's own that may not come at a position
    * @returns the first token that differs from the prompt's and takes the place of the rest; null if none does
    */
   heal(
     healing: Healing,
     tokens: Int32Array,
     capacity: number,
+    forbidden: (at: number) => readonly number[],
   ): { readonly token: SampledToken; readonly history: TokenHistory } | null {
     const allows = (bytes: Uint8Array) => this.#constraint === null || this.#constraint.allowsBytes(bytes);
     const steps = healing.steps(this.#context.vocabulary.tokenBytes, allows);
     for (const { at, own, row, conditioned, mask, rest } of steps) {
       const history = new TokenHistory(tokens.subarray(0, at), capacity);
       // Numbers below 0 are steps of their own, so these draws are independent of those of the text.
-      const id = orNull(() => this.#sampler.sample(conditioned, history, at - tokens.length, mask, []));
+      const id = orNull(() =>
+        this.#sampler.sample(conditioned, history, at - tokens.length, mask, forbidden(at)),
+      );
       if (id === null || id === own) continue;
       return { token: { id, logprobs: this.#logprobs(row, id, false), healed: rest }, history };
     }
     return null;
+  }
+
+  /** Returns a function that goes back to the state before the next token. */
+  save(): () => void {
+    const { bound } = this.#sampler.draw;
+    const restore = this.#constraint?.save();
+    return () => {
+      this.#sampler.draw.bound = bound;
+      restore?.();
+    };
   }
 
   /** Tells the constraint which token was taken. */

@@ -17,7 +17,22 @@ interface Finish {
   readonly stopReason: string | number | null;
 }
 
-const NONE: readonly number[] = [];
+/** A token that would begin a banned phrase. */
+interface Ban {
+  readonly id: number;
+  /** Its position. */
+  readonly at: number;
+  /** It is the first of the sequence. */
+  readonly first: boolean;
+}
+
+/** What the first token is sampled from, as long as the sequence may return to it. */
+interface FirstPlace {
+  readonly logits: Float32Array;
+  readonly healing: Healing | null;
+}
+
+const NOTHING = (): void => undefined;
 
 /** A sequence from its first token on: logits in, tokens and events out. */
 export class Sequence implements DecodeRow {
@@ -34,6 +49,15 @@ export class Sequence implements DecodeRow {
   #history: TokenHistory;
   readonly #sampling: SequenceSampling;
   readonly #output: SequenceOutput;
+  /** Tokens of the places that the sequence has returned to. */
+  #bans: readonly Ban[] = [];
+  /** Tokens that were undone. They count as generated. */
+  #undone = 0;
+  #first: FirstPlace | null = null;
+  /** First position of the prompt whose KV a healed token has overwritten; Infinity = none. */
+  #stale = Number.POSITIVE_INFINITY;
+  /** Tokens before the last whose KV is computed again, one per step. */
+  #behind = 0;
   /** Sum of the tokens' raw logprobs. */
   #score = 0;
   #finish: Finish | null = null;
@@ -56,6 +80,7 @@ export class Sequence implements DecodeRow {
     this.#output = new SequenceOutput({
       tokenBytes: context.vocabulary.tokenBytes,
       stops: request.stops,
+      banned: request.banned,
       includeStop: submission.includeStop,
       tokenIds: submission.tokenIds,
       logprobs: submission.topLogprobs !== null,
@@ -63,13 +88,13 @@ export class Sequence implements DecodeRow {
     if (maxTokens === 0) this.#end('length', null);
   }
 
-  /** Positions whose KV is in the slot: all tokens except the last, which the next step feeds. */
+  /** Positions whose KV is in the slot: all tokens except the last, which the next step feeds, and those to compute again. */
   get computed(): number {
-    return this.#history.length - 1;
+    return this.#history.length - 1 - this.#behind;
   }
 
   get lastToken(): number {
-    return this.#history.at(this.#history.length - 1);
+    return this.#history.at(this.computed);
   }
 
   /** Tokens it may still generate. */
@@ -77,7 +102,13 @@ export class Sequence implements DecodeRow {
     return this.#maxTokens - this.completionTokens;
   }
 
+  /** Tokens that were generated, those that were undone included. */
   get completionTokens(): number {
+    return this.#length + this.#undone;
+  }
+
+  /** Tokens of the sequence. */
+  get #length(): number {
     return this.#history.length - this.#history.promptLength;
   }
 
@@ -95,7 +126,7 @@ export class Sequence implements DecodeRow {
    * @param logits the row that `advance` will get
    */
   submitDraw(logits: Float32Array): void {
-    this.#sampling.submitDraw(logits, this.#place);
+    if (this.#behind === 0) this.#sampling.submitDraw(logits, this.#place);
   }
 
   /**
@@ -105,7 +136,20 @@ export class Sequence implements DecodeRow {
    */
   advance(logits: Float32Array, now: number): void {
     this.skippedSteps = 0;
-    this.#take(this.#sampling.next(logits, this.#place), now);
+    if (this.#behind > 0) {
+      this.#behind--;
+      return;
+    }
+    const at = this.#history.length;
+    while (this.#take(() => this.#sampling.next(logits, this.#place), now)) {
+      if (this.#length === 0) {
+        this.#sampleFirst(now);
+        return;
+      }
+      // The next step computes the row of an earlier place again.
+      if (this.#history.length < at) return;
+    }
+    if (!this.#output.mayReturn) this.#first = null;
   }
 
   /**
@@ -114,25 +158,71 @@ export class Sequence implements DecodeRow {
    * @param healing the last tokens of the prompt, which are chosen again first; null = none
    */
   begin(logits: Float32Array, healing: Healing | null, now: number): void {
-    const { tokens } = this.request.prompt(this.queued.promptIndex);
-    const healed = healing && this.#sampling.heal(healing, tokens, tokens.length + this.#maxTokens);
-    if (healed === null) return this.advance(logits, now);
-    this.#history = healed.history;
-    this.#take(healed.token, now);
+    this.#first = { logits, healing };
+    this.#sampleFirst(now);
+    // The runner overwrites the row.
+    this.#first = this.#output.mayReturn ? { logits: logits.slice(), healing } : null;
   }
 
-  #take(token: SampledToken | null, now: number): void {
+  #sampleFirst(now: number): void {
+    const { logits, healing } = this.#first!;
+    const sample = (): SampledToken | null => {
+      const healed = healing && this.#heal(healing);
+      if (healed === null) return this.#sampling.next(logits, this.#place);
+      this.#history = healed.history;
+      return healed.token;
+    };
+    while (this.#take(sample, now));
+    this.#behind = Math.max(0, this.#history.length - 1 - this.#stale);
+    this.#stale = Number.POSITIVE_INFINITY;
+  }
+
+  #heal(healing: Healing) {
+    const { tokens } = this.request.prompt(this.queued.promptIndex);
+    return this.#sampling.heal(healing, tokens, tokens.length + this.#maxTokens, (at) => this.#bannedAt(at));
+  }
+
+  /** Samples and takes a token. Returns true if it was undone, so that another one has to be sampled. */
+  #take(sample: () => SampledToken | null, now: number): boolean {
+    const restore = this.request.isBanning ? this.#sampling.save() : NOTHING;
+    const token = sample();
     if (token === null) {
       this.#end('stop', null);
-      return;
+      return false;
     }
     this.#history.push(token.id);
-    this.#append(token);
+    const isUndone = this.#append(token, restore);
     this.#startedAt ??= now;
     const { maxGenerationMs } = this.request.submission;
     const isLate = maxGenerationMs !== null && now - this.#startedAt >= maxGenerationMs;
-    if (this.#finish === null && (this.remaining === 0 || isLate)) this.#end('length', null);
+    if (this.#finish === null && (this.remaining <= 0 || isLate)) this.#end('length', null);
     this.request.countToken(this.queued.choices, now);
+    return isUndone && this.#finish === null;
+  }
+
+  /** Returns a function that removes the last token and all later ones, and bans the token from its place. */
+  #undo({ id }: SampledToken, restore: () => void): () => void {
+    const history = this.#history;
+    const at = history.length - 1;
+    const score = this.#score;
+    return () => {
+      const first = at === history.promptLength;
+      this.#bans = [...this.#bans.filter((ban) => ban.first || (!first && ban.at <= at)), { id, at, first }];
+      const undone = history.length - at;
+      this.#undone += undone;
+      history.truncate(at);
+      this.#score = score;
+      restore();
+      if (!first) return;
+      if (undone > 1) this.#stale = at;
+      const { tokens } = this.request.prompt(this.queued.promptIndex);
+      this.#history = new TokenHistory(tokens, tokens.length + this.#maxTokens);
+    };
+  }
+
+  #bannedAt(position: number): number[] {
+    const first = this.#length === 0;
+    return this.#bans.filter((ban) => ban.at === position && ban.first === first).map(({ id }) => id);
   }
 
   /** Ends the sequence before its first token. */
@@ -142,16 +232,20 @@ export class Sequence implements DecodeRow {
 
   get #place(): TokenPlace {
     const mayEnd = !this.#isBelowMinTokens;
-    const forbidden = mayEnd ? NONE : this.request.finishTokenIds;
-    return { history: this.#history, step: this.completionTokens, mayEnd, forbidden };
+    const banned = this.#bannedAt(this.#history.length);
+    const forbidden = mayEnd ? banned : [...this.request.finishTokenIds, ...banned];
+    return { history: this.#history, step: this.#length, mayEnd, forbidden };
   }
 
   get #isBelowMinTokens(): boolean {
-    return this.completionTokens < this.request.submission.minTokens;
+    return this.#length < this.request.submission.minTokens;
   }
 
-  /** Adds a token to the output, and ends the sequence if the token or a stop string ends it. */
-  #append(token: SampledToken): void {
+  /**
+   * Adds a token to the output, and ends the sequence if the token or a stop string ends it. Returns true if it completes a
+   * banned phrase.
+   */
+  #append(token: SampledToken, restore: () => void): boolean {
     const { id, logprobs, healed } = token;
     const { submission, stopTokenIds, endTokenIds } = this.request;
     const { tokenBytes } = this.#context.vocabulary;
@@ -159,14 +253,16 @@ export class Sequence implements DecodeRow {
     const ends = isStop || endTokenIds.has(id);
     const isSpecial = tokenBytes.special[id] === 1;
     const visible = ends ? isStop && submission.includeStop : !(submission.skipSpecialTokens && isSpecial);
+    const undo = this.request.isBanning ? this.#undo(token, restore) : NOTHING;
     this.#score += logprobs?.logprob ?? 0;
     const sendsLogprob = logprobs !== null && submission.topLogprobs !== null;
     const logprob = sendsLogprob ? wireTokenLogprob(tokenBytes, id, logprobs, !visible, healed) : null;
-    const armed = !ends && this.completionTokens >= submission.minTokens;
-    this.#output.push(id, logprob, visible, armed, healed.length);
+    const armed = !ends && this.#length >= submission.minTokens;
+    if (this.#output.push({ id, logprob, visible, armed, skip: healed.length, undo })) return true;
     if (ends) this.#end('stop', isStop ? id : null);
     else if (this.#output.stop !== null) this.#end('stop', this.#output.stop);
     else this.#sampling.accept(token);
+    return false;
   }
 
   #end(reason: FinishReason, stopReason: string | number | null): void {

@@ -16,6 +16,8 @@ export interface Constraint {
   allowsBytes(bytes: Uint8Array): boolean;
   /** Advances by bytes that it allows. */
   acceptBytes(bytes: Uint8Array): void;
+  /** Returns a function that goes back to this place of the text. */
+  save(): () => void;
 }
 
 /** A compiled grammar. All sequences that use it share it. */

@@ -178,6 +178,7 @@ function engineFields(
     minTokens: request.minTokens,
     stop: request.stop,
     stopRegex: request.stopRegex,
+    bannedPhrases: request.bannedPhrases,
     endTokenIds: infillEndTokens(request, model),
     maxPromptMs: request.maxPromptMs ?? null,
     maxGenerationMs: request.maxGenerationMs ?? null,

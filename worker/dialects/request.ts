@@ -122,6 +122,7 @@ function generationOf(
     minTokens: request.min_tokens ?? 0,
     stop: listOf(request.stop ?? []),
     ...(stopRegex.length > 0 && { stopRegex: listOf(stopRegex) }),
+    ...((request.banned_phrases ?? []).length > 0 && { bannedPhrases: request.banned_phrases ?? [] }),
     ...(request.token_healing && { tokenHealing: true }),
     stopTokenIds: request.stop_token_ids ?? [],
     ...timeLimits(request),

@@ -230,4 +230,7 @@ export class Generation {
 
 /** The origin checks constraints, patterns and images before its first event, and may take seconds. It checks all else at once. */
 const isCheckedLate = ({ generation }: CompletionCall): boolean =>
-  generation.constraint !== null || Boolean(generation.images) || Boolean(generation.stopRegex);
+  generation.constraint !== null ||
+  Boolean(generation.images) ||
+  Boolean(generation.stopRegex) ||
+  (generation.bannedPhrases ?? []).some((phrase) => typeof phrase !== 'string');

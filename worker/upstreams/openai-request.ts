@@ -96,9 +96,10 @@ function checkPromptLogprobs(request: GenerationRequest, { shown }: BodyOptions)
 }
 
 /** Fields that only another Continuo has; a server that ignores them would answer another text. */
-const boundaryFields = ({ stopRegex, tokenHealing }: GenerationRequest): Fields => ({
+const boundaryFields = ({ stopRegex, tokenHealing, bannedPhrases }: GenerationRequest): Fields => ({
   ...(stopRegex && { stop_regex: stopRegex }),
   ...(tokenHealing && { token_healing: true }),
+  ...(bannedPhrases && { banned_phrases: bannedPhrases }),
 });
 
 /** Rejects what needs the server's tokenizer. @throws ApiError 400 */

@@ -1,4 +1,10 @@
-import { type SearchTargets, TextSearch } from './text-search.ts';
+import { type SearchState, type SearchTargets, TextSearch } from './text-search.ts';
+
+/** What a checker has read and holds back. */
+export interface StopState {
+  readonly search: SearchState;
+  readonly held: string;
+}
 
 /** Searches a growing text for stop strings and patterns. Holds back only text that may belong to one. */
 export class StopChecker {
@@ -15,6 +21,17 @@ export class StopChecker {
   /** The stop string or pattern that was found, or null. After a match, `push` returns no more text. */
   get match(): string | null {
     return this.#match;
+  }
+
+  get state(): StopState {
+    return { search: this.#search.state, held: this.#held };
+  }
+
+  /** Forgets a match. */
+  set state({ search, held }: StopState) {
+    this.#search.state = search;
+    this.#held = held;
+    this.#match = null;
   }
 
   /**

@@ -5,7 +5,7 @@ import type { TextSet } from './text-set.ts';
 export interface SearchTargets {
   readonly texts: TextSet;
   readonly patterns: PatternSet | null;
-  /** Of the patterns. */
+  /** Of the patterns, as far as they matter. */
   readonly sources: readonly string[];
 }
 
@@ -108,6 +108,6 @@ export class TextSearch {
     if (text !== undefined && (pattern === null || end - text.length <= pattern.start)) {
       return { start: end - text.length, end, source: text };
     }
-    return pattern && { start: pattern.start, end, source: this.#sources[pattern.pattern]! };
+    return pattern && { start: pattern.start, end, source: this.#sources[pattern.pattern] ?? '' };
   }
 }

@@ -146,6 +146,13 @@ class SequenceConstraint implements Constraint {
     this.#position = next;
   }
 
+  save(): () => void {
+    const position = this.#position;
+    return () => {
+      this.#position = position;
+    };
+  }
+
   #afterBytes(bytes: Uint8Array): ParserPosition | null {
     return this.#budget.run((budget) =>
       this.#grammar.advanceBytes(this.#grammar.inCurrentTable(this.#position, budget), bytes, budget),

@@ -10,6 +10,7 @@ function busyRunningSet(): { readonly running: RunningSet; readonly request: Ope
   const request = new OpenRequest(submission({ requestId: 'r', choices: 3 }), {
     grammar: null,
     stopPatterns: null,
+    bannedPatterns: null,
     images: [],
     eosIds: [],
     submittedAt: 0,

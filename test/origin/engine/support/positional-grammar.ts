@@ -1,7 +1,11 @@
 import type { CompiledGrammar } from '../../../../origin/grammar/constraint.ts';
 
 /** For grammars of tests that are not about bytes. */
-export const TOKENS_ONLY = { allowsBytes: () => true, acceptBytes: () => undefined };
+export const TOKENS_ONLY = {
+  allowsBytes: () => true,
+  acceptBytes: () => undefined,
+  save: () => () => undefined,
+};
 
 /** Returns a grammar with a list of allowed tokens per position; complete after the last. */
 export const grammarOf = (
@@ -20,6 +24,12 @@ export const grammarOf = (
         return mask;
       },
       ...TOKENS_ONLY,
+      save: () => {
+        const saved = at;
+        return () => {
+          at = saved;
+        };
+      },
       accept: (token) => {
         if (!places[at]?.includes(token)) throw new Error('the grammar does not allow this token');
         at++;

@@ -95,6 +95,13 @@ export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 
         [],
         fc.array(fc.constantFrom('ab', 'abc', 'b', 'cab', '😀', ' a', 'é'), { maxLength: 3 }),
       ),
+      bannedPhrases: often<readonly string[] | null>(
+        null,
+        fc.array(fc.constantFrom('ab', 'bca', 'c', '😀', 'é', ' a', 'aab', 'b\n'), {
+          minLength: 1,
+          maxLength: 3,
+        }),
+      ),
       stopTokenIds: often<readonly number[]>([], fc.constantFrom([EOS], [3], [VOCABULARY - 1, 7])),
       endTokenIds: often<readonly number[]>([], fc.constantFrom([4], [5, 7])),
       includeStop: fc.boolean(),
@@ -112,10 +119,11 @@ export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 
       skipSpecialTokens: fc.boolean(),
       eventIntervalMs: fc.constantFrom(0, 10, 250),
     })
-    .map(({ logprobTokenIds, ...fields }) =>
+    .map(({ logprobTokenIds, bannedPhrases, ...fields }) =>
       submission({
         requestId: '',
         ...fields,
+        ...(bannedPhrases && { bannedPhrases }),
         ...(logprobTokenIds && { logprobTokenIds }),
         cacheNamespace: fields.tenantId,
       }),
