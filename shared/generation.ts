@@ -45,9 +45,6 @@ export const wireConstraint = z.discriminatedUnion('type', [
 ]);
 export type WireConstraint = z.infer<typeof wireConstraint>;
 
-const bannedPhrase = z.union([z.string().min(1), z.object({ regex: z.string().min(1) })]);
-export type BannedPhrase = z.infer<typeof bannedPhrase>;
-
 const infillParts = z.object({
   /** Start of the text to generate, behind the middle marker. */
   middle: z.string(),
@@ -91,7 +88,7 @@ export const generationRequest = z.object({
   stopRegex: z.array(z.string().min(1)).optional(),
   stopTokenIds: z.array(z.int().min(0)),
   /** Texts and patterns that must not appear in the generated text; absent = none. */
-  bannedPhrases: z.array(bannedPhrase).optional(),
+  bannedPhrases: z.array(z.union([z.string().min(1), z.object({ regex: z.string().min(1) })])).optional(),
   /** Choose the last tokens of each prompt again; absent = no. */
   tokenHealing: z.boolean().optional(),
   /** Milliseconds of prefill, after which the request ends without text; absent = no limit. Not for prompts only evaluated. */
@@ -276,6 +273,8 @@ export const originModel = z.object({
   vocabularySize: z.int(),
   /** True when the model has a fill-in-the-middle template. */
   infill: z.boolean(),
+  /** Prompts can be healed; absent = no. */
+  tokenHealing: z.boolean().optional(),
   /** Prompt tokens that one image counts as; absent when the model takes no images. */
   imageTokens: z.int().min(1).optional(),
   build: modelBuild.optional(),

@@ -1,4 +1,4 @@
-import type { BannedPhrase, GenerationEvent } from '@continuo/shared/generation.ts';
+import type { GenerationEvent } from '@continuo/shared/generation.ts';
 import type { SamplingParameters } from '@continuo/shared/sampling.ts';
 import type { ChunkDirectoryStatus } from './kv/disk/chunk-directory.ts';
 import type { PromptSpan } from './kv/kv-slots.ts';
@@ -30,7 +30,7 @@ export interface Submission {
   /** Regular expressions that end a sequence as stop strings do. */
   readonly stopRegex?: readonly string[] | undefined;
   /** Texts and regular expressions that must not appear in the generated text. */
-  readonly bannedPhrases?: readonly BannedPhrase[] | undefined;
+  readonly bannedPhrases?: readonly (string | { readonly regex: string })[] | undefined;
   /** Ids that end a sequence. Their text is shown only with `includeStop`. */
   readonly stopTokenIds: readonly number[];
   /** Ids that end a sequence as the model's end tokens do, but also with `ignoreEos`. */

@@ -10,20 +10,12 @@ import {
 import type { DecodeRow } from './step-plan.ts';
 import type { Healing } from './text/healing.ts';
 import { SequenceOutput } from './text/sequence-output.ts';
+import { TokenBans } from './text/token-bans.ts';
 import { wireTokenLogprob } from './token-logprob.ts';
 
 interface Finish {
   readonly reason: FinishReason;
   readonly stopReason: string | number | null;
-}
-
-/** A token that would begin a banned phrase. */
-interface Ban {
-  readonly id: number;
-  /** Its position. */
-  readonly at: number;
-  /** It is the first of the sequence. */
-  readonly first: boolean;
 }
 
 /** What the first token is sampled from, as long as the sequence may return to it. */
@@ -49,8 +41,7 @@ export class Sequence implements DecodeRow {
   #history: TokenHistory;
   readonly #sampling: SequenceSampling;
   readonly #output: SequenceOutput;
-  /** Tokens of the places that the sequence has returned to. */
-  #bans: readonly Ban[] = [];
+  readonly #bans = new TokenBans();
   /** Tokens that were undone. They count as generated. */
   #undone = 0;
   #first: FirstPlace | null = null;
@@ -207,7 +198,7 @@ export class Sequence implements DecodeRow {
     const score = this.#score;
     return () => {
       const first = at === history.promptLength;
-      this.#bans = [...this.#bans.filter((ban) => ban.first || (!first && ban.at <= at)), { id, at, first }];
+      this.#bans.add(id, at, first);
       const undone = history.length - at;
       this.#undone += undone;
       history.truncate(at);
@@ -221,8 +212,7 @@ export class Sequence implements DecodeRow {
   }
 
   #bannedAt(position: number): number[] {
-    const first = this.#length === 0;
-    return this.#bans.filter((ban) => ban.at === position && ban.first === first).map(({ id }) => id);
+    return this.#bans.at(position, this.#length === 0);
   }
 
   /** Ends the sequence before its first token. */
