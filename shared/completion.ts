@@ -16,9 +16,12 @@ export const MAX_BANNED_PHRASES = 256;
 /** Total of all banned phrases. */
 const MAX_BANNED_CHARACTERS = 16_384;
 
-const bannedPhrases = list(z.union([stopText, z.strictObject({ regex: stopText })]), {
-  max: MAX_BANNED_PHRASES,
-}).refine(
+const bannedPhrases = list(
+  z.union([stopText, z.strictObject({ regex: stopText.describe('A regular expression.') })]),
+  {
+    max: MAX_BANNED_PHRASES,
+  },
+).refine(
   (phrases) =>
     phrases.reduce((sum, phrase) => sum + (typeof phrase === 'string' ? phrase : phrase.regex).length, 0) <=
     MAX_BANNED_CHARACTERS,

@@ -126,6 +126,7 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   stop_regex: {
     good: ['a', 'x'.repeat(4_096), [], Array.from({ length: MAX_STOP_PATTERNS }, () => 'a+')],
     bad: [
+      ['x'.repeat(4_097), 'string_above_max_length'],
       ['', 'empty_string'],
       [['a', ''], 'empty_string', 'stop_regex[1]'],
       [['a', 3], 'invalid_type', 'stop_regex[1]'],
