@@ -2,9 +2,12 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { unfinishedBytes } from '../../../../origin/engine/text/unfinished-bytes.ts';
 
-const bytes = fc.array(fc.constantFrom(0x61, 0x80, 0xa9, 0x9f, 0x98, 0xc3, 0xe2, 0xed, 0xf0, 0xf4, 0xff, 0xc0), {
-  maxLength: 4,
-});
+const bytes = fc.array(
+  fc.constantFrom(0x61, 0x80, 0xa9, 0x9f, 0x98, 0xc3, 0xe2, 0xed, 0xf0, 0xf4, 0xff, 0xc0),
+  {
+    maxLength: 4,
+  },
+);
 
 it('are those that a decoder holds back, however the text is split', () => {
   fc.assert(
