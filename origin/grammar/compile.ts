@@ -87,7 +87,7 @@ function compilePatterns({ field, value }: PatternList, budget: WorkBudget): Pro
     const expressions = indices.map((index, place) => {
       current = place;
       const node = parseRegex(value[index]!, budget);
-      if (looksAround(node)) fail(place, 'Anchors are not supported in a pattern that is searched for');
+      if (looksAround(node)) fail(place, 'Anchors, look-around and word boundaries are not supported here');
       return wholeMatchExpression(node, budget);
     });
     return lowerPatterns(expressions, budget, fail);

@@ -88,9 +88,9 @@ describe('stop patterns', () => {
   it.each([
     ['a(', /'stop_regex\[1\]': The group is not closed at line 1, column 2/],
     ['a*', /'stop_regex\[1\]': It matches the empty text/],
-    ['^a', /'stop_regex\[1\]': Anchors are not supported/],
-    ['a$', /Anchors are not supported/],
-    ['a\\b', /Word boundaries are not supported/],
+    ['^a', /'stop_regex\[1\]': Anchors, look-around and word boundaries are not supported/],
+    ['a$', /Anchors, look-around and word boundaries are not supported/],
+    ['a\\b', /word boundaries are not supported/],
     ['[]', /'stop_regex\[1\]': No text can match/],
     ['a{5000}', /too large/],
   ])('of %s are refused with the field and the index', (source, message) => {
