@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { finishReason, modelBuild, modelState } from './generation.ts';
+import { finishReason, modelState } from './generation.ts';
+import { modelBuild } from './model-build.ts';
 
 /** The public responses. The tests check responses against these schemas. */
 
@@ -111,6 +112,7 @@ export const publicModel = z.object({
   root: z.string().describe("The model's own id; id may be an alias."),
   max_model_len: z.int().describe('Context length in tokens: prompt and completion together.'),
   state: modelState.describe('The first request for an unloaded model loads it and gets 503.'),
+  token_healing: z.boolean().optional().describe('True if token_healing can be used with the model.'),
   ...modelBuild.partial().shape,
 });
 

@@ -8,7 +8,28 @@ import { integer, list } from './json-fields.ts';
 /** OpenAI documents four. Evaluation clients send up to nine, editors about 20. */
 export const MAX_STOPS = 32;
 
+export const MAX_STOP_PATTERNS = 8;
+
 const stopText = z.string().min(1).max(MAX_WORD_LENGTH);
+
+export const MAX_BANNED_PHRASES = 256;
+/** Total of all banned phrases. */
+const MAX_BANNED_CHARACTERS = 16_384;
+
+const bannedPhrases = list(
+  z.union([stopText, z.strictObject({ regex: stopText.describe('A regular expression.') })]),
+  {
+    max: MAX_BANNED_PHRASES,
+  },
+).refine(
+  (phrases) =>
+    phrases.reduce((sum, phrase) => sum + (typeof phrase === 'string' ? phrase : phrase.regex).length, 0) <=
+    MAX_BANNED_CHARACTERS,
+  {
+    error: `Invalid 'banned_phrases': too long. Expected at most ${MAX_BANNED_CHARACTERS} characters in total.`,
+    params: { code: 'array_above_max_length' },
+  },
+);
 
 const streamOptions = z.object({
   include_usage: z.boolean().nullish().describe('Adds a last chunk with the token usage.'),
@@ -63,8 +84,23 @@ export const completionRequest = z.object({
     .union([stopText, list(stopText, { max: MAX_STOPS })])
     .nullish()
     .describe('Texts that end a choice.'),
+  stop_regex: z
+    .union([stopText, list(stopText, { max: MAX_STOP_PATTERNS })])
+    .nullish()
+    .describe('Regular expressions that end a choice, at the first place where one of them matches.'),
   stop_token_ids: list(integer(0), { max: 1_024 }).nullish().describe('Token ids that end a choice.'),
   ignore_eos: z.boolean().nullish().describe("The model's end token does not end a choice."),
+  banned_phrases: bannedPhrases
+    .nullish()
+    .describe(
+      'Texts, or {"regex": …} patterns, that never appear in the generated text, whatever its tokens are.',
+    ),
+  token_healing: z
+    .boolean()
+    .nullish()
+    .describe(
+      'Chooses the last tokens of the prompt again, among those that continue its text, so that a prompt may end anywhere in a word.',
+    ),
   suffix: z
     .string()
     .nullish()

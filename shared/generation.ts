@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
+import { modelBuild } from './model-build.ts';
 import { generationDefaults, samplingParameters } from './sampling.ts';
 import { weight } from './tenant.ts';
 import { isTokenId } from './tokenization.ts';
@@ -83,7 +84,13 @@ export const generationRequest = z.object({
   maxTokens: z.int().min(-1),
   minTokens: z.int().min(0),
   stop: z.array(z.string().min(1)),
+  /** Regular expressions that end a choice as stop strings do; absent = none. */
+  stopRegex: z.array(z.string().min(1)).optional(),
   stopTokenIds: z.array(z.int().min(0)),
+  /** Texts and patterns that must not appear in the generated text; absent = none. */
+  bannedPhrases: z.array(z.union([z.string().min(1), z.object({ regex: z.string().min(1) })])).optional(),
+  /** Choose the last tokens of each prompt again; absent = no. */
+  tokenHealing: z.boolean().optional(),
   /** Milliseconds of prefill, after which the request ends without text; absent = no limit. Not for prompts only evaluated. */
   maxPromptMs: z.int().min(1).optional(),
   /** Milliseconds from a sequence's first token, after which it ends; absent = no limit. */
@@ -221,7 +228,7 @@ export const generationEvent = z.discriminatedUnion('type', [
     type: z.literal('finish'),
     choice: z.int().min(0),
     reason: finishReason,
-    /** The stop string or the stop token id that ended it; null for EOS and length. */
+    /** The stop string, the stop pattern or the stop token id that ended it; null for EOS and length. */
     stopReason: z.union([z.string(), z.int()]).nullable(),
     completionTokens: z.int().min(0),
     /** Sum of the raw logprobs of the generated tokens, if `scores` was requested. */
@@ -258,16 +265,6 @@ export const modelState = z.enum(['unloaded', 'loading', 'loaded', 'failed', 'un
 export type ModelState = z.infer<typeof modelState>;
 
 /** A served model, in GET /models of the origin. */
-/** How the graph of a model was made, if the origin's own builder made it. */
-export const modelBuild = z.object({
-  precision: z.string().describe('Precision of the weights: fp32, fp16, int8 or int4.'),
-  parameters: z.int().describe('Number of parameters.'),
-  source: z
-    .string()
-    .describe('The published model, or the name of the directory or file, that the weights come from.'),
-});
-export type ModelBuild = z.infer<typeof modelBuild>;
-
 export const originModel = z.object({
   id: z.string(),
   /** Unix seconds. */
@@ -276,6 +273,8 @@ export const originModel = z.object({
   vocabularySize: z.int(),
   /** True when the model has a fill-in-the-middle template. */
   infill: z.boolean(),
+  /** Prompts can be healed; absent = no. */
+  tokenHealing: z.boolean().optional(),
   /** Prompt tokens that one image counts as; absent when the model takes no images. */
   imageTokens: z.int().min(1).optional(),
   build: modelBuild.optional(),

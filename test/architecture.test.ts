@@ -48,7 +48,7 @@ const ALLOWED_WORKSPACES: Readonly<Record<string, readonly string[]>> = {
 const PURE = [
   /^worker\/dialects\//,
   /^worker\/limits\/quota\//,
-  /^origin\/engine\/(kv\/[a-z-]+|scheduling\/[a-z-]+|step-plan|sequence|running-set|stop-checker|invariants)\.ts$/,
+  /^origin\/engine\/(kv\/[a-z-]+|text\/[a-z-]+|scheduling\/[a-z-]+|step-plan|sequence|running-set|invariants)\.ts$/,
   /^origin\/sampling\//,
   /^origin\/model\/runner\/batch-inputs\.ts$/,
   /^origin\/request\/context-budget\.ts$/,
@@ -59,7 +59,7 @@ const MAX_MEDIAN_LINES = 90;
 const MAX_FILES_PER_FOLDER = 25;
 
 /** Caps of the whole source. Raise one only with a line in docs/decisions that says what came and what went instead. */
-const BUDGET = { source: { files: 550, lines: 56_350 }, page: { files: 121, lines: 10_970 } };
+const BUDGET = { source: { files: 562, lines: 58_200 }, page: { files: 121, lines: 10_990 } };
 const MAX_WORKER_ROOT_FILES = 8;
 
 describe('packages', () => {

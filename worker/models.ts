@@ -9,7 +9,7 @@ import type { RequestContext } from './http/request-context.ts';
 import { jsonResponse } from './http/responses.ts';
 
 /** @param name the model's id or one of its aliases */
-const modelObject = ({ id, created, contextLength, state, build }: OriginModel, name = id) => ({
+const modelObject = ({ id, created, contextLength, state, build, tokenHealing }: OriginModel, name = id) => ({
   id: name,
   object: 'model',
   created,
@@ -17,6 +17,7 @@ const modelObject = ({ id, created, contextLength, state, build }: OriginModel, 
   root: id,
   max_model_len: contextLength,
   state,
+  ...(tokenHealing && { token_healing: true }),
   ...build,
 });
 

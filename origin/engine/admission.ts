@@ -1,7 +1,9 @@
 import { toApiError } from '@continuo/shared/errors.ts';
 import type { GenerationEvent } from '@continuo/shared/generation.ts';
+import type { PatternList } from '../grammar/compile.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { GrammarWork } from '../grammar/grammar-work.ts';
+import type { PatternSet } from '../grammar/runtime/pattern-set.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { accountOf, type Preparation } from './open-request.ts';
 import type { RunningSet } from './running-set.ts';
@@ -9,7 +11,11 @@ import type { RunningSet } from './running-set.ts';
 /** Finished requests that retry-after is computed from. */
 const THROUGHPUT_WINDOW = 64;
 
-const NOTHING_PREPARED: Preparation = { grammar: null, images: [] };
+const NOTHING_PREPARED: Preparation = { grammar: null, stopPatterns: null, bannedPatterns: null, images: [] };
+
+/** Returns whether a submission can be found invalid only after its admission, when it is compiled. */
+export const needsCompilation = ({ constraint, stopRegex, bannedPhrases = [] }: Submission): boolean =>
+  constraint !== null || Boolean(stopRegex) || bannedPhrases.some((phrase) => typeof phrase !== 'string');
 
 interface Preparing extends Pick<Submission, 'tenantId' | 'flex'> {
   readonly controller: AbortController;
@@ -22,6 +28,11 @@ export interface AdmissionOptions {
    * @throws ApiError if the grammar is not valid
    */
   readonly compile: (constraint: string, tenantId: string) => CompiledGrammar | Promise<CompiledGrammar>;
+  /**
+   * @param list a PatternList as JSON
+   * @throws ApiError if a pattern is not valid
+   */
+  readonly compilePatterns?: (list: string, tenantId: string) => Promise<PatternSet>;
   readonly grammarWork: GrammarWork;
   /** Encodes a submission's images; absent if the model takes none. @throws ApiError if the model fails */
   readonly encodeImages?: (submission: Submission, signal: AbortSignal) => Promise<Preparation['images']>;
@@ -57,7 +68,7 @@ export class Admission {
   /** Reports `admitted` or `refused` before any event of the request. */
   submit(submission: Submission): void {
     const { running, now, report, open, loadPrefixes } = this.#options;
-    const { requestId, constraint, prompts } = submission;
+    const { requestId, prompts } = submission;
     const submittedAt = now();
     if (running.hasFreeSlot) this.#throughput.resume(submittedAt);
     if (!running.hasRoom(submission, this.#preparingByTenant(submission.flex))) {
@@ -68,7 +79,7 @@ export class Admission {
     const controller = new AbortController();
     const prefixes = loadPrefixes?.(submission, controller.signal) ?? null;
     const hasImages = prompts.some(({ images }) => images !== undefined);
-    if (constraint !== null || hasImages || prefixes !== null) {
+    if (needsCompilation(submission) || hasImages || prefixes !== null) {
       void this.#prepare(submission, submittedAt, controller, prefixes);
     } else open(submission, NOTHING_PREPARED, submittedAt);
   }
@@ -103,9 +114,22 @@ export class Admission {
     this.#preparing.set(requestId, { controller, tenantId, flex });
     try {
       const grammar = await this.#compile(submission);
+      const stopPatterns = await this.#compilePatterns(submission, 'stop_regex', submission.stopRegex ?? []);
+      const bannedRegex = (submission.bannedPhrases ?? []).map((phrase) =>
+        typeof phrase === 'string' ? null : phrase.regex,
+      );
+      const bannedPatterns = await this.#compilePatterns(submission, 'banned_phrases', bannedRegex);
+      if (needsCompilation(submission) && this.#preparing.has(requestId)) {
+        this.#options.report({
+          type: 'compiled',
+          requestId,
+          ignoredKeywords: grammar?.ignoredKeywords ?? [],
+        });
+      }
       const images = (await encodeImages?.(submission, controller.signal)) ?? [];
       await prefixes;
-      if (this.#preparing.delete(requestId)) open(submission, { grammar, images }, submittedAt);
+      if (this.#preparing.delete(requestId))
+        open(submission, { grammar, stopPatterns, bannedPatterns, images }, submittedAt);
     } catch (thrown) {
       const { code, message, param } = toApiError(thrown);
       if (!this.#preparing.delete(requestId)) return;
@@ -116,7 +140,7 @@ export class Admission {
   async #compile(submission: Submission): Promise<CompiledGrammar | null> {
     const { requestId, tenantId, constraint } = submission;
     if (constraint === null) return null;
-    const { compile, grammarWork, report, charge, now } = this.#options;
+    const { compile, grammarWork, charge, now } = this.#options;
     const grammar = await compile(constraint, tenantId);
     while (grammarWork.isSpent(tenantId)) await grammarWork.nextStep();
     // Refuses a grammar whose first mask exceeds the work budget.
@@ -124,9 +148,19 @@ export class Admission {
       const startedAt = now();
       grammar.start((units) => grammarWork.spend(tenantId, units)).mask();
       charge(accountOf(submission), now() - startedAt);
-      report({ type: 'compiled', requestId, ignoredKeywords: grammar.ignoredKeywords ?? [] });
     }
     return grammar;
+  }
+
+  /** @param value the patterns; null = an entry of the field that is not one */
+  async #compilePatterns(
+    { tenantId }: Submission,
+    field: string,
+    value: PatternList['value'],
+  ): Promise<PatternSet | null> {
+    if (value.every((source) => source === null)) return null;
+    const list: PatternList = { type: 'patterns', field, value };
+    return (await this.#options.compilePatterns?.(JSON.stringify(list), tenantId)) ?? null;
   }
 }
 

@@ -3,7 +3,9 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { CompilerClient } from '../grammar/process/compiler-client.ts';
 import { GrammarCache } from '../grammar/process/grammar-cache.ts';
+import { GrammarRuntime } from '../grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
+import { PatternSet } from '../grammar/runtime/pattern-set.ts';
 import { ModelError } from '../model/config/model-json.ts';
 import { faultKind, type ModelRunner } from '../model/model-runner.ts';
 import { modelIdentity } from '../model/open/model-identity.ts';
@@ -83,10 +85,10 @@ try {
   );
   const { slots, contextLength, vocabularySize } = shape;
   // Built before the first constraint arrives, because a large vocabulary would delay running streams.
-  const grammars = new GrammarCache(
-    new GrammarVocabulary(firstTokens(tokenBytes, vocabularySize)),
-    (wire, tenantId) => compiler.compile(wire, tenantId),
-  );
+  const grammarVocabulary = new GrammarVocabulary(firstTokens(tokenBytes, vocabularySize));
+  const compile = (wire: string, tenantId: string) => compiler.compile(wire, tenantId);
+  const grammars = new GrammarCache((program) => new GrammarRuntime(program, grammarVocabulary), compile);
+  const patterns = new GrammarCache((program) => new PatternSet(program), compile);
   const features = new ImageFeatures(async (pixels, signal) => {
     if (images === null) throw new Error('this model takes no images');
     return await images.encode(pixels, signal);
@@ -108,6 +110,7 @@ try {
     disk,
     vocabulary: samplerVocabulary(model.directory, tokenBytes),
     compile: (constraint: string, tenantId: string) => grammars.get(constraint, tenantId),
+    compilePatterns: (list: string, tenantId: string) => patterns.get(list, tenantId),
     encodeImages: (submission: Submission, signal: AbortSignal) => features.of(submission, signal),
     now: () => performance.now(),
     unixNow: () => Date.now(),

@@ -27,6 +27,10 @@ export interface Submission {
   readonly minTokens: number;
   /** Stop strings, matched on the generated text only. */
   readonly stop: readonly string[];
+  /** Regular expressions that end a sequence as stop strings do. */
+  readonly stopRegex?: readonly string[] | undefined;
+  /** Texts and regular expressions that must not appear in the generated text. */
+  readonly bannedPhrases?: readonly (string | { readonly regex: string })[] | undefined;
   /** Ids that end a sequence. Their text is shown only with `includeStop`. */
   readonly stopTokenIds: readonly number[];
   /** Ids that end a sequence as the model's end tokens do, but also with `ignoreEos`. */
@@ -75,6 +79,8 @@ export interface SubmittedPrompt {
   readonly logprobsFrom?: number;
   /** First token that the `prompt` event reports; absent = 0. */
   readonly echoFrom?: number;
+  /** First position that is chosen again, at least 1; absent = none. */
+  readonly healFrom?: number;
 }
 
 export type EngineCommand =
@@ -145,7 +151,7 @@ export type EngineReport =
   /** Answers to `submit`; refused if the waiting queue is full. */
   | { readonly type: 'admitted'; readonly requestId: string }
   | { readonly type: 'refused'; readonly requestId: string; readonly retryAfterMs: number }
-  /** The constraint of an admitted request is valid. */
+  /** The constraint and the patterns of an admitted request are valid. */
   | { readonly type: 'compiled'; readonly requestId: string; readonly ignoredKeywords: readonly string[] }
   /** Events of one or more steps, for all requests: [requestId, events in order]. */
   | {

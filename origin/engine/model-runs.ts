@@ -193,11 +193,11 @@ export class ModelRuns {
     return entered;
   }
 
-  #nextChunk({ slot, tokens, computed, wantedLogits, images, logprobsFrom }: PromptPrefill): PrefillChunk {
+  #nextChunk({ slot, tokens, computed, wantedLogits, images, logitsFrom }: PromptPrefill): PrefillChunk {
     const { prefillChunk: length, maxPrefillChunks = 1 } = this.#runner.shape;
     // Running streams wait for one chunk at most.
     const chunks = this.#running.decoding.some((sequence) => sequence !== null) ? 1 : maxPrefillChunks;
-    return prefillChunk(slot, tokens, computed, length, chunks, wantedLogits, images, logprobsFrom);
+    return prefillChunk(slot, tokens, computed, length, chunks, wantedLogits, images, logitsFrom);
   }
 
   #row(logits: Float32Array, row: number): Float32Array {

@@ -1,15 +1,19 @@
 import type { GenerationEvent, Usage } from '@continuo/shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
+import type { PatternSet } from '../grammar/runtime/pattern-set.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import { isGreedy } from '../sampling/parameters.ts';
 import type { Submission, SubmittedPrompt } from './messages.ts';
 import type { PriorityRequest, PrioritySequence } from './scheduling/priority-queues.ts';
 import type { WaitingRequest } from './scheduling/waiting-queue.ts';
-import { StopStrings } from './stop-checker.ts';
+import type { SearchTargets } from './text/text-search.ts';
+import { TextSet } from './text/text-set.ts';
 
 /** The parts of a request that are computed after its admission. */
 export interface Preparation {
   readonly grammar: CompiledGrammar | null;
+  readonly stopPatterns: PatternSet | null;
+  readonly bannedPatterns: PatternSet | null;
   /** Image vectors of each prompt; empty if there are no images. */
   readonly images: readonly (readonly EmbeddedImage[])[];
 }
@@ -60,7 +64,10 @@ export interface OpeningContext extends Preparation {
 export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequest {
   readonly submission: Submission;
   readonly grammar: CompiledGrammar | null;
-  readonly stops: StopStrings;
+  readonly stops: SearchTargets;
+  /** What must not appear in the text. */
+  readonly banned: SearchTargets;
+  readonly isBanning: boolean;
   readonly stopTokenIds: ReadonlySet<number>;
   /** Ids that end a sequence without being a stop token. */
   readonly endTokenIds: ReadonlySet<number>;
@@ -85,11 +92,18 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
   #firstTokenAt: number | null = null;
   #lastTokenAt: number | null = null;
 
-  constructor(submission: Submission, { grammar, images, eosIds, submittedAt, deadline }: OpeningContext) {
+  constructor(
+    submission: Submission,
+    { grammar, stopPatterns, bannedPatterns, images, eosIds, submittedAt, deadline }: OpeningContext,
+  ) {
     this.submission = submission;
     this.grammar = grammar;
     this.#images = images;
-    this.stops = new StopStrings(submission.stop);
+    const { stop, stopRegex = [], bannedPhrases = [] } = submission;
+    this.stops = { texts: new TextSet(stop), patterns: stopPatterns, sources: stopRegex };
+    const texts = bannedPhrases.filter((phrase) => typeof phrase === 'string');
+    this.banned = { texts: new TextSet(texts), patterns: bannedPatterns, sources: [] };
+    this.isBanning = bannedPhrases.length > 0;
     this.stopTokenIds = new Set(submission.stopTokenIds);
     this.endTokenIds = new Set([...submission.endTokenIds, ...(submission.ignoreEos ? [] : eosIds)]);
     this.finishTokenIds = [...new Set([...this.stopTokenIds, ...this.endTokenIds])];

@@ -38,7 +38,8 @@ export class PrefixCache {
     const restorable = chunks.reduce((sum, { length }) => sum + length, 0);
     const wholeChunks = restorable - (restorable % this.#chunkLength);
     // Positions of slots and chunks without logprobs have no logits.
-    const limit = logprobs === null ? tokens.length - 1 : Math.max(wholeChunks, logprobsFrom);
+    const known = logprobs === null ? tokens.length - 1 : Math.max(wholeChunks, logprobsFrom);
+    const limit = Math.min(known, prefill.fixed);
     const { slot, cached, copies, restoredFrom } = this.#slots.assign(
       tokens,
       prefixNamespace,
@@ -64,9 +65,11 @@ export class PrefixCache {
     stored,
     wantedLogits,
     generates,
+    fixed,
   }: PromptPrefill): readonly StoredChunk[] {
     if (stored === null) return [];
-    const { chunks } = stored;
+    const chunks =
+      fixed < tokens.length ? stored.chunks.slice(0, Math.floor(fixed / this.#chunkLength)) : stored.chunks;
     const usable =
       logprobs === null ? chunks : takeLogprobs(logprobs, tokens, chunks, this.#chunkLength, logprobsFrom);
     const isWhole = usable.length === Math.ceil(tokens.length / this.#chunkLength);

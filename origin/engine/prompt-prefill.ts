@@ -6,8 +6,9 @@ import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
 import type { StoredPrompt } from './kv/prefix-store.ts';
 import { PromptLogprobs } from './kv/prompt-logprobs.ts';
 import { type OpenRequest, type QueuedSequence, storablePositions } from './open-request.ts';
-import type { SamplingContext } from './sequence.ts';
+import type { SamplingContext } from './sequence-sampling.ts';
 import type { WantedLogits } from './step-plan.ts';
+import { Healing } from './text/healing.ts';
 import { wireTokenLogprob } from './token-logprob.ts';
 
 /** A prompt in prefill, shared by the sequences of it that have been admitted so far. */
@@ -38,6 +39,8 @@ export class PromptPrefill {
   readonly sendsEvent: boolean;
   /** Logprobs of the prompt's tokens after `logprobsFrom`; null if not wanted. */
   readonly logprobs: PromptLogprobs | null;
+  /** Null if none of its tokens is chosen again. */
+  readonly healing: Healing | null;
   /** The wire form of those known so far. */
   readonly #logprobs: TokenLogprob[] = [];
   /** First token that the event reports. */
@@ -49,7 +52,7 @@ export class PromptPrefill {
    */
   constructor(first: QueuedSequence, chunk: number, storesLogprobs: boolean) {
     const { request, promptIndex } = first;
-    const { tokens, maxTokens, logprobsFrom = 0, echoFrom = 0 } = request.prompt(promptIndex);
+    const { tokens, maxTokens, logprobsFrom = 0, echoFrom = 0, healFrom } = request.prompt(promptIndex);
     const { cachePrompt, echo, promptTopLogprobs } = request.submission;
     const wantsLogprobs = promptTopLogprobs !== null;
     this.request = request;
@@ -60,6 +63,7 @@ export class PromptPrefill {
     this.wantedLogits = wantsLogprobs ? 'all' : maxTokens === 0 ? 'none' : 'last';
     this.logprobsFrom = logprobsFrom;
     this.#echoFrom = echoFrom;
+    this.healing = healFrom === undefined || maxTokens === 0 ? null : new Healing(tokens, healFrom);
     this.sendsEvent = (echo || wantsLogprobs) && !request.hasStarted(promptIndex);
     const top = storesLogprobs && cachePrompt ? MAX_TOP_LOGPROBS : (promptTopLogprobs ?? 0);
     const skipped = logprobsFrom - (logprobsFrom % chunk);
@@ -67,6 +71,17 @@ export class PromptPrefill {
       wantsLogprobs && this.sendsEvent
         ? new PromptLogprobs(tokens.length - skipped, top, undefined, skipped)
         : null;
+  }
+
+  /** First position whose logits are needed. */
+  get logitsFrom(): number {
+    const first = this.wantedLogits === 'all' ? this.logprobsFrom : this.tokens.length - 1;
+    return this.healing === null ? first : Math.min(first, this.healing.from - 1);
+  }
+
+  /** Positions at the prompt's start that may come from a cache and stay in the slot. */
+  get fixed(): number {
+    return this.healing === null ? this.tokens.length : this.healing.from - 1;
   }
 
   get done(): boolean {
@@ -97,10 +112,16 @@ export class PromptPrefill {
 
   /**
    * Takes the results of positions computed … end − 1.
-   * @param row logits of the chunk's wanted positions; row i predicts the token at position computed + i + 1
+   * @param row logits of the chunk's wanted positions, in order
    */
   advance(end: number, row: (index: number) => Float32Array, context: SamplingContext): void {
     if (this.logprobs !== null) this.#addLogprobs(this.logprobs, end, row, context);
+    if (this.healing !== null) {
+      const firstRow = this.wantedLogits === 'all' ? this.computed : Math.max(this.computed, this.logitsFrom);
+      for (let at = Math.max(this.computed, this.healing.from - 1); at < end; at++) {
+        this.healing.add(row(at - firstRow));
+      }
+    }
     this.computed = end;
   }
 

@@ -7,7 +7,8 @@ import { OpenRequest } from './open-request.ts';
 import { Outbox } from './outbox.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 import type { RunningSet } from './running-set.ts';
-import { type SamplingContext, Sequence } from './sequence.ts';
+import { Sequence } from './sequence.ts';
+import type { SamplingContext } from './sequence-sampling.ts';
 
 /**
  * Most token events per second and core. An event costs up to 0.5 ms in the origin, the Worker and the client together.
@@ -19,7 +20,10 @@ const MAX_EVENTS_PER_SECOND_AND_CORE = 150;
 const MAX_EVENT_INTERVAL_MS = 100;
 
 export interface RequestsOptions
-  extends Pick<AdmissionOptions, 'compile' | 'encodeImages' | 'loadPrefixes' | 'now' | 'report' | 'charge'> {
+  extends Pick<
+    AdmissionOptions,
+    'compile' | 'compilePatterns' | 'encodeImages' | 'loadPrefixes' | 'now' | 'report' | 'charge'
+  > {
   readonly running: RunningSet;
   readonly context: SamplingContext;
   /** The model's end tokens. */
@@ -131,7 +135,7 @@ export class Requests {
     const { running, context } = this.#options;
     const start = prefill.computed;
     if (!this.#attempt(request, () => prefill.advance(end, row, context))) return [];
-    const logits = prefill.done && prefill.wantedLogits === 'last' ? row(-1) : null;
+    const logits = prefill.done && prefill.wantedLogits === 'last' && !prefill.healing ? row(-1) : null;
     running.prefixes.record(prefill, start, end, logits);
     const isCut = !prefill.done && prefill.isLate(now);
     if (!prefill.done && !isCut) return [];
@@ -145,7 +149,7 @@ export class Requests {
       for (const queued of prefill.sequences.slice(0, count)) {
         const sequence = new Sequence(queued, context);
         if (isCut) sequence.endWithoutText();
-        else if (!sequence.finished) sequence.advance(row(-1), now);
+        else if (!sequence.finished) sequence.begin(row(-1), prefill.healing, now);
         sequences.push(sequence);
       }
     });

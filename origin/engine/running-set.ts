@@ -216,6 +216,7 @@ export class RunningSet {
 
   /** Gives slots to sequences of a computed prompt that continue. When none is left, the first takes the prompt's slot. */
   startDecoding(prefill: PromptPrefill, sequences: readonly Sequence[]): readonly KvCopy[] {
+    this.kv.keepAtMost(prefill.slot, prefill.fixed);
     const copies: KvCopy[] = [];
     let others = sequences;
     if (prefill.sequences.length === 0) {

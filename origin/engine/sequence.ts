@@ -1,40 +1,30 @@
 import type { EventOf, FinishReason, GenerationEvent } from '@continuo/shared/generation.ts';
-import type { Constraint } from '../grammar/constraint.ts';
-import type { GrammarWork } from '../grammar/grammar-work.ts';
-import { type TokenLogprobs, tokenLogprob } from '../sampling/logprobs.ts';
-import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
-import { Sampler } from '../sampling/sampler.ts';
 import { TokenHistory } from '../sampling/token-history.ts';
-import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
-import type { SamplerWorkspace } from '../sampling/workspace.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
-import { SequenceOutput } from './sequence-output.ts';
+import {
+  type SampledToken,
+  type SamplingContext,
+  SequenceSampling,
+  type TokenPlace,
+} from './sequence-sampling.ts';
 import type { DecodeRow } from './step-plan.ts';
+import type { Healing } from './text/healing.ts';
+import { SequenceOutput } from './text/sequence-output.ts';
+import { TokenBans } from './text/token-bans.ts';
 import { wireTokenLogprob } from './token-logprob.ts';
-
-/** What all sequences of an engine use to turn logits into tokens. */
-export interface SamplingContext {
-  readonly vocabulary: SamplerVocabulary;
-  readonly workspace: SamplerWorkspace;
-  /** Draws the tokens of several sequences in parallel; null = each sequence samples by itself. */
-  readonly pool: SamplerPool | null;
-  /** Scratch for a grammar's mask with the end tokens added; ⌈vocabulary ÷ 32⌉ words. */
-  readonly mask: Uint32Array;
-  readonly grammarWork: GrammarWork;
-}
-
-/** A sampled token, with its logprobs if they are wanted. */
-interface SampledToken {
-  readonly id: number;
-  readonly logprobs: TokenLogprobs | null;
-}
 
 interface Finish {
   readonly reason: FinishReason;
   readonly stopReason: string | number | null;
 }
 
-const NONE: readonly number[] = [];
+/** What the first token is sampled from, as long as the sequence may return to it. */
+interface FirstPlace {
+  readonly logits: Float32Array;
+  readonly healing: Healing | null;
+}
+
+const NOTHING = (): void => undefined;
 
 /** A sequence from its first token on: logits in, tokens and events out. */
 export class Sequence implements DecodeRow {
@@ -48,12 +38,17 @@ export class Sequence implements DecodeRow {
   /** Index of its first choice, as in events. */
   readonly #choice: number;
   readonly #maxTokens: number;
-  readonly #history: TokenHistory;
-  readonly #sampler: Sampler;
-  readonly #constraint: Constraint | null;
+  #history: TokenHistory;
+  readonly #sampling: SequenceSampling;
   readonly #output: SequenceOutput;
-  /** The pool's handle of the next token's draw; −1 = none. */
-  #draw = -1;
+  readonly #bans = new TokenBans();
+  /** Tokens that were undone. They count as generated. */
+  #undone = 0;
+  #first: FirstPlace | null = null;
+  /** First position of the prompt whose KV a healed token has overwritten; Infinity = none. */
+  #stale = Number.POSITIVE_INFINITY;
+  /** Tokens before the last whose KV is computed again, one per step. */
+  #behind = 0;
   /** Sum of the tokens' raw logprobs. */
   #score = 0;
   #finish: Finish | null = null;
@@ -72,13 +67,11 @@ export class Sequence implements DecodeRow {
     this.#choice = promptIndex * submission.choices + firstChoice;
     this.#maxTokens = maxTokens;
     this.#history = new TokenHistory(tokens, tokens.length + maxTokens);
-    const identity = { seed: submission.sampling.seed, prompt: promptIndex, choice: firstChoice };
-    this.#sampler = new Sampler(submission.sampling, identity, context.vocabulary, context.workspace);
-    const onWork = (units: number) => context.grammarWork.spend(request.tenantId, units);
-    this.#constraint = request.grammar?.start(onWork) ?? null;
+    this.#sampling = new SequenceSampling(queued, context);
     this.#output = new SequenceOutput({
       tokenBytes: context.vocabulary.tokenBytes,
       stops: request.stops,
+      banned: request.banned,
       includeStop: submission.includeStop,
       tokenIds: submission.tokenIds,
       logprobs: submission.topLogprobs !== null,
@@ -86,13 +79,13 @@ export class Sequence implements DecodeRow {
     if (maxTokens === 0) this.#end('length', null);
   }
 
-  /** Positions whose KV is in the slot: all tokens except the last, which the next step feeds. */
+  /** Positions whose KV is in the slot: all tokens except the last, which the next step feeds, and those to compute again. */
   get computed(): number {
-    return this.#history.length - 1;
+    return this.#history.length - 1 - this.#behind;
   }
 
   get lastToken(): number {
-    return this.#history.at(this.#history.length - 1);
+    return this.#history.at(this.computed);
   }
 
   /** Tokens it may still generate. */
@@ -100,7 +93,13 @@ export class Sequence implements DecodeRow {
     return this.#maxTokens - this.completionTokens;
   }
 
+  /** Tokens that were generated, those that were undone included. */
   get completionTokens(): number {
+    return this.#length + this.#undone;
+  }
+
+  /** Tokens of the sequence. */
+  get #length(): number {
     return this.#history.length - this.#history.promptLength;
   }
 
@@ -110,21 +109,15 @@ export class Sequence implements DecodeRow {
 
   /** True if its next token has to wait for a later step. */
   get mustWait(): boolean {
-    return this.#constraint !== null && this.#context.grammarWork.isSpent(this.request.tenantId);
+    return this.#sampling.mustWait;
   }
 
   /**
-   * Adds the draw of the next token to the pool, unless a grammar or allowed ids mask the row, or its logprobs are listed.
+   * Adds the draw of the next token to the pool, if the pool can do it.
    * @param logits the row that `advance` will get
    */
   submitDraw(logits: Float32Array): void {
-    const sampler = this.#sampler;
-    const { pool } = this.#context;
-    const { logprobTokenIds } = this.request.submission;
-    if (pool === null || this.#constraint !== null || sampler.allowed !== null || logprobTokenIds) return;
-    const edits = sampler.edit(logits, this.#history, this.#forbidden);
-    const topLogprobs = this.#wantsLogprobs ? (this.request.submission.topLogprobs ?? 0) : null;
-    this.#draw = pool.add(sampler.draw, logits, edits, this.completionTokens, topLogprobs);
+    if (this.#behind === 0) this.#sampling.submitDraw(logits, this.#place);
   }
 
   /**
@@ -134,18 +127,92 @@ export class Sequence implements DecodeRow {
    */
   advance(logits: Float32Array, now: number): void {
     this.skippedSteps = 0;
-    const token = this.#takeFromPool() ?? this.#sample(logits);
-    if (token === null) {
-      this.#end('stop', null);
+    if (this.#behind > 0) {
+      this.#behind--;
       return;
     }
+    const at = this.#history.length;
+    while (this.#take(() => this.#sampling.next(logits, this.#place), now)) {
+      if (this.#length === 0) {
+        this.#sampleFirst(now);
+        return;
+      }
+      // The next step computes the row of an earlier place again.
+      if (this.#history.length < at) return;
+    }
+    if (!this.#output.mayReturn) this.#first = null;
+  }
+
+  /**
+   * Samples the first token.
+   * @param logits the row of the prompt's last position
+   * @param healing the last tokens of the prompt, which are chosen again first; null = none
+   */
+  begin(logits: Float32Array, healing: Healing | null, now: number): void {
+    this.#first = { logits, healing };
+    this.#sampleFirst(now);
+    // The runner overwrites the row.
+    this.#first = this.#output.mayReturn ? { logits: logits.slice(), healing } : null;
+  }
+
+  #sampleFirst(now: number): void {
+    const { logits, healing } = this.#first!;
+    const sample = (): SampledToken | null => {
+      const healed = healing && this.#heal(healing);
+      if (healed === null) return this.#sampling.next(logits, this.#place);
+      this.#history = healed.history;
+      return healed.token;
+    };
+    while (this.#take(sample, now));
+    this.#behind = Math.max(0, this.#history.length - 1 - this.#stale);
+    this.#stale = Number.POSITIVE_INFINITY;
+  }
+
+  #heal(healing: Healing) {
+    const { tokens } = this.request.prompt(this.queued.promptIndex);
+    return this.#sampling.heal(healing, tokens, tokens.length + this.#maxTokens, (at) => this.#bannedAt(at));
+  }
+
+  /** Samples and takes a token. Returns true if it was undone, so that another one has to be sampled. */
+  #take(sample: () => SampledToken | null, now: number): boolean {
+    const restore = this.request.isBanning ? this.#sampling.save() : NOTHING;
+    const token = sample();
+    if (token === null) {
+      this.#end('stop', null);
+      return false;
+    }
     this.#history.push(token.id);
-    this.#append(token);
+    const isUndone = this.#append(token, restore);
     this.#startedAt ??= now;
     const { maxGenerationMs } = this.request.submission;
     const isLate = maxGenerationMs !== null && now - this.#startedAt >= maxGenerationMs;
-    if (this.#finish === null && (this.remaining === 0 || isLate)) this.#end('length', null);
+    if (this.#finish === null && (this.remaining <= 0 || isLate)) this.#end('length', null);
     this.request.countToken(this.queued.choices, now);
+    return isUndone && this.#finish === null;
+  }
+
+  /** Returns a function that removes the last token and all later ones, and bans the token from its place. */
+  #undo({ id }: SampledToken, restore: () => void): () => void {
+    const history = this.#history;
+    const at = history.length - 1;
+    const score = this.#score;
+    return () => {
+      const first = at === history.promptLength;
+      this.#bans.add(id, at, first);
+      const undone = history.length - at;
+      this.#undone += undone;
+      history.truncate(at);
+      this.#score = score;
+      restore();
+      if (!first) return;
+      if (undone > 1) this.#stale = at;
+      const { tokens } = this.request.prompt(this.queued.promptIndex);
+      this.#history = new TokenHistory(tokens, tokens.length + this.#maxTokens);
+    };
+  }
+
+  #bannedAt(position: number): number[] {
+    return this.#bans.at(position, this.#length === 0);
   }
 
   /** Ends the sequence before its first token. */
@@ -153,72 +220,39 @@ export class Sequence implements DecodeRow {
     this.#end('length', null);
   }
 
-  #takeFromPool(): SampledToken | null {
-    const { pool } = this.#context;
-    const draw = this.#draw;
-    const id = pool?.token(draw) ?? null;
-    this.#draw = -1;
-    if (pool === null || id === null) return null;
-    this.#sampler.draw.bound = pool.bound(draw);
-    return { id, logprobs: this.#wantsLogprobs ? pool.logprobs(draw) : null };
-  }
-
-  /** Returns null if the grammar allows no token. */
-  #sample(logits: Float32Array): SampledToken | null {
-    const mask = this.#mask();
-    if (mask === 'nothing') return null;
-    const sampler = this.#sampler;
-    const id = sampler.sample(logits, this.#history, this.completionTokens, mask, this.#forbidden);
-    if (!this.#wantsLogprobs) return { id, logprobs: null };
-    const { workspace } = this.#context;
-    const { topLogprobs, logprobTokenIds = topLogprobs ?? 0 } = this.request.submission;
-    return { id, logprobs: tokenLogprob(logits, id, logprobTokenIds, workspace, sampler.sampledRaw) };
-  }
-
-  get #wantsLogprobs(): boolean {
-    const { topLogprobs, scores } = this.request.submission;
-    return topLogprobs !== null || scores;
-  }
-
-  /** Ids that may not come next, whatever the grammar allows. */
-  get #forbidden(): readonly number[] {
-    return this.#isBelowMinTokens ? this.request.finishTokenIds : NONE;
+  get #place(): TokenPlace {
+    const mayEnd = !this.#isBelowMinTokens;
+    const banned = this.#bannedAt(this.#history.length);
+    const forbidden = mayEnd ? banned : [...this.request.finishTokenIds, ...banned];
+    return { history: this.#history, step: this.#length, mayEnd, forbidden };
   }
 
   get #isBelowMinTokens(): boolean {
-    return this.completionTokens < this.request.submission.minTokens;
+    return this.#length < this.request.submission.minTokens;
   }
 
   /**
-   * The tokens that the grammar allows; null = all. End tokens are allowed only where the text is a complete match:
-   * one that is not flagged as special has a text that the grammar may allow elsewhere.
+   * Adds a token to the output, and ends the sequence if the token or a stop string ends it. Returns true if it completes a
+   * banned phrase.
    */
-  #mask(): Uint32Array | null | 'nothing' {
-    if (this.#constraint === null) return null;
-    const { mask } = this.#context;
-    mask.set(this.#constraint.mask());
-    const { finishTokenIds, endTokenIds } = this.request;
-    const mayEnd = !this.#isBelowMinTokens;
-    for (const id of mayEnd ? endTokenIds : finishTokenIds) mask[id >>> 5]! &= ~(1 << (id & 31));
-    if (mayEnd && this.#constraint.accepting) for (const id of endTokenIds) mask[id >>> 5]! |= 1 << (id & 31);
-    return isEmpty(mask) ? 'nothing' : mask;
-  }
-
-  /** Adds a token to the output, and ends the sequence if the token or a stop string ends it. */
-  #append({ id, logprobs }: SampledToken): void {
+  #append(token: SampledToken, restore: () => void): boolean {
+    const { id, logprobs, healed } = token;
     const { submission, stopTokenIds, endTokenIds } = this.request;
     const { tokenBytes } = this.#context.vocabulary;
     const isStop = stopTokenIds.has(id);
     const ends = isStop || endTokenIds.has(id);
     const isSpecial = tokenBytes.special[id] === 1;
     const visible = ends ? isStop && submission.includeStop : !(submission.skipSpecialTokens && isSpecial);
+    const undo = this.request.isBanning ? this.#undo(token, restore) : NOTHING;
     this.#score += logprobs?.logprob ?? 0;
     const sendsLogprob = logprobs !== null && submission.topLogprobs !== null;
-    const logprob = sendsLogprob ? wireTokenLogprob(tokenBytes, id, logprobs, !visible) : null;
-    this.#output.push(id, logprob, visible, !ends && this.completionTokens >= submission.minTokens);
+    const logprob = sendsLogprob ? wireTokenLogprob(tokenBytes, id, logprobs, !visible, healed) : null;
+    const armed = !ends && this.#length >= submission.minTokens;
+    if (this.#output.push({ id, logprob, visible, armed, skip: healed.length, undo })) return true;
     if (ends) this.#end('stop', isStop ? id : null);
     else if (this.#output.stop !== null) this.#end('stop', this.#output.stop);
-    else this.#constraint?.accept(id);
+    else this.#sampling.accept(token);
+    return false;
   }
 
   #end(reason: FinishReason, stopReason: string | number | null): void {
@@ -263,9 +297,4 @@ export class Sequence implements DecodeRow {
     if (this.request.submission.scores) event.score = this.#score;
     return event;
   }
-}
-
-function isEmpty(mask: Uint32Array): boolean {
-  for (let word = 0; word < mask.length; word++) if (mask[word] !== 0) return false;
-  return true;
 }

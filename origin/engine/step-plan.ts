@@ -23,7 +23,8 @@ export type WantedLogits = 'none' | 'last' | 'all';
  * @param chunk length of a chunk
  * @param chunks most chunks of the run; logits of all positions are computed chunk by chunk
  * @param images vectors that take the place of image tokens in the prompt
- * @param from first position whose logits `all` wants; its whole chunk gets logits, so that their bits do not depend on it
+ * @param from first position whose logits are wanted, by default the first or the last. With `all`, its whole chunk gets logits,
+ *   so that their bits do not depend on it
  */
 export function prefillChunk(
   slot: number,
@@ -33,13 +34,19 @@ export function prefillChunk(
   chunks: number,
   wanted: WantedLogits,
   images: readonly EmbeddedImage[] = [],
-  from = 0,
+  from = wanted === 'all' ? 0 : prompt.length - 1,
 ): PrefillChunk {
-  const end = chunkEnd(computed, prompt.length, chunk, wanted === 'all' ? 1 : chunks);
+  const endAfter = (most: number) => chunkEnd(computed, prompt.length, chunk, most);
+  const several = wanted === 'all' ? endAfter(1) : endAfter(chunks);
+  const hasMoreRows = wanted === 'last' && from < prompt.length - 1 && several > from;
+  const end = hasMoreRows ? endAfter(1) : several;
   const count = end - computed;
   let logitsAt = new Int32Array(0);
   if (wanted === 'all' && end > from) logitsAt = Int32Array.from({ length: count }, (_, index) => index);
-  if (wanted === 'last' && end === prompt.length) logitsAt = Int32Array.of(count - 1);
+  if (wanted === 'last' && end > from) {
+    const first = Math.max(0, from - computed);
+    logitsAt = Int32Array.from({ length: count - first }, (_, index) => first + index);
+  }
   const run = { slot, start: computed, tokens: prompt.subarray(computed, end), logitsAt };
   return images.length === 0 ? run : { ...run, images: imagesWithin(images, computed, end) };
 }

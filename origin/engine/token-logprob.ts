@@ -11,19 +11,24 @@ function wireBytes(tokenBytes: TokenBytes, id: number): string {
  * Returns the wire form of one token's raw logprob, for prompt tokens and generated tokens.
  * @param logprobs null for the first prompt token, which has no logits
  * @param hidden the token adds no text: a special token, or one that ended the sequence
+ * @param healed bytes of the prompt that the token begins with; left out, also of the most likely tokens that begin with them
  */
 export function wireTokenLogprob(
   tokenBytes: TokenBytes,
   id: number,
   logprobs: TokenLogprobs | null,
   hidden: boolean,
+  healed: Uint8Array = new Uint8Array(0),
 ): TokenLogprob {
-  const topLogprobs = logprobs?.top.map(
-    ([other, logprob]): TopLogprob => [other, wireBytes(tokenBytes, other), logprob],
-  );
+  const prefix = String.fromCharCode(...healed);
+  const ownBytes = (other: number): string => {
+    const bytes = wireBytes(tokenBytes, other);
+    return bytes.startsWith(prefix) ? bytes.slice(prefix.length) : bytes;
+  };
+  const topLogprobs = logprobs?.top.map(([other, logprob]): TopLogprob => [other, ownBytes(other), logprob]);
   const entry: TokenLogprob = {
     id,
-    bytes: wireBytes(tokenBytes, id),
+    bytes: ownBytes(id),
     logprob: logprobs?.logprob ?? null,
     topLogprobs: topLogprobs ?? null,
   };

@@ -5,10 +5,10 @@ import { parseGbnf } from './gbnf/gbnf-parser.ts';
 import { GrammarError } from './grammar-error.ts';
 import { jsonObjectGrammar, jsonSchemaGrammar } from './json-schema/json-schema.ts';
 import { larkGrammar, llguidanceGrammar } from './lark/llguidance.ts';
-import { lowerGrammar } from './program/lower.ts';
+import { lowerGrammar, lowerPatterns } from './program/lower.ts';
 import type { Program } from './program/program.ts';
 import { wholeMatchExpression } from './regex/regex-automaton.ts';
-import { parseRegex } from './regex/regex-parser.ts';
+import { parseRegex, type RegexNode } from './regex/regex-parser.ts';
 import { BudgetExceeded, WorkBudget } from './work-budget.ts';
 
 /** Work units that one compilation may spend; about one second. */
@@ -16,13 +16,23 @@ const COMPILE_BUDGET = 40_000_000;
 /** Maximum characters of a grammar, or of a schema as JSON text. */
 const MAX_SOURCE = 1_000_000;
 
+/** Regular expressions to search for. */
+export interface PatternList {
+  readonly type: 'patterns';
+  /** The request field, for errors. */
+  readonly field: string;
+  /** By index in the field; null = an entry that is not a pattern. */
+  readonly value: readonly (string | null)[];
+}
+
 /**
- * Compiles a constraint to a program, which does not depend on the vocabulary.
+ * Compiles a constraint or a list of patterns to a program, which does not depend on the vocabulary.
  * @param isExpired polled during compilation; if it returns true, the compilation fails
  * @throws ApiError naming the error and the request field
  */
-export function compileProgram(wire: WireConstraint, isExpired?: () => boolean): Program {
+export function compileProgram(wire: WireConstraint | PatternList, isExpired?: () => boolean): Program {
   const budget = new WorkBudget('The grammar', COMPILE_BUDGET, isExpired);
+  if (wire.type === 'patterns') return compilePatterns(wire, budget);
   try {
     const length = sourceLength(wire);
     if (length > MAX_SOURCE) {
@@ -56,6 +66,36 @@ function read(wire: WireConstraint, budget: WorkBudget): Grammar {
       return /^\s*\{/.test(wire.value)
         ? llguidanceGrammar(wire.value, budget)
         : larkGrammar(wire.value, budget);
+  }
+}
+
+/** Whether a match depends on the text around it. */
+function looksAround(node: RegexNode): boolean {
+  if (node.kind === 'sequence' || node.kind === 'choice') return node.items.some(looksAround);
+  return node.kind === 'repeat' ? looksAround(node.item) : node.kind !== 'chars';
+}
+
+/** @throws ApiError naming the pattern */
+function compilePatterns({ field, value }: PatternList, budget: WorkBudget): Program {
+  const indices = value.flatMap((source, index) => (source === null ? [] : [index]));
+  let current = 0;
+  const fail = (place: number, reason: string): never => {
+    const param = `${field}[${indices[place]}]`;
+    throw new ApiError('invalid_value', `Invalid '${param}': ${reason}.`, { param });
+  };
+  try {
+    const expressions = indices.map((index, place) => {
+      current = place;
+      const node = parseRegex(value[index]!, budget);
+      if (looksAround(node)) fail(place, 'Anchors, look-around and word boundaries are not supported here');
+      return wholeMatchExpression(node, budget);
+    });
+    return lowerPatterns(expressions, budget, fail);
+  } catch (error) {
+    if (error instanceof GrammarError) return fail(current, error.message);
+    const isTooMuch = error instanceof BudgetExceeded || error instanceof RangeError;
+    if (!isTooMuch) throw error;
+    return fail(current, 'It is too large or too complex to compile. Simplify it');
   }
 }
 

@@ -12,6 +12,12 @@ export interface Constraint {
    * @throws Error if `mask` does not allow the token
    */
   accept(token: number): void;
+  /** Whether the text may go on with these bytes. */
+  allowsBytes(bytes: Uint8Array): boolean;
+  /** Advances by bytes that it allows. */
+  acceptBytes(bytes: Uint8Array): void;
+  /** Returns a function that goes back to this place of the text. */
+  save(): () => void;
 }
 
 /** A compiled grammar. All sequences that use it share it. */

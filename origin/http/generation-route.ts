@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, errorFromWire, retryAfter } from '@continuo/shared/errors.ts';
 import { type EventOf, type GenerationRequest, generationRequest } from '@continuo/shared/generation.ts';
+import { needsCompilation } from '../engine/admission.ts';
 import { prepareGeneration } from '../request/prepare.ts';
 import type { LoadedModel } from '../serving/load-model.ts';
 import { parseBody } from './body.ts';
@@ -54,7 +55,7 @@ async function generate(
       stream.write(events.map(restore));
     });
     if (!admission.admitted) throw notAdmitted(admission.retryAfterMs, engine.status.healthy);
-    if (submission.constraint !== null) await untilCompiled(stream, closed);
+    if (needsCompilation(submission)) await untilCompiled(stream, closed);
     if (stream.failure !== null) throw refusalBy(stream.failure);
   } catch (error) {
     response.off('close', abort);
@@ -78,7 +79,7 @@ async function generate(
 /** Milliseconds; more than the compilation of a grammar may take. Later the request is accepted and waits for a slot. */
 const COMPILED_WITHIN_MS = 5000;
 
-/** Waits until the grammar is compiled or refused, so that an invalid one is a 400. It is compiled after the admission. */
+/** Waits until grammar and patterns are compiled or refused, so that an invalid one is a 400. That happens after the admission. */
 async function untilCompiled(stream: EventStream, closed: Promise<unknown>): Promise<void> {
   const timer = new AbortController();
   const timeout = sleep(COMPILED_WITHIN_MS, null, { signal: timer.signal }).catch(() => null);

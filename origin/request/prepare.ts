@@ -8,6 +8,7 @@ import type {
 import type { Submission, SubmittedPrompt } from '../engine/messages.ts';
 import { checkImageCount, readImages } from '../images/prompt-images.ts';
 import type { LockCaller } from '../process/fair-mutex.ts';
+import { firstTokens } from '../tokenizer/token-bytes.ts';
 import { checkPrompt, checkRequest, fillsGap } from './checks.ts';
 import { completionBudget, promptBudget } from './context-budget.ts';
 import { continuationPrompt, type EncodedContext, encodeContext } from './continuation-prompt.ts';
@@ -16,6 +17,7 @@ import { infillPrompt } from './infill-prompt.ts';
 import { type PromptContext, plainPrompt, type TokenizedPrompt } from './prompt.ts';
 import { ECHO_TOKENS, echoEvent } from './prompt-echo.ts';
 import type { ServedModel } from './served-model.ts';
+import { healingStart } from './token-healing.ts';
 
 /**
  * Tokens of a stream that arrive within this time share an event. The delay is not visible, and an event costs the
@@ -63,6 +65,7 @@ export async function prepareGeneration(
     maxTokens: completionBudget(request, prompt.tokens.length, model.contextLength, paramOf(request, index)),
     logprobsFrom: logprobsFrom(request, prompt),
     ...(prompt.echo.kind === 'continuation' && { echoFrom: prompt.echo.contextTokens }),
+    ...healing(request, prompt, model),
   }));
   // Images come last, because reading them is the most work.
   const submitted = await withImages(request, prompts, fitted, model, caller);
@@ -97,6 +100,19 @@ function logprobsFrom(
   if (promptLogprobStart < tokens.length) return promptLogprobStart;
   const message = `Invalid 'prompt_logprob_start': expected a position of the prompt (0 to ${tokens.length - 1}), or -1 to score none of it, but got ${promptLogprobStart} instead.`;
   throw new ApiError('invalid_value', message, { param: 'prompt_logprob_start' });
+}
+
+/** Returns from where the end of a prompt is chosen again, if anything is. */
+function healing(
+  { tokenHealing, maxTokens }: GenerationRequest,
+  { tokens, images }: TokenizedPrompt,
+  { tokenizer: { tokenBytes }, vocabularySize }: ServedModel,
+): Pick<SubmittedPrompt, 'healFrom'> {
+  const image = images.at(-1);
+  const end = image === undefined ? 0 : image.at + image.count;
+  const isWanted = tokenHealing && maxTokens !== 0;
+  const healFrom = isWanted ? healingStart(tokens, end, firstTokens(tokenBytes, vocabularySize)) : null;
+  return healFrom === null ? {} : { healFrom };
 }
 
 async function encodePrompts(
@@ -162,6 +178,8 @@ function engineFields(
     choices: request.choices,
     minTokens: request.minTokens,
     stop: request.stop,
+    stopRegex: request.stopRegex,
+    bannedPhrases: request.bannedPhrases,
     endTokenIds: infillEndTokens(request, model),
     maxPromptMs: request.maxPromptMs ?? null,
     maxGenerationMs: request.maxGenerationMs ?? null,

@@ -103,6 +103,8 @@ export class LatestBreaker {
   /** Start and end of the latest one found. */
   #start = -1;
   #end = -1;
+  /** Of the history, at the last call. */
+  #length = 0;
 
   constructor(breakers: Pick<Breakers, 'of'>) {
     this.#breakers = breakers;
@@ -111,6 +113,13 @@ export class LatestBreaker {
   /** The number of tokens after the breaker that starts last within the window; the window's length if there is none. */
   lengthSince(history: Pick<TokenHistory, 'tokens' | 'length'>, window: number): number {
     const { tokens, length } = history;
+    if (length < this.#length) {
+      // Tokens were removed.
+      this.#settled = 0;
+      this.#start = -1;
+      this.#end = -1;
+    }
+    this.#length = length;
     const first = length - window;
     for (let head = length - 1; head >= Math.max(first, this.#settled); head--) {
       const { isBreaker, tails } = this.#breakers.of(tokens[head]!);

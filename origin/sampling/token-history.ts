@@ -38,6 +38,12 @@ export class TokenHistory {
     }
   }
 
+  /** Removes the tokens from a position on. */
+  truncate(length: number): void {
+    this.#used = length;
+    this.#counters.clear();
+  }
+
   /**
    * The occurrences of every token among the last `window` ones (−1 = all). The first call for a window counts it; after
    * that each push costs O(1).

@@ -110,6 +110,7 @@ function describe(model: FleetModel): OriginModel {
     contextLength,
     vocabularySize,
     infill,
+    tokenHealing: true,
     build: build ?? undefined,
     ...(model.loaded && describeModel(model.loaded.model)),
     aliases: [...settings.aliases],

@@ -97,6 +97,8 @@ function timeLimits({ t_max_prompt_ms: prompt, t_max_predict_ms: predict }: Comp
   };
 }
 
+const listOf = (texts: string | string[]): string[] => (typeof texts === 'string' ? [texts] : texts);
+
 /** The parts of an infill that OpenAI's request has no field for. */
 type InfillParts = GenerationFields['infill'];
 
@@ -109,7 +111,7 @@ function generationOf(
   infill: InfillParts,
 ): GenerationFields {
   const promptTopLogprobs = promptTopLogprobsOf(answer);
-  const stop = request.stop ?? [];
+  const stopRegex = request.stop_regex ?? [];
   return {
     prompts: request.prompt,
     ...((request.images ?? []).length > 0 && { images: request.images ?? [] }),
@@ -118,7 +120,10 @@ function generationOf(
     choices: resolved.bestOf,
     maxTokens: resolved.maxTokens,
     minTokens: request.min_tokens ?? 0,
-    stop: typeof stop === 'string' ? [stop] : stop,
+    stop: listOf(request.stop ?? []),
+    ...(stopRegex.length > 0 && { stopRegex: listOf(stopRegex) }),
+    ...((request.banned_phrases ?? []).length > 0 && { bannedPhrases: request.banned_phrases ?? [] }),
+    ...(request.token_healing && { tokenHealing: true }),
     stopTokenIds: request.stop_token_ids ?? [],
     ...timeLimits(request),
     includeStop: either(request, 'include_stop_str_in_output', 'no_stop_trim') ?? dialect.includeStop,

@@ -228,6 +228,9 @@ export class Generation {
   }
 }
 
-/** The origin checks constraints and images before its first event, and may take seconds. It checks all else at once. */
-const isCheckedLate = ({ generation: { constraint, images = [] } }: CompletionCall): boolean =>
-  constraint !== null || images.length > 0;
+/** The origin checks constraints, patterns and images before its first event, and may take seconds. It checks all else at once. */
+const isCheckedLate = ({ generation }: CompletionCall): boolean =>
+  generation.constraint !== null ||
+  Boolean(generation.images) ||
+  Boolean(generation.stopRegex) ||
+  (generation.bannedPhrases ?? []).some((phrase) => typeof phrase !== 'string');

@@ -95,12 +95,22 @@ function checkPromptLogprobs(request: GenerationRequest, { shown }: BodyOptions)
   if (request.scores) throw unsupported('best_of', 'rank choices with the logprobs of the prompt');
 }
 
+/** Fields that only another Continuo has; a server that ignores them would answer another text. */
+const boundaryFields = ({ stopRegex, tokenHealing, bannedPhrases }: GenerationRequest): Fields => ({
+  ...(stopRegex && { stop_regex: stopRegex }),
+  ...(tokenHealing && { token_healing: true }),
+  ...(bannedPhrases && { banned_phrases: bannedPhrases }),
+});
+
 /** Rejects what needs the server's tokenizer. @throws ApiError 400 */
 function checkSupported(request: GenerationRequest, options: BodyOptions): void {
   const { tokensAsIds, shown, flavor } = options;
   checkPromptLogprobs(request, options);
   if (request.addSpecialTokens === 'always') {
     throw unsupported('add_special_tokens', 'add special tokens always; use true or false');
+  }
+  for (const name of Object.keys(boundaryFields(request))) {
+    if (flavor !== 'continuo') throw unsupported(name, `use '${name}'`);
   }
   if (request.tokenIds) throw unsupported('return_token_ids', 'show token ids');
   if (tokensAsIds && request.topLogprobs !== null) {
@@ -219,6 +229,7 @@ export function openAiBody(generation: GenerationRequest, options: BodyOptions):
     ...(options.shown.promptLogprobs !== null && { prompt_logprobs: options.shown.promptLogprobs }),
     ...(request.minTokens > 0 && { min_tokens: request.minTokens }),
     ...(request.stopTokenIds.length > 0 && { stop_token_ids: request.stopTokenIds }),
+    ...boundaryFields(request),
     ...(request.includeStop && { include_stop_str_in_output: true }),
     ...(request.ignoreEos && { ignore_eos: true }),
     ...(!request.skipSpecialTokens && { skip_special_tokens: false }),

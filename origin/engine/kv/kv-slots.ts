@@ -162,6 +162,12 @@ export class KvSlots {
     target.kept = Math.max(target.kept, Math.min(whole, this.#maxKept));
   }
 
+  /** Notes that positions from `length` on may be overwritten. */
+  keepAtMost(slot: number, length: number): void {
+    const target = this.#slot(slot);
+    target.kept = Math.min(target.kept, this.#wholeChunks(length));
+  }
+
   /** Frees a slot. Its prefix stays in the cache if it is reusable. */
   release(slot: number, reusable: boolean): void {
     const target = this.#slot(slot);

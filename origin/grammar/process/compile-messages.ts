@@ -3,7 +3,7 @@ import type { Program } from '../program/program.ts';
 
 /** Message to a compile process, one at a time. */
 export interface CompileJob {
-  /** A WireConstraint as JSON. */
+  /** A WireConstraint or a PatternList as JSON. */
   readonly wire: string;
   readonly limitMs: number;
 }
@@ -18,7 +18,7 @@ export type CompileOutcome =
 /** Message to the compile server. */
 export interface CompileRequest {
   readonly id: number;
-  /** A WireConstraint as JSON. */
+  /** A WireConstraint or a PatternList as JSON. */
   readonly wire: string;
   readonly tenantId: string;
 }

@@ -1,5 +1,5 @@
 import type { WireConstraint } from '@continuo/shared/generation.ts';
-import { compileProgram } from '../compile.ts';
+import { compileProgram, type PatternList } from '../compile.ts';
 import { serveJobs } from './compile-jobs.ts';
 
 /** Entry point of a compile process. */
@@ -9,4 +9,4 @@ compileProgram({
   type: 'json_schema',
   value: { type: 'object', properties: { a: { type: 'integer', minimum: 0 } } },
 });
-serveJobs((wire, isExpired) => compileProgram(JSON.parse(wire) as WireConstraint, isExpired));
+serveJobs((wire, isExpired) => compileProgram(JSON.parse(wire) as WireConstraint | PatternList, isExpired));

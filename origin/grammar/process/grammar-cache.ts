@@ -1,8 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { CompiledGrammar } from '../constraint.ts';
 import type { Program } from '../program/program.ts';
-import { GrammarRuntime } from '../runtime/grammar-runtime.ts';
-import type { GrammarVocabulary } from '../runtime/grammar-vocabulary.ts';
 
 export interface GrammarCacheOptions {
   /** Maximum number of cached grammars; default 200. */
@@ -14,25 +11,31 @@ export interface GrammarCacheOptions {
 /** See CompilerClient.compile. */
 type Compile = (wire: string, tenantId: string) => Promise<Program>;
 
+/** A program made ready to run. */
+interface Cached {
+  /** Its memory. */
+  readonly bytes: number;
+}
+
 /**
- * An LRU cache of compiled grammars by content, for one vocabulary. Equal constraints of a tenant are compiled once,
+ * An LRU cache of compiled grammars or patterns by content, for one vocabulary. Equal constraints of a tenant are compiled once,
  * also concurrently. Tenants do not wait for each other's compilations.
  */
-export class GrammarCache {
-  readonly #vocabulary: GrammarVocabulary;
+export class GrammarCache<Grammar extends Cached> {
+  readonly #make: (program: Program) => Grammar;
   readonly #compile: Compile;
   readonly #maxGrammars: number;
   readonly #maxBytes: number;
-  readonly #grammars = new Map<string, GrammarRuntime>();
+  readonly #grammars = new Map<string, Grammar>();
   /** Running compilations by content and tenant. */
-  readonly #pending = new Map<string, Promise<GrammarRuntime>>();
+  readonly #pending = new Map<string, Promise<Grammar>>();
 
   constructor(
-    vocabulary: GrammarVocabulary,
+    make: (program: Program) => Grammar,
     compile: Compile,
     { maxGrammars = 200, maxBytes = 256 * 2 ** 20 }: GrammarCacheOptions = {},
   ) {
-    this.#vocabulary = vocabulary;
+    this.#make = make;
     this.#compile = compile;
     this.#maxGrammars = maxGrammars;
     this.#maxBytes = maxBytes;
@@ -43,10 +46,10 @@ export class GrammarCache {
   }
 
   /**
-   * @param wire a WireConstraint as JSON
+   * @param wire a WireConstraint or a PatternList as JSON
    * @throws ApiError naming the error in the constraint; errors are not cached
    */
-  async get(wire: string, tenantId: string): Promise<CompiledGrammar> {
+  async get(wire: string, tenantId: string): Promise<Grammar> {
     const key = createHash('sha256').update(wire).digest('base64');
     const known = this.#grammars.get(key);
     if (known) {
@@ -56,19 +59,19 @@ export class GrammarCache {
     const job = `${key} ${tenantId}`;
     const pending = this.#pending.get(job);
     if (pending) return await pending;
-    const compilation = this.#make(key, wire, tenantId).finally(() => this.#pending.delete(job));
+    const compilation = this.#compileNew(key, wire, tenantId).finally(() => this.#pending.delete(job));
     this.#pending.set(job, compilation);
     return await compilation;
   }
 
-  async #make(key: string, wire: string, tenantId: string): Promise<GrammarRuntime> {
+  async #compileNew(key: string, wire: string, tenantId: string): Promise<Grammar> {
     const program = await this.#compile(wire, tenantId);
-    const grammar = this.#grammars.get(key) ?? new GrammarRuntime(program, this.#vocabulary);
+    const grammar = this.#grammars.get(key) ?? this.#make(program);
     this.#keep(key, grammar);
     return grammar;
   }
 
-  #keep(key: string, grammar: GrammarRuntime): void {
+  #keep(key: string, grammar: Grammar): void {
     this.#grammars.delete(key);
     this.#grammars.set(key, grammar);
     let bytes = 0;

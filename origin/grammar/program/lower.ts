@@ -1,12 +1,12 @@
 import { determinize, eliminateEpsilon } from '../automaton/determinize.ts';
-import { type Dfa, trim } from '../automaton/dfa.ts';
+import { type Dfa, isEmptyLanguage, trim } from '../automaton/dfa.ts';
 import { minimize } from '../automaton/minimize.ts';
 import { CALL, type Nfa } from '../automaton/nfa.ts';
-import type { AnyOrder, Grammar, OrderedRules } from '../expression.ts';
+import type { AnyOrder, Expression, Grammar, OrderedRules } from '../expression.ts';
 import { GrammarError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { callGraph, rulesInAnyOrder } from './call-graph.ts';
-import { planCalls } from './inlining.ts';
+import { type CallPlan, planCalls } from './inlining.ts';
 import type { Program } from './program.ts';
 import { rewriteRepetitions } from './rewrite-repetitions.ts';
 import { ruleAutomaton } from './rule-automaton.ts';
@@ -84,6 +84,34 @@ function renamed(
     min,
     max,
   };
+}
+
+/** Patterns are searched with up to one thread per state, so this bounds the work per byte. */
+const MAX_PATTERN_STATES = 4000;
+const NO_CALLS: CallPlan = { isInlined: () => false, isJump: () => false };
+
+/**
+ * Compiles expressions without calls to a program for a search: rule i is expression i.
+ * @param onError called with the index and the reason if an expression cannot be searched for
+ */
+export function lowerPatterns(
+  patterns: readonly Expression[],
+  budget: WorkBudget,
+  onError: (index: number, reason: string) => never,
+): Program {
+  let states = 0;
+  const automata = new Map<number, Dfa>();
+  for (const [index, pattern] of patterns.entries()) {
+    const nfa = ruleAutomaton({ rules: [pattern], root: 0 }, 0, NO_CALLS, budget);
+    if (nfa.closure([nfa.start]).includes(nfa.end)) onError(index, 'It matches the empty text');
+    const dfa = compileRule(nfa, budget);
+    if (isEmptyLanguage(dfa)) onError(index, 'No text can match');
+    states += dfa.edges.length;
+    if (states > MAX_PATTERN_STATES) onError(index, 'The patterns are too large together');
+    automata.set(index, dfa);
+  }
+  const names = new Map(patterns.map((_, index) => [index, index]));
+  return { ...flatten(automata, names, false), anyOrders: new Map(), ignoredKeywords: [], tokenNames: [] };
 }
 
 function compileRule(nfa: Nfa, budget: WorkBudget): Dfa {

@@ -90,6 +90,20 @@ export class GrammarRuntime implements CompiledGrammar {
     return { table, state };
   }
 
+  /** Returns null if the grammar does not allow the bytes. Expects a position of the current table. */
+  advanceBytes(
+    { table, state: from }: ParserPosition,
+    bytes: Iterable<number>,
+    budget: WorkBudget,
+  ): ParserPosition | null {
+    let state = from;
+    for (const byte of bytes) {
+      state = table.next(state, byte, budget);
+      if (state === DEAD) return null;
+    }
+    return { table, state };
+  }
+
   /** A grammar may match a token as text and, if it refers to tokens, by id or name. */
   #pathsOf(token: number): readonly Uint8Array[] {
     const { tokens } = this.vocabulary;
@@ -120,6 +134,29 @@ class SequenceConstraint implements Constraint {
       this.#position = this.#grammar.inCurrentTable(this.#position, budget);
       return this.#grammar.mask(this.#position, budget);
     });
+  }
+
+  allowsBytes(bytes: Uint8Array): boolean {
+    return this.#afterBytes(bytes) !== null;
+  }
+
+  acceptBytes(bytes: Uint8Array): void {
+    const next = this.#afterBytes(bytes);
+    if (next === null) throw new Error('The bytes do not match the grammar here');
+    this.#position = next;
+  }
+
+  save(): () => void {
+    const position = this.#position;
+    return () => {
+      this.#position = position;
+    };
+  }
+
+  #afterBytes(bytes: Uint8Array): ParserPosition | null {
+    return this.#budget.run((budget) =>
+      this.#grammar.advanceBytes(this.#grammar.inCurrentTable(this.#position, budget), bytes, budget),
+    );
   }
 
   accept(token: number): void {

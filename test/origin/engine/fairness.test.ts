@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { Driver } from './support/engine-driver.ts';
 import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
+import { TOKENS_ONLY } from './support/positional-grammar.ts';
 import { plainTranscript } from './support/reference-generation.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { NEUTRAL } from './support/submissions.ts';
@@ -100,6 +101,7 @@ describe('grammar work', () => {
   /** Allows every token; each mask costs `UNITS` and is counted. */
   const hostile = (count: () => void): CompiledGrammar => ({
     start: (onWork) => ({
+      ...TOKENS_ONLY,
       accepting: false,
       mask: () => {
         count();

@@ -4,7 +4,7 @@ import { EngineFailure } from '../../../origin/engine/engine.ts';
 import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
-import { grammarOf } from './support/positional-grammar.ts';
+import { grammarOf, TOKENS_ONLY } from './support/positional-grammar.ts';
 import { type ScriptedOptions, ScriptedRunner } from './support/scripted-runner.ts';
 import { anySubmission, NEUTRAL, submission } from './support/submissions.ts';
 import { transcribe } from './support/transcript.ts';
@@ -187,6 +187,7 @@ describe('a grammar', () => {
       let at = 0;
       const mask = new Uint32Array((VOCABULARY + 31) >>> 5);
       return {
+        ...TOKENS_ONLY,
         get accepting() {
           return at === ids.length;
         },

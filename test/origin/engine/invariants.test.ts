@@ -9,6 +9,8 @@ function busyRunningSet(): { readonly running: RunningSet; readonly request: Ope
   const running = new RunningSet({ slots: 2, contextLength: 64, prefillChunk: 8 }, 10);
   const request = new OpenRequest(submission({ requestId: 'r', choices: 3 }), {
     grammar: null,
+    stopPatterns: null,
+    bannedPatterns: null,
     images: [],
     eosIds: [],
     submittedAt: 0,

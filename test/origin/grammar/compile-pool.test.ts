@@ -2,6 +2,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
 import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
 import { GrammarCache } from '../../../origin/grammar/process/grammar-cache.ts';
+import type { Program } from '../../../origin/grammar/program/program.ts';
+import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import type { WireConstraint } from '../../../shared/generation.ts';
 import { smallVocabulary } from '../../support/grammar/vocabularies.ts';
@@ -101,6 +103,7 @@ describe('the compile pool', () => {
 
 describe('the cache of compiled grammars', () => {
   const vocabulary = new GrammarVocabulary(smallVocabulary());
+  const make = (program: Program) => new GrammarRuntime(program, vocabulary);
   const counting = (): {
     calls: string[];
     compile: (wire: string) => Promise<ReturnType<typeof compileProgram>>;
@@ -118,7 +121,7 @@ describe('the cache of compiled grammars', () => {
 
   it('compiles equal constraints once, also concurrently', async () => {
     const { calls, compile } = counting();
-    const cache = new GrammarCache(vocabulary, compile);
+    const cache = new GrammarCache(make, compile);
     const [a, b] = await Promise.all([cache.get(choice('a'), 'a'), cache.get(choice('a'), 'a')]);
     expect(await cache.get(choice('a'), 'a')).toBe(a);
     expect(b).toBe(a);
@@ -129,9 +132,7 @@ describe('the cache of compiled grammars', () => {
   it('does not let a tenant wait for another tenant that compiles the same constraint', async () => {
     const never = new Promise<ReturnType<typeof compileProgram>>(() => {});
     const { compile } = counting();
-    const cache = new GrammarCache(vocabulary, (wire, tenant) =>
-      tenant === 'stuck' ? never : compile(wire),
-    );
+    const cache = new GrammarCache(make, (wire, tenant) => (tenant === 'stuck' ? never : compile(wire)));
     void cache.get(choice('a'), 'stuck');
     const [b, c] = await Promise.all(['b', 'c'].map((tenant) => cache.get(choice('a'), tenant)));
     expect(c).toBe(b);
@@ -139,7 +140,7 @@ describe('the cache of compiled grammars', () => {
 
   it('distinguishes schemas that differ in the order of properties', async () => {
     const { calls, compile } = counting();
-    const cache = new GrammarCache(vocabulary, compile);
+    const cache = new GrammarCache(make, compile);
     const properties = [
       { a: {}, b: {} },
       { b: {}, a: {} },
@@ -155,7 +156,7 @@ describe('the cache of compiled grammars', () => {
   it('evicts the least recently used grammar by number and by memory', async () => {
     for (const bounds of [{ maxGrammars: 2 }, { maxBytes: 1 }]) {
       const { calls, compile } = counting();
-      const cache = new GrammarCache(vocabulary, compile, bounds);
+      const cache = new GrammarCache(make, compile, bounds);
       for (const text of ['a', 'b', 'a', 'c', 'a', 'b']) await cache.get(choice(text), 'a');
       expect(cache.size).toBeLessThanOrEqual(2);
       expect(calls).toHaveLength('maxBytes' in bounds ? 6 : 4);
@@ -163,14 +164,14 @@ describe('the cache of compiled grammars', () => {
   });
 
   it('counts the memory of program tables', async () => {
-    const cache = new GrammarCache(vocabulary, counting().compile, { maxBytes: 2 ** 20 });
+    const cache = new GrammarCache(make, counting().compile, { maxBytes: 2 ** 20 });
     for (const letter of 'abc') await cache.get(choice(letter.repeat(40_000)), 'a');
     expect(cache.size).toBe(1);
   });
 
   it('does not cache errors', async () => {
     const { calls, compile } = counting();
-    const cache = new GrammarCache(vocabulary, compile);
+    const cache = new GrammarCache(make, compile);
     const bad = JSON.stringify({ type: 'regex', value: '(' });
     await expect(cache.get(bad, 'a')).rejects.toThrow(/not closed/);
     await expect(cache.get(bad, 'a')).rejects.toThrow(/not closed/);

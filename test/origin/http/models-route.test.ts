@@ -16,6 +16,7 @@ test('GET /models describes the served models, and announces what a request may 
       contextLength: 64,
       vocabularySize,
       infill: true,
+      tokenHealing: true,
       aliases: [],
       defaults: {},
       state: 'loaded',

@@ -139,7 +139,7 @@ describe('a breaker', () => {
 });
 
 describe('the latest breaker', () => {
-  it('of a growing history is the one that a search from the end finds', () => {
+  it('of a growing or shortened history is the one that a search from the end finds', () => {
     const trials = fc.record({
       breakers: fc.array(anyText, { maxLength: 3 }),
       prompt: anyTokens(40),
@@ -151,12 +151,17 @@ describe('the latest breaker', () => {
         const breakers = new Breakers(texts, VOCABULARY);
         const growing = new LatestBreaker(breakers);
         const history = new TokenHistory(Int32Array.from(prompt), prompt.length + generated.length);
-        for (const id of generated) {
+        const push = (id: number) => {
           history.push(id);
           const within = Math.min(window, history.length);
           const expected = new LatestBreaker(breakers).lengthSince(history, within);
           expect(growing.lengthSince(history, within)).toBe(expected);
-        }
+        };
+        generated.forEach(push);
+        // A sequence may return to an earlier token.
+        const kept = generated.length >> 1;
+        history.truncate(prompt.length + kept);
+        generated.slice(kept).toReversed().forEach(push);
       }),
       { numRuns: 500 },
     );

@@ -1,4 +1,4 @@
-import { MAX_STOPS } from '../../../shared/completion.ts';
+import { MAX_BANNED_PHRASES, MAX_STOP_PATTERNS, MAX_STOPS } from '../../../shared/completion.ts';
 
 /** The specification of one field, independent of the schema. */
 export interface FieldRow {
@@ -123,8 +123,38 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
       ...wrong(1, true, {}),
     ],
   },
+  stop_regex: {
+    good: ['a', 'x'.repeat(4_096), [], Array.from({ length: MAX_STOP_PATTERNS }, () => 'a+')],
+    bad: [
+      ['x'.repeat(4_097), 'string_above_max_length'],
+      ['', 'empty_string'],
+      [['a', ''], 'empty_string', 'stop_regex[1]'],
+      [['a', 3], 'invalid_type', 'stop_regex[1]'],
+      [Array.from({ length: MAX_STOP_PATTERNS + 1 }, () => 'a'), 'array_above_max_length'],
+      [['x'.repeat(4_097)], 'string_above_max_length', 'stop_regex[0]'],
+      ...wrong(1, true, {}),
+    ],
+  },
   stop_token_ids: ids('stop_token_ids', 0, 1_024),
   ignore_eos: flag,
+  banned_phrases: {
+    good: [
+      [],
+      ['a', { regex: 'a+' }],
+      Array.from({ length: MAX_BANNED_PHRASES }, (_, index) => `p${index}`),
+      Array.from({ length: 4 }, () => 'x'.repeat(4_096)),
+    ],
+    bad: [
+      [Array.from({ length: MAX_BANNED_PHRASES + 1 }, () => 'a'), 'array_above_max_length'],
+      [['x'.repeat(4_097)], 'string_above_max_length', 'banned_phrases[0]'],
+      [Array.from({ length: 5 }, () => 'x'.repeat(3_277)), 'array_above_max_length'],
+      [['a', ''], 'empty_string', 'banned_phrases[1]'],
+      [['a', { regex: '' }], 'empty_string', 'banned_phrases[1].regex'],
+      [[1], 'invalid_type', 'banned_phrases[0]'],
+      ...wrong('a', 1, {}),
+    ],
+  },
+  token_healing: flag,
   suffix: text(null),
   user: text(256),
   temperature: decimal(0, 2),

@@ -64,3 +64,17 @@ test.each([
   expect(bodyFor('litellm', { stream: false, ...changes })).toHaveProperty('prompt');
   expect(bodyFor('vllm', { stream: true, ...changes })).toHaveProperty('prompt');
 });
+
+test('stops by pattern, banned phrases and healing go to another Continuo, and are refused before other servers', () => {
+  const fields = {
+    stop_regex: { stopRegex: ['a+'] },
+    token_healing: { tokenHealing: true },
+    banned_phrases: { bannedPhrases: ['a', { regex: 'b+' }] },
+  };
+  for (const [name, changes] of Object.entries(fields)) {
+    expect(bodyFor('continuo', changes)).toHaveProperty(name);
+    for (const flavor of ['generic', 'vllm', 'llamacpp', 'openrouter'] as const) {
+      expect(() => bodyFor(flavor, changes)).toThrow(expect.objectContaining({ param: name }));
+    }
+  }
+});

@@ -14,6 +14,8 @@ export interface Model {
   readonly root: string;
   readonly max_model_len: number;
   readonly state: string;
+  /** Absent = its server cannot heal prompts. */
+  readonly token_healing?: boolean;
 }
 
 /** Sends one request. @throws RequestFailure; the signal's reason if it is aborted */

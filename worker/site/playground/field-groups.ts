@@ -13,7 +13,7 @@ const group = (title: string, section: string, names: string): FieldGroup => ({
 });
 
 export const FIELD_GROUPS: readonly FieldGroup[] = [
-  group('Basics', 'fields', 'temperature max_tokens stop seed'),
+  group('Basics', 'fields', 'temperature max_tokens stop seed token_healing'),
   group(
     'Sampling',
     'sampling',
@@ -24,7 +24,11 @@ export const FIELD_GROUPS: readonly FieldGroup[] = [
     'sampling',
     'repetition_penalty repeat_last_n frequency_penalty presence_penalty dry_multiplier dry_base dry_allowed_length dry_penalty_last_n dry_sequence_breakers',
   ),
-  group('Tokens', 'fields', 'min_tokens ignore_eos stop_token_ids logit_bias bad_words allowed_token_ids'),
+  group(
+    'Tokens',
+    'fields',
+    'min_tokens ignore_eos stop_regex stop_token_ids logit_bias bad_words banned_phrases allowed_token_ids',
+  ),
   group(
     'Constraint',
     'fields',

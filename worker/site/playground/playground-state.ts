@@ -5,7 +5,7 @@ import type { Alternative } from '../api/completion-stream.ts';
 import type { Parameters } from '../api/request-field.ts';
 import type { EditorContent, TextEditor } from '../editor/text-editor.ts';
 import { tabNumber } from '../store/page-lock.ts';
-import type { Session } from '../store/session.ts';
+import { canHeal, type Session } from '../store/session.ts';
 import { storedSignal } from '../store/stored-signal.ts';
 import { type PlacedTokens, TokenPlacer } from '../tokens/placed-tokens.ts';
 import { perplexityOf } from '../tokens/probability.ts';
@@ -134,7 +134,8 @@ async function send(
   content: Pick<EditorContent, 'text' | 'mark'>,
   parameters: Parameters,
 ): Promise<void> {
-  const body = requestBody(session.model.peek(), content, parameters);
+  const model = session.model.peek();
+  const body = requestBody(model, content, parameters, canHeal(session.access.peek(), model));
   const insertion = new Insertion(editor, promptOf(content).prompt.length, body.echo === true);
   score.value = null;
   editor.lock();

@@ -12,16 +12,21 @@ export function promptOf({ text, mark }: Pick<EditorContent, 'text' | 'mark'>): 
   return mark === null ? { prompt: text } : { prompt: text.slice(0, mark), suffix: text.slice(mark) };
 }
 
-/** Returns the body of the request that completes a text. */
+/**
+ * Returns the body of the request that completes a text.
+ * @param heals whether the end of a prompt is healed if the parameters do not say it
+ */
 export function requestBody(
   model: string,
   content: Pick<EditorContent, 'text' | 'mark'>,
   parameters: Parameters,
+  heals = false,
 ): Record<string, unknown> {
   const logprobs = 'logprobs' in parameters ? parameters.logprobs : LOGPROBS;
   return {
     model,
     ...promptOf(content),
+    ...(heals && { token_healing: true }),
     ...parameters,
     ...(logprobs === null ? { logprobs: null } : { logprobs, return_token_ids: true }),
   };

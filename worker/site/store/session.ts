@@ -13,6 +13,11 @@ export type Access =
   | { readonly state: 'accepted'; readonly models: readonly Model[] }
   | { readonly state: 'refused' | 'unknown'; readonly failure: RequestFailure };
 
+/** Returns whether a model's server can heal the end of a prompt, as far as it is known. */
+export const canHeal = (access: Access, id: string): boolean =>
+  access.state === 'accepted' &&
+  access.models.some((model) => model.id === id && model.token_healing === true);
+
 /** Returns the ids of the models that the key may use, as far as they are known. */
 export const offeredModels = (access: Access): readonly string[] =>
   access.state === 'accepted' ? access.models.map(({ id }) => id) : [];

@@ -1,11 +1,12 @@
 import type { Submission } from '../../../../origin/engine/messages.ts';
+import { Healing, type HealingStep } from '../../../../origin/engine/text/healing.ts';
 import type { ModelShape } from '../../../../origin/model/model-runner.ts';
 import { SimdKernel } from '../../../../origin/sampling/kernel/simd-kernel.ts';
 import { tokenLogprob } from '../../../../origin/sampling/logprobs.ts';
 import { Sampler } from '../../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../../origin/sampling/token-history.ts';
 import { SamplerWorkspace } from '../../../../origin/sampling/workspace.ts';
-import type { EventOf, TokenLogprob } from '../../../../shared/generation.ts';
+import type { EventOf, TokenLogprob, TopLogprob } from '../../../../shared/generation.ts';
 import { MODEL } from './scripted-runner.ts';
 import type { ChoiceTranscript, Transcript } from './transcript.ts';
 import { bytesOfToken, EOS, isSpecial, TOKEN_BYTES } from './vocabulary.ts';
@@ -61,63 +62,140 @@ function entry(
   };
 }
 
+/** Removes bytes of the prompt from the start of a token, and of the most likely tokens that begin with them. */
+function withoutStart(token: TokenLogprob, start: Uint8Array): TokenLogprob {
+  const prefix = String.fromCharCode(...start);
+  const cut = (bytes: string) => (bytes.startsWith(prefix) ? bytes.slice(prefix.length) : bytes);
+  const topLogprobs = token.topLogprobs?.map(([id, bytes, logprob]): TopLogprob => [id, cut(bytes), logprob]);
+  return { ...token, bytes: cut(token.bytes), topLogprobs: topLogprobs ?? null };
+}
+
 /** Returns how many tokens come before this one, plus one. Among equal logits, lower ids come first. */
 const rankOf = (id: number, logits: Float32Array): number =>
   1 + logits.filter((logit, other) => logit > logits[id]! || (logit === logits[id] && other < id)).length;
 
-/** Computes one choice by the simplest means: no batch, no cache, no streaming. */
-function plainChoice(
+/** A banned phrase was generated: the token that began it may not follow these tokens. */
+interface Banned {
+  readonly after: string;
+  readonly id: number;
+  /** Number of tokens to undo. */
+  readonly undone: number;
+  /** First position of the prompt that is decoded afterwards, because a healed token has taken its place. */
+  readonly decodedFrom: number;
+}
+
+/** Returns the index of the token that a character of the text begins in. */
+function tokenOf(text: string, at: number, bytes: readonly number[], owners: readonly number[]): number {
+  const end = bytes.findIndex((_, index) => certainText(bytes.slice(0, index + 1)).length > at) + 1;
+  return owners[end - new TextEncoder().encode(String.fromCodePoint(text.codePointAt(at)!)).length]!;
+}
+
+/**
+ * Computes one choice by the simplest means: no batch, no cache, no streaming.
+ * @param bans tokens that may not follow others
+ * @param limit most tokens
+ */
+function attempt(
   submission: Submission,
   promptIndex: number,
   candidate: number,
   shape: Pick<ModelShape, 'prefillChunk' | 'vocabularySize'>,
-): ChoiceTranscript {
-  const { tokens: prompt, maxTokens } = submission.prompts[promptIndex]!;
+  bans: readonly Banned[],
+  limit: number,
+): ChoiceTranscript | Banned {
+  const { tokens: prompt, maxTokens, healFrom } = submission.prompts[promptIndex]!;
   const choice = promptIndex * submission.choices + candidate;
   const own = [...(submission.ignoreEos ? [] : [EOS]), ...submission.endTokenIds];
   const ends = [...own, ...submission.stopTokenIds];
-  const history = new TokenHistory(prompt, prompt.length + maxTokens);
+  const phrases = (submission.bannedPhrases ?? []).filter((phrase) => typeof phrase === 'string');
+  let history = new TokenHistory(prompt, prompt.length + maxTokens);
   const identity = { seed: submission.sampling.seed, prompt: promptIndex, choice: candidate };
   const workspace = new SamplerWorkspace(shape.vocabularySize, KERNEL);
   const vocabulary = { tokenBytes: TOKEN_BYTES, encode: () => [] };
   const sampler = new Sampler(submission.sampling, identity, vocabulary, workspace);
-  const entries = promptEntries(prompt, shape.prefillChunk);
+  let entries = promptEntries(prompt, shape.prefillChunk);
+  const keyOf = () =>
+    `${history.promptLength}: ${history.tokens.slice(history.promptLength, history.length)}`;
+  const bannedAfter = (key: string) => bans.filter(({ after }) => after === key).map(({ id }) => id);
+  let healed: HealingStep | null = null;
+  let healedId = -1;
+  if (healFrom !== undefined && maxTokens > 0) {
+    const healing = new Healing(prompt, healFrom);
+    for (let at = healFrom; at < prompt.length; at++) {
+      healing.add(MODEL.logits(entries.slice(0, at), shape.vocabularySize));
+    }
+    const whole = history;
+    for (const step of healing.steps(TOKEN_BYTES, () => true)) {
+      history = new TokenHistory(prompt.subarray(0, step.at), prompt.length + maxTokens);
+      const banned = bannedAfter(keyOf());
+      healedId = sampler.sample(step.conditioned, history, step.at - prompt.length, step.mask, banned);
+      if (healedId === step.own) continue;
+      healed = step;
+      entries = entries.slice(0, step.at);
+      break;
+    }
+    if (healed === null) history = whole;
+  }
   const result: ChoiceTranscript = { text: '', tokens: [], ids: [], completionTokens: 0, finish: null };
   const bytes: number[] = [];
+  const owners: number[] = [];
+  const keys: string[] = [];
   let reason: 'stop' | 'length' = 'length';
   let stopReason: string | number | null = null;
   let stopText: string | null = null;
   let score = 0;
 
-  for (let step = 0; step < maxTokens; step++) {
+  for (let step = 0; step < limit; step++) {
     const logits = MODEL.logits(entries, shape.vocabularySize);
-    const forbidden = step < submission.minTokens ? ends : [];
-    const id = sampler.sample(logits, history, step, null, forbidden);
+    const forbidden = [...(step < submission.minTokens ? ends : []), ...bannedAfter(keyOf())];
+    const rest = step === 0 && healed ? healed.rest : new Uint8Array(0);
+    const id = step === 0 && healed ? healedId : sampler.sample(logits, history, step, null, forbidden);
     const ending = ends.includes(id);
     const named = submission.stopTokenIds.includes(id);
     const hidden = ending
       ? !(named && submission.includeStop)
       : submission.skipSpecialTokens && isSpecial(id);
+    if (step === 0) {
+      const from = Math.min(...bans.map(({ decodedFrom }) => decodedFrom));
+      entries = entries.map((known, at) => (at < from ? known : MODEL.decodeEntry(prompt[at]!, at)));
+    }
     entries.push(MODEL.decodeEntry(id, history.length));
+    keys.push(keyOf());
     history.push(id);
     result.completionTokens++;
     if (submission.tokenIds) result.ids.push(id);
     if (submission.topLogprobs !== null)
-      result.tokens.push(entry(logits, id, submission.logprobTokenIds ?? submission.topLogprobs, hidden));
+      result.tokens.push(
+        withoutStart(entry(logits, id, submission.logprobTokenIds ?? submission.topLogprobs, hidden), rest),
+      );
     score += entry(logits, id, 0, false).logprob ?? 0;
     const before = certainText(bytes).length;
-    if (!hidden) bytes.push(...bytesOfToken(id));
+    if (!hidden) {
+      const own = bytesOfToken(id).slice(rest.length);
+      bytes.push(...own);
+      owners.push(...own.map(() => step));
+    }
+    const text = certainText(bytes);
+    const isArmed = !ending && step + 1 >= submission.minTokens;
+    const found = isArmed ? findStop(text, before, submission.stop) : null;
+    const cut = found && found.start + (submission.includeStop ? found.stop.length : 0);
+    const phrase = findStop(text, before, phrases);
+    if (phrase !== null && (cut === null || phrase.start + phrase.stop.length <= cut)) {
+      const first = tokenOf(text, phrase.start, bytes, owners);
+      const banned = history.at(history.promptLength + first);
+      const undone = step + 1 - first;
+      const decodedFrom = first === 0 && undone > 1 ? history.promptLength : Number.POSITIVE_INFINITY;
+      return { after: keys[first]!, id: banned, undone, decodedFrom };
+    }
     if (ending) {
       reason = 'stop';
       stopReason = named ? id : null;
       break;
     }
-    const text = certainText(bytes);
-    const found = step + 1 >= submission.minTokens ? findStop(text, before, submission.stop) : null;
     if (found !== null) {
       reason = 'stop';
       stopReason = found.stop;
-      stopText = text.slice(0, found.start + (submission.includeStop ? found.stop.length : 0));
+      stopText = text.slice(0, cut!);
       break;
     }
   }
@@ -131,6 +209,26 @@ function plainChoice(
     ...(submission.scores ? { score } : {}),
   };
   return result;
+}
+
+/** Starts anew after each banned phrase. */
+function plainChoice(
+  submission: Submission,
+  promptIndex: number,
+  candidate: number,
+  shape: Pick<ModelShape, 'prefillChunk' | 'vocabularySize'>,
+): ChoiceTranscript {
+  const { maxTokens } = submission.prompts[promptIndex]!;
+  const bans: Banned[] = [];
+  for (let undone = 0; ; undone += bans.at(-1)!.undone) {
+    const result = attempt(submission, promptIndex, candidate, shape, bans, maxTokens - undone);
+    if ('after' in result) {
+      bans.push(result);
+      continue;
+    }
+    const completionTokens = result.completionTokens + undone;
+    return { ...result, completionTokens, finish: { ...result.finish!, completionTokens } };
+  }
 }
 
 /** Computes the `prompt` event in the same way. */

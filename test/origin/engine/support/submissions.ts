@@ -70,9 +70,11 @@ const prompt = (maxTokens: number): fc.Arbitrary<SubmittedPrompt> =>
       maxTokens: fc.integer({ min: 0, max: maxTokens }),
       logprobsFrom: often(0, fc.nat(40)),
       echoFrom: often(0, fc.nat(40)),
+      healed: often(0, fc.integer({ min: 1, max: 9 })),
     })
-    .map(({ logprobsFrom, echoFrom, ...fields }) => ({
+    .map(({ logprobsFrom, echoFrom, healed, ...fields }) => ({
       ...fields,
+      ...(healed > 0 && fields.tokens.length > 1 && { healFrom: Math.max(1, fields.tokens.length - healed) }),
       logprobsFrom: Math.min(logprobsFrom, fields.tokens.length - 1),
       echoFrom: Math.min(echoFrom, fields.tokens.length - 1),
     }));
@@ -95,6 +97,13 @@ export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 
         [],
         fc.array(fc.constantFrom('ab', 'abc', 'b', 'cab', '😀', ' a', 'é'), { maxLength: 3 }),
       ),
+      bannedPhrases: often<readonly string[] | null>(
+        null,
+        fc.array(fc.constantFrom('ab', 'bca', 'c', '😀', 'é', ' a', 'aab', 'b\n'), {
+          minLength: 1,
+          maxLength: 3,
+        }),
+      ),
       stopTokenIds: often<readonly number[]>([], fc.constantFrom([EOS], [3], [VOCABULARY - 1, 7])),
       endTokenIds: often<readonly number[]>([], fc.constantFrom([4], [5, 7])),
       includeStop: fc.boolean(),
@@ -112,10 +121,11 @@ export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 
       skipSpecialTokens: fc.boolean(),
       eventIntervalMs: fc.constantFrom(0, 10, 250),
     })
-    .map(({ logprobTokenIds, ...fields }) =>
+    .map(({ logprobTokenIds, bannedPhrases, ...fields }) =>
       submission({
         requestId: '',
         ...fields,
+        ...(bannedPhrases && { bannedPhrases }),
         ...(logprobTokenIds && { logprobTokenIds }),
         cacheNamespace: fields.tenantId,
       }),

@@ -14,6 +14,14 @@ test('with a mark, the text after it is the suffix', () => {
   expect(requestBody('default', content('ab', 1), {})).toMatchObject({ prompt: 'a', suffix: 'b' });
 });
 
+test('the end of the prompt is healed if the model can, unless the parameters say otherwise', () => {
+  expect(requestBody('default', content('a'), {}, true)).toMatchObject({ token_healing: true });
+  expect(requestBody('default', content('a'), { token_healing: false }, true)).toMatchObject({
+    token_healing: false,
+  });
+  expect(requestBody('default', content('a'), {})).not.toHaveProperty('token_healing');
+});
+
 test('logprobs of the parameters take precedence', () => {
   expect(requestBody('default', content('a'), { logprobs: 2 })).toMatchObject({ logprobs: 2 });
 });

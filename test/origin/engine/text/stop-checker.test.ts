@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { StopChecker, StopStrings } from '../../../origin/engine/stop-checker.ts';
+import { StopChecker } from '../../../../origin/engine/text/stop-checker.ts';
+import { targets } from '../support/search-targets.ts';
 
 interface Outcome {
   readonly text: string;
@@ -20,7 +21,7 @@ function plainReference(pieces: readonly string[], stops: readonly string[], inc
 }
 
 function run(pieces: readonly string[], stops: readonly string[], includeStop: boolean): Outcome {
-  const checker = new StopChecker(new StopStrings(stops), includeStop);
+  const checker = new StopChecker(targets(stops), includeStop);
   let text = '';
   for (const piece of pieces) text += checker.push(piece, true);
   return { text: text + checker.flush(), match: checker.match };
@@ -46,7 +47,7 @@ describe('stop strings', () => {
   it('hold back exactly the longest tail that can become a stop string', () => {
     fc.assert(
       fc.property(pieces, stops, (parts, strings) => {
-        const checker = new StopChecker(new StopStrings(strings), false);
+        const checker = new StopChecker(targets(strings), false);
         let all = '';
         let shown = '';
         for (const piece of parts) {
@@ -65,28 +66,28 @@ describe('stop strings', () => {
   });
 
   it('never split a surrogate pair', () => {
-    const checker = new StopChecker(new StopStrings(['\ud83d', '😀!']), false);
+    const checker = new StopChecker(targets(['\ud83d', '😀!']), false);
     expect(checker.push('😁', true)).toBe('😁');
     expect(checker.push('😀', true)).toBe('');
     expect(checker.push('?', true)).toBe('😀?');
   });
 
   it('do not match while not armed, but match later if they only begin there', () => {
-    const checker = new StopChecker(new StopStrings(['ab', 'xyz']), false);
+    const checker = new StopChecker(targets(['ab', 'xyz']), false);
     expect(checker.push('ab x', false)).toBe('ab ');
     expect(checker.push('yz', true)).toBe('');
     expect(checker.match).toBe('xyz');
   });
 
   it('do not match late if they were complete before being armed', () => {
-    const checker = new StopChecker(new StopStrings(['b', 'abc']), false);
+    const checker = new StopChecker(targets(['b', 'abc']), false);
     expect(checker.push('ab', false)).toBe('');
     expect(checker.push('x', true)).toBe('abx');
     expect(checker.match).toBeNull();
   });
 
   it('prefer the earliest start among matches with the same end', () => {
-    const checker = new StopChecker(new StopStrings(['b', 'ab']), false);
+    const checker = new StopChecker(targets(['b', 'ab']), false);
     expect(checker.push('cab', true)).toBe('c');
     expect(checker.match).toBe('ab');
   });

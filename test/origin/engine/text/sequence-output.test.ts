@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SequenceOutput } from '../../../origin/engine/sequence-output.ts';
-import { StopStrings } from '../../../origin/engine/stop-checker.ts';
-import { BOS, bytesOfToken, TOKEN_BYTES } from './support/vocabulary.ts';
+import { SequenceOutput } from '../../../../origin/engine/text/sequence-output.ts';
+import { targets } from '../support/search-targets.ts';
+import { BOS, bytesOfToken, TOKEN_BYTES } from '../support/vocabulary.ts';
+
+const TOKEN = { logprob: null, visible: true, armed: true, skip: 0, undo: () => undefined };
 
 const certain = (bytes: readonly number[]) =>
   new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes), { stream: true });
@@ -10,7 +12,8 @@ const certain = (bytes: readonly number[]) =>
 const output = (stop: readonly string[]) =>
   new SequenceOutput({
     tokenBytes: TOKEN_BYTES,
-    stops: new StopStrings(stop),
+    stops: targets(stop),
+    banned: targets([]),
     includeStop: false,
     tokenIds: true,
     logprobs: false,
@@ -31,7 +34,7 @@ describe('the output of a sequence', () => {
         for (const id of ids) {
           starts.push(certain(bytes).length);
           if (id !== BOS) bytes.push(...bytesOfToken(id));
-          sequence.push(id, null, id !== BOS, true);
+          sequence.push({ ...TOKEN, id: id, visible: id !== BOS });
           if (sequence.stop !== null) break;
           const event = sequence.take(0, 0, true);
           released += event?.text.length ?? 0;
@@ -51,7 +54,7 @@ describe('the output of a sequence', () => {
       fc.property(fc.array(fc.nat(BOS - 1), { maxLength: 30 }), (ids) => {
         const sequence = output([]);
         const texts = ids.map((id) => {
-          sequence.push(id, null, true, true);
+          sequence.push({ ...TOKEN, id: id });
           return sequence.take(0, 0, true)?.text ?? '';
         });
         sequence.end();
@@ -67,7 +70,7 @@ describe('the output of a sequence', () => {
   it('sends whole characters only, and one replacement character for a rest of bytes', () => {
     const sequence = output([]);
     const texts = [12, 13, 14, 15, 12, 13].map((id) => {
-      sequence.push(id, null, true, true);
+      sequence.push({ ...TOKEN, id: id });
       return sequence.take(0, 0, false)?.text ?? null;
     });
     expect(texts).toEqual([null, null, null, '😀', null, null]);

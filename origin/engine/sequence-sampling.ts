@@ -1,0 +1,194 @@
+import type { Constraint } from '../grammar/constraint.ts';
+import type { GrammarWork } from '../grammar/grammar-work.ts';
+import { NoCandidatesError } from '../sampling/argmax.ts';
+import { type TokenLogprobs, tokenLogprob } from '../sampling/logprobs.ts';
+import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
+import { Sampler } from '../sampling/sampler.ts';
+import { TokenHistory } from '../sampling/token-history.ts';
+import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
+import type { SamplerWorkspace } from '../sampling/workspace.ts';
+import { bytesOf } from '../tokenizer/token-bytes.ts';
+import type { OpenRequest, QueuedSequence } from './open-request.ts';
+import type { Healing } from './text/healing.ts';
+
+/** What all sequences of an engine use to turn logits into tokens. */
+export interface SamplingContext {
+  readonly vocabulary: SamplerVocabulary;
+  readonly workspace: SamplerWorkspace;
+  /** Draws the tokens of several sequences in parallel; null = each sequence samples by itself. */
+  readonly pool: SamplerPool | null;
+  /** Scratch for a grammar's mask with the end tokens added; ⌈vocabulary ÷ 32⌉ words. */
+  readonly mask: Uint32Array;
+  readonly grammarWork: GrammarWork;
+}
+
+/** A sampled token, with its logprobs if they are wanted. */
+export interface SampledToken {
+  readonly id: number;
+  readonly logprobs: TokenLogprobs | null;
+  /** Bytes at its start that the prompt has already; empty except after healing. */
+  readonly healed: Uint8Array;
+}
+
+/** The place of a token that is to be sampled. */
+export interface TokenPlace {
+  readonly history: TokenHistory;
+  /** How many tokens the sequence has before it; keys the draw. */
+  readonly step: number;
+  /** False before min_tokens. */
+  readonly mayEnd: boolean;
+  /** Ids that may not come here, whatever the grammar allows. */
+  readonly forbidden: readonly number[];
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+/** Samples the tokens of one sequence: its sampler, its constraint and its draws in the pool. */
+export class SequenceSampling {
+  readonly #request: OpenRequest;
+  readonly #context: SamplingContext;
+  readonly #sampler: Sampler;
+  readonly #constraint: Constraint | null;
+  /** The pool's handle of the next token's draw; −1 = none. */
+  #draw = -1;
+
+  constructor({ request, promptIndex, firstChoice }: QueuedSequence, context: SamplingContext) {
+    const { sampling } = request.submission;
+    this.#request = request;
+    this.#context = context;
+    const identity = { seed: sampling.seed, prompt: promptIndex, choice: firstChoice };
+    this.#sampler = new Sampler(sampling, identity, context.vocabulary, context.workspace);
+    const onWork = (units: number) => context.grammarWork.spend(request.tenantId, units);
+    this.#constraint = request.grammar?.start(onWork) ?? null;
+  }
+
+  /** True if the next token has to wait for a later step. */
+  get mustWait(): boolean {
+    return this.#constraint !== null && this.#context.grammarWork.isSpent(this.#request.tenantId);
+  }
+
+  /**
+   * Adds the draw of the next token to the pool, unless a grammar or allowed ids mask the row, or its logprobs are listed.
+   * @param logits the row that `next` will get
+   */
+  submitDraw(logits: Float32Array, { history, step, forbidden }: TokenPlace): void {
+    const sampler = this.#sampler;
+    const { pool } = this.#context;
+    const { logprobTokenIds } = this.#request.submission;
+    if (pool === null || this.#constraint !== null || sampler.allowed !== null || logprobTokenIds) return;
+    const edits = sampler.edit(logits, history, forbidden);
+    const topLogprobs = this.#wantsLogprobs ? (this.#request.submission.topLogprobs ?? 0) : null;
+    this.#draw = pool.add(sampler.draw, logits, edits, step, topLogprobs);
+  }
+
+  /**
+   * Samples a token, or takes it from the pool. Returns null if the grammar allows no token.
+   * @param logits one raw row; not modified
+   * @throws NoCandidatesError, InvalidLogitsError
+   */
+  next(logits: Float32Array, place: TokenPlace): SampledToken | null {
+    return this.#takeFromPool() ?? this.#sample(logits, place);
+  }
+
+  #takeFromPool(): SampledToken | null {
+    const { pool } = this.#context;
+    const draw = this.#draw;
+    const id = pool?.token(draw) ?? null;
+    this.#draw = -1;
+    if (pool === null || id === null) return null;
+    this.#sampler.draw.bound = pool.bound(draw);
+    return { id, logprobs: this.#wantsLogprobs ? pool.logprobs(draw) : null, healed: NO_BYTES };
+  }
+
+  #sample(logits: Float32Array, { history, step, mayEnd, forbidden }: TokenPlace): SampledToken | null {
+    const mask = this.#mask(mayEnd);
+    if (mask === 'nothing') return null;
+    const id = this.#sampler.sample(logits, history, step, mask, forbidden);
+    return { id, logprobs: this.#logprobs(logits, id, this.#sampler.sampledRaw), healed: NO_BYTES };
+  }
+
+  get #wantsLogprobs(): boolean {
+    const { topLogprobs, scores } = this.#request.submission;
+    return topLogprobs !== null || scores;
+  }
+
+  #logprobs(logits: Float32Array, id: number, sampledRaw: boolean): TokenLogprobs | null {
+    if (!this.#wantsLogprobs) return null;
+    const { topLogprobs, logprobTokenIds = topLogprobs ?? 0 } = this.#request.submission;
+    return tokenLogprob(logits, id, logprobTokenIds, this.#context.workspace, sampledRaw);
+  }
+
+  /**
+   * The tokens that the grammar allows; null = all. End tokens are allowed only where the text is a complete match:
+   * one that is not flagged as special has a text that the grammar may allow elsewhere.
+   */
+  #mask(mayEnd: boolean): Uint32Array | null | 'nothing' {
+    if (this.#constraint === null) return null;
+    const { mask } = this.#context;
+    mask.set(this.#constraint.mask());
+    const { finishTokenIds, endTokenIds } = this.#request;
+    for (const id of mayEnd ? endTokenIds : finishTokenIds) mask[id >>> 5]! &= ~(1 << (id & 31));
+    if (mayEnd && this.#constraint.accepting) for (const id of endTokenIds) mask[id >>> 5]! |= 1 << (id & 31);
+    return isEmpty(mask) ? 'nothing' : mask;
+  }
+
+  /**
+   * Chooses the prompt's last tokens again.
+   * @param capacity tokens of prompt and completion together
+   * @param forbidden returns the ids other than the prompt's own that may not come at a position
+   * @returns the first token that differs from the prompt's and takes the place of the rest; null if none does
+   */
+  heal(
+    healing: Healing,
+    tokens: Int32Array,
+    capacity: number,
+    forbidden: (at: number) => readonly number[],
+  ): { readonly token: SampledToken; readonly history: TokenHistory } | null {
+    const allows = (bytes: Uint8Array) => this.#constraint === null || this.#constraint.allowsBytes(bytes);
+    const steps = healing.steps(this.#context.vocabulary.tokenBytes, allows);
+    for (const { at, own, row, conditioned, mask, rest } of steps) {
+      const history = new TokenHistory(tokens.subarray(0, at), capacity);
+      // Numbers below 0 are steps of their own, so these draws are independent of those of the text.
+      const id = orNull(() =>
+        this.#sampler.sample(conditioned, history, at - tokens.length, mask, forbidden(at)),
+      );
+      if (id === null || id === own) continue;
+      return { token: { id, logprobs: this.#logprobs(row, id, false), healed: rest }, history };
+    }
+    return null;
+  }
+
+  /** Returns a function that goes back to the state before the next token. */
+  save(): () => void {
+    const { bound } = this.#sampler.draw;
+    const restore = this.#constraint?.save();
+    return () => {
+      this.#sampler.draw.bound = bound;
+      restore?.();
+    };
+  }
+
+  /** Tells the constraint which token was taken. */
+  accept({ id, healed }: SampledToken): void {
+    if (healed.length === 0) this.#constraint?.accept(id);
+    else {
+      const bytes = bytesOf(this.#context.vocabulary.tokenBytes, id);
+      this.#constraint?.acceptBytes(bytes.subarray(healed.length));
+    }
+  }
+}
+
+/** Returns null if the parameters forbid every token: `allowed_token_ids` may leave out those of the prompt. */
+function orNull(sample: () => number): number | null {
+  try {
+    return sample();
+  } catch (error) {
+    if (error instanceof NoCandidatesError) return null;
+    throw error;
+  }
+}
+
+function isEmpty(mask: Uint32Array): boolean {
+  for (let word = 0; word < mask.length; word++) if (mask[word] !== 0) return false;
+  return true;
+}
