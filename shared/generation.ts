@@ -187,6 +187,20 @@ export const usageAccount = z
   .nullable();
 export type UsageAccount = NonNullable<z.infer<typeof usageAccount>>;
 
+/** GET /usage?under=… of the origin: the accounts whose names begin with this text; null from an origin without lists. */
+export const accountList = z
+  .array(
+    z.object({
+      account: z.string(),
+      model: z.string(),
+      usage,
+      /** Milliseconds since the request arrived. */
+      ageMs: z.number().min(0),
+    }),
+  )
+  .nullable();
+export type ListedAccount = NonNullable<z.infer<typeof accountList>>[number];
+
 /** One stream event: a line of the origin's NDJSON. `choice` = prompt index · choices + candidate index. */
 export const generationEvent = z.discriminatedUnion('type', [
   /** The request was accepted and tokenised; always the first line. */

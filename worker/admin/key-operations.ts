@@ -3,7 +3,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { toCamelCase } from '@continuo/shared/field-names.ts';
 import { importSigningKey, sha256Hex } from '@continuo/shared/signing.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { limiterOf } from '../limits/reservation.ts';
+import { limiterOf } from '../limits/limiter-client.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import {
   insertKey,

@@ -1,7 +1,9 @@
 import { IGNORED_KEYWORDS_HEADER, neededCapabilities } from '@continuo/shared/capabilities.ts';
 import { ApiError, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
 import {
+  accountList,
   type GenerationRequest,
+  type ListedAccount,
   type OriginModel,
   originModel,
   type UsageAccount,
@@ -127,6 +129,14 @@ export class OriginUpstream implements Upstream {
   usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null> {
     const path = `/usage?account=${encodeURIComponent(account)}`;
     return this.#json({ method: 'GET', path, signal }, usageAccount);
+  }
+
+  async accountsUnder(prefix: string, signal: AbortSignal): Promise<readonly ListedAccount[]> {
+    const path = `/usage?under=${encodeURIComponent(prefix)}`;
+    const listed = (await this.#json({ method: 'GET', path, signal }, accountList)) ?? [];
+    const publicName = (own: string) =>
+      this.#options.models?.find(({ id, upstreamId = id }) => upstreamId === own)?.id ?? own;
+    return listed.map((account) => ({ ...account, model: publicName(account.model) }));
   }
 
   #post<T>(

@@ -1,6 +1,7 @@
 import type {
   GenerationEvent,
   GenerationRequest,
+  ListedAccount,
   OriginModel,
   UsageAccount,
 } from '@continuo/shared/generation.ts';
@@ -71,6 +72,8 @@ export interface Upstream {
   isReachable?(signal: AbortSignal): Promise<boolean>;
   /** Returns what the generation of that account has used; null if it is unknown. @throws ApiError 502, 503, 504 */
   usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null>;
+  /** Returns the accounts whose names begin with this text, under the public names of their models. */
+  accountsUnder(prefix: string, signal: AbortSignal): Promise<readonly ListedAccount[]>;
   /** Null if this kind of upstream has no tokenizer endpoints. */
   readonly tokenizer: TokenizerService | null;
 }
