@@ -40,7 +40,23 @@ interface Isolate {
 
 const now = (): number => Date.now();
 
-const randomHex = (count: number): string => toHex(crypto.getRandomValues(new Uint8Array(count)));
+const POOL_BYTES = 2_048;
+
+/** Returns a source of random hex. It draws many bytes at once, because a draw for each id takes longer than a slice. */
+function hexSource(): (count: number) => string {
+  let pool = '';
+  let used = 0;
+  return (count) => {
+    if (used + 2 * count > pool.length) {
+      pool = toHex(crypto.getRandomValues(new Uint8Array(Math.max(count, POOL_BYTES))));
+      used = 0;
+    }
+    used += 2 * count;
+    return pool.slice(used - 2 * count, used);
+  };
+}
+
+const randomHex = hexSource();
 
 const backoff: Backoff = { random: Math.random, pause: (ms) => scheduler.wait(ms) };
 
