@@ -1,9 +1,5 @@
-import {
-  type GenerationEvent,
-  isTerminal,
-  type ListedAccount,
-  type UsageAccount,
-} from '@continuo/shared/generation.ts';
+import { type GenerationEvent, isTerminal } from '@continuo/shared/generation.ts';
+import type { ListedAccount, UsageAccount } from '@continuo/shared/usage-account.ts';
 import { UsageTally } from '@continuo/shared/usage-tally.ts';
 
 /** Longer than the limiter waits for a silent Worker before it asks for the account. */

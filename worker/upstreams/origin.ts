@@ -1,14 +1,6 @@
 import { IGNORED_KEYWORDS_HEADER, neededCapabilities } from '@continuo/shared/capabilities.ts';
 import { ApiError, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
-import {
-  accountList,
-  type GenerationRequest,
-  type ListedAccount,
-  type OriginModel,
-  originModel,
-  type UsageAccount,
-  usageAccount,
-} from '@continuo/shared/generation.ts';
+import { type GenerationRequest, type OriginModel, originModel } from '@continuo/shared/generation.ts';
 import {
   importSigningKey,
   SECRET_ID_HEADER,
@@ -24,6 +16,12 @@ import {
   tokenizeResult,
   tokenizerInfo,
 } from '@continuo/shared/tokenization.ts';
+import {
+  accountList,
+  type ListedAccount,
+  type UsageAccount,
+  usageAccount,
+} from '@continuo/shared/usage-account.ts';
 import * as z from 'zod';
 import { type After, afterAlone } from '../timers/request-timers.ts';
 import { withTimeLimit } from '../timers/time-limit.ts';

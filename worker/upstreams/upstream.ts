@@ -1,10 +1,4 @@
-import type {
-  GenerationEvent,
-  GenerationRequest,
-  ListedAccount,
-  OriginModel,
-  UsageAccount,
-} from '@continuo/shared/generation.ts';
+import type { GenerationEvent, GenerationRequest, OriginModel } from '@continuo/shared/generation.ts';
 import type {
   DetokenizeRequest,
   DetokenizeResult,
@@ -12,6 +6,7 @@ import type {
   TokenizeResult,
   TokenizerInfo,
 } from '@continuo/shared/tokenization.ts';
+import type { ListedAccount, UsageAccount } from '@continuo/shared/usage-account.ts';
 import type { After } from '../timers/request-timers.ts';
 
 /**

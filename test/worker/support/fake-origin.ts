@@ -10,10 +10,10 @@ import {
   generationEvent,
   generationRequest,
   type OriginModel,
-  type usageAccount,
 } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, sha256Hex, verify } from '../../../shared/signing.ts';
 import { detokenizeRequest, tokenizeRequest } from '../../../shared/tokenization.ts';
+import type { usageAccount } from '../../../shared/usage-account.ts';
 import { defaultScript } from './scripts.ts';
 
 /** The connection of one generation, for the script of a test. */

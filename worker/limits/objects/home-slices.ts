@@ -1,4 +1,4 @@
-import type { ListedAccount } from '@continuo/shared/generation.ts';
+import type { ListedAccount } from '@continuo/shared/usage-account.ts';
 import type {
   Decision,
   GrantedSlice,
@@ -39,7 +39,6 @@ export type AdmittedRequest = Pick<
 
 /** What the home limiter does for its slices: requests, their records, and storage. */
 export interface HomeCallbacks {
-  isOpen(requestId: string): boolean;
   /** Adds a request that an isolate has admitted. */
   open(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
   /** Adds a request of a vanished isolate, whose usage an upstream knows. */
@@ -227,7 +226,6 @@ export class HomeSlices {
     }
     const { requestId, model, tokens, at } = decision;
     state.named = numberOf(requestId);
-    if (this.#home.isOpen(requestId)) return;
     const { tenantId, keyId, ttlMs } = slice;
     const reservation = draw(this.#quota, slice, { id: requestId, tokens }, now);
     this.#home.open({ requestId, tenantId, keyId, model, ttlMs }, reservation, at);

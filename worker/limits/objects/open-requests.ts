@@ -51,10 +51,6 @@ export class OpenRequests {
     this.quota = storage.loadQuota(this.#open);
   }
 
-  has(requestId: string): boolean {
-    return this.#open.has(requestId);
-  }
-
   /** Reserves all that the request needs, or nothing. Idempotent per request id. A probe changes nothing. */
   reserve(request: ReservationRequest, now: number): ReservationResult {
     const block = this.#blocked.of(request.keyId);

@@ -106,7 +106,6 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   #loadSlices(): HomeSlices {
     const requests = this.#requests;
     return new HomeSlices(requests.quota, this.#storage.loadIsolates(), {
-      isOpen: (requestId) => requests.has(requestId),
       open: (request, reservation, at) => {
         requests.add(request, reservation, at);
         this.#expireBy(reservation.expiresAt);

@@ -1,4 +1,4 @@
-import type { ListedAccount } from '@continuo/shared/generation.ts';
+import type { ListedAccount } from '@continuo/shared/usage-account.ts';
 import { maxUsage } from '@continuo/shared/usage-tally.ts';
 import type { Env } from '../../env/env.ts';
 import { parseSettings } from '../../env/settings.ts';

@@ -184,7 +184,6 @@ export class World {
     const requests = new OpenRequests(storage, { of: () => null } as unknown as BlockList);
     this.#requests = requests;
     this.#slices = new HomeSlices(requests.quota, parsed<IsolateState>(isolates), {
-      isOpen: (id) => requests.has(id),
       open: (request, reservation, at) => requests.add(request, reservation, at),
       adopt: (request, reservation, at) => requests.adopt(request, reservation, at, this.clock.now),
       settle: (settlement) => requests.settle(settlement, null),

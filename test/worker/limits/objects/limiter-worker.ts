@@ -40,6 +40,9 @@ export const LIMITER_WORKER = `
       const outbox = this.ctx.storage.sql.exec('SELECT 1 FROM outbox').toArray();
       return { alarms: this.#alarms, next: await this.ctx.storage.getAlarm(), outbox: outbox.length };
     }
+    async query(sql) {
+      return this.ctx.storage.sql.exec(sql).toArray();
+    }
     async restart() {
       this.ctx.abort('restarted');
     }
@@ -57,7 +60,16 @@ export const LIMITER_WORKER = `
 
 export interface Call {
   readonly tenant: string;
-  readonly method: 'reserve' | 'renew' | 'settle' | 'block' | 'blockOf' | 'restart' | 'state' | 'addToLedger';
+  readonly method:
+    | 'reserve'
+    | 'renew'
+    | 'settle'
+    | 'block'
+    | 'blockOf'
+    | 'restart'
+    | 'state'
+    | 'query'
+    | 'addToLedger';
   readonly args: readonly unknown[];
 }
 
