@@ -129,7 +129,8 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
   operation({
     method: 'DELETE',
     path: '/keys/{id}',
-    summary: 'Revoke a key: completions and admin calls are rejected at once, all others within one minute',
+    summary:
+      'Revoke a key: admin calls are rejected at once, completions within 2 s, all others within one minute',
     status: 200,
     response: keyObject,
     async run({ id }, context) {

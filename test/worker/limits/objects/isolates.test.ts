@@ -129,6 +129,26 @@ describe('limits in several isolates', () => {
     expect(await left({})).toEqual([200, '797']);
   });
 
+  test('an isolate that holds a slice ends the streams of a key that another isolate has revoked, and admits no more', async () => {
+    const { key, keyId } = await tenantWithKey(worker, 'revoked', { requests_per_minute: 8000 });
+    await warm(key);
+    const stage = new Stage(origin);
+    const headers = { authorization: `Bearer ${key}`, 'x-isolate': 'a' };
+    const stream = await worker.post(
+      { model: 'org/tiny', prompt: 'Hi', max_tokens: 2000, stream: true },
+      { headers },
+    );
+    await admin(worker, 'DELETE', `/keys/${keyId}`);
+    expect(await stream.text()).toContain('invalid_api_key');
+    stage.endAll();
+    origin.reset();
+    await eventually(
+      () => ask(key, 'a'),
+      ({ status }) => status === 401,
+    );
+    expect((await ask(key, 'a')).status).toBe(401);
+  });
+
   test('runs exactly as many requests as slots, frees every slot and bills exactly', async () => {
     const slots = 20;
     const { key } = await tenantWithKey(worker, 'slots', { concurrent_requests: slots });
