@@ -174,19 +174,6 @@ export const usage = z.object({
 });
 export type Usage = z.infer<typeof usage>;
 
-/** GET /usage?account=… of the origin: the usage of a generation; null for an unknown account. */
-export const usageAccount = z
-  .object({
-    usage,
-    /** Of the finished choices, in the order in which they finished. */
-    finishReasons: z.array(finishReason).default([]),
-    ended: z.boolean(),
-    /** Milliseconds from the arrival of the request to its first token; null before the first token. */
-    firstTokenMs: z.number().min(0).nullable().default(null),
-  })
-  .nullable();
-export type UsageAccount = NonNullable<z.infer<typeof usageAccount>>;
-
 /** One stream event: a line of the origin's NDJSON. `choice` = prompt index · choices + candidate index. */
 export const generationEvent = z.discriminatedUnion('type', [
   /** The request was accepted and tokenised; always the first line. */

@@ -67,12 +67,12 @@ async function metered<T>(
   try {
     const result = await work();
     const usage = { ...NO_USAGE, promptTokens: tokens };
-    context.waitUntil(reservation.settle({ ...nothing, status: 'completed', usage, errorCode: null }));
+    reservation.settle({ ...nothing, status: 'completed', usage, errorCode: null });
     return result;
   } catch (thrown) {
     const status = signal.aborted ? 'cancelled' : 'failed';
     const errorCode = signal.aborted ? null : toApiError(thrown).code;
-    context.waitUntil(reservation.settle({ ...nothing, status, usage: NO_USAGE, errorCode }));
+    reservation.settle({ ...nothing, status, usage: NO_USAGE, errorCode });
     throw thrown;
   }
 }

@@ -37,7 +37,7 @@ async function generate(
     receivedAt,
     stream: request.stream,
   });
-  const account = context.usageAccounts.open(request.account ?? engineId, receivedAt);
+  const account = context.usageAccounts.open(request.account ?? engineId, model.id, receivedAt);
   const stream = new EventStream(response, context.readerLimits);
   meter.observe(preamble);
   account.observe(preamble);

@@ -37,9 +37,11 @@ function listModels({ response }: RouteCall, { service }: ServerContext): void {
   sendJson(response, 200, { capabilities: CAPABILITIES, models: service.health.models });
 }
 
-/** GET /usage?account=… */
+/** GET /usage?account=… or GET /usage?under=… */
 function getUsage({ query, response }: RouteCall, { usageAccounts }: ServerContext): void {
-  sendJson(response, 200, usageAccounts.find(query.get('account') ?? ''));
+  const under = query.get('under');
+  const found = under === null ? usageAccounts.find(query.get('account') ?? '') : usageAccounts.under(under);
+  sendJson(response, 200, found);
 }
 
 /** Answers 200 only while requests are accepted, for load balancers. */

@@ -1,4 +1,5 @@
-import { type GenerationEvent, isTerminal, type UsageAccount } from '@continuo/shared/generation.ts';
+import { type GenerationEvent, isTerminal } from '@continuo/shared/generation.ts';
+import type { ListedAccount, UsageAccount } from '@continuo/shared/usage-account.ts';
 import { UsageTally } from '@continuo/shared/usage-tally.ts';
 
 /** Longer than the limiter waits for a silent Worker before it asks for the account. */
@@ -8,6 +9,7 @@ const KEPT_MS = 600_000;
 const MAX_ACCOUNTS = 100_000;
 
 interface Account {
+  readonly model: string;
   readonly tally: UsageTally;
   readonly receivedAt: number;
   endedAt: number | null;
@@ -37,9 +39,9 @@ export class UsageAccounts {
    * Opens an account that counts the events of one generation.
    * @param receivedAt arrival of its request, on the clock of the constructor
    */
-  open(id: string, receivedAt: number): OpenAccount {
+  open(id: string, model: string, receivedAt: number): OpenAccount {
     this.#evict();
-    const account: Account = { tally: new UsageTally(this.#now), receivedAt, endedAt: null };
+    const account: Account = { model, tally: new UsageTally(this.#now), receivedAt, endedAt: null };
     this.#accounts.set(id, account);
     return {
       observe: (events) => {
@@ -58,6 +60,15 @@ export class UsageAccounts {
   find(id: string): UsageAccount | null {
     const account = this.#accounts.get(id);
     return account === undefined ? null : snapshot(account);
+  }
+
+  /** Returns the accounts whose names begin with this text. */
+  under(prefix: string): ListedAccount[] {
+    return [...this.#accounts]
+      .filter(([id]) => id.startsWith(prefix))
+      .map(([account, { model, tally, receivedAt }]) => {
+        return { account, model, usage: tally.usage, ageMs: Math.max(0, this.#now() - receivedAt) };
+      });
   }
 
   #observe(account: Account, event: GenerationEvent): void {

@@ -37,7 +37,6 @@ describe('deployment', () => {
       );
       for (const binding of [
         'LIMITER',
-        'REGIONS',
         'STREAMS',
         'ANSWERS',
         'DB',

@@ -3,7 +3,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { toCamelCase } from '@continuo/shared/field-names.ts';
 import { importSigningKey, sha256Hex } from '@continuo/shared/signing.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { limiterOf } from '../limits/reservation.ts';
+import { limiterOf } from '../limits/limiter-client.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import {
   insertKey,
@@ -129,7 +129,8 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
   operation({
     method: 'DELETE',
     path: '/keys/{id}',
-    summary: 'Revoke a key: completions and admin calls are rejected at once, all others within one minute',
+    summary:
+      'Revoke a key: admin calls are rejected at once, completions within 2 s, all others within one minute',
     status: 200,
     response: keyObject,
     async run({ id }, context) {

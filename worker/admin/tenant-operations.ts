@@ -2,7 +2,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { toCamelCase } from '@continuo/shared/field-names.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
-import { limiterOf } from '../limits/reservation.ts';
+import { limiterOf } from '../limits/limiter-client.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';
 import type { KeyDirectory } from '../tenants/key-directory.ts';
 import { insertPlan, listPlans, readPlan, updatePlan } from '../tenants/plan-store.ts';

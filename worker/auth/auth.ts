@@ -24,8 +24,9 @@ async function identify(request: Request, context: RequestContext, scope: Scope)
   await checkFlood(context.env.FLOOD_BY_ADDRESS, networkOf(address));
   const key = keyOf(request);
   if (key === null) throw missingKey();
-  const hash = await sha256Hex(key);
+  const hash = context.keys.hashOf(key) ?? (await sha256Hex(key));
   const principal = builtInPrincipal(hash, context) ?? (await storedPrincipal(key, hash, scope, context));
+  context.keys.keepHash(key, hash);
   context.caller.principal = principal;
   // Errors from here on use the tenant's dialect. The admin API has no dialects.
   if (scope !== 'admin') context.answer.dialect = provisionalDialect(request, principal.tenant.dialect);

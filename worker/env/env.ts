@@ -1,4 +1,4 @@
-import type { RegionLimiterRpc, TenantLimiterRpc } from './limiter-protocol.ts';
+import type { TenantLimiterRpc } from './limiter-protocol.ts';
 import type { IdempotentAnswerRpc, StreamTailRpc } from './replay-protocol.ts';
 import type { Variables } from './settings.ts';
 
@@ -12,8 +12,6 @@ interface Bindings {
   readonly USAGE_DB: D1Database;
   /** One object per tenant: its home limiter, with reservations and the usage outbox. */
   readonly LIMITER: DurableObjectNamespace<TenantLimiterRpc>;
-  /** One object per tenant and region if LIMIT_REGIONS is set: admits from regional slices. */
-  readonly REGIONS: DurableObjectNamespace<RegionLimiterRpc>;
   /** One object per resumable stream. */
   readonly STREAMS: DurableObjectNamespace<StreamTailRpc>;
   /** One object per idempotency key in use. */

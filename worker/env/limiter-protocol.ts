@@ -3,8 +3,8 @@ import type { Limits } from '@continuo/shared/tenant.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 
 /**
- * Messages between the Worker, a tenant's home limiter and its regional limiters. Plain data, because it crosses machines.
- * Any message may be lost or arrive twice, so all calls are idempotent.
+ * Messages between the Worker's isolates and a tenant's home limiter. Plain data, because it crosses machines. Any message
+ * may be lost, late, or arrive twice, so all calls are idempotent.
  */
 
 /** A tenant and one of its keys, with their limits. */
@@ -15,14 +15,18 @@ export interface LimitHolder {
   readonly keyLimits: Limits;
 }
 
-export interface ReservationRequest extends LimitHolder {
-  /** Unique; renewal and settlement refer to it. */
-  readonly requestId: string;
+/** A request that needs a reservation. */
+export interface Claimant extends LimitHolder {
   readonly model: string;
   /** Estimated prompt tokens plus the maximum number of generated tokens. */
   readonly tokens: number;
   /** The reservation ends after this many milliseconds without a renewal. */
   readonly ttlMs: number;
+}
+
+export interface ReservationRequest extends Claimant {
+  /** Unique; renewal and settlement refer to it. */
+  readonly requestId: string;
   /** The request has a reservation, which must be raised to `tokens`. */
   readonly raise?: boolean;
   /** Reserves nothing: asks only whether there is room. */
@@ -75,72 +79,61 @@ export interface Renewal {
   readonly upstream: string | null;
 }
 
-/** The calls that a Worker makes to its nearest limiter: a region's, or the tenant's home limiter. */
-export interface Limiter {
-  /** Applies the settlements first, so that the request can use what they free. */
-  reserve(request: ReservationRequest, settlements: readonly SettlementRequest[]): Promise<ReservationResult>;
-  renew(requestId: string, renewal: Renewal): Promise<unknown>;
-  settle(settlements: readonly SettlementRequest[]): Promise<unknown>;
-  /** Returns `x-ratelimit-*` headers; changes nothing. */
-  rateLimitHeaders(holder: LimitHolder): Promise<Record<string, string>>;
-}
-
-/** A tenant's home limiter. */
-export interface TenantLimiterRpc extends Limiter, Rpc.DurableObjectBranded {
-  renew(requestId: string, renewal: Renewal): Promise<boolean>;
-  settle(settlements: readonly SettlementRequest[]): Promise<number>;
-  sync(sync: RegionSync): Promise<RegionSyncResult | null>;
-  block(keyId: string | null, blocked: boolean): Promise<void>;
-  /** Returns whether a key or its tenant is blocked. */
-  blockOf(keyId: string): Promise<Block | null>;
-}
-
-/** A regional limiter. */
-export interface RegionLimiterRpc extends Limiter, Rpc.DurableObjectBranded {
-  renew(requestId: string, renewal: Renewal): Promise<void>;
-  settle(settlements: readonly SettlementRequest[]): Promise<void>;
-  recall(): Promise<void>;
-}
-
-/** A decision that a region has made without its home. Home applies each decision once, in order. */
-export type RegionDecision =
+/** A decision that an isolate has made without its home. Home applies each decision once, in order. */
+export type Decision =
   | {
       readonly kind: 'admitted';
-      readonly request: ReservationRequest;
-      /** Number of the slice that the request was charged to. */
+      readonly requestId: string;
+      /** The slice that the request was charged to. It names tenant, key and lifetime. */
       readonly slice: number;
-      /** Unix milliseconds; only for the usage record. */
+      readonly model: string;
+      readonly tokens: number;
+      /** Unix milliseconds by the isolate's clock; only for the usage record. */
       readonly at: number;
     }
   | (SettlementRequest & {
       readonly kind: 'settled';
-      /** The slice that got the slot and the unused tokens back, if the region still holds it. */
+      /** The slice that got the slot and the unused tokens back, if the isolate still holds it. */
       readonly refund: { readonly slice: number; readonly tokens: number } | null;
-    });
+    })
+  /** The isolate no longer uses the slice. */
+  | { readonly kind: 'returned'; readonly slice: number };
 
-export interface NumberedDecision {
-  /** Increases with every decision of the region; never reused. */
-  readonly sequence: number;
-  readonly decision: RegionDecision;
+/** One call of an isolate to a tenant's home. All parts may be empty. */
+export interface LimiterCall {
+  /** Random, unique id of the isolate. */
+  readonly isolate: string;
+  /** Increases with every call of the isolate. Home ignores a call that arrives twice. */
+  readonly number: number;
+  /** Number of the first decision. Numbers increase by one with every decision of the isolate for this tenant. */
+  readonly first: number;
+  /** All unconfirmed decisions, or none. Home skips those that it has applied. */
+  readonly decisions: readonly Decision[];
+  readonly renewals: readonly (Renewal & { readonly requestId: string })[];
+  /** Decided after everything above has been applied, so that it can use what that frees. */
+  readonly reservation: ReservationRequest | null;
+  /** Keys that need a new slice, which must pay at least for a request of these tokens. */
+  readonly sliceRequests: readonly Omit<Claimant, 'model'>[];
 }
 
-/**
- * Sent by a region to its home. A region waits for the result before it sends the next. If the result is lost, the region
- * sends the unconfirmed decisions again.
- */
-export interface RegionSync {
-  /** Id of the region's object, by which home can call it. */
-  readonly region: string;
-  /** Increases with every sync of the region. Home ignores one that arrives after a later one. */
-  readonly number: number;
-  readonly decisions: readonly NumberedDecision[];
-  readonly renewals: readonly { readonly requestId: string; readonly renewal: Renewal }[];
-  /** Numbers of the slices that the region still holds. Home takes all others back. */
-  readonly heldSlices: readonly number[];
-  /** Requests that no slice of the region can pay for. */
-  readonly requests: readonly ReservationRequest[];
-  /** Keys that need a new slice. */
-  readonly sliceRequests: readonly LimitHolder[];
+export interface LimiterAnswer {
+  /** Home has applied all decisions up to this number; null if it has given the isolate up, which then needs a new id. */
+  readonly cursor: number | null;
+  readonly reservation: ReservationResult | null;
+  /** None if the reservation was refused. */
+  readonly slices: readonly GrantedSlice[];
+  /** Blocked keys among those that hold slices. */
+  readonly blocked: readonly string[];
+}
+
+/** A tenant's home limiter. */
+export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
+  exchange(call: LimiterCall): Promise<LimiterAnswer>;
+  /** Returns `x-ratelimit-*` headers; changes nothing. */
+  rateLimitHeaders(holder: LimitHolder): Promise<Record<string, string>>;
+  block(keyId: string | null, blocked: boolean): Promise<void>;
+  /** Returns whether a key or its tenant is blocked. */
+  blockOf(keyId: string): Promise<Block | null>;
 }
 
 /** Amounts of a slice; null = no limit. */
@@ -166,16 +159,8 @@ export interface GrantedSlice {
   readonly keyId: string;
   readonly number: number;
   readonly amounts: Amounts;
-  /** Milliseconds from the moment the region sent the sync, by the region's clock. */
+  /** Milliseconds from the moment the isolate sent the call, by the isolate's clock. */
   readonly lifeMs: number;
   /** Status of tenant and key at home, after the grant. */
   readonly status: RateLimitStatus;
-}
-
-export interface RegionSyncResult {
-  /** Home has applied all decisions up to this sequence number. */
-  readonly cursor: number;
-  /** Results of the requests, in their order. */
-  readonly reservations: readonly ReservationResult[];
-  readonly slices: readonly GrantedSlice[];
 }

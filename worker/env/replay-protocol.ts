@@ -24,8 +24,6 @@ export interface IdempotentAnswerRpc extends Rpc.DurableObjectBranded {
 export interface InnerRequestProps {
   /** Hex part of the completion's id, which also names the stream's object. */
   readonly completion: string;
-  /** Region whose limiter admits the request. The platform gives inner requests no location. */
-  readonly region: string | null;
 }
 
 /** The rest of a stream; `beyond-end` if it has no event with this number; null if the tenant has no such stream. */

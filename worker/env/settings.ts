@@ -87,8 +87,6 @@ const settings = z.object({
   MODELS_TTL_MS: z.coerce.number().int().min(0).default(5_000),
   /** Upper bound of prompts · max(n, best_of) of one request. */
   MAX_SEQUENCES: z.coerce.number().int().min(1).default(256),
-  /** Where requests are admitted: in the tenant's home region, or from regional slices per data centre or continent. */
-  LIMIT_REGIONS: z.enum(['off', 'colo', 'continent']).default('off'),
   /** A reservation ends if its Worker does not renew it within this time. */
   RESERVATION_TTL_MS: milliseconds(30_000),
 });

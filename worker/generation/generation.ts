@@ -211,7 +211,7 @@ export class Generation {
     this.#settled = true;
     this.#clearDeadline();
     this.#clearBlockCheck();
-    const { client, reservation, upstream, waitUntil } = this.#options;
+    const { client, reservation, upstream } = this.#options;
     // The platform keeps the listeners of a signal in memory until a full garbage collection.
     client.removeEventListener('abort', this.cancel);
     const { usage, finishReasons, firstTokenAt, queueMs } = this.tally;
@@ -224,7 +224,7 @@ export class Generation {
           usage: { ...NO_USAGE, promptTokens: cancelled ? this.#acceptedTokens : 0 },
           inquire: cancelled,
         };
-    waitUntil(reservation.settle(outcome));
+    reservation.settle(outcome);
   }
 }
 

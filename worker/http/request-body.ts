@@ -55,7 +55,7 @@ export async function readText(
   try {
     if (claimed === null) return await readPieces(request.body, MAX_BODY_BYTES, late.promise, hold);
     hold(claimed);
-    return new BodyDecoder().last(await Promise.race([request.arrayBuffer(), late.promise]));
+    return new BodyDecoder(WHOLE).last(await Promise.race([request.arrayBuffer(), late.promise]));
   } catch (thrown) {
     throw thrown instanceof ApiError ? thrown : unreadable('the body is incomplete');
   } finally {
@@ -76,9 +76,17 @@ export const sizeOf = (request: Request, { MAX_BODY_BYTES }: Settings): number =
 const unreadable = (why: string): ApiError =>
   new ApiError('invalid_json', `We could not parse the JSON body of your request: ${why}.`);
 
+const newDecoder = (): TextDecoder => new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
+/** For whole bodies. It keeps nothing between two of them. */
+const WHOLE = newDecoder();
+
 /** Decodes UTF-8 in pieces. @throws ApiError 400 for invalid UTF-8 */
 class BodyDecoder {
-  readonly #decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
+  readonly #decoder: TextDecoder;
+
+  constructor(decoder = newDecoder()) {
+    this.#decoder = decoder;
+  }
 
   next(bytes: Uint8Array): string {
     return this.#decode(bytes, true);

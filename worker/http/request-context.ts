@@ -1,7 +1,14 @@
 import type { Principal } from '@continuo/shared/tenant.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Env } from '../env/env.ts';
-import type { Block, SettlementRequest } from '../env/limiter-protocol.ts';
+import type {
+  Block,
+  Claimant,
+  Renewal,
+  ReservationRequest,
+  ReservationResult,
+  SettlementRequest,
+} from '../env/limiter-protocol.ts';
 import type { Settings } from '../env/settings.ts';
 import type { KeyDirectory } from '../tenants/key-directory.ts';
 import type { RequestTimers } from '../timers/request-timers.ts';
@@ -30,14 +37,40 @@ export interface CallerState {
   endUser: string | null;
 }
 
-/** Settlements on their way to their limiters. */
-export interface Settlements {
-  /** Passes all settlements that wait for this limiter to `call`. If the call fails, they wait again. */
-  withWaiting<T>(limiter: string, call: SettlementCall<T>): Promise<T>;
-  /** Delivers a settlement with `call`, unless another call carries it. Gives up after three failures. */
-  deliver(limiter: string, settlement: SettlementRequest, call: SettlementCall<unknown>): Promise<void>;
-  /** Leaves a settlement for the next reservation, without a call of its own. It may be lost. */
-  leave(limiter: string, settlement: SettlementRequest): void;
+/** What calls of limiters need of the request that makes them. */
+export type LimiterCaller = Pick<
+  RequestContext,
+  'requestId' | 'env' | 'now' | 'randomHex' | 'waitUntil' | 'backoff'
+>;
+
+/** This isolate's side of one tenant's limiter. */
+export interface TenantLimiterClient {
+  /** Admits a request from a slice of the budgets, without a call; null if home must decide. */
+  admit(claimant: Claimant, caller: LimiterCaller): AdmittedHere | null;
+  /**
+   * Reserves at home, which decides after this isolate has returned what it holds of the exceeded limit.
+   * @param onAttempt gets the id of each attempt before it
+   * @throws what the call of the limiter throws
+   */
+  reserve(
+    claimant: Claimant,
+    caller: LimiterCaller,
+    onAttempt: (requestId: string) => void,
+  ): Promise<ReservationResult>;
+  raise(request: ReservationRequest, caller: LimiterCaller): Promise<ReservationResult>;
+  /** Asks whether there is room for a request. Reserves nothing. */
+  probe(claimant: Claimant, caller: LimiterCaller): Promise<ReservationResult>;
+  /** Settles in the background, together with other requests. */
+  settle(settlement: SettlementRequest, caller: LimiterCaller): void;
+  renew(requestId: string, renewal: Renewal, caller: LimiterCaller): void;
+  /** Returns `x-ratelimit-*` headers from the key's slice; null without one. */
+  rateLimitHeaders(keyId: string, now: number): Record<string, string> | null;
+}
+
+export interface AdmittedHere {
+  /** Id of the reservation. */
+  readonly requestId: string;
+  readonly headers: Record<string, string>;
 }
 
 /** Blocks of keys that limiters have reported within the last second. */
@@ -45,8 +78,6 @@ export interface RecentBlocks {
   /** Returns the block of a key or its tenant. Calls `ask` at most once a second per key. Never fails. */
   of(keyId: string, ask: () => Promise<Block | null>): Promise<Block | null>;
 }
-
-export type SettlementCall<T> = (settlements: readonly SettlementRequest[]) => Promise<T>;
 
 /** Everything that belongs to one request. Handlers take time, randomness and background work only from here. */
 export interface RequestContext {
@@ -57,7 +88,7 @@ export interface RequestContext {
   readonly settings: Settings;
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
-  readonly settlements: Settlements;
+  readonly limiters: { of(tenantId: string): TenantLimiterClient };
   readonly blocks: RecentBlocks;
   readonly backoff: Backoff;
   readonly answer: ResponseState;
@@ -65,8 +96,6 @@ export interface RequestContext {
   /** The bytes of its body, until its response starts. */
   readonly heldBody: HeldBody;
   readonly refusals: Pick<RefusalPace, 'turn'>;
-  /** Region whose limiter admits this request; null = the tenant's home region. */
-  readonly region: string | null;
   readonly timings: Timings;
   readonly timers: RequestTimers;
   /** W3C trace context of this request; the Worker sends it to the upstream. */

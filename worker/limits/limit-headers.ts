@@ -3,7 +3,8 @@ import type { Principal } from '@continuo/shared/tenant.ts';
 import { authenticate } from '../auth/auth.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import type { RouteHandler } from '../http/router.ts';
-import { nearestLimiter, requireRoom } from './reservation.ts';
+import { limiterOf } from './limiter-client.ts';
+import { requireRoom } from './reservation.ts';
 
 const hasLimitHeaders = ({ headers }: Response): boolean =>
   headers.has('x-ratelimit-limit-requests') || headers.has('x-ratelimit-limit-tokens');
@@ -20,9 +21,11 @@ async function readLimits(context: RequestContext): Promise<void> {
   const unknown = answer.limits !== null && Object.keys(answer.limits).length === 0;
   if (!unknown || principal === null || !isLimited(principal)) return;
   const { tenant, key } = principal;
+  answer.limits = context.limiters.of(tenant.id).rateLimitHeaders(key.id, context.now());
+  if (answer.limits !== null) return;
   const holder = { tenantId: tenant.id, keyId: key.id, tenantLimits: tenant.limits, keyLimits: key.limits };
   answer.limits = await timings
-    .measure('limit', async () => await nearestLimiter(context, tenant.id).rateLimitHeaders(holder))
+    .measure('limit', async () => await limiterOf(context, tenant.id).rateLimitHeaders(holder))
     // The response is valid without these headers.
     .catch(() => ({}));
 }

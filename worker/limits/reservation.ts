@@ -1,18 +1,12 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
 import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type {
-  Limiter,
-  Renewal,
-  ReservationRequest,
-  ReservationResult,
-  Settlement,
-  TenantLimiterRpc,
-} from '../env/limiter-protocol.ts';
-import type { RequestContext } from '../http/request-context.ts';
+import type { Claimant, Renewal, ReservationResult, Settlement } from '../env/limiter-protocol.ts';
+import type { RequestContext, TenantLimiterClient } from '../http/request-context.ts';
 import { isOverloaded } from '../timers/retry.ts';
 import { NO_USAGE } from '../usage/usage-record.ts';
 import { limitError, limiterOverloaded, unchecked } from './limit-errors.ts';
+import { limiterOf } from './limiter-client.ts';
 import type { RequestCost } from './request-cost.ts';
 
 /** How a generation ended. Reported exactly once. */
@@ -46,29 +40,8 @@ export interface Reservation {
   raise(tokens: number): Promise<void>;
   /** Returns the error of a key that was revoked meanwhile, or of a suspended tenant; null if the request may go on. */
   block(): Promise<ApiError | null>;
-  /** To be called exactly once. */
-  settle(outcome: Outcome): Promise<void>;
-}
-
-/** Returns the home limiter of a tenant. */
-export function limiterOf(
-  context: Pick<RequestContext, 'env'>,
-  tenantId: string,
-): DurableObjectStub<TenantLimiterRpc> {
-  return context.env.LIMITER.get(context.env.LIMITER.idFromName(tenantId));
-}
-
-type Place = Pick<RequestContext, 'env' | 'region'>;
-
-/** Tenant ids contain no `@`. */
-const nearestName = ({ region }: Place, tenantId: string): string =>
-  region === null ? tenantId : `${tenantId}@${region}`;
-
-/** Returns the limiter that admits requests in this region. Valid for one call: a restarted limiter breaks its stubs. */
-export function nearestLimiter(place: Place, tenantId: string): Limiter {
-  const { env, region } = place;
-  if (region === null) return limiterOf(place, tenantId);
-  return env.REGIONS.get(env.REGIONS.idFromName(nearestName(place, tenantId)));
+  /** To be called exactly once. The limiter learns it a moment later. */
+  settle(outcome: Outcome): void;
 }
 
 /** Renewals per lifetime of a reservation; all but one may be lost. */
@@ -85,13 +58,10 @@ export async function admit(
   cost: RequestCost,
   context: RequestContext,
 ): Promise<Reservation> {
-  const { tenant } = principal;
-  const limiter = () => nearestLimiter(context, tenant.id);
-  const request = reservationRequest(principal, cost, context);
-  const { requestId } = request;
-  const limiterName = nearestName(context, tenant.id);
-  const reserve = async (wanted: ReservationRequest): Promise<void> => {
-    const result = await askNearest(wanted, context).catch((thrown: unknown) => {
+  const client = context.limiters.of(principal.tenant.id);
+  const claimant = claimantOf(principal, cost, context);
+  const settled = async (asked: Promise<ReservationResult>): Promise<void> => {
+    const result = await asked.catch((thrown: unknown) => {
       // The limiter is not called again for this request, because a limiter that fails may have too many calls already.
       context.answer.limits = null;
       throw isOverloaded(thrown) ? limiterOverloaded(context.backoff.random()) : unchecked();
@@ -99,49 +69,62 @@ export async function admit(
     context.answer.limits = result.headers;
     if (!result.admitted) throw limitError(result.refusal, principal, cost);
   };
-  try {
-    await context.timings.measure('limit', () => reserve(request));
-  } catch (thrown) {
-    // Only the limiter's answer may have been lost. The next request then frees the reservation, otherwise it expires.
-    if (context.answer.limits === null)
-      context.settlements.leave(limiterName, { requestId, settlement: UNHEARD });
-    throw thrown;
-  }
+  const requestId = await reserve(client, claimant, context, settled);
   const raise = async (tokens: number): Promise<void> => {
-    if (tokens > cost.tokens && limitsTokens(principal)) await reserve({ ...request, tokens, raise: true });
+    if (tokens > cost.tokens && limitsTokens(principal))
+      await settled(client.raise({ ...claimant, requestId, tokens, raise: true }, context));
   };
   const block = async (): Promise<ApiError | null> => {
-    const ask = async () => await limiterOf(context, tenant.id).blockOf(principal.key.id);
+    const ask = async () => await limiterOf(context, principal.tenant.id).blockOf(principal.key.id);
     const found = await context.blocks.of(principal.key.id, ask);
     return found && limitError(found, principal, cost);
   };
-  return { ...hold(limiter, limiterName, requestId, context), raise, block };
+  return { ...hold(client, requestId, context), raise, block };
 }
 
-function reservationRequest(
+/** Reserves from the isolate's slice or at home. Returns the id of the reservation. */
+async function reserve(
+  client: TenantLimiterClient,
+  claimant: Claimant,
+  context: RequestContext,
+  settled: (asked: Promise<ReservationResult>) => Promise<void>,
+): Promise<string> {
+  const here = client.admit(claimant, context);
+  if (here !== null) {
+    context.timings.set('limit', 0);
+    context.answer.limits = here.headers;
+    return here.requestId;
+  }
+  let requestId = '';
+  const ask = async (): Promise<ReservationResult> => {
+    const answer = await client.reserve(claimant, context, (tried) => {
+      requestId = tried;
+    });
+    return answer;
+  };
+  try {
+    await context.timings.measure('limit', () => settled(ask()));
+  } catch (thrown) {
+    // Only the limiter's answer may have been lost. The next call then frees the reservation.
+    if (context.answer.limits === null) client.settle({ requestId, settlement: UNHEARD }, context);
+    throw thrown;
+  }
+  return requestId;
+}
+
+const claimantOf = (
   { tenant, key }: Principal,
   { model, tokens }: RequestCost,
-  { requestId, randomHex, settings }: RequestContext,
-): ReservationRequest {
-  return {
-    // The caller chooses its request id and may reuse it, so the reservation's id has a random suffix.
-    requestId: `${requestId}.${randomHex(8)}`,
-    tenantId: tenant.id,
-    keyId: key.id,
-    model,
-    tokens,
-    tenantLimits: tenant.limits,
-    keyLimits: key.limits,
-    ttlMs: settings.RESERVATION_TTL_MS,
-  };
-}
-
-/** The call also carries settlements, which may make room. */
-const askNearest = (request: ReservationRequest, context: RequestContext): Promise<ReservationResult> =>
-  context.settlements.withWaiting(
-    nearestName(context, request.tenantId),
-    async (settlements) => await nearestLimiter(context, request.tenantId).reserve(request, settlements),
-  );
+  { settings }: RequestContext,
+): Claimant => ({
+  tenantId: tenant.id,
+  keyId: key.id,
+  model,
+  tokens,
+  tenantLimits: tenant.limits,
+  keyLimits: key.limits,
+  ttlMs: settings.RESERVATION_TTL_MS,
+});
 
 const isLimited = ({ tenant, key }: Principal): boolean =>
   [tenant.limits, key.limits].some(({ maxTokens: _, maxSequences: __, ...limits }) =>
@@ -154,9 +137,12 @@ const isLimited = ({ tenant, key }: Principal): boolean =>
  */
 export async function requireRoom(principal: Principal, context: RequestContext): Promise<void> {
   if (!isLimited(principal)) return;
-  const probe = { ...reservationRequest(principal, { model: '', tokens: 1 }, context), probe: true };
+  const claimant = claimantOf(principal, { model: '', tokens: 1 }, context);
+  const client = context.limiters.of(principal.tenant.id);
   // If the limiter fails, the reservation will fail as well.
-  const result = await context.timings.measure('limit', () => askNearest(probe, context)).catch(() => null);
+  const result = await context.timings
+    .measure('limit', () => client.probe(claimant, context))
+    .catch(() => null);
   if (result === null || result.admitted) return;
   context.answer.limits = result.headers;
   throw limitError(result.refusal, principal, { model: null });
@@ -179,19 +165,17 @@ const limitsTokens = ({ tenant, key }: Principal): boolean =>
   );
 
 function hold(
-  limiter: () => Limiter,
-  limiterName: string,
+  client: TenantLimiterClient,
   requestId: string,
-  { now, timings, timers, settlements, settings }: RequestContext,
+  context: RequestContext,
 ): Omit<Reservation, 'raise' | 'block'> {
+  const { now, timings, timers } = context;
   const startedAt = now();
-  const ttlMs = settings.RESERVATION_TTL_MS;
+  const ttlMs = context.settings.RESERVATION_TTL_MS;
   let progress: Parameters<Reservation['watch']>[0] = () => ({ usage: NO_USAGE, upstream: null });
   // The timer ends with the request's context. Without renewals, the reservation expires.
   const renew = (): void => {
-    limiter()
-      .renew(requestId, { ...progress(), ttlMs })
-      .catch(() => {});
+    client.renew(requestId, { ...progress(), ttlMs }, context);
     cancelRenewal = timers.after(ttlMs / RENEWALS, renew);
   };
   let cancelRenewal = timers.after(ttlMs / RENEWALS, renew);
@@ -200,14 +184,12 @@ function hold(
     watch(latest) {
       progress = latest;
     },
-    async settle(outcome) {
+    settle(outcome) {
       cancelRenewal();
       if (outcome.queueMs !== undefined) timings.set('queue', outcome.queueMs);
       if (outcome.firstTokenAt !== null) timings.set('first-token', outcome.firstTokenAt - startedAt);
       const { inquire = false } = outcome;
-      const settlement = { requestId, settlement: settlementOf(outcome, startedAt, now()), inquire };
-      // If delivery fails, the reservation expires and the limiter bills the upstream's own usage account.
-      await settlements.deliver(limiterName, settlement, async (all) => await limiter().settle(all));
+      client.settle({ requestId, settlement: settlementOf(outcome, startedAt, now()), inquire }, context);
     },
   };
 }

@@ -41,7 +41,7 @@ export function resumable(handler: RouteHandler): RouteHandler {
       body: await readText(request, context),
     });
     context.heldBody.release(); // The inner request counts it again.
-    const props = { completion, region: context.region };
+    const props = { completion };
     const answer = await tailOf(context, completion).begin(inner, tenant.id, props).catch(unavailable);
     // The headers of a response from an object are immutable; those of a copy are not.
     return new Response(answer.body, answer);

@@ -38,8 +38,10 @@ export interface IdPolicy {
 /** Accepts all ids. */
 const ANY_ID: IdPolicy = { secret: null, acceptUnchecked: true };
 
-/** A cache of the key store, one per isolate. Holds hashes, never keys. */
+/** A cache of the key store, one per isolate. */
 export class KeyDirectory {
+  /** Hashes of keys that were right when they were last used, by key. They save a hash per request. */
+  readonly #hashes = new Map<string, string>();
   readonly #known = new Map<string, Entry>();
   /** Unknown ids, with the time until which they count as unknown. Apart, so that forged ids evict no keys. */
   readonly #unknown = new Map<string, number>();
@@ -76,6 +78,16 @@ export class KeyDirectory {
       if (usable && this.#known.get(id) === known) return { key: known.key, stale: true };
       throw thrown;
     }
+  }
+
+  /** Returns the SHA-256 of a key that has been right before; null for all others. */
+  hashOf(key: string): string | null {
+    return this.#hashes.get(key) ?? null;
+  }
+
+  /** Keeps the hash of a key that has just been right. */
+  keepHash(key: string, hash: string): void {
+    if (!this.#hashes.has(key)) put(this.#hashes, key, hash);
   }
 
   /** Invalidates one key. */

@@ -7,7 +7,8 @@ export const afterAlone: After = (ms, then) => {
   return () => clearTimeout(id);
 };
 
-/** Maximum delay of the platform timer, so that new waits rarely end before it fires. */
+/** Maximum delays of the first platform timer and of the others, so that new waits rarely end before it fires. */
+const FIRST_DELAY_MS = 700;
 const MAX_DELAY_MS = 5_000;
 
 interface Wait {
@@ -24,6 +25,7 @@ export class RequestTimers {
   readonly #waits = new Set<Wait>();
   /** When the platform timer fires; null = none is set. */
   #due: number | null = null;
+  #maxDelay = FIRST_DELAY_MS;
   #cancel = (): void => {};
 
   /** @param now Unix milliseconds */
@@ -41,7 +43,7 @@ export class RequestTimers {
 
   #scheduleBy(until: number): void {
     const now = this.#now();
-    const due = Math.min(until, now + MAX_DELAY_MS);
+    const due = Math.min(until, now + this.#maxDelay);
     if (this.#due !== null && this.#due <= due) return;
     this.#cancel();
     this.#due = due;
@@ -50,6 +52,7 @@ export class RequestTimers {
 
   #runDue(): void {
     this.#due = null;
+    this.#maxDelay = MAX_DELAY_MS;
     const now = this.#now();
     for (const wait of [...this.#waits]) {
       // A callback may cancel the waits after it.

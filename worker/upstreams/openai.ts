@@ -111,6 +111,10 @@ export class OpenAiUpstream implements Upstream {
     return null;
   }
 
+  async accountsUnder(): Promise<readonly []> {
+    return [];
+  }
+
   async generate(wanted: GenerationRequest, context: UpstreamContext): Promise<EventBatches> {
     const model = this.#options.models.find(({ id }) => id === wanted.model);
     if (!model?.rawCompletions) throw noRawCompletions(wanted.model);

@@ -1,12 +1,6 @@
 import { IGNORED_KEYWORDS_HEADER, neededCapabilities } from '@continuo/shared/capabilities.ts';
 import { ApiError, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
-import {
-  type GenerationRequest,
-  type OriginModel,
-  originModel,
-  type UsageAccount,
-  usageAccount,
-} from '@continuo/shared/generation.ts';
+import { type GenerationRequest, type OriginModel, originModel } from '@continuo/shared/generation.ts';
 import {
   importSigningKey,
   SECRET_ID_HEADER,
@@ -22,6 +16,12 @@ import {
   tokenizeResult,
   tokenizerInfo,
 } from '@continuo/shared/tokenization.ts';
+import {
+  accountList,
+  type ListedAccount,
+  type UsageAccount,
+  usageAccount,
+} from '@continuo/shared/usage-account.ts';
 import * as z from 'zod';
 import { type After, afterAlone } from '../timers/request-timers.ts';
 import { withTimeLimit } from '../timers/time-limit.ts';
@@ -127,6 +127,14 @@ export class OriginUpstream implements Upstream {
   usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null> {
     const path = `/usage?account=${encodeURIComponent(account)}`;
     return this.#json({ method: 'GET', path, signal }, usageAccount);
+  }
+
+  async accountsUnder(prefix: string, signal: AbortSignal): Promise<readonly ListedAccount[]> {
+    const path = `/usage?under=${encodeURIComponent(prefix)}`;
+    const listed = (await this.#json({ method: 'GET', path, signal }, accountList)) ?? [];
+    const publicName = (own: string) =>
+      this.#options.models?.find(({ id, upstreamId = id }) => upstreamId === own)?.id ?? own;
+    return listed.map((account) => ({ ...account, model: publicName(account.model) }));
   }
 
   #post<T>(

@@ -1,6 +1,7 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
-import type { OriginModel, UsageAccount, WirePrompt } from '@continuo/shared/generation.ts';
+import type { OriginModel, WirePrompt } from '@continuo/shared/generation.ts';
 import { MIN_SECRET_LENGTH } from '@continuo/shared/signing.ts';
+import type { ListedAccount, UsageAccount } from '@continuo/shared/usage-account.ts';
 import { type Env, fetcherOf, secretOf } from '../env/env.ts';
 import type { Settings } from '../env/settings.ts';
 import { afterAlone } from '../timers/request-timers.ts';
@@ -38,6 +39,8 @@ export interface Catalogue {
   missing(): ApiError | null;
   /** Returns what a generation has used, from the named upstream, or from all if the name is null or unknown. */
   usageOf(account: string, upstream: string | null, signal: AbortSignal): Promise<KnownAccount>;
+  /** Returns the accounts of all upstreams whose names begin with this text; null unless all have answered. */
+  accountsUnder(prefix: string, signal: AbortSignal): Promise<readonly ListedAccount[] | null>;
   /** Selects the upstreams of one request. */
   upstreamFor(model: OriginModel, affinity: Affinity): RoutedUpstream;
 }
@@ -121,6 +124,13 @@ export function createCatalogue(env: Env, settings: Settings, now: () => number)
       const results = await Promise.allSettled(queried.map((one) => one.usageOf(account, signal)));
       const answers = results.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
       return { account: accountOf(answers), complete: answers.length === queried.length };
+    },
+    async accountsUnder(prefix, signal) {
+      const lists = upstreams.map((one) => one.accountsUnder(prefix, signal));
+      return Promise.all(lists).then(
+        (all) => all.flat(),
+        () => null,
+      );
     },
     upstreamFor(model, { tenantId, prompt }) {
       const serving = upstreams.filter(({ name }) => lists.stateOf(name, model.id) !== null);

@@ -1,9 +1,4 @@
-import type {
-  GenerationEvent,
-  GenerationRequest,
-  OriginModel,
-  UsageAccount,
-} from '@continuo/shared/generation.ts';
+import type { GenerationEvent, GenerationRequest, OriginModel } from '@continuo/shared/generation.ts';
 import type {
   DetokenizeRequest,
   DetokenizeResult,
@@ -11,6 +6,7 @@ import type {
   TokenizeResult,
   TokenizerInfo,
 } from '@continuo/shared/tokenization.ts';
+import type { ListedAccount, UsageAccount } from '@continuo/shared/usage-account.ts';
 import type { After } from '../timers/request-timers.ts';
 
 /**
@@ -71,6 +67,8 @@ export interface Upstream {
   isReachable?(signal: AbortSignal): Promise<boolean>;
   /** Returns what the generation of that account has used; null if it is unknown. @throws ApiError 502, 503, 504 */
   usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null>;
+  /** Returns the accounts whose names begin with this text, under the public names of their models. */
+  accountsUnder(prefix: string, signal: AbortSignal): Promise<readonly ListedAccount[]>;
   /** Null if this kind of upstream has no tokenizer endpoints. */
   readonly tokenizer: TokenizerService | null;
 }

@@ -85,14 +85,13 @@ async function openWorkerd(originUrl: string, script: string): Promise<OpenWay> 
   return { way: { kind: 'origin', url, secret: SECRET }, close: () => workerd.dispose() };
 }
 
-async function openWorker(originUrl: string, entry = 'worker/index.ts', regions = 'off'): Promise<OpenWay> {
+async function openWorker(originUrl: string, entry = 'worker/index.ts'): Promise<OpenWay> {
   const worker = await startWorker(
     { url: originUrl, secret: SECRET },
     {
       ENVIRONMENT: 'production',
       ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY),
       MODELS_TTL_MS: '5000',
-      LIMIT_REGIONS: regions,
     },
     { entry },
   );
@@ -154,14 +153,11 @@ async function measure(clients: Clients, { load, rounds }: Measurement): Promise
 const spread = (values: readonly number[]) => [quantile(values, 0.5), quantile(values, 0.99)] as const;
 
 /** Returns p50 and p99 of one client whose tenant's limiter is 100 ms away. */
-async function measureDistant(
-  originUrl: string,
-  regions: 'off' | 'colo',
-): Promise<readonly [number, number]> {
-  const distant = await openWorker(originUrl, 'test/worker/support/distant-limiter.ts', regions);
+async function measureDistant(originUrl: string): Promise<readonly [number, number]> {
+  const distant = await openWorker(originUrl, 'test/worker/support/distant-limiter.ts');
   const clients = await startClients(distant.way);
   try {
-    return spread(await measure(clients, { name: regions, load: plain(1, 60, 0), rounds: 1 }));
+    return spread(await measure(clients, { name: 'distant', load: plain(1, 60, 0), rounds: 1 }));
   } finally {
     clients.close();
     await distant.close();
@@ -229,14 +225,9 @@ export async function measureEdge(progress: (share: number, stage: string) => vo
       copying: copying.spreads[index]!,
       worker: worker.spreads[index]!,
     }));
-    const distant = await measureDistant(origin.url, 'off');
-    const regional = await measureDistant(origin.url, 'colo');
+    const distant = await measureDistant(origin.url);
     return {
-      delays: [
-        ...delays,
-        { ...delays[0]!, name: 'the first, limits kept 100 ms away', worker: distant },
-        { ...delays[0]!, name: 'the same, a region with leased slices', worker: regional },
-      ],
+      delays: [...delays, { ...delays[0]!, name: 'the first, limits kept 100 ms away', worker: distant }],
       cpu: CPU_LOADS.map(({ name }, index) => ({
         name,
         bare: bare.cpu[index]!,

@@ -59,7 +59,7 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], run: Run = {}
     envelope: { id: 'cmpl-1', created: 0, model: 'm', fingerprint: 'fp' },
     reservation: {
       watch: (progress) => void watched.push(progress),
-      settle: async (outcome) => void settled.push(outcome),
+      settle: (outcome) => void settled.push(outcome),
       block: async () => null,
     },
     upstream: { name: 'fake' },

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import { type ApiKey, type Principal, type Tenant, UNLIMITED } from '../../../shared/tenant.ts';
-import type { ReservationResult } from '../../../worker/env/limiter-protocol.ts';
+import type { LimiterAnswer, LimiterCall, ReservationResult } from '../../../worker/env/limiter-protocol.ts';
 import type { RequestContext } from '../../../worker/http/request-context.ts';
+import { LimiterClients } from '../../../worker/limits/limiter-client.ts';
 import { admit } from '../../../worker/limits/reservation.ts';
-import { SettlementQueue } from '../../../worker/limits/settlement-queue.ts';
 import { Timings } from '../../../worker/timers/timings.ts';
 
 const TENANT: Tenant = {
@@ -17,25 +17,26 @@ const KEY: ApiKey = {
 };
 const CALLER: Principal = { tenant: TENANT, key: KEY };
 
-type Reserved = Parameters<ReturnType<RequestContext['env']['LIMITER']['get']>['reserve']>;
-
-/** A request's context before a limiter that answers with these results, or throws them. It records its calls. */
+/** A request's context before a limiter that answers with these results, or throws them. It records the calls with requests. */
 function contextBefore(results: (ReservationResult | Error)[]) {
-  const calls: Reserved[] = [];
+  const calls: LimiterCall[] = [];
   const limiter = {
-    async reserve(...reserved: Reserved) {
-      calls.push(reserved);
+    async exchange(call: LimiterCall): Promise<LimiterAnswer> {
+      const cursor = call.first + call.decisions.length - 1;
+      if (call.reservation === null) return { cursor, reservation: null, slices: [], blocked: [] };
+      calls.push(call);
       const result = results.shift()!;
       if (result instanceof Error) throw result;
-      return result;
+      return { cursor, reservation: result, slices: [], blocked: [] };
     },
   };
-  const backoff = { random: () => 0.5, pause: async () => {} };
   const context = {
     env: { LIMITER: { idFromName: (name: string) => name, get: () => limiter } },
-    ...{ requestId: 'r', region: null, answer: { limits: {} }, randomHex: () => 'ff', now: () => 0 },
-    ...{ settings: { RESERVATION_TTL_MS: 30_000 }, timings: new Timings(() => 0), backoff },
-    ...{ timers: { after: () => () => {} }, settlements: new SettlementQueue(backoff) },
+    ...{ requestId: 'r', answer: { limits: {} }, randomHex: () => 'ff', now: () => 0 },
+    ...{ settings: { RESERVATION_TTL_MS: 30_000 }, timings: new Timings(() => 0) },
+    // Nothing runs in the background.
+    ...{ backoff: { random: () => 0.5, pause: () => new Promise(() => {}) }, waitUntil: () => {} },
+    ...{ timers: { after: () => () => {} }, limiters: new LimiterClients(() => 'isolate') },
   } as unknown as RequestContext;
   return { calls, context };
 }
@@ -50,9 +51,11 @@ test('a limiter that fails is not called again, and the next request settles wha
   // No later step asks the limiter for headers.
   expect(context.answer.limits).toBeNull();
   await admit(CALLER, cost, context);
-  const [[first], [, settlements]] = calls as [Reserved, Reserved];
-  expect(settlements).toMatchObject([
-    { requestId: first.requestId, settlement: { status: 'failed', usage: { completionTokens: 0 } } },
+  expect(calls[1]!.decisions).toMatchObject([
+    {
+      ...{ kind: 'settled', requestId: calls[0]!.reservation!.requestId },
+      settlement: { status: 'failed', usage: { completionTokens: 0 } },
+    },
   ]);
 });
 
@@ -73,16 +76,16 @@ test('a refused reservation leaves nothing to settle', async () => {
   const { calls, context } = contextBefore([refused, ADMITTED]);
   await expect(admit(CALLER, cost, context)).rejects.toMatchObject({ status: 403 });
   await admit(CALLER, cost, context);
-  expect(calls[1]?.[1]).toEqual([]);
+  expect(calls[1]!.decisions).toEqual([]);
 });
 
 test('a raise calls the limiter only if more tokens are needed than reserved and tokens are limited', async () => {
   const { calls, context } = contextBefore([ADMITTED, ADMITTED, ADMITTED]);
-  const { raise } = await admit(CALLER, cost, context);
+  const { id, raise } = await admit(CALLER, cost, context);
   await raise(10);
   expect(calls).toHaveLength(1);
   await raise(11);
-  expect(calls[1]?.[0]).toMatchObject({ tokens: 11, raise: true, requestId: calls[0]![0].requestId });
+  expect(calls[1]!.reservation).toMatchObject({ tokens: 11, raise: true, requestId: id });
   const unlimited = { ...CALLER, tenant: { ...TENANT, limits: { ...UNLIMITED, requestsPerMinute: 5 } } };
   await (await admit(unlimited, cost, context)).raise(1000);
   expect(calls).toHaveLength(3);

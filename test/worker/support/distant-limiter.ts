@@ -1,17 +1,14 @@
 import type { Env } from '../../../worker/env/env.ts';
-import type { RegionSync } from '../../../worker/env/limiter-protocol.ts';
-import type { InnerRequestProps } from '../../../worker/env/replay-protocol.ts';
-import worker, { RegionLimiter as NearLimiter } from '../../../worker/index.ts';
+import { createWorker } from '../../../worker/worker.ts';
 
 /**
- * The Worker with a distant limiter: each call takes a round trip of this length. If LIMIT_REGIONS is set, the regions are
- * near and only they call the limiter. The header `x-colo` sets the region of a request from outside. GET /claims returns
- * how many requests the regions have passed on to the limiter.
+ * The Worker with a distant limiter: each call takes a round trip of this length. The header `x-isolate` selects one of
+ * several isolates. GET /calls returns how many calls the limiters have got so far, and how many of them a request has
+ * waited for.
  */
 const ROUND_TRIP_MS = 100;
 
-/** Regions run in the same isolate. */
-let claims = 0;
+const calls = { all: 0, waitedFor: 0 };
 
 type Limiters = Env['LIMITER'];
 type Calls = Readonly<Record<string, (...values: readonly unknown[]) => Promise<unknown>>>;
@@ -22,7 +19,8 @@ function distant(limiters: Limiters): Limiters {
       get:
         (near, name: string) =>
         async (...values: readonly unknown[]) => {
-          if (name === 'sync') claims += (values[0] as RegionSync).requests.length;
+          calls.all += 1;
+          if ((values[0] as { reservation?: unknown } | null)?.reservation) calls.waitedFor += 1;
           await scheduler.wait(ROUND_TRIP_MS / 2);
           const answer = await (near as unknown as Calls)[name]!(...values);
           await scheduler.wait(ROUND_TRIP_MS / 2);
@@ -32,22 +30,20 @@ function distant(limiters: Limiters): Limiters {
   return { idFromName: (name: string) => limiters.idFromName(name), get } as Limiters;
 }
 
-const far = (env: Env): Env => ({ ...env, LIMITER: distant(env.LIMITER) });
+const isolates = new Map<string, ReturnType<typeof createWorker>>();
+
+function isolateOf(name: string): ReturnType<typeof createWorker> {
+  const known = isolates.get(name) ?? createWorker();
+  isolates.set(name, known);
+  return known;
+}
 
 export default {
   fetch(request, env, context) {
-    if (new URL(request.url).pathname === '/claims') return Response.json(claims);
-    const isOwn = (context.props as Partial<InnerRequestProps> | undefined)?.completion !== undefined;
-    const colo = isOwn ? undefined : (request.headers.get('x-colo') ?? undefined);
-    const located = new Request(request, { cf: { colo } as never }) as typeof request;
-    return worker.fetch!(located, far(env), context);
+    if (new URL(request.url).pathname === '/calls') return Response.json(calls);
+    const worker = isolateOf(request.headers.get('x-isolate') ?? '');
+    return worker.fetch!(request, { ...env, LIMITER: distant(env.LIMITER) }, context);
   },
 } satisfies ExportedHandler<Env>;
-
-export class RegionLimiter extends NearLimiter {
-  constructor(ctx: DurableObjectState, env: Env) {
-    super(ctx, far(env));
-  }
-}
 
 export { IdempotentAnswer, StreamTail, TenantLimiter } from '../../../worker/index.ts';

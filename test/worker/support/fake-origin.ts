@@ -10,10 +10,10 @@ import {
   generationEvent,
   generationRequest,
   type OriginModel,
-  type usageAccount,
 } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, sha256Hex, verify } from '../../../shared/signing.ts';
 import { detokenizeRequest, tokenizeRequest } from '../../../shared/tokenization.ts';
+import type { usageAccount } from '../../../shared/usage-account.ts';
 import { defaultScript } from './scripts.ts';
 
 /** The connection of one generation, for the script of a test. */
@@ -179,7 +179,10 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
       return wire.refuse(200, capabilities === null ? { models } : { models, capabilities });
     }
     if (path.startsWith('/usage')) {
-      const account = new URL(path, 'http://origin').searchParams.get('account') ?? '';
+      const { searchParams } = new URL(path, 'http://origin');
+      const under = searchParams.get('under');
+      if (under !== null) return wire.refuse(200, JSON.stringify(accounts.under(under)));
+      const account = searchParams.get('account') ?? '';
       return wire.refuse(200, JSON.stringify(origin.accounts.get(account) ?? accounts.find(account)));
     }
     if (path !== '/generate') {
@@ -189,7 +192,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     const generation = generationRequest.parse(JSON.parse(body));
     origin.requests.push(generation);
     origin.headers.push(request.headers);
-    const account = accounts.open(generation.account ?? crypto.randomUUID(), Date.now());
+    const account = accounts.open(generation.account ?? crypto.randomUUID(), generation.model, Date.now());
     response.once('close', () => account.end());
     await origin.script(generation, wireOf(response, account.observe));
   }

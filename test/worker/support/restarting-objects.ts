@@ -21,9 +21,9 @@ export class TenantLimiter extends Limiter {
     this.#losesReply = true;
   }
 
-  override async reserve(...values: Parameters<Limiter['reserve']>): ReturnType<Limiter['reserve']> {
-    const result = await super.reserve(...values);
-    if (!this.#losesReply) return result;
+  override async exchange(...values: Parameters<Limiter['exchange']>): ReturnType<Limiter['exchange']> {
+    const result = await super.exchange(...values);
+    if (!this.#losesReply || values[0].reservation === null) return result;
     this.#losesReply = false;
     await this.ctx.storage.sync();
     throw new Error('lost');
@@ -125,5 +125,3 @@ export default {
     return Response.json((await object[action!]!().catch(() => null)) ?? null);
   },
 } satisfies ExportedHandler<Env>;
-
-export { RegionLimiter } from '../../../worker/index.ts';

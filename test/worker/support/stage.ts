@@ -4,8 +4,8 @@ import type { FakeOrigin, Wire } from './fake-origin.ts';
 import { acceptedFor, doneFor, finishOf } from './scripts.ts';
 import type { WorkerClient } from './worker.ts';
 
-/** Regions of requests, for the header that `distant-limiter.ts` reads. */
-export const REGIONS = ['FRA', 'IAD', 'NRT'];
+/** Isolates, for the header that `distant-limiter.ts` reads. */
+export const ISOLATES = ['a', 'b', 'c'];
 
 const STEP_MS = 10;
 const PROMPT_TOKENS = 2;
@@ -59,20 +59,20 @@ export class Stage {
   }
 }
 
-/** Opens `count` streams at the same time, from all regions in turn; returns the admitted ones. */
+/** Opens `count` streams at the same time, from all isolates in turn; returns the admitted ones. */
 export async function open(worker: WorkerClient, key: string, count: number): Promise<Response[]> {
   const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 2000, stream: true };
   const answers = await Promise.all(
     Array.from({ length: count }, (_, index) =>
       worker.post(body, {
-        headers: { authorization: `Bearer ${key}`, 'x-colo': REGIONS[index % REGIONS.length]! },
+        headers: { authorization: `Bearer ${key}`, 'x-isolate': ISOLATES[index % ISOLATES.length]! },
       }),
     ),
   );
   return answers.filter(({ status }) => status === 200);
 }
 
-/** Opens streams in all regions until all slots are taken, because a region keeps unused slots for a while. */
+/** Opens streams in all isolates until all slots are taken, because an isolate keeps unused slots for a while. */
 export async function takeAll(worker: WorkerClient, key: string, slots: number): Promise<Response[]> {
   const taken: Response[] = [];
   return eventually(

@@ -13,4 +13,4 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-export { IdempotentAnswer, RegionLimiter, StreamTail, TenantLimiter } from '../../../worker/index.ts';
+export { IdempotentAnswer, StreamTail, TenantLimiter } from '../../../worker/index.ts';

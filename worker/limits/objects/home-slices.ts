@@ -1,126 +1,246 @@
+import type { ListedAccount } from '@continuo/shared/usage-account.ts';
 import type {
+  Decision,
   GrantedSlice,
-  LimitHolder,
-  RegionDecision,
-  RegionSync,
-  RegionSyncResult,
+  LimiterAnswer,
+  LimiterCall,
   Renewal,
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
 } from '../../env/limiter-protocol.ts';
+import { chargedTokens } from '../../usage/usage-record.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
-import { draw, end, grant, refund, release, type Slice } from '../quota/slice.ts';
+import { draw, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
 import type { QuotaReservation, QuotaState, Subject } from '../quota/state.ts';
 
-/** What home knows of a region. Plain data, so that it can be stored as JSON. */
-export interface RegionState {
-  /** Sequence number of the last decision that home has applied. */
+/** What home knows of an isolate. Plain data, so that it can be stored as JSON. */
+export interface IsolateState {
+  /** Number of the last decision that home has applied. */
   cursor: number;
-  /** Number of the last sync. */
-  sync: number;
   /** Number of the last granted slice. */
   granted: number;
   slices: Slice[];
+  /** Unix milliseconds of its last call, to the second. */
+  heardAt: number;
+  /** Number of the last request that home knows from it. */
+  named: number;
+  /** Unix milliseconds since which home asks the upstreams for its requests. */
+  silentSince?: number;
+  /** Home has settled its requests without it, and ignores its decisions. */
+  gone?: boolean;
 }
+
+/** A request that home knows only from an isolate's decision. */
+export type AdmittedRequest = Pick<
+  ReservationRequest,
+  'requestId' | 'tenantId' | 'keyId' | 'model' | 'ttlMs'
+>;
 
 /** What the home limiter does for its slices: requests, their records, and storage. */
 export interface HomeCallbacks {
-  isOpen(requestId: string): boolean;
-  /** Adds a request that a region has admitted. */
-  open(request: ReservationRequest, reservation: QuotaReservation, at: number): void;
+  /** Adds a request that an isolate has admitted. */
+  open(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
+  /** Adds a request of a vanished isolate, whose usage an upstream knows. */
+  adopt(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
   settle(settlement: SettlementRequest): void;
   renew(requestId: string, renewal: Renewal): void;
   reserve(request: ReservationRequest, now: number): ReservationResult;
-  subjectsOf(holder: LimitHolder): Subject[];
+  subjectsOf(holder: LimiterCall['sliceRequests'][number]): Subject[];
   isBlocked(keyId: string): boolean;
   /** Marks the counters of these subjects as changed. */
   touch(subjects: readonly string[]): void;
-  saveRegion(region: string, state: RegionState): void;
+  /** Stores the state of an isolate; null removes it. */
+  saveIsolate(isolate: string, state: IsolateState | null): void;
 }
 
-/** The slices of all regions of one tenant, kept with its counters. Pure except for the callbacks. */
+/** The requests of silent isolates are asked for again after this time, for as long as upstreams keep their accounts. */
+const ASK_AGAIN_MS = 10_000;
+const ASK_FOR_MS = 600_000;
+/** An isolate returns a slice within this time after its life, even if it has to repeat the call. */
+const RETURN_MS = 5_000;
+/** An isolate without slices is forgotten after this time. */
+const FORGET_MS = 3_600_000;
+
+const RECENT_CALLS = 1_000;
+const RECENT_ISOLATES = 1_000;
+
+/** Removes the oldest entry if there are too many. */
+function keepRecent<T>(all: Map<T, unknown> | Set<T>, count: number): void {
+  const [oldest] = all.keys();
+  if (all.size > count) all.delete(oldest!);
+}
+
+/** Parts of a request's id; see `Purse.nameOf`. */
+const sliceNumberOf = (requestId: string): number => Number(requestId.split('.')[1]);
+const numberOf = (requestId: string): number => Number(requestId.split('.')[2]);
+
+/** The slices of all isolates of one tenant, kept with its counters. Pure except for the callbacks. */
 export class HomeSlices {
   readonly #quota: QuotaState;
-  readonly #regions: Map<string, RegionState>;
+  readonly #isolates: Map<string, IsolateState>;
   readonly #home: HomeCallbacks;
+  /** Numbers of the recent calls of each isolate. Connections, and what they may repeat, end with this object. */
+  readonly #calls = new Map<string, Set<number>>();
 
-  constructor(quota: QuotaState, regions: Map<string, RegionState>, home: HomeCallbacks) {
+  constructor(quota: QuotaState, isolates: Map<string, IsolateState>, home: HomeCallbacks) {
     this.#quota = quota;
-    this.#regions = regions;
+    this.#isolates = isolates;
     this.#home = home;
   }
 
-  /** Applies a region's decisions, takes back what it no longer holds, and grants new slices. Null if outdated. */
-  sync(sync: RegionSync, now: number): RegionSyncResult | null {
-    const { region, number, decisions, renewals, heldSlices, requests, sliceRequests } = sync;
+  /**
+   * Applies an isolate's decisions, then decides its reservation and grants new slices, in one commit.
+   * @throws Error if the call has arrived before
+   */
+  exchange(call: LimiterCall, now: number): LimiterAnswer {
+    const { isolate, first, renewals, reservation, sliceRequests } = call;
+    this.#refuseRepeated(call);
     this.endDue(now);
-    const state = this.#regions.get(region) ?? { cursor: 0, sync: 0, granted: 0, slices: [] };
-    if (number <= state.sync) return null;
-    this.#regions.set(region, state);
-    state.sync = number;
-    for (const { sequence, decision } of decisions) {
-      if (sequence <= state.cursor) continue;
-      state.cursor = sequence;
-      this.#apply(state, decision, now);
+    const known = this.#isolates.get(isolate);
+    // Home forgets only isolates that hold nothing, so one with earlier decisions has been given up.
+    const gone = known?.gone ?? (known === undefined && first > 1);
+    const state = known ?? { cursor: 0, granted: 0, named: 0, slices: [], heardAt: now };
+    const before = state.cursor;
+    if (!gone) this.#applyAll(state, call, now);
+    delete state.silentSince;
+    for (const { requestId, ...renewal } of renewals) this.#home.renew(requestId, renewal);
+    const result = reservation && this.#home.reserve(reservation, now);
+    // What a slice would take could admit the same request a moment later.
+    const mayGrant = !gone && result?.admitted !== false;
+    const slices = !mayGrant ? [] : sliceRequests.flatMap((holder) => this.#grant(state, holder, now) ?? []);
+    const holds = state.slices.length > 0;
+    if (state.cursor > before || slices.length > 0 || (holds && now - state.heardAt >= 1_000)) {
+      if (!known) this.#forgetOld(now);
+      state.heardAt = now;
+      this.#isolates.set(isolate, state);
+      this.#home.saveIsolate(isolate, state);
     }
-    for (const { requestId, renewal } of renewals) this.#home.renew(requestId, renewal);
-    for (const { subjects } of state.slices) this.#home.touch(subjects);
-    const gone = state.slices.filter((slice) => !heldSlices.includes(slice.number));
-    for (const slice of gone) release(this.#quota, slice);
-    state.slices = state.slices.filter((slice) => !gone.includes(slice));
-    const reservations = requests.map((request) => this.#home.reserve(request, now));
-    const slices = sliceRequests.flatMap((holder) => this.#grant(region, state, holder, now) ?? []);
-    this.#home.saveRegion(region, state);
-    return { cursor: state.cursor, reservations, slices };
+    const blocked = state.slices.map(({ keyId }) => keyId).filter((keyId) => this.#home.isBlocked(keyId));
+    return { cursor: gone ? null : state.cursor, reservation: result, slices, blocked };
   }
 
-  /** Counts the slices of silent regions as spent. */
+  /** Counts the slices of silent isolates as spent, and takes back those that an isolate has never received. */
   endDue(now: number): void {
-    for (const [region, state] of this.#regions) {
+    for (const [isolate, state] of this.#isolates) {
       const due = state.slices.filter(({ ended, endsAt }) => !ended && endsAt <= now);
       if (due.length === 0) continue;
       for (const slice of due) {
-        end(this.#quota, slice, now);
+        // An isolate that has called since would have returned it.
+        if (state.heardAt >= slice.endsAt - SLICE_GRACE_MS + RETURN_MS) this.#remove(state, slice);
+        else {
+          end(this.#quota, slice, now);
+          state.silentSince ??= now;
+        }
         this.#home.touch(slice.subjects);
       }
-      this.#home.saveRegion(region, state);
+      this.#home.saveIsolate(isolate, state);
     }
   }
 
-  /** Unix milliseconds at which the next slice ends if its region stays silent; null without slices. */
+  #remove(state: IsolateState, slice: Slice): void {
+    release(this.#quota, slice);
+    state.slices = state.slices.filter((other) => other !== slice);
+  }
+
+  /** Unix milliseconds at which the next slice ends if its isolate stays silent; null without slices. */
   nextEnd(): number | null {
-    const running = [...this.#regions.values()].flatMap(({ slices }) => slices.filter(({ ended }) => !ended));
-    return running.length === 0 ? null : Math.min(...running.map(({ endsAt }) => endsAt));
+    let next: number | null = null;
+    for (const { slices } of this.#isolates.values()) {
+      for (const { endsAt } of slices) next = Math.min(next ?? endsAt, endsAt);
+    }
+    return next;
   }
 
-  /** Ids of the regions that hold slices. */
-  holders(): string[] {
-    return [...this.#regions].filter(([, { slices }]) => slices.length > 0).map(([region]) => region);
+  /** Ids of the silent isolates. The upstreams know their last requests, under names that begin with their ids. */
+  silent(): string[] {
+    const ended = ({ slices }: IsolateState) => slices.some((slice) => slice.ended);
+    return [...this.#isolates].filter(([, state]) => ended(state)).map(([isolate]) => isolate);
   }
 
-  #apply(state: RegionState, decision: RegionDecision, now: number): void {
+  /**
+   * Gives a silent isolate up: adopts the requests that it has not reported, and takes back the rest of its slices.
+   * @param accounts null if the upstreams do not answer; then the isolate stays silent for a while
+   */
+  giveUp(isolate: string, accounts: readonly ListedAccount[] | null, now: number): void {
+    const state = this.#isolates.get(isolate);
+    if (!state?.slices.some(({ ended }) => ended)) return;
+    if (accounts === null && now - (state.silentSince ?? now) < ASK_FOR_MS) {
+      for (const slice of state.slices) slice.endsAt = Math.max(slice.endsAt, now + ASK_AGAIN_MS);
+    } else {
+      for (const account of accounts ?? []) this.#adopt(state, account, now);
+      for (const slice of state.slices) {
+        release(this.#quota, slice);
+        this.#home.touch(slice.subjects);
+      }
+      Object.assign(state, { slices: [], gone: true, heardAt: now });
+    }
+    this.#home.saveIsolate(isolate, state);
+  }
+
+  #adopt(state: IsolateState, { account, model, usage, ageMs }: ListedAccount, now: number): void {
+    const number = sliceNumberOf(account);
+    const slice = state.slices.find((one) => one.number === number);
+    if (!slice || numberOf(account) <= state.named) return;
+    const { tenantId, keyId, ttlMs } = slice;
+    const reservation = draw(this.#quota, slice, { id: account, tokens: chargedTokens(usage) }, now);
+    this.#home.adopt({ requestId: account, tenantId, keyId, model, ttlMs }, reservation, now - ageMs);
+  }
+
+  #refuseRepeated({ isolate, number }: LimiterCall): void {
+    const numbers = this.#calls.get(isolate) ?? new Set();
+    if (numbers.has(number)) throw new Error('This call has arrived before.');
+    keepRecent(numbers.add(number), RECENT_CALLS);
+    // The isolate that called last is the newest entry.
+    this.#calls.delete(isolate);
+    this.#calls.set(isolate, numbers);
+    keepRecent(this.#calls, RECENT_ISOLATES);
+  }
+
+  #applyAll(state: IsolateState, { first, decisions }: LimiterCall, now: number): void {
+    for (const [index, decision] of decisions.entries()) {
+      if (first + index <= state.cursor) continue;
+      state.cursor = first + index;
+      this.#apply(state, decision, now);
+    }
+  }
+
+  #apply(state: IsolateState, decision: Decision, now: number): void {
     const sliceOf = (number: number) => state.slices.find((slice) => slice.number === number);
     if (decision.kind === 'settled') {
       this.#home.settle(decision);
       const slice = decision.refund && sliceOf(decision.refund.slice);
-      if (slice) refund(this.#quota, slice, decision.refund?.tokens ?? 0);
+      if (slice) {
+        refund(this.#quota, slice, decision.refund?.tokens ?? 0);
+        this.#home.touch(slice.subjects);
+      }
       return;
     }
-    const { request } = decision;
-    // A region that restarted between two attempts of a caller has admitted the request twice.
-    if (this.#home.isOpen(request.requestId)) return;
-    const { requestId: id, tokens, ttlMs } = request;
-    // Home keeps a slice until it has applied all decisions of the region.
-    const reservation = draw(this.#quota, sliceOf(decision.slice)!, { id, tokens, ttlMs }, now);
-    this.#home.open(request, reservation, decision.at);
+    // Home keeps a slice until the isolate has returned it, so only a forged decision names an unknown one.
+    const slice = sliceOf(decision.slice);
+    if (!slice) return;
+    this.#home.touch(slice.subjects);
+    if (decision.kind === 'returned') {
+      this.#remove(state, slice);
+      return;
+    }
+    const { requestId, model, tokens, at } = decision;
+    state.named = numberOf(requestId);
+    const { tenantId, keyId, ttlMs } = slice;
+    const reservation = draw(this.#quota, slice, { id: requestId, tokens }, now);
+    this.#home.open({ requestId, tenantId, keyId, model, ttlMs }, reservation, at);
   }
 
-  #grant(region: string, state: RegionState, holder: LimitHolder, now: number): GrantedSlice | null {
-    const { keyId } = holder;
+  #grant(
+    state: IsolateState,
+    holder: LimiterCall['sliceRequests'][number],
+    now: number,
+  ): GrantedSlice | null {
+    const { tenantId, keyId, ttlMs, tokens } = holder;
     if (this.#home.isBlocked(keyId)) return null;
     const subjects = this.#home.subjectsOf(holder);
-    const slice = grant(this.#quota, { number: state.granted + 1, region, subjects }, now);
+    const owner = { number: state.granted + 1, tenantId, keyId, ttlMs };
+    const slice = grant(this.#quota, { subjects, owner, minTokens: tokens }, now);
     if (!slice) return null;
     state.granted = slice.number;
     state.slices.push(slice);
@@ -128,5 +248,13 @@ export class HomeSlices {
     const { number, left, lifeMs } = slice;
     const status = rateLimitStatus(this.#quota, subjects, now);
     return { keyId, number, amounts: { ...left }, lifeMs, status };
+  }
+
+  #forgetOld(now: number): void {
+    for (const [isolate, { slices, heardAt }] of this.#isolates) {
+      if (slices.length > 0 || heardAt > now - FORGET_MS) continue;
+      this.#isolates.delete(isolate);
+      this.#home.saveIsolate(isolate, null);
+    }
   }
 }

@@ -1,8 +1,7 @@
-import type { ReservationRequest } from '../../env/limiter-protocol.ts';
 import type { NumberedRecord } from '../../usage/usage-ledger.ts';
 import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
 import { emptyQuota, type QuotaReservation, type QuotaState, type SubjectState } from '../quota/state.ts';
-import type { RegionState } from './home-slices.ts';
+import type { AdmittedRequest, IsolateState } from './home-slices.ts';
 
 /** A running request: its reservation and the usage record that would be written if it ended now. */
 export interface OpenReservation {
@@ -19,7 +18,7 @@ export interface OpenReservation {
 /** The record is what gets billed if the Worker vanishes right after its reservation. */
 export function openReservation(
   reservation: QuotaReservation,
-  { requestId, tenantId, keyId, model, ttlMs }: ReservationRequest,
+  { requestId, tenantId, keyId, model, ttlMs }: AdmittedRequest,
   startedAt: number,
 ): OpenReservation {
   const record: UsageRecord = {
@@ -43,7 +42,7 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS subjects (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS reservations (id TEXT PRIMARY KEY, open TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS outbox (sequence INTEGER PRIMARY KEY AUTOINCREMENT, record TEXT NOT NULL);
-  CREATE TABLE IF NOT EXISTS regions (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS isolates (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 `;
 
 /** Rows per statement. They are bound as one JSON value, which holds at most 2 MB. */
@@ -68,6 +67,14 @@ export class LimiterStorage {
     sql.exec(SCHEMA);
     // A ledger that is older than these tables would ignore records with an old sequence number.
     if (isNew) this.#numberOutboxFrom(now);
+    this.#adoptRegions();
+  }
+
+  /** Older limiters gave slices to regional objects, which are gone. Those slices end as the slices of silent isolates. */
+  #adoptRegions(): void {
+    if (this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'regions'").toArray().length === 0) return;
+    this.#sql.exec('INSERT OR IGNORE INTO isolates SELECT id, state FROM regions');
+    this.#sql.exec('DROP TABLE regions');
   }
 
   #numberOutboxFrom(sequence: number): void {
@@ -99,13 +106,16 @@ export class LimiterStorage {
     }
   }
 
-  loadRegions(): Map<string, RegionState> {
-    const rows = this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM regions').toArray();
-    return new Map(rows.map(({ id, state }) => [id, JSON.parse(state) as RegionState]));
+  loadIsolates(): Map<string, IsolateState> {
+    const rows = this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM isolates').toArray();
+    return new Map(rows.map(({ id, state }) => [id, JSON.parse(state) as IsolateState]));
   }
 
-  saveRegion(id: string, state: RegionState): void {
-    this.#sql.exec('INSERT OR REPLACE INTO regions (id, state) VALUES (?, ?)', id, JSON.stringify(state));
+  /** Null removes the isolate. */
+  saveIsolate(id: string, state: IsolateState | null): void {
+    if (state === null) this.#sql.exec('DELETE FROM isolates WHERE id = ?', id);
+    else
+      this.#sql.exec('INSERT OR REPLACE INTO isolates (id, state) VALUES (?, ?)', id, JSON.stringify(state));
   }
 
   saveOpen(all: readonly OpenReservation[]): void {

@@ -11,6 +11,7 @@ import * as quota from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import type { QuotaReservation, QuotaState, Subject } from '../quota/state.ts';
 import type { BlockList } from './block-list.ts';
+import type { AdmittedRequest } from './home-slices.ts';
 import { type LimiterStorage, type OpenReservation, openReservation } from './limiter-storage.ts';
 
 /** Id of the tenant among its limiter's subjects. The other subjects are its keys. */
@@ -50,10 +51,6 @@ export class OpenRequests {
     this.quota = storage.loadQuota(this.#open);
   }
 
-  has(requestId: string): boolean {
-    return this.#open.has(requestId);
-  }
-
   /** Reserves all that the request needs, or nothing. Idempotent per request id. A probe changes nothing. */
   reserve(request: ReservationRequest, now: number): ReservationResult {
     const block = this.#blocked.of(request.keyId);
@@ -76,9 +73,14 @@ export class OpenRequests {
     return { admitted: true, headers: headers() };
   }
 
-  /** Adds a request that a region has admitted. */
-  add(request: ReservationRequest, reservation: QuotaReservation, at: number): void {
+  /** Adds a request that an isolate has admitted. */
+  add(request: AdmittedRequest, reservation: QuotaReservation, at: number): void {
     this.#keep(openReservation(reservation, request, at));
+  }
+
+  /** Adds a request of a vanished isolate. Its upstream is asked at once. */
+  adopt(request: AdmittedRequest, reservation: QuotaReservation, at: number, now: number): void {
+    this.#release(openReservation(reservation, request, at), now);
   }
 
   /** Renews a reservation and records what was used so far. Returns false if the reservation has ended. */
@@ -107,11 +109,11 @@ export class OpenRequests {
     return true;
   }
 
-  /** Frees what expired requests hold. Their records wait for their Workers. */
+  /** Frees the slots of expired requests. Their records wait for their Workers; until then, all reserved tokens count. */
   releaseDue(now: number): void {
     for (const id of quota.dueReservations(this.quota, now)) {
       const open = this.#open.get(id)!;
-      this.#release(open, now + ABANDON_LIFETIMES * open.ttlMs);
+      this.#release(open, now + ABANDON_LIFETIMES * open.ttlMs, open.reservation.tokens);
     }
   }
 
@@ -170,8 +172,11 @@ export class OpenRequests {
   }
 
   /** Frees what a request holds. Its record waits for its Worker or for its upstream's account. */
-  #release(open: OpenReservation, abandonAt: number): void {
-    const tokens = chargedTokens(open.record.usage);
+  #release(
+    open: OpenReservation,
+    abandonAt: number,
+    tokens: number = chargedTokens(open.record.usage),
+  ): void {
     const held = quota.settle(this.quota, open.reservation.id, tokens) !== null;
     const reservation = held ? { ...open.reservation, tokens } : open.reservation;
     this.#keep({ ...open, reservation, abandonAt });

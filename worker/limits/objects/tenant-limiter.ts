@@ -2,12 +2,9 @@ import { DurableObject } from 'cloudflare:workers';
 import type { Env } from '../../env/env.ts';
 import type {
   Block,
+  LimiterAnswer,
+  LimiterCall,
   LimitHolder,
-  RegionSync,
-  RegionSyncResult,
-  Renewal,
-  ReservationRequest,
-  ReservationResult,
   SettlementRequest,
   TenantLimiterRpc,
 } from '../../env/limiter-protocol.ts';
@@ -23,8 +20,6 @@ import { recordAfter, UsageInquiry } from './usage-inquiry.ts';
 /** Usage records wait this long, so that they go to the ledger together. */
 const FLUSH_DELAY_MS = 500;
 const FLUSH_RETRY_MAX_MS = 60_000;
-/** Settlements wait this long for others, because a commit costs more than a settlement. No response waits for it. */
-const SETTLE_DELAY_MS = 20;
 /** By then, an upstream has usually noticed that its reader has disconnected. */
 const INQUIRE_AFTER_MS = 250;
 
@@ -39,10 +34,11 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   readonly #slices: HomeSlices;
   readonly #clock: AlarmClock;
   readonly #inquiry: UsageInquiry;
-  #writing: Promise<void> | null = null;
   #flushAt: number | null;
   /** Unix milliseconds at which the limiter asks upstreams about ended requests. */
   #inquireAt: number | null = null;
+  /** Unix milliseconds at which the first reservation of the current call expires. */
+  #firstExpiry: number | null = null;
   #failures = 0;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -57,19 +53,17 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     ctx.blockConcurrencyWhile(() => this.#scheduleAlarm());
   }
 
-  /** Applies the settlements, then reserves all that the request needs, or nothing. Idempotent per request id. */
-  async reserve(
-    request: ReservationRequest,
-    settlements: readonly SettlementRequest[],
-  ): Promise<ReservationResult> {
+  /**
+   * Applies what an isolate has decided, then decides its reservation (all that the request needs, or nothing) and grants
+   * it slices, in one commit. Idempotent per request id and decision.
+   */
+  async exchange(call: LimiterCall): Promise<LimiterAnswer> {
     const now = this.#clock.now();
-    this.#slices.endDue(now);
-    for (const settlement of settlements) this.#settle(settlement);
-    const result = this.#requests.reserve(request, now);
+    this.#firstExpiry = null;
+    const answer = this.#slices.exchange(call, now);
     this.#write();
-    const expiresAt = result.admitted && !request.probe ? now + request.ttlMs : null;
-    await this.#clock.ringBy(expiresAt, this.#flushAt, this.#inquireAt);
-    return result;
+    await this.#clock.ringBy(this.#firstExpiry, this.#slices.nextEnd(), this.#flushAt, this.#inquireAt);
+    return answer;
   }
 
   /** Returns `x-ratelimit-*` headers; changes nothing. */
@@ -77,48 +71,17 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     return rateLimitHeaders(this.#requests.quota, subjectsOf(holder), this.#clock.now());
   }
 
-  /** Applies a region's decisions and grants it new slices, in one commit. Null if a later sync arrived before. */
-  async sync(sync: RegionSync): Promise<RegionSyncResult | null> {
-    const result = this.#slices.sync(sync, this.#clock.now());
-    this.#write();
-    await this.#scheduleAlarm();
-    return result;
-  }
-
-  /** Renews a reservation and records what was used so far. Returns false if the reservation has ended. */
-  async renew(requestId: string, renewal: Renewal): Promise<boolean> {
-    const alive = this.#requests.renew(requestId, renewal, this.#clock.now());
-    this.#write();
-    return alive;
-  }
-
-  /** Settles requests and writes their records. Returns how many: requests that were settled before do not count. */
-  async settle(settlements: readonly SettlementRequest[]): Promise<number> {
-    const ended = settlements.filter((settlement) => this.#settle(settlement)).length;
-    if (ended === 0) return 0;
-    this.#writing ??= scheduler.wait(SETTLE_DELAY_MS).then(() => {
-      this.#writing = null;
-      this.#write();
-      return this.#clock.ringBy(this.#flushAt, this.#inquireAt);
-    });
-    await this.#writing;
-    return ended;
-  }
-
-  #settle(request: SettlementRequest): boolean {
+  #settle(request: SettlementRequest): void {
     const inquireAt = request.inquire ? this.#clock.now() + INQUIRE_AFTER_MS : null;
-    const ended = this.#requests.settle(request, inquireAt);
-    if (ended && inquireAt !== null) this.#inquireAt = inquireAt;
-    return ended;
+    if (this.#requests.settle(request, inquireAt) && inquireAt !== null) this.#inquireAt = inquireAt;
   }
 
-  /** Blocks or unblocks a key, or the tenant if `keyId` is null. Effective at once, in spite of the Workers' caches. */
+  /**
+   * Blocks or unblocks a key, or the tenant if `keyId` is null, in spite of the Workers' caches. Isolates that hold slices
+   * learn it with their next call.
+   */
   async block(keyId: string | null, blocked: boolean): Promise<void> {
     this.#blocked.set(keyId, blocked);
-    const { REGIONS } = this.env;
-    const regions = this.#slices.holders().map((id) => REGIONS.get(REGIONS.idFromString(id)));
-    // An unreachable region loses its slices within seconds and gets no new ones.
-    await Promise.allSettled(regions.map((region) => region.recall()));
   }
 
   async blockOf(keyId: string): Promise<Block | null> {
@@ -132,6 +95,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#requests.releaseDue(now);
     this.#inquireAt = null;
     this.#write();
+    await Promise.all(this.#slices.silent().map((isolate) => this.#giveUp(isolate)));
+    this.#write();
     await Promise.all(this.#requests.abandoned(now).map((open) => this.#inquire(open, now)));
     this.#write();
     if (this.#flushAt !== null && this.#flushAt <= now) await this.#flush(now);
@@ -140,17 +105,34 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   #loadSlices(): HomeSlices {
     const requests = this.#requests;
-    return new HomeSlices(requests.quota, this.#storage.loadRegions(), {
-      isOpen: (requestId) => requests.has(requestId),
-      open: (request, reservation, at) => requests.add(request, reservation, at),
+    return new HomeSlices(requests.quota, this.#storage.loadIsolates(), {
+      open: (request, reservation, at) => {
+        requests.add(request, reservation, at);
+        this.#expireBy(reservation.expiresAt);
+      },
+      adopt: (request, reservation, at) => requests.adopt(request, reservation, at, this.#clock.now()),
       settle: (settlement) => this.#settle(settlement),
       renew: (requestId, renewal) => requests.renew(requestId, renewal, this.#clock.now()),
-      reserve: (request, now) => requests.reserve(request, now),
+      reserve: (request, now) => {
+        const result = requests.reserve(request, now);
+        if (result.admitted && !request.probe) this.#expireBy(now + request.ttlMs);
+        return result;
+      },
       subjectsOf,
       isBlocked: (keyId) => this.#blocked.of(keyId) !== null,
       touch: (subjects) => requests.touch(subjects),
-      saveRegion: (region, state) => this.#storage.saveRegion(region, state),
+      saveIsolate: (isolate, state) => this.#storage.saveIsolate(isolate, state),
     });
+  }
+
+  #expireBy(at: number): void {
+    this.#firstExpiry = Math.min(this.#firstExpiry ?? at, at);
+  }
+
+  /** Settles the requests of an isolate that has been silent for too long. */
+  async #giveUp(isolate: string): Promise<void> {
+    const accounts = await this.#inquiry.under(`${isolate}.`);
+    this.#slices.giveUp(isolate, accounts, this.#clock.now());
   }
 
   /** Settles a request whose Worker is gone: by the upstream's account, otherwise by the Worker's last renewal. */

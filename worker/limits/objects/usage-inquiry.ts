@@ -1,3 +1,4 @@
+import type { ListedAccount } from '@continuo/shared/usage-account.ts';
 import { maxUsage } from '@continuo/shared/usage-tally.ts';
 import type { Env } from '../../env/env.ts';
 import { parseSettings } from '../../env/settings.ts';
@@ -24,14 +25,27 @@ export class UsageInquiry {
     this.#env = env;
   }
 
+  /** Returns the accounts whose names begin with this text; null if they are not known now. */
+  async under(prefix: string): Promise<readonly ListedAccount[] | null> {
+    try {
+      return await this.#upstreams().accountsUnder(prefix, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
+    } catch {
+      return null;
+    }
+  }
+
+  #upstreams(): Catalogue {
+    this.#catalogue ??= createCatalogue(this.#env, parseSettings(this.#env), Date.now);
+    return this.#catalogue;
+  }
+
   /** Never fails: an upstream that cannot be asked leaves the answer incomplete. */
   async ask({ reservation, record }: OpenReservation): Promise<KnownAccount> {
     try {
-      this.#catalogue ??= createCatalogue(this.#env, parseSettings(this.#env), Date.now);
       // If the Worker vanished, the request may have moved to another upstream, so the limiter asks all.
       const upstream = record.status === 'abandoned' ? null : record.upstream;
       const signal = AbortSignal.timeout(ACCOUNT_TIMEOUT_MS);
-      return await this.#catalogue.usageOf(reservation.id, upstream, signal);
+      return await this.#upstreams().usageOf(reservation.id, upstream, signal);
     } catch {
       return UNKNOWN_ACCOUNT;
     }

@@ -1,12 +1,12 @@
 import type { Amounts, RateLimitStatus } from '../../env/limiter-protocol.ts';
 
-/** A slice as its region sees it. */
+/** A slice as its isolate sees it. */
 export interface HeldSlice {
   readonly number: number;
   readonly granted: Amounts;
   readonly left: Amounts;
   readonly lifeMs: number;
-  /** Unix milliseconds by the region's own clock, counted from before home granted the slice. */
+  /** Unix milliseconds by the isolate's own clock, counted from before home granted the slice. */
   readonly expiresAt: number;
   readonly status: RateLimitStatus;
 }
@@ -16,16 +16,14 @@ const fits = (left: number | null, amount: number): boolean => left === null || 
 const isHalfLeft = (left: number | null, granted: number | null): boolean =>
   left === null || granted === null || left * 2 >= granted;
 
-/** The slices that a region holds, one per key. Pure: the clock is an argument. */
+/** The slices that an isolate holds of one tenant, one per key. Pure: the clock is an argument. */
 export class HeldSlices {
   readonly #byKey = new Map<string, HeldSlice>();
 
   /** Returns a key's slice; null if there is none or it has expired. */
   of(keyId: string, now: number): HeldSlice | null {
     const slice = this.#byKey.get(keyId);
-    if (slice && slice.expiresAt > now) return slice;
-    this.#byKey.delete(keyId);
-    return null;
+    return slice && slice.expiresAt > now ? slice : null;
   }
 
   /** Charges a request to the key's slice; null if the slice cannot pay for it. */
@@ -41,30 +39,32 @@ export class HeldSlices {
   }
 
   /** Returns the slot and the unused tokens of a request to its slice. False if that slice is no longer held. */
-  refund(keyId: string, number: number, tokens: number, now: number): boolean {
-    const slice = this.of(keyId, now);
+  refund(keyId: string, number: number, tokens: number): boolean {
+    const slice = this.#byKey.get(keyId);
     if (slice?.number !== number) return false;
     if (slice.left.tokens !== null) slice.left.tokens += tokens;
     if (slice.left.slots !== null) slice.left.slots += 1;
     return true;
   }
 
-  /** Replaces the key's slice. Home gets the old one back at the next sync. */
-  put(keyId: string, slice: HeldSlice): void {
+  /** Replaces the key's slice. Returns the number of the old one; null if there was none. */
+  put(keyId: string, slice: HeldSlice): number | null {
+    const old = this.#byKey.get(keyId);
     this.#byKey.set(keyId, slice);
+    return old?.number ?? null;
   }
 
-  drop(keyId: string): void {
-    this.#byKey.delete(keyId);
+  /** Removes the slices of the keys that are selected. Returns their numbers. */
+  drop(isSelected: (keyId: string, slice: HeldSlice) => boolean): number[] {
+    return [...this.#byKey].flatMap(([keyId, slice]) => {
+      if (!isSelected(keyId, slice)) return [];
+      this.#byKey.delete(keyId);
+      return [slice.number];
+    });
   }
 
-  clear(): void {
-    this.#byKey.clear();
-  }
-
-  /** Returns the numbers of all slices that have not expired. */
-  numbers(now: number): number[] {
-    return [...this.#byKey.keys()].flatMap((keyId) => this.of(keyId, now)?.number ?? []);
+  get isEmpty(): boolean {
+    return this.#byKey.size === 0;
   }
 
   /** Returns whether a key needs a new slice: less than half of an amount or of its lifetime is left. */
@@ -78,11 +78,5 @@ export class HeldSlices {
       isHalfLeft(left.slots, granted.slots) &&
       (expiresAt - now) * 2 >= lifeMs;
     return !full;
-  }
-
-  /** Unix milliseconds at which the next slice expires; null without slices. */
-  nextExpiry(): number | null {
-    const all = [...this.#byKey.values()].map(({ expiresAt }) => expiresAt);
-    return all.length === 0 ? null : Math.min(...all);
   }
 }

@@ -4,14 +4,14 @@ import { periodUse, type QuotaReservation, type QuotaState, type Subject, subjec
 import { add, correct, used } from './window.ts';
 
 /**
- * Regional slices of a tenant's budget: requests, tokens and slots that a region may use without asking home. Home counts
- * a slice as used from its grant until the region reports, so all regions together stay within the limits.
+ * Slices of a tenant's budget: requests, tokens and slots that an isolate may use without asking home. Home counts a slice
+ * as used from its grant until the isolate reports, so all isolates together stay within the limits.
  * Pure: the clock is an argument (Unix milliseconds, never decreasing), and the state is plain data.
  */
 
 /** Lifetime of a slice. */
 export const SLICE_MS = 10_000;
-/** If the region stays silent for this long after the lifetime, home counts the slice as spent. */
+/** If the isolate stays silent for this long after the lifetime, home counts the slice as spent. */
 export const SLICE_GRACE_MS = 30_000;
 /** A slice takes at most 1/PARTS of the remaining budget. If that is less than one request, home grants no slice. */
 const PARTS = 8;
@@ -20,8 +20,10 @@ const DAY_MS = 86_400_000;
 
 export interface Slice {
   readonly number: number;
-  /** Id of the region that holds it. */
-  readonly region: string;
+  readonly tenantId: string;
+  readonly keyId: string;
+  /** Of the reservations that it pays for. */
+  readonly ttlMs: number;
   /** The tenant and the key that are charged. */
   readonly subjects: readonly string[];
   /** Granted and not reported as spent. */
@@ -30,10 +32,10 @@ export interface Slice {
   second: number;
   readonly day: number;
   readonly month: number;
-  /** After this many milliseconds, the region no longer uses it. */
+  /** After this many milliseconds, the isolate no longer uses it. */
   readonly lifeMs: number;
-  readonly endsAt: number;
-  /** The region was silent for too long: what is left counts as spent until the region reports. */
+  endsAt: number;
+  /** The isolate was silent for too long: what is left counts as spent until its requests are known. */
   ended: boolean;
 }
 
@@ -69,20 +71,27 @@ function room(state: QuotaState, subjects: readonly Subject[], now: number): Amo
 
 const part = (amount: number | null): number | null => (amount === null ? null : Math.floor(amount / PARTS));
 
+interface SliceClaim {
+  readonly subjects: readonly Subject[];
+  readonly owner: Pick<Slice, 'number' | 'tenantId' | 'keyId' | 'ttlMs'>;
+  /** A slice with fewer tokens would pay for no request. */
+  readonly minTokens: number;
+}
+
 /** Charges a new slice to all subjects; null if too little is left. */
 export function grant(
   state: QuotaState,
-  { number, region, subjects }: { number: number; region: string; subjects: readonly Subject[] },
+  { subjects, owner, minTokens }: SliceClaim,
   now: number,
 ): Slice | null {
   const { requests, tokens, slots } = room(state, subjects, now);
   const left: Amounts = { requests: part(requests), tokens: part(tokens), slots: part(slots) };
-  if (Object.values(left).some((amount) => amount === 0)) return null;
+  if (left.requests === 0 || left.slots === 0) return null;
+  if (left.tokens !== null && left.tokens < Math.max(1, minTokens)) return null;
   // A slice is charged to one day's budget, so it ends with that day.
   const lifeMs = Math.min(SLICE_MS, DAY_MS - (now % DAY_MS));
   const slice: Slice = {
-    number,
-    region,
+    ...owner,
     left,
     lifeMs,
     ended: false,
@@ -122,13 +131,13 @@ function change(state: QuotaState, slice: Slice, { requests, tokens, slots }: Ch
 }
 
 /**
- * Turns a part of the slice into the reservation of a request that the region has admitted. The request counts from now
+ * Turns a part of the slice into the reservation of a request that the isolate has admitted. The request counts from now
  * on, which is a little longer than from its admission. A request of an ended slice counts from the slice's end.
  */
 export function draw(
   state: QuotaState,
   slice: Slice,
-  { id, tokens, ttlMs }: { readonly id: string; readonly tokens: number; readonly ttlMs: number },
+  { id, tokens }: { readonly id: string; readonly tokens: number },
   now: number,
 ): QuotaReservation {
   const held = charged(slice.left);
@@ -152,7 +161,7 @@ export function draw(
     subject.running += 1;
   }
   const { subjects, day, month } = slice;
-  const reservation = { id, subjects, tokens, second, day, month, expiresAt: now + ttlMs };
+  const reservation = { id, subjects, tokens, second, day, month, expiresAt: now + slice.ttlMs };
   state.reservations.set(id, reservation);
   return reservation;
 }
@@ -166,14 +175,14 @@ export function refund(state: QuotaState, slice: Slice, tokens: number): void {
   });
 }
 
-/** Takes back the rest of a slice that the region no longer uses. */
+/** Takes back the rest of a slice that the isolate no longer uses. */
 export function release(state: QuotaState, slice: Slice): void {
   const { requests, tokens, slots } = charged(slice.left);
   change(state, slice, { requests: -requests, tokens: -tokens, slots: -slots });
 }
 
 /**
- * Ends the slice of a silent region. What is left counts as spent now, so that no window drops it too early. The slots
+ * Ends the slice of a silent isolate. What is left counts as spent now, so that no window drops it too early. The slots
  * become free, as those of every expired reservation do.
  */
 export function end(state: QuotaState, slice: Slice, now: number): void {

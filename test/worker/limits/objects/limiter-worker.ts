@@ -2,13 +2,36 @@ import type { Miniflare } from 'miniflare';
 
 /**
  * A Worker with only the home limiter and the ledger. It forwards calls to a tenant's object, can restart it, and reports
- * the number of alarms, the next alarm and the number of records in the outbox.
+ * the number of alarms, the next alarm and the number of records in the outbox. Each call comes from an isolate of its own.
+ * `settle` returns how many requests were open before, `renew` whether the reservation still runs.
  */
 export const LIMITER_WORKER = `
+  const callOf = (settlements, more) => ({
+    isolate: crypto.randomUUID(),
+    ...{ number: 1, first: 1 },
+    decisions: settlements.map((settlement) => ({ ...settlement, kind: 'settled', refund: null })),
+    ...{ renewals: [], reservation: null, sliceRequests: [], ...more },
+  });
   import { addToLedger } from './usage/usage-ledger.ts';
   import { TenantLimiter as Limiter } from './limits/objects/tenant-limiter.ts';
   export class TenantLimiter extends Limiter {
     #alarms = 0;
+    #open(ids) {
+      const rows = this.ctx.storage.sql.exec('SELECT id, open FROM reservations').toArray();
+      return rows.filter(({ id }) => ids.includes(id)).map(({ open }) => JSON.parse(open));
+    }
+    async reserve(reservation, settlements) {
+      return (await this.exchange(callOf(settlements, { reservation }))).reservation;
+    }
+    async settle(settlements) {
+      const open = this.#open(settlements.map(({ requestId }) => requestId));
+      await this.exchange(callOf(settlements, {}));
+      return open.length;
+    }
+    async renew(requestId, renewal) {
+      await this.exchange(callOf([], { renewals: [{ requestId, ...renewal }] }));
+      return this.#open([requestId]).some(({ abandonAt }) => abandonAt === null);
+    }
     async alarm() {
       this.#alarms += 1;
       await super.alarm();
@@ -16,6 +39,9 @@ export const LIMITER_WORKER = `
     async state() {
       const outbox = this.ctx.storage.sql.exec('SELECT 1 FROM outbox').toArray();
       return { alarms: this.#alarms, next: await this.ctx.storage.getAlarm(), outbox: outbox.length };
+    }
+    async query(sql) {
+      return this.ctx.storage.sql.exec(sql).toArray();
     }
     async restart() {
       this.ctx.abort('restarted');
@@ -34,7 +60,16 @@ export const LIMITER_WORKER = `
 
 export interface Call {
   readonly tenant: string;
-  readonly method: 'reserve' | 'renew' | 'settle' | 'block' | 'blockOf' | 'restart' | 'state' | 'addToLedger';
+  readonly method:
+    | 'reserve'
+    | 'renew'
+    | 'settle'
+    | 'block'
+    | 'blockOf'
+    | 'restart'
+    | 'state'
+    | 'query'
+    | 'addToLedger';
   readonly args: readonly unknown[];
 }
 

@@ -209,6 +209,25 @@ describe('a tenant limiter in workerd', () => {
     expect(admitted(await call(reservation('kept', 'second', limits)))).toBe(1);
   });
 
+  test('takes over the slices that an older version gave to regional objects', async () => {
+    const query = (sql: string) => call({ tenant: 'older', method: 'query', args: [sql] });
+    await query('CREATE TABLE regions (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID');
+    const endsAt = Date.now() + 600_000;
+    const amounts = { requests: 5, tokens: null, slots: null };
+    const slice = { number: 1, region: 'r', subjects: ['tenant', 'key'], left: amounts, second: 0, endsAt };
+    const state = JSON.stringify({
+      cursor: 3,
+      sync: 7,
+      granted: 1,
+      slices: [{ ...slice, day: 0, month: 0 }],
+    });
+    await query(`INSERT INTO regions VALUES ('r', '${state}')`);
+    await call({ tenant: 'older', method: 'restart', args: [] });
+    expect(admitted(await call(reservation('older', 'first', {})))).toBe(1);
+    expect(await query('SELECT id FROM isolates')).toEqual([[{ id: 'r' }]]);
+    expect(await query("SELECT 1 FROM sqlite_master WHERE name = 'regions'")).toEqual([[]]);
+  });
+
   test('counts the tokens of a settlement that arrives after the reservation expired', async () => {
     const limits = { concurrentRequests: 1, tokensPerMonth: 1_000 };
     // Its settlement counts within four of these lifetimes.

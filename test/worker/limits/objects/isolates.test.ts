@@ -1,22 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../../admin/admin-client.ts';
 import { eventually } from '../../support/eventually.ts';
-import { open, REGIONS, Stage, takeAll } from '../../support/stage.ts';
+import { ISOLATES, open, Stage, takeAll } from '../../support/stage.ts';
 import { workerForTests } from '../../support/worker-for-tests.ts';
 
 const { worker, origin } = workerForTests(
-  { ADMIN_KEY_SHA256, MODELS_TTL_MS: '5000', LIMIT_REGIONS: 'colo' },
+  { ADMIN_KEY_SHA256, MODELS_TTL_MS: '5000' },
   { entry: 'test/worker/support/distant-limiter.ts' },
 );
 
 async function ask(
   key: string,
-  colo: string,
+  isolate: string,
   fields: Readonly<Record<string, unknown>> = {},
   more: Readonly<Record<string, string>> = {},
 ): Promise<Response> {
   const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 4, ...fields };
-  const headers = { authorization: `Bearer ${key}`, 'x-colo': colo, ...more };
+  const headers = { authorization: `Bearer ${key}`, 'x-isolate': isolate, ...more };
   const response = await worker.post(body, { headers });
   await response.text();
   return response;
@@ -26,16 +27,16 @@ const passed = (answers: readonly { readonly status: number }[]) =>
   answers.filter(({ status }) => status === 200).length;
 
 const wave = (key: string, count: number) =>
-  Promise.all(Array.from({ length: count }, (_, index) => ask(key, REGIONS[index % REGIONS.length]!)));
+  Promise.all(Array.from({ length: count }, (_, index) => ask(key, ISOLATES[index % ISOLATES.length]!)));
 
-describe('limits in several regions', () => {
-  test('admits exactly 100 of 300 parallel requests from three regions with a limit of 100', async () => {
+describe('limits in several isolates', () => {
+  test('admits exactly 100 of 300 parallel requests from three isolates with a limit of 100', async () => {
     const { key } = await tenantWithKey(worker, 'many', { requests_per_minute: 100 });
     let count = passed(await wave(key, 30));
     expect(count).toBe(30);
     count += passed(await wave(key, 300));
     expect(count).toBeLessThanOrEqual(100);
-    // Other regions cannot use what one region holds unused. It returns to home later.
+    // Other isolates cannot use what one isolate holds unused. It returns to home later.
     await eventually(
       async () => {
         count += passed(await wave(key, 6));
@@ -52,35 +53,60 @@ describe('limits in several regions', () => {
     expect(body.total).toMatchObject({ requests: 100, completed: 100, prompt_tokens: 200 });
   });
 
+  /** Sends two requests, after which the isolate holds a slice of this key. */
+  const warm = async (key: string, fields = {}) => {
+    await ask(key, 'a', fields);
+    await ask(key, 'a', fields);
+  };
+  const waitedFor = async () =>
+    ((await (await worker.request('/calls')).json()) as { waitedFor: number }).waitedFor;
+
   test('admits from a slice without home, and reports the remaining amounts', async () => {
     const { key } = await tenantWithKey(worker, 'near', { requests_per_minute: 800 });
-    const claims = async () => Number(await (await worker.request('/claims')).json());
-    const before = await claims();
-    const first = await ask(key, 'FRA');
-    expect(await claims()).toBe(before + 1);
-    const second = await ask(key, 'FRA');
-    expect(await claims()).toBe(before + 1);
-    expect(first.headers.get('x-ratelimit-remaining-requests')).toBe('799');
-    expect(second.headers.get('x-ratelimit-remaining-requests')).toBe('798');
-    expect(second.headers.get('x-ratelimit-reset-requests')).toMatch(/^[\d.]+s$|^1m0s$/);
+    const before = await waitedFor();
+    await warm(key);
+    expect(await waitedFor()).toBe(before + 2);
+    const third = await ask(key, 'a');
+    expect(await waitedFor()).toBe(before + 2);
+    expect(third.headers.get('x-ratelimit-remaining-requests')).toBe('797');
+    expect(third.headers.get('x-ratelimit-reset-requests')).toMatch(/^[\d.]+s$|^1m0s$/);
   });
 
   test('asks home only about prompts with more tokens than reserved', async () => {
     const { key } = await tenantWithKey(worker, 'raised', { tokens_per_day: 60_000 });
-    const claims = async () => Number(await (await worker.request('/claims')).json());
-    await ask(key, 'FRA', { prompt: [1] });
-    const before = await claims();
-    await ask(key, 'FRA', { prompt: [1, 2, 3, 4] });
+    await warm(key, { prompt: [1] });
+    const before = await waitedFor();
+    await ask(key, 'a', { prompt: [1, 2, 3, 4] });
     // The whole context is reserved.
-    await ask(key, 'FRA', { prompt: 'x'.repeat(40), max_tokens: -1 });
-    expect(await claims()).toBe(before);
-    expect((await ask(key, 'FRA', { prompt: 'x'.repeat(40) })).status).toBe(200);
-    expect(await claims()).toBe(before + 1);
+    await ask(key, 'a', { prompt: 'x'.repeat(40), max_tokens: -1 });
+    expect(await waitedFor()).toBe(before);
+    expect((await ask(key, 'a', { prompt: 'x'.repeat(40) })).status).toBe(200);
+    expect(await waitedFor()).toBe(before + 1);
+  });
+
+  test('makes few calls at a steady load, and none after it', async () => {
+    const { key } = await tenantWithKey(worker, 'steady', { requests_per_minute: 80_000 });
+    const calls = async () => (await (await worker.request('/calls')).json()) as { all: number };
+    await warm(key);
+    const before = (await calls()).all;
+    for (let round = 0; round < 10; round += 1) {
+      await Promise.all(Array.from({ length: 50 }, () => ask(key, 'a')));
+    }
+    expect((await calls()).all - before).toBeLessThan(100);
+    // Returns its slice after two idle seconds.
+    const left = () => admin(worker, 'GET', '/usage?tenant=steady').then(({ body }) => body.total.requests);
+    await eventually(left, (requests) => requests === 502);
+    const isStill = async () => {
+      const first = (await calls()).all;
+      await sleep(1500);
+      return (await calls()).all === first;
+    };
+    await eventually(isStill, (still) => still);
   });
 
   test('never exceeds a token limit with 90 parallel prompts that have more tokens than estimated', async () => {
     const { key } = await tenantWithKey(worker, 'dense', { tokens_per_day: 2000 });
-    const dense = (index: number) => ask(key, REGIONS[index % REGIONS.length]!, { prompt: 'x'.repeat(40) });
+    const dense = (index: number) => ask(key, ISOLATES[index % ISOLATES.length]!, { prompt: 'x'.repeat(40) });
     const served = passed(await Promise.all(Array.from({ length: 90 }, (_, index) => dense(index))));
     expect(served).toBeGreaterThan(0);
     const { body } = await eventually(
@@ -91,23 +117,36 @@ describe('limits in several regions', () => {
     expect(44 * served).toBeLessThanOrEqual(2000);
   });
 
-  test('charges a resumable stream to the caller’s region', async () => {
-    const { key } = await tenantWithKey(worker, 'tail', { requests_per_minute: 800 });
-    await ask(key, 'FRA');
-    const { headers } = await ask(key, 'FRA', { stream: true }, { 'x-resumable': 'true' });
-    expect(headers.get('x-ratelimit-remaining-requests')).toBe('798');
-  });
-
   test('charges nothing for a rejected body and shows its limits, with and without a slice', async () => {
     const { key } = await tenantWithKey(worker, 'told', { requests_per_minute: 800 });
     const left = async (fields: Readonly<Record<string, unknown>>) => {
-      const { status, headers } = await ask(key, 'FRA', fields);
+      const { status, headers } = await ask(key, 'a', fields);
       return [status, headers.get('x-ratelimit-remaining-requests')];
     };
     expect(await left({ n: 0 })).toEqual([400, '800']);
-    expect(await left({})).toEqual([200, '799']);
-    expect(await left({ n: 0 })).toEqual([400, '799']);
-    expect(await left({})).toEqual([200, '798']);
+    await warm(key);
+    expect(await left({ n: 0 })).toEqual([400, '798']);
+    expect(await left({})).toEqual([200, '797']);
+  });
+
+  test('an isolate that holds a slice ends the streams of a key that another isolate has revoked, and admits no more', async () => {
+    const { key, keyId } = await tenantWithKey(worker, 'revoked', { requests_per_minute: 8000 });
+    await warm(key);
+    const stage = new Stage(origin);
+    const headers = { authorization: `Bearer ${key}`, 'x-isolate': 'a' };
+    const stream = await worker.post(
+      { model: 'org/tiny', prompt: 'Hi', max_tokens: 2000, stream: true },
+      { headers },
+    );
+    await admin(worker, 'DELETE', `/keys/${keyId}`);
+    expect(await stream.text()).toContain('invalid_api_key');
+    stage.endAll();
+    origin.reset();
+    await eventually(
+      () => ask(key, 'a'),
+      ({ status }) => status === 401,
+    );
+    expect((await ask(key, 'a')).status).toBe(401);
   });
 
   test('runs exactly as many requests as slots, frees every slot and bills exactly', async () => {
@@ -116,7 +155,7 @@ describe('limits in several regions', () => {
     const stage = new Stage(origin);
     for (let round = 1; round <= 3; round += 1) {
       const taken = await takeAll(worker, key, slots);
-      // No region admits another request.
+      // No isolate admits another request.
       expect(await open(worker, key, 30)).toEqual([]);
       expect([taken.length, stage.running, stage.most]).toEqual([slots, slots, slots]);
       stage.endAll();

@@ -9,7 +9,7 @@ import { open, Stage, takeAll } from '../../support/stage.ts';
 import { spawnWorker, type WorkerProcess } from '../../support/worker-process.ts';
 
 /**
- * Kills Worker, regional limiters, home limiter and database at the same moment; only the origin keeps running. The next
+ * Kills Worker, home limiter and database at the same moment; only the origin keeps running. The next
  * processes have only the data on disk.
  */
 
@@ -26,7 +26,6 @@ const start = (): Promise<WorkerProcess> =>
     vars: {
       ADMIN_KEY_SHA256,
       MODELS_TTL_MS: '5000',
-      LIMIT_REGIONS: 'colo',
       // Longer than a busy test machine pauses, shorter than a test may take.
       RESERVATION_TTL_MS: '5000',
     },

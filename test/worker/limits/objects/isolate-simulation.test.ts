@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
+import { randomFrom, runs } from '../../../support/random.ts';
+import { World } from './isolate-world.ts';
+
+/** Ninety seconds before the end of a day and of a month. */
+const START = Date.UTC(2026, 0, 31, 23, 58, 30);
+
+type Draw = (from: number, to: number) => number;
+
+const drawFrom = (random: () => number): Draw => {
+  return (from, to) => from + Math.floor(random() * (to - from + 1));
+};
+
+const maybe = (draw: Draw, from: number, to: number): number | null =>
+  draw(0, 2) === 0 ? null : draw(from, to);
+
+const anyLimits = (draw: Draw): Limits => ({
+  requestsPerMinute: maybe(draw, 8, 600),
+  tokensPerMinute: maybe(draw, 100, 12_000),
+  concurrentRequests: maybe(draw, 6, 200),
+  tokensPerDay: maybe(draw, 300, 20_000),
+  tokensPerMonth: maybe(draw, 300, 30_000),
+  maxTokens: null,
+  maxSequences: null,
+});
+
+/** Sends bursts of requests to few or many isolates, and kills some isolates and home in between. */
+async function play(world: World, isolates: number, draw: Draw): Promise<void> {
+  for (let burst = 0; burst < 60; burst += 1) {
+    const some = draw(1, isolates);
+    for (let count = draw(1, 25); count > 0; count -= 1) {
+      const tokens = draw(1, 40);
+      const runMs = draw(0, 5) === 0 ? draw(1_000, 40_000) : draw(1, 900);
+      const wanted = { isolate: draw(0, some - 1), key: draw(0, 1) === 0 ? 'a' : 'b', tokens, runMs };
+      void world.ask({ ...wanted, used: draw(0, tokens) });
+    }
+    if (draw(0, 14) === 0) world.vanish(draw(0, isolates - 1));
+    if (draw(0, 14) === 0) world.crashHome();
+    await world.clock.run(draw(0, 3) === 0 ? draw(0, 9_000) : draw(0, 700));
+  }
+}
+
+describe('limits across isolates', () => {
+  test.each(Array.from({ length: runs(60, 5) }, (_, index) => index))(
+    'exceeds no limit, frees every slot and bills every request once under faults, case %i',
+    async (index) => {
+      const random = randomFrom(1_000 + index);
+      const draw = drawFrom(random);
+      const isolates = [1, 3, 12, 60, 500][index % 5]!;
+      const limits = { tenant: anyLimits(draw), a: anyLimits(draw), b: UNLIMITED };
+      const world = new World({ random, start: START, isolates, limits, faults: index % 2 === 0 ? 0.03 : 0 });
+      await play(world, isolates, draw);
+      await world.settle();
+      const billed = world.billed();
+      expect(world.ledger).toHaveLength(billed.size);
+      for (const [id, { used }] of world.truth) {
+        // A request whose answer was lost is billed for nothing, or not at all if its isolate vanished before.
+        expect([id, billed.get(id) ?? 0]).toEqual([id, used]);
+      }
+      const today = [...world.truth.values()].filter(({ at }) => at >= Date.UTC(2026, 1, 1));
+      for (const subject of ['tenant', 'a', 'b']) {
+        const own = today.filter(({ key }) => subject === 'tenant' || key === subject);
+        const day = own.reduce((sum, { used }) => sum + (used ?? 0), 0);
+        expect([subject, world.counted(subject)]).toEqual([subject, { day, running: 0 }]);
+      }
+    },
+  );
+});
+
+/** A tenant whose isolates are 100 ms away from home, each with its share of the load. */
+interface Load {
+  readonly name: string;
+  readonly limits: Partial<Limits>;
+  /** Requests per second of each isolate. */
+  readonly rates: readonly number[];
+  readonly seconds: number;
+}
+
+/** Runs a load of equal requests, and returns what it could use and what it cost. */
+async function measure({ limits, rates, seconds }: Load) {
+  const all = { ...UNLIMITED, ...limits };
+  const random = randomFrom(7);
+  const world = new World({
+    ...{ random, start: Date.UTC(2026, 0, 15, 12), isolates: rates.length, limits: { tenant: all } },
+    ...{ faults: 0, delay: 50 },
+  });
+  for (let ms = 0; ms < 1000 * seconds; ms += 10) {
+    for (const [isolate, rate] of rates.entries()) {
+      if (random() < rate / 100) void world.ask({ isolate, key: 'a', tokens: 40, used: 40, runMs: 300 });
+    }
+    await world.clock.run(10);
+  }
+  const { asked, calls, waited } = world.counts;
+  const served = world.truth.size;
+  return { asked, served, callsPerThousand: (1000 * calls) / asked, waitedShare: waited / asked };
+}
+
+describe('what slices cost', () => {
+  test('a steady load far from home makes few calls, and few requests wait for one', async () => {
+    const load = { name: 'steady', limits: { requestsPerMinute: 1e6, tokensPerMinute: 1e8 }, seconds: 20 };
+    const { asked, served, callsPerThousand, waitedShare } = await measure({ ...load, rates: [80, 80, 80] });
+    expect(served).toBe(asked);
+    // At most 10 calls per second, isolate and direction of 80 requests each.
+    expect(callsPerThousand).toBeLessThan(150);
+    expect(waitedShare).toBeLessThan(1 / 50);
+  });
+
+  test.each([
+    { name: 'small', limits: { requestsPerMinute: 60 }, rates: [4], seconds: 30 },
+    { name: 'large', limits: { requestsPerMinute: 2_000 }, rates: [60, 60, 60], seconds: 30 },
+    { name: 'very uneven', limits: { requestsPerMinute: 1_000 }, rates: [80, 1, 0.2], seconds: 30 },
+    { name: 'limited by tokens', limits: { tokensPerMinute: 40_000 }, rates: [60, 60, 60], seconds: 30 },
+  ])('a $name tenant can use its whole limit within a minute', async (load: Load) => {
+    const { served } = await measure(load);
+    const { requestsPerMinute: requests, tokensPerMinute: tokens } = load.limits;
+    const limit = requests ?? Math.floor((tokens ?? 0) / 40);
+    expect(served).toBeLessThanOrEqual(limit);
+    expect(served / limit).toBeGreaterThanOrEqual(0.99);
+  });
+});

@@ -1,0 +1,404 @@
+import { type Limits, type Principal, UNLIMITED } from '../../../../shared/tenant.ts';
+import type { LimiterAnswer, LimiterCall } from '../../../../worker/env/limiter-protocol.ts';
+import type { RequestContext } from '../../../../worker/http/request-context.ts';
+import { LimiterClients } from '../../../../worker/limits/limiter-client.ts';
+import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
+import { HomeSlices, type IsolateState } from '../../../../worker/limits/objects/home-slices.ts';
+import type { LimiterStorage, OpenReservation } from '../../../../worker/limits/objects/limiter-storage.ts';
+import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
+import { recordAfter } from '../../../../worker/limits/objects/usage-inquiry.ts';
+import {
+  emptyQuota,
+  periodUse,
+  type SubjectState,
+  subjectState,
+} from '../../../../worker/limits/quota/state.ts';
+import { admit, type Reservation } from '../../../../worker/limits/reservation.ts';
+import { Timings } from '../../../../worker/timers/timings.ts';
+import { chargedTokens, type UsageRecord } from '../../../../worker/usage/usage-record.ts';
+
+/**
+ * One tenant's home and many isolates in virtual time, over a network that delivers messages late, twice or never. The
+ * code of both sides is the Worker's own. The truth about all requests is kept apart, by the definition of the limits.
+ */
+
+const TTL_MS = 30_000;
+
+/** Virtual time. Events of the same moment run in the order in which they were scheduled. */
+class VirtualClock {
+  now: number;
+  #events: { readonly at: number; readonly order: number; readonly run: () => void }[] = [];
+  #order = 0;
+
+  constructor(now: number) {
+    this.now = now;
+  }
+
+  after(ms: number, run: () => void): void {
+    const event = { at: this.now + Math.max(0, Math.round(ms)), order: this.#order++, run };
+    // A binary heap by time and order.
+    const heap = this.#events;
+    let place = heap.push(event) - 1;
+    for (let above = (place - 1) >> 1; place > 0 && isBefore(event, heap[above]!); above = (place - 1) >> 1) {
+      heap[place] = heap[above]!;
+      place = above;
+    }
+    heap[place] = event;
+  }
+
+  /** Runs all events of the next `ms` milliseconds. */
+  async run(ms: number): Promise<void> {
+    const end = this.now + ms;
+    for (let first = this.#events[0]; first && first.at <= end; first = this.#events[0]) {
+      this.#removeFirst();
+      this.now = first.at;
+      first.run();
+      await new Promise(setImmediate);
+    }
+    this.now = end;
+  }
+
+  #removeFirst(): void {
+    const heap = this.#events;
+    const last = heap.pop()!;
+    if (heap.length === 0) return;
+    let place = 0;
+    for (;;) {
+      let below = 2 * place + 1;
+      if (below >= heap.length) break;
+      if (below + 1 < heap.length && isBefore(heap[below + 1]!, heap[below]!)) below += 1;
+      if (!isBefore(heap[below]!, last)) break;
+      heap[place] = heap[below]!;
+      place = below;
+    }
+    heap[place] = last;
+  }
+}
+
+type Moment = { readonly at: number; readonly order: number };
+const isBefore = (a: Moment, b: Moment): boolean => a.at < b.at || (a.at === b.at && a.order < b.order);
+
+/** What a request has really done. */
+interface Truth {
+  readonly key: string;
+  readonly at: number;
+  readonly reserved: number;
+  /** Null while it runs. */
+  used: number | null;
+}
+
+interface Isolate {
+  readonly name: number;
+  readonly clients: LimiterClients;
+  /** Milliseconds of one way to home. */
+  readonly delay: number;
+  /** Its clock is this far ahead of home's. */
+  readonly skew: number;
+  alive: boolean;
+  /** Ends the running requests, if it vanishes. */
+  readonly running: Map<string, () => void>;
+  /** Names of the requests that wait for their admission. */
+  readonly waiting: Set<string>;
+}
+
+export interface WorldOptions {
+  readonly random: () => number;
+  readonly start: number;
+  readonly isolates: number;
+  readonly limits: Readonly<Record<string, Limits>>;
+  /** Share of messages that are lost, and that arrive twice. */
+  readonly faults: number;
+  /** Milliseconds of one way to home; by default 5 to 250, different for each isolate. */
+  readonly delay?: number;
+}
+
+export interface Wanted {
+  readonly isolate: number;
+  readonly key: string;
+  readonly tokens: number;
+  readonly used: number;
+  readonly runMs: number;
+}
+
+const day = (at: number): string => new Date(at).toISOString().slice(0, 10);
+
+export class World {
+  readonly clock: VirtualClock;
+  readonly truth = new Map<string, Truth>();
+  readonly ledger: UsageRecord[] = [];
+  readonly counts = { calls: 0, waited: 0, asked: 0, refused: 0, failed: 0 };
+  readonly #isolates: Isolate[];
+  readonly #options: WorldOptions;
+  /** What an origin knows of the requests that have reached it. */
+  readonly #accounts = new Map<string, { readonly startedAt: number; used: number; ended: boolean }>();
+  readonly #disk = {
+    open: new Map<string, string>(),
+    subjects: new Map<string, string>(),
+    isolates: new Map<string, string>(),
+  };
+  #requests!: OpenRequests;
+  #slices!: HomeSlices;
+
+  constructor(options: WorldOptions) {
+    this.#options = options;
+    this.clock = new VirtualClock(options.start);
+    const draw = (from: number, to: number) => from + (to - from) * options.random();
+    let ids = 0;
+    this.#isolates = Array.from({ length: options.isolates }, (_, name) => ({
+      name,
+      clients: new LimiterClients(() => `i${ids++}`),
+      delay: options.delay ?? draw(5, 250),
+      skew: Math.round(draw(-3_600_000, 3_600_000)),
+      alive: true,
+      running: new Map(),
+      waiting: new Set<string>(),
+    }));
+    this.crashHome();
+    this.#ring();
+  }
+
+  /** Restarts home's object. Only what it has written survives. */
+  crashHome(): void {
+    const { open, subjects, isolates } = this.#disk;
+    const parsed = <T>(all: ReadonlyMap<string, string>) =>
+      new Map([...all].map(([id, text]) => [id, JSON.parse(text) as T]));
+    const storage = {
+      loadOpen: () => parsed<OpenReservation>(open),
+      loadQuota: (all: ReadonlyMap<string, OpenReservation>) => {
+        const quota = { ...emptyQuota(), subjects: parsed<SubjectState>(subjects) };
+        for (const [id, { reservation, abandonAt }] of all)
+          if (abandonAt === null) quota.reservations.set(id, reservation);
+        return quota;
+      },
+      saveOpen: (all: readonly OpenReservation[]) => {
+        for (const one of all) open.set(one.reservation.id, JSON.stringify(one));
+      },
+      close: (records: readonly UsageRecord[]) => {
+        for (const record of records) open.delete(record.requestId);
+        this.ledger.push(...records);
+      },
+      saveSubjects: ({ subjects: all }: ReturnType<typeof emptyQuota>, ids: readonly string[]) => {
+        for (const id of ids) subjects.set(id, JSON.stringify(all.get(id)));
+      },
+    } as unknown as LimiterStorage;
+    const requests = new OpenRequests(storage, { of: () => null } as unknown as BlockList);
+    this.#requests = requests;
+    this.#slices = new HomeSlices(requests.quota, parsed<IsolateState>(isolates), {
+      open: (request, reservation, at) => requests.add(request, reservation, at),
+      adopt: (request, reservation, at) => requests.adopt(request, reservation, at, this.clock.now),
+      settle: (settlement) => requests.settle(settlement, null),
+      renew: (id, renewal) => requests.renew(id, renewal, this.clock.now),
+      reserve: (request, now) => requests.reserve(request, now),
+      subjectsOf,
+      isBlocked: () => false,
+      touch: (ids) => requests.touch(ids),
+      saveIsolate: (id, state) =>
+        state === null ? isolates.delete(id) : isolates.set(id, JSON.stringify(state)),
+    });
+  }
+
+  /** Home's alarm. */
+  #ring(): void {
+    const { now } = this.clock;
+    this.#slices.endDue(now);
+    this.#requests.releaseDue(now);
+    for (const isolate of this.#slices.silent()) this.#slices.giveUp(isolate, this.#under(isolate), now);
+    for (const open of this.#requests.abandoned(now)) {
+      const known = this.#accounts.get(open.reservation.id);
+      const usage = known && usageOf(known.used);
+      const account = usage ? { usage, finishReasons: [], ended: known.ended, firstTokenMs: null } : null;
+      const { record, askAt } = recordAfter(open, { account, complete: true }, now);
+      if (askAt === null) this.#requests.close(open, record);
+      else this.#requests.postpone(open, record, askAt);
+    }
+    this.#requests.write();
+    this.clock.after(250, () => this.#ring());
+  }
+
+  #under(isolate: string) {
+    const { now } = this.clock;
+    const own = [...this.#accounts].filter(([id]) => id.startsWith(`${isolate}.`));
+    return own.map(([account, { startedAt, used }]) => ({
+      ...{ account, model: 'tiny', usage: usageOf(used), ageMs: now - startedAt },
+    }));
+  }
+
+  #exchange(isolate: Isolate, call: LimiterCall): Promise<LimiterAnswer> {
+    const { random, faults } = this.#options;
+    this.counts.calls += 1;
+    if (call.reservation) this.counts.waited += 1;
+    const delay = () => isolate.delay * (0.8 + 0.4 * random());
+    return new Promise((resolve, reject) => {
+      const fail = () => isolate.alive && reject(new Error('lost'));
+      // The connection breaks soon or late, whether or not the message arrives.
+      if (random() < faults) this.clock.after(random() < 0.5 ? delay() : 4_000, fail);
+      const slices = this.#slices;
+      const deliver = () => {
+        // The connections to a home that has restarted are broken.
+        if (slices !== this.#slices) return fail();
+        let answer: LimiterAnswer;
+        try {
+          answer = this.#slices.exchange(structuredClone(call), this.clock.now);
+        } catch {
+          return;
+        }
+        this.#requests.write();
+        const { reservation } = call;
+        if (reservation && answer.reservation?.admitted && !this.truth.has(reservation.requestId)) {
+          const { requestId, keyId, tokens } = reservation;
+          const isAwaited = isolate.alive && isolate.waiting.has(requestId.split('.').at(-1)!);
+          this.#admitted(requestId, keyId, tokens, isAwaited ? null : 0);
+        }
+        if (random() < faults) this.clock.after(4_000, fail);
+        else this.clock.after(delay(), () => isolate.alive && resolve(structuredClone(answer)));
+      };
+      if (random() < faults) return;
+      this.clock.after(delay(), deliver);
+      if (random() < faults) this.clock.after(10 * delay(), deliver);
+    });
+  }
+
+  /** An isolate gets a request. */
+  async ask(wanted: Wanted): Promise<void> {
+    const isolate = this.#isolates[wanted.isolate]!;
+    if (!isolate.alive) return;
+    const { key, tokens } = wanted;
+    this.counts.asked += 1;
+    const name = `r${this.counts.asked}`;
+    const context = this.#contextOf(isolate, name);
+    const principal = {
+      tenant: { id: 'tenant', limits: this.#options.limits.tenant ?? UNLIMITED },
+      key: { id: key, limits: this.#options.limits[key] ?? UNLIMITED },
+    } as Principal;
+    isolate.waiting.add(name);
+    try {
+      const reservation = await admit(principal, { tokens, model: 'tiny' }, context);
+      if (!isolate.alive) return;
+      if (!this.truth.has(reservation.id)) this.#admitted(reservation.id, key, tokens, null);
+      this.#start(isolate, reservation, wanted);
+    } catch (thrown) {
+      this.#neverRuns(name);
+      const { status } = thrown as { readonly status?: number };
+      if (status === undefined) throw thrown;
+      if (status === 503) this.counts.failed += 1;
+      else this.counts.refused += 1;
+    } finally {
+      isolate.waiting.delete(name);
+    }
+  }
+
+  /** Home may have admitted a request that has got no answer. */
+  #neverRuns(name: string): void {
+    for (const [id, truth] of this.truth) if (id.endsWith(`.${name}`)) truth.used ??= 0;
+  }
+
+  #contextOf(isolate: Isolate, requestId: string): RequestContext {
+    const now = () => this.clock.now + isolate.skew;
+    const after = (ms: number, run: () => void): (() => void) => {
+      let cancelled = false;
+      this.clock.after(ms, () => {
+        if (isolate.alive && !cancelled) run();
+      });
+      return () => {
+        cancelled = true;
+      };
+    };
+    const limiter = { exchange: (call: LimiterCall) => this.#exchange(isolate, call) };
+    return {
+      env: { LIMITER: { idFromName: (name: string) => name, get: () => limiter } },
+      ...{ requestId, now, answer: { limits: {} }, randomHex: () => `${isolate.name}-${now()}` },
+      ...{ settings: { RESERVATION_TTL_MS: TTL_MS }, timings: new Timings(now), timers: { after } },
+      backoff: { random: () => 0.5, pause: (ms: number) => new Promise<void>((wake) => after(ms, wake)) },
+      ...{ waitUntil: () => {}, limiters: isolate.clients },
+    } as unknown as RequestContext;
+  }
+
+  #start(isolate: Isolate, reservation: Reservation, { used, runMs }: Wanted): void {
+    const { id } = reservation;
+    const account = { startedAt: this.clock.now, used: 0, ended: false };
+    this.#accounts.set(id, account);
+    const endWith = (tokens: number) => {
+      isolate.running.delete(id);
+      account.used = tokens;
+      account.ended = true;
+      this.#ended(id, tokens);
+    };
+    isolate.running.set(id, () =>
+      endWith(Math.floor((used * (this.clock.now - account.startedAt)) / Math.max(1, runMs))),
+    );
+    this.clock.after(runMs, () => {
+      if (!isolate.alive) return;
+      endWith(used);
+      const rest = { errorCode: null, finishReasons: [], upstream: null, firstTokenAt: null };
+      reservation.settle({ status: 'completed', usage: usageOf(used), ...rest });
+    });
+  }
+
+  /** An isolate is gone, with all that it holds. The origins notice at once. */
+  vanish(index: number): void {
+    const isolate = this.#isolates[index]!;
+    isolate.alive = false;
+    for (const end of [...isolate.running.values()]) end();
+    for (const name of isolate.waiting) this.#neverRuns(name);
+  }
+
+  #admitted(id: string, key: string, tokens: number, used: number | null): void {
+    this.truth.set(id, { key, at: this.clock.now, reserved: tokens, used });
+    for (const subject of ['tenant', key]) this.#check(subject);
+  }
+
+  #ended(id: string, tokens: number): void {
+    const truth = this.truth.get(id)!;
+    truth.used = tokens;
+  }
+
+  /** Checks the limits by their definition, over all admitted requests of all isolates. */
+  #check(subject: string): void {
+    const limits = this.#options.limits[subject];
+    if (!limits) return;
+    const { now } = this.clock;
+    const second = (at: number) => Math.floor(at / 1000);
+    const sums = { requests: 0, tokens: 0, day: 0, month: 0, running: 0 };
+    for (const { key, at, reserved, used } of this.truth.values()) {
+      if (subject !== 'tenant' && key !== subject) continue;
+      const tokens = used ?? reserved;
+      if (second(at) > second(now) - 60) {
+        sums.requests += 1;
+        sums.tokens += tokens;
+      }
+      if (day(at) === day(now)) sums.day += tokens;
+      if (day(at).slice(0, 7) === day(now).slice(0, 7)) sums.month += tokens;
+      if (used === null) sums.running += 1;
+    }
+    const bounds = [
+      ['requests', limits.requestsPerMinute],
+      ['tokens', limits.tokensPerMinute],
+      ['running', limits.concurrentRequests],
+      ['day', limits.tokensPerDay],
+      ['month', limits.tokensPerMonth],
+    ] as const;
+    for (const [name, limit] of bounds) {
+      if (limit !== null && sums[name] > limit) {
+        throw new Error(`${subject} has ${sums[name]} of ${limit} ${name} at ${now}.`);
+      }
+    }
+  }
+
+  /** Tokens that the limiter counts for today, and running requests. */
+  counted(subject: string): { readonly day: number; readonly running: number } {
+    const state = subjectState(this.#requests.quota, subject);
+    return { day: periodUse(state, 'day', this.clock.now), running: state.running };
+  }
+
+  /** Tokens of all records of the ledger. */
+  billed(): Map<string, number> {
+    return new Map(this.ledger.map(({ requestId, usage }) => [requestId, chargedTokens(usage)]));
+  }
+
+  /** Waits until every isolate has reported or has been given up. */
+  async settle(): Promise<void> {
+    await this.clock.run(150_000);
+  }
+}
+
+const usageOf = (completionTokens: number) => ({ promptTokens: 0, cachedTokens: 0, completionTokens });

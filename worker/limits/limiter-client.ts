@@ -1,0 +1,202 @@
+import type {
+  Claimant,
+  LimiterAnswer,
+  Renewal,
+  ReservationRequest,
+  ReservationResult,
+  SettlementRequest,
+  TenantLimiterRpc,
+} from '../env/limiter-protocol.ts';
+import type { AdmittedHere, LimiterCaller as Caller, TenantLimiterClient } from '../http/request-context.ts';
+import { Purse } from './quota/purse.ts';
+
+/** Decisions wait this long for others before a call. */
+const FLUSH_MS = 100;
+/** Longest pause while home does not answer. */
+const MAX_PAUSE_MS = 1_600;
+/** After this many pauses, the next request takes the keeper's work over: a request's work may end 30 s after its response. */
+const SHIFT_TICKS = 50;
+const MAX_TICKS = 150;
+/** A keeper without a sign of life for this long has ended with its request. */
+const KEEPER_DEAD_MS = 5_000;
+/** Attempts of a request that home refuses while slices of its tenant are on their way. */
+const ATTEMPTS = 3;
+const POLL_MS = 5;
+/** Clients that hold nothing are forgotten when there are more. */
+const MAX_CLIENTS = 1_000;
+
+/** Returns the home limiter of a tenant. Valid for one call: a restarted limiter breaks its stubs. */
+export function limiterOf(
+  { env }: Pick<Caller, 'env'>,
+  tenantId: string,
+): DurableObjectStub<TenantLimiterRpc> {
+  return env.LIMITER.get(env.LIMITER.idFromName(tenantId));
+}
+
+/**
+ * One isolate's side of a tenant's limiter. Every call is made by a request, and no request waits for the call of another:
+ * I/O belongs to a single request. One request at a time is the keeper: its background work delivers the journal.
+ */
+export class LimiterClient implements TenantLimiterClient {
+  readonly #tenantId: string;
+  readonly #purse: Purse;
+  #keeper: { beatAt: number; ticks: number } | null = null;
+  /** No calls at once while home does not answer. */
+  #failing = false;
+
+  constructor(tenantId: string, isolate: string) {
+    this.#tenantId = tenantId;
+    this.#purse = new Purse(isolate);
+  }
+
+  get isQuiet(): boolean {
+    return this.#keeper === null && this.#purse.isQuiet;
+  }
+
+  admit(claimant: Claimant, context: Caller): AdmittedHere | null {
+    const now = context.now();
+    const requestId = this.#purse.admit(claimant, context.requestId, now);
+    if (requestId === null) return null;
+    this.#wake(claimant.keyId, context);
+    return { requestId, headers: this.rateLimitHeaders(claimant.keyId, now) ?? {} };
+  }
+
+  async reserve(
+    claimant: Claimant,
+    context: Caller,
+    onAttempt: (requestId: string) => void,
+  ): Promise<ReservationResult> {
+    let returned: string | null = claimant.keyId;
+    for (let attempt = 1; ; attempt += 1) {
+      this.#purse.giveBack(returned);
+      const requestId = this.#purse.nameOf(context.requestId);
+      onAttempt(requestId);
+      const result = await this.#ask({ ...claimant, requestId }, context);
+      if (result.admitted || typeof result.refusal === 'string') return result;
+      const { subject, kind } = result.refusal;
+      returned = subject === claimant.keyId ? subject : null;
+      if (attempt === ATTEMPTS || kind === 'too_large') return result;
+      if (!(await this.#awaitSlices(returned, context))) return result;
+      const here = this.admit(claimant, context);
+      if (here === null) continue;
+      onAttempt(here.requestId);
+      return { admitted: true, headers: here.headers };
+    }
+  }
+
+  /** Home must know the request first, so the call carries all decisions. */
+  raise(request: ReservationRequest, context: Caller): Promise<ReservationResult> {
+    return this.#ask(request, context, true);
+  }
+
+  async probe(claimant: Claimant, context: Caller): Promise<ReservationResult> {
+    const { keyId } = claimant;
+    const now = context.now();
+    if (this.#purse.holds(keyId, now))
+      return { admitted: true, headers: this.rateLimitHeaders(keyId, now) ?? {} };
+    const requestId = this.#purse.nameOf(context.requestId);
+    return this.#ask({ ...claimant, requestId, probe: true }, context);
+  }
+
+  settle(settlement: SettlementRequest, context: Caller): void {
+    this.#purse.settle(settlement);
+    this.#wake(null, context);
+  }
+
+  renew(requestId: string, renewal: Renewal, context: Caller): void {
+    this.#purse.renew(requestId, renewal);
+    this.#keep(context);
+  }
+
+  rateLimitHeaders(keyId: string, now: number): Record<string, string> | null {
+    return this.#purse.rateLimitHeaders(keyId, now);
+  }
+
+  async #ask(request: ReservationRequest, context: Caller, all = false): Promise<ReservationResult> {
+    const { reservation } = await this.#exchange(request, context, all);
+    return reservation!;
+  }
+
+  async #exchange(request: ReservationRequest | null, context: Caller, all = false): Promise<LimiterAnswer> {
+    const sentAt = context.now();
+    const call = this.#purse.compose(request, sentAt, all);
+    try {
+      const answer = await limiterOf(context, this.#tenantId).exchange(call);
+      this.#purse.take(call, answer, sentAt, context.randomHex(8));
+      this.#failing = false;
+      return answer;
+    } catch (thrown) {
+      this.#purse.lose(call);
+      this.#failing = true;
+      throw thrown;
+    } finally {
+      this.#keep(context);
+    }
+  }
+
+  /** Waits for slices that other requests have asked for. Returns false if this isolate holds nothing to return. */
+  async #awaitSlices(keyId: string | null, { now, backoff }: Caller): Promise<boolean> {
+    if (!this.#purse.mayHold(keyId, now())) return false;
+    for (let polls = 0; polls < MAX_PAUSE_MS / POLL_MS && this.#purse.isAsking(keyId, now()); polls += 1) {
+      await backoff.pause(POLL_MS);
+    }
+    return true;
+  }
+
+  /** Calls home at once if that is due, otherwise soon. */
+  #wake(keyId: string | null, context: Caller): void {
+    if (!this.#failing && this.#purse.isUrgent(keyId, context.now()))
+      context.waitUntil(this.#exchange(null, context).catch(() => {}));
+    else this.#keep(context);
+  }
+
+  /** Makes sure that a request keeps this client: one whose work has not become too old. */
+  #keep(context: Caller): void {
+    const { beatAt = -Infinity, ticks = 0 } = this.#keeper ?? {};
+    if (ticks < SHIFT_TICKS && context.now() - beatAt < KEEPER_DEAD_MS) return;
+    if (this.#purse.isQuiet) return;
+    const keeper = { beatAt: context.now(), ticks: 0 };
+    this.#keeper = keeper;
+    context.waitUntil(this.#run(keeper, context));
+  }
+
+  /** Calls home whenever there is something to say, until this isolate holds nothing of the tenant's budgets. */
+  async #run(keeper: { beatAt: number; ticks: number }, context: Caller): Promise<void> {
+    let pause = FLUSH_MS;
+    while (keeper.ticks < MAX_TICKS && !this.#purse.isQuiet) {
+      await context.backoff.pause(pause);
+      if (this.#keeper !== keeper) return;
+      keeper.beatAt = context.now();
+      keeper.ticks += pause / FLUSH_MS;
+      if (!this.#purse.isDue(keeper.beatAt)) continue;
+      pause = await this.#exchange(null, context).then(
+        () => FLUSH_MS,
+        () => Math.min(MAX_PAUSE_MS, 2 * pause),
+      );
+    }
+    if (this.#keeper === keeper) this.#keeper = null;
+  }
+}
+
+/** The clients of an isolate, one per tenant. Holds no I/O objects. */
+export class LimiterClients {
+  readonly #clients = new Map<string, LimiterClient>();
+  readonly #randomHex: (bytes: number) => string;
+
+  constructor(randomHex: (bytes: number) => string) {
+    this.#randomHex = randomHex;
+  }
+
+  of(tenantId: string): LimiterClient {
+    const known = this.#clients.get(tenantId);
+    if (known) return known;
+    if (this.#clients.size >= MAX_CLIENTS) this.#forgetQuiet();
+    const client = new LimiterClient(tenantId, this.#randomHex(8));
+    this.#clients.set(tenantId, client);
+    return client;
+  }
+
+  #forgetQuiet(): void {
+    for (const [tenantId, client] of this.#clients) if (client.isQuiet) this.#clients.delete(tenantId);
+  }
+}

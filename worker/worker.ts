@@ -1,0 +1,184 @@
+import { errorMessage } from '@continuo/shared/error-details.ts';
+import { ApiError, toApiError } from '@continuo/shared/errors.ts';
+import { toHex } from '@continuo/shared/signing.ts';
+import { provisionalDialect } from './dialects/dialect.ts';
+import type { Env } from './env/env.ts';
+import type { InnerRequestProps } from './env/replay-protocol.ts';
+import { parseSettings, type Settings } from './env/settings.ts';
+import { logMisconfiguration, logRequest, reportBug } from './http/access-log.ts';
+import { BodyBudget, HeldBody } from './http/body-budget.ts';
+import { preflight } from './http/cors.ts';
+import { RefusalPace } from './http/refusal-pace.ts';
+import { drain, sizeOf } from './http/request-body.ts';
+import type { RequestContext, ResponseState } from './http/request-context.ts';
+import { incomingRequestId, traceparentOf } from './http/request-context.ts';
+import { addCommonHeaders, errorResponse, misconfiguredResponse } from './http/responses.ts';
+import { createRouter } from './http/router.ts';
+import { LimiterClients } from './limits/limiter-client.ts';
+import { BlockCache } from './limits/recent-blocks.ts';
+import { openApiDocument } from './openapi/document.ts';
+import { ROUTES } from './routes.ts';
+import { KeyDirectory } from './tenants/key-directory.ts';
+import { RequestTimers } from './timers/request-timers.ts';
+import type { Backoff } from './timers/retry.ts';
+import { Timings } from './timers/timings.ts';
+import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
+import { rollUpUsage } from './usage/usage-retention.ts';
+
+/** State that one isolate keeps between requests. It holds no I/O objects: those belong to a single request. */
+interface Isolate {
+  readonly settings: Settings;
+  readonly catalogue: Catalogue;
+  readonly keys: KeyDirectory;
+  readonly limiters: LimiterClients;
+  readonly blocks: BlockCache;
+  readonly backoff: Backoff;
+  readonly bodies: BodyBudget;
+  readonly refusals: RefusalPace;
+  readonly openApi: () => unknown;
+}
+
+const now = (): number => Date.now();
+
+const POOL_BYTES = 2_048;
+
+/** Returns a source of random hex. It draws many bytes at once, because a draw for each id takes longer than a slice. */
+function hexSource(): (count: number) => string {
+  let pool = '';
+  let used = 0;
+  return (count) => {
+    if (used + 2 * count > pool.length) {
+      pool = toHex(crypto.getRandomValues(new Uint8Array(Math.max(count, POOL_BYTES))));
+      used = 0;
+    }
+    used += 2 * count;
+    return pool.slice(used - 2 * count, used);
+  };
+}
+
+const randomHex = hexSource();
+
+const backoff: Backoff = { random: Math.random, pause: (ms) => scheduler.wait(ms) };
+
+function createIsolate(env: Env): Isolate {
+  const settings = parseSettings(env);
+  return {
+    settings,
+    catalogue: createCatalogue(env, settings, now),
+    keys: new KeyDirectory(now, {
+      secret: settings.KEY_ID_SECRET ?? null,
+      acceptUnchecked: settings.UNCHECKED_KEYS === 'accepted',
+    }),
+    limiters: new LimiterClients(randomHex),
+    blocks: new BlockCache(now),
+    backoff,
+    // A single body of the largest size must fit.
+    bodies: new BodyBudget(Math.max(settings.MAX_HELD_BODY_BYTES, settings.MAX_BODY_BYTES)),
+    refusals: new RefusalPace(now, backoff.pause),
+    openApi: once(() => openApiDocument(ROUTES)),
+  };
+}
+
+/** Runs `make` at the first call and returns its result from then on. */
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | null = null;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
+/** Properties that a resumable stream adds to the request it sends to its own Worker; empty for callers' requests. */
+const innerProps = ({ props }: ExecutionContext): Partial<InnerRequestProps> =>
+  (props as Partial<InnerRequestProps> | undefined) ?? {};
+
+function createContext(
+  request: Request,
+  env: Env,
+  background: ExecutionContext,
+  isolate: Isolate,
+): RequestContext {
+  const answer: ResponseState = { dialect: provisionalDialect(request), limits: {}, ignoredKeywords: null };
+  const { completion = randomHex(16) } = innerProps(background);
+  return {
+    requestId: incomingRequestId(request) ?? `req_${randomHex(16)}`,
+    completionId: `cmpl-${completion}`,
+    env,
+    ...isolate,
+    answer,
+    caller: { principal: null, endUser: null },
+    heldBody: new HeldBody(isolate.bodies),
+    timings: new Timings(now),
+    timers: new RequestTimers(now),
+    traceparent: traceparentOf(request, randomHex),
+    now,
+    randomHex,
+    waitUntil: (work) => background.waitUntil(work),
+  };
+}
+
+function finish(response: Response, request: Request, context: RequestContext): Response {
+  addCommonHeaders(response, request, context);
+  logRequest(request, response, context);
+  return response;
+}
+
+async function serve(
+  route: ReturnType<typeof createRouter>,
+  request: Request,
+  context: RequestContext,
+): Promise<Response> {
+  try {
+    const response = preflight(request, context.settings) ?? (await route(request, context));
+    return finish(response, request, context);
+  } catch (thrown) {
+    const error = toApiError(thrown);
+    if (error !== thrown) reportBug(thrown, context);
+    if (error.status < 500) await paceRefusal(request, context);
+    await drain(request, context.settings);
+    return finish(errorResponse(error, context), request, context);
+  } finally {
+    context.heldBody.release();
+  }
+}
+
+/** Waits until the tenant may have another large body refused. */
+async function paceRefusal(request: Request, context: RequestContext): Promise<void> {
+  context.heldBody.release();
+  const tenantId = context.caller.principal?.tenant.id ?? '';
+  await context.refusals.turn(tenantId, sizeOf(request, context.settings));
+}
+
+/** The platform builds the address of a request from its Host header. */
+async function refuseHost(): Promise<never> {
+  throw new ApiError('invalid_value', 'Invalid Host header: expected one host name, with a port if needed.', {
+    param: 'host',
+  });
+}
+
+/** Creates the Worker of one isolate. */
+export function createWorker(): ExportedHandler<Env> {
+  const route = createRouter(ROUTES);
+  let isolate: Isolate | null = null;
+  return {
+    async fetch(request, env, background) {
+      try {
+        isolate ??= createIsolate(env);
+      } catch (thrown) {
+        logMisconfiguration(errorMessage(thrown));
+        return misconfiguredResponse();
+      }
+      const context = createContext(request, env, background, isolate);
+      const response = URL.canParse(request.url)
+        ? serve(route, request, context)
+        : serve(refuseHost, new Request('http://invalid/', { headers: request.headers }), context);
+      // If the client disconnects early, the platform cancels everything that waitUntil does not hold. The reservation,
+      // its slot and the idempotency key would then stay in use.
+      background.waitUntil(response);
+      return response;
+    },
+    async scheduled(_, env) {
+      await rollUpUsage(env.USAGE_DB, parseSettings(env).USAGE_DAYS, now());
+    },
+  };
+}
