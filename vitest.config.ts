@@ -13,7 +13,7 @@ export default defineConfig({
     })),
     // Files of one worker process share loaded modules; those of e2e also a running system and a browser.
     isolate: false,
-    globalSetup: 'test/support/temporary-directory.ts',
+    globalSetup: ['test/support/temporary-directory.ts', 'test/support/built-page.ts'],
     sequence: { sequencer: GroupSequencer },
     setupFiles: 'test/support/property-seed.ts',
     reporters: ['default', new ClosingLine()],

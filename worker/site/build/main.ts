@@ -28,6 +28,19 @@ function sourcesHash(): string {
 const isCurrent = (hash: string): boolean =>
   existsSync(PUBLIC) && existsSync(STAMP) && readFileSync(STAMP, 'utf8') === hash;
 
+/** Moves a result to its place, where another process may put its own at the same moment. */
+function publish(own: string): void {
+  for (;;) {
+    rmSync(PUBLIC, { recursive: true, force: true });
+    try {
+      renameSync(own, PUBLIC);
+      return;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error;
+    }
+  }
+}
+
 async function build(hash: string): Promise<void> {
   const { build: viteBuild } = await import('vite');
   // Another process may build at the same time, and both results are the same.
@@ -37,10 +50,7 @@ async function build(hash: string): Promise<void> {
       configFile: path.join(import.meta.dirname, 'vite.config.ts'),
       build: { outDir: own, emptyOutDir: true },
     });
-    rmSync(PUBLIC, { recursive: true, force: true });
-    renameSync(own, PUBLIC);
-  } catch (error) {
-    if (!isCurrent(hash)) throw error;
+    publish(own);
   } finally {
     rmSync(own, { recursive: true, force: true });
   }
