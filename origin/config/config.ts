@@ -68,7 +68,7 @@ export const variables = z.object({
   /** Requests that may wait for a slot; beyond that the answer is 503. */
   CONTINUO_QUEUE_LIMIT: number(modelFields.queueLimit).default(256),
   /** The part of a tenant's time that its prompts get while it also has streams. */
-  CONTINUO_PROMPT_SHARE: number(modelFields.promptShare).default(0.5),
+  CONTINUO_PROMPT_SHARE: number(modelFields.promptShare).default(0.7),
   /** `true`: generation_config.json sets the defaults of temperature, top_p and so on. */
   CONTINUO_GENERATION_CONFIG: onOff,
   /** Seconds for running requests to finish after SIGTERM. */

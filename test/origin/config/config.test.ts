@@ -62,7 +62,7 @@ describe('configuration', () => {
   });
 
   test('divides the time of a tenant by CONTINUO_PROMPT_SHARE', () => {
-    expect(readConfig(SECRET).model.engine.promptShare).toBe(0.5);
+    expect(readConfig(SECRET).model.engine.promptShare).toBe(0.7);
     expect(readConfig({ ...SECRET, CONTINUO_PROMPT_SHARE: '0.8' }).model.engine.promptShare).toBe(0.8);
   });
 
