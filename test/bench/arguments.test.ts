@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { expect, test } from 'vitest';
-import { aboveZero, address, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
+import { aboveZero, address, header, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
 
 const refuses = (read: (text: string) => unknown, texts: readonly string[]) => {
   for (const text of texts) expect(() => read(text), JSON.stringify(text)).toThrow(InvalidArgumentError);
@@ -27,4 +27,13 @@ test('removes the trailing slash of an address', () => {
   expect(address('http://127.0.0.1:8080/v1/')).toBe('http://127.0.0.1:8080/v1');
   expect(address('https://api.example.com/v1')).toBe('https://api.example.com/v1');
   refuses(address, ['nope', 'localhost:8080', 'ftp://host/v1', '']);
+});
+
+test('collects headers, whose values may hold colons', () => {
+  const one = header('x-host: http://127.0.0.1:9300/v1');
+  expect(header('authorization:Bearer none', one)).toEqual({
+    'x-host': 'http://127.0.0.1:9300/v1',
+    authorization: 'Bearer none',
+  });
+  refuses(header, ['nope', 'name:', 'name: ', ': value', 'two words: value', '']);
 });

@@ -33,6 +33,13 @@ export const modelOrDirectory =
     throw new InvalidArgumentError(`'${text}' is neither a directory nor one of ${names.join(', ')}.`);
   };
 
+/** Adds a header such as `name: value` to those before it. */
+export function header(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const [, name, value] = /^([\w-]+): *(\S.*)$/.exec(text) ?? [];
+  if (name === undefined || value === undefined) throw new InvalidArgumentError("Expected 'name: value'.");
+  return { ...before, [name]: value };
+}
+
 /** Parses a base URL and removes its trailing slash. */
 export function address(text: string): string {
   if (['http:', 'https:'].includes(URL.parse(text)?.protocol ?? '')) return text.replace(/\/+$/, '');

@@ -4,12 +4,21 @@ import path from 'node:path';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { ARCHITECTURES, type ArchitectureFigures, measureArchitecture } from './architectures/measure.ts';
-import { address, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
+import { address, header, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
+import { type Gateway, measureAgainst } from './edge/against.ts';
 import { measureEdge } from './edge/edge.ts';
 import { type BenchModel, benchModels } from './models.ts';
 import { LAYERS, type Plan } from './plan.ts';
 import { linePlot } from './plot.ts';
-import { architectureTable, edgeTables, failures, figureTable, loadTable, rounded } from './report.ts';
+import {
+  againstTable,
+  architectureTable,
+  edgeTables,
+  failures,
+  figureTable,
+  loadTable,
+  rounded,
+} from './report.ts';
 import { rivalTable } from './rival.ts';
 import {
   type ModelReport,
@@ -50,6 +59,9 @@ const program = new Command('bench')
   .option('--soak <seconds>', 'seconds of overload by 200 clients of two tenants', whole(0), 0)
   .option('--constraints', 'also measure constrained streams, and streams during hostile grammars', false)
   .option('--edge', 'measure only what the Worker adds to an origin without a model', false)
+  .option('--against <base>', 'with --edge: compare with a gateway, e.g. http://127.0.0.1:8787/v1', address)
+  .option('--header <header>', "with --against: 'name: value' of each request; may be repeated", header)
+  .option('--upstream-port <number>', 'with --against: port of the upstream behind it', whole(1), 9300)
   .option(
     '--shared-prefix',
     'measure only prompts with shared prefixes, with the prefix store and without',
@@ -84,6 +96,9 @@ interface Options {
   readonly soak: number;
   readonly constraints: boolean;
   readonly edge: boolean;
+  readonly against?: string;
+  readonly header?: Readonly<Record<string, string>>;
+  readonly upstreamPort: number;
   readonly sharedPrefix: boolean;
   readonly store: number;
   readonly architectures?: string[];
@@ -136,6 +151,14 @@ async function edge(directory: string): Promise<void> {
   console.log(`\n${edgeTables(report)}\n${save(directory, 'edge.json', report)}`);
 }
 
+async function against(gateway: Gateway, port: number, waves: number, directory: string): Promise<void> {
+  console.log(`The gateway ${gateway.url} must reach the upstream http://127.0.0.1:${port}/v1.`);
+  const { bar, progress } = startBar('edge');
+  const loads = await measureAgainst(gateway, port, waves, progress);
+  bar.stop();
+  console.log(`\n${againstTable(loads)}\n${save(directory, 'against.json', loads)}`);
+}
+
 async function sharedPrefix(model: BenchModel, plan: Plan, directory: string): Promise<void> {
   const { bar, progress } = startBar(model.name);
   const report = await measureStore(model, plan, progress);
@@ -167,6 +190,10 @@ async function rival(model: BenchModel, plan: Plan, directory: string): Promise<
 async function main(): Promise<void> {
   const options = program.parse().opts<Options>();
   mkdirSync(options.out, { recursive: true });
+  if (options.against !== undefined) {
+    const gateway = { url: options.against, headers: options.header ?? {} };
+    return against(gateway, options.upstreamPort, options.waves, options.out);
+  }
   if (options.edge) return edge(options.out);
   if (options.architectures !== undefined) return architectures(options.architectures, options.out);
   const plan: Plan = {

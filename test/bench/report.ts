@@ -1,5 +1,6 @@
 import Table from 'cli-table3';
 import type { ArchitectureFigures } from './architectures/measure.ts';
+import type { AgainstLoad } from './edge/against.ts';
 import type { EdgeReport } from './edge/edge.ts';
 import type { LoadResult } from './load.ts';
 
@@ -86,6 +87,21 @@ export function edgeTables({ delays, cpu }: EdgeReport): string {
     loads.push([name, rounded(bare, 1), rounded(copying, 1), rounded(worker, 1)]);
   }
   return `${times}\n${loads}`;
+}
+
+/** One row per load; each cell has the rate, p50 and p99. */
+export function againstTable(loads: readonly AgainstLoad[]): string {
+  const table = new Table({
+    head: ['per second; p50 / p99 ms', 'empty workerd', 'Worker', 'gateway', 'Worker ÷ gateway'],
+    style: { head: [], border: [] },
+  });
+  for (const { name, rates, ratio } of loads) {
+    const cells = [rates.workerd, rates.worker, rates.gateway].map(
+      ([rate, p50, p99]) => `${rounded(rate)}; ${rounded(p50, 2)} / ${rounded(p99, 2)}`,
+    );
+    table.push([name, ...cells, `${rounded(ratio, 2)} ×`]);
+  }
+  return table.toString();
 }
 
 export function architectureTable(figures: readonly ArchitectureFigures[]): string {

@@ -22,10 +22,12 @@ import { workerdCpuMs } from './workerd-cpu.ts';
 const SECRET = 'secret of the benchmark, 32 bytes long';
 const ADMIN_KEY = 'admin-key-of-the-benchmark';
 
-async function startOrigin(): Promise<{ url: string; child: ChildProcess }> {
-  const child = fork(fileURLToPath(new URL('paced-origin.ts', import.meta.url)), [SECRET]);
-  const [port] = (await once(child, 'message')) as [number];
-  return { url: `http://127.0.0.1:${port}`, child };
+/** @param port 0 = any free port */
+export async function startOrigin(port = 0): Promise<{ url: string; child: ChildProcess }> {
+  const script = fileURLToPath(new URL('paced-origin.ts', import.meta.url));
+  const child = fork(script, [SECRET, String(port)]);
+  const [listening] = (await once(child, 'message')) as [number];
+  return { url: `http://127.0.0.1:${listening}`, child };
 }
 
 /** Creates a key of a tenant with limits that are never reached, so that every request is counted. */
@@ -44,13 +46,13 @@ async function createKey(url: string): Promise<string> {
   return (await admin('/keys', { tenant: 'bench', name: 'bench' })).key;
 }
 
-interface OpenWay {
+export interface OpenWay {
   readonly way: Way;
   readonly close: () => Promise<void>;
 }
 
 /** The cost of workerd itself: no JavaScript per event. */
-const PASSING = 'export default { fetch: (request, env) => env.ORIGIN.fetch(request) }';
+export const PASSING = 'export default { fetch: (request, env) => env.ORIGIN.fetch(request) }';
 
 /** The cost of any relay in JavaScript. */
 const COPYING = `
@@ -69,7 +71,7 @@ const COPYING = `
 `;
 
 /** Reaches the origin through a binding, as the Worker does. */
-async function openWorkerd(originUrl: string, script: string): Promise<OpenWay> {
+export async function openWorkerd(originUrl: string, script: string): Promise<OpenWay> {
   const workerd = new Miniflare(
     convertV4MiniflareOptions({
       name: 'workerd',
@@ -85,18 +87,25 @@ async function openWorkerd(originUrl: string, script: string): Promise<OpenWay> 
   return { way: { kind: 'origin', url, secret: SECRET }, close: () => workerd.dispose() };
 }
 
-async function openWorker(originUrl: string, entry = 'worker/index.ts'): Promise<OpenWay> {
+interface WorkerSetting {
+  readonly entry?: string;
+  readonly vars?: Readonly<Record<string, string>>;
+}
+
+export async function openWorker(originUrl: string, setting: WorkerSetting = {}): Promise<OpenWay> {
+  const { entry = 'worker/index.ts', vars = {} } = setting;
   const worker = await startWorker(
     { url: originUrl, secret: SECRET },
     {
       ENVIRONMENT: 'production',
       ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY),
       MODELS_TTL_MS: '5000',
+      ...vars,
     },
     { entry },
   );
-  const { url } = worker;
-  return { way: { kind: 'worker', url, apiKey: await createKey(url) }, close: () => worker.stop() };
+  const headers = { authorization: `Bearer ${await createKey(worker.url)}` };
+  return { way: { kind: 'openai', url: `${worker.url}/v1`, headers }, close: () => worker.stop() };
 }
 
 /** p50 and p99 of one figure, in milliseconds, by path. */
@@ -123,12 +132,12 @@ interface Measurement {
   readonly rounds: number;
 }
 
-const plain = (clients: number, requests: number, startMs: number): Load => ({
+export const plain = (clients: number, requests: number, startMs: number): Load => ({
   ...{ clients, requests, startMs, tokens: 1, stream: false },
   ...{ intervalMs: 0, tokensPerEvent: 1 },
 });
 
-const streams = (clients: number, intervalMs: number, tokens: number, tokensPerEvent = 1): Load => ({
+export const streams = (clients: number, intervalMs: number, tokens: number, tokensPerEvent = 1): Load => ({
   ...{ clients, intervalMs, tokens, tokensPerEvent, requests: 1, startMs: 0, stream: true },
 });
 
@@ -154,7 +163,7 @@ const spread = (values: readonly number[]) => [quantile(values, 0.5), quantile(v
 
 /** Returns p50 and p99 of one client whose tenant's limiter is 100 ms away. */
 async function measureDistant(originUrl: string): Promise<readonly [number, number]> {
-  const distant = await openWorker(originUrl, 'test/worker/support/distant-limiter.ts');
+  const distant = await openWorker(originUrl, { entry: 'test/worker/support/distant-limiter.ts' });
   const clients = await startClients(distant.way);
   try {
     return spread(await measure(clients, { name: 'distant', load: plain(1, 60, 0), rounds: 1 }));

@@ -17,7 +17,7 @@ export interface Path {
   close(): void;
 }
 
-type Headers = Readonly<Record<string, string>>;
+export type Headers = Readonly<Record<string, string>>;
 
 function request(url: string, headers: Headers, body: string, agent: Agent): Promise<Seen> {
   const sent = now();
@@ -46,10 +46,11 @@ const newAgent = () => new Agent({ keepAlive: true, maxSockets: 1024 });
 /** The address of a path and its credential; plain data, because it crosses processes. */
 export type Way =
   | { readonly kind: 'origin'; readonly url: string; readonly secret: string }
-  | { readonly kind: 'worker'; readonly url: string; readonly apiKey: string };
+  /** `url` = base address of an OpenAI-compatible server, with its version. */
+  | { readonly kind: 'openai'; readonly url: string; readonly headers: Headers };
 
 export const openPath = async (way: Way): Promise<Path> =>
-  way.kind === 'origin' ? directPath(way.url, way.secret) : workerPath(way.url, way.apiKey);
+  way.kind === 'origin' ? directPath(way.url, way.secret) : openAiPath(way.url, way.headers);
 
 /** Calls the origin directly, signed like the Worker's requests. */
 async function directPath(url: string, secret: string): Promise<Path> {
@@ -67,15 +68,15 @@ async function directPath(url: string, secret: string): Promise<Path> {
   };
 }
 
-/** Calls the same origin through the Worker. */
-function workerPath(url: string, apiKey: string): Path {
+/** Calls the same origin through the Worker or another gateway. */
+function openAiPath(url: string, own: Headers): Path {
   const agent = newAgent();
-  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const headers = { ...own, 'content-type': 'application/json' };
   return {
     run(pace, tokens, stream) {
       const prompt = JSON.stringify(pace);
       const body = JSON.stringify({ model: PACED_MODEL.id, prompt, max_tokens: tokens, stream });
-      return request(`${url}/v1/completions`, headers, body, agent);
+      return request(`${url}/completions`, headers, body, agent);
     },
     close: () => agent.destroy(),
   };
