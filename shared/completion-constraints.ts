@@ -27,7 +27,12 @@ const responseFormat = z.object({
     .object({
       name: z.string().nullish().describe('Accepted without effect.'),
       schema: jsonSchema.nullish().describe('The JSON Schema.'),
-      strict: z.boolean().nullish().describe('Accepted without effect.'),
+      strict: z
+        .boolean()
+        .nullish()
+        .describe(
+          'In the dialect openai, true rejects a schema whose objects have undeclared or optional properties.',
+        ),
     })
     .nullish()
     .describe('JSON Schema in the form of the OpenAI API.'),

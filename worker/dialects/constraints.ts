@@ -2,7 +2,9 @@ import type { CompletionRequest } from '@continuo/shared/completion.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { WireConstraint } from '@continuo/shared/generation.ts';
 import { kindOf } from '@continuo/shared/json-fields.ts';
+import type { Dialect } from './dialect.ts';
 import { missingParameter, unsupportedParameter } from './request-errors.ts';
+import { strictViolation } from './strict-schema.ts';
 
 /** A constraint and its field, for error messages. */
 export interface NamedConstraint {
@@ -87,7 +89,7 @@ function fromLlguidance(value: unknown): NamedConstraint {
 
 type ResponseFormat = NonNullable<CompletionRequest['response_format']>;
 
-function fromResponseFormat(format: ResponseFormat): NamedConstraint | null {
+function fromResponseFormat(format: ResponseFormat, { strictSchemas }: Dialect): NamedConstraint | null {
   const need = <T>(value: T, field: string): NonNullable<T> => {
     if (present(value)) return value;
     throw missingParameter(field);
@@ -103,7 +105,12 @@ function fromResponseFormat(format: ResponseFormat): NamedConstraint | null {
         : { field: 'response_format', constraint: { type: 'json_object' } };
     case 'json_schema': {
       const field = 'response_format.json_schema.schema';
-      return schemaConstraint(field, need(format.json_schema?.schema ?? format.schema, field));
+      const found = schemaConstraint(field, need(format.json_schema?.schema ?? format.schema, field));
+      const { constraint } = found;
+      if (!strictSchemas || !format.json_schema?.strict || constraint.type !== 'json_schema') return found;
+      const violation = strictViolation(constraint.value);
+      if (violation !== null) throw invalidSchema(field, `with 'strict', ${violation}.`);
+      return found;
     }
   }
 }
@@ -161,13 +168,13 @@ const present = <T>(value: T): value is NonNullable<T> => value !== undefined &&
  * Returns the constraint of a request; null if there is none.
  * @throws ApiError 400 if there are two constraints, or an invalid one
  */
-export function constraintOf(request: CompletionRequest): NamedConstraint | null {
+export function constraintOf(request: CompletionRequest, dialect: Dialect): NamedConstraint | null {
   const { grammar, json_schema, guided_json, guided_regex, guided_choice, guided_grammar, regex, ebnf } =
     request;
   const found = [
     present(grammar) ? fromGrammar(grammar) : null,
     present(json_schema) ? schemaConstraint('json_schema', json_schema) : null,
-    present(request.response_format) ? fromResponseFormat(request.response_format) : null,
+    present(request.response_format) ? fromResponseFormat(request.response_format, dialect) : null,
     present(guided_json) ? schemaConstraint('guided_json', guided_json) : null,
     present(guided_regex) ? text('guided_regex', 'regex', guided_regex) : null,
     present(guided_choice)

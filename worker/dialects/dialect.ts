@@ -32,6 +32,8 @@ export interface Dialect {
   readonly anyModel: boolean;
   /** A completion without a model uses the model `default`. */
   readonly modelOptional: boolean;
+  /** `strict` of a `response_format` rejects schemas with undeclared or optional properties. */
+  readonly strictSchemas: boolean;
 }
 
 const BASE_DEFAULTS: Defaults = {
@@ -55,6 +57,7 @@ const OPENAI: Dialect = {
   errorCode: 'string',
   anyModel: false,
   modelOptional: false,
+  strictSchemas: true,
 };
 
 /** Each dialect lists only its differences from `openai`. */
@@ -63,6 +66,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   fireworks: {
     ...OPENAI,
     name: 'fireworks',
+    strictSchemas: false,
     includeStop: true,
     maxLogprobs: MAX_TOP_LOGPROBS,
     streamUsage: 'last-choice',
@@ -70,6 +74,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   llamacpp: {
     ...OPENAI,
     name: 'llamacpp',
+    strictSchemas: false,
     defaults: {
       maxTokens: -1,
       temperature: 0.8,
@@ -88,6 +93,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   mistralrs: {
     ...OPENAI,
     name: 'mistralrs',
+    strictSchemas: false,
     contextOverflow: 'error',
     maxLogprobs: MAX_TOP_LOGPROBS,
     modelOptional: true,
@@ -95,6 +101,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   vllm: {
     ...OPENAI,
     name: 'vllm',
+    strictSchemas: false,
     contextOverflow: 'error',
     maxLogprobs: MAX_TOP_LOGPROBS,
     errorCode: 'status',

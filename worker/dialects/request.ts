@@ -170,7 +170,7 @@ export function parseCompletion(
     echo: typeof request.echo_last === 'number' ? request.echo_last > 0 : (request.echo ?? false),
     logprobs: logprobsOf(request, dialect),
     suffix: infill === undefined ? request.suffix || null : (request.suffix ?? ''),
-    constraint: constraintOf(request),
+    constraint: constraintOf(request, dialect),
   };
   const answer = answerOptions(request, resolved, dialect);
   const generation = generationOf(request, resolved, answer, dialect, defaults, infill);

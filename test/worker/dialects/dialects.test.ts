@@ -20,6 +20,7 @@ interface Habits {
   readonly codeOf400: unknown;
   readonly anyModel: boolean;
   readonly modelOptional: boolean;
+  readonly checksStrict: boolean;
 }
 
 const OPENAI: Habits = {
@@ -32,13 +33,15 @@ const OPENAI: Habits = {
   codeOf400: 'invalid_type',
   anyModel: false,
   modelOptional: false,
+  checksStrict: true,
 };
+const LAX: Habits = { ...OPENAI, checksStrict: false };
 
 const BEHAVIOURS: Readonly<Record<DialectName, Habits>> = {
   openai: OPENAI,
-  fireworks: { ...OPENAI, includeStop: true, logprobsCeiling: 20, usageUnasked: true },
+  fireworks: { ...LAX, includeStop: true, logprobsCeiling: 20, usageUnasked: true },
   llamacpp: {
-    ...OPENAI,
+    ...LAX,
     maxTokens: -1,
     sampling: {
       temperature: 0.8,
@@ -54,8 +57,8 @@ const BEHAVIOURS: Readonly<Record<DialectName, Habits>> = {
     anyModel: true,
     modelOptional: true,
   },
-  mistralrs: { ...OPENAI, contextOverflow: 'error', logprobsCeiling: 20, modelOptional: true },
-  vllm: { ...OPENAI, contextOverflow: 'error', logprobsCeiling: 20, codeOf400: 400, modelOptional: true },
+  mistralrs: { ...LAX, contextOverflow: 'error', logprobsCeiling: 20, modelOptional: true },
+  vllm: { ...LAX, contextOverflow: 'error', logprobsCeiling: 20, codeOf400: 400, modelOptional: true },
 };
 
 const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
@@ -248,6 +251,7 @@ test('match the table in docs/dialects.md', () => {
     'error `code`': ({ codeOf400 }) => (codeOf400 === 400 ? 'HTTP status' : 'name'),
     'any model name': ({ anyModel }) => (anyModel ? 'yes' : 'no'),
     '`model` may be absent': ({ modelOptional }) => (modelOptional ? 'yes' : 'no'),
+    '`strict` of a schema': ({ checksStrict }) => (checksStrict ? 'checked' : 'ignored'),
   };
   const expected = Object.entries(words).map(([name, word]) => [
     name,

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest';
+import { dialectName } from '../../../shared/tenant.ts';
+import { strictViolation } from '../../../worker/dialects/strict-schema.ts';
+import { parse, refusal } from './parsing.ts';
+
+const closed = (properties: Record<string, unknown>, required = Object.keys(properties)) => ({
+  ...{ type: 'object', properties, required },
+  additionalProperties: false,
+});
+const OPEN = { type: 'object' };
+const STRICT = closed({
+  a: { type: 'string' },
+  b: { type: ['object', 'null'], additionalProperties: false },
+});
+
+describe('strict mode accepts', () => {
+  test.each([
+    ['an object that is closed and requires its properties', STRICT],
+    ['values that are not objects', { type: ['string', 'null'] }],
+    ['properties whose names are keywords', closed({ items: { type: 'string' }, $defs: { type: 'null' } })],
+    ['an enumeration of objects', { enum: [{ type: 'object' }] }],
+    ['references', closed({ next: { $ref: '#' } })],
+    ['schemas that are booleans', closed({ a: true })],
+  ])('%s', (_, schema) => {
+    expect(strictViolation(schema)).toBeNull();
+  });
+});
+
+const MUST_BE_FALSE = "'additionalProperties' must be false";
+
+describe('strict mode rejects', () => {
+  test.each([
+    ['an object that does not mention additionalProperties', OPEN, MUST_BE_FALSE],
+    ['an object with additionalProperties', { ...STRICT, additionalProperties: true }, MUST_BE_FALSE],
+    ['a nullable object', { type: ['object', 'null'] }, MUST_BE_FALSE],
+    ['properties without a type', { properties: { a: {} }, required: ['a'] }, MUST_BE_FALSE],
+    ['an optional property', closed({ a: {}, b: {} }, ['a']), "'required' must contain 'b'"],
+    ['properties without required', { ...STRICT, required: undefined }, "'required' must contain 'a'"],
+  ])('%s', (_, schema, reason) => {
+    expect(strictViolation(schema)).toBe(`${reason} at #`);
+  });
+
+  test.each([
+    ['properties', closed({ 'a/b': OPEN }), '#/properties/a~1b'],
+    ['items', { type: 'array', items: OPEN }, '#/items'],
+    ['prefixItems', { type: 'array', prefixItems: [OPEN] }, '#/prefixItems/0'],
+    ['anyOf', { anyOf: [{ type: 'null' }, OPEN] }, '#/anyOf/1'],
+    ['$defs', { ...STRICT, $defs: { d: OPEN } }, '#/$defs/d'],
+    ['definitions', { ...STRICT, definitions: { d: OPEN } }, '#/definitions/d'],
+    [
+      'all of these',
+      closed({ a: { items: { anyOf: [closed({ b: OPEN })] } } }),
+      '#/properties/a/items/anyOf/0/properties/b',
+    ],
+  ])('an open object in %s, with its path', (_, schema, path) => {
+    expect(strictViolation(schema)).toBe(`${MUST_BE_FALSE} at ${path}`);
+    expect(
+      strictViolation(
+        JSON.parse(JSON.stringify(schema).replaceAll(JSON.stringify(OPEN), JSON.stringify(STRICT))),
+      ),
+    ).toBeNull();
+  });
+});
+
+describe('a response_format with strict', () => {
+  const format = (strict: boolean | null, schema: unknown) => ({
+    response_format: { type: 'json_schema', json_schema: { name: 'n', strict, schema } },
+  });
+  const schema = closed({ a: OPEN });
+
+  test('is checked only in the dialect openai, also as text', () => {
+    const param = 'response_format.json_schema.schema';
+    for (const value of [schema, JSON.stringify(schema)]) {
+      expect(refusal(format(true, value))).toMatchObject({
+        code: 'invalid_json_schema',
+        param,
+        message: `Invalid '${param}': with 'strict', ${MUST_BE_FALSE} at #/properties/a.`,
+      });
+    }
+    for (const dialect of dialectName.options.filter((name) => name !== 'openai'))
+      expect(refusal(format(true, schema), dialect), dialect).toBeNull();
+  });
+
+  test('is checked only if strict is true', () => {
+    expect(refusal(format(false, schema))).toBeNull();
+    expect(refusal(format(null, schema))).toBeNull();
+    expect(parse(format(true, STRICT)).generation.constraint).toEqual({ type: 'json_schema', value: STRICT });
+  });
+});
