@@ -33,7 +33,14 @@ export type DialectName = z.infer<typeof dialectName>;
 /** A tenant's share of an origin, relative to other waiting tenants. */
 export const weight = z.number().gt(0).max(1000);
 
-export interface Tenant {
+/** How objects of a JSON Schema are generated if the request does not say. */
+export interface ObjectDefaults {
+  /** Undeclared properties are allowed. */
+  readonly openObjects: boolean;
+  readonly anyKeyOrder: boolean;
+}
+
+export interface Tenant extends ObjectDefaults {
   readonly id: string;
   readonly name: string;
   readonly suspended: boolean;

@@ -24,12 +24,19 @@ interface PlanOptions {
 interface TenantOptions extends PlanOptions {
   readonly plan?: string;
   readonly dialect?: string;
+  readonly openObjects?: boolean;
+  readonly anyKeyOrder?: boolean;
 }
 
 const planFields = ({ limit, ...rest }: PlanOptions) => given({ ...rest, limits: limit });
 
-const tenantFields = ({ plan, ...rest }: TenantOptions) =>
-  given({ ...planFields(rest), plan: plan === 'none' ? null : plan });
+const tenantFields = ({ plan, openObjects, anyKeyOrder, ...rest }: TenantOptions) =>
+  given({
+    ...planFields(rest),
+    plan: plan === 'none' ? null : plan,
+    open_objects: openObjects,
+    any_key_order: anyKeyOrder,
+  });
 
 const withWeight = (command: Command): Command =>
   command.option('--weight <number>', 'share of an origin relative to other tenants', positive);
@@ -50,7 +57,11 @@ const withTenantOptions = (command: Command): Command =>
       `own limit, repeatable, for example requests_per_minute=60; =none removes it, =plan follows the plan again; ${LIMIT_HELP}`,
       collectLimit,
     )
-    .option('--dialect <name>', `default dialect: ${dialectName.options.join(', ')}`);
+    .option('--dialect <name>', `default dialect: ${dialectName.options.join(', ')}`)
+    .option('--open-objects', 'objects of JSON Schemas may have undeclared properties by default')
+    .option('--no-open-objects', 'they may not')
+    .option('--any-key-order', 'properties come in any order by default')
+    .option('--no-any-key-order', 'they come in the declared order');
 
 export function addPlanCommands(program: Command, open: OpenSession): void {
   const plans = program.command('plans').description('manage limits that tenants share');
@@ -82,7 +93,10 @@ export function addPlanCommands(program: Command, open: OpenSession): void {
   );
 }
 
-const TENANT_COLUMNS = ['id', 'name', 'plan', 'limits', 'weight', 'dialect', 'suspended', 'created_at'];
+const TENANT_COLUMNS = [
+  ...['id', 'name', 'plan', 'limits', 'weight', 'dialect', 'open_objects', 'any_key_order'],
+  ...['suspended', 'created_at'],
+];
 
 export function addTenantCommands(program: Command, open: OpenSession): void {
   const tenants = program.command('tenants').description('manage tenants, the holders of API keys');

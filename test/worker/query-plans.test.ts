@@ -56,7 +56,7 @@ const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
   insertTenant: (db) =>
     tenants.insertTenant(db, {
       ...{ id: 'acme', name: 'a', planId: 'p', limits: {}, weight: 1, dialect: 'openai', suspended: false },
-      createdAt: 0,
+      ...{ openObjects: false, anyKeyOrder: false, createdAt: 0 },
     }),
   readTenant: (db) => tenants.readTenant(db, 'acme'),
   listTenants: (db) => tenants.listTenants(db, '', 9),

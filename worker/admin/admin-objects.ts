@@ -28,6 +28,8 @@ export const showTenant = (tenant: TenantRecord): z.infer<typeof tenantObject> =
   limits: toSnakeCase(tenant.limits),
   weight: tenant.weight,
   dialect: tenant.dialect,
+  open_objects: tenant.openObjects,
+  any_key_order: tenant.anyKeyOrder,
   suspended: tenant.suspended,
   created_at: seconds(tenant.createdAt),
 });

@@ -62,6 +62,8 @@ export const planObject = z.object({
 const planOfTenant = identifier.nullable().describe('Id of the plan; null = no plan.');
 const ownWeight = weight.nullable().describe("Share of an origin; null = the plan's.");
 const tenantDialect = dialectName.describe('Dialect of requests without the header x-dialect.');
+const openObjects = z.boolean().describe('Default of the request field open_objects.');
+const anyKeyOrder = z.boolean().describe('Default of the request field any_key_order.');
 
 export const tenantBody = z.strictObject({
   id: identifier.optional().describe('Id of the tenant. If absent, the server creates one.'),
@@ -70,6 +72,8 @@ export const tenantBody = z.strictObject({
   limits: ownLimits.default({}),
   weight: ownWeight.default(null),
   dialect: tenantDialect.default('openai'),
+  open_objects: openObjects.default(false),
+  any_key_order: anyKeyOrder.default(false),
 });
 export const tenantPatch = z
   .strictObject({
@@ -78,6 +82,8 @@ export const tenantPatch = z
     limits: limitChanges,
     weight: ownWeight,
     dialect: tenantDialect,
+    open_objects: openObjects,
+    any_key_order: anyKeyOrder,
     suspended: z.boolean().describe('Rejects all requests of the tenant.'),
   })
   .partial();
@@ -89,6 +95,8 @@ export const tenantObject = z.object({
   limits: ownLimits,
   weight: z.number().nullable().describe("Share of an origin; null = the plan's."),
   dialect: tenantDialect,
+  open_objects: openObjects,
+  any_key_order: anyKeyOrder,
   suspended: z.boolean().describe('Whether all requests of the tenant are rejected.'),
   created_at: createdAt,
 });

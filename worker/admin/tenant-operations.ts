@@ -156,11 +156,12 @@ export const TENANT_OPERATIONS = recordOperations({
   async create({ plan: planId, limits, ...rest }, context) {
     await checkPlan(planId, context);
     const id = rest.id ?? `t-${context.randomHex(8)}`;
-    return { ...rest, id, planId, limits: toCamelCase(limits), suspended: false, createdAt: context.now() };
+    const own = { ...toCamelCase(rest), id, planId, limits: toCamelCase(limits) };
+    return { ...own, suspended: false, createdAt: context.now() };
   },
   async change(id, { plan, limits, ...patch }, context) {
     await checkPlan(plan, context);
-    const changes = { ...patch, planId: plan, limits: limits && toCamelCase(limits) };
+    const changes = { ...toCamelCase(patch), planId: plan, limits: limits && toCamelCase(limits) };
     const changed = await updateTenant(context.env.DB, id, changes);
     if (changed && patch.suspended !== undefined) await sendSuspension(id, patch.suspended, context);
     return changed;

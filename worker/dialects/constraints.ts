@@ -2,6 +2,7 @@ import type { CompletionRequest } from '@continuo/shared/completion.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { WireConstraint } from '@continuo/shared/generation.ts';
 import { kindOf } from '@continuo/shared/json-fields.ts';
+import type { ObjectDefaults } from '@continuo/shared/tenant.ts';
 import type { Dialect } from './dialect.ts';
 import { missingParameter, unsupportedParameter } from './request-errors.ts';
 import { strictViolation } from './strict-schema.ts';
@@ -168,7 +169,11 @@ const present = <T>(value: T): value is NonNullable<T> => value !== undefined &&
  * Returns the constraint of a request; null if there is none.
  * @throws ApiError 400 if there are two constraints, or an invalid one
  */
-export function constraintOf(request: CompletionRequest, dialect: Dialect): NamedConstraint | null {
+export function constraintOf(
+  request: CompletionRequest,
+  dialect: Dialect,
+  defaults: Partial<ObjectDefaults>,
+): NamedConstraint | null {
   const { grammar, json_schema, guided_json, guided_regex, guided_choice, guided_grammar, regex, ebnf } =
     request;
   const found = [
@@ -191,15 +196,19 @@ export function constraintOf(request: CompletionRequest, dialect: Dialect): Name
     const message = `Conflicting parameters: '${first.field}' and '${second.field}' both constrain the text. Send one of them.`;
     throw new ApiError('conflicting_parameters', message, { param: first.field });
   }
-  return first === undefined ? null : { ...first, constraint: styled(first.constraint, request) };
+  return first === undefined ? null : { ...first, constraint: styled(first.constraint, request, defaults) };
 }
 
 /** Adds how the objects of a JSON Schema are generated. */
-function styled(constraint: WireConstraint, request: CompletionRequest): WireConstraint {
+function styled(
+  constraint: WireConstraint,
+  request: CompletionRequest,
+  defaults: Partial<ObjectDefaults>,
+): WireConstraint {
   if (constraint.type !== 'json_schema') return constraint;
   return {
     ...constraint,
-    ...(request.open_objects ? { openObjects: true } : {}),
-    ...(request.any_key_order ? { anyKeyOrder: true } : {}),
+    ...((request.open_objects ?? defaults.openObjects) ? { openObjects: true } : {}),
+    ...((request.any_key_order ?? defaults.anyKeyOrder) ? { anyKeyOrder: true } : {}),
   };
 }

@@ -1,6 +1,7 @@
 import { type CompletionRequest, completionRequest } from '@continuo/shared/completion.ts';
 import { ApiError, counted } from '@continuo/shared/errors.ts';
 import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
+import type { ObjectDefaults } from '@continuo/shared/tenant.ts';
 import { either } from './aliases.ts';
 import { answerOptions, logprobsOf } from './answer-options.ts';
 import type { AnswerOptions, CompletionCall, GenerationFields } from './completion-call.ts';
@@ -12,8 +13,8 @@ import { passthroughFields } from './passthrough-fields.ts';
 import { aboveAccountMaximum, unsupportedParameter } from './request-errors.ts';
 import { samplingOf } from './sampling-parameters.ts';
 
-/** What the tenant, the key and the deployment allow for one request. */
-export interface RequestBounds {
+/** What the tenant, the key and the deployment allow for one request, and the tenant's defaults. */
+export interface RequestBounds extends Partial<ObjectDefaults> {
   /** Maximum of max_tokens; null = no bound. */
   readonly maxTokens: number | null;
   /** Maximum of prompts · max(n, best_of). */
@@ -170,7 +171,7 @@ export function parseCompletion(
     echo: typeof request.echo_last === 'number' ? request.echo_last > 0 : (request.echo ?? false),
     logprobs: logprobsOf(request, dialect),
     suffix: infill === undefined ? request.suffix || null : (request.suffix ?? ''),
-    constraint: constraintOf(request, dialect),
+    constraint: constraintOf(request, dialect, bounds),
   };
   const answer = answerOptions(request, resolved, dialect);
   const generation = generationOf(request, resolved, answer, dialect, defaults, infill);

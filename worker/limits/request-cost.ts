@@ -17,12 +17,14 @@ export interface RequestCost {
 const tighter = (left: number | null, right: number | null): number | null =>
   left === null || right === null ? (left ?? right) : Math.min(left, right);
 
-/** Returns the bounds that tenant, key and deployment set for one request. */
+/** Returns the bounds that tenant, key and deployment set for one request, and the tenant's defaults. */
 export function boundsOf({ tenant, key }: Principal, settings: Settings): RequestBounds {
   const sequences = tighter(tenant.limits.maxSequences, key.limits.maxSequences);
   return {
     maxTokens: tighter(tenant.limits.maxTokens, key.limits.maxTokens),
     sequences: tighter(sequences, settings.MAX_SEQUENCES) ?? settings.MAX_SEQUENCES,
+    openObjects: tenant.openObjects,
+    anyKeyOrder: tenant.anyKeyOrder,
   };
 }
 

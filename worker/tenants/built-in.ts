@@ -3,7 +3,10 @@ import { type Principal, type Scope, UNLIMITED } from '@continuo/shared/tenant.t
 /** A tenant and a key without database records. The configuration has the key's hash. */
 function builtIn(id: string, name: string, scopes: readonly Scope[]): Principal {
   return {
-    tenant: { id, name, suspended: false, limits: UNLIMITED, weight: 1, dialect: 'openai' },
+    tenant: {
+      ...{ id, name, suspended: false, limits: UNLIMITED, weight: 1, dialect: 'openai' },
+      ...{ openObjects: false, anyKeyOrder: false },
+    },
     key: {
       id,
       tenantId: id,

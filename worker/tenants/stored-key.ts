@@ -31,6 +31,8 @@ const row = z.object({
   tenant_limits: json(partialLimits).nullable(),
   tenant_weight: z.number().nullable(),
   dialect: dialectName,
+  open_objects: z.number(),
+  any_key_order: z.number(),
   suspended: z.number(),
   plan_limits: json(partialLimits).nullable(),
   plan_weight: z.number().nullable(),
@@ -39,7 +41,7 @@ const row = z.object({
 const SELECT = `
   SELECT keys.id, keys.name, keys.hash, keys.scopes, keys.models, keys.limits, keys.expires_at, keys.revoked_at,
     tenants.id AS tenant_id, tenants.name AS tenant_name, tenants.limits AS tenant_limits,
-    tenants.weight AS tenant_weight, tenants.dialect, tenants.suspended,
+    tenants.weight AS tenant_weight, tenants.dialect, tenants.open_objects, tenants.any_key_order, tenants.suspended,
     plans.limits AS plan_limits, plans.weight AS plan_weight
   FROM keys JOIN tenants ON tenants.id = keys.tenant_id LEFT JOIN plans ON plans.id = tenants.plan_id
   WHERE keys.id = ?`;
@@ -59,6 +61,8 @@ export async function readKey(db: D1Database, id: string): Promise<StoredKey | n
         limits: { ...UNLIMITED, ...key.plan_limits, ...key.tenant_limits } as typeof UNLIMITED,
         weight: key.tenant_weight ?? key.plan_weight ?? 1,
         dialect: key.dialect,
+        openObjects: key.open_objects !== 0,
+        anyKeyOrder: key.any_key_order !== 0,
       },
       key: {
         id: key.id,

@@ -1,8 +1,8 @@
-import type { DialectName, SomeLimits } from '@continuo/shared/tenant.ts';
+import type { DialectName, ObjectDefaults, SomeLimits } from '@continuo/shared/tenant.ts';
 import { changedLimits, type LimitChanges } from './plan-store.ts';
 
 /** A stored tenant. Unset limits and weight come from its plan. */
-export interface TenantRecord {
+export interface TenantRecord extends ObjectDefaults {
   readonly id: string;
   readonly name: string;
   readonly planId: string | null;
@@ -21,6 +21,8 @@ interface TenantRow {
   limits: string | null;
   weight: number | null;
   dialect: DialectName;
+  open_objects: number;
+  any_key_order: number;
   suspended: number;
   created_at: number;
 }
@@ -32,6 +34,8 @@ const toTenant = (row: TenantRow): TenantRecord => ({
   limits: JSON.parse(row.limits ?? '{}') as SomeLimits,
   weight: row.weight,
   dialect: row.dialect,
+  openObjects: row.open_objects !== 0,
+  anyKeyOrder: row.any_key_order !== 0,
   suspended: row.suspended !== 0,
   createdAt: row.created_at,
 });
@@ -48,17 +52,20 @@ export async function listTenants(db: D1Database, after: string, limit: number):
 
 /** Returns false if the id is taken. */
 export async function insertTenant(db: D1Database, tenant: TenantRecord): Promise<boolean> {
-  const { id, name, planId, limits, weight, dialect, suspended, createdAt } = tenant;
+  const { id, name, planId, limits, weight, dialect, openObjects, anyKeyOrder, suspended, createdAt } =
+    tenant;
+  const flags = [openObjects, anyKeyOrder, suspended].map(Number);
   const { meta } = await db
     .prepare(`
-      INSERT OR IGNORE INTO tenants (id, name, plan_id, limits, weight, dialect, suspended, created_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
-    .bind(id, name, planId, JSON.stringify(limits), weight, dialect, suspended ? 1 : 0, createdAt)
+      INSERT OR IGNORE INTO tenants (id, name, plan_id, limits, weight, dialect, open_objects, any_key_order,
+        suspended, created_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+    .bind(id, name, planId, JSON.stringify(limits), weight, dialect, ...flags, createdAt)
     .run();
   return meta.changes > 0;
 }
 
-type Changeable = 'name' | 'planId' | 'weight' | 'dialect' | 'suspended';
+type Changeable = 'name' | 'planId' | 'weight' | 'dialect' | 'suspended' | keyof ObjectDefaults;
 
 /** Changes of a tenant. Absent fields stay. */
 export type TenantChanges = { readonly [K in Changeable]?: TenantRecord[K] | undefined } & {
@@ -71,11 +78,13 @@ export async function updateTenant(
   id: string,
   changes: TenantChanges,
 ): Promise<TenantRecord | null> {
-  const { name, planId, limits, weight, dialect, suspended } = changes;
+  const { name, planId, limits, weight, dialect } = changes;
+  const flags = [changes.suspended, changes.openObjects, changes.anyKeyOrder];
   const row = await db
     .prepare(`
       UPDATE tenants SET name = COALESCE(?2, name), plan_id = IIF(?3, ?4, plan_id), limits = ${changedLimits('?5')},
-        weight = IIF(?6, ?7, weight), dialect = COALESCE(?8, dialect), suspended = COALESCE(?9, suspended)
+        weight = IIF(?6, ?7, weight), dialect = COALESCE(?8, dialect), suspended = COALESCE(?9, suspended),
+        open_objects = COALESCE(?10, open_objects), any_key_order = COALESCE(?11, any_key_order)
       WHERE id = ?1 RETURNING *`)
     .bind(
       id,
@@ -86,7 +95,7 @@ export async function updateTenant(
       weight === undefined ? 0 : 1,
       weight ?? null,
       dialect ?? null,
-      suspended === undefined ? null : Number(suspended),
+      ...flags.map((flag) => (flag === undefined ? null : Number(flag))),
     )
     .first<TenantRow>();
   return row && toTenant(row);

@@ -38,6 +38,14 @@ test('sets up a tenant and counts a completion, with commands only', async () =>
   expect(row).toMatchObject({ tenant: 'acme', key: key.id, requests: 1, completion_tokens: 4 });
 });
 
+test("sets and clears a tenant's defaults for the objects of schemas", async () => {
+  const created = await adminJson('tenants', 'create', '--id', 'open', '--name', 'O', '--open-objects');
+  expect(created).toMatchObject({ open_objects: true, any_key_order: false });
+  const changed = await adminJson('tenants', 'update', 'open', '--any-key-order', '--no-open-objects');
+  expect(changed).toMatchObject({ open_objects: false, any_key_order: true });
+  expect(await adminJson('tenants', 'update', 'open', '--name', 'P')).toMatchObject({ any_key_order: true });
+});
+
 test('tables show the same fields as JSON, and never a key', async () => {
   const { key } = await adminJson(
     'keys',

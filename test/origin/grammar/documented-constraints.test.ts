@@ -6,7 +6,7 @@ import { DIALECTS } from '../../../worker/dialects/dialect.ts';
 import { examplesIn } from '../../docs/pages.ts';
 
 const constraintIn = (body: string) =>
-  constraintOf(completionRequest.parse(JSON.parse(body)), DIALECTS.openai)!.constraint;
+  constraintOf(completionRequest.parse(JSON.parse(body)), DIALECTS.openai, {})!.constraint;
 
 describe('documented request bodies', () => {
   it.each(examplesIn('json'))('$id has a constraint that compiles', ({ code }) => {

@@ -16,7 +16,7 @@ import {
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 const log = new WorkerdLog(/"event":"key_store_failed"/);
-const { worker } = workerForTests({ ADMIN_KEY_SHA256 }, { log });
+const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 }, { log });
 
 describe('keys', () => {
   test('creates a key that works at once, and stores only its hash', async () => {
@@ -142,6 +142,18 @@ describe('plans and tenants', () => {
     const { headers } = await completion(worker, body.key);
     expect(headers.get('x-ratelimit-limit-requests')).toBe('5');
     expect(headers.get('x-ratelimit-limit-tokens')).toBe('1000');
+  });
+
+  test("a schema's objects are as the tenant's record says, in every API", async () => {
+    const { key } = await tenantWithKey(worker, 'loose');
+    await admin(worker, 'PATCH', '/tenants/loose', { open_objects: true, any_key_order: true });
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ model: 'default', prompt: 'x', json_schema: {} });
+    for (const path of ['/v1/completions', '/completion']) {
+      await worker.request(path, { method: 'POST', headers, body });
+      const style = { openObjects: true, anyKeyOrder: true };
+      expect(origin.requests.at(-1)?.constraint, path).toMatchObject(style);
+    }
   });
 
   test('keeps concurrent changes of different fields, including a suspension', async () => {

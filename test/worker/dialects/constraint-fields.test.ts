@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parse, refusal } from './parsing.ts';
+import { BOUNDS, parse, refusal } from './parsing.ts';
 
 describe('constraints', () => {
   const tool = { type: 'function', function: { name: 'f', strict: true, parameters: { type: 'object' } } };
@@ -104,6 +104,27 @@ describe('constraints', () => {
     ['null tools', { tools: null, tool_choice: 'auto' }, null],
   ])('%s', (_, body, constraint) => {
     expect(parse(body).generation.constraint).toEqual(constraint);
+  });
+
+  test("the fields for a schema's objects win over the tenant's defaults", () => {
+    const styleOf = (fields: object, defaults: object) =>
+      parse({ json_schema: schema, ...fields }, 'openai', { ...BOUNDS, ...defaults }).generation.constraint;
+    const plain = { type: 'json_schema', value: schema };
+    const both = { openObjects: true, anyKeyOrder: true };
+    expect(styleOf({}, {})).toEqual(plain);
+    expect(styleOf({}, both)).toEqual({ ...plain, ...both });
+    expect(styleOf({ open_objects: null, any_key_order: false }, both)).toEqual({
+      ...plain,
+      openObjects: true,
+    });
+    expect(styleOf({ open_objects: false, any_key_order: null }, both)).toEqual({
+      ...plain,
+      anyKeyOrder: true,
+    });
+    expect(styleOf({ open_objects: true, any_key_order: true }, {})).toEqual({ ...plain, ...both });
+    expect(parse({ regex: 'a' }, 'openai', { ...BOUNDS, ...both }).generation.constraint).toEqual({
+      ...{ type: 'regex', value: 'a' },
+    });
   });
 
   test.each([

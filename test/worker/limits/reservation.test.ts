@@ -9,7 +9,7 @@ import { Timings } from '../../../worker/timers/timings.ts';
 
 const TENANT: Tenant = {
   ...{ id: 'acme', name: 'Acme', suspended: false, limits: { ...UNLIMITED, tokensPerMinute: 100 } },
-  ...{ weight: 1, dialect: 'openai' },
+  ...{ weight: 1, dialect: 'openai', openObjects: false, anyKeyOrder: false },
 };
 const KEY: ApiKey = {
   ...{ id: 'key', tenantId: 'acme', name: 'k', scopes: ['completions'], models: null },
