@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { expect, test } from 'vitest';
-import { aboveZero, address, header, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
+import { aboveZero, address, directory, header, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
 
 const refuses = (read: (text: string) => unknown, texts: readonly string[]) => {
   for (const text of texts) expect(() => read(text), JSON.stringify(text)).toThrow(InvalidArgumentError);
@@ -21,6 +21,11 @@ test('accepts only names that exist', () => {
   expect(modelOrDirectory(['built-in'])('built-in')).toBe('built-in');
   expect(modelOrDirectory([])(import.meta.dirname)).toBe(import.meta.dirname);
   refuses(modelOrDirectory(['built-in']), ['nope', '']);
+});
+
+test('accepts only directories that exist', () => {
+  expect(directory(import.meta.dirname)).toBe(import.meta.dirname);
+  refuses(directory, ['nope', '', import.meta.filename]);
 });
 
 test('removes the trailing slash of an address', () => {

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
 import { whole } from '../../origin/terminal/program.ts';
 
@@ -38,6 +38,11 @@ export function header(text: string, before: Readonly<Record<string, string>> = 
   const [, name, value] = /^([\w-]+): *(\S.*)$/.exec(text) ?? [];
   if (name === undefined || value === undefined) throw new InvalidArgumentError("Expected 'name: value'.");
   return { ...before, [name]: value };
+}
+
+export function directory(text: string): string {
+  if (statSync(text, { throwIfNoEntry: false })?.isDirectory()) return text;
+  throw new InvalidArgumentError(`'${text}' is not a directory.`);
 }
 
 /** Parses a base URL and removes its trailing slash. */

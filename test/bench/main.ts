@@ -4,9 +4,10 @@ import path from 'node:path';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { ARCHITECTURES, type ArchitectureFigures, measureArchitecture } from './architectures/measure.ts';
-import { address, header, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
+import { address, directory, header, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
 import { type Gateway, measureAgainst } from './edge/against.ts';
 import { measureEdge } from './edge/edge.ts';
+import { measureSchemas } from './grammar/schemas.ts';
 import { type BenchModel, benchModels } from './models.ts';
 import { LAYERS, type Plan } from './plan.ts';
 import { linePlot } from './plot.ts';
@@ -58,6 +59,13 @@ const program = new Command('bench')
   .option('--quick', 'skip the single figures (prefill, prefix hit, interference)', false)
   .option('--soak <seconds>', 'seconds of overload by 200 clients of two tenants', whole(0), 0)
   .option('--constraints', 'also measure constrained streams, and streams during hostile grammars', false)
+  .option(
+    '--schemas <directory>',
+    'measure only the schemas of a directory in the layout of MaskBench',
+    directory,
+  )
+  .option('--open', 'with open_objects in --schemas', false)
+  .option('--any', 'with any_key_order in --schemas', false)
   .option('--edge', 'measure only what the Worker adds to an origin without a model', false)
   .option('--against <base>', 'with --edge: compare with a gateway, e.g. http://127.0.0.1:8787/v1', address)
   .option('--header <header>', "with --against: 'name: value' of each request; may be repeated", header)
@@ -95,6 +103,9 @@ interface Options {
   readonly quick: boolean;
   readonly soak: number;
   readonly constraints: boolean;
+  readonly schemas?: string;
+  readonly open: boolean;
+  readonly any: boolean;
   readonly edge: boolean;
   readonly against?: string;
   readonly header?: Readonly<Record<string, string>>;
@@ -189,6 +200,10 @@ async function rival(model: BenchModel, plan: Plan, directory: string): Promise<
 
 async function main(): Promise<void> {
   const options = program.parse().opts<Options>();
+  if (options.schemas !== undefined) {
+    const style = { openObjects: options.open, anyKeyOrder: options.any };
+    return console.log(measureSchemas(options.schemas, style));
+  }
   mkdirSync(options.out, { recursive: true });
   if (options.against !== undefined) {
     const gateway = { url: options.against, headers: options.header ?? {} };

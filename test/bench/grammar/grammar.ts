@@ -1,13 +1,13 @@
-import { compileProgram } from '../../origin/grammar/compile.ts';
-import { GrammarRuntime } from '../../origin/grammar/runtime/grammar-runtime.ts';
-import { GrammarVocabulary } from '../../origin/grammar/runtime/grammar-vocabulary.ts';
-import type { WireConstraint } from '../../shared/generation.ts';
-import { largeVocabulary } from '../support/grammar/vocabularies.ts';
-import { PRODUCT_SCHEMA } from '../support/product-schema.ts';
-import { mulberry32 } from '../support/random.ts';
-import { quantile } from './statistics.ts';
+import { compileProgram } from '../../../origin/grammar/compile.ts';
+import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
+import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
+import type { WireConstraint } from '../../../shared/generation.ts';
+import { largeVocabulary } from '../../support/grammar/vocabularies.ts';
+import { PRODUCT_SCHEMA } from '../../support/product-schema.ts';
+import { mulberry32 } from '../../support/random.ts';
+import { quantile } from '../statistics.ts';
 
-/** Compile times, and the time of every mask along random walks, at a vocabulary of 152,000: `npx node test/bench/grammar.ts`. */
+/** Compile times, and the time of every mask along random walks, at a vocabulary of 152,000: `npx node test/bench/grammar/grammar.ts`. */
 
 const NESTED = nestedSchema(7);
 const CASES: Readonly<Record<string, WireConstraint>> = {
