@@ -22,7 +22,7 @@ export default defineConfig({
     hookTimeout: 300_000,
     // A condition may take as long as its test.
     expect: { poll: { timeout: 290_000 } },
-    // With more workers than the two cores of CI, real engines only wait for each other.
-    maxWorkers: 2,
+    // One more than the two cores of CI, because many tests wait for processes, pages and timers.
+    maxWorkers: 3,
   },
 });
