@@ -31,7 +31,7 @@ const responseFormat = z.object({
         .boolean()
         .nullish()
         .describe(
-          'In the dialect openai, true rejects a schema whose objects have undeclared or optional properties.',
+          'With x-dialect: openai, true rejects a schema whose objects have undeclared or optional properties.',
         ),
     })
     .nullish()

@@ -109,8 +109,8 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   },
 };
 
-/** OpenAI's dialect for requests that name no dialect. It allows more alternatives than OpenAI. */
-const OWN: Dialect = { ...OPENAI, maxLogprobs: MAX_TOP_LOGPROBS };
+/** OpenAI's dialect for requests that name no dialect. It allows more alternatives and schemas than OpenAI. */
+const OWN: Dialect = { ...OPENAI, maxLogprobs: MAX_TOP_LOGPROBS, strictSchemas: false };
 
 /** Returns the defaults of one request: the dialect's, otherwise the model's, otherwise BASE_DEFAULTS. */
 export const defaultsOf = (dialect: Dialect, model: GenerationDefaults): Defaults => ({

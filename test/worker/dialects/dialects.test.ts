@@ -79,6 +79,17 @@ async function accepted(dialect: string, fields: Fields = {}): Promise<string> {
 const codeOf = async (response: Response) =>
   ((await response.json()) as { error: { code: unknown } }).error.code;
 
+test('without the header, a tenant of openai may have 20 alternatives and optional properties in strict schemas', async () => {
+  const schema = { type: 'object', properties: { a: { type: 'string' } } };
+  const strict = {
+    response_format: { type: 'json_schema', json_schema: { name: 'n', strict: true, schema } },
+  };
+  for (const fields of [{ logprobs: 20 }, strict]) {
+    expect((await worker.post({ model: 'default', prompt: 'Hi', ...fields })).status).toBe(200);
+    expect((await speaking('openai', fields)).status).toBe(400);
+  }
+});
+
 describe.each(Object.entries(BEHAVIOURS))('%s', (dialect, behaviour) => {
   test('applies its defaults', async () => {
     await accepted(dialect);

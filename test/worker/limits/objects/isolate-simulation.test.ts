@@ -98,7 +98,11 @@ async function measure({ limits, rates, seconds }: Load) {
 
 describe('what slices cost', () => {
   test('a steady load far from home makes few calls, and few requests wait for one', async () => {
-    const load = { name: 'steady', limits: { requestsPerMinute: 1e6, tokensPerMinute: 1e8 }, seconds: 20 };
+    const load = {
+      name: 'steady',
+      limits: { requestsPerMinute: 1e6, tokensPerMinute: 1e8 },
+      seconds: runs(20, 8),
+    };
     const { asked, served, callsPerThousand, waitedShare } = await measure({ ...load, rates: [80, 80, 80] });
     expect(served).toBe(asked);
     // At most 10 calls per second, isolate and direction of 80 requests each.
