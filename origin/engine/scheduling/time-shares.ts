@@ -22,7 +22,7 @@ export interface RunPart {
   readonly ownMs: number;
 }
 
-/** `other`: work for one tenant besides the model, such as copies of its suspended sequences. */
+/** `other`: work for one tenant outside of the model, such as copies of its suspended sequences. */
 type RunKind = 'prefill' | 'decode' | 'other';
 
 interface Account {

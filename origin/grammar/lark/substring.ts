@@ -41,7 +41,7 @@ export function substringAutomaton(chunks: readonly string[], budget: WorkBudget
   );
   const edges: number[][] = states.map(() => []);
   states.forEach(({ next }, from) => {
-    // Chunks that begin alike share states.
+    // Chunks with the same beginning share states.
     const paths = new Map<string, number>();
     for (const [chunk, to] of next) {
       const characters = Array.from(chunk);

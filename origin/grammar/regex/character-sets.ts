@@ -83,7 +83,7 @@ const FOUND = new Map<string, CodePoints>();
 /** A compilation pays for each property once, found before or not, so that its work does not depend on earlier ones. */
 const PAID = new WeakMap<WorkBudget, Set<string>>();
 
-/** Planes 4 to 13 are unassigned and 15 to 16 are for private use: each equals its second code point but for the last two. */
+/** Planes 4 to 13 are unassigned and 15 to 16 are for private use: each equals its second code point except for the last two. */
 const UNIFORM_PLANES = [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16];
 
 function searched(pattern: RegExp): CodePoints {

@@ -60,7 +60,7 @@ export class AnyOrderAutomaton {
     return !isWritten && this.#hasRoom(state, this.#rules.members[index]!.required ? 0 : 1);
   }
 
-  /** Whether the maximum allows this many members besides the required ones. */
+  /** Whether the maximum allows this many members in addition to the required ones. */
   #hasRoom({ count, missing, others }: MembersWritten, more: number): boolean {
     return count + others + missing + more <= this.#rules.max;
   }

@@ -39,7 +39,7 @@ test('tenants do not wait for each other', async () => {
   expect(waits).toHaveLength(before);
 });
 
-test('a clock that goes back delays nobody for longer than a second', async () => {
+test('a clock that goes back delays no refusal for longer than a second', async () => {
   const { pace, waits, clock } = newPace();
   await pace.turn('a', LARGE);
   clock.now -= 1e9;
