@@ -27,6 +27,7 @@ import { rollUpUsage } from './usage/usage-retention.ts';
 
 /** State that one isolate keeps between requests. It holds no I/O objects: those belong to a single request. */
 interface Isolate {
+  readonly randomHex: RequestContext['randomHex'];
   readonly settings: Settings;
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
@@ -56,14 +57,14 @@ function hexSource(): (count: number) => string {
   };
 }
 
-const randomHex = hexSource();
-
 const backoff: Backoff = { random: Math.random, pause: (ms) => scheduler.wait(ms) };
 
 function createIsolate(env: Env): Isolate {
   const settings = parseSettings(env);
+  const randomHex = hexSource();
   return {
     settings,
+    randomHex,
     catalogue: createCatalogue(env, settings, now),
     keys: new KeyDirectory(now, {
       secret: settings.KEY_ID_SECRET ?? null,
@@ -99,6 +100,7 @@ function createContext(
   isolate: Isolate,
 ): RequestContext {
   const answer: ResponseState = { dialect: provisionalDialect(request), limits: {}, ignoredKeywords: null };
+  const { randomHex } = isolate;
   const { completion = randomHex(16) } = innerProps(background);
   return {
     requestId: incomingRequestId(request) ?? `req_${randomHex(16)}`,
@@ -112,7 +114,6 @@ function createContext(
     timers: new RequestTimers(now),
     traceparent: traceparentOf(request, randomHex),
     now,
-    randomHex,
     waitUntil: (work) => background.waitUntil(work),
   };
 }

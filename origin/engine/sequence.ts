@@ -211,7 +211,7 @@ export class Sequence implements DecodeRow {
     };
   }
 
-  #bannedAt(position: number): number[] {
+  #bannedAt(position: number): readonly number[] {
     return this.#bans.at(position, this.#length === 0);
   }
 

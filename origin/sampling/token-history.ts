@@ -1,4 +1,4 @@
-/** The tokens of one sequence, prompt first, in an append-only buffer of fixed capacity. */
+/** The tokens of one sequence, prompt first, in a buffer of fixed capacity. */
 export class TokenHistory {
   /** For loops that read many positions: valid up to `length`, read-only. */
   readonly tokens: Int32Array;

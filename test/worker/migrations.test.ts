@@ -1,8 +1,8 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { migrate } from '../../origin/cli/start/local-databases.ts';
+import { migrate, migrateLocalDatabases } from '../../origin/cli/start/local-databases.ts';
 import { startWorkerd } from './support/workerd.ts';
 
 test('migrations run once, in the order of their names, and one that fails leaves nothing behind', async () => {
@@ -24,4 +24,25 @@ test('migrations run once, in the order of their names, and one that fails leave
   write('0003_more.sql', "INSERT INTO words VALUES ('c');");
   await migrate(db, folder);
   expect(await rows()).toEqual([{ name: 'a;b' }, { name: 'c' }]);
+});
+
+test('a state directory is migrated again only if there are other files', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'state-'));
+  const configuration = path.join(folder, 'wrangler.toml');
+  writeFileSync(
+    configuration,
+    'name = "w"\ncompatibility_date = "2026-10-20"\n[[d1_databases]]\nbinding = "DB"\ndatabase_name = "db"\n' +
+      'database_id = "1"\nmigrations_dir = "."\n',
+  );
+  const write = (name: string, sql: string) => writeFileSync(path.join(folder, name), sql);
+  const state = path.join(folder, 'state');
+  write('0001_table.sql', 'CREATE TABLE words (name TEXT);');
+  await migrateLocalDatabases(configuration, state);
+  const before = readdirSync(state, { recursive: true }).length;
+  await migrateLocalDatabases(configuration, state);
+  expect(readdirSync(state, { recursive: true })).toHaveLength(before);
+  write('0002_more.sql', 'INSERT INTO none VALUES (1);');
+  await expect(migrateLocalDatabases(configuration, state)).rejects.toThrow('none');
+  write('0002_more.sql', "INSERT INTO words VALUES ('a');");
+  await migrateLocalDatabases(configuration, state);
 });

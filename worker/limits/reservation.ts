@@ -96,14 +96,11 @@ async function reserve(
     return here.requestId;
   }
   let requestId = '';
-  const ask = async (): Promise<ReservationResult> => {
-    const answer = await client.reserve(claimant, context, (tried) => {
-      requestId = tried;
-    });
-    return answer;
+  const onAttempt = (tried: string): void => {
+    requestId = tried;
   };
   try {
-    await context.timings.measure('limit', () => settled(ask()));
+    await context.timings.measure('limit', () => settled(client.reserve(claimant, context, onAttempt)));
   } catch (thrown) {
     // Only the limiter's answer may have been lost. The next call then frees the reservation.
     if (context.answer.limits === null) client.settle({ requestId, settlement: UNHEARD }, context);

@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
 import { unstable_readConfig, unstable_splitSqlQuery } from 'wrangler';
@@ -13,13 +13,14 @@ const TABLE = `CREATE TABLE IF NOT EXISTS d1_migrations (
 /** A D1 database of the simulator. */
 export type Database = Awaited<ReturnType<Miniflare['getD1Database']>>;
 
+const migrationsIn = (folder: string): string[] => globSync('*.sql', { cwd: folder }).toSorted();
+
 /** Applies the migrations of a folder that a database lacks, in order. Each is applied whole or not at all. */
 export async function migrate(database: Database, folder: string): Promise<void> {
   await database.prepare(TABLE).run();
   const { results } = await database.prepare('SELECT name FROM d1_migrations').all<{ name: string }>();
   const applied = new Set(results.map(({ name }) => name));
-  const missing = globSync('*.sql', { cwd: folder }).filter((name) => !applied.has(name));
-  for (const name of missing.toSorted()) {
+  for (const name of migrationsIn(folder).filter((file) => !applied.has(file))) {
     const statements = unstable_splitSqlQuery(readFileSync(path.join(folder, name), 'utf8'));
     await database.batch([
       ...statements.map((statement) => database.prepare(statement)),
@@ -34,12 +35,21 @@ interface ConfiguredDatabase {
   readonly migrations_dir?: string;
 }
 
-/** Migrates the databases of a wrangler configuration in a state directory that no other process uses. */
+/**
+ * Migrates the databases of a wrangler configuration in a state directory that no other process uses. Starts no workerd if
+ * an earlier call has applied the same files.
+ */
 export async function migrateLocalDatabases(configuration: string, state: string): Promise<void> {
-  const databases: readonly ConfiguredDatabase[] = unstable_readConfig({
+  const configured: readonly ConfiguredDatabase[] = unstable_readConfig({
     config: configuration,
   }).d1_databases;
-  const ids = Object.fromEntries(databases.map(({ binding, database_id: id = '' }) => [binding, id]));
+  const databases = configured.map(({ binding, database_id: id = '', migrations_dir: folder = '' }) => {
+    return { binding, id, folder: path.resolve(path.dirname(configuration), folder) };
+  });
+  const files = databases.flatMap(({ folder }) => migrationsIn(folder)).join('\n');
+  const record = path.join(state, 'migrations');
+  if (existsSync(record) && readFileSync(record, 'utf8') === files) return;
+  const ids = Object.fromEntries(databases.map(({ binding, id }) => [binding, id]));
   const worker = {
     name: 'migrations',
     modules: true,
@@ -51,13 +61,10 @@ export async function migrateLocalDatabases(configuration: string, state: string
     resourcePersistencePath: state,
   });
   try {
-    for (const { binding, migrations_dir: folder = '' } of databases) {
-      await migrate(
-        await miniflare.getD1Database(binding),
-        path.resolve(path.dirname(configuration), folder),
-      );
-    }
+    for (const { binding, folder } of databases)
+      await migrate(await miniflare.getD1Database(binding), folder);
   } finally {
     await miniflare.dispose();
   }
+  writeFileSync(record, files);
 }

@@ -4,6 +4,8 @@ interface TokenBan {
   readonly first: boolean;
 }
 
+const NONE: readonly number[] = [];
+
 /** Tokens that would begin a banned phrase, at the places that a sequence has returned to. */
 export class TokenBans {
   #bans: readonly TokenBan[] = [];
@@ -17,7 +19,8 @@ export class TokenBans {
     this.#bans = [...kept, { id, position, first }];
   }
 
-  at(position: number, first: boolean): number[] {
+  at(position: number, first: boolean): readonly number[] {
+    if (this.#bans.length === 0) return NONE;
     const bans = this.#bans.filter((ban) => ban.position === position && ban.first === first);
     return bans.map(({ id }) => id);
   }

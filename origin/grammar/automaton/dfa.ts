@@ -124,14 +124,17 @@ function appendGap(out: number[], lo: number, hi: number, target: number): void 
 export function acceptsText(dfa: Dfa, text: string): boolean {
   let state = 0;
   for (const char of text) {
-    const codePoint = char.codePointAt(0)!;
-    const edges = dfa.edges[state]!;
-    let next = -1;
-    for (let i = 0; i < edges.length && edges[i]! <= codePoint; i += 3) {
-      if (codePoint <= edges[i + 1]!) next = edges[i + 2]!;
-    }
-    if (next === -1) return false;
-    state = next;
+    state = step(dfa, state, char.codePointAt(0)!);
+    if (state === -1) return false;
   }
   return dfa.final[state] === 1;
+}
+
+/** Returns the state after a code point; −1 = none. */
+export function step(dfa: Dfa, state: number, codePoint: number): number {
+  const edges = dfa.edges[state]!;
+  for (let i = 0; i < edges.length && edges[i]! <= codePoint; i += 3) {
+    if (codePoint <= edges[i + 1]!) return edges[i + 2]!;
+  }
+  return -1;
 }

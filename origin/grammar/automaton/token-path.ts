@@ -1,8 +1,8 @@
 import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
 
 /**
- * References to tokens as byte sequences, so that an automaton over bytes can read them: an id is BY_ID and three bytes,
- * big-endian; a name is BY_NAME, the name and BY_ID. Neither first byte occurs in UTF-8.
+ * References to tokens as byte sequences, so that an automaton over bytes can read them. An id is BY_ID and three bytes,
+ * big-endian. A name is BY_NAME, the name and BY_ID. Neither first byte occurs in UTF-8.
  */
 export const BY_ID = 0xff;
 export const BY_NAME = 0xfe;

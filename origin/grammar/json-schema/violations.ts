@@ -71,7 +71,7 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
   },
   type: (type, node) => {
     const allowed = new Set([type].flat());
-    const others = TYPES.filter((other) => other !== 'integer' && !allowed.has(other));
+    const others = typesBut(allowed);
     const types = allowed.has('integer') ? others.filter((other) => other !== 'number') : others;
     const fractions = { type: 'number', [NOT_MULTIPLE_OF]: 1 } as const;
     return [
@@ -223,7 +223,7 @@ function violatedItem(
 /** Values that are not listed. Arrays and objects are left out if one of them is listed. */
 function othersThan(values: readonly unknown[], node: KeywordNode): Conjunction[] {
   const listed = new Set(values.map(typeOfValue));
-  const others = TYPES.filter((type) => type !== 'integer' && !listed.has(type));
+  const others = typesBut(listed);
   const texts = values.filter((value) => typeof value === 'string');
   const truths = [true, false].filter((value) => !values.includes(value));
   const numbers = values.filter((value) => typeof value === 'number').sort((a, b) => a - b);
@@ -234,6 +234,10 @@ function othersThan(values: readonly unknown[], node: KeywordNode): Conjunction[
     ...(numbers.length === 0 ? [] : gaps(numbers)).map((gap, i) => derived(node, `not number ${i}`, gap)),
   ].map((part) => [part]);
 }
+
+/** The types without these; `number` covers `integer`. */
+const typesBut = (types: ReadonlySet<TypeName>): readonly TypeName[] =>
+  TYPES.filter((type) => type !== 'integer' && !types.has(type));
 
 function typeOfValue(value: unknown): TypeName {
   if (value === null) return 'null';

@@ -1,6 +1,6 @@
 import { ALL_CODE_POINTS } from '../automaton/code-points.ts';
 import { determinize } from '../automaton/determinize.ts';
-import { appendEdge, complement, type Dfa, isEmptyLanguage, trim } from '../automaton/dfa.ts';
+import { appendEdge, complement, type Dfa, isEmptyLanguage, step, trim } from '../automaton/dfa.ts';
 import { CALL, Nfa } from '../automaton/nfa.ts';
 import { BudgetExceeded, type WorkBudget } from '../work-budget.ts';
 import type { LookAround, RegexNode } from './regex-parser.ts';
@@ -264,14 +264,6 @@ class Product {
   #behind(index: number): Dfa {
     return this.#deciders[this.#decider(index, false)]!.dfa;
   }
-}
-
-function step(dfa: Dfa, state: number, char: number): number {
-  const edges = dfa.edges[state]!;
-  for (let i = 0; i < edges.length && edges[i]! <= char; i += 3) {
-    if (char <= edges[i + 1]!) return edges[i + 2]!;
-  }
-  return -1;
 }
 
 function sortPairs(pairs: (readonly [number, number])[]): (readonly [number, number])[] {

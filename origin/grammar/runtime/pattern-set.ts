@@ -6,11 +6,12 @@ export interface Threads {
   readonly starts: readonly number[];
 }
 
-export const NO_THREADS: Threads = { states: [], starts: [] };
+const NO_STATES: readonly number[] = [];
+export const NO_THREADS: Threads = { states: NO_STATES, starts: NO_STATES };
 
 /**
  * Regular expressions to search for, without their vocabulary. Every state has one thread at most, the one that began
- * earliest, so that a byte costs as much as the automata have states (Pike's simulation, with the start as the priority).
+ * earliest (Pike's simulation, with the start as the priority). So a byte costs at most as much as the automata have states.
  */
 export class PatternSet {
   readonly #program: Program;
@@ -24,10 +25,11 @@ export class PatternSet {
   constructor(program: Program) {
     this.#program = program;
     this.#seen = new Int32Array(program.final.length);
-    this.#first = Array.from({ length: program.classCount }, (_, byteClass) => {
-      const targets = [...program.ruleStart].flatMap((start) => this.#targets(start, byteClass));
-      return [...new Set(targets)];
-    });
+    const starts = { states: [...program.ruleStart], starts: [...program.ruleStart] };
+    this.#first = Array.from(
+      { length: program.classCount },
+      (_, byteClass) => this.#step(starts, byteClass, NO_STATES, -1).states,
+    );
   }
 
   /** Memory of the tables in bytes, roughly. */
@@ -39,10 +41,15 @@ export class PatternSet {
    * Returns the threads after one more byte.
    * @param at position of the byte's character if the byte is its first, where matches may begin; −1 otherwise
    */
-  next({ states, starts }: Threads, byte: number, at: number): Threads {
+  next(threads: Threads, byte: number, at: number): Threads {
     const byteClass = this.#program.classOf[byte]!;
-    const first = at < 0 ? [] : this.#first[byteClass]!;
-    if (states.length === 0 && first.length === 0) return NO_THREADS;
+    const first = at < 0 ? NO_STATES : this.#first[byteClass]!;
+    if (threads.states.length === 0 && first.length === 0) return NO_THREADS;
+    return this.#step(threads, byteClass, first, at);
+  }
+
+  /** @param first states of new threads, which begin at `at` */
+  #step({ states, starts }: Threads, byteClass: number, first: readonly number[], at: number): Threads {
     const next = { states: [] as number[], starts: [] as number[] };
     const round = ++this.#round;
     const add = (state: number, start: number): void => {
@@ -69,15 +76,5 @@ export class PatternSet {
     const thread = states.findIndex((state) => final[state] === 1);
     if (thread < 0) return null;
     return { start: starts[thread]!, pattern: ruleOf[states[thread]!]! };
-  }
-
-  #targets(state: number, byteClass: number): number[] {
-    const { byteOffsets, byteEdges } = this.#program;
-    const targets: number[] = [];
-    for (let edge = byteOffsets[state]!; edge < byteOffsets[state + 1]!; edge += 3) {
-      const isIn = byteEdges[edge]! <= byteClass && byteClass <= byteEdges[edge + 1]!;
-      if (isIn) targets.push(byteEdges[edge + 2]!);
-    }
-    return targets;
   }
 }

@@ -17,8 +17,8 @@ const textOf = (tokenBytes: TokenBytes, id: number): string =>
   tokenBytes.special[id] === 1 ? '' : String.fromCharCode(...bytesOf(tokenBytes, id));
 
 /**
- * The distribution of the byte after a prompt by enumeration: for every token of the vocabulary at every one of the last
- * positions, the probability of the prompt's tokens before it times its own, if its text covers the rest of the prompt.
+ * The distribution of the byte after a prompt, by enumeration of every token at each of the last positions. A token counts
+ * if its text covers the rest of the prompt, with the probability of the prompt's tokens before it times its own.
  * @param rowAt the model's logits after the first n tokens of the prompt
  */
 export function enumerateNextBytes(
