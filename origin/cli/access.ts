@@ -3,6 +3,7 @@ import path from 'node:path';
 import { CommandError, EXIT } from '@continuo/origin/terminal/program.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import * as z from 'zod';
+import { stateDirectory } from './start/installation.ts';
 
 /** Finds the server and the key: from options, the environment, or the state of `npm start`. */
 
@@ -31,12 +32,6 @@ export function isLocal({ hostname }: URL, environment: Environment): boolean {
   return ['127.0.0.1', 'localhost', '[::1]', own].includes(hostname);
 }
 
-const ROOT = path.resolve(import.meta.dirname, '../..');
-
-/** The state directory of `npm start` with the same environment. */
-const stateDirectory = (environment: Environment): string =>
-  path.resolve(ROOT, environment.CONTINUO_STATE_DIR || '.continuo');
-
 /** @throws CommandError if it is not an HTTP address */
 export function findAddress({ url }: AccessOptions, environment: Environment): URL {
   const text = url || environment.CONTINUO_URL || localAddress(environment);
@@ -46,7 +41,7 @@ export function findAddress({ url }: AccessOptions, environment: Environment): U
   throw new CommandError(message, url ? EXIT.usage : EXIT.failed);
 }
 
-/** The key that `npm start` created for this checkout. Only its own server accepts it. */
+/** The key that `npm start` or `continuo serve` created. Only its own server accepts it. */
 function developmentKey(url: URL, environment: Environment): string | null {
   if (!isLocal(url, environment)) return null;
   try {
@@ -76,7 +71,7 @@ export function findAccess(
   const set = options.keyFile === undefined ? environment[variable] : keyIn(options.keyFile);
   const key = set || developmentKey(url, environment);
   if (key) return { url, key };
-  const how = isLocal(url, environment) ? 'Run npm start, which creates one, or set' : 'Set';
+  const how = isLocal(url, environment) ? 'Run continuo serve, which creates one, or set' : 'Set';
   const name = kind === 'admin' ? 'admin key' : 'API key';
   throw new CommandError(`There is no ${name}. ${how} ${variable}.`);
 }

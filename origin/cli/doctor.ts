@@ -8,10 +8,9 @@ import { type Environment, findAccess, findAddress } from './access.ts';
 import { createApi } from './api.ts';
 import { answerOf, type Finding, fail, isHealth, ok, warn } from './doctor/finding.ts';
 import type { CliContext, GlobalOptions } from './session.ts';
+import { ROOT, stateDirectory } from './start/installation.ts';
 
 /** `continuo doctor`. */
-
-const ROOT = path.resolve(import.meta.dirname, '../..');
 
 /** The NVIDIA driver creates it. */
 const CARD_DEVICE = '/dev/nvidiactl';
@@ -67,7 +66,7 @@ async function* examine(
     const settings = readStartSettings(environment);
     yield await machine.checkPort('CONTINUO_PORT', settings.port, settings.host);
     yield await machine.checkPort('CONTINUO_ORIGIN_PORT', settings.originPort, '127.0.0.1');
-    yield machine.checkStateDirectory(path.resolve(ROOT, settings.stateDirectory));
+    yield machine.checkStateDirectory(stateDirectory(environment));
     originUrl ??= settings.originUrl;
   } catch (error) {
     yield fail('npm start', errorMessage(error), 'Correct it; docs/configuration.md lists all variables.');
@@ -94,7 +93,7 @@ async function checkServer(
       const isChosen = (options.url ?? environment.CONTINUO_URL ?? '') !== '';
       return isChosen
         ? [fail('Server', text, 'Correct --url or CONTINUO_URL, or start the server.')]
-        : [warn('Server', text, 'Run npm start.')];
+        : [warn('Server', text, 'Run continuo serve.')];
     }
     return [ok('Server', url.origin), await checkKey(options, environment, ask)];
   } catch (error) {

@@ -18,20 +18,24 @@ interface ServeOptions extends BuildOptions {
 
 export function addServeCommand(program: Command, { terminal, environment }: CliContext): void {
   const serve = program
-    .command('serve <model>')
+    .command('serve [model]')
     .description(
-      'fetch, build, check and serve a model, and open its page: owner/name[:variant], a directory or a .gguf file',
+      'fetch, build, check and serve a model, and open its page: owner/name[:variant], a directory or a .gguf file; without one, the built-in model',
     )
     .option('--no-open', 'do not open the page in a browser');
   withExamples(
     withBuildOptions(serve),
+    'continuo serve',
     'continuo serve Qwen/Qwen3-0.6B-Base',
     'continuo serve bartowski/SmolLM2-135M-GGUF:Q8_0',
     'continuo serve ./my-finetune --precision q4',
-  ).action(async (name: string, options: ServeOptions) => {
-    const prepared = await prepareForCommand(name, options, terminal, environment);
-    const variables = variablesOf(prepared, environment);
-    if (prepared.built !== null) terminal.note(await check(prepared, variables));
+  ).action(async (name: string | undefined, options: ServeOptions) => {
+    let variables = environment;
+    if (name !== undefined) {
+      const prepared = await prepareForCommand(name, options, terminal, environment);
+      variables = variablesOf(prepared, environment);
+      if (prepared.built !== null) terminal.note(await check(prepared, variables));
+    }
     // The launcher and its packages take long to load, and no other command needs them.
     const { launch } = await import('./start/launcher.ts');
     await launch(variables, (ready) => {

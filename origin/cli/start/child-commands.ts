@@ -1,5 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Environment } from '@continuo/origin/config/environment.ts';
 import type { DevelopmentState } from './development-state.ts';
 import type { Command } from './process-group.ts';
@@ -8,8 +9,6 @@ import type { StartSettings } from './settings.ts';
 /** The commands that the launcher runs: the origin and the local Worker. */
 
 export interface CommandContext {
-  /** The repository. */
-  readonly root: string;
   readonly environment: Environment;
   readonly stateDirectory: string;
   readonly settings: StartSettings;
@@ -25,7 +24,7 @@ const homeOf = ({ stateDirectory }: CommandContext) => ({
 export const originCommand = (context: CommandContext): Command => ({
   name: 'origin',
   file: process.execPath,
-  args: [path.join(context.root, 'origin', 'cli', 'start', 'origin-entry.ts')],
+  args: [fileURLToPath(new URL('./origin-entry.ts', import.meta.url))],
   env: {
     ...context.environment,
     CONTINUO_ORIGIN_HOST: '127.0.0.1',
@@ -40,7 +39,7 @@ export const originCommand = (context: CommandContext): Command => ({
 export const edgeCommand = (context: CommandContext): Command => ({
   name: 'worker',
   file: process.execPath,
-  args: [path.join(context.root, 'origin', 'cli', 'start', 'edge.ts')],
+  args: [fileURLToPath(new URL('./edge.ts', import.meta.url))],
   env: {
     ...context.environment,
     ...homeOf(context),

@@ -1,11 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { requireKnownVariables } from '@continuo/origin/config/config.ts';
 import type { Environment } from '@continuo/origin/config/environment.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { edgeCommand, originCommand } from './child-commands.ts';
 import { developmentState } from './development-state.ts';
+import { stateDirectory as stateDirectoryOf } from './installation.ts';
 import { portFault } from './port.ts';
 import { type Command, ProcessGroup } from './process-group.ts';
 import { untilReady } from './readiness.ts';
@@ -79,16 +78,15 @@ export interface Ready {
  * @param environment variables of both processes
  */
 async function run(environment: Environment, onReady: (ready: Ready) => void): Promise<void> {
-  const root = fileURLToPath(new URL('../../..', import.meta.url));
   requireKnownVariables(environment);
   const settings = readStartSettings(environment);
-  const stateDirectory = path.resolve(root, settings.stateDirectory);
+  const stateDirectory = stateDirectoryOf(environment);
   // Also for the children, because the local database stores prompts and completions for replay.
   process.umask(0o077);
   using _lock = lockStateDirectory(stateDirectory);
   await refuseUnusablePorts(settings);
   const state = developmentState(stateDirectory);
-  const context = { root, environment, stateDirectory, settings, state };
+  const context = { environment, stateDirectory, settings, state };
 
   const origin = originCommand(context);
   const edge = edgeCommand(context);

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -8,8 +9,9 @@ import {
   type StructuredLogsHandler,
   type V4WorkerOptions,
 } from 'miniflare';
-import { build, type Rolldown } from 'vite';
+import type { Rolldown } from 'vite';
 import { unstable_getMiniflareWorkerOptions } from 'wrangler';
+import { BUNDLED_WORKER, ROOT } from './installation.ts';
 import { migrateLocalDatabases } from './local-databases.ts';
 
 /** A rate limit of the platform. */
@@ -40,7 +42,6 @@ export interface LocalWorker {
   readonly miniflare: Miniflare;
 }
 
-const ROOT = path.resolve(import.meta.dirname, '../../..');
 const CONFIGURATION = path.join(ROOT, 'wrangler.toml');
 const NAME = 'continuo';
 const ORIGIN = 'ORIGIN';
@@ -57,9 +58,10 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
   const { host, port, originUrl, vars, state, ratelimits = {}, onLog } = options;
   const { workerOptions } = unstable_getMiniflareWorkerOptions(CONFIGURATION);
   const { modulesRules: _, assets, ...configured } = workerOptions;
+  const isBuilt = existsSync(BUNDLED_WORKER);
   const [script] = await Promise.all([
-    options.script ?? bundleWorker(),
-    buildSite(),
+    options.script ?? (isBuilt ? readFileSync(BUNDLED_WORKER, 'utf8') : bundleWorker()),
+    isBuilt ? null : buildSite(),
     state === undefined ? null : migrateLocalDatabases(CONFIGURATION, state),
   ]);
   const main: V4WorkerOptions = {
@@ -99,13 +101,15 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
 let siteBuilt: Promise<unknown> | null = null;
 
 /** Builds the page if its sources have changed. In a process of its own, because the origin imports nothing of the Worker. */
-const buildSite = (): Promise<unknown> =>
+export const buildSite = (): Promise<unknown> =>
   (siteBuilt ??= promisify(execFile)(process.execPath, [
     fileURLToPath(import.meta.resolve('@continuo/site/build/main.ts')),
   ]));
 
 /** Bundles the Worker into one module, as it is deployed. */
 export async function bundleWorker(minify = false, entry = 'worker/index.ts'): Promise<string> {
+  // Only a checkout has Vite.
+  const { build } = await import('vite');
   const result = await build({
     root: ROOT,
     configFile: false,

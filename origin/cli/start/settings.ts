@@ -20,8 +20,6 @@ const schema = z.object({
   CONTINUO_PORT: portNumber.default(8787),
   /** Loopback port of the origin. */
   CONTINUO_ORIGIN_PORT: portNumber.default(9100),
-  /** Directory of keys, secrets and logs. */
-  CONTINUO_STATE_DIR: z.string().min(1).default('.continuo'),
   ...workerVariables,
 });
 
@@ -33,7 +31,6 @@ export interface StartSettings {
   readonly originPort: number;
   /** Address of the origin for launcher and Worker. */
   readonly originUrl: string;
-  readonly stateDirectory: string;
   /** Variables for the local Worker, with the secrets that UPSTREAMS names. */
   readonly workerVariables: Readonly<Record<string, string>>;
 }
@@ -53,7 +50,6 @@ export function readStartSettings(environment: Environment): StartSettings {
     url: `http://${isIPv6(host) ? `[${host}]` : host}:${port}`,
     originPort: values.CONTINUO_ORIGIN_PORT,
     originUrl: `http://127.0.0.1:${values.CONTINUO_ORIGIN_PORT}`,
-    stateDirectory: values.CONTINUO_STATE_DIR,
     workerVariables: workerVariablesOf(environment, values.UPSTREAMS),
   };
 }

@@ -27,7 +27,7 @@ test('sends the development key to no other machine', () => {
   }
 });
 
-test('without a running server, the command tells to run npm start', () => {
+test('without a running server, the command tells to run continuo serve', () => {
   const main = path.resolve(import.meta.dirname, '../../../origin/cli/main.ts');
   const state = mkdtempSync(path.join(tmpdir(), 'continuo-admin-'));
   const continuo = () =>
@@ -37,7 +37,8 @@ test('without a running server, the command tells to run npm start', () => {
     });
   expect(continuo()).toMatchObject({
     status: 1,
-    stderr: 'continuo: There is no admin key. Run npm start, which creates one, or set CONTINUO_ADMIN_KEY.\n',
+    stderr:
+      'continuo: There is no admin key. Run continuo serve, which creates one, or set CONTINUO_ADMIN_KEY.\n',
   });
   writeFileSync(path.join(state, 'development.json'), '{"apiKey":"a key"}');
   expect(continuo()).toMatchObject({
