@@ -5,6 +5,7 @@ import { addBenchCommand } from './bench.ts';
 import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } from './commands.ts';
 import { addCompleteCommand } from './complete.ts';
 import { addDoctorCommand } from './doctor.ts';
+import { addEdgeCommand } from './edge.ts';
 import manifest from './package.json' with { type: 'json' };
 import { addServeCommand } from './serve.ts';
 import { type CliContext, sessionOpener } from './session.ts';
@@ -23,6 +24,7 @@ export function createContinuo(context: CliContext): Command {
   const asCaller = sessionOpener(program, context, 'caller');
   const asAdmin = sessionOpener(program, context, 'admin');
   addServeCommand(program, context);
+  addEdgeCommand(program, context);
   addCompleteCommand(program, asCaller);
   addModelsCommand(program, asCaller);
   addTenantCommands(program, asAdmin);

@@ -1,5 +1,7 @@
 import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { MIN_SECRET_LENGTH } from '@continuo/shared/signing.ts';
 import * as z from 'zod';
 import { infillSetting } from '../infill/template.ts';
@@ -31,6 +33,8 @@ export const variables = z.object({
   CONTINUO_ORIGIN_PORT: whole(0, 65_535).default(9100),
   /** Shared secret; the Worker signs its requests with it. */
   CONTINUO_ORIGIN_SECRET: z.string().min(MIN_SECRET_LENGTH),
+  /** File with that secret, instead of the variable. */
+  CONTINUO_ORIGIN_SECRET_FILE: z.string().min(1).optional(),
   /** A second secret that is accepted, while the Worker changes from one to the other. */
   CONTINUO_ORIGIN_SECRET_NEXT: z.string().min(MIN_SECRET_LENGTH).optional(),
   /** Port of metrics and detailed health; 0 = any free one; absent = none. Callers must not reach it. */
@@ -101,10 +105,20 @@ export interface OriginConfig {
 export const requireKnownVariables = (environment: Environment): void =>
   requireKnown(environment, Object.keys(variables.shape));
 
+function withSecretOfFile(environment: Environment): Environment {
+  const file = environment.CONTINUO_ORIGIN_SECRET_FILE;
+  if (!file) return environment;
+  try {
+    return { ...environment, CONTINUO_ORIGIN_SECRET: readFileSync(file, 'utf8').trim() };
+  } catch (error) {
+    throw new Error(`CONTINUO_ORIGIN_SECRET_FILE: ${file} cannot be read (${errorMessage(error)})`);
+  }
+}
+
 /** @throws Error one line that names the variable; never the secret's value */
 export function readConfig(environment: Environment): OriginConfig {
   requireKnownVariables(environment);
-  const values = parseVariables(variables, environment);
+  const values = parseVariables(variables, withSecretOfFile(environment));
   return {
     host: values.CONTINUO_ORIGIN_HOST,
     port: values.CONTINUO_ORIGIN_PORT,

@@ -91,6 +91,9 @@ const settings = z.object({
   RESERVATION_TTL_MS: milliseconds(30_000),
 });
 
+/** Names of all variables. */
+export const VARIABLE_NAMES: readonly string[] = Object.keys(settings.shape);
+
 /** The parsed variables, with defaults. */
 export type Settings = z.infer<typeof settings>;
 

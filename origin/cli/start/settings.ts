@@ -50,20 +50,27 @@ export function readStartSettings(environment: Environment): StartSettings {
     url: `http://${isIPv6(host) ? `[${host}]` : host}:${port}`,
     originPort: values.CONTINUO_ORIGIN_PORT,
     originUrl: `http://127.0.0.1:${values.CONTINUO_ORIGIN_PORT}`,
-    workerVariables: workerVariablesOf(environment, values.UPSTREAMS),
+    workerVariables: workerVariablesOf(environment, Object.keys(workerVariables)),
   };
 }
 
-function workerVariablesOf(environment: Environment, upstreams = '[]'): Record<string, string> {
+/**
+ * Returns the variables of the Worker that the environment sets, with the secrets that UPSTREAMS names.
+ * @throws Error one line that names UPSTREAMS if it is not JSON
+ */
+export function workerVariablesOf(
+  environment: Environment,
+  variables: readonly string[],
+): Record<string, string> {
   let listed: unknown;
   try {
-    listed = JSON.parse(upstreams);
+    listed = JSON.parse(environment.UPSTREAMS || '[]');
   } catch {
     throw new Error('UPSTREAMS: expected JSON, for example [{"kind":"openai",…}]; see docs/deploying.md');
   }
   const { data = [] } = secretNames.safeParse(listed);
   const secrets = data.flatMap(({ apiKey, secret }) => [apiKey, secret]);
-  const names = [...Object.keys(workerVariables), ...secrets];
+  const names = [...variables, ...secrets];
   return Object.fromEntries(
     names.flatMap((name) => {
       const value = name === undefined ? undefined : environment[name];

@@ -1,0 +1,47 @@
+import { once } from 'node:events';
+import { CommandError, EXIT, withExamples } from '@continuo/origin/terminal/program.ts';
+import { parseSettings, VARIABLE_NAMES, type Variables } from '@continuo/worker/env/settings.ts';
+import type { Command } from 'commander';
+import type { CliContext } from './session.ts';
+
+/** `continuo edge`: the Worker on a host of one's own, in front of an origin that runs elsewhere. */
+
+interface EdgeOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly origin: string;
+  readonly state: string;
+  readonly secrets: string;
+}
+
+export function addEdgeCommand(program: Command, { terminal, environment }: CliContext): void {
+  const edge = program
+    .command('edge')
+    .description('run the Worker on this host, without Cloudflare, in front of an origin')
+    .requiredOption('--origin <address>', 'address of the origin, for example http://origin:9100')
+    .requiredOption('--state <directory>', 'databases: tenants, keys, usage')
+    .requiredOption('--secrets <directory>', 'secrets; the first start makes them')
+    .option('--host <address>', 'listening address', '127.0.0.1')
+    .option('--port <number>', 'listening port', Number, 8787);
+  withExamples(
+    edge,
+    'continuo edge --origin http://10.0.0.8:9100 --state /var/lib/continuo --secrets /etc/continuo',
+  ).action(async ({ origin, state, secrets, ...address }: EdgeOptions) => {
+    const { hostSecrets } = await import('./start/host-secrets.ts');
+    const { openLocalWorker } = await import('./start/local-worker.ts');
+    const { lockStateDirectory } = await import('./start/state-lock.ts');
+    const { workerVariablesOf } = await import('./start/settings.ts');
+    if (URL.parse(origin)?.protocol !== 'http:')
+      throw new CommandError(`'${origin}' is no http address.`, EXIT.usage);
+    const configured = workerVariablesOf(environment, VARIABLE_NAMES);
+    parseSettings(configured as Variables);
+    // The files hold keys and what callers may ask to be repeated.
+    process.umask(0o077);
+    using _lock = lockStateDirectory(state);
+    const vars = { ...configured, ...hostSecrets(secrets), ENVIRONMENT: 'production' };
+    const { miniflare } = await openLocalWorker({ ...address, originUrl: origin, state, vars });
+    terminal.note(`Listening on http://${address.host}:${address.port}`);
+    await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
+    await miniflare.dispose();
+  });
+}
