@@ -1,61 +1,62 @@
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { IScaledObject } from '@kubernetes-models/keda/keda.sh/v1alpha1';
 import type { IDeployment } from 'kubernetes-models/apps/v1';
 import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2';
+import type { INetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
 import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import type { IService } from 'kubernetes-models/v1';
 import { describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
 import { readConfig, variables } from '../../../origin/config/config.ts';
 import { createMetrics } from '../../../origin/http/metrics.ts';
-import { render, renderer, validated } from './manifests.ts';
+import { hasHelm, render, validated } from './manifests.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
-const KUBERNETES = path.join(ROOT, 'origin/deploy/kubernetes');
-const OVERLAYS = ['cpu', 'gpu'];
+const MODEL = { pull: 'onnx-community/Qwen3-0.6B-ONNX', variant: 'q4f16', name: 'qwen3-0.6b' };
+const SETTINGS = {
+  defaults: {},
+  card: { gpu: true, model: MODEL, 'autoscaling.kind': 'keda', env: { CONTINUO_CONTEXT: '8192' } },
+};
+type Setting = keyof typeof SETTINGS;
 
 /** Every field as present; a test fails where it uses an absent one. */
 type Present<T> = T extends object ? { [K in keyof T]-?: Present<NonNullable<T[K]>> } : T;
 type Container = Present<IDeployment>['spec']['template']['spec']['containers'][number];
 
-function overlay(name: string) {
-  const all = render(path.join(KUBERNETES, 'overlays', name));
-  const find = <T>(kind: string) => all.find((one) => one.kind === kind) as Present<T> | undefined;
+function chart(setting: Setting) {
+  const all = render(SETTINGS[setting]);
+  const find = <T>(kind: string, part = 'origin') =>
+    all.find((one) => one.kind === kind && one.metadata.name === `continuo-${part}`) as
+      | Present<T>
+      | undefined;
   const deployment = find<IDeployment>('Deployment')!;
+  const tunnel = find<IDeployment>('Deployment', 'tunnel')!;
   const pod = deployment.spec.template.spec;
-  const containers = [...pod.initContainers, ...pod.containers];
-  return { all, find, deployment, pod, containers, origin: pod.containers[0]! };
+  const origin = pod.containers[0]!;
+  const containers = [...(pod.initContainers ?? []), ...pod.containers];
+  return { all, find, deployment, tunnel, pod, containers, origin };
 }
 
 const probesOf = ({ startupProbe, readinessProbe, livenessProbe }: Container) =>
   [startupProbe, readinessProbe, livenessProbe].filter((probe) => probe !== undefined);
 const namesOf = ({ env = [] }: Pick<Container, 'env'>) => env.map(({ name }) => name);
 
-test('an overlay reaches every file', () => {
-  const files = globSync('**/*.yaml', { cwd: KUBERNETES });
-  const listed = files
-    .filter((file) => path.basename(file) === 'kustomization.yaml')
-    .flatMap((file) => {
-      const kustomization = parse(readFileSync(path.join(KUBERNETES, file), 'utf8'));
-      const { resources = [], components = [], patches = [] } = kustomization;
-      return [...resources, ...components, ...patches.map((patch: { path: string }) => patch.path)].map(
-        (name) => path.join(path.dirname(file), name.endsWith('.yaml') ? name : `${name}/kustomization.yaml`),
-      );
-    });
-  const roots = OVERLAYS.map((name) => `overlays/${name}/kustomization.yaml`);
-  expect([...new Set([...listed, ...roots])].toSorted()).toEqual(files.toSorted());
-});
+if (!hasHelm) test.skip('the chart: helm is not installed', () => {});
 
-if (renderer === null) test.skip('overlays: neither kustomize nor kubectl is installed', () => {});
+describe.each(hasHelm ? (Object.keys(SETTINGS) as Setting[]) : [])('the chart with %s', (setting) => {
+  const { all, find, deployment, tunnel, pod, containers, origin } = chart(setting);
 
-describe.each(renderer === null ? [] : OVERLAYS)('overlay %s', (name) => {
-  const { all, find, deployment, pod, containers, origin } = overlay(name);
-
-  test('holds one Deployment, one Service, one disruption budget and one scaler in one namespace', () => {
+  test('holds origin and tunnel, each with a disruption budget, a Service, a scaler and a policy', () => {
     const kinds = all.map(({ kind }) => kind.replace(/^(?:HorizontalPodAutoscaler|ScaledObject)$/, 'scaler'));
-    expect(kinds.toSorted()).toEqual(['Deployment', 'PodDisruptionBudget', 'Service', 'scaler']);
-    expect(all.map(({ metadata }) => metadata.namespace)).toEqual(Array(4).fill('continuo'));
+    expect(kinds.toSorted()).toEqual([
+      'Deployment',
+      'Deployment',
+      'NetworkPolicy',
+      'PodDisruptionBudget',
+      'PodDisruptionBudget',
+      'Service',
+      'scaler',
+    ]);
   });
 
   test('selectors match the labels of the pods', () => {
@@ -85,7 +86,6 @@ describe.each(renderer === null ? [] : OVERLAYS)('overlay %s', (name) => {
       { name: 'metrics', containerPort: metricsPort },
     ]);
     expect(find<IService>('Service')!.spec.ports.map(({ targetPort }) => targetPort)).toEqual(['http']);
-    expect(deployment.spec.template.metadata.annotations['prometheus.io/port']).toBe(String(metricsPort));
   });
 
   test('the origin accepts its variables, takes the slots that fit, and drains within the grace period', () => {
@@ -107,13 +107,14 @@ describe.each(renderer === null ? [] : OVERLAYS)('overlay %s', (name) => {
   });
 
   test('no container runs as root, gains rights, writes to its image or uses unlimited memory', () => {
-    const seccompProfile = { type: 'RuntimeDefault' };
-    expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile });
-    expect(pod.securityContext.runAsUser).toBeGreaterThan(0);
-    expect(pod.automountServiceAccountToken).toBe(false);
-    expect(pod.enableServiceLinks).toBe(false);
+    for (const { spec } of [deployment.spec.template, tunnel.spec.template]) {
+      const seccompProfile = { type: 'RuntimeDefault' };
+      expect(spec.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000, seccompProfile });
+      expect(spec.automountServiceAccountToken).toBe(false);
+      expect(spec.enableServiceLinks).toBe(false);
+    }
     const rights = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
-    for (const { securityContext, resources } of containers) {
+    for (const { securityContext, resources } of [...containers, ...tunnel.spec.template.spec.containers]) {
       expect(securityContext).toEqual({ ...rights, readOnlyRootFilesystem: true });
       expect(Object.keys(resources.limits)).toContain('memory');
     }
@@ -133,10 +134,14 @@ describe.each(renderer === null ? [] : OVERLAYS)('overlay %s', (name) => {
     expect(origin.image).toMatch(/^registry\.example\/continuo-origin/);
   });
 
-  test('the tunnel is a sidecar, so it outlives the drain of the origin', () => {
-    const tunnel = pod.initContainers.find(({ image }) => image.startsWith('cloudflare/cloudflared:'))!;
-    expect(tunnel.restartPolicy).toBe('Always');
-    expect(namesOf(tunnel)).toEqual(['TUNNEL_TOKEN']);
+  test('the tunnel leads to the Service, and only it and scrapers of metrics reach the origins', () => {
+    const [cloudflared] = tunnel.spec.template.spec.containers;
+    expect(namesOf(cloudflared!)).toEqual(['TUNNEL_TOKEN']);
+    const { spec } = find<INetworkPolicy>('NetworkPolicy')!;
+    expect(spec.podSelector.matchLabels).toEqual(deployment.spec.selector.matchLabels);
+    const [requests, metrics] = spec.ingress;
+    expect(requests!.from).toEqual([{ podSelector: { matchLabels: tunnel.spec.template.metadata.labels } }]);
+    expect([...requests!.ports, ...metrics!.ports].map(({ port }) => port)).toEqual(['http', 'metrics']);
   });
 
   test('the scaler scales the Deployment by the length of the waiting queue', async () => {
@@ -153,18 +158,18 @@ describe.each(renderer === null ? [] : OVERLAYS)('overlay %s', (name) => {
     if (autoscaler) expect(autoscaler.spec.metrics[0]?.pods.metric.name).toBe(waiting);
     const trigger = {
       serverAddress: expect.any(String),
-      query: `sum(${waiting})`,
+      query: `sum(${waiting}{namespace="continuo"})`,
       threshold: expect.any(String),
     };
     if (scaledObject) expect(scaledObject.spec.triggers[0]?.metadata).toEqual(trigger);
   });
 });
 
-test.skipIf(renderer === null)('the GPU overlay claims a GPU and serves the model that it pulls', () => {
-  const { pod, origin } = overlay('gpu');
+test.runIf(hasHelm)('an origin with a card claims it and serves the model that it pulls', () => {
+  const { pod, origin } = chart('card');
   expect(origin.resources.limits['nvidia.com/gpu']).toBe('1');
   expect(origin.env).toContainEqual({ name: 'CONTINUO_PROVIDER', value: 'cuda' });
-  expect(namesOf(overlay('cpu').origin)).not.toContain('CONTINUO_PROVIDER');
+  expect(namesOf(chart('defaults').origin)).not.toContain('CONTINUO_PROVIDER');
   const pull = pod.initContainers.find(({ name }) => name === 'pull')!;
   const link = pull.args[pull.args.indexOf('--link') + 1]!;
   expect(origin.env).toContainEqual({ name: 'CONTINUO_MODEL_DIR', value: link });
@@ -173,12 +178,18 @@ test.skipIf(renderer === null)('the GPU overlay claims a GPU and serves the mode
   expect(pull.image).toBe(origin.image);
 });
 
-test.skipIf(renderer === null)('the schemas reject misspelled fields, wrong types and missing fields', () => {
-  const text = JSON.stringify(overlay('cpu').deployment);
+test.runIf(hasHelm)('the schemas reject misspelled fields, wrong types and missing fields', () => {
+  const text = JSON.stringify(chart('defaults').deployment);
   const changed = (from: string, to: string) => () => validated(JSON.parse(text.replace(from, to)));
   expect(changed('', '')).not.toThrow();
   expect(changed('"readinessProbe"', '"readynessProbe"')).toThrow('containers/0/readynessProbe');
   expect(changed('"periodSeconds":2', '"periodSeconds":"2"')).toThrow('periodSeconds must be integer');
   expect(changed('"containerPort"', '"port"')).toThrow('containerPort');
   expect(changed('"Deployment"', '"Deploymint"')).toThrow('no schema for apps/v1 Deploymint');
+});
+
+test.runIf(hasHelm)('values that the chart does not know, or of a wrong kind, are refused by name', () => {
+  expect(() => render({ gpuu: true })).toThrow('gpuu');
+  expect(() => render({ 'autoscaling.kind': 'often' })).toThrow('/autoscaling/kind');
+  expect(() => render({ model: { pull: 'no-owner' } })).toThrow('/model/pull');
 });

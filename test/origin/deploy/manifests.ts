@@ -1,30 +1,41 @@
 import { spawnSync } from 'node:child_process';
+import path from 'node:path';
 import { ScaledObject } from '@kubernetes-models/keda/keda.sh/v1alpha1';
 import { Deployment } from 'kubernetes-models/apps/v1';
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2';
+import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { Service } from 'kubernetes-models/v1';
 import { parseAllDocuments } from 'yaml';
 
-/** Renders the manifests with kustomize and validates them with the schemas of Kubernetes and KEDA. */
+/** Renders the chart with helm and validates it with the schemas of Kubernetes and KEDA. */
 
-const PROGRAMS = ['kustomize build', 'kubectl kustomize'];
-const shell = (command: string) => spawnSync(command, { shell: true, encoding: 'utf8' });
+const CHART = path.resolve(import.meta.dirname, '../../../origin/deploy/helm');
+const helm = (...args: string[]) => spawnSync('helm', args, { encoding: 'utf8' });
 
-/** null where neither kustomize nor kubectl is installed */
-export const renderer = PROGRAMS.find((program) => shell(`${program} --help`).status === 0) ?? null;
+export const hasHelm = helm('version').status === 0;
 
-const MODELS = [Deployment, Service, PodDisruptionBudget, HorizontalPodAutoscaler, ScaledObject];
+const MODELS = [
+  Deployment,
+  Service,
+  PodDisruptionBudget,
+  HorizontalPodAutoscaler,
+  NetworkPolicy,
+  ScaledObject,
+];
 
 export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
-  readonly metadata: { readonly namespace?: string };
+  readonly metadata: { readonly name: string };
 }
 
-/** @throws if kustomize refuses the directory, or a manifest does not conform to its schema */
-export function render(directory: string): Manifest[] {
-  const { status, stdout, stderr } = shell(`${renderer} "${directory}"`);
+/** @throws if helm or the schema of the values refuses `values`, or a manifest does not conform to its schema */
+export function render(values: object): Manifest[] {
+  const args = ['--namespace', 'continuo', '--kube-version', '1.30.0'];
+  for (const [name, value] of Object.entries(values))
+    args.push('--set-json', `${name}=${JSON.stringify(value)}`);
+  const { status, stdout, stderr } = helm('template', 'continuo', CHART, ...args);
   if (status !== 0) throw new Error(stderr);
   return parseAllDocuments(stdout).map((document) => validated(document.toJS()));
 }

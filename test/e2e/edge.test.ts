@@ -1,0 +1,71 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { exitOf, freePort, launch } from '../support/system.ts';
+
+const CONTINUO = path.resolve('origin/cli/continuo.js');
+const ORIGIN = path.resolve('origin/main.ts');
+
+const temporary = () => mkdtempSync(path.join(tmpdir(), 'continuo-edge-'));
+
+/** Runs `continuo edge` and an origin as on one host, until the test ends. Returns the endpoint's address. */
+async function startHost(state: string, secrets: string) {
+  const [port, originPort] = [await freePort(), await freePort()];
+  const origin = `http://127.0.0.1:${originPort}`;
+  const args = ['--origin', origin, '--state', state, '--secrets', secrets, '--port', String(port)];
+  const edge = launch({}, [CONTINUO, 'edge', ...args]);
+  await expect.poll(edge.output).toContain(`Listening on http://127.0.0.1:${port}`);
+  const variables = {
+    CONTINUO_ORIGIN_PORT: String(originPort),
+    CONTINUO_ORIGIN_SECRET_FILE: path.join(secrets, 'origin-secret'),
+    CONTINUO_DRAIN_SECONDS: '0',
+  };
+  const { child, output } = launch(variables, [ORIGIN]);
+  const stop = async () => {
+    for (const one of [child, edge.child]) {
+      one.kill('SIGTERM');
+      await exitOf(one);
+    }
+  };
+  onTestFinished(stop);
+  await expect.poll(output).toContain('"msg":"loaded"');
+  return { url: `http://127.0.0.1:${port}`, stop };
+}
+
+const complete = (url: string, key: string) =>
+  fetch(`${url}/v1/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'default', prompt: 'Once', max_tokens: 2 }),
+  });
+
+test('one host serves tenants without Cloudflare, keeps them over a restart, and lets only its user read secrets', async () => {
+  const [state, secrets] = [temporary(), path.join(temporary(), 'secrets')];
+  const first = await startHost(state, secrets);
+  const adminKey = path.join(secrets, 'admin-key');
+  for (const name of ['admin-key', 'origin-secret', 'key-id-secret'])
+    expect(statSync(path.join(secrets, name)).mode & 0o777).toBe(0o600);
+  const admin = (...args: string[]) =>
+    execFileSync(process.execPath, [CONTINUO, '--url', first.url, '--key-file', adminKey, ...args], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+  admin('tenants', 'create', '--id', 'acme', '--name', 'Acme');
+  const key = admin('keys', 'create', '--tenant', 'acme', '--name', 'first').trim();
+  expect((await complete(first.url, key)).status).toBe(200);
+  expect((await complete(first.url, readFileSync(adminKey, 'utf8').trim())).status).toBe(403);
+  await first.stop();
+  const second = await startHost(state, secrets);
+  const answer = await complete(second.url, key);
+  expect(answer.status).toBe(200);
+  expect(await answer.json()).toMatchObject({ usage: { completion_tokens: 2 } });
+});
+
+test('an address that is not plain HTTP is refused before anything starts', async () => {
+  const args = ['--origin', 'https://x.example', '--state', temporary(), '--secrets', temporary()];
+  const { child, output } = launch({}, [CONTINUO, 'edge', ...args]);
+  expect(await exitOf(child)).toBe(2);
+  expect(output()).toBe("continuo: 'https://x.example' is no http address.\n");
+});

@@ -1,0 +1,47 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { variables } from '../../../origin/config/config.ts';
+import { VARIABLE_NAMES } from '../../../worker/env/settings.ts';
+
+const FOLDER = path.resolve(import.meta.dirname, '../../../origin/deploy');
+
+interface Service {
+  readonly build?: { readonly dockerfile: string };
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly volumes: readonly string[];
+  readonly ports?: readonly string[];
+}
+
+const { services, volumes } = parse(readFileSync(path.join(FOLDER, 'compose.yaml'), 'utf8'), {
+  merge: true,
+}) as { services: Record<'origin' | 'edge' | 'tls', Service>; volumes: object };
+
+test('origin and edge run without root rights on a read-only file system, and only this host reaches the edge', () => {
+  for (const service of [services.origin, services.edge]) {
+    expect(service).toMatchObject({
+      read_only: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+    });
+    const file = service.build!.dockerfile.replace(/\$\{\w+:-(\w+)\}/, '$1');
+    const dockerfile = readFileSync(path.join(FOLDER, path.basename(file)), 'utf8');
+    expect(dockerfile).toContain('\nUSER 1000:1000\n');
+    expect(existsSync(path.join(FOLDER, `${path.basename(file)}.dockerignore`))).toBe(true);
+  }
+  expect(services.origin.ports).toBe(undefined);
+  for (const port of services.edge.ports!) expect(port).toMatch(/^127\.0\.0\.1:/);
+});
+
+test('the services know their variables, hold no secret and share declared volumes', () => {
+  expect(Object.keys(services.origin.environment!).filter((name) => !(name in variables.shape))).toEqual([]);
+  expect(Object.keys(services.edge.environment!).filter((name) => !VARIABLE_NAMES.includes(name))).toEqual(
+    [],
+  );
+  const mounted = Object.values(services).flatMap((service) =>
+    service.volumes.map((one) => one.split(':')[0]),
+  );
+  expect([...new Set(mounted)].toSorted()).toEqual(Object.keys(volumes).toSorted());
+  expect(services.origin.volumes).toContain('secrets:/secrets:ro');
+});
