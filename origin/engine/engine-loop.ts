@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { Engine, EngineOptions } from './engine.ts';
+import { TRIM_INTERVAL_MS } from './kv/slot-trimmer.ts';
 import type { EngineCommand, EngineReport } from './messages.ts';
 
 /**
@@ -32,11 +33,15 @@ export async function serveEngine(
       pinged = false;
       if (engine.idle) {
         engine.settle();
+        const trimsAgain = engine.trimmer.trim();
+        let timer: NodeJS.Timeout | undefined;
         await new Promise<void>((resolve) => {
           wake = resolve;
+          if (trimsAgain) timer = setTimeout(resolve, TRIM_INTERVAL_MS);
           // Then the status reports what was written.
           void engine.writing?.then(resolve);
         });
+        clearTimeout(timer);
       } else {
         await engine.step();
         if (engine.awaitsPreparation) await setImmediate();

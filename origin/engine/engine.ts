@@ -18,6 +18,7 @@ import type { DiskTier } from './kv/disk/disk-tier.ts';
 import type { KvCopy } from './kv/kv-slots.ts';
 import { prefixStoreRoom } from './kv/prefix-memory.ts';
 import { PrefixStore } from './kv/prefix-store.ts';
+import { SlotTrimmer } from './kv/slot-trimmer.ts';
 import { TimedKvBytes } from './kv/timed-kv-bytes.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { type ModelRun, ModelRuns } from './model-runs.ts';
@@ -56,6 +57,7 @@ const MAX_FAILURES = 2;
  * `abort` may be called at any time, also while a step waits for the model.
  */
 export class Engine {
+  readonly trimmer: SlotTrimmer;
   readonly #runner: ModelRunner;
   readonly #now: () => number;
   readonly #report: EngineOptions['report'];
@@ -90,6 +92,7 @@ export class Engine {
       grammarWork: this.#grammarWork,
     };
     const running = this.#running;
+    this.trimmer = new SlotTrimmer(running.kv, runner.kvBytes, now);
     this.#requests = new Requests({
       ...options,
       charge: (account, ms) => this.#charge(account, ms),
@@ -154,6 +157,7 @@ export class Engine {
     this.#chargedUntil = startedAt;
     this.#grammarWork.beginStep();
     this.#requests.expire(startedAt);
+    this.trimmer.trim();
     this.#admit();
     for (const run of this.#runs.schedule()) {
       this.#copy(run.copies);

@@ -1,8 +1,8 @@
 import type { GenerationEvent } from '@continuo/shared/generation.ts';
 import type { SamplingParameters } from '@continuo/shared/sampling.ts';
 import type { ChunkDirectoryStatus } from './kv/disk/chunk-directory.ts';
-import type { PromptSpan } from './kv/kv-slots.ts';
 import type { PrefixStoreStatus } from './kv/prefix-store.ts';
+import type { PromptSpan } from './kv/prompt-match.ts';
 
 /** Messages between the origin and its engine thread: structured clones over a MessagePort, both ways. */
 

@@ -108,6 +108,8 @@ export interface KvBytes {
    * before `start` must be in the slot.
    */
   write(slot: number, start: number, parts: readonly Uint8Array[]): void;
+  /** Gives the memory of a slot's positions from `start` on back to the system. Their content is lost. */
+  discard(slot: number, start: number): void;
 }
 
 export interface ModelRunner {

@@ -1,16 +1,10 @@
+import { commonPrefix, firstDifference, type PromptSpan } from './prompt-match.ts';
+
 /** Copy the KV of positions [0, length) from one slot to another, before the next run. */
 export interface KvCopy {
   readonly from: number;
   readonly to: number;
   readonly length: number;
-}
-
-/** An image in a prompt. Equal keys mean equal content. */
-export interface PromptSpan {
-  /** Position of its first token. */
-  readonly at: number;
-  readonly count: number;
-  readonly key: string;
 }
 
 export interface SlotAssignment {
@@ -35,6 +29,8 @@ export interface SlotPrompt {
 interface Slot extends SlotPrompt {
   held: boolean;
   kept: number;
+  /** Whether positions after the kept ones may take memory. */
+  surplus: boolean;
   /** Tick of the last use; 0 = never. */
   used: number;
 }
@@ -178,8 +174,27 @@ export class KvSlots {
     if (!reusable) this.#drop(slot);
   }
 
+  /** True if `takeSurplus` would return a slot. */
+  get hasSurplus(): boolean {
+    return this.#slots.some(({ held, surplus }) => surplus && !held);
+  }
+
+  /**
+   * Returns the least recently used free slot with memory after its kept positions, which the caller gives back to the system.
+   * Null if there is none.
+   */
+  takeSurplus(): { readonly slot: number; readonly kept: number } | null {
+    let found: Slot | null = null;
+    for (const slot of this.#slots) {
+      if (slot.surplus && !slot.held && (found === null || slot.used < found.used)) found = slot;
+    }
+    if (found === null) return null;
+    found.surplus = false;
+    return { slot: this.#slots.indexOf(found), kept: found.kept };
+  }
+
   #drop(slot: number): void {
-    Object.assign(this.#slot(slot), { tokens: NO_TOKENS, images: [], namespace: '', kept: 0, used: 0 });
+    Object.assign(this.#slot(slot), { ...emptySlot(), surplus: true });
   }
 
   #longestPrefix(
@@ -239,7 +254,7 @@ export class KvSlots {
     }
     if (victim < 0) return;
     copies.push({ from: slot, to: victim, length: saved.kept });
-    Object.assign(this.#slot(victim), { ...saved, held: false });
+    Object.assign(this.#slot(victim), { ...saved, held: false, surplus: true });
   }
 
   /** Drops a free donor's prefix if all of it was copied. */
@@ -252,7 +267,10 @@ export class KvSlots {
   #hold(slot: number, { tokens, images, namespace }: Omit<SlotPrompt, 'kept'>, kept: number): void {
     const target = this.#slot(slot);
     if (target.held) throw new Error(`KV slot ${slot} is in use`);
-    Object.assign(target, { held: true, tokens, images, namespace, kept, used: ++this.#tick });
+    Object.assign(target, {
+      ...{ held: true, tokens, images, namespace, kept },
+      ...{ surplus: true, used: ++this.#tick },
+    });
     this.#held++;
   }
 
@@ -274,23 +292,5 @@ export class KvSlots {
 }
 
 function emptySlot(): Slot {
-  return { held: false, tokens: NO_TOKENS, images: [], namespace: '', kept: 0, used: 0 };
-}
-
-function commonPrefix(a: Int32Array, b: Int32Array, limit: number): number {
-  let at = 0;
-  while (at < limit && a[at] === b[at]) at++;
-  return at;
-}
-
-/** Returns the position from which the images of two prompts differ; Infinity if they are equal. */
-function firstDifference(a: readonly PromptSpan[], b: readonly PromptSpan[]): number {
-  for (let index = 0; index < Math.max(a.length, b.length); index++) {
-    const [one, other] = [a[index], b[index]];
-    if (one === undefined || other === undefined) return (one ?? other)!.at;
-    if (one.at !== other.at || one.count !== other.count || one.key !== other.key) {
-      return Math.min(one.at, other.at);
-    }
-  }
-  return Infinity;
+  return { held: false, tokens: NO_TOKENS, images: [], namespace: '', kept: 0, surplus: false, used: 0 };
 }

@@ -32,4 +32,8 @@ export class TimedKvBytes implements KvBytes {
     this.#inner.write(slot, start, parts);
     this.#milliseconds += this.#now() - startedAt;
   }
+
+  discard(slot: number, start: number): void {
+    this.#inner.discard(slot, start);
+  }
 }

@@ -2,6 +2,7 @@ import koffi, { type LibraryHandle, type TypeObject } from 'koffi';
 import { cudaFolder } from './cuda-folder.ts';
 import { ortFault } from './ort-fault.ts';
 import { loadPermanently, onnxRuntimeLibrary } from './ort-library.ts';
+import { pageRelease } from './page-release.ts';
 
 /**
  * The part of ONNX Runtime's C API that the runner needs, called through koffi in the library that onnxruntime-node ships.
@@ -94,6 +95,8 @@ export type OrtApi = {
   runWithBindingAsync(session: Pointer, options: Pointer, binding: Pointer): Promise<void>;
   /** Address of the first byte of a buffer or of a view; valid while the buffer is referenced. */
   addressOf(memory: ArrayBuffer | ArrayBufferView): Pointer;
+  /** Gives the whole pages of a view back to the system, from which they read as zeros. Only on Linux; elsewhere nothing happens. */
+  releasePages(memory: Uint8Array): void;
   readonly version: string;
   /** Kept here because koffi unloads a library when its handle is collected. */
   readonly library: LibraryHandle;
@@ -133,7 +136,12 @@ export function openOrtApi(cudaProvider = cudaFolder(process.env)): OrtApi {
     throw fault;
   };
 
-  const table: Record<string, unknown> = { version, library, addressOf: koffi.address };
+  const table: Record<string, unknown> = {
+    version,
+    library,
+    addressOf: koffi.address,
+    releasePages: pageRelease(),
+  };
   for (const [name, [index, ...parameters]] of Object.entries(STATUS_FUNCTIONS)) {
     const types = parameters.map((type) =>
       type in OUT_TYPES ? koffi.out(koffi.pointer(OUT_TYPES[type as OutType])) : NATIVE_TYPES[type as InType],

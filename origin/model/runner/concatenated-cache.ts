@@ -20,12 +20,14 @@ interface Slot {
  */
 export class ConcatenatedCache implements KvBytes {
   readonly positionBytes: number;
+  readonly #api: OrtApi;
   readonly #decoder: DecoderInterface;
   readonly #slots: readonly Slot[];
   #spare: Buffers;
 
   constructor(api: OrtApi, decoder: DecoderInterface, { slots, contextLength, positionBytes }: KvLayout) {
     this.positionBytes = positionBytes;
+    this.#api = api;
     this.#decoder = decoder;
     const size = contextLength * decoder.kvHeads * decoder.headSize * elementBytes(decoder);
     const allocate = () =>
@@ -104,6 +106,12 @@ export class ConcatenatedCache implements KvBytes {
       }
     }
     one.length = end;
+  }
+
+  discard(slot: number, start: number): void {
+    const used = this.#decoder.kvHeads * start * this.#headBytes;
+    for (const { bytes } of this.#keepFirst(slot, start).buffers)
+      this.#api.releasePages(bytes.subarray(used));
   }
 
   #keepFirst(slot: number, length: number): Slot {

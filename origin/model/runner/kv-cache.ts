@@ -75,11 +75,13 @@ export interface KvStore {
 export class KvCache implements KvStore, KvBytes {
   readonly #decoder: DecoderInterface;
   readonly #layout: KvLayout;
+  readonly #api: OrtApi;
   readonly #buffers: readonly { readonly bytes: Uint8Array; readonly address: Pointer }[];
 
   constructor(api: OrtApi, decoder: DecoderInterface, layout: KvLayout) {
     this.#decoder = decoder;
     this.#layout = layout;
+    this.#api = api;
     this.#buffers = decoder.kv.map(() => {
       const bytes = new Uint8Array(new ArrayBuffer(layout.totalBytes / decoder.kv.length));
       return { bytes, address: api.addressOf(bytes) };
@@ -130,6 +132,10 @@ export class KvCache implements KvStore, KvBytes {
       this.#eachRun(slot, first, end, (run, at) => run.set(bytes.subarray(at, at + run.length)));
       first = end;
     }
+  }
+
+  discard(slot: number, start: number): void {
+    this.#eachRun(slot, start, this.#layout.contextLength, (run) => this.#api.releasePages(run));
   }
 
   /** Visits positions [start, end) of a slot, one contiguous run per buffer and head, with its place among all runs. */

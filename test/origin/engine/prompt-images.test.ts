@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { KvSlots, type PromptSpan } from '../../../origin/engine/kv/kv-slots.ts';
+import { KvSlots } from '../../../origin/engine/kv/kv-slots.ts';
+import type { PromptSpan } from '../../../origin/engine/kv/prompt-match.ts';
 
 const CHUNK = 4;
 

@@ -66,6 +66,7 @@ it.each([
       positionBytes: 1,
       read: (_, start, end, bytes) => bytes.set(kv.subarray(start, end)),
       write: () => {},
+      discard: () => {},
     },
     prefill: ({ start, tokens }) => {
       kv.set(

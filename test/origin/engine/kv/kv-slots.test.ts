@@ -54,6 +54,7 @@ const command = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.constant({ type: 'idle' as const }) },
+  { weight: 2, arbitrary: fc.constant({ type: 'trim' as const }) },
 );
 
 interface Holder {
@@ -64,7 +65,7 @@ interface Holder {
 }
 
 describe('KV slots', () => {
-  it('hold for every sequence what it would have computed itself, after any reuse, copy, move, decode and idle write', () => {
+  it('hold for every sequence what it would have computed itself, after any reuse, copy, move, decode, idle write and trim', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 5 }), fc.array(command, { maxLength: 60 }), (slots, commands) => {
         const kv = new KvSlots({ slots, contextLength: CONTEXT, prefillChunk: CHUNK });
@@ -105,6 +106,11 @@ describe('KV slots', () => {
             for (let slot = 0; slot < slots; slot++) {
               if (!kv.isHeld(slot)) memory.write(slot, kv.kept(slot), ['garbage']);
             }
+          } else if (step.type === 'trim') {
+            const hasSurplus = kv.hasSurplus;
+            const surplus = kv.takeSurplus();
+            expect(surplus !== null).toBe(hasSurplus);
+            if (surplus !== null) memory.rows[surplus.slot]!.fill('nothing', surplus.kept);
           }
           expect(kv.held).toBe(holders.length);
           expect(new Set(holders.map(({ slot }) => slot)).size).toBe(holders.length);

@@ -14,6 +14,7 @@ const kvBytes: KvBytes = {
   positionBytes: 1,
   read: (slot, _, __, bytes) => bytes.fill(slot),
   write: () => {},
+  discard: () => {},
 };
 const shapeOf = (budgetBytes: number) => ({ chunk: CHUNK, kvBytes, vocabularySize: VOCABULARY, budgetBytes });
 const { chunkBytes, logitsBytes } = prefixStoreRoom(shapeOf(0));

@@ -47,6 +47,7 @@ export class ScriptedRunner implements ModelRunner {
   /** Decode ranges and prefill lengths, in order. */
   readonly decodes: { readonly firstSlot: number; readonly rows: number }[] = [];
   readonly prefills: number[] = [];
+  discards = 0;
   readonly #options: ScriptedOptions;
   readonly #cache: Entry[][];
   /** All entries that `kvBytes` has read. */
@@ -120,6 +121,11 @@ export class ScriptedRunner implements ModelRunner {
       for (const [index, number] of numbers.entries()) {
         this.#write(slot, start + index, this.#entries[number] ?? 'never read');
       }
+    },
+    discard: (slot, start) => {
+      this.#requireIdle();
+      this.discards++;
+      this.#cache[slot]!.length = Math.min(start, this.#cache[slot]!.length);
     },
   };
 
