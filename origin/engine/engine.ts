@@ -74,7 +74,7 @@ export class Engine {
   #chargedUntil = 0;
 
   constructor(options: EngineOptions) {
-    const { runner, vocabulary, now, maxWaiting, pool = null } = options;
+    const { runner, vocabulary, now, maxWaiting, promptShare, pool = null } = options;
     const { shape } = runner;
     this.#kvBytes = runner.kvBytes === null ? null : new TimedKvBytes(runner.kvBytes, now);
     this.#disk = options.disk ?? null;
@@ -92,7 +92,7 @@ export class Engine {
       grammarWork: this.#grammarWork,
     };
     const running = this.#running;
-    this.trimmer = new SlotTrimmer(running.kv, runner.kvBytes, now);
+    this.trimmer = new SlotTrimmer(running.kv, this.#kvBytes, now);
     this.#requests = new Requests({
       ...options,
       charge: (account, ms) => this.#charge(account, ms),
@@ -100,7 +100,6 @@ export class Engine {
       context,
       loadPrefixes: (submission, signal) => this.#loadPrefixes(submission, signal),
     });
-    const { promptShare } = options;
     this.#runs = new ModelRuns({ runner, running, requests: this.#requests, pool, now, promptShare });
   }
 

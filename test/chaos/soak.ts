@@ -11,7 +11,7 @@ const IDLE_MINUTES = 2;
 /** The memory may grow in the first minutes: caches fill, and code is compiled. */
 const WARM_UP_MINUTES = 5;
 const ALLOWED_GROWTH = 1.05;
-const CLIENTS = 3;
+const CLIENTS = 4;
 const PAUSE_MS = 100;
 const TIMEOUT_MS = 60_000;
 /** Small, so that the prompts of the first minute fill it. */

@@ -2,7 +2,7 @@ import type { KvBytes } from '../../model/model-runner.ts';
 import type { KvSlots } from './kv-slots.ts';
 
 /** Rarely, because memory that was given back is slower when it is used for the first time. */
-export const TRIM_INTERVAL_MS = 1_000;
+export const TRIM_INTERVAL_MS = 500;
 
 /** Gives the memory of free slots back to the system, except that of their cached prefixes: one slot per TRIM_INTERVAL_MS. */
 export class SlotTrimmer {

@@ -14,6 +14,7 @@ describe('batch invariance', () => {
     let restored = 0;
     let wholePrompts = 0;
     let suspensions = 0;
+    let discards = 0;
     await fc.assert(
       fc.asyncProperty(
         arrivals,
@@ -26,6 +27,7 @@ describe('batch invariance', () => {
           const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, stored) });
           await play(driver, workload);
           restored += driver.engine.status.prefixStore?.restoredTokens ?? 0;
+          discards += runner.discards.length;
           suspensions += driver.engine.status.suspensions ?? 0;
           for (const { submission, abortAfter } of workload) {
             const transcript = transcribe(driver.eventsOf(submission.requestId), submission.choices);
@@ -48,6 +50,7 @@ describe('batch invariance', () => {
     expect(restored).toBeGreaterThan(runs(1000));
     expect(wholePrompts).toBeGreaterThan(runs(50));
     expect(suspensions).toBeGreaterThan(runs(300));
+    expect(discards).toBeGreaterThan(runs(100));
   });
 
   it('computes two chunks per run, and one while a sequence decodes', async () => {

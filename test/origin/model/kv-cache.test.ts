@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest';
+import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
+import { ConcatenatedCache } from '../../../origin/model/runner/concatenated-cache.ts';
 import type { DecoderInterface } from '../../../origin/model/runner/decoder-interface.ts';
 import {
   describeLayout,
+  KvCache,
   kvLayout,
   maxAutomaticSlots,
   requireFit,
@@ -51,4 +54,32 @@ it('a cache of replaced tensors has one spare slot to write into', () => {
   const layout = kvLayout({ ...decoder, cache: 'concatenated' }, 3, 2048);
   expect(layout.totalBytes).toBe(4 * 2048 * 16384);
   expect(describeLayout(layout)).toBe('(3 slots + 1 spare) × 2048 positions × 16384 bytes = 128 MiB');
+});
+
+const KEPT = 32;
+
+it.runIf(process.platform === 'linux').each([
+  { kind: 'updated in place', Cache: KvCache },
+  { kind: 'of replaced tensors', Cache: ConcatenatedCache },
+])('a cache $kind gives the memory of discarded positions back, and keeps all others', ({ Cache }) => {
+  const layout = kvLayout(decoder, 3, 2048);
+  const cache = new Cache(openOrtApi(), decoder, layout);
+  const content = (slot: number) => {
+    const bytes = new Uint8Array(layout.contextLength * layout.positionBytes);
+    return bytes.map((_, at) => (slot + at * 31) % 251);
+  };
+  for (const slot of [0, 1, 2]) cache.write(slot, 0, [content(slot)]);
+  const read = (slot: number, end: number) => {
+    const bytes = new Uint8Array(end * layout.positionBytes);
+    cache.read(slot, 0, end, bytes);
+    return Buffer.from(bytes);
+  };
+  const whole = [0, 2].map((slot) => read(slot, layout.contextLength));
+  const kept = read(1, KEPT);
+  const resident = process.memoryUsage.rss();
+  cache.discard(1, KEPT);
+  const discarded = (layout.contextLength - KEPT) * layout.positionBytes;
+  expect(resident - process.memoryUsage.rss()).toBeGreaterThan(discarded / 2);
+  expect([0, 2].every((slot, at) => read(slot, layout.contextLength).equals(whole[at]!))).toBe(true);
+  expect(read(1, KEPT).equals(kept)).toBe(true);
 });

@@ -47,7 +47,8 @@ export class ScriptedRunner implements ModelRunner {
   /** Decode ranges and prefill lengths, in order. */
   readonly decodes: { readonly firstSlot: number; readonly rows: number }[] = [];
   readonly prefills: number[] = [];
-  discards = 0;
+  /** The first discarded position of each discard. */
+  readonly discards: number[] = [];
   readonly #options: ScriptedOptions;
   readonly #cache: Entry[][];
   /** All entries that `kvBytes` has read. */
@@ -124,7 +125,7 @@ export class ScriptedRunner implements ModelRunner {
     },
     discard: (slot, start) => {
       this.#requireIdle();
-      this.discards++;
+      this.discards.push(start);
       this.#cache[slot]!.length = Math.min(start, this.#cache[slot]!.length);
     },
   };
