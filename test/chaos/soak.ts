@@ -12,7 +12,8 @@ const IDLE_MINUTES = 2;
 const WARM_UP_MINUTES = 5;
 const ALLOWED_GROWTH = 1.05;
 const CLIENTS = 4;
-const PAUSE_MS = 100;
+/** A client sends one request in this time, so that the load does not depend on how fast the answers are. */
+const PERIOD_MS = 1_000;
 const TIMEOUT_MS = 60_000;
 /** Small, so that the prompts of the first minute fill it. */
 const STORE_MIB = 64;
@@ -107,10 +108,11 @@ export const soakMix: Scenario = {
       let index = 0;
       const client = async (): Promise<void> => {
         while (minute() < MINUTES) {
+          const period = sleep(PERIOD_MS);
           const [path, body, headers] = MIX[index % MIX.length]!(index++);
           const { status } = await post(`${system.url}${path}`, key, body, TIMEOUT_MS, headers);
           answers.set(status, (answers.get(status) ?? 0) + 1);
-          await sleep(PAUSE_MS);
+          await period;
         }
       };
       const watch = async (): Promise<void> => {
