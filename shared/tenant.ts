@@ -49,7 +49,8 @@ export interface Tenant extends ObjectDefaults {
   readonly dialect: DialectName;
 }
 
-export const scope = z.enum(['completions', 'models', 'admin']);
+/** `keys` manages the keys of the own tenant and generates nothing; `admin` manages everything. */
+export const scope = z.enum(['completions', 'models', 'keys', 'admin']);
 export type Scope = z.infer<typeof scope>;
 
 /** The stored part of an API key. The key itself is never stored. */

@@ -103,6 +103,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'origin/tokenizer': ['origin/model/config', 'origin/process', 'shared'],
   worker: [
     'shared',
+    'worker/account',
     'worker/admin',
     'worker/auth',
     'worker/dialects',
@@ -118,6 +119,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/upstreams',
     'worker/usage',
   ],
+  'worker/account': ['shared', 'worker/admin', 'worker/tenants'],
   'worker/admin': [
     'shared',
     'worker/auth',

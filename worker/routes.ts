@@ -1,4 +1,5 @@
-import { ADMIN_ROUTES } from './admin/admin-routes.ts';
+import { ACCOUNT_OPERATIONS } from './account/account-operations.ts';
+import { ADMIN_ROUTES, routesOf } from './admin/admin-routes.ts';
 import { complete, completeNative, infill } from './completions.ts';
 import { compressed } from './http/compression.ts';
 import { jsonResponse } from './http/responses.ts';
@@ -39,5 +40,6 @@ export const ROUTES: readonly Route[] = [
     path: '/openapi.json',
     handler: compressed((_, context) => jsonResponse(context.openApi())),
   },
+  ...routesOf(ACCOUNT_OPERATIONS, '/v1'),
   ...ADMIN_ROUTES,
 ];

@@ -141,7 +141,9 @@ export function addTenantCommands(program: Command, open: OpenSession): void {
   );
 }
 
-const KEY_COLUMNS = ['id', 'tenant', 'name', 'scopes', 'models', 'limits', 'expires_at', 'revoked_at'];
+const KEY_COLUMNS = [
+  ...['id', 'tenant', 'name', 'scopes', 'models', 'limits', 'expires_at', 'disabled', 'revoked_at'],
+];
 
 interface KeyOptions {
   readonly tenant: string;
@@ -172,7 +174,7 @@ export function addKeyCommands(program: Command, open: OpenSession): void {
   requireOption(create, '--name <name>', 'name for people');
   withExamples(
     create
-      .option('--scopes <list>', 'completions,models or admin', commaList)
+      .option('--scopes <list>', 'completions,models or keys or admin', commaList)
       .option('--models <list>', 'models that the key may use; default: all', commaList)
       .option('--limit <name=value>', `repeatable; ${LIMIT_HELP}`, collectLimit)
       .option('--expires <date>', 'for example 2030-01-31; default: never', instant),

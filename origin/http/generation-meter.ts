@@ -1,5 +1,5 @@
 import type { EventOf, GenerationEvent, Usage } from '@continuo/shared/generation.ts';
-import { UsageTally } from '@continuo/shared/usage-tally.ts';
+import { UsageTally } from '@continuo/shared/usage.ts';
 import type { Metrics } from './metrics.ts';
 
 export interface MeteredRequest {

@@ -1,6 +1,6 @@
 import { type GenerationEvent, isTerminal } from '@continuo/shared/generation.ts';
-import type { ListedAccount, UsageAccount } from '@continuo/shared/usage-account.ts';
-import { UsageTally } from '@continuo/shared/usage-tally.ts';
+import type { ListedAccount, UsageAccount } from '@continuo/shared/usage.ts';
+import { UsageTally } from '@continuo/shared/usage.ts';
 
 /** Longer than the limiter waits for a silent Worker before it asks for the account. */
 const KEPT_MS = 600_000;

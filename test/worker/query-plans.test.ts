@@ -43,7 +43,7 @@ const isFullScan = (detail: string): boolean =>
 
 const KEY: keys.KeyRecord = {
   ...{ id: 'k', tenantId: 'acme', name: 'k', hash: 'h', scopes: ['models'], models: null, limits: {} },
-  ...{ createdAt: 0, expiresAt: null, revokedAt: null, replacedBy: null },
+  ...{ createdAt: 0, expiresAt: null, revokedAt: null, disabled: false, replacedBy: null },
 };
 const LIMITS = { maxTokens: 1 };
 
@@ -66,6 +66,7 @@ const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
   listKeys: async (db) => [await keys.listKeys(db, null, '', 9), await keys.listKeys(db, 'acme', '', 9)],
   replaceKey: (db) => keys.replaceKey(db, KEY, { ...KEY, id: 'l' }, 9),
   revokeKey: (db) => keys.revokeKey(db, 'k', 9),
+  updateKey: (db) => keys.updateKey(db, 'k', { name: 'b', limits: LIMITS, models: ['m'] }),
   readKey: (db) => storedKeys.readKey(db, 'k'),
 };
 

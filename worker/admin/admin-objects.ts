@@ -1,10 +1,10 @@
+import type { keyObject, planObject, tenantObject } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type * as z from 'zod';
 import type { KeyRecord } from '../tenants/key-store.ts';
 import type { Plan } from '../tenants/plan-store.ts';
 import type { TenantRecord } from '../tenants/tenant-store.ts';
-import type { keyObject, planObject, tenantObject } from './admin-schemas.ts';
 
 /** Converts records to the objects of the admin API. Times become Unix seconds. */
 
@@ -44,6 +44,7 @@ export const showKey = (key: KeyRecord): z.infer<typeof keyObject> => ({
   limits: toSnakeCase(key.limits),
   created_at: seconds(key.createdAt),
   expires_at: secondsOrNull(key.expiresAt),
+  disabled: key.disabled,
   revoked_at: secondsOrNull(key.revokedAt),
   replaced_by: key.replacedBy,
 });

@@ -1,3 +1,4 @@
+import type { Principal, Scope } from '@continuo/shared/tenant.ts';
 import type * as z from 'zod';
 import { authenticate } from '../auth/auth.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
@@ -5,10 +6,10 @@ import { readJsonObject } from '../http/request-body.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { jsonResponse } from '../http/responses.ts';
 
-/** Defines an operation of the admin API, its route and its OpenAPI description. */
+/** Defines an operation on records, its route and its OpenAPI description. */
 interface OperationSpec<Body, Query> {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Path below /admin/v1, with at most one `{id}`. */
+  /** Path below /admin/v1 or /v1, with at most one `{id}`. */
   readonly path: string;
   readonly summary: string;
   readonly status: 200 | 201;
@@ -22,6 +23,7 @@ interface OperationSpec<Body, Query> {
 
 interface OperationInput<Body, Query> {
   readonly id: string;
+  readonly principal: Principal;
   readonly body: Body;
   readonly query: Query;
 }
@@ -33,20 +35,24 @@ export interface AdminOperation extends Omit<OperationSpec<unknown, unknown>, 'r
 
 export const ADMIN_BASE = '/admin/v1';
 
-/** Creates an operation. Every operation authenticates its caller, whatever the order of the routes. */
+/**
+ * Creates an operation. Every operation authenticates its caller, whatever the order of the routes.
+ * @param scope what the key needs; null = any key
+ */
 export function operation<Body = undefined, Query = undefined>(
   spec: OperationSpec<Body, Query>,
+  scope: Scope | null = 'admin',
 ): AdminOperation {
   const { run, ...described } = spec;
   return {
     ...described,
     async handle(request, context, id) {
-      await authenticate(request, context, 'admin');
+      const principal = await authenticate(request, context, scope);
       const url = new URL(request.url);
       const query = parse(spec.query, Object.fromEntries(url.searchParams));
       const body = parse(spec.body, spec.body && (await bodyOf(request, context)));
-      const answer = await run({ id, body, query }, context);
-      return jsonResponse(answer, { status: spec.status });
+      const answer = await run({ id, principal, body, query }, context);
+      return answer instanceof Response ? answer : jsonResponse(answer, { status: spec.status });
     },
   };
 }

@@ -25,9 +25,13 @@ const ADMIN_OPERATIONS: readonly AdminOperation[] = [
   }),
 ];
 
+/** The routes of operations below `base`. */
+export const routesOf = (operations: readonly AdminOperation[], base: string): Route[] =>
+  operations.map(({ method, path, handle }) => ({
+    method,
+    path: base + path.replace('{id}', ':rest'),
+    handler: handle,
+  }));
+
 /** All routes under /admin/v1. Each of them requires an admin key. */
-export const ADMIN_ROUTES: readonly Route[] = ADMIN_OPERATIONS.map(({ method, path, handle }) => ({
-  method,
-  path: ADMIN_BASE + path.replace('{id}', ':rest'),
-  handler: handle,
-}));
+export const ADMIN_ROUTES: readonly Route[] = routesOf(ADMIN_OPERATIONS, ADMIN_BASE);

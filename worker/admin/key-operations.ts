@@ -1,7 +1,18 @@
+import {
+  keyBody,
+  keyObject,
+  keyPatch,
+  keyQuery,
+  listOf,
+  newKeyObject,
+  type pageQuery,
+  rotation,
+} from '@continuo/shared/account.ts';
 import { newApiKey, newCheckedId } from '@continuo/shared/api-key.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toCamelCase } from '@continuo/shared/field-names.ts';
 import { importSigningKey, sha256Hex } from '@continuo/shared/signing.ts';
+import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
 import { limiterOf } from '../limits/limiter-client.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
@@ -12,12 +23,12 @@ import {
   readKeyRecord,
   replaceKey,
   revokeKey,
+  updateKey,
 } from '../tenants/key-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
 import { retry } from '../timers/retry.ts';
 import { found, page, showKey } from './admin-objects.ts';
 import { type AdminOperation, operation } from './admin-operation.ts';
-import { keyBody, keyObject, keyQuery, listOf, newKeyObject, rotation } from './admin-schemas.ts';
 
 type KeyTerms = Pick<KeyRecord, 'tenantId' | 'name' | 'scopes' | 'models' | 'limits' | 'expiresAt'>;
 
@@ -32,16 +43,17 @@ async function createKey(
   const { id, secret } = newApiKey(random, checkedId);
   const hash = await sha256Hex(secret);
   return {
-    record: { ...terms, id, hash, createdAt: now(), revokedAt: null, replacedBy: null },
+    record: { ...terms, id, hash, createdAt: now(), revokedAt: null, disabled: false, replacedBy: null },
     key: secret,
   };
 }
 
-/** Admin keys have no other scope and belong to the operator's tenant. @throws ApiError 400 */
+/** Keys that manage keys have no other scope; admin keys belong to the operator's tenant. @throws ApiError 400 */
 function checkScopes(scopes: readonly string[], tenantId: string): void {
   const admin = scopes.includes('admin');
-  if (admin && scopes.length > 1) {
-    const message = "Invalid 'scopes': 'admin' cannot be combined with other scopes.";
+  const sole = scopes.find((scope) => scope === 'admin' || scope === 'keys');
+  if (sole !== undefined && scopes.length > 1) {
+    const message = `Invalid 'scopes': '${sole}' cannot be combined with other scopes.`;
     throw new ApiError('conflicting_parameters', message, { param: 'scopes' });
   }
   if (admin !== (tenantId === OPERATOR_TENANT)) {
@@ -59,9 +71,86 @@ const alreadyExpired = (): ApiError =>
     },
   );
 
-/** Blocks a key at once, in spite of the Workers' caches. */
-const block = ({ id, tenantId }: KeyRecord, context: RequestContext): Promise<void> =>
-  retry(() => limiterOf(context, tenantId).block(id, true), context.backoff);
+const expiryOf = (seconds: number | null, { now }: RequestContext): number | null => {
+  if (seconds !== null && seconds * 1000 <= now()) throw alreadyExpired();
+  return seconds && seconds * 1000;
+};
+
+/** Blocks a key at once, in spite of the Workers' caches; or ends the block. */
+async function block({ id, tenantId }: KeyRecord, blocked: boolean, context: RequestContext): Promise<void> {
+  await retry(() => limiterOf(context, tenantId).block(id, blocked), context.backoff);
+  context.keys.forget(id);
+}
+
+/** Returns a key, of any tenant if `tenantId` is null. @throws ApiError 404 */
+export async function findKey(
+  id: string,
+  tenantId: string | null,
+  { env }: RequestContext,
+): Promise<KeyRecord> {
+  const key = await readKeyRecord(env.DB, id);
+  return found(tenantId === null || key?.tenantId === tenantId ? key : null, 'key', id);
+}
+
+/** Creates a key for a tenant. Returns the only object that shows it. @throws ApiError 400 */
+export async function addKey(
+  tenantId: string,
+  { expires_at, limits, name, scopes, models }: Omit<z.infer<typeof keyBody>, 'tenant'>,
+  context: RequestContext,
+): Promise<z.infer<typeof newKeyObject>> {
+  checkScopes(scopes, tenantId);
+  const expiresAt = expiryOf(expires_at, context);
+  const terms = { tenantId, name, scopes, models, limits: toCamelCase(limits), expiresAt };
+  const { record, key } = await createKey(terms, context);
+  await insertKey(context.env.DB, record);
+  return { ...showKey(record), key };
+}
+
+/** Changes a key. It is disabled or enabled at once; the other changes take at most one minute. @throws ApiError 400 */
+export async function changeKey(
+  old: KeyRecord,
+  { expires_at, limits, ...rest }: z.infer<typeof keyPatch>,
+  context: RequestContext,
+): Promise<z.infer<typeof keyObject>> {
+  const expiresAt = expires_at === undefined ? undefined : expiryOf(expires_at, context);
+  const changes = { ...rest, expiresAt, limits: limits && toCamelCase(limits) };
+  const key = found(await updateKey(context.env.DB, old.id, changes), 'key', old.id);
+  if (rest.disabled !== undefined && key.revokedAt === null) await block(key, rest.disabled, context);
+  context.keys.forget(key.id);
+  return showKey(key);
+}
+
+/** Replaces a key by a new one with the same settings. @throws ApiError 409 */
+export async function rotateKey(
+  old: KeyRecord,
+  { overlap_seconds }: z.infer<typeof rotation>,
+  context: RequestContext,
+): Promise<z.infer<typeof newKeyObject>> {
+  const now = context.now();
+  const { record, key } = await createKey(old, context);
+  const endsAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + overlap_seconds * 1000);
+  const expired = (old.expiresAt ?? now + 1) <= now;
+  if (expired || !(await replaceKey(context.env.DB, old, record, endsAt))) {
+    throw new ApiError('conflict', `The key '${old.id}' is revoked, expired or already replaced.`);
+  }
+  if (endsAt <= now) await block(old, true, context);
+  context.keys.forget(old.id);
+  return { ...showKey(record), key };
+}
+
+/** Ends a key at once. */
+export async function endKey(key: KeyRecord, context: RequestContext): Promise<z.infer<typeof keyObject>> {
+  await revokeKey(context.env.DB, key.id, context.now());
+  await block(key, true, context);
+  return showKey(found(await readKeyRecord(context.env.DB, key.id), 'key', key.id));
+}
+
+/** Returns a page of the keys of one tenant, or of all if `tenantId` is null. */
+export const keyPage = async (
+  tenantId: string | null,
+  { after, limit }: z.infer<typeof pageQuery>,
+  { env }: RequestContext,
+) => page(await listKeys(env.DB, tenantId, after, limit + 1), limit, showKey);
 
 export const KEY_OPERATIONS: readonly AdminOperation[] = [
   operation({
@@ -71,8 +160,7 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
     status: 200,
     query: keyQuery,
     response: listOf(keyObject),
-    run: async ({ query }, { env }) =>
-      page(await listKeys(env.DB, query.tenant ?? null, query.after, query.limit + 1), query.limit, showKey),
+    run: ({ query }, context) => keyPage(query.tenant ?? null, query, context),
   }),
   operation({
     method: 'POST',
@@ -87,13 +175,7 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
       if ((await readTenant(context.env.DB, body.tenant)) === null) {
         throw new ApiError('invalid_value', `There is no tenant '${body.tenant}'.`, { param: 'tenant' });
       }
-      const { tenant: tenantId, expires_at, name, scopes, models } = body;
-      const expiresAt = expires_at === null ? null : expires_at * 1000;
-      if (expiresAt !== null && expiresAt <= context.now()) throw alreadyExpired();
-      const terms = { tenantId, name, scopes, models, limits: toCamelCase(body.limits), expiresAt };
-      const { record, key } = await createKey(terms, context);
-      await insertKey(context.env.DB, record);
-      return { ...showKey(record), key };
+      return addKey(body.tenant, body, context);
     },
   }),
   operation({
@@ -102,7 +184,17 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
     summary: 'Show a key',
     status: 200,
     response: keyObject,
-    run: async ({ id }, { env }) => showKey(found(await readKeyRecord(env.DB, id), 'key', id)),
+    run: async ({ id }, context) => showKey(await findKey(id, null, context)),
+  }),
+  operation({
+    method: 'PATCH',
+    path: '/keys/{id}',
+    summary: 'Change a key without replacing it',
+    status: 200,
+    body: keyPatch,
+    example: { limits: { tokens_per_day: 100_000 }, disabled: false },
+    response: keyObject,
+    run: async ({ id, body }, context) => changeKey(await findKey(id, null, context), body, context),
   }),
   operation({
     method: 'POST',
@@ -112,19 +204,7 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
     body: rotation,
     example: { overlap_seconds: 3600 },
     response: newKeyObject,
-    async run({ id, body }, context) {
-      const old = found(await readKeyRecord(context.env.DB, id), 'key', id);
-      const now = context.now();
-      const { record, key } = await createKey(old, context);
-      const endsAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + body.overlap_seconds * 1000);
-      const expired = (old.expiresAt ?? now + 1) <= now;
-      if (expired || !(await replaceKey(context.env.DB, old, record, endsAt))) {
-        throw new ApiError('conflict', `The key '${id}' is revoked, expired or already replaced.`);
-      }
-      if (endsAt <= now) await block(old, context);
-      context.keys.forget(id);
-      return { ...showKey(record), key };
-    },
+    run: async ({ id, body }, context) => rotateKey(await findKey(id, null, context), body, context),
   }),
   operation({
     method: 'DELETE',
@@ -133,12 +213,6 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
       'Revoke a key: admin calls are rejected at once, completions within 2 s, all others within one minute',
     status: 200,
     response: keyObject,
-    async run({ id }, context) {
-      const key = found(await readKeyRecord(context.env.DB, id), 'key', id);
-      await revokeKey(context.env.DB, id, context.now());
-      await block(key, context);
-      context.keys.forget(id);
-      return showKey(found(await readKeyRecord(context.env.DB, id), 'key', id));
-    },
+    run: async ({ id }, context) => endKey(await findKey(id, null, context), context),
   }),
 ];

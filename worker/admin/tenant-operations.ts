@@ -1,3 +1,13 @@
+import {
+  listOf,
+  pageQuery,
+  planBody,
+  planObject,
+  planPatch,
+  tenantBody,
+  tenantObject,
+  tenantPatch,
+} from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toCamelCase } from '@continuo/shared/field-names.ts';
 import type * as z from 'zod';
@@ -10,16 +20,6 @@ import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/
 import { retry } from '../timers/retry.ts';
 import { found, page, showPlan, showTenant } from './admin-objects.ts';
 import { type AdminOperation, operation } from './admin-operation.ts';
-import {
-  listOf,
-  pageQuery,
-  planBody,
-  planObject,
-  planPatch,
-  tenantBody,
-  tenantObject,
-  tenantPatch,
-} from './admin-schemas.ts';
 
 /** A kind of record with the operations list, create, show and change. */
 interface RecordKind<Stored extends { readonly id: string }, Body, Patch> {

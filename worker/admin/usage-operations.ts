@@ -1,9 +1,10 @@
+import { usageAnswer, usageQuery } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
-import * as z from 'zod';
+import type * as z from 'zod';
+import type { RequestContext } from '../http/request-context.ts';
 import { dayName } from '../usage/usage-ledger.ts';
 import { MAX_USAGE_ROWS, queryUsage, SUMS, type UsageSums } from '../usage/usage-query.ts';
 import { type AdminOperation, operation } from './admin-operation.ts';
-import { listOf, usageQuery, usageRow } from './admin-schemas.ts';
 
 const mean = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
 
@@ -31,6 +32,25 @@ const tooManyRows = (): ApiError =>
     { param: 'group_by' },
   );
 
+/** Answers a usage query; `tenantId` null = all tenants. @throws ApiError 400 for too many rows */
+export async function usageList(
+  query: Omit<z.infer<typeof usageQuery>, 'tenant'>,
+  tenantId: string | null,
+  { env, now }: RequestContext,
+) {
+  const to = query.to ?? dayName(now());
+  const filter = {
+    from: query.from ?? dayName(Date.parse(to) - DEFAULT_RANGE_MS),
+    to,
+    tenantId,
+    keyId: query.key ?? null,
+    model: query.model ?? null,
+  };
+  const rows = await queryUsage(env.USAGE_DB, filter, [...new Set(query.group_by)]);
+  if (rows === null) throw tooManyRows();
+  return { object: 'list', data: rows.map(showRow), has_more: false, total: total(rows) };
+}
+
 export const USAGE_OPERATIONS: readonly AdminOperation[] = [
   operation({
     method: 'GET',
@@ -38,19 +58,7 @@ export const USAGE_OPERATIONS: readonly AdminOperation[] = [
     summary: 'Show usage by day, tenant, model and key, without running requests',
     status: 200,
     query: usageQuery,
-    response: listOf(usageRow).extend({ total: z.record(z.string(), z.int()).describe('Sums of all rows.') }),
-    async run({ query }, { env, now }) {
-      const to = query.to ?? dayName(now());
-      const filter = {
-        from: query.from ?? dayName(Date.parse(to) - DEFAULT_RANGE_MS),
-        to,
-        tenantId: query.tenant ?? null,
-        keyId: query.key ?? null,
-        model: query.model ?? null,
-      };
-      const rows = await queryUsage(env.USAGE_DB, filter, [...new Set(query.group_by)]);
-      if (rows === null) throw tooManyRows();
-      return { object: 'list', data: rows.map(showRow), has_more: false, total: total(rows) };
-    },
+    response: usageAnswer,
+    run: ({ query }, context) => usageList(query, query.tenant ?? null, context),
   }),
 ];

@@ -12,14 +12,19 @@ import { flooded, insufficientScope, invalidKey, missingKey, suspended } from '.
 
 /**
  * Returns the tenant and key of the caller.
+ * @param scope null = any
  * @throws ApiError 401 without a valid key; 403 if the tenant is suspended or the key lacks `scope`; 429 from flood limits;
  *   503 if the key store is unavailable
  */
-export function authenticate(request: Request, context: RequestContext, scope: Scope): Promise<Principal> {
+export function authenticate(
+  request: Request,
+  context: RequestContext,
+  scope: Scope | null,
+): Promise<Principal> {
   return context.timings.measure('auth', () => identify(request, context, scope));
 }
 
-async function identify(request: Request, context: RequestContext, scope: Scope): Promise<Principal> {
+async function identify(request: Request, context: RequestContext, scope: Scope | null): Promise<Principal> {
   const address = request.headers.get('cf-connecting-ip') ?? 'unknown';
   await checkFlood(context.env.FLOOD_BY_ADDRESS, networkOf(address));
   const key = keyOf(request);
@@ -31,7 +36,7 @@ async function identify(request: Request, context: RequestContext, scope: Scope)
   // Errors from here on use the tenant's dialect. The admin API has no dialects.
   if (scope !== 'admin') context.answer.dialect = provisionalDialect(request, principal.tenant.dialect);
   if (principal.tenant.suspended) throw suspended();
-  if (!principal.key.scopes.includes(scope)) throw insufficientScope(scope);
+  if (scope !== null && !principal.key.scopes.includes(scope)) throw insufficientScope(scope);
   return principal;
 }
 
@@ -55,7 +60,7 @@ function builtInPrincipal(hash: string, { settings }: RequestContext): Principal
 async function storedPrincipal(
   key: string,
   hash: string,
-  scope: Scope,
+  scope: Scope | null,
   context: RequestContext,
 ): Promise<Principal> {
   const id = apiKeyId(key);
@@ -67,7 +72,7 @@ async function storedPrincipal(
   const same = sameHash(hash, stored?.hash ?? NO_HASH);
   if (!stored || !same || !isActive(stored.principal.key, context.now())) throw invalidKey();
   // The limiter knows revocations at once. Completions ask it in any case, at admission.
-  if (stale || scope === 'admin') await checkRevocation(stored.principal, context);
+  if (stale || scope === 'admin' || scope === 'keys') await checkRevocation(stored.principal, context);
   return stored.principal;
 }
 

@@ -1,6 +1,6 @@
 import { ApiError, errorFromWire, toApiError } from '@continuo/shared/errors.ts';
 import { type EventOf, type GenerationEvent, isTerminal } from '@continuo/shared/generation.ts';
-import { UsageTally } from '@continuo/shared/usage-tally.ts';
+import { UsageTally } from '@continuo/shared/usage.ts';
 import { type CompletionCall, withOriginalFieldNames } from '../dialects/completion-call.ts';
 import type { Outcome, Reservation } from '../limits/reservation.ts';
 import type { After } from '../timers/request-timers.ts';

@@ -82,7 +82,11 @@ function parametersOf(path: string, { query = {}, headers = {}, secured }: Docum
     Object.entries(described).map(([name, description]) => ({ name, in: where, description, schema: text }));
   const parameters = [...optional('query', query), ...optional('header', { ...headers, ...TRACING })];
   if (path.includes(':rest')) {
-    const description = path.startsWith('/v1/models') ? 'Id of the model.' : 'Id of the completion.';
+    const description = path.startsWith('/v1/models')
+      ? 'Id of the model.'
+      : path.startsWith('/v1/keys')
+        ? 'Id of the key.'
+        : 'Id of the completion.';
     parameters.push({ name: 'id', in: 'path', required: true, description, schema: text });
   }
   if (secured) {

@@ -57,6 +57,7 @@ export const TAGS = {
   Scoring: 'Probabilities of given texts.',
   Models: 'The models that a key may use.',
   Tokenizer: 'Convert texts to tokens and back.',
+  Account: 'Own usage, limits and keys.',
   Service: 'State and addresses of the endpoint.',
 } as const;
 

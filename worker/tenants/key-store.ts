@@ -1,4 +1,5 @@
 import type { Scope, SomeLimits } from '@continuo/shared/tenant.ts';
+import { changedLimits } from './plan-store.ts';
 
 /** A stored key. Times are Unix milliseconds. */
 export interface KeyRecord {
@@ -13,6 +14,7 @@ export interface KeyRecord {
   readonly createdAt: number;
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;
+  readonly disabled: boolean;
   /** Id of the key that replaces it; null if there is none. */
   readonly replacedBy: string | null;
 }
@@ -28,6 +30,7 @@ interface KeyRow {
   created_at: number;
   expires_at: number | null;
   revoked_at: number | null;
+  disabled: number;
   replaced_by: string | null;
 }
 
@@ -42,6 +45,7 @@ const toKey = (row: KeyRow): KeyRecord => ({
   createdAt: row.created_at,
   expiresAt: row.expires_at,
   revokedAt: row.revoked_at,
+  disabled: row.disabled !== 0,
   replacedBy: row.replaced_by,
 });
 
@@ -102,6 +106,36 @@ export async function replaceKey(
     .bind(endsAt, next.id, old.id);
   const [inserted] = await db.batch([insertion(db, next, old.id), end]);
   return inserted!.meta.changes > 0;
+}
+
+/** Changes of a key. Absent fields stay. */
+export type KeyChanges = {
+  readonly [K in 'name' | 'models' | 'expiresAt' | 'disabled']?: KeyRecord[K] | undefined;
+} & { readonly limits?: SomeLimits | undefined };
+
+/** Changes only the given fields, so that concurrent changes are all kept. Returns null if there is no such key. */
+export async function updateKey(
+  db: D1Database,
+  id: string,
+  { name, models, limits, expiresAt, disabled }: KeyChanges,
+): Promise<KeyRecord | null> {
+  const row = await db
+    .prepare(`
+      UPDATE keys SET name = COALESCE(?2, name), models = IIF(?3, ?4, models), limits = ${changedLimits('?5')},
+        expires_at = IIF(?6, ?7, expires_at), disabled = COALESCE(?8, disabled)
+      WHERE id = ?1 RETURNING *`)
+    .bind(
+      id,
+      name ?? null,
+      models === undefined ? 0 : 1,
+      models ? JSON.stringify(models) : null,
+      JSON.stringify(limits ?? {}),
+      expiresAt === undefined ? 0 : 1,
+      expiresAt ?? null,
+      disabled === undefined ? null : Number(disabled),
+    )
+    .first<KeyRow>();
+  return row && toKey(row);
 }
 
 /** Revokes a key. If it is revoked already, the first time stays. */

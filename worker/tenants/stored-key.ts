@@ -26,6 +26,7 @@ const row = z.object({
   limits: json(partialLimits),
   expires_at: z.number().nullable(),
   revoked_at: z.number().nullable(),
+  disabled: z.number(),
   tenant_id: z.string(),
   tenant_name: z.string(),
   tenant_limits: json(partialLimits).nullable(),
@@ -39,7 +40,8 @@ const row = z.object({
 });
 
 const SELECT = `
-  SELECT keys.id, keys.name, keys.hash, keys.scopes, keys.models, keys.limits, keys.expires_at, keys.revoked_at,
+  SELECT keys.id, keys.name, keys.hash, keys.scopes, keys.models, keys.limits, keys.expires_at,
+    keys.revoked_at, keys.disabled,
     tenants.id AS tenant_id, tenants.name AS tenant_name, tenants.limits AS tenant_limits,
     tenants.weight AS tenant_weight, tenants.dialect, tenants.open_objects, tenants.any_key_order, tenants.suspended,
     plans.limits AS plan_limits, plans.weight AS plan_weight
@@ -71,7 +73,8 @@ export async function readKey(db: D1Database, id: string): Promise<StoredKey | n
         scopes: key.scopes,
         models: key.models,
         expiresAt: key.expires_at,
-        revokedAt: key.revoked_at,
+        // A disabled key counts as revoked at the beginning of time.
+        revokedAt: key.disabled === 0 ? key.revoked_at : 0,
         limits: { ...UNLIMITED, ...key.limits } as typeof UNLIMITED,
       },
     },

@@ -16,12 +16,7 @@ import {
   tokenizeResult,
   tokenizerInfo,
 } from '@continuo/shared/tokenization.ts';
-import {
-  accountList,
-  type ListedAccount,
-  type UsageAccount,
-  usageAccount,
-} from '@continuo/shared/usage-account.ts';
+import { accountList, type ListedAccount, type UsageAccount, usageAccount } from '@continuo/shared/usage.ts';
 import * as z from 'zod';
 import { type After, afterAlone } from '../timers/request-timers.ts';
 import { withTimeLimit } from '../timers/time-limit.ts';

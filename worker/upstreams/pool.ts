@@ -1,7 +1,7 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel, WirePrompt } from '@continuo/shared/generation.ts';
 import { MIN_SECRET_LENGTH } from '@continuo/shared/signing.ts';
-import type { ListedAccount, UsageAccount } from '@continuo/shared/usage-account.ts';
+import type { ListedAccount, UsageAccount } from '@continuo/shared/usage.ts';
 import { type Env, fetcherOf, secretOf } from '../env/env.ts';
 import type { Settings } from '../env/settings.ts';
 import { afterAlone } from '../timers/request-timers.ts';

@@ -6,7 +6,7 @@ import type {
   TokenizeResult,
   TokenizerInfo,
 } from '@continuo/shared/tokenization.ts';
-import type { ListedAccount, UsageAccount } from '@continuo/shared/usage-account.ts';
+import type { ListedAccount, UsageAccount } from '@continuo/shared/usage.ts';
 import type { After } from '../timers/request-timers.ts';
 
 /**

@@ -1,7 +1,6 @@
-/** Queries on the usage ledger. */
+import type { UsageGroup } from '@continuo/shared/usage.ts';
 
-export const USAGE_GROUPS = ['day', 'tenant', 'model', 'key'] as const;
-export type UsageGroup = (typeof USAGE_GROUPS)[number];
+/** Queries on the usage ledger. */
 
 export interface UsageFilter {
   /** First and last UTC day, YYYY-MM-DD, both inclusive. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
-import { usageAccount } from '../../../shared/usage-account.ts';
+import { usageAccount } from '../../../shared/usage.ts';
 
 const MINUTE = 60_000;
 

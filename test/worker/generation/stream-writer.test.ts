@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { GenerationEvent } from '../../../shared/generation.ts';
-import { UsageTally } from '../../../shared/usage-tally.ts';
+import { UsageTally } from '../../../shared/usage.ts';
 import type { AnswerOptions } from '../../../worker/dialects/completion-call.ts';
 import { StreamWriter } from '../../../worker/generation/format/stream-writer.ts';
 import { parse } from '../dialects/parsing.ts';

@@ -13,7 +13,7 @@ import {
 } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, sha256Hex, verify } from '../../../shared/signing.ts';
 import { detokenizeRequest, tokenizeRequest } from '../../../shared/tokenization.ts';
-import type { usageAccount } from '../../../shared/usage-account.ts';
+import type { usageAccount } from '../../../shared/usage.ts';
 import { defaultScript } from './scripts.ts';
 
 /** The connection of one generation, for the script of a test. */

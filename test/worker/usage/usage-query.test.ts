@@ -1,6 +1,7 @@
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { UsageFilter, UsageGroup } from '../../../worker/usage/usage-query.ts';
+import type { UsageGroup } from '../../../shared/usage.ts';
+import type { UsageFilter } from '../../../worker/usage/usage-query.ts';
 import type { UsageRecord } from '../../../worker/usage/usage-record.ts';
 import { migrate } from '../support/database.ts';
 import { startWorkerd } from '../support/workerd.ts';

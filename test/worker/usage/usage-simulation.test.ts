@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type * as z from 'zod';
 import type { FinishReason, Usage } from '../../../shared/generation.ts';
 import { UNLIMITED } from '../../../shared/tenant.ts';
-import type { usageAccount } from '../../../shared/usage-account.ts';
+import type { usageAccount } from '../../../shared/usage.ts';
 import type { SettlementRequest } from '../../../worker/env/limiter-protocol.ts';
 import { randomFrom } from '../../support/random.ts';
 import { type Call, callLimiter, LIMITER_WORKER } from '../limits/objects/limiter-worker.ts';

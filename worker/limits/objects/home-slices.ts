@@ -1,4 +1,4 @@
-import type { ListedAccount } from '@continuo/shared/usage-account.ts';
+import type { ListedAccount } from '@continuo/shared/usage.ts';
 import type {
   Decision,
   GrantedSlice,

@@ -1,5 +1,5 @@
-import type { ListedAccount } from '@continuo/shared/usage-account.ts';
-import { maxUsage } from '@continuo/shared/usage-tally.ts';
+import type { ListedAccount } from '@continuo/shared/usage.ts';
+import { maxUsage } from '@continuo/shared/usage.ts';
 import type { Env } from '../../env/env.ts';
 import { parseSettings } from '../../env/settings.ts';
 import { type Catalogue, createCatalogue, type KnownAccount } from '../../upstreams/pool.ts';

@@ -1,4 +1,5 @@
-import type { FinishReason, GenerationEvent, Usage } from './generation.ts';
+import * as z from 'zod';
+import { type FinishReason, finishReason, type GenerationEvent, type Usage, usage } from './generation.ts';
 
 /** Returns the larger of two counts of the same generation, of which one may have stopped earlier. */
 export const maxUsage = (one: Usage, other: Usage): Usage => ({
@@ -76,3 +77,34 @@ export class UsageTally {
     this.#completion.set(choice, tokens);
   }
 }
+
+/** What usage can be grouped by. */
+export const USAGE_GROUPS = ['day', 'tenant', 'model', 'key'] as const;
+export type UsageGroup = (typeof USAGE_GROUPS)[number];
+
+/** GET /usage?account=… of the origin: the usage of a generation; null for an unknown account. */
+export const usageAccount = z
+  .object({
+    usage,
+    /** Of the finished choices, in the order in which they finished. */
+    finishReasons: z.array(finishReason).default([]),
+    ended: z.boolean(),
+    /** Milliseconds from the arrival of the request to its first token; null before the first token. */
+    firstTokenMs: z.number().min(0).nullable().default(null),
+  })
+  .nullable();
+export type UsageAccount = NonNullable<z.infer<typeof usageAccount>>;
+
+/** GET /usage?under=… of the origin: the accounts whose names begin with this text; null from an origin without lists. */
+export const accountList = z
+  .array(
+    z.object({
+      account: z.string(),
+      model: z.string(),
+      usage,
+      /** Milliseconds since the request arrived. */
+      ageMs: z.number().min(0),
+    }),
+  )
+  .nullable();
+export type ListedAccount = NonNullable<z.infer<typeof accountList>>[number];

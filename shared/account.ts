@@ -1,10 +1,10 @@
-import { toSnakeCase } from '@continuo/shared/field-names.ts';
-import { integer } from '@continuo/shared/json-fields.ts';
-import { dialectName, limits, scope, weight } from '@continuo/shared/tenant.ts';
 import * as z from 'zod';
-import { USAGE_GROUPS } from '../usage/usage-query.ts';
+import { toSnakeCase } from './field-names.ts';
+import { integer } from './json-fields.ts';
+import { dialectName, limits, scope, weight } from './tenant.ts';
+import { USAGE_GROUPS } from './usage.ts';
 
-/** Requests and responses of the admin API, for validation and for its OpenAPI document. */
+/** Plans, tenants, keys and usage: requests and responses of the admin API and of a tenant's account. */
 
 const identifier = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
 const displayName = z.string().trim().min(1).max(200).describe('Name for people.');
@@ -118,6 +118,15 @@ export const keyBody = z.strictObject({
   limits: limitFields.default({}).describe("Limits of this key, in addition to the tenant's."),
   expires_at: seconds.nullable().default(null).describe('Unix seconds; null = never.'),
 });
+export const keyPatch = z
+  .strictObject({
+    name: displayName,
+    models: keyBody.shape.models.unwrap().describe('Models that the key may use; null = all.'),
+    limits: limitFields.describe('Limits to change; the others stay. null removes a limit.'),
+    expires_at: keyBody.shape.expires_at.unwrap().describe('Unix seconds; null = never.'),
+    disabled: z.boolean().describe('Rejects all requests of the key, and ends its streams within 2 s.'),
+  })
+  .partial();
 export const rotation = z.strictObject({
   overlap_seconds: integer(0, 2_592_000)
     .default(86_400)
@@ -133,6 +142,7 @@ export const keyObject = z.object({
   limits: limitFields.describe("Limits of this key, in addition to the tenant's."),
   created_at: createdAt,
   expires_at: seconds.nullable().describe('End of validity in Unix seconds; null = never.'),
+  disabled: z.boolean().describe('Whether all requests of the key are rejected.'),
   revoked_at: seconds.nullable().describe('Time of the revocation in Unix seconds; null = not revoked.'),
   replaced_by: z.string().nullable().describe('Id of the key that replaces it; null = none.'),
 });
@@ -193,3 +203,30 @@ export const listOf = <T extends z.ZodType>(item: T) =>
     data: z.array(item).describe('The items of this page.'),
     has_more: z.boolean().describe('Whether there is a next page; its `after` is the last id of this one.'),
   });
+
+/** A list of usage with its sums. */
+export const usageAnswer = listOf(usageRow).extend({
+  total: z.record(z.string(), z.int()).describe('Sums of all rows.'),
+});
+
+const tenantLimits = z.strictObject(limitShape);
+
+/** This key, with what the tenant may use. */
+export const ownKey = keyObject
+  .pick({ object: true, id: true, name: true, scopes: true, models: true, expires_at: true })
+  .extend({
+    limits: tenantLimits.describe('Limits of this key; null = no limit.'),
+    tenant: z
+      .object({
+        id: z.string().describe('Id of the tenant.'),
+        name: z.string().describe('Name for people.'),
+        limits: tenantLimits.describe('Limits of all keys together; null = no limit.'),
+      })
+      .describe('The account to which the key belongs.'),
+  });
+
+export const newKey = keyBody.omit({ tenant: true });
+
+export const ownUsageQuery = usageQuery.omit({ tenant: true }).extend({
+  format: z.enum(['json', 'csv']).default('json').describe('Form of the answer.'),
+});

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { GenerationEvent } from '../../shared/generation.ts';
-import { UsageTally } from '../../shared/usage-tally.ts';
+import { UsageTally } from '../../shared/usage.ts';
 
 const accepted: GenerationEvent = { type: 'accepted', model: 'm', promptTokens: [600, 500, 400] };
 const started = (prompt: number): GenerationEvent => ({

@@ -1,0 +1,60 @@
+import type { keyBody, keyPatch } from '@continuo/shared/account.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { toCamelCase, toSnakeCase } from '@continuo/shared/field-names.ts';
+import type { ApiKey, Limits, SomeLimits } from '@continuo/shared/tenant.ts';
+import type * as z from 'zod';
+import type { KeyRecord } from '../tenants/key-store.ts';
+
+/** A key that creates or changes another one never grants more than it may itself. */
+
+type Terms = z.infer<typeof keyPatch> & Pick<Partial<z.infer<typeof keyBody>>, 'scopes'>;
+
+const beyond = (param: string, message: string): ApiError =>
+  new ApiError('invalid_value', `Invalid '${param}': ${message}`, { param });
+
+/** @throws ApiError 400 that names the field which asks for more than `own` has */
+export function checkGrant({ models, expires_at, limits = {}, scopes = [] }: Terms, own: ApiKey): void {
+  if (scopes.includes('admin')) throw beyond('scopes', "a key of an account cannot have 'admin'.");
+  const foreign = own.models && models?.find((model) => !own.models!.includes(model));
+  if (foreign) throw beyond('models', `this key may not use the model '${foreign}'.`);
+  if (own.models !== null && models === null) throw beyond('models', 'this key may not use all models.');
+  const end = own.expiresAt;
+  if (end !== null && expires_at !== undefined && (expires_at === null || expires_at * 1000 > end)) {
+    throw beyond('expires_at', 'the time is after the end of this key.');
+  }
+  const excess = Object.entries(toCamelCase(limits) as SomeLimits).find(([name, limit]) => {
+    const most = own.limits[name as keyof Limits];
+    return most !== null && (limit === null || limit! > most);
+  });
+  if (excess) throw beyond('limits', `this key has a lower limit: ${own.limits[excess[0] as keyof Limits]}.`);
+}
+
+/** The limits that are set. */
+const given = (limits: Limits): z.infer<typeof keyBody>['limits'] =>
+  Object.fromEntries(Object.entries(toSnakeCase(limits)).filter(([, limit]) => limit !== null));
+
+/** A new secret for another key gives all that key may. @throws ApiError 400 as `checkGrant` */
+export function checkHolds({ models, expiresAt, limits }: KeyRecord, own: ApiKey): void {
+  const open = Object.fromEntries(Object.keys(given(own.limits)).map((name) => [name, null]));
+  checkGrant(
+    {
+      models: models && [...models],
+      expires_at: expiresAt && Math.floor(expiresAt / 1000),
+      limits: { ...open, ...toSnakeCase(limits) },
+    },
+    own,
+  );
+}
+
+/** Fills in what `body` leaves open with what `own` has. @throws ApiError 400 as `checkGrant` */
+export function granted<T extends Omit<z.infer<typeof keyBody>, 'tenant'>>(body: T, own: ApiKey): T {
+  const { models, expires_at: end, limits } = body;
+  const filled = {
+    ...body,
+    limits: { ...given(own.limits), ...limits },
+    models: models ?? (own.models && [...own.models]),
+    expires_at: end ?? (own.expiresAt && Math.floor(own.expiresAt / 1000)),
+  };
+  checkGrant(filled, own);
+  return filled;
+}

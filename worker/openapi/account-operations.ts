@@ -1,0 +1,159 @@
+import {
+  keyObject,
+  keyPatch,
+  listOf,
+  newKey,
+  newKeyObject,
+  ownKey,
+  ownUsageQuery,
+  pageQuery,
+  rotation,
+  usageAnswer,
+} from '@continuo/shared/account.ts';
+import type { ErrorCode } from '@continuo/shared/errors.ts';
+import * as z from 'zod';
+import type { HeaderDescriptions } from '../http/headers.ts';
+import { BODY, CALLER, type DocumentedOperation } from './documented-operation.ts';
+
+const KEY = {
+  object: 'key',
+  id: 'q3Xw9LkT2bZc',
+  tenant: 'acme',
+  name: 'web server',
+  scopes: ['completions', 'models'],
+  models: null,
+  limits: { tokens_per_day: 100_000 },
+  created_at: 1_795_000_000,
+  expires_at: null,
+  disabled: false,
+  revoked_at: null,
+  replaced_by: null,
+};
+const NO_LIMITS = {
+  ...{
+    requests_per_minute: null,
+    tokens_per_minute: null,
+    concurrent_requests: null,
+    tokens_per_day: 100_000,
+  },
+  ...{ tokens_per_month: null, max_tokens: null, max_sequences: null },
+};
+const OWN_KEY = {
+  ...{ object: 'key', id: KEY.id, name: KEY.name, scopes: KEY.scopes, models: null, expires_at: null },
+  ...{ limits: NO_LIMITS, tenant: { id: 'acme', name: 'Acme', limits: NO_LIMITS } },
+};
+const SUMS = {
+  ...{ requests: 12, completed: 11, failed: 1, cancelled: 0, abandoned: 0, finish_stop: 9, finish_length: 2 },
+  ...{ prompt_tokens: 840, cached_tokens: 320, completion_tokens: 611 },
+};
+const USAGE = {
+  object: 'list',
+  data: [
+    {
+      object: 'usage',
+      day: '2030-01-31',
+      model: 'default',
+      ...SUMS,
+      mean_latency_ms: 420,
+      mean_first_token_ms: 38,
+    },
+  ],
+  has_more: false,
+  total: SUMS,
+};
+
+const CHANGE: readonly ErrorCode[] = [
+  ...new Set([
+    ...CALLER,
+    ...BODY,
+    'conflicting_parameters',
+    'unsupported_parameter',
+    'not_found',
+    'conflict',
+  ] as const),
+];
+
+const queryOf = (schema: z.ZodObject): HeaderDescriptions =>
+  Object.fromEntries(
+    Object.entries(schema.shape).map(([name, field]) => [
+      name,
+      z.globalRegistry.get(field)?.description ?? '',
+    ]),
+  );
+
+const common = { tag: 'Account', secured: true } as const;
+const key = { name: 'Key', schema: keyObject, example: KEY };
+const whole = { name: 'NewKey', schema: newKeyObject, example: { ...KEY, key: 'sk-…' } };
+
+/** A tenant's own account. */
+export const ACCOUNT_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
+  'GET /v1/key': {
+    id: 'showOwnKey',
+    summary: 'Show the key of the request, and the limits of its account.',
+    ...common,
+    answer: { name: 'OwnKey', schema: ownKey, example: OWN_KEY },
+    errors: CALLER,
+  },
+  'GET /v1/usage': {
+    id: 'listUsage',
+    summary: 'Show the usage of the account by day, model and key, as JSON or CSV.',
+    ...common,
+    query: queryOf(ownUsageQuery),
+    answer: { name: 'Usage', schema: usageAnswer, example: USAGE },
+    errors: [...CALLER, 'unsupported_parameter'],
+  },
+  'GET /v1/keys': {
+    id: 'listKeys',
+    summary: 'List the keys of the account. This and the next need a key with the scope keys.',
+    ...common,
+    query: queryOf(pageQuery),
+    answer: {
+      name: 'KeyList',
+      schema: listOf(keyObject),
+      example: { object: 'list', data: [KEY], has_more: false },
+    },
+    errors: [...CALLER, 'unsupported_parameter', 'integer_above_max_value', 'integer_below_min_value'],
+  },
+  'POST /v1/keys': {
+    id: 'createKey',
+    summary: 'Create a key that may at most what the own key may. Only this response shows it.',
+    ...common,
+    body: {
+      name: 'KeyRequest',
+      schema: newKey,
+      examples: { limited: { name: 'web server', limits: KEY.limits } },
+    },
+    answer: whole,
+    errors: CHANGE,
+  },
+  'GET /v1/keys/:rest': {
+    id: 'showKey',
+    summary: 'Show a key of the account, without the key itself.',
+    ...common,
+    answer: key,
+    errors: [...CALLER, 'not_found'],
+  },
+  'PATCH /v1/keys/:rest': {
+    id: 'changeKey',
+    summary: 'Change a key without replacing it, or disable it.',
+    ...common,
+    body: { name: 'KeyChange', schema: keyPatch, examples: { disable: { disabled: true } } },
+    answer: key,
+    errors: CHANGE,
+  },
+  'POST /v1/keys/:rest/rotate': {
+    id: 'rotateKey',
+    summary: 'Replace a key by a new one with the same settings. The old one works until the overlap ends.',
+    ...common,
+    body: { name: 'KeyRotation', schema: rotation, examples: { hour: { overlap_seconds: 3600 } } },
+    answer: whole,
+    errors: CHANGE,
+  },
+  'DELETE /v1/keys/:rest': {
+    id: 'revokeKey',
+    summary: 'Revoke a key.',
+    ...common,
+    answer: key,
+    errors: [...CALLER, 'not_found', 'conflict'],
+  },
+};
