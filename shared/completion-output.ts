@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { MAX_IMAGES } from './generation.ts';
 import { DOCUMENTED_AS, integer, list } from './json-fields.ts';
-import { MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
+import { type LogprobRows, MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
 
 /** The public fields for the response, the treatment of the prompt, and caches. */
 
@@ -19,6 +19,35 @@ const keptTokens = integer(-1).refine((count) => count !== 0, {
   message: "Invalid 'truncate_prompt_tokens': expected -1 or a value >= 1, but got 0 instead.",
   params: { code: 'integer_below_min_value' },
 });
+
+export const logprobsFormat = z.strictObject({
+  encoding: z.enum(['float32', 'float16']).describe('Type of the base64 values, little-endian.'),
+  top_p: z
+    .number()
+    .gt(0)
+    .lt(1)
+    .nullish()
+    .describe(
+      'Returns only the fewest tokens whose probabilities sum to at least this. Default: the whole vocabulary.',
+    ),
+});
+
+/** Returns the wire form of a request's rows; absent if it wants none. */
+export const logprobRowsOf = (
+  format: z.output<typeof logprobsFormat> | null | undefined,
+  prompt: boolean,
+  maxCharacters: number,
+): { logprobRows?: LogprobRows } =>
+  format
+    ? {
+        logprobRows: {
+          encoding: format.encoding,
+          ...(format.top_p && { topP: format.top_p }),
+          prompt,
+          maxCharacters,
+        },
+      }
+    : {};
 
 export const outputFields = {
   echo: flag('Puts the prompt before the completion.'),
@@ -46,6 +75,11 @@ export const outputFields = {
     .nullish()
     .describe(
       'Ids whose logprobs are returned at each generated position, in place of the most likely tokens. Needs logprobs.',
+    ),
+  logprobs_format: logprobsFormat
+    .nullish()
+    .describe(
+      'Adds the logprobs of the whole vocabulary, or of the most likely tokens, to each token that has logprobs. Needs logprobs.',
     ),
   timings_per_token: flag('Adds timings to the end of the response.'),
   include_stop_str_in_output: flag('Keeps the stop text at the end of the completion.'),

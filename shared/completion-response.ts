@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { finishReason, modelState } from './generation.ts';
-import { modelBuild } from './model-build.ts';
+import { finishReason, modelBuild, modelState } from './generation.ts';
 
 /** The public responses. The tests check responses against these schemas. */
 
@@ -18,6 +17,16 @@ const logprobs = z.object({
     .array(z.record(z.string(), z.int().min(0)).nullable())
     .optional()
     .describe('The token ids of top_logprobs, if return_token_ids is set.'),
+  rows: z
+    .array(z.string().nullable())
+    .optional()
+    .describe(
+      'For each token, the logprobs of all tokens in the order of their ids, or of those in row_ids, as base64 of logprobs_format.encoding; null for the first prompt token.',
+    ),
+  row_ids: z
+    .array(z.string().nullable())
+    .optional()
+    .describe('The ids of rows as base64 of int32, ascending, if logprobs_format.top_p is set.'),
   text_offset: z.array(z.int().min(0)).describe('Position of each token in the text, in code points.'),
 });
 

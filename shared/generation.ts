@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
-import { modelBuild } from './model-build.ts';
+import { logprobRow, logprobRows, MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
 import { generationDefaults, samplingParameters } from './sampling.ts';
 import { weight } from './tenant.ts';
 import { isTokenId } from './tokenization.ts';
@@ -103,6 +102,8 @@ export const generationRequest = z.object({
   topLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
   /** Ids whose logprobs replace the top logprobs of generated tokens; absent = none. Needs `topLogprobs`. */
   logprobTokenIds: z.array(z.int().min(0)).min(1).max(MAX_LISTED_LOGPROBS).optional(),
+  /** Rows of logprobs for every token with `topLogprobs`, and for those of the prompt if `prompt`; absent = none. */
+  logprobRows: logprobRows.optional(),
   /** Top logprobs per prompt token, 0..20; null = no logprobs. Set for echo with logprobs. */
   promptTopLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
   /** Position of each prompt after which its tokens have logprobs; −1 = none have; absent = 0. */
@@ -155,6 +156,8 @@ const tokenLogprob = z.object({
   topLogprobs: z.array(topLogprob).nullable(),
   /** Position of a prompt token by probability, from 1; absent if it is one of the top logprobs. */
   rank: z.int().min(1).optional(),
+  /** Present if `logprobRows` was requested, except of the first prompt token. */
+  row: logprobRow.optional(),
   /** The token is part of the sequence but not of the text (a hidden special token). */
   hidden: z.boolean().optional(),
 });
@@ -250,6 +253,16 @@ export const isTerminal = ({ type }: GenerationEvent): boolean => type === 'done
  */
 export const modelState = z.enum(['unloaded', 'loading', 'loaded', 'failed', 'unavailable']);
 export type ModelState = z.infer<typeof modelState>;
+
+/** How the graph of a model was made, if the origin's own builder made it. */
+export const modelBuild = z.object({
+  precision: z.string().describe('Precision of the weights: fp32, fp16, int8 or int4.'),
+  parameters: z.int().describe('Number of parameters.'),
+  source: z
+    .string()
+    .describe('The published model, or the name of the directory or file, that the weights come from.'),
+});
+export type ModelBuild = z.infer<typeof modelBuild>;
 
 /** A served model, in GET /models of the origin. */
 export const originModel = z.object({

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { logprobsFormat } from './completion-output.ts';
 import { type ReadResult, readTextOrIds } from './completion-prompt.ts';
 import { completionUsage } from './completion-response.ts';
 import { DOCUMENTED_AS, integer, kindOf, report } from './json-fields.ts';
@@ -105,6 +106,9 @@ export const scoreRequest = z.object({
       'joint, the default: each continuation is encoded together with the prompt, and split where the tokens of the prompt alone end. separate: alone.',
     ),
   token_logprobs: z.boolean().nullish().describe('Adds the tokens and their logprobs. Default: false.'),
+  logprobs_format: logprobsFormat
+    .nullish()
+    .describe('Adds the logprobs of the whole vocabulary, or of the most likely tokens, for each token.'),
 });
 export type ScoreRequest = z.output<typeof scoreRequest>;
 
@@ -119,6 +123,11 @@ const score = z.object({
   byte_count: z.int().min(0).describe('Length of the continuation in UTF-8 bytes.'),
   tokens: z.array(z.string()).optional().describe('Its tokens as texts, if requested.'),
   token_logprobs: z.array(z.number()).optional().describe('The logprob of each token, if requested.'),
+  rows: z
+    .array(z.string())
+    .optional()
+    .describe('The rows of logprobs of each token, as in completions, if logprobs_format is set.'),
+  row_ids: z.array(z.string()).optional().describe('The ids of rows, if logprobs_format.top_p is set.'),
 });
 
 export const scoreEnvelope = {

@@ -12,6 +12,9 @@ export const limits = z.strictObject({
   tokensPerMonth: limit.describe('Prompt and completion tokens per UTC month.'),
   maxTokens: limit.describe('Maximum of max_tokens of one request.'),
   maxSequences: limit.describe('Maximum number of sequences of one request: prompts times max(n, best_of).'),
+  maxLogprobBytes: limit.describe(
+    'Maximum number of bytes of the rows of logprobs_format in one answer, as base64.',
+  ),
 });
 export type Limits = z.infer<typeof limits>;
 /** Limits of which some are not set. Their meaning depends on the reader: the plan's limit, or no limit. */
@@ -25,6 +28,7 @@ export const UNLIMITED: Limits = {
   tokensPerMonth: null,
   maxTokens: null,
   maxSequences: null,
+  maxLogprobBytes: null,
 };
 
 export const dialectName = z.enum(['openai', 'fireworks', 'llamacpp', 'mistralrs', 'vllm']);

@@ -58,7 +58,7 @@ export async function showModel(request: Request, context: RequestContext, name:
 }
 
 /** The bounds of a request do not change the defaults. */
-const NO_BOUNDS = { maxTokens: null, sequences: 1 };
+const NO_BOUNDS = { maxTokens: null, sequences: 1, logprobBytes: 1 };
 
 /** GET /props?model=…: the properties of a model as llama.cpp's server reports them. Editors read the context length. */
 export async function showProps(request: Request, context: RequestContext): Promise<Response> {

@@ -1,4 +1,5 @@
 import type { GenerationEvent } from '@continuo/shared/generation.ts';
+import type { LogprobRows } from '@continuo/shared/logprob.ts';
 import type { SamplingParameters } from '@continuo/shared/sampling.ts';
 import type { ChunkDirectoryStatus } from './kv/disk/chunk-directory.ts';
 import type { PrefixStoreStatus } from './kv/prefix-store.ts';
@@ -48,6 +49,8 @@ export interface Submission {
   readonly topLogprobs: number | null;
   /** Ids reported with each generated token in place of the most likely ones, if there are logprobs; absent = none. */
   readonly logprobTokenIds?: readonly number[] | undefined;
+  /** Rows reported with each token that has logprobs; absent = none. */
+  readonly logprobRows?: LogprobRows | undefined;
   /** Most likely tokens reported with each prompt token; null = no logprobs of the prompt. */
   readonly promptTopLogprobs: number | null;
   readonly echo: boolean;

@@ -1,8 +1,11 @@
 import type { GenerationEvent, Usage } from '@continuo/shared/generation.ts';
+import { type LogprobRow, rowsTooLarge } from '@continuo/shared/logprob.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { PatternSet } from '../grammar/runtime/pattern-set.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
+import { logprobRow } from '../sampling/logprob-row.ts';
 import { isGreedy } from '../sampling/parameters.ts';
+import type { SamplerWorkspace } from '../sampling/workspace.ts';
 import type { Submission, SubmittedPrompt } from './messages.ts';
 import type { PriorityRequest, PrioritySequence } from './scheduling/priority-queues.ts';
 import type { WaitingRequest } from './scheduling/waiting-queue.ts';
@@ -81,6 +84,8 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
   unfinished: number;
   /** Sequences that have left the waiting queue. */
   #taken = 0;
+  /** Base64 characters of the rows so far. */
+  #rowCharacters = 0;
 
   readonly #closing = new AbortController();
   readonly #submittedAt: number;
@@ -166,6 +171,19 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
     this.#taken++;
     const cost = tokens.length + maxTokens;
     return { request: this, promptIndex, firstChoice, choices: choices / perPrompt, cost, order: 0 };
+  }
+
+  /**
+   * Returns the logprobs of a row of logits for `copies` choices; null if the request wants none.
+   * @throws ApiError 400 if the rows of the answer become too large
+   */
+  row(logits: Float32Array, copies: number, workspace: SamplerWorkspace): LogprobRow | null {
+    const { logprobRows } = this.submission;
+    if (logprobRows === undefined) return null;
+    const row = logprobRow(logits, logprobRows, workspace);
+    this.#rowCharacters += copies * (row.logprobs.length + (row.ids?.length ?? 0));
+    if (this.#rowCharacters > logprobRows.maxCharacters) throw rowsTooLarge(logprobRows.maxCharacters, null);
+    return row;
   }
 
   hasStarted(promptIndex: number): boolean {

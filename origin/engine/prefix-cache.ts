@@ -64,10 +64,14 @@ export class PrefixCache {
     logprobsFrom,
     stored,
     wantedLogits,
+    wantsRows,
     generates,
     fixed,
   }: PromptPrefill): readonly StoredChunk[] {
     if (stored === null) return [];
+    if (logprobs !== null && wantsRows) {
+      return stored.chunks.slice(0, Math.floor(Math.min(fixed, logprobsFrom) / this.#chunkLength));
+    }
     const chunks =
       fixed < tokens.length ? stored.chunks.slice(0, Math.floor(fixed / this.#chunkLength)) : stored.chunks;
     const usable =

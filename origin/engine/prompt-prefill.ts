@@ -1,5 +1,5 @@
 import type { EventOf, TokenLogprob } from '@continuo/shared/generation.ts';
-import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
+import { type LogprobRow, MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import { tokenLogprob, tokenRank } from '../sampling/logprobs.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
@@ -88,6 +88,11 @@ export class PromptPrefill {
     return this.computed === this.tokens.length;
   }
 
+  /** Its tokens have rows of logprobs, which are not stored. */
+  get wantsRows(): boolean {
+    return this.request.submission.logprobRows?.prompt === true;
+  }
+
   /** False if the prompt is only evaluated. */
   get generates(): boolean {
     return this.request.prompt(this.promptIndex).maxTokens > 0;
@@ -131,18 +136,25 @@ export class PromptPrefill {
     row: (index: number) => Float32Array,
     { vocabulary: { tokenBytes }, workspace }: SamplingContext,
   ): void {
-    const { skipSpecialTokens, promptTopLogprobs } = this.request.submission;
+    const { skipSpecialTokens, promptTopLogprobs, choices } = this.request.submission;
+    const rows = new Map<number, LogprobRow | null>();
     const last = Math.min(end, this.tokens.length - 1);
     for (let at = Math.max(this.computed, this.logprobsFrom); at < last; at++) {
       const id = this.tokens[at + 1]!;
       const known = tokenLogprob(row(at - this.computed), id, logprobs.top, workspace);
       logprobs.set(at + 1, { ...known, rank: tokenRank(id, workspace) });
+      if (this.wantsRows && at + 1 >= this.#echoFrom) {
+        rows.set(at + 1, this.request.row(row(at - this.computed), choices, workspace));
+      }
     }
     for (let at = this.#echoFrom + this.#logprobs.length; at <= last; at++) {
       const id = this.tokens[at]!;
       const hidden = skipSpecialTokens && tokenBytes.special[id] === 1;
       const known = at <= this.logprobsFrom ? null : logprobs.get(at, promptTopLogprobs ?? 0);
-      this.#logprobs.push(wireTokenLogprob(tokenBytes, id, known, hidden));
+      const own = rows.get(at);
+      this.#logprobs.push(
+        wireTokenLogprob(tokenBytes, id, known && { ...known, ...(own && { row: own }) }, hidden),
+      );
     }
   }
 

@@ -49,13 +49,15 @@ export class SequenceSampling {
   readonly #context: SamplingContext;
   readonly #sampler: Sampler;
   readonly #constraint: Constraint | null;
+  readonly #choices: number;
   /** The pool's handle of the next token's draw; −1 = none. */
   #draw = -1;
 
-  constructor({ request, promptIndex, firstChoice }: QueuedSequence, context: SamplingContext) {
+  constructor({ request, promptIndex, firstChoice, choices }: QueuedSequence, context: SamplingContext) {
     const { sampling } = request.submission;
     this.#request = request;
     this.#context = context;
+    this.#choices = choices;
     const identity = { seed: sampling.seed, prompt: promptIndex, choice: firstChoice };
     this.#sampler = new Sampler(sampling, identity, context.vocabulary, context.workspace);
     const onWork = (units: number) => context.grammarWork.spend(request.tenantId, units);
@@ -68,14 +70,15 @@ export class SequenceSampling {
   }
 
   /**
-   * Adds the draw of the next token to the pool, unless a grammar or allowed ids mask the row, or its logprobs are listed.
+   * Adds the draw of the next token to the pool, unless a grammar or allowed ids mask the row, or its logprobs are listed or a row.
    * @param logits the row that `next` will get
    */
   submitDraw(logits: Float32Array, { history, step, forbidden }: TokenPlace): void {
     const sampler = this.#sampler;
     const { pool } = this.#context;
-    const { logprobTokenIds } = this.#request.submission;
-    if (pool === null || this.#constraint !== null || sampler.allowed !== null || logprobTokenIds) return;
+    const { logprobTokenIds, logprobRows } = this.#request.submission;
+    if (pool === null || this.#constraint !== null || sampler.allowed !== null) return;
+    if (logprobTokenIds || logprobRows) return;
     const edits = sampler.edit(logits, history, forbidden);
     const topLogprobs = this.#wantsLogprobs ? (this.#request.submission.topLogprobs ?? 0) : null;
     this.#draw = pool.add(sampler.draw, logits, edits, step, topLogprobs);
@@ -115,7 +118,10 @@ export class SequenceSampling {
   #logprobs(logits: Float32Array, id: number, sampledRaw: boolean): TokenLogprobs | null {
     if (!this.#wantsLogprobs) return null;
     const { topLogprobs, logprobTokenIds = topLogprobs ?? 0 } = this.#request.submission;
-    return tokenLogprob(logits, id, logprobTokenIds, this.#context.workspace, sampledRaw);
+    const { workspace } = this.#context;
+    const known = tokenLogprob(logits, id, logprobTokenIds, workspace, sampledRaw);
+    const row = topLogprobs === null ? null : this.#request.row(logits, this.#choices, workspace);
+    return row === null ? known : { ...known, row };
   }
 
   /**

@@ -26,13 +26,14 @@ export function wireTokenLogprob(
     return bytes.startsWith(prefix) ? bytes.slice(prefix.length) : bytes;
   };
   const topLogprobs = logprobs?.top.map(([other, logprob]): TopLogprob => [other, ownBytes(other), logprob]);
+  const { rank, row } = logprobs ?? {};
   const entry: TokenLogprob = {
     id,
     bytes: ownBytes(id),
     logprob: logprobs?.logprob ?? null,
     topLogprobs: topLogprobs ?? null,
+    ...(row && { row }),
   };
-  const rank = logprobs?.rank;
   const isListed = topLogprobs?.some(([other]) => other === id) ?? true;
   return { ...entry, ...(hidden && { hidden }), ...(rank !== undefined && !isListed && { rank }) };
 }

@@ -1,5 +1,7 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationRequest } from '@continuo/shared/generation.ts';
+import { rowsTooLarge, wholeRowLength } from '@continuo/shared/logprob.ts';
+import type { SubmittedPrompt } from '../engine/messages.ts';
 import { type TokenizedPrompt, unknownToken } from './prompt.ts';
 import type { ServedModel } from './served-model.ts';
 
@@ -24,6 +26,24 @@ export function checkPrompt({ tokens }: TokenizedPrompt, param: string, model: S
   }
   const unknown = tokens.find((id) => id >= model.vocabularySize);
   if (unknown !== undefined) throw unknownToken(unknown, param, model);
+}
+
+/**
+ * Checks the size of rows that have the whole vocabulary. The engine counts other ones.
+ * @throws ApiError 400 if they may become too large
+ */
+export function checkRows(
+  { logprobRows, topLogprobs, choices }: GenerationRequest,
+  prompts: readonly SubmittedPrompt[],
+  { vocabularySize }: ServedModel,
+): void {
+  if (logprobRows === undefined || logprobRows.topP !== undefined) return;
+  const rows = prompts.reduce((sum, { tokens, maxTokens, logprobsFrom = 0 }) => {
+    const ofPrompt = logprobRows.prompt ? tokens.length - 1 - logprobsFrom : 0;
+    return sum + choices * (ofPrompt + (topLogprobs === null ? 0 : maxTokens));
+  }, 0);
+  const required = rows * wholeRowLength(vocabularySize, logprobRows);
+  if (required > logprobRows.maxCharacters) throw rowsTooLarge(logprobRows.maxCharacters, required);
 }
 
 /** True if the prompt takes the model's fill-in-the-middle template. */

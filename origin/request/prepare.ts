@@ -9,7 +9,7 @@ import type { Submission, SubmittedPrompt } from '../engine/messages.ts';
 import { checkImageCount, readImages } from '../images/prompt-images.ts';
 import type { LockCaller } from '../process/fair-mutex.ts';
 import { firstTokens } from '../tokenizer/token-bytes.ts';
-import { checkPrompt, checkRequest, fillsGap } from './checks.ts';
+import { checkPrompt, checkRequest, checkRows, fillsGap } from './checks.ts';
 import { completionBudget, promptBudget } from './context-budget.ts';
 import { continuationPrompt, type EncodedContext, encodeContext } from './continuation-prompt.ts';
 import { imagePrompt } from './image-prompt.ts';
@@ -67,6 +67,7 @@ export async function prepareGeneration(
     ...(prompt.echo.kind === 'continuation' && { echoFrom: prompt.echo.contextTokens }),
     ...healing(request, prompt, model),
   }));
+  checkRows(request, fitted, model);
   // Images come last, because reading them is the most work.
   const submitted = await withImages(request, prompts, fitted, model, caller);
   const hiddenStops = addedTokensOf(request.stop, model);
@@ -189,6 +190,7 @@ function engineFields(
     constraint: request.constraint && constraintJson(request.constraint),
     topLogprobs: request.topLogprobs,
     logprobTokenIds: request.logprobTokenIds,
+    logprobRows: request.logprobRows,
     promptTopLogprobs: request.promptTopLogprobs,
     scores: request.scores,
     tokenIds: request.tokenIds,

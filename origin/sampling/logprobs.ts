@@ -1,4 +1,4 @@
-import { LOWEST_LOGPROB } from '@continuo/shared/logprob.ts';
+import { LOWEST_LOGPROB, type LogprobRow } from '@continuo/shared/logprob.ts';
 import { BLOCK_SIZE } from './kernel/arena.ts';
 import type { SamplerWorkspace } from './workspace.ts';
 
@@ -8,6 +8,8 @@ export interface TokenLogprobs {
   readonly top: readonly (readonly [number, number])[];
   /** Position of the token by its logit, from 1; absent if it was not asked for. */
   readonly rank?: number;
+  /** Of all tokens, or of the most likely ones; absent if not asked for. */
+  readonly row?: LogprobRow;
 }
 
 /**
@@ -24,16 +26,20 @@ export function tokenLogprob(
   workspace: SamplerWorkspace,
   isCurrent = false,
 ): TokenLogprobs {
-  const { row } = workspace;
-  if (!isCurrent) row.begin(logits);
-  row.coldness = 1;
-  const normalizer = row.highest + Math.log(row.weigh());
+  if (!isCurrent) workspace.row.begin(logits);
+  const normalizer = normalizerOf(workspace);
   const logprobOf = (token: number): number =>
     Math.max(LOWEST_LOGPROB, Math.fround(logits[token]! - normalizer));
   const ids = typeof top === 'number' ? topIds(top, workspace) : sorted(top, logits);
   const listed: [number, number][] = [];
   for (const other of ids) listed.push([other, logprobOf(other)]);
   return { logprob: logprobOf(id), top: listed };
+}
+
+/** Returns ln Σ e^z of the workspace's row. */
+export function normalizerOf({ row }: SamplerWorkspace): number {
+  row.coldness = 1;
+  return row.highest + Math.log(row.weigh());
 }
 
 /** Returns the position of a token in the workspace's row by its logit, from 1; lower ids come first among equal logits. */

@@ -64,6 +64,7 @@ const program = new Command('bench')
     'measure only the schemas of a directory in the layout of MaskBench',
     directory,
   )
+  .option('--vocabulary <directory>', 'with --schemas: a model directory whose tokenizer is used', directory)
   .option('--open', 'with open_objects in --schemas', false)
   .option('--any', 'with any_key_order in --schemas', false)
   .option('--edge', 'measure only what the Worker adds to an origin without a model', false)
@@ -104,6 +105,7 @@ interface Options {
   readonly soak: number;
   readonly constraints: boolean;
   readonly schemas?: string;
+  readonly vocabulary?: string;
   readonly open: boolean;
   readonly any: boolean;
   readonly edge: boolean;
@@ -202,7 +204,9 @@ async function main(): Promise<void> {
   const options = program.parse().opts<Options>();
   if (options.schemas !== undefined) {
     const style = { openObjects: options.open, anyKeyOrder: options.any };
-    return console.log(measureSchemas(options.schemas, style));
+    const { schemas, vocabulary } = options;
+    const python = process.env.TEST_GRAMMAR_PYTHON;
+    return console.log(await measureSchemas({ directory: schemas, style, vocabulary, python }));
   }
   mkdirSync(options.out, { recursive: true });
   if (options.against !== undefined) {

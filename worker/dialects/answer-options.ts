@@ -1,7 +1,7 @@
 import type { CompletionRequest } from '@continuo/shared/completion.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { either } from './aliases.ts';
-import type { AnswerOptions } from './completion-call.ts';
+import type { AnswerOptions, RowMember } from './completion-call.ts';
 import type { Resolved } from './cross-field.ts';
 import type { Dialect } from './dialect.ts';
 import { aboveMaximum, conflicting } from './request-errors.ts';
@@ -21,6 +21,7 @@ export function answerOptions(
     echoLast: request.echo_last ?? null,
     logprobs: resolved.logprobs,
     listedLogprobs: (request.logprob_token_ids ?? []).length > 0,
+    rowMembers: rowMembersOf(request.logprobs_format),
     tokensAsIds: request.return_tokens_as_token_ids ?? false,
     tokenIds: either(request, 'return_token_ids', 'return_tokens') ?? false,
     promptLogprobs: promptLogprobsOf(request, dialect),
@@ -28,6 +29,10 @@ export function answerOptions(
     streamUsage: streamUsageOf(request, dialect),
   };
 }
+
+/** Returns the members of an answer that have the rows of a request. */
+export const rowMembersOf = (format: CompletionRequest['logprobs_format']): readonly RowMember[] =>
+  !format ? [] : format.top_p ? ['rows', 'row_ids'] : ['rows'];
 
 function streamUsageOf(request: CompletionRequest, dialect: Dialect): AnswerOptions['streamUsage'] {
   const options = request.stream_options;

@@ -1,6 +1,9 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationRequest } from '@continuo/shared/generation.ts';
 
+/** `rows` has the values, `row_ids` the ids of rows that leave tokens out. */
+export type RowMember = 'rows' | 'row_ids';
+
 /** The form of the response. */
 export interface AnswerOptions {
   /** Put the prompt's text before the completion. */
@@ -11,6 +14,8 @@ export interface AnswerOptions {
   readonly logprobs: number | null;
   /** The logprobs of generated tokens are those of ids that the request lists. */
   readonly listedLogprobs: boolean;
+  /** The members of `logprobs` with the rows of `logprobs_format`. */
+  readonly rowMembers: readonly RowMember[];
   /** Name tokens `token_id:N` instead of by their text. */
   readonly tokensAsIds: boolean;
   readonly tokenIds: boolean;

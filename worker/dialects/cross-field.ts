@@ -59,6 +59,11 @@ const RULES: readonly Rule[] = [
       "Conflicting parameters: 'logprob_token_ids' is for generated tokens, and 'max_tokens' 0 generates none.",
   },
   {
+    param: 'logprobs_format',
+    broken: (request, { logprobs }) => (request.logprobs_format ?? null) !== null && logprobs === null,
+    message: "Conflicting parameters: 'logprobs_format' needs 'logprobs'.",
+  },
+  {
     param: 'truncate_sequence',
     broken: (request) => request.truncate_sequence === true && (request.truncate_prompt_tokens ?? -1) !== -1,
     message:

@@ -13,7 +13,14 @@ import { parseCompletion, type RequestBounds } from './request.ts';
 type Body = Readonly<Record<string, unknown>>;
 
 /** Fields without a place in the native response. llama.cpp ignores them. */
-const WITHOUT_EFFECT = ['echo', 'echo_last', 'prompt_logprobs', 'best_of', 'stream_options'] as const;
+const WITHOUT_EFFECT = [
+  'echo',
+  'echo_last',
+  'prompt_logprobs',
+  'logprobs_format',
+  'best_of',
+  'stream_options',
+] as const;
 
 const omitted = Object.fromEntries(WITHOUT_EFFECT.map((name) => [name, true])) as Record<
   (typeof WITHOUT_EFFECT)[number],

@@ -1,4 +1,5 @@
 import { type CompletionRequest, completionRequest } from '@continuo/shared/completion.ts';
+import { logprobRowsOf } from '@continuo/shared/completion-output.ts';
 import { ApiError, counted } from '@continuo/shared/errors.ts';
 import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
 import type { ObjectDefaults } from '@continuo/shared/tenant.ts';
@@ -19,6 +20,8 @@ export interface RequestBounds extends Partial<ObjectDefaults> {
   readonly maxTokens: number | null;
   /** Maximum of prompts · max(n, best_of). */
   readonly sequences: number;
+  /** Maximum bytes of the rows of `logprobs_format`. */
+  readonly logprobBytes: number;
 }
 
 /** Rejects known fields that have no implementation. */
@@ -110,6 +113,7 @@ function generationOf(
   dialect: Dialect,
   defaults: Defaults,
   infill: InfillParts,
+  { logprobBytes }: RequestBounds,
 ): GenerationFields {
   const promptTopLogprobs = promptTopLogprobsOf(answer);
   const stopRegex = request.stop_regex ?? [];
@@ -133,6 +137,7 @@ function generationOf(
     constraint: resolved.constraint?.constraint ?? null,
     topLogprobs: resolved.logprobs,
     ...(answer.listedLogprobs && { logprobTokenIds: [...new Set(request.logprob_token_ids)] }),
+    ...logprobRowsOf(request.logprobs_format, answer.echo, logprobBytes),
     promptTopLogprobs,
     ...promptLogprobStart(request, promptTopLogprobs !== null),
     echo: answer.echo || answer.tokenIds || promptTopLogprobs !== null,
@@ -174,7 +179,7 @@ export function parseCompletion(
     constraint: constraintOf(request, dialect, bounds),
   };
   const answer = answerOptions(request, resolved, dialect);
-  const generation = generationOf(request, resolved, answer, dialect, defaults, infill);
+  const generation = generationOf(request, resolved, answer, dialect, defaults, infill, bounds);
   checkTogether(request, resolved);
   checkSequences(request.prompt.length, resolved.bestOf, choicesField(request, n), bounds.sequences);
   return {

@@ -87,6 +87,12 @@ const settings = z.object({
   MODELS_TTL_MS: z.coerce.number().int().min(0).default(5_000),
   /** Upper bound of prompts · max(n, best_of) of one request. */
   MAX_SEQUENCES: z.coerce.number().int().min(1).default(256),
+  /** Upper bound of the base64 bytes of the rows of `logprobs_format` in one answer. */
+  MAX_LOGPROB_BYTES: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .default(16 * 1024 * 1024),
   /** A reservation ends if its Worker does not renew it within this time. */
   RESERVATION_TTL_MS: milliseconds(30_000),
 });

@@ -20,9 +20,11 @@ const tighter = (left: number | null, right: number | null): number | null =>
 /** Returns the bounds that tenant, key and deployment set for one request, and the tenant's defaults. */
 export function boundsOf({ tenant, key }: Principal, settings: Settings): RequestBounds {
   const sequences = tighter(tenant.limits.maxSequences, key.limits.maxSequences);
+  const logprobBytes = tighter(tenant.limits.maxLogprobBytes, key.limits.maxLogprobBytes);
   return {
     maxTokens: tighter(tenant.limits.maxTokens, key.limits.maxTokens),
     sequences: tighter(sequences, settings.MAX_SEQUENCES) ?? settings.MAX_SEQUENCES,
+    logprobBytes: tighter(logprobBytes, settings.MAX_LOGPROB_BYTES) ?? settings.MAX_LOGPROB_BYTES,
     openObjects: tenant.openObjects,
     anyKeyOrder: tenant.anyKeyOrder,
   };

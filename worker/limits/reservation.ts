@@ -124,7 +124,7 @@ const claimantOf = (
 });
 
 const isLimited = ({ tenant, key }: Principal): boolean =>
-  [tenant.limits, key.limits].some(({ maxTokens: _, maxSequences: __, ...limits }) =>
+  [tenant.limits, key.limits].some(({ maxTokens: _, maxSequences: __, maxLogprobBytes: ___, ...limits }) =>
     Object.values(limits).some((limit) => limit !== null),
   );
 

@@ -1,7 +1,9 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { EventOf, GenerationEvent, TokenLogprob, WirePrompt } from '@continuo/shared/generation.ts';
+import type { RowMember } from '../dialects/completion-call.ts';
 import { type Envelope, usageObject } from '../generation/format/completion-json.ts';
 import { shownLogprob } from '../generation/format/float32.ts';
+import { rowsOf } from '../generation/format/openai-logprobs.ts';
 import { tokenText } from '../generation/format/token-text.ts';
 import type { PlainFormat } from '../generation/plain-answer.ts';
 import type { LikelihoodCall } from './score-call.ts';
@@ -11,12 +13,14 @@ export class LikelihoodFormat implements PlainFormat {
   readonly #envelope: Envelope;
   readonly #continuations: readonly WirePrompt[];
   readonly #tokenLogprobs: boolean;
+  readonly #rowMembers: readonly RowMember[];
   readonly #tokens: (readonly TokenLogprob[] | undefined)[] = [];
 
   constructor({ call, tokenLogprobs }: LikelihoodCall, envelope: Envelope) {
     this.#envelope = envelope;
     this.#continuations = call.generation.prompts;
     this.#tokenLogprobs = tokenLogprobs;
+    this.#rowMembers = call.answer.rowMembers;
   }
 
   add(event: GenerationEvent): void {
@@ -50,6 +54,7 @@ export class LikelihoodFormat implements PlainFormat {
         tokens: tokens.map(({ bytes }) => tokenText(bytes)),
         token_logprobs: logprobs,
       }),
+      ...Object.fromEntries(this.#rowMembers.map((member) => [member, rowsOf(tokens, member)])),
     };
   }
 }

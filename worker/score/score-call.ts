@@ -1,5 +1,7 @@
+import { logprobRowsOf } from '@continuo/shared/completion-output.ts';
 import { NEUTRAL_SAMPLING } from '@continuo/shared/sampling.ts';
 import { type ScoreRequest, scoreRequest } from '@continuo/shared/score.ts';
+import { rowMembersOf } from '../dialects/answer-options.ts';
 import type { AnswerOptions, CompletionCall, GenerationFields } from '../dialects/completion-call.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
 import { checkCount, type RequestBounds } from '../dialects/request.ts';
@@ -9,6 +11,7 @@ const ANSWER: Omit<AnswerOptions, 'model'> = {
   echoLast: null,
   logprobs: null,
   listedLogprobs: false,
+  rowMembers: [],
   tokensAsIds: false,
   tokenIds: false,
   promptLogprobs: null,
@@ -55,9 +58,10 @@ type CommonFields = Pick<
 export function scoringCall(
   { model, user, ...request }: CommonFields,
   fields: Partial<GenerationFields> & Pick<GenerationFields, 'prompts'>,
+  rowMembers: AnswerOptions['rowMembers'] = [],
 ): CompletionCall {
   return {
-    answer: { ...ANSWER, model },
+    answer: { ...ANSWER, model, rowMembers },
     generation: {
       ...NOTHING,
       addSpecialTokens: request.add_special_tokens ?? true,
@@ -84,12 +88,14 @@ export interface LikelihoodCall {
  */
 export function parseLikelihoods(
   body: Readonly<Record<string, unknown>>,
-  { sequences }: RequestBounds,
+  { sequences, logprobBytes }: RequestBounds,
 ): LikelihoodCall {
   const request = parseRequest(scoreRequest, body);
   const { prompt, continuations, tokenization } = request;
   checkCount('continuations', continuations.length, sequences);
   const context = { prompt, tokenization: tokenization ?? 'joint' };
-  const call = scoringCall(request, { prompts: continuations, context, promptTopLogprobs: 1, echo: true });
+  const rows = logprobRowsOf(request.logprobs_format, true, logprobBytes);
+  const fields = { prompts: continuations, context, promptTopLogprobs: 1, echo: true, ...rows };
+  const call = scoringCall(request, fields, rowMembersOf(request.logprobs_format));
   return { call, tokenLogprobs: request.token_logprobs ?? false };
 }

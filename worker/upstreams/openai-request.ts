@@ -112,6 +112,7 @@ function checkSupported(request: GenerationRequest, options: BodyOptions): void 
   for (const name of Object.keys(boundaryFields(request))) {
     if (flavor !== 'continuo') throw unsupported(name, `use '${name}'`);
   }
+  if (request.logprobRows) throw unsupported('logprobs_format', 'return rows of logprobs');
   if (request.tokenIds) throw unsupported('return_token_ids', 'show token ids');
   if (tokensAsIds && request.topLogprobs !== null) {
     throw unsupported('return_tokens_as_token_ids', 'name tokens by their ids');

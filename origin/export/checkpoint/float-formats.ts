@@ -1,4 +1,4 @@
-import { FLOAT16_VALUES } from '../precision/float16.ts';
+import { FLOAT16_VALUES } from '@continuo/shared/float16.ts';
 
 /** Stored floating-point types to float32. All are little-endian, as the machines are that ONNX Runtime supports. */
 

@@ -1,5 +1,5 @@
+import { FLOAT16_VALUES } from '@continuo/shared/float16.ts';
 import { DECODERS } from '../checkpoint/float-formats.ts';
-import { FLOAT16_VALUES } from '../precision/float16.ts';
 
 /**
  * The tensor types of GGUF as ggml's block structures define them. A row is a sequence of blocks of equal size, so a row

@@ -1,7 +1,7 @@
+import { toFloat16 } from '@continuo/shared/float16.ts';
 import { encodeModel, encodeTensor } from '../../model/onnx/onnx-encode.ts';
 import { ElementType, GraphField, type GraphTensor } from '../../model/onnx/onnx-graph.ts';
 import { encodeFloat, encodeInteger, encodeMessage, encodeString } from '../../model/onnx/wire-format.ts';
-import { toFloat16 } from '../precision/float16.ts';
 
 /** Types of weights that the graph writer uses; values of TensorProto.DataType. */
 export const WeightType = { ...ElementType, uint8: 2 } as const;

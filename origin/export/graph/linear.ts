@@ -1,8 +1,8 @@
+import { toFloat16 } from '@continuo/shared/float16.ts';
 import { ModelError } from '../../model/config/model-json.ts';
 import type { BlockFormat, BlockRows } from '../checkpoint/checkpoint.ts';
 import { blockBytes, type Matrix, type MatrixReader, stack } from '../checkpoint/matrix.ts';
 import type { ProjectionDesign, Weight } from '../families/decoder-design.ts';
-import { toFloat16 } from '../precision/float16.ts';
 import { BLOCK_SIZE, type Quantizer } from '../precision/quantize.ts';
 import type { Emit, GraphBuilder } from './graph-builder.ts';
 

@@ -1,7 +1,7 @@
+import { toFloat16 } from '@continuo/shared/float16.ts';
 import { DEFAULT_NAMES } from '../../model/config/decoder-names.ts';
 import { LAST_POSITIONS, TOTAL_LENGTH } from '../../model/onnx/attention-lengths.ts';
 import type { RotaryDesign } from '../families/decoder-design.ts';
-import { toFloat16 } from '../precision/float16.ts';
 import { WeightType } from './graph-builder.ts';
 import { bytesOf, eachChunk, type GraphContext } from './linear.ts';
 

@@ -1,7 +1,8 @@
 import { NEVER_DISTINGUISHED } from '../program/state-equivalence.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import type { GrammarVocabulary } from './grammar-vocabulary.ts';
+import type { GrammarVocabulary, PlainSlice } from './grammar-vocabulary.ts';
 import type { ReturnPoints, TokenMask } from './mask-cache.ts';
+import { PlainText } from './plain-text.ts';
 import { DEAD, type StateTable } from './state-table.ts';
 import type { TrieWalk } from './trie-walk.ts';
 
@@ -11,6 +12,9 @@ const MAX_SEPARATE_ITEMS = 4;
 const MAX_RETURNS = 10_000;
 /** A mask below at least this number of nodes is cached. */
 const MIN_KEPT_NODES = 100;
+
+/** A search for plain text may cost this and one unit per token: half of a walk, most of which has the same steps. */
+const MIN_SEARCH_UNITS = 20_000;
 
 /** A mask that is exact for tokens of fewer than `distinguishedAt` bytes. */
 interface SimilarMask {
@@ -26,6 +30,7 @@ export class MaskMaker {
   readonly #table: StateTable;
   readonly #vocabulary: GrammarVocabulary;
   readonly #tiers: ReturnType<GrammarVocabulary['tiersFor']>;
+  readonly #plainText: PlainText;
   /** Cache namespaces of parser states and of program states. */
   readonly #stateNamespace: number;
   readonly #itemNamespace: number;
@@ -34,6 +39,7 @@ export class MaskMaker {
     this.#table = table;
     this.#vocabulary = vocabulary;
     this.#tiers = vocabulary.tiersFor(table.program);
+    this.#plainText = new PlainText(table.program);
     this.#stateNamespace = vocabulary.masks.newNamespace();
     this.#itemNamespace = vocabulary.masks.newNamespace();
   }
@@ -48,10 +54,7 @@ export class MaskMaker {
   }
 
   #walkWholeState(state: number, budget: WorkBudget): Uint32Array {
-    const { walk } = this.#tiers[0]!;
-    const bits = walk.emptyMask();
-    walk.walkAll(this.#table, state, bits, budget);
-    return walk.finish(bits);
+    return this.#walk(state, this.#plainSlice(state, budget), this.#tiers[0]!.walk, budget, 0).mask;
   }
 
   /** Returns null if the state must be walked as a whole. */
@@ -97,23 +100,41 @@ export class MaskMaker {
     const known = masks.get(this.#itemNamespace, programState);
     if (known) return known;
     const similar = this.#findSimilar(programState, budget);
-    const mask = similar
-      ? this.#extendSimilar(programState, similar, budget)
-      : this.#walkItem(programState, this.#tiers[0]!.walk, budget);
+    const { walk } = this.#tiers[0]!;
+    if (similar !== null && similar.distinguishedAt > walk.maxTokenBytes) {
+      masks.set(this.#itemNamespace, programState, similar.tokenMask);
+      return similar.tokenMask;
+    }
+    const slice = this.#plainSlice(this.#table.withAnyCaller(programState), budget);
+    const mask =
+      similar !== null && slice === null
+        ? this.#extendSimilar(programState, similar, budget)
+        : this.#walkItem(programState, slice, walk, budget);
     masks.set(this.#itemNamespace, programState, mask);
     return mask;
   }
 
-  #walkItem(programState: number, walk: TrieWalk, budget: WorkBudget): TokenMask {
+  /** Returns the largest slice of plain tokens that a state allows without an end of its rule; null if there is none. */
+  #plainSlice(state: number, budget: WorkBudget): PlainSlice | null {
+    const units = MIN_SEARCH_UNITS + this.#vocabulary.tokens.vocabularySize;
+    const free = this.#plainText.freeBytes(this.#table, state, budget, units);
+    return this.#vocabulary.plainSlice(this.#table.program, free);
+  }
+
+  #walkItem(programState: number, slice: PlainSlice | null, tier: TrieWalk, budget: WorkBudget): TokenMask {
+    const state = this.#table.withAnyCaller(programState);
+    const { mask, walk, nodes } = this.#walk(state, slice, tier, budget, MAX_RETURNS);
+    return { mask, returns: nodes && this.#returnPoints(walk, nodes) };
+  }
+
+  /** Walks the tokens beside a slice that the state allows, or all tokens of a tier. */
+  #walk(state: number, slice: PlainSlice | null, tier: TrieWalk, budget: WorkBudget, maxReturns: number) {
+    const walk = slice?.others ?? tier;
     const bits = walk.emptyMask();
-    const nodes = walk.walkAll(
-      this.#table,
-      this.#table.withAnyCaller(programState),
-      bits,
-      budget,
-      MAX_RETURNS,
-    );
-    return { mask: walk.finish(bits), returns: nodes && this.#returnPoints(walk, nodes) };
+    const nodes = walk.walkAll(this.#table, state, bits, budget, maxReturns);
+    const mask = walk.finish(bits);
+    if (slice !== null) for (let w = 0; w < mask.length; w++) mask[w]! |= slice.mask[w]!;
+    return { mask, walk, nodes };
   }
 
   /** Walks only tokens that are long enough to distinguish the two states. */
@@ -122,9 +143,8 @@ export class MaskMaker {
     { tokenMask, distinguishedAt }: SimilarMask,
     budget: WorkBudget,
   ): TokenMask {
-    if (distinguishedAt > this.#tiers[0]!.walk.maxTokenBytes) return tokenMask;
     const tier = this.#tiers.findLast(({ longerThan }) => longerThan < distinguishedAt)!;
-    const { mask, returns } = this.#walkItem(programState, tier.walk, budget);
+    const { mask, returns } = this.#walkItem(programState, null, tier.walk, budget);
     for (let w = 0; w < mask.length; w++) mask[w]! |= tokenMask.mask[w]! & ~tier.mask[w]!;
     if (tokenMask.returns === null || returns === null) return { mask, returns: null };
     return {

@@ -5,6 +5,8 @@ import type { SamplerWorkspace } from '../workspace.ts';
 import { gatherAbove, gatherTop, gatherUntil } from './gather.ts';
 import { typicalShare } from './typical.ts';
 
+type NucleusParameters = Pick<DrawParameters, 'topP' | 'minP'>;
+
 /** Slack of cuts that only save work, so that rounding never removes a token that the exact step would keep. */
 const SLACK = 1 - 2 ** -16;
 
@@ -35,12 +37,12 @@ export function sigmaCut(row: Row, n: number): number {
   return row.highest - n * Math.sqrt(Math.max(0, squares / count - mean * mean));
 }
 
-function minPCut({ minP }: DrawParameters, { highest, coldness }: Row): number {
+function minPCut({ minP }: NucleusParameters, { highest, coldness }: Row): number {
   return minP > 0 ? highest + Math.log(minP * SLACK) / coldness : LOWEST_LOGIT;
 }
 
 /** Top-p comes next, and perhaps min-p after it: both keep a prefix of the most likely tokens. */
-function gatherNucleus(parameters: DrawParameters, workspace: SamplerWorkspace): void {
+export function gatherNucleus(parameters: NucleusParameters, workspace: SamplerWorkspace): void {
   const { row, candidates } = workspace;
   const { topP } = parameters;
   const mass = row.weigh();

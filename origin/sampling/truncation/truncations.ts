@@ -1,4 +1,4 @@
-import { PROBABILITY_RESOLUTION } from '../candidates.ts';
+import { type Candidates, PROBABILITY_RESOLUTION } from '../candidates.ts';
 import type { TruncationFactory } from './truncation.ts';
 import { typical } from './typical.ts';
 import { xtc } from './xtc.ts';
@@ -9,13 +9,13 @@ import { xtc } from './xtc.ts';
  */
 const topP: TruncationFactory = ({ topP, minKeep }) => {
   if (topP >= 1) return null;
-  const share = topP - PROBABILITY_RESOLUTION;
-  return {
-    apply({ candidates }) {
-      candidates.keepPrefix(candidates.weights, share, Math.max(1, minKeep));
-    },
-  };
+  return { apply: ({ candidates }) => keepNucleus(candidates, topP, Math.max(1, minKeep)) };
 };
+
+/** Keeps the fewest candidates, most likely first, whose probabilities sum to at least `topP`. */
+export function keepNucleus(candidates: Candidates, topP: number, minKeep: number): void {
+  candidates.keepPrefix(candidates.weights, topP - PROBABILITY_RESOLUTION, minKeep);
+}
 
 /** Min-p (Nguyen et al., "Turning Up the Heat: Min-p Sampling", 2024): keeps p ≥ min_p · max p. */
 const minP: TruncationFactory = ({ minP, minKeep }) => {

@@ -1,24 +1,38 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import Table from 'cli-table3';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { ACCEPTING, DEAD, StateTable } from '../../../origin/grammar/runtime/state-table.ts';
 import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
+import { tokenBytesOf } from '../../../origin/tokenizer/read-token-bytes.ts';
+import { readTokenizerFiles } from '../../../origin/tokenizer/tokenizer-files.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { largeVocabulary } from '../../support/grammar/vocabularies.ts';
 import { quantile } from '../statistics.ts';
+import { RivalEngine } from './rival-engine.ts';
 
 /** How objects are generated; see the request fields open_objects and any_key_order. */
-interface Style {
+export interface Style {
   readonly openObjects: boolean;
   readonly anyKeyOrder: boolean;
 }
 
 /** One file in the layout of MaskBench. */
-interface SchemaCase {
+export interface SchemaCase {
   readonly schema: unknown;
   readonly tests: readonly { readonly valid: boolean; readonly data: unknown }[];
+}
+
+/** What an engine makes of one case. */
+export interface Judgement {
+  /** Compilation and the first mask. */
+  readonly compileMs: number;
+  /** For each instance; null if the schema is refused. */
+  readonly accepted: readonly boolean[] | null;
+  /** Masks of the first accepted instance, byte by byte. */
+  readonly maskMs: readonly number[];
 }
 
 /** The time that the compile pool gives one compilation, in milliseconds. */
@@ -54,53 +68,119 @@ function accepts(program: Program, text: Uint8Array): boolean {
   return (table.flags.data[state]! & ACCEPTING) !== 0;
 }
 
-/** Pushes the time of each mask of an accepted text, whose tokens are its bytes, in milliseconds. */
-function timeMasks(runtime: GrammarRuntime, text: Uint8Array, times: number[]): true {
+/** Returns the time of each mask of an accepted text, whose tokens are its bytes, in milliseconds. */
+function timeMasks(runtime: GrammarRuntime, text: Uint8Array): number[] {
+  const times: number[] = [];
   const constraint = runtime.start();
-  for (const byte of text) {
-    const start = performance.now();
-    constraint.mask();
-    times.push(performance.now() - start);
-    constraint.acceptBytes(Uint8Array.of(byte));
-  }
-  return true;
+  unlessRefused(() => {
+    for (const byte of text) {
+      const start = performance.now();
+      constraint.mask();
+      times.push(performance.now() - start);
+      constraint.acceptBytes(Uint8Array.of(byte));
+    }
+  });
+  return times;
 }
 
-const at = (times: readonly number[]): string =>
-  `p50 ${quantile(times, 0.5).toFixed(3)} ms, p99 ${quantile(times, 0.99).toFixed(3)} ms`;
-
-/** Compiles every schema of a directory, walks its instances, and returns the figures as text. */
-export function measureSchemas(directory: string, style: Style): string {
-  const vocabulary = new GrammarVocabulary(largeVocabulary());
-  const files = readdirSync(directory).filter((name) => name.endsWith('.json'));
-  const compiles: number[] = [];
-  const masks: number[] = [];
-  let [compiled, right, unsound, cut] = [0, 0, 0, 0];
-  for (const file of files) {
-    const { schema, tests } = JSON.parse(readFileSync(path.join(directory, file), 'utf8')) as SchemaCase;
-    const start = performance.now();
+function judge({ schema, tests }: SchemaCase, style: Style, vocabulary: GrammarVocabulary): Judgement {
+  const start = performance.now();
+  const compiled = unlessRefused(() => {
     const program = compile(schema, style);
-    compiles.push(performance.now() - start);
-    if (program === null) continue;
-    compiled += 1;
-    const judged = tests.map(({ valid, data }) => {
-      const text = new TextEncoder().encode(JSON.stringify(data));
-      return { valid, text, accepted: accepts(program, text) };
-    });
-    if (judged.every(({ valid, accepted }) => valid === accepted)) right += 1;
-    unsound += judged.filter(({ valid, accepted }) => !valid && accepted).length;
-    const first = judged.find(({ accepted }) => accepted);
-    if (first === undefined) continue;
-    const followed = unlessRefused(() =>
-      timeMasks(new GrammarRuntime(program, vocabulary), first.text, masks),
-    );
-    if (followed === null) cut += 1;
-  }
-  const share = (count: number) => `${((100 * count) / files.length).toFixed(1)} %`;
+    if (program === null) return null;
+    const runtime = new GrammarRuntime(program, vocabulary);
+    runtime.start().mask();
+    return { program, runtime };
+  });
+  const compileMs = performance.now() - start;
+  if (compiled === null) return { compileMs, accepted: null, maskMs: [] };
+  const { program, runtime } = compiled;
+  const texts = tests.map(({ data }) => new TextEncoder().encode(JSON.stringify(data)));
+  const accepted = texts.map((text) => accepts(program, text));
+  const first = texts[accepted.indexOf(true)];
+  return { compileMs, accepted, maskMs: first === undefined ? [] : timeMasks(runtime, first) };
+}
+
+const at = (times: readonly number[], ...quantiles: readonly number[]): string =>
+  times.length === 0 ? '–' : quantiles.map((share) => quantile(times, share).toPrecision(3)).join(', ');
+
+const mean = (numbers: readonly number[]): number =>
+  numbers.reduce((sum, number) => sum + number, 0) / Math.max(1, numbers.length);
+
+/** One column of the table. */
+function column(cases: readonly SchemaCase[], judgements: readonly Judgement[]): string[] {
+  const share = (count: number) => `${((100 * count) / cases.length).toFixed(1)} %`;
+  const judged = judgements.map(({ accepted }, index) =>
+    (accepted ?? []).map((isAccepted, test) => ({ isAccepted, valid: cases[index]!.tests[test]!.valid })),
+  );
+  const compiled = judgements.filter(({ accepted }) => accepted !== null).length;
+  const right = judged.filter(
+    (tests, index) =>
+      judgements[index]!.accepted !== null && tests.every(({ isAccepted, valid }) => isAccepted === valid),
+  );
+  const unsound = judged.flat().filter(({ isAccepted, valid }) => isAccepted && !valid).length;
+  const masks = judgements.flatMap(({ maskMs }) => maskMs);
   return [
-    `${files.length} schemas: ${share(compiled)} compiled, ${share(right)} with every instance right`,
-    `${unsound} invalid instances accepted`,
-    `compile: ${at(compiles)}`,
-    `masks of the first accepted instance, a vocabulary of ${vocabulary.tokens.vocabularySize}: ${at(masks)}; ${cut} cut short by the budget of a step`,
-  ].join('\n');
+    share(compiled),
+    share(right.length),
+    String(unsound),
+    at(
+      judgements.map(({ compileMs }) => compileMs),
+      0.5,
+      0.99,
+    ),
+    at(masks, 0.5, 0.99, 0.999),
+    mean(masks).toPrecision(3),
+  ];
+}
+
+const ROWS = [
+  'Schemas compiled',
+  'Every instance right',
+  'Invalid instances accepted',
+  'Compile and first mask p50, p99 (ms)',
+  'Mask p50, p99, p99.9 (ms)',
+  'Mask, mean (ms)',
+];
+
+export interface SchemasOptions {
+  readonly directory: string;
+  readonly style: Style;
+  /** A model directory; absent = a synthetic vocabulary of 152,000 tokens. */
+  readonly vocabulary?: string | undefined;
+  /** A Python interpreter with llguidance and xgrammar; absent = without them. */
+  readonly python?: string | undefined;
+}
+
+/** Compiles every schema of a directory, walks its instances, and returns a table with one column per engine. */
+export async function measureSchemas({
+  directory,
+  style,
+  vocabulary,
+  python,
+}: SchemasOptions): Promise<string> {
+  const tokens =
+    vocabulary === undefined ? largeVocabulary() : tokenBytesOf(readTokenizerFiles(vocabulary).tokenizer, 0);
+  const own = new GrammarVocabulary(tokens);
+  const files = readdirSync(directory).filter((name) => name.endsWith('.json'));
+  const cases = files.map(
+    (file) => JSON.parse(readFileSync(path.join(directory, file), 'utf8')) as SchemaCase,
+  );
+  const table = new Table({ style: { head: [], border: [] } });
+  const head = ['Continuo'];
+  const columns = [
+    column(
+      cases,
+      cases.map((one) => judge(one, style, own)),
+    ),
+  ];
+  for (const name of python === undefined ? [] : (['llguidance', 'xgrammar'] as const)) {
+    await using engine = new RivalEngine(name, python!, tokens, style);
+    const judgements: Judgement[] = [];
+    for (const one of cases) judgements.push(await engine.judge(one));
+    head.push(name);
+    columns.push(column(cases, judgements));
+  }
+  table.push(['', ...head], ...ROWS.map((row, index) => [row, ...columns.map((cells) => cells[index]!)]));
+  return `${files.length} schemas, ${tokens.vocabularySize} tokens\n${table}`;
 }

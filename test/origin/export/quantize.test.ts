@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { FLOAT16_VALUES, toFloat16 } from '../../../origin/export/precision/float16.ts';
 import { Quantizer } from '../../../origin/export/precision/quantize.ts';
 import { KERNEL_MODULE } from '../../../origin/export/precision/quantize-kernel-binary.ts';
+import { FLOAT16_VALUES, toFloat16 } from '../../../shared/float16.ts';
 import { randomFrom } from '../../support/random.ts';
 import { buildKernel, QUANTIZE_KERNEL } from '../sampling/block-kernel-build.ts';
 

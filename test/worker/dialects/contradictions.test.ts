@@ -14,6 +14,7 @@ describe('conflicting fields', () => {
     ['images with echoed logprobs', { images: ['data:,'], echo: true, logprobs: 1 }, 'images'],
     ['images with echo_last', { images: ['data:,'], echo_last: 2 }, 'images'],
     ['images with prompt_logprobs', { images: ['data:,'], prompt_logprobs: 0 }, 'images'],
+    ['rows without logprobs', { logprobs_format: { encoding: 'float32' } }, 'logprobs_format'],
     ['listed logprobs without logprobs', { logprob_token_ids: [1] }, 'logprob_token_ids'],
     [
       'listed logprobs of a prompt',

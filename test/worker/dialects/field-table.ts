@@ -290,6 +290,21 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   return_token_ids: flag,
   return_tokens: flag,
   logprob_token_ids: { ...ids('logprob_token_ids', 0, 128), beside: { logprobs: 0 } },
+  logprobs_format: {
+    good: [
+      { encoding: 'float32' },
+      { encoding: 'float16', top_p: 0.5 },
+      { encoding: 'float32', top_p: null },
+    ],
+    bad: [
+      [{}, 'missing_required_parameter', 'logprobs_format.encoding'],
+      [{ encoding: 'float64' }, 'invalid_value', 'logprobs_format.encoding'],
+      [{ encoding: 'float32', top_p: 0 }, 'decimal_below_min_value', 'logprobs_format.top_p'],
+      [{ encoding: 'float32', top_p: 1 }, 'decimal_above_max_value', 'logprobs_format.top_p'],
+      ...wrong(1, 'float32', true, []),
+    ],
+    beside: { logprobs: 0 },
+  },
   timings_per_token: flag,
   include_stop_str_in_output: flag,
   no_stop_trim: flag,

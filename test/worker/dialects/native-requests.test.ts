@@ -4,7 +4,7 @@ import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { parseInfill, parseNative } from '../../../worker/dialects/native-request.ts';
 import { parse } from './parsing.ts';
 
-const BOUNDS = { maxTokens: null, sequences: 256 };
+const BOUNDS = { maxTokens: null, sequences: 256, logprobBytes: 2 ** 20 };
 const MODEL = { model: 'default' };
 
 const native = (body: Readonly<Record<string, unknown>>) =>

@@ -4,7 +4,7 @@ import type { CompletionCall } from '../../../worker/dialects/completion-call.ts
 import { DIALECTS } from '../../../worker/dialects/dialect.ts';
 import { parseCompletion, type RequestBounds } from '../../../worker/dialects/request.ts';
 
-export const BOUNDS: RequestBounds = { maxTokens: null, sequences: 256 };
+export const BOUNDS: RequestBounds = { maxTokens: null, sequences: 256, logprobBytes: 2 ** 20 };
 
 type Body = Readonly<Record<string, unknown>>;
 

@@ -14,7 +14,7 @@ import { type PlainLogprobs, slowLogprobs, slowShortest, slowTopIds } from './sl
 
 const units = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
 
-const options = { tokensAsIds: false, topTokenIds: false };
+const options = { tokensAsIds: false, topTokenIds: false, rowMembers: [] };
 
 const format = (
   tokens: readonly TokenLogprob[],

@@ -8,7 +8,7 @@ test('reports that a seed of another type must be an integer', () => {
 });
 
 describe('bounds of tenant, key and deployment', () => {
-  const bounds = { maxTokens: 100, sequences: 8 };
+  const bounds = { maxTokens: 100, sequences: 8, logprobBytes: 1 };
 
   test('rejects max_tokens above the bound, and applies the bound as default', () => {
     expect(refusal({ max_tokens: 101 }, 'openai', bounds)).toMatchObject({

@@ -31,7 +31,7 @@ describe('the estimated cost of a request', () => {
 describe('the estimated cost of an infill', () => {
   const infillCost = (fields: Readonly<Record<string, unknown>>) => {
     const body = { model: 'm', input_prefix: 'abcd', input_suffix: 'abcd', prompt: 'a', n_predict: 10 };
-    const { call } = parseInfill({ ...body, ...fields }, { maxTokens: null, sequences: 1 });
+    const { call } = parseInfill({ ...body, ...fields }, { maxTokens: null, sequences: 1, logprobBytes: 1 });
     return costOf(call, model).tokens;
   };
   const files = (count: number) =>
@@ -61,15 +61,25 @@ describe('the bounds of a request', () => {
       tenant: { limits: { ...UNLIMITED, ...ofTenant } },
       key: { limits: { ...UNLIMITED, ...ofKey } },
     } as Principal;
-    return boundsOf(principal, { MAX_SEQUENCES: 16 } as Settings);
+    return boundsOf(principal, { MAX_SEQUENCES: 16, MAX_LOGPROB_BYTES: 64 } as Settings);
   };
 
   test('takes the minimum of tenant, key and deployment', () => {
-    expect(bounds({}, {})).toEqual({ maxTokens: null, sequences: 16 });
-    expect(bounds({ maxTokens: 30, maxSequences: 4 }, {})).toEqual({ maxTokens: 30, sequences: 4 });
-    expect(bounds({ maxTokens: 30, maxSequences: 4 }, { maxTokens: 20, maxSequences: 8 })).toEqual({
-      ...{ maxTokens: 20, sequences: 4 },
+    expect(bounds({}, {})).toEqual({ maxTokens: null, sequences: 16, logprobBytes: 64 });
+    expect(bounds({ maxTokens: 30, maxSequences: 4 }, {})).toEqual({
+      maxTokens: 30,
+      sequences: 4,
+      logprobBytes: 64,
     });
-    expect(bounds({}, { maxTokens: 50, maxSequences: 99 })).toEqual({ maxTokens: 50, sequences: 16 });
+    expect(bounds({ maxTokens: 30, maxSequences: 4 }, { maxTokens: 20, maxSequences: 8 })).toEqual({
+      ...{ maxTokens: 20, sequences: 4, logprobBytes: 64 },
+    });
+    expect(bounds({ maxLogprobBytes: 8 }, { maxLogprobBytes: 9 }).logprobBytes).toBe(8);
+    expect(bounds({ maxLogprobBytes: 80 }, {}).logprobBytes).toBe(64);
+    expect(bounds({}, { maxTokens: 50, maxSequences: 99 })).toEqual({
+      maxTokens: 50,
+      sequences: 16,
+      logprobBytes: 64,
+    });
   });
 });

@@ -80,12 +80,18 @@ export async function spawnOrigin(
   return { child, url: `http://127.0.0.1:${await listening(child)}` };
 }
 
-/** @param prepare changes the model directory before it is loaded */
-export async function startRealSystem(prepare: (directory: string) => void = () => {}): Promise<RealSystem> {
+/**
+ * @param prepare changes the model directory before it is loaded
+ * @param vars further variables of the Worker
+ */
+export async function startRealSystem(
+  prepare: (directory: string) => void = () => {},
+  vars: Readonly<Record<string, string>> = {},
+): Promise<RealSystem> {
   const modelDirectory = writeRealModel();
   prepare(modelDirectory);
   const { child, url: origin } = await spawnOrigin(modelDirectory);
-  const worker = await startWorker({ url: origin, secret: SECRET }, { MODELS_TTL_MS: '60000' });
+  const worker = await startWorker({ url: origin, secret: SECRET }, { MODELS_TTL_MS: '60000', ...vars });
   const post = async (fields: Fields): Promise<Response> => {
     for (let attempt = 1; ; attempt += 1) {
       const response = await worker.post({ model: 'default', ...fields });

@@ -65,6 +65,14 @@ test.each([
   expect(bodyFor('vllm', { stream: true, ...changes })).toHaveProperty('prompt');
 });
 
+test('rows of logprobs are refused before every other server', () => {
+  const logprobRows = { encoding: 'float32', prompt: false, maxCharacters: 1 } as const;
+  for (const flavor of ['continuo', 'generic', 'vllm'] as const) {
+    const refused = expect.objectContaining({ param: 'logprobs_format' });
+    expect(() => bodyFor(flavor, { topLogprobs: 0, logprobRows })).toThrow(refused);
+  }
+});
+
 test('stops by pattern, banned phrases and healing go to another Continuo, and are refused before other servers', () => {
   const fields = {
     stop_regex: { stopRegex: ['a+'] },

@@ -4,12 +4,13 @@ import { appendLogprobs, type Logprobs } from './openai-logprobs.ts';
 
 type Whole = { -readonly [K in keyof ChoiceDelta]: ChoiceDelta[K] };
 
-const emptyLogprobs = (withIds: boolean): Logprobs => ({
+const emptyLogprobs = ({ tokenIds, rowMembers }: AnswerOptions): Logprobs => ({
   tokens: [],
   tokenLogprobs: [],
   topLogprobs: [],
-  topTokenIds: withIds ? [] : null,
+  topTokenIds: tokenIds ? [] : null,
   textOffset: [],
+  rows: rowMembers.map((member) => [member, []]),
 });
 
 /** Sums deltas to whole choices. */
@@ -30,7 +31,7 @@ export class ChoiceCollector {
     this.#choices = Array.from({ length }, (_, choice) => ({
       choice,
       text: '',
-      logprobs: answer.logprobs === null ? null : emptyLogprobs(answer.tokenIds),
+      logprobs: answer.logprobs === null ? null : emptyLogprobs(answer),
       tokens: [],
       tokenIds: null,
       promptTokenIds: null,

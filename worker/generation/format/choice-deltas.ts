@@ -71,10 +71,10 @@ export class ChoiceDeltas {
 
   /** @param of listed ids are for generated tokens only */
   #formatter(start: number, of: 'prompt' | 'completion' = 'completion'): LogprobsFormatter | null {
-    const { logprobs, listedLogprobs, tokensAsIds, tokenIds } = this.#answer;
+    const { logprobs, listedLogprobs, tokensAsIds, tokenIds, rowMembers } = this.#answer;
     if (logprobs === null) return null;
     const topLogprobs = listedLogprobs && of === 'completion' ? MAX_LISTED_LOGPROBS : logprobs;
-    return new LogprobsFormatter({ topLogprobs, tokensAsIds, topTokenIds: tokenIds }, start);
+    return new LogprobsFormatter({ topLogprobs, tokensAsIds, topTokenIds: tokenIds, rowMembers }, start);
   }
 
   #pendingOf(choice: number): Pending {

@@ -1,4 +1,5 @@
 import type { TokenLogprob, TopLogprob } from '@continuo/shared/generation.ts';
+import type { RowMember } from '../../dialects/completion-call.ts';
 import { shownLogprob } from './float32.ts';
 import { CodePointCounter } from './text-offsets.ts';
 import { tokenText } from './token-text.ts';
@@ -13,6 +14,8 @@ export interface Logprobs {
   readonly topTokenIds: (ReadonlyMap<string, number> | null)[] | null;
   /** Code points from the start of the choice's text. */
   readonly textOffset: number[];
+  /** The members with rows, in base64; null = no row. */
+  readonly rows: readonly (readonly [RowMember, (string | null)[]])[];
 }
 
 export interface LogprobsOptions {
@@ -22,6 +25,7 @@ export interface LogprobsOptions {
   readonly tokensAsIds: boolean;
   /** Add the ids of the top logprobs. */
   readonly topTokenIds: boolean;
+  readonly rowMembers: readonly RowMember[];
 }
 
 /**
@@ -47,6 +51,7 @@ export class LogprobsFormatter {
       topLogprobs: tokens.map((token) => this.#top(token)),
       topTokenIds: this.#options.topTokenIds ? tokens.map((token) => this.#topIds(token)) : null,
       textOffset: tokens.map((token) => this.#offset(token)),
+      rows: this.#options.rowMembers.map((member) => [member, rowsOf(tokens, member)]),
     };
   }
 
@@ -97,6 +102,10 @@ const bestOf = ({ topLogprobs }: TokenLogprob, count: number): readonly TopLogpr
 const includes = (best: readonly TopLogprob[], token: TokenLogprob): boolean =>
   best.some(([id]) => id === token.id);
 
+/** Returns a member of the tokens' rows; null for tokens without a row. */
+export const rowsOf = (tokens: readonly TokenLogprob[], member: RowMember): (string | null)[] =>
+  tokens.map(({ row }) => (member === 'rows' ? row?.logprobs : row?.ids) ?? null);
+
 /** Appends `next` to `whole`. */
 export function appendLogprobs(whole: Logprobs, next: Logprobs): void {
   for (const token of next.tokens) whole.tokens.push(token);
@@ -104,6 +113,9 @@ export function appendLogprobs(whole: Logprobs, next: Logprobs): void {
   for (const top of next.topLogprobs) whole.topLogprobs.push(top);
   for (const ids of next.topTokenIds ?? []) whole.topTokenIds?.push(ids);
   for (const offset of next.textOffset) whole.textOffset.push(offset);
+  next.rows.forEach(([, rows], index) => {
+    for (const row of rows) whole.rows[index]?.[1].push(row);
+  });
 }
 
 const mapJson = (map: ReadonlyMap<string, number>): string =>
@@ -116,10 +128,11 @@ const mapsJson = (maps: Logprobs['topLogprobs']): string =>
 export function logprobsJson(logprobs: Logprobs | null): string {
   if (logprobs === null) return 'null';
   const { tokens, tokenLogprobs, topLogprobs, topTokenIds, textOffset } = logprobs;
+  const rows = logprobs.rows.map(([name, values]) => `"${name}":${JSON.stringify(values)},`).join('');
   const ids = topTokenIds === null ? '' : `"top_token_ids":${mapsJson(topTokenIds)},`;
   return (
     `{"tokens":${JSON.stringify(tokens)},"token_logprobs":${JSON.stringify(tokenLogprobs)},` +
-    `"top_logprobs":${mapsJson(topLogprobs)},${ids}"text_offset":${JSON.stringify(textOffset)}}`
+    `"top_logprobs":${mapsJson(topLogprobs)},${ids}${rows}"text_offset":${JSON.stringify(textOffset)}}`
   );
 }
 

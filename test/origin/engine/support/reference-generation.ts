@@ -2,6 +2,7 @@ import type { Submission } from '../../../../origin/engine/messages.ts';
 import { Healing, type HealingStep } from '../../../../origin/engine/text/healing.ts';
 import type { ModelShape } from '../../../../origin/model/model-runner.ts';
 import { SimdKernel } from '../../../../origin/sampling/kernel/simd-kernel.ts';
+import { logprobRow } from '../../../../origin/sampling/logprob-row.ts';
 import { tokenLogprob } from '../../../../origin/sampling/logprobs.ts';
 import { Sampler } from '../../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../../origin/sampling/token-history.ts';
@@ -51,9 +52,12 @@ function entry(
   id: number,
   top: number | readonly number[],
   hidden: boolean,
+  rows?: Submission['logprobRows'],
 ): TokenLogprob {
-  const scored = tokenLogprob(logits, id, top, new SamplerWorkspace(logits.length, KERNEL));
+  const workspace = new SamplerWorkspace(logits.length, KERNEL);
+  const scored = tokenLogprob(logits, id, top, workspace);
   return {
+    ...(rows && { row: logprobRow(logits, rows, workspace) }),
     id,
     bytes: latin1(id),
     logprob: scored.logprob,
@@ -166,7 +170,16 @@ function attempt(
     if (submission.tokenIds) result.ids.push(id);
     if (submission.topLogprobs !== null)
       result.tokens.push(
-        withoutStart(entry(logits, id, submission.logprobTokenIds ?? submission.topLogprobs, hidden), rest),
+        withoutStart(
+          entry(
+            logits,
+            id,
+            submission.logprobTokenIds ?? submission.topLogprobs,
+            hidden,
+            submission.logprobRows,
+          ),
+          rest,
+        ),
       );
     score += entry(logits, id, 0, false).logprob ?? 0;
     const before = certainText(bytes).length;
@@ -249,7 +262,8 @@ export function plainPrompt(submission: Submission, promptIndex: number, chunk: 
     const hidden = hides(id) ? { hidden: true } : {};
     if (at <= logprobsFrom) return { id, bytes: latin1(id), logprob: null, topLogprobs: null, ...hidden };
     const logits = MODEL.logits(entries.slice(0, at), TOKEN_BYTES.vocabularySize);
-    const known = entry(logits, id, top, hides(id));
+    const rows = submission.logprobRows?.prompt ? submission.logprobRows : undefined;
+    const known = entry(logits, id, top, hides(id), rows);
     const isListed = known.topLogprobs?.some(([other]) => other === id);
     return isListed ? known : { ...known, rank: rankOf(id, logits) };
   });

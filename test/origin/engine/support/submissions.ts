@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { SeededSampling, Submission, SubmittedPrompt } from '../../../../origin/engine/messages.ts';
-import { MAX_TOP_LOGPROBS } from '../../../../shared/logprob.ts';
+import { type LogprobRows, MAX_TOP_LOGPROBS } from '../../../../shared/logprob.ts';
 import { NEUTRAL_SAMPLING } from '../../../../shared/sampling.ts';
 import { BOS, EOS, VOCABULARY } from './vocabulary.ts';
 
@@ -115,18 +115,28 @@ export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 
         null,
         fc.uniqueArray(fc.nat(VOCABULARY - 1), { minLength: 1, maxLength: 30 }),
       ),
+      logprobRows: often<LogprobRows | null>(
+        null,
+        fc.record({
+          encoding: fc.constantFrom('float32', 'float16'),
+          topP: fc.constantFrom(undefined, 0.5, 0.95),
+          prompt: fc.boolean(),
+          maxCharacters: fc.constant(2 ** 30),
+        }),
+      ),
       echo: fc.boolean(),
       scores: fc.boolean(),
       tokenIds: fc.boolean(),
       skipSpecialTokens: fc.boolean(),
       eventIntervalMs: fc.constantFrom(0, 10, 250),
     })
-    .map(({ logprobTokenIds, bannedPhrases, ...fields }) =>
+    .map(({ logprobTokenIds, logprobRows, bannedPhrases, ...fields }) =>
       submission({
         requestId: '',
         ...fields,
         ...(bannedPhrases && { bannedPhrases }),
         ...(logprobTokenIds && { logprobTokenIds }),
+        ...(logprobRows && { logprobRows }),
         cacheNamespace: fields.tenantId,
       }),
     );

@@ -23,6 +23,7 @@ const anyLimits = (draw: Draw): Limits => ({
   tokensPerMonth: maybe(draw, 300, 30_000),
   maxTokens: null,
   maxSequences: null,
+  maxLogprobBytes: null,
 });
 
 /** Sends bursts of requests to few or many isolates, and kills some isolates and home in between. */

@@ -46,6 +46,7 @@ const anyLimits: fc.Arbitrary<Limits> = fc.record({
   tokensPerMonth: maybe(300),
   maxTokens: fc.constant(null),
   maxSequences: fc.constant(null),
+  maxLogprobBytes: fc.constant(null),
 });
 
 type Step =
