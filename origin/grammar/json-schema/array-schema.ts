@@ -15,9 +15,13 @@ interface Range {
 
 /** Arrays: items of `prefixItems` (or `items` as an array) first, then items of `items` (`additionalItems`). */
 export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
-  const { min, max } = countRange(nodes, 'minItems', 'maxItems');
-  const unique = uniqueListed(nodes, { min, max }, context);
-  if (unique !== null) return unique;
+  const range = countRange(nodes, 'minItems', 'maxItems');
+  const isDistinct = range.max > 1 && nodes.some(({ schema }) => schema.uniqueItems === true);
+  if (!isDistinct) return anyArray(nodes, range, context);
+  return listedOnce(nodes, range, context) ?? context.distinctArray(anyArray(nodes, range, context));
+}
+
+function anyArray(nodes: KeywordNodes, { min, max }: Range, context: SchemaContext): Expression {
   const counting = nodes.filter(({ schema }) => schema.contains !== undefined);
   if (counting.length > 0) return containing(nodes, counting, { min, max }, context);
   const prefix = Math.min(max, Math.max(0, ...nodes.map(prefixLength)));
@@ -121,14 +125,10 @@ function restOf(item: Expression, from: number, min: number, max: number, comma:
 }
 
 /** Arrays of listed values, none of them twice. Null if the items are not listed. */
-function uniqueListed(nodes: KeywordNodes, range: Range, context: SchemaContext): Expression | null {
-  const unique = nodes.find(({ schema }) => schema.uniqueItems === true);
-  if (unique === undefined || range.max <= 1) return null;
+function listedOnce(nodes: KeywordNodes, range: Range, context: SchemaContext): Expression | null {
+  if (nodes.some((node) => prefixLength(node) > 0 || node.schema.contains !== undefined)) return null;
   const values = context.listedValues(itemSchemas(nodes, 0, context.document));
-  if (values === null || nodes.some((node) => prefixLength(node) > 0)) {
-    context.document.refuse(unique, 'uniqueItems', 'can be enforced only if `items` lists values by `enum`');
-    return null;
-  }
+  if (values === null) return null;
   const members = values.map((value) => ({ label: context.json.literal(value), required: false }));
   return context.json.arrayOf(anyOrder({ members, other: null, ...range }, context));
 }

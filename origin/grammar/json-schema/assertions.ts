@@ -1,3 +1,4 @@
+import { canonical } from '../canonical.ts';
 import { type KeywordNodes, NOT_MULTIPLE_OF } from './conjunction.ts';
 import { type Keywords, TYPES, type TypeName, typeOfKeyword } from './keywords.ts';
 
@@ -38,14 +39,6 @@ export function enumeratedValues(nodes: KeywordNodes): readonly unknown[] | null
 
 export function isEqual(a: unknown, b: unknown): boolean {
   return canonical(a) === canonical(b);
-}
-
-/** A text that is equal for equal JSON values, whatever the order of their members. */
-export function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
-  if (typeof value !== 'object' || value === null) return value === 0 ? '0' : JSON.stringify(value);
-  const members = Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`);
-  return `{${members.sort().join()}}`;
 }
 
 /** The combined number keywords of several schemas. */

@@ -1,3 +1,4 @@
+import { canonical } from '../canonical.ts';
 import {
   choice,
   type Expression,
@@ -11,7 +12,7 @@ import {
 import { parseJson } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { arrayExpression } from './array-schema.ts';
-import { canonical, enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
+import { enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
 import { type Conjunction, conjunctionKey, conjunctionOf, type KeywordNodes } from './conjunction.ts';
 import { areDisjoint } from './disjointness.ts';
 import { branchesOf, expand } from './expansion.ts';
@@ -89,6 +90,12 @@ class SchemaCompiler implements SchemaContext {
       this.#rules.set(key, index);
       this.#queue.push({ rule: index, conjunction });
     }
+    return rule(index);
+  }
+
+  distinctArray(expression: Expression): Expression {
+    const index = this.addRule(expression);
+    this.#builder.distinctArrays.add(index);
     return rule(index);
   }
 

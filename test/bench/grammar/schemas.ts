@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
+import { nextPosition, startOf, type TextPosition } from '../../../origin/grammar/runtime/distinct-arrays.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
-import { ACCEPTING, DEAD, StateTable } from '../../../origin/grammar/runtime/state-table.ts';
+import { ACCEPTING, StateTable } from '../../../origin/grammar/runtime/state-table.ts';
 import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { largeVocabulary } from '../../support/grammar/vocabularies.ts';
@@ -46,12 +47,12 @@ type Program = NonNullable<ReturnType<typeof compile>>;
 function accepts(program: Program, text: Uint8Array): boolean {
   const table = new StateTable(program);
   const budget = new WorkBudget('The instance', Number.MAX_SAFE_INTEGER);
-  let state = table.initial;
+  let position: TextPosition | null = startOf(table);
   for (const byte of text) {
-    state = table.next(state, byte, budget);
-    if (state === DEAD) return false;
+    position = nextPosition(table, position, byte, budget);
+    if (position === null) return false;
   }
-  return (table.flags.data[state]! & ACCEPTING) !== 0;
+  return (table.flags.data[position.state]! & ACCEPTING) !== 0;
 }
 
 /** Pushes the time of each mask of an accepted text, whose tokens are its bytes, in milliseconds. */

@@ -24,11 +24,6 @@ const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegEx
   ],
   ['unevaluatedProperties', { unevaluatedProperties: false }, /^#\/unevaluatedProperties: /],
   [
-    'uniqueItems',
-    { type: 'array', items: integer, uniqueItems: true },
-    /^#\/uniqueItems: can be enforced only if `items` lists values/,
-  ],
-  [
     'a typing error of a long keyword',
     { items: { additonalProperties: {} }, type: 'array' },
     /^#\/items\/additonalProperties: the keyword is unknown; write "additionalProperties"/,

@@ -1211,6 +1211,57 @@ const CONDITIONS: readonly Row[] = [
     [[1], [1, 1], [1, 2, 3]],
   ],
   [
+    'unique values of any type, equal by value and not by text',
+    { type: 'array', uniqueItems: true },
+    [[], [1, 2, 11], ['1', 1, true, null], [{ a: 1 }, { a: 2 }, {}], [[1], [1, 1], []], ['é', 'e\u0301']],
+    [
+      [1, 1],
+      [1, 2, 1],
+      ['a"', 'a"'],
+      [
+        { a: 1, b: [] },
+        { b: [], a: 1 },
+      ],
+      [[1], [1]],
+      [null, null],
+      ['é', 'é'],
+    ],
+  ],
+  [
+    'unique objects',
+    { type: 'array', items: object({ a: I, b: S }, ['a']), uniqueItems: true, minItems: 2 },
+    [
+      [{ a: 1 }, { a: 2 }],
+      [{ a: 1 }, { a: 1, b: '' }],
+    ],
+    [[{ a: 1 }], [{ a: 1 }, { a: 1 }]],
+  ],
+  [
+    'unique values within unique values',
+    { type: 'array', items: { type: 'array', items: I, uniqueItems: true }, uniqueItems: true },
+    [[[1, 2], [2, 1], []]],
+    [
+      [[1, 1]],
+      [
+        [1, 2],
+        [1, 2],
+      ],
+      [[], []],
+    ],
+  ],
+  [
+    'unique values after a prefix',
+    { type: 'array', prefixItems: [I, S], items: I, uniqueItems: true },
+    [[1, '1', 2], [1]],
+    [[1, 'a', 1]],
+  ],
+  [
+    'unique values, one of which is a certain one',
+    { type: 'array', items: I, contains: { minimum: 10 }, uniqueItems: true },
+    [[1, 10], [10]],
+    [[1], [10, 10]],
+  ],
+  [
     'unique values of a long list, in any order',
     { type: 'array', items: { enum: [...'abcdefghijklmnop'] }, uniqueItems: true, minItems: 1, maxItems: 3 },
     [['a'], ['p', 'a', 'c']],
