@@ -147,7 +147,8 @@ class SchemaCompiler implements SchemaContext {
 
   /** Compiles schemas without combining keywords and listed values. */
   #leaf(nodes: KeywordNodes): Expression {
-    return choice([...typesOf(nodes)].map((type) => this.#typed(type, nodes)));
+    const types = typesOf(nodes, this.style.openObjects);
+    return choice([...types].map((type) => this.#typed(type, nodes)));
   }
 
   #typed(type: string, nodes: KeywordNodes): Expression {

@@ -128,7 +128,9 @@ export class DistinctItemsFilter {
       budget.spend(10);
       const after = nextPosition(table, before.position, nodes[node]! & 255, budget);
       if (after === null) {
-        this.#clear(kept, node, end);
+        // The mask has no token that the parser state refuses.
+        const isAllowed = table.next(before.position.state, nodes[node]! & 255, budget) !== DEAD;
+        if (isAllowed) this.#clear(kept, node, end);
         node = end;
         continue;
       }
