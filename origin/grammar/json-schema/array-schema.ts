@@ -2,7 +2,13 @@ import { EMPTY, type Expression, type GraphEdge, NOTHING, repeat, sequence } fro
 import { schemaError } from '../grammar-error.ts';
 import { anyOrder } from './any-order.ts';
 import { countRange } from './assertions.ts';
-import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } from './conjunction.ts';
+import {
+  type Conjunction,
+  conjunctionOf,
+  inScopeOf,
+  type KeywordNode,
+  type KeywordNodes,
+} from './conjunction.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 
@@ -99,7 +105,33 @@ function containing(
 
 /** The schemas that apply to the item at a position. */
 export function itemSchemas(nodes: KeywordNodes, index: number, document: SchemaDocument): Conjunction {
-  return conjunctionOf(...nodes.flatMap((node) => itemSchema(node, index, document) ?? []));
+  return [
+    ...conjunctionOf(...nodes.flatMap((node) => itemSchema(node, index, document) ?? [])),
+    ...nodes.flatMap((node) => unevaluatedItem(node, nodes, index, document)),
+  ];
+}
+
+/** Items that no `prefixItems`, `items` or `contains` beside `unevaluatedItems` evaluates satisfy it. */
+function unevaluatedItem(
+  node: KeywordNode,
+  nodes: KeywordNodes,
+  index: number,
+  document: SchemaDocument,
+): Conjunction {
+  const { unevaluatedItems } = node.schema;
+  if (unevaluatedItems === undefined) return [];
+  const evaluating = inScopeOf(node, nodes);
+  const isEvaluated = evaluating.some(
+    (other) =>
+      itemSchema(other, index, document) !== null ||
+      (other.schema.unevaluatedItems !== undefined && other.path !== node.path),
+  );
+  if (isEvaluated) return [];
+  const counting = evaluating.filter(({ schema }) => schema.contains !== undefined);
+  if (counting.length === 0) return conjunctionOf(document.child(node, 'unevaluatedItems'));
+  const anyOf = [unevaluatedItems, ...counting.map(({ schema }) => schema.contains)];
+  const name = `unevaluatedItems or ${counting.map(({ path }) => path).join(' or ')}`;
+  return conjunctionOf({ path: `${node.path} ${name}`, schema: { anyOf } });
 }
 
 function itemSchema(node: KeywordNode, index: number, document: SchemaDocument): SchemaNode | null {

@@ -273,10 +273,10 @@ describe('keywords that no specification knows', () => {
     const value = {
       'x-guidance': { lenient: true },
       type: 'array',
-      $dynamicRef: '#a',
+      $recursiveRef: '#',
       item: {},
     };
-    expect(ignored(value)).toEqual(['$dynamicRef', 'item']);
+    expect(ignored(value)).toEqual(['$recursiveRef', 'item']);
   });
 });
 
