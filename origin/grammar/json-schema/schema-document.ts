@@ -60,15 +60,6 @@ export class SchemaDocument {
     return this.#node(value, target);
   }
 
-  /**
-   * Refuses a keyword, or ignores it in a lenient document.
-   * @throws GrammarError
-   */
-  refuse(node: SchemaNode, keyword: string, reason: string): void {
-    if (!this.lenient) throw schemaError(`${node.path}/${keyword}`, reason);
-    this.#ignored.add(keyword);
-  }
-
   /** A `$dynamicRef` is a `$ref` unless several schemas have its anchor. */
   #withStaticReference(schema: JsonObject): JsonObject {
     const { $dynamicRef, ...rest } = schema;
