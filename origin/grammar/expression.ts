@@ -60,6 +60,8 @@ export interface Grammar {
   readonly ignoredKeywords?: readonly string[];
   /** Names of the tokens that it refers to. */
   readonly tokenNames?: readonly string[];
+  /** Rules of JSON arrays whose items must differ. The rules do not say so; the runtime refuses repeated items. */
+  readonly distinctArrays?: ReadonlySet<number>;
 }
 
 export const EMPTY: Expression = { kind: 'sequence', items: [] };
@@ -98,6 +100,7 @@ export function rule(index: number): Expression {
 /** Collects the rules of a grammar. A rule may be referenced before it is defined. */
 export class GrammarBuilder {
   readonly ignoredKeywords = new Set<string>();
+  readonly distinctArrays = new Set<number>();
   readonly #tokenNames = new Set<string>();
   readonly #rules: Expression[] = [];
 
@@ -128,6 +131,7 @@ export class GrammarBuilder {
       root,
       ignoredKeywords: [...this.ignoredKeywords],
       tokenNames: [...this.#tokenNames],
+      distinctArrays: this.distinctArrays,
     };
   }
 }

@@ -2,7 +2,13 @@ import { EMPTY, type Expression, type GraphEdge, NOTHING, repeat, sequence } fro
 import { schemaError } from '../grammar-error.ts';
 import { anyOrder } from './any-order.ts';
 import { countRange } from './assertions.ts';
-import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } from './conjunction.ts';
+import {
+  type Conjunction,
+  conjunctionOf,
+  inScopeOf,
+  type KeywordNode,
+  type KeywordNodes,
+} from './conjunction.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 
@@ -15,9 +21,13 @@ interface Range {
 
 /** Arrays: items of `prefixItems` (or `items` as an array) first, then items of `items` (`additionalItems`). */
 export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
-  const { min, max } = countRange(nodes, 'minItems', 'maxItems');
-  const unique = uniqueListed(nodes, { min, max }, context);
-  if (unique !== null) return unique;
+  const range = countRange(nodes, 'minItems', 'maxItems');
+  const isDistinct = range.max > 1 && nodes.some(({ schema }) => schema.uniqueItems === true);
+  if (!isDistinct) return anyArray(nodes, range, context);
+  return listedOnce(nodes, range, context) ?? context.distinctArray(anyArray(nodes, range, context));
+}
+
+function anyArray(nodes: KeywordNodes, { min, max }: Range, context: SchemaContext): Expression {
   const counting = nodes.filter(({ schema }) => schema.contains !== undefined);
   if (counting.length > 0) return containing(nodes, counting, { min, max }, context);
   const prefix = Math.min(max, Math.max(0, ...nodes.map(prefixLength)));
@@ -95,7 +105,33 @@ function containing(
 
 /** The schemas that apply to the item at a position. */
 export function itemSchemas(nodes: KeywordNodes, index: number, document: SchemaDocument): Conjunction {
-  return conjunctionOf(...nodes.flatMap((node) => itemSchema(node, index, document) ?? []));
+  return [
+    ...conjunctionOf(...nodes.flatMap((node) => itemSchema(node, index, document) ?? [])),
+    ...nodes.flatMap((node) => unevaluatedItem(node, nodes, index, document)),
+  ];
+}
+
+/** Items that no `prefixItems`, `items` or `contains` beside `unevaluatedItems` evaluates satisfy it. */
+function unevaluatedItem(
+  node: KeywordNode,
+  nodes: KeywordNodes,
+  index: number,
+  document: SchemaDocument,
+): Conjunction {
+  const { unevaluatedItems } = node.schema;
+  if (unevaluatedItems === undefined) return [];
+  const evaluating = inScopeOf(node, nodes);
+  const isEvaluated = evaluating.some(
+    (other) =>
+      itemSchema(other, index, document) !== null ||
+      (other.schema.unevaluatedItems !== undefined && other.path !== node.path),
+  );
+  if (isEvaluated) return [];
+  const counting = evaluating.filter(({ schema }) => schema.contains !== undefined);
+  if (counting.length === 0) return conjunctionOf(document.child(node, 'unevaluatedItems'));
+  const anyOf = [unevaluatedItems, ...counting.map(({ schema }) => schema.contains)];
+  const name = `unevaluatedItems or ${counting.map(({ path }) => path).join(' or ')}`;
+  return conjunctionOf({ path: `${node.path} ${name}`, schema: { anyOf } });
 }
 
 function itemSchema(node: KeywordNode, index: number, document: SchemaDocument): SchemaNode | null {
@@ -121,14 +157,10 @@ function restOf(item: Expression, from: number, min: number, max: number, comma:
 }
 
 /** Arrays of listed values, none of them twice. Null if the items are not listed. */
-function uniqueListed(nodes: KeywordNodes, range: Range, context: SchemaContext): Expression | null {
-  const unique = nodes.find(({ schema }) => schema.uniqueItems === true);
-  if (unique === undefined || range.max <= 1) return null;
+function listedOnce(nodes: KeywordNodes, range: Range, context: SchemaContext): Expression | null {
+  if (nodes.some((node) => prefixLength(node) > 0 || node.schema.contains !== undefined)) return null;
   const values = context.listedValues(itemSchemas(nodes, 0, context.document));
-  if (values === null || nodes.some((node) => prefixLength(node) > 0)) {
-    context.document.refuse(unique, 'uniqueItems', 'can be enforced only if `items` lists values by `enum`');
-    return null;
-  }
+  if (values === null) return null;
   const members = values.map((value) => ({ label: context.json.literal(value), required: false }));
   return context.json.arrayOf(anyOrder({ members, other: null, ...range }, context));
 }

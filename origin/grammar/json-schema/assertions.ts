@@ -1,12 +1,16 @@
+import { canonical } from '../canonical.ts';
 import { type KeywordNodes, NOT_MULTIPLE_OF } from './conjunction.ts';
 import { type Keywords, TYPES, type TypeName, typeOfKeyword } from './keywords.ts';
 
-/** The types that the schemas allow. If `number` is allowed, `integer` is omitted. */
-export function typesOf(nodes: KeywordNodes): ReadonlySet<TypeName> {
+/**
+ * The types that the schemas allow. If `number` is allowed, `integer` is omitted.
+ * @param isOpen whether schemas without `type` allow all types, as JSON Schema says; else those that their keywords imply
+ */
+export function typesOf(nodes: KeywordNodes, isOpen = false): ReadonlySet<TypeName> {
   const named = nodes.flatMap(({ schema: { type } }) =>
     type === undefined ? [] : [typeof type === 'string' ? [type] : type],
   );
-  if (named.length === 0) return impliedTypes(nodes);
+  if (named.length === 0) return isOpen ? ALL_TYPES : impliedTypes(nodes);
   let types = new Set<TypeName>(TYPES);
   for (const list of named) {
     const allowed = new Set(list.includes('number') ? [...list, 'integer'] : list);
@@ -20,8 +24,10 @@ function impliedTypes(nodes: KeywordNodes): ReadonlySet<TypeName> {
   const implied = nodes.flatMap(({ schema }) =>
     Object.keys(schema).flatMap((keyword) => typeOfKeyword(keyword) ?? []),
   );
-  return new Set(implied.length > 0 ? implied : TYPES.filter((type) => type !== 'integer'));
+  return implied.length > 0 ? new Set(implied) : ALL_TYPES;
 }
+
+const ALL_TYPES: ReadonlySet<TypeName> = new Set(TYPES.filter((type) => type !== 'integer'));
 
 /** The values that `enum` and `const` allow; null if neither is used. Other keywords are not checked. */
 export function enumeratedValues(nodes: KeywordNodes): readonly unknown[] | null {
@@ -38,14 +44,6 @@ export function enumeratedValues(nodes: KeywordNodes): readonly unknown[] | null
 
 export function isEqual(a: unknown, b: unknown): boolean {
   return canonical(a) === canonical(b);
-}
-
-/** A text that is equal for equal JSON values, whatever the order of their members. */
-export function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
-  if (typeof value !== 'object' || value === null) return value === 0 ? '0' : JSON.stringify(value);
-  const members = Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`);
-  return `{${members.sort().join()}}`;
 }
 
 /** The combined number keywords of several schemas. */

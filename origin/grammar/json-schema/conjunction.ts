@@ -8,6 +8,8 @@ import type { SchemaNode } from './schema-document.ts';
 export interface SchemaPart {
   readonly node: SchemaNode;
   readonly part: 'whole' | 'keywords' | ListPart;
+  /** Paths of the schemas whose `unevaluatedProperties` and `unevaluatedItems` take what this condition evaluates into account. */
+  readonly scopes?: readonly string[];
 }
 
 export type ListPart = 'not' | 'anyOf' | 'oneOf' | 'if' | `dependency ${string}`;
@@ -21,12 +23,15 @@ export function conjunctionOf(...nodes: readonly SchemaNode[]): Conjunction {
 
 /** Conjunctions with equal keys are equal. */
 export function conjunctionKey(conjunction: Conjunction): string {
-  return conjunction.map(({ node, part }) => `${part} ${node.path}`).join('\n');
+  return conjunction
+    .map(({ node, part, scopes = [] }) => [`${part} ${node.path}`, ...scopes].join('\t'))
+    .join('\n');
 }
 
 /** A schema object whose keywords apply, except the combining ones and dependencies. */
 export interface KeywordNode extends SchemaNode {
   readonly schema: CheckedSchema & DerivedKeywords;
+  readonly scopes?: readonly string[];
 }
 
 export const NOT_MULTIPLE_OF = Symbol('not multipleOf');
@@ -44,6 +49,11 @@ export interface SomeProperty {
   readonly value: Conjunction;
   /** The declared property that is meant, or null for an undeclared one. Undefined until one of them is chosen. */
   readonly key?: string | null;
+}
+
+/** The nodes that evaluate something for `unevaluatedProperties` or `unevaluatedItems` of a node, including itself. */
+export function inScopeOf({ path }: SchemaNode, nodes: KeywordNodes): KeywordNodes {
+  return nodes.filter((node) => node.path === path || node.scopes?.includes(path));
 }
 
 /** Schema objects whose keywords apply together. */

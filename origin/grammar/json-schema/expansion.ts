@@ -37,33 +37,47 @@ export function expand(conjunction: Conjunction, document: SchemaDocument): Expa
   /** By path: false during the visit, true afterwards. */
   const followed = new Map<string, boolean>();
   let impossible = false;
-  const visit = ({ node, part }: SchemaPart): void => {
+  const visit = ({ node, part, scopes }: SchemaPart): void => {
     const { schema, path } = node;
     if (typeof schema === 'boolean') {
       impossible ||= schema === (part === 'not');
       return;
     }
-    if (part === 'keywords') nodes.set(path, { path, schema });
-    else if (part !== 'whole') alternatives.set(conjunctionKey([{ node, part }]), { node, part });
-    else {
-      const known = followed.get(path);
+    if (part === 'keywords') nodes.set(path, { path, schema, ...scoped(scopes, nodes.get(path)?.scopes) });
+    else if (part !== 'whole') {
+      const list = { node, part, ...scoped(scopes) };
+      alternatives.set(conjunctionKey([list]), list);
+    } else {
+      const place = conjunctionKey([{ node, part, ...scoped(scopes) }]);
+      const known = followed.get(place);
       if (known === false)
         throw schemaError(path, 'the reference leads back to itself without a value in between');
       if (known) return;
-      followed.set(path, false);
-      visit({ node, part: 'keywords' });
+      followed.set(place, false);
+      visit({ node, part: 'keywords', ...scoped(scopes) });
+      const inner = scoped(scopes, isScope(schema) ? [path] : []);
       if (schema.$ref !== undefined)
-        visit({ node: document.resolve(schema.$ref, `${path}/$ref`), part: 'whole' });
+        visit({ node: document.resolve(schema.$ref, `${path}/$ref`), part: 'whole', ...inner });
       schema.allOf?.forEach((_, i) => {
-        visit({ node: document.child(node, 'allOf', i), part: 'whole' });
+        visit({ node: document.child(node, 'allOf', i), part: 'whole', ...inner });
       });
       if (schema.not !== undefined) visit({ node: document.child(node, 'not'), part: 'not' });
-      for (const list of listsOf(schema)) visit({ node, part: list });
-      followed.set(path, true);
+      for (const list of listsOf(schema, inner.scopes !== undefined)) visit({ node, part: list, ...inner });
+      followed.set(place, true);
     }
   };
   for (const schemaPart of conjunction) visit(schemaPart);
   return { impossible, nodes: [...nodes.values()], alternatives: [...alternatives.values()] };
+}
+
+/** Whether what other schemas evaluate matters to this one. */
+export const isScope = (schema: CheckedSchema): boolean =>
+  schema.unevaluatedProperties !== undefined || schema.unevaluatedItems !== undefined;
+
+/** The union of scopes, absent if it is empty. */
+function scoped(scopes: readonly string[] = [], more: readonly string[] = []): Pick<SchemaPart, 'scopes'> {
+  const all = [...new Set([...scopes, ...more])].sort();
+  return all.length === 0 ? {} : { scopes: all };
 }
 
 const DEPENDENCIES = ['dependentRequired', 'dependentSchemas', 'dependencies'] as const;
@@ -79,9 +93,10 @@ function dependents(node: KeywordNode, key: string, document: SchemaDocument): S
   });
 }
 
-function listsOf(schema: CheckedSchema): ListPart[] {
+/** @param isEvaluated whether it matters which properties and items an `if` evaluates */
+function listsOf(schema: CheckedSchema, isEvaluated: boolean): ListPart[] {
   const dependent = new Set(DEPENDENCIES.flatMap((keyword) => Object.keys(schema[keyword] ?? {})));
-  const isConditional = schema.then !== undefined || schema.else !== undefined;
+  const isConditional = isEvaluated || schema.then !== undefined || schema.else !== undefined;
   return [
     ...(schema.anyOf === undefined ? [] : ['anyOf' as const]),
     ...(schema.oneOf === undefined ? [] : ['oneOf' as const]),
@@ -108,12 +123,32 @@ export function branchesOf(
 /** The conditions of a conjunction without one list of alternatives. */
 export function withoutChoice({ nodes, alternatives }: Expanded, choice: Alternatives): Conjunction {
   return [
-    ...nodes.map((node) => ({ node, part: 'keywords' }) as const),
+    ...nodes.map((node) => ({ node, part: 'keywords', ...scoped(node.scopes) }) as const),
     ...alternatives.filter((other) => other !== choice),
   ];
 }
 
-function listedBranches({ node, part }: Alternatives, document: SchemaDocument): readonly Conjunction[] {
+function listedBranches(choice: Alternatives, document: SchemaDocument): readonly Conjunction[] {
+  const branches = unscopedBranches(choice, document);
+  if (choice.scopes === undefined) return branches;
+  const evaluating = branches.map((branch) =>
+    branch.map((part) => (part.part === 'whole' ? { ...part, ...scoped(choice.scopes) } : part)),
+  );
+  if (choice.part !== 'anyOf') return evaluating;
+  // All branches that hold evaluate something.
+  if (evaluating.length > MAX_EVALUATED_BRANCHES)
+    throw schemaError(
+      `${choice.node.path}/anyOf`,
+      `may have at most ${MAX_EVALUATED_BRANCHES} branches beside unevaluatedProperties or unevaluatedItems`,
+    );
+  let sets: Conjunction[] = [[]];
+  for (const branch of evaluating) sets = sets.flatMap((set) => [set, [...set, ...branch]]);
+  return sets.slice(1);
+}
+
+const MAX_EVALUATED_BRANCHES = 6;
+
+function unscopedBranches({ node, part }: Alternatives, document: SchemaDocument): readonly Conjunction[] {
   const { schema } = node as KeywordNode;
   switch (part) {
     case 'not':

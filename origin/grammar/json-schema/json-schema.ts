@@ -1,3 +1,4 @@
+import { canonical } from '../canonical.ts';
 import {
   choice,
   type Expression,
@@ -11,15 +12,15 @@ import {
 import { parseJson } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { arrayExpression } from './array-schema.ts';
-import { canonical, enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
+import { enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
 import { type Conjunction, conjunctionKey, conjunctionOf, type KeywordNodes } from './conjunction.ts';
 import { areDisjoint } from './disjointness.ts';
-import { branchesOf, expand } from './expansion.ts';
+import { type Alternatives, branchesOf, expand, isScope } from './expansion.ts';
 import { JsonRules } from './json-rules.ts';
 import { numberExpression } from './number-schema.ts';
 import { objectExpression } from './object-schema.ts';
 import type { ObjectStyle, SchemaContext } from './schema-context.ts';
-import { SchemaDocument, type SchemaNode } from './schema-document.ts';
+import { SchemaDocument } from './schema-document.ts';
 import { satisfies } from './schema-validator.ts';
 import { StringLanguages } from './string-language.ts';
 import { stringExpression } from './string-schema.ts';
@@ -92,6 +93,12 @@ class SchemaCompiler implements SchemaContext {
     return rule(index);
   }
 
+  distinctArray(expression: Expression): Expression {
+    const index = this.addRule(expression);
+    this.#builder.distinctArrays.add(index);
+    return rule(index);
+  }
+
   addRule(expression: Expression): number {
     const index = this.#builder.declare();
     this.#builder.define(index, expression);
@@ -105,22 +112,23 @@ class SchemaCompiler implements SchemaContext {
     if (values !== null) return choice(values.map((value) => this.json.literal(value)));
     const alternatives = expanded.alternatives[0];
     if (alternatives === undefined) return this.#leaf(expanded.nodes);
-    const keywords = expanded.nodes.map((node) => ({ node, part: 'keywords' as const }));
+    // What a branch evaluates decides what `unevaluatedProperties` and `unevaluatedItems` beside it demand.
+    const decided = expanded.nodes.filter(({ schema }) => !isScope(schema));
+    const keywords = decided.map((node) => ({ node, part: 'keywords' as const }));
     // Without this, n conditions on one property would have 2^n combinations instead of n + 1.
     const isPossible = (branch: Conjunction): boolean =>
       alternatives.part === 'oneOf' || keywords.length === 0 || !areDisjoint(keywords, branch, this);
     const branches = branchesOf(expanded, alternatives, this.document, isPossible);
-    const exclusive =
-      alternatives.part === 'oneOf' ? this.#excludeOthers(branches, alternatives.node) : branches;
+    const exclusive = alternatives.part === 'oneOf' ? this.#excludeOthers(branches, alternatives) : branches;
     return choice(exclusive.map((branch) => this.ruleFor(branch)));
   }
 
   /** Adds to each branch of a `oneOf` that the others do not hold, as far as they are not disjoint anyway. */
-  #excludeOthers(branches: readonly Conjunction[], node: SchemaNode): readonly Conjunction[] {
+  #excludeOthers(branches: readonly Conjunction[], { node, scopes }: Alternatives): readonly Conjunction[] {
     return branches.map((branch, i) => [
       ...branch,
       ...branches.flatMap((other, j) => {
-        const isApart = j === i || areDisjoint(branch, other, this);
+        const isApart = j === i || (scopes === undefined && areDisjoint(branch, other, this));
         return isApart ? [] : [{ node: this.document.child(node, 'oneOf', j), part: 'not' as const }];
       }),
     ]);
@@ -140,7 +148,8 @@ class SchemaCompiler implements SchemaContext {
 
   /** Compiles schemas without combining keywords and listed values. */
   #leaf(nodes: KeywordNodes): Expression {
-    return choice([...typesOf(nodes)].map((type) => this.#typed(type, nodes)));
+    const types = typesOf(nodes, this.style.openObjects);
+    return choice([...types].map((type) => this.#typed(type, nodes)));
   }
 
   #typed(type: string, nodes: KeywordNodes): Expression {

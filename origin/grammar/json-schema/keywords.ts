@@ -27,6 +27,7 @@ const ANNOTATIONS = new Set([
   '$defs',
   'definitions',
   '$anchor',
+  '$dynamicAnchor',
   '$vocabulary',
   'contentEncoding',
   'contentMediaType',
@@ -106,6 +107,7 @@ const KEYWORDS_BY_TYPE = {
     patternProperties: SCHEMA_MAP,
     additionalProperties: SCHEMA,
     propertyNames: SCHEMA,
+    unevaluatedProperties: SCHEMA,
     dependentRequired: requires<Readonly<Record<string, readonly string[]>>>(
       'must be an object of arrays of strings',
       (v) => isJsonObject(v) && Object.values(v).every((names) => isArray(names) && names.every(isText)),
@@ -121,6 +123,7 @@ const KEYWORDS_BY_TYPE = {
     items: requires<unknown>('must be a schema or an array of schemas', (v) => isSchema(v) || isArray(v)),
     prefixItems: SCHEMAS,
     additionalItems: SCHEMA,
+    unevaluatedItems: SCHEMA,
     contains: SCHEMA,
     minContains: COUNT,
     maxContains: COUNT,
@@ -175,12 +178,7 @@ function inexactNumber(value: unknown): string | null {
 }
 
 /** Keywords of a draft that the compiler cannot enforce. */
-const UNSUPPORTED: ReadonlySet<string> = new Set([
-  'unevaluatedItems',
-  'unevaluatedProperties',
-  '$dynamicRef',
-  '$recursiveRef',
-]);
+const UNSUPPORTED: ReadonlySet<string> = new Set(['$dynamicRef', '$recursiveRef']);
 
 const isKnownFormat = (name: string): boolean => FORMATS.has(name) || ANNOTATION_FORMATS.has(name);
 

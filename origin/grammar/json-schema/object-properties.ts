@@ -3,6 +3,7 @@ import { schemaError } from '../grammar-error.ts';
 import {
   type Conjunction,
   conjunctionOf,
+  inScopeOf,
   type KeywordNode,
   type KeywordNodes,
   SOME_PROPERTY,
@@ -37,6 +38,7 @@ export function propertySchemas(nodes: KeywordNodes, key: string, context: Schem
     const some = node.schema[SOME_PROPERTY];
     return [
       ...conjunctionOf(...(found.length > 0 ? found : additional(node, context.document))),
+      ...unevaluated(node, nodes, (other) => evaluatesKey(other, key, context), context),
       ...(some?.key === key ? some.value : []),
     ];
   });
@@ -76,6 +78,29 @@ function patternsOf(node: KeywordNode, context: SchemaContext): { language: Dfa;
     value: context.document.child(node, 'patternProperties', pattern),
   }));
 }
+
+/** The schema for what no other node evaluates, unless one does. */
+function unevaluated(
+  node: KeywordNode,
+  nodes: KeywordNodes,
+  evaluates: (other: KeywordNode) => boolean,
+  context: SchemaContext,
+): Conjunction {
+  if (
+    node.schema.unevaluatedProperties === undefined ||
+    inScopeOf(node, nodes).some((other) => evaluates(other) || evaluatesAll(other, node))
+  )
+    return [];
+  return conjunctionOf(context.document.child(node, 'unevaluatedProperties'));
+}
+
+/** Whether a node leaves no property unevaluated. */
+const evaluatesAll = ({ path, schema }: KeywordNode, beside: KeywordNode): boolean =>
+  schema.additionalProperties !== undefined ||
+  (schema.unevaluatedProperties !== undefined && path !== beside.path);
+
+const evaluatesKey = (node: KeywordNode, key: string, context: SchemaContext): boolean =>
+  isDeclared(node, key) || patternsOf(node, context).some(({ language }) => acceptsText(language, key));
 
 function additional(node: KeywordNode, document: SchemaDocument): SchemaNode[] {
   return node.schema.additionalProperties === undefined ? [] : [document.child(node, 'additionalProperties')];
@@ -125,10 +150,13 @@ function otherKeys(
     regions = regions.filter(({ keys }) => keys === null || !isEmptyLanguage(keys));
   }
   return regions.flatMap(({ keys, matching }) => {
-    const value = nodes.map((node) => otherValue(node, matching, context));
-    return value.some((part) => part === null)
+    const value = nodes.map((node) => otherValue(node, matching, nodes, context));
+    const matches = (other: KeywordNode): boolean =>
+      patternsOf(other, context).some((pattern) => matching.has(pattern.value));
+    const rest = nodes.flatMap((node) => unevaluated(node, nodes, matches, context));
+    return value.some((part) => part === null) || rest.some(({ node }) => node.schema === false)
       ? []
-      : [{ keys, value: conjunctionOf(...value.flatMap((part) => part ?? [])) }];
+      : [{ keys, value: [...conjunctionOf(...value.flatMap((part) => part ?? [])), ...rest] }];
   });
 }
 
@@ -136,6 +164,7 @@ function otherKeys(
 function otherValue(
   node: KeywordNode,
   matching: ReadonlySet<SchemaNode>,
+  nodes: KeywordNodes,
   context: SchemaContext,
 ): SchemaNode[] | null {
   const found = patternsOf(node, context).flatMap(({ value }) => (matching.has(value) ? [value] : []));
@@ -143,6 +172,10 @@ function otherValue(
   const { properties, patternProperties, additionalProperties } = node.schema;
   if (additionalProperties === false) return null;
   if (additionalProperties !== undefined) return additional(node, context.document);
-  const isOpen = context.style.openObjects === true;
+  // `unevaluatedProperties` says what a node allows beside its properties.
+  const isDecided = nodes.some(
+    (other) => other.schema.unevaluatedProperties !== undefined && inScopeOf(other, nodes).includes(node),
+  );
+  const isOpen = context.style.openObjects === true || isDecided;
   return isOpen || (properties === undefined && patternProperties === undefined) ? [] : null;
 }

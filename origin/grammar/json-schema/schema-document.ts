@@ -60,19 +60,22 @@ export class SchemaDocument {
     return this.#node(value, target);
   }
 
-  /**
-   * Refuses a keyword, or ignores it in a lenient document.
-   * @throws GrammarError
-   */
-  refuse(node: SchemaNode, keyword: string, reason: string): void {
-    if (!this.lenient) throw schemaError(`${node.path}/${keyword}`, reason);
-    this.#ignored.add(keyword);
+  /** A `$dynamicRef` is a `$ref` unless several schemas have its anchor. */
+  #withStaticReference(schema: JsonObject): JsonObject {
+    const { $dynamicRef, ...rest } = schema;
+    if (typeof $dynamicRef !== 'string' || rest.$ref !== undefined) return schema;
+    const anchor = $dynamicRef.slice($dynamicRef.indexOf('#') + 1);
+    return this.#resolver.dynamicAnchors(anchor) > 1 ? schema : { ...rest, $ref: $dynamicRef };
+  }
+
+  get #resolver(): ReferenceResolver {
+    this.#references ??= new ReferenceResolver(this.#value, MAX_DEPTH, this.#draft);
+    return this.#references;
   }
 
   #target(reference: string, path: string): string | null {
-    this.#references ??= new ReferenceResolver(this.#value, MAX_DEPTH, this.#draft);
     try {
-      return this.#references.pathOfReference(reference, path);
+      return this.#resolver.pathOfReference(reference, path);
     } catch {
       throw schemaError(path, `is not a valid reference: ${reference}`);
     }
@@ -94,7 +97,7 @@ export class SchemaDocument {
   #checked(value: JsonObject, path: string): SchemaNode {
     const known = this.#nodeOf.get(value);
     if (known) return known;
-    const schema = this.#draft.modernized(value);
+    const schema = this.#withStaticReference(this.#draft.modernized(value));
     for (const keyword of checkKeywords(schema, path, this.lenient)) this.#ignored.add(keyword);
     const node = { path, schema: schema as CheckedSchema };
     this.#nodeOf.set(value, node);

@@ -12,6 +12,7 @@ export class ReferenceResolver {
   readonly #paths = new Map<string, string>();
   /** URI of each resource by path. */
   readonly #resources = new Map<string, string>();
+  readonly #dynamicAnchors = new Map<string, number>();
   readonly #maxDepth: number;
   readonly #draft: Draft;
 
@@ -40,6 +41,11 @@ export class ReferenceResolver {
     return this.#resources.get(resource)!;
   }
 
+  /** How many schemas have a dynamic anchor. */
+  dynamicAnchors(name: string): number {
+    return this.#dynamicAnchors.get(name) ?? 0;
+  }
+
   #collect(value: unknown, keys: readonly string[], outer: string, isMap: boolean): void {
     if (typeof value !== 'object' || value === null || keys.length > this.#maxDepth) return;
     const base = isMap ? outer : this.#register(value as Readonly<Record<string, unknown>>, keys, outer);
@@ -52,8 +58,10 @@ export class ReferenceResolver {
   /** Records a schema's `$id` and `$anchor`. Returns the URI of its resource. */
   #register(schema: Readonly<Record<string, unknown>>, keys: readonly string[], outer: string): string {
     if (!this.#draft.readsBeside(schema)) return outer;
-    const { $id = draft4Id(schema, keys.length === 0), $anchor } = schema;
+    const { $id = draft4Id(schema, keys.length === 0), $dynamicAnchor, $anchor = $dynamicAnchor } = schema;
     if (typeof $id !== 'string' && typeof $anchor !== 'string') return outer;
+    if (typeof $dynamicAnchor === 'string')
+      this.#dynamicAnchors.set($dynamicAnchor, this.dynamicAnchors($dynamicAnchor) + 1);
     const path = childPath('#', keys);
     let base = outer;
     if (typeof $id === 'string') {

@@ -27,8 +27,10 @@ export function satisfies(value: unknown, conjunction: Conjunction, context: Sch
   }
   if (choice) {
     const branches = branchesOf(expanded, choice, context.document);
-    const count = branches.filter((branch) => satisfies(value, branch, context)).length;
-    return choice.part === 'oneOf' ? count === 1 : count > 0;
+    if (choice.part !== 'oneOf') return branches.some((branch) => satisfies(value, branch, context));
+    const alone = branchesOf({ ...expanded, nodes: [], alternatives: [] }, choice, context.document);
+    const holding = branches.filter((_, i) => satisfies(value, alone[i]!, context));
+    return holding.length === 1 && satisfies(value, holding[0]!, context);
   }
   return isListed(value, expanded.nodes, context) && satisfiesKeywords(value, expanded.nodes, context);
 }

@@ -154,6 +154,8 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
   prefixItems: (items, node, document) =>
     items.map((_, i) => [violatedItem(node, 'prefixItems', i, document)]),
   additionalItems: NOT_SUPPORTED,
+  unevaluatedItems: NOT_SUPPORTED,
+  unevaluatedProperties: NOT_SUPPORTED,
   contains: (contains, node, document) => {
     const { minContains = 1, maxContains = Number.POSITIVE_INFINITY } = node.schema;
     document.child(node, 'contains');

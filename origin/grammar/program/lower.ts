@@ -49,11 +49,12 @@ export function lowerGrammar(source: Grammar, budget: WorkBudget): Program {
     compiled.set(rule, dfa);
     queue.push(...callsOf(dfa.edges));
   }
-  const { ignoredKeywords = [], tokenNames = [] } = source;
+  const { ignoredKeywords = [], tokenNames = [], distinctArrays = [] } = source;
   const names = new Map([...compiled.keys()].map((rule, index) => [rule, index]));
   return {
     ...flatten(compiled, names, matchesEmpty),
     anyOrders: new Map([...anyOrders].map(([rule, rules]) => [names.get(rule)!, renamed(rules, names)])),
+    distinctArrays: new Set([...distinctArrays].flatMap((rule) => names.get(rule) ?? [])),
     ignoredKeywords,
     tokenNames,
   };
@@ -111,7 +112,13 @@ export function lowerPatterns(
     automata.set(index, dfa);
   }
   const names = new Map(patterns.map((_, index) => [index, index]));
-  return { ...flatten(automata, names, false), anyOrders: new Map(), ignoredKeywords: [], tokenNames: [] };
+  return {
+    ...flatten(automata, names, false),
+    anyOrders: new Map(),
+    distinctArrays: new Set(),
+    ignoredKeywords: [],
+    tokenNames: [],
+  };
 }
 
 function compileRule(nfa: Nfa, budget: WorkBudget): Dfa {
@@ -146,7 +153,7 @@ function flatten(
   automata: ReadonlyMap<number, Dfa>,
   names: ReadonlyMap<number, number>,
   matchesEmpty: boolean,
-): Omit<Program, 'ignoredKeywords' | 'tokenNames' | 'anyOrders'> {
+): Omit<Program, 'ignoredKeywords' | 'tokenNames' | 'anyOrders' | 'distinctArrays'> {
   const { classOf, classCount } = byteClasses([...automata.values()]);
   const ruleStart: number[] = [];
   const ruleOf: number[] = [];

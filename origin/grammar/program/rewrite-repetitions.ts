@@ -13,7 +13,7 @@ export function rewriteRepetitions(grammar: Grammar): Grammar {
   grammar.rules.forEach((expression, index) => {
     builder.define(index, rewrite(expression, builder));
   });
-  return builder.build(grammar.root);
+  return { ...grammar, rules: builder.build(grammar.root).rules };
 }
 
 function rewrite(expression: Expression, builder: GrammarBuilder): Expression {

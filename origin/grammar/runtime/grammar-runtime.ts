@@ -4,6 +4,7 @@ import { isNamed, pathsOfToken } from '../automaton/token-path.ts';
 import type { CompiledGrammar, Constraint } from '../constraint.ts';
 import { type Program, programBytes, refersToTokens } from '../program/program.ts';
 import { StepBudget, type WorkBudget } from '../work-budget.ts';
+import { canGoOn, nextPosition, startOf, type TextPosition } from './distinct-arrays.ts';
 import type { GrammarVocabulary } from './grammar-vocabulary.ts';
 import { MaskMaker } from './mask-maker.ts';
 import { ACCEPTING, DEAD, StateTable } from './state-table.ts';
@@ -17,10 +18,9 @@ export interface TableLimits {
   readonly bytes?: number;
 }
 
-/** A parser state and the table that it belongs to. */
-export interface ParserPosition {
+/** A place in a text and the table that its parser state belongs to. */
+export interface ParserPosition extends TextPosition {
   readonly table: StateTable;
-  readonly state: number;
 }
 
 /** A program for one vocabulary. All sequences of the grammar share its parser states and masks. */
@@ -56,7 +56,7 @@ export class GrammarRuntime implements CompiledGrammar {
   }
 
   start(onWork: (units: number) => void = () => {}): Constraint {
-    return new SequenceConstraint(this, { table: this.#table, state: this.#table.initial }, onWork);
+    return new SequenceConstraint(this, { table: this.#table, ...startOf(this.#table) }, onWork);
   }
 
   /** Moves a position to the current table, and replaces a table that is too large. Call it before each operation. */
@@ -66,12 +66,15 @@ export class GrammarRuntime implements CompiledGrammar {
       this.#masks = new MaskMaker(this.#table, this.vocabulary);
     }
     if (position.table === this.#table) return position;
-    return { table: this.#table, state: this.#table.importState(position.table, position.state, budget) };
+    const state = this.#table.importState(position.table, position.state, budget);
+    return { ...position, table: this.#table, state };
   }
 
   /** Expects a position of the current table. */
   mask(position: ParserPosition, budget: WorkBudget): Uint32Array {
-    return this.#masks.mask(position.state, budget);
+    const mask = this.#masks.mask(position.state, budget);
+    if (this.#program.distinctArrays.size === 0) return mask;
+    return this.vocabulary.distinctItemsFilter(this.#program).filter(mask, this.#table, position, budget);
   }
 
   /**
@@ -80,28 +83,16 @@ export class GrammarRuntime implements CompiledGrammar {
    */
   advance(position: ParserPosition, token: number, budget: WorkBudget): ParserPosition {
     const { table } = position;
-    const states = this.#pathsOf(token).map((path) => {
-      let state = position.state;
-      for (let i = 0; i < path.length && state !== DEAD; i++) state = table.next(state, path[i]!, budget);
-      return state;
-    });
-    const state = table.unite(states.filter((reached) => reached !== DEAD));
+    const reached = this.#pathsOf(token).flatMap((path) => afterBytes(position, path, budget) ?? []);
+    const state = table.unite(reached.map((next) => next.state));
     if (state === DEAD) throw new Error(`Token ${token} does not match the grammar here`);
-    return { table, state };
+    return { ...reached[0]!, state };
   }
 
   /** Returns null if the grammar does not allow the bytes. Expects a position of the current table. */
-  advanceBytes(
-    { table, state: from }: ParserPosition,
-    bytes: Iterable<number>,
-    budget: WorkBudget,
-  ): ParserPosition | null {
-    let state = from;
-    for (const byte of bytes) {
-      state = table.next(state, byte, budget);
-      if (state === DEAD) return null;
-    }
-    return { table, state };
+  advanceBytes(position: ParserPosition, bytes: Iterable<number>, budget: WorkBudget): ParserPosition | null {
+    const next = afterBytes(position, bytes, budget);
+    return next !== null && canGoOn(next.table, next, budget) ? next : null;
   }
 
   /** A grammar may match a token as text and, if it refers to tokens, by id or name. */
@@ -110,6 +101,19 @@ export class GrammarRuntime implements CompiledGrammar {
     if (refersToTokens(this.#program)) return pathsOfToken(tokens, token);
     return tokens.special[token] === 1 || bytesOf(tokens, token).length === 0 ? [] : [bytesOf(tokens, token)];
   }
+}
+
+function afterBytes(
+  { table, ...start }: ParserPosition,
+  bytes: Iterable<number>,
+  budget: WorkBudget,
+): ParserPosition | null {
+  let position: TextPosition | null = start;
+  for (const byte of bytes) {
+    position = nextPosition(table, position, byte, budget);
+    if (position === null) return null;
+  }
+  return { table, ...position };
 }
 
 /** The constraint of one sequence: its position in the grammar. */

@@ -1,8 +1,9 @@
 import type { TokenBytes } from '../../tokenizer/token-bytes.ts';
 import { type Program, refersToTokens } from '../program/program.ts';
+import { DistinctItemsFilter } from './distinct-arrays.ts';
 import { MaskCache } from './mask-cache.ts';
 import { isPlain } from './plain-text.ts';
-import { buildTokenTrie, maskLengthOf, sortedTokens, type TokenEntry } from './token-trie.ts';
+import { buildTokenTrie, maskLengthOf, sortedTokens, type TokenEntry, type TokenTrie } from './token-trie.ts';
 import { TrieWalk } from './trie-walk.ts';
 
 /** The tokens of which a path has more than `longerThan` bytes. If the mask of shorter tokens is known, only these are walked. */
@@ -61,6 +62,7 @@ export class GrammarVocabulary {
   readonly masks: MaskCache;
   readonly #textTiers: readonly LengthTier[];
   readonly #plainSlices: readonly PlainSlice[];
+  readonly #filters = new WeakMap<TokenTrie, DistinctItemsFilter>();
   #referenceTiers: readonly LengthTier[] | null = null;
 
   /** @param cacheBytes maximum memory of the cached masks of all grammars */
@@ -82,5 +84,16 @@ export class GrammarVocabulary {
   tiersFor(program: Program): readonly LengthTier[] {
     if (!refersToTokens(program)) return this.#textTiers;
     return (this.#referenceTiers ??= lengthTiers(this.tokens, true));
+  }
+
+  /** Built on first use. */
+  distinctItemsFilter(program: Program): DistinctItemsFilter {
+    const { trie } = this.tiersFor(program)[0]!.walk;
+    let filter = this.#filters.get(trie);
+    if (filter === undefined) {
+      filter = new DistinctItemsFilter(trie);
+      this.#filters.set(trie, filter);
+    }
+    return filter;
   }
 }

@@ -6,29 +6,29 @@ import { maskLengthOf, type TokenTrie } from './token-trie.ts';
  * Walks a token trie and the parser states together. Each thread needs its own instance, because the stack is reused.
  */
 export class TrieWalk {
-  readonly #trie: TokenTrie;
+  readonly trie: TokenTrie;
   /** Parser state before the byte of each depth. */
   readonly #stack: Int32Array;
 
   constructor(trie: TokenTrie) {
-    this.#trie = trie;
+    this.trie = trie;
     this.#stack = new Int32Array(trie.maxTokenBytes + 1);
   }
 
   /** Bytes of the longest token. */
   get maxTokenBytes(): number {
-    return this.#trie.maxTokenBytes;
+    return this.trie.maxTokenBytes;
   }
 
   /** An empty mask for a walk, longer than a vocabulary mask. */
   emptyMask(): Uint32Array {
-    return new Uint32Array(maskLengthOf(this.#trie) + 1 + (this.#trie.duplicates.length >>> 5));
+    return new Uint32Array(maskLengthOf(this.trie) + 1 + (this.trie.duplicates.length >>> 5));
   }
 
   /** Sets the bits of tokens with equal bytes, and trims a walked mask to the vocabulary. */
   finish(mask: Uint32Array): Uint32Array {
-    const length = maskLengthOf(this.#trie);
-    this.#trie.duplicates.forEach((group, g) => {
+    const length = maskLengthOf(this.trie);
+    this.trie.duplicates.forEach((group, g) => {
       if (((mask[length + ((g + 1) >>> 5)]! >>> ((g + 1) & 31)) & 1) === 0) return;
       for (const token of group) mask[token >>> 5]! |= 1 << (token & 31);
     });
@@ -37,7 +37,7 @@ export class TrieWalk {
 
   /** Number of bytes on a node's path. */
   bytesAt(node: number): number {
-    return (this.#trie.nodes[node]! >> 8) + 1;
+    return (this.trie.nodes[node]! >> 8) + 1;
   }
 
   /**
@@ -52,7 +52,7 @@ export class TrieWalk {
     maxReturns = 0,
   ): number[] | null {
     const returns: number[] = [];
-    this.#run(table, state, 0, this.#trie.nodes.length, mask, budget, returns, maxReturns + 1);
+    this.#run(table, state, 0, this.trie.nodes.length, mask, budget, returns, maxReturns + 1);
     return returns.length > maxReturns ? null : returns;
   }
 
@@ -65,7 +65,7 @@ export class TrieWalk {
     budget: WorkBudget,
   ): void {
     for (const node of nodes)
-      this.#run(table, state, node + 1, this.#trie.subtreeEnds[node]!, mask, budget, [], 0);
+      this.#run(table, state, node + 1, this.trie.subtreeEnds[node]!, mask, budget, [], 0);
   }
 
   /** Walks the subtrees `start` … `end` − 1. Adds at most `maxReturns` nodes to `returns`. */
@@ -79,7 +79,7 @@ export class TrieWalk {
     returns: number[],
     maxReturns: number,
   ): void {
-    const { nodes, subtreeEnds, tokens } = this.#trie;
+    const { nodes, subtreeEnds, tokens } = this.trie;
     const { classOf, classCount } = table.program;
     const stack = this.#stack;
     let rows = table.rows.data;

@@ -2,9 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import Table from 'cli-table3';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
+import { nextPosition, startOf, type TextPosition } from '../../../origin/grammar/runtime/distinct-arrays.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
-import { ACCEPTING, DEAD, StateTable } from '../../../origin/grammar/runtime/state-table.ts';
+import { ACCEPTING, StateTable } from '../../../origin/grammar/runtime/state-table.ts';
 import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { tokenBytesOf } from '../../../origin/tokenizer/read-token-bytes.ts';
 import { readTokenizerFiles } from '../../../origin/tokenizer/tokenizer-files.ts';
@@ -35,6 +36,18 @@ export interface Judgement {
   readonly maskMs: readonly number[];
 }
 
+/** Reads a file in the layout of MaskBench, or of JSON-Schema-Test-Suite: a list of cases in a directory of a draft. */
+function readCases(directory: string, file: string): SchemaCase[] {
+  const content = JSON.parse(readFileSync(path.join(directory, file), 'utf8')) as SchemaCase | SchemaCase[];
+  if (!Array.isArray(content)) return [content];
+  const draft = /draft[4-7]/.exec(path.resolve(directory))?.[0];
+  if (draft === undefined) return content;
+  const $schema = `http://json-schema.org/draft-0${draft.at(-1)}/schema#`;
+  return content.map((one) =>
+    typeof one.schema === 'object' ? { ...one, schema: { $schema, ...one.schema } } : one,
+  );
+}
+
 /** The time that the compile pool gives one compilation, in milliseconds. */
 const TIME_LIMIT_MS = 2000;
 
@@ -60,12 +73,12 @@ type Program = NonNullable<ReturnType<typeof compile>>;
 function accepts(program: Program, text: Uint8Array): boolean {
   const table = new StateTable(program);
   const budget = new WorkBudget('The instance', Number.MAX_SAFE_INTEGER);
-  let state = table.initial;
+  let position: TextPosition | null = startOf(table);
   for (const byte of text) {
-    state = table.next(state, byte, budget);
-    if (state === DEAD) return false;
+    position = nextPosition(table, position, byte, budget);
+    if (position === null) return false;
   }
-  return (table.flags.data[state]! & ACCEPTING) !== 0;
+  return (table.flags.data[position.state]! & ACCEPTING) !== 0;
 }
 
 /** Returns the time of each mask of an accepted text, whose tokens are its bytes, in milliseconds. */
@@ -163,9 +176,7 @@ export async function measureSchemas({
     vocabulary === undefined ? largeVocabulary() : tokenBytesOf(readTokenizerFiles(vocabulary).tokenizer, 0);
   const own = new GrammarVocabulary(tokens);
   const files = readdirSync(directory).filter((name) => name.endsWith('.json'));
-  const cases = files.map(
-    (file) => JSON.parse(readFileSync(path.join(directory, file), 'utf8')) as SchemaCase,
-  );
+  const cases = files.flatMap((file) => readCases(directory, file));
   const table = new Table({ style: { head: [], border: [] } });
   const head = ['Continuo'];
   const columns = [
@@ -182,5 +193,5 @@ export async function measureSchemas({
     columns.push(column(cases, judgements));
   }
   table.push(['', ...head], ...ROWS.map((row, index) => [row, ...columns.map((cells) => cells[index]!)]));
-  return `${files.length} schemas, ${tokens.vocabularySize} tokens\n${table}`;
+  return `${cases.length} schemas, ${tokens.vocabularySize} tokens\n${table}`;
 }

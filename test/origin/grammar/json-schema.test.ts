@@ -189,6 +189,76 @@ describe('members in any order', () => {
   });
 });
 
+describe('items that must differ', () => {
+  const arrays = (items: readonly unknown[], max: number, min = 0): unknown[][] => {
+    const longer = (array: unknown[]): unknown[][] =>
+      items.filter((item) => !array.includes(item)).map((item) => [...array, item]);
+    let level: unknown[][] = [[]];
+    const all = [level];
+    for (let length = 0; length < max; length++) all.push((level = level.flatMap(longer)));
+    return all.slice(min).flat();
+  };
+  const words = ['a', 'b', 'aa', 'ab', 'ba', 'bb'];
+
+  it.each([
+    { items: { type: 'string', pattern: '^[ab]{1,2}$' }, maxItems: 3, values: arrays(words, 3) },
+    {
+      items: { type: 'string', pattern: '^(abba|abab)$' },
+      minItems: 1,
+      values: arrays(['abba', 'abab'], 2, 1),
+    },
+    { items: { type: 'string', maxLength: 0 }, values: [[], ['']] },
+    {
+      items: { type: 'integer', minimum: 1, maximum: 12 },
+      maxItems: 2,
+      values: arrays([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], 2),
+    },
+    {
+      items: {
+        type: 'object',
+        properties: { a: { enum: ['x', 'xy'] }, b: { type: 'null' } },
+        required: ['a'],
+      },
+      values: arrays([{ a: 'x' }, { a: 'x', b: null }, { a: 'xy' }, { a: 'xy', b: null }], 4),
+    },
+  ])('have the masks of all arrays without a repeated item, in every bit: $items', ({ values, ...rest }) => {
+    const value = { type: 'array', uniqueItems: true, ...rest };
+    const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
+    const bnf = bnfOfGrammar(jsonSchemaGrammar({ enum: values }, new WorkBudget('Test', 1e9)));
+    const options = { tokens, random: randomFrom(7), walks: 12, steps: 14 };
+    expect(firstDifference(() => grammar.start(), bnf, options).difference).toBeNull();
+  });
+
+  it('are equal if their numbers or texts are, however written', () => {
+    const value = { type: 'array', uniqueItems: true };
+    const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
+    for (const text of [
+      '[1,1.0]',
+      '[100, 1e2]',
+      '[0,-0]',
+      '["a","\\u0061"]',
+      '[{"a":1,"b":2},{ "b":2.0,"a":1}]',
+    ])
+      expect(acceptsText(grammar, text, tokens), text).toBe(false);
+  });
+
+  it('still differ after the parser states were dropped, and after a return to an earlier place', () => {
+    const value = { type: 'array', items: { type: 'integer' }, uniqueItems: true };
+    const limited = new GrammarRuntime(compileProgram({ type: 'json_schema', value }), vocabulary, {
+      states: 8,
+    });
+    expect(acceptsText(limited, '[12,3,123]', tokens)).toBe(true);
+    expect(acceptsText(limited, '[12,3,12]', tokens)).toBe(false);
+    const constraint = limited.start();
+    constraint.acceptBytes(Buffer.from('[1'));
+    const back = constraint.save();
+    constraint.acceptBytes(Buffer.from(',2,'));
+    back();
+    expect(constraint.allowsBytes(Buffer.from(',1,'))).toBe(false);
+    expect(constraint.allowsBytes(Buffer.from(',2]'))).toBe(true);
+  });
+});
+
 describe('keywords that no specification knows', () => {
   const ignored = (value: unknown): readonly string[] =>
     compileProgram({ type: 'json_schema', value }).ignoredKeywords;
@@ -203,11 +273,10 @@ describe('keywords that no specification knows', () => {
     const value = {
       'x-guidance': { lenient: true },
       type: 'array',
-      uniqueItems: true,
-      unevaluatedItems: false,
+      $recursiveRef: '#',
       item: {},
     };
-    expect(ignored(value)).toEqual(['unevaluatedItems', 'item', 'uniqueItems']);
+    expect(ignored(value)).toEqual(['$recursiveRef', 'item']);
   });
 });
 

@@ -1211,10 +1211,150 @@ const CONDITIONS: readonly Row[] = [
     [[1], [1, 1], [1, 2, 3]],
   ],
   [
+    'unique values of any type, equal by value and not by text',
+    { type: 'array', uniqueItems: true },
+    [[], [1, 2, 11], ['1', 1, true, null], [{ a: 1 }, { a: 2 }, {}], [[1], [1, 1], []], ['é', 'e\u0301']],
+    [
+      [1, 1],
+      [1, 2, 1],
+      ['a"', 'a"'],
+      [
+        { a: 1, b: [] },
+        { b: [], a: 1 },
+      ],
+      [[1], [1]],
+      [null, null],
+      ['é', 'é'],
+    ],
+  ],
+  [
+    'unique objects',
+    { type: 'array', items: object({ a: I, b: S }, ['a']), uniqueItems: true, minItems: 2 },
+    [
+      [{ a: 1 }, { a: 2 }],
+      [{ a: 1 }, { a: 1, b: '' }],
+    ],
+    [[{ a: 1 }], [{ a: 1 }, { a: 1 }]],
+  ],
+  [
+    'unique values within unique values',
+    { type: 'array', items: { type: 'array', items: I, uniqueItems: true }, uniqueItems: true },
+    [[[1, 2], [2, 1], []]],
+    [
+      [[1, 1]],
+      [
+        [1, 2],
+        [1, 2],
+      ],
+      [[], []],
+    ],
+  ],
+  [
+    'unique values after a prefix',
+    { type: 'array', prefixItems: [I, S], items: I, uniqueItems: true },
+    [[1, '1', 2], [1]],
+    [[1, 'a', 1]],
+  ],
+  [
+    'unique values, one of which is a certain one',
+    { type: 'array', items: I, contains: { minimum: 10 }, uniqueItems: true },
+    [[1, 10], [10]],
+    [[1], [10, 10]],
+  ],
+  [
     'unique values of a long list, in any order',
     { type: 'array', items: { enum: [...'abcdefghijklmnop'] }, uniqueItems: true, minItems: 1, maxItems: 3 },
     [['a'], ['p', 'a', 'c']],
     [[], ['a', 'a'], ['a', 'b', 'c', 'd']],
+  ],
+  [
+    'no unevaluated properties beside allOf and $ref',
+    {
+      $defs: { base: object({ a: I }) },
+      type: 'object',
+      allOf: [{ $ref: '#/$defs/base' }, { properties: { b: S } }],
+      properties: { c: B },
+      unevaluatedProperties: false,
+    },
+    [{}, { c: true, a: 1, b: 'x' }],
+    [{ d: 1 }, { a: 'x' }],
+  ],
+  [
+    'unevaluated properties with a schema',
+    { ...object({ a: I }), patternProperties: { '^x': B }, unevaluatedProperties: S },
+    [{ a: 1, x: true, b: 'y' }],
+    [{ b: 1 }, { x: 'y' }],
+  ],
+  [
+    'unevaluated properties of all branches that hold',
+    {
+      type: 'object',
+      anyOf: [
+        { properties: { a: I }, required: ['a'] },
+        { properties: { b: S }, required: ['b'] },
+      ],
+      unevaluatedProperties: false,
+    },
+    [{ a: 1 }, { b: 'x' }, { a: 1, b: 'x' }],
+    [{}, { a: 1, b: 1 }, { a: 1, c: 1 }],
+  ],
+  [
+    'unevaluated properties by if',
+    {
+      type: 'object',
+      if: { properties: { a: { const: 1 } }, required: ['a'] },
+      // biome-ignore lint/suspicious/noThenProperty: JSON Schema names the keyword
+      then: { properties: { b: S } },
+      else: { properties: { c: S } },
+      unevaluatedProperties: false,
+    },
+    [{ a: 1, b: 'x' }, { c: 'x' }, {}],
+    [{ a: 2 }, { a: 1, c: 'x' }, { b: 'x' }],
+  ],
+  [
+    'branches of oneOf that differ only by what they evaluate',
+    {
+      type: 'object',
+      oneOf: [{ properties: { a: I }, required: ['a'] }, { properties: { b: I } }],
+      unevaluatedProperties: false,
+    },
+    [{}, { b: 1 }],
+    [{ a: 1 }, { a: 1, b: 1 }],
+  ],
+  [
+    'a cousin sees nothing',
+    {
+      type: 'object',
+      allOf: [{ properties: { a: I } }, { type: 'object', unevaluatedProperties: false }],
+    },
+    [{}],
+    [{ a: 1 }],
+  ],
+  [
+    'no unevaluated items',
+    { type: 'array', prefixItems: [I], allOf: [{ prefixItems: [true, S] }], unevaluatedItems: false },
+    [[], [1], [1, 'a']],
+    [
+      [1, 'a', 2],
+      [1, 2],
+    ],
+  ],
+  [
+    'unevaluated items beside contains',
+    { type: 'array', contains: { type: 'integer', minimum: 5 }, unevaluatedItems: S },
+    [[5], ['a', 7, 8, 'b']],
+    [['a'], [4]],
+  ],
+  [
+    'a dynamic reference to a single anchor',
+    {
+      $dynamicAnchor: 'tree',
+      type: 'object',
+      properties: { v: I, children: { type: 'array', items: { $dynamicRef: '#tree' } } },
+      additionalProperties: false,
+    },
+    [{ v: 1, children: [{ children: [] }, { v: 2 }] }],
+    [{ children: [{ v: 'x' }] }],
   ],
   [
     'multiples of cents',
