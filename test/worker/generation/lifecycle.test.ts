@@ -61,6 +61,7 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], run: Run = {}
       watch: (progress) => void watched.push(progress),
       settle: (outcome) => void settled.push(outcome),
       block: async () => null,
+      allowance: null,
     },
     upstream: { name: 'fake' },
     send: async (signal, onAccepted) => {
