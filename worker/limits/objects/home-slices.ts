@@ -186,7 +186,10 @@ export class HomeSlices {
     const { account, model, usage, ageMs } = listed;
     const number = sliceNumberOf(account);
     const slice = state.slices.find((one) => one.number === number);
-    if (!slice || numberOf(account) <= state.named) return this.#extend(state, listed, now);
+    if (!slice || numberOf(account) <= state.named) {
+      this.#extend(state, listed, now);
+      return;
+    }
     const { tenantId, keyId, ttlMs, left } = slice;
     const tokens = Math.min(chargedTokens(usage), left.tokens ?? Infinity);
     const reservation = draw(this.#quota, slice, { id: account, tokens }, now);

@@ -20,6 +20,26 @@ const account = (ended: boolean) => ({
   complete: true,
 });
 
+test('what an origin has generated ahead of a limited reservation is not billed, and what was relayed is', () => {
+  const requests = new OpenRequests(storage, blocked);
+  const billed = (tokens: number, tokensPerDay: number | null) => {
+    const keyId = `k${tokens}${tokensPerDay}`;
+    const holder = {
+      tenantId: 't',
+      keyId,
+      tenantLimits: UNLIMITED,
+      keyLimits: { ...UNLIMITED, tokensPerDay },
+    };
+    requests.reserve({ ...holder, requestId: keyId, model: 'm', tokens, ttlMs: TTL }, START);
+    const relayed = { ...usage, completionTokens: 1 };
+    requests.renew(keyId, { ttlMs: TTL, usage: relayed, upstream: 'origin' }, START);
+    return recordAfter(requests.find(keyId)!, account(true), START).record.usage;
+  };
+  expect(billed(8, 100)).toEqual({ ...usage, completionTokens: 4 });
+  expect(billed(2, 100)).toEqual({ ...usage, completionTokens: 1 });
+  expect(billed(8, null)).toEqual(usage);
+});
+
 test('the bill of a Worker that was killed is final within two lifetimes of its reservation', () => {
   const requests = new OpenRequests(storage, blocked);
   const holder = { tenantId: 't', keyId: 'k', tenantLimits: UNLIMITED, keyLimits: UNLIMITED };

@@ -278,7 +278,7 @@ export class World {
         if (random() < faults) this.clock.after(4_000, fail);
         else this.clock.after(delay(), () => isolate.alive && resolve(structuredClone(answer)));
       };
-      if (random() < faults) return;
+      if (random() < faults) return this.clock.after(4_000, fail);
       this.clock.after(delay(), deliver);
       if (random() < faults) this.clock.after(10 * delay(), deliver);
     });
@@ -303,7 +303,7 @@ export class World {
       if (!isolate.alive) return;
       if (!this.truth.has(reservation.id)) this.#admitted(reservation.id, key, tokens, null);
       if (wanted.most === undefined) this.#start(isolate, reservation, wanted);
-      else await this.#stream(isolate, reservation, wanted);
+      else void this.#stream(isolate, reservation, wanted);
     } catch (thrown) {
       this.#neverRuns(name);
       const { status } = thrown as { readonly status?: number };
