@@ -1,8 +1,7 @@
 import type { ExceededLimit, ReservationResult } from '../env/limiter-protocol.ts';
 import { unchecked } from './limit-errors.ts';
+import { FIRST_PART } from './request-cost.ts';
 
-/** Tokens of the first part of a completion. */
-export const FIRST_PART = 256;
 /** Further parts are as large as what was used, up to this. */
 const MAX_PART = 1_024;
 /** The next part is reserved when fewer tokens are left. It takes a round trip to home, if no slice pays for it. */

@@ -4,7 +4,9 @@ import type { CompletionCall } from '../dialects/completion-call.ts';
 import type { RequestBounds } from '../dialects/request.ts';
 import type { Settings } from '../env/settings.ts';
 import { estimateTokens } from '../upstreams/token-estimate.ts';
-import { FIRST_PART } from './allowance.ts';
+
+/** Tokens of the first part of a completion. */
+export const FIRST_PART = 256;
 
 /** What a request may cost, estimated before it is tokenized. */
 export interface RequestCost {

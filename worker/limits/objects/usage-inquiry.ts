@@ -63,6 +63,16 @@ function billable(usage: Usage, { limited, ...reservation }: QuotaReservation): 
   return { promptTokens, cachedTokens: Math.min(usage.cachedTokens, promptTokens), completionTokens };
 }
 
+/**
+ * What a vanished Worker may have relayed since its last report, if the upstream keeps no account: all that is reserved.
+ * Without limits, that would be the maximum of the request, so the report counts.
+ */
+function relayable({ record, reservation }: Pick<OpenReservation, 'record' | 'reservation'>): Usage {
+  const { usage, upstream, status } = record;
+  if (!reservation.limited || upstream === null || status !== 'abandoned') return usage;
+  return { ...usage, completionTokens: reservedTokens(reservation) - usage.promptTokens };
+}
+
 /** Returns the record after an inquiry, and when to ask again; null = the record is final. Pure. */
 export function recordAfter(
   { record, reservation, ttlMs }: OpenReservation,
@@ -70,7 +80,8 @@ export function recordAfter(
   now: number,
 ): { readonly record: UsageRecord; readonly askAt: number | null } {
   // An origin that was killed and restarted may know less than its Worker has relayed.
-  const usage = account ? maxUsage(billable(account.usage, reservation), record.usage) : record.usage;
+  const told = account ? billable(account.usage, reservation) : relayable({ record, reservation });
+  const usage = maxUsage(told, record.usage);
   const ended = account?.finishReasons ?? [];
   const finishReasons = ended.length > record.finishReasons.length ? ended : record.finishReasons;
   const { status, startedAt } = record;
