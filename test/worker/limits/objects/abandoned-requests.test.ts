@@ -44,7 +44,12 @@ test('a Worker that vanished before an upstream without accounts is billed for a
   const requests = new OpenRequests(storage, blocked);
   const billed = (upstream: string | null, tokensPerDay: number | null) => {
     const keyId = `k${upstream}${tokensPerDay}`;
-    const holder = { tenantId: 't', keyId, tenantLimits: UNLIMITED, keyLimits: { ...UNLIMITED, tokensPerDay } };
+    const holder = {
+      tenantId: 't',
+      keyId,
+      tenantLimits: UNLIMITED,
+      keyLimits: { ...UNLIMITED, tokensPerDay },
+    };
     requests.reserve({ ...holder, requestId: keyId, model: 'm', tokens: 20, ttlMs: TTL }, START);
     requests.renew(keyId, { ttlMs: TTL, usage, upstream }, START);
     const open = requests.find(keyId)!;

@@ -154,7 +154,7 @@ describe('limits in several isolates', () => {
       () => admin(worker, 'GET', `/usage?tenant=${tenant}`),
       (answer) => answer.body.total.completed === 128,
     );
-    const { prompt_tokens: prompt, completion_tokens: completion, finish_length: cut } = body.total;
+    const { prompt_tokens: prompt = 0, completion_tokens: completion = 0, finish_length: cut } = body.total;
     expect(prompt + completion).toBeLessThanOrEqual(budget);
     expect((prompt + completion) / budget).toBeGreaterThanOrEqual(0.99);
     expect(cut).toBe(128);
