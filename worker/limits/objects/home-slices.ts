@@ -9,7 +9,7 @@ import type {
   ReservationResult,
   SettlementRequest,
 } from '../../env/limiter-protocol.ts';
-import { chargedTokens } from '../../usage/usage-record.ts';
+import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
 import { draw, drawTokens, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
 import {
@@ -19,7 +19,6 @@ import {
   reservedTokens,
   type Subject,
 } from '../quota/state.ts';
-import type { OpenReservation } from './limiter-storage.ts';
 import { RecentCalls } from './recent-calls.ts';
 
 /** What home knows of an isolate. Plain data, so that it can be stored as JSON. */
@@ -54,7 +53,9 @@ export interface HomeCallbacks {
   /** Adds tokens to a request; they stay charged if home no longer knows it. */
   extend(requestId: string, charge: Charge): void;
   /** Returns a request without a final record. */
-  find(requestId: string): OpenReservation | undefined;
+  find(
+    requestId: string,
+  ): { readonly record: Pick<UsageRecord, 'keyId'>; readonly reservation: QuotaReservation } | undefined;
   settle(settlement: SettlementRequest): void;
   renew(requestId: string, renewal: Renewal): void;
   reserve(request: ReservationRequest, now: number): ReservationResult;
