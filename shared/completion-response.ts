@@ -65,6 +65,12 @@ export const completionUsage = z.object({
     .object({ cached_tokens: z.int().min(0).describe('Prompt tokens found in the prefix cache.') })
     .optional()
     .describe('Parts of prompt_tokens.'),
+  limit_reached: z
+    .string()
+    .optional()
+    .describe(
+      'The limit of the account that ended the completion, such as tokens_per_day. Absent if none did. The finish reason is length.',
+    ),
 });
 
 export const timings = z.object({

@@ -174,6 +174,8 @@ export const usage = z.object({
   cacheUnknown: z.boolean().optional(),
   /** Over all choices, end tokens included. */
   completionTokens: z.int().min(0),
+  /** The Worker has ended the choices because this limit of the tenant or key had no room for more. */
+  limitReached: z.string().optional(),
 });
 export type Usage = z.infer<typeof usage>;
 

@@ -25,6 +25,8 @@ export class UsageTally {
   #prompts: readonly number[] = [];
   /** Prompts whose computation has begun: what a failure leaves uncomputed of the others is not used. */
   readonly #started = new Set<number>();
+  readonly #finished = new Set<number>();
+  #promptTokens = 0;
   #cachedTokens = 0;
   #completionTokens = 0;
   /** Usage in the terminal event. That of `done` replaces the count, that of an error is at least the count. */
@@ -44,9 +46,11 @@ export class UsageTally {
       case 'finish':
         this.#generated(event.choice, event.completionTokens);
         this.finishReasons.push(event.reason);
+        this.#finished.add(event.choice);
         break;
       case 'accepted':
         this.#prompts = event.promptTokens;
+        this.#promptTokens = event.promptTokens.reduce((sum, count) => sum + count, 0);
         break;
       case 'started':
         this.#started.add(event.prompt);
@@ -60,6 +64,18 @@ export class UsageTally {
         this.#final = event.usage ? maxUsage(event.usage, this.usage) : null;
         break;
     }
+  }
+
+  /** Returns the tokens of all prompts and of the choices so far, with this event. */
+  tokensWith(event: GenerationEvent): number {
+    const isCount = event.type === 'token' || event.type === 'finish';
+    const more = isCount ? event.completionTokens - (this.#completion.get(event.choice) ?? 0) : 0;
+    return this.#promptTokens + this.#completionTokens + more;
+  }
+
+  /** Returns the tokens that an unfinished choice has generated; null if it has finished. */
+  unfinished(choice: number): number | null {
+    return this.#finished.has(choice) ? null : (this.#completion.get(choice) ?? 0);
   }
 
   get usage(): Usage {

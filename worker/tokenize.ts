@@ -62,7 +62,7 @@ async function metered<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const tokens = Math.ceil(size / SIZE_PER_TOKEN);
-  const reservation = await admit(principal, { tokens, model: model.id }, context);
+  const reservation = await admit(principal, { tokens, most: tokens, model: model.id }, context);
   const nothing = { finishReasons: [], upstream: null, firstTokenAt: null };
   try {
     const result = await work();

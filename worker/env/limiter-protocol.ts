@@ -27,8 +27,11 @@ export interface Claimant extends LimitHolder {
 export interface ReservationRequest extends Claimant {
   /** Unique; renewal and settlement refer to it. */
   readonly requestId: string;
-  /** The request has a reservation, which must be raised to `tokens`. */
-  readonly raise?: boolean;
+  /**
+   * The request has a reservation, which must be raised to `tokens`: all of them for its true prompt; as many as are left, at
+   * least one more, for what it generates.
+   */
+  readonly raise?: 'prompt' | 'growth';
   /** Reserves nothing: asks only whether there is room. */
   readonly probe?: boolean;
 }
@@ -49,7 +52,12 @@ export interface ExceededLimit {
 export type Block = 'revoked' | 'suspended';
 
 export type ReservationResult =
-  | { readonly admitted: true; readonly headers: Record<string, string> }
+  | {
+      readonly admitted: true;
+      readonly headers: Record<string, string>;
+      /** After a raise: all that the request has reserved. */
+      readonly tokens?: number;
+    }
   | {
       readonly admitted: false;
       /** A limit; a block if the Worker had cached the key; `expired` if there is no reservation to raise. */
@@ -91,6 +99,8 @@ export type Decision =
       /** Unix milliseconds by the isolate's clock; only for the usage record. */
       readonly at: number;
     }
+  /** A running request has got more tokens from a slice. */
+  | { readonly kind: 'extended'; readonly requestId: string; readonly slice: number; readonly tokens: number }
   | (SettlementRequest & {
       readonly kind: 'settled';
       /** The slice that got the slot and the unused tokens back, if the isolate still holds it. */

@@ -8,7 +8,7 @@ import type { Principal } from '@continuo/shared/tenant.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import { logUpstreamFailure } from '../http/access-log.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { tokensWith } from '../limits/request-cost.ts';
+import { costWith } from '../limits/request-cost.ts';
 import type { Reservation } from '../limits/reservation.ts';
 import type { Envelope } from './format/completion-json.ts';
 import { Generation } from './generation.ts';
@@ -52,7 +52,7 @@ export function startGeneration(admitted: AdmittedRequest): Generation {
         },
         report: (failure) => logUpstreamFailure(failure, context),
       }),
-    onPromptTokens: (tokens) => reservation.raise(tokensWith(tokens, call, model)),
+    onPromptTokens: (tokens) => reservation.begin(costWith(tokens, call, model)),
     client: request.signal,
     timeoutMs: settings.REQUEST_TIMEOUT_MS + GRACE_MS,
     after: timers.after,

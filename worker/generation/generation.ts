@@ -14,7 +14,7 @@ type Batch = readonly GenerationEvent[];
 export interface GenerationOptions {
   readonly call: CompletionCall;
   readonly envelope: Envelope;
-  readonly reservation: Pick<Reservation, 'watch' | 'settle' | 'block'>;
+  readonly reservation: Pick<Reservation, 'watch' | 'settle' | 'block' | 'allowance'>;
   /** Sends the request. `onAccepted` is for upstreams without usage accounts: see UpstreamContext. */
   readonly send: (signal: AbortSignal, onAccepted: (promptTokens: number) => void) => Promise<EventBatches>;
   /** The upstream that was tried last. */
@@ -102,20 +102,19 @@ export class Generation {
     if (this.#failure) throw this.#failed(this.#failure);
     const batch = await this.#read();
     await this.#checkPrompts(batch);
-    const end = batch.findIndex(isTerminal);
-    const events = end < 0 ? batch : batch.slice(0, end + 1);
-    for (const event of events) this.tally.add(event);
-    if (end < 0) return batch;
+    const events = await this.#take(batch);
+    const last = events.at(-1);
+    if (last?.type !== 'done' && last?.type !== 'error') return events;
     this.#ended = true;
-    const last = events[end];
-    if (last?.type !== 'error') {
+    if (last.type === 'done') {
       this.#settle('completed', null);
-      this.#readToEnd();
+      if (last.usage.limitReached === undefined) this.#readToEnd();
+      else this.#abort.abort();
       return events;
     }
     this.#failure = errorFromWire(last);
-    if (end === 0) throw this.#failed(this.#failure);
-    return events.slice(0, end);
+    if (events.length === 1) throw this.#failed(this.#failure);
+    return events.slice(0, -1);
   }
 
   /** The client has disconnected: ends the upstream's work and settles what was generated. */
@@ -174,6 +173,55 @@ export class Generation {
     });
     if (result.done) throw this.#failed(endedEarly());
     return result.value;
+  }
+
+  /** Counts the events and returns them: up to the terminal one, or as many as a limit has room for. */
+  async #take(batch: Batch): Promise<Batch> {
+    const { allowance } = this.#options.reservation;
+    let used = 0;
+    for (const [index, event] of batch.entries()) {
+      if (allowance !== null) {
+        used = this.tally.tokensWith(event);
+        const limit = allowance.covers(used) ? null : await this.#reserve(used);
+        if (limit instanceof ApiError && index === 0) throw this.#failed(limit);
+        if (limit instanceof ApiError) this.#failure = limit;
+        if (limit !== null) {
+          const end = limit instanceof ApiError ? [] : this.#endAt(limit);
+          return [...batch.slice(0, index), ...end];
+        }
+      }
+      this.tally.add(event);
+      if (isTerminal(event)) return batch.slice(0, index + 1);
+    }
+    allowance?.note(used);
+    return batch;
+  }
+
+  /** Returns the limit that has no room for so many tokens, or the error of a request that must not go on. */
+  async #reserve(tokens: number): Promise<string | ApiError | null> {
+    return this.#options.reservation.allowance!.cover(tokens).catch(toApiError);
+  }
+
+  /** Ends all choices at a limit of the tenant. What the upstream has generated ahead is not billed. */
+  #endAt(limitReached: string): Batch {
+    const { tally } = this;
+    const { prompts, choices } = this.call.generation;
+    const open = Array.from({ length: prompts.length * choices }, (_, choice) => choice).filter(
+      (choice) => tally.unfinished(choice) !== null,
+    );
+    const finishes = open.map((choice): GenerationEvent => {
+      const completionTokens = tally.unfinished(choice) ?? 0;
+      return { type: 'finish', choice, reason: 'length', stopReason: null, completionTokens };
+    });
+    for (const finish of finishes) tally.add(finish);
+    const generationMs = tally.firstTokenAt === null ? 0 : this.#options.now() - tally.firstTokenAt;
+    const done: GenerationEvent = {
+      type: 'done',
+      usage: { ...tally.usage, limitReached },
+      timings: { queueMs: tally.queueMs, promptMs: 0, generationMs },
+    };
+    tally.add(done);
+    return [...finishes, done];
   }
 
   /** Refuses a request that exceeds a limit, before anything of it counts. */

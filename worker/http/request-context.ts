@@ -57,11 +57,20 @@ export interface TenantLimiterClient {
     caller: LimiterCaller,
     onAttempt: (requestId: string) => void,
   ): Promise<ReservationResult>;
+  /**
+   * Reserves more tokens for a running request from a slice: all of the claimant's, or as many as there are. Returns the
+   * reserved tokens.
+   */
+  extend(claimant: Claimant, requestId: string, whole: boolean, caller: LimiterCaller): number;
+  /** Raises a reservation at home. */
   raise(request: ReservationRequest, caller: LimiterCaller): Promise<ReservationResult>;
   /** Asks whether there is room for a request. Reserves nothing. */
   probe(claimant: Claimant, caller: LimiterCaller): Promise<ReservationResult>;
-  /** Settles in the background, together with other requests. */
-  settle(settlement: SettlementRequest, caller: LimiterCaller): void;
+  /**
+   * Settles in the background, together with other requests.
+   * @param unused tokens that the request has reserved and not used
+   */
+  settle(settlement: SettlementRequest, unused: number, caller: LimiterCaller): void;
   renew(requestId: string, renewal: Renewal, caller: LimiterCaller): void;
   /** Returns `x-ratelimit-*` headers from the key's slice; null without one. */
   rateLimitHeaders(keyId: string, now: number): Record<string, string> | null;

@@ -66,27 +66,50 @@ export class LimiterClient implements TenantLimiterClient {
     context: Caller,
     onAttempt: (requestId: string) => void,
   ): Promise<ReservationResult> {
-    let returned: string | null = claimant.keyId;
-    for (let attempt = 1; ; attempt += 1) {
-      this.#purse.giveBack(returned);
+    const askHome = () => {
       const requestId = this.#purse.nameOf(context.requestId);
       onAttempt(requestId);
-      const result = await this.#ask({ ...claimant, requestId }, context);
-      if (result.admitted || typeof result.refusal === 'string') return result;
-      const { subject, kind } = result.refusal;
-      returned = subject === claimant.keyId ? subject : null;
-      if (attempt === ATTEMPTS || kind === 'too_large') return result;
-      if (!(await this.#awaitSlices(returned, context))) return result;
+      return this.#ask({ ...claimant, requestId }, context);
+    };
+    return this.#insist(claimant.keyId, context, askHome, () => {
       const here = this.admit(claimant, context);
-      if (here === null) continue;
+      if (here === null) return null;
       onAttempt(here.requestId);
       return { admitted: true, headers: here.headers };
-    }
+    });
+  }
+
+  extend(claimant: Claimant, requestId: string, whole: boolean, context: Caller): number {
+    const tokens = this.#purse.extend(claimant, requestId, whole, context.now());
+    if (tokens > 0) this.#wake(claimant.keyId, context);
+    return tokens;
   }
 
   /** Home must know the request first, so the call carries all decisions. */
   raise(request: ReservationRequest, context: Caller): Promise<ReservationResult> {
-    return this.#ask(request, context, true);
+    const askHome = () => this.#ask(request, context, true);
+    return this.#insist(request.keyId, context, askHome, () => null);
+  }
+
+  /** Asks home after this isolate has returned what it holds of the exceeded limit, a few times if necessary. */
+  async #insist(
+    keyId: string,
+    context: Caller,
+    askHome: () => Promise<ReservationResult>,
+    decideHere: () => ReservationResult | null,
+  ): Promise<ReservationResult> {
+    let returned: string | null = keyId;
+    for (let attempt = 1; ; attempt += 1) {
+      this.#purse.giveBack(returned);
+      const result = await askHome();
+      if (result.admitted || typeof result.refusal === 'string') return result;
+      const { subject, kind } = result.refusal;
+      returned = subject === keyId ? subject : null;
+      if (attempt === ATTEMPTS || kind === 'too_large') return result;
+      if (!(await this.#awaitSlices(returned, context))) return result;
+      const here = decideHere();
+      if (here !== null) return here;
+    }
   }
 
   async probe(claimant: Claimant, context: Caller): Promise<ReservationResult> {
@@ -98,8 +121,8 @@ export class LimiterClient implements TenantLimiterClient {
     return this.#ask({ ...claimant, requestId, probe: true }, context);
   }
 
-  settle(settlement: SettlementRequest, context: Caller): void {
-    this.#purse.settle(settlement);
+  settle(settlement: SettlementRequest, unused: number, context: Caller): void {
+    this.#purse.settle(settlement, unused);
     this.#wake(null, context);
   }
 

@@ -5,10 +5,15 @@ import type { RequestBounds } from '../dialects/request.ts';
 import type { Settings } from '../env/settings.ts';
 import { estimateTokens } from '../upstreams/token-estimate.ts';
 
-/** The maximum cost of a request, estimated before it is tokenized. */
+/** Tokens of the first part of a completion. */
+export const FIRST_PART = 256;
+
+/** What a request may cost, estimated before it is tokenized. */
 export interface RequestCost {
-  /** Estimated prompt tokens plus the maximum number of generated tokens. */
+  /** Tokens to reserve before it runs: the prompt, and the first part of the completion. */
   readonly tokens: number;
+  /** Prompt tokens plus the maximum number of generated tokens. */
+  readonly most: number;
   /** The model's id, not an alias. Usage is counted under it. */
   readonly model: string;
 }
@@ -30,7 +35,7 @@ export function boundsOf({ tenant, key }: Principal, settings: Settings): Reques
   };
 }
 
-/** Returns the maximum cost of a call. A call without max_tokens costs the whole context. */
+/** Returns the cost of a call. A call without max_tokens may cost the whole context. */
 export function costOf({ generation }: CompletionCall, model: OriginModel): RequestCost {
   const { prompts, context, images = [] } = generation;
   const imageTokens = images.length * (model.imageTokens ?? 0);
@@ -42,28 +47,41 @@ export function costOf({ generation }: CompletionCall, model: OriginModel): Requ
   const sequences = prompts.length * generation.choices;
   const infillTokens = infillTexts(generation).reduce((sum, text) => sum + estimateTokens(text), 0);
   return {
-    tokens:
-      promptTokens +
-      Math.min(infillTokens, model.contextLength) +
+    ...parts(
+      promptTokens + Math.min(infillTokens, model.contextLength),
       sequences * maxGenerated(generation, model.contextLength),
+      generation,
+    ),
     model: model.id,
   };
 }
+
+/** A candidate that ended early has no score, so the ranking of candidates needs all tokens. */
+const parts = (
+  prompt: number,
+  generated: number,
+  { scores }: CompletionCall['generation'],
+): Omit<RequestCost, 'model'> => ({
+  tokens: prompt + (scores ? generated : Math.min(generated, FIRST_PART)),
+  most: prompt + generated,
+});
 
 /** Returns the other texts of an infill than its prompt. The origin cuts them to the context. */
 const infillTexts = ({ suffix, infill }: CompletionCall['generation']): string[] =>
   infill === undefined ? [] : [suffix ?? '', infill.middle, ...infill.files.map(({ text }) => text)];
 
-/** Returns the maximum tokens of a call whose prompts have been tokenized. A sequence ends with its context. */
-export function tokensWith(
+/** Returns the cost of a call whose prompts have been tokenized. A sequence ends with its context. */
+export function costWith(
   promptTokens: readonly number[],
   { generation }: CompletionCall,
   { contextLength }: OriginModel,
-): number {
-  return promptTokens.reduce((sum, tokens) => {
-    const each = maxGenerated(generation, Math.max(0, contextLength - tokens));
-    return sum + tokens + generation.choices * each;
-  }, 0);
+): Omit<RequestCost, 'model'> {
+  const prompt = promptTokens.reduce((sum, tokens) => sum + tokens, 0);
+  const generated = promptTokens.reduce(
+    (sum, tokens) => sum + generation.choices * maxGenerated(generation, Math.max(0, contextLength - tokens)),
+    0,
+  );
+  return parts(prompt, generated, generation);
 }
 
 const maxGenerated = ({ maxTokens }: CompletionCall['generation'], room: number): number =>

@@ -4,7 +4,8 @@ import type { Principal } from '@continuo/shared/tenant.ts';
 import type { Claimant, Renewal, ReservationResult, Settlement } from '../env/limiter-protocol.ts';
 import type { RequestContext, TenantLimiterClient } from '../http/request-context.ts';
 import { isOverloaded } from '../timers/retry.ts';
-import { NO_USAGE } from '../usage/usage-record.ts';
+import { chargedTokens, NO_USAGE } from '../usage/usage-record.ts';
+import { Allowance } from './allowance.ts';
 import { limitError, limiterOverloaded, unchecked } from './limit-errors.ts';
 import { limiterOf } from './limiter-client.ts';
 import type { RequestCost } from './request-cost.ts';
@@ -33,11 +34,13 @@ export interface Reservation {
   readonly id: string;
   /** From now on, renewals report what `progress` returns. It is billed if no settlement arrives. */
   watch(progress: () => Pick<Renewal, 'usage' | 'upstream'>): void;
+  /** The tokens that the request may use; null if they are not limited. */
+  readonly allowance: Pick<Allowance, 'tokens' | 'covers' | 'cover' | 'note'> | null;
   /**
-   * Reserves more tokens if the request costs more than was estimated. Calls no limiter otherwise.
+   * The prompts have been counted: reserves more tokens if they are more than was estimated.
    * @throws ApiError 429 if they exceed a limit; then the caller settles; 503 if no limiter can be reached
    */
-  raise(tokens: number): Promise<void>;
+  begin(cost: Omit<RequestCost, 'model'>): Promise<void>;
   /** Returns the error of a key that was revoked meanwhile, or of a suspended tenant; null if the request may go on. */
   block(): Promise<ApiError | null>;
   /** To be called exactly once. The limiter learns it a moment later. */
@@ -59,7 +62,9 @@ export async function admit(
   context: RequestContext,
 ): Promise<Reservation> {
   const client = context.limiters.of(principal.tenant.id);
-  const claimant = claimantOf(principal, cost, context);
+  const limited = limitsTokens(principal);
+  const tokens = limited ? cost.tokens : cost.most;
+  const claimant = claimantOf(principal, { ...cost, tokens }, context);
   const settled = async (asked: Promise<ReservationResult>): Promise<void> => {
     const result = await asked.catch((thrown: unknown) => {
       // The limiter is not called again for this request, because a limiter that fails may have too many calls already.
@@ -70,16 +75,36 @@ export async function admit(
     if (!result.admitted) throw limitError(result.refusal, principal, cost);
   };
   const requestId = await reserve(client, claimant, context, settled);
-  const raise = async (tokens: number): Promise<void> => {
-    if (tokens > cost.tokens && limitsTokens(principal))
-      await settled(client.raise({ ...claimant, requestId, tokens, raise: true }, context));
+  const { now, settings, backoff } = context;
+  const allowance = new Allowance({
+    ...{ tokens, most: cost.most, now, waitsUntil: now() + settings.REQUEST_TIMEOUT_MS },
+    growHere: (more) => client.extend({ ...claimant, tokens: more }, requestId, false, context),
+    growAtHome: (total) => client.raise({ ...claimant, tokens: total, requestId, raise: 'growth' }, context),
+    refuse: (refusal) => {
+      throw limitError(refusal, principal, cost);
+    },
+    pause: (ms) => backoff.pause(ms),
+  });
+  const begin: Reservation['begin'] = async (known) => {
+    if (!limited) return;
+    const missing = known.tokens - allowance.tokens;
+    const more = { ...claimant, tokens: missing };
+    if (missing > 0 && client.extend(more, requestId, true, context) === 0) {
+      await settled(client.raise({ ...claimant, tokens: known.tokens, requestId, raise: 'prompt' }, context));
+    }
+    allowance.begin(known.tokens, known.most);
   };
   const block = async (): Promise<ApiError | null> => {
     const ask = async () => await limiterOf(context, principal.tenant.id).blockOf(principal.key.id);
     const found = await context.blocks.of(principal.key.id, ask);
     return found && limitError(found, principal, cost);
   };
-  return { ...hold(client, requestId, context), raise, block };
+  return {
+    ...hold(client, requestId, allowance, context),
+    allowance: limited ? allowance : null,
+    begin,
+    block,
+  };
 }
 
 /** Reserves from the isolate's slice or at home. Returns the id of the reservation. */
@@ -103,7 +128,7 @@ async function reserve(
     await context.timings.measure('limit', () => settled(client.reserve(claimant, context, onAttempt)));
   } catch (thrown) {
     // Only the limiter's answer may have been lost. The next call then frees the reservation.
-    if (context.answer.limits === null) client.settle({ requestId, settlement: UNHEARD }, context);
+    if (context.answer.limits === null) client.settle({ requestId, settlement: UNHEARD }, 0, context);
     throw thrown;
   }
   return requestId;
@@ -111,7 +136,7 @@ async function reserve(
 
 const claimantOf = (
   { tenant, key }: Principal,
-  { model, tokens }: RequestCost,
+  { model, tokens }: Pick<RequestCost, 'model' | 'tokens'>,
   { settings }: RequestContext,
 ): Claimant => ({
   tenantId: tenant.id,
@@ -164,8 +189,9 @@ const limitsTokens = ({ tenant, key }: Principal): boolean =>
 function hold(
   client: TenantLimiterClient,
   requestId: string,
+  allowance: Allowance,
   context: RequestContext,
-): Omit<Reservation, 'raise' | 'block'> {
+): Pick<Reservation, 'id' | 'watch' | 'settle'> {
   const { now, timings, timers } = context;
   const startedAt = now();
   const ttlMs = context.settings.RESERVATION_TTL_MS;
@@ -183,10 +209,13 @@ function hold(
     },
     settle(outcome) {
       cancelRenewal();
+      allowance.end();
+      const unused = allowance.tokens - chargedTokens(outcome.usage);
       if (outcome.queueMs !== undefined) timings.set('queue', outcome.queueMs);
       if (outcome.firstTokenAt !== null) timings.set('first-token', outcome.firstTokenAt - startedAt);
       const { inquire = false } = outcome;
-      client.settle({ requestId, settlement: settlementOf(outcome, startedAt, now()), inquire }, context);
+      const settlement = settlementOf(outcome, startedAt, now());
+      client.settle({ requestId, settlement, inquire }, unused, context);
     },
   };
 }

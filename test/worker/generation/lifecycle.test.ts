@@ -28,7 +28,7 @@ const failure = (code: string, usage?: Usage): GenerationEvent => ({
 });
 
 const call = {
-  generation: { constraint: null },
+  generation: { constraint: null, prompts: ['a', 'b'], choices: 1 },
   constraintField: null,
   promptIsListed: false,
 } as Partial<CompletionCall> as CompletionCall;
@@ -38,6 +38,7 @@ interface Run {
   readonly thrown?: Error;
   readonly onPromptTokens?: GenerationOptions['onPromptTokens'];
   readonly client?: AbortController;
+  readonly allowance?: Reservation['allowance'];
   /** Refuses the request, or answers later. */
   readonly send?: (signal: AbortSignal, onAccepted: (promptTokens: number) => void) => Promise<void>;
 }
@@ -45,6 +46,7 @@ interface Run {
 /** Runs a generation over these batches and records its settlements. */
 function runOver(batches: readonly (readonly GenerationEvent[])[], run: Run = {}) {
   const { thrown, onPromptTokens = async () => {}, client = new AbortController(), send } = run;
+  const { allowance = null } = run;
   const settled: Outcome[] = [];
   const watched: Parameters<Reservation['watch']>[0][] = [];
   const source = { readToEnd: false, signal: new AbortController().signal };
@@ -61,6 +63,7 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], run: Run = {}
       watch: (progress) => void watched.push(progress),
       settle: (outcome) => void settled.push(outcome),
       block: async () => null,
+      allowance,
     },
     upstream: { name: 'fake' },
     send: async (signal, onAccepted) => {
@@ -100,6 +103,62 @@ async function drain(generation: Generation): Promise<{ events: GenerationEvent[
     throw thrown;
   }
 }
+
+/** Tokens of an account that has `first` reserved, and as many more as `parts` say, one part per call. */
+function allowanceOf(first: number, parts: number[], error: ApiError | null = null) {
+  let tokens = first;
+  return {
+    get tokens() {
+      return tokens;
+    },
+    covers: (needed: number) => needed <= tokens,
+    note: () => {},
+    async cover(needed: number) {
+      while (needed > tokens) {
+        const more = parts.shift();
+        if (more === undefined && error) throw error;
+        if (more === undefined) return 'tokens_per_day';
+        tokens += more;
+      }
+      return null;
+    },
+  };
+}
+
+describe('a generation whose account has few tokens left', () => {
+  // Of two prompts with 7 tokens, only the first has begun.
+  const batches = [[accepted, started], [token(0, 1), token(0, 2), token(0, 5), token(0, 6)], [done]];
+
+  test('ends by its length with the last event that fits, and bills no token more', async () => {
+    const { generation, settled, source } = runOver(batches, { allowance: allowanceOf(8, [1]) });
+    const { events } = await drain(generation);
+    const usage = { promptTokens: 3, cachedTokens: 2, completionTokens: 2, limitReached: 'tokens_per_day' };
+    expect(events.slice(2)).toMatchObject([
+      { type: 'token', completionTokens: 1 },
+      { type: 'token', completionTokens: 2 },
+      { type: 'finish', choice: 0, reason: 'length', completionTokens: 2 },
+      { type: 'finish', choice: 1, reason: 'length', completionTokens: 0 },
+      { type: 'done', usage },
+    ]);
+    expect(settled).toMatchObject([{ status: 'completed', usage, inquire: false }]);
+    expect(source.signal.aborted).toBe(true);
+  });
+
+  test('goes on for as long as it gets more', async () => {
+    const { generation } = runOver(batches, { allowance: allowanceOf(8, [1, 1, 1, 1, 1]) });
+    const { events } = await drain(generation);
+    expect(events.at(-1)).toEqual(done);
+  });
+
+  test('fails after what was covered if its limits cannot be checked', async () => {
+    const unchecked = new ApiError('server_is_overloaded', 'Unknown.');
+    const { generation, settled } = runOver(batches, { allowance: allowanceOf(8, [], unchecked) });
+    const { events, error } = await drain(generation);
+    expect(events.at(-1)).toMatchObject({ type: 'token', completionTokens: 1 });
+    expect(error?.code).toBe('server_is_overloaded');
+    expect(settled).toMatchObject([{ status: 'failed', usage: { completionTokens: 1 } }]);
+  });
+});
 
 describe('how a generation ends', () => {
   test('`done` completes it with the upstream’s usage', async () => {

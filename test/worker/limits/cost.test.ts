@@ -3,7 +3,7 @@ import type { OriginModel } from '../../../shared/generation.ts';
 import { type Limits, type Principal, UNLIMITED } from '../../../shared/tenant.ts';
 import { parseInfill } from '../../../worker/dialects/native-request.ts';
 import type { Settings } from '../../../worker/env/settings.ts';
-import { boundsOf, costOf, tokensWith } from '../../../worker/limits/request-cost.ts';
+import { boundsOf, costOf, costWith } from '../../../worker/limits/request-cost.ts';
 import { parse } from '../dialects/parsing.ts';
 
 const model: OriginModel = {
@@ -11,7 +11,7 @@ const model: OriginModel = {
   ...{ infill: false, aliases: [], defaults: {}, state: 'loaded' },
 };
 
-const cost = (body: Readonly<Record<string, unknown>>) => costOf(parse(body), model).tokens;
+const cost = (body: Readonly<Record<string, unknown>>) => costOf(parse(body), model).most;
 
 describe('the estimated cost of a request', () => {
   test.each([
@@ -28,11 +28,24 @@ describe('the estimated cost of a request', () => {
   });
 });
 
+describe('the first reservation', () => {
+  test.each([
+    ['the prompt and a first part of the completion', { max_tokens: 2_000 }, 1 + 256],
+    ['a short completion as a whole', { max_tokens: 200 }, 1 + 200],
+    ['one first part of all choices', { max_tokens: 2_000, n: 3 }, 1 + 256],
+    ['all candidates that are ranked', { max_tokens: 2_000, best_of: 2 }, 1 + 4_000],
+  ])('has %s', (_, fields, tokens) => {
+    const call = parse({ prompt: 'abcd', ...fields });
+    expect(costOf(call, model).tokens).toBe(tokens);
+    expect(costWith([1], call, { ...model, contextLength: 8_192 }).tokens).toBe(tokens);
+  });
+});
+
 describe('the estimated cost of an infill', () => {
   const infillCost = (fields: Readonly<Record<string, unknown>>) => {
     const body = { model: 'm', input_prefix: 'abcd', input_suffix: 'abcd', prompt: 'a', n_predict: 10 };
     const { call } = parseInfill({ ...body, ...fields }, { maxTokens: null, sequences: 1, logprobBytes: 1 });
-    return costOf(call, model).tokens;
+    return costOf(call, model).most;
   };
   const files = (count: number) =>
     Array.from({ length: count }, () => ({ filename: 'f', text: 'x'.repeat(4_000) }));
@@ -51,7 +64,7 @@ describe('the cost of a request whose prompts are tokenized', () => {
     ['a text to the end of the context with all of it', { prompt: 'a', max_tokens: -1 }, [96], 4096],
     ['a prompt that is larger than the context', { prompt: 'a', max_tokens: 5 }, [5000], 5000],
   ])('counts %s', (_, body, promptTokens, tokens) => {
-    expect(tokensWith(promptTokens, parse(body), model)).toBe(tokens);
+    expect(costWith(promptTokens, parse(body), model).most).toBe(tokens);
   });
 });
 

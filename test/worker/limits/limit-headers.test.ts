@@ -44,7 +44,7 @@ const CASES: readonly Case[] = [
     fields: { n: 0 },
     headers: { 'x-resumable': 'true' },
   },
-  { name: 'more tokens than the limit per minute', status: 429, fields: { max_tokens: 2000 } },
+  { name: 'more tokens than the limit per minute', status: 429, fields: { max_tokens: 2000, best_of: 2 } },
   {
     name: 'an expired stream',
     status: 404,

@@ -110,8 +110,8 @@ describe('limits over HTTP', () => {
       return error.message;
     });
     // A request that arrives after many counted ones is refused with its estimate.
-    for (const message of messages) expect(message).toMatch(/Limit 1000, .* Requested (?:18|48)\.$/);
-    expect(messages.some((message) => message.endsWith(' Requested 48.'))).toBe(true);
+    for (const message of messages) expect(message).toMatch(/Limit 1000, .* Requested (?:18|30)\.$/);
+    expect(messages.some((message) => message.endsWith(' Requested 30.'))).toBe(true);
     const { body: usage } = await eventually(
       () => admin(worker, 'GET', `/usage?tenant=${tenant}`),
       (answer) => answer.body.total.completed === served,

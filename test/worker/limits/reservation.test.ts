@@ -33,7 +33,10 @@ function contextBefore(results: (ReservationResult | Error)[]) {
   const context = {
     env: { LIMITER: { idFromName: (name: string) => name, get: () => limiter } },
     ...{ requestId: 'r', answer: { limits: {} }, randomHex: () => 'ff', now: () => 0 },
-    ...{ settings: { RESERVATION_TTL_MS: 30_000 }, timings: new Timings(() => 0) },
+    ...{
+      settings: { RESERVATION_TTL_MS: 30_000, REQUEST_TIMEOUT_MS: 60_000 },
+      timings: new Timings(() => 0),
+    },
     // Nothing runs in the background.
     ...{ backoff: { random: () => 0.5, pause: () => new Promise(() => {}) }, waitUntil: () => {} },
     ...{ timers: { after: () => () => {} }, limiters: new LimiterClients(() => 'isolate') },
@@ -42,7 +45,7 @@ function contextBefore(results: (ReservationResult | Error)[]) {
 }
 
 const ADMITTED: ReservationResult = { admitted: true, headers: {} };
-const cost = { tokens: 10, model: 'm' };
+const cost = { tokens: 10, most: 10, model: 'm' };
 
 test('a limiter that fails is not called again, and the next request settles what it may have reserved', async () => {
   const { calls, context } = contextBefore([new Error('lost'), ADMITTED]);
@@ -79,14 +82,14 @@ test('a refused reservation leaves nothing to settle', async () => {
   expect(calls[1]!.decisions).toEqual([]);
 });
 
-test('a raise calls the limiter only if more tokens are needed than reserved and tokens are limited', async () => {
+test('the limiter is asked only about prompts with more tokens than reserved, if tokens are limited', async () => {
   const { calls, context } = contextBefore([ADMITTED, ADMITTED, ADMITTED]);
-  const { id, raise } = await admit(CALLER, cost, context);
-  await raise(10);
+  const { id, begin } = await admit(CALLER, cost, context);
+  await begin({ tokens: 10, most: 10 });
   expect(calls).toHaveLength(1);
-  await raise(11);
-  expect(calls[1]!.reservation).toMatchObject({ tokens: 11, raise: true, requestId: id });
+  await begin({ tokens: 11, most: 11 });
+  expect(calls[1]!.reservation).toMatchObject({ tokens: 11, raise: 'prompt', requestId: id });
   const unlimited = { ...CALLER, tenant: { ...TENANT, limits: { ...UNLIMITED, requestsPerMinute: 5 } } };
-  await (await admit(unlimited, cost, context)).raise(1000);
+  await (await admit(unlimited, cost, context)).begin({ tokens: 1000, most: 1000 });
   expect(calls).toHaveLength(3);
 });

@@ -29,12 +29,14 @@ export function usageObject({
   cachedTokens,
   cacheUnknown,
   completionTokens,
+  limitReached,
 }: Usage): Record<string, unknown> {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
     ...(!cacheUnknown && { prompt_tokens_details: { cached_tokens: cachedTokens } }),
+    ...(limitReached !== undefined && { limit_reached: limitReached }),
   };
 }
 

@@ -9,10 +9,17 @@ import type {
   ReservationResult,
   SettlementRequest,
 } from '../../env/limiter-protocol.ts';
-import { chargedTokens } from '../../usage/usage-record.ts';
+import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
-import { draw, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
-import type { QuotaReservation, QuotaState, Subject } from '../quota/state.ts';
+import { draw, drawTokens, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
+import {
+  type Charge,
+  type QuotaReservation,
+  type QuotaState,
+  reservedTokens,
+  type Subject,
+} from '../quota/state.ts';
+import { RecentCalls } from './recent-calls.ts';
 
 /** What home knows of an isolate. Plain data, so that it can be stored as JSON. */
 export interface IsolateState {
@@ -43,6 +50,12 @@ export interface HomeCallbacks {
   open(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
   /** Adds a request of a vanished isolate, whose usage an upstream knows. */
   adopt(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
+  /** Adds tokens to a request; they stay charged if home no longer knows it. */
+  extend(requestId: string, charge: Charge): void;
+  /** Returns a request without a final record. */
+  find(
+    requestId: string,
+  ): { readonly record: Pick<UsageRecord, 'keyId'>; readonly reservation: QuotaReservation } | undefined;
   settle(settlement: SettlementRequest): void;
   renew(requestId: string, renewal: Renewal): void;
   reserve(request: ReservationRequest, now: number): ReservationResult;
@@ -59,17 +72,10 @@ const ASK_AGAIN_MS = 10_000;
 const ASK_FOR_MS = 600_000;
 /** An isolate returns a slice within this time after its life, even if it has to repeat the call. */
 const RETURN_MS = 5_000;
+/** Pause of a running request while isolates hold slices. */
+const HELD_MS = 500;
 /** An isolate without slices is forgotten after this time. */
 const FORGET_MS = 3_600_000;
-
-const RECENT_CALLS = 1_000;
-const RECENT_ISOLATES = 1_000;
-
-/** Removes the oldest entry if there are too many. */
-function keepRecent<T>(all: Map<T, unknown> | Set<T>, count: number): void {
-  const [oldest] = all.keys();
-  if (all.size > count) all.delete(oldest!);
-}
 
 /** Parts of a request's id; see `Purse.nameOf`. */
 const sliceNumberOf = (requestId: string): number => Number(requestId.split('.')[1]);
@@ -80,8 +86,7 @@ export class HomeSlices {
   readonly #quota: QuotaState;
   readonly #isolates: Map<string, IsolateState>;
   readonly #home: HomeCallbacks;
-  /** Numbers of the recent calls of each isolate. Connections, and what they may repeat, end with this object. */
-  readonly #calls = new Map<string, Set<number>>();
+  readonly #calls = new RecentCalls();
 
   constructor(quota: QuotaState, isolates: Map<string, IsolateState>, home: HomeCallbacks) {
     this.#quota = quota;
@@ -95,7 +100,7 @@ export class HomeSlices {
    */
   exchange(call: LimiterCall, now: number): LimiterAnswer {
     const { isolate, first, renewals, reservation, sliceRequests } = call;
-    this.#refuseRepeated(call);
+    this.#calls.add(call);
     this.endDue(now);
     const known = this.#isolates.get(isolate);
     // Home forgets only isolates that hold nothing, so one with earlier decisions has been given up.
@@ -105,7 +110,7 @@ export class HomeSlices {
     if (!gone) this.#applyAll(state, call, now);
     delete state.silentSince;
     for (const { requestId, ...renewal } of renewals) this.#home.renew(requestId, renewal);
-    const result = reservation && this.#home.reserve(reservation, now);
+    const result = reservation && this.#reserve(reservation, now);
     // What a slice would take could admit the same request a moment later.
     const mayGrant = !gone && result?.admitted !== false;
     const slices = !mayGrant ? [] : sliceRequests.flatMap((holder) => this.#grant(state, holder, now) ?? []);
@@ -178,23 +183,42 @@ export class HomeSlices {
     this.#home.saveIsolate(isolate, state);
   }
 
-  #adopt(state: IsolateState, { account, model, usage, ageMs }: ListedAccount, now: number): void {
+  #adopt(state: IsolateState, listed: ListedAccount, now: number): void {
+    const { account, model, usage, ageMs } = listed;
     const number = sliceNumberOf(account);
     const slice = state.slices.find((one) => one.number === number);
-    if (!slice || numberOf(account) <= state.named) return;
-    const { tenantId, keyId, ttlMs } = slice;
-    const reservation = draw(this.#quota, slice, { id: account, tokens: chargedTokens(usage) }, now);
+    if (!slice || numberOf(account) <= state.named) {
+      this.#extend(state, listed, now);
+      return;
+    }
+    const { tenantId, keyId, ttlMs, left } = slice;
+    const tokens = Math.min(chargedTokens(usage), left.tokens ?? Infinity);
+    const reservation = draw(this.#quota, slice, { id: account, tokens }, now);
     this.#home.adopt({ requestId: account, tenantId, keyId, model, ttlMs }, reservation, now - ageMs);
   }
 
-  #refuseRepeated({ isolate, number }: LimiterCall): void {
-    const numbers = this.#calls.get(isolate) ?? new Set();
-    if (numbers.has(number)) throw new Error('This call has arrived before.');
-    keepRecent(numbers.add(number), RECENT_CALLS);
-    // The isolate that called last is the newest entry.
-    this.#calls.delete(isolate);
-    this.#calls.set(isolate, numbers);
-    keepRecent(this.#calls, RECENT_ISOLATES);
+  /** The isolate may have given a known request more tokens of a slice, and not have reported it. */
+  #extend(state: IsolateState, { account, usage }: ListedAccount, now: number): void {
+    const open = this.#home.find(account);
+    if (!open) return;
+    let missing = chargedTokens(usage) - reservedTokens(open.reservation);
+    for (const slice of state.slices) {
+      const tokens = Math.min(missing, slice.left.tokens ?? 0);
+      if (slice.keyId !== open.record.keyId || tokens <= 0) continue;
+      this.#home.extend(account, drawTokens(this.#quota, slice, tokens, now));
+      missing -= tokens;
+    }
+  }
+
+  /** A running request waits for what isolates hold unused, because a refusal ends it. */
+  #reserve(request: ReservationRequest, now: number): ReservationResult {
+    const result = this.#home.reserve(request, now);
+    if (request.raise !== 'growth' || result.admitted || typeof result.refusal === 'string') return result;
+    const holdsTokens = ({ ended, left }: Slice) => !ended && (left.tokens ?? 0) > 0;
+    const isHeld = [...this.#isolates.values()].some(({ slices }) => slices.some(holdsTokens));
+    if (!isHeld) return result;
+    const retryAfterMs = Math.min(HELD_MS, result.refusal.retryAfterMs ?? HELD_MS);
+    return { ...result, refusal: { ...result.refusal, retryAfterMs } };
   }
 
   #applyAll(state: IsolateState, { first, decisions }: LimiterCall, now: number): void {
@@ -224,7 +248,12 @@ export class HomeSlices {
       this.#remove(state, slice);
       return;
     }
-    const { requestId, model, tokens, at } = decision;
+    const { requestId, tokens } = decision;
+    if (decision.kind === 'extended') {
+      this.#home.extend(requestId, drawTokens(this.#quota, slice, tokens, now));
+      return;
+    }
+    const { model, at } = decision;
     state.named = numberOf(requestId);
     const { tenantId, keyId, ttlMs } = slice;
     const reservation = draw(this.#quota, slice, { id: requestId, tokens }, now);

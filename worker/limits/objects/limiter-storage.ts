@@ -1,6 +1,12 @@
 import type { NumberedRecord } from '../../usage/usage-ledger.ts';
 import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
-import { emptyQuota, type QuotaReservation, type QuotaState, type SubjectState } from '../quota/state.ts';
+import {
+  type Charge,
+  emptyQuota,
+  type QuotaReservation,
+  type QuotaState,
+  type SubjectState,
+} from '../quota/state.ts';
 import type { AdmittedRequest, IsolateState } from './home-slices.ts';
 
 /** A running request: its reservation and the usage record that would be written if it ended now. */
@@ -44,6 +50,14 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS outbox (sequence INTEGER PRIMARY KEY AUTOINCREMENT, record TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS isolates (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 `;
+
+/** Older limiters stored one charge as fields of the reservation. */
+function parseOpen(text: string): OpenReservation {
+  const open = JSON.parse(text) as OpenReservation & { reservation: Charge };
+  if (open.reservation.charges) return open;
+  const { tokens, second, day, month, ...rest } = open.reservation;
+  return { ...open, reservation: { ...rest, limited: false, charges: [{ tokens, second, day, month }] } };
+}
 
 /** Rows per statement. They are bound as one JSON value, which holds at most 2 MB. */
 const ROWS_PER_STATEMENT = 100;
@@ -95,7 +109,7 @@ export class LimiterStorage {
 
   loadOpen(): Map<string, OpenReservation> {
     const rows = this.#sql.exec<{ id: string; open: string }>('SELECT id, open FROM reservations');
-    return new Map(rows.toArray().map(({ id, open }) => [id, JSON.parse(open) as OpenReservation]));
+    return new Map(rows.toArray().map(({ id, open }) => [id, parseOpen(open)]));
   }
 
   saveSubjects(state: QuotaState, ids: readonly string[]): void {

@@ -9,7 +9,13 @@ import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
 import { exceededLimit } from '../quota/limit-check.ts';
 import * as quota from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
-import type { QuotaReservation, QuotaState, Subject } from '../quota/state.ts';
+import {
+  type Charge,
+  type QuotaReservation,
+  type QuotaState,
+  reservedTokens,
+  type Subject,
+} from '../quota/state.ts';
 import type { BlockList } from './block-list.ts';
 import type { AdmittedRequest } from './home-slices.ts';
 import { type LimiterStorage, type OpenReservation, openReservation } from './limiter-storage.ts';
@@ -58,19 +64,30 @@ export class OpenRequests {
     const subjects = subjectsOf(request);
     const headers = () => rateLimitHeaders(this.quota, subjects, now);
     const open = this.#open.get(request.requestId);
-    if (open && !request.raise) return { admitted: true, headers: headers() };
-    if (request.raise && open?.abandonAt !== null) {
-      return { admitted: false, refusal: 'expired', headers: headers() };
-    }
-    const claim = { id: request.requestId, subjects, tokens: request.tokens, ttlMs: request.ttlMs };
-    const change = request.probe ? exceededLimit : request.raise ? quota.raise : quota.reserve;
-    const refusal = change(this.quota, claim, now);
+    const { requestId: id, tokens, ttlMs, raise, probe } = request;
+    if (open && !raise) return { admitted: true, headers: headers() };
+    if (raise && open?.abandonAt !== null) return { admitted: false, refusal: 'expired', headers: headers() };
+    const claim = { id, subjects, tokens, ttlMs };
+    const refusal = raise
+      ? quota.raise(this.quota, claim, raise === 'growth', now)
+      : (probe ? exceededLimit : quota.reserve)(this.quota, claim, now);
     if (refusal) return { admitted: false, refusal, headers: headers() };
-    if (request.probe) return { admitted: true, headers: headers() };
-    const reservation = this.quota.reservations.get(request.requestId)!;
+    if (probe) return { admitted: true, headers: headers() };
+    const reservation = this.quota.reservations.get(id)!;
     this.#keep(open ? { ...open, reservation } : openReservation(reservation, request, now));
     this.touch(reservation.subjects);
-    return { admitted: true, headers: headers() };
+    return { admitted: true, headers: headers(), tokens: reservedTokens(reservation) };
+  }
+
+  /** Adds tokens that an isolate has charged to a request. They stay charged if the request has ended. */
+  extend(requestId: string, charge: Charge): void {
+    const open = this.#open.get(requestId);
+    if (open) this.#keep({ ...open, reservation: quota.extend(this.quota, open.reservation, charge) });
+  }
+
+  /** Returns a request without a final record; undefined if there is none. */
+  find(requestId: string): OpenReservation | undefined {
+    return this.#open.get(requestId);
   }
 
   /** Adds a request that an isolate has admitted. */
@@ -109,11 +126,11 @@ export class OpenRequests {
     return true;
   }
 
-  /** Frees the slots of expired requests. Their records wait for their Workers; until then, all reserved tokens count. */
+  /** Frees the slots of expired requests. Their records wait for their Workers. */
   releaseDue(now: number): void {
     for (const id of quota.dueReservations(this.quota, now)) {
       const open = this.#open.get(id)!;
-      this.#release(open, now + ABANDON_LIFETIMES * open.ttlMs, open.reservation.tokens);
+      this.#release(open, now + ABANDON_LIFETIMES * open.ttlMs);
     }
   }
 
@@ -171,15 +188,10 @@ export class OpenRequests {
     this.#changed.add(open.reservation.id);
   }
 
-  /** Frees what a request holds. Its record waits for its Worker or for its upstream's account. */
-  #release(
-    open: OpenReservation,
-    abandonAt: number,
-    tokens: number = chargedTokens(open.record.usage),
-  ): void {
-    const held = quota.settle(this.quota, open.reservation.id, tokens) !== null;
-    const reservation = held ? { ...open.reservation, tokens } : open.reservation;
-    this.#keep({ ...open, reservation, abandonAt });
-    this.touch(reservation.subjects);
+  /** Frees a request's slot. Its tokens stay charged until its Worker or its upstream's account tells what it has used. */
+  #release(open: OpenReservation, abandonAt: number): void {
+    quota.release(this.quota, open.reservation.id);
+    this.#keep({ ...open, abandonAt });
+    this.touch(open.reservation.subjects);
   }
 }

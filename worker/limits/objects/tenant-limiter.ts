@@ -111,6 +111,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
         this.#expireBy(reservation.expiresAt);
       },
       adopt: (request, reservation, at) => requests.adopt(request, reservation, at, this.#clock.now()),
+      extend: (requestId, charge) => requests.extend(requestId, charge),
+      find: (requestId) => requests.find(requestId),
       settle: (settlement) => this.#settle(settlement),
       renew: (requestId, renewal) => requests.renew(requestId, renewal, this.#clock.now()),
       reserve: (request, now) => {

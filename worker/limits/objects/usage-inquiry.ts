@@ -1,9 +1,10 @@
-import type { ListedAccount } from '@continuo/shared/usage.ts';
-import { maxUsage } from '@continuo/shared/usage.ts';
+import type { Usage } from '@continuo/shared/generation.ts';
+import { type ListedAccount, maxUsage } from '@continuo/shared/usage.ts';
 import type { Env } from '../../env/env.ts';
 import { parseSettings } from '../../env/settings.ts';
 import { type Catalogue, createCatalogue, type KnownAccount } from '../../upstreams/pool.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
+import { type QuotaReservation, reservedTokens } from '../quota/state.ts';
 import type { OpenReservation } from './limiter-storage.ts';
 
 /** The limiter retries unreachable upstreams for this many lifetimes: 10 min by default. Origins keep accounts as long. */
@@ -52,6 +53,25 @@ export class UsageInquiry {
   }
 }
 
+/** What an upstream has generated beyond the reservation was never relayed. */
+function billable(usage: Usage, { limited, ...reservation }: QuotaReservation): Usage {
+  if (!limited) return usage;
+  const tokens = reservedTokens(reservation);
+  const promptTokens = Math.min(usage.promptTokens, tokens);
+  const completionTokens = Math.min(usage.completionTokens, tokens - promptTokens);
+  return { promptTokens, cachedTokens: Math.min(usage.cachedTokens, promptTokens), completionTokens };
+}
+
+/**
+ * What a vanished Worker may have relayed since its last report, if the upstream keeps no account: all that is reserved.
+ * Without limits, that would be the maximum of the request, so the report counts.
+ */
+function relayable({ record, reservation }: Pick<OpenReservation, 'record' | 'reservation'>): Usage {
+  const { usage, upstream, status } = record;
+  if (!reservation.limited || upstream === null || status !== 'abandoned') return usage;
+  return { ...usage, completionTokens: reservedTokens(reservation) - usage.promptTokens };
+}
+
 /** Returns the record after an inquiry, and when to ask again; null = the record is final. Pure. */
 export function recordAfter(
   { record, reservation, ttlMs }: OpenReservation,
@@ -59,7 +79,8 @@ export function recordAfter(
   now: number,
 ): { readonly record: UsageRecord; readonly askAt: number | null } {
   // An origin that was killed and restarted may know less than its Worker has relayed.
-  const usage = account ? maxUsage(account.usage, record.usage) : record.usage;
+  const told = account ? billable(account.usage, reservation) : relayable({ record, reservation });
+  const usage = maxUsage(told, record.usage);
   const ended = account?.finishReasons ?? [];
   const finishReasons = ended.length > record.finishReasons.length ? ended : record.finishReasons;
   const { status, startedAt } = record;

@@ -38,6 +38,22 @@ export class HeldSlices {
     return slice;
   }
 
+  /**
+   * Charges more tokens of a running request: all of them, or as many as are left. Returns the slice and the charged tokens;
+   * null if there are none.
+   */
+  takeTokens(
+    keyId: string,
+    { tokens, whole }: { readonly tokens: number; readonly whole: boolean },
+    now: number,
+  ): { readonly slice: number; readonly tokens: number } | null {
+    const slice = this.of(keyId, now);
+    const taken = Math.min(tokens, slice?.left.tokens ?? tokens);
+    if (!slice || taken <= 0 || (whole && taken < tokens)) return null;
+    if (slice.left.tokens !== null) slice.left.tokens -= taken;
+    return { slice: slice.number, tokens: taken };
+  }
+
   /** Returns the slot and the unused tokens of a request to its slice. False if that slice is no longer held. */
   refund(keyId: string, number: number, tokens: number): boolean {
     const slice = this.#byKey.get(keyId);

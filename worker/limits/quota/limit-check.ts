@@ -11,7 +11,7 @@ const MAX_SLOT_WAIT_MS = 30_000;
  */
 function slotWaitMs(state: QuotaState, { id }: Subject, now: number): number {
   const running = [...state.reservations.values()].filter(({ subjects }) => subjects.includes(id));
-  const ages = running.reduce((sum, { second }) => sum + Math.max(0, now - second * 1000), 0);
+  const ages = running.reduce((sum, { charges }) => sum + Math.max(0, now - charges[0]!.second * 1000), 0);
   const estimate = ages / Math.max(1, running.length) ** 2;
   return Math.min(MAX_SLOT_WAIT_MS, Math.max(MIN_SLOT_WAIT_MS, Math.round(estimate)));
 }
@@ -30,13 +30,14 @@ function exceededForLong(
   state: QuotaState,
   claim: Claim,
   subject: Subject,
+  whole: number,
   now: number,
 ): ExceededLimit | null {
   const { limits } = subject;
   const held = subjectState(state, subject.id);
-  if (limits.tokensPerMinute !== null && claim.tokens > limits.tokensPerMinute) {
+  if (limits.tokensPerMinute !== null && whole > limits.tokensPerMinute) {
     const taken = used(held.tokens, now);
-    return exceeded(subject, 'too_large', limits.tokensPerMinute, taken, claim.tokens, null);
+    return exceeded(subject, 'too_large', limits.tokensPerMinute, taken, whole, null);
   }
   for (const [kind, limit] of [
     ['month', limits.tokensPerMonth],
@@ -77,17 +78,31 @@ const exceededForNow: Check = (state, claim, subject, now) => {
 
 /** Returns the limit that a claim exceeds: one that waiting does not help with first, then the one with the longest wait. */
 export const exceededLimit = (state: QuotaState, claim: Claim, now: number): ExceededLimit | null =>
-  firstExceeded(state, claim, now, exceededForNow);
+  firstExceeded(state, claim, claim.tokens, now, exceededForNow);
 
-/** Like `exceededLimit`, for the tokens of a request that already has its slot. */
-export const exceededTokens = (state: QuotaState, claim: Claim, now: number): ExceededLimit | null =>
-  firstExceeded(state, claim, now, (...check) =>
+/**
+ * Like `exceededLimit`, for further tokens of a request that already has its slot.
+ * @param whole tokens that must fit into one minute together
+ */
+export const exceededTokens = (
+  state: QuotaState,
+  claim: Claim,
+  whole: number,
+  now: number,
+): ExceededLimit | null =>
+  firstExceeded(state, claim, whole, now, (...check) =>
     exceededPerMinute(...check).filter(({ kind }) => kind === 'tokens'),
   );
 
-function firstExceeded(state: QuotaState, claim: Claim, now: number, check: Check): ExceededLimit | null {
+function firstExceeded(
+  state: QuotaState,
+  claim: Claim,
+  whole: number,
+  now: number,
+  check: Check,
+): ExceededLimit | null {
   for (const subject of claim.subjects) {
-    const limit = exceededForLong(state, claim, subject, now);
+    const limit = exceededForLong(state, claim, subject, whole, now);
     if (limit) return limit;
   }
   let worst: ExceededLimit | null = null;

@@ -8,7 +8,6 @@ import type {
   ReservationRequest,
   SettlementRequest,
 } from '../../env/limiter-protocol.ts';
-import { chargedTokens } from '../../usage/usage-record.ts';
 import { HeldSlices } from './held-slices.ts';
 import { headersOf } from './rate-limit-headers.ts';
 import { resetIn } from './window.ts';
@@ -23,10 +22,12 @@ const MANY_ENDED = 100;
 const CALL_MS = 2_000;
 /** If home has too little left for a slice, the isolate asks again after this time. */
 const DENIED_MS = 500;
+/** A slice for running requests has at least so many tokens. */
+const USEFUL_TOKENS = 64;
 /** If home is away for long, older decisions are dropped. Home bills their requests by the upstreams' accounts. */
 const MAX_DECISIONS = 10_000;
 
-/** A running request that is charged to a slice. */
+/** A running request that is charged to a slice: the latest one, and its tokens from that slice. */
 interface ChargedRequest {
   readonly keyId: string;
   readonly slice: number;
@@ -89,15 +90,30 @@ export class Purse {
     return requestId;
   }
 
-  settle(request: SettlementRequest): void {
-    const { requestId, settlement } = request;
+  /** Charges the claimant's tokens to the slice of its key, for a running request: see `TenantLimiterClient`. */
+  extend(claimant: Claimant, requestId: string, whole: boolean, now: number): number {
+    const { keyId, tokens: wanted } = claimant;
+    this.#note({ ...claimant, tokens: Math.min(wanted, USEFUL_TOKENS) }, now);
+    const taken = this.#slices.takeTokens(keyId, { tokens: wanted, whole }, now);
+    if (!taken) return 0;
+    const before = this.#running.get(requestId);
+    const tokens = taken.tokens + (before?.slice === taken.slice ? before.tokens : 0);
+    this.#running.set(requestId, { keyId, slice: taken.slice, tokens });
+    this.#append({ kind: 'extended', requestId, ...taken });
+    return taken.tokens;
+  }
+
+  /** @param unused tokens that the request has reserved and not used */
+  settle(request: SettlementRequest, unused: number): void {
+    const { requestId, inquire = false } = request;
     const charged = this.#running.get(requestId);
     this.#running.delete(requestId);
     this.#renewals.delete(requestId);
     this.#ended += 1;
-    const unused = charged ? Math.max(0, charged.tokens - chargedTokens(settlement.usage)) : 0;
-    const refunded = charged !== undefined && this.#slices.refund(charged.keyId, charged.slice, unused);
-    const refund = refunded ? { slice: charged.slice, tokens: unused } : null;
+    // Home refunds the rest, and the tokens of a request whose usage is not known yet.
+    const tokens = inquire ? 0 : Math.min(Math.max(0, unused), charged?.tokens ?? 0);
+    const refunded = charged !== undefined && this.#slices.refund(charged.keyId, charged.slice, tokens);
+    const refund = refunded ? { slice: charged.slice, tokens } : null;
     this.#append({ ...request, kind: 'settled', refund });
   }
 

@@ -1,6 +1,13 @@
 import type { Amounts } from '../../env/limiter-protocol.ts';
 import { amend, periodOf, spend } from './budget.ts';
-import { periodUse, type QuotaReservation, type QuotaState, type Subject, subjectState } from './state.ts';
+import {
+  type Charge,
+  periodUse,
+  type QuotaReservation,
+  type QuotaState,
+  type Subject,
+  subjectState,
+} from './state.ts';
 import { add, correct, used } from './window.ts';
 
 /**
@@ -39,9 +46,9 @@ export interface Slice {
   ended: boolean;
 }
 
-type Charge = { readonly [name in keyof Amounts]: number };
+type Cost = { readonly [name in keyof Amounts]: number };
 
-const charged = ({ requests, tokens, slots }: Amounts): Charge => ({
+const charged = ({ requests, tokens, slots }: Amounts): Cost => ({
   requests: requests ?? 0,
   tokens: tokens ?? 0,
   slots: slots ?? 0,
@@ -54,7 +61,7 @@ function minLeft(rooms: readonly (readonly [limit: number | null, taken: number]
 }
 
 /** Returns the amounts that every subject has left. */
-function room(state: QuotaState, subjects: readonly Subject[], now: number): Amounts {
+export function room(state: QuotaState, subjects: readonly Subject[], now: number): Amounts {
   const held = subjects.map(({ id, limits }) => ({ limits, of: subjectState(state, id) }));
   return {
     requests: minLeft(held.map(({ limits, of }) => [limits.requestsPerMinute, used(of.requests, now)])),
@@ -115,7 +122,7 @@ export function grant(
 }
 
 /** Changes what a slice holds and what its subjects are charged. */
-function change(state: QuotaState, slice: Slice, { requests, tokens, slots }: Charge): void {
+function change(state: QuotaState, slice: Slice, { requests, tokens, slots }: Cost): void {
   const { left, second, day, month } = slice;
   if (left.requests !== null) left.requests += requests;
   if (left.tokens !== null) left.tokens += tokens;
@@ -141,29 +148,38 @@ export function draw(
   now: number,
 ): QuotaReservation {
   const held = charged(slice.left);
-  const second = slice.ended ? slice.second : Math.floor(now / 1000);
   change(state, slice, {
     requests: -Math.min(1, held.requests),
-    tokens: -Math.min(tokens, held.tokens),
+    tokens: 0,
     slots: -Math.min(1, held.slots),
   });
+  const charge = drawTokens(state, slice, tokens, now);
   for (const name of slice.subjects) {
     const subject = subjectState(state, name);
-    if (slice.ended) {
-      correct(subject.requests, second, 1);
-      correct(subject.tokens, second, tokens);
-    } else {
-      add(subject.requests, 1, now);
-      add(subject.tokens, tokens, now);
-    }
-    spend(subject.day, slice.day, tokens);
-    spend(subject.month, slice.month, tokens);
+    if (slice.ended) correct(subject.requests, charge.second, 1);
+    else add(subject.requests, 1, now);
     subject.running += 1;
   }
-  const { subjects, day, month } = slice;
-  const reservation = { id, subjects, tokens, second, day, month, expiresAt: now + slice.ttlMs };
+  const { subjects, left } = slice;
+  const expiresAt = now + slice.ttlMs;
+  const reservation = { id, subjects, charges: [charge], limited: left.tokens !== null, expiresAt };
   state.reservations.set(id, reservation);
   return reservation;
+}
+
+/** Turns tokens of the slice into a charge of a request. */
+export function drawTokens(state: QuotaState, slice: Slice, tokens: number, now: number): Charge {
+  const { subjects, ended, day, month } = slice;
+  const second = ended ? slice.second : Math.floor(now / 1000);
+  change(state, slice, { requests: 0, tokens: -Math.min(tokens, charged(slice.left).tokens), slots: 0 });
+  for (const name of subjects) {
+    const subject = subjectState(state, name);
+    if (ended) correct(subject.tokens, second, tokens);
+    else add(subject.tokens, tokens, now);
+    spend(subject.day, day, tokens);
+    spend(subject.month, month, tokens);
+  }
+  return { tokens, second, day, month };
 }
 
 /** Returns the slot and the unused tokens of a settled request to its slice. */

@@ -17,18 +17,28 @@ export interface SubjectState {
   running: number;
 }
 
+/** Tokens that were charged together: the cell of the window and the periods to which they count. */
+export interface Charge {
+  readonly tokens: number;
+  readonly second: number;
+  readonly day: number;
+  readonly month: number;
+}
+
 /** The amounts that a running request has reserved. */
 export interface QuotaReservation {
   readonly id: string;
   readonly subjects: readonly string[];
-  /** Charged tokens: those reserved, or those known when the reservation expired. */
-  readonly tokens: number;
-  /** The cell of the token window and the periods that were charged. */
-  readonly second: number;
-  readonly day: number;
-  readonly month: number;
+  /** Oldest first. A reservation grows by one charge at a time, and its request uses them in this order. */
+  readonly charges: readonly Charge[];
+  /** The tokens are limited, so the request is billed for no more than it has reserved. */
+  readonly limited: boolean;
   expiresAt: number;
 }
+
+/** Returns the tokens that a reservation is charged. */
+export const reservedTokens = ({ charges }: Pick<QuotaReservation, 'charges'>): number =>
+  charges.reduce((sum, { tokens }) => sum + tokens, 0);
 
 export interface QuotaState {
   readonly subjects: Map<string, SubjectState>;

@@ -20,6 +20,47 @@ const account = (ended: boolean) => ({
   complete: true,
 });
 
+test('what an origin has generated ahead of a limited reservation is not billed, and what was relayed is', () => {
+  const requests = new OpenRequests(storage, blocked);
+  const billed = (tokens: number, tokensPerDay: number | null) => {
+    const keyId = `k${tokens}${tokensPerDay}`;
+    const holder = {
+      tenantId: 't',
+      keyId,
+      tenantLimits: UNLIMITED,
+      keyLimits: { ...UNLIMITED, tokensPerDay },
+    };
+    requests.reserve({ ...holder, requestId: keyId, model: 'm', tokens, ttlMs: TTL }, START);
+    const relayed = { ...usage, completionTokens: 1 };
+    requests.renew(keyId, { ttlMs: TTL, usage: relayed, upstream: 'origin' }, START);
+    return recordAfter(requests.find(keyId)!, account(true), START).record.usage;
+  };
+  expect(billed(8, 100)).toEqual({ ...usage, completionTokens: 4 });
+  expect(billed(2, 100)).toEqual({ ...usage, completionTokens: 1 });
+  expect(billed(8, null)).toEqual(usage);
+});
+
+test('a Worker that vanished before an upstream without accounts is billed for all that it may have relayed', () => {
+  const requests = new OpenRequests(storage, blocked);
+  const billed = (upstream: string | null, tokensPerDay: number | null) => {
+    const keyId = `k${upstream}${tokensPerDay}`;
+    const holder = {
+      tenantId: 't',
+      keyId,
+      tenantLimits: UNLIMITED,
+      keyLimits: { ...UNLIMITED, tokensPerDay },
+    };
+    requests.reserve({ ...holder, requestId: keyId, model: 'm', tokens: 20, ttlMs: TTL }, START);
+    requests.renew(keyId, { ttlMs: TTL, usage, upstream }, START);
+    const open = requests.find(keyId)!;
+    return recordAfter(open, { account: null, complete: true }, START).record.usage.completionTokens;
+  };
+  expect(billed('vllm', 100)).toBe(20 - usage.promptTokens);
+  expect(billed('vllm', null)).toBe(usage.completionTokens);
+  // It has reached no upstream.
+  expect(billed(null, 100)).toBe(usage.completionTokens);
+});
+
 test('the bill of a Worker that was killed is final within two lifetimes of its reservation', () => {
   const requests = new OpenRequests(storage, blocked);
   const holder = { tenantId: 't', keyId: 'k', tenantLimits: UNLIMITED, keyLimits: UNLIMITED };

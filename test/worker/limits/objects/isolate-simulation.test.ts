@@ -34,7 +34,9 @@ async function play(world: World, isolates: number, draw: Draw): Promise<void> {
       const tokens = draw(1, 40);
       const runMs = draw(0, 5) === 0 ? draw(1_000, 40_000) : draw(1, 900);
       const wanted = { isolate: draw(0, some - 1), key: draw(0, 1) === 0 ? 'a' : 'b', tokens, runMs };
-      void world.ask({ ...wanted, used: draw(0, tokens) });
+      const most = draw(0, 3) === 0 ? draw(tokens, 3_000) : tokens;
+      const used = draw(0, most);
+      void world.ask({ ...wanted, used, ...(most > tokens ? { most } : {}) });
     }
     if (draw(0, 14) === 0) world.vanish(draw(0, isolates - 1));
     if (draw(0, 14) === 0) world.crashHome();
@@ -59,10 +61,8 @@ describe('limits across isolates', () => {
         // A request whose answer was lost is billed for nothing, or not at all if its isolate vanished before.
         expect([id, billed.get(id) ?? 0]).toEqual([id, used]);
       }
-      const today = [...world.truth.values()].filter(({ at }) => at >= Date.UTC(2026, 1, 1));
       for (const subject of ['tenant', 'a', 'b']) {
-        const own = today.filter(({ key }) => subject === 'tenant' || key === subject);
-        const day = own.reduce((sum, { used }) => sum + (used ?? 0), 0);
+        const day = world.usedToday(subject);
         expect([subject, world.counted(subject)]).toEqual([subject, { day, running: 0 }]);
       }
     },
@@ -96,6 +96,33 @@ async function measure({ limits, rates, seconds }: Load) {
   const served = world.truth.size;
   return { asked, served, callsPerThousand: (1000 * calls) / asked, waitedShare: waited / asked };
 }
+
+describe('reservations that grow', () => {
+  test.each([
+    [1, 1_000],
+    [3, 1_000],
+    [30, 3_000],
+  ])(
+    'streams on %d isolates use a budget for half of them to the last token, but no more',
+    async (isolates, tokens) => {
+      const budget = 64 * tokens;
+      const random = randomFrom(9);
+      const limits = { tenant: { ...UNLIMITED, tokensPerDay: budget } };
+      const start = Date.UTC(2026, 0, 15, 12);
+      const world = new World({ random, start, isolates, limits, faults: 0, delay: 50 });
+      for (let stream = 0; stream < 128; stream += 1) {
+        const wanted = { isolate: stream % isolates, key: 'a', tokens: 2 + 256, most: 2 + tokens };
+        void world.ask({ ...wanted, used: 2 + tokens, runMs: 10_000 });
+        await world.clock.run(5);
+      }
+      await world.settle();
+      const used = world.usedToday('tenant');
+      expect(used).toBeLessThanOrEqual(budget);
+      expect(used / budget).toBeGreaterThanOrEqual(0.99);
+      expect(world.counts.cut).toBeGreaterThan(0);
+    },
+  );
+});
 
 describe('what slices cost', () => {
   test('a steady load far from home makes few calls, and few requests wait for one', async () => {

@@ -82,9 +82,20 @@ const isBefore = (a: Moment, b: Moment): boolean => a.at < b.at || (a.at === b.a
 interface Truth {
   readonly key: string;
   readonly at: number;
-  readonly reserved: number;
+  /** What it has reserved, oldest first. */
+  readonly charges: { readonly at: number; readonly tokens: number }[];
   /** Null while it runs. */
   used: number | null;
+}
+
+/** Returns the tokens of a request that count for the selected times. What it has reserved is used in order. */
+function countedTokens({ charges, used }: Truth, counts: (at: number) => boolean): number {
+  let left = used ?? Infinity;
+  return charges.reduce((sum, { at, tokens }) => {
+    const part = Math.min(tokens, left);
+    left -= part;
+    return sum + (counts(at) ? part : 0);
+  }, 0);
 }
 
 interface Isolate {
@@ -115,10 +126,16 @@ export interface WorldOptions {
 export interface Wanted {
   readonly isolate: number;
   readonly key: string;
+  /** Reserved before it runs. */
   readonly tokens: number;
+  /** More than `tokens`: a stream, whose reservation grows. */
+  readonly most?: number;
   readonly used: number;
   readonly runMs: number;
 }
+
+/** Steps of a stream. */
+const STEPS = 40;
 
 const day = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
@@ -126,7 +143,7 @@ export class World {
   readonly clock: VirtualClock;
   readonly truth = new Map<string, Truth>();
   readonly ledger: UsageRecord[] = [];
-  readonly counts = { calls: 0, waited: 0, asked: 0, refused: 0, failed: 0 };
+  readonly counts = { calls: 0, waited: 0, asked: 0, refused: 0, failed: 0, cut: 0 };
   readonly #isolates: Isolate[];
   readonly #options: WorldOptions;
   /** What an origin knows of the requests that have reached it. */
@@ -186,6 +203,8 @@ export class World {
     this.#slices = new HomeSlices(requests.quota, parsed<IsolateState>(isolates), {
       open: (request, reservation, at) => requests.add(request, reservation, at),
       adopt: (request, reservation, at) => requests.adopt(request, reservation, at, this.clock.now),
+      extend: (id, charge) => requests.extend(id, charge),
+      find: (id) => requests.find(id),
       settle: (settlement) => requests.settle(settlement, null),
       renew: (id, renewal) => requests.renew(id, renewal, this.clock.now),
       reserve: (request, now) => requests.reserve(request, now),
@@ -244,7 +263,14 @@ export class World {
         }
         this.#requests.write();
         const { reservation } = call;
-        if (reservation && answer.reservation?.admitted && !this.truth.has(reservation.requestId)) {
+        if (answer.reservation?.admitted && reservation?.raise)
+          this.#reserved(reservation.requestId, answer.reservation.tokens ?? 0);
+        if (
+          reservation &&
+          !reservation.raise &&
+          answer.reservation?.admitted &&
+          !this.truth.has(reservation.requestId)
+        ) {
           const { requestId, keyId, tokens } = reservation;
           const isAwaited = isolate.alive && isolate.waiting.has(requestId.split('.').at(-1)!);
           this.#admitted(requestId, keyId, tokens, isAwaited ? null : 0);
@@ -252,7 +278,7 @@ export class World {
         if (random() < faults) this.clock.after(4_000, fail);
         else this.clock.after(delay(), () => isolate.alive && resolve(structuredClone(answer)));
       };
-      if (random() < faults) return;
+      if (random() < faults) return this.clock.after(4_000, fail);
       this.clock.after(delay(), deliver);
       if (random() < faults) this.clock.after(10 * delay(), deliver);
     });
@@ -272,10 +298,12 @@ export class World {
     } as Principal;
     isolate.waiting.add(name);
     try {
-      const reservation = await admit(principal, { tokens, model: 'tiny' }, context);
+      const most = wanted.most ?? tokens;
+      const reservation = await admit(principal, { tokens, most, model: 'tiny' }, context);
       if (!isolate.alive) return;
       if (!this.truth.has(reservation.id)) this.#admitted(reservation.id, key, tokens, null);
-      this.#start(isolate, reservation, wanted);
+      if (wanted.most === undefined) this.#start(isolate, reservation, wanted);
+      else void this.#stream(isolate, reservation, wanted);
     } catch (thrown) {
       this.#neverRuns(name);
       const { status } = thrown as { readonly status?: number };
@@ -307,7 +335,11 @@ export class World {
     return {
       env: { LIMITER: { idFromName: (name: string) => name, get: () => limiter } },
       ...{ requestId, now, answer: { limits: {} }, randomHex: () => `${isolate.name}-${now()}` },
-      ...{ settings: { RESERVATION_TTL_MS: TTL_MS }, timings: new Timings(now), timers: { after } },
+      ...{
+        settings: { RESERVATION_TTL_MS: TTL_MS, REQUEST_TIMEOUT_MS: 20_000 },
+        timings: new Timings(now),
+        timers: { after },
+      },
       backoff: { random: () => 0.5, pause: (ms: number) => new Promise<void>((wake) => after(ms, wake)) },
       ...{ waitUntil: () => {}, limiters: isolate.clients },
     } as unknown as RequestContext;
@@ -334,6 +366,52 @@ export class World {
     });
   }
 
+  /** A stream relays a part of its completion per step. If it may use no more, it ends. */
+  async #stream(isolate: Isolate, reservation: Reservation, wanted: Wanted): Promise<void> {
+    const { id, allowance } = reservation;
+    const account = { startedAt: this.clock.now, used: 0, ended: false };
+    this.#accounts.set(id, account);
+    const end = () => {
+      isolate.running.delete(id);
+      account.ended = true;
+      this.#ended(id, account.used);
+    };
+    isolate.running.set(id, end);
+    const result = { status: 'completed', errorCode: null as string | null } as const;
+    const settle = (errorCode: string | null) => {
+      end();
+      const rest = { finishReasons: [], upstream: null, firstTokenAt: null };
+      reservation.settle({ ...result, errorCode, usage: usageOf(account.used), ...rest });
+    };
+    for (let step = 1; step <= STEPS; step += 1) {
+      await new Promise<void>((resume) => this.clock.after(wanted.runMs / STEPS, resume));
+      if (!isolate.alive) return;
+      const next = Math.floor((wanted.used * step) / STEPS);
+      const limit = allowance && (await allowance.cover(next).catch(() => 'failed'));
+      if (!isolate.alive) return;
+      if (allowance) this.#reserved(id, allowance.tokens);
+      if (limit !== null) {
+        this.counts.cut += 1;
+        // Relays what still fits.
+        account.used = Math.max(account.used, Math.min(next, allowance?.tokens ?? next));
+        return settle(limit);
+      }
+      account.used = next;
+      allowance?.note(next);
+      if (allowance) this.#reserved(id, allowance.tokens);
+    }
+    settle(null);
+  }
+
+  /** A request has reserved so many tokens in all. */
+  #reserved(id: string, tokens: number): void {
+    const truth = this.truth.get(id)!;
+    const before = truth.charges.reduce((sum, charge) => sum + charge.tokens, 0);
+    if (tokens <= before || truth.used !== null) return;
+    truth.charges.push({ at: this.clock.now, tokens: tokens - before });
+    for (const subject of ['tenant', truth.key]) this.#check(subject);
+  }
+
   /** An isolate is gone, with all that it holds. The origins notice at once. */
   vanish(index: number): void {
     const isolate = this.#isolates[index]!;
@@ -343,7 +421,8 @@ export class World {
   }
 
   #admitted(id: string, key: string, tokens: number, used: number | null): void {
-    this.truth.set(id, { key, at: this.clock.now, reserved: tokens, used });
+    const at = this.clock.now;
+    this.truth.set(id, { key, at, charges: [{ at, tokens }], used });
     for (const subject of ['tenant', key]) this.#check(subject);
   }
 
@@ -359,16 +438,14 @@ export class World {
     const { now } = this.clock;
     const second = (at: number) => Math.floor(at / 1000);
     const sums = { requests: 0, tokens: 0, day: 0, month: 0, running: 0 };
-    for (const { key, at, reserved, used } of this.truth.values()) {
-      if (subject !== 'tenant' && key !== subject) continue;
-      const tokens = used ?? reserved;
-      if (second(at) > second(now) - 60) {
-        sums.requests += 1;
-        sums.tokens += tokens;
-      }
-      if (day(at) === day(now)) sums.day += tokens;
-      if (day(at).slice(0, 7) === day(now).slice(0, 7)) sums.month += tokens;
-      if (used === null) sums.running += 1;
+    const isInMinute = (at: number) => second(at) > second(now) - 60;
+    for (const truth of this.truth.values()) {
+      if (subject !== 'tenant' && truth.key !== subject) continue;
+      if (isInMinute(truth.at)) sums.requests += 1;
+      sums.tokens += countedTokens(truth, isInMinute);
+      sums.day += countedTokens(truth, (at) => day(at) === day(now));
+      sums.month += countedTokens(truth, (at) => day(at).slice(0, 7) === day(now).slice(0, 7));
+      if (truth.used === null) sums.running += 1;
     }
     const bounds = [
       ['requests', limits.requestsPerMinute],
@@ -388,6 +465,13 @@ export class World {
   counted(subject: string): { readonly day: number; readonly running: number } {
     const state = subjectState(this.#requests.quota, subject);
     return { day: periodUse(state, 'day', this.clock.now), running: state.running };
+  }
+
+  /** Tokens that the requests of a subject have really used today. */
+  usedToday(subject: string): number {
+    const today = day(this.clock.now);
+    const own = [...this.truth.values()].filter(({ key }) => subject === 'tenant' || key === subject);
+    return own.reduce((sum, truth) => sum + countedTokens(truth, (at) => day(at) === today), 0);
   }
 
   /** Tokens of all records of the ledger. */

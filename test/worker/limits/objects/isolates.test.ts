@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../../admin/admin-client.ts';
 import { eventually } from '../../support/eventually.ts';
+import type { Script } from '../../support/fake-origin.ts';
+import { acceptedFor, doneFor, finishOf, tokenEvent } from '../../support/scripts.ts';
 import { ISOLATES, open, Stage, takeAll } from '../../support/stage.ts';
 import { workerForTests } from '../../support/worker-for-tests.ts';
 
@@ -72,16 +74,15 @@ describe('limits in several isolates', () => {
     expect(third.headers.get('x-ratelimit-reset-requests')).toMatch(/^[\d.]+s$|^1m0s$/);
   });
 
-  test('asks home only about prompts with more tokens than reserved', async () => {
+  test('asks home about no prompt that the slice pays for, whatever its tokens are', async () => {
     const { key } = await tenantWithKey(worker, 'raised', { tokens_per_day: 60_000 });
     await warm(key, { prompt: [1] });
     const before = await waitedFor();
     await ask(key, 'a', { prompt: [1, 2, 3, 4] });
     // The whole context is reserved.
     await ask(key, 'a', { prompt: 'x'.repeat(40), max_tokens: -1 });
-    expect(await waitedFor()).toBe(before);
     expect((await ask(key, 'a', { prompt: 'x'.repeat(40) })).status).toBe(200);
-    expect(await waitedFor()).toBe(before + 1);
+    expect(await waitedFor()).toBe(before);
   });
 
   test('makes few calls at a steady load, and none after it', async () => {
@@ -115,6 +116,48 @@ describe('limits in several isolates', () => {
     );
     expect(body.total).toMatchObject({ prompt_tokens: 40 * served, completion_tokens: 4 * served });
     expect(44 * served).toBeLessThanOrEqual(2000);
+  });
+
+  /** Generates two tokens per millisecond, up to max_tokens, for as long as the Worker reads. */
+  const generate: Script = async (request, wire) => {
+    wire.send(...acceptedFor(request));
+    let count = 0;
+    while (count < request.maxTokens && !wire.gone()) {
+      const tokens = Array.from({ length: 20 }, () => tokenEvent((count += 1), 'x'));
+      wire.send(...tokens);
+      await sleep(10);
+    }
+    if (wire.gone()) return;
+    wire.send(finishOf(0, 'length', count), doneFor(request, count));
+    wire.end();
+  };
+
+  test.each([
+    ['streams', true],
+    ['plain requests', false],
+  ])('128 %s in three isolates use a budget for half of them, and no token more', async (_, stream) => {
+    const tenant = `half-${stream}`;
+    const budget = 64 * 1_002;
+    const { key } = await tenantWithKey(worker, tenant, { tokens_per_day: budget });
+    origin.script = generate;
+    const fields = {
+      max_tokens: 1_000,
+      stream,
+      ...(stream ? { stream_options: { include_usage: true } } : {}),
+    };
+    const answers = await Promise.all(
+      Array.from({ length: 128 }, (_, index) => ask(key, ISOLATES[index % ISOLATES.length]!, fields)),
+    );
+    origin.reset();
+    expect(passed(answers)).toBe(128);
+    const { body } = await eventually(
+      () => admin(worker, 'GET', `/usage?tenant=${tenant}`),
+      (answer) => answer.body.total.completed === 128,
+    );
+    const { prompt_tokens: prompt = 0, completion_tokens: completion = 0, finish_length: cut } = body.total;
+    expect(prompt + completion).toBeLessThanOrEqual(budget);
+    expect((prompt + completion) / budget).toBeGreaterThanOrEqual(0.99);
+    expect(cut).toBe(128);
   });
 
   test('charges nothing for a rejected body and shows its limits, with and without a slice', async () => {

@@ -228,6 +228,21 @@ describe('a tenant limiter in workerd', () => {
     expect(await query("SELECT 1 FROM sqlite_master WHERE name = 'regions'")).toEqual([[]]);
   });
 
+  test('settles requests that an older version stored with one charge', async () => {
+    const query = (sql: string) => call({ tenant: 'charged', method: 'query', args: [sql] });
+    const limits = { tokensPerDay: 15 };
+    await call(reservation('charged', 'first', limits));
+    const [rows] = (await query('SELECT open FROM reservations')) as [{ open: string }[]];
+    const open = JSON.parse(rows![0]!.open) as { reservation: { charges: object[] } };
+    const { charges, ...rest } = open.reservation;
+    const older = JSON.stringify({ ...open, reservation: { ...rest, ...charges[0] } });
+    await query(`UPDATE reservations SET open = '${older}'`);
+    await call({ tenant: 'charged', method: 'restart', args: [] });
+    expect(admitted(await call(reservation('charged', 'second', limits)))).toBe(0);
+    await call(settlement('charged', 'first', 1));
+    expect(admitted(await call(reservation('charged', 'second', limits)))).toBe(1);
+  });
+
   test('counts the tokens of a settlement that arrives after the reservation expired', async () => {
     const limits = { concurrentRequests: 1, tokensPerMonth: 1_000 };
     // Its settlement counts within four of these lifetimes.

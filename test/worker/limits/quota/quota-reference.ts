@@ -9,9 +9,8 @@ interface Admission {
   readonly id: string;
   readonly subjects: readonly string[];
   readonly at: number;
-  /** When its tokens were charged: at the admission, or at the last raise. */
-  chargedAt: number;
-  tokens: number;
+  /** Its tokens, one entry for each: when it was charged. Used in this order. */
+  chargedAt: number[];
   running: boolean;
   expiresAt: number;
 }
@@ -42,8 +41,11 @@ export class ReferenceQuota {
   }
 
   tokensOf(subject: string, now: number): number {
-    const charged = this.#of(subject).filter(({ chargedAt }) => isInMinute(chargedAt, now));
-    return charged.reduce((sum, { tokens }) => sum + tokens, 0);
+    return this.#charged(subject).filter((at) => isInMinute(at, now)).length;
+  }
+
+  #charged(subject: string): number[] {
+    return this.#of(subject).flatMap(({ chargedAt }) => chargedAt);
   }
 
   runningOf(subject: string): number {
@@ -51,9 +53,7 @@ export class ReferenceQuota {
   }
 
   #periodOf(subject: string, now: number, period: (at: number) => string): number {
-    return this.#of(subject)
-      .filter(({ chargedAt }) => period(chargedAt) === period(now))
-      .reduce((sum, { tokens }) => sum + tokens, 0);
+    return this.#charged(subject).filter((at) => period(at) === period(now)).length;
   }
 
   fits(subjects: readonly string[], tokens: number, now: number): boolean {
@@ -81,27 +81,40 @@ export class ReferenceQuota {
   }
 
   admit(id: string, subjects: readonly string[], tokens: number, now: number, ttlMs: number): void {
-    const charge = { at: now, chargedAt: now, tokens };
-    this.#admitted.push({ id, subjects, ...charge, running: true, expiresAt: now + ttlMs });
+    const chargedAt = new Array<number>(tokens).fill(now);
+    this.#admitted.push({ id, subjects, at: now, chargedAt, running: true, expiresAt: now + ttlMs });
   }
 
-  /** Returns whether the running request may have this many tokens, and charges them if so. */
-  raise(id: string, tokens: number, now: number): boolean {
+  /**
+   * Raises a running request to so many tokens; if it grows, one by one for as long as there is room. Returns whether it got
+   * all of them, or any if it grows.
+   */
+  raise(id: string, tokens: number, grows: boolean, now: number): boolean {
     const admission = this.#admitted.find((candidate) => candidate.id === id && candidate.running);
-    if (!admission || tokens <= admission.tokens) return true;
-    const { tokens: before } = admission;
-    admission.tokens = 0;
-    const fits = this.#tokensFit(admission.subjects, tokens, now);
-    admission.tokens = fits ? tokens : before;
-    if (fits) admission.chargedAt = now;
-    return fits;
+    const { subjects = [], chargedAt = [] } = admission ?? {};
+    const missing = tokens - chargedAt.length;
+    if (!admission || missing <= 0) return true;
+    const fits = (count: number) => this.#tokensFit(subjects, count, now);
+    const whole = subjects.every((subject) => within(this.#limits[subject]!.tokensPerMinute, tokens));
+    if (!grows) {
+      if (!whole || !fits(missing)) return false;
+      for (let count = 0; count < missing; count += 1) chargedAt.push(now);
+      return true;
+    }
+    let got = 0;
+    for (; got < missing && fits(1); got += 1) chargedAt.push(now);
+    return got > 0;
   }
 
   settle(id: string, tokens: number): boolean {
     const admission = this.#admitted.find((candidate) => candidate.id === id && candidate.running);
     if (!admission) return false;
     admission.running = false;
-    admission.tokens = tokens;
+    const { chargedAt } = admission;
+    const latest = chargedAt.at(-1) ?? admission.at;
+    // More than was reserved counts when the last of it was charged.
+    while (chargedAt.length < tokens) chargedAt.push(latest);
+    chargedAt.length = tokens;
     return true;
   }
 

@@ -52,7 +52,7 @@ const anyLimits: fc.Arbitrary<Limits> = fc.record({
 type Step =
   | { do: 'reserve'; key: 'a' | 'b'; tokens: number }
   | { do: 'settle'; pick: number; tokens: number }
-  | { do: 'raise'; pick: number; tokens: number }
+  | { do: 'raise'; pick: number; tokens: number; grows: boolean }
   | { do: 'pass'; ms: number };
 
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
@@ -62,7 +62,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
     tokens: fc.integer({ min: 0, max: 40 }),
   }),
   fc.record({ do: fc.constant('settle' as const), pick: fc.nat(99), tokens: fc.nat(50) }),
-  fc.record({ do: fc.constant('raise' as const), pick: fc.nat(99), tokens: fc.nat(60) }),
+  fc.record({ do: fc.constant('raise' as const), pick: fc.nat(99), tokens: fc.nat(60), grows: fc.boolean() }),
   fc.record({ do: fc.constant('pass' as const), ms: fc.oneof(fc.nat(1500), fc.nat(40_000)) }),
 );
 
@@ -93,8 +93,8 @@ describe('quota compared with the reference', () => {
               const id = ids[step.pick % Math.max(1, ids.length)] ?? 'unknown';
               const before = snapshot(state);
               const subjects = subjectsOf(ownersOf.get(id) ?? []);
-              const refusal = raise(state, claim(id, subjects, step.tokens), now);
-              expect(refusal === null).toBe(reference.raise(id, step.tokens, now));
+              const refusal = raise(state, claim(id, subjects, step.tokens), step.grows, now);
+              expect(refusal === null).toBe(reference.raise(id, step.tokens, step.grows, now));
               if (refusal) expect(snapshot(state)).toBe(before);
             } else {
               const names = ['tenant', step.key];

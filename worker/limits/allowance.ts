@@ -1,0 +1,137 @@
+import type { ExceededLimit, ReservationResult } from '../env/limiter-protocol.ts';
+import { unchecked } from './limit-errors.ts';
+import { FIRST_PART } from './request-cost.ts';
+
+/** Further parts are as large as what was used, up to this. */
+const MAX_PART = 1_024;
+/** The next part is reserved when fewer tokens are left. It takes a round trip to home, if no slice pays for it. */
+const AHEAD = FIRST_PART / 2;
+/** Pauses before another attempt if home does not answer. */
+const RETRY_MS = [500, 1_000, 2_000];
+
+/** The limit that ended a completion, as its usage names it. */
+const LIMIT_FIELDS = {
+  tokens: 'tokens_per_minute',
+  day: 'tokens_per_day',
+  month: 'tokens_per_month',
+} as const satisfies Partial<Record<ExceededLimit['kind'], string>>;
+
+export interface AllowanceOptions {
+  /** Tokens that are reserved now. */
+  readonly tokens: number;
+  /** The most tokens that the request can use. */
+  readonly most: number;
+  /** Reserves up to so many more tokens from a slice. Returns how many it could. */
+  readonly growHere: (tokens: number) => number;
+  /** Raises the reservation at home to a total, or to what is left. */
+  readonly growAtHome: (total: number) => Promise<ReservationResult>;
+  /** @throws ApiError for a request that must not go on */
+  readonly refuse: (
+    refusal: Extract<Extract<ReservationResult, { admitted: false }>['refusal'], string>,
+  ) => never;
+  readonly pause: (ms: number) => Promise<unknown>;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  /** Unix milliseconds after which the request waits for no limit. */
+  readonly waitsUntil: number;
+}
+
+/**
+ * The tokens that a running request has reserved. They grow while it generates, so that a budget is not blocked by maxima
+ * that few requests reach.
+ */
+export class Allowance {
+  readonly #options: AllowanceOptions;
+  #tokens: number;
+  #most: number;
+  /** The only call under way. */
+  #growing: Promise<ExceededLimit | null> | null = null;
+  /** Tokens that were reserved when more were last reserved ahead of need. */
+  #aheadOf = -1;
+  #ended = false;
+
+  constructor(options: AllowanceOptions) {
+    this.#options = options;
+    this.#tokens = options.tokens;
+    this.#most = options.most;
+  }
+
+  get tokens(): number {
+    return this.#tokens;
+  }
+
+  /** The prompts have been counted. */
+  begin(tokens: number, most: number): void {
+    this.#tokens = Math.max(this.#tokens, tokens);
+    this.#most = most;
+  }
+
+  /** Returns whether the request may use so many tokens now. Estimates of other servers may exceed the maximum. */
+  covers(needed: number): boolean {
+    return Math.min(needed, this.#most) <= this.#tokens;
+  }
+
+  /** Reserves more ahead of need. */
+  note(used: number): void {
+    if (this.#aheadOf === this.#tokens || this.covers(used + AHEAD)) return;
+    this.#aheadOf = this.#tokens;
+    // `cover` asks again, and fails if that fails.
+    void this.#grow(used).catch(() => {});
+  }
+
+  /**
+   * Waits until the request may use so many tokens. Returns the limit that has no room for them, or null. A limit per minute,
+   * and what other isolates hold unused, has room later.
+   * @throws ApiError if the key was blocked; 503 if home cannot be reached
+   */
+  async cover(needed: number): Promise<string | null> {
+    const { pause, now, waitsUntil } = this.#options;
+    while (!this.#ended && !this.covers(needed)) {
+      const limit = await this.#grow(needed);
+      if (limit === null) continue;
+      const wait = limit.retryAfterMs;
+      if (wait === null || now() + wait > waitsUntil)
+        return LIMIT_FIELDS[limit.kind as keyof typeof LIMIT_FIELDS];
+      await pause(wait);
+    }
+    return null;
+  }
+
+  /** Reserves nothing more. */
+  end(): void {
+    this.#ended = true;
+  }
+
+  #grow(used: number): Promise<ExceededLimit | null> {
+    this.#growing ??= this.#reserve(used).finally(() => {
+      this.#growing = null;
+    });
+    return this.#growing;
+  }
+
+  async #reserve(used: number): Promise<ExceededLimit | null> {
+    const part = Math.min(MAX_PART, Math.max(FIRST_PART, used));
+    const total = Math.min(this.#most, this.#tokens + part);
+    const here = this.#options.growHere(total - this.#tokens);
+    this.#tokens += here;
+    if (here > 0) return null;
+    const result = await this.#askHome(total);
+    if (!result.admitted) {
+      return typeof result.refusal === 'string' ? this.#options.refuse(result.refusal) : result.refusal;
+    }
+    this.#tokens = Math.max(this.#tokens, result.tokens ?? 0);
+    return null;
+  }
+
+  async #askHome(total: number): Promise<ReservationResult> {
+    for (const pauseMs of RETRY_MS) {
+      try {
+        return await this.#options.growAtHome(total);
+      } catch {
+        if (this.#ended) break;
+        await this.#options.pause(pauseMs);
+      }
+    }
+    throw unchecked();
+  }
+}
