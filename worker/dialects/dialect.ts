@@ -146,6 +146,6 @@ export function chooseDialect(request: Request, tenant: Tenant): Dialect {
 
 /** Returns the dialect for errors before the header is checked: the header's if it is valid, otherwise the tenant's. */
 export function provisionalDialect(request: Request, fallback: DialectName = 'openai'): Dialect {
-  const name = dialectName.safeParse(request.headers.get(DIALECT_HEADER)?.trim().toLowerCase());
-  return DIALECTS[name.success ? name.data : fallback];
+  const name = request.headers.get(DIALECT_HEADER)?.trim().toLowerCase() ?? fallback;
+  return DIALECTS[Object.hasOwn(DIALECTS, name) ? (name as DialectName) : fallback];
 }

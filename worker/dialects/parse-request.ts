@@ -1,6 +1,6 @@
 import { ApiError, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
 import { kindOf } from '@continuo/shared/json-fields.ts';
-import type * as z from 'zod';
+import * as z from 'zod';
 import { missingParameter } from './request-errors.ts';
 
 type Issue = z.core.$ZodIssue;
@@ -128,6 +128,33 @@ export function parseRequest<T>(schema: z.ZodType<T>, value: unknown): T {
   const parsed = schema.safeParse(value, { reportInput: true });
   if (parsed.success) return parsed.data;
   throw toRequestError(parsed.error.issues[0]!);
+}
+
+/** Sets of fields that a parser keeps a schema for. */
+const MAX_SCHEMAS = 256;
+
+/**
+ * Returns `parseRequest` for an object with many optional fields, most of them absent. It checks the required fields and
+ * those that a body has: zod takes 1 µs for each absent one.
+ */
+export function sparseParser<S extends z.ZodObject>(
+  schema: S,
+): (body: Readonly<Record<string, unknown>>) => z.output<S> {
+  const fields = Object.entries<z.ZodType>(schema.shape).map(([name, field]) => {
+    return { name, field, required: !field.safeParse(undefined).success };
+  });
+  const schemas = new Map<string, z.ZodType<z.output<S>>>();
+  return (body) => {
+    const checked = fields.filter(({ name, required }) => required || Object.hasOwn(body, name));
+    const names = checked.map(({ name }) => name).join();
+    let narrow = schemas.get(names);
+    if (narrow === undefined) {
+      narrow = z.object(Object.fromEntries(checked.map(({ name, field }) => [name, field]))) as never;
+      if (schemas.size >= MAX_SCHEMAS) schemas.clear();
+      schemas.set(names, narrow);
+    }
+    return parseRequest(narrow, body);
+  };
 }
 
 /** Converts the first zod issue to an error for the caller. `path` is the schema's path in the body. */

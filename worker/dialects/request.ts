@@ -9,7 +9,7 @@ import type { AnswerOptions, CompletionCall, GenerationFields } from './completi
 import { constraintOf } from './constraints.ts';
 import { checkTogether, type Resolved } from './cross-field.ts';
 import { type Defaults, type Dialect, defaultsOf } from './dialect.ts';
-import { parseRequest } from './parse-request.ts';
+import { sparseParser } from './parse-request.ts';
 import { passthroughFields } from './passthrough-fields.ts';
 import { aboveAccountMaximum, unsupportedParameter } from './request-errors.ts';
 import { samplingOf } from './sampling-parameters.ts';
@@ -154,6 +154,8 @@ function generationOf(
   };
 }
 
+const parseFields = sparseParser(completionRequest);
+
 /**
  * Parses a request body: checks types and ranges, resolves aliases, then checks combinations of fields.
  * @throws ApiError 400 for the first invalid field
@@ -165,7 +167,7 @@ export function parseCompletion(
   modelDefaults: GenerationDefaults = {},
   infill?: InfillParts,
 ): CompletionCall {
-  const request = parseRequest(completionRequest, body);
+  const request = parseFields(body);
   refuseUnsupported(request);
   const defaults = defaultsOf(dialect, modelDefaults);
   const n = either(request, 'n', 'n_cmpl') ?? 1;

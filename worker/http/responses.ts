@@ -79,8 +79,12 @@ const KEY_HEADERS = ['authorization', 'x-api-key', 'api-key'];
 
 /** Adds request headers that the response depends on to those that it names already. */
 function addVary(headers: Headers, names: readonly string[]): void {
-  const known = (headers.get('vary') ?? '').split(',').map((name) => name.trim());
-  headers.set('vary', [...new Set([...known, ...names])].filter((name) => name !== '').join(', '));
+  const known =
+    headers
+      .get('vary')
+      ?.split(',')
+      .map((name) => name.trim()) ?? [];
+  headers.set('vary', [...new Set([...known, ...names])].join(', '));
 }
 
 /**

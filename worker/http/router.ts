@@ -17,9 +17,14 @@ export interface Route {
 
 type Router = (request: Request, context: RequestContext) => Promise<Response>;
 
+/** Finds the path of an address. Only one without parameters and anything to normalize equals a route's. */
+const PATH = /^https?:\/\/[^/?#\\]+([^?#]*)/;
+
 /** Combines routes into one function. @throws ApiError 404 or 405 if no route matches, and what handlers throw */
 export function createRouter(routes: readonly Route[]): Router {
   const router = IttyRouter();
+  const fixed = routes.filter(({ path }) => !path.includes(':'));
+  const byPath = new Map(fixed.map(({ method, path, handler }) => [`${method} ${path}`, handler]));
   for (const { method, path, handler } of routes) {
     const register = router[method.toLowerCase() as 'get' | 'post'];
     register(path, ({ params }, request: Request, context: RequestContext) =>
@@ -29,6 +34,8 @@ export function createRouter(routes: readonly Route[]): Router {
   return async (request, context) => {
     // The platform removes the body from responses to HEAD.
     const method = request.method === 'HEAD' ? 'GET' : request.method;
+    const handler = byPath.get(`${method} ${PATH.exec(request.url)?.[1]}`);
+    if (handler) return handler(request, context, '');
     const response = await router.fetch({ method, url: request.url }, request, context);
     if (response instanceof Response) return response;
     const { pathname } = new URL(request.url);

@@ -1,6 +1,6 @@
 import { type GenerationEvent, type GenerationRequest, isTerminal } from '@continuo/shared/generation.ts';
 import { SilenceTimer } from '../timers/silence-timer.ts';
-import type { EventBatches, Upstream, UpstreamContext } from './upstream.ts';
+import type { AttemptContext, EventBatches, Upstream } from './upstream.ts';
 import { causeOf, codeOf, interrupted, silent, verdictOf } from './upstream-errors.ts';
 import type { Verdict } from './upstream-health.ts';
 
@@ -22,7 +22,7 @@ export interface EventTimeouts {
 export async function* attempt(
   upstream: Upstream,
   request: GenerationRequest,
-  context: UpstreamContext,
+  context: AttemptContext,
   { firstEventMs, idleMs }: EventTimeouts,
   judge: (verdict: Verdict) => void,
   now: () => number,
@@ -44,7 +44,11 @@ export async function* attempt(
   else signal.addEventListener('abort', onDeparture);
   let ended = false;
   try {
-    const batches = await upstream.generate(request, { ...context, signal: abort.signal });
+    const batches = await upstream.generate(request, {
+      ...context,
+      signal: abort.signal,
+      abort: (reason) => abort.abort(reason),
+    });
     const reader = batches[Symbol.asyncIterator]();
     for (let first = true; ; first = false) {
       silence.begin(first ? firstEventMs : idleMs);

@@ -46,6 +46,43 @@ export const chunk = z.object({
     })
     .nullish(),
 });
+type Chunk = z.infer<typeof chunk>;
+
+const isAbsent = (value: unknown): boolean => value === undefined || value === null;
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+type Fields = Readonly<Record<string, unknown>> | null;
+
+function isTextChoice(value: unknown): boolean {
+  if (typeof value !== 'object') return false;
+  const {
+    index,
+    text,
+    finish_reason: reason,
+    stop_reason,
+    logprobs,
+    prompt_logprobs,
+  } = (value as Fields) ?? {};
+  const isText =
+    isCount(index) && typeof text === 'string' && (isAbsent(reason) || typeof reason === 'string');
+  return isText && isAbsent(stop_reason) && isAbsent(logprobs) && isAbsent(prompt_logprobs);
+}
+
+function isPlainUsage(value: unknown): boolean {
+  if (isAbsent(value)) return true;
+  if (typeof value !== 'object') return false;
+  const { prompt_tokens, completion_tokens, prompt_tokens_details } = value as NonNullable<Fields>;
+  return isCount(prompt_tokens) && isCount(completion_tokens) && isAbsent(prompt_tokens_details);
+}
+
+/** Checks a chunk. The usual one has only text: a schema for it would cost more than its relay. Null if it is invalid. */
+export function chunkOf(value: unknown): Chunk | null {
+  if (typeof value === 'object' && value !== null) {
+    const { choices, usage } = value as NonNullable<Fields>;
+    if (Array.isArray(choices) && choices.every(isTextChoice) && isPlainUsage(usage)) return value as Chunk;
+  }
+  return chunk.safeParse(value).data ?? null;
+}
+
 export type ChunkUsage = z.infer<typeof chunk>['usage'];
 
 const encoder = new TextEncoder();

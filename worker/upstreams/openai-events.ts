@@ -10,7 +10,7 @@ import type {
 import {
   type ChunkChoice,
   type ChunkUsage,
-  chunk,
+  chunkOf,
   promptTokensOf,
   TokenNumbers,
   tokensOf,
@@ -107,9 +107,9 @@ export class OpenAiEvents {
     const fault = faultOf(value);
     // An invalid request does not count against the server.
     if (fault) return [this.#failed(messageOf(fault), blamesRequest(fault) ? codeOfFault(fault) : undefined)];
-    const parsed = chunk.safeParse(value);
-    if (!parsed.success) throw malformed();
-    const { choices, usage } = parsed.data;
+    const parsed = chunkOf(value);
+    if (parsed === null) throw malformed();
+    const { choices, usage } = parsed;
     this.#usage = usage ?? this.#usage;
     return (choices ?? []).flatMap((choice) => (this.#ended ? [] : this.#choice(choice)));
   }

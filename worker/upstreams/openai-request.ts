@@ -24,11 +24,30 @@ interface BodyOptions extends Pick<UpstreamContext, 'extra' | 'tokensAsIds' | 's
   readonly user: string | null;
 }
 
+/** Settings beyond OpenAI's that have the same meaning everywhere. `penaltyScope` comes from the dialect and is not sent. */
+const EXTENSIONS = (Object.keys(NEUTRAL_SAMPLING) as (keyof SamplingParameters)[])
+  .filter((field) => !['seed', 'repetitionPenalty', 'logitBias', 'penaltyScope'].includes(field))
+  .map((field) => [field, Object.keys(toSnakeCase({ [field]: 0 }))[0]!] as const);
+
+/** OpenAI's own fields are always sent. */
+const ALWAYS_SENT: ReadonlySet<string> = new Set([
+  'temperature',
+  'topP',
+  'frequencyPenalty',
+  'presencePenalty',
+]);
+
+const isNeutral = (value: unknown, neutral: unknown): boolean =>
+  value === neutral || (typeof value === 'object' && JSON.stringify(value) === JSON.stringify(neutral));
+
 /** Fields beyond OpenAI's have the names that vLLM and llama.cpp share. Their neutral values are not sent. */
 function samplingFields(sampling: SamplingParameters): Fields {
-  const { temperature, topP, frequencyPenalty, presencePenalty, ...others } = sampling;
-  const { seed, repetitionPenalty, logitBias, penaltyScope, ...extensions } = others;
-  const fields: Fields = toSnakeCase({ temperature, topP, frequencyPenalty, presencePenalty });
+  const { seed, repetitionPenalty, logitBias } = sampling;
+  const fields: Fields = {};
+  for (const [field, name] of EXTENSIONS) {
+    const value = sampling[field];
+    if (ALWAYS_SENT.has(field) || !isNeutral(value, NEUTRAL_SAMPLING[field])) fields[name] = value;
+  }
   if (seed !== null) fields.seed = exactNumber(seed);
   if (repetitionPenalty !== NEUTRAL_SAMPLING.repetitionPenalty) {
     // The names of vLLM and llama.cpp; servers ignore the one that they do not know.
@@ -37,10 +56,6 @@ function samplingFields(sampling: SamplingParameters): Fields {
   }
   if (logitBias.length > 0) {
     fields.logit_bias = Object.fromEntries(logitBias.map(([id, bias]) => [id, bias ?? -100]));
-  }
-  const neutral: Fields = toSnakeCase(NEUTRAL_SAMPLING);
-  for (const [name, value] of Object.entries(toSnakeCase(extensions))) {
-    if (JSON.stringify(value) !== JSON.stringify(neutral[name])) fields[name] = value;
   }
   return fields;
 }

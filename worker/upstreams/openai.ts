@@ -3,6 +3,7 @@ import { SseDecoder } from '@continuo/shared/framing.ts';
 import type { GenerationEvent, GenerationRequest, OriginModel } from '@continuo/shared/generation.ts';
 import { sha256Hex } from '@continuo/shared/signing.ts';
 import { afterAlone } from '../timers/request-timers.ts';
+import { withTimeLimit } from '../timers/time-limit.ts';
 import { type Fetch, fetchUpstream, MAX_MESSAGE_LENGTH, readJsonBody } from './fetch-upstream.ts';
 import type { Flavor } from './flavors.ts';
 import { markIds } from './openai-chunk.ts';
@@ -80,17 +81,11 @@ export class OpenAiUpstream implements Upstream {
   /** Any answer shows that the server runs. */
   async isReachable(signal: AbortSignal): Promise<boolean> {
     const { fetch, acceptTimeoutMs } = this.#options;
-    const limits = {
-      signal,
-      after: afterAlone,
-      acceptTimeoutMs: Math.min(acceptTimeoutMs, PROBE_TIMEOUT_MS),
-    };
+    const limit = { signal, after: afterAlone, ms: Math.min(acceptTimeoutMs, PROBE_TIMEOUT_MS) };
+    const ask = (limited: AbortSignal) =>
+      fetchUpstream(this.#address('models'), { headers: this.#key }, { fetch, signal: limited });
     try {
-      const answer = await fetchUpstream(
-        this.#address('models'),
-        { headers: this.#key },
-        { fetch, ...limits },
-      );
+      const answer = await withTimeLimit(limit, ask);
       await answer.body?.cancel();
       return true;
     } catch {
@@ -144,14 +139,13 @@ export class OpenAiUpstream implements Upstream {
       if (error.status !== 400) context.report({ upstream: this.name, status: response.status, type, code });
       throw isScoring(wanted) && refusesEcho(error) ? cannotScore(request.model) : error;
     }
-    if (response.body === null) throw malformed();
     if (request.stream) accept();
     const events = new OpenAiEvents(request, context.shown);
     const prepare = context.shown.promptLogprobs === null ? undefined : markIds;
     const batches = isScoring(wanted)
       ? readScored(response, events, wanted)
       : request.stream
-        ? readChunks(response.body, events)
+        ? readChunks(response, events)
         : readAnswer(response, events, prepare);
     return needsScoring ? this.#learning(wanted.model, batches) : batches;
   }
@@ -174,11 +168,11 @@ export class OpenAiUpstream implements Upstream {
   #post(
     body: Readonly<Record<string, unknown>>,
     { stream, deadlineMs }: GenerationRequest,
-    { signal, after, traceparent }: UpstreamContext,
+    { signal, after, abort, traceparent }: UpstreamContext,
   ): Promise<Response> {
     const { fetch } = this.#options;
     // A plain answer has its status only when it is finished.
-    const acceptTimeoutMs = stream ? this.#options.acceptTimeoutMs : deadlineMs;
+    const ms = stream ? this.#options.acceptTimeoutMs : deadlineMs;
     const headers = {
       'content-type': 'application/json',
       accept: stream ? 'text/event-stream' : 'application/json',
@@ -188,7 +182,7 @@ export class OpenAiUpstream implements Upstream {
     return fetchUpstream(
       this.#address('completions'),
       { method: 'POST', headers, body: JSON.stringify(body) },
-      { fetch, signal, after, acceptTimeoutMs },
+      { fetch, signal, acceptance: { after, ms, abort } },
     );
   }
 
@@ -225,9 +219,10 @@ async function* readScored(
 }
 
 async function* readChunks(
-  body: ReadableStream<Uint8Array>,
+  { body }: Response,
   events: OpenAiEvents,
 ): AsyncGenerator<readonly GenerationEvent[]> {
+  if (body === null) throw malformed();
   const reader = body.getReader();
   const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: false });
   const sse = new SseDecoder();

@@ -18,9 +18,9 @@ import {
 } from '@continuo/shared/tokenization.ts';
 import { accountList, type ListedAccount, type UsageAccount, usageAccount } from '@continuo/shared/usage.ts';
 import * as z from 'zod';
-import { type After, afterAlone } from '../timers/request-timers.ts';
+import { afterAlone } from '../timers/request-timers.ts';
 import { withTimeLimit } from '../timers/time-limit.ts';
-import { type Fetch, fetchUpstream, readJsonBody } from './fetch-upstream.ts';
+import { type Acceptance, type Fetch, fetchUpstream, readJsonBody } from './fetch-upstream.ts';
 import { OriginStream, type Validation } from './origin-stream.ts';
 import type { EventBatches, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
 import type { OriginModelName } from './upstream-config.ts';
@@ -46,8 +46,8 @@ interface OriginCall {
   readonly path: string;
   readonly body?: unknown;
   readonly signal: AbortSignal;
-  /** Timers of the client's request, if there is one. */
-  readonly after?: After;
+  /** Absent = the caller limits the time. */
+  readonly acceptance?: Acceptance;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -80,10 +80,11 @@ export class OriginUpstream implements Upstream {
   }
 
   async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventBatches> {
-    const { signal, after, traceparent } = context;
+    const { signal, after, abort, traceparent } = context;
+    const acceptance = { after, abort, ms: this.#options.acceptTimeoutMs };
     this.#requireCapabilities(request);
     const call = { method: 'POST', path: '/generate', body: this.#named(request) } as const;
-    const response = await this.#call({ ...call, signal, after, headers: { traceparent } });
+    const response = await this.#call({ ...call, signal, acceptance, headers: { traceparent } });
     if (response.body === null) throw malformed();
     const ignored = response.headers.get(IGNORED_KEYWORDS_HEADER);
     if (ignored !== null) context.onIgnoredKeywords(ignored);
@@ -163,18 +164,18 @@ export class OriginUpstream implements Upstream {
 
   /** Returns a 200 of the origin. @throws ApiError for the client, on any other status */
   async #call(call: OriginCall): Promise<Response> {
-    const { method, signal, after = afterAlone } = call;
+    const { method, signal, acceptance } = call;
     const body = call.body === undefined ? '' : JSON.stringify(call.body);
     const headers = {
       ...call.headers,
       'content-type': 'application/json',
       ...(await this.#signature(call, body)),
     };
-    const { fetch, acceptTimeoutMs } = this.#options;
+    const { fetch } = this.#options;
     const response = await fetchUpstream(
       this.#base + call.path,
       { method, headers, ...(call.body === undefined ? {} : { body }) },
-      { fetch, signal, after, acceptTimeoutMs },
+      { fetch, signal, acceptance },
     );
     if (response.status !== 200) throw await errorOf(response, this.name);
     return response;

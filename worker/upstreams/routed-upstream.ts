@@ -1,7 +1,7 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationRequest } from '@continuo/shared/generation.ts';
 import { attempt, type EventTimeouts, withFirst } from './attempt.ts';
-import type { EventBatches, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
+import type { AttemptContext, EventBatches, TokenizerService, Upstream } from './upstream.ts';
 import { BUSY, codeOf, UPSTREAM_FAILURES, verdictOf } from './upstream-errors.ts';
 import type { UpstreamHealth } from './upstream-health.ts';
 
@@ -66,7 +66,7 @@ export class RoutedUpstream {
     };
   }
 
-  generate(request: GenerationRequest, context: UpstreamContext): Promise<EventBatches> {
+  generate(request: GenerationRequest, context: AttemptContext): Promise<EventBatches> {
     return this.#tryEach(this.#candidates, context.signal, (candidate, last) => {
       this.#current = candidate;
       return this.#attempt(candidate, request, context, last);
@@ -101,7 +101,7 @@ export class RoutedUpstream {
   async #attempt(
     { upstream, timeouts }: Candidate,
     request: GenerationRequest,
-    context: UpstreamContext,
+    context: AttemptContext,
     last: boolean,
   ): Promise<EventBatches | null> {
     const judge = this.#health.begin(upstream.name);

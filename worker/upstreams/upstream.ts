@@ -1,3 +1,4 @@
+import type { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationEvent, GenerationRequest, OriginModel } from '@continuo/shared/generation.ts';
 import type {
   DetokenizeRequest,
@@ -18,6 +19,8 @@ export type EventBatches = AsyncIterable<readonly GenerationEvent[]>;
 export interface UpstreamContext {
   /** Ends all work at the upstream at once. */
   readonly signal: AbortSignal;
+  /** Aborts the signal with a reason for the client. */
+  abort(reason: ApiError): void;
   /** W3C trace context to pass on. */
   readonly traceparent: string;
   /** Timers of this request. */
@@ -37,6 +40,9 @@ export interface UpstreamContext {
   /** Logs a server's failure, of which the caller sees only the kind. */
   report(failure: UpstreamFailure): void;
 }
+
+/** What all attempts of one request share. Each has its own signal, which also aborts with that of the request. */
+export type AttemptContext = Omit<UpstreamContext, 'abort'>;
 
 /** `echo`: before the completion, all of it or the last tokens. `promptLogprobs`: top logprobs per token in `prompt_logprobs`. */
 export interface ShownPrompt {

@@ -19,7 +19,7 @@ const LOADS: readonly { readonly name: string; readonly load: Load }[] = [
   { name: 'plain requests/s, 16 clients', load: plain(16, 100, 0) },
   { name: 'plain requests/s, 1 client', load: plain(1, 300, 0) },
   { name: 'events/s, 16 streams of 250 events/s', load: streams(16, 4, 500) },
-  { name: 'events/s, 16 streams of 1,000 events/s', load: streams(16, 1, 1000) },
+  { name: 'events/s, 16 streams of 4,000 events/s', load: streams(16, 0.25, 4000) },
 ];
 
 /** Per second; p50 and p99 in milliseconds, of a request or of an event from the upstream's write to the client's read. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -86,8 +87,11 @@ async function play(prompt: string, maxTokens: number, format: Format, response:
     if (format.opening !== '') response.write(format.opening);
     const begun = performance.now();
     for (let count = 1; count <= events && !response.destroyed; count += 1) {
-      await sleep(Math.max(0, begun + count * intervalMs - performance.now()));
-      response.write(event(count));
+      const early = begun + count * intervalMs - performance.now();
+      // A timer waits at least 1 ms, so events that are due together are written together.
+      if (early > 0) await sleep(early);
+      if (!response.write(event(count)))
+        await Promise.race([once(response, 'drain'), once(response, 'close')]);
     }
     response.end(format.end);
   }

@@ -12,6 +12,7 @@ function onAbort(signal: AbortSignal | null | undefined, leave: (reason: unknown
 const stalling: Fetch = async (_, { signal }) =>
   new Response(
     new ReadableStream({
+      type: 'bytes',
       start(controller) {
         controller.enqueue(new TextEncoder().encode('{"models":['));
         onAbort(signal, (reason) => controller.error(reason));
@@ -43,6 +44,7 @@ test('an origin whose answer is too long to hold in memory fails', async () => {
   const endless: Fetch = async () =>
     new Response(
       new ReadableStream({
+        type: 'bytes',
         pull(controller) {
           sent += 1;
           controller.enqueue(piece);
