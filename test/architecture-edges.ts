@@ -105,8 +105,10 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'shared',
     'worker/admin',
     'worker/auth',
+    'worker/batches',
     'worker/dialects',
     'worker/env',
+    'worker/files',
     'worker/generation',
     'worker/http',
     'worker/limits',
@@ -130,8 +132,11 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/usage',
   ],
   'worker/auth': ['shared', 'worker/dialects', 'worker/http', 'worker/tenants', 'worker/timers'],
+  // A batch's lines come from its input file, and its results become files.
+  'worker/batches': ['shared', 'worker/auth', 'worker/dialects', 'worker/env', 'worker/files', 'worker/http'],
   'worker/dialects': ['shared'],
   'worker/env': ['shared', 'worker/usage'],
+  'worker/files': ['shared', 'worker/auth', 'worker/dialects', 'worker/http'],
   'worker/generation': [
     'shared',
     'worker/dialects',

@@ -1,0 +1,36 @@
+import type { LineFault } from './input-lines.ts';
+
+/** The records of the result files, one line of JSON each, in OpenAI's form. */
+
+/** An answer to a line's request. */
+export interface LineAnswer {
+  readonly status: number;
+  readonly requestId: string;
+  /** JSON. */
+  readonly body: string;
+  /** The same request may succeed later. */
+  readonly mayRetry: boolean;
+  /** Null if the answer names no time. */
+  readonly retryAfterMs: number | null;
+}
+
+const ID = 'batch_req_';
+
+/** Returns the record of an answer. Only records of the error file have the line's number. */
+export function answerRecord(
+  { number, customId }: { readonly number: number; readonly customId: string },
+  { status, requestId, body }: LineAnswer,
+  hex: string,
+): string {
+  const head = JSON.stringify({ id: ID + hex, custom_id: customId, ...(status !== 200 && { line: number }) });
+  const response = JSON.stringify({ status_code: status, request_id: requestId });
+  return `${head.slice(0, -1)},"response":${response.slice(0, -1)},"body":${body}},"error":null}\n`;
+}
+
+/** Returns the record of a line that got no answer. */
+export const faultRecord = (
+  { number, customId }: { readonly number: number; readonly customId: string | null },
+  { code, message }: LineFault,
+  hex: string,
+): string =>
+  `${JSON.stringify({ id: ID + hex, custom_id: customId, line: number, response: null, error: { code, message: `Line ${number}: ${message}` } })}\n`;
