@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { finishReason, modelState } from './generation.ts';
-import { modelBuild } from './model-build.ts';
+import { finishReason, modelBuild, modelState } from './generation.ts';
 
 /** The public responses. The tests check responses against these schemas. */
 

@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
-import { modelBuild } from './model-build.ts';
 import { generationDefaults, samplingParameters } from './sampling.ts';
 import { weight } from './tenant.ts';
 import { isTokenId } from './tokenization.ts';
@@ -250,6 +249,16 @@ export const isTerminal = ({ type }: GenerationEvent): boolean => type === 'done
  */
 export const modelState = z.enum(['unloaded', 'loading', 'loaded', 'failed', 'unavailable']);
 export type ModelState = z.infer<typeof modelState>;
+
+/** How the graph of a model was made, if the origin's own builder made it. */
+export const modelBuild = z.object({
+  precision: z.string().describe('Precision of the weights: fp32, fp16, int8 or int4.'),
+  parameters: z.int().describe('Number of parameters.'),
+  source: z
+    .string()
+    .describe('The published model, or the name of the directory or file, that the weights come from.'),
+});
+export type ModelBuild = z.infer<typeof modelBuild>;
 
 /** A served model, in GET /models of the origin. */
 export const originModel = z.object({

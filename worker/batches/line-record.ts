@@ -1,18 +1,22 @@
 import type { LineFault } from './input-lines.ts';
+import type { LineAnswer } from './send-line.ts';
 
 /** The records of the result files, one line of JSON each, in OpenAI's form. */
 
-/** An answer to a line's request. */
-export interface LineAnswer {
-  readonly status: number;
-  readonly requestId: string;
-  /** JSON. */
-  readonly body: string;
-  /** The same request may succeed later. */
-  readonly mayRetry: boolean;
-  /** Null if the answer names no time. */
-  readonly retryAfterMs: number | null;
-}
+export type Ending = 'completed' | 'expired' | 'cancelled';
+
+/** Why a line has not run, by the end of its batch. */
+export const UNFINISHED: Readonly<Record<Ending, LineFault>> = {
+  completed: { code: 'internal_error', message: 'This request was not executed.' },
+  expired: {
+    code: 'batch_expired',
+    message: 'This request could not be executed before the completion window expired.',
+  },
+  cancelled: {
+    code: 'batch_cancelled',
+    message: 'The batch was cancelled before this request was executed.',
+  },
+};
 
 const ID = 'batch_req_';
 

@@ -1,4 +1,4 @@
-import { modelBuild } from '@continuo/shared/model-build.ts';
+import { modelBuild } from '@continuo/shared/generation.ts';
 import * as z from 'zod';
 import { readModelJson } from './model-json.ts';
 

@@ -4,14 +4,15 @@ import { bugTrace } from '@continuo/shared/error-details.ts';
 import { toHex } from '@continuo/shared/signing.ts';
 import type { BatchOrder, BatchRunRpc } from '../../env/batch-protocol.ts';
 import type { Env } from '../../env/env.ts';
-import type { LoopbackWorker } from '../../env/replay-protocol.ts';
 import { parseSettings } from '../../env/settings.ts';
-import { fileOptions, newId, objectKey } from '../../files/file-store.ts';
+import { newId, objectKey } from '../../files/file-store.ts';
 import { putRecord } from '../batch-record.ts';
 import { InputRefusal, readInput } from '../input-file.ts';
-import { answerRecord, faultRecord, type LineAnswer } from '../line-record.ts';
+import { answerRecord, type Ending, faultRecord, UNFINISHED } from '../line-record.ts';
+import { sendLine } from '../send-line.ts';
 import { SendWindow } from '../send-window.ts';
-import { BatchLines, type ResultFile, type WaitingLine } from './batch-lines.ts';
+import { BatchLines, type WaitingLine } from './batch-lines.ts';
+import { putResults } from './result-files.ts';
 
 /** `start` waits this long for the end of the validation. */
 const START_WAIT_MS = 2_000;
@@ -36,20 +37,6 @@ interface Progress extends BatchOrder {
   /** Absent until the batch ends. */
   readonly result?: Result;
 }
-
-type Ending = 'completed' | 'expired' | 'cancelled';
-
-const UNFINISHED: Readonly<Record<Ending, { readonly code: string; readonly message: string }>> = {
-  completed: { code: 'internal_error', message: 'The line did not run.' },
-  expired: {
-    code: 'batch_expired',
-    message: 'This request could not be executed before the completion window expired.',
-  },
-  cancelled: {
-    code: 'batch_cancelled',
-    message: 'The batch was cancelled before this request was executed.',
-  },
-};
 
 const randomHex = (bytes: number): string => toHex(crypto.getRandomValues(new Uint8Array(bytes)));
 
@@ -118,9 +105,7 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
   #work(): Promise<void> {
     this.#working ??= this.#proceed()
       .catch(async (thrown: unknown) => {
-        console.error(
-          JSON.stringify({ event: 'batch_failed', batch: this.#progress?.batch.id, ...bugTrace(thrown) }),
-        );
+        this.#report(thrown);
         await scheduler.wait(FAULT_PAUSE_MS);
       })
       .finally(() => {
@@ -128,6 +113,11 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
       });
     this.ctx.waitUntil(this.#working);
     return this.#working;
+  }
+
+  #report(thrown: unknown): void {
+    const batch = this.#progress?.batch.id;
+    console.error(JSON.stringify({ event: 'batch_failed', batch, ...bugTrace(thrown) }));
   }
 
   async #proceed(): Promise<void> {
@@ -211,16 +201,18 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
       if (line === null) return;
       bytes += line.body.length;
       this.#running.set(line.number, line.body.length);
-      void this.#answer(line).finally(() => {
-        this.#running.delete(line.number);
-        this.#notify();
-      });
+      void this.#answer(line)
+        .catch((thrown: unknown) => this.#report(thrown))
+        .finally(() => {
+          this.#running.delete(line.number);
+          this.#notify();
+        });
     }
   }
 
   /** Runs a line once, and keeps its record if it got a final answer. */
   async #answer(line: WaitingLine): Promise<void> {
-    const answer = await this.#send(line).catch(() => null);
+    const answer = await sendLine(this.ctx.exports, this.#progress!, line.body).catch(() => null);
     const now = Date.now();
     if (answer?.mayRetry === false) {
       if (answer.status < 500) this.#window.answered();
@@ -237,27 +229,6 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
     this.#lines.finish(line.number, 'error', record);
   }
 
-  async #send({ body }: WaitingLine): Promise<LineAnswer> {
-    const props = { batchKey: this.#progress!.keyId };
-    const exports = this.ctx.exports as unknown as { default: LoopbackWorker };
-    const response = await exports.default({ props }).fetch(
-      new Request(`https://batch.invalid${this.#batch.endpoint}`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body,
-      }),
-    );
-    const { headers, status } = response;
-    return {
-      status,
-      requestId: headers.get('x-request-id') ?? '',
-      body: (await response.text()).trim(),
-      mayRetry: headers.get('x-should-retry') === 'true',
-      retryAfterMs:
-        Number(headers.get('retry-after-ms') ?? Number(headers.get('retry-after')) * 1_000) || null,
-    };
-  }
-
   /** Writes the result files and the record to R2. Each step can be repeated. */
   async #finish(): Promise<void> {
     const { ending, output, error } = this.#progress!.result ?? this.#decideEnding();
@@ -272,8 +243,8 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
       await this.ctx.storage.sync();
     }
     const { request_counts: counts } = this.#shown(this.#progress!);
-    await this.#putFile('output', output);
-    await this.#putFile('error', error);
+    await putResults(this.env, this.#progress!, 'output', output, this.#lines);
+    await putResults(this.env, this.#progress!, 'error', error, this.#lines);
     this.#update({
       status: ending,
       [`${ending}_at`]: unixSeconds(),
@@ -304,19 +275,6 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
     return result;
   }
 
-  async #putFile(file: ResultFile, id: string): Promise<void> {
-    const size = this.#lines.size(file);
-    if (size === 0) return;
-    const { readable, writable } = new FixedLengthStream(size);
-    const { tenantId, batch } = this.#progress!;
-    const options = fileOptions(
-      { filename: `${batch.id}_${file}.jsonl`, purpose: 'batch_output' },
-      Date.now(),
-    );
-    const stored = this.env.FILES.put(objectKey(tenantId, 'files', id), readable, options);
-    await Promise.all([stored, writeAll(this.#lines.contentOf(file), writable)]);
-  }
-
   /** Deletes the object's data once R2 has the record of the batch. */
   async #leave(): Promise<void> {
     await putRecord(this.env, this.#progress!);
@@ -325,12 +283,6 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
     await this.ctx.storage.deleteAll();
     this.#notify();
   }
-}
-
-async function writeAll(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>): Promise<void> {
-  const writer = to.getWriter();
-  for (const piece of pieces) await writer.write(piece);
-  await writer.close();
 }
 
 const unixSeconds = (): number => Math.floor(Date.now() / 1_000);
