@@ -147,18 +147,25 @@ export async function* bodyPieces(
   checkEncoding(request);
   if (request.body === null) return;
   const reader = request.body.getReader();
+  let reading = true;
   try {
     for (;;) {
-      const reading = reader.read().catch(() => {
+      const piece = reader.read().catch(() => {
         throw new ApiError('invalid_value', 'The request body is incomplete.');
       });
-      const read = await inTime(reading, { after: timers.after, ms: settings.BODY_TIMEOUT_MS });
+      const read = await inTime(piece, { after: timers.after, ms: settings.BODY_TIMEOUT_MS });
       if (read === null) throw bodyTimeout();
+      reading = false;
       if (read.done) return;
       yield read.value;
+      reading = true;
     }
   } finally {
-    void reader.cancel().catch(() => {});
+    if (reading) void reader.cancel().catch(() => {});
+    else {
+      reader.releaseLock();
+      await drainRest(request.body, settings);
+    }
   }
 }
 
@@ -174,9 +181,13 @@ const DRAINED_BYTES = 65_536;
  * Discards the rest of a rejected body, up to a limit. If the connection closed while the client is still writing, the
  * client might see a broken pipe instead of the error response.
  */
-export async function drain(request: Request, { MAX_BODY_BYTES }: Settings): Promise<void> {
+export async function drain(request: Request, settings: Settings): Promise<void> {
   if (request.body === null || request.bodyUsed || request.body.locked) return;
-  const reader = request.body.getReader({ mode: 'byob' });
+  await drainRest(request.body, settings);
+}
+
+async function drainRest(body: ReadableStream<Uint8Array>, { MAX_BODY_BYTES }: Settings): Promise<void> {
+  const reader = body.getReader({ mode: 'byob' });
   const timer = setTimeout(() => void reader.cancel().catch(() => {}), DRAIN.ms);
   try {
     let memory = new Uint8Array(DRAINED_BYTES);
