@@ -63,9 +63,8 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
   async start(order: BatchOrder): Promise<Batch | null> {
     if (this.#progress === null) {
       this.#save(order);
-      await this.ctx.storage.setAlarm(Date.now() + HEARTBEAT_MS);
+      await this.ctx.storage.setAlarm(Date.now());
       await putRecord(this.env, order);
-      this.#work();
     }
     const until = Date.now() + START_WAIT_MS;
     let shown = await this.show();
@@ -91,7 +90,6 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
     const status = this.#progress?.batch.status;
     if (status === 'validating' || status === 'in_progress') {
       this.#update({ status: 'cancelling', cancelling_at: unixSeconds() });
-      this.#work();
     }
     return this.show();
   }
