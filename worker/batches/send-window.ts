@@ -32,7 +32,7 @@ export class SendWindow {
     this.#size = Math.min(MAX, this.#size + (this.#probing ? 1 : 1 / this.#size));
   }
 
-  /** @param retryAfterMs the time that the refusal names; null = it names none */
+  /** @param retryAfterMs the time that the refusal names; null = a failure, after which pauses double */
   refused(now: number, retryAfterMs: number | null): void {
     // Refusals of requests that were sent before the pause tell nothing new.
     if (now < this.#pausedUntil) return;
@@ -40,6 +40,6 @@ export class SendWindow {
     this.#probing = false;
     this.#size = Math.max(1, this.#size / 2);
     const doubling = MIN_PAUSE_MS * 2 ** Math.min(this.#failures, 10);
-    this.#pausedUntil = now + Math.min(MAX_PAUSE_MS, Math.max(retryAfterMs ?? 0, doubling));
+    this.#pausedUntil = now + Math.min(MAX_PAUSE_MS, retryAfterMs ?? doubling);
   }
 }

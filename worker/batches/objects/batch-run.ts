@@ -22,7 +22,7 @@ const FAULT_PAUSE_MS = 5_000;
 /** Bytes of the requests that run at the same time; a single one may be larger. */
 const MAX_RUNNING_BYTES = 4 * 1024 * 1024;
 /** Attempts of a line that the service fails. Refusals for lack of room do not count. */
-const MAX_ATTEMPTS = 10;
+const MAX_ATTEMPTS = 6;
 /** Records that one transaction writes. */
 const STEP = 1_000;
 
@@ -217,8 +217,9 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
       const file = answer.status === 200 ? 'output' : 'error';
       return this.#lines.finish(line.number, file, answerRecord(line, answer, randomHex(16)));
     }
-    this.#window.refused(now, answer?.retryAfterMs ?? null);
-    if (answer !== null && [429, 503].includes(answer.status)) return;
+    const hasNoRoom = answer?.status === 429 || answer?.status === 503;
+    this.#window.refused(now, hasNoRoom ? answer.retryAfterMs : null);
+    if (hasNoRoom) return;
     this.#lines.countAttempt(line.number);
     if (line.attempts + 1 < MAX_ATTEMPTS) return;
     const record = answer
