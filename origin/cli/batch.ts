@@ -19,11 +19,18 @@ async function showBatch(api: Api, id: string): Promise<Batch> {
   return batchObject.parse(await api.call('GET', pathOf(id)));
 }
 
+/** Opens a file, which is read as it is sent. */
+async function open(file: string): Promise<Blob> {
+  try {
+    return await openAsBlob(file);
+  } catch {
+    throw new CommandError(`The file ${file} cannot be read.`);
+  }
+}
+
 /** Uploads a file and starts its batch. */
 async function start({ api }: Session, file: string, endpoint: string): Promise<Batch> {
-  const content = await openAsBlob(file).catch(() => {
-    throw new CommandError(`The file ${file} cannot be read.`);
-  });
+  const content = await open(file);
   const form = new FormData();
   form.set('purpose', 'batch');
   form.set('file', content, path.basename(file));
