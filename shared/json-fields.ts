@@ -117,6 +117,15 @@ export function parseExactly(text: string, name: string): unknown {
   return { ...again, [name]: BigInt(/^-?\d+$/.test(source) ? source : value) };
 }
 
+/** Parses JSON so that JSON.stringify writes its integers with all digits again. @throws SyntaxError */
+export function parseWithDigits(text: string): unknown {
+  // A reviver is slow, so only texts with a long number get one.
+  if (!/\d{16}/.test(text)) return JSON.parse(text);
+  const keep: SourceReviver = (_, value, { source }) =>
+    isUnsafe(value) && source !== undefined ? exactNumber(source) : value;
+  return JSON.parse(text, keep as Parameters<typeof JSON.parse>[1]);
+}
+
 /** Returns what JSON.stringify writes as this number, with all digits. */
 export function exactNumber(value: number | string): unknown {
   const { rawJSON } = JSON as typeof JSON & { rawJSON(text: string): unknown };

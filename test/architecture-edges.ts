@@ -106,8 +106,10 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/account',
     'worker/admin',
     'worker/auth',
+    'worker/batches',
     'worker/dialects',
     'worker/env',
+    'worker/files',
     'worker/generation',
     'worker/http',
     'worker/limits',
@@ -132,8 +134,11 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/usage',
   ],
   'worker/auth': ['shared', 'worker/dialects', 'worker/http', 'worker/tenants', 'worker/timers'],
+  // A batch's lines come from its input file, and its results become files.
+  'worker/batches': ['shared', 'worker/auth', 'worker/dialects', 'worker/env', 'worker/files', 'worker/http'],
   'worker/dialects': ['shared'],
   'worker/env': ['shared', 'worker/usage'],
+  'worker/files': ['shared', 'worker/auth', 'worker/dialects', 'worker/http'],
   'worker/generation': [
     'shared',
     'worker/dialects',

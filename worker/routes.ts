@@ -1,6 +1,8 @@
 import { ACCOUNT_OPERATIONS } from './account/account-operations.ts';
 import { ADMIN_ROUTES, routesOf } from './admin/admin-routes.ts';
+import { cancelBatch, createBatch, listBatches, showBatch } from './batches/batches.ts';
 import { complete, completeNative, infill } from './completions.ts';
+import { deleteFile, listFiles, readFile, showFile, uploadFile } from './files/files.ts';
 import { compressed } from './http/compression.ts';
 import { jsonResponse } from './http/responses.ts';
 import type { Route } from './http/router.ts';
@@ -21,6 +23,15 @@ export const ROUTES: readonly Route[] = [
   { method: 'POST', path: '/v1/score', handler: withLimitHeaders(idempotent(score)) },
   { method: 'POST', path: '/generative_scoring', handler: withLimitHeaders(idempotent(scoreLabels)) },
   { method: 'GET', path: '/v1/completions/:rest/stream', handler: withLimitHeaders(resumeStream) },
+  { method: 'POST', path: '/v1/files', handler: uploadFile },
+  { method: 'GET', path: '/v1/files', handler: listFiles },
+  { method: 'GET', path: '/v1/files/:rest', handler: showFile },
+  { method: 'GET', path: '/v1/files/:rest/content', handler: readFile },
+  { method: 'DELETE', path: '/v1/files/:rest', handler: deleteFile },
+  { method: 'POST', path: '/v1/batches', handler: idempotent(createBatch) },
+  { method: 'GET', path: '/v1/batches', handler: listBatches },
+  { method: 'GET', path: '/v1/batches/:rest', handler: showBatch },
+  { method: 'POST', path: '/v1/batches/:rest/cancel', handler: cancelBatch },
   // llama.cpp's own API. Its alias /completions is the address of OpenAI clients with a wrong base URL.
   { method: 'POST', path: '/completion', handler: withLimitHeaders(idempotent(completeNative)) },
   { method: 'POST', path: '/infill', handler: withLimitHeaders(idempotent(infill)) },

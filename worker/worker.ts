@@ -89,9 +89,12 @@ function once<T>(make: () => T): () => T {
   };
 }
 
-/** Properties that a resumable stream adds to the request it sends to its own Worker; empty for callers' requests. */
-const innerProps = ({ props }: ExecutionContext): Partial<InnerRequestProps> =>
-  (props as Partial<InnerRequestProps> | undefined) ?? {};
+/** Properties that objects add to the requests they send to their own Worker; empty for callers' requests. */
+const innerProps = ({ props }: ExecutionContext): InnerRequestProps =>
+  (props as InnerRequestProps | undefined) ?? {};
+
+/** The answer to a line of a batch begins when its status is known. */
+const NEVER_MS = 2 ** 31 - 1;
 
 function createContext(
   request: Request,
@@ -101,12 +104,14 @@ function createContext(
 ): RequestContext {
   const answer: ResponseState = { dialect: provisionalDialect(request), limits: {}, ignoredKeywords: null };
   const { randomHex } = isolate;
-  const { completion = randomHex(16) } = innerProps(background);
+  const { completion = randomHex(16), batchKey = null } = innerProps(background);
   return {
     requestId: incomingRequestId(request) ?? `req_${randomHex(16)}`,
     completionId: `cmpl-${completion}`,
     env,
     ...isolate,
+    ...(batchKey !== null && { settings: { ...isolate.settings, EARLY_ANSWER_MS: NEVER_MS } }),
+    batchKey,
     answer,
     caller: { principal: null, endUser: null },
     heldBody: new HeldBody(isolate.bodies),

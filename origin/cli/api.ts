@@ -7,7 +7,7 @@ import type { Access } from './access.ts';
 
 /** A client of the Worker's HTTP API. */
 export interface Api {
-  /** Sends a request; the answer has a status of success. @throws CommandError with the server's message */
+  /** Sends a request with a body of JSON, or a form; the answer has a status of success. @throws CommandError with the server's message */
   send(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<Response>;
   /** Returns the object in the answer. @throws CommandError */
   call(method: Method, path: string, body?: unknown): Promise<Fields>;
@@ -28,8 +28,11 @@ export function createApi({ url, key }: Access, fetchFrom: typeof fetch): Api {
   const send: Api['send'] = async (method, path, body, signal) => {
     const response = await fetchFrom(new URL(path, url), {
       method,
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: body === undefined ? null : JSON.stringify(body),
+      headers: {
+        authorization: `Bearer ${key}`,
+        ...(body instanceof FormData ? {} : { 'content-type': 'application/json' }),
+      },
+      body: body === undefined ? null : body instanceof FormData ? body : JSON.stringify(body),
       signal: signal ?? null,
     }).catch(() => {
       throw new CommandError(`No server answers at ${url.origin}. ${NO_SERVER_HINT}`, EXIT.unreachable);

@@ -1,6 +1,7 @@
 import { addModelCommands } from '@continuo/origin/hub/model-commands.ts';
 import { createProgram, withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Command } from 'commander';
+import { addBatchCommands } from './batch.ts';
 import { addBenchCommand } from './bench.ts';
 import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } from './commands.ts';
 import { addCompleteCommand } from './complete.ts';
@@ -26,6 +27,7 @@ export function createContinuo(context: CliContext): Command {
   addServeCommand(program, context);
   addEdgeCommand(program, context);
   addCompleteCommand(program, asCaller);
+  addBatchCommands(program, asCaller);
   addModelsCommand(program, asCaller);
   addTenantCommands(program, asAdmin);
   addKeyCommands(program, asAdmin);

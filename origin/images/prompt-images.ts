@@ -1,5 +1,10 @@
 import { hash } from 'node:crypto';
-import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '@continuo/shared/image-data.ts';
+import {
+  IMAGE_MARK,
+  imageBase64,
+  invalidImage,
+  wrongImageCount,
+} from '@continuo/shared/completion-prompt.ts';
 import type { SubmittedImage } from '../engine/messages.ts';
 import type { LockCaller } from '../process/fair-mutex.ts';
 

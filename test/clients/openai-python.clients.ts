@@ -12,6 +12,7 @@ interface Result {
   readonly byIds: Completion;
   readonly concurrent: string[];
   readonly models: string[];
+  readonly batch: { readonly text: string; readonly listed: boolean };
   readonly brokenOff: number;
   readonly refused: Readonly<Record<'n' | 'model' | 'key' | 'timeout', readonly unknown[]>>;
 }
@@ -39,6 +40,10 @@ describe.skipIf(python === null)('openai-python', () => {
       prompt_tokens: result.plain.usage.prompt_tokens,
       completion_tokens: 12,
     });
+  });
+
+  test('runs a batch', () => {
+    expect(result.batch).toEqual({ text: result.plain.choices[0]?.text, listed: true });
   });
 
   test('reads the scores of an echoed prompt', async () => {

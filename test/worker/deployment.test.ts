@@ -39,6 +39,8 @@ describe('deployment', () => {
         'LIMITER',
         'STREAMS',
         'ANSWERS',
+        'BATCHES',
+        'FILES',
         'DB',
         'USAGE_DB',
         'USAGE',

@@ -25,6 +25,23 @@ export function authenticate(
 }
 
 async function identify(request: Request, context: RequestContext, scope: Scope | null): Promise<Principal> {
+  const principal =
+    context.batchKey === null
+      ? await presentedPrincipal(request, context, scope)
+      : await batchPrincipal(context.batchKey, scope, context);
+  context.caller.principal = principal;
+  // Errors from here on use the tenant's dialect. The admin API has no dialects.
+  if (scope !== 'admin') context.answer.dialect = provisionalDialect(request, principal.tenant.dialect);
+  if (principal.tenant.suspended) throw suspended();
+  if (scope !== null && !principal.key.scopes.includes(scope)) throw insufficientScope(scope);
+  return principal;
+}
+
+async function presentedPrincipal(
+  request: Request,
+  context: RequestContext,
+  scope: Scope | null,
+): Promise<Principal> {
   const address = request.headers.get('cf-connecting-ip') ?? 'unknown';
   await checkFlood(context.env.FLOOD_BY_ADDRESS, networkOf(address));
   const key = keyOf(request);
@@ -32,12 +49,14 @@ async function identify(request: Request, context: RequestContext, scope: Scope 
   const hash = context.keys.hashOf(key) ?? (await sha256Hex(key));
   const principal = builtInPrincipal(hash, context) ?? (await storedPrincipal(key, hash, scope, context));
   context.keys.keepHash(key, hash);
-  context.caller.principal = principal;
-  // Errors from here on use the tenant's dialect. The admin API has no dialects.
-  if (scope !== 'admin') context.answer.dialect = provisionalDialect(request, principal.tenant.dialect);
-  if (principal.tenant.suspended) throw suspended();
-  if (scope !== null && !principal.key.scopes.includes(scope)) throw insufficientScope(scope);
   return principal;
+}
+
+/** The key that created a batch, as it is now. Only the batch's object can name it, and no secret is known of it. */
+async function batchPrincipal(id: string, scope: Scope | null, context: RequestContext): Promise<Principal> {
+  if (id === DEVELOPMENT.key.id && context.settings.ENVIRONMENT === 'development') return DEVELOPMENT;
+  const { key, stale } = await context.keys.find(id, keyReader(context)).catch(unavailable);
+  return activePrincipal(key, stale, scope, context);
 }
 
 /** Returns the key that a request carries: as Bearer token, or in a header that other APIs use; null without a key. */
@@ -70,7 +89,16 @@ async function storedPrincipal(
   await checkFlood(context.env.FLOOD_BY_KEY, hash);
   const { key: stored, stale } = await context.keys.find(id, keyReader(context)).catch(unavailable);
   const same = sameHash(hash, stored?.hash ?? NO_HASH);
-  if (!stored || !same || !isActive(stored.principal.key, context.now())) throw invalidKey();
+  return activePrincipal(same ? stored : null, stale, scope, context);
+}
+
+async function activePrincipal(
+  stored: StoredKey | null,
+  stale: boolean,
+  scope: Scope | null,
+  context: RequestContext,
+): Promise<Principal> {
+  if (!stored || !isActive(stored.principal.key, context.now())) throw invalidKey();
   // The limiter knows revocations at once. Completions ask it in any case, at admission.
   if (stale || scope === 'admin' || scope === 'keys') await checkRevocation(stored.principal, context);
   return stored.principal;

@@ -1,3 +1,4 @@
+import type { BatchRunRpc } from './batch-protocol.ts';
 import type { TenantLimiterRpc } from './limiter-protocol.ts';
 import type { IdempotentAnswerRpc, StreamTailRpc } from './replay-protocol.ts';
 import type { Variables } from './settings.ts';
@@ -16,6 +17,10 @@ interface Bindings {
   readonly STREAMS: DurableObjectNamespace<StreamTailRpc>;
   /** One object per idempotency key in use. */
   readonly ANSWERS: DurableObjectNamespace<IdempotentAnswerRpc>;
+  /** One object per running batch. */
+  readonly BATCHES: DurableObjectNamespace<BatchRunRpc>;
+  /** Files of tenants, and the records of their batches. */
+  readonly FILES: R2Bucket;
   /** Receives one data point per request. */
   readonly USAGE?: AnalyticsEngineDataset;
   /** Approximate rate limits per place that protect the Worker from floods. */

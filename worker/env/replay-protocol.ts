@@ -20,11 +20,16 @@ export interface IdempotentAnswerRpc extends Rpc.DurableObjectBranded {
   release(claimant: string): Promise<void>;
 }
 
-/** Properties of the request that a resumable stream sends to its own Worker. */
+/** Properties of the request that a resumable stream or a batch sends to its own Worker. */
 export interface InnerRequestProps {
   /** Hex part of the completion's id, which also names the stream's object. */
-  readonly completion: string;
+  readonly completion?: string;
+  /** Id of the key that a line of a batch runs with. Its secret is not stored. */
+  readonly batchKey?: string;
 }
+
+/** The Worker's own entry point, which accepts properties that outside requests cannot set. */
+export type LoopbackWorker = (options: { props: InnerRequestProps }) => Fetcher;
 
 /** The rest of a stream; `beyond-end` if it has no event with this number; null if the tenant has no such stream. */
 export type Resumed = ReadableStream<Uint8Array> | 'beyond-end' | null;

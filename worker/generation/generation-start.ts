@@ -80,6 +80,7 @@ const wireRequest = ({
   model: model.id,
   deadlineMs: context.settings.REQUEST_TIMEOUT_MS,
   ...call.generation,
+  ...(context.batchKey !== null && { flex: true }),
 });
 
 const envelopeOf = ({ answer }: CompletionCall, model: OriginModel, context: RequestContext): Envelope => ({

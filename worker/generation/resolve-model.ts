@@ -1,6 +1,11 @@
+import {
+  IMAGE_MARK,
+  imageBase64,
+  invalidImage,
+  wrongImageCount,
+} from '@continuo/shared/completion-prompt.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
-import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '@continuo/shared/image-data.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import { describeValue } from '../dialects/parse-request.ts';

@@ -1,6 +1,7 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import { parseExactly } from '@continuo/shared/json-fields.ts';
 import type { Settings } from '../env/settings.ts';
+import { inTime } from '../timers/time-limit.ts';
 import { complexityFault } from './json-limits.ts';
 import { describeSyntaxError } from './json-syntax.ts';
 import type { RequestContext } from './request-context.ts';
@@ -33,6 +34,9 @@ function checkEncoding({ headers }: Request): void {
 const tooLarge = (limit: number): ApiError =>
   new ApiError('request_too_large', `The request body is larger than the limit of ${limit} bytes.`);
 
+const bodyTimeout = (): ApiError =>
+  new ApiError('request_timeout', 'The request body did not arrive in time.');
+
 /**
  * Reads the body as text, and stops as soon as it exceeds a limit.
  * @throws ApiError 415 if the body is compressed, 413 above the size limit, 503 if the isolate holds too many bytes, 408 if
@@ -50,9 +54,7 @@ export async function readText(
   if (claimed === null && request.body === null) return '';
   const hold = (bytes: number) => heldBody.take(caller.principal?.tenant.id ?? '', bytes);
   const late = Promise.withResolvers<never>();
-  const arrived = timers.after(BODY_TIMEOUT_MS, () =>
-    late.reject(new ApiError('request_timeout', 'The request body did not arrive in time.')),
-  );
+  const arrived = timers.after(BODY_TIMEOUT_MS, () => late.reject(bodyTimeout()));
   try {
     if (claimed === null) return await readPieces(request.body!, MAX_BODY_BYTES, late.promise, hold);
     hold(claimed);
@@ -135,6 +137,39 @@ async function readPieces(
   }
 }
 
+/**
+ * Yields a body of any length as it arrives.
+ * @throws ApiError 415 if it is compressed, 408 if nothing arrives within BODY_TIMEOUT_MS, 400 if it is incomplete
+ */
+export async function* bodyPieces(
+  request: Request,
+  { settings, timers }: Pick<ReadLimits, 'settings' | 'timers'>,
+): AsyncGenerator<Uint8Array> {
+  checkEncoding(request);
+  if (request.body === null) return;
+  const reader = request.body.getReader();
+  let reading = true;
+  try {
+    for (;;) {
+      const piece = reader.read().catch(() => {
+        throw new ApiError('invalid_value', 'The request body is incomplete.');
+      });
+      const read = await inTime(piece, { after: timers.after, ms: settings.BODY_TIMEOUT_MS });
+      if (read === null) throw bodyTimeout();
+      reading = false;
+      if (read.done) return;
+      yield read.value;
+      reading = true;
+    }
+  } finally {
+    if (reading) void reader.cancel().catch(() => {});
+    else {
+      reader.releaseLock();
+      await drainRest(request.body, settings);
+    }
+  }
+}
+
 /** Shorter bodies cost too little to bound their lists. */
 const LONG_TEXT = 16_384;
 
@@ -147,9 +182,13 @@ const DRAINED_BYTES = 65_536;
  * Discards the rest of a rejected body, up to a limit. If the connection closed while the client is still writing, the
  * client might see a broken pipe instead of the error response.
  */
-export async function drain(request: Request, { MAX_BODY_BYTES }: Settings): Promise<void> {
+export async function drain(request: Request, settings: Settings): Promise<void> {
   if (request.body === null || request.bodyUsed || request.body.locked) return;
-  const reader = request.body.getReader({ mode: 'byob' });
+  await drainRest(request.body, settings);
+}
+
+async function drainRest(body: ReadableStream<Uint8Array>, { MAX_BODY_BYTES }: Settings): Promise<void> {
+  const reader = body.getReader({ mode: 'byob' });
   const timer = setTimeout(() => void reader.cancel().catch(() => {}), DRAIN.ms);
   try {
     let memory = new Uint8Array(DRAINED_BYTES);

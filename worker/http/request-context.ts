@@ -95,6 +95,8 @@ export interface RequestContext {
   readonly completionId: string;
   readonly env: Env;
   readonly settings: Settings;
+  /** Id of the key that a line of a batch runs with; null for requests of callers. */
+  readonly batchKey: string | null;
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
   readonly limiters: { of(tenantId: string): TenantLimiterClient };

@@ -63,10 +63,11 @@ export function errorResponses(operation: Pick<DocumentedOperation, 'errors' | '
 }
 
 function successResponse(operation: DocumentedOperation): Json {
-  const { answer, events, answerHeaders } = operation;
+  const { answer, events, file, answerHeaders } = operation;
   const content: Json = {};
   if (answer) content['application/json'] = { schema: reference(answer.name), example: answer.example };
   if (events) content['text/event-stream'] = { schema: reference(events.name) };
+  if (file) content['application/jsonl'] = { schema: { type: 'string' } };
   return { description: 'Success', headers: headersOf({ ...common(operation), ...answerHeaders }), content };
 }
 
@@ -82,11 +83,8 @@ function parametersOf(path: string, { query = {}, headers = {}, secured }: Docum
     Object.entries(described).map(([name, description]) => ({ name, in: where, description, schema: text }));
   const parameters = [...optional('query', query), ...optional('header', { ...headers, ...TRACING })];
   if (path.includes(':rest')) {
-    const description = path.startsWith('/v1/models')
-      ? 'Id of the model.'
-      : path.startsWith('/v1/keys')
-        ? 'Id of the key.'
-        : 'Id of the completion.';
+    const noun = /^\/v1\/(file|batch|model|key)/.exec(path)?.[1] ?? 'completion';
+    const description = `Id of the ${noun}.`;
     parameters.push({ name: 'id', in: 'path', required: true, description, schema: text });
   }
   if (secured) {
@@ -102,7 +100,7 @@ function parametersOf(path: string, { query = {}, headers = {}, secured }: Docum
 }
 
 function operationObject(path: string, operation: DocumentedOperation): Json {
-  const { body, id, summary, tag, secured } = operation;
+  const { body, form, id, summary, tag, secured } = operation;
   const examples = Object.entries(body?.examples ?? {}).map(([name, value]) => [name, { value }]);
   return {
     operationId: id,
@@ -118,13 +116,16 @@ function operationObject(path: string, operation: DocumentedOperation): Json {
         },
       },
     }),
+    ...(form && {
+      requestBody: { required: true, content: { 'multipart/form-data': { schema: reference(form.name) } } },
+    }),
     responses: { '200': successResponse(operation), ...errorResponses(operation) },
   };
 }
 
 function componentSchemas(operations: readonly DocumentedOperation[]): Json {
-  const named = operations.flatMap(({ body, answer, events }) =>
-    [body, answer, events].filter((schema) => schema !== undefined),
+  const named = operations.flatMap(({ body, form, answer, events }) =>
+    [body, form, answer, events].filter((schema) => schema !== undefined),
   );
   const schemas = new Map(named.map(({ name, schema }) => [name, schema]));
   const json = [...schemas].map(([name, schema]) => [name, jsonSchema(schema, 'input')]);

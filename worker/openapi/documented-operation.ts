@@ -47,6 +47,9 @@ const NOT_FOR_COMPLETIONS: readonly string[] = [
   'protocol_mismatch',
 ];
 
+/** Errors of files and batches. */
+export const STORED: Codes = [...CALLER, 'not_found'];
+
 export const COMPLETION: Codes = Object.keys(ERROR_TABLE)
   .filter(isErrorCode)
   .filter((code) => !NOT_FOR_COMPLETIONS.includes(code));
@@ -55,6 +58,7 @@ export const COMPLETION: Codes = Object.keys(ERROR_TABLE)
 export const TAGS = {
   Completions: 'Continue texts, plain or streamed.',
   Scoring: 'Probabilities of given texts.',
+  Batches: 'Many requests in a file, run when there is room, and their files.',
   Models: 'The models that a key may use.',
   Tokenizer: 'Convert texts to tokens and back.',
   Account: 'Own usage, limits and keys.',
@@ -69,6 +73,8 @@ export interface DocumentedOperation {
   /** False if the operation needs no API key. */
   readonly secured: boolean;
   readonly body?: { readonly name: string; readonly schema: z.ZodType; readonly examples: Examples };
+  /** Fields of a multipart/form-data body, in place of `body`. */
+  readonly form?: { readonly name: string; readonly schema: z.ZodType };
   /** Codes of the possible errors. */
   readonly errors: readonly ErrorCode[];
   /** Responses have `x-ratelimit-*` headers. */
@@ -79,6 +85,8 @@ export interface DocumentedOperation {
   readonly answer?: { readonly name: string; readonly schema: z.ZodType; readonly example: unknown };
   /** Name and schema of the stream events, if the response can be a stream. */
   readonly events?: { readonly name: string; readonly schema: z.ZodType };
+  /** The response is a file of JSON Lines. */
+  readonly file?: true;
   /** Query parameters; all are optional strings. */
   readonly query?: HeaderDescriptions;
   /** Header parameters, in addition to those of every operation; all are optional strings. */

@@ -3,6 +3,7 @@ import * as answers from '@continuo/shared/completion-response.ts';
 import { documentedTokenizeRequest, publicDetokenizeRequest } from '@continuo/shared/tokenization.ts';
 import { CONSTRAINT_HEADERS, LAST_EVENT_HEADER, REPLAY_HEADERS, RESUMABLE_HEADER } from '../http/headers.ts';
 import { ACCOUNT_OPERATIONS } from './account-operations.ts';
+import { BATCH_OPERATIONS } from './batch-operations.ts';
 import {
   ANY,
   BODY,
@@ -112,6 +113,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   ...NATIVE_OPERATIONS,
   ...SCORING_OPERATIONS,
   ...ACCOUNT_OPERATIONS,
+  ...BATCH_OPERATIONS,
   'GET /v1/models': {
     id: 'listModels',
     summary: 'List the models that the key may use.',

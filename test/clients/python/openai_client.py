@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import time
 
 import openai
 
@@ -44,6 +45,18 @@ async def concurrently(prompts):
         return [answer.choices[0].text for answer in await asyncio.gather(*calls)]
 
 
+def batch():
+    line = {"custom_id": "one", "method": "POST", "url": "/v1/completions", "body": greedy}
+    file = client.files.create(file=("input.jsonl", json.dumps(line).encode()), purpose="batch")
+    job = client.batches.create(input_file_id=file.id, endpoint="/v1/completions", completion_window="24h")
+    while job.status not in ("completed", "failed"):
+        time.sleep(0.2)
+        job = client.batches.retrieve(job.id)
+    answer = json.loads(client.files.content(job.output_file_id).text)
+    listed = [one.id for one in client.batches.list(limit=1)]
+    return {"text": answer["response"]["body"]["choices"][0]["text"], "listed": job.id in listed}
+
+
 raw = client.completions.with_raw_response.create(**greedy)
 strangers = {**options, "api_key": "sk-nobody"}
 print(
@@ -56,6 +69,7 @@ print(
             "byIds": client.completions.create(**{**greedy, "prompt": [[1, 2, 3], [65, 66]]}).model_dump(),
             "concurrent": asyncio.run(concurrently(["The king", "def f(x):", "Then"])),
             "models": [model.id for model in client.models.list()],
+            "batch": batch(),
             "brokenOff": broken_off(),
             "refused": {
                 "n": outcome(lambda: client.completions.create(**greedy, n=0)),

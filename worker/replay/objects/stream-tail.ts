@@ -2,7 +2,7 @@ import { DurableObject } from 'cloudflare:workers';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { LineDecoder, SSE_DONE, SSE_KEEP_ALIVE, sseData } from '@continuo/shared/framing.ts';
 import type { Env } from '../../env/env.ts';
-import type { InnerRequestProps, Resumed, StreamTailRpc } from '../../env/replay-protocol.ts';
+import type { InnerRequestProps, LoopbackWorker, Resumed, StreamTailRpc } from '../../env/replay-protocol.ts';
 import { afterAlone } from '../../timers/request-timers.ts';
 import { inTime } from '../../timers/time-limit.ts';
 import { EventLog, endOf } from './event-log.ts';
@@ -24,9 +24,6 @@ const INTERRUPTION = [
 ];
 
 const encoder = new TextEncoder();
-
-/** The Worker's own entry point, which accepts properties that outside requests cannot set. */
-export type LoopbackWorker = (options: { props: InnerRequestProps }) => Fetcher;
 
 /**
  * One resumable stream. Sends the request itself, so that the stream does not depend on a client's connection. Stores

@@ -1,0 +1,110 @@
+import * as z from 'zod';
+
+/** Files and batches in OpenAI's form. */
+
+const seconds = z.int().min(0);
+const time = (event: string) => seconds.nullable().describe(`Unix seconds at which the batch ${event}.`);
+
+export const fileObject = z.object({
+  id: z.string().describe('Id of the file.'),
+  object: z.literal('file').describe("Always 'file'."),
+  bytes: z.int().min(0).describe('Size in bytes.'),
+  created_at: seconds.describe('Unix seconds of the upload.'),
+  filename: z.string().describe('Name that the uploader gave it.'),
+  purpose: z.enum(['batch', 'batch_output']).describe("'batch' for inputs, 'batch_output' for results."),
+  status: z.literal('processed').describe("Always 'processed'."),
+});
+export type FileObject = z.infer<typeof fileObject>;
+
+const page = <T extends z.ZodType>(item: T) =>
+  z.object({
+    object: z.literal('list').describe("Always 'list'."),
+    data: z.array(item).describe('The objects of this page.'),
+    first_id: z.string().nullable().describe('Id of the first object; null if there is none.'),
+    last_id: z.string().nullable().describe('Id of the last object, for `after`.'),
+    has_more: z.boolean().describe('Whether objects follow.'),
+  });
+
+export const fileList = page(fileObject);
+
+export const fileDeletion = z.object({
+  id: z.string().describe('Id of the file.'),
+  object: z.literal('file').describe("Always 'file'."),
+  deleted: z.literal(true).describe('Always true.'),
+});
+
+const metadata = z
+  .record(z.string(), z.string().max(512))
+  .check(({ value, issues }) => {
+    const names = Object.keys(value);
+    if (names.length <= 16 && names.every((name) => name.length <= 64)) return;
+    const message = "Invalid 'metadata': expected at most 16 pairs, with names of at most 64 characters.";
+    issues.push({ code: 'custom', input: value, message, params: { code: 'invalid_value' } });
+  })
+  .nullish()
+  .describe('At most 16 pairs of your own: names of 64 characters, values of 512.');
+
+/** Endpoints that the lines of a batch may call. */
+export const batchEndpoint = z.enum(['/v1/completions', '/v1/score']);
+export type BatchEndpoint = z.infer<typeof batchEndpoint>;
+
+export const batchRequest = z.object({
+  input_file_id: z.string().describe('Id of a file with the purpose batch.'),
+  endpoint: batchEndpoint.describe('Endpoint that all lines call.'),
+  completion_window: z.literal('24h').describe("Time for the batch. Only '24h' is supported."),
+  metadata,
+});
+
+const batchFault = z.object({
+  code: z.string().describe('Error code.'),
+  message: z.string().describe('What is wrong.'),
+  param: z.string().nullable().describe('The invalid field; null if it is none.'),
+  line: z.int().min(1).nullable().describe('The first invalid line; null if the whole file is.'),
+});
+export type BatchFault = z.infer<typeof batchFault>;
+
+export const batchObject = z.object({
+  id: z.string().describe('Id of the batch.'),
+  object: z.literal('batch').describe("Always 'batch'."),
+  endpoint: batchEndpoint.describe('Endpoint that all lines call.'),
+  errors: z
+    .object({
+      object: z.literal('list').describe("Always 'list'."),
+      data: z.array(batchFault).describe('The first fault.'),
+    })
+    .nullable()
+    .describe('Why the input file was refused; null if it was not.'),
+  input_file_id: z.string().describe('Id of the input file.'),
+  completion_window: z.literal('24h').describe("Always '24h'."),
+  status: z
+    .enum([
+      ...(['validating', 'failed', 'in_progress', 'finalizing'] as const),
+      ...(['completed', 'expired', 'cancelling', 'cancelled'] as const),
+    ])
+    .describe('State of the batch.'),
+  output_file_id: z.string().nullable().describe('File of the successful answers; null without any.'),
+  error_file_id: z.string().nullable().describe('File of the failed lines; null without any.'),
+  created_at: seconds.describe('Unix seconds of the creation.'),
+  in_progress_at: time('started'),
+  expires_at: time('expires'),
+  finalizing_at: time('began to write its files'),
+  completed_at: time('was completed'),
+  failed_at: time('was refused'),
+  expired_at: time('expired'),
+  cancelling_at: time('was asked to end'),
+  cancelled_at: time('was cancelled'),
+  request_counts: z
+    .object({
+      total: z.int().min(0).describe('Lines of the input.'),
+      completed: z.int().min(0).describe('Lines in the output file.'),
+      failed: z.int().min(0).describe('Lines in the error file.'),
+    })
+    .describe('Lines by state.'),
+  metadata: z.record(z.string(), z.string()).nullable().describe('Your own pairs.'),
+});
+export type Batch = z.infer<typeof batchObject>;
+
+export const batchList = page(batchObject);
+
+/** Statuses in which a batch stays. */
+export const ENDED: readonly Batch['status'][] = ['failed', 'completed', 'expired', 'cancelled'];

@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { randomFrom } from '../../support/random.ts';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { startFakeOrigin } from '../support/fake-origin.ts';
+import { spawnWorker } from '../support/worker-process.ts';
+import { BatchClient, lineOf } from './batch-client.ts';
+import { SlowOrigin } from './slow-origin.ts';
+
+const LINES = 120;
+const KILLS = Number(process.env.BATCH_KILLS ?? 4);
+
+test('after kills of workerd and the origin, every line has one record and the ledger has what was generated', async () => {
+  const random = randomFrom(3_711);
+  const origin = await startFakeOrigin();
+  const slow = new SlowOrigin(origin);
+  const state = mkdtempSync(path.join(tmpdir(), 'continuo-batch-'));
+  const plan = {
+    origin: { url: origin.url, secret: origin.secret },
+    vars: { ADMIN_KEY_SHA256, RESERVATION_TTL_MS: '1000' },
+    options: { state },
+  };
+  let worker = await spawnWorker(plan);
+  onTestFinished(async () => {
+    await worker.kill();
+    await origin.stop();
+    rmSync(state, { recursive: true, force: true });
+  });
+  const { key } = await tenantWithKey(worker, 'killed');
+  const client = () => new BatchClient(worker, key);
+  const ids: string[] = [];
+  let lines = 0;
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    const content = Array.from({ length: LINES }, (_, index) =>
+      lineOf(
+        `${index}`,
+        { prompt: `${index % 7}`, max_tokens: 8 },
+        index % 40 === 3 ? { method: 'GET' } : {},
+      ),
+    );
+    ids.push((await client().start(content.join('\n'))).id);
+    lines += LINES;
+    await sleep(random() * 600);
+    if (random() < 0.3) {
+      slow.breakOff();
+    } else {
+      await worker.kill();
+      worker = await spawnWorker(plan);
+    }
+  }
+  let records = 0;
+  for (const id of ids) {
+    const batch = await client().until(id, 'completed');
+    const output = await client().records(batch.output_file_id);
+    const errors = await client().records(batch.error_file_id);
+    const seen = [...output, ...errors].map((record) => Number(record.custom_id));
+    expect(seen.toSorted((a, b) => a - b)).toEqual(Array.from({ length: LINES }, (_, index) => index));
+    expect(errors).toHaveLength(LINES / 40);
+    expect(batch.request_counts).toEqual({ total: LINES, completed: output.length, failed: errors.length });
+    records += seen.length;
+  }
+  expect(records).toBe(lines);
+  const ledger = async () =>
+    (await admin(worker, 'GET', '/usage?tenant=killed&group_by=tenant')).body.data[0];
+  await eventually(ledger, (row) =>
+    JSON.stringify(row).includes(`"completion_tokens":${slow.used().completion_tokens},`),
+  );
+  expect(await ledger()).toMatchObject(slow.used());
+}, 600_000);

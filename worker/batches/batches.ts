@@ -1,0 +1,107 @@
+import { type Batch, batchRequest } from '@continuo/shared/batch.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import * as z from 'zod';
+import { authenticate } from '../auth/auth.ts';
+import { parseRequest } from '../dialects/parse-request.ts';
+import { newId } from '../files/file-store.ts';
+import { findFile, pageOf } from '../files/files.ts';
+import { readJsonObject } from '../http/request-body.ts';
+import type { RequestContext } from '../http/request-context.ts';
+import { jsonResponse } from '../http/responses.ts';
+import type { RouteHandler } from '../http/router.ts';
+import { batchRunOf, findBatch, listRecords } from './batch-record.ts';
+
+const WINDOW_SECONDS = 86_400;
+/** Batches of one tenant that run at the same time. */
+const MAX_RUNNING = 20;
+
+/** POST /v1/batches */
+export const createBatch: RouteHandler = async (request, context) => {
+  const { tenant, key } = await authenticate(request, context, 'completions');
+  const asked = parseRequest(batchRequest, await readJsonObject(request, context));
+  const file = await findFile(context, tenant.id, asked.input_file_id, 'input_file_id');
+  if (file.purpose !== 'batch') {
+    const message = "Invalid 'input_file_id': expected a file with the purpose 'batch'.";
+    throw new ApiError('invalid_value', message, { param: 'input_file_id' });
+  }
+  const running = (await listRecords(context.env, tenant.id)).filter(({ ended }) => !ended);
+  if (running.length >= MAX_RUNNING) throw tooMany();
+  const batch = newBatch(asked, context);
+  const started = await batchRunOf(context.env, tenant.id, batch.id).start({
+    tenantId: tenant.id,
+    keyId: key.id,
+    batch,
+  });
+  const shown = started ?? (await findBatch(context.env, tenant.id, batch.id)) ?? batch;
+  const fault = shown.errors?.data[0];
+  if (fault === undefined) return jsonResponse(shown);
+  throw new ApiError('invalid_value', fault.message, { param: fault.param, shownCode: fault.code });
+};
+
+const tooMany = (): ApiError =>
+  new ApiError('rate_limit_exceeded', `You have ${MAX_RUNNING} running batches. Wait until one has ended.`, {
+    headers: { 'retry-after': '60' },
+  });
+
+function newBatch(asked: z.infer<typeof batchRequest>, context: RequestContext): Batch {
+  const now = context.now();
+  const createdAt = Math.floor(now / 1_000);
+  return {
+    id: newId('batch_', now, context.randomHex),
+    object: 'batch',
+    endpoint: asked.endpoint,
+    errors: null,
+    input_file_id: asked.input_file_id,
+    completion_window: asked.completion_window,
+    status: 'validating',
+    output_file_id: null,
+    error_file_id: null,
+    created_at: createdAt,
+    in_progress_at: null,
+    expires_at: createdAt + WINDOW_SECONDS,
+    finalizing_at: null,
+    completed_at: null,
+    failed_at: null,
+    expired_at: null,
+    cancelling_at: null,
+    cancelled_at: null,
+    request_counts: { total: 0, completed: 0, failed: 0 },
+    metadata: asked.metadata ?? null,
+  };
+}
+
+const listQuery = z.object({
+  after: z.string().optional(),
+  limit: z.coerce.number().pipe(z.int('integer').min(1, 'integer').max(100, 'integer')).default(20),
+});
+
+/** GET /v1/batches */
+export const listBatches: RouteHandler = async (request, context) => {
+  const { tenant } = await authenticate(request, context, 'completions');
+  const query = parseRequest(listQuery, Object.fromEntries(new URL(request.url).searchParams));
+  const page = pageOf(await listRecords(context.env, tenant.id), query);
+  const found = await Promise.all(page.data.map(({ id }) => findBatch(context.env, tenant.id, id)));
+  return jsonResponse({ ...page, data: found.filter((batch) => batch !== null) });
+};
+
+const noSuchBatch = (id: string): ApiError =>
+  new ApiError('not_found', `No batch found with id '${id.slice(0, 100)}'.`, { param: 'id' });
+
+/** GET /v1/batches/{id} */
+export const showBatch: RouteHandler = async (request, context, id) => {
+  const { tenant } = await authenticate(request, context, 'completions');
+  const batch = await findBatch(context.env, tenant.id, id);
+  if (batch === null) throw noSuchBatch(id);
+  return jsonResponse(batch);
+};
+
+/** POST /v1/batches/{id}/cancel */
+export const cancelBatch: RouteHandler = async (request, context, id) => {
+  const { tenant } = await authenticate(request, context, 'completions');
+  const cancelled = await batchRunOf(context.env, tenant.id, id).cancel();
+  const batch = cancelled ?? (await findBatch(context.env, tenant.id, id));
+  if (batch === null) throw noSuchBatch(id);
+  if (batch.status === 'cancelling' || batch.status === 'cancelled') return jsonResponse(batch);
+  const message = `Cannot cancel a batch with status '${batch.status}'.`;
+  throw new ApiError('conflict', message, { headers: { 'x-should-retry': 'false' } });
+};

@@ -1,0 +1,287 @@
+import { DurableObject } from 'cloudflare:workers';
+import { type Batch, type BatchFault, ENDED } from '@continuo/shared/batch.ts';
+import { bugTrace } from '@continuo/shared/error-details.ts';
+import { toHex } from '@continuo/shared/signing.ts';
+import type { BatchOrder, BatchRunRpc } from '../../env/batch-protocol.ts';
+import type { Env } from '../../env/env.ts';
+import { parseSettings } from '../../env/settings.ts';
+import { newId, objectKey } from '../../files/file-store.ts';
+import { putRecord } from '../batch-record.ts';
+import { InputRefusal, readInput } from '../input-file.ts';
+import { answerRecord, type Ending, faultRecord, UNFINISHED } from '../line-record.ts';
+import { sendLine } from '../send-line.ts';
+import { SendWindow } from '../send-window.ts';
+import { BatchLines, type WaitingLine } from './batch-lines.ts';
+import { putResults } from './result-files.ts';
+
+/** `start` waits this long for the end of the validation. */
+const START_WAIT_MS = 2_000;
+/** The alarm rings again after this time at most, so that the platform keeps the object running. */
+const HEARTBEAT_MS = 10_000;
+const FAULT_PAUSE_MS = 5_000;
+/** Bytes of the requests that run at the same time; a single one may be larger. */
+const MAX_RUNNING_BYTES = 4 * 1024 * 1024;
+/** Attempts of a line that the service fails. Refusals for lack of room do not count. */
+const MAX_ATTEMPTS = 6;
+/** Records that one transaction writes. */
+const STEP = 1_000;
+
+/** How a batch ends, and the ids of its files. */
+interface Result {
+  readonly ending: Ending;
+  readonly output: string;
+  readonly error: string;
+}
+
+interface Progress extends BatchOrder {
+  /** Absent until the batch ends. */
+  readonly result?: Result;
+}
+
+const randomHex = (bytes: number): string => toHex(crypto.getRandomValues(new Uint8Array(bytes)));
+
+/**
+ * One batch, from its validation to its result files. The database holds all progress: the alarm continues after a restart
+ * at any moment. Lines that were running then run again. Deletes everything at the end, when R2 has files and record.
+ */
+export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
+  readonly #lines: BatchLines;
+  readonly #window = new SendWindow();
+  /** Bytes of the requests that run, by line. */
+  readonly #running = new Map<number, number>();
+  #progress: Progress | null;
+  #working: Promise<void> | null = null;
+  #news = Promise.withResolvers<void>();
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.#lines = new BatchLines(ctx.storage.sql);
+    const stored = this.#lines.load();
+    this.#progress = stored === null ? null : (JSON.parse(stored) as Progress);
+  }
+
+  async start(order: BatchOrder): Promise<Batch | null> {
+    if (this.#progress === null) {
+      this.#save(order);
+      await this.ctx.storage.setAlarm(Date.now());
+      await putRecord(this.env, order);
+    }
+    const until = Date.now() + START_WAIT_MS;
+    let shown = await this.show();
+    while (shown?.status === 'validating' && Date.now() < until) {
+      await Promise.race([this.#news.promise, scheduler.wait(until - Date.now())]);
+      shown = await this.show();
+    }
+    return shown;
+  }
+
+  async show(): Promise<Batch | null> {
+    return this.#progress === null ? null : this.#shown(this.#progress);
+  }
+
+  #shown({ batch }: Progress): Batch {
+    if (batch.in_progress_at === null) return batch;
+    const { waiting, output, error } = this.#lines.counts();
+    const request_counts = { total: waiting + output + error, completed: output, failed: error };
+    return { ...batch, request_counts };
+  }
+
+  async cancel(): Promise<Batch | null> {
+    const status = this.#progress?.batch.status;
+    if (status === 'validating' || status === 'in_progress') {
+      this.#update({ status: 'cancelling', cancelling_at: unixSeconds() });
+    }
+    return this.show();
+  }
+
+  override async alarm(): Promise<void> {
+    await Promise.race([this.#work(), scheduler.wait(HEARTBEAT_MS)]);
+    if (this.#progress !== null) await this.ctx.storage.setAlarm(Date.now());
+  }
+
+  /** Works until the batch has ended. Only one call at a time has an effect. */
+  #work(): Promise<void> {
+    this.#working ??= this.#proceed()
+      .catch(async (thrown: unknown) => {
+        this.#report(thrown);
+        await scheduler.wait(FAULT_PAUSE_MS);
+      })
+      .finally(() => {
+        this.#working = null;
+      });
+    this.ctx.waitUntil(this.#working);
+    return this.#working;
+  }
+
+  #report(thrown: unknown): void {
+    const batch = this.#progress?.batch.id;
+    console.error(JSON.stringify({ event: 'batch_failed', batch, ...bugTrace(thrown) }));
+  }
+
+  async #proceed(): Promise<void> {
+    if (this.#progress === null) return;
+    if (this.#status() === 'validating') await this.#validate();
+    if (this.#status() === 'in_progress') await this.#run();
+    if (ENDED.includes(this.#status())) await this.#leave();
+    else await this.#finish();
+  }
+
+  #status(): Batch['status'] {
+    return this.#batch.status;
+  }
+
+  get #batch(): Batch {
+    return this.#progress!.batch;
+  }
+
+  #save(progress: Progress): void {
+    this.#lines.save(JSON.stringify(progress));
+    this.#progress = progress;
+    this.#notify();
+  }
+
+  #update(change: Partial<Batch>): void {
+    this.#save({ ...this.#progress!, batch: { ...this.#batch, ...change } });
+  }
+
+  /** Wakes everything that waits for a change. */
+  #notify(): void {
+    this.#news.resolve();
+    this.#news = Promise.withResolvers<void>();
+  }
+
+  /** Reads the input file from its beginning, so that it can be repeated. */
+  async #validate(): Promise<void> {
+    const { tenantId, batch } = this.#progress!;
+    this.#lines.clear();
+    const isOver = () => this.#status() !== 'validating';
+    try {
+      const object = await this.env.FILES.get(objectKey(tenantId, 'files', batch.input_file_id));
+      await readInput(object, batch.endpoint, parseSettings(this.env).MAX_BODY_BYTES, isOver, {
+        lineOf: (id) => this.#lines.lineOf(id),
+        add: (number, { customId, request, beginning }) => {
+          if (typeof request === 'string') this.#lines.addRequest(number, customId!, beginning, request);
+          else
+            this.#lines.addFault(number, customId, faultRecord({ number, customId }, request, randomHex(16)));
+        },
+      });
+    } catch (thrown) {
+      if (!(thrown instanceof InputRefusal)) throw thrown;
+      if (!isOver()) this.#refuse(thrown.fault);
+      return;
+    }
+    if (!isOver()) this.#update({ status: 'in_progress', in_progress_at: unixSeconds() });
+  }
+
+  #refuse(fault: BatchFault): void {
+    this.#lines.clear();
+    const errors = { object: 'list' as const, data: [fault] };
+    this.#update({ status: 'failed', failed_at: unixSeconds(), errors });
+  }
+
+  /** Sends waiting lines until none is left, the batch is cancelled, or its time is over. */
+  async #run(): Promise<void> {
+    for (;;) {
+      const now = Date.now();
+      const isOver = this.#status() !== 'in_progress' || now >= this.#batch.expires_at! * 1_000;
+      if (!isOver) this.#fill(now);
+      if (this.#running.size === 0 && (isOver || this.#lines.counts().waiting === 0)) return;
+      const pause = this.#window.pauseMs(now);
+      await Promise.race([this.#news.promise, scheduler.wait(pause > 0 ? pause : HEARTBEAT_MS)]);
+    }
+  }
+
+  #fill(now: number): void {
+    let bytes = 0;
+    for (const size of this.#running.values()) bytes += size;
+    while (this.#running.size < this.#window.size(now) && bytes < MAX_RUNNING_BYTES) {
+      const line = this.#lines.next(this.#running);
+      if (line === null) return;
+      bytes += line.body.length;
+      this.#running.set(line.number, line.body.length);
+      void this.#answer(line)
+        .catch((thrown: unknown) => this.#report(thrown))
+        .finally(() => {
+          this.#running.delete(line.number);
+          this.#notify();
+        });
+    }
+  }
+
+  /** Runs a line once, and keeps its record if it got a final answer. */
+  async #answer(line: WaitingLine): Promise<void> {
+    const answer = await sendLine(this.ctx.exports, this.#progress!, line.body).catch(() => null);
+    const now = Date.now();
+    if (answer?.mayRetry === false) {
+      if (answer.status < 500) this.#window.answered();
+      const file = answer.status === 200 ? 'output' : 'error';
+      return this.#lines.finish(line.number, file, answerRecord(line, answer, randomHex(16)));
+    }
+    const hasNoRoom = answer?.status === 429 || answer?.status === 503;
+    this.#window.refused(now, hasNoRoom ? answer.retryAfterMs : null);
+    if (hasNoRoom) return;
+    this.#lines.countAttempt(line.number);
+    if (line.attempts + 1 < MAX_ATTEMPTS) return;
+    const record = answer
+      ? answerRecord(line, answer, randomHex(16))
+      : faultRecord(line, { code: 'upstream_error', message: 'The answer broke off.' }, randomHex(16));
+    this.#lines.finish(line.number, 'error', record);
+  }
+
+  /** Writes the result files and the record to R2. Each step can be repeated. */
+  async #finish(): Promise<void> {
+    const { ending, output, error } = this.#progress!.result ?? this.#decideEnding();
+    for (let some = this.#lines.waiting(STEP); some.length > 0; some = this.#lines.waiting(STEP)) {
+      for (const { number, custom_id: customId } of some) {
+        this.#lines.finish(
+          number,
+          'error',
+          faultRecord({ number, customId }, UNFINISHED[ending], randomHex(16)),
+        );
+      }
+      await this.ctx.storage.sync();
+    }
+    const { request_counts: counts } = this.#shown(this.#progress!);
+    await putResults(this.env, this.#progress!, 'output', output, this.#lines);
+    await putResults(this.env, this.#progress!, 'error', error, this.#lines);
+    this.#update({
+      status: ending,
+      [`${ending}_at`]: unixSeconds(),
+      request_counts: counts,
+      output_file_id: counts.completed > 0 ? output : null,
+      error_file_id: counts.failed > 0 ? error : null,
+    });
+    await this.#leave();
+  }
+
+  /** Decides once how the batch ends, and the ids of its files. */
+  #decideEnding(): Result {
+    const { status, in_progress_at: startedAt } = this.#batch;
+    const isCancelled = status === 'cancelling';
+    // Only a part of the file has been read.
+    if (startedAt === null) this.#lines.clear();
+    const result: Result = {
+      ending: isCancelled ? 'cancelled' : this.#lines.counts().waiting > 0 ? 'expired' : 'completed',
+      output: newId('file-', Date.now(), randomHex),
+      error: newId('file-', Date.now(), randomHex),
+    };
+    const finalizing = { status: 'finalizing', finalizing_at: unixSeconds() } as const;
+    this.#save({
+      ...this.#progress!,
+      batch: { ...this.#batch, ...(!isCancelled && finalizing) },
+      result,
+    });
+    return result;
+  }
+
+  /** Deletes the object's data once R2 has the record of the batch. */
+  async #leave(): Promise<void> {
+    await putRecord(this.env, this.#progress!);
+    this.#progress = null;
+    await this.ctx.storage.deleteAlarm();
+    await this.ctx.storage.deleteAll();
+    this.#notify();
+  }
+}
+
+const unixSeconds = (): number => Math.floor(Date.now() / 1_000);

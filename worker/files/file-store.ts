@@ -1,0 +1,61 @@
+import type { FileObject } from '@continuo/shared/batch.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+
+/** The objects of tenants in R2. The object itself holds all that is known of a file, so nothing can disagree with it. */
+
+/** Inputs and results of batches, and the records of batches. */
+type Kind = 'files' | 'batches' | 'uploads';
+
+/** Returns the key of an object, or the beginning of the keys of all. No tenant id or object id can lead out of its folder. */
+export const objectKey = (tenantId: string, kind: Kind, id = ''): string =>
+  `${encodeURIComponent(tenantId)}/${kind}/${encodeURIComponent(id)}`;
+
+const MAX_TIME = 2 ** 48 - 1;
+
+/** Returns a new id. Ids sort from new to old, because R2 lists keys in ascending order. */
+export const newId = (prefix: string, now: number, randomHex: (bytes: number) => string): string =>
+  `${prefix}${(MAX_TIME - now).toString(16).padStart(12, '0')}${randomHex(10)}`;
+
+/** What an object of a file says about it. */
+export const fileOptions = (
+  { filename, purpose }: Pick<FileObject, 'filename' | 'purpose'>,
+  now: number,
+): R2MultipartOptions & R2PutOptions => ({
+  httpMetadata: { contentType: 'application/jsonl' },
+  customMetadata: {
+    filename: encodeURIComponent(filename),
+    purpose,
+    created: String(Math.floor(now / 1_000)),
+  },
+});
+
+/** Returns the id of an object. */
+export const idOf = ({ key }: Pick<R2Object, 'key'>): string => key.slice(key.lastIndexOf('/') + 1);
+
+export function fileOf({ key, size, customMetadata = {} }: R2Object): FileObject {
+  const { filename = '', purpose, created } = customMetadata;
+  return {
+    id: idOf({ key }),
+    object: 'file',
+    bytes: size,
+    created_at: Number(created),
+    filename: decodeURIComponent(filename),
+    purpose: purpose === 'batch_output' ? purpose : 'batch',
+    status: 'processed',
+  };
+}
+
+/** Returns all objects of a tenant in the order of their ids, newest first. */
+export async function listObjects(bucket: R2Bucket, tenantId: string, kind: Kind): Promise<R2Object[]> {
+  const prefix = objectKey(tenantId, kind);
+  const found: R2Object[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await bucket.list({ prefix, include: ['customMetadata'], ...(cursor && { cursor }) });
+    found.push(...page.objects);
+    if (!page.truncated) return found;
+    cursor = page.cursor;
+  }
+}
+
+export const noSuchFile = (id: string, param = 'id'): ApiError =>
+  new ApiError('not_found', `No such File object: ${id.slice(0, 100)}`, { param });

@@ -1,0 +1,178 @@
+import type { FileObject } from '@continuo/shared/batch.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import * as z from 'zod';
+import { authenticate } from '../auth/auth.ts';
+import { parseRequest } from '../dialects/parse-request.ts';
+import { bodyPieces } from '../http/request-body.ts';
+import type { RequestContext } from '../http/request-context.ts';
+import { jsonResponse } from '../http/responses.ts';
+import type { RouteHandler } from '../http/router.ts';
+import { fileOf, fileOptions, listObjects, newId, noSuchFile, objectKey } from './file-store.ts';
+import { boundaryOf, type FormPart, formParts, shortText } from './form-data.ts';
+import { PART_BYTES, PartedObject } from './parted-object.ts';
+
+export const MAX_FILE_BYTES = 200 * 1024 * 1024;
+/** Files of one tenant. */
+const MAX_FILES = 1_000;
+const MAX_FIELD_BYTES = 1_024;
+const MAX_NAME_LENGTH = 255;
+
+/** Returns a file's name. @throws ApiError 400 for a name that is a path or contains control characters */
+export function checkFileName(name: string): string {
+  const valid =
+    name.length > 0 && name.length <= MAX_NAME_LENGTH && !/[/\\\p{Cc}]/u.test(name) && !/^\.+$/.test(name);
+  if (valid && name.isWellFormed()) return name;
+  const message = `Invalid 'filename': expected a name of 1 to ${MAX_NAME_LENGTH} characters without path separators and control characters.`;
+  throw new ApiError('invalid_value', message, { param: 'filename' });
+}
+
+/** @throws ApiError 400 for any other purpose than `batch` */
+export function checkPurpose(purpose: string | undefined): void {
+  if (purpose === 'batch') return;
+  const [code, message] =
+    purpose === undefined
+      ? (['missing_required_parameter', "Missing required parameter: 'purpose'."] as const)
+      : (['invalid_value', "Invalid 'purpose'. Supported values are: 'batch'."] as const);
+  throw new ApiError(code, message, { param: 'purpose' });
+}
+
+/** @throws ApiError 400 if the tenant has too many files */
+export async function checkFileCount({ env }: RequestContext, tenantId: string): Promise<void> {
+  if ((await listObjects(env.FILES, tenantId, 'files')).length < MAX_FILES) return;
+  throw new ApiError('invalid_value', `You have ${MAX_FILES} files. Delete some of them first.`, {
+    param: 'file',
+  });
+}
+
+/** What a form has beside its file. */
+interface ReceivedForm {
+  readonly fields: ReadonlyMap<string, string>;
+  readonly object: PartedObject;
+}
+
+/**
+ * Writes the file of a form to R2 as it arrives. The object appears when the caller completes it.
+ * @param open returns the object for the file's name
+ */
+export async function receiveForm(
+  request: Request,
+  context: RequestContext,
+  { field, maxBytes, open }: { field: string; maxBytes: number; open: (name: string) => PartedObject },
+): Promise<ReceivedForm> {
+  const boundary = boundaryOf(request);
+  context.heldBody.take(context.caller.principal?.tenant.id ?? '', PART_BYTES);
+  const fields = new Map<string, string>();
+  let object: PartedObject | null = null;
+  try {
+    for await (const part of formParts(bodyPieces(request, context), boundary)) {
+      if (part.name !== field) fields.set(part.name, await shortText(part.content, MAX_FIELD_BYTES));
+      else if (object === null) await fill((object = open(part.filename ?? '')), part, maxBytes);
+      else throw new ApiError('invalid_value', `Invalid '${field}': expected one file.`, { param: field });
+    }
+    if (object !== null) return { fields, object };
+    throw new ApiError('missing_required_parameter', `Missing required parameter: '${field}'.`, {
+      param: field,
+    });
+  } catch (thrown) {
+    await object?.abort();
+    throw thrown;
+  }
+}
+
+async function fill(object: PartedObject, { name, content }: FormPart, maxBytes: number): Promise<void> {
+  for await (const bytes of content) {
+    if (object.size + bytes.length > maxBytes) {
+      const message = `Invalid '${name}': larger than the limit of ${maxBytes} bytes.`;
+      throw new ApiError('request_too_large', message, { param: name });
+    }
+    await object.write(bytes);
+  }
+}
+
+/** POST /v1/files */
+export const uploadFile: RouteHandler = async (request, context) => {
+  const { tenant } = await authenticate(request, context, 'completions');
+  await checkFileCount(context, tenant.id);
+  const now = context.now();
+  const key = objectKey(tenant.id, 'files', newId('file-', now, context.randomHex));
+  const open = (name: string) =>
+    new PartedObject(
+      context.env.FILES,
+      key,
+      fileOptions({ filename: checkFileName(name), purpose: 'batch' }, now),
+    );
+  const { fields, object } = await receiveForm(request, context, {
+    field: 'file',
+    maxBytes: MAX_FILE_BYTES,
+    open,
+  });
+  try {
+    checkPurpose(fields.get('purpose'));
+    return jsonResponse(fileOf(await object.complete()));
+  } catch (thrown) {
+    await object.abort();
+    throw thrown;
+  }
+};
+
+const listQuery = z.object({
+  after: z.string().optional(),
+  limit: z.coerce.number().pipe(z.int('integer').min(1, 'integer').max(10_000, 'integer')).default(10_000),
+  order: z.enum(['asc', 'desc']).default('desc'),
+  purpose: z.enum(['batch', 'batch_output']).optional(),
+});
+
+/** Returns the part of a list that a query asks for. */
+export function pageOf<T extends { readonly id: string }>(
+  items: readonly T[],
+  { after, limit }: { readonly after?: string | undefined; readonly limit: number },
+) {
+  const start = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
+  const data = items.slice(start, start + limit);
+  const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
+  return { object: 'list', data, first_id, last_id, has_more: start + limit < items.length };
+}
+
+/** GET /v1/files */
+export const listFiles: RouteHandler = async (request, context) => {
+  const { tenant } = await authenticate(request, context, 'completions');
+  const query = parseRequest(listQuery, Object.fromEntries(new URL(request.url).searchParams));
+  const files = (await listObjects(context.env.FILES, tenant.id, 'files')).map(fileOf);
+  const wanted = files.filter(({ purpose }) => query.purpose === undefined || purpose === query.purpose);
+  return jsonResponse(pageOf(query.order === 'asc' ? wanted.toReversed() : wanted, query));
+};
+
+/** GET /v1/files/{id} */
+export const showFile: RouteHandler = async (request, context, id) => {
+  const { tenant } = await authenticate(request, context, 'completions');
+  return jsonResponse(await findFile(context, tenant.id, id));
+};
+
+/** @throws ApiError 404 if the tenant has no such file */
+export async function findFile(
+  { env }: RequestContext,
+  tenantId: string,
+  id: string,
+  param = 'id',
+): Promise<FileObject> {
+  const object = await env.FILES.head(objectKey(tenantId, 'files', id));
+  if (object === null) throw noSuchFile(id, param);
+  return fileOf(object);
+}
+
+/** GET /v1/files/{id}/content */
+export const readFile: RouteHandler = async (request, context, id) => {
+  const { tenant } = await authenticate(request, context, 'completions');
+  const object = await context.env.FILES.get(objectKey(tenant.id, 'files', id));
+  if (object === null) throw noSuchFile(id);
+  const headers = { 'content-type': 'application/jsonl', 'content-length': String(object.size) };
+  return new Response(object.body, { headers });
+};
+
+/** DELETE /v1/files/{id}. A batch that runs does not need its input file any more. */
+export const deleteFile: RouteHandler = async (request, context, id) => {
+  const { tenant } = await authenticate(request, context, 'completions');
+  await findFile(context, tenant.id, id);
+  await context.env.FILES.delete(objectKey(tenant.id, 'files', id));
+  return jsonResponse({ id, object: 'file', deleted: true });
+};

@@ -1,0 +1,151 @@
+import {
+  batchList,
+  batchObject,
+  batchRequest,
+  fileDeletion,
+  fileList,
+  fileObject,
+} from '@continuo/shared/batch.ts';
+import * as z from 'zod';
+import { REPLAY_HEADERS } from '../http/headers.ts';
+import { BODY, CALLER, type DocumentedOperation, REPEATABLE, STORED } from './documented-operation.ts';
+
+const FILE = {
+  id: 'file-f3a0c1d5b7e2846a0c4d8e2f6b1a3950',
+  object: 'file',
+  bytes: 1_024,
+  created_at: 1_795_000_000,
+  filename: 'input.jsonl',
+  purpose: 'batch',
+  status: 'processed',
+};
+
+const BATCH = {
+  id: 'batch_f3a0c1d5b7e2846a0c4d8e2f6b1a3951',
+  object: 'batch',
+  endpoint: '/v1/completions',
+  errors: null,
+  input_file_id: FILE.id,
+  completion_window: '24h',
+  status: 'in_progress',
+  output_file_id: null,
+  error_file_id: null,
+  created_at: 1_795_000_010,
+  in_progress_at: 1_795_000_011,
+  expires_at: 1_795_086_410,
+  finalizing_at: null,
+  completed_at: null,
+  failed_at: null,
+  expired_at: null,
+  cancelling_at: null,
+  cancelled_at: null,
+  request_counts: { total: 100, completed: 42, failed: 0 },
+  metadata: { job: 'nightly' },
+};
+
+const listOf = <T extends { readonly id: string }>(item: T) => ({
+  object: 'list',
+  data: [item],
+  first_id: item.id,
+  last_id: item.id,
+  has_more: false,
+});
+
+const file = { name: 'File', schema: fileObject, example: FILE };
+const batch = { name: 'Batch', schema: batchObject, example: BATCH };
+
+const fileForm = z.object({
+  purpose: z.literal('batch').describe("Always 'batch'."),
+  file: z.string().meta({ format: 'binary' }).describe('JSON Lines: at most 200 MiB and 50,000 lines.'),
+});
+
+const common = { tag: 'Batches', secured: true } as const;
+const after = 'Id of the last object of the page before.';
+
+/** The operations of files and batches. */
+export const BATCH_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
+  'POST /v1/files': {
+    id: 'createFile',
+    summary: 'Upload the input of a batch.',
+    ...common,
+    form: { name: 'FileUpload', schema: fileForm },
+    answer: file,
+    errors: [...CALLER, ...BODY],
+  },
+  'GET /v1/files': {
+    id: 'listFiles',
+    summary: 'List your files.',
+    ...common,
+    query: {
+      after,
+      limit: 'Number of files, at most 10,000. Default: 10,000.',
+      order: '`desc`, the newest first, or `asc`. Default: `desc`.',
+      purpose: 'Only files with this purpose: `batch` or `batch_output`.',
+    },
+    answer: { name: 'FileList', schema: fileList, example: listOf(FILE) },
+    errors: [...CALLER, 'invalid_type', 'integer_above_max_value', 'integer_below_min_value'],
+  },
+  'GET /v1/files/:rest': {
+    id: 'retrieveFile',
+    summary: 'Describe one file.',
+    ...common,
+    answer: file,
+    errors: STORED,
+  },
+  'GET /v1/files/:rest/content': {
+    id: 'downloadFile',
+    summary: 'Download a file.',
+    ...common,
+    file: true,
+    errors: STORED,
+  },
+  'DELETE /v1/files/:rest': {
+    id: 'deleteFile',
+    summary: 'Delete a file. Running batches do not need their input files.',
+    ...common,
+    answer: {
+      name: 'FileDeletion',
+      schema: fileDeletion,
+      example: { id: FILE.id, object: 'file', deleted: true },
+    },
+    errors: STORED,
+  },
+  'POST /v1/batches': {
+    id: 'createBatch',
+    summary: 'Run the requests of a file.',
+    ...common,
+    body: {
+      name: 'BatchRequest',
+      schema: batchRequest,
+      examples: {
+        completions: { input_file_id: FILE.id, endpoint: '/v1/completions', completion_window: '24h' },
+      },
+    },
+    answer: batch,
+    answerHeaders: REPLAY_HEADERS,
+    headers: REPEATABLE,
+    errors: [...STORED, ...BODY, 'conflict', 'string_above_max_length'],
+  },
+  'GET /v1/batches': {
+    id: 'listBatches',
+    summary: 'List your batches, the newest first.',
+    ...common,
+    query: { after, limit: 'Number of batches, at most 100. Default: 20.' },
+    answer: { name: 'BatchList', schema: batchList, example: listOf(BATCH) },
+    errors: [...CALLER, 'invalid_type', 'integer_above_max_value', 'integer_below_min_value'],
+  },
+  'GET /v1/batches/:rest': {
+    id: 'retrieveBatch',
+    summary: 'Show the state of a batch.',
+    ...common,
+    answer: batch,
+    errors: STORED,
+  },
+  'POST /v1/batches/:rest/cancel': {
+    id: 'cancelBatch',
+    summary: 'Cancel a batch. Lines that run are finished, and all results are kept.',
+    ...common,
+    answer: batch,
+    errors: [...STORED, 'conflict'],
+  },
+};
