@@ -260,9 +260,7 @@ export type ModelState = z.infer<typeof modelState>;
 export const modelBuild = z.object({
   precision: z.string().describe('Precision of the weights: fp32, fp16, int8 or int4.'),
   parameters: z.int().describe('Number of parameters.'),
-  source: z
-    .string()
-    .describe('The published model, or the name of the directory or file, that the weights come from.'),
+  source: z.string().describe('The published model, directory or file that the weights come from.'),
 });
 export type ModelBuild = z.infer<typeof modelBuild>;
 
