@@ -27,9 +27,7 @@ export const logprobsFormat = z.strictObject({
     .gt(0)
     .lt(1)
     .nullish()
-    .describe(
-      'Returns only the fewest tokens whose probabilities sum to at least this. Default: the whole vocabulary.',
-    ),
+    .describe('Only the fewest tokens that have this probability together. Default: all.'),
 });
 
 /** Returns the wire form of a request's rows; absent if it wants none. */
@@ -78,9 +76,7 @@ export const outputFields = {
     ),
   logprobs_format: logprobsFormat
     .nullish()
-    .describe(
-      'Adds the logprobs of the whole vocabulary, or of the most likely tokens, to each token that has logprobs. Needs logprobs.',
-    ),
+    .describe('Adds rows of logprobs of all tokens, or of the most likely ones. Needs logprobs.'),
   timings_per_token: flag('Adds timings to the end of the response.'),
   include_stop_str_in_output: flag('Keeps the stop text at the end of the completion.'),
   no_stop_trim: flag('Alias of include_stop_str_in_output.'),

@@ -36,7 +36,7 @@ const NO_LIMITS = {
     concurrent_requests: null,
     tokens_per_day: 100_000,
   },
-  ...{ tokens_per_month: null, max_tokens: null, max_sequences: null },
+  ...{ tokens_per_month: null, max_tokens: null, max_sequences: null, max_logprob_bytes: null },
 };
 const OWN_KEY = {
   ...{ object: 'key', id: KEY.id, name: KEY.name, scopes: KEY.scopes, models: null, expires_at: null },
