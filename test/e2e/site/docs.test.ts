@@ -119,7 +119,7 @@ test('aliases are folded into their field, which makes the page of completions s
   expect(await body.getByRole('listitem').filter({ hasText: 'n_predict' }).first().innerText()).toMatch(
     /^max_tokens/,
   );
-  // 8,565 pixels with a field per alias, before logprobs_format added 170.
+  // 8,565 pixels with a field per alias, before logprobs_format came.
   expect(await page.locator('main').evaluate((main) => main.scrollHeight)).toBeLessThan(6_600);
 });
 
