@@ -72,3 +72,15 @@ export class SseDecoder {
     return payloads;
   }
 }
+
+/** Returns pieces of bytes as one; a single piece as it is. */
+export function joinedBytes(pieces: readonly Uint8Array[]): Uint8Array {
+  if (pieces.length === 1) return pieces[0]!;
+  const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
+}

@@ -14,10 +14,11 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import type * as z from 'zod';
-import { showKey } from '../admin/admin-objects.ts';
+import { secondsOrNull, showKey } from '../admin/admin-objects.ts';
 import { type AdminOperation, operation } from '../admin/admin-operation.ts';
 import { addKey, changeKey, endKey, findKey, keyPage, rotateKey } from '../admin/key-operations.ts';
 import { usageList } from '../admin/usage-operations.ts';
+import type { RequestContext } from '../http/request-context.ts';
 import { csvResponse } from './csv.ts';
 import { checkGrant, checkHolds, granted } from './grant.ts';
 
@@ -30,14 +31,14 @@ function showOwn({ key, tenant }: Principal): z.infer<typeof ownKey> {
     name: key.name,
     scopes: [...key.scopes],
     models: key.models && [...key.models],
-    expires_at: key.expiresAt && Math.floor(key.expiresAt / 1000),
+    expires_at: secondsOrNull(key.expiresAt),
     limits: toSnakeCase(key.limits),
     tenant: { id: tenant.id, name: tenant.name, limits: toSnakeCase(tenant.limits) },
   };
 }
 
 /** A key cannot change or end keys of other tenants, nor itself. @throws ApiError 404, 409 */
-async function manageable(id: string, { key }: Principal, context: Parameters<typeof findKey>[2]) {
+async function manageable(id: string, { key }: Principal, context: RequestContext) {
   const found = await findKey(id, key.tenantId, context);
   if (found.id === key.id) throw new ApiError('conflict', 'A key cannot change itself. Use another key.');
   return found;

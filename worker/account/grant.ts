@@ -3,6 +3,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { toCamelCase, toSnakeCase } from '@continuo/shared/field-names.ts';
 import type { ApiKey, Limits, SomeLimits } from '@continuo/shared/tenant.ts';
 import type * as z from 'zod';
+import { secondsOrNull } from '../admin/admin-objects.ts';
 import type { KeyRecord } from '../tenants/key-store.ts';
 
 /** A key that creates or changes another one never grants more than it may itself. */
@@ -39,7 +40,7 @@ export function checkHolds({ models, expiresAt, limits }: KeyRecord, own: ApiKey
   checkGrant(
     {
       models: models && [...models],
-      expires_at: expiresAt && Math.floor(expiresAt / 1000),
+      expires_at: secondsOrNull(expiresAt),
       limits: { ...open, ...toSnakeCase(limits) },
     },
     own,
@@ -53,7 +54,7 @@ export function granted<T extends Omit<z.infer<typeof keyBody>, 'tenant'>>(body:
     ...body,
     limits: { ...given(own.limits), ...limits },
     models: models ?? (own.models && [...own.models]),
-    expires_at: end ?? (own.expiresAt && Math.floor(own.expiresAt / 1000)),
+    expires_at: end ?? secondsOrNull(own.expiresAt),
   };
   checkGrant(filled, own);
   return filled;

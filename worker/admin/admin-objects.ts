@@ -9,7 +9,7 @@ import type { TenantRecord } from '../tenants/tenant-store.ts';
 /** Converts records to the objects of the admin API. Times become Unix seconds. */
 
 const seconds = (ms: number): number => Math.floor(ms / 1000);
-const secondsOrNull = (ms: number | null): number | null => (ms === null ? null : seconds(ms));
+export const secondsOrNull = (ms: number | null): number | null => (ms === null ? null : seconds(ms));
 
 export const showPlan = (plan: Plan): z.infer<typeof planObject> => ({
   object: 'plan',

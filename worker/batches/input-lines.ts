@@ -1,4 +1,5 @@
 import type { BatchEndpoint } from '@continuo/shared/batch.ts';
+import { joinedBytes } from '@continuo/shared/framing.ts';
 import { parseWithDigits } from '@continuo/shared/json-fields.ts';
 import { describeSyntaxError } from '../http/json-syntax.ts';
 
@@ -27,7 +28,7 @@ export async function* linesOf(
     else held = [];
   };
   const end = (): RawLine => {
-    const line = { number: ++number, bytes: size > maxBytes ? null : joined(held, size) };
+    const line = { number: ++number, bytes: size > maxBytes ? null : joinedBytes(held) };
     held = [];
     size = 0;
     return line;
@@ -44,17 +45,6 @@ export async function* linesOf(
     yield lines;
   }
   if (size > 0) yield [end()];
-}
-
-function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
-  if (pieces.length === 1) return pieces[0]!;
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
 }
 
 /** Why a line cannot run. It goes to the error file. */

@@ -4,7 +4,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 /** The objects of tenants in R2. The object itself holds all that is known of a file, so nothing can disagree with it. */
 
 /** Inputs and results of batches, and the records of batches. */
-type Kind = 'files' | 'batches' | 'uploads';
+type Kind = 'files' | 'batches';
 
 /** Returns the key of an object, or the beginning of the keys of all. No tenant id or object id can lead out of its folder. */
 export const objectKey = (tenantId: string, kind: Kind, id = ''): string =>

@@ -11,14 +11,15 @@ import { fileOf, fileOptions, listObjects, newId, noSuchFile, objectKey } from '
 import { boundaryOf, type FormPart, formParts, shortText } from './form-data.ts';
 import { PART_BYTES, PartedObject } from './parted-object.ts';
 
-export const MAX_FILE_BYTES = 200 * 1024 * 1024;
+const MAX_FILE_BYTES = 200 * 1024 * 1024;
 /** Files of one tenant. */
 const MAX_FILES = 1_000;
+const FILE_FIELD = 'file';
 const MAX_FIELD_BYTES = 1_024;
 const MAX_NAME_LENGTH = 255;
 
 /** Returns a file's name. @throws ApiError 400 for a name that is a path or contains control characters */
-export function checkFileName(name: string): string {
+function checkFileName(name: string): string {
   const valid =
     name.length > 0 && name.length <= MAX_NAME_LENGTH && !/[/\\\p{Cc}]/u.test(name) && !/^\.+$/.test(name);
   if (valid && name.isWellFormed()) return name;
@@ -27,7 +28,7 @@ export function checkFileName(name: string): string {
 }
 
 /** @throws ApiError 400 for any other purpose than `batch` */
-export function checkPurpose(purpose: string | undefined): void {
+function checkPurpose(purpose: string | undefined): void {
   if (purpose === 'batch') return;
   const [code, message] =
     purpose === undefined
@@ -37,7 +38,7 @@ export function checkPurpose(purpose: string | undefined): void {
 }
 
 /** @throws ApiError 400 if the tenant has too many files */
-export async function checkFileCount({ env }: RequestContext, tenantId: string): Promise<void> {
+async function checkFileCount({ env }: RequestContext, tenantId: string): Promise<void> {
   if ((await listObjects(env.FILES, tenantId, 'files')).length < MAX_FILES) return;
   throw new ApiError('invalid_value', `You have ${MAX_FILES} files. Delete some of them first.`, {
     param: 'file',
@@ -54,10 +55,10 @@ interface ReceivedForm {
  * Writes the file of a form to R2 as it arrives. The object appears when the caller completes it.
  * @param open returns the object for the file's name
  */
-export async function receiveForm(
+async function receiveForm(
   request: Request,
   context: RequestContext,
-  { field, maxBytes, open }: { field: string; maxBytes: number; open: (name: string) => PartedObject },
+  open: (name: string) => PartedObject,
 ): Promise<ReceivedForm> {
   const boundary = boundaryOf(request);
   context.heldBody.take(context.caller.principal?.tenant.id ?? '', PART_BYTES);
@@ -65,13 +66,16 @@ export async function receiveForm(
   let object: PartedObject | null = null;
   try {
     for await (const part of formParts(bodyPieces(request, context), boundary)) {
-      if (part.name !== field) fields.set(part.name, await shortText(part.content, MAX_FIELD_BYTES));
-      else if (object === null) await fill((object = open(part.filename ?? '')), part, maxBytes);
-      else throw new ApiError('invalid_value', `Invalid '${field}': expected one file.`, { param: field });
+      if (part.name !== FILE_FIELD) fields.set(part.name, await shortText(part.content, MAX_FIELD_BYTES));
+      else if (object === null) await fill((object = open(part.filename ?? '')), part);
+      else
+        throw new ApiError('invalid_value', `Invalid '${FILE_FIELD}': expected one file.`, {
+          param: FILE_FIELD,
+        });
     }
     if (object !== null) return { fields, object };
-    throw new ApiError('missing_required_parameter', `Missing required parameter: '${field}'.`, {
-      param: field,
+    throw new ApiError('missing_required_parameter', `Missing required parameter: '${FILE_FIELD}'.`, {
+      param: FILE_FIELD,
     });
   } catch (thrown) {
     await object?.abort();
@@ -79,10 +83,10 @@ export async function receiveForm(
   }
 }
 
-async function fill(object: PartedObject, { name, content }: FormPart, maxBytes: number): Promise<void> {
+async function fill(object: PartedObject, { name, content }: FormPart): Promise<void> {
   for await (const bytes of content) {
-    if (object.size + bytes.length > maxBytes) {
-      const message = `Invalid '${name}': larger than the limit of ${maxBytes} bytes.`;
+    if (object.size + bytes.length > MAX_FILE_BYTES) {
+      const message = `Invalid '${name}': larger than the limit of ${MAX_FILE_BYTES} bytes.`;
       throw new ApiError('request_too_large', message, { param: name });
     }
     await object.write(bytes);
@@ -101,11 +105,7 @@ export const uploadFile: RouteHandler = async (request, context) => {
       key,
       fileOptions({ filename: checkFileName(name), purpose: 'batch' }, now),
     );
-  const { fields, object } = await receiveForm(request, context, {
-    field: 'file',
-    maxBytes: MAX_FILE_BYTES,
-    open,
-  });
+  const { fields, object } = await receiveForm(request, context, open);
   try {
     checkPurpose(fields.get('purpose'));
     return jsonResponse(fileOf(await object.complete()));

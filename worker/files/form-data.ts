@@ -1,4 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
+import { joinedBytes } from '@continuo/shared/framing.ts';
 
 /** Reads multipart/form-data (RFC 7578) as a stream: the body of a part is never held as a whole. */
 
@@ -61,10 +62,7 @@ class DelimitedReader {
   async #more(): Promise<void> {
     const { value, done } = await this.#pieces.next();
     if (done) throw malformed('it ends too early');
-    const joined = new Uint8Array(this.#buffer.length + value.length);
-    joined.set(this.#buffer);
-    joined.set(value, this.#buffer.length);
-    this.#buffer = joined;
+    this.#buffer = joinedBytes([this.#buffer, value]);
   }
 }
 

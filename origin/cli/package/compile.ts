@@ -3,7 +3,7 @@ import path from 'node:path';
 import { build } from 'vite';
 import { ROOT } from '../start/installation.ts';
 
-/** Entries besides the modules that threads and processes start, which `new URL(…)` names. */
+/** The first entry. The others are modules that threads and processes start, which `new URL(…)` names. */
 const MAIN = 'origin/cli/main.ts';
 const STARTED = /new URL\('(\.[^']+)\.ts', import\.meta\.url\)/g;
 

@@ -5,7 +5,7 @@ import { buildSite, bundleWorker } from '../start/local-worker.ts';
 import { compile, renameStarted } from './compile.ts';
 import { packageManifest } from './manifest.ts';
 
-/** What the package holds besides modules, at the same place as in a checkout. */
+/** What the package holds in addition to modules, at the same place as in a checkout. */
 const FILES = [
   'LICENSE',
   'wrangler.toml',

@@ -43,7 +43,7 @@ export function isPlain(bytes: string): boolean {
   return true;
 }
 
-/** Tells how much plain text a parser state allows, by a search over byte classes instead of a walk over tokens. */
+/** Measures how much plain text a parser state allows, by a search over byte classes instead of a walk over tokens. */
 export class PlainText {
   /** By phase: pairs of byte class and next phase. */
   readonly #steps: readonly (readonly (readonly [number, number])[])[];

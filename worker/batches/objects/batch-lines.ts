@@ -1,3 +1,5 @@
+import { joinedBytes } from '@continuo/shared/framing.ts';
+
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS batch (only INTEGER PRIMARY KEY CHECK (only = 0), state TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS lines (
@@ -109,8 +111,14 @@ export class BatchLines {
     if (row === null) return null;
     this.#cursor = row;
     const { number, custom_id: customId, attempts } = row;
-    const pieces = 'SELECT line, part, bytes FROM pieces WHERE line = ? ORDER BY part';
-    return { number, customId, attempts, body: joined(this.#sql.exec<PieceRow>(pieces, number).toArray()) };
+    const sql = 'SELECT line, part, bytes FROM pieces WHERE line = ? ORDER BY part';
+    const pieces = this.#sql.exec<PieceRow>(sql, number).toArray();
+    return {
+      number,
+      customId,
+      attempts,
+      body: joinedBytes(pieces.map(({ bytes }) => new Uint8Array(bytes))),
+    };
   }
 
   #after({ beginning, number }: Place, running: Numbers): WaitingRow | null {
@@ -155,14 +163,4 @@ export class BatchLines {
       this.#sql.exec('INSERT INTO pieces (line, part, bytes) VALUES (?, ?, ?)', line, part, piece.buffer);
     }
   }
-}
-
-function joined(pieces: readonly PieceRow[]): Uint8Array {
-  const whole = new Uint8Array(pieces.reduce((sum, { bytes }) => sum + bytes.byteLength, 0));
-  let at = 0;
-  for (const { bytes } of pieces) {
-    whole.set(new Uint8Array(bytes), at);
-    at += bytes.byteLength;
-  }
-  return whole;
 }

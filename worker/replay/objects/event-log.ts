@@ -1,3 +1,5 @@
+import { joinedBytes } from '@continuo/shared/framing.ts';
+
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS pieces (
     id INTEGER, part INTEGER, bytes BLOB NOT NULL, PRIMARY KEY (id, part)
@@ -75,24 +77,15 @@ export class EventLog {
   /** Returns about MAX_READ_BYTES of the pieces after a position; null if there are none. */
   after({ id, part }: LogPosition): LogChunk | null {
     const sql = 'SELECT id, part, bytes FROM pieces WHERE (id, part) > (?, ?) ORDER BY id, part';
-    const pieces: Piece[] = [];
+    const pieces: Uint8Array[] = [];
     let length = 0;
+    let last: Piece | null = null;
     for (const piece of this.#sql.exec<Piece>(sql, id, part)) {
-      pieces.push(piece);
+      pieces.push(new Uint8Array(piece.bytes));
+      last = piece;
       length += piece.bytes.byteLength;
       if (length >= MAX_READ_BYTES) break;
     }
-    const last = pieces.at(-1);
-    return last ? { bytes: joined(pieces, length), position: { id: last.id, part: last.part } } : null;
+    return last ? { bytes: joinedBytes(pieces), position: { id: last.id, part: last.part } } : null;
   }
-}
-
-function joined(pieces: readonly Piece[], length: number): Uint8Array {
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const { bytes } of pieces) {
-    whole.set(new Uint8Array(bytes), at);
-    at += bytes.byteLength;
-  }
-  return whole;
 }
