@@ -44,6 +44,7 @@ describe('deployment', () => {
         'DB',
         'USAGE_DB',
         'USAGE',
+        'REQUESTS',
         'FLOOD_BY_ADDRESS',
         'FLOOD_BY_KEY',
         'ASSETS',
