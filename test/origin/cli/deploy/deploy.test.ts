@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { type DeployOptions, deploy } from '../../../../origin/cli/deploy/deploy.ts';
 import { wranglerIn } from '../../../../origin/cli/deploy/wrangler.ts';
 import { hostSecret } from '../../../../origin/cli/start/host-secrets.ts';
+import { readEnvironment } from '../../../../origin/cli/worker-configuration.ts';
 import { Terminal } from '../../../../origin/terminal/terminal.ts';
 import { startFakeOrigin } from '../../../worker/support/fake-origin.ts';
 import { startWorker } from '../../../worker/support/worker.ts';
@@ -211,6 +212,23 @@ test.each([
 test('refuses an environment that accepts the development key', async () => {
   const site = checkout((config) => config.replaceAll('"production"', '"development"'));
   await expect(site.deploy({ env: '' })).rejects.toThrow('top level: ENVIRONMENT is development');
+});
+
+test('the button asks for every secret of the top level, and describes only what exists', () => {
+  const file = path.join(ROOT, 'wrangler.toml');
+  const { secrets } = readEnvironment(file, undefined);
+  const example = readFileSync(path.join(ROOT, '.dev.vars.example'), 'utf8');
+  const asked = [...example.matchAll(/^(\w+)=/gm)].map(([, name]) => name!);
+  expect(asked.toSorted()).toEqual([...secrets].toSorted());
+  const { cloudflare } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
+    readonly cloudflare: { readonly bindings: Readonly<Record<string, object>> };
+  };
+  const topLevel = WRANGLER_TOML.slice(0, WRANGLER_TOML.indexOf('[env.'));
+  const described = Object.keys(cloudflare.bindings);
+  const known = (name: string) =>
+    asked.includes(name) || new RegExp(`^(${name} =|binding = "${name}")`, 'm').test(topLevel);
+  expect(described.filter((name) => !known(name))).toEqual([]);
+  expect(described).toEqual(expect.arrayContaining(asked));
 });
 
 test('npm run deploy -- --dry-run bundles with the real wrangler, without an account', async () => {
