@@ -66,6 +66,7 @@ function openRowCopier({ api, device }: OrtSession, { decoder, copierDevice }: R
 function oneRowOfZeros({ api }: OrtSession, decoder: DecoderInterface) {
   const bytes = new Uint8Array(new ArrayBuffer(decoder.headSize * elementBytes(decoder)));
   return {
+    owner: bytes,
     address: api.addressOf(bytes),
     elementType: ElementType[decoder.kvType],
     elementBytes: elementBytes(decoder),

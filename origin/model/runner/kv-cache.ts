@@ -96,8 +96,9 @@ export class KvCache implements KvStore, KvBytes {
       dimensions: [rows, kvHeads, this.#layout.contextLength, headSize],
     };
     for (const [index, { past, present }] of kv.entries()) {
-      const address = this.#buffers[index]!.address + BigInt(firstSlot * this.#slotBytes);
-      binding.inPlace(past, present, { ...tensor, address });
+      const { bytes, address } = this.#buffers[index]!;
+      const first = address + BigInt(firstSlot * this.#slotBytes);
+      binding.inPlace(past, present, { ...tensor, owner: bytes, address: first });
     }
   }
 
