@@ -64,8 +64,7 @@ export interface KvStore {
   bind(binding: OrtBinding, firstSlot: number, rows: number): void;
   /** Copies positions [0, length) of a slot. */
   copy(from: number, to: number, length: number): void;
-  /** Null if the memory is a device's. */
-  readonly kvBytes: KvBytes | null;
+  readonly kvBytes: KvBytes;
 }
 
 /**
