@@ -93,9 +93,9 @@ class SchemaCompiler implements SchemaContext {
     return rule(index);
   }
 
-  distinctArray(expression: Expression): Expression {
+  withDistinct(expression: Expression): Expression {
     const index = this.addRule(expression);
-    this.#builder.distinctArrays.add(index);
+    this.#builder.distinctRules.add(index);
     return rule(index);
   }
 

@@ -73,7 +73,7 @@ export class GrammarRuntime implements CompiledGrammar {
   /** Expects a position of the current table. */
   mask(position: ParserPosition, budget: WorkBudget): Uint32Array {
     const mask = this.#masks.mask(position.state, budget);
-    if (this.#program.distinctArrays.size === 0) return mask;
+    if (this.#program.distinctRules.size === 0) return mask;
     return this.vocabulary.distinctItemsFilter(this.#program).filter(mask, this.#table, position, budget);
   }
 

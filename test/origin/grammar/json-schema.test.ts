@@ -154,6 +154,7 @@ describe('members in any order', () => {
     { type: 'object', ...listed },
     { type: 'object', ...listed, minProperties: 2, maxProperties: 3, additionalProperties: { type: 'null' } },
     { type: 'object', ...listed, maxProperties: 1 },
+    { type: 'object', additionalProperties: integer, minProperties: 2 },
     {
       type: 'object',
       ...listed,
@@ -240,6 +241,30 @@ describe('items that must differ', () => {
       '[{"a":1,"b":2},{ "b":2.0,"a":1}]',
     ])
       expect(acceptsText(grammar, text, tokens), text).toBe(false);
+  });
+
+  it('are keys if an object must have several undeclared ones', () => {
+    const few = { type: 'object', patternProperties: { '^[ab]$': true }, additionalProperties: false };
+    const grammar = compileConstraint(
+      { type: 'json_schema', value: { ...few, minProperties: 2 } },
+      vocabulary,
+    );
+    const keys = ['a', 'b', 'c'];
+    for (const [first, second] of keys.flatMap((one) => keys.map((other) => [one, other]))) {
+      const isValid = first !== second && first !== 'c' && second !== 'c';
+      const text = `{"${first}":{"a":1,"a":[2]},"${second}":"${first}"}`;
+      expect(acceptsText(grammar, text, tokens), text).toBe(isValid);
+    }
+    const escaped = compileConstraint(
+      { type: 'json_schema', value: { type: 'object', minProperties: 2 } },
+      vocabulary,
+    );
+    expect(acceptsText(escaped, '{"a":1,"\\u0061":2,"b":3}', tokens)).toBe(false);
+    expect(acceptsText(escaped, '{"a":1,"b":{"a":1,"a":1}}', tokens)).toBe(true);
+    const constraint = grammar.start();
+    constraint.acceptBytes(Buffer.from('{"a":1,'));
+    expect(constraint.allowsBytes(Buffer.from('"a'))).toBe(false);
+    expect(constraint.allowsBytes(Buffer.from('"b'))).toBe(true);
   });
 
   it('still differ after the parser states were dropped, and after a return to an earlier place', () => {

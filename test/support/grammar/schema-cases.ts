@@ -473,8 +473,54 @@ const OBJECTS: readonly Row[] = [
     [
       { a: 1, b: 2 },
       { a: 1, x: true },
+      { x: true, y: true },
     ],
-    [{ a: 1 }],
+    [{ a: 1 }, { x: true }],
+  ],
+  [
+    'minProperties of undeclared keys',
+    { type: 'object', additionalProperties: I, minProperties: 3 },
+    [
+      { a: 1, b: 2, c: 3 },
+      { a: 1, ab: 2, '': 3, b: 4 },
+    ],
+    [{ a: 1, b: 2 }, {}, { a: 1, b: 2, c: 'x' }],
+  ],
+  [
+    'minProperties of declared and undeclared keys',
+    object({ a: I }, [], { additionalProperties: { type: 'object', minProperties: 2 }, minProperties: 3 }),
+    [{ a: 1, b: { x: 1, y: 'z' }, c: { y: {}, z: [] } }],
+    [
+      { a: 1, b: { x: 1, y: 2 } },
+      { a: 1, b: { x: 1 }, c: { x: 1, y: 2 } },
+    ],
+  ],
+  [
+    'minProperties of few keys that match a pattern',
+    { type: 'object', patternProperties: { '^[a-c]$': I }, additionalProperties: false, minProperties: 3 },
+    [{ b: 1, a: 2, c: 3 }],
+    [
+      { a: 1, b: 2 },
+      { a: 1, b: 2, d: 3 },
+    ],
+  ],
+  [
+    'a negated maxProperties beside undeclared keys',
+    { type: 'object', additionalProperties: I, not: { maxProperties: 1 } },
+    [{ a: 1, b: 2 }],
+    [{ a: 1 }, {}],
+  ],
+  [
+    'some undeclared property beside minProperties',
+    { type: 'object', additionalProperties: true, minProperties: 3, not: { additionalProperties: I } },
+    [
+      { a: 'x', b: 1, c: 2 },
+      { a: 1, b: 'x', c: 3, d: 4 },
+    ],
+    [
+      { a: 1, b: 2, c: 3 },
+      { a: 'x', b: 1 },
+    ],
   ],
   [
     'nested objects',
