@@ -70,7 +70,7 @@ describe('strict mode limits', () => {
     Array.from({ length: count }, (_, i) => `${i}`.padStart(length, 'v'));
   const half = texts(500);
 
-  test.each([
+  const rows: readonly (readonly [name: string, within: object, beyond: object, message: string])[] = [
     ['the root to an object', closed({}), { type: 'string' }, "'type' must be 'object', .* at #$"],
     ['the root to one object', closed({}), { ...STRICT, anyOf: [STRICT] }, "without 'anyOf' .* at #$"],
     ['nesting', nested(10), nested(11), 'deeper than 10 levels at #(/properties/a){10}$'],
@@ -114,7 +114,9 @@ describe('strict mode limits', () => {
           `'${keyword}' is not permitted at #/properties/a$`,
         ] as const,
     ),
-  ])('%s', (_, within, beyond, message) => {
+  ];
+
+  test.each(rows)('%s', (_, within, beyond, message) => {
     expect(strictViolation(within)).toBeNull();
     expect(strictViolation(beyond)).toMatch(new RegExp(message));
   });
