@@ -116,6 +116,10 @@ export class GrammarBuilder {
     this.#rules[index] = expression;
   }
 
+  expression(index: number): Expression {
+    return this.#rules[index]!;
+  }
+
   add(expression: Expression): Expression {
     const index = this.declare();
     this.define(index, expression);

@@ -28,6 +28,11 @@ export interface SchemaContext {
   isIn(list: readonly unknown[], value: unknown): boolean;
   /** Adds a rule for arrays whose items, or objects whose keys, the runtime keeps different. */
   withDistinct(expression: Expression): Expression;
+  /**
+   * Returns the JSON strings whose text is JSON of a conjunction.
+   * @param path for errors
+   */
+  textOf(conjunction: Conjunction, path: string): Expression;
   /** Adds a rule. */
   addRule(expression: Expression): number;
 }

@@ -251,6 +251,61 @@ const STRINGS: readonly Row[] = [
     ['example.com', '', 'http://a b', 'http://a/%2', `http://a/${'x'.repeat(2075)}`],
   ],
   ['format and maxLength', { type: 'string', format: 'email', maxLength: 8 }, ['a@b.co'], ['abcdef@gh.com']],
+  [
+    'base64 content',
+    { type: 'string', contentEncoding: 'base64', contentMediaType: 'image/png' },
+    ['', 'QQ==', 'QUI=', 'QUJD'],
+    ['Q', 'QQ', 'QR==', 'Q Q='],
+  ],
+  [
+    'base16 content',
+    { type: 'string', contentEncoding: 'base16', maxLength: 4 },
+    ['', '0a', 'FF00'],
+    ['0', '0g', 'FF0011', 1],
+  ],
+  ['7-bit content', { type: 'string', contentEncoding: '7bit' }, ['a\n'], ['é']],
+  ['no base64', { type: 'string', not: { contentEncoding: 'base64' } }, ['Q', 'é'], ['QUJD', '']],
+  [
+    'JSON content',
+    { type: 'string', contentMediaType: 'application/json' },
+    ['1', '{"a":["x\\n", null]}', '"é\\\\"', '[\n  true\n]'],
+    ['', '{', '{"a"}', "'a'", 1, { a: 1 }],
+  ],
+  [
+    'JSON content of a schema',
+    object({
+      body: {
+        type: 'string',
+        contentMediaType: 'application/json',
+        contentSchema: object({ a: I, b: { enum: ['x"y', 2] } }, ['a'], { additionalProperties: false }),
+      },
+    }),
+    [{}, { body: '{"a":1}' }, { body: '{"a":1,"b":"x\\"y"}' }],
+    [{ body: '{"a":"1"}' }, { body: '{"b":2}' }, { body: { a: 1 } }, { body: '{"a":1' }],
+  ],
+  [
+    'JSON content within JSON content',
+    {
+      contentMediaType: 'application/json',
+      contentSchema: {
+        type: 'array',
+        items: { type: 'string', contentMediaType: 'application/json', contentSchema: { const: 'a\n' } },
+        maxItems: 2,
+      },
+    },
+    ['[]', JSON.stringify([JSON.stringify('a\n')])],
+    ['["a"]', JSON.stringify(['a\n']), JSON.stringify([JSON.stringify('a')]), '[[]]'],
+  ],
+  [
+    'listed JSON content',
+    {
+      enum: ['1', '"a"', 'a', '', 7],
+      contentMediaType: 'application/json',
+      contentSchema: { type: 'integer' },
+    },
+    ['1', 7],
+    ['"a"', 'a', ''],
+  ],
   ['enum of strings', { enum: ['red', 'green', 'a"b', ''] }, ['red', 'a"b', ''], ['blue', 're']],
   ['enum of strings with a type', { type: 'string', enum: ['a', 'ab', 1] }, ['a', 'ab'], ['b']],
   ['const string', { const: 'x\n"' }, ['x\n"'], ['x']],
@@ -792,6 +847,25 @@ const COMBINED: readonly Row[] = [
 ];
 
 const REFERENCES: readonly Row[] = [
+  [
+    'a $dynamicRef to the outermost of two anchors',
+    {
+      $id: 'https://x.test/strict-tree',
+      $dynamicAnchor: 'node',
+      $ref: 'tree',
+      unevaluatedProperties: false,
+      $defs: {
+        tree: {
+          $id: 'https://x.test/tree',
+          $dynamicAnchor: 'node',
+          type: 'object',
+          properties: { n: I, next: { type: 'array', items: { $dynamicRef: '#node' } } },
+        },
+      },
+    },
+    [{}, { n: 1 }, { next: [{ n: 1 }, { next: [{}] }] }],
+    [{ m: 1 }, { next: [{ m: 1 }] }, { next: [{ next: [{ m: 1 }] }] }, { next: [1] }],
+  ],
   ['$ref to $defs', { $defs: { n: I }, type: 'array', items: { $ref: '#/$defs/n' } }, [[1]], [['a']]],
   ['$ref to definitions', { definitions: { n: I }, $ref: '#/definitions/n' }, [1], ['a']],
   ['$ref with escapes', { $defs: { 'a/b~c%': I }, $ref: '#/$defs/a~1b~0c%25' }, [1], ['a']],
