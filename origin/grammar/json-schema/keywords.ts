@@ -199,9 +199,9 @@ export function holdsJson({
 
 /** Whether a keyword has no effect, because nothing knows or can enforce its value. */
 function isIgnored(keyword: string, value: unknown, schema: JsonObject): boolean {
-  const name = String(value);
-  if (keyword === 'format') return !isKnownFormat(name);
-  if (keyword === 'contentEncoding') return !CONTENT_ENCODINGS.has(name) && !PLAIN_ENCODINGS.has(name);
+  if (keyword === 'format') return !isKnownFormat(String(value));
+  if (keyword === 'contentEncoding')
+    return !CONTENT_ENCODINGS.has(String(value)) && !PLAIN_ENCODINGS.has(String(value));
   return (keyword === 'contentMediaType' || keyword === 'contentSchema') && !holdsJson(schema);
 }
 

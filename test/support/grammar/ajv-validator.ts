@@ -6,7 +6,7 @@ import formats from 'ajv-formats';
 export function ajvValidator(schema: unknown): (value: unknown) => boolean {
   const text = JSON.stringify(schema);
   // With the precision, 1.17 is a multiple of 0.01.
-  const options = { strict: false, allErrors: false, multipleOfPrecision: 9 };
+  const options = { strict: false, allErrors: false, multipleOfPrecision: 9, ownProperties: true };
   const ajv = text.includes('draft-07') ? new Ajv(options) : new Ajv2020(options);
   formats.default(ajv);
   // Formats of Pydantic that ajv does not know.

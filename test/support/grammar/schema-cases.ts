@@ -382,6 +382,12 @@ const NUMBERS: readonly Row[] = [
 ];
 
 const OBJECTS: readonly Row[] = [
+  [
+    'properties named like those of every object',
+    object({ toString: object({ length: S }), constructor: I, hasOwnProperty: B }, ['toString']),
+    [{ toString: { length: 'a' } }, { toString: {}, constructor: 1 }],
+    [{}, { toString: {}, constructor: 'a' }, { toString: { length: 1 } }],
+  ],
   ['required property', object({ a: I }, ['a']), [{ a: 1 }], [{}, { a: 'x' }]],
   ['optional property', object({ a: I }), [{}, { a: 1 }], [{ a: null }]],
   ['declared order', object({ b: I, a: I }, ['a', 'b']), [{ b: 1, a: 2 }], [{ b: 1 }]],
