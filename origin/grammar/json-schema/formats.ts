@@ -33,6 +33,8 @@ const HOSTNAME = `(?:${hostLabel(63)}\\.){0,3}${hostLabel(61)}`;
 
 const OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
 const IPV4 = `${OCTET}(?:\\.${OCTET}){3}`;
+const IPV4_PREFIX = '(?:3[0-2]|[12]?[0-9])';
+const IPV6_PREFIX = '(?:12[0-8]|1[01][0-9]|[1-9]?[0-9])';
 const GROUP = '[0-9A-Fa-f]{1,4}';
 
 /** Eight groups of 16 bits. `::` replaces zero groups once. The last two groups may be an IPv4 address. */
@@ -138,6 +140,11 @@ export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['hostname', HOSTNAME],
   ['ipv4', IPV4],
   ['ipv6', ipv6()],
+  // Pydantic's.
+  ['ipv4interface', `${IPV4}(?:/${IPV4_PREFIX})?`],
+  ['ipv6interface', `(?:${ipv6()})(?:/${IPV6_PREFIX})?`],
+  ['ipvanyaddress', `${IPV4}|${ipv6()}`],
+  ['ipvanyinterface', `${IPV4}(?:/${IPV4_PREFIX})?|(?:${ipv6()})(?:/${IPV6_PREFIX})?`],
   ['uri', URI],
   ['url', URI],
   ['uri-reference', URI_REFERENCE],
@@ -154,9 +161,9 @@ export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['byte', BASE64],
   ['base64', BASE64],
   ['base64url', BASE64_URL],
-  ['cidr', `${IPV4}/(?:3[0-2]|[12]?[0-9])`],
-  ['cidrv4', `${IPV4}/(?:3[0-2]|[12]?[0-9])`],
-  ['cidrv6', `(?:${ipv6()})/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9])`],
+  ['cidr', `${IPV4}/${IPV4_PREFIX}`],
+  ['cidrv4', `${IPV4}/${IPV4_PREFIX}`],
+  ['cidrv6', `(?:${ipv6()})/${IPV6_PREFIX}`],
   ['ulid', '[0-7][0-9A-HJKMNP-TV-Z]{25}'],
   ['cuid2', '[a-z][0-9a-z]{1,31}'],
   ['e164', '\\+[1-9][0-9]{6,14}'],

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
@@ -11,6 +12,13 @@ export function ajvValidator(schema: unknown): (value: unknown) => boolean {
   formats.default(ajv);
   // Formats of Pydantic that ajv does not know.
   ajv.addFormat('uuid4', /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/i);
+  ajv.addFormat('ipvanyinterface', (text) => {
+    const [address, prefix = '0', ...more] = text.split('/');
+    const version = isIP(address!);
+    return (
+      version > 0 && more.length === 0 && /^\d+$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128)
+    );
+  });
   for (const hint of ['path', 'file-path', 'directory-path']) ajv.addFormat(hint, true);
   enforceContent(ajv);
   return ajv.compile(schema as object) as (value: unknown) => boolean;

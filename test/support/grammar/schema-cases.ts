@@ -252,6 +252,12 @@ const STRINGS: readonly Row[] = [
   ],
   ['format and maxLength', { type: 'string', format: 'email', maxLength: 8 }, ['a@b.co'], ['abcdef@gh.com']],
   [
+    'ipvanyinterface, as Pydantic writes it',
+    { type: 'string', format: 'ipvanyinterface' },
+    ['1.2.3.4', '1.2.3.4/32', '::1/128', '1::'],
+    ['1.2.3', '1.2.3.4/33', '::1/129', '1.2.3.4/', ''],
+  ],
+  [
     'base64 content',
     { type: 'string', contentEncoding: 'base64', contentMediaType: 'image/png' },
     ['', 'QQ==', 'QUI=', 'QUJD'],
