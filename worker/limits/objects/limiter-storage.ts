@@ -51,12 +51,28 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS isolates (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 `;
 
+interface OldSubject {
+  readonly running: number;
+  readonly day: { readonly period: number; readonly used: number };
+  readonly month: OldSubject['day'];
+}
+
 /** Older limiters stored one charge as fields of the reservation. */
 function parseOpen(text: string): OpenReservation {
   const open = JSON.parse(text) as OpenReservation & { reservation: Charge };
   if (open.reservation.charges) return open;
   const { tokens, second, day, month, ...rest } = open.reservation;
   return { ...open, reservation: { ...rest, limited: false, charges: [{ tokens, second, day, month }] } };
+}
+
+/** Older limiters stored periods as objects, and slots as a number. */
+function parseSubject(text: string): SubjectState {
+  const stored = JSON.parse(text) as SubjectState & OldSubject;
+  if (stored.running === undefined) return stored;
+  const { running, day, month, requests, tokens } = stored as Omit<SubjectState, 'day' | 'month'> &
+    OldSubject;
+  const periods = { day: [[day.period, day.used]], month: [[month.period, month.used]] } as const;
+  return { requests, tokens, ...periods, concurrency: [[0, running]] } as unknown as SubjectState;
 }
 
 /** Rows per statement. They are bound as one JSON value, which holds at most 2 MB. */
@@ -100,7 +116,7 @@ export class LimiterStorage {
   loadQuota(open: ReadonlyMap<string, OpenReservation>): QuotaState {
     const state = emptyQuota();
     for (const row of this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM subjects')) {
-      state.subjects.set(row.id, JSON.parse(row.state) as SubjectState);
+      state.subjects.set(row.id, parseSubject(row.state));
     }
     for (const [id, { reservation, abandonAt }] of open)
       if (abandonAt === null) state.reservations.set(id, reservation);

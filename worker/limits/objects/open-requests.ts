@@ -6,7 +6,6 @@ import type {
   SettlementRequest,
 } from '../../env/limiter-protocol.ts';
 import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
-import { exceededLimit } from '../quota/limit-check.ts';
 import * as quota from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import {
@@ -70,7 +69,7 @@ export class OpenRequests {
     const claim = { id, subjects, tokens, ttlMs };
     const refusal = raise
       ? quota.raise(this.quota, claim, raise === 'growth', now)
-      : (probe ? exceededLimit : quota.reserve)(this.quota, claim, now);
+      : (probe ? quota.probe : quota.reserve)(this.quota, claim, now);
     if (refusal) return { admitted: false, refusal, headers: headers() };
     if (probe) return { admitted: true, headers: headers() };
     const reservation = this.quota.reservations.get(id)!;

@@ -1,4 +1,5 @@
 import type { Amounts, RateLimitStatus } from '../../env/limiter-protocol.ts';
+import { type Cost, RESOURCES } from './budget.ts';
 
 /** A slice as its isolate sees it. */
 export interface HeldSlice {
@@ -11,10 +12,10 @@ export interface HeldSlice {
   readonly status: RateLimitStatus;
 }
 
-const fits = (left: number | null, amount: number): boolean => left === null || left >= amount;
-
-const isHalfLeft = (left: number | null, granted: number | null): boolean =>
-  left === null || granted === null || left * 2 >= granted;
+/** Adds to what is left; what has no limit stays so. */
+function put(left: Amounts, cost: Cost, sign: 1 | -1): void {
+  for (const name of RESOURCES) if (left[name] !== null) left[name] += sign * (cost[name] ?? 0);
+}
 
 /** The slices that an isolate holds of one tenant, one per key. Pure: the clock is an argument. */
 export class HeldSlices {
@@ -31,10 +32,9 @@ export class HeldSlices {
     const slice = this.of(keyId, now);
     if (!slice) return null;
     const { left } = slice;
-    if (!fits(left.requests, 1) || !fits(left.tokens, tokens) || !fits(left.slots, 1)) return null;
-    if (left.requests !== null) left.requests -= 1;
-    if (left.tokens !== null) left.tokens -= tokens;
-    if (left.slots !== null) left.slots -= 1;
+    const cost = { requests: 1, tokens, slots: 1 };
+    if (RESOURCES.some((name) => (left[name] ?? Infinity) < cost[name])) return null;
+    put(left, cost, -1);
     return slice;
   }
 
@@ -50,7 +50,7 @@ export class HeldSlices {
     const slice = this.of(keyId, now);
     const taken = Math.min(tokens, slice?.left.tokens ?? tokens);
     if (!slice || taken <= 0 || (whole && taken < tokens)) return null;
-    if (slice.left.tokens !== null) slice.left.tokens -= taken;
+    put(slice.left, { tokens: taken }, -1);
     return { slice: slice.number, tokens: taken };
   }
 
@@ -58,8 +58,7 @@ export class HeldSlices {
   refund(keyId: string, number: number, tokens: number): boolean {
     const slice = this.#byKey.get(keyId);
     if (slice?.number !== number) return false;
-    if (slice.left.tokens !== null) slice.left.tokens += tokens;
-    if (slice.left.slots !== null) slice.left.slots += 1;
+    put(slice.left, { tokens, slots: 1 }, 1);
     return true;
   }
 
@@ -88,11 +87,7 @@ export class HeldSlices {
     const slice = this.of(keyId, now);
     if (!slice) return true;
     const { left, granted, expiresAt, lifeMs } = slice;
-    const full =
-      isHalfLeft(left.requests, granted.requests) &&
-      isHalfLeft(left.tokens, granted.tokens) &&
-      isHalfLeft(left.slots, granted.slots) &&
-      (expiresAt - now) * 2 >= lifeMs;
-    return !full;
+    const isLowOn = (name: keyof Amounts) => (left[name] ?? Infinity) * 2 < (granted[name] ?? 0);
+    return RESOURCES.some(isLowOn) || (expiresAt - now) * 2 < lifeMs;
   }
 }

@@ -1,16 +1,15 @@
 import type { ExceededLimit } from '../../env/limiter-protocol.ts';
-import { amend, periodOf, spend } from './budget.ts';
-import { exceededLimit, exceededTokens } from './limit-check.ts';
-import { room } from './slice.ts';
+import { exceededLimit } from './limit-check.ts';
 import {
   type Charge,
   type Claim,
+  charge,
   type QuotaReservation,
   type QuotaState,
   reservedTokens,
-  subjectState,
+  room,
 } from './state.ts';
-import { add, correct } from './window.ts';
+import { momentOf } from './window.ts';
 
 /**
  * Limits of a tenant and of its keys: all-or-nothing reservation before a request, growth while it runs, settlement with
@@ -18,23 +17,26 @@ import { add, correct } from './window.ts';
  * decreasing), and the state is plain data.
  */
 
+/** What every request takes, besides tokens. */
+const ONE_REQUEST = { requests: 1, slots: 1 };
+
 /** Reserves everything that a claim needs. If a limit is exceeded, returns it and leaves the state unchanged. */
 export function reserve(state: QuotaState, claim: Claim, now: number): ExceededLimit | null {
-  const exceeded = exceededLimit(state, claim, now);
-  if (exceeded) return exceeded;
   const { id, tokens, subjects: holders, ttlMs } = claim;
+  const exceeded = probe(state, claim, now);
+  if (exceeded) return exceeded;
   const limited = room(state, holders, now).tokens !== null;
   const subjects = holders.map((holder) => holder.id);
-  for (const name of subjects) {
-    const subject = subjectState(state, name);
-    add(subject.requests, 1, now);
-    subject.running += 1;
-    state.subjects.set(name, subject);
-  }
-  const charges = [chargeTokens(state, subjects, tokens, now)];
+  const at = momentOf(now);
+  charge(state, subjects, { ...ONE_REQUEST, tokens }, at);
+  const charges = [{ tokens, ...at }];
   state.reservations.set(id, { id, subjects, charges, limited, expiresAt: now + ttlMs });
   return null;
 }
+
+/** Returns the limit that a claim exceeds; null if there is room for it. */
+export const probe = (state: QuotaState, { subjects, tokens }: Claim, now: number): ExceededLimit | null =>
+  exceededLimit(state, subjects, { ...ONE_REQUEST, tokens }, now);
 
 /**
  * Raises a reservation to the tokens of the claim; what is added counts from now on. If a limit is exceeded, returns it and
@@ -47,30 +49,19 @@ export function raise(state: QuotaState, claim: Claim, grows: boolean, now: numb
   if (!reservation || missing <= 0) return null;
   const left = room(state, claim.subjects, now).tokens ?? missing;
   const tokens = grows ? Math.min(missing, Math.max(1, left)) : missing;
-  const exceeded = exceededTokens(state, { ...claim, tokens }, grows ? tokens : claim.tokens, now);
+  const exceeded = exceededLimit(state, claim.subjects, { tokens }, now, grows ? tokens : claim.tokens);
   if (exceeded) return exceeded;
-  extend(state, reservation, chargeTokens(state, reservation.subjects, tokens, now));
+  const added = { tokens, ...momentOf(now) };
+  charge(state, reservation.subjects, { tokens }, added);
+  extend(state, reservation, added);
   return null;
 }
 
 /** Adds a charge to a reservation. Returns the new reservation. */
-export function extend(state: QuotaState, reservation: QuotaReservation, charge: Charge): QuotaReservation {
-  const extended = { ...reservation, charges: [...reservation.charges, charge] };
+export function extend(state: QuotaState, reservation: QuotaReservation, added: Charge): QuotaReservation {
+  const extended = { ...reservation, charges: [...reservation.charges, added] };
   if (state.reservations.has(extended.id)) state.reservations.set(extended.id, extended);
   return extended;
-}
-
-function chargeTokens(state: QuotaState, subjects: readonly string[], tokens: number, now: number): Charge {
-  const day = periodOf('day', now);
-  const month = periodOf('month', now);
-  let second = 0;
-  for (const name of subjects) {
-    const subject = subjectState(state, name);
-    second = add(subject.tokens, tokens, now);
-    spend(subject.day, day, tokens);
-    spend(subject.month, month, tokens);
-  }
-  return { tokens, second, day, month };
 }
 
 /** Frees the slot of a reservation and ends it; its tokens stay charged. Returns null if it has ended already. */
@@ -78,7 +69,7 @@ export function release(state: QuotaState, id: string): QuotaReservation | null 
   const reservation = state.reservations.get(id);
   if (!reservation) return null;
   state.reservations.delete(id);
-  for (const name of reservation.subjects) subjectState(state, name).running -= 1;
+  charge(state, reservation.subjects, { slots: -1 }, reservation.charges[0]!);
   return reservation;
 }
 
@@ -92,18 +83,13 @@ export function settle(state: QuotaState, id: string, tokens: number): QuotaRese
   return reservation;
 }
 
-/** Corrects what an ended reservation was charged: `tokens` instead of the tokens so far. Refunds the latest charges first. */
-export function recharge(state: QuotaState, reservation: QuotaReservation, tokens: number): void {
-  let difference = tokens - reservedTokens(reservation);
-  for (const charge of reservation.charges.toReversed()) {
-    const part = Math.max(difference, -charge.tokens);
-    difference -= part;
-    for (const name of reservation.subjects) {
-      const subject = subjectState(state, name);
-      correct(subject.tokens, charge.second, part);
-      amend(subject.day, charge.day, part);
-      amend(subject.month, charge.month, part);
-    }
+/** Corrects what an ended reservation was charged: `actual` tokens instead of the tokens so far. Refunds the latest charges first. */
+export function recharge(state: QuotaState, reservation: QuotaReservation, actual: number): void {
+  let difference = actual - reservedTokens(reservation);
+  for (const one of reservation.charges.toReversed()) {
+    const tokens = Math.max(difference, -one.tokens);
+    difference -= tokens;
+    charge(state, reservation.subjects, { tokens }, one);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Limits } from '@continuo/shared/tenant.ts';
-import { type Budget, emptyBudget, type Period, periodOf, usedIn } from './budget.ts';
-import type { Window } from './window.ts';
+import type { Amounts } from '../../env/limiter-protocol.ts';
+import { BUDGETS, type Budget, type BudgetName, budgetOf, type Cost, RESOURCES } from './budget.ts';
+import { add, type Meter, type Moment, momentOf, used } from './window.ts';
 
 /** A tenant or one of its keys, with its limits. */
 export interface Subject {
@@ -8,21 +9,12 @@ export interface Subject {
   readonly limits: Limits;
 }
 
-export interface SubjectState {
-  readonly requests: Window;
-  readonly tokens: Window;
-  readonly day: Budget;
-  readonly month: Budget;
-  /** Number of reservations held now. */
-  running: number;
-}
+/** What a subject has used of each budget. */
+export type SubjectState = Readonly<Record<BudgetName, Meter>>;
 
-/** Tokens that were charged together: the cell of the window and the periods to which they count. */
-export interface Charge {
+/** Tokens that were charged together, and when. */
+export interface Charge extends Moment {
   readonly tokens: number;
-  readonly second: number;
-  readonly day: number;
-  readonly month: number;
 }
 
 /** The amounts that a running request has reserved. */
@@ -57,18 +49,67 @@ export interface Claim {
 
 export const emptyQuota = (): QuotaState => ({ subjects: new Map(), reservations: new Map() });
 
-const emptySubject = (): SubjectState => ({
-  requests: [],
-  tokens: [],
-  day: emptyBudget(),
-  month: emptyBudget(),
-  running: 0,
-});
+const emptySubject = (): SubjectState =>
+  Object.fromEntries(BUDGETS.map(({ name }) => [name, []])) as unknown as SubjectState;
 
 /** Returns the state of a subject; an unknown subject has used nothing. */
 export const subjectState = (state: QuotaState, id: string): SubjectState =>
   state.subjects.get(id) ?? emptySubject();
 
-/** Returns the tokens that a subject has used in the current period. */
-export const periodUse = (subject: SubjectState, kind: Period, now: number): number =>
-  usedIn(subject[kind], periodOf(kind, now));
+const usedOf = (state: SubjectState, { name, window }: Budget, at: Moment): number =>
+  used(state[name], window, at);
+
+/** Returns what a subject has used of a budget. */
+export const usedBy = (state: QuotaState, id: string, name: BudgetName, now: number): number =>
+  usedOf(subjectState(state, id), budgetOf(name), momentOf(now));
+
+/** Charges an amount to all budgets of the subjects, at the moment at which it counts. */
+export function charge(state: QuotaState, subjects: readonly string[], cost: Cost, at: Moment): void {
+  for (const id of subjects) {
+    const subject = subjectState(state, id);
+    for (const { name, resource, window } of BUDGETS) {
+      const amount = cost[resource];
+      if (amount !== undefined) add(subject[name], window, at, amount);
+    }
+    state.subjects.set(id, subject);
+  }
+}
+
+/** A budget with a limit. */
+export interface LimitedBudget {
+  readonly subject: Subject;
+  readonly budget: Budget;
+  readonly limit: number;
+  readonly used: number;
+}
+
+/** Returns the limited budgets of the subjects. */
+export function limitedBudgets(
+  state: QuotaState,
+  subjects: readonly Subject[],
+  now: number,
+): readonly LimitedBudget[] {
+  const at = momentOf(now);
+  return subjects.flatMap((subject) => {
+    const held = subjectState(state, subject.id);
+    return BUDGETS.flatMap((budget) => {
+      const limit = subject.limits[budget.limit] ?? null;
+      return limit === null ? [] : [{ subject, budget, limit, used: usedOf(held, budget, at) }];
+    });
+  });
+}
+
+/** Returns the amounts that every subject has left; null = no limit. */
+export function room(state: QuotaState, subjects: readonly Subject[], now: number): Amounts {
+  const left: Amounts = { requests: null, tokens: null, slots: null };
+  for (const { budget, limit, used: taken } of limitedBudgets(state, subjects, now)) {
+    left[budget.resource] = Math.max(0, Math.min(left[budget.resource] ?? Infinity, limit - taken));
+  }
+  return left;
+}
+
+/** Returns amounts as a cost; what has no limit costs nothing. */
+export const costOf = (amounts: Amounts, sign: 1 | -1 = 1): Required<Cost> =>
+  Object.fromEntries(
+    RESOURCES.map((name) => [name, sign * (amounts[name] ?? 0)]),
+  ) as unknown as Required<Cost>;

@@ -7,12 +7,7 @@ import { HomeSlices, type IsolateState } from '../../../../worker/limits/objects
 import type { LimiterStorage, OpenReservation } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
 import { recordAfter } from '../../../../worker/limits/objects/usage-inquiry.ts';
-import {
-  emptyQuota,
-  periodUse,
-  type SubjectState,
-  subjectState,
-} from '../../../../worker/limits/quota/state.ts';
+import { emptyQuota, type SubjectState, usedBy } from '../../../../worker/limits/quota/state.ts';
 import { admit, type Reservation } from '../../../../worker/limits/reservation.ts';
 import { Timings } from '../../../../worker/timers/timings.ts';
 import { chargedTokens, type UsageRecord } from '../../../../worker/usage/usage-record.ts';
@@ -463,8 +458,8 @@ export class World {
 
   /** Tokens that the limiter counts for today, and running requests. */
   counted(subject: string): { readonly day: number; readonly running: number } {
-    const state = subjectState(this.#requests.quota, subject);
-    return { day: periodUse(state, 'day', this.clock.now), running: state.running };
+    const of = (name: 'day' | 'concurrency') => usedBy(this.#requests.quota, subject, name, this.clock.now);
+    return { day: of('day'), running: of('concurrency') };
   }
 
   /** Tokens that the requests of a subject have really used today. */

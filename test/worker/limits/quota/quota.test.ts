@@ -15,8 +15,8 @@ import {
   type QuotaState,
   type Subject,
   subjectState,
+  usedBy,
 } from '../../../../worker/limits/quota/state.ts';
-import { used } from '../../../../worker/limits/quota/window.ts';
 import { ReferenceQuota } from './quota-reference.ts';
 
 const START = Date.UTC(2026, 0, 31, 23, 58, 30);
@@ -120,10 +120,9 @@ describe('quota compared with the reference', () => {
               }
             }
             for (const name of ['tenant', 'a', 'b']) {
-              const held = subjectState(state, name);
-              expect(used(held.requests, now)).toBe(reference.requestsOf(name, now));
-              expect(used(held.tokens, now)).toBe(reference.tokensOf(name, now));
-              expect(held.running).toBe(reference.runningOf(name));
+              expect(usedBy(state, name, 'requests', now)).toBe(reference.requestsOf(name, now));
+              expect(usedBy(state, name, 'tokens', now)).toBe(reference.tokensOf(name, now));
+              expect(usedBy(state, name, 'concurrency', now)).toBe(reference.runningOf(name));
             }
             expect(dueReservations(state, now).sort()).toEqual(reference.due(now));
           }
