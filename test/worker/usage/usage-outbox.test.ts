@@ -10,6 +10,8 @@ const recordOf = (request: number): UsageRecord => ({
   model: 'tiny',
   upstream: null,
   usage: NO_USAGE,
+  cost: 0,
+  priceVersion: null,
   status: 'completed',
   errorCode: null,
   finishReasons: [],

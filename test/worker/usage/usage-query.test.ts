@@ -32,6 +32,7 @@ const send = async (message: unknown): Promise<unknown> =>
 const recordOf = (fields: Partial<UsageRecord>): UsageRecord => ({
   ...{ requestId: 'r', tenantId: 'acme', keyId: 'key', model: 'tiny', upstream: null, errorCode: null },
   ...{ usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 }, status: 'completed' },
+  ...{ cost: 0, priceVersion: null },
   ...{ finishReasons: [], startedAt: Date.UTC(2026, 0, 1), latencyMs: 1, firstTokenMs: null },
   ...fields,
 });

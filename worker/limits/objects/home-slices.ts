@@ -9,14 +9,16 @@ import type {
   ReservationResult,
   SettlementRequest,
 } from '../../env/limiter-protocol.ts';
-import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
+import { namedPrice, type Price } from '../../prices/price.ts';
+import { spendOf, type UsageRecord } from '../../usage/usage-record.ts';
+import { budgetOf, eachOf, NOTHING } from '../quota/budget.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
-import { draw, drawTokens, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
+import { draw, drawSpend, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
 import {
   type Charge,
   type QuotaReservation,
   type QuotaState,
-  reservedTokens,
+  reservedBy,
   type Subject,
 } from '../quota/state.ts';
 import { RecentCalls } from './recent-calls.ts';
@@ -50,7 +52,7 @@ export interface HomeCallbacks {
   open(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
   /** Adds a request of a vanished isolate, whose usage an upstream knows. */
   adopt(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
-  /** Adds tokens to a request; they stay charged if home no longer knows it. */
+  /** Adds a charge to a request; it stays charged if home no longer knows it. */
   extend(requestId: string, charge: Charge): void;
   /** Returns a request without a final record. */
   find(
@@ -80,6 +82,7 @@ const FORGET_MS = 3_600_000;
 /** Parts of a request's id; see `Purse.nameOf`. */
 const sliceNumberOf = (requestId: string): number => Number(requestId.split('.')[1]);
 const numberOf = (requestId: string): number => Number(requestId.split('.')[2]);
+export const priceOf = (requestId: string): Price | null => namedPrice(requestId.split('.')[3]);
 
 /** The slices of all isolates of one tenant, kept with its counters. Pure except for the callbacks. */
 export class HomeSlices {
@@ -192,21 +195,25 @@ export class HomeSlices {
       return;
     }
     const { tenantId, keyId, ttlMs, left } = slice;
-    const tokens = Math.min(chargedTokens(usage), left.tokens ?? Infinity);
-    const reservation = draw(this.#quota, slice, { id: account, tokens }, now);
+    const used = spendOf(priceOf(account), usage);
+    const spend = eachOf((name) => Math.min(used[name], left[name] ?? Infinity));
+    const reservation = draw(this.#quota, slice, { id: account, spend }, now);
     this.#home.adopt({ requestId: account, tenantId, keyId, model, ttlMs }, reservation, now - ageMs);
   }
 
-  /** The isolate may have given a known request more tokens of a slice, and not have reported it. */
+  /** The isolate may have given a known request more of a slice, and not have reported it. */
   #extend(state: IsolateState, { account, usage }: ListedAccount, now: number): void {
     const open = this.#home.find(account);
     if (!open) return;
-    let missing = chargedTokens(usage) - reservedTokens(open.reservation);
-    for (const slice of state.slices) {
-      const tokens = Math.min(missing, slice.left.tokens ?? 0);
-      if (slice.keyId !== open.record.keyId || tokens <= 0) continue;
-      this.#home.extend(account, drawTokens(this.#quota, slice, tokens, now));
-      missing -= tokens;
+    const used = spendOf(priceOf(account), usage);
+    const reserved = reservedBy(open.reservation);
+    let missing = eachOf((name) => Math.max(0, used[name] - reserved[name]));
+    for (const slice of state.slices.filter(({ keyId }) => keyId === open.record.keyId)) {
+      const rest = missing;
+      const spend = eachOf((name) => Math.min(rest[name], slice.left[name] ?? 0));
+      if (spend.tokens <= 0 && spend.money <= 0) continue;
+      this.#home.extend(account, drawSpend(this.#quota, slice, spend, now));
+      missing = eachOf((name) => rest[name] - spend[name]);
     }
   }
 
@@ -214,8 +221,10 @@ export class HomeSlices {
   #reserve(request: ReservationRequest, now: number): ReservationResult {
     const result = this.#home.reserve(request, now);
     if (request.raise !== 'growth' || result.admitted || typeof result.refusal === 'string') return result;
-    const holdsTokens = ({ ended, left }: Slice) => !ended && (left.tokens ?? 0) > 0;
-    const isHeld = [...this.#isolates.values()].some(({ slices }) => slices.some(holdsTokens));
+    const { kind } = result.refusal;
+    const { resource } = budgetOf(kind === 'too_large' ? 'tokens' : kind);
+    const holdsSome = ({ ended, left }: Slice) => !ended && (left[resource] ?? 0) > 0;
+    const isHeld = [...this.#isolates.values()].some(({ slices }) => slices.some(holdsSome));
     if (!isHeld) return result;
     const retryAfterMs = Math.min(HELD_MS, result.refusal.retryAfterMs ?? HELD_MS);
     return { ...result, refusal: { ...result.refusal, retryAfterMs } };
@@ -235,7 +244,7 @@ export class HomeSlices {
       this.#home.settle(decision);
       const slice = decision.refund && sliceOf(decision.refund.slice);
       if (slice) {
-        refund(this.#quota, slice, decision.refund?.tokens ?? 0);
+        refund(this.#quota, slice, decision.refund?.spend ?? NOTHING);
         this.#home.touch(slice.subjects);
       }
       return;
@@ -248,15 +257,15 @@ export class HomeSlices {
       this.#remove(state, slice);
       return;
     }
-    const { requestId, tokens } = decision;
+    const { requestId, spend } = decision;
     if (decision.kind === 'extended') {
-      this.#home.extend(requestId, drawTokens(this.#quota, slice, tokens, now));
+      this.#home.extend(requestId, drawSpend(this.#quota, slice, spend, now));
       return;
     }
     const { model, at } = decision;
     state.named = numberOf(requestId);
     const { tenantId, keyId, ttlMs } = slice;
-    const reservation = draw(this.#quota, slice, { id: requestId, tokens }, now);
+    const reservation = draw(this.#quota, slice, { id: requestId, spend }, now);
     this.#home.open({ requestId, tenantId, keyId, model, ttlMs }, reservation, at);
   }
 
@@ -265,11 +274,11 @@ export class HomeSlices {
     holder: LimiterCall['sliceRequests'][number],
     now: number,
   ): GrantedSlice | null {
-    const { tenantId, keyId, ttlMs, tokens } = holder;
+    const { tenantId, keyId, ttlMs } = holder;
     if (this.#home.isBlocked(keyId)) return null;
     const subjects = this.#home.subjectsOf(holder);
     const owner = { number: state.granted + 1, tenantId, keyId, ttlMs };
-    const slice = grant(this.#quota, { subjects, owner, minTokens: tokens }, now);
+    const slice = grant(this.#quota, { subjects, owner, min: holder }, now);
     if (!slice) return null;
     state.granted = slice.number;
     state.slices.push(slice);

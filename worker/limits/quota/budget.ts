@@ -1,13 +1,13 @@
-import type { Limits } from '@continuo/shared/tenant.ts';
-import type { Amounts } from '../../env/limiter-protocol.ts';
+import type { TenantLimits } from '@continuo/shared/tenant.ts';
+import type { Amounts, BudgetName, Spend } from '../../env/limiter-protocol.ts';
 import type { Window } from './window.ts';
 
 /** What budgets limit. */
 export type Resource = keyof Amounts;
-export const RESOURCES = ['requests', 'tokens', 'slots'] as const satisfies readonly Resource[];
+export const RESOURCES = ['requests', 'tokens', 'money', 'slots'] as const satisfies readonly Resource[];
 
-/** Amounts to charge. An absent resource is not charged; a negative amount is refunded. */
-export type Cost = { readonly [R in Resource]?: number };
+/** Amounts to charge; `spent` is the cost of ended requests. An absent resource is not charged; a negative amount is refunded. */
+export type Cost = { readonly [R in Resource | 'spent']?: number };
 
 /** All budgets of a tenant or key. A budget without a limit counts as well, because a limit may be set later. */
 export const BUDGETS = [
@@ -15,15 +15,33 @@ export const BUDGETS = [
   { name: 'tokens', resource: 'tokens', window: 'minute', limit: 'tokensPerMinute' },
   { name: 'month', resource: 'tokens', window: 'month', limit: 'tokensPerMonth' },
   { name: 'day', resource: 'tokens', window: 'day', limit: 'tokensPerDay' },
+  { name: 'moneyMonth', resource: 'money', window: 'month', limit: 'microsPerMonth' },
+  { name: 'moneyDay', resource: 'money', window: 'day', limit: 'microsPerDay' },
+  { name: 'balance', resource: 'money', window: 'ever', limit: 'creditMicros' },
   { name: 'concurrency', resource: 'slots', window: 'ever', limit: 'concurrentRequests' },
+  { name: 'spentMonth', resource: 'spent', window: 'month', limit: null },
+  { name: 'spentDay', resource: 'spent', window: 'day', limit: null },
+  { name: 'spentEver', resource: 'spent', window: 'ever', limit: null },
 ] as const satisfies readonly {
-  readonly name: string;
-  readonly resource: Resource;
+  readonly name: BudgetName;
+  readonly resource: keyof Cost;
   readonly window: Window;
-  readonly limit: keyof Limits;
+  /** Null = it is only counted. */
+  readonly limit: keyof TenantLimits | null;
 }[];
 
 export type Budget = (typeof BUDGETS)[number];
-export type BudgetName = Budget['name'];
 
-export const budgetOf = (name: BudgetName): Budget => BUDGETS.find((budget) => budget.name === name)!;
+/** Returns both amounts of a spend, computed one by one. */
+export const eachOf = (amount: (name: keyof Spend) => number): Spend => ({
+  tokens: amount('tokens'),
+  money: amount('money'),
+});
+
+export const NOTHING: Spend = { tokens: 0, money: 0 };
+
+/** A budget that can have a limit. */
+export type LimitableBudget = Extract<Budget, { readonly resource: Resource }>;
+
+export const budgetOf = (name: LimitableBudget['name']): LimitableBudget =>
+  BUDGETS.find((budget): budget is LimitableBudget => budget.name === name)!;

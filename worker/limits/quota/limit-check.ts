@@ -44,7 +44,8 @@ export function exceededLimit(
   for (const limited of limitedBudgets(state, subjects, now)) {
     const { budget, subject, limit, used } = limited;
     const amount = cost[budget.resource];
-    if (amount === undefined) continue;
+    // What costs nothing needs no money.
+    if (amount === undefined || (budget.resource === 'money' && amount === 0)) continue;
     const found = { subject: subject.id, limit, used };
     if (budget.name === 'tokens' && whole > limit)
       return { ...found, kind: 'too_large', requested: whole, retryAfterMs: null };

@@ -1,4 +1,5 @@
-import type { ExceededLimit } from '../../env/limiter-protocol.ts';
+import type { ExceededLimit, Spend } from '../../env/limiter-protocol.ts';
+import { eachOf } from './budget.ts';
 import { exceededLimit } from './limit-check.ts';
 import {
   type Charge,
@@ -6,7 +7,7 @@ import {
   charge,
   type QuotaReservation,
   type QuotaState,
-  reservedTokens,
+  reservedBy,
   room,
 } from './state.ts';
 import { momentOf } from './window.ts';
@@ -17,42 +18,51 @@ import { momentOf } from './window.ts';
  * decreasing), and the state is plain data.
  */
 
-/** What every request takes, besides tokens. */
+/** What every request takes, besides tokens and money. */
 const ONE_REQUEST = { requests: 1, slots: 1 };
 
 /** Reserves everything that a claim needs. If a limit is exceeded, returns it and leaves the state unchanged. */
 export function reserve(state: QuotaState, claim: Claim, now: number): ExceededLimit | null {
-  const { id, tokens, subjects: holders, ttlMs } = claim;
+  const { id, tokens, money, subjects: holders, ttlMs } = claim;
   const exceeded = probe(state, claim, now);
   if (exceeded) return exceeded;
-  const limited = room(state, holders, now).tokens !== null;
+  const left = room(state, holders, now);
+  const limited = left.tokens !== null || left.money !== null;
   const subjects = holders.map((holder) => holder.id);
   const at = momentOf(now);
-  charge(state, subjects, { ...ONE_REQUEST, tokens }, at);
-  const charges = [{ tokens, ...at }];
+  charge(state, subjects, { ...ONE_REQUEST, tokens, money }, at);
+  const charges = [{ tokens, money, ...at }];
   state.reservations.set(id, { id, subjects, charges, limited, expiresAt: now + ttlMs });
   return null;
 }
 
 /** Returns the limit that a claim exceeds; null if there is room for it. */
-export const probe = (state: QuotaState, { subjects, tokens }: Claim, now: number): ExceededLimit | null =>
-  exceededLimit(state, subjects, { ...ONE_REQUEST, tokens }, now);
+export const probe = (
+  state: QuotaState,
+  { subjects, tokens, money }: Claim,
+  now: number,
+): ExceededLimit | null => exceededLimit(state, subjects, { ...ONE_REQUEST, tokens, money }, now);
 
 /**
- * Raises a reservation to the tokens of the claim; what is added counts from now on. If a limit is exceeded, returns it and
- * leaves the state unchanged. Changes nothing if that many tokens are reserved already.
- * @param grows takes what is left, at least one token; otherwise all or nothing
+ * Raises a reservation to the totals of the claim; what is added counts from now on. If a limit is exceeded, returns it and
+ * leaves the state unchanged. Changes nothing if that much is reserved already.
+ * @param grows takes what is left, at least one token or micro-unit; otherwise all or nothing
  */
 export function raise(state: QuotaState, claim: Claim, grows: boolean, now: number): ExceededLimit | null {
   const reservation = state.reservations.get(claim.id);
-  const missing = reservation ? claim.tokens - reservedTokens(reservation) : 0;
-  if (!reservation || missing <= 0) return null;
-  const left = room(state, claim.subjects, now).tokens ?? missing;
-  const tokens = grows ? Math.min(missing, Math.max(1, left)) : missing;
-  const exceeded = exceededLimit(state, claim.subjects, { tokens }, now, grows ? tokens : claim.tokens);
+  if (!reservation) return null;
+  const reserved = reservedBy(reservation);
+  const left = room(state, claim.subjects, now);
+  const spend = eachOf((name) => {
+    const missing = Math.max(0, claim[name] - reserved[name]);
+    return grows ? Math.min(missing, Math.max(1, left[name] ?? missing)) : missing;
+  });
+  if (spend.tokens === 0 && spend.money === 0) return null;
+  const cost = spend.tokens === 0 ? { money: spend.money } : spend;
+  const exceeded = exceededLimit(state, claim.subjects, cost, now, grows ? spend.tokens : claim.tokens);
   if (exceeded) return exceeded;
-  const added = { tokens, ...momentOf(now) };
-  charge(state, reservation.subjects, { tokens }, added);
+  const added = { ...spend, ...momentOf(now) };
+  charge(state, reservation.subjects, spend, added);
   extend(state, reservation, added);
   return null;
 }
@@ -74,24 +84,30 @@ export function release(state: QuotaState, id: string): QuotaReservation | null 
 }
 
 /**
- * Ends a reservation: replaces the reserved tokens by the used tokens, at the times of its charges.
+ * Ends a reservation: replaces what was reserved by what was spent, at the times of its charges.
  * Returns the reservation; null if it is unknown or already settled, in which case nothing changes.
  */
-export function settle(state: QuotaState, id: string, tokens: number): QuotaReservation | null {
+export function settle(state: QuotaState, id: string, spent: Spend): QuotaReservation | null {
   const reservation = release(state, id);
-  if (reservation) recharge(state, reservation, tokens);
+  if (reservation) recharge(state, reservation, spent);
   return reservation;
 }
 
-/** Corrects what an ended reservation was charged: `actual` tokens instead of the tokens so far. Refunds the latest charges first. */
-export function recharge(state: QuotaState, reservation: QuotaReservation, actual: number): void {
-  let difference = actual - reservedTokens(reservation);
+/** Corrects what an ended reservation was charged: `spent` instead of what it was so far. Refunds the latest charges first. */
+export function recharge(state: QuotaState, reservation: QuotaReservation, spent: Spend): void {
+  const reserved = reservedBy(reservation);
+  let difference = eachOf((name) => spent[name] - reserved[name]);
   for (const one of reservation.charges.toReversed()) {
-    const tokens = Math.max(difference, -one.tokens);
-    difference -= tokens;
-    charge(state, reservation.subjects, { tokens }, one);
+    const rest = difference;
+    const part = eachOf((name) => Math.max(rest[name], -one[name]));
+    difference = eachOf((name) => rest[name] - part[name]);
+    charge(state, reservation.subjects, part, one);
   }
 }
+
+/** Counts the final cost of a request for the day on which it began. */
+export const spend = (state: QuotaState, { subjects, charges }: QuotaReservation, cost: number): void =>
+  charge(state, subjects, { spent: cost }, charges[0]!);
 
 /** Renews a reservation; false if it no longer exists. */
 export function renew(state: QuotaState, id: string, expiresAt: number): boolean {

@@ -1,5 +1,5 @@
-import type { Amounts } from '../../env/limiter-protocol.ts';
-import { type Cost, RESOURCES } from './budget.ts';
+import type { Amounts, Spend } from '../../env/limiter-protocol.ts';
+import { type Cost, eachOf, RESOURCES } from './budget.ts';
 import {
   type Charge,
   charge,
@@ -12,7 +12,7 @@ import {
 import { DAY_MS, type Moment, momentOf } from './window.ts';
 
 /**
- * Slices of a tenant's budget: requests, tokens and slots that an isolate may use without asking home. Home counts a slice
+ * Slices of a tenant's budget: requests, tokens, money and slots that an isolate may use without asking home. Home counts a slice
  * as used from its grant until the isolate reports, so all isolates together stay within the limits.
  * Pure: the clock is an argument (Unix milliseconds, never decreasing), and the state is plain data.
  */
@@ -49,20 +49,17 @@ const part = (amount: number | null): number | null => (amount === null ? null :
 interface SliceClaim {
   readonly subjects: readonly Subject[];
   readonly owner: Pick<Slice, 'number' | 'tenantId' | 'keyId' | 'ttlMs'>;
-  /** A slice with fewer tokens would pay for no request. */
-  readonly minTokens: number;
+  /** A slice with less would pay for no request. */
+  readonly min: Spend;
 }
 
 /** Charges a new slice to all subjects; null if too little is left. */
-export function grant(
-  state: QuotaState,
-  { subjects, owner, minTokens }: SliceClaim,
-  now: number,
-): Slice | null {
+export function grant(state: QuotaState, { subjects, owner, min }: SliceClaim, now: number): Slice | null {
   const left = room(state, subjects, now);
   for (const name of RESOURCES) left[name] = part(left[name]);
   if (left.requests === 0 || left.slots === 0) return null;
-  if (left.tokens !== null && left.tokens < Math.max(1, minTokens)) return null;
+  if ((left.tokens ?? Infinity) < Math.max(1, min.tokens) || (left.money ?? Infinity) < min.money)
+    return null;
   // A slice is charged to one day's budget, so it ends with that day.
   const lifeMs = Math.min(SLICE_MS, DAY_MS - (now % DAY_MS));
   const slice: Slice = {
@@ -81,7 +78,8 @@ export function grant(
 /** Changes what a slice holds and what its subjects are charged. */
 function change(state: QuotaState, slice: Slice, cost: Cost): void {
   const { left } = slice;
-  for (const name of RESOURCES) if (left[name] !== null) left[name] += cost[name] ?? 0;
+  // Older homes knew no money.
+  for (const name of RESOURCES) if (typeof left[name] === 'number') left[name] += cost[name] ?? 0;
   charge(state, slice.subjects, cost, slice);
 }
 
@@ -92,7 +90,7 @@ function change(state: QuotaState, slice: Slice, cost: Cost): void {
 export function draw(
   state: QuotaState,
   slice: Slice,
-  { id, tokens }: { readonly id: string; readonly tokens: number },
+  { id, spend }: { readonly id: string; readonly spend: Spend },
   now: number,
 ): QuotaReservation {
   const { subjects, left } = slice;
@@ -100,29 +98,36 @@ export function draw(
     requests: -Math.min(1, left.requests ?? 0),
     slots: -Math.min(1, left.slots ?? 0),
   });
-  const first = drawTokens(state, slice, tokens, now);
+  const first = drawSpend(state, slice, spend, now);
   charge(state, subjects, { requests: 1, slots: 1 }, first);
   const expiresAt = now + slice.ttlMs;
-  const reservation = { id, subjects, charges: [first], limited: left.tokens !== null, expiresAt };
+  const reservation = { id, subjects, charges: [first], limited: isLimited(left), expiresAt };
   state.reservations.set(id, reservation);
   return reservation;
 }
 
-/** Turns tokens of the slice into a charge of a request. */
-export function drawTokens(state: QuotaState, slice: Slice, tokens: number, now: number): Charge {
+const isLimited = ({ tokens, money }: Amounts): boolean =>
+  typeof tokens === 'number' || typeof money === 'number';
+
+/** Turns a part of the slice into a charge of a request. */
+export function drawSpend(state: QuotaState, slice: Slice, spend: Spend, now: number): Charge {
   const { subjects, ended, day, month } = slice;
   const second = ended ? slice.second : momentOf(now).second;
-  const drawn = { tokens, second, day, month };
-  change(state, slice, { tokens: -Math.min(tokens, slice.left.tokens ?? 0) });
-  charge(state, subjects, { tokens }, drawn);
+  const drawn = { ...spend, second, day, month };
+  change(
+    state,
+    slice,
+    eachOf((name) => -Math.min(spend[name], slice.left[name] ?? 0)),
+  );
+  charge(state, subjects, spend, drawn);
   return drawn;
 }
 
-/** Returns the slot and the unused tokens of a settled request to its slice. */
-export function refund(state: QuotaState, slice: Slice, tokens: number): void {
+/** Returns the slot and the unused part of a settled request to its slice. */
+export function refund(state: QuotaState, slice: Slice, unused: Spend): void {
   const { left, ended } = slice;
   change(state, slice, {
-    tokens: left.tokens === null ? 0 : tokens,
+    ...eachOf((name) => (typeof left[name] === 'number' ? unused[name] : 0)),
     slots: left.slots === null || ended ? 0 : 1,
   });
 }
