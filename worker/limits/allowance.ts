@@ -1,5 +1,5 @@
 import type { ExceededLimit, ReservationResult, Spend } from '../env/limiter-protocol.ts';
-import { affordable, maxCost, type Price } from '../prices/price.ts';
+import { affordable, costOf, type Price, type PricedPrompt } from '../prices/price.ts';
 import { unchecked } from './limit-errors.ts';
 import { eachOf } from './quota/budget.ts';
 import { FIRST_PART, type RequestTokens } from './request-cost.ts';
@@ -49,6 +49,8 @@ export class Allowance {
   readonly #options: AllowanceOptions;
   #reserved: Spend;
   #tokens: AllowanceOptions['tokens'];
+  /** Prompt tokens that were in the prefix cache. */
+  #cachedTokens = 0;
   /** Tokens that the reserved tokens and the reserved money suffice for. */
   #usable = 0;
   /** The only call under way. */
@@ -81,7 +83,17 @@ export class Allowance {
   #raise(reserved: Spend): void {
     this.#reserved = eachOf((name) => Math.max(this.#reserved[name], reserved[name]));
     const { tokens, money } = this.#reserved;
-    this.#usable = Math.min(tokens, affordable(this.#options.price, money, this.#tokens.prompt));
+    this.#usable = Math.min(tokens, affordable(this.#options.price, money, this.#prompt));
+  }
+
+  get #prompt(): PricedPrompt {
+    return { promptTokens: this.#tokens.prompt, cachedTokens: this.#cachedTokens };
+  }
+
+  /** So many prompt tokens were in the prefix cache: what they save pays for others. */
+  cached(tokens: number): void {
+    this.#cachedTokens = Math.min(tokens, this.#tokens.prompt);
+    this.#raise(this.#reserved);
   }
 
   /** Returns whether the request may use so many tokens now. Estimates of other servers may exceed the maximum. */
@@ -131,7 +143,9 @@ export class Allowance {
     const part = Math.min(MAX_PART, Math.max(FIRST_PART, used));
     const { prompt, most } = this.#tokens;
     const tokens = Math.min(most, this.#usable + part);
-    const total = { tokens, money: maxCost(this.#options.price, prompt, tokens - prompt) };
+    const completionTokens = Math.max(0, tokens - prompt);
+    const money = costOf(this.#options.price, { ...this.#prompt, completionTokens });
+    const total = { tokens, money };
     const reserved = this.#reserved;
     const here = this.#options.growHere(eachOf((name) => Math.max(0, total[name] - reserved[name])));
     if (here.tokens > 0 || here.money > 0) {

@@ -3,7 +3,7 @@ import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import type { Claimant, Renewal, ReservationResult, Settlement, Spend } from '../env/limiter-protocol.ts';
 import type { RequestContext, TenantLimiterClient } from '../http/request-context.ts';
-import { maxCost } from '../prices/price.ts';
+import { costOf } from '../prices/price.ts';
 import { isOverloaded } from '../timers/retry.ts';
 import { NO_USAGE, spendOf } from '../usage/usage-record.ts';
 import { Allowance } from './allowance.ts';
@@ -37,7 +37,7 @@ export interface Reservation {
   /** From now on, renewals report what `progress` returns. It is billed if no settlement arrives. */
   watch(progress: () => Pick<Renewal, 'usage' | 'upstream'>): void;
   /** The tokens that the request may use; null if neither they nor money are limited. */
-  readonly allowance: Pick<Allowance, 'reserved' | 'usable' | 'covers' | 'cover' | 'note'> | null;
+  readonly allowance: Pick<Allowance, 'reserved' | 'usable' | 'covers' | 'cover' | 'cached' | 'note'> | null;
   /**
    * The prompts have been counted: reserves more tokens if they are more than was estimated.
    * @throws ApiError 429 if they exceed a limit; then the caller settles; 503 if no limiter can be reached
@@ -195,7 +195,10 @@ const spendFor = (
   { prompt }: Pick<RequestTokens, 'prompt'>,
   tokens: number,
   { price }: Pick<RequestCost, 'price'>,
-): Spend => ({ tokens, money: maxCost(price, prompt, Math.max(0, tokens - prompt)) });
+): Spend => {
+  const completionTokens = Math.max(0, tokens - prompt);
+  return { tokens, money: costOf(price, { promptTokens: prompt, cachedTokens: 0, completionTokens }) };
+};
 
 /** Returns whether a limit of tokens applies to the request, or one of money if it costs any. */
 const limitsSpend = ({ tenant, key }: Principal, { price }: RequestCost): boolean =>

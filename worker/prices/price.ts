@@ -16,17 +16,16 @@ const TOKENS = 1_000_000_000n;
 /** Returns the cost of a usage in micro-units, rounded up once. Exact, because no sum is a float. */
 export function costOf(price: Price | null, { promptTokens, cachedTokens, completionTokens }: Usage): number {
   if (price === null) return 0;
-  const cached = Math.min(cachedTokens, promptTokens);
-  const parts =
-    BigInt(promptTokens - cached) * BigInt(price.prompt) +
-    BigInt(cached) * BigInt(price.cached) +
-    BigInt(completionTokens) * BigInt(price.completion);
+  const prompt = { promptTokens, cachedTokens: Math.min(cachedTokens, promptTokens) };
+  const parts = promptCost(price, prompt) + BigInt(completionTokens) * BigInt(price.completion);
   return Number((parts + TOKENS - 1n) / TOKENS);
 }
 
-/** Returns the most that a prompt and a number of generated tokens can cost: nothing is in the prefix cache. */
-export const maxCost = (price: Price | null, promptTokens: number, completionTokens: number): number =>
-  costOf(price, { promptTokens, cachedTokens: 0, completionTokens });
+/** A prompt, as far as it is known: without more, nothing of it is in the prefix cache. */
+export interface PricedPrompt {
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+}
 
 /** Returns how many tokens at a rate fit into what `money` leaves of a cost so far; Infinity if they cost nothing. */
 function tokensFor(money: number, spent: bigint, rate: number): number {
@@ -35,11 +34,13 @@ function tokensFor(money: number, spent: bigint, rate: number): number {
   return left < 0n ? 0 : Number(left / BigInt(rate));
 }
 
+const promptCost = (price: Price, { promptTokens, cachedTokens }: PricedPrompt): bigint =>
+  BigInt(promptTokens - cachedTokens) * BigInt(price.prompt) + BigInt(cachedTokens) * BigInt(price.cached);
+
 /** Returns the most tokens, the prompt's included, that a request with this prompt can use for so much money. */
-export function affordable(price: Price | null, money: number, promptTokens: number): number {
+export function affordable(price: Price | null, money: number, prompt: PricedPrompt): number {
   if (price === null) return Number.POSITIVE_INFINITY;
-  const prompt = BigInt(promptTokens) * BigInt(price.prompt);
-  return promptTokens + tokensFor(money, prompt, price.completion);
+  return prompt.promptTokens + tokensFor(money, promptCost(price, prompt), price.completion);
 }
 
 /** Returns the largest part of a usage that costs no more than `money`: all of the prompt first. */
@@ -47,8 +48,7 @@ export function within(price: Price | null, money: number, usage: Usage): Usage 
   if (price === null || costOf(price, usage) <= money) return usage;
   const promptTokens = Math.min(usage.promptTokens, tokensFor(money, 0n, price.prompt));
   const cachedTokens = Math.min(usage.cachedTokens, promptTokens);
-  const prompt =
-    BigInt(promptTokens - cachedTokens) * BigInt(price.prompt) + BigInt(cachedTokens) * BigInt(price.cached);
+  const prompt = promptCost(price, { promptTokens, cachedTokens });
   const completionTokens = Math.min(usage.completionTokens, tokensFor(money, prompt, price.completion));
   return { promptTokens, cachedTokens, completionTokens };
 }

@@ -115,6 +115,7 @@ function allowanceOf(first: number, parts: number[], error: ApiError | null = nu
       return tokens;
     },
     covers: (needed: number) => needed <= tokens,
+    cached: () => {},
     note: () => {},
     async cover(needed: number) {
       while (needed > tokens) {

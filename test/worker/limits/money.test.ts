@@ -139,6 +139,16 @@ describe('a prepaid balance', () => {
     expect((await ownKey(key)).tenant.balance_micros).toBe(1_700 - spent!);
   });
 
+  test('pays with what the prefix cache saves', async () => {
+    const { key } = await tenantWithKey(worker, 'saving');
+    await credit('saving', 'first', 700);
+    origin.script = cachedPrompt(10);
+    const { body } = await completion(worker, key, { max_tokens: 300 });
+    origin.reset();
+    // The prompt costs 1, so 3.6 tokens more than 276.
+    expect(body.usage).toMatchObject({ completion_tokens: 279, limit_reached: 'balance' });
+  });
+
   test('counts an entry that is sent twice once, and refuses another amount under its id', async () => {
     await tenantWithKey(worker, 'twice');
     expect((await credit('twice', 'same', 70)).status).toBe(201);

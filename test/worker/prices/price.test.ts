@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import {
   affordable,
   costOf,
-  maxCost,
   namedPrice,
   type Price,
   priceName,
@@ -15,6 +14,9 @@ const rate = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 5e9 }), fc.integ
 const anyPrice: fc.Arbitrary<Price> = fc
   .record({ version: fc.nat(99_999), prompt: rate, completion: rate, part: fc.nat(1_000) })
   .map(({ part, ...price }) => ({ ...price, cached: Math.floor((price.prompt * part) / 1_000) }));
+/** Without a prefix cache. */
+const maxCost = (price: Price, promptTokens: number, completionTokens: number): number =>
+  costOf(price, { promptTokens, cachedTokens: 0, completionTokens });
 const tokens = fc.integer({ min: 0, max: 2_000_000 });
 const anyUsage = fc
   .record({ promptTokens: tokens, cachedTokens: tokens, completionTokens: tokens })
@@ -42,15 +44,15 @@ describe('the cost of a request', () => {
 
   test('of the affordable tokens is within the money, and of one more is not', () => {
     fc.assert(
-      fc.property(anyPrice, tokens, fc.integer({ min: 0, max: 1e13 }), (price, prompt, money) => {
-        const most = affordable(price, money, prompt);
+      fc.property(anyPrice, anyUsage, fc.integer({ min: 0, max: 1e13 }), (price, usage, money) => {
+        const most = affordable(price, money, usage);
+        const cost = (all: number) => costOf(price, { ...usage, completionTokens: all - usage.promptTokens });
         // No request has so many tokens.
         fc.pre(most < 1e15 || price.completion === 0);
         if (most === Number.POSITIVE_INFINITY) expect(price.completion).toBe(0);
         else {
-          if (maxCost(price, prompt, 0) <= money)
-            expect(maxCost(price, prompt, most - prompt)).toBeLessThanOrEqual(money);
-          expect(maxCost(price, prompt, most - prompt + 1)).toBeGreaterThan(money);
+          if (cost(usage.promptTokens) <= money) expect(cost(most)).toBeLessThanOrEqual(money);
+          expect(cost(most + 1)).toBeGreaterThan(money);
         }
       }),
     );

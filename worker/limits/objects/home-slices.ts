@@ -8,11 +8,12 @@ import type {
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
+  Spend,
 } from '../../env/limiter-protocol.ts';
-import { namedPrice, type Price } from '../../prices/price.ts';
 import { spendOf, type UsageRecord } from '../../usage/usage-record.ts';
-import { budgetOf, eachOf, NOTHING } from '../quota/budget.ts';
+import { budgetOf, eachOf } from '../quota/budget.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
+import { numberOf, priceOf, sliceOf } from '../quota/reservation-id.ts';
 import { draw, drawSpend, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
 import {
   type Charge,
@@ -79,10 +80,9 @@ const HELD_MS = 500;
 /** An isolate without slices is forgotten after this time. */
 const FORGET_MS = 3_600_000;
 
-/** Parts of a request's id; see `Purse.nameOf`. */
-const sliceNumberOf = (requestId: string): number => Number(requestId.split('.')[1]);
-const numberOf = (requestId: string): number => Number(requestId.split('.')[2]);
-export const priceOf = (requestId: string): Price | null => namedPrice(requestId.split('.')[3]);
+/** Isolates of an older version report tokens only. */
+const spendIn = ({ spend, tokens = 0 }: { readonly spend?: Spend; readonly tokens?: number }): Spend =>
+  spend ?? { tokens, money: 0 };
 
 /** The slices of all isolates of one tenant, kept with its counters. Pure except for the callbacks. */
 export class HomeSlices {
@@ -188,8 +188,7 @@ export class HomeSlices {
 
   #adopt(state: IsolateState, listed: ListedAccount, now: number): void {
     const { account, model, usage, ageMs } = listed;
-    const number = sliceNumberOf(account);
-    const slice = state.slices.find((one) => one.number === number);
+    const slice = state.slices.find(({ number }) => number === sliceOf(account));
     if (!slice || numberOf(account) <= state.named) {
       this.#extend(state, listed, now);
       return;
@@ -209,11 +208,9 @@ export class HomeSlices {
     const reserved = reservedBy(open.reservation);
     let missing = eachOf((name) => Math.max(0, used[name] - reserved[name]));
     for (const slice of state.slices.filter(({ keyId }) => keyId === open.record.keyId)) {
-      const rest = missing;
-      const spend = eachOf((name) => Math.min(rest[name], slice.left[name] ?? 0));
-      if (spend.tokens <= 0 && spend.money <= 0) continue;
+      const spend = eachOf((name) => Math.min(missing[name], slice.left[name] ?? Infinity));
       this.#home.extend(account, drawSpend(this.#quota, slice, spend, now));
-      missing = eachOf((name) => rest[name] - spend[name]);
+      missing = eachOf((name) => missing[name] - spend[name]);
     }
   }
 
@@ -239,25 +236,26 @@ export class HomeSlices {
   }
 
   #apply(state: IsolateState, decision: Decision, now: number): void {
-    const sliceOf = (number: number) => state.slices.find((slice) => slice.number === number);
+    const held = (number: number) => state.slices.find((slice) => slice.number === number);
     if (decision.kind === 'settled') {
       this.#home.settle(decision);
-      const slice = decision.refund && sliceOf(decision.refund.slice);
+      const slice = decision.refund && held(decision.refund.slice);
       if (slice) {
-        refund(this.#quota, slice, decision.refund?.spend ?? NOTHING);
+        refund(this.#quota, slice, spendIn(decision.refund ?? {}));
         this.#home.touch(slice.subjects);
       }
       return;
     }
     // Home keeps a slice until the isolate has returned it, so only a forged decision names an unknown one.
-    const slice = sliceOf(decision.slice);
+    const slice = held(decision.slice);
     if (!slice) return;
     this.#home.touch(slice.subjects);
     if (decision.kind === 'returned') {
       this.#remove(state, slice);
       return;
     }
-    const { requestId, spend } = decision;
+    const { requestId } = decision;
+    const spend = spendIn(decision);
     if (decision.kind === 'extended') {
       this.#home.extend(requestId, drawSpend(this.#quota, slice, spend, now));
       return;
@@ -278,7 +276,11 @@ export class HomeSlices {
     if (this.#home.isBlocked(keyId)) return null;
     const subjects = this.#home.subjectsOf(holder);
     const owner = { number: state.granted + 1, tenantId, keyId, ttlMs };
-    const slice = grant(this.#quota, { subjects, owner, min: holder }, now);
+    const slice = grant(
+      this.#quota,
+      { subjects, owner, min: { tokens: holder.tokens, money: holder.money ?? 0 } },
+      now,
+    );
     if (!slice) return null;
     state.granted = slice.number;
     state.slices.push(slice);

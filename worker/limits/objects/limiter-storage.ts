@@ -1,5 +1,6 @@
 import type { NumberedRecord } from '../../usage/usage-ledger.ts';
 import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
+import { priceOf } from '../quota/reservation-id.ts';
 import {
   type Charge,
   emptyQuota,
@@ -9,7 +10,7 @@ import {
   type SubjectState,
 } from '../quota/state.ts';
 import type { Meter } from '../quota/window.ts';
-import { type AdmittedRequest, type IsolateState, priceOf } from './home-slices.ts';
+import type { AdmittedRequest, IsolateState } from './home-slices.ts';
 
 /** A running request: its reservation and the usage record that would be written if it ended now. */
 export interface OpenReservation {

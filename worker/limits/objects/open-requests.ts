@@ -8,6 +8,7 @@ import type {
 import { spendOf, type UsageRecord } from '../../usage/usage-record.ts';
 import * as quota from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
+import { priceOf } from '../quota/reservation-id.ts';
 import {
   type Charge,
   type QuotaReservation,
@@ -16,7 +17,7 @@ import {
   type Subject,
 } from '../quota/state.ts';
 import type { BlockList } from './block-list.ts';
-import { type AdmittedRequest, priceOf } from './home-slices.ts';
+import type { AdmittedRequest } from './home-slices.ts';
 import { type LimiterStorage, type OpenReservation, openReservation } from './limiter-storage.ts';
 
 /** Id of the tenant among its limiter's subjects. The other subjects are its keys. */
@@ -63,7 +64,8 @@ export class OpenRequests {
     const subjects = subjectsOf(request);
     const headers = () => rateLimitHeaders(this.quota, subjects, now);
     const open = this.#open.get(request.requestId);
-    const { requestId: id, tokens, money, ttlMs, raise, probe } = request;
+    // Isolates of an older version know no money.
+    const { requestId: id, tokens, money = 0, ttlMs, raise, probe } = request;
     if (open && !raise) return { admitted: true, headers: headers() };
     if (raise && open?.abandonAt !== null) return { admitted: false, refusal: 'expired', headers: headers() };
     const claim = { id, subjects, tokens, money, ttlMs };

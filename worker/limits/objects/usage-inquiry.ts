@@ -5,8 +5,8 @@ import { parseSettings } from '../../env/settings.ts';
 import { affordable, within } from '../../prices/price.ts';
 import { type Catalogue, createCatalogue, type KnownAccount } from '../../upstreams/pool.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
+import { priceOf } from '../quota/reservation-id.ts';
 import { type QuotaReservation, reservedBy } from '../quota/state.ts';
-import { priceOf } from './home-slices.ts';
 import type { OpenReservation } from './limiter-storage.ts';
 
 /** The limiter retries unreachable upstreams for this many lifetimes: 10 min by default. Origins keep accounts as long. */
@@ -73,9 +73,8 @@ function relayable({ record, reservation }: Pick<OpenReservation, 'record' | 're
   const { usage, upstream, status } = record;
   if (!reservation.limited || upstream === null || status !== 'abandoned') return usage;
   const { tokens, money } = reservedBy(reservation);
-  const { promptTokens } = usage;
-  const most = Math.min(tokens, affordable(priceOf(reservation.id), money, promptTokens));
-  return { ...usage, completionTokens: most - promptTokens };
+  const most = Math.min(tokens, affordable(priceOf(reservation.id), money, usage));
+  return { ...usage, completionTokens: most - usage.promptTokens };
 }
 
 /** Returns the record after an inquiry, and when to ask again; null = the record is final. Pure. */

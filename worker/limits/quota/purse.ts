@@ -9,10 +9,11 @@ import type {
   SettlementRequest,
   Spend,
 } from '../../env/limiter-protocol.ts';
-import { type Price, priceName } from '../../prices/price.ts';
+import type { Price } from '../../prices/price.ts';
 import { eachOf, NOTHING } from './budget.ts';
 import { HeldSlices } from './held-slices.ts';
 import { headersOf } from './rate-limit-headers.ts';
+import { reservationId } from './reservation-id.ts';
 import { resetIn } from './window.ts';
 
 /** A key without requests for this long returns its slice. A key with requests further apart gets none. */
@@ -78,7 +79,7 @@ export class Purse {
   /** Returns a unique id for a request. It names its price, and the slice that pays for it; 0 = home decides. */
   nameOf(name: string, price: Price | null, slice = 0): string {
     this.#requests += 1;
-    return `${this.#isolate}.${slice}.${this.#requests}.${priceName(price)}.${name}`;
+    return reservationId({ isolate: this.#isolate, slice, number: this.#requests, price, name });
   }
 
   /** Admits a request from the slice of its key. Returns its id; null if home must decide. */

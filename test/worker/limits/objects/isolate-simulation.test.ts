@@ -16,9 +16,11 @@ const drawFrom = (random: () => number): Draw => {
 const maybe = (draw: Draw, from: number, to: number): number | null =>
   draw(0, 2) === 0 ? null : draw(from, to);
 
-/** Most worlds have a price: from a fraction of a micro-unit to some of them per token. */
-const anyPrice = (draw: Draw): { readonly price?: Price } => {
-  if (draw(0, 2) === 0) return {};
+/** Limits of money only. */
+const NO_TOKENS = { tokensPerMinute: null, tokensPerDay: null, tokensPerMonth: null };
+
+/** From a fraction of a micro-unit to some of them per token. */
+const anyPrice = (draw: Draw): { readonly price: Price } => {
   const completion = draw(0, 4_000_000_000);
   return { price: { version: 1, prompt: 0, cached: 0, completion } };
 };
@@ -63,10 +65,18 @@ describe('limits across isolates', () => {
       const random = randomFrom(1_000 + index);
       const draw = drawFrom(random);
       const isolates = [1, 3, 12, 60, 500][index % 5]!;
-      const tenant = { ...anyLimits(draw), creditMicros: maybe(draw, 300, 90_000) };
-      const limits = { tenant, a: anyLimits(draw), b: UNLIMITED };
+      const drawLimits = () => ({ ...anyLimits(draw), ...(index % 3 === 1 && NO_TOKENS) });
+      const tenant = { ...drawLimits(), creditMicros: maybe(draw, 300, 90_000) };
+      const limits = { tenant, a: drawLimits(), b: UNLIMITED };
       const faults = index % 2 === 0 ? 0.03 : 0;
-      const world = new World({ random, start: START, isolates, limits, faults, ...anyPrice(draw) });
+      const world = new World({
+        random,
+        start: START,
+        isolates,
+        limits,
+        faults,
+        ...(index % 3 > 0 && anyPrice(draw)),
+      });
       await play(world, isolates, draw);
       await world.settle();
       const billed = world.billed();
@@ -144,6 +154,36 @@ describe('reservations that grow', () => {
       expect(world.counts.cut).toBeGreaterThan(0);
     },
   );
+});
+
+test('bills the streams of a vanished isolate to the micro-unit, also what it has not reported', async () => {
+  const price = { version: 1, prompt: 0, cached: 0, completion: 1_234_567_890 };
+  for (let vanishMs = 4_000; vanishMs < 4_400; vanishMs += 200) {
+    const limits = { tenant: { ...UNLIMITED, creditMicros: 10_000_000 } };
+    const start = Date.UTC(2026, 0, 15, 12);
+    const world = new World({
+      random: randomFrom(3),
+      start,
+      isolates: 1,
+      limits,
+      faults: 0,
+      delay: 20,
+      price,
+    });
+    for (let stream = 0; stream < 12; stream += 1) {
+      const wanted = { isolate: 0, key: 'a', tokens: 258, most: 30_000, used: 30_000, runMs: 10_000 };
+      void world.ask(wanted);
+      await world.clock.run(130);
+    }
+    await world.clock.run(vanishMs);
+    world.vanish(0);
+    await world.settle();
+    const billed = world.billed();
+    for (const [id, { used }] of world.truth) {
+      const money = Math.ceil((used ?? 0) * 1.23456789);
+      expect([vanishMs, id, billed.get(id)]).toEqual([vanishMs, id, { tokens: used, money }]);
+    }
+  }
 });
 
 describe('what slices cost', () => {
