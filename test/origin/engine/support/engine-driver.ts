@@ -104,7 +104,7 @@ export class Driver {
 export function storeBytes({ shape, kvBytes }: ModelRunner, chunks: number): number {
   const { prefillChunk: chunk, vocabularySize } = shape;
   const roomOf = (budgetBytes: number) =>
-    prefixStoreRoom({ chunk, kvBytes: kvBytes!, vocabularySize, budgetBytes });
+    prefixStoreRoom({ chunk, kvBytes: kvBytes, vocabularySize, budgetBytes });
   const { chunkBytes, logitsBytes } = roomOf(0);
   let budgetBytes = chunks * chunkBytes;
   while (roomOf(budgetBytes).chunks < chunks) budgetBytes += Math.min(chunkBytes, logitsBytes);
