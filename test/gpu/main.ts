@@ -14,6 +14,7 @@ import { type DecodeRate, decodeRates } from './decode-rate.ts';
 import { type Answers, runExperiments } from './experiments.ts';
 import { requireCorrectLogits } from './gate.ts';
 import { compareStarts, GREEDY_LENGTH, greedyStart } from './greedy-start.ts';
+import { pack } from './luggage/luggage.ts';
 import { type ProviderAtHand, providersAtHand } from './providers.ts';
 import { runnerCases } from './runners.ts';
 import { type TransformersRates, transformersRates } from './transformers.ts';
@@ -36,7 +37,9 @@ const program = new Command('gpu')
   )
   .option('--python <program>', 'with torch and transformers', 'python3')
   .option('--skip-tests', 'speed only', false)
-  .option('--out <directory>', 'where the JSON goes', '.continuo/gpu');
+  .option('--out <directory>', 'where the JSON goes', '.continuo/gpu')
+  .option('--pack <directory>', 'writes luggage for a machine without network instead of measuring')
+  .option('--architecture <number>', 'of the card that the luggage is for; 90 = Hopper', whole(1), 90);
 
 interface Options {
   readonly providers: string[];
@@ -49,6 +52,8 @@ interface Options {
   readonly python: string;
   readonly skipTests: boolean;
   readonly out: string;
+  readonly pack?: string;
+  readonly architecture: number;
 }
 
 interface Report {
@@ -151,6 +156,10 @@ function measureTransformers(options: Options, notRun: string[]): TransformersRa
 
 async function main(): Promise<void> {
   const options = program.parse().opts<Options>();
+  if (options.pack !== undefined) {
+    console.log(pack(options.pack, options.architecture).join('\n'));
+    return;
+  }
   const notRun: string[] = [];
   const known = providersAtHand();
   const unknown = options.providers.find((name) => !known.some(({ provider }) => provider === name));
