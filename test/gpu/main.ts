@@ -81,6 +81,7 @@ async function measure(
   save: (report: Report) => void,
 ): Promise<Report> {
   const { batches, context, steps } = options;
+  const worstDifference = await requireCorrectLogits(runnerCases().find(({ name }) => name === provider)!);
   const directory = directoryOf(options);
   const slots = Math.max(...batches);
   const contextLength = Math.max(context + steps, slots, GREEDY_LENGTH) + 16;
@@ -90,7 +91,6 @@ async function measure(
     provider === 'cuda' ? { provider, deviceId: 0, memoryBytes: null } : { provider };
   const stated = options.bandwidth;
   const bandwidth = stated === undefined ? measureBandwidth(ortDevice, now) : stated * 1e9;
-  const worstDifference = await requireCorrectLogits(runnerCases().find(({ name }) => name === provider)!);
   let report: Omit<Report, 'experiments'>;
   const { runner, summary } = await openModel({ ...size, threads: 2, device });
   try {
