@@ -106,7 +106,8 @@ export type ReservationResult =
       readonly admitted: true;
       readonly headers: Record<string, string>;
       /** All that the request has reserved at home; absent after a probe. */
-      readonly reserved?: Spend;
+      readonly tokens?: number;
+      readonly money?: number;
     }
   | {
       readonly admitted: false;
@@ -139,22 +140,21 @@ export interface Renewal {
 
 /** A decision that an isolate has made without its home. Home applies each decision once, in order. */
 export type Decision =
-  | {
+  | (Spend & {
       readonly kind: 'admitted';
       readonly requestId: string;
       /** The slice that the request was charged to. It names tenant, key and lifetime. */
       readonly slice: number;
       readonly model: string;
-      readonly spend: Spend;
       /** Unix milliseconds by the isolate's clock; only for the usage record. */
       readonly at: number;
-    }
+    })
   /** A running request has got more from a slice. */
-  | { readonly kind: 'extended'; readonly requestId: string; readonly slice: number; readonly spend: Spend }
+  | (Spend & { readonly kind: 'extended'; readonly requestId: string; readonly slice: number })
   | (SettlementRequest & {
       readonly kind: 'settled';
       /** The slice that got the slot and what was not spent back, if the isolate still holds it. */
-      readonly refund: { readonly slice: number; readonly spend: Spend } | null;
+      readonly refund: (Spend & { readonly slice: number }) | null;
     })
   /** The isolate no longer uses the slice. */
   | { readonly kind: 'returned'; readonly slice: number };

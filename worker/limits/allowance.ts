@@ -156,7 +156,8 @@ export class Allowance {
     if (!result.admitted) {
       return typeof result.refusal === 'string' ? this.#options.refuse(result.refusal) : result.refusal;
     }
-    if (result.reserved) this.#raise(result.reserved);
+    const { tokens: reservedTokens = 0, money: reservedMoney = 0 } = result;
+    this.#raise({ tokens: reservedTokens, money: reservedMoney });
     return null;
   }
 

@@ -11,7 +11,7 @@ import type {
   Spend,
 } from '../../env/limiter-protocol.ts';
 import { spendOf, type UsageRecord } from '../../usage/usage-record.ts';
-import { budgetOf, eachOf } from '../quota/budget.ts';
+import { budgetOf, eachOf, NOTHING } from '../quota/budget.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
 import { numberOf, priceOf, sliceOf } from '../quota/reservation-id.ts';
 import { draw, drawSpend, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
@@ -81,8 +81,7 @@ const HELD_MS = 500;
 const FORGET_MS = 3_600_000;
 
 /** Isolates of an older version report tokens only. */
-const spendIn = ({ spend, tokens = 0 }: { readonly spend?: Spend; readonly tokens?: number }): Spend =>
-  spend ?? { tokens, money: 0 };
+const spendIn = ({ tokens, money = 0 }: Spend): Spend => ({ tokens, money });
 
 /** The slices of all isolates of one tenant, kept with its counters. Pure except for the callbacks. */
 export class HomeSlices {
@@ -241,7 +240,7 @@ export class HomeSlices {
       this.#home.settle(decision);
       const slice = decision.refund && held(decision.refund.slice);
       if (slice) {
-        refund(this.#quota, slice, spendIn(decision.refund ?? {}));
+        refund(this.#quota, slice, spendIn(decision.refund ?? NOTHING));
         this.#home.touch(slice.subjects);
       }
       return;
@@ -276,11 +275,7 @@ export class HomeSlices {
     if (this.#home.isBlocked(keyId)) return null;
     const subjects = this.#home.subjectsOf(holder);
     const owner = { number: state.granted + 1, tenantId, keyId, ttlMs };
-    const slice = grant(
-      this.#quota,
-      { subjects, owner, min: { tokens: holder.tokens, money: holder.money ?? 0 } },
-      now,
-    );
+    const slice = grant(this.#quota, { subjects, owner, min: spendIn(holder) }, now);
     if (!slice) return null;
     state.granted = slice.number;
     state.slices.push(slice);

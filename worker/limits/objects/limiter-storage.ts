@@ -69,7 +69,15 @@ function parseOpen(text: string): OpenReservation {
 
 type OldPeriod = { readonly period: number; readonly used: number };
 
-/** Older limiters stored periods as objects, and slots as a number. */
+/** The form of older limiters, which may run again after a roll back: periods are objects, and slots a number. */
+function storedSubject({ day, month, concurrency, ...rest }: SubjectState): object {
+  const periodOf = (meter: Meter): OldPeriod => {
+    const [period, used] = meter.at(-1) ?? [0, 0];
+    return { period, used };
+  };
+  return { ...rest, day: periodOf(day), month: periodOf(month), running: concurrency.at(-1)?.[1] ?? 0 };
+}
+
 function parseSubject(text: string): SubjectState {
   const stored = JSON.parse(text) as SubjectState & { readonly running?: number };
   const { running, day, month, ...rest } = stored;
@@ -135,7 +143,7 @@ export class LimiterStorage {
 
   saveSubjects(state: QuotaState, ids: readonly string[]): void {
     for (const batch of batches(ids)) {
-      const states = Object.fromEntries(batch.map((id) => [id, state.subjects.get(id)]));
+      const states = Object.fromEntries(batch.map((id) => [id, storedSubject(state.subjects.get(id)!)]));
       const sql = 'INSERT OR REPLACE INTO subjects (id, state) SELECT key, value FROM json_each(?)';
       this.#sql.exec(sql, JSON.stringify(states));
     }

@@ -77,7 +77,7 @@ export class OpenRequests {
     const reservation = this.quota.reservations.get(id)!;
     this.#keep(open ? { ...open, reservation } : openReservation(reservation, request, now));
     this.touch(reservation.subjects);
-    return { admitted: true, headers: headers(), reserved: reservedBy(reservation) };
+    return { admitted: true, headers: headers(), ...reservedBy(reservation) };
   }
 
   /** Adds what an isolate has charged to a request. It stays charged if the request has ended. */

@@ -91,7 +91,7 @@ export class Purse {
     if (!slice) return null;
     const requestId = this.nameOf(name, price, slice.number);
     this.#running.set(requestId, { keyId, slice: slice.number, spend });
-    this.#append({ kind: 'admitted', requestId, slice: slice.number, model, spend, at: now });
+    this.#append({ kind: 'admitted', requestId, slice: slice.number, model, ...spend, at: now });
     return requestId;
   }
 
@@ -106,7 +106,7 @@ export class Purse {
     const spent = before?.slice === taken.slice ? before.spend : NOTHING;
     const spend = eachOf((name) => taken.spend[name] + spent[name]);
     this.#running.set(requestId, { keyId, slice: taken.slice, spend });
-    this.#append({ kind: 'extended', requestId, ...taken });
+    this.#append({ kind: 'extended', requestId, slice: taken.slice, ...taken.spend });
     return taken.spend;
   }
 
@@ -122,7 +122,7 @@ export class Purse {
       inquire ? 0 : Math.min(Math.max(0, unused[name]), charged?.spend[name] ?? 0),
     );
     const refunded = charged !== undefined && this.#slices.refund(charged.keyId, charged.slice, spend);
-    const refund = refunded ? { slice: charged.slice, spend } : null;
+    const refund = refunded ? { slice: charged.slice, ...spend } : null;
     this.#append({ ...request, kind: 'settled', refund });
   }
 

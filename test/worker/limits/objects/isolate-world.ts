@@ -269,7 +269,7 @@ export class World {
         this.#requests.write();
         const { reservation } = call;
         if (answer.reservation?.admitted && reservation?.raise)
-          this.#reserved(reservation.requestId, answer.reservation.reserved!);
+          this.#reserved(reservation.requestId, answer.reservation as Spend);
         if (
           reservation &&
           !reservation.raise &&

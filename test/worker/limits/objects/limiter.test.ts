@@ -256,9 +256,10 @@ describe('a tenant limiter in workerd', () => {
     const limits = { tokensPerDay: 15, concurrentRequests: 2 };
     await call(reservation('older-counters', 'first', limits));
     const [rows] = (await query("SELECT state FROM subjects WHERE id = 'tenant'")) as [{ state: string }[]];
-    const { day, month, concurrency, ...rest } = JSON.parse(rows![0]!.state);
-    const period = ([[period, used]]: [[number, number]]) => ({ period, used });
-    const older = { ...rest, day: period(day), month: period(month), running: concurrency[0][1] };
+    // The form is still that of older versions, so that they can read it after a roll back.
+    const { requests, tokens, day, month, running } = JSON.parse(rows![0]!.state);
+    expect([day.used, month.used, running]).toEqual([10, 10, 1]);
+    const older = { requests, tokens, day, month, running };
     await query(`UPDATE subjects SET state = '${JSON.stringify(older)}' WHERE id = 'tenant'`);
     await call({ tenant: 'older-counters', method: 'restart', args: [] });
     expect(await call(reservation('older-counters', 'second', limits))).toMatchObject([
