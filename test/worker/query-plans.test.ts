@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
+import * as audit from '../../worker/tenants/audit-log.ts';
 import * as keys from '../../worker/tenants/key-store.ts';
 import * as plans from '../../worker/tenants/plan-store.ts';
 import * as storedKeys from '../../worker/tenants/stored-key.ts';
@@ -6,6 +7,7 @@ import * as tenants from '../../worker/tenants/tenant-store.ts';
 import * as ledger from '../../worker/usage/usage-ledger.ts';
 import * as query from '../../worker/usage/usage-query.ts';
 import * as retention from '../../worker/usage/usage-retention.ts';
+import { ENTRY } from './admin/admin-client.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
 
 /** Checks SQLite's plan of every statement that the Worker sends to its databases. */
@@ -39,35 +41,56 @@ function explaining(binding: 'database' | 'usageDatabase') {
 
 /** A scan of a table, or a search by the first column of no index. Subqueries and json_each are in memory. */
 const isFullScan = (detail: string): boolean =>
-  /^SCAN (keys|tenants|plans|usage_daily|usage_cursors)\b/.test(detail);
+  /^SCAN (keys|tenants|plans|audit|usage_daily|usage_cursors)\b/.test(detail);
 
 const KEY: keys.KeyRecord = {
-  ...{ id: 'k', tenantId: 'acme', name: 'k', hash: 'h', scopes: ['models'], models: null, limits: {} },
+  ...{
+    id: 'k',
+    tenantId: 'acme',
+    name: 'k',
+    hash: 'h',
+    scopes: ['models'],
+    role: null,
+    models: null,
+    limits: {},
+  },
   ...{ createdAt: 0, expiresAt: null, revokedAt: null, disabled: false, replacedBy: null },
 };
 const LIMITS = { maxTokens: 1 };
 
 /** One use of each function that sends statements. */
 const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
-  insertPlan: (db) => plans.insertPlan(db, { id: 'p', name: 'p', limits: {}, weight: 1, createdAt: 0 }),
+  insertPlan: (db) =>
+    plans.insertPlan(db, { id: 'p', name: 'p', limits: {}, weight: 1, createdAt: 0 }, ENTRY),
   readPlan: (db) => plans.readPlan(db, 'p'),
   listPlans: (db) => plans.listPlans(db, '', 9),
-  updatePlan: (db) => plans.updatePlan(db, 'p', { limits: LIMITS }),
+  updatePlan: (db) => plans.updatePlan(db, 'p', { limits: LIMITS }, ENTRY),
   insertTenant: (db) =>
-    tenants.insertTenant(db, {
-      ...{ id: 'acme', name: 'a', planId: 'p', limits: {}, weight: 1, dialect: 'openai', suspended: false },
-      ...{ openObjects: false, anyKeyOrder: false, createdAt: 0 },
-    }),
+    tenants.insertTenant(
+      db,
+      {
+        ...{ id: 'acme', name: 'a', planId: 'p', limits: {}, weight: 1, dialect: 'openai', suspended: false },
+        ...{ openObjects: false, anyKeyOrder: false, createdAt: 0 },
+      },
+      ENTRY,
+    ),
   readTenant: (db) => tenants.readTenant(db, 'acme'),
   listTenants: (db) => tenants.listTenants(db, '', 9),
-  updateTenant: (db) => tenants.updateTenant(db, 'acme', { name: 'b', limits: LIMITS }),
-  insertKey: (db) => keys.insertKey(db, KEY),
+  updateTenant: (db) => tenants.updateTenant(db, 'acme', { name: 'b', limits: LIMITS }, ENTRY),
+  insertKey: (db) => keys.insertKey(db, KEY, ENTRY),
   readKeyRecord: (db) => keys.readKeyRecord(db, 'k'),
   listKeys: async (db) => [await keys.listKeys(db, null, '', 9), await keys.listKeys(db, 'acme', '', 9)],
-  replaceKey: (db) => keys.replaceKey(db, KEY, { ...KEY, id: 'l' }, 9),
-  revokeKey: (db) => keys.revokeKey(db, 'k', 9),
-  updateKey: (db) => keys.updateKey(db, 'k', { name: 'b', limits: LIMITS, models: ['m'] }),
+  replaceKey: (db) => keys.replaceKey(db, KEY, { ...KEY, id: 'l' }, 9, ENTRY),
+  revokeKey: (db) => keys.revokeKey(db, 'k', 9, ENTRY),
+  updateKey: (db) => keys.updateKey(db, 'k', { name: 'b', limits: LIMITS, models: ['m'] }, ENTRY),
   readKey: (db) => storedKeys.readKey(db, 'k'),
+  runAudited: (db) => audit.runAudited(db, [], ENTRY),
+  listEntries: async (db) => {
+    for (const tenantId of [null, 'acme']) {
+      for (const actor of [null, 'k'])
+        await audit.listEntries(db, { from: 0, to: 9, tenantId, actor, action: 'test' }, 9, 9);
+    }
+  },
 };
 
 const FILTER: query.UsageFilter = {
@@ -104,7 +127,7 @@ const functionsOf = (...modules: readonly object[]): string[] =>
 test('explains every function that sends statements', () => {
   const pure = ['changedLimits'];
   expect([...Object.keys(USES), ...pure].toSorted()).toEqual(
-    functionsOf(keys, plans, storedKeys, tenants).toSorted(),
+    functionsOf(audit, keys, plans, storedKeys, tenants).toSorted(),
   );
   const inMemory = ['dayName'];
   expect([...Object.keys(USAGE_USES), ...inMemory].toSorted()).toEqual(
