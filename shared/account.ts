@@ -62,6 +62,12 @@ export const planObject = z.object({
 const planOfTenant = identifier.nullable().describe('Id of the plan; null = no plan.');
 const ownWeight = weight.nullable().describe("Share of an origin; null = the plan's.");
 const tenantDialect = dialectName.describe('Dialect of requests without the header x-dialect.');
+const MAX_ALIASES = 100;
+const modelName = z.string().min(1).max(200);
+const aliasMap = <T extends z.ZodType>(value: T) =>
+  z
+    .record(modelName, value)
+    .refine((map) => Object.keys(map).length <= MAX_ALIASES, `expected at most ${MAX_ALIASES} names`);
 const openObjects = z.boolean().describe('Default of the request field open_objects.');
 const anyKeyOrder = z.boolean().describe('Default of the request field any_key_order.');
 
@@ -74,6 +80,7 @@ export const tenantBody = z.strictObject({
   dialect: tenantDialect.default('openai'),
   open_objects: openObjects.default(false),
   any_key_order: anyKeyOrder.default(false),
+  aliases: aliasMap(modelName).default({}).describe('Names of the tenant for models: name to model.'),
 });
 export const tenantPatch = z
   .strictObject({
@@ -84,6 +91,7 @@ export const tenantPatch = z
     dialect: tenantDialect,
     open_objects: openObjects,
     any_key_order: anyKeyOrder,
+    aliases: aliasMap(modelName.nullable()).describe('Names to change; null removes one.'),
     suspended: z.boolean().describe('Rejects all requests of the tenant.'),
   })
   .partial();
@@ -97,8 +105,14 @@ export const tenantObject = z.object({
   dialect: tenantDialect,
   open_objects: openObjects,
   any_key_order: anyKeyOrder,
+  aliases: z.record(z.string(), z.string()).describe('Names of the tenant for models: name to model.'),
   suspended: z.boolean().describe('Whether all requests of the tenant are rejected.'),
   created_at: createdAt,
+});
+
+const ADDRESS = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()]);
+const addressRange = z.string().refine((text) => ADDRESS.safeParse(text).success, {
+  error: 'expected an IPv4 or IPv6 address, or a network such as 203.0.113.0/24',
 });
 
 export const keyBody = z.strictObject({
@@ -121,6 +135,15 @@ export const keyBody = z.strictObject({
     .describe('Models that the key may use; null = all.'),
   limits: limitFields.default({}).describe("Limits of this key, in addition to the tenant's."),
   expires_at: seconds.nullable().default(null).describe('Unix seconds; null = never.'),
+  allowed_addresses: z
+    .array(addressRange)
+    .min(1)
+    .max(100)
+    .nullable()
+    .default(null)
+    .describe(
+      'Networks from which the key may be used, such as 203.0.113.0/24 or 2001:db8::/32; null = all.',
+    ),
 });
 export const keyPatch = z
   .strictObject({
@@ -128,6 +151,9 @@ export const keyPatch = z
     models: keyBody.shape.models.unwrap().describe('Models that the key may use; null = all.'),
     limits: limitFields.describe('Limits to change; the others stay. null removes a limit.'),
     expires_at: keyBody.shape.expires_at.unwrap().describe('Unix seconds; null = never.'),
+    allowed_addresses: keyBody.shape.allowed_addresses
+      .unwrap()
+      .describe('Networks from which the key may be used; null = all.'),
     disabled: z.boolean().describe('Rejects all requests of the key, and ends its streams within 2 s.'),
   })
   .partial();
@@ -147,6 +173,13 @@ export const keyObject = z.object({
   limits: limitFields.describe("Limits of this key, in addition to the tenant's."),
   created_at: createdAt,
   expires_at: seconds.nullable().describe('End of validity in Unix seconds; null = never.'),
+  allowed_addresses: z
+    .array(z.string())
+    .nullable()
+    .describe('Networks from which the key may be used; null = all.'),
+  last_used_at: seconds
+    .nullable()
+    .describe('Beginning of the last UTC day with a request to a model, in Unix seconds; null = none.'),
   disabled: z.boolean().describe('Whether all requests of the key are rejected.'),
   revoked_at: seconds.nullable().describe('Time of the revocation in Unix seconds; null = not revoked.'),
   replaced_by: z.string().nullable().describe('Id of the key that replaces it; null = none.'),
@@ -169,32 +202,6 @@ export const keyQuery = pageQuery.extend({
 });
 
 const day = z.iso.date();
-export const auditQuery = pageQuery.extend({
-  from: day.optional().describe('First UTC day, inclusive. Default: 30 days before `to`.'),
-  to: day.optional().describe('Last UTC day, inclusive. Default: today.'),
-  tenant: z.string().optional().describe('Only changes of this tenant.'),
-  key: z.string().optional().describe('Only changes by this key.'),
-  action: z.string().optional().describe('Only this action, such as createKey.'),
-  after: z
-    .string()
-    .regex(/^\d{0,15}$/)
-    .default('')
-    .describe('Last id of the previous page.'),
-});
-export const auditObject = z.object({
-  object: kindOf('audit_entry'),
-  id: z.string().describe('Number of the entry; later entries have larger ones.'),
-  created_at: seconds.describe('Time of the change in Unix seconds.'),
-  key: z.string().describe('Id of the key that made the change.'),
-  key_tenant: z.string().describe('Id of the tenant of that key.'),
-  address: z.string().nullable().describe('Network address of the caller; null = erased.'),
-  request_id: z.string().describe('Id of the request in the logs.'),
-  action: z.string().describe('Operation, such as changeTenant.'),
-  target: z.string().describe('Id of the changed record.'),
-  tenant: z.string().nullable().describe('Id of the tenant that it concerns; null = none.'),
-  changes: z.record(z.string(), z.unknown()).nullable().describe('The new values; null = erased.'),
-});
-
 const usageGroup = z.enum(USAGE_GROUPS);
 export const usageQuery = z.strictObject({
   from: day.optional().describe('First UTC day, inclusive. Default: 30 days before `to`.'),
@@ -244,7 +251,10 @@ const tenantLimits = z.strictObject(limitShape);
 
 /** This key, with what the tenant may use. */
 export const ownKey = keyObject
-  .pick({ object: true, id: true, name: true, scopes: true, models: true, expires_at: true })
+  .pick({
+    ...{ object: true, id: true, name: true, scopes: true, models: true, expires_at: true },
+    ...{ allowed_addresses: true, last_used_at: true },
+  })
   .extend({
     limits: tenantLimits.describe('Limits of this key; null = no limit.'),
     tenant: z

@@ -51,6 +51,8 @@ export interface Tenant extends ObjectDefaults {
   readonly limits: Limits;
   readonly weight: number;
   readonly dialect: DialectName;
+  /** Names of the tenant for models. */
+  readonly aliases: Readonly<Record<string, string>>;
 }
 
 /** `keys` manages the keys of the own tenant and generates nothing; `admin` manages everything. */
@@ -70,6 +72,8 @@ export interface ApiKey {
   readonly role: string | null;
   /** Models that this key may use; null = all. */
   readonly models: readonly string[] | null;
+  /** Networks from which the key may be used; null = all. */
+  readonly allowedAddresses: readonly string[] | null;
   /** Unix milliseconds; null = never. */
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;

@@ -121,7 +121,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/upstreams',
     'worker/usage',
   ],
-  'worker/account': ['shared', 'worker/admin', 'worker/http', 'worker/tenants'],
+  'worker/account': ['shared', 'worker/admin', 'worker/http', 'worker/tenants', 'worker/usage'],
   'worker/admin': [
     'shared',
     'worker/auth',

@@ -3,19 +3,14 @@ import { createProgram, withExamples } from '@continuo/origin/terminal/program.t
 import type { Command } from 'commander';
 import { addBatchCommands } from './batch.ts';
 import { addBenchCommand } from './bench.ts';
-import {
-  addAuditCommand,
-  addKeyCommands,
-  addPlanCommands,
-  addTenantCommands,
-  addUsageCommand,
-} from './commands.ts';
+import { addKeyCommands, addPlanCommands, addTenantCommands } from './commands.ts';
 import { addCompleteCommand } from './complete.ts';
 import { addDoctorCommand } from './doctor.ts';
 import { addEdgeCommand } from './edge.ts';
 import manifest from './package.json' with { type: 'json' };
 import { addServeCommand } from './serve.ts';
 import { type CliContext, sessionOpener } from './session.ts';
+import { addAuditCommand, addUsageCommand } from './usage-commands.ts';
 
 /** Creates the tree of all commands. */
 export function createContinuo(context: CliContext): Command {

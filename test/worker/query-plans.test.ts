@@ -7,7 +7,7 @@ import * as tenants from '../../worker/tenants/tenant-store.ts';
 import * as ledger from '../../worker/usage/usage-ledger.ts';
 import * as query from '../../worker/usage/usage-query.ts';
 import * as retention from '../../worker/usage/usage-retention.ts';
-import { ENTRY } from './admin/admin-client.ts';
+import { ENTRY } from './support/audit-entry.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
 
 /** Checks SQLite's plan of every statement that the Worker sends to its databases. */
@@ -41,7 +41,7 @@ function explaining(binding: 'database' | 'usageDatabase') {
 
 /** A scan of a table, or a search by the first column of no index. Subqueries and json_each are in memory. */
 const isFullScan = (detail: string): boolean =>
-  /^SCAN (keys|tenants|plans|audit|usage_daily|usage_cursors)\b/.test(detail);
+  /^SCAN (keys|tenants|plans|audit|usage_daily|usage_cursors|requests)\b/.test(detail);
 
 const KEY: keys.KeyRecord = {
   ...{
@@ -54,7 +54,14 @@ const KEY: keys.KeyRecord = {
     models: null,
     limits: {},
   },
-  ...{ createdAt: 0, expiresAt: null, revokedAt: null, disabled: false, replacedBy: null },
+  ...{
+    createdAt: 0,
+    expiresAt: null,
+    revokedAt: null,
+    disabled: false,
+    replacedBy: null,
+    allowedAddresses: null,
+  },
 };
 const LIMITS = { maxTokens: 1 };
 
@@ -70,7 +77,7 @@ const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
       db,
       {
         ...{ id: 'acme', name: 'a', planId: 'p', limits: {}, weight: 1, dialect: 'openai', suspended: false },
-        ...{ openObjects: false, anyKeyOrder: false, createdAt: 0 },
+        ...{ openObjects: false, anyKeyOrder: false, aliases: {}, createdAt: 0 },
       },
       ENTRY,
     ),
@@ -108,6 +115,9 @@ const USAGE_USES: typeof USES = {
   addToLedger: (db) => ledger.addToLedger(db, 'acme', 0, [{ sequence: 1, record: RECORD }]),
   ledgerCursor: (db) => ledger.ledgerCursor(db, 'acme'),
   rollUpUsage: (db) => retention.rollUpUsage(db, 31, Date.UTC(2026, 0, 1)),
+  pruneRequests: (db) => retention.pruneRequests(db, 31, 0),
+  readRequest: (db) => query.readRequest(db, 'acme', 'r'),
+  lastUses: (db) => query.lastUses(db, ['k']),
   queryUsage: async (db) => {
     for (const tenantId of [null, 'acme']) {
       for (const keyId of [null, 'k'])

@@ -13,18 +13,30 @@ import {
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
+import { requestObject } from '@continuo/shared/usage.ts';
 import type * as z from 'zod';
-import { secondsOrNull, showKey } from '../admin/admin-objects.ts';
+import { dayStart, found, secondsOrNull } from '../admin/admin-objects.ts';
 import { type AdminOperation, operation } from '../admin/admin-operation.ts';
-import { addKey, changeKey, endKey, findKey, keyPage, rotateKey } from '../admin/key-operations.ts';
+import {
+  addKey,
+  changeKey,
+  endKey,
+  findKey,
+  keyPage,
+  keyShown,
+  rotateKey,
+  usesOf,
+} from '../admin/key-operations.ts';
 import { usageList } from '../admin/usage-operations.ts';
 import type { RequestContext } from '../http/request-context.ts';
+import { readRequest } from '../usage/usage-query.ts';
 import { csvResponse } from './csv.ts';
 import { checkGrant, checkHolds, granted } from './grant.ts';
 
 /** What a tenant sees and changes of its own account, under /v1. */
 
-function showOwn({ key, tenant }: Principal): z.infer<typeof ownKey> {
+async function showOwn({ key, tenant }: Principal, { env }: RequestContext): Promise<z.infer<typeof ownKey>> {
+  const uses = await usesOf([key], env);
   return {
     object: 'key',
     id: key.id,
@@ -32,6 +44,8 @@ function showOwn({ key, tenant }: Principal): z.infer<typeof ownKey> {
     scopes: [...key.scopes],
     models: key.models && [...key.models],
     expires_at: secondsOrNull(key.expiresAt),
+    allowed_addresses: key.allowedAddresses && [...key.allowedAddresses],
+    last_used_at: dayStart(uses.get(key.id)),
     limits: toSnakeCase(key.limits),
     tenant: { id: tenant.id, name: tenant.name, limits: toSnakeCase(tenant.limits) },
   };
@@ -44,7 +58,38 @@ async function manageable(id: string, { key }: Principal, context: RequestContex
   return found;
 }
 
+/** Returns a request of the account. @throws ApiError 404 */
+async function showRequest(
+  id: string,
+  tenantId: string,
+  { env }: RequestContext,
+): Promise<z.infer<typeof requestObject>> {
+  const record = found(await readRequest(env.USAGE_DB, tenantId, id), 'request', id);
+  const { usage } = record;
+  return {
+    ...{ object: 'request', id, created_at: Math.floor(record.startedAt / 1000) },
+    ...{ key: record.keyId, model: record.model, status: record.status, error_code: record.errorCode },
+    finish_reasons: [...record.finishReasons],
+    prompt_tokens: usage.promptTokens,
+    cached_tokens: usage.cachedTokens,
+    completion_tokens: usage.completionTokens,
+    latency_ms: record.latencyMs,
+    first_token_ms: record.firstTokenMs,
+  };
+}
+
 export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
+  operation(
+    {
+      method: 'GET',
+      path: '/requests/{id}',
+      summary: 'Show a request of the account that has ended, without its text',
+      status: 200,
+      response: requestObject,
+      run: ({ id, principal }, context) => showRequest(id, principal.tenant.id, context),
+    },
+    null,
+  ),
   operation(
     {
       method: 'GET',
@@ -52,7 +97,7 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
       summary: 'Show the key of the request, and the limits of its account',
       status: 200,
       response: ownKey,
-      run: async ({ principal }) => showOwn(principal),
+      run: ({ principal }, context) => showOwn(principal, context),
     },
     null,
   ),
@@ -104,7 +149,8 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
       summary: 'Show a key of the account',
       status: 200,
       response: keyObject,
-      run: async ({ id, principal }, context) => showKey(await findKey(id, principal.tenant.id, context)),
+      run: async ({ id, principal }, context) =>
+        keyShown(await findKey(id, principal.tenant.id, context), context),
     },
     'keys',
   ),

@@ -8,6 +8,7 @@ const CALLER: readonly ErrorCode[] = [
   'internal_error',
   'missing_api_key',
   'invalid_api_key',
+  'address_not_allowed',
   'insufficient_scope',
   'rate_limit_exceeded',
   'server_is_overloaded',

@@ -1,8 +1,7 @@
-import type { auditObject, keyObject, planObject, tenantObject } from '@continuo/shared/account.ts';
+import type { keyObject, planObject, tenantObject } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type * as z from 'zod';
-import type { NumberedEntry } from '../tenants/audit-log.ts';
 import type { KeyRecord } from '../tenants/key-store.ts';
 import type { Plan } from '../tenants/plan-store.ts';
 import type { TenantRecord } from '../tenants/tenant-store.ts';
@@ -11,6 +10,10 @@ import type { TenantRecord } from '../tenants/tenant-store.ts';
 
 const seconds = (ms: number): number => Math.floor(ms / 1000);
 export const secondsOrNull = (ms: number | null): number | null => (ms === null ? null : seconds(ms));
+
+/** Returns the beginning of a UTC day. */
+export const dayStart = (day: string | undefined): number | null =>
+  day === undefined ? null : seconds(Date.parse(day));
 
 export const showPlan = (plan: Plan): z.infer<typeof planObject> => ({
   object: 'plan',
@@ -31,11 +34,13 @@ export const showTenant = (tenant: TenantRecord): z.infer<typeof tenantObject> =
   dialect: tenant.dialect,
   open_objects: tenant.openObjects,
   any_key_order: tenant.anyKeyOrder,
+  aliases: { ...tenant.aliases },
   suspended: tenant.suspended,
   created_at: seconds(tenant.createdAt),
 });
 
-export const showKey = (key: KeyRecord): z.infer<typeof keyObject> => ({
+/** @param lastUsed UTC day; undefined = never */
+export const showKey = (key: KeyRecord, lastUsed?: string): z.infer<typeof keyObject> => ({
   object: 'key',
   id: key.id,
   tenant: key.tenantId,
@@ -46,23 +51,11 @@ export const showKey = (key: KeyRecord): z.infer<typeof keyObject> => ({
   limits: toSnakeCase(key.limits),
   created_at: seconds(key.createdAt),
   expires_at: secondsOrNull(key.expiresAt),
+  allowed_addresses: key.allowedAddresses && [...key.allowedAddresses],
+  last_used_at: dayStart(lastUsed),
   disabled: key.disabled,
   revoked_at: secondsOrNull(key.revokedAt),
   replaced_by: key.replacedBy,
-});
-
-export const showEntry = (entry: NumberedEntry): z.infer<typeof auditObject> => ({
-  object: 'audit_entry',
-  id: String(entry.id),
-  created_at: seconds(entry.at),
-  key: entry.actor,
-  key_tenant: entry.actorTenant,
-  address: entry.address,
-  request_id: entry.requestId,
-  action: entry.action,
-  target: entry.target,
-  tenant: entry.tenantId,
-  changes: entry.changes && { ...entry.changes },
 });
 
 /** Returns a page of a list. `items` has one more item than `limit` if there is another page. */

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { Route } from '../http/router.ts';
 import { adminOpenApiDocument } from './admin-document.ts';
 import { ADMIN_BASE, type AdminOperation, operation } from './admin-operation.ts';
+import { AUDIT_OPERATIONS } from './audit-operations.ts';
 import { KEY_OPERATIONS } from './key-operations.ts';
 import { PLAN_OPERATIONS, TENANT_OPERATIONS } from './tenant-operations.ts';
 import { USAGE_OPERATIONS } from './usage-operations.ts';
@@ -11,6 +12,7 @@ const DATA_OPERATIONS: readonly AdminOperation[] = [
   ...TENANT_OPERATIONS,
   ...KEY_OPERATIONS,
   ...USAGE_OPERATIONS,
+  ...AUDIT_OPERATIONS,
 ];
 
 const ADMIN_OPERATIONS: readonly AdminOperation[] = [

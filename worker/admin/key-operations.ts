@@ -28,10 +28,14 @@ import {
 } from '../tenants/key-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
 import { retry } from '../timers/retry.ts';
+import { lastUses } from '../usage/usage-query.ts';
 import { found, page, showKey } from './admin-objects.ts';
 import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
 
-type KeyTerms = Pick<KeyRecord, 'tenantId' | 'name' | 'scopes' | 'role' | 'models' | 'limits' | 'expiresAt'>;
+type KeyTerms = Pick<
+  KeyRecord,
+  'tenantId' | 'name' | 'scopes' | 'role' | 'models' | 'limits' | 'expiresAt' | 'allowedAddresses'
+>;
 
 /** Creates a key. The whole key is only returned, never stored. */
 async function createKey(
@@ -108,11 +112,14 @@ export async function addKey(
   entry: EntryMaker,
   context: RequestContext,
 ): Promise<z.infer<typeof newKeyObject>> {
-  const { expires_at, limits, name, scopes, models } = body;
+  const { expires_at, limits, name, scopes, models, allowed_addresses: allowedAddresses } = body;
   checkScopes(scopes, tenantId);
   const role = roleOf(body.role ?? null, scopes);
   const expiresAt = expiryOf(expires_at, context);
-  const terms = { tenantId, name, scopes, role, models, limits: toCamelCase(limits), expiresAt };
+  const terms = {
+    ...{ tenantId, name, scopes, role, models, limits: toCamelCase(limits) },
+    ...{ expiresAt, allowedAddresses },
+  };
   const { record, key } = await createKey(terms, context);
   await insertKey(context.env.DB, record, entry(record.id, tenantId, { ...body, role }));
   return { ...showKey(record), key };
@@ -125,9 +132,9 @@ export async function changeKey(
   entry: EntryMaker,
   context: RequestContext,
 ): Promise<z.infer<typeof keyObject>> {
-  const { expires_at, limits, ...rest } = patch;
+  const { expires_at, limits, allowed_addresses: allowedAddresses, ...rest } = patch;
   const expiresAt = expires_at === undefined ? undefined : expiryOf(expires_at, context);
-  const changes = { ...rest, expiresAt, limits: limits && toCamelCase(limits) };
+  const changes = { ...rest, expiresAt, allowedAddresses, limits: limits && toCamelCase(limits) };
   const key = found(
     await updateKey(context.env.DB, old.id, changes, entry(old.id, old.tenantId, patch)),
     'key',
@@ -135,7 +142,7 @@ export async function changeKey(
   );
   if (rest.disabled !== undefined && key.revokedAt === null) await block(key, rest.disabled, context);
   context.keys.forget(key.id);
-  return showKey(key);
+  return keyShown(key, context);
 }
 
 /** Replaces a key by a new one with the same settings. @throws ApiError 409 */
@@ -166,15 +173,34 @@ export async function endKey(
 ): Promise<z.infer<typeof keyObject>> {
   await revokeKey(context.env.DB, key.id, context.now(), entry(key.id, key.tenantId));
   await block(key, true, context);
-  return showKey(found(await readKeyRecord(context.env.DB, key.id), 'key', key.id));
+  return keyShown(found(await readKeyRecord(context.env.DB, key.id), 'key', key.id), context);
 }
 
+/** Returns the last days of use; none while the ledger is unavailable, because keys must be manageable then. */
+export const usesOf = (
+  keys: readonly { readonly id: string }[],
+  { USAGE_DB }: RequestContext['env'],
+): Promise<ReadonlyMap<string, string>> =>
+  lastUses(
+    USAGE_DB,
+    keys.map(({ id }) => id),
+  ).catch(() => new Map<string, string>());
+
 /** Returns a page of the keys of one tenant, or of all if `tenantId` is null. */
-export const keyPage = async (
+export async function keyPage(
   tenantId: string | null,
   { after, limit }: z.infer<typeof pageQuery>,
   { env }: RequestContext,
-) => page(await listKeys(env.DB, tenantId, after, limit + 1), limit, showKey);
+) {
+  const keys = await listKeys(env.DB, tenantId, after, limit + 1);
+  const uses = await usesOf(keys, env);
+  return page(keys, limit, (key) => showKey(key, uses.get(key.id)));
+}
+
+/** Returns a key as it is shown. */
+export async function keyShown(key: KeyRecord, { env }: RequestContext): Promise<z.infer<typeof keyObject>> {
+  return showKey(key, (await usesOf([key], env)).get(key.id));
+}
 
 export const KEY_OPERATIONS: readonly AdminOperation[] = [
   operation({
@@ -211,7 +237,7 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
     status: 200,
     roles: ['billing', 'read-only', 'tenant'],
     response: keyObject,
-    run: async ({ id, tenantId }, context) => showKey(await findKey(id, tenantId, context)),
+    run: async ({ id, tenantId }, context) => keyShown(await findKey(id, tenantId, context), context),
   }),
   operation({
     method: 'PATCH',

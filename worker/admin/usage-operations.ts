@@ -1,11 +1,9 @@
-import { auditObject, auditQuery, listOf, usageAnswer, usageQuery } from '@continuo/shared/account.ts';
+import { usageAnswer, usageQuery } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
-import { listEntries } from '../tenants/audit-log.ts';
 import { dayName } from '../usage/usage-ledger.ts';
 import { MAX_USAGE_ROWS, queryUsage, SUMS, type UsageSums } from '../usage/usage-query.ts';
-import { page, showEntry } from './admin-objects.ts';
 import { type AdminOperation, operation } from './admin-operation.ts';
 
 const mean = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
@@ -24,10 +22,10 @@ function total(rows: readonly UsageSums[]): Record<string, number> {
   return Object.fromEntries(SUMS.map((name) => [name, rows.reduce((sum, row) => sum + row[name], 0)]));
 }
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 
 /** Returns the first and last day of a query. Without a first day, it covers 31 days. */
-function daysOf({ from, to }: { from?: string | undefined; to?: string | undefined }, now: number) {
+export function daysOf({ from, to }: { from?: string | undefined; to?: string | undefined }, now: number) {
   const last = to ?? dayName(now);
   return { from: from ?? dayName(Date.parse(last) - 30 * DAY_MS), to: last };
 }
@@ -57,28 +55,6 @@ export async function usageList(
 }
 
 export const USAGE_OPERATIONS: readonly AdminOperation[] = [
-  operation({
-    method: 'GET',
-    path: '/audit',
-    summary: 'Show the changes of plans, tenants and keys, new ones first',
-    status: 200,
-    roles: ['billing', 'read-only', 'tenant'],
-    query: auditQuery,
-    response: listOf(auditObject),
-    async run({ query, tenantId }, { env, now }) {
-      const { from, to } = daysOf(query, now());
-      const filter = {
-        from: Date.parse(from),
-        to: Date.parse(to) + DAY_MS,
-        tenantId: tenantId ?? query.tenant ?? null,
-        actor: query.key ?? null,
-        action: query.action ?? null,
-      };
-      const before = Number(query.after || Number.MAX_SAFE_INTEGER);
-      const entries = await listEntries(env.DB, filter, before, query.limit + 1);
-      return page(entries, query.limit, showEntry);
-    },
-  }),
   operation({
     method: 'GET',
     path: '/usage',

@@ -17,6 +17,9 @@ export const invalidKey = (): ApiError =>
 export const insufficientScope = (scope: Scope): ApiError =>
   new ApiError('insufficient_scope', `This API key lacks the scope '${scope}'. Use a key that has it.`);
 
+export const addressNotAllowed = (): ApiError =>
+  new ApiError('address_not_allowed', 'This API key may not be used from this network address.');
+
 export const insufficientRole = (role: string | null): ApiError =>
   new ApiError(
     'insufficient_scope',

@@ -61,6 +61,8 @@ const settings = z.object({
   UNCHECKED_KEYS: z.enum(['accepted', 'refused']).default('accepted'),
   /** Days of the usage ledger that are older than this are added up to months. */
   USAGE_DAYS: z.coerce.number().int().min(31).default(400),
+  /** The records of single requests are deleted after this many days; 0 = none are stored. */
+  REQUEST_DAYS: z.coerce.number().int().min(0).default(30),
   /** Larger request bodies fail with 413. */
   MAX_BODY_BYTES: z.coerce
     .number()

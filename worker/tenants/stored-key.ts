@@ -26,6 +26,7 @@ const row = z.object({
   models: json(z.array(z.string())).nullable(),
   limits: json(partialLimits),
   expires_at: z.number().nullable(),
+  allowed_addresses: json(z.array(z.string())).nullable(),
   revoked_at: z.number().nullable(),
   disabled: z.number(),
   tenant_id: z.string(),
@@ -35,16 +36,17 @@ const row = z.object({
   dialect: dialectName,
   open_objects: z.number(),
   any_key_order: z.number(),
+  aliases: json(z.record(z.string(), z.string())),
   suspended: z.number(),
   plan_limits: json(partialLimits).nullable(),
   plan_weight: z.number().nullable(),
 });
 
 const SELECT = `
-  SELECT keys.id, keys.name, keys.hash, keys.scopes, keys.role, keys.models, keys.limits, keys.expires_at,
+  SELECT keys.id, keys.name, keys.hash, keys.scopes, keys.role, keys.models, keys.limits, keys.expires_at, keys.allowed_addresses,
     keys.revoked_at, keys.disabled,
     tenants.id AS tenant_id, tenants.name AS tenant_name, tenants.limits AS tenant_limits,
-    tenants.weight AS tenant_weight, tenants.dialect, tenants.open_objects, tenants.any_key_order, tenants.suspended,
+    tenants.weight AS tenant_weight, tenants.dialect, tenants.open_objects, tenants.any_key_order, tenants.suspended, tenants.aliases,
     plans.limits AS plan_limits, plans.weight AS plan_weight
   FROM keys JOIN tenants ON tenants.id = keys.tenant_id LEFT JOIN plans ON plans.id = tenants.plan_id
   WHERE keys.id = ?`;
@@ -66,6 +68,7 @@ export async function readKey(db: D1Database, id: string): Promise<StoredKey | n
         dialect: key.dialect,
         openObjects: key.open_objects !== 0,
         anyKeyOrder: key.any_key_order !== 0,
+        aliases: key.aliases,
       },
       key: {
         id: key.id,
@@ -75,6 +78,7 @@ export async function readKey(db: D1Database, id: string): Promise<StoredKey | n
         role: key.role,
         models: key.models,
         expiresAt: key.expires_at,
+        allowedAddresses: key.allowed_addresses,
         // A disabled key counts as revoked at the beginning of time.
         revokedAt: key.disabled === 0 ? key.revoked_at : 0,
         limits: { ...UNLIMITED, ...key.limits } as typeof UNLIMITED,

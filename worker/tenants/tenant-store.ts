@@ -10,6 +10,8 @@ export interface TenantRecord extends ObjectDefaults {
   readonly limits: SomeLimits;
   readonly weight: number | null;
   readonly dialect: DialectName;
+  /** Names of the tenant for models. */
+  readonly aliases: Readonly<Record<string, string>>;
   readonly suspended: boolean;
   /** Unix milliseconds. */
   readonly createdAt: number;
@@ -22,6 +24,7 @@ interface TenantRow {
   limits: string | null;
   weight: number | null;
   dialect: DialectName;
+  aliases: string;
   open_objects: number;
   any_key_order: number;
   suspended: number;
@@ -35,6 +38,7 @@ const toTenant = (row: TenantRow): TenantRecord => ({
   limits: JSON.parse(row.limits ?? '{}') as SomeLimits,
   weight: row.weight,
   dialect: row.dialect,
+  aliases: JSON.parse(row.aliases) as Record<string, string>,
   openObjects: row.open_objects !== 0,
   anyKeyOrder: row.any_key_order !== 0,
   suspended: row.suspended !== 0,
@@ -63,9 +67,19 @@ export async function insertTenant(
   const insertion = db
     .prepare(`
       INSERT OR IGNORE INTO tenants (id, name, plan_id, limits, weight, dialect, open_objects, any_key_order,
-        suspended, created_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-    .bind(id, name, planId, JSON.stringify(limits), weight, dialect, ...flags, createdAt);
+        suspended, created_at, aliases)
+      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11`)
+    .bind(
+      id,
+      name,
+      planId,
+      JSON.stringify(limits),
+      weight,
+      dialect,
+      ...flags,
+      createdAt,
+      JSON.stringify(tenant.aliases),
+    );
   const [inserted] = await runAudited(db, [insertion], entry);
   return inserted!.meta.changes > 0;
 }
@@ -75,6 +89,8 @@ type Changeable = 'name' | 'planId' | 'weight' | 'dialect' | 'suspended' | keyof
 /** Changes of a tenant. Absent fields stay. */
 export type TenantChanges = { readonly [K in Changeable]?: TenantRecord[K] | undefined } & {
   readonly limits?: LimitChanges | undefined;
+  /** null removes a name. */
+  readonly aliases?: Readonly<Record<string, string | null>> | undefined;
 };
 
 /** Changes only the given fields, so that concurrent changes are all kept. Returns null if there is no such tenant. */
@@ -90,7 +106,8 @@ export async function updateTenant(
     .prepare(`
       UPDATE tenants SET name = COALESCE(?2, name), plan_id = IIF(?3, ?4, plan_id), limits = ${changedLimits('?5')},
         weight = IIF(?6, ?7, weight), dialect = COALESCE(?8, dialect), suspended = COALESCE(?9, suspended),
-        open_objects = COALESCE(?10, open_objects), any_key_order = COALESCE(?11, any_key_order)
+        open_objects = COALESCE(?10, open_objects), any_key_order = COALESCE(?11, any_key_order),
+        aliases = json_patch(aliases, ?12)
       WHERE id = ?1 RETURNING *`)
     .bind(
       id,
@@ -102,6 +119,7 @@ export async function updateTenant(
       weight ?? null,
       dialect ?? null,
       ...flags.map((flag) => (flag === undefined ? null : Number(flag))),
+      JSON.stringify(changes.aliases ?? {}),
     );
   const [row] = (await runAudited<TenantRow>(db, [update], entry))[0]!.results;
   return row ? toTenant(row) : null;

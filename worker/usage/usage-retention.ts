@@ -32,3 +32,22 @@ export async function rollUpUsage(db: D1Database, days: number, now: number): Pr
     ]);
   }
 }
+
+/** Rows per statement, so that each of them is short. */
+const PRUNED_ROWS = 5_000;
+const MAX_STATEMENTS = 200;
+
+const PRUNE = `
+  DELETE FROM requests WHERE (tenant_id, request_id, sequence) IN (
+    SELECT tenant_id, request_id, sequence FROM requests WHERE started_at < ? LIMIT ${PRUNED_ROWS})`;
+
+/** Deletes the records of requests that are older than `days`, at most a million per run. Their sums stay. */
+export async function pruneRequests(db: D1Database, days: number, now: number): Promise<void> {
+  for (let count = 0; count < MAX_STATEMENTS; count += 1) {
+    const { meta } = await db
+      .prepare(PRUNE)
+      .bind(now - days * DAY_MS)
+      .run();
+    if (meta.changes < PRUNED_ROWS) return;
+  }
+}

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { readKeyRecord, replaceKey, revokeKey } from '../../../worker/tenants/key-store.ts';
+import { ENTRY } from '../support/audit-entry.ts';
 import { KEY } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { WorkerdLog } from '../support/workerd-log.ts';
@@ -10,7 +11,6 @@ import {
   type AnswerBody,
   admin,
   completion,
-  ENTRY,
   tenantWithKey,
 } from './admin-client.ts';
 

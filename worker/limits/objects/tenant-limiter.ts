@@ -8,6 +8,7 @@ import type {
   SettlementRequest,
   TenantLimiterRpc,
 } from '../../env/limiter-protocol.ts';
+import { parseSettings } from '../../env/settings.ts';
 import { flushOutbox } from '../../usage/usage-outbox.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import { AlarmClock } from './alarm-clock.ts';
@@ -34,6 +35,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   readonly #slices: HomeSlices;
   readonly #clock: AlarmClock;
   readonly #inquiry: UsageInquiry;
+  readonly #keepRequests: boolean;
   #flushAt: number | null;
   /** Unix milliseconds at which the limiter asks upstreams about ended requests. */
   #inquireAt: number | null = null;
@@ -45,6 +47,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     super(ctx, env);
     this.#clock = new AlarmClock(ctx.storage);
     this.#inquiry = new UsageInquiry(env);
+    this.#keepRequests = parseSettings(env).REQUEST_DAYS > 0;
     this.#storage = new LimiterStorage(ctx.storage.sql, this.#clock.now());
     this.#blocked = new BlockList(ctx.storage.sql);
     this.#requests = new OpenRequests(this.#storage, this.#blocked);
@@ -154,7 +157,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   async #flush(now: number): Promise<void> {
     let more = false;
     try {
-      more = await flushOutbox(this.#storage, this.env.USAGE_DB, this.env.USAGE);
+      more = await flushOutbox(this.#storage, this.env.USAGE_DB, this.env.USAGE, this.#keepRequests);
       this.#failures = 0;
     } catch {
       // The records stay in the outbox. The database's error may quote them, so it is not logged.
