@@ -122,10 +122,13 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/usage',
   ],
   'worker/account': ['shared', 'worker/admin', 'worker/http', 'worker/tenants', 'worker/usage'],
+  // Erasing a tenant reaches its batches and files.
   'worker/admin': [
     'shared',
     'worker/auth',
+    'worker/batches',
     'worker/dialects',
+    'worker/files',
     'worker/http',
     'worker/limits',
     'worker/openapi',

@@ -1,6 +1,7 @@
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import { toHex } from '@continuo/shared/signing.ts';
+import { eraseAgain } from './admin/erasure.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import type { Env } from './env/env.ts';
 import type { InnerRequestProps } from './env/replay-protocol.ts';
@@ -187,6 +188,7 @@ export function createWorker(): ExportedHandler<Env> {
       const settings = parseSettings(env);
       await rollUpUsage(env.USAGE_DB, settings.USAGE_DAYS, now());
       await pruneRequests(env.USAGE_DB, settings.REQUEST_DAYS, now());
+      await eraseAgain({ env, settings, backoff, now });
     },
   };
 }

@@ -140,6 +140,16 @@ export function addTenantCommands(program: Command, open: OpenSession): void {
     withTenantOptions(update),
     'continuo tenants update acme --limit requests_per_minute=plan --dialect vllm',
   ).action((id: string, options: TenantOptions) => change(id, tenantFields(options)));
+  const erase = tenants
+    .command('delete <id>')
+    .description('erase a suspended tenant with its keys, files and usage')
+    .option('--usage <keep|erase>', 'keep (default): sums by month and model stay; erase: nothing stays');
+  withExamples(erase, 'continuo tenants delete acme').action(
+    async (id: string, { usage }: { usage?: string }) => {
+      const { api, showOne } = open();
+      showOne(await api.call('DELETE', `${pathTo('tenants', id)}${queryOf({ usage })}`));
+    },
+  );
   const suspend = tenants.command('suspend <id>').description('refuse all requests of a tenant');
   withExamples(suspend, 'continuo tenants suspend acme').action((id: string) =>
     change(id, { suspended: true }),

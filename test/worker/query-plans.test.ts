@@ -83,6 +83,8 @@ const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
     ),
   readTenant: (db) => tenants.readTenant(db, 'acme'),
   listTenants: (db) => tenants.listTenants(db, '', 9),
+  eraseTenant: (db) => tenants.eraseTenant(db, 'acme', ENTRY),
+  erasedTenants: (db) => tenants.erasedTenants(db, 0),
   updateTenant: (db) => tenants.updateTenant(db, 'acme', { name: 'b', limits: LIMITS }, ENTRY),
   insertKey: (db) => keys.insertKey(db, KEY, ENTRY),
   readKeyRecord: (db) => keys.readKeyRecord(db, 'k'),
@@ -116,6 +118,10 @@ const USAGE_USES: typeof USES = {
   ledgerCursor: (db) => ledger.ledgerCursor(db, 'acme'),
   rollUpUsage: (db) => retention.rollUpUsage(db, 31, Date.UTC(2026, 0, 1)),
   pruneRequests: (db) => retention.pruneRequests(db, 31, 0),
+  eraseUsage: async (db) => [
+    await retention.eraseUsage(db, 'acme', true),
+    await retention.eraseUsage(db, 'acme', false),
+  ],
   readRequest: (db) => query.readRequest(db, 'acme', 'r'),
   lastUses: (db) => query.lastUses(db, ['k']),
   queryUsage: async (db) => {

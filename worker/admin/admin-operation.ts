@@ -49,14 +49,15 @@ export interface AdminOperation extends Omit<OperationSpec<unknown, unknown>, 'r
 
 export const ADMIN_BASE = '/admin/v1';
 
-const VERBS = { GET: 'show', POST: 'create', PATCH: 'change', DELETE: 'revoke' } as const;
+const VERBS = { GET: 'show', POST: 'create', PATCH: 'change' } as const;
 
 /** `POST /keys/{id}/rotate` → `rotateKey`, `GET /plans` → `listPlans`, `PATCH /plans/{id}` → `changePlan`. */
 export function operationId({ method, path }: Pick<AdminOperation, 'method' | 'path'>): string {
   const [collection = '', id, action] = path.split('/').slice(1);
   const name = collection[0]!.toUpperCase() + collection.slice(1);
   if (method === 'GET' && id === undefined) return `list${name}`;
-  return (action ?? VERBS[method]) + name.replace(/s$/, '');
+  const verb = method === 'DELETE' ? (collection === 'tenants' ? 'erase' : 'revoke') : VERBS[method];
+  return (action ?? verb) + name.replace(/s$/, '');
 }
 
 const READERS: readonly Role[] = ['billing', 'read-only'];

@@ -21,6 +21,7 @@ import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/
 import { retry } from '../timers/retry.ts';
 import { found, page, showPlan, showTenant } from './admin-objects.ts';
 import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
+import { erase, erasedObject, erasureQuery } from './erasure.ts';
 
 /** A kind of record with the operations list, create, show and change. */
 interface RecordKind<Stored extends { readonly id: string }, Body, Patch> {
@@ -175,7 +176,7 @@ function checkOwn(id: string, tenantId: string, patch: Partial<z.infer<typeof te
   throw new ApiError('insufficient_scope', message, { param });
 }
 
-export const TENANT_OPERATIONS = recordOperations({
+const TENANT_RECORDS = recordOperations({
   name: 'tenant',
   body: tenantBody,
   patch: tenantPatch,
@@ -210,3 +211,16 @@ export const TENANT_OPERATIONS = recordOperations({
   },
   forget: ({ id }, keys) => keys.forgetTenant(id),
 });
+
+export const TENANT_OPERATIONS: readonly AdminOperation[] = [
+  ...TENANT_RECORDS,
+  operation({
+    method: 'DELETE',
+    path: '/tenants/{id}',
+    summary: 'Erase a suspended tenant: its keys, files, batches, usage and limits',
+    status: 200,
+    query: erasureQuery,
+    response: erasedObject,
+    run: ({ id, query, entry }, context) => erase(id, query.usage, entry, context),
+  }),
+];

@@ -142,6 +142,11 @@ export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
   /** Returns `x-ratelimit-*` headers; changes nothing. */
   rateLimitHeaders(holder: LimitHolder): Promise<Record<string, string>>;
   block(keyId: string | null, blocked: boolean): Promise<void>;
+  /**
+   * Refuses everything from now on, and deletes all data when the open requests have ended, not before `afterMs`: until
+   * then, Workers may have the tenant's keys in their caches.
+   */
+  erase(afterMs: number): Promise<void>;
   /** Returns whether a key or its tenant is blocked. */
   blockOf(keyId: string): Promise<Block | null>;
 }

@@ -55,7 +55,10 @@ export async function listTenants(db: D1Database, after: string, limit: number):
   return (await db.prepare(sql).bind(after, limit).all<TenantRow>()).results.map(toTenant);
 }
 
-/** Returns false if the id is taken. */
+/** The erasure of tenant ?1. */
+const ERASURE = "SELECT 1 FROM audit WHERE tenant_id = ?1 AND action = 'eraseTenant'";
+
+/** Returns false if the id is taken, or was before: what is kept of an erased tenant has its id. */
 export async function insertTenant(
   db: D1Database,
   tenant: TenantRecord,
@@ -68,7 +71,7 @@ export async function insertTenant(
     .prepare(`
       INSERT OR IGNORE INTO tenants (id, name, plan_id, limits, weight, dialect, open_objects, any_key_order,
         suspended, created_at, aliases)
-      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11`)
+      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 WHERE NOT EXISTS (${ERASURE})`)
     .bind(
       id,
       name,
@@ -123,4 +126,44 @@ export async function updateTenant(
     );
   const [row] = (await runAudited<TenantRow>(db, [update], entry))[0]!.results;
   return row ? toTenant(row) : null;
+}
+
+/**
+ * Deletes a tenant, its keys, and what the audit log says of it. A tenant that is erased already is erased again.
+ * @returns false if there is no such tenant, or it is not suspended
+ */
+export async function eraseTenant(db: D1Database, id: string, entry: AuditEntry): Promise<boolean> {
+  const forget = db.prepare('UPDATE audit SET changes = NULL, address = NULL WHERE tenant_id = ?').bind(id);
+  const isSuspended = 'SELECT 1 FROM tenants WHERE id = ?1 AND suspended';
+  const results = await runAudited(
+    db,
+    [
+      db
+        .prepare(
+          `UPDATE audit SET changes = NULL, address = NULL WHERE tenant_id = ?1 AND EXISTS (${isSuspended})`,
+        )
+        .bind(id),
+      db.prepare(`DELETE FROM keys WHERE tenant_id = ?1 AND EXISTS (${isSuspended})`).bind(id),
+      db.prepare('DELETE FROM tenants WHERE id = ? AND suspended').bind(id),
+    ],
+    entry,
+  );
+  if (results.at(-1)!.meta.changes > 0) return true;
+  const erased = await db.prepare(ERASURE).bind(id).first();
+  if (erased !== null) await runAudited(db, [forget], entry);
+  return erased !== null;
+}
+
+/** Returns the tenants that were erased after this time, and whether sums of their usage are kept, by their last erasure. */
+export async function erasedTenants(
+  db: D1Database,
+  after: number,
+): Promise<{ readonly id: string; readonly keepUsage: boolean }[]> {
+  const { results } = await db
+    .prepare(`
+      SELECT tenant_id AS tenant, changes IS '{"usage":"keep"}' AS keep, MAX(id) FROM audit INDEXED BY audit_erasures
+      WHERE action = 'eraseTenant' AND at > ? GROUP BY tenant_id`)
+    .bind(after)
+    .all<{ tenant: string; keep: number }>();
+  return results.map(({ tenant: id, keep }) => ({ id, keepUsage: keep !== 0 }));
 }

@@ -51,3 +51,22 @@ export async function pruneRequests(db: D1Database, days: number, now: number): 
     if (meta.changes < PRUNED_ROWS) return;
   }
 }
+
+const ADD_WITHOUT_KEYS = `
+  INSERT INTO usage_daily (tenant_id, day, model, key_id, ${ALL_SUMS.join(', ')})
+  SELECT tenant_id, substr(day, 1, 8) || '01', model, '', ${sums} FROM usage_daily
+  WHERE tenant_id = ?1 AND key_id <> '' GROUP BY 1, 2, 3
+  ON CONFLICT (tenant_id, day, model, key_id) DO UPDATE SET ${ADD_SUMS}`;
+
+/**
+ * Erases a tenant's usage. With `keepSums`, one row per month and model stays, without keys. The cursor stays, so that no
+ * late record counts twice.
+ */
+export async function eraseUsage(db: D1Database, tenantId: string, keepSums: boolean): Promise<void> {
+  const rest = keepSums ? " AND key_id <> ''" : '';
+  await db.batch([
+    db.prepare('DELETE FROM requests WHERE tenant_id = ?').bind(tenantId),
+    ...(keepSums ? [db.prepare(ADD_WITHOUT_KEYS).bind(tenantId)] : []),
+    db.prepare(`DELETE FROM usage_daily WHERE tenant_id = ?${rest}`).bind(tenantId),
+  ]);
+}

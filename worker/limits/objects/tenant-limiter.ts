@@ -21,6 +21,8 @@ import { recordAfter, UsageInquiry } from './usage-inquiry.ts';
 /** Usage records wait this long, so that they go to the ledger together. */
 const FLUSH_DELAY_MS = 500;
 const FLUSH_RETRY_MAX_MS = 60_000;
+/** Key of the stored time of erasure. */
+const ERASE_AT = 'eraseAt';
 /** By then, an upstream has usually noticed that its reader has disconnected. */
 const INQUIRE_AFTER_MS = 250;
 
@@ -42,6 +44,10 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   /** Unix milliseconds at which the first reservation of the current call expires. */
   #firstExpiry: number | null = null;
   #failures = 0;
+  /** Unix milliseconds after which all data is deleted; null = the tenant exists. */
+  #eraseAt: number | null = null;
+  /** This object has deleted its data, tables included. In memory, the tenant stays blocked. */
+  #isErased = false;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -53,7 +59,10 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#requests = new OpenRequests(this.#storage, this.#blocked);
     this.#slices = this.#loadSlices();
     this.#flushAt = this.#storage.outboxIsEmpty() ? null : this.#clock.now();
-    ctx.blockConcurrencyWhile(() => this.#scheduleAlarm());
+    ctx.blockConcurrencyWhile(async () => {
+      this.#eraseAt = (await ctx.storage.get<number>(ERASE_AT)) ?? null;
+      await this.#scheduleAlarm();
+    });
   }
 
   /**
@@ -87,6 +96,14 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#blocked.set(keyId, blocked);
   }
 
+  async erase(afterMs: number): Promise<void> {
+    if (this.#isErased) return;
+    await this.block(null, true);
+    this.#eraseAt ??= this.#clock.now() + afterMs;
+    await this.ctx.storage.put(ERASE_AT, this.#eraseAt);
+    await this.#scheduleAlarm();
+  }
+
   async blockOf(keyId: string): Promise<Block | null> {
     return this.#blocked.of(keyId);
   }
@@ -103,7 +120,12 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     await Promise.all(this.#requests.abandoned(now).map((open) => this.#inquire(open, now)));
     this.#write();
     if (this.#flushAt !== null && this.#flushAt <= now) await this.#flush(now);
-    await this.#scheduleAlarm();
+    if (this.#eraseAt === null || this.#eraseAt > now || this.#nextDue() !== null) {
+      await this.#scheduleAlarm();
+      return;
+    }
+    this.#isErased = true;
+    await this.ctx.storage.deleteAll();
   }
 
   #loadSlices(): HomeSlices {
@@ -170,6 +192,12 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   /** Sets the alarm for reservations, slices, the outbox and abandoned requests. */
   #scheduleAlarm(): Promise<void> {
-    return this.#clock.ringBy(this.#slices.nextEnd(), this.#flushAt, ...this.#requests.nextDue());
+    return this.#clock.ringBy(this.#nextDue() ?? this.#eraseAt);
+  }
+
+  /** Returns when the next thing is to be done; null = nothing waits. */
+  #nextDue(): number | null {
+    const due = [this.#slices.nextEnd(), this.#flushAt, ...this.#requests.nextDue()];
+    return due.reduce((first, at) => (at === null ? first : Math.min(at, first ?? at)), null);
   }
 }
