@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { toSnakeCase } from './field-names.ts';
 import { integer } from './json-fields.ts';
-import { dialectName, limits, scope, weight } from './tenant.ts';
+import { adminRole, dialectName, limits, scope, weight } from './tenant.ts';
 import { USAGE_GROUPS } from './usage.ts';
 
 /** Plans, tenants, keys and usage: requests and responses of the admin API and of a tenant's account. */
@@ -109,6 +109,10 @@ export const keyBody = z.strictObject({
     .min(1)
     .default(['completions', 'models'])
     .describe("Endpoints that the key may use. 'admin' must be the only scope, for the tenant 'operator'."),
+  role: adminRole
+    .nullable()
+    .default(null)
+    .describe("Role of an admin key: 'owner', 'billing', 'read-only' or 'tenant:ID'; null = 'owner'."),
   models: z
     .array(z.string().min(1))
     .min(1)
@@ -138,6 +142,7 @@ export const keyObject = z.object({
   tenant: z.string().describe('Id of the tenant.'),
   name: z.string().describe('Name for people.'),
   scopes: z.array(scope).describe('Endpoints that the key may use.'),
+  role: z.string().nullable().describe('Role of an admin key; null for all others.'),
   models: z.array(z.string()).nullable().describe('Models that the key may use; null = all.'),
   limits: limitFields.describe("Limits of this key, in addition to the tenant's."),
   created_at: createdAt,
@@ -165,6 +170,32 @@ export const keyQuery = pageQuery.extend({
 });
 
 const day = z.iso.date();
+export const auditQuery = pageQuery.extend({
+  from: day.optional().describe('First UTC day, inclusive. Default: 30 days before `to`.'),
+  to: day.optional().describe('Last UTC day, inclusive. Default: today.'),
+  tenant: z.string().optional().describe('Only changes of this tenant.'),
+  key: z.string().optional().describe('Only changes by this key.'),
+  action: z.string().optional().describe('Only this action, such as createKey.'),
+  after: z
+    .string()
+    .regex(/^\d{0,15}$/)
+    .default('')
+    .describe('Last id of the previous page.'),
+});
+export const auditObject = z.object({
+  object: kindOf('audit_entry'),
+  id: z.string().describe('Number of the entry; later entries have larger ones.'),
+  created_at: seconds.describe('Time of the change in Unix seconds.'),
+  key: z.string().describe('Id of the key that made the change.'),
+  key_tenant: z.string().describe('Id of the tenant of that key.'),
+  address: z.string().nullable().describe('Network address of the caller; null = erased.'),
+  request_id: z.string().describe('Id of the request in the logs.'),
+  action: z.string().describe('Operation, such as changeTenant.'),
+  target: z.string().describe('Id of the changed record.'),
+  tenant: z.string().nullable().describe('Id of the tenant that it concerns; null = none.'),
+  changes: z.record(z.string(), z.unknown()).nullable().describe('The new values; null = erased.'),
+});
+
 const usageGroup = z.enum(USAGE_GROUPS);
 export const usageQuery = z.strictObject({
   from: day.optional().describe('First UTC day, inclusive. Default: 30 days before `to`.'),
@@ -247,7 +278,7 @@ export const ownKey = keyObject
       .describe('The account to which the key belongs.'),
   });
 
-export const newKey = keyBody.omit({ tenant: true });
+export const newKey = keyBody.omit({ tenant: true, role: true });
 
 export const ownUsageQuery = usageQuery.omit({ tenant: true }).extend({
   format: z.enum(['json', 'csv']).default('json').describe('Form of the answer.'),

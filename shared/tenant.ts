@@ -68,12 +68,17 @@ export interface Tenant extends ObjectDefaults {
 export const scope = z.enum(['completions', 'models', 'keys', 'admin']);
 export type Scope = z.infer<typeof scope>;
 
+/** What a key with the scope `admin` may do: everything; all that concerns money; only read; or manage one tenant. */
+export const adminRole = z.string().regex(/^(owner|billing|read-only|tenant:[a-z0-9][a-z0-9-]{0,62})$/);
+
 /** The stored part of an API key. The key itself is never stored. */
 export interface ApiKey {
   readonly id: string;
   readonly tenantId: string;
   readonly name: string;
   readonly scopes: readonly Scope[];
+  /** Role of an admin key; null for all others. */
+  readonly role: string | null;
   /** Models that this key may use; null = all. */
   readonly models: readonly string[] | null;
   /** Unix milliseconds; null = never. */

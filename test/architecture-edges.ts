@@ -184,7 +184,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/usage',
   ],
   'worker/openapi': ['shared', 'worker/dialects', 'worker/http'],
-  'worker/prices': ['shared'],
+  'worker/prices': ['shared', 'worker/tenants'],
   'worker/replay': ['shared', 'worker/auth', 'worker/dialects', 'worker/env', 'worker/http', 'worker/timers'],
   'worker/score': ['shared', 'worker/dialects', 'worker/generation'],
   'worker/site': ['worker/site/playground', 'worker/site/shell', 'worker/site/store'],

@@ -142,13 +142,14 @@ export function addTenantCommands(program: Command, open: OpenSession): void {
 }
 
 const KEY_COLUMNS = [
-  ...['id', 'tenant', 'name', 'scopes', 'models', 'limits', 'expires_at', 'disabled', 'revoked_at'],
+  ...['id', 'tenant', 'name', 'scopes', 'role', 'models', 'limits', 'expires_at', 'disabled', 'revoked_at'],
 ];
 
 interface KeyOptions {
   readonly tenant: string;
   readonly name: string;
   readonly scopes?: string[];
+  readonly role?: string;
   readonly models?: string[];
   readonly limit?: LimitOption;
   readonly expires?: number;
@@ -175,11 +176,12 @@ export function addKeyCommands(program: Command, open: OpenSession): void {
   withExamples(
     create
       .option('--scopes <list>', 'completions,models or keys or admin', commaList)
+      .option('--role <role>', 'of an admin key: owner, billing, read-only or tenant:ID')
       .option('--models <list>', 'models that the key may use; default: all', commaList)
       .option('--limit <name=value>', `repeatable; ${LIMIT_HELP}`, collectLimit)
       .option('--expires <date>', 'for example 2030-01-31; default: never', instant),
     'continuo keys create --tenant acme --name production --expires 2030-01-31',
-    'continuo keys create --tenant operator --name alice --scopes admin',
+    'continuo keys create --tenant operator --name alice --scopes admin --role read-only',
   ).action(async ({ limit, expires, ...rest }: KeyOptions) => {
     const { api, showOne } = open();
     showOne(await api.call('POST', '/admin/v1/keys', given({ ...rest, limits: limit, expires_at: expires })));
@@ -234,5 +236,34 @@ export function addUsageCommand(program: Command, open: OpenSession): void {
   ).action(async ({ by, ...filter }: UsageOptions) => {
     const { api, showList } = open();
     showList(await api.list(`/admin/v1/usage${queryOf({ ...filter, group_by: by })}`), USAGE_COLUMNS);
+  });
+}
+
+const AUDIT_COLUMNS = [
+  'id',
+  'created_at',
+  'key',
+  'address',
+  'action',
+  'target',
+  'tenant',
+  'changes',
+  'request_id',
+];
+
+type AuditOptions = Pick<UsageOptions, 'from' | 'to' | 'tenant' | 'key'> & { readonly action?: string };
+
+export function addAuditCommand(program: Command, open: OpenSession): void {
+  const audit = program
+    .command('audit')
+    .description('show who changed plans, tenants and keys, new changes first')
+    .option('--from <day>', 'first UTC day, for example 2030-01-01; default: 30 days before the last')
+    .option('--to <day>', 'last UTC day, inclusive; default: today')
+    .option('--tenant <id>', 'only changes of this tenant')
+    .option('--key <id>', 'only changes by this key')
+    .option('--action <name>', 'only this action, for example revokeKey');
+  withExamples(audit, 'continuo audit --tenant acme').action(async (filter: AuditOptions) => {
+    const { api, showList } = open();
+    showList(await api.list(`/admin/v1/audit${queryOf({ ...filter })}`), AUDIT_COLUMNS);
   });
 }

@@ -3,7 +3,13 @@ import { createProgram, withExamples } from '@continuo/origin/terminal/program.t
 import type { Command } from 'commander';
 import { addBatchCommands } from './batch.ts';
 import { addBenchCommand } from './bench.ts';
-import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } from './commands.ts';
+import {
+  addAuditCommand,
+  addKeyCommands,
+  addPlanCommands,
+  addTenantCommands,
+  addUsageCommand,
+} from './commands.ts';
 import { addCompleteCommand } from './complete.ts';
 import { addDoctorCommand } from './doctor.ts';
 import { addEdgeCommand } from './edge.ts';
@@ -36,6 +42,7 @@ export function createContinuo(context: CliContext): Command {
   addUsageCommand(program, asAdmin);
   addPriceCommands(program, asAdmin);
   addCreditCommands(program, asAdmin);
+  addAuditCommand(program, asAdmin);
   const model = program.command('model').description('fetch, list and check models on this machine');
   addModelCommands(model, program, terminal, environment);
   addBenchCommand(program, asCaller, () => performance.now());

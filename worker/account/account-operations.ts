@@ -123,8 +123,8 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
       body: newKey,
       example: { name: 'web server', limits: { tokens_per_day: 100_000 } },
       response: newKeyObject,
-      run: ({ body, principal }, context) =>
-        addKey(principal.tenant.id, granted(body, principal.key), context),
+      run: ({ body, principal, entry }, context) =>
+        addKey(principal.tenant.id, granted(body, principal.key), entry, context),
     },
     'keys',
   ),
@@ -148,9 +148,9 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
       body: keyPatch,
       example: { disabled: true },
       response: keyObject,
-      async run({ id, body, principal }, context) {
+      async run({ id, body, principal, entry }, context) {
         checkGrant(body, principal.key);
-        return changeKey(await manageable(id, principal, context), body, context);
+        return changeKey(await manageable(id, principal, context), body, entry, context);
       },
     },
     'keys',
@@ -164,10 +164,10 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
       body: rotation,
       example: { overlap_seconds: 3600 },
       response: newKeyObject,
-      async run({ id, body, principal }, context) {
+      async run({ id, body, principal, entry }, context) {
         const old = await findKey(id, principal.tenant.id, context);
         checkHolds(old, principal.key);
-        return rotateKey(old, body, context);
+        return rotateKey(old, body, entry, context);
       },
     },
     'keys',
@@ -179,7 +179,8 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
       summary: 'Revoke a key',
       status: 200,
       response: keyObject,
-      run: async ({ id, principal }, context) => endKey(await manageable(id, principal, context), context),
+      run: async ({ id, principal, entry }, context) =>
+        endKey(await manageable(id, principal, context), entry, context),
     },
     'keys',
   ),

@@ -1,4 +1,4 @@
-import type { keyBody, keyPatch } from '@continuo/shared/account.ts';
+import type { keyBody, keyPatch, newKey } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toCamelCase, toSnakeCase } from '@continuo/shared/field-names.ts';
 import type { ApiKey, Limits, SomeLimits } from '@continuo/shared/tenant.ts';
@@ -48,7 +48,7 @@ export function checkHolds({ models, expiresAt, limits }: KeyRecord, own: ApiKey
 }
 
 /** Fills in what `body` leaves open with what `own` has. @throws ApiError 400 as `checkGrant` */
-export function granted<T extends Omit<z.infer<typeof keyBody>, 'tenant'>>(body: T, own: ApiKey): T {
+export function granted<T extends z.infer<typeof newKey>>(body: T, own: ApiKey): T {
   const { models, expires_at: end, limits } = body;
   const filled = {
     ...body,

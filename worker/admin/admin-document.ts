@@ -1,7 +1,7 @@
 import { errorResponseBody } from '@continuo/shared/completion-response.ts';
 import type { ErrorCode } from '@continuo/shared/errors.ts';
 import { errorResponses, type Json, jsonSchema } from '../openapi/document.ts';
-import { ADMIN_BASE, type AdminOperation } from './admin-operation.ts';
+import { ADMIN_BASE, type AdminOperation, operationId } from './admin-operation.ts';
 
 /** Errors of every operation. */
 const CALLER: readonly ErrorCode[] = [
@@ -35,16 +35,6 @@ const BODY: readonly ErrorCode[] = [
   'request_timeout',
   'conflict',
 ];
-
-const VERBS = { GET: 'show', POST: 'create', PATCH: 'change', DELETE: 'revoke' } as const;
-
-/** `POST /keys/{id}/rotate` → `rotateKey`, `GET /plans` → `listPlans`, `PATCH /plans/{id}` → `changePlan`. */
-function operationId({ method, path }: AdminOperation): string {
-  const [collection = '', id, action] = path.split('/').slice(1);
-  const name = collection[0]!.toUpperCase() + collection.slice(1);
-  if (method === 'GET' && id === undefined) return `list${name}`;
-  return (action ?? VERBS[method]) + name.replace(/s$/, '');
-}
 
 /** Returns the OpenAPI 3.1 document of the admin API. */
 export function adminOpenApiDocument(operations: readonly AdminOperation[]): Json {

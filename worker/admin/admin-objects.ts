@@ -1,7 +1,8 @@
-import type { keyObject, planObject, tenantObject } from '@continuo/shared/account.ts';
+import type { auditObject, keyObject, planObject, tenantObject } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type * as z from 'zod';
+import type { NumberedEntry } from '../tenants/audit-log.ts';
 import type { KeyRecord } from '../tenants/key-store.ts';
 import type { Plan } from '../tenants/plan-store.ts';
 import type { TenantRecord } from '../tenants/tenant-store.ts';
@@ -40,6 +41,7 @@ export const showKey = (key: KeyRecord): z.infer<typeof keyObject> => ({
   tenant: key.tenantId,
   name: key.name,
   scopes: [...key.scopes],
+  role: key.role,
   models: key.models && [...key.models],
   limits: toSnakeCase(key.limits),
   created_at: seconds(key.createdAt),
@@ -47,6 +49,20 @@ export const showKey = (key: KeyRecord): z.infer<typeof keyObject> => ({
   disabled: key.disabled,
   revoked_at: secondsOrNull(key.revokedAt),
   replaced_by: key.replacedBy,
+});
+
+export const showEntry = (entry: NumberedEntry): z.infer<typeof auditObject> => ({
+  object: 'audit_entry',
+  id: String(entry.id),
+  created_at: seconds(entry.at),
+  key: entry.actor,
+  key_tenant: entry.actorTenant,
+  address: entry.address,
+  request_id: entry.requestId,
+  action: entry.action,
+  target: entry.target,
+  tenant: entry.tenantId,
+  changes: entry.changes && { ...entry.changes },
 });
 
 /** Returns a page of a list. `items` has one more item than `limit` if there is another page. */

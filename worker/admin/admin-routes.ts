@@ -24,6 +24,7 @@ const ADMIN_OPERATIONS: readonly AdminOperation[] = [
     path: '/openapi.json',
     summary: 'Show this document',
     status: 200,
+    roles: ['billing', 'read-only', 'tenant'],
     response: z.record(z.string(), z.unknown()),
     run: async () => adminOpenApiDocument(DATA_OPERATIONS),
   }),

@@ -1,9 +1,11 @@
-import { usageAnswer, usageQuery } from '@continuo/shared/account.ts';
+import { auditObject, auditQuery, listOf, usageAnswer, usageQuery } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
+import { listEntries } from '../tenants/audit-log.ts';
 import { dayName } from '../usage/usage-ledger.ts';
 import { MAX_USAGE_ROWS, queryUsage, SUMS, type UsageSums } from '../usage/usage-query.ts';
+import { page, showEntry } from './admin-objects.ts';
 import { type AdminOperation, operation } from './admin-operation.ts';
 
 const mean = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
@@ -22,8 +24,13 @@ function total(rows: readonly UsageSums[]): Record<string, number> {
   return Object.fromEntries(SUMS.map((name) => [name, rows.reduce((sum, row) => sum + row[name], 0)]));
 }
 
-/** Without a first day, a query covers 31 days. */
-const DEFAULT_RANGE_MS = 30 * 86_400_000;
+const DAY_MS = 86_400_000;
+
+/** Returns the first and last day of a query. Without a first day, it covers 31 days. */
+function daysOf({ from, to }: { from?: string | undefined; to?: string | undefined }, now: number) {
+  const last = to ?? dayName(now);
+  return { from: from ?? dayName(Date.parse(last) - 30 * DAY_MS), to: last };
+}
 
 const tooManyRows = (): ApiError =>
   new ApiError(
@@ -38,10 +45,8 @@ export async function usageList(
   tenantId: string | null,
   { env, now }: RequestContext,
 ) {
-  const to = query.to ?? dayName(now());
   const filter = {
-    from: query.from ?? dayName(Date.parse(to) - DEFAULT_RANGE_MS),
-    to,
+    ...daysOf(query, now()),
     tenantId,
     keyId: query.key ?? null,
     model: query.model ?? null,
@@ -54,11 +59,34 @@ export async function usageList(
 export const USAGE_OPERATIONS: readonly AdminOperation[] = [
   operation({
     method: 'GET',
+    path: '/audit',
+    summary: 'Show the changes of plans, tenants and keys, new ones first',
+    status: 200,
+    roles: ['billing', 'read-only', 'tenant'],
+    query: auditQuery,
+    response: listOf(auditObject),
+    async run({ query, tenantId }, { env, now }) {
+      const { from, to } = daysOf(query, now());
+      const filter = {
+        from: Date.parse(from),
+        to: Date.parse(to) + DAY_MS,
+        tenantId: tenantId ?? query.tenant ?? null,
+        actor: query.key ?? null,
+        action: query.action ?? null,
+      };
+      const before = Number(query.after || Number.MAX_SAFE_INTEGER);
+      const entries = await listEntries(env.DB, filter, before, query.limit + 1);
+      return page(entries, query.limit, showEntry);
+    },
+  }),
+  operation({
+    method: 'GET',
     path: '/usage',
     summary: 'Show usage by day, tenant, model and key, without running requests',
     status: 200,
+    roles: ['billing', 'read-only', 'tenant'],
     query: usageQuery,
     response: usageAnswer,
-    run: ({ query }, context) => usageList(query, query.tenant ?? null, context),
+    run: ({ query, tenantId }, context) => usageList(query, tenantId ?? query.tenant ?? null, context),
   }),
 ];

@@ -21,6 +21,7 @@ const KEY = {
   tenant: 'acme',
   name: 'web server',
   scopes: ['completions', 'models'],
+  role: null,
   models: null,
   limits: { tokens_per_day: 100_000 },
   created_at: 1_795_000_000,

@@ -12,6 +12,7 @@ function builtIn(id: string, name: string, scopes: readonly Scope[]): Principal 
       tenantId: id,
       name: `${name} key`,
       scopes,
+      role: 'owner',
       models: null,
       expiresAt: null,
       revokedAt: null,

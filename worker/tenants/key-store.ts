@@ -1,4 +1,5 @@
 import type { Scope, SomeLimits } from '@continuo/shared/tenant.ts';
+import { type AuditEntry, runAudited } from './audit-log.ts';
 import { changedLimits } from './plan-store.ts';
 
 /** A stored key. Times are Unix milliseconds. */
@@ -9,6 +10,7 @@ export interface KeyRecord {
   /** Hex SHA-256 of the whole key. */
   readonly hash: string;
   readonly scopes: readonly Scope[];
+  readonly role: string | null;
   readonly models: readonly string[] | null;
   readonly limits: SomeLimits;
   readonly createdAt: number;
@@ -25,6 +27,7 @@ interface KeyRow {
   name: string;
   hash: string;
   scopes: string;
+  role: string | null;
   models: string | null;
   limits: string;
   created_at: number;
@@ -40,6 +43,7 @@ const toKey = (row: KeyRow): KeyRecord => ({
   name: row.name,
   hash: row.hash,
   scopes: JSON.parse(row.scopes) as Scope[],
+  role: row.role,
   models: row.models === null ? null : (JSON.parse(row.models) as string[]),
   limits: JSON.parse(row.limits) as SomeLimits,
   createdAt: row.created_at,
@@ -74,8 +78,8 @@ const IS_CURRENT = 'replaced_by IS NULL AND revoked_at IS NULL';
 const insertion = (db: D1Database, key: KeyRecord, instead: string | null): D1PreparedStatement =>
   db
     .prepare(`
-      INSERT INTO keys (id, tenant_id, name, hash, scopes, models, limits, expires_at, created_at)
-      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
+      INSERT INTO keys (id, tenant_id, name, hash, scopes, models, limits, expires_at, created_at, role)
+      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?11
       WHERE ?10 IS NULL OR EXISTS (SELECT 1 FROM keys WHERE id = ?10 AND ${IS_CURRENT})`)
     .bind(
       key.id,
@@ -88,10 +92,11 @@ const insertion = (db: D1Database, key: KeyRecord, instead: string | null): D1Pr
       key.expiresAt,
       key.createdAt,
       instead,
+      key.role,
     );
 
-export async function insertKey(db: D1Database, key: KeyRecord): Promise<void> {
-  await insertion(db, key, null).run();
+export async function insertKey(db: D1Database, key: KeyRecord, entry: AuditEntry): Promise<void> {
+  await runAudited(db, [insertion(db, key, null)], entry);
 }
 
 /** Replaces `old`, which expires at `endsAt`, by `next`. Returns false if `old` was replaced or revoked before. */
@@ -100,11 +105,12 @@ export async function replaceKey(
   old: KeyRecord,
   next: KeyRecord,
   endsAt: number,
+  entry: AuditEntry,
 ): Promise<boolean> {
   const end = db
     .prepare(`UPDATE keys SET expires_at = ?, replaced_by = ? WHERE id = ? AND ${IS_CURRENT}`)
     .bind(endsAt, next.id, old.id);
-  const [inserted] = await db.batch([insertion(db, next, old.id), end]);
+  const [inserted] = await runAudited(db, [insertion(db, next, old.id), end], entry);
   return inserted!.meta.changes > 0;
 }
 
@@ -118,8 +124,9 @@ export async function updateKey(
   db: D1Database,
   id: string,
   { name, models, limits, expiresAt, disabled }: KeyChanges,
+  entry: AuditEntry,
 ): Promise<KeyRecord | null> {
-  const row = await db
+  const update = db
     .prepare(`
       UPDATE keys SET name = COALESCE(?2, name), models = IIF(?3, ?4, models), limits = ${changedLimits('?5')},
         expires_at = IIF(?6, ?7, expires_at), disabled = COALESCE(?8, disabled)
@@ -133,12 +140,13 @@ export async function updateKey(
       expiresAt === undefined ? 0 : 1,
       expiresAt ?? null,
       disabled === undefined ? null : Number(disabled),
-    )
-    .first<KeyRow>();
-  return row && toKey(row);
+    );
+  const [row] = (await runAudited<KeyRow>(db, [update], entry))[0]!.results;
+  return row ? toKey(row) : null;
 }
 
 /** Revokes a key. If it is revoked already, the first time stays. */
-export async function revokeKey(db: D1Database, id: string, at: number): Promise<void> {
-  await db.prepare('UPDATE keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?').bind(at, id).run();
+export async function revokeKey(db: D1Database, id: string, at: number, entry: AuditEntry): Promise<void> {
+  const sql = 'UPDATE keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?';
+  await runAudited(db, [db.prepare(sql).bind(at, id)], entry);
 }

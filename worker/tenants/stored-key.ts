@@ -22,6 +22,7 @@ const row = z.object({
   name: z.string(),
   hash: z.string(),
   scopes: json(z.array(scope)),
+  role: z.string().nullable(),
   models: json(z.array(z.string())).nullable(),
   limits: json(partialLimits),
   expires_at: z.number().nullable(),
@@ -41,7 +42,7 @@ const row = z.object({
 });
 
 const SELECT = `
-  SELECT keys.id, keys.name, keys.hash, keys.scopes, keys.models, keys.limits, keys.expires_at,
+  SELECT keys.id, keys.name, keys.hash, keys.scopes, keys.role, keys.models, keys.limits, keys.expires_at,
     keys.revoked_at, keys.disabled,
     tenants.id AS tenant_id, tenants.name AS tenant_name, tenants.limits AS tenant_limits,
     tenants.weight AS tenant_weight, tenants.dialect, tenants.open_objects, tenants.any_key_order, tenants.suspended, tenants.credit_micros,
@@ -77,6 +78,7 @@ export async function readKey(db: D1Database, id: string): Promise<StoredKey | n
         tenantId: key.tenant_id,
         name: key.name,
         scopes: key.scopes,
+        role: key.role,
         models: key.models,
         expiresAt: key.expires_at,
         // A disabled key counts as revoked at the beginning of time.

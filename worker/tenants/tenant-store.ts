@@ -1,4 +1,5 @@
 import type { DialectName, ObjectDefaults, SomeLimits } from '@continuo/shared/tenant.ts';
+import { type AuditEntry, runAudited } from './audit-log.ts';
 import { changedLimits, type LimitChanges } from './plan-store.ts';
 
 /** A stored tenant. Unset limits and weight come from its plan. */
@@ -51,18 +52,22 @@ export async function listTenants(db: D1Database, after: string, limit: number):
 }
 
 /** Returns false if the id is taken. */
-export async function insertTenant(db: D1Database, tenant: TenantRecord): Promise<boolean> {
+export async function insertTenant(
+  db: D1Database,
+  tenant: TenantRecord,
+  entry: AuditEntry,
+): Promise<boolean> {
   const { id, name, planId, limits, weight, dialect, openObjects, anyKeyOrder, suspended, createdAt } =
     tenant;
   const flags = [openObjects, anyKeyOrder, suspended].map(Number);
-  const { meta } = await db
+  const insertion = db
     .prepare(`
       INSERT OR IGNORE INTO tenants (id, name, plan_id, limits, weight, dialect, open_objects, any_key_order,
         suspended, created_at)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-    .bind(id, name, planId, JSON.stringify(limits), weight, dialect, ...flags, createdAt)
-    .run();
-  return meta.changes > 0;
+    .bind(id, name, planId, JSON.stringify(limits), weight, dialect, ...flags, createdAt);
+  const [inserted] = await runAudited(db, [insertion], entry);
+  return inserted!.meta.changes > 0;
 }
 
 type Changeable = 'name' | 'planId' | 'weight' | 'dialect' | 'suspended' | keyof ObjectDefaults;
@@ -77,10 +82,11 @@ export async function updateTenant(
   db: D1Database,
   id: string,
   changes: TenantChanges,
+  entry: AuditEntry,
 ): Promise<TenantRecord | null> {
   const { name, planId, limits, weight, dialect } = changes;
   const flags = [changes.suspended, changes.openObjects, changes.anyKeyOrder];
-  const row = await db
+  const update = db
     .prepare(`
       UPDATE tenants SET name = COALESCE(?2, name), plan_id = IIF(?3, ?4, plan_id), limits = ${changedLimits('?5')},
         weight = IIF(?6, ?7, weight), dialect = COALESCE(?8, dialect), suspended = COALESCE(?9, suspended),
@@ -96,7 +102,7 @@ export async function updateTenant(
       weight ?? null,
       dialect ?? null,
       ...flags.map((flag) => (flag === undefined ? null : Number(flag))),
-    )
-    .first<TenantRow>();
-  return row && toTenant(row);
+    );
+  const [row] = (await runAudited<TenantRow>(db, [update], entry))[0]!.results;
+  return row ? toTenant(row) : null;
 }

@@ -107,7 +107,7 @@ describe('own keys', () => {
     fc.assert(
       fc.property(maybe, maybe, models, models, maybe, maybe, (mine, theirs, own, wanted, end, expiry) => {
         const key = {
-          ...{ id: 'k', tenantId: 't', name: 'k', scopes: ['keys'] as const, revokedAt: null },
+          ...{ id: 'k', tenantId: 't', name: 'k', scopes: ['keys'] as const, role: null, revokedAt: null },
           ...{ models: own, expiresAt: end && end * 1000, limits: { ...UNLIMITED, tokensPerDay: mine } },
         };
         const within = (limit: number | null, most: number | null) =>

@@ -1,8 +1,15 @@
 import { createHash } from 'node:crypto';
+import type { AuditEntry } from '../../../worker/tenants/audit-log.ts';
 import type { WorkerClient } from '../support/worker.ts';
 
 export const ADMIN_KEY = 'admin-key-of-the-tests';
 export const ADMIN_KEY_SHA256 = createHash('sha256').update(ADMIN_KEY).digest('hex');
+
+/** For tests of the stores. */
+export const ENTRY: AuditEntry = {
+  ...{ at: 0, actor: 'k', actorTenant: 'operator', address: null, requestId: 'r', action: 'test' },
+  ...{ target: 't', tenantId: null, changes: {} },
+};
 
 /** The fields of all admin responses. A test that reads a missing field fails at its expectation. */
 export interface AnswerBody {

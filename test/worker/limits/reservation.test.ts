@@ -12,7 +12,7 @@ const TENANT: Tenant = {
   ...{ weight: 1, dialect: 'openai', openObjects: false, anyKeyOrder: false },
 };
 const KEY: ApiKey = {
-  ...{ id: 'key', tenantId: 'acme', name: 'k', scopes: ['completions'], models: null },
+  ...{ id: 'key', tenantId: 'acme', name: 'k', scopes: ['completions'], role: null, models: null },
   ...{ expiresAt: null, revokedAt: null, limits: UNLIMITED },
 };
 const CALLER: Principal = { tenant: TENANT, key: KEY };
