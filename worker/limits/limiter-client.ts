@@ -13,6 +13,9 @@ import { Purse } from './quota/purse.ts';
 
 /** Decisions wait this long for others before a call. */
 const FLUSH_MS = 100;
+/** Busy isolates wait longer: each call then carries more. */
+const BUSY_FLUSH_MS = 250;
+const BUSY_DECISIONS = 10;
 /** Longest pause while home does not answer. */
 const MAX_PAUSE_MS = 1_600;
 /** After this many pauses, the next request takes the keeper's work over: a request's work may end 30 s after its response. */
@@ -42,6 +45,8 @@ export class LimiterClient implements TenantLimiterClient {
   readonly #tenantId: string;
   readonly #purse: Purse;
   #keeper: { beatAt: number; ticks: number } | null = null;
+  /** Decisions in the latest call. */
+  #carried = 0;
   /** No calls at once while home does not answer. */
   #failing = false;
 
@@ -144,6 +149,7 @@ export class LimiterClient implements TenantLimiterClient {
   async #exchange(request: ReservationRequest | null, context: Caller, all = false): Promise<LimiterAnswer> {
     const sentAt = context.now();
     const call = this.#purse.compose(request, sentAt, all);
+    this.#carried = call.decisions.length;
     try {
       const answer = await limiterOf(context, this.#tenantId).exchange(call);
       this.#purse.take(call, answer, sentAt, context.randomHex(8));
@@ -194,7 +200,7 @@ export class LimiterClient implements TenantLimiterClient {
       keeper.ticks += pause / FLUSH_MS;
       if (!this.#purse.isDue(keeper.beatAt)) continue;
       pause = await this.#exchange(null, context).then(
-        () => FLUSH_MS,
+        () => (this.#carried < BUSY_DECISIONS ? FLUSH_MS : BUSY_FLUSH_MS),
         () => Math.min(MAX_PAUSE_MS, 2 * pause),
       );
     }
