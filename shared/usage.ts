@@ -140,6 +140,7 @@ export const requestObject = z.object({
   prompt_tokens: z.int().describe('Tokens of all prompts.'),
   cached_tokens: z.int().describe('Prompt tokens found in the prefix cache.'),
   completion_tokens: z.int().describe('Generated tokens.'),
+  cost_micros: z.int().describe('Cost in micro-units of the currency.'),
   latency_ms: z.number().describe('Duration in milliseconds.'),
   first_token_ms: z.number().nullable().describe('Milliseconds to the first token; null = none.'),
 });

@@ -6,7 +6,7 @@ import type { OpenSession } from './session.ts';
 const USAGE_COLUMNS = (
   'day tenant model key ' +
   'requests completed failed cancelled abandoned ' +
-  'prompt_tokens cached_tokens completion_tokens ' +
+  'prompt_tokens cached_tokens completion_tokens cost_micros ' +
   'mean_latency_ms mean_first_token_ms'
 ).split(' ');
 

@@ -12,7 +12,7 @@ import {
 } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
-import type { Principal } from '@continuo/shared/tenant.ts';
+import type { Limits, Principal, TenantLimits } from '@continuo/shared/tenant.ts';
 import { requestObject } from '@continuo/shared/usage.ts';
 import type * as z from 'zod';
 import { dayStart, found, secondsOrNull } from '../admin/admin-objects.ts';
@@ -28,15 +28,37 @@ import {
   usesOf,
 } from '../admin/key-operations.ts';
 import { usageList } from '../admin/usage-operations.ts';
+import type { BudgetUse } from '../env/limiter-protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
+import { unchecked } from '../limits/limit-errors.ts';
+import { limiterOf } from '../limits/limiter-client.ts';
 import { readRequest } from '../usage/usage-query.ts';
 import { csvResponse } from './csv.ts';
 import { checkGrant, checkHolds, granted } from './grant.ts';
 
 /** What a tenant sees and changes of its own account, under /v1. */
 
-async function showOwn({ key, tenant }: Principal, { env }: RequestContext): Promise<z.infer<typeof ownKey>> {
-  const uses = await usesOf([key], env);
+/** The credit is no limit of its own. */
+const shownLimits = (held: Limits & Partial<TenantLimits>) => {
+  const { creditMicros: _, ...limits } = held;
+  return toSnakeCase(limits);
+};
+
+const showUse = (use: BudgetUse) => ({
+  tokens_per_day: use.day,
+  tokens_per_month: use.month,
+  micros_per_day: use.spentDay,
+  micros_per_month: use.spentMonth,
+});
+
+async function showOwn({ key, tenant }: Principal, context: RequestContext): Promise<z.infer<typeof ownKey>> {
+  const uses = await usesOf([key], context.env);
+  const use = await limiterOf(context, tenant.id)
+    .use(key.id)
+    .catch(() => {
+      throw unchecked();
+    });
+  const { creditMicros } = tenant.limits;
   return {
     object: 'key',
     id: key.id,
@@ -46,8 +68,17 @@ async function showOwn({ key, tenant }: Principal, { env }: RequestContext): Pro
     expires_at: secondsOrNull(key.expiresAt),
     allowed_addresses: key.allowedAddresses && [...key.allowedAddresses],
     last_used_at: dayStart(uses.get(key.id)),
-    limits: toSnakeCase(key.limits),
-    tenant: { id: tenant.id, name: tenant.name, limits: toSnakeCase(tenant.limits) },
+    limits: shownLimits(key.limits),
+    used: showUse(use.key),
+    alerts: use.alerts.map(({ subject, limit, period, share, limitMicros, spentMicros, at }) => ({
+      ...{ key: subject === key.id ? key.id : null, limit, period, share_percent: share },
+      ...{ limit_micros: limitMicros, spent_micros: spentMicros, reached_at: Math.floor(at / 1000) },
+    })),
+    tenant: {
+      ...{ id: tenant.id, name: tenant.name, limits: shownLimits(tenant.limits) },
+      used: showUse(use.tenant),
+      balance_micros: creditMicros === null ? null : creditMicros - use.tenant.spentEver,
+    },
   };
 }
 
@@ -73,6 +104,8 @@ async function showRequest(
     prompt_tokens: usage.promptTokens,
     cached_tokens: usage.cachedTokens,
     completion_tokens: usage.completionTokens,
+    // Records of older limiters have no cost.
+    cost_micros: record.cost ?? 0,
     latency_ms: record.latencyMs,
     first_token_ms: record.firstTokenMs,
   };
@@ -94,7 +127,7 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
     {
       method: 'GET',
       path: '/key',
-      summary: 'Show the key of the request, and the limits of its account',
+      summary: 'Show the key of the request, the limits of its account, and what they have left',
       status: 200,
       response: ownKey,
       run: ({ principal }, context) => showOwn(principal, context),

@@ -31,6 +31,7 @@ import { retry } from '../timers/retry.ts';
 import { lastUses } from '../usage/usage-query.ts';
 import { found, page, showKey } from './admin-objects.ts';
 import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
+import { limitWarning } from './limit-warning.ts';
 
 type KeyTerms = Pick<
   KeyRecord,
@@ -122,7 +123,8 @@ export async function addKey(
   };
   const { record, key } = await createKey(terms, context);
   await insertKey(context.env.DB, record, entry(record.id, tenantId, { ...body, role }));
-  return { ...showKey(record), key };
+  const warning = await limitWarning(record.id, record.limits, context);
+  return { ...showKey(record), key, ...(warning !== undefined && { warning }) };
 }
 
 /** Changes a key. It is disabled or enabled at once; the other changes take at most one minute. @throws ApiError 400 */

@@ -5,6 +5,7 @@ import type {
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
+  Spend,
   TenantLimiterRpc,
 } from '../env/limiter-protocol.ts';
 import type { AdmittedHere, LimiterCaller as Caller, TenantLimiterClient } from '../http/request-context.ts';
@@ -12,6 +13,9 @@ import { Purse } from './quota/purse.ts';
 
 /** Decisions wait this long for others before a call. */
 const FLUSH_MS = 100;
+/** Busy isolates wait longer: each call then carries more. */
+const BUSY_FLUSH_MS = 250;
+const BUSY_DECISIONS = 10;
 /** Longest pause while home does not answer. */
 const MAX_PAUSE_MS = 1_600;
 /** After this many pauses, the next request takes the keeper's work over: a request's work may end 30 s after its response. */
@@ -41,6 +45,8 @@ export class LimiterClient implements TenantLimiterClient {
   readonly #tenantId: string;
   readonly #purse: Purse;
   #keeper: { beatAt: number; ticks: number } | null = null;
+  /** Decisions in the latest call. */
+  #carried = 0;
   /** No calls at once while home does not answer. */
   #failing = false;
 
@@ -67,7 +73,7 @@ export class LimiterClient implements TenantLimiterClient {
     onAttempt: (requestId: string) => void,
   ): Promise<ReservationResult> {
     const askHome = () => {
-      const requestId = this.#purse.nameOf(context.requestId);
+      const requestId = this.#purse.nameOf(context.requestId, claimant.price);
       onAttempt(requestId);
       return this.#ask({ ...claimant, requestId }, context);
     };
@@ -79,10 +85,10 @@ export class LimiterClient implements TenantLimiterClient {
     });
   }
 
-  extend(claimant: Claimant, requestId: string, whole: boolean, context: Caller): number {
-    const tokens = this.#purse.extend(claimant, requestId, whole, context.now());
-    if (tokens > 0) this.#wake(claimant.keyId, context);
-    return tokens;
+  extend(claimant: Claimant, requestId: string, whole: boolean, context: Caller): Spend {
+    const spend = this.#purse.extend(claimant, requestId, whole, context.now());
+    if (spend.tokens > 0 || spend.money > 0) this.#wake(claimant.keyId, context);
+    return spend;
   }
 
   /** Home must know the request first, so the call carries all decisions. */
@@ -117,11 +123,11 @@ export class LimiterClient implements TenantLimiterClient {
     const now = context.now();
     if (this.#purse.holds(keyId, now))
       return { admitted: true, headers: this.rateLimitHeaders(keyId, now) ?? {} };
-    const requestId = this.#purse.nameOf(context.requestId);
+    const requestId = this.#purse.nameOf(context.requestId, claimant.price);
     return this.#ask({ ...claimant, requestId, probe: true }, context);
   }
 
-  settle(settlement: SettlementRequest, unused: number, context: Caller): void {
+  settle(settlement: SettlementRequest, unused: Spend, context: Caller): void {
     this.#purse.settle(settlement, unused);
     this.#wake(null, context);
   }
@@ -143,6 +149,7 @@ export class LimiterClient implements TenantLimiterClient {
   async #exchange(request: ReservationRequest | null, context: Caller, all = false): Promise<LimiterAnswer> {
     const sentAt = context.now();
     const call = this.#purse.compose(request, sentAt, all);
+    this.#carried = call.decisions.length;
     try {
       const answer = await limiterOf(context, this.#tenantId).exchange(call);
       this.#purse.take(call, answer, sentAt, context.randomHex(8));
@@ -193,7 +200,7 @@ export class LimiterClient implements TenantLimiterClient {
       keeper.ticks += pause / FLUSH_MS;
       if (!this.#purse.isDue(keeper.beatAt)) continue;
       pause = await this.#exchange(null, context).then(
-        () => FLUSH_MS,
+        () => (this.#carried < BUSY_DECISIONS ? FLUSH_MS : BUSY_FLUSH_MS),
         () => Math.min(MAX_PAUSE_MS, 2 * pause),
       );
     }

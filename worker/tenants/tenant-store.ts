@@ -144,6 +144,7 @@ export async function eraseTenant(db: D1Database, id: string, entry: AuditEntry)
         )
         .bind(id),
       db.prepare(`DELETE FROM keys WHERE tenant_id = ?1 AND EXISTS (${isSuspended})`).bind(id),
+      db.prepare(`DELETE FROM credits WHERE tenant_id = ?1 AND EXISTS (${isSuspended})`).bind(id),
       db.prepare('DELETE FROM tenants WHERE id = ? AND suspended').bind(id),
     ],
     entry,

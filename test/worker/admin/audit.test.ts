@@ -105,6 +105,25 @@ describe('the audit log', () => {
     expect(actions).toEqual(['createKey', 'createKey', 'createTenant']);
   });
 
+  test('has one entry for each price, payment and webhook, and none for a payment that is sent twice', async () => {
+    await tenantWithKey(worker, 'audit-paid');
+    const paid = { tenant: 'audit-paid', id: 'p1', micros: 7 };
+    await admin(worker, 'POST', '/prices', { model: 'audited', prompt_micros: 1, completion_micros: 2 });
+    for (const count of [1, 2])
+      expect((await admin(worker, 'POST', '/credits', paid)).status, `${count}`).toBe(201);
+    await admin(worker, 'POST', '/webhooks', { tenant: 'audit-paid', url: null });
+    const entries = await entriesOf('tenant=audit-paid');
+    expect(entries.map(({ action, target }) => [action, target])).toEqual([
+      ['createWebhook', 'audit-paid'],
+      ['createCredit', 'p1'],
+      ['createKey', expect.any(String)],
+      ['createTenant', 'audit-paid'],
+    ]);
+    expect(await entriesOf('action=createPrice')).toMatchObject([
+      { target: 'audited', tenant: null, changes: { completion_micros: 2 } },
+    ]);
+  });
+
   test('cannot be changed, and a change that cannot be recorded is not made', async () => {
     await tenantWithKey(worker, 'audit-kept');
     for (const sql of ['DELETE FROM audit', "UPDATE audit SET target = 'x', changes = NULL, address = NULL"])
@@ -170,11 +189,18 @@ describe('roles of admin keys', () => {
       'changeKey',
       'rotateKey',
     ];
-    expect((await refusedTo(await keyOf('read-only'))).toSorted()).toEqual(writes.toSorted());
+    const money = ['createPrice', 'createCredit', 'replayEvent'];
+    const webhooks = ['createWebhook', 'showWebhook'];
+    expect((await refusedTo(await keyOf('read-only'))).toSorted()).toEqual(
+      [...writes, ...money, ...webhooks].toSorted(),
+    );
     const keys = ['createTenant', 'createKey', 'changeKey', 'rotateKey'];
-    expect((await refusedTo(await keyOf('billing'))).toSorted()).toEqual(keys.toSorted());
+    expect((await refusedTo(await keyOf('billing'))).toSorted()).toEqual([...keys, ...webhooks].toSorted());
     const others = ['listPlans', 'createPlan', 'showPlan', 'changePlan', 'listTenants', 'createTenant'];
-    expect((await refusedTo(await keyOf('tenant:roles'))).toSorted()).toEqual(others.toSorted());
+    const lists = ['listPrices', 'listCredits', 'listEvents'];
+    expect((await refusedTo(await keyOf('tenant:roles'))).toSorted()).toEqual(
+      [...others, ...money, ...webhooks, ...lists].toSorted(),
+    );
   });
 
   test('a key of one tenant sees and changes nothing of another', async () => {
