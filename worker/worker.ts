@@ -6,7 +6,7 @@ import { provisionalDialect } from './dialects/dialect.ts';
 import type { Env } from './env/env.ts';
 import type { InnerRequestProps } from './env/replay-protocol.ts';
 import { parseSettings, type Settings } from './env/settings.ts';
-import { logMisconfiguration, logRequest, reportBug } from './http/access-log.ts';
+import { countAnswer, logMisconfiguration, logRequest, reportBug } from './http/access-log.ts';
 import { BodyBudget, HeldBody } from './http/body-budget.ts';
 import { preflight } from './http/cors.ts';
 import { RefusalPace } from './http/refusal-pace.ts';
@@ -127,8 +127,9 @@ function createContext(
   };
 }
 
-function finish(response: Response, request: Request, context: RequestContext): Response {
+function finish(response: Response, request: Request, context: RequestContext, code = ''): Response {
   addCommonHeaders(response, request, context);
+  countAnswer(request, response, context, code);
   logRequest(request, response, context);
   return response;
 }
@@ -146,7 +147,7 @@ async function serve(
     if (error !== thrown) reportBug(thrown, context);
     if (error.status < 500) await paceRefusal(request, context);
     await drain(request, context.settings);
-    return finish(errorResponse(error, context), request, context);
+    return finish(errorResponse(error, context), request, context, error.code);
   } finally {
     context.heldBody.release();
   }

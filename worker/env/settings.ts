@@ -15,7 +15,7 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 const settings = z.object({
   /** Deployment environment. The development key is accepted only in `development`. */
-  ENVIRONMENT: z.enum(['development', 'staging', 'production']).default('development'),
+  ENVIRONMENT: z.enum(['development', 'staging', 'production']).default('production'),
   ORIGIN_URL: z.url().default('http://127.0.0.1:9100'),
   /** Name of the binding that carries requests to ORIGIN_URL. If absent, the Worker uses the platform's `fetch`. */
   ORIGIN_BINDING: z.string().min(1).optional(),

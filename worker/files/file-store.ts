@@ -3,8 +3,8 @@ import { ApiError } from '@continuo/shared/errors.ts';
 
 /** The objects of tenants in R2. The object itself holds all that is known of a file, so nothing can disagree with it. */
 
-/** Inputs and results of batches, and the records of batches. */
-type Kind = 'files' | 'batches';
+/** Inputs and results of batches, the records of batches, and unfinished files. */
+type Kind = 'files' | 'batches' | 'uploads';
 
 /** Returns the key of an object, or the beginning of the keys of all. No tenant id or object id can lead out of its folder. */
 export const objectKey = (tenantId: string, kind: Kind, id = ''): string =>
@@ -62,7 +62,7 @@ const DELETED_OBJECTS = 1_000;
 
 /** Deletes all objects of a tenant. */
 export async function deleteObjects(bucket: R2Bucket, tenantId: string): Promise<void> {
-  const kinds: readonly Kind[] = ['files', 'batches'];
+  const kinds: readonly Kind[] = ['files', 'batches', 'uploads'];
   const keys = (await Promise.all(kinds.map((kind) => listObjects(bucket, tenantId, kind)))).flat();
   for (let at = 0; at < keys.length; at += DELETED_OBJECTS)
     await bucket.delete(keys.slice(at, at + DELETED_OBJECTS).map(({ key }) => key));

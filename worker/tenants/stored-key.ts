@@ -1,8 +1,18 @@
-import { dialectName, limits, type Principal, scope, UNLIMITED } from '@continuo/shared/tenant.ts';
+import {
+  dialectName,
+  limits,
+  type Principal,
+  type Scope,
+  scope,
+  UNLIMITED,
+} from '@continuo/shared/tenant.ts';
 import * as z from 'zod';
 
-/** Unset limits come from the plan; otherwise there is no limit. */
-const partialLimits = limits.partial();
+/** Unset limits come from the plan; otherwise there is no limit. A Worker after a roll back ignores what it does not know. */
+const partialLimits = limits.partial().strip();
+const scopes = z
+  .array(z.string())
+  .transform((names) => names.filter((name): name is Scope => scope.safeParse(name).success));
 
 /** A key with its tenant, and the hash that a presented key must have. */
 export interface StoredKey {
@@ -21,7 +31,7 @@ const row = z.object({
   id: z.string(),
   name: z.string(),
   hash: z.string(),
-  scopes: json(z.array(scope)),
+  scopes: json(scopes),
   role: z.string().nullable(),
   models: json(z.array(z.string())).nullable(),
   limits: json(partialLimits),
@@ -33,7 +43,7 @@ const row = z.object({
   tenant_name: z.string(),
   tenant_limits: json(partialLimits).nullable(),
   tenant_weight: z.number().nullable(),
-  dialect: dialectName,
+  dialect: dialectName.catch('openai'),
   open_objects: z.number(),
   any_key_order: z.number(),
   aliases: json(z.record(z.string(), z.string())),

@@ -26,8 +26,13 @@ export interface SchemaContext {
   listedValues(conjunction: Conjunction): readonly unknown[] | null;
   /** Whether a list of a schema contains an equal value. */
   isIn(list: readonly unknown[], value: unknown): boolean;
-  /** Adds a rule for arrays whose items the runtime keeps different. */
-  distinctArray(expression: Expression): Expression;
+  /** Adds a rule for arrays whose items, or objects whose keys, the runtime keeps different. */
+  withDistinct(expression: Expression): Expression;
+  /**
+   * Returns the JSON strings whose text is JSON of a conjunction.
+   * @param path for errors
+   */
+  textOf(conjunction: Conjunction, path: string): Expression;
   /** Adds a rule. */
   addRule(expression: Expression): number;
 }

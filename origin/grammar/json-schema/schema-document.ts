@@ -5,7 +5,10 @@ import { childPath, pathKeys, ReferenceResolver } from './schema-references.ts';
 
 /** A schema within a document. The path identifies it. */
 export interface SchemaNode {
-  /** JSON pointer fragment: `#/properties/a`. */
+  /**
+   * JSON pointer fragment: `#/properties/a`. If the document has dynamic anchors, the URIs of the resources that led here
+   * precede it, outermost first.
+   */
   readonly path: string;
   readonly schema: boolean | CheckedSchema;
 }
@@ -21,26 +24,38 @@ export class SchemaDocument {
   readonly #value: unknown;
   readonly #draft: Draft;
   readonly #nodes = new Map<string, SchemaNode>();
-  /** The nodes by what the document says there, so that a schema keeps its path within conditions derived from it. */
-  readonly #nodeOf = new WeakMap<object, SchemaNode>();
+  /**
+   * The nodes by what the document says there and by their resources, so that a schema keeps its path within conditions derived
+   * from it.
+   */
+  readonly #nodeOf = new WeakMap<object, Map<string, SchemaNode>>();
+  readonly #hasDynamicAnchors: boolean;
   /** Created for the first reference. */
   #references: ReferenceResolver | null = null;
 
   /** @param ignored gets the keywords and formats that are ignored because no specification knows them */
   constructor(value: unknown, ignored: Set<string>) {
     const options = isJsonObject(value) ? value['x-guidance'] : undefined;
-    this.lenient = isJsonObject(options) && options.lenient === true;
+    const { lenient, ...others } = isJsonObject(options) ? options : {};
+    this.lenient = lenient === true;
     this.#ignored = ignored;
+    for (const name of Object.keys(others)) this.ignore(`x-guidance.${name}`);
     this.#value = value;
     this.#draft = new Draft(value);
-    this.root = this.#node(value, '#');
+    this.#hasDynamicAnchors = JSON.stringify(value)?.includes('"$dynamicAnchor"') === true;
+    this.root = this.#node(value, this.#entered('#'));
+  }
+
+  /** Names a keyword that has no effect. */
+  ignore(keyword: string): void {
+    this.#ignored.add(keyword);
   }
 
   /** Returns the schema at a keyword or deeper: `child(node, 'properties', 'a')`. */
   child(node: SchemaNode, ...keys: readonly (string | number)[]): SchemaNode {
     let value: unknown = node.schema;
     for (const key of keys) value = (value as Record<string | number, unknown>)[key];
-    return this.#node(value, childPath(node.path, keys));
+    return this.#node(value, this.#entered(childPath(node.path, keys)));
   }
 
   /**
@@ -49,7 +64,8 @@ export class SchemaDocument {
    */
   resolve(reference: unknown, path: string): SchemaNode {
     if (typeof reference !== 'string') throw schemaError(path, 'must be a string');
-    const target = this.#target(reference, path);
+    const { scope, pointer } = parted(path);
+    const target = this.#target(reference, pointer, path);
     if (target === null) throw schemaError(path, `cannot be resolved within the schema: ${reference}`);
     let value = this.#value;
     for (const key of pathKeys(target)) {
@@ -57,15 +73,25 @@ export class SchemaDocument {
       if (!known) throw schemaError(path, `points to nothing in the schema: ${reference}`);
       value = (value as Record<string, unknown>)[key];
     }
-    return this.#node(value, target);
+    return this.#node(value, this.#entered(scope + target));
   }
 
-  /** A `$dynamicRef` is a `$ref` unless several schemas have its anchor. */
-  #withStaticReference(schema: JsonObject): JsonObject {
-    const { $dynamicRef, ...rest } = schema;
-    if (typeof $dynamicRef !== 'string' || rest.$ref !== undefined) return schema;
-    const anchor = $dynamicRef.slice($dynamicRef.indexOf('#') + 1);
-    return this.#resolver.dynamicAnchors(anchor) > 1 ? schema : { ...rest, $ref: $dynamicRef };
+  /** Returns a path with the resource that it is in. */
+  #entered(path: string): string {
+    if (!this.#hasDynamicAnchors) return path;
+    const { scope, pointer } = parted(path);
+    const uri = this.#resolver.baseOf(pointer);
+    return scope.split(' ').includes(uri) ? path : `${scope}${uri} ${pointer}`;
+  }
+
+  /** Writes a `$dynamicRef` as the `$ref` that it stands for here. */
+  #withStaticReference(schema: JsonObject, path: string): JsonObject {
+    const { $dynamicRef, $ref, allOf, ...rest } = schema;
+    if (typeof $dynamicRef !== 'string') return schema;
+    const { scope, pointer } = parted(path);
+    const reference = this.#resolver.staticReference($dynamicRef, pointer, scope.trim().split(' '));
+    if ($ref === undefined) return { ...rest, ...(allOf === undefined ? {} : { allOf }), $ref: reference };
+    return { ...rest, $ref, allOf: [...(Array.isArray(allOf) ? allOf : []), { $ref: reference }] };
   }
 
   get #resolver(): ReferenceResolver {
@@ -73,9 +99,9 @@ export class SchemaDocument {
     return this.#references;
   }
 
-  #target(reference: string, path: string): string | null {
+  #target(reference: string, pointer: string, path: string): string | null {
     try {
-      return this.#resolver.pathOfReference(reference, path);
+      return this.#resolver.pathOfReference(reference, pointer);
     } catch {
       throw schemaError(path, `is not a valid reference: ${reference}`);
     }
@@ -95,12 +121,20 @@ export class SchemaDocument {
   }
 
   #checked(value: JsonObject, path: string): SchemaNode {
-    const known = this.#nodeOf.get(value);
+    const { scope } = parted(path);
+    const nodes = this.#nodeOf.get(value) ?? new Map<string, SchemaNode>();
+    const known = nodes.get(scope);
     if (known) return known;
-    const schema = this.#withStaticReference(this.#draft.modernized(value));
+    const schema = this.#withStaticReference(this.#draft.modernized(value), path);
     for (const keyword of checkKeywords(schema, path, this.lenient)) this.#ignored.add(keyword);
     const node = { path, schema: schema as CheckedSchema };
-    this.#nodeOf.set(value, node);
+    this.#nodeOf.set(value, nodes.set(scope, node));
     return node;
   }
+}
+
+/** Parts a path into the URIs of its resources, each followed by a space, and the pointer. */
+function parted(path: string): { readonly scope: string; readonly pointer: string } {
+  const hash = path.indexOf('#');
+  return { scope: path.slice(0, hash), pointer: path.slice(hash) };
 }

@@ -1,14 +1,14 @@
 import type { WorkBudget } from '../work-budget.ts';
-import { afterByte, type ItemPosition, mayOnlyRepeat, OUTERMOST, REPEATED } from './distinct-items.ts';
+import { afterByte, type ItemPosition, mayOnlyRepeat, outermost, REPEATED } from './distinct-items.ts';
 import { DEAD, type StateTable } from './state-table.ts';
 import type { TokenTrie } from './token-trie.ts';
 
-/** A place in a text of a grammar with arrays whose items must differ. */
+/** A place in a text of a grammar with arrays whose items must differ, or objects whose keys must. */
 export interface TextPosition {
   readonly state: number;
-  /** Null outside of such arrays. */
+  /** Null outside of them. */
   readonly items: ItemPosition | null;
-  /** The text since the bracket of the outermost such array, one code unit per byte. */
+  /** The text since the bracket or brace of the outermost one, one code unit per byte. */
   readonly text: string;
 }
 
@@ -39,10 +39,10 @@ export function nextPosition(
 ): TextPosition | null {
   const next = table.next(state, byte, budget);
   if (next === DEAD) return null;
-  const isDistinct = (): boolean => opensDistinctArray(table, state, next);
+  const isDistinct = (): boolean => opensDistinct(table, state, next);
   if (items === null) {
-    if (byte !== 0x5b || !isDistinct()) return { state: next, items: null, text: '' };
-    return { state: next, items: OUTERMOST, text: '[' };
+    if ((byte !== 0x5b && byte !== 0x7b) || !isDistinct()) return { state: next, items: null, text: '' };
+    return { state: next, items: outermost(byte === 0x7b), text: String.fromCharCode(byte) };
   }
   const longer = text + String.fromCharCode(byte);
   const after = afterByte(items, byte, text.length, (from) => longer.slice(from), isDistinct);
@@ -50,11 +50,11 @@ export function nextPosition(
   return { state: next, items: after, text: after === null ? '' : longer };
 }
 
-/** Whether the byte between two states began a rule for arrays whose items must differ. */
-function opensDistinctArray(table: StateTable, before: number, after: number): boolean {
+/** Whether the byte between two states began a rule for arrays whose items, or objects whose keys, must differ. */
+function opensDistinct(table: StateTable, before: number, after: number): boolean {
   const items = table.items(after);
   for (let i = 0; i < items.length; i += 2)
-    if (items[i + 1] === before && table.program.distinctArrays.has(table.states.ruleOf(items[i]!)))
+    if (items[i + 1] === before && table.program.distinctRules.has(table.states.ruleOf(items[i]!)))
       return true;
   return false;
 }
@@ -99,17 +99,17 @@ export function canGoOn(
 const mayOnlyRepeatAt = ({ items, text }: TextPosition): boolean =>
   items !== null && mayOnlyRepeat(items, (from) => text.slice(from));
 
-/** Removes the tokens from masks that would repeat an item of an array, or leave no other continuation. */
+/** Removes the tokens from masks that would repeat an item or a key, or leave no other continuation. */
 export class DistinctItemsFilter {
   readonly #trie: TokenTrie;
-  /** Per node: how many earlier nodes end in a quote, and in an opening bracket. */
+  /** Per node: how many earlier nodes end in a quote, and in an opening bracket or brace. */
   readonly #quotes: Int32Array;
   readonly #brackets: Int32Array;
 
   constructor(trie: TokenTrie) {
     this.#trie = trie;
-    this.#quotes = countsOf(trie, 0x22);
-    this.#brackets = countsOf(trie, 0x5b);
+    this.#quotes = countsOf(trie, [0x22]);
+    this.#brackets = countsOf(trie, [0x5b, 0x7b]);
   }
 
   filter(mask: Uint32Array, table: StateTable, start: TextPosition, budget: WorkBudget): Uint32Array {
@@ -168,10 +168,10 @@ export class DistinctItemsFilter {
   }
 }
 
-function countsOf({ nodes }: TokenTrie, byte: number): Int32Array {
+function countsOf({ nodes }: TokenTrie, bytes: readonly number[]): Int32Array {
   const counts = new Int32Array(nodes.length + 1);
   nodes.forEach((node, i) => {
-    counts[i + 1] = counts[i]! + ((node & 255) === byte ? 1 : 0);
+    counts[i + 1] = counts[i]! + (bytes.includes(node & 255) ? 1 : 0);
   });
   return counts;
 }

@@ -1,3 +1,4 @@
+import { requireFormat } from '../../env/stored-format.ts';
 import type { NumberedRecord } from '../../usage/usage-ledger.ts';
 import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
 import { priceOf } from '../quota/reservation-id.ts';
@@ -49,6 +50,7 @@ export function openReservation(
   return { reservation, record, ttlMs, abandonAt: null };
 }
 
+const FORMAT = 1;
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS subjects (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS reservations (id TEXT PRIMARY KEY, open TEXT NOT NULL) WITHOUT ROWID;
@@ -95,6 +97,7 @@ export class LimiterStorage {
   /** @param now Unix milliseconds */
   constructor(sql: SqlStorage, now: number) {
     this.#sql = sql;
+    requireFormat(sql, FORMAT);
     const isNew = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'outbox'").toArray().length === 0;
     sql.exec(SCHEMA);
     // A ledger that is older than these tables would ignore records with an old sequence number.

@@ -228,6 +228,14 @@ describe('a tenant limiter in workerd', () => {
     expect(await query("SELECT 1 FROM sqlite_master WHERE name = 'regions'")).toEqual([[]]);
   });
 
+  test('records the format of its state, and refuses one that a later version has written', async () => {
+    const query = (sql: string) => call({ tenant: 'later', method: 'query', args: [sql] });
+    expect(await query('SELECT version FROM format')).toEqual([[{ version: 1 }]]);
+    await query('UPDATE format SET version = 2');
+    await call({ tenant: 'later', method: 'restart', args: [] });
+    await expect(query('SELECT 1')).rejects.toThrow('has format 2; this Worker knows up to 1');
+  });
+
   test('settles requests that an older version stored with one charge', async () => {
     const query = (sql: string) => call({ tenant: 'charged', method: 'query', args: [sql] });
     const limits = { tokensPerDay: 15 };
