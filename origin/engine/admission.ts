@@ -65,8 +65,14 @@ export class Admission {
     return this.#preparing.size;
   }
 
-  /** Reports `admitted` or `refused` before any event of the request. */
+  /** Reports `admitted` or `refused` before any event of the request. Its account pays for the time. */
   submit(submission: Submission): void {
+    const startedAt = this.#options.now();
+    this.#admit(submission);
+    this.#options.charge(accountOf(submission), this.#options.now() - startedAt);
+  }
+
+  #admit(submission: Submission): void {
     const { running, now, report, open, loadPrefixes } = this.#options;
     const { requestId, prompts } = submission;
     const submittedAt = now();

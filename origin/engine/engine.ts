@@ -32,7 +32,7 @@ export class EngineFailure extends Error {
 }
 
 export interface EngineOptions
-  extends Omit<RequestsOptions, 'running' | 'context' | 'loadPrefixes' | 'charge'> {
+  extends Omit<RequestsOptions, 'running' | 'context' | 'loadPrefixes' | 'charge' | 'opened'> {
   readonly runner: ModelRunner;
   readonly vocabulary: SamplerVocabulary;
   /** Requests that may wait for a slot. */
@@ -74,7 +74,7 @@ export class Engine {
   #chargedUntil = 0;
 
   constructor(options: EngineOptions) {
-    const { runner, vocabulary, now, maxWaiting, promptShare, pool = null } = options;
+    const { runner, vocabulary, now, maxWaiting, pool = null } = options;
     const { shape } = runner;
     this.#kvBytes = new TimedKvBytes(runner.kvBytes, now);
     this.#disk = options.disk ?? null;
@@ -91,16 +91,16 @@ export class Engine {
       mask: new Uint32Array((shape.vocabularySize + 31) >>> 5),
       grammarWork: this.#grammarWork,
     };
-    const running = this.#running;
-    this.trimmer = new SlotTrimmer(running.kv, this.#kvBytes, now);
+    this.trimmer = new SlotTrimmer(this.#running.kv, this.#kvBytes, now);
     this.#requests = new Requests({
       ...options,
       charge: (account, ms) => this.#charge(account, ms),
-      running,
+      opened: (request) => this.#runs.stopFor(request),
+      running: this.#running,
       context,
       loadPrefixes: (submission, signal) => this.#loadPrefixes(submission, signal),
     });
-    this.#runs = new ModelRuns({ runner, running, requests: this.#requests, pool, now, promptShare });
+    this.#runs = new ModelRuns({ ...options, pool, running: this.#running, requests: this.#requests });
   }
 
   /** True if there is nothing to compute until the next submission. */

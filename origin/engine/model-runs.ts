@@ -3,7 +3,7 @@ import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { KvCopy } from './kv/kv-slots.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
-import type { PrefillSlot } from './prefix-cache.ts';
+import { MAX_RESTORED_CHUNKS } from './prefix-cache.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 import type { Requests } from './requests.ts';
 import type { RunningSet } from './running-set.ts';
@@ -28,15 +28,21 @@ export interface RunResult extends Pick<StepReport, 'rows' | 'tokens'> {
   readonly copies: readonly KvCopy[];
 }
 
-/** Prompts of so many chunks in total are restored per step. To copy them takes a fraction of the time to compute one. */
-const MAX_RESTORED_CHUNKS = 32;
-
 /** So many positions of context cost about as much as the rest of a row. */
 const POSITIONS_PER_ROW = 512;
 
+/** A chunk that is being computed. */
+interface RunningChunk {
+  readonly prefill: PromptPrefill;
+  readonly startedAt: number;
+  readonly stop: AbortController;
+  /** The account whose prompt has stopped it. */
+  stoppedBy: string | null;
+}
+
+const ONE_ROW = { rows: 1, size: 1, ownMs: 0 };
+
 const NO_LOGITS = new Float32Array(0);
-/** Of a prompt that has its slot already. */
-const IN_SLOT: PrefillSlot = { copies: [], restore: () => undefined, logits: null };
 
 export interface ModelRunsOptions {
   readonly runner: ModelRunner;
@@ -56,6 +62,10 @@ export class ModelRuns {
   readonly #now: () => number;
   readonly #batch: DecodeBatchBuilder;
   readonly #shares: TimeShares;
+  /** The chunk that the model computes now. */
+  #chunk: RunningChunk | null = null;
+  /** Whether the last one was stopped. */
+  #wasStopped = false;
 
   constructor({ runner, running, requests, pool, now, promptShare }: ModelRunsOptions) {
     const { slots, minRows } = runner.shape;
@@ -70,7 +80,22 @@ export class ModelRuns {
 
   /** Charges an account with work outside of runs. */
   charge(account: string, ms: number): void {
-    this.#shares.charge('other', ms, new Map([[account, { rows: 1, size: 1, ownMs: 0 }]]));
+    this.#shares.charge('other', ms, new Map([[account, ONE_ROW]]));
+  }
+
+  /**
+   * Stops the chunk of another tenant that the model computes now, if a request that has just been opened has a short prompt
+   * and its tenant has the time for both. The chunk is computed again later.
+   */
+  stopFor({ account, weight }: OpenRequest): void {
+    const chunk = this.#chunk;
+    if (chunk === null || this.#running.work.get(account)?.prompts !== 'short') return;
+    const { prefill, startedAt, stop } = chunk;
+    const { account: running } = prefill.request;
+    if (running === account || chunk.stoppedBy !== null || this.#running.isShort(prefill)) return;
+    if (!this.#shares.mayStop(account, weight, running, this.#now() - startedAt)) return;
+    chunk.stoppedBy = account;
+    stop.abort();
   }
 
   /**
@@ -84,19 +109,23 @@ export class ModelRuns {
     if (decode !== null) yield decode;
   }
 
-  /** Yields runs until one computes a chunk, or copies a prompt for its later sequences. Prompts that are stored as a whole come on top, as far as copying is cheap. */
+  /**
+   * Yields runs until one computes a chunk, or copies a prompt for its later sequences. Runs that only restore stored chunks come
+   * on top, as far as copying is cheap.
+   */
   *#schedulePrefills(): Generator<ModelRun> {
+    const mostRestored = MAX_RESTORED_CHUNKS * this.#runner.shape.prefillChunk;
     let restored = 0;
-    while (restored < MAX_RESTORED_CHUNKS * this.#runner.shape.prefillChunk) {
+    while (restored < mostRestored) {
       const account = this.#shares.prompt(this.#running.work);
       const prefill = account === null ? null : this.#running.nextPrefill(account);
       if (prefill === null) return;
       const copies = prefill.done;
       const run = this.#schedulePrefill(prefill);
-      const computes = !prefill.done;
+      const computes = !prefill.done && !prefill.restores;
       yield run;
-      if (computes || copies) return;
-      restored += prefill.tokens.length;
+      if ((computes && !this.#wasStopped) || copies) return;
+      if (!computes) restored += Math.min(prefill.tokens.length, mostRestored);
     }
   }
 
@@ -157,22 +186,25 @@ export class ModelRuns {
   }
 
   /**
-   * Schedules the next chunk of one prompt. Before its first chunk the prompt gets its slot. If everything of it is stored,
-   * the run computes nothing.
+   * Schedules the next chunk of one prompt. Before its first chunk the prompt gets its slot. If the store has more of it than one
+   * run may restore, or all of it, the run computes nothing.
    */
   #schedulePrefill(prefill: PromptPrefill): ModelRun {
-    const { copies, restore, logits: stored } = prefill.slot < 0 ? this.#enter(prefill) : IN_SLOT;
+    const copies = prefill.slot < 0 ? this.#enter(prefill) : [];
+    const restored = this.#running.prefixes.restore(prefill);
     const { request, computed } = prefill;
-    const chunk = prefill.done ? null : this.#nextChunk(prefill);
+    const chunk = prefill.done || prefill.restores ? null : this.#nextChunk(prefill);
+    const stop = new AbortController();
+    const running: RunningChunk = { prefill, startedAt: this.#now(), stop, stoppedBy: null };
     return {
       kind: 'prefill',
       copies,
       requests: [request],
       start: () => {
-        restore();
-        return chunk === null
-          ? (stored ?? prefill.logits ?? NO_LOGITS)
-          : this.#runner.prefill(chunk, request.signal);
+        restored.write();
+        if (chunk === null) return restored.logits ?? prefill.logits ?? NO_LOGITS;
+        this.#chunk = running;
+        return this.#runner.prefill(chunk, AbortSignal.any([request.signal, stop.signal]));
       },
       postprocess: (logits, now) => {
         const tokens = chunk?.tokens.length ?? 0;
@@ -182,15 +214,21 @@ export class ModelRuns {
         const row = (index: number) => this.#row(logits, index < 0 ? rows + index : index);
         return { ...result, copies: this.#requests.advancePrefill(prefill, computed + tokens, row, now) };
       },
-      charge: (ms) =>
-        this.#shares.charge('prefill', ms, new Map([[request.account, { rows: 1, size: 1, ownMs: 0 }]])),
+      charge: (ms) => {
+        this.#chunk = null;
+        const { stoppedBy } = running;
+        // A run that was done before it could be stopped counts.
+        this.#wasStopped = stoppedBy !== null && prefill.computed === computed;
+        if (this.#wasStopped) this.#shares.chargeStop(stoppedBy!, request.account, ms);
+        else this.#shares.charge('prefill', ms, new Map([[request.account, ONE_ROW]]));
+      },
     };
   }
 
-  #enter(prefill: PromptPrefill): PrefillSlot {
-    const entered = this.#running.prefixes.assign(prefill);
-    this.#requests.start(prefill, prefill.computed, this.#now());
-    return entered;
+  #enter(prefill: PromptPrefill): readonly KvCopy[] {
+    const { copies, cached } = this.#running.prefixes.assign(prefill);
+    this.#requests.start(prefill, cached, this.#now());
+    return copies;
   }
 
   #nextChunk({ slot, tokens, computed, wantedLogits, images, logitsFrom }: PromptPrefill): PrefillChunk {

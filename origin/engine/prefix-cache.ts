@@ -4,14 +4,18 @@ import { takeLogprobs } from './kv/prompt-logprobs.ts';
 import type { StoredChunk } from './kv/stored-chunk.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 
-/** The slot of a prompt in prefill. The prompt's `computed` counts what is restored. */
-export interface PrefillSlot {
-  readonly copies: readonly KvCopy[];
-  /** Writes what the store has. Call it after the copies and before the next prefill ends. */
-  readonly restore: () => void;
+/** Stored chunks of a prompt that are written to its slot. The prompt's `computed` counts them. */
+export interface Restored {
+  /** Writes them. Call it after the copies of the prompt's slot and before the next prefill ends. */
+  readonly write: () => void;
   /** Of the last restored position; null if they are not stored. */
   readonly logits: Float32Array | null;
 }
+
+/** To copy so many chunks takes a fraction of the time to compute one. */
+export const MAX_RESTORED_CHUNKS = 32;
+
+const NOTHING_RESTORED: Restored = { write: () => undefined, logits: null };
 
 /** Takes what is known of a prompt from the slots and the prefix store, and adds what is computed of it. */
 export class PrefixCache {
@@ -26,33 +30,44 @@ export class PrefixCache {
     this.#chunkLength = chunk;
   }
 
-  /** Gives a prompt its slot, with the longest prefix that a slot or the store has. */
-  assign(prefill: PromptPrefill): PrefillSlot {
+  /**
+   * Gives a prompt its slot, with the longest prefix that a slot has. `restore` adds what the store has.
+   * @returns the copies to make, and how many positions both have
+   */
+  assign(prefill: PromptPrefill): { readonly copies: readonly KvCopy[]; readonly cached: number } {
     const { request, promptIndex, tokens, logprobs, logprobsFrom, storable } = prefill;
     const { prefixNamespace } = request;
     const { images = [] } = request.prompt(promptIndex);
     // Without their pixels, because a cached prefix may outlive the request by days.
     const spans = images.map(({ at, count, key }) => ({ at, count, key }));
     prefill.stored = this.#store?.open(prefixNamespace, tokens, storable) ?? null;
-    const chunks = this.#usableChunks(prefill);
-    const restorable = chunks.reduce((sum, { length }) => sum + length, 0);
+    const restorable = positionsOf(this.#usableChunks(prefill));
     const wholeChunks = restorable - (restorable % this.#chunkLength);
     // Positions of slots and chunks without logprobs have no logits.
     const known = logprobs === null ? tokens.length - 1 : Math.max(wholeChunks, logprobsFrom);
     const limit = Math.min(known, prefill.fixed);
-    const { slot, cached, copies, restoredFrom } = this.#slots.assign(
-      tokens,
-      prefixNamespace,
-      limit,
-      spans,
-      wholeChunks,
-    );
+    const { slot, cached, copies } = this.#slots.assign(tokens, prefixNamespace, limit, spans);
     prefill.slot = slot;
-    prefill.computed = Math.max(cached, restorable);
-    const missing = chunks.slice(restoredFrom / this.#chunkLength);
+    prefill.computed = cached;
+    prefill.restores = restorable > cached;
+    return { copies, cached: Math.max(cached, restorable) };
+  }
+
+  /**
+   * Takes the next stored chunks of a prompt that has its slot, as many as may be copied at once. If some are not stored any
+   * more, they are computed.
+   */
+  restore(prefill: PromptPrefill): Restored {
+    if (!prefill.restores) return NOTHING_RESTORED;
+    const { slot, computed } = prefill;
+    const usable = this.#usableChunks(prefill);
+    const first = computed / this.#chunkLength;
+    const chunks = usable.slice(first, first + MAX_RESTORED_CHUNKS);
+    prefill.restores = usable.length > first + MAX_RESTORED_CHUNKS;
+    prefill.computed = Math.min(computed, positionsOf(usable)) + positionsOf(chunks);
+    this.#slots.record(slot, prefill.computed);
     return {
-      copies,
-      restore: () => this.#store?.restore(slot, restoredFrom, missing),
+      write: () => this.#store?.restore(slot, computed, chunks),
       logits: chunks.at(-1)?.logits ?? null,
     };
   }
@@ -69,11 +84,12 @@ export class PrefixCache {
     fixed,
   }: PromptPrefill): readonly StoredChunk[] {
     if (stored === null) return [];
+    const evicted = stored.chunks.findIndex((chunk) => !chunk.stored);
+    const all = evicted < 0 ? stored.chunks : stored.chunks.slice(0, evicted);
     if (logprobs !== null && wantsRows) {
-      return stored.chunks.slice(0, Math.floor(Math.min(fixed, logprobsFrom) / this.#chunkLength));
+      return all.slice(0, Math.floor(Math.min(fixed, logprobsFrom) / this.#chunkLength));
     }
-    const chunks =
-      fixed < tokens.length ? stored.chunks.slice(0, Math.floor(fixed / this.#chunkLength)) : stored.chunks;
+    const chunks = fixed < tokens.length ? all.slice(0, Math.floor(fixed / this.#chunkLength)) : all;
     const usable =
       logprobs === null ? chunks : takeLogprobs(logprobs, tokens, chunks, this.#chunkLength, logprobsFrom);
     const isWhole = usable.length === Math.ceil(tokens.length / this.#chunkLength);
@@ -98,3 +114,6 @@ export class PrefixCache {
     }
   }
 }
+
+const positionsOf = (chunks: readonly StoredChunk[]): number =>
+  chunks.reduce((sum, { length }) => sum + length, 0);

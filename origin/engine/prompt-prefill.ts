@@ -26,6 +26,8 @@ export class PromptPrefill {
   slot = -1;
   /** Positions whose KV is in the slot. */
   computed = 0;
+  /** The store has more of its chunks than are in the slot. */
+  restores = false;
   /** Its chunks in the prefix store; null until it has a slot, or without a store. */
   stored: StoredPrompt | null = null;
   /** Time of its first chunk. */

@@ -26,6 +26,8 @@ export interface RequestsOptions
   > {
   readonly running: RunningSet;
   readonly context: SamplingContext;
+  /** Called when a request has been opened. */
+  readonly opened: (request: OpenRequest) => void;
   /** The model's end tokens. */
   readonly eosIds: readonly number[];
   /** Unix milliseconds, the clock of the submissions' deadlines. */
@@ -60,6 +62,7 @@ export class Requests {
         const request = new OpenRequest(submission, { ...preparation, eosIds, submittedAt, deadline });
         this.#nextDeadline = Math.min(this.#nextDeadline, deadline);
         options.running.open(request);
+        options.opened(request);
         options.onWork();
       },
       fail: (requestId, error) => {

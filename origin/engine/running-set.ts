@@ -183,7 +183,7 @@ export class RunningSet {
     const work = new Map<string, TenantWork>();
     for (const prefill of this.#prefills) {
       const { weight, flex, account } = prefill.request;
-      const isShort = this.#isShort(prefill) || work.get(account)?.prompts === 'short';
+      const isShort = this.isShort(prefill) || work.get(account)?.prompts === 'short';
       work.set(account, { weight, flex, prompts: isShort ? 'short' : 'long', rows: 0 });
     }
     for (const sequence of this.decoding) {
@@ -200,12 +200,12 @@ export class RunningSet {
     const prefills = this.#prefills.filter(({ request }) => request.account === account);
     const [oldest] = prefills;
     if (oldest === undefined) return null;
-    const short = oldest.passed ? undefined : prefills.find((prefill) => this.#isShort(prefill));
+    const short = oldest.passed ? undefined : prefills.find((prefill) => this.isShort(prefill));
     oldest.passed = short !== undefined && short !== oldest;
     return short ?? oldest;
   }
 
-  #isShort(prefill: PromptPrefill): boolean {
+  isShort(prefill: PromptPrefill): boolean {
     return prefill.isShort(MAX_SHORT_CHUNKS * this.#chunk);
   }
 

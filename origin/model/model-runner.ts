@@ -66,7 +66,7 @@ export interface PrefillChunk {
   readonly images?: readonly EmbeddedImage[];
 }
 
-/** Thrown by `prefill` if its signal was aborted during the run. */
+/** Thrown by `prefill` if its signal was aborted before the run, or stopped it. The same chunk may be run again. */
 export class RunTerminated extends Error {
   override readonly name = 'RunTerminated';
 }

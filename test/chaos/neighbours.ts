@@ -1,12 +1,15 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { percentiles } from '../bench/statistics.ts';
 import { openAiTarget, type Target } from '../bench/target.ts';
 import { startSystem } from '../support/system.ts';
 import type { CallerOptions } from './caller-thread.ts';
-import { type Measurement, newTenant, post, type Scenario } from './scenario.ts';
+import { type Answer, type Measurement, newTenant, post, type Scenario } from './scenario.ts';
 
 const SECONDS = 4;
 const WARM_UP_MS = 1000;
+/** For the requests that run at the end of a measurement. */
+const LAST_MS = 10_000;
 const VICTIM = { prompt: 'Once upon a time', maxTokens: 250 };
 const SMALL = { prompt: 'Once upon a time', maxTokens: 4 };
 
@@ -20,6 +23,8 @@ interface Load {
   /** Whether the callers have a key; default: true. */
   readonly hasKey?: boolean;
   readonly resumes?: number;
+  /** False if all of it is refused or not for the engine; default: true. */
+  readonly computes?: boolean;
 }
 
 const completion = (body: Load['body'], callers = 4): Load => {
@@ -38,13 +43,24 @@ const LOADS: Readonly<Record<string, Load>> = {
   'echo with logprobs': completion({ prompt: ids(1500), max_tokens: 0, echo: true, logprobs: 5 }),
   infill: completion({ prompt: text(2000), suffix: text(2000), max_tokens: 4 }),
   grammars: completion({ prompt: 'a', max_tokens: 200, guided_regex: '(a|b|[a-z ]{1,40}){1,60}' }, 16),
-  'large bodies without a key': { ...completion({ prompt: text(1_800_000) }), hasKey: false },
-  '/detokenize': { callers: 4, path: '/detokenize', body: { tokens: ids(262_144) } },
+  'large bodies without a key': {
+    ...completion({ prompt: text(1_800_000) }),
+    hasKey: false,
+    computes: false,
+  },
+  '/detokenize': { callers: 4, path: '/detokenize', body: { tokens: ids(262_144) }, computes: false },
   'resumed streams': { ...completion({ prompt: 'a', max_tokens: 250, stream: true }), resumes: 8 },
-  '/tokenize': { callers: 4, path: '/tokenize', body: { prompt: text(20_000) } },
+  '/tokenize': { callers: 4, path: '/tokenize', body: { prompt: text(20_000) }, computes: false },
 };
 
+interface Window {
+  readonly from: number;
+  readonly to: number;
+}
+
 interface Figures {
+  /** Time in which the streams ran. */
+  readonly streaming: Window;
   readonly tokensPerSecond: number;
   readonly first: { readonly p50: number; readonly p99: number };
   readonly plainMs: number;
@@ -58,25 +74,57 @@ async function repeat<T>(once: () => Promise<T>, ms: number): Promise<readonly T
 }
 
 async function victim(target: Target, plain: () => Promise<{ readonly ms: number }>): Promise<Figures> {
+  const from = performance.now();
   const streams = await repeat(() => target.run(VICTIM), 500 * SECONDS);
+  const streaming = { from, to: performance.now() };
   const ms = streams.reduce((sum, { sent, ended }) => sum + ended - sent, 0);
   const small = await repeat(() => target.run(SMALL), 250 * SECONDS);
   const plains = await repeat(plain, 250 * SECONDS);
   return {
+    streaming,
     tokensPerSecond: (1000 * streams.reduce((sum, { tokens }) => sum + tokens, 0)) / ms,
     first: percentiles(small.map(({ sent, events, ended }) => (events[0] ?? ended) - sent)),
     plainMs: percentiles(plains.map((answer) => answer.ms)).p50,
   };
 }
 
-async function beside<T>(options: CallerOptions, measure: () => Promise<T>): Promise<T> {
+/** Runs `measure` beside callers. Also returns how many of their requests were served per second of a window. */
+async function beside<T>(
+  options: CallerOptions,
+  measure: () => Promise<T>,
+  windowOf: (result: T) => Window,
+): Promise<[T, number]> {
   const thread = new Worker(new URL('./caller-thread.ts', import.meta.url), { workerData: options });
+  const served: Window[] = [];
+  thread.on('message', ({ ms }: Answer) => {
+    const to = performance.now();
+    served.push({ from: to - ms, to });
+  });
   try {
-    await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS));
-    return await measure();
+    await sleep(WARM_UP_MS);
+    const result = await measure();
+    const window = windowOf(result);
+    // Requests that began in the window are counted by the part of their time in it.
+    const enough = served.length + options.callers;
+    for (let waited = 0; served.length < enough && waited < LAST_MS; waited += 50) await sleep(50);
+    const parts = served.map(({ from, to }) => {
+      return Math.max(0, Math.min(to, window.to) - Math.max(from, window.from)) / (to - from);
+    });
+    return [result, (1000 * parts.reduce((sum, part) => sum + part, 0)) / (window.to - window.from)];
   } finally {
     await thread.terminate();
   }
+}
+
+/** What a load reaches without the victim, in requests per second. */
+async function rateAlone(options: CallerOptions): Promise<number> {
+  const streaming = async () => {
+    const from = performance.now();
+    await sleep(500 * SECONDS);
+    return { from, to: performance.now() };
+  };
+  const [, rate] = await beside(options, streaming, (window) => window);
+  return rate;
 }
 
 export const neighbours: Scenario = {
@@ -96,20 +144,25 @@ export const neighbours: Scenario = {
       await measure();
       const alone = await measure();
       const measurements: Measurement[] = [{ figure: 'tokens/s alone', value: alone.tokensPerSecond }];
-      for (const [name, { path, body, hasKey = true, ...load }] of Object.entries(LOADS)) {
+      for (const [name, { path, body, hasKey = true, computes = true, ...load }] of Object.entries(LOADS)) {
         const key = hasKey ? loud : 'none';
         const options = { ...load, url: `${system.url}${path}`, key, body: JSON.stringify(body) };
-        const loaded = await beside(options, measure);
+        const loadAlone = computes ? await rateAlone(options) : 0;
+        const [loaded, rate] = await beside(options, measure, ({ streaming }) => streaming);
+        const share = loaded.tokensPerSecond / alone.tokensPerSecond;
         measurements.push(
           {
             figure: `${name}: tokens/s`,
-            value: loaded.tokensPerSecond / alone.tokensPerSecond,
-            atLeast: 0.45,
+            value: share,
+            atLeast: computes ? 0.45 : 0.9,
           },
           { figure: `${name}: first token p50`, value: loaded.first.p50 / alone.first.p50, atMost: 2 },
           { figure: `${name}: first token p99`, value: loaded.first.p99 / alone.first.p99, atMost: 4 },
           { figure: `${name}: plain request p50`, value: loaded.plainMs / alone.plainMs },
         );
+        if (!computes) continue;
+        const both = share + rate / loadAlone;
+        measurements.push({ figure: `${name}: both tenants, parts of alone`, value: both, atLeast: 0.95 });
       }
       return measurements;
     } finally {

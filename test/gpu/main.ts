@@ -14,6 +14,7 @@ import { type DecodeRate, decodeRates } from './decode-rate.ts';
 import { type Answers, runExperiments } from './experiments.ts';
 import { requireCorrectLogits } from './gate.ts';
 import { compareStarts, GREEDY_LENGTH, greedyStart } from './greedy-start.ts';
+import { pack } from './luggage/luggage.ts';
 import { type ProviderAtHand, providersAtHand } from './providers.ts';
 import { runnerCases } from './runners.ts';
 import { type TransformersRates, transformersRates } from './transformers.ts';
@@ -36,7 +37,9 @@ const program = new Command('gpu')
   )
   .option('--python <program>', 'with torch and transformers', 'python3')
   .option('--skip-tests', 'speed only', false)
-  .option('--out <directory>', 'where the JSON goes', '.continuo/gpu');
+  .option('--out <directory>', 'where the JSON goes', '.continuo/gpu')
+  .option('--pack <directory>', 'writes luggage for a machine without network instead of measuring')
+  .option('--architecture <number>', 'of the card that the luggage is for; 90 = Hopper', whole(1), 90);
 
 interface Options {
   readonly providers: string[];
@@ -49,6 +52,8 @@ interface Options {
   readonly python: string;
   readonly skipTests: boolean;
   readonly out: string;
+  readonly pack?: string;
+  readonly architecture: number;
 }
 
 interface Report {
@@ -76,6 +81,7 @@ async function measure(
   save: (report: Report) => void,
 ): Promise<Report> {
   const { batches, context, steps } = options;
+  const worstDifference = await requireCorrectLogits(runnerCases().find(({ name }) => name === provider)!);
   const directory = directoryOf(options);
   const slots = Math.max(...batches);
   const contextLength = Math.max(context + steps, slots, GREEDY_LENGTH) + 16;
@@ -85,7 +91,6 @@ async function measure(
     provider === 'cuda' ? { provider, deviceId: 0, memoryBytes: null } : { provider };
   const stated = options.bandwidth;
   const bandwidth = stated === undefined ? measureBandwidth(ortDevice, now) : stated * 1e9;
-  const worstDifference = await requireCorrectLogits(runnerCases().find(({ name }) => name === provider)!);
   let report: Omit<Report, 'experiments'>;
   const { runner, summary } = await openModel({ ...size, threads: 2, device });
   try {
@@ -151,6 +156,10 @@ function measureTransformers(options: Options, notRun: string[]): TransformersRa
 
 async function main(): Promise<void> {
   const options = program.parse().opts<Options>();
+  if (options.pack !== undefined) {
+    console.log(pack(options.pack, options.architecture).join('\n'));
+    return;
+  }
   const notRun: string[] = [];
   const known = providersAtHand();
   const unknown = options.providers.find((name) => !known.some(({ provider }) => provider === name));

@@ -9,10 +9,8 @@ export interface KvCopy {
 
 export interface SlotAssignment {
   readonly slot: number;
-  /** Positions whose KV is in the slot once `copies` are made and the rest is restored; a multiple of the chunk. */
+  /** Positions whose KV is in the slot once `copies` are made; a multiple of the chunk. */
   readonly cached: number;
-  /** From here on, the cached positions come from the prefix store. */
-  readonly restoredFrom: number;
   /** To be made in this order. */
   readonly copies: readonly KvCopy[];
 }
@@ -90,27 +88,24 @@ export class KvSlots {
    * computed, because its logits are needed.
    * @param limit most positions to take from the prefix that a slot holds
    * @param images of the prompt, in order
-   * @param stored positions of the prompt that the prefix store can restore
    */
   assign(
     prompt: Int32Array,
     namespace: string,
     limit: number,
     images: readonly PromptSpan[] = [],
-    stored = 0,
   ): SlotAssignment {
     const donor = this.#longestPrefix(prompt, Math.min(limit, prompt.length - 1), namespace, images);
     const slot = this.#chooseSlot(donor?.slot ?? null);
     const copies: KvCopy[] = [];
-    const found = donor?.length ?? 0;
-    const cached = Math.max(found, stored);
-    if (donor?.slot !== slot || this.kept(slot) > found) this.#saveKept(slot, donor?.slot ?? null, copies);
+    const cached = donor?.length ?? 0;
+    if (donor?.slot !== slot || this.kept(slot) > cached) this.#saveKept(slot, donor?.slot ?? null, copies);
     if (donor !== null && donor.slot !== slot) {
-      copies.push({ from: donor.slot, to: slot, length: found });
-      this.#dropCovered(donor.slot, found);
+      copies.push({ from: donor.slot, to: slot, length: cached });
+      this.#dropCovered(donor.slot, cached);
     }
     this.#hold(slot, { tokens: prompt, images, namespace }, Math.min(cached, this.#maxKept));
-    return { slot, cached, copies, restoredFrom: found };
+    return { slot, cached, copies };
   }
 
   /** Assigns a slot to another sequence of the prompt that the slot `from` has computed up to `length`. */
@@ -121,7 +116,7 @@ export class KvSlots {
     this.#saveKept(slot, null, copies);
     copies.push({ from, to: slot, length });
     this.#hold(slot, source, source.kept);
-    return { slot, cached: source.kept, copies, restoredFrom: source.kept };
+    return { slot, cached: source.kept, copies };
   }
 
   /** Moves a sequence with `length` positions to a free slot. */

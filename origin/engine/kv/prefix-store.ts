@@ -36,7 +36,6 @@ interface ChunkNode extends StoredChunk {
   logits: Float32Array | null;
   hasLogprobs: boolean;
   next: number;
-  /** False once it was evicted. */
   stored: boolean;
 }
 

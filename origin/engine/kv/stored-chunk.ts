@@ -10,6 +10,8 @@ export interface StoredChunk extends ChunkLogprobs {
    * if they are not stored.
    */
   readonly logits: Float32Array | null;
+  /** False once it was evicted. */
+  readonly stored: boolean;
 }
 
 /** What a second tier has of a chunk. */

@@ -33,12 +33,16 @@ interface Account {
   promptLead: number;
   /** The longest part of a run that it had recently. */
   longestMs: number;
+  /** Milliseconds of its chunks that may be lost because short prompts of others stop them. */
+  stopMs: number;
   /** By number of its rows: learned milliseconds of a decode run with only these, without `ownMs`; 0 = unknown. */
   readonly costs: number[];
 }
 
 /** For short prompts, a tenant may take its share of so much time in advance, or one run; no tenant is late before. */
 const ADVANCE_MS = 10;
+/** So much of the time of a tenant's chunks may be lost in chunks that are stopped. */
+const MAX_STOPPED = 0.2;
 /** A tenant that lags behind by more than so many of its runs comes before all short prompts. */
 const LATE_RUNS = 2;
 const FLEX_WEIGHT = 1 / 32;
@@ -93,6 +97,26 @@ export class TimeShares {
     const first = this.#furthestBehind(short);
     this.#isAdvance = first !== null;
     return first ?? this.#furthestBehind(due);
+  }
+
+  /**
+   * Returns whether a short prompt may stop the chunk of another tenant and still come before it, having paid for what is lost.
+   * @param lostMs the time that the chunk has taken
+   */
+  mayStop(key: string, weight: number, running: string, lostMs: number): boolean {
+    const other = this.#accounts.get(running);
+    if (other === undefined || this.#isLate(other) || other.stopMs < lostMs) return false;
+    const { lag, longestMs } = this.#accounts.get(key) ?? newAccount();
+    const weights = this.#weights() + (this.#work.has(key) ? 0 : weight);
+    return lag - lostMs >= -Math.max(lostMs, longestMs, (ADVANCE_MS * weight) / weights);
+  }
+
+  /** Charges the account whose prompt has stopped a chunk of another one with the time of that run. */
+  chargeStop(key: string, running: string, elapsedMs: number): void {
+    this.#isAdvance = true;
+    const other = this.#accounts.get(running);
+    if (other !== undefined) other.stopMs -= Math.max(0, elapsedMs);
+    this.charge('other', elapsedMs, new Map([[key, { rows: 1, size: 1, ownMs: 0 }]]));
   }
 
   /** Returns the tenants whose sequences decode together next. */
@@ -228,6 +252,7 @@ export class TimeShares {
       account.promptLead + (kind === 'prefill' ? ms * (1 - this.#promptShare) : -ms * this.#promptShare);
     account.promptLead = Math.max(-account.longestMs, Math.min(account.longestMs, lead));
     if (kind === 'decode') return;
+    account.stopMs = Math.min(account.stopMs + MAX_STOPPED * ms, Math.max(ADVANCE_MS, account.longestMs));
     this.#accounts.delete(key);
     this.#accounts.set(key, account);
   }
@@ -252,6 +277,7 @@ const newAccount = (): Account => ({
   weight: 1,
   promptLead: 0,
   longestMs: 0,
+  stopMs: ADVANCE_MS,
   costs: [],
 });
 

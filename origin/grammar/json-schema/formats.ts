@@ -183,3 +183,13 @@ export const CONTENT_ENCODINGS: ReadonlyMap<string, string> = new Map([
 
 /** Encodings of any text. */
 export const PLAIN_ENCODINGS: ReadonlySet<string> = new Set(['8bit', 'binary']);
+
+/** A pattern for all texts but these. */
+export function noneOf(texts: readonly string[]): string {
+  const escaped = texts.map((text) =>
+    Array.from(text, (char) =>
+      /[A-Za-z0-9]/.test(char) ? char : `\\u{${char.codePointAt(0)!.toString(16)}}`,
+    ).join(''),
+  );
+  return `^(?!(?:${escaped.join('|')})$)`;
+}

@@ -12,13 +12,7 @@ import {
 import { schemaError } from '../grammar-error.ts';
 import { anyOrder } from './any-order.ts';
 import { countRange } from './assertions.ts';
-import {
-  type Conjunction,
-  derived,
-  type KeywordNode,
-  type KeywordNodes,
-  SOME_PROPERTY,
-} from './conjunction.ts';
+import { derived, type KeywordNode, type KeywordNodes, SOME_PROPERTY } from './conjunction.ts';
 import { escapedExpression } from './escaped-string.ts';
 import { OBJECT_KEYWORDS } from './keywords.ts';
 import { type ObjectProperties, objectProperties } from './object-properties.ts';
@@ -46,12 +40,12 @@ export function objectExpression(nodes: KeywordNodes, context: SchemaContext): E
   const available = keys.others.length > 0 ? Number.POSITIVE_INFINITY : keys.declared.length;
   const isCounted = min > required || max < available;
   if (isCounted) checkCounts(nodes, keys, min, max);
-  // Two members can be equal. They count as two if the runtime keeps all keys different.
-  const isDistinct = min > 1 && keys.others.length > 0;
+  const marked = markedMember(nodes, keys.others, context);
+  if (marked === 'impossible') return NOTHING;
+  // Of two members with equal keys, JSON.parse takes the last one, so the runtime keeps all keys different.
+  const isDistinct = keys.others.length > 0 && (min > 1 || marked !== null);
   const objectOf = (content: Expression): Expression =>
     isDistinct ? context.withDistinct(context.json.objectOf(content)) : context.json.objectOf(content);
-  const marked = markedMember(nodes, keys.others, isDistinct, context);
-  if (marked?.member === null) return NOTHING;
   if (context.style.anyKeyOrder && marked === null) {
     const members = keys.declared.map((member) => ({
       label: memberExpression(member, context),
@@ -109,7 +103,7 @@ interface Counts {
 class MemberGraph {
   readonly #keys: ObjectProperties;
   readonly #counts: Counts | null;
-  readonly #marked: MarkedMember | null;
+  readonly #marked: Expression | null;
   readonly #context: SchemaContext;
   readonly #edges: GraphEdge[] = [];
   readonly #states = new Map<string, number>();
@@ -117,7 +111,7 @@ class MemberGraph {
   constructor(
     keys: ObjectProperties,
     counts: Counts | null,
-    marked: MarkedMember | null,
+    marked: Expression | null,
     context: SchemaContext,
   ) {
     this.#keys = keys;
@@ -192,22 +186,19 @@ class MemberGraph {
     written: number,
     missing: number,
     other: Expression,
-    { member, rest }: MarkedMember,
+    marked: Expression,
     final: number,
   ): void {
     const { comma } = this.#context.json;
     const least = Math.max(0, missing - 1);
-    if (least === 0) this.#edge(from, final, this.#after(written, member!));
-    if (this.#counts !== null && Number.isFinite(this.#counts.max)) return;
-    const any = (item: Expression | null, min: number): Expression =>
-      item === null
-        ? min === 0
-          ? EMPTY
-          : NOTHING
-        : repeat(sequence(comma, item), min, Number.POSITIVE_INFINITY);
-    const before = sequence(this.#after(written, other), any(other, 0), comma);
-    this.#edge(from, final, sequence(this.#after(written, member!), any(rest, least)));
-    this.#edge(from, final, sequence(before, member!, any(rest, least)));
+    if (this.#counts !== null && Number.isFinite(this.#counts.max)) {
+      if (least === 0) this.#edge(from, final, this.#after(written, marked));
+      return;
+    }
+    const any = (min: number): Expression => repeat(sequence(comma, other), min, Number.POSITIVE_INFINITY);
+    this.#edge(from, final, sequence(this.#after(written, marked), any(least)));
+    const before = sequence(this.#after(written, other), any(0), comma);
+    this.#edge(from, final, sequence(before, marked, any(least)));
   }
 }
 
@@ -219,41 +210,27 @@ function memberExpression(
 }
 
 /**
- * An undeclared member that an object must have, and those that may follow it; null if there are none. Unless all keys differ,
- * these have other names, because JSON.parse takes the last of several equal names.
+ * An undeclared member that an object must have. Returns null if no undeclared member must satisfy a condition. Of several
+ * conditions, none can be satisfied.
  */
-interface MarkedMember {
-  readonly member: Expression | null;
-  readonly rest: Expression | null;
-}
-
-/** Returns null if no undeclared member must satisfy a condition. Of several conditions, none can be satisfied. */
 function markedMember(
   nodes: KeywordNodes,
   others: ObjectProperties['others'],
-  isDistinct: boolean,
   context: SchemaContext,
-): MarkedMember | null {
+): Expression | 'impossible' | null {
   const conditions = nodes.flatMap(({ schema: { [SOME_PROPERTY]: some } }) =>
     some?.key === null ? [some] : [],
   );
   const [condition] = conditions;
   if (condition === undefined) return null;
-  if (conditions.length > 1) return { member: null, rest: null };
-  const { languages } = context;
+  if (conditions.length > 1) return 'impossible';
   const names = languageOf(condition.names, context);
-  const within = (keys: Dfa | null, language: Dfa | null): Dfa | null =>
-    keys === null || language === null ? (keys ?? language) : languages.both(keys, language);
-  const groups = (language: Dfa | null, value: Conjunction): ObjectProperties['others'] =>
-    others
-      .map((group) => ({ keys: within(group.keys, language), value: [...group.value, ...value] }))
-      .filter(({ keys }) => keys === null || !isEmptyLanguage(keys));
-  const differing = names === null ? [] : groups(languages.not(names), []);
-  const rest = isDistinct ? others : differing;
-  return {
-    member: otherMember(groups(names, condition.value), context),
-    rest: otherMember(rest, context),
-  };
+  const within = (keys: Dfa | null): Dfa | null =>
+    keys === null || names === null ? (keys ?? names) : context.languages.both(keys, names);
+  const groups = others
+    .map(({ keys, value }) => ({ keys: within(keys), value: [...value, ...condition.value] }))
+    .filter(({ keys }) => keys === null || !isEmptyLanguage(keys));
+  return otherMember(groups, context) ?? 'impossible';
 }
 
 /** A member with an undeclared key; null if there are none. */

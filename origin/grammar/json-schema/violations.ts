@@ -8,7 +8,7 @@ import {
   SOME_PROPERTY,
   type SomeProperty,
 } from './conjunction.ts';
-import { CONTENT_ENCODINGS, FORMATS } from './formats.ts';
+import { CONTENT_ENCODINGS, FORMATS, noneOf } from './formats.ts';
 import { type Keywords, TYPES, type TypeName } from './keywords.ts';
 import type { SchemaDocument } from './schema-document.ts';
 
@@ -21,7 +21,7 @@ type Violations<Keyword extends keyof Keywords> = (
 
 /**
  * Returns the values that do not satisfy a schema, as conjunctions of which one must hold. They may leave out values that
- * violate only a keyword whose violations cannot be expressed, such as `additionalProperties`.
+ * violate only a keyword whose violations cannot be expressed, such as `uniqueItems`.
  * @throws GrammarError if nothing is left
  */
 export function violationsOf(node: KeywordNode, document: SchemaDocument): readonly Conjunction[] {
@@ -39,7 +39,11 @@ export function violationsOf(node: KeywordNode, document: SchemaDocument): reado
   return branches;
 }
 
-const NOT_SUPPORTED = (): null => null;
+/** Keywords whose schemas may evaluate properties and items of the same value. */
+const APPLICATORS = ['$ref', 'allOf', 'anyOf', 'oneOf', 'if', 'dependentSchemas', 'dependencies'] as const;
+
+const hasApplicators = ({ schema }: KeywordNode): boolean =>
+  APPLICATORS.some((keyword) => schema[keyword] !== undefined);
 
 const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> } = {
   $ref: (reference, { path }, document) => [
@@ -126,19 +130,7 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
         value: [{ node: document.child(node, 'patternProperties', pattern), part: 'not' }],
       }),
     ),
-  additionalProperties: (_, node, document) => {
-    const { properties = {}, patternProperties = {} } = node.schema;
-    const declared = derived(node, 'declared', { type: 'string', enum: Object.keys(properties) });
-    const matching = Object.keys(patternProperties).map((pattern) =>
-      derived(node, `name ${pattern}`, { type: 'string', pattern }),
-    );
-    return [
-      withSome(node, 'additionalProperties', {
-        names: [declared, ...matching].map(({ node: names }) => ({ node: names, part: 'not' })),
-        value: [{ node: document.child(node, 'additionalProperties'), part: 'not' }],
-      }),
-    ];
-  },
+  additionalProperties: (_, node, document) => [someOther(node, 'additionalProperties', document)],
   propertyNames: (_, node, document) => [
     withSome(node, 'propertyNames', {
       names: [{ node: document.child(node, 'propertyNames'), part: 'not' }],
@@ -147,15 +139,27 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
   ],
   items: (items, node, document) => {
     if (Array.isArray(items)) return items.map((_, i) => [violatedItem(node, 'items', i, document)]);
-    if (node.schema.prefixItems) return null;
+    if (node.schema.prefixItems) return [itemBeyond(node, 'items', node.schema.prefixItems, document)];
     document.child(node, 'items');
     return [[derived(node, 'not items', { type: 'array', contains: { not: items } })]];
   },
   prefixItems: (items, node, document) =>
     items.map((_, i) => [violatedItem(node, 'prefixItems', i, document)]),
-  additionalItems: NOT_SUPPORTED,
-  unevaluatedItems: NOT_SUPPORTED,
-  unevaluatedProperties: NOT_SUPPORTED,
+  additionalItems: (_, node, document) =>
+    Array.isArray(node.schema.items)
+      ? [itemBeyond(node, 'additionalItems', node.schema.items, document)]
+      : [],
+  unevaluatedItems: (_, node, document) => {
+    const { prefixItems, items = prefixItems ?? [], contains, additionalItems } = node.schema;
+    if (hasApplicators(node) || contains !== undefined) return null;
+    if (!Array.isArray(items) || additionalItems !== undefined) return [];
+    return [itemBeyond(node, 'unevaluatedItems', items, document)];
+  },
+  unevaluatedProperties: (_, node, document) => {
+    if (hasApplicators(node)) return null;
+    if (node.schema.additionalProperties !== undefined) return [];
+    return [someOther(node, 'unevaluatedProperties', document)];
+  },
   contains: (contains, node, document) => {
     const { minContains = 1, maxContains = Number.POSITIVE_INFINITY } = node.schema;
     document.child(node, 'contains');
@@ -196,6 +200,37 @@ function notMatching(node: KeywordNode, keyword: string, source: string | undefi
 
 function withSome(node: KeywordNode, name: string, some: SomeProperty): Conjunction {
   return [derived(node, `not ${name}`, { type: 'object', [SOME_PROPERTY]: some })];
+}
+
+/** Objects with a property that is neither declared nor matches a pattern, and violates the schema of those. */
+function someOther(
+  node: KeywordNode,
+  keyword: 'additionalProperties' | 'unevaluatedProperties',
+  document: SchemaDocument,
+): Conjunction {
+  const { properties = {}, patternProperties = {} } = node.schema;
+  const names = [
+    derived(node, 'declared', { type: 'string', enum: Object.keys(properties) }),
+    ...Object.keys(patternProperties).map((pattern) =>
+      derived(node, `name ${pattern}`, { type: 'string', pattern }),
+    ),
+  ];
+  return withSome(node, keyword, {
+    names: names.map((name) => ({ node: name.node, part: 'not' })),
+    value: [{ node: document.child(node, keyword), part: 'not' }],
+  });
+}
+
+/** Arrays of which the first item after the listed ones violates the schema of the rest. */
+function itemBeyond(
+  node: KeywordNode,
+  keyword: 'items' | 'additionalItems' | 'unevaluatedItems',
+  listed: readonly unknown[],
+  document: SchemaDocument,
+): Conjunction {
+  document.child(node, keyword);
+  const prefixItems = [...listed.map(() => true), { not: node.schema[keyword] }];
+  return [derived(node, `not ${keyword}`, { type: 'array', minItems: prefixItems.length, prefixItems })];
 }
 
 function withKey(node: KeywordNode, key: string, condition: Conjunction[number]): Conjunction {
@@ -255,14 +290,4 @@ function gaps(numbers: readonly number[]) {
     ...(i === 0 ? {} : { exclusiveMinimum: numbers[i - 1]! }),
     ...(value === null ? {} : { exclusiveMaximum: value }),
   }));
-}
-
-/** A pattern for all texts but these. */
-function noneOf(texts: readonly string[]): string {
-  const escaped = texts.map((text) =>
-    Array.from(text, (char) =>
-      /[A-Za-z0-9]/.test(char) ? char : `\\u{${char.codePointAt(0)!.toString(16)}}`,
-    ).join(''),
-  );
-  return `^(?!(?:${escaped.join('|')})$)`;
 }

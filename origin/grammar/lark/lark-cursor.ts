@@ -128,6 +128,13 @@ export class LarkCursor {
     return Number(token.text);
   }
 
+  /** Takes `=` and a number such as 0.7. */
+  decimal(): void {
+    this.expect('=');
+    this.number();
+    if (this.takeSymbol('.')) this.number();
+  }
+
   /** Takes a quoted string and decodes its escapes. */
   string(): { value: string; ignoreCase: boolean } {
     const token = this.takeKind('string');

@@ -45,12 +45,8 @@ class LarkParser {
       else this.#definition();
       if (!cursor.takeKind('newline')) throw cursor.error('Expected the end of the line');
     }
-    return {
-      definitions: this.#definitions,
-      ignored: this.#ignored,
-      ignoresOnce: this.#ignoresOnce,
-      ignoredAttributes: this.#ignoredAttributes,
-    };
+    const parsed = { definitions: this.#definitions, ignored: this.#ignored };
+    return { ...parsed, ignoresOnce: this.#ignoresOnce, ignoredAttributes: this.#ignoredAttributes };
   }
 
   #definition(): void {
@@ -83,9 +79,7 @@ class LarkParser {
       const name = cursor.takeKind('rule');
       if (!name) throw cursor.error('Expected an attribute');
       if (name.text === 'temperature') {
-        cursor.expect('=');
-        cursor.number();
-        if (cursor.takeSymbol('.')) cursor.number();
+        cursor.decimal();
         this.#ignoredAttributes.add(name.text);
         continue;
       }

@@ -112,15 +112,14 @@ export class OrtSession {
   /**
    * Runs on a pool thread and stops within one operator when `signal` is aborted. Only one such run at a time. On devices it
    * runs on the calling thread: ONNX Runtime keeps handles and workspaces per thread there, and a chunk takes milliseconds.
-   * @throws RunTerminated if the signal was aborted before or during the run, even if the run completed
+   * @throws RunTerminated if the signal was aborted before the run, or stopped it
    */
   async runAsync(binding: OrtBinding, signal: AbortSignal): Promise<void> {
     if (signal.aborted) throw new RunTerminated('the run was cancelled before it started');
     if (this.copiesInputs) {
       this.run(binding);
-      // Aborts that arrived meanwhile take effect.
+      // Messages that arrived meanwhile are handled before the next run.
       await setImmediate();
-      if (signal.aborted) throw new RunTerminated('the run was cancelled');
       return;
     }
     this.api.RunOptionsUnsetTerminate(this.#runOptions);
@@ -129,11 +128,10 @@ export class OrtSession {
     try {
       await this.api.runWithBindingAsync(this.#session, this.#runOptions, binding.handle);
     } catch (error) {
-      if (!signal.aborted) throw error;
+      throw signal.aborted ? new RunTerminated('the run was cancelled') : error;
     } finally {
       signal.removeEventListener('abort', terminate);
     }
-    if (signal.aborted) throw new RunTerminated('the run was cancelled');
   }
 
   /** Call after all bindings are disposed. */

@@ -61,6 +61,21 @@ describe('fairness between tenants', () => {
     expect(steps).toBeLessThanOrEqual(4);
   });
 
+  it('charges a tenant for its submissions, also if it aborts them', async () => {
+    let slow = false;
+    const runner = new ScriptedRunner(shape(4), { beforeRun: () => void (driver.now += 1) });
+    const driver: Driver = new Driver(runner, { now: () => (driver.now += slow ? 0.5 : 0) });
+    for (const tenant of ['quiet', 'flood']) driver.submit(endless(tenant, 1000, tenant));
+    for (let step = 0; step < 100; step++) {
+      slow = true;
+      driver.submit(endless('again', 1, 'flood'));
+      slow = false;
+      driver.engine.abort('again');
+      await driver.engine.step();
+    }
+    expect(tokensSoFar(driver, 'quiet')).toBeGreaterThan(1.5 * tokensSoFar(driver, 'flood'));
+  });
+
   it('shares tokens, not requests', async () => {
     const driver = new Driver(new ScriptedRunner(shape(1)));
     for (let serial = 0; serial < 20; serial++) {

@@ -1548,7 +1548,7 @@ const CONDITIONS: readonly Row[] = [
       type: 'object',
       not: { properties: { a: {} }, patternProperties: { '^p': {} }, additionalProperties: I },
     },
-    [{ b: 'x' }, { c: 1, q: [] }],
+    [{ b: 'x' }, { c: 1, q: [] }, { a: 0, q: [], c: 1 }],
     [{}, { a: 'x' }, { p: 'x', b: 1 }],
   ],
   [
@@ -1567,6 +1567,44 @@ const CONDITIONS: readonly Row[] = [
     { type: 'object', not: { propertyNames: { maxLength: 2 } } },
     [{ abc: 1 }, { a: 1, abcd: 2 }],
     [{}, { ab: 1 }],
+  ],
+  [
+    'some unevaluated property',
+    { type: 'object', not: { properties: { a: {} }, unevaluatedProperties: I }, additionalProperties: true },
+    [{ b: 'x' }, { a: 1, b: 'x', c: 1 }],
+    [{}, { a: 'x' }, { b: 1 }],
+  ],
+  [
+    'an item after a tuple',
+    { type: 'array', not: { prefixItems: [{}, {}], items: false }, maxItems: 4 },
+    [
+      [1, 2, 3],
+      ['a', null, [], 4],
+    ],
+    [[], [1], [1, 2]],
+  ],
+  [
+    'an additional item that is not allowed',
+    {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      type: 'array',
+      not: { items: [{}], additionalItems: { type: 'integer' } },
+      maxItems: 3,
+    },
+    [
+      [1, 'a'],
+      [1, null, 2],
+    ],
+    [[], ['a'], [1, 2, 3]],
+  ],
+  [
+    'an unevaluated item that is not allowed',
+    { type: 'array', not: { prefixItems: [{}], unevaluatedItems: { type: 'integer' } }, maxItems: 3 },
+    [
+      [1, 'a'],
+      ['a', null, 2],
+    ],
+    [[], ['a'], [1, 2]],
   ],
   [
     'names of properties by oneOf',

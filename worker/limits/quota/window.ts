@@ -45,7 +45,7 @@ export function add(meter: Meter, window: Window, at: Moment, amount: number): v
     while (meter.length > 0 && meter[0]![0] <= cell - CELLS[window]) meter.shift();
     meter.push([cell, amount]);
   } else {
-    const found = last[0] === cell ? last : meter.find((candidate) => candidate[0] === cell);
+    const found = meter.findLast((candidate) => candidate[0] === cell);
     if (found) found[1] += amount;
   }
 }

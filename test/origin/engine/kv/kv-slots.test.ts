@@ -161,7 +161,7 @@ describe('KV slots', () => {
     const { slot } = kv.assign(first, 'x', Infinity);
     kv.record(slot, 9);
     kv.release(slot, true);
-    expect(kv.assign(first, 'x', Infinity)).toEqual({ slot, cached: 8, copies: [], restoredFrom: 8 });
+    expect(kv.assign(first, 'x', Infinity)).toEqual({ slot, cached: 8, copies: [] });
   });
 
   it('save the rest of a prefix that is reused in part, while another slot is empty', () => {
@@ -201,7 +201,6 @@ describe('KV slots', () => {
       slot: 1,
       cached: CHUNK,
       copies: [{ from: far, to: 1, length: CHUNK }],
-      restoredFrom: CHUNK,
     });
     expect(kv.assign(whole, 'x', Infinity).cached).toBe(2 * CHUNK);
   });
@@ -222,13 +221,6 @@ describe('KV slots', () => {
     const kv = new KvSlots({ slots: 1, contextLength: CONTEXT, prefillChunk: CHUNK });
     kv.record(kv.assign(new Int32Array(CONTEXT), 'x', Infinity).slot, CONTEXT);
     expect(kv.kept(0)).toBe(CONTEXT - CHUNK);
-  });
-
-  it('leave it also if the whole context is restored', () => {
-    const kv = new KvSlots({ slots: 1, contextLength: CONTEXT, prefillChunk: CHUNK }, true);
-    const { slot, cached } = kv.assign(new Int32Array(CONTEXT), '', CONTEXT, [], CONTEXT);
-    expect(cached).toBe(CONTEXT);
-    expect(kv.kept(slot)).toBe(CONTEXT - CHUNK);
   });
 
   it('copy from a held slot', () => {

@@ -176,6 +176,72 @@ describe('the prefix cache', () => {
       expect(['a', 'b', 'c'].map((name) => cached(driver, name))).toEqual([20 * CHUNK, 20 * CHUNK, null]);
     });
 
+    /** A prompt of 80 chunks that only the store has, and a stream beside it. Records the positions of each restore. */
+    const restoring = async (promptTopLogprobs: number | null) => {
+      const { driver, runner } = small(81, 5);
+      const long = (requestId: string) =>
+        again(requestId, {
+          prompts: [{ tokens: prefix(80 * CHUNK), maxTokens: 4 }],
+          promptTopLogprobs,
+        });
+      driver.submit(long('first'));
+      await driver.finish();
+      // All slots at the same time.
+      const prompts = [{ tokens: prefix(2), maxTokens: 20 }];
+      for (const name of ['v', 'w', 'x', 'y', 'z']) {
+        driver.submit(again(name, { prompts, cacheNamespace: name, cachePrompt: false, ignoreEos: true }));
+      }
+      await driver.finish();
+      const streamed = [{ tokens: prefix(40 * CHUNK).map((id) => 9 - id), maxTokens: 500 }];
+      for (const name of ['before', 'between', 'stream']) {
+        driver.submit(again(name, { prompts: streamed, cachePrompt: false, ignoreEos: true }));
+        while (tokensSoFar(driver, name) === 0) await driver.step();
+      }
+      // Runs of the streams have an idle row for the slot between them, which is too dear to close.
+      driver.engine.abort('between');
+      await driver.step();
+      const restores: number[] = [];
+      const { kvBytes } = runner;
+      const write = kvBytes.write.bind(kvBytes);
+      kvBytes.write = (slot, start, parts) => {
+        restores.push(parts.reduce((sum, { length }) => sum + length / kvBytes.positionBytes, 0));
+        write(slot, start, parts);
+      };
+      runner.prefills.length = 0;
+      driver.submit(long('second'));
+      await driver.step();
+      return { driver, runner, restores, expected: plainTranscript(long('second'), shape(1)) };
+    };
+
+    it.each([null, 1])('restores 32 chunks of a prompt per step, with logprobs %s', async (logprobs) => {
+      const { driver, runner, restores, expected } = await restoring(logprobs);
+      expect(cached(driver, 'second')).toBe(80 * CHUNK - (logprobs === null ? 0 : CHUNK));
+      expect(restores).toEqual([32 * CHUNK]);
+      const before = tokensSoFar(driver, 'stream');
+      await driver.step();
+      await driver.step();
+      expect(tokensSoFar(driver, 'stream')).toBe(before + 2);
+      await driver.finish();
+      expect(restores.slice(1, 3)).toEqual([32 * CHUNK, (logprobs === null ? 16 : 15) * CHUNK]);
+      expect(runner.prefills).toEqual(logprobs === null ? [] : [CHUNK]);
+      expect(ordered(transcribe(driver.eventsOf('second'), 1))).toEqual(ordered(expected));
+    });
+
+    it.each([null, 1])(
+      'computes what is evicted while it is restored, with logprobs %s',
+      async (logprobs) => {
+        const { driver, restores, expected } = await restoring(logprobs);
+        for (const name of ['before', 'stream']) driver.engine.abort(name);
+        for (const [serial, tenantId] of ['x', 'y', 'z'].entries()) {
+          const tokens = Int32Array.from({ length: 20 * CHUNK }, (_, at) => (serial + at * 7) % 10);
+          driver.submit(again(`evicting ${serial}`, { tenantId, prompts: [{ tokens, maxTokens: 1 }] }));
+        }
+        await driver.finish();
+        expect(restores.reduce((sum, positions) => sum + positions, 0)).toBeLessThan(80 * CHUNK);
+        expect(ordered(transcribe(driver.eventsOf('second'), 1))).toEqual(ordered(expected));
+      },
+    );
+
     it('keeps longest what was used last, also if a slot had it', async () => {
       const { driver } = small(8, 2);
       const short = (requestId: string, id: number) =>

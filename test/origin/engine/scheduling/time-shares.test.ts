@@ -123,6 +123,80 @@ describe('time shares', () => {
   });
 });
 
+describe('a chunk that short prompts of others stop', () => {
+  const LONG = 'long';
+  const long: TenantWork = { weight: 1, flex: false, prompts: 'long', rows: 0 };
+  const one: RunPart = { rows: 1, size: 1, ownMs: 0 };
+
+  /**
+   * Computes chunks of one tenant, which others stop at random.
+   * @returns the milliseconds of its chunks so far that counted, and that were lost, after each run
+   */
+  function simulateStops(others: number, gapMs: number, chunkMs: number, random: () => number) {
+    const shares = new TimeShares();
+    const next = Array.from({ length: others }, () => gapMs * random());
+    const samples = [{ at: 0, useful: 0, lost: 0 }];
+    let isStopped = false;
+    for (let at = 0; at < 5000; at = samples.at(-1)!.at) {
+      const work = new Map([[LONG, long]]);
+      next.forEach((time, index) => {
+        if (time <= at) work.set(`${index}`, { ...long, prompts: 'short' });
+      });
+      const turn = shares.prompt(work)!;
+      let elapsed = turn === LONG ? chunkMs : 1 + random();
+      let { useful, lost } = samples.at(-1)!;
+      const due = next.findIndex((time) => time > at && time < at + elapsed);
+      const soFar = next[due]! - at;
+      if (turn === LONG && !isStopped && due >= 0 && shares.mayStop(`${due}`, 1, LONG, soFar)) {
+        isStopped = true;
+        elapsed = soFar + 0.2;
+        lost += elapsed;
+        shares.chargeStop(`${due}`, LONG, elapsed);
+      } else {
+        if (turn === LONG) {
+          isStopped = false;
+          useful += elapsed;
+        } else next[Number(turn)] = at + elapsed + gapMs * random();
+        shares.charge('prefill', elapsed, new Map([[turn, one]]));
+      }
+      samples.push({ at: at + elapsed, useful, lost });
+    }
+    return samples;
+  }
+
+  it('leaves its tenant 0.9 of its share in any second, less three chunks, and costs it a sixth of its time at most', () => {
+    const random = randomFrom(3);
+    for (let workload = 0; workload < WORKLOADS / 3; workload++) {
+      const chunkMs = 2 + 6 * random();
+      const others = 1 + Math.floor(8 * random());
+      const samples = simulateStops(others, 1 + 60 * random(), chunkMs, random);
+      expect(samples.at(-1)!.lost).toBeGreaterThan(0);
+      for (const [index, from] of samples.entries()) {
+        const to = samples.slice(index).find(({ at }) => at >= from.at + 1000);
+        if (to === undefined) break;
+        const [useful, lost] = [to.useful - from.useful, to.lost - from.lost];
+        expect(useful, `workload ${workload}`).toBeGreaterThan(900 / (1 + others) - 3 * chunkMs);
+        expect(lost, `workload ${workload}`).toBeLessThan(useful / 5 + 10 + chunkMs);
+      }
+    }
+  });
+
+  it('is not stopped by a tenant that has taken its share in advance', () => {
+    const shares = new TimeShares();
+    const both = new Map([
+      [LONG, long],
+      ['short', { ...long, prompts: 'short' as const }],
+    ]);
+    shares.prompt(both);
+    shares.charge('prefill', 4, new Map([[LONG, one]]));
+    expect(shares.mayStop('short', 1, LONG, 4)).toBe(true);
+    shares.chargeStop('short', LONG, 4);
+    shares.prompt(both);
+    shares.chargeStop('short', LONG, 4);
+    expect(shares.mayStop('short', 1, LONG, 4)).toBe(false);
+  });
+});
+
 describe('the next chunk', () => {
   const work = (...tenants: readonly [string, Partial<TenantWork>][]) =>
     new Map(

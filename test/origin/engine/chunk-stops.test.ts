@@ -1,0 +1,103 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import type { Submission } from '../../../origin/engine/messages.ts';
+import { Driver, storeBytes } from './support/engine-driver.ts';
+import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
+import { plainTranscript } from './support/reference-generation.ts';
+import { ScriptedRunner } from './support/scripted-runner.ts';
+import { ordered, transcribe } from './support/transcript.ts';
+
+const TURNS = 20;
+const LONG = longPrompt('long', 20 * CHUNK, 'loud');
+
+/** Makes a step and submits a request while the model computes the step's chunk. */
+async function stepWith(driver: Driver, ...submissions: readonly Submission[]): Promise<void> {
+  const step = driver.step();
+  for (const submission of submissions) {
+    for (let turn = 0; turn < 3; turn++) await setImmediate();
+    driver.submit(submission);
+  }
+  await step;
+}
+
+/** Each run takes 4 ms. */
+function start() {
+  const beforeRun = () => {
+    driver.now += 4;
+  };
+  const runner = new ScriptedRunner(shape(8), { prefillTurns: TURNS, beforeRun });
+  const driver = new Driver(runner);
+  driver.submit(LONG);
+  return { runner, driver };
+}
+
+describe('a chunk of a long prompt', () => {
+  it('is stopped for a short prompt of another tenant, which is computed at once', async () => {
+    const { runner, driver } = start();
+    await driver.step();
+    await stepWith(driver, endless('short', 4, 'quiet'));
+    expect(runner.prefills).toEqual([CHUNK, CHUNK, 2]);
+    expect(tokensSoFar(driver, 'short')).toBeGreaterThan(0);
+    await driver.step();
+    expect(runner.prefills).toEqual([CHUNK, CHUNK, 2, CHUNK]);
+  });
+
+  it('has the same tokens as one that was not stopped', async () => {
+    const { runner, driver } = start();
+    for (let serial = 0; tokensSoFar(driver, 'long') === 0; serial++) {
+      await stepWith(driver, ...(serial % 3 === 0 ? [endless(`short ${serial}`, 1, `quiet ${serial}`)] : []));
+    }
+    await driver.finish();
+    expect(runner.prefills.filter((length) => length === CHUNK).length).toBeGreaterThan(22);
+    expect(ordered(transcribe(driver.eventsOf('long'), 1))).toEqual(
+      ordered(plainTranscript(LONG, runner.shape)),
+    );
+  });
+
+  it('leaves what was restored before it, also beside runs with an idle row for its slot', async () => {
+    const runner = new ScriptedRunner(shape(6), { prefillTurns: TURNS });
+    const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, 20) });
+    const prompt = (requestId: string, chunks: number, cacheNamespace: string) =>
+      ({ ...longPrompt(requestId, chunks * CHUNK, 'loud'), cacheNamespace }) satisfies Submission;
+    driver.submit(prompt('first', 10, 'same'));
+    await driver.finish();
+    for (const name of ['before', 'between', 'after', 'last', 'other', 'end']) {
+      const stream = { ...prompt(name, 30, name), cachePrompt: false };
+      driver.submit({ ...stream, prompts: stream.prompts.map((one) => ({ ...one, maxTokens: 500 })) });
+      while (tokensSoFar(driver, name) === 0) await driver.step();
+    }
+    for (const name of ['between', 'last', 'end']) driver.engine.abort(name);
+    const second = prompt('second', 20, 'same');
+    driver.submit(second);
+    await stepWith(driver, endless('short', 4, 'quiet'));
+    expect(runner.prefills.slice(-2)).toEqual([CHUNK, 2]);
+    await driver.finish();
+    expect(ordered(transcribe(driver.eventsOf('second'), 1))).toEqual(
+      ordered(plainTranscript(second, runner.shape)),
+    );
+  });
+
+  it.each([
+    ['a short prompt of its own tenant', endless('own', 4, 'loud')],
+    ['a long prompt', longPrompt('other', 10 * CHUNK, 'quiet')],
+    ['flex work', { ...endless('flex', 4, 'quiet'), flex: true }],
+  ])('is not stopped for %s', async (_, submission) => {
+    const { runner, driver } = start();
+    await driver.step();
+    await stepWith(driver, submission);
+    expect(runner.prefills.slice(0, 2)).toEqual([CHUNK, CHUNK]);
+    driver.engine.abort(submission.requestId);
+    await driver.finish();
+    expect(runner.prefills.filter((length) => length === CHUNK)).toHaveLength(20);
+  });
+
+  it('counts if it was done before it could be stopped', async () => {
+    const { runner, driver } = start();
+    await driver.step();
+    const prefill = runner.prefill.bind(runner);
+    runner.prefill = (chunk) => prefill(chunk, new AbortController().signal);
+    await stepWith(driver, endless('short', 4, 'quiet'));
+    await driver.finish();
+    expect(runner.prefills.filter((length) => length === CHUNK)).toHaveLength(20);
+  });
+});
