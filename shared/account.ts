@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { toSnakeCase } from './field-names.ts';
 import { integer } from './json-fields.ts';
-import { dialectName, limits, scope, weight } from './tenant.ts';
+import { adminRole, dialectName, limits, scope, weight } from './tenant.ts';
 import { USAGE_GROUPS } from './usage.ts';
 
 /** Plans, tenants, keys and usage: requests and responses of the admin API and of a tenant's account. */
@@ -62,6 +62,12 @@ export const planObject = z.object({
 const planOfTenant = identifier.nullable().describe('Id of the plan; null = no plan.');
 const ownWeight = weight.nullable().describe("Share of an origin; null = the plan's.");
 const tenantDialect = dialectName.describe('Dialect of requests without the header x-dialect.');
+const MAX_ALIASES = 100;
+const modelName = z.string().min(1).max(200);
+const aliasMap = <T extends z.ZodType>(value: T) =>
+  z
+    .record(modelName, value)
+    .refine((map) => Object.keys(map).length <= MAX_ALIASES, `expected at most ${MAX_ALIASES} names`);
 const openObjects = z.boolean().describe('Default of the request field open_objects.');
 const anyKeyOrder = z.boolean().describe('Default of the request field any_key_order.');
 
@@ -74,6 +80,7 @@ export const tenantBody = z.strictObject({
   dialect: tenantDialect.default('openai'),
   open_objects: openObjects.default(false),
   any_key_order: anyKeyOrder.default(false),
+  aliases: aliasMap(modelName).default({}).describe('Names of the tenant for models: name to model.'),
 });
 export const tenantPatch = z
   .strictObject({
@@ -84,6 +91,7 @@ export const tenantPatch = z
     dialect: tenantDialect,
     open_objects: openObjects,
     any_key_order: anyKeyOrder,
+    aliases: aliasMap(modelName.nullable()).describe('Names to change; null removes one.'),
     suspended: z.boolean().describe('Rejects all requests of the tenant.'),
   })
   .partial();
@@ -97,8 +105,14 @@ export const tenantObject = z.object({
   dialect: tenantDialect,
   open_objects: openObjects,
   any_key_order: anyKeyOrder,
+  aliases: z.record(z.string(), z.string()).describe('Names of the tenant for models: name to model.'),
   suspended: z.boolean().describe('Whether all requests of the tenant are rejected.'),
   created_at: createdAt,
+});
+
+const ADDRESS = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()]);
+const addressRange = z.string().refine((text) => ADDRESS.safeParse(text).success, {
+  error: 'expected an IPv4 or IPv6 address, or a network such as 203.0.113.0/24',
 });
 
 export const keyBody = z.strictObject({
@@ -109,6 +123,10 @@ export const keyBody = z.strictObject({
     .min(1)
     .default(['completions', 'models'])
     .describe("Endpoints that the key may use. 'admin' must be the only scope, for the tenant 'operator'."),
+  role: adminRole
+    .nullable()
+    .default(null)
+    .describe("Role of an admin key: 'owner', 'billing', 'read-only' or 'tenant:ID'; null = 'owner'."),
   models: z
     .array(z.string().min(1))
     .min(1)
@@ -117,6 +135,15 @@ export const keyBody = z.strictObject({
     .describe('Models that the key may use; null = all.'),
   limits: limitFields.default({}).describe("Limits of this key, in addition to the tenant's."),
   expires_at: seconds.nullable().default(null).describe('Unix seconds; null = never.'),
+  allowed_addresses: z
+    .array(addressRange)
+    .min(1)
+    .max(100)
+    .nullable()
+    .default(null)
+    .describe(
+      'Networks from which the key may be used, such as 203.0.113.0/24 or 2001:db8::/32; null = all.',
+    ),
 });
 export const keyPatch = z
   .strictObject({
@@ -124,6 +151,9 @@ export const keyPatch = z
     models: keyBody.shape.models.unwrap().describe('Models that the key may use; null = all.'),
     limits: limitFields.describe('Limits to change; the others stay. null removes a limit.'),
     expires_at: keyBody.shape.expires_at.unwrap().describe('Unix seconds; null = never.'),
+    allowed_addresses: keyBody.shape.allowed_addresses
+      .unwrap()
+      .describe('Networks from which the key may be used; null = all.'),
     disabled: z.boolean().describe('Rejects all requests of the key, and ends its streams within 2 s.'),
   })
   .partial();
@@ -138,10 +168,18 @@ export const keyObject = z.object({
   tenant: z.string().describe('Id of the tenant.'),
   name: z.string().describe('Name for people.'),
   scopes: z.array(scope).describe('Endpoints that the key may use.'),
+  role: z.string().nullable().describe('Role of an admin key; null for all others.'),
   models: z.array(z.string()).nullable().describe('Models that the key may use; null = all.'),
   limits: limitFields.describe("Limits of this key, in addition to the tenant's."),
   created_at: createdAt,
   expires_at: seconds.nullable().describe('End of validity in Unix seconds; null = never.'),
+  allowed_addresses: z
+    .array(z.string())
+    .nullable()
+    .describe('Networks from which the key may be used; null = all.'),
+  last_used_at: seconds
+    .nullable()
+    .describe('Beginning of the last UTC day with a request to a model, in Unix seconds; null = none.'),
   disabled: z.boolean().describe('Whether all requests of the key are rejected.'),
   revoked_at: seconds.nullable().describe('Time of the revocation in Unix seconds; null = not revoked.'),
   replaced_by: z.string().nullable().describe('Id of the key that replaces it; null = none.'),
@@ -231,7 +269,10 @@ const alert = z.object({
 
 /** This key, with what the tenant may use. */
 export const ownKey = keyObject
-  .pick({ object: true, id: true, name: true, scopes: true, models: true, expires_at: true })
+  .pick({
+    ...{ object: true, id: true, name: true, scopes: true, models: true, expires_at: true },
+    ...{ allowed_addresses: true, last_used_at: true },
+  })
   .extend({
     limits: tenantLimits.describe('Limits of this key; null = no limit.'),
     used: used.describe('What this key has used.'),
@@ -247,7 +288,7 @@ export const ownKey = keyObject
       .describe('The account to which the key belongs.'),
   });
 
-export const newKey = keyBody.omit({ tenant: true });
+export const newKey = keyBody.omit({ tenant: true, role: true });
 
 export const ownUsageQuery = usageQuery.omit({ tenant: true }).extend({
   format: z.enum(['json', 'csv']).default('json').describe('Form of the answer.'),

@@ -33,6 +33,7 @@ export const ERROR_TABLE = {
   context_length_exceeded: invalid(400),
   missing_api_key: invalid(401),
   invalid_api_key: invalid(401),
+  address_not_allowed: { status: 403, type: 'permission_error' },
   insufficient_scope: { status: 403, type: 'permission_error' },
   tenant_suspended: { status: 403, type: 'permission_error' },
   model_not_found: invalid(404),

@@ -62,11 +62,16 @@ export interface Tenant extends ObjectDefaults {
   readonly limits: TenantLimits;
   readonly weight: number;
   readonly dialect: DialectName;
+  /** Names of the tenant for models. */
+  readonly aliases: Readonly<Record<string, string>>;
 }
 
 /** `keys` manages the keys of the own tenant and generates nothing; `admin` manages everything. */
 export const scope = z.enum(['completions', 'models', 'keys', 'admin']);
 export type Scope = z.infer<typeof scope>;
+
+/** What a key with the scope `admin` may do: everything; all that concerns money; only read; or manage one tenant. */
+export const adminRole = z.string().regex(/^(owner|billing|read-only|tenant:[a-z0-9][a-z0-9-]{0,62})$/);
 
 /** The stored part of an API key. The key itself is never stored. */
 export interface ApiKey {
@@ -74,8 +79,12 @@ export interface ApiKey {
   readonly tenantId: string;
   readonly name: string;
   readonly scopes: readonly Scope[];
+  /** Role of an admin key; null for all others. */
+  readonly role: string | null;
   /** Models that this key may use; null = all. */
   readonly models: readonly string[] | null;
+  /** Networks from which the key may be used; null = all. */
+  readonly allowedAddresses: readonly string[] | null;
   /** Unix milliseconds; null = never. */
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;

@@ -124,3 +124,23 @@ export const accountList = z
   )
   .nullable();
 export type ListedAccount = NonNullable<z.infer<typeof accountList>>[number];
+
+/** One request, without its text. */
+export const requestObject = z.object({
+  object: z.literal('request').describe("Always 'request'."),
+  id: z.string().describe('The x-request-id of the answer.'),
+  created_at: z.int().describe('Time of the request in Unix seconds.'),
+  key: z.string().describe('Id of the key.'),
+  model: z.string().describe('Id of the model.'),
+  status: z
+    .enum(['completed', 'failed', 'cancelled', 'abandoned'])
+    .describe('How it ended; abandoned: its Worker never reported the end.'),
+  error_code: z.string().nullable().describe('Code of the error; null = none.'),
+  finish_reasons: z.array(z.string()).describe('The finish_reason of each choice.'),
+  prompt_tokens: z.int().describe('Tokens of all prompts.'),
+  cached_tokens: z.int().describe('Prompt tokens found in the prefix cache.'),
+  completion_tokens: z.int().describe('Generated tokens.'),
+  cost_micros: z.int().describe('Cost in micro-units of the currency.'),
+  latency_ms: z.number().describe('Duration in milliseconds.'),
+  first_token_ms: z.number().nullable().describe('Milliseconds to the first token; null = none.'),
+});

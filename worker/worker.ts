@@ -1,6 +1,7 @@
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import { toHex } from '@continuo/shared/signing.ts';
+import { eraseAgain } from './admin/erasure.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import type { Env } from './env/env.ts';
 import type { InnerRequestProps } from './env/replay-protocol.ts';
@@ -24,7 +25,7 @@ import { RequestTimers } from './timers/request-timers.ts';
 import type { Backoff } from './timers/retry.ts';
 import { Timings } from './timers/timings.ts';
 import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
-import { rollUpUsage } from './usage/usage-retention.ts';
+import { pruneRequests, rollUpUsage } from './usage/usage-retention.ts';
 
 /** State that one isolate keeps between requests. It holds no I/O objects: those belong to a single request. */
 interface Isolate {
@@ -188,7 +189,10 @@ export function createWorker(): ExportedHandler<Env> {
       return response;
     },
     async scheduled(_, env) {
-      await rollUpUsage(env.USAGE_DB, parseSettings(env).USAGE_DAYS, now());
+      const settings = parseSettings(env);
+      await rollUpUsage(env.USAGE_DB, settings.USAGE_DAYS, now());
+      await pruneRequests(env.USAGE_DB, settings.REQUEST_DAYS, now());
+      await eraseAgain({ env, settings, backoff, now });
     },
   };
 }

@@ -2,6 +2,8 @@ import { commaList, requireOption, withExamples } from '@continuo/origin/termina
 import { dialectName } from '@continuo/shared/tenant.ts';
 import type { Command } from 'commander';
 import {
+  type AliasOption,
+  collectAlias,
   collectLimit,
   duration,
   given,
@@ -26,16 +28,18 @@ interface TenantOptions extends PlanOptions {
   readonly dialect?: string;
   readonly openObjects?: boolean;
   readonly anyKeyOrder?: boolean;
+  readonly alias?: AliasOption;
 }
 
 const planFields = ({ limit, ...rest }: PlanOptions) => given({ ...rest, limits: limit });
 
-const tenantFields = ({ plan, openObjects, anyKeyOrder, ...rest }: TenantOptions) =>
+const tenantFields = ({ plan, openObjects, anyKeyOrder, alias, ...rest }: TenantOptions) =>
   given({
     ...planFields(rest),
     plan: plan === 'none' ? null : plan,
     open_objects: openObjects,
     any_key_order: anyKeyOrder,
+    aliases: alias,
   });
 
 const withWeight = (command: Command): Command =>
@@ -56,6 +60,11 @@ const withTenantOptions = (command: Command): Command =>
       '--limit <name=value>',
       `own limit, repeatable, for example requests_per_minute=60; =none removes it, =plan follows the plan again; ${LIMIT_HELP}`,
       collectLimit,
+    )
+    .option(
+      '--alias <name=model>',
+      'own name of a model, repeatable, for example davinci-002=org/tiny; =none removes it',
+      collectAlias,
     )
     .option('--dialect <name>', `default dialect: ${dialectName.options.join(', ')}`)
     .option('--open-objects', 'objects of JSON Schemas may have undeclared properties by default')
@@ -95,7 +104,7 @@ export function addPlanCommands(program: Command, open: OpenSession): void {
 
 const TENANT_COLUMNS = [
   ...['id', 'name', 'plan', 'limits', 'weight', 'dialect', 'open_objects', 'any_key_order'],
-  ...['suspended', 'created_at'],
+  ...['aliases', 'suspended', 'created_at'],
 ];
 
 export function addTenantCommands(program: Command, open: OpenSession): void {
@@ -131,6 +140,16 @@ export function addTenantCommands(program: Command, open: OpenSession): void {
     withTenantOptions(update),
     'continuo tenants update acme --limit requests_per_minute=plan --dialect vllm',
   ).action((id: string, options: TenantOptions) => change(id, tenantFields(options)));
+  const erase = tenants
+    .command('delete <id>')
+    .description('erase a suspended tenant with its keys, files and usage')
+    .option('--usage <keep|erase>', 'keep (default): sums by month and model stay; erase: nothing stays');
+  withExamples(erase, 'continuo tenants delete acme').action(
+    async (id: string, { usage }: { usage?: string }) => {
+      const { api, showOne } = open();
+      showOne(await api.call('DELETE', `${pathTo('tenants', id)}${queryOf({ usage })}`));
+    },
+  );
   const suspend = tenants.command('suspend <id>').description('refuse all requests of a tenant');
   withExamples(suspend, 'continuo tenants suspend acme').action((id: string) =>
     change(id, { suspended: true }),
@@ -142,16 +161,30 @@ export function addTenantCommands(program: Command, open: OpenSession): void {
 }
 
 const KEY_COLUMNS = [
-  ...['id', 'tenant', 'name', 'scopes', 'models', 'limits', 'expires_at', 'disabled', 'revoked_at'],
+  ...[
+    'id',
+    'tenant',
+    'name',
+    'scopes',
+    'role',
+    'models',
+    'limits',
+    'expires_at',
+    'last_used_at',
+    'disabled',
+    'revoked_at',
+  ],
 ];
 
 interface KeyOptions {
   readonly tenant: string;
   readonly name: string;
   readonly scopes?: string[];
+  readonly role?: string;
   readonly models?: string[];
   readonly limit?: LimitOption;
   readonly expires?: number;
+  readonly allow?: string[];
 }
 
 export function addKeyCommands(program: Command, open: OpenSession): void {
@@ -175,14 +208,22 @@ export function addKeyCommands(program: Command, open: OpenSession): void {
   withExamples(
     create
       .option('--scopes <list>', 'completions,models or keys or admin', commaList)
+      .option('--role <role>', 'of an admin key: owner, billing, read-only or tenant:ID')
       .option('--models <list>', 'models that the key may use; default: all', commaList)
       .option('--limit <name=value>', `repeatable; ${LIMIT_HELP}`, collectLimit)
+      .option('--allow <list>', 'networks from which the key may be used; default: all', commaList)
       .option('--expires <date>', 'for example 2030-01-31; default: never', instant),
     'continuo keys create --tenant acme --name production --expires 2030-01-31',
-    'continuo keys create --tenant operator --name alice --scopes admin',
-  ).action(async ({ limit, expires, ...rest }: KeyOptions) => {
+    'continuo keys create --tenant operator --name alice --scopes admin --role read-only',
+  ).action(async ({ limit, expires, allow, ...rest }: KeyOptions) => {
     const { api, showOne } = open();
-    showOne(await api.call('POST', '/admin/v1/keys', given({ ...rest, limits: limit, expires_at: expires })));
+    showOne(
+      await api.call(
+        'POST',
+        '/admin/v1/keys',
+        given({ ...rest, limits: limit, expires_at: expires, allowed_addresses: allow }),
+      ),
+    );
   });
   const rotate = keys
     .command('rotate <id>')
@@ -198,41 +239,5 @@ export function addKeyCommands(program: Command, open: OpenSession): void {
   withExamples(revoke, 'continuo keys revoke KEY_ID').action(async (id: string) => {
     const { api, showOne } = open();
     showOne(await api.call('DELETE', pathTo('keys', id)));
-  });
-}
-
-const USAGE_COLUMNS = (
-  'day tenant model key ' +
-  'requests completed failed cancelled abandoned ' +
-  'prompt_tokens cached_tokens completion_tokens cost_micros ' +
-  'mean_latency_ms mean_first_token_ms'
-).split(' ');
-
-interface UsageOptions {
-  readonly from?: string;
-  readonly to?: string;
-  readonly tenant?: string;
-  readonly key?: string;
-  readonly model?: string;
-  readonly by?: string;
-}
-
-export function addUsageCommand(program: Command, open: OpenSession): void {
-  const usage = program
-    .command('usage')
-    .description('show usage, by default per day and model')
-    .option('--from <day>', 'first UTC day, for example 2030-01-01; default: 30 days before the last')
-    .option('--to <day>', 'last UTC day, inclusive; default: today')
-    .option('--tenant <id>', 'only of this tenant')
-    .option('--key <id>', 'only of this key')
-    .option('--model <name>', 'only of this model')
-    .option('--by <groups>', 'comma-separated: day, tenant, model, key');
-  withExamples(
-    usage,
-    'continuo usage --tenant acme --by day,key',
-    'continuo usage --from 2030-01-01 --to 2030-01-31 --json',
-  ).action(async ({ by, ...filter }: UsageOptions) => {
-    const { api, showList } = open();
-    showList(await api.list(`/admin/v1/usage${queryOf({ ...filter, group_by: by })}`), USAGE_COLUMNS);
   });
 }

@@ -21,6 +21,15 @@ export function collectLimit(text: string, previous: LimitOption = {}): LimitOpt
   return { ...previous, [name]: value === 'none' ? null : value === 'plan' ? value : Number(value) };
 }
 
+export type AliasOption = Readonly<Record<string, string | null>>;
+
+/** Reads `--alias davinci-002=org/tiny`, repeatable. `none` removes the name. */
+export function collectAlias(text: string, previous: AliasOption = {}): AliasOption {
+  const [, name = '', model = ''] = /^([^=]+)=(.+)$/.exec(text) ?? [];
+  if (name === '') throw new InvalidArgumentError('Expected name=model or name=none.');
+  return { ...previous, [name]: model === 'none' ? null : model };
+}
+
 export function positive(text: string): number {
   const value = Number(text);
   if (!(value > 0 && Number.isFinite(value))) throw new InvalidArgumentError('Expected a number above 0.');

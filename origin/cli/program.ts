@@ -3,7 +3,7 @@ import { createProgram, withExamples } from '@continuo/origin/terminal/program.t
 import type { Command } from 'commander';
 import { addBatchCommands } from './batch.ts';
 import { addBenchCommand } from './bench.ts';
-import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } from './commands.ts';
+import { addKeyCommands, addPlanCommands, addTenantCommands } from './commands.ts';
 import { addCompleteCommand } from './complete.ts';
 import { addDoctorCommand } from './doctor.ts';
 import { addEdgeCommand } from './edge.ts';
@@ -11,6 +11,7 @@ import { addCreditCommands, addPriceCommands } from './money-commands.ts';
 import manifest from './package.json' with { type: 'json' };
 import { addServeCommand } from './serve.ts';
 import { type CliContext, sessionOpener } from './session.ts';
+import { addAuditCommand, addUsageCommand } from './usage-commands.ts';
 
 /** Creates the tree of all commands. */
 export function createContinuo(context: CliContext): Command {
@@ -36,6 +37,7 @@ export function createContinuo(context: CliContext): Command {
   addUsageCommand(program, asAdmin);
   addPriceCommands(program, asAdmin);
   addCreditCommands(program, asAdmin);
+  addAuditCommand(program, asAdmin);
   const model = program.command('model').description('fetch, list and check models on this machine');
   addModelCommands(model, program, terminal, environment);
   addBenchCommand(program, asCaller, () => performance.now());

@@ -1,4 +1,4 @@
-import OpenAI from 'openai';
+import OpenAI, { toFile } from 'openai';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { sharedSystem } from '../support/shared-system.ts';
 
@@ -286,5 +286,22 @@ describe('raw HTTP', () => {
       const { error } = (await response.json()) as { error: object };
       expect(Object.keys(error).sort()).toEqual(['code', 'message', 'param', 'type']);
     }
+  });
+});
+
+test('a batch of the official client gives the same text as the request itself', async () => {
+  const body = { model, prompt: 'Once upon a time', max_tokens: 8, temperature: 0 };
+  const alone = await client.completions.create(body);
+  const line = JSON.stringify({ custom_id: 'one', method: 'POST', url: '/v1/completions', body });
+  const input = await toFile(Buffer.from(line), 'in.jsonl');
+  const { id: input_file_id } = await client.files.create({ file: input, purpose: 'batch' });
+  const order = { input_file_id, endpoint: '/v1/completions', completion_window: '24h' } as const;
+  const { id } = await client.batches.create(order);
+  await expect.poll(async () => (await client.batches.retrieve(id)).status).toBe('completed');
+  const { output_file_id } = await client.batches.retrieve(id);
+  const output = await (await client.files.content(output_file_id!)).text();
+  expect(JSON.parse(output)).toMatchObject({
+    custom_id: 'one',
+    response: { status_code: 200, body: { choices: alone.choices, usage: { completion_tokens: 8 } } },
   });
 });

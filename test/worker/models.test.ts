@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ADMIN_KEY_SHA256, tenantWithKey } from './admin/admin-client.ts';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from './admin/admin-client.ts';
 import { complete } from './support/completions.ts';
 import { MODEL } from './support/fake-origin.ts';
 import { KEY, startWorker } from './support/worker.ts';
@@ -39,6 +39,37 @@ describe('models and health', () => {
     expect(await (await worker.request('/v1/models/short')).json()).toEqual(data[1]);
     for (const model of ['short', 'default', 'second']) await complete(worker, { model });
     expect(origin.requests.map(({ model }) => model)).toEqual([MODEL.id, MODEL.id, 'second']);
+  });
+
+  test('lists and serves models under the names of a tenant, and names them in the 404', async () => {
+    const second = { ...MODEL, id: 'second', aliases: ['short'] };
+    origin.models = [{ ...MODEL, aliases: ['mini'] }, second];
+    const { key } = await tenantWithKey(worker, 'own-names');
+    const { key: narrow } = await tenantWithKey(worker, 'own-names-narrow');
+    const aliases = { 'davinci-002': 'second', mini: 'short', default: 'second', lost: 'none' };
+    for (const id of ['own-names', 'own-names-narrow'])
+      await admin(worker, 'PATCH', `/tenants/${id}`, { aliases: { ...aliases, old_name: 'second' } });
+    const changed = await admin(worker, 'PATCH', '/tenants/own-names', { aliases: { old_name: null } });
+    expect(changed.body).toMatchObject({ aliases });
+    const headers = { authorization: `Bearer ${key}` };
+    const { data } = (await (await worker.request('/v1/models', { headers })).json()) as {
+      data: { id: string; root: string }[];
+    };
+    expect(data.map(({ id, root }) => [id, root])).toEqual([
+      [MODEL.id, MODEL.id],
+      ['second', 'second'],
+      ...['davinci-002', 'mini', 'default', 'short'].map((name) => [name, 'second']),
+    ]);
+    for (const model of ['davinci-002', 'mini', 'default', MODEL.id])
+      await complete(worker, { model }, headers);
+    const served = origin.requests.map(({ model }) => model);
+    expect(served).toEqual(['second', 'second', 'second', MODEL.id]);
+    const lost = await worker.post({ model: 'lost', prompt: 'Hi' }, { headers });
+    expect(await lost.text()).toMatch(/'davinci-002', 'mini', 'default', 'short'/);
+    // Other tenants do not have the names.
+    expect((await worker.post({ model: 'davinci-002', prompt: 'Hi' })).status).toBe(404);
+    const old = { authorization: `Bearer ${narrow}` };
+    expect((await worker.post({ model: 'old_name', prompt: 'Hi' }, { headers: old })).status).toBe(200);
   });
 
   test('answers 503 without the reason for a model whose files the origin cannot read', async () => {

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import * as prices from '../../worker/prices/price-store.ts';
+import * as audit from '../../worker/tenants/audit-log.ts';
 import * as credits from '../../worker/tenants/credit-store.ts';
 import * as keys from '../../worker/tenants/key-store.ts';
 import * as plans from '../../worker/tenants/plan-store.ts';
@@ -9,6 +10,7 @@ import * as webhooks from '../../worker/tenants/webhook-store.ts';
 import * as ledger from '../../worker/usage/usage-ledger.ts';
 import * as query from '../../worker/usage/usage-query.ts';
 import * as retention from '../../worker/usage/usage-retention.ts';
+import { ENTRY } from './support/audit-entry.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
 
 /** Checks SQLite's plan of every statement that the Worker sends to its databases. */
@@ -42,11 +44,27 @@ function explaining(binding: 'database' | 'usageDatabase') {
 
 /** A scan of a table, or a search by the first column of no index. Subqueries and json_each are in memory. */
 const isFullScan = (detail: string): boolean =>
-  /^SCAN (keys|tenants|plans|credits|usage_daily|usage_cursors)\b/.test(detail);
+  /^SCAN (keys|tenants|plans|credits|audit|usage_daily|usage_cursors|requests)\b/.test(detail);
 
 const KEY: keys.KeyRecord = {
-  ...{ id: 'k', tenantId: 'acme', name: 'k', hash: 'h', scopes: ['models'], models: null, limits: {} },
-  ...{ createdAt: 0, expiresAt: null, revokedAt: null, disabled: false, replacedBy: null },
+  ...{
+    id: 'k',
+    tenantId: 'acme',
+    name: 'k',
+    hash: 'h',
+    scopes: ['models'],
+    role: null,
+    models: null,
+    limits: {},
+  },
+  ...{
+    createdAt: 0,
+    expiresAt: null,
+    revokedAt: null,
+    disabled: false,
+    replacedBy: null,
+    allowedAddresses: null,
+  },
 };
 const LIMITS = { maxTokens: 1 };
 const PRICE = {
@@ -56,33 +74,48 @@ const PRICE = {
 
 /** One use of each function that sends statements. */
 const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
-  insertPlan: (db) => plans.insertPlan(db, { id: 'p', name: 'p', limits: {}, weight: 1, createdAt: 0 }),
+  insertPlan: (db) =>
+    plans.insertPlan(db, { id: 'p', name: 'p', limits: {}, weight: 1, createdAt: 0 }, ENTRY),
   readPlan: (db) => plans.readPlan(db, 'p'),
   listPlans: (db) => plans.listPlans(db, '', 9),
-  updatePlan: (db) => plans.updatePlan(db, 'p', { limits: LIMITS }),
+  updatePlan: (db) => plans.updatePlan(db, 'p', { limits: LIMITS }, ENTRY),
   insertTenant: (db) =>
-    tenants.insertTenant(db, {
-      ...{ id: 'acme', name: 'a', planId: 'p', limits: {}, weight: 1, dialect: 'openai', suspended: false },
-      ...{ openObjects: false, anyKeyOrder: false, createdAt: 0 },
-    }),
+    tenants.insertTenant(
+      db,
+      {
+        ...{ id: 'acme', name: 'a', planId: 'p', limits: {}, weight: 1, dialect: 'openai', suspended: false },
+        ...{ openObjects: false, anyKeyOrder: false, aliases: {}, createdAt: 0 },
+      },
+      ENTRY,
+    ),
   readTenant: (db) => tenants.readTenant(db, 'acme'),
   listTenants: (db) => tenants.listTenants(db, '', 9),
-  updateTenant: (db) => tenants.updateTenant(db, 'acme', { name: 'b', limits: LIMITS }),
-  insertKey: (db) => keys.insertKey(db, KEY),
+  eraseTenant: (db) => tenants.eraseTenant(db, 'acme', ENTRY),
+  erasedTenants: (db) => tenants.erasedTenants(db, 0),
+  updateTenant: (db) => tenants.updateTenant(db, 'acme', { name: 'b', limits: LIMITS }, ENTRY),
+  insertKey: (db) => keys.insertKey(db, KEY, ENTRY),
   readKeyRecord: (db) => keys.readKeyRecord(db, 'k'),
   listKeys: async (db) => [await keys.listKeys(db, null, '', 9), await keys.listKeys(db, 'acme', '', 9)],
-  replaceKey: (db) => keys.replaceKey(db, KEY, { ...KEY, id: 'l' }, 9),
-  revokeKey: (db) => keys.revokeKey(db, 'k', 9),
-  updateKey: (db) => keys.updateKey(db, 'k', { name: 'b', limits: LIMITS, models: ['m'] }),
+  replaceKey: (db) => keys.replaceKey(db, KEY, { ...KEY, id: 'l' }, 9, ENTRY),
+  revokeKey: (db) => keys.revokeKey(db, 'k', 9, ENTRY),
+  updateKey: (db) => keys.updateKey(db, 'k', { name: 'b', limits: LIMITS, models: ['m'] }, ENTRY),
   readKey: (db) => storedKeys.readKey(db, 'k'),
-  insertPrice: (db) => prices.insertPrice(db, PRICE),
+  insertPrice: (db) => prices.insertPrice(db, PRICE, ENTRY),
   listPrices: async (db) => [await prices.listPrices(db, null, 0, 9), await prices.listPrices(db, 'm', 0, 9)],
   readPrices: (db) => prices.readPrices(db, 9),
-  insertCredits: (db) => credits.insertCredits(db, 'acme', [{ id: 'c', micros: 1, note: '', createdAt: 0 }]),
+  insertCredits: (db) =>
+    credits.insertCredits(db, 'acme', [{ id: 'c', micros: 1, note: '', createdAt: 0 }], ENTRY),
   listCredits: (db) => credits.listCredits(db, 'acme', '', 9),
   readCredit: (db) => credits.readCredit(db, 'acme'),
-  setWebhook: (db) => webhooks.setWebhook(db, 'acme', 'https://example.com'),
+  setWebhook: (db) => webhooks.setWebhook(db, 'acme', 'https://example.com', ENTRY),
   readWebhook: (db) => webhooks.readWebhook(db, 'acme'),
+  runAudited: (db) => audit.runAudited(db, [], ENTRY),
+  listEntries: async (db) => {
+    for (const tenantId of [null, 'acme']) {
+      for (const actor of [null, 'k'])
+        await audit.listEntries(db, { from: 0, to: 9, tenantId, actor, action: 'test' }, 9, 9);
+    }
+  },
 };
 
 const FILTER: query.UsageFilter = {
@@ -101,6 +134,13 @@ const USAGE_USES: typeof USES = {
   addToLedger: (db) => ledger.addToLedger(db, 'acme', 0, [{ sequence: 1, record: RECORD }]),
   ledgerCursor: (db) => ledger.ledgerCursor(db, 'acme'),
   rollUpUsage: (db) => retention.rollUpUsage(db, 31, Date.UTC(2026, 0, 1)),
+  pruneRequests: (db) => retention.pruneRequests(db, 31, 0),
+  eraseUsage: async (db) => [
+    await retention.eraseUsage(db, 'acme', true),
+    await retention.eraseUsage(db, 'acme', false),
+  ],
+  readRequest: (db) => query.readRequest(db, 'acme', 'r'),
+  lastUses: (db) => query.lastUses(db, ['k']),
   queryUsage: async (db) => {
     for (const tenantId of [null, 'acme']) {
       for (const keyId of [null, 'k'])
@@ -120,7 +160,7 @@ const functionsOf = (...modules: readonly object[]): string[] =>
 test('explains every function that sends statements', () => {
   const pure = ['changedLimits'];
   expect([...Object.keys(USES), ...pure].toSorted()).toEqual(
-    functionsOf(keys, plans, storedKeys, tenants, prices, credits, webhooks).toSorted(),
+    functionsOf(audit, keys, plans, storedKeys, tenants, prices, credits, webhooks).toSorted(),
   );
   const inMemory = ['dayName'];
   expect([...Object.keys(USAGE_USES), ...inMemory].toSorted()).toEqual(

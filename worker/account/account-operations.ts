@@ -13,15 +13,26 @@ import {
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type { Limits, Principal, TenantLimits } from '@continuo/shared/tenant.ts';
+import { requestObject } from '@continuo/shared/usage.ts';
 import type * as z from 'zod';
-import { secondsOrNull, showKey } from '../admin/admin-objects.ts';
+import { dayStart, found, secondsOrNull } from '../admin/admin-objects.ts';
 import { type AdminOperation, operation } from '../admin/admin-operation.ts';
-import { addKey, changeKey, endKey, findKey, keyPage, rotateKey } from '../admin/key-operations.ts';
+import {
+  addKey,
+  changeKey,
+  endKey,
+  findKey,
+  keyPage,
+  keyShown,
+  rotateKey,
+  usesOf,
+} from '../admin/key-operations.ts';
 import { usageList } from '../admin/usage-operations.ts';
 import type { BudgetUse } from '../env/limiter-protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { unchecked } from '../limits/limit-errors.ts';
 import { limiterOf } from '../limits/limiter-client.ts';
+import { readRequest } from '../usage/usage-query.ts';
 import { csvResponse } from './csv.ts';
 import { checkGrant, checkHolds, granted } from './grant.ts';
 
@@ -41,6 +52,7 @@ const showUse = (use: BudgetUse) => ({
 });
 
 async function showOwn({ key, tenant }: Principal, context: RequestContext): Promise<z.infer<typeof ownKey>> {
+  const uses = await usesOf([key], context.env);
   const use = await limiterOf(context, tenant.id)
     .use(key.id)
     .catch(() => {
@@ -54,6 +66,8 @@ async function showOwn({ key, tenant }: Principal, context: RequestContext): Pro
     scopes: [...key.scopes],
     models: key.models && [...key.models],
     expires_at: secondsOrNull(key.expiresAt),
+    allowed_addresses: key.allowedAddresses && [...key.allowedAddresses],
+    last_used_at: dayStart(uses.get(key.id)),
     limits: shownLimits(key.limits),
     used: showUse(use.key),
     alerts: use.alerts.map(({ subject, limit, period, share, limitMicros, spentMicros, at }) => ({
@@ -75,7 +89,40 @@ async function manageable(id: string, { key }: Principal, context: RequestContex
   return found;
 }
 
+/** Returns a request of the account. @throws ApiError 404 */
+async function showRequest(
+  id: string,
+  tenantId: string,
+  { env }: RequestContext,
+): Promise<z.infer<typeof requestObject>> {
+  const record = found(await readRequest(env.USAGE_DB, tenantId, id), 'request', id);
+  const { usage } = record;
+  return {
+    ...{ object: 'request', id, created_at: Math.floor(record.startedAt / 1000) },
+    ...{ key: record.keyId, model: record.model, status: record.status, error_code: record.errorCode },
+    finish_reasons: [...record.finishReasons],
+    prompt_tokens: usage.promptTokens,
+    cached_tokens: usage.cachedTokens,
+    completion_tokens: usage.completionTokens,
+    // Records of older limiters have no cost.
+    cost_micros: record.cost ?? 0,
+    latency_ms: record.latencyMs,
+    first_token_ms: record.firstTokenMs,
+  };
+}
+
 export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
+  operation(
+    {
+      method: 'GET',
+      path: '/requests/{id}',
+      summary: 'Show a request of the account that has ended, without its text',
+      status: 200,
+      response: requestObject,
+      run: ({ id, principal }, context) => showRequest(id, principal.tenant.id, context),
+    },
+    null,
+  ),
   operation(
     {
       method: 'GET',
@@ -123,8 +170,8 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
       body: newKey,
       example: { name: 'web server', limits: { tokens_per_day: 100_000 } },
       response: newKeyObject,
-      run: ({ body, principal }, context) =>
-        addKey(principal.tenant.id, granted(body, principal.key), context),
+      run: ({ body, principal, entry }, context) =>
+        addKey(principal.tenant.id, granted(body, principal.key), entry, context),
     },
     'keys',
   ),
@@ -135,7 +182,8 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
       summary: 'Show a key of the account',
       status: 200,
       response: keyObject,
-      run: async ({ id, principal }, context) => showKey(await findKey(id, principal.tenant.id, context)),
+      run: async ({ id, principal }, context) =>
+        keyShown(await findKey(id, principal.tenant.id, context), context),
     },
     'keys',
   ),
@@ -148,9 +196,9 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
       body: keyPatch,
       example: { disabled: true },
       response: keyObject,
-      async run({ id, body, principal }, context) {
+      async run({ id, body, principal, entry }, context) {
         checkGrant(body, principal.key);
-        return changeKey(await manageable(id, principal, context), body, context);
+        return changeKey(await manageable(id, principal, context), body, entry, context);
       },
     },
     'keys',
@@ -164,10 +212,10 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
       body: rotation,
       example: { overlap_seconds: 3600 },
       response: newKeyObject,
-      async run({ id, body, principal }, context) {
+      async run({ id, body, principal, entry }, context) {
         const old = await findKey(id, principal.tenant.id, context);
         checkHolds(old, principal.key);
-        return rotateKey(old, body, context);
+        return rotateKey(old, body, entry, context);
       },
     },
     'keys',
@@ -179,7 +227,8 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
       summary: 'Revoke a key',
       status: 200,
       response: keyObject,
-      run: async ({ id, principal }, context) => endKey(await manageable(id, principal, context), context),
+      run: async ({ id, principal, entry }, context) =>
+        endKey(await manageable(id, principal, context), entry, context),
     },
     'keys',
   ),

@@ -1,9 +1,10 @@
-import type { keyBody, keyPatch } from '@continuo/shared/account.ts';
+import type { keyBody, keyPatch, newKey } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toCamelCase, toSnakeCase } from '@continuo/shared/field-names.ts';
 import type { ApiKey, Limits, SomeLimits } from '@continuo/shared/tenant.ts';
 import type * as z from 'zod';
 import { secondsOrNull } from '../admin/admin-objects.ts';
+import { isWithin } from '../tenants/address-ranges.ts';
 import type { KeyRecord } from '../tenants/key-store.ts';
 
 /** A key that creates or changes another one never grants more than it may itself. */
@@ -14,7 +15,10 @@ const beyond = (param: string, message: string): ApiError =>
   new ApiError('invalid_value', `Invalid '${param}': ${message}`, { param });
 
 /** @throws ApiError 400 that names the field which asks for more than `own` has */
-export function checkGrant({ models, expires_at, limits = {}, scopes = [] }: Terms, own: ApiKey): void {
+export function checkGrant(
+  { models, expires_at, limits = {}, scopes = [], allowed_addresses: ranges }: Terms,
+  own: ApiKey,
+): void {
   if (scopes.includes('admin')) throw beyond('scopes', "a key of an account cannot have 'admin'.");
   const foreign = own.models && models?.find((model) => !own.models!.includes(model));
   if (foreign) throw beyond('models', `this key may not use the model '${foreign}'.`);
@@ -23,6 +27,9 @@ export function checkGrant({ models, expires_at, limits = {}, scopes = [] }: Ter
   if (end !== null && expires_at !== undefined && (expires_at === null || expires_at * 1000 > end)) {
     throw beyond('expires_at', 'the time is after the end of this key.');
   }
+  const within = own.allowedAddresses;
+  if (within !== null && ranges !== undefined && !ranges?.every((one) => isWithin(one, within)))
+    throw beyond('allowed_addresses', `this key may only be used from ${within.join(', ')}.`);
   const excess = Object.entries(toCamelCase(limits) as SomeLimits).find(([name, limit]) => {
     const most = own.limits[name as keyof Limits];
     return most !== null && (limit === null || limit! > most);
@@ -35,12 +42,13 @@ const given = (limits: Limits): z.infer<typeof keyBody>['limits'] =>
   Object.fromEntries(Object.entries(toSnakeCase(limits)).filter(([, limit]) => limit !== null));
 
 /** A new secret for another key gives all that key may. @throws ApiError 400 as `checkGrant` */
-export function checkHolds({ models, expiresAt, limits }: KeyRecord, own: ApiKey): void {
+export function checkHolds({ models, expiresAt, limits, allowedAddresses }: KeyRecord, own: ApiKey): void {
   const open = Object.fromEntries(Object.keys(given(own.limits)).map((name) => [name, null]));
   checkGrant(
     {
       models: models && [...models],
       expires_at: secondsOrNull(expiresAt),
+      allowed_addresses: allowedAddresses && [...allowedAddresses],
       limits: { ...open, ...toSnakeCase(limits) },
     },
     own,
@@ -48,13 +56,14 @@ export function checkHolds({ models, expiresAt, limits }: KeyRecord, own: ApiKey
 }
 
 /** Fills in what `body` leaves open with what `own` has. @throws ApiError 400 as `checkGrant` */
-export function granted<T extends Omit<z.infer<typeof keyBody>, 'tenant'>>(body: T, own: ApiKey): T {
-  const { models, expires_at: end, limits } = body;
+export function granted<T extends z.infer<typeof newKey>>(body: T, own: ApiKey): T {
+  const { models, expires_at: end, limits, allowed_addresses: ranges } = body;
   const filled = {
     ...body,
     limits: { ...given(own.limits), ...limits },
     models: models ?? (own.models && [...own.models]),
     expires_at: end ?? secondsOrNull(own.expiresAt),
+    allowed_addresses: ranges ?? (own.allowedAddresses && [...own.allowedAddresses]),
   };
   checkGrant(filled, own);
   return filled;

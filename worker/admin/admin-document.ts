@@ -1,13 +1,14 @@
 import { errorResponseBody } from '@continuo/shared/completion-response.ts';
 import type { ErrorCode } from '@continuo/shared/errors.ts';
 import { errorResponses, type Json, jsonSchema } from '../openapi/document.ts';
-import { ADMIN_BASE, type AdminOperation } from './admin-operation.ts';
+import { ADMIN_BASE, type AdminOperation, operationId } from './admin-operation.ts';
 
 /** Errors of every operation. */
 const CALLER: readonly ErrorCode[] = [
   'internal_error',
   'missing_api_key',
   'invalid_api_key',
+  'address_not_allowed',
   'insufficient_scope',
   'rate_limit_exceeded',
   'server_is_overloaded',
@@ -35,16 +36,6 @@ const BODY: readonly ErrorCode[] = [
   'request_timeout',
   'conflict',
 ];
-
-const VERBS = { GET: 'show', POST: 'create', PATCH: 'change', DELETE: 'revoke' } as const;
-
-/** `POST /keys/{id}/rotate` → `rotateKey`, `GET /plans` → `listPlans`, `PATCH /plans/{id}` → `changePlan`. */
-function operationId({ method, path }: AdminOperation): string {
-  const [collection = '', id, action] = path.split('/').slice(1);
-  const name = collection[0]!.toUpperCase() + collection.slice(1);
-  if (method === 'GET' && id === undefined) return `list${name}`;
-  return (action ?? VERBS[method]) + name.replace(/s$/, '');
-}
 
 /** Returns the OpenAPI 3.1 document of the admin API. */
 export function adminOpenApiDocument(operations: readonly AdminOperation[]): Json {

@@ -11,6 +11,10 @@ import type { TenantRecord } from '../tenants/tenant-store.ts';
 const seconds = (ms: number): number => Math.floor(ms / 1000);
 export const secondsOrNull = (ms: number | null): number | null => (ms === null ? null : seconds(ms));
 
+/** Returns the beginning of a UTC day. */
+export const dayStart = (day: string | undefined): number | null =>
+  day === undefined ? null : seconds(Date.parse(day));
+
 export const showPlan = (plan: Plan): z.infer<typeof planObject> => ({
   object: 'plan',
   id: plan.id,
@@ -30,20 +34,25 @@ export const showTenant = (tenant: TenantRecord): z.infer<typeof tenantObject> =
   dialect: tenant.dialect,
   open_objects: tenant.openObjects,
   any_key_order: tenant.anyKeyOrder,
+  aliases: { ...tenant.aliases },
   suspended: tenant.suspended,
   created_at: seconds(tenant.createdAt),
 });
 
-export const showKey = (key: KeyRecord): z.infer<typeof keyObject> => ({
+/** @param lastUsed UTC day; undefined = never */
+export const showKey = (key: KeyRecord, lastUsed?: string): z.infer<typeof keyObject> => ({
   object: 'key',
   id: key.id,
   tenant: key.tenantId,
   name: key.name,
   scopes: [...key.scopes],
+  role: key.role,
   models: key.models && [...key.models],
   limits: toSnakeCase(key.limits),
   created_at: seconds(key.createdAt),
   expires_at: secondsOrNull(key.expiresAt),
+  allowed_addresses: key.allowedAddresses && [...key.allowedAddresses],
+  last_used_at: dayStart(lastUsed),
   disabled: key.disabled,
   revoked_at: secondsOrNull(key.revokedAt),
   replaced_by: key.replacedBy,

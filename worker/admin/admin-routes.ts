@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { Route } from '../http/router.ts';
 import { adminOpenApiDocument } from './admin-document.ts';
 import { ADMIN_BASE, type AdminOperation, operation } from './admin-operation.ts';
+import { AUDIT_OPERATIONS } from './audit-operations.ts';
 import { EVENT_OPERATIONS } from './event-operations.ts';
 import { KEY_OPERATIONS } from './key-operations.ts';
 import { MONEY_OPERATIONS } from './money-operations.ts';
@@ -13,6 +14,7 @@ const DATA_OPERATIONS: readonly AdminOperation[] = [
   ...TENANT_OPERATIONS,
   ...KEY_OPERATIONS,
   ...USAGE_OPERATIONS,
+  ...AUDIT_OPERATIONS,
   ...MONEY_OPERATIONS,
   ...EVENT_OPERATIONS,
 ];
@@ -24,6 +26,7 @@ const ADMIN_OPERATIONS: readonly AdminOperation[] = [
     path: '/openapi.json',
     summary: 'Show this document',
     status: 200,
+    roles: ['billing', 'read-only', 'tenant'],
     response: z.record(z.string(), z.unknown()),
     run: async () => adminOpenApiDocument(DATA_OPERATIONS),
   }),

@@ -8,7 +8,7 @@ import { limiterOf } from '../limits/limiter-client.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
 import { readWebhook, setWebhook } from '../tenants/webhook-store.ts';
 import { found, page } from './admin-objects.ts';
-import { type AdminOperation, operation } from './admin-operation.ts';
+import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
 
 /** Webhooks of tenants, and events that an endpoint has refused too often. */
 
@@ -54,9 +54,11 @@ async function showWebhook(
 }
 
 async function changeWebhook(
-  { tenant: tenantId, url }: z.infer<typeof webhookBody>,
+  body: z.infer<typeof webhookBody>,
+  entry: EntryMaker,
   context: RequestContext,
 ): Promise<z.infer<typeof webhookObject>> {
+  const { tenant: tenantId, url } = body;
   const { env, settings } = context;
   found(await readTenant(env.DB, tenantId), 'tenant', tenantId);
   const problem = url === null ? null : targetProblem(url, settings.ENVIRONMENT === 'development');
@@ -66,7 +68,7 @@ async function changeWebhook(
       "Invalid 'url': events cannot be signed. Set the secret WEBHOOK_SECRET of the Worker first.";
     throw new ApiError('invalid_value', message, { param: 'url' });
   }
-  await setWebhook(env.DB, tenantId, url);
+  await setWebhook(env.DB, tenantId, url, entry(tenantId, tenantId, body));
   return showWebhook(tenantId, context);
 }
 
@@ -76,6 +78,7 @@ export const EVENT_OPERATIONS: readonly AdminOperation[] = [
     path: '/webhooks/{id}',
     summary: 'Show the webhook of a tenant with its secret',
     status: 200,
+    roles: [],
     response: webhookObject,
     run: ({ id }, context) => showWebhook(id, context),
   }),
@@ -87,7 +90,7 @@ export const EVENT_OPERATIONS: readonly AdminOperation[] = [
     body: webhookBody,
     example: { tenant: 'acme', url: 'https://hooks.example.com/continuo' },
     response: webhookObject,
-    run: ({ body }, context) => changeWebhook(body, context),
+    run: ({ body, entry }, context) => changeWebhook(body, entry, context),
   }),
   operation({
     method: 'GET',
@@ -109,10 +112,11 @@ export const EVENT_OPERATIONS: readonly AdminOperation[] = [
     path: '/events/{id}/replay',
     summary: 'Send all these events of a tenant again; the id is that of the tenant',
     status: 200,
+    roles: ['billing'],
     response: replayed,
-    run: async ({ id }, context) => ({
-      object: 'replay',
-      events: await limiterOf(context, id).replayEvents(),
-    }),
+    async run({ id }, context) {
+      found(await readTenant(context.env.DB, id), 'tenant', id);
+      return { object: 'replay', events: await limiterOf(context, id).replayEvents() };
+    },
   }),
 ];

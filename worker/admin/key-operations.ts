@@ -4,6 +4,7 @@ import {
   keyPatch,
   keyQuery,
   listOf,
+  type newKey,
   newKeyObject,
   type pageQuery,
   rotation,
@@ -27,11 +28,15 @@ import {
 } from '../tenants/key-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
 import { retry } from '../timers/retry.ts';
+import { lastUses } from '../usage/usage-query.ts';
 import { found, page, showKey } from './admin-objects.ts';
-import { type AdminOperation, operation } from './admin-operation.ts';
+import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
 import { limitWarning } from './limit-warning.ts';
 
-type KeyTerms = Pick<KeyRecord, 'tenantId' | 'name' | 'scopes' | 'models' | 'limits' | 'expiresAt'>;
+type KeyTerms = Pick<
+  KeyRecord,
+  'tenantId' | 'name' | 'scopes' | 'role' | 'models' | 'limits' | 'expiresAt' | 'allowedAddresses'
+>;
 
 /** Creates a key. The whole key is only returned, never stored. */
 async function createKey(
@@ -61,6 +66,14 @@ function checkScopes(scopes: readonly string[], tenantId: string): void {
     const message = `Invalid 'scopes': all keys of the tenant '${OPERATOR_TENANT}', and no others, must have the scope 'admin'.`;
     throw new ApiError('conflicting_parameters', message, { param: 'scopes' });
   }
+}
+
+/** Returns the role of a new key. @throws ApiError 400 */
+function roleOf(role: string | null, scopes: readonly string[]): string | null {
+  if (scopes.includes('admin')) return role ?? 'owner';
+  if (role === null) return null;
+  const message = "Invalid 'role': only keys with the scope 'admin' have roles.";
+  throw new ApiError('conflicting_parameters', message, { param: 'role' });
 }
 
 const alreadyExpired = (): ApiError =>
@@ -96,14 +109,20 @@ export async function findKey(
 /** Creates a key for a tenant. Returns the only object that shows it. @throws ApiError 400 */
 export async function addKey(
   tenantId: string,
-  { expires_at, limits, name, scopes, models }: Omit<z.infer<typeof keyBody>, 'tenant'>,
+  body: z.infer<typeof newKey> & { readonly role?: string | null },
+  entry: EntryMaker,
   context: RequestContext,
 ): Promise<z.infer<typeof newKeyObject>> {
+  const { expires_at, limits, name, scopes, models, allowed_addresses: allowedAddresses } = body;
   checkScopes(scopes, tenantId);
+  const role = roleOf(body.role ?? null, scopes);
   const expiresAt = expiryOf(expires_at, context);
-  const terms = { tenantId, name, scopes, models, limits: toCamelCase(limits), expiresAt };
+  const terms = {
+    ...{ tenantId, name, scopes, role, models, limits: toCamelCase(limits) },
+    ...{ expiresAt, allowedAddresses },
+  };
   const { record, key } = await createKey(terms, context);
-  await insertKey(context.env.DB, record);
+  await insertKey(context.env.DB, record, entry(record.id, tenantId, { ...body, role }));
   const warning = await limitWarning(record.id, record.limits, context);
   return { ...showKey(record), key, ...(warning !== undefined && { warning }) };
 }
@@ -111,28 +130,36 @@ export async function addKey(
 /** Changes a key. It is disabled or enabled at once; the other changes take at most one minute. @throws ApiError 400 */
 export async function changeKey(
   old: KeyRecord,
-  { expires_at, limits, ...rest }: z.infer<typeof keyPatch>,
+  patch: z.infer<typeof keyPatch>,
+  entry: EntryMaker,
   context: RequestContext,
 ): Promise<z.infer<typeof keyObject>> {
+  const { expires_at, limits, allowed_addresses: allowedAddresses, ...rest } = patch;
   const expiresAt = expires_at === undefined ? undefined : expiryOf(expires_at, context);
-  const changes = { ...rest, expiresAt, limits: limits && toCamelCase(limits) };
-  const key = found(await updateKey(context.env.DB, old.id, changes), 'key', old.id);
+  const changes = { ...rest, expiresAt, allowedAddresses, limits: limits && toCamelCase(limits) };
+  const key = found(
+    await updateKey(context.env.DB, old.id, changes, entry(old.id, old.tenantId, patch)),
+    'key',
+    old.id,
+  );
   if (rest.disabled !== undefined && key.revokedAt === null) await block(key, rest.disabled, context);
   context.keys.forget(key.id);
-  return showKey(key);
+  return keyShown(key, context);
 }
 
 /** Replaces a key by a new one with the same settings. @throws ApiError 409 */
 export async function rotateKey(
   old: KeyRecord,
   { overlap_seconds }: z.infer<typeof rotation>,
+  entry: EntryMaker,
   context: RequestContext,
 ): Promise<z.infer<typeof newKeyObject>> {
   const now = context.now();
   const { record, key } = await createKey(old, context);
   const endsAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + overlap_seconds * 1000);
   const expired = (old.expiresAt ?? now + 1) <= now;
-  if (expired || !(await replaceKey(context.env.DB, old, record, endsAt))) {
+  const rotated = entry(old.id, old.tenantId, { replaced_by: record.id, overlap_seconds });
+  if (expired || !(await replaceKey(context.env.DB, old, record, endsAt, rotated))) {
     throw new ApiError('conflict', `The key '${old.id}' is revoked, expired or already replaced.`);
   }
   if (endsAt <= now) await block(old, true, context);
@@ -141,18 +168,41 @@ export async function rotateKey(
 }
 
 /** Ends a key at once. */
-export async function endKey(key: KeyRecord, context: RequestContext): Promise<z.infer<typeof keyObject>> {
-  await revokeKey(context.env.DB, key.id, context.now());
+export async function endKey(
+  key: KeyRecord,
+  entry: EntryMaker,
+  context: RequestContext,
+): Promise<z.infer<typeof keyObject>> {
+  await revokeKey(context.env.DB, key.id, context.now(), entry(key.id, key.tenantId));
   await block(key, true, context);
-  return showKey(found(await readKeyRecord(context.env.DB, key.id), 'key', key.id));
+  return keyShown(found(await readKeyRecord(context.env.DB, key.id), 'key', key.id), context);
 }
 
+/** Returns the last days of use; none while the ledger is unavailable, because keys must be manageable then. */
+export const usesOf = (
+  keys: readonly { readonly id: string }[],
+  { USAGE_DB }: RequestContext['env'],
+): Promise<ReadonlyMap<string, string>> =>
+  lastUses(
+    USAGE_DB,
+    keys.map(({ id }) => id),
+  ).catch(() => new Map<string, string>());
+
 /** Returns a page of the keys of one tenant, or of all if `tenantId` is null. */
-export const keyPage = async (
+export async function keyPage(
   tenantId: string | null,
   { after, limit }: z.infer<typeof pageQuery>,
   { env }: RequestContext,
-) => page(await listKeys(env.DB, tenantId, after, limit + 1), limit, showKey);
+) {
+  const keys = await listKeys(env.DB, tenantId, after, limit + 1);
+  const uses = await usesOf(keys, env);
+  return page(keys, limit, (key) => showKey(key, uses.get(key.id)));
+}
+
+/** Returns a key as it is shown. */
+export async function keyShown(key: KeyRecord, { env }: RequestContext): Promise<z.infer<typeof keyObject>> {
+  return showKey(key, (await usesOf([key], env)).get(key.id));
+}
 
 export const KEY_OPERATIONS: readonly AdminOperation[] = [
   operation({
@@ -160,24 +210,26 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
     path: '/keys',
     summary: 'List the keys of all tenants or of one tenant',
     status: 200,
+    roles: ['billing', 'read-only', 'tenant'],
     query: keyQuery,
     response: listOf(keyObject),
-    run: ({ query }, context) => keyPage(query.tenant ?? null, query, context),
+    run: ({ query, tenantId }, context) => keyPage(tenantId ?? query.tenant ?? null, query, context),
   }),
   operation({
     method: 'POST',
     path: '/keys',
     summary: 'Create a key; only this response shows it',
     status: 201,
+    roles: ['tenant'],
     body: keyBody,
     example: { tenant: 'acme', name: 'web server', scopes: ['completions', 'models'] },
     response: newKeyObject,
-    async run({ body }, context) {
-      checkScopes(body.scopes, body.tenant);
-      if ((await readTenant(context.env.DB, body.tenant)) === null) {
-        throw new ApiError('invalid_value', `There is no tenant '${body.tenant}'.`, { param: 'tenant' });
+    async run({ body: { tenant, ...body }, tenantId, entry }, context) {
+      checkScopes(body.scopes, tenant);
+      if ((tenantId !== null && tenantId !== tenant) || (await readTenant(context.env.DB, tenant)) === null) {
+        throw new ApiError('invalid_value', `There is no tenant '${tenant}'.`, { param: 'tenant' });
       }
-      return addKey(body.tenant, body, context);
+      return addKey(tenant, body, entry, context);
     },
   }),
   operation({
@@ -185,28 +237,33 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
     path: '/keys/{id}',
     summary: 'Show a key',
     status: 200,
+    roles: ['billing', 'read-only', 'tenant'],
     response: keyObject,
-    run: async ({ id }, context) => showKey(await findKey(id, null, context)),
+    run: async ({ id, tenantId }, context) => keyShown(await findKey(id, tenantId, context), context),
   }),
   operation({
     method: 'PATCH',
     path: '/keys/{id}',
     summary: 'Change a key without replacing it',
     status: 200,
+    roles: ['tenant'],
     body: keyPatch,
     example: { limits: { tokens_per_day: 100_000 }, disabled: false },
     response: keyObject,
-    run: async ({ id, body }, context) => changeKey(await findKey(id, null, context), body, context),
+    run: async ({ id, body, tenantId, entry }, context) =>
+      changeKey(await findKey(id, tenantId, context), body, entry, context),
   }),
   operation({
     method: 'POST',
     path: '/keys/{id}/rotate',
     summary: 'Replace a key by a new one with the same settings; the old one works until the overlap ends',
     status: 201,
+    roles: ['tenant'],
     body: rotation,
     example: { overlap_seconds: 3600 },
     response: newKeyObject,
-    run: async ({ id, body }, context) => rotateKey(await findKey(id, null, context), body, context),
+    run: async ({ id, body, tenantId, entry }, context) =>
+      rotateKey(await findKey(id, tenantId, context), body, entry, context),
   }),
   operation({
     method: 'DELETE',
@@ -214,7 +271,9 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
     summary:
       'Revoke a key: admin calls are rejected at once, completions within 2 s, all others within one minute',
     status: 200,
+    roles: ['tenant'],
     response: keyObject,
-    run: async ({ id }, context) => endKey(await findKey(id, null, context), context),
+    run: async ({ id, tenantId, entry }, context) =>
+      endKey(await findKey(id, tenantId, context), entry, context),
   }),
 ];

@@ -8,7 +8,7 @@ import { insertPrice, listPrices, type ModelPrice } from '../prices/price-store.
 import { type Credit, insertCredits, listCredits, readCredit } from '../tenants/credit-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
 import { found, page } from './admin-objects.ts';
-import { type AdminOperation, operation } from './admin-operation.ts';
+import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
 
 /** Prices of models, and prepaid balances of tenants. All money is in integer micro-units of one currency. */
 
@@ -62,7 +62,11 @@ const priceQuery = pageQuery.extend({
   model: model.optional().describe('Only prices of this model.'),
 });
 
-async function setPrice(body: z.infer<typeof priceBody>, context: RequestContext): Promise<ModelPrice> {
+async function setPrice(
+  body: z.infer<typeof priceBody>,
+  entry: EntryMaker,
+  context: RequestContext,
+): Promise<ModelPrice> {
   const now = context.now();
   const cachedPrompt = body.cached_prompt_micros ?? body.prompt_micros;
   if (cachedPrompt > body.prompt_micros)
@@ -72,9 +76,8 @@ async function setPrice(body: z.infer<typeof priceBody>, context: RequestContext
     throw invalid('valid_from', 'the time is in the past. Past requests keep their price.');
   const { flex_permille: flexFactor, batch_permille: batchFactor } = body;
   const terms = { prompt: body.prompt_micros, cachedPrompt, completion: body.completion_micros };
-  const stored = await insertPrice(context.env.DB, {
-    ...{ model: body.model, validFrom, ...terms, flexFactor, batchFactor },
-  });
+  const price = { model: body.model, validFrom, ...terms, flexFactor, batchFactor };
+  const stored = await insertPrice(context.env.DB, price, entry(body.model, null, body));
   context.prices.forget();
   return stored;
 }
@@ -113,16 +116,18 @@ const showCredit = ({ tenantId, id, micros, note, createdAt }: Credit): z.infer<
 const OPENING = 'opening';
 
 async function addCredit(
-  { tenant, id, micros, note }: z.infer<typeof creditBody>,
+  body: z.infer<typeof creditBody>,
+  entryOf: EntryMaker,
   context: RequestContext,
 ): Promise<Credit> {
+  const { tenant, id, micros, note } = body;
   const { env, now, keys } = context;
   found(await readTenant(env.DB, tenant), 'tenant', tenant);
   if (id === OPENING) throw invalid('id', `'${OPENING}' is reserved. Choose another id.`);
   const entry = { id, micros, note, createdAt: now() };
   const isFirst = (await readCredit(env.DB, tenant)) === null;
   const opening = isFirst ? [await openingOf(tenant, context)] : [];
-  const stored = await insertCredits(env.DB, tenant, [...opening, entry]);
+  const stored = await insertCredits(env.DB, tenant, [...opening, entry], entryOf(id, tenant, body));
   keys.forgetTenant(tenant);
   if (stored.micros === micros) return stored;
   throw new ApiError('conflict', `The entry '${id}' exists with ${stored.micros} micro-units.`, {
@@ -157,10 +162,11 @@ export const MONEY_OPERATIONS: readonly AdminOperation[] = [
     path: '/prices',
     summary: 'Set the price of a model from a time on; known everywhere within one minute',
     status: 201,
+    roles: ['billing'],
     body: priceBody,
     example: { model: 'org/model', prompt_micros: 500_000, completion_micros: 1_500_000 },
     response: priceObject,
-    run: async ({ body }, context) => showPrice(await setPrice(body, context)),
+    run: async ({ body, entry }, context) => showPrice(await setPrice(body, entry, context)),
   }),
   operation({
     method: 'GET',
@@ -177,9 +183,10 @@ export const MONEY_OPERATIONS: readonly AdminOperation[] = [
     path: '/credits',
     summary: 'Add to the prepaid balance of a tenant, which begins with the first entry',
     status: 201,
+    roles: ['billing'],
     body: creditBody,
     example: { tenant: 'acme', id: 'invoice-17', micros: 50_000_000 },
     response: creditObject,
-    run: async ({ body }, context) => showCredit(await addCredit(body, context)),
+    run: async ({ body, entry }, context) => showCredit(await addCredit(body, entry, context)),
   }),
 ];

@@ -13,13 +13,15 @@ import { toCamelCase } from '@continuo/shared/field-names.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
 import { limiterOf } from '../limits/limiter-client.ts';
+import type { AuditEntry } from '../tenants/audit-log.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';
 import type { KeyDirectory } from '../tenants/key-directory.ts';
 import { insertPlan, listPlans, readPlan, updatePlan } from '../tenants/plan-store.ts';
 import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/tenant-store.ts';
 import { retry } from '../timers/retry.ts';
 import { found, page, showPlan, showTenant } from './admin-objects.ts';
-import { type AdminOperation, operation } from './admin-operation.ts';
+import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
+import { erase, erasedObject, erasureQuery } from './erasure.ts';
 
 /** A kind of record with the operations list, create, show and change. */
 interface RecordKind<Stored extends { readonly id: string }, Body, Patch> {
@@ -33,24 +35,33 @@ interface RecordKind<Stored extends { readonly id: string }, Body, Patch> {
   };
   readonly object: z.ZodType;
   readonly show: (record: Stored) => unknown;
+  /** Roles that may show and change one record, and create one. */
+  readonly roles: Record<'show' | 'change' | 'create', NonNullable<AdminOperation['roles']>>;
+  /** @throws ApiError if a key that is bound to a tenant may not see the record, or not make the change */
+  readonly check?: (id: string, tenantId: string, patch: Partial<Patch>) => void;
+  /** Id of the record's tenant, in the audit log; null = none. */
+  readonly tenantOf: (id: string) => string | null;
   /** States when a change becomes effective; part of the summary. */
   readonly effect: string;
   list(db: D1Database, after: string, limit: number): Promise<Stored[]>;
   read(db: D1Database, id: string): Promise<Stored | null>;
   /** Returns false if the id is taken. */
-  insert(db: D1Database, record: Stored): Promise<boolean>;
+  insert(db: D1Database, record: Stored, entry: AuditEntry): Promise<boolean>;
   create(body: Body, context: RequestContext): Promise<Stored>;
   /** Returns the changed record; null if there is none. */
-  change(id: string, patch: Patch, context: RequestContext): Promise<Stored | null>;
+  change(id: string, patch: Patch, entry: EntryMaker, context: RequestContext): Promise<Stored | null>;
   /** Removes cached keys that depend on the record. */
   forget(changed: Stored, keys: KeyDirectory): void;
 }
 
 /** Returns the four admin operations (list, create, show, change) of one kind of record. */
-function recordOperations<Stored extends { readonly id: string }, Body, Patch>(
+function recordOperations<Stored extends { readonly id: string }, Body extends object, Patch extends object>(
   kind: RecordKind<Stored, Body, Patch>,
 ): readonly AdminOperation[] {
-  const { name, object, show } = kind;
+  const { name, object, show, roles, tenantOf } = kind;
+  const check = (id: string, tenantId: string | null, patch: Partial<Patch> = {}): void => {
+    if (tenantId !== null) kind.check?.(id, tenantId, patch);
+  };
   return [
     operation({
       method: 'GET',
@@ -67,12 +78,14 @@ function recordOperations<Stored extends { readonly id: string }, Body, Patch>(
       path: `/${name}s`,
       summary: `Create a ${name}`,
       status: 201,
+      roles: roles.create,
       body: kind.body,
       example: kind.examples.body,
       response: object,
-      async run({ body }, context) {
+      async run({ body, entry }, context) {
         const record = await kind.create(body, context);
-        if (await kind.insert(context.env.DB, record)) return show(record);
+        const made = entry(record.id, tenantOf(record.id), body);
+        if (await kind.insert(context.env.DB, record, made)) return show(record);
         throw new ApiError('conflict', `The ${name} '${record.id}' already exists. Choose another id.`, {
           param: 'id',
         });
@@ -83,19 +96,25 @@ function recordOperations<Stored extends { readonly id: string }, Body, Patch>(
       path: `/${name}s/{id}`,
       summary: `Show a ${name}`,
       status: 200,
+      roles: roles.show,
       response: object,
-      run: async ({ id }, { env }) => show(found(await kind.read(env.DB, id), name, id)),
+      async run({ id, tenantId }, { env }) {
+        check(id, tenantId);
+        return show(found(await kind.read(env.DB, id), name, id));
+      },
     }),
     operation({
       method: 'PATCH',
       path: `/${name}s/{id}`,
       summary: `Change a ${name}: ${kind.effect}`,
       status: 200,
+      roles: roles.change,
       body: kind.patch,
       example: kind.examples.patch,
       response: object,
-      async run({ id, body }, context) {
-        const changed = found(await kind.change(id, body, context), name, id);
+      async run({ id, body, tenantId, entry }, context) {
+        check(id, tenantId, body);
+        const changed = found(await kind.change(id, body, entry, context), name, id);
         kind.forget(changed, context.keys);
         return show(changed);
       },
@@ -113,13 +132,20 @@ export const PLAN_OPERATIONS = recordOperations({
   },
   object: planObject,
   show: showPlan,
+  roles: { show: ['billing', 'read-only'], change: ['billing'], create: ['billing'] },
+  tenantOf: () => null,
   effect: 'effective for its tenants within one minute',
   list: listPlans,
   read: readPlan,
   insert: insertPlan,
   create: async (body, { now }) => ({ ...body, limits: toCamelCase(body.limits), createdAt: now() }),
-  change: (id, { limits, ...patch }, { env }) =>
-    updatePlan(env.DB, id, { ...patch, limits: limits && toCamelCase(limits) }),
+  change: (id, patch, entry, { env }) =>
+    updatePlan(
+      env.DB,
+      id,
+      { ...patch, limits: patch.limits && toCamelCase(patch.limits) },
+      entry(id, null, patch),
+    ),
   forget: (_, keys) => keys.forgetAll(),
 });
 
@@ -138,7 +164,19 @@ async function checkPlan(id: string | null | undefined, { env }: RequestContext)
   throw new ApiError('invalid_value', `There is no plan '${id}'.`, { param: 'plan' });
 }
 
-export const TENANT_OPERATIONS = recordOperations({
+/** What only keys of the whole endpoint may change. */
+const RESERVED = ['plan', 'limits', 'weight', 'suspended'] as const;
+
+/** @throws ApiError 404 for another tenant, 403 for a reserved field */
+function checkOwn(id: string, tenantId: string, patch: Partial<z.infer<typeof tenantPatch>>): void {
+  found(id === tenantId ? id : null, 'tenant', id);
+  const param = RESERVED.find((name) => patch[name] !== undefined);
+  if (param === undefined) return;
+  const message = `The role 'tenant:${tenantId}' of this admin key may not change '${param}'. Use another key.`;
+  throw new ApiError('insufficient_scope', message, { param });
+}
+
+const TENANT_RECORDS = recordOperations({
   name: 'tenant',
   body: tenantBody,
   patch: tenantPatch,
@@ -148,23 +186,41 @@ export const TENANT_OPERATIONS = recordOperations({
   },
   object: tenantObject,
   show: showTenant,
+  roles: { show: ['billing', 'read-only', 'tenant'], change: ['billing', 'tenant'], create: [] },
+  check: checkOwn,
+  tenantOf: (id) => id,
   effect: 'suspension is effective at once, all other changes within one minute',
   list: listTenants,
   read: readTenant,
   // The development tenant has no record, but its limiter and its usage have its id.
-  insert: async (db, tenant) => tenant.id !== DEVELOPMENT.tenant.id && (await insertTenant(db, tenant)),
+  insert: async (db, tenant, entry) =>
+    tenant.id !== DEVELOPMENT.tenant.id && (await insertTenant(db, tenant, entry)),
   async create({ plan: planId, limits, ...rest }, context) {
     await checkPlan(planId, context);
     const id = rest.id ?? `t-${context.randomHex(8)}`;
     const own = { ...toCamelCase(rest), id, planId, limits: toCamelCase(limits) };
     return { ...own, suspended: false, createdAt: context.now() };
   },
-  async change(id, { plan, limits, ...patch }, context) {
+  async change(id, body, entry, context) {
+    const { plan, limits, ...patch } = body;
     await checkPlan(plan, context);
     const changes = { ...toCamelCase(patch), planId: plan, limits: limits && toCamelCase(limits) };
-    const changed = await updateTenant(context.env.DB, id, changes);
+    const changed = await updateTenant(context.env.DB, id, changes, entry(id, id, body));
     if (changed && patch.suspended !== undefined) await sendSuspension(id, patch.suspended, context);
     return changed;
   },
   forget: ({ id }, keys) => keys.forgetTenant(id),
 });
+
+export const TENANT_OPERATIONS: readonly AdminOperation[] = [
+  ...TENANT_RECORDS,
+  operation({
+    method: 'DELETE',
+    path: '/tenants/{id}',
+    summary: 'Erase a suspended tenant: its keys, files, batches, usage and limits',
+    status: 200,
+    query: erasureQuery,
+    response: erasedObject,
+    run: ({ id, query, entry }, context) => erase(id, query.usage, entry, context),
+  }),
+];

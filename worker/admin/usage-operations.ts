@@ -22,8 +22,13 @@ function total(rows: readonly UsageSums[]): Record<string, number> {
   return Object.fromEntries(SUMS.map((name) => [name, rows.reduce((sum, row) => sum + row[name], 0)]));
 }
 
-/** Without a first day, a query covers 31 days. */
-const DEFAULT_RANGE_MS = 30 * 86_400_000;
+export const DAY_MS = 86_400_000;
+
+/** Returns the first and last day of a query. Without a first day, it covers 31 days. */
+export function daysOf({ from, to }: { from?: string | undefined; to?: string | undefined }, now: number) {
+  const last = to ?? dayName(now);
+  return { from: from ?? dayName(Date.parse(last) - 30 * DAY_MS), to: last };
+}
 
 const tooManyRows = (): ApiError =>
   new ApiError(
@@ -38,10 +43,8 @@ export async function usageList(
   tenantId: string | null,
   { env, now }: RequestContext,
 ) {
-  const to = query.to ?? dayName(now());
   const filter = {
-    from: query.from ?? dayName(Date.parse(to) - DEFAULT_RANGE_MS),
-    to,
+    ...daysOf(query, now()),
     tenantId,
     keyId: query.key ?? null,
     model: query.model ?? null,
@@ -57,8 +60,9 @@ export const USAGE_OPERATIONS: readonly AdminOperation[] = [
     path: '/usage',
     summary: 'Show usage by day, tenant, model and key, without running requests',
     status: 200,
+    roles: ['billing', 'read-only', 'tenant'],
     query: usageQuery,
     response: usageAnswer,
-    run: ({ query }, context) => usageList(query, query.tenant ?? null, context),
+    run: ({ query, tenantId }, context) => usageList(query, tenantId ?? query.tenant ?? null, context),
   }),
 ];

@@ -17,6 +17,15 @@ export const invalidKey = (): ApiError =>
 export const insufficientScope = (scope: Scope): ApiError =>
   new ApiError('insufficient_scope', `This API key lacks the scope '${scope}'. Use a key that has it.`);
 
+export const addressNotAllowed = (): ApiError =>
+  new ApiError('address_not_allowed', 'This API key may not be used from this network address.');
+
+export const insufficientRole = (role: string | null): ApiError =>
+  new ApiError(
+    'insufficient_scope',
+    `The role '${role}' of this admin key may not do this. Use another key.`,
+  );
+
 export const suspended = (): ApiError =>
   new ApiError('tenant_suspended', 'This account is suspended. Contact the operator of this endpoint.');
 

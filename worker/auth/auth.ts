@@ -4,11 +4,19 @@ import { sha256Hex } from '@continuo/shared/signing.ts';
 import type { ApiKey, Principal, Scope } from '@continuo/shared/tenant.ts';
 import { provisionalDialect } from '../dialects/dialect.ts';
 import type { RequestContext } from '../http/request-context.ts';
+import { isWithin } from '../tenants/address-ranges.ts';
 import { BOOTSTRAP_ADMIN, DEVELOPMENT } from '../tenants/built-in.ts';
 import { readKey, type StoredKey } from '../tenants/stored-key.ts';
 import { retry } from '../timers/retry.ts';
 import { inTime } from '../timers/time-limit.ts';
-import { flooded, insufficientScope, invalidKey, missingKey, suspended } from './auth-errors.ts';
+import {
+  addressNotAllowed,
+  flooded,
+  insufficientScope,
+  invalidKey,
+  missingKey,
+  suspended,
+} from './auth-errors.ts';
 
 /**
  * Returns the tenant and key of the caller.
@@ -30,6 +38,8 @@ async function identify(request: Request, context: RequestContext, scope: Scope 
       ? await presentedPrincipal(request, context, scope)
       : await batchPrincipal(context.batchKey, scope, context);
   context.caller.principal = principal;
+  // A batch was created from an allowed address.
+  if (context.batchKey === null) checkAddress(request, principal.key);
   // Errors from here on use the tenant's dialect. The admin API has no dialects.
   if (scope !== 'admin') context.answer.dialect = provisionalDialect(request, principal.tenant.dialect);
   if (principal.tenant.suspended) throw suspended();
@@ -37,13 +47,20 @@ async function identify(request: Request, context: RequestContext, scope: Scope 
   return principal;
 }
 
+/** @throws ApiError 403 */
+function checkAddress({ headers }: Request, { allowedAddresses }: ApiKey): void {
+  if (allowedAddresses === null || isWithin(addressOf(headers), allowedAddresses)) return;
+  throw addressNotAllowed();
+}
+
+const addressOf = (headers: Headers): string => headers.get('cf-connecting-ip') ?? 'unknown';
+
 async function presentedPrincipal(
   request: Request,
   context: RequestContext,
   scope: Scope | null,
 ): Promise<Principal> {
-  const address = request.headers.get('cf-connecting-ip') ?? 'unknown';
-  await checkFlood(context.env.FLOOD_BY_ADDRESS, networkOf(address));
+  await checkFlood(context.env.FLOOD_BY_ADDRESS, networkOf(addressOf(request.headers)));
   const key = keyOf(request);
   if (key === null) throw missingKey();
   const hash = context.keys.hashOf(key) ?? (await sha256Hex(key));

@@ -16,4 +16,6 @@ export interface BatchRunRpc extends Rpc.DurableObjectBranded {
   start(order: BatchOrder): Promise<Batch | null>;
   show(): Promise<Batch | null>;
   cancel(): Promise<Batch | null>;
+  /** Deletes the batch at once, without results. */
+  erase(): Promise<void>;
 }

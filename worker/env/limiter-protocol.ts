@@ -192,6 +192,11 @@ export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
   /** Returns `x-ratelimit-*` headers; changes nothing. */
   rateLimitHeaders(holder: LimitHolder): Promise<Record<string, string>>;
   block(keyId: string | null, blocked: boolean): Promise<void>;
+  /**
+   * Refuses everything from now on, and deletes all data when the open requests have ended, not before `afterMs`: until
+   * then, Workers may have the tenant's keys in their caches.
+   */
+  erase(afterMs: number): Promise<void>;
   /** Returns what the tenant and one of its keys have used. Open reservations and slices count as used, but not as spent. */
   use(keyId: string): Promise<SubjectUse>;
   /** Returns the oldest events that their endpoint has refused too often. */

@@ -75,6 +75,10 @@ const settings = z.object({
   UNCHECKED_KEYS: z.enum(['accepted', 'refused']).default('accepted'),
   /** Days of the usage ledger that are older than this are added up to months. */
   USAGE_DAYS: z.coerce.number().int().min(31).default(400),
+  /** The records of single requests are deleted after this many days; 0 = none are stored. */
+  REQUEST_DAYS: z.coerce.number().int().min(0).default(30),
+  /** The limiter of an erased tenant refuses requests for this long before it deletes its data. */
+  ERASE_AFTER_MS: milliseconds(120_000),
   /** Larger request bodies fail with 413. */
   MAX_BODY_BYTES: z.coerce
     .number()

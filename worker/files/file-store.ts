@@ -57,5 +57,16 @@ export async function listObjects(bucket: R2Bucket, tenantId: string, kind: Kind
   }
 }
 
+/** R2 deletes at most this many objects per call. */
+const DELETED_OBJECTS = 1_000;
+
+/** Deletes all objects of a tenant. */
+export async function deleteObjects(bucket: R2Bucket, tenantId: string): Promise<void> {
+  const kinds: readonly Kind[] = ['files', 'batches', 'uploads'];
+  const keys = (await Promise.all(kinds.map((kind) => listObjects(bucket, tenantId, kind)))).flat();
+  for (let at = 0; at < keys.length; at += DELETED_OBJECTS)
+    await bucket.delete(keys.slice(at, at + DELETED_OBJECTS).map(({ key }) => key));
+}
+
 export const noSuchFile = (id: string, param = 'id'): ApiError =>
   new ApiError('not_found', `No such File object: ${id.slice(0, 100)}`, { param });

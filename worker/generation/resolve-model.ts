@@ -25,11 +25,22 @@ export const named = (name: string, models: Models): OriginModel | undefined =>
   models.find(({ aliases }) => aliases.includes(name)) ??
   (name === DEFAULT_NAME ? onlyOf(models) : undefined);
 
-/** Returns the models that the key may use; a key names models as requests do. */
-export const usableModels = ({ key }: Principal, models: Models): Models =>
-  key.models === null
-    ? models
-    : models.filter((model) => key.models?.some((name) => named(name, models) === model));
+/** Adds the tenant's names to the models. They take precedence over other aliases, not over ids. */
+function withOwnNames(models: Models, own: Principal['tenant']['aliases']): Models {
+  const names = Object.keys(own);
+  if (names.length === 0) return models;
+  return models.map((model) => {
+    const mine = names.filter((name) => named(own[name]!, models) === model);
+    return { ...model, aliases: [...mine, ...model.aliases.filter((alias) => !names.includes(alias))] };
+  });
+}
+
+/** Returns the models that the key may use, with the tenant's names; a key names models as requests do. */
+export function usableModels({ key, tenant }: Principal, served: Models): Models {
+  const models = withOwnNames(served, tenant.aliases);
+  if (key.models === null) return models;
+  return models.filter((model) => key.models?.some((name) => named(name, models) === model));
+}
 
 const MAX_NAMED = 10;
 

@@ -11,6 +11,7 @@ import {
   usageAnswer,
 } from '@continuo/shared/account.ts';
 import type { ErrorCode } from '@continuo/shared/errors.ts';
+import { requestObject } from '@continuo/shared/usage.ts';
 import * as z from 'zod';
 import type { HeaderDescriptions } from '../http/headers.ts';
 import { BODY, CALLER, type DocumentedOperation } from './documented-operation.ts';
@@ -21,10 +22,13 @@ const KEY = {
   tenant: 'acme',
   name: 'web server',
   scopes: ['completions', 'models'],
+  role: null,
   models: null,
   limits: { tokens_per_day: 100_000 },
   created_at: 1_795_000_000,
   expires_at: null,
+  allowed_addresses: null,
+  last_used_at: 1_795_046_400,
   disabled: false,
   revoked_at: null,
   replaced_by: null,
@@ -52,12 +56,18 @@ const ALERT = {
 };
 const OWN_KEY = {
   ...{ object: 'key', id: KEY.id, name: KEY.name, scopes: KEY.scopes, models: null, expires_at: null },
+  ...{ allowed_addresses: null, last_used_at: KEY.last_used_at },
   ...{ limits: NO_LIMITS, used: USED, alerts: [ALERT] },
   tenant: { id: 'acme', name: 'Acme', limits: NO_LIMITS, used: USED, balance_micros: null },
 };
 const SUMS = {
   ...{ requests: 12, completed: 11, failed: 1, cancelled: 0, abandoned: 0, finish_stop: 9, finish_length: 2 },
   ...{ prompt_tokens: 840, cached_tokens: 320, completion_tokens: 611, cost_micros: 1208 },
+};
+const REQUEST = {
+  ...{ object: 'request', id: 'req_4f1c', created_at: 1_795_000_000, key: KEY.id, model: 'default' },
+  ...{ status: 'completed', error_code: null, finish_reasons: ['length'], prompt_tokens: 12 },
+  ...{ cached_tokens: 8, completion_tokens: 16, cost_micros: 30, latency_ms: 420, first_token_ms: 38 },
 };
 const USAGE = {
   object: 'list',
@@ -106,6 +116,13 @@ export const ACCOUNT_OPERATIONS: Readonly<Record<string, DocumentedOperation>> =
     ...common,
     answer: { name: 'OwnKey', schema: ownKey, example: OWN_KEY },
     errors: CALLER,
+  },
+  'GET /v1/requests/:rest': {
+    id: 'showRequest',
+    summary: 'Show a request of the account that has ended, without its text.',
+    ...common,
+    answer: { name: 'Request', schema: requestObject, example: REQUEST },
+    errors: [...CALLER, 'not_found'],
   },
   'GET /v1/usage': {
     id: 'listUsage',

@@ -14,6 +14,7 @@ export const CALLER: Codes = [
   ...ANY,
   'missing_api_key',
   'invalid_api_key',
+  'address_not_allowed',
   'insufficient_scope',
   'tenant_suspended',
   'rate_limit_exceeded',

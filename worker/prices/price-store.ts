@@ -1,3 +1,5 @@
+import { type AuditEntry, runAudited } from '../tenants/audit-log.ts';
+
 /** A price of a model. Prices are never changed: a new one replaces the old one from its time on. */
 export interface ModelPrice {
   /** Increases with every price. */
@@ -64,15 +66,19 @@ export async function readPrices(db: D1Database, now: number): Promise<ModelPric
   return results.map(toPrice);
 }
 
-export async function insertPrice(db: D1Database, price: Omit<ModelPrice, 'version'>): Promise<ModelPrice> {
-  const row = await db
+export async function insertPrice(
+  db: D1Database,
+  price: Omit<ModelPrice, 'version'>,
+  entry: AuditEntry,
+): Promise<ModelPrice> {
+  const insert = db
     .prepare(`
       INSERT INTO prices (model, valid_from, prompt, cached_prompt, completion, flex_factor, batch_factor)
       VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING *`)
     .bind(
       ...[price.model, price.validFrom, price.prompt, price.cachedPrompt, price.completion],
       ...[price.flexFactor, price.batchFactor],
-    )
-    .first<PriceRow>();
-  return toPrice(row!);
+    );
+  const [inserted] = await runAudited<PriceRow>(db, [insert], entry);
+  return toPrice(inserted!.results[0]!);
 }

@@ -5,15 +5,17 @@ function builtIn(id: string, name: string, scopes: readonly Scope[]): Principal 
   return {
     tenant: {
       ...{ id, name, suspended: false, limits: UNLIMITED, weight: 1, dialect: 'openai' },
-      ...{ openObjects: false, anyKeyOrder: false },
+      ...{ openObjects: false, anyKeyOrder: false, aliases: {} },
     },
     key: {
       id,
       tenantId: id,
       name: `${name} key`,
       scopes,
+      role: 'owner',
       models: null,
       expiresAt: null,
+      allowedAddresses: null,
       revokedAt: null,
       limits: UNLIMITED,
     },

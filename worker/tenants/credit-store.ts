@@ -1,3 +1,5 @@
+import { type AuditEntry, runAudited } from './audit-log.ts';
+
 /** An entry of a tenant's prepaid balance. Entries are never changed. */
 export interface Credit {
   /** Unique per tenant. An entry that is sent twice counts once. */
@@ -45,24 +47,28 @@ export async function readCredit(db: D1Database, tenantId: string): Promise<numb
   return row?.credit_micros ?? null;
 }
 
-/** Adds entries whose ids are new, and returns the stored entry of the last id. One transaction. */
+/** Adds entries whose ids are new, and returns the stored entry of the last id. */
 export async function insertCredits(
   db: D1Database,
   tenantId: string,
-  entries: readonly Omit<Credit, 'tenantId'>[],
+  credits: readonly Omit<Credit, 'tenantId'>[],
+  entry: AuditEntry,
 ): Promise<Credit> {
   const insert = db.prepare(
     'INSERT OR IGNORE INTO credits (tenant_id, id, micros, note, created_at) VALUES (?, ?, ?, ?, ?)',
   );
-  const last = entries.at(-1)!;
-  const results = await db.batch<CreditRow>([
-    ...entries.map(({ id, micros, note, createdAt }) => insert.bind(tenantId, id, micros, note, createdAt)),
-    db
-      .prepare(
-        'UPDATE tenants SET credit_micros = (SELECT SUM(micros) FROM credits WHERE tenant_id = ?1) WHERE id = ?1',
-      )
-      .bind(tenantId),
-    db.prepare('SELECT * FROM credits WHERE tenant_id = ? AND id = ?').bind(tenantId, last.id),
-  ]);
-  return toCredit(results.at(-1)!.results[0]!);
+  const sum = '(SELECT SUM(micros) FROM credits WHERE tenant_id = ?1)';
+  // An entry that was there before changes no sum, so it is not in the audit log again.
+  const update = db
+    .prepare(`UPDATE tenants SET credit_micros = ${sum} WHERE id = ?1 AND credit_micros IS NOT ${sum}`)
+    .bind(tenantId);
+  const inserts = credits.map(({ id, micros, note, createdAt }) =>
+    insert.bind(tenantId, id, micros, note, createdAt),
+  );
+  await runAudited(db, [...inserts, update], entry);
+  const stored = await db
+    .prepare('SELECT * FROM credits WHERE tenant_id = ? AND id = ?')
+    .bind(tenantId, credits.at(-1)!.id)
+    .first<CreditRow>();
+  return toCredit(stored!);
 }

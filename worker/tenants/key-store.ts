@@ -1,4 +1,5 @@
 import type { Scope, SomeLimits } from '@continuo/shared/tenant.ts';
+import { type AuditEntry, runAudited } from './audit-log.ts';
 import { changedLimits } from './plan-store.ts';
 
 /** A stored key. Times are Unix milliseconds. */
@@ -9,11 +10,13 @@ export interface KeyRecord {
   /** Hex SHA-256 of the whole key. */
   readonly hash: string;
   readonly scopes: readonly Scope[];
+  readonly role: string | null;
   readonly models: readonly string[] | null;
   readonly limits: SomeLimits;
   readonly createdAt: number;
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;
+  readonly allowedAddresses: readonly string[] | null;
   readonly disabled: boolean;
   /** Id of the key that replaces it; null if there is none. */
   readonly replacedBy: string | null;
@@ -25,14 +28,21 @@ interface KeyRow {
   name: string;
   hash: string;
   scopes: string;
+  role: string | null;
   models: string | null;
   limits: string;
   created_at: number;
   expires_at: number | null;
   revoked_at: number | null;
+  allowed_addresses: string | null;
   disabled: number;
   replaced_by: string | null;
 }
+
+const stringsIn = (json: string | null): string[] | null =>
+  json === null ? null : (JSON.parse(json) as string[]);
+const jsonOf = (strings: readonly string[] | null): string | null =>
+  strings === null ? null : JSON.stringify(strings);
 
 const toKey = (row: KeyRow): KeyRecord => ({
   id: row.id,
@@ -40,11 +50,13 @@ const toKey = (row: KeyRow): KeyRecord => ({
   name: row.name,
   hash: row.hash,
   scopes: JSON.parse(row.scopes) as Scope[],
-  models: row.models === null ? null : (JSON.parse(row.models) as string[]),
+  role: row.role,
+  models: stringsIn(row.models),
   limits: JSON.parse(row.limits) as SomeLimits,
   createdAt: row.created_at,
   expiresAt: row.expires_at,
   revokedAt: row.revoked_at,
+  allowedAddresses: stringsIn(row.allowed_addresses),
   disabled: row.disabled !== 0,
   replacedBy: row.replaced_by,
 });
@@ -74,8 +86,9 @@ const IS_CURRENT = 'replaced_by IS NULL AND revoked_at IS NULL';
 const insertion = (db: D1Database, key: KeyRecord, instead: string | null): D1PreparedStatement =>
   db
     .prepare(`
-      INSERT INTO keys (id, tenant_id, name, hash, scopes, models, limits, expires_at, created_at)
-      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
+      INSERT INTO keys (id, tenant_id, name, hash, scopes, models, limits, expires_at, created_at, role,
+        allowed_addresses)
+      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?11, ?12
       WHERE ?10 IS NULL OR EXISTS (SELECT 1 FROM keys WHERE id = ?10 AND ${IS_CURRENT})`)
     .bind(
       key.id,
@@ -83,15 +96,17 @@ const insertion = (db: D1Database, key: KeyRecord, instead: string | null): D1Pr
       key.name,
       key.hash,
       JSON.stringify(key.scopes),
-      key.models === null ? null : JSON.stringify(key.models),
+      jsonOf(key.models),
       JSON.stringify(key.limits),
       key.expiresAt,
       key.createdAt,
       instead,
+      key.role,
+      jsonOf(key.allowedAddresses),
     );
 
-export async function insertKey(db: D1Database, key: KeyRecord): Promise<void> {
-  await insertion(db, key, null).run();
+export async function insertKey(db: D1Database, key: KeyRecord, entry: AuditEntry): Promise<void> {
+  await runAudited(db, [insertion(db, key, null)], entry);
 }
 
 /** Replaces `old`, which expires at `endsAt`, by `next`. Returns false if `old` was replaced or revoked before. */
@@ -100,45 +115,53 @@ export async function replaceKey(
   old: KeyRecord,
   next: KeyRecord,
   endsAt: number,
+  entry: AuditEntry,
 ): Promise<boolean> {
   const end = db
     .prepare(`UPDATE keys SET expires_at = ?, replaced_by = ? WHERE id = ? AND ${IS_CURRENT}`)
     .bind(endsAt, next.id, old.id);
-  const [inserted] = await db.batch([insertion(db, next, old.id), end]);
+  const [inserted] = await runAudited(db, [insertion(db, next, old.id), end], entry);
   return inserted!.meta.changes > 0;
 }
 
 /** Changes of a key. Absent fields stay. */
 export type KeyChanges = {
-  readonly [K in 'name' | 'models' | 'expiresAt' | 'disabled']?: KeyRecord[K] | undefined;
+  readonly [K in 'name' | 'models' | 'expiresAt' | 'allowedAddresses' | 'disabled']?:
+    | KeyRecord[K]
+    | undefined;
 } & { readonly limits?: SomeLimits | undefined };
 
 /** Changes only the given fields, so that concurrent changes are all kept. Returns null if there is no such key. */
 export async function updateKey(
   db: D1Database,
   id: string,
-  { name, models, limits, expiresAt, disabled }: KeyChanges,
+  { name, models, limits, expiresAt, allowedAddresses, disabled }: KeyChanges,
+  entry: AuditEntry,
 ): Promise<KeyRecord | null> {
-  const row = await db
+  const update = db
     .prepare(`
       UPDATE keys SET name = COALESCE(?2, name), models = IIF(?3, ?4, models), limits = ${changedLimits('?5')},
-        expires_at = IIF(?6, ?7, expires_at), disabled = COALESCE(?8, disabled)
+        expires_at = IIF(?6, ?7, expires_at), disabled = COALESCE(?8, disabled),
+        allowed_addresses = IIF(?9, ?10, allowed_addresses)
       WHERE id = ?1 RETURNING *`)
     .bind(
       id,
       name ?? null,
       models === undefined ? 0 : 1,
-      models ? JSON.stringify(models) : null,
+      jsonOf(models ?? null),
       JSON.stringify(limits ?? {}),
       expiresAt === undefined ? 0 : 1,
       expiresAt ?? null,
       disabled === undefined ? null : Number(disabled),
-    )
-    .first<KeyRow>();
-  return row && toKey(row);
+      allowedAddresses === undefined ? 0 : 1,
+      jsonOf(allowedAddresses ?? null),
+    );
+  const [row] = (await runAudited<KeyRow>(db, [update], entry))[0]!.results;
+  return row ? toKey(row) : null;
 }
 
 /** Revokes a key. If it is revoked already, the first time stays. */
-export async function revokeKey(db: D1Database, id: string, at: number): Promise<void> {
-  await db.prepare('UPDATE keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?').bind(at, id).run();
+export async function revokeKey(db: D1Database, id: string, at: number, entry: AuditEntry): Promise<void> {
+  const sql = 'UPDATE keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?';
+  await runAudited(db, [db.prepare(sql).bind(at, id)], entry);
 }

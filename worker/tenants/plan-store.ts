@@ -1,4 +1,5 @@
 import type { Limits, SomeLimits } from '@continuo/shared/tenant.ts';
+import { type AuditEntry, runAudited } from './audit-log.ts';
 
 /** Limits that several tenants share. */
 export interface Plan {
@@ -37,29 +38,30 @@ export async function listPlans(db: D1Database, after: string, limit: number): P
 }
 
 /** Returns false if the id is taken. */
-export async function insertPlan(db: D1Database, plan: Plan): Promise<boolean> {
+export async function insertPlan(db: D1Database, plan: Plan, entry: AuditEntry): Promise<boolean> {
   const sql = 'INSERT OR IGNORE INTO plans (id, name, limits, weight, created_at) VALUES (?, ?, ?, ?, ?)';
   const values = [plan.id, plan.name, JSON.stringify(plan.limits), plan.weight, plan.createdAt];
-  const { meta } = await db
-    .prepare(sql)
-    .bind(...values)
-    .run();
-  return meta.changes > 0;
+  const [inserted] = await runAudited(db, [db.prepare(sql).bind(...values)], entry);
+  return inserted!.meta.changes > 0;
 }
 
 /** Changes of a plan. Absent fields stay. */
 export type PlanChanges = { readonly [K in 'name' | 'limits' | 'weight']?: Plan[K] | undefined };
 
 /** Changes only the given fields, so that concurrent changes are all kept. Returns null if there is no such plan. */
-export async function updatePlan(db: D1Database, id: string, changes: PlanChanges): Promise<Plan | null> {
-  const { name, limits, weight } = changes;
-  const row = await db
+export async function updatePlan(
+  db: D1Database,
+  id: string,
+  { name, limits, weight }: PlanChanges,
+  entry: AuditEntry,
+): Promise<Plan | null> {
+  const update = db
     .prepare(`
       UPDATE plans SET name = COALESCE(?2, name), limits = ${changedLimits('?3')}, weight = COALESCE(?4, weight)
       WHERE id = ?1 RETURNING *`)
-    .bind(id, name ?? null, JSON.stringify(limits ?? {}), weight ?? null)
-    .first<PlanRow>();
-  return row && toPlan(row);
+    .bind(id, name ?? null, JSON.stringify(limits ?? {}), weight ?? null);
+  const [row] = (await runAudited<PlanRow>(db, [update], entry))[0]!.results;
+  return row ? toPlan(row) : null;
 }
 
 /** Limits to change; the others stay. null = no limit, 'plan' = the plan's limit. */

@@ -32,9 +32,11 @@ const row = z.object({
   name: z.string(),
   hash: z.string(),
   scopes: json(scopes),
+  role: z.string().nullable(),
   models: json(z.array(z.string())).nullable(),
   limits: json(partialLimits),
   expires_at: z.number().nullable(),
+  allowed_addresses: json(z.array(z.string())).nullable(),
   revoked_at: z.number().nullable(),
   disabled: z.number(),
   tenant_id: z.string(),
@@ -44,6 +46,7 @@ const row = z.object({
   dialect: dialectName.catch('openai'),
   open_objects: z.number(),
   any_key_order: z.number(),
+  aliases: json(z.record(z.string(), z.string())),
   suspended: z.number(),
   credit_micros: z.number().nullable(),
   plan_limits: json(partialLimits).nullable(),
@@ -51,10 +54,11 @@ const row = z.object({
 });
 
 const SELECT = `
-  SELECT keys.id, keys.name, keys.hash, keys.scopes, keys.models, keys.limits, keys.expires_at,
+  SELECT keys.id, keys.name, keys.hash, keys.scopes, keys.role, keys.models, keys.limits, keys.expires_at, keys.allowed_addresses,
     keys.revoked_at, keys.disabled,
     tenants.id AS tenant_id, tenants.name AS tenant_name, tenants.limits AS tenant_limits,
-    tenants.weight AS tenant_weight, tenants.dialect, tenants.open_objects, tenants.any_key_order, tenants.suspended, tenants.credit_micros,
+    tenants.weight AS tenant_weight, tenants.dialect, tenants.open_objects, tenants.any_key_order,
+    tenants.suspended, tenants.aliases, tenants.credit_micros,
     plans.limits AS plan_limits, plans.weight AS plan_weight
   FROM keys JOIN tenants ON tenants.id = keys.tenant_id LEFT JOIN plans ON plans.id = tenants.plan_id
   WHERE keys.id = ?`;
@@ -81,14 +85,17 @@ export async function readKey(db: D1Database, id: string): Promise<StoredKey | n
         dialect: key.dialect,
         openObjects: key.open_objects !== 0,
         anyKeyOrder: key.any_key_order !== 0,
+        aliases: key.aliases,
       },
       key: {
         id: key.id,
         tenantId: key.tenant_id,
         name: key.name,
         scopes: key.scopes,
+        role: key.role,
         models: key.models,
         expiresAt: key.expires_at,
+        allowedAddresses: key.allowed_addresses,
         // A disabled key counts as revoked at the beginning of time.
         revokedAt: key.disabled === 0 ? key.revoked_at : 0,
         limits: { ...UNLIMITED, ...key.limits } as typeof UNLIMITED,

@@ -1,4 +1,5 @@
 import type { DialectName, ObjectDefaults, SomeLimits } from '@continuo/shared/tenant.ts';
+import { type AuditEntry, runAudited } from './audit-log.ts';
 import { changedLimits, type LimitChanges } from './plan-store.ts';
 
 /** A stored tenant. Unset limits and weight come from its plan. */
@@ -9,6 +10,8 @@ export interface TenantRecord extends ObjectDefaults {
   readonly limits: SomeLimits;
   readonly weight: number | null;
   readonly dialect: DialectName;
+  /** Names of the tenant for models. */
+  readonly aliases: Readonly<Record<string, string>>;
   readonly suspended: boolean;
   /** Unix milliseconds. */
   readonly createdAt: number;
@@ -21,6 +24,7 @@ interface TenantRow {
   limits: string | null;
   weight: number | null;
   dialect: DialectName;
+  aliases: string;
   open_objects: number;
   any_key_order: number;
   suspended: number;
@@ -34,6 +38,7 @@ const toTenant = (row: TenantRow): TenantRecord => ({
   limits: JSON.parse(row.limits ?? '{}') as SomeLimits,
   weight: row.weight,
   dialect: row.dialect,
+  aliases: JSON.parse(row.aliases) as Record<string, string>,
   openObjects: row.open_objects !== 0,
   anyKeyOrder: row.any_key_order !== 0,
   suspended: row.suspended !== 0,
@@ -50,19 +55,36 @@ export async function listTenants(db: D1Database, after: string, limit: number):
   return (await db.prepare(sql).bind(after, limit).all<TenantRow>()).results.map(toTenant);
 }
 
-/** Returns false if the id is taken. */
-export async function insertTenant(db: D1Database, tenant: TenantRecord): Promise<boolean> {
+/** The erasure of tenant ?1. */
+const ERASURE = "SELECT 1 FROM audit WHERE tenant_id = ?1 AND action = 'eraseTenant'";
+
+/** Returns false if the id is taken, or was before: what is kept of an erased tenant has its id. */
+export async function insertTenant(
+  db: D1Database,
+  tenant: TenantRecord,
+  entry: AuditEntry,
+): Promise<boolean> {
   const { id, name, planId, limits, weight, dialect, openObjects, anyKeyOrder, suspended, createdAt } =
     tenant;
   const flags = [openObjects, anyKeyOrder, suspended].map(Number);
-  const { meta } = await db
+  const insertion = db
     .prepare(`
       INSERT OR IGNORE INTO tenants (id, name, plan_id, limits, weight, dialect, open_objects, any_key_order,
-        suspended, created_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-    .bind(id, name, planId, JSON.stringify(limits), weight, dialect, ...flags, createdAt)
-    .run();
-  return meta.changes > 0;
+        suspended, created_at, aliases)
+      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 WHERE NOT EXISTS (${ERASURE})`)
+    .bind(
+      id,
+      name,
+      planId,
+      JSON.stringify(limits),
+      weight,
+      dialect,
+      ...flags,
+      createdAt,
+      JSON.stringify(tenant.aliases),
+    );
+  const [inserted] = await runAudited(db, [insertion], entry);
+  return inserted!.meta.changes > 0;
 }
 
 type Changeable = 'name' | 'planId' | 'weight' | 'dialect' | 'suspended' | keyof ObjectDefaults;
@@ -70,6 +92,8 @@ type Changeable = 'name' | 'planId' | 'weight' | 'dialect' | 'suspended' | keyof
 /** Changes of a tenant. Absent fields stay. */
 export type TenantChanges = { readonly [K in Changeable]?: TenantRecord[K] | undefined } & {
   readonly limits?: LimitChanges | undefined;
+  /** null removes a name. */
+  readonly aliases?: Readonly<Record<string, string | null>> | undefined;
 };
 
 /** Changes only the given fields, so that concurrent changes are all kept. Returns null if there is no such tenant. */
@@ -77,14 +101,16 @@ export async function updateTenant(
   db: D1Database,
   id: string,
   changes: TenantChanges,
+  entry: AuditEntry,
 ): Promise<TenantRecord | null> {
   const { name, planId, limits, weight, dialect } = changes;
   const flags = [changes.suspended, changes.openObjects, changes.anyKeyOrder];
-  const row = await db
+  const update = db
     .prepare(`
       UPDATE tenants SET name = COALESCE(?2, name), plan_id = IIF(?3, ?4, plan_id), limits = ${changedLimits('?5')},
         weight = IIF(?6, ?7, weight), dialect = COALESCE(?8, dialect), suspended = COALESCE(?9, suspended),
-        open_objects = COALESCE(?10, open_objects), any_key_order = COALESCE(?11, any_key_order)
+        open_objects = COALESCE(?10, open_objects), any_key_order = COALESCE(?11, any_key_order),
+        aliases = json_patch(aliases, ?12)
       WHERE id = ?1 RETURNING *`)
     .bind(
       id,
@@ -96,7 +122,49 @@ export async function updateTenant(
       weight ?? null,
       dialect ?? null,
       ...flags.map((flag) => (flag === undefined ? null : Number(flag))),
-    )
-    .first<TenantRow>();
-  return row && toTenant(row);
+      JSON.stringify(changes.aliases ?? {}),
+    );
+  const [row] = (await runAudited<TenantRow>(db, [update], entry))[0]!.results;
+  return row ? toTenant(row) : null;
+}
+
+/**
+ * Deletes a tenant, its keys, and what the audit log says of it. A tenant that is erased already is erased again.
+ * @returns false if there is no such tenant, or it is not suspended
+ */
+export async function eraseTenant(db: D1Database, id: string, entry: AuditEntry): Promise<boolean> {
+  const forget = db.prepare('UPDATE audit SET changes = NULL, address = NULL WHERE tenant_id = ?').bind(id);
+  const isSuspended = 'SELECT 1 FROM tenants WHERE id = ?1 AND suspended';
+  const results = await runAudited(
+    db,
+    [
+      db
+        .prepare(
+          `UPDATE audit SET changes = NULL, address = NULL WHERE tenant_id = ?1 AND EXISTS (${isSuspended})`,
+        )
+        .bind(id),
+      db.prepare(`DELETE FROM keys WHERE tenant_id = ?1 AND EXISTS (${isSuspended})`).bind(id),
+      db.prepare(`DELETE FROM credits WHERE tenant_id = ?1 AND EXISTS (${isSuspended})`).bind(id),
+      db.prepare('DELETE FROM tenants WHERE id = ? AND suspended').bind(id),
+    ],
+    entry,
+  );
+  if (results.at(-1)!.meta.changes > 0) return true;
+  const erased = await db.prepare(ERASURE).bind(id).first();
+  if (erased !== null) await runAudited(db, [forget], entry);
+  return erased !== null;
+}
+
+/** Returns the tenants that were erased after this time, and whether sums of their usage are kept, by their last erasure. */
+export async function erasedTenants(
+  db: D1Database,
+  after: number,
+): Promise<{ readonly id: string; readonly keepUsage: boolean }[]> {
+  const { results } = await db
+    .prepare(`
+      SELECT tenant_id AS tenant, changes IS '{"usage":"keep"}' AS keep, MAX(id) FROM audit INDEXED BY audit_erasures
+      WHERE action = 'eraseTenant' AND at > ? GROUP BY tenant_id`)
+    .bind(after)
+    .all<{ tenant: string; keep: number }>();
+  return results.map(({ tenant: id, keep }) => ({ id, keepUsage: keep !== 0 }));
 }

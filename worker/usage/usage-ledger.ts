@@ -22,6 +22,15 @@ const ADVANCE = `
   SELECT ?1, ?2 WHERE COALESCE((SELECT sequence FROM usage_cursors WHERE tenant_id = ?1), 0) = ?3
   ON CONFLICT (tenant_id) DO UPDATE SET sequence = excluded.sequence`;
 
+/** Adds the records one by one; like the sums, only at the cursor. */
+const KEEP = `
+  INSERT INTO requests (tenant_id, request_id, sequence, started_at, record)
+  SELECT ?1, value->>'id', value->>'sequence', value->'record'->>'startedAt', value->'record' FROM json_each(?2)
+  WHERE COALESCE((SELECT sequence FROM usage_cursors WHERE tenant_id = ?1), 0) = ?3`;
+
+/** Returns the request id that the caller knows. The limiter's name of the request ends with it: see `Purse.nameOf`. */
+const callersId = (name: string): string => name.split('.').slice(3).join('.');
+
 /** The UTC day of a time, as YYYY-MM-DD. */
 export const dayName = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
@@ -61,12 +70,14 @@ export async function ledgerCursor(db: D1Database, tenantId: string): Promise<nu
 /**
  * Adds records that follow `cursor` to the ledger, in one transaction. Every statement requires that the cursor is
  * unchanged, so a batch that arrives twice or late counts once.
+ * @param keepRequests also stores the records one by one
  */
 export async function addToLedger(
   db: D1Database,
   tenantId: string,
   cursor: number,
   entries: readonly NumberedRecord[],
+  keepRequests = true,
 ): Promise<void> {
   const last = entries.at(-1);
   if (!last) return;
@@ -79,5 +90,7 @@ export async function addToLedger(
     const [day, model, keyId] = JSON.parse(group) as [string, string, string];
     return upsert.bind(tenantId, day, model, keyId, ...totals(records), cursor);
   });
+  const kept = entries.map((entry) => ({ id: callersId(entry.record.requestId), ...entry }));
+  if (keepRequests) statements.push(db.prepare(KEEP).bind(tenantId, JSON.stringify(kept), cursor));
   await db.batch([...statements, db.prepare(ADVANCE).bind(tenantId, last.sequence, cursor)]);
 }

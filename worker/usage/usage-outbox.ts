@@ -54,6 +54,7 @@ export async function flushOutbox(
   storage: UsageOutbox,
   db: D1Database,
   dataset: AnalyticsEngineDataset | undefined,
+  keepRequests: boolean,
 ): Promise<boolean> {
   const waiting = storage.outbox(BATCH);
   const tenantId = waiting[0]?.record.tenantId;
@@ -63,6 +64,6 @@ export async function flushOutbox(
   if (dataset) writePoints(dataset, written);
   storage.dropOutboxTo(cursor);
   const batch = storage.outbox(BATCH);
-  await addToLedger(db, tenantId, cursor, batch);
+  await addToLedger(db, tenantId, cursor, batch, keepRequests);
   return batch.length === BATCH;
 }

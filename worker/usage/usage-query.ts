@@ -1,4 +1,5 @@
 import type { UsageGroup } from '@continuo/shared/usage.ts';
+import type { UsageRecord } from './usage-record.ts';
 
 /** Queries on the usage ledger. */
 
@@ -70,4 +71,25 @@ export async function queryUsage(
     .bind(filter.from, filter.to, ...wanted.map((name) => filter[name]))
     .all<UsageSums>();
   return results.length > MAX_USAGE_ROWS ? null : results;
+}
+
+/** Returns the record of a tenant's request, the last one of several with this id; null if there is none. */
+export async function readRequest(db: D1Database, tenantId: string, id: string): Promise<UsageRecord | null> {
+  const sql =
+    'SELECT record FROM requests WHERE tenant_id = ? AND request_id = ? ORDER BY sequence DESC LIMIT 1';
+  const row = await db.prepare(sql).bind(tenantId, id).first<{ record: string }>();
+  return row && (JSON.parse(row.record) as UsageRecord);
+}
+
+/** Returns the last UTC day on which each of these keys was used; a key without use is missing. */
+export async function lastUses(
+  db: D1Database,
+  keyIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const { results } = await db
+    .prepare(`
+      SELECT value AS id, (SELECT MAX(day) FROM usage_daily WHERE key_id = value) AS day FROM json_each(?)`)
+    .bind(JSON.stringify(keyIds))
+    .all<{ id: string; day: string | null }>();
+  return new Map(results.flatMap(({ id, day }) => (day === null ? [] : [[id, day]])));
 }

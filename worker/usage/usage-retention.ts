@@ -32,3 +32,41 @@ export async function rollUpUsage(db: D1Database, days: number, now: number): Pr
     ]);
   }
 }
+
+/** Rows per statement, so that each of them is short. */
+const PRUNED_ROWS = 5_000;
+const MAX_STATEMENTS = 200;
+
+const PRUNE = `
+  DELETE FROM requests WHERE (tenant_id, request_id, sequence) IN (
+    SELECT tenant_id, request_id, sequence FROM requests WHERE started_at < ? LIMIT ${PRUNED_ROWS})`;
+
+/** Deletes the records of requests that are older than `days`, at most a million per run. Their sums stay. */
+export async function pruneRequests(db: D1Database, days: number, now: number): Promise<void> {
+  for (let count = 0; count < MAX_STATEMENTS; count += 1) {
+    const { meta } = await db
+      .prepare(PRUNE)
+      .bind(now - days * DAY_MS)
+      .run();
+    if (meta.changes < PRUNED_ROWS) return;
+  }
+}
+
+const ADD_WITHOUT_KEYS = `
+  INSERT INTO usage_daily (tenant_id, day, model, key_id, ${ALL_SUMS.join(', ')})
+  SELECT tenant_id, substr(day, 1, 8) || '01', model, '', ${sums} FROM usage_daily
+  WHERE tenant_id = ?1 AND key_id <> '' GROUP BY 1, 2, 3
+  ON CONFLICT (tenant_id, day, model, key_id) DO UPDATE SET ${ADD_SUMS}`;
+
+/**
+ * Erases a tenant's usage. With `keepSums`, one row per month and model stays, without keys. The cursor stays, so that no
+ * late record counts twice.
+ */
+export async function eraseUsage(db: D1Database, tenantId: string, keepSums: boolean): Promise<void> {
+  const rest = keepSums ? " AND key_id <> ''" : '';
+  await db.batch([
+    db.prepare('DELETE FROM requests WHERE tenant_id = ?').bind(tenantId),
+    ...(keepSums ? [db.prepare(ADD_WITHOUT_KEYS).bind(tenantId)] : []),
+    db.prepare(`DELETE FROM usage_daily WHERE tenant_id = ?${rest}`).bind(tenantId),
+  ]);
+}

@@ -107,7 +107,15 @@ describe('own keys', () => {
     fc.assert(
       fc.property(maybe, maybe, models, models, maybe, maybe, (mine, theirs, own, wanted, end, expiry) => {
         const key = {
-          ...{ id: 'k', tenantId: 't', name: 'k', scopes: ['keys'] as const, revokedAt: null },
+          ...{
+            id: 'k',
+            tenantId: 't',
+            name: 'k',
+            scopes: ['keys'] as const,
+            role: null,
+            revokedAt: null,
+            allowedAddresses: null,
+          },
           ...{ models: own, expiresAt: end && end * 1000, limits: { ...UNLIMITED, tokensPerDay: mine } },
         };
         const within = (limit: number | null, most: number | null) =>
@@ -160,5 +168,113 @@ describe('own usage', () => {
       limits: { requests_per_minute: 5, tokens_per_minute: null },
       tenant: { id: 'own-key', limits: { tokens_per_minute: 50_000 } },
     });
+  });
+});
+
+describe('own requests', () => {
+  test('shows one request without its text, to its own account only', async () => {
+    const { key, keyId } = await tenantWithKey(worker, 'own-request');
+    const other = await tenantWithKey(worker, 'own-request-other');
+    const { headers } = await completion(worker, key, { prompt: 'a secret prompt', max_tokens: 5 });
+    const id = headers.get('x-request-id')!;
+    await expect.poll(async () => (await call(key, 'GET', `/requests/${id}`)).status).toBe(200);
+    const { body } = await call(key, 'GET', `/requests/${id}`);
+    expect(body).toMatchObject({
+      ...{ object: 'request', id, key: keyId, model: 'org/tiny', status: 'completed', error_code: null },
+      ...{ completion_tokens: 5, finish_reasons: ['length'], created_at: expect.any(Number) },
+    });
+    expect(JSON.stringify(body)).not.toContain('secret');
+    expect((await call(other.key, 'GET', `/requests/${id}`)).body.error.code).toBe('not_found');
+    expect((await call(key, 'GET', '/requests/none')).status).toBe(404);
+  });
+
+  test('shows the last of several requests that a client gave the same id', async () => {
+    const { key } = await tenantWithKey(worker, 'own-request-twice');
+    const headers = { authorization: `Bearer ${key}`, 'x-request-id': 'mine.with.dots' };
+    for (const max_tokens of [2, 3])
+      await worker.post({ model: 'default', prompt: 'Hi', max_tokens }, { headers });
+    const tokens = async () =>
+      (await call(key, 'GET', '/requests/mine.with.dots')).body as unknown as { completion_tokens: number };
+    await expect.poll(async () => (await tokens()).completion_tokens).toBe(3);
+  });
+});
+
+describe('keys', () => {
+  test('tell the last day of use, and null before it', async () => {
+    const { key, keyId } = await tenantWithKey(worker, 'own-last-use');
+    const used = async () =>
+      (await admin(worker, 'GET', `/keys/${keyId}`)).body as unknown as { last_used_at: number };
+    expect((await used()).last_used_at).toBeNull();
+    await completion(worker, key);
+    const today = Date.parse(new Date().toISOString().slice(0, 10)) / 1000;
+    await expect.poll(async () => (await used()).last_used_at).toBeGreaterThanOrEqual(today - 86_400);
+    const { last_used_at } = await used();
+    expect((await call(key, 'GET', '/key')).body).toMatchObject({ last_used_at });
+    const { body } = await admin(worker, 'GET', '/keys?tenant=own-last-use');
+    expect(body.data).toMatchObject([await used()]);
+  });
+
+  test('work only from their networks, also for streams that can be resumed', async () => {
+    const { key, keyId } = await tenantWithKey(worker, 'own-networks');
+    const from = async (address: string, fields: Readonly<Record<string, unknown>> = {}) => {
+      const response = await worker.post(
+        { model: 'default', prompt: 'Hi', max_tokens: 2, ...fields },
+        {
+          headers: {
+            ...{ authorization: `Bearer ${key}`, 'cf-connecting-ip': address },
+            ...(fields.stream === true && { 'x-resumable': 'true' }),
+          },
+        },
+      );
+      return [response.status, /address_not_allowed/.test(await response.text())];
+    };
+    expect(await from('203.0.113.9')).toEqual([200, false]);
+    const allowed_addresses = ['203.0.113.0/28', '2001:db8:1::/48', '198.51.100.7'];
+    const changed = await admin(worker, 'PATCH', `/keys/${keyId}`, { allowed_addresses });
+    expect(changed.body).toMatchObject({ allowed_addresses });
+    for (const inside of ['203.0.113.9', '198.51.100.7', '2001:db8:1:2::3', '::ffff:203.0.113.1'])
+      expect(await from(inside, { stream: true }), inside).toEqual([200, false]);
+    for (const outside of ['203.0.113.16', '198.51.100.8', '2001:db8:2::1', 'unknown', ''])
+      expect(await from(outside), outside).toEqual([403, true]);
+    await admin(worker, 'PATCH', `/keys/${keyId}`, { allowed_addresses: null });
+    expect(await from('192.0.2.1')).toEqual([200, false]);
+  });
+
+  test.each([[['203.0.113.0/33']], [['example.com']], [['10.0.0.1', '']], [[]]])(
+    'cannot have the networks %j',
+    async (allowed_addresses) => {
+      await tenantWithKey(worker, 'own-bad-networks');
+      const body = { tenant: 'own-bad-networks', name: 'x', allowed_addresses };
+      const { status, body: answer } = await admin(worker, 'POST', '/keys', body);
+      expect([status, answer.error.param?.split('[')[0]]).toEqual([400, 'allowed_addresses']);
+    },
+  );
+
+  test('cannot grant networks outside of their own', async () => {
+    const { key } = await tenantWithKey(
+      worker,
+      'own-grant-networks',
+      {},
+      {
+        ...{ scopes: ['keys'], allowed_addresses: ['10.0.0.0/8'] },
+      },
+    );
+    const make = async (fields: object) => {
+      const response = await worker.request('/v1/keys', {
+        method: 'POST',
+        headers: {
+          ...{ authorization: `Bearer ${key}`, 'cf-connecting-ip': '10.1.2.3' },
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({ name: 'child', ...fields }),
+      });
+      return (await response.json()) as AnswerBody;
+    };
+    expect(await make({})).toMatchObject({ allowed_addresses: ['10.0.0.0/8'] });
+    expect(await make({ allowed_addresses: ['10.9.0.0/16'] })).toMatchObject({
+      allowed_addresses: ['10.9.0.0/16'],
+    });
+    for (const ranges of [['10.0.0.0/7'], ['10.0.0.1', '192.0.2.0/24'], ['::/0']])
+      expect((await make({ allowed_addresses: ranges })).error.param).toBe('allowed_addresses');
   });
 });

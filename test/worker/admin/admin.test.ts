@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { readKeyRecord, replaceKey, revokeKey } from '../../../worker/tenants/key-store.ts';
+import { ENTRY } from '../support/audit-entry.ts';
 import { KEY } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { WorkerdLog } from '../support/workerd-log.ts';
@@ -68,12 +69,14 @@ describe('keys', () => {
     const { keyId } = await tenantWithKey(worker, 'keys-race');
     const db = worker.database as unknown as D1Database;
     const old = (await readKeyRecord(db, keyId))!;
-    const replace = (id: string) => replaceKey(db, old, { ...old, id }, old.createdAt + 60_000);
+    const replace = (id: string) => replaceKey(db, old, { ...old, id }, old.createdAt + 60_000, ENTRY);
     expect([await replace('first'), await replace('second')]).toEqual([true, false]);
     expect(await readKeyRecord(db, keyId)).toMatchObject({ replacedBy: 'first' });
-    await revokeKey(db, 'first', old.createdAt);
+    await revokeKey(db, 'first', old.createdAt, ENTRY);
     const first = (await readKeyRecord(db, 'first'))!;
-    expect(await replaceKey(db, { ...first, revokedAt: null }, { ...first, id: 'third' }, 0)).toBe(false);
+    expect(await replaceKey(db, { ...first, revokedAt: null }, { ...first, id: 'third' }, 0, ENTRY)).toBe(
+      false,
+    );
     expect((await admin(worker, 'GET', '/keys?tenant=keys-race')).body.data).toHaveLength(2);
   });
 

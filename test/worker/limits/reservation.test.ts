@@ -9,11 +9,11 @@ import { Timings } from '../../../worker/timers/timings.ts';
 
 const TENANT: Tenant = {
   ...{ id: 'acme', name: 'Acme', suspended: false, limits: { ...UNLIMITED, tokensPerMinute: 100 } },
-  ...{ weight: 1, dialect: 'openai', openObjects: false, anyKeyOrder: false },
+  ...{ weight: 1, dialect: 'openai', openObjects: false, anyKeyOrder: false, aliases: {} },
 };
 const KEY: ApiKey = {
-  ...{ id: 'key', tenantId: 'acme', name: 'k', scopes: ['completions'], models: null },
-  ...{ expiresAt: null, revokedAt: null, limits: UNLIMITED },
+  ...{ id: 'key', tenantId: 'acme', name: 'k', scopes: ['completions'], role: null, models: null },
+  ...{ expiresAt: null, allowedAddresses: null, revokedAt: null, limits: UNLIMITED },
 };
 const CALLER: Principal = { tenant: TENANT, key: KEY };
 

@@ -44,7 +44,11 @@ function usageOf(waiting: readonly UsageRecord[], dataset?: AnalyticsEngineDatas
       for (const { values } of statements.slice(0, -1)) counted += values[4] as number;
     },
   } as unknown as D1Database;
-  return { flush: () => flushOutbox(outbox, db, dataset), written: () => cursor, counted: () => counted };
+  return {
+    flush: () => flushOutbox(outbox, db, dataset, false),
+    written: () => cursor,
+    counted: () => counted,
+  };
 }
 
 test.each([0, 1, 499, 500, 501, 1_700])(

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { rollUpUsage } from '../../../worker/usage/usage-retention.ts';
+import { pruneRequests, rollUpUsage } from '../../../worker/usage/usage-retention.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
 const { worker } = workerForTests({ USAGE_DAYS: '31' });
@@ -51,6 +51,21 @@ test('rolls old days up in the daily run', async () => {
   await add(dayName(0), 'a', 'k', 1);
   await worker.runScheduled();
   expect(await rows()).toMatchObject([{ day: `${old.slice(0, 8)}01` }, { day: dayName(0) }]);
+});
+
+test('deletes old records of requests, however many, and keeps the sums', async () => {
+  const db = worker.usageDatabase as unknown as D1Database;
+  await db
+    .prepare(`
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10002)
+      INSERT INTO requests SELECT 'a', 'r' || i, i, iif(i > 10000, ?, 0), '{}' FROM n`)
+    .bind(40 * DAY_MS)
+    .run();
+  await add('1970-01-01', 'a', 'k', 1);
+  await pruneRequests(db, 30, 60 * DAY_MS);
+  const left = await db.prepare('SELECT request_id AS id FROM requests ORDER BY sequence').all();
+  expect(left.results).toEqual([{ id: 'r10001' }, { id: 'r10002' }]);
+  expect(await rows()).toHaveLength(1);
 });
 
 test('refuses a query with more than 10,000 rows, and covers 31 days without a first day', async () => {

@@ -94,6 +94,12 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
     return this.show();
   }
 
+  async erase(): Promise<void> {
+    this.#progress = null;
+    await this.ctx.storage.deleteAll();
+    this.#notify();
+  }
+
   override async alarm(): Promise<void> {
     await Promise.race([this.#work(), scheduler.wait(HEARTBEAT_MS)]);
     if (this.#progress !== null) await this.ctx.storage.setAlarm(Date.now());
@@ -122,12 +128,15 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
     if (this.#progress === null) return;
     if (this.#status() === 'validating') await this.#validate();
     if (this.#status() === 'in_progress') await this.#run();
-    if (ENDED.includes(this.#status())) await this.#leave();
+    const status = this.#status();
+    if (status === null) return;
+    if (ENDED.includes(status)) await this.#leave();
     else await this.#finish();
   }
 
-  #status(): Batch['status'] {
-    return this.#batch.status;
+  /** Null once the batch is erased. */
+  #status(): Batch['status'] | null {
+    return this.#progress?.batch.status ?? null;
   }
 
   get #batch(): Batch {
@@ -181,7 +190,7 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
 
   /** Sends waiting lines until none is left, the batch is cancelled, or its time is over. */
   async #run(): Promise<void> {
-    for (;;) {
+    while (this.#progress !== null) {
       const now = Date.now();
       const isOver = this.#status() !== 'in_progress' || now >= this.#batch.expires_at! * 1_000;
       if (!isOver) this.#fill(now);
@@ -212,6 +221,7 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
   async #answer(line: WaitingLine): Promise<void> {
     const answer = await sendLine(this.ctx.exports, this.#progress!, line.body).catch(() => null);
     const now = Date.now();
+    if (this.#progress === null) return;
     if (answer?.mayRetry === false) {
       if (answer.status < 500) this.#window.answered();
       const file = answer.status === 200 ? 'output' : 'error';

@@ -10,6 +10,7 @@ import type {
   SubjectUse,
   TenantLimiterRpc,
 } from '../../env/limiter-protocol.ts';
+import { parseSettings } from '../../env/settings.ts';
 import { flushOutbox } from '../../usage/usage-outbox.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import { useOf } from '../quota/state.ts';
@@ -24,6 +25,8 @@ import { recordAfter, UsageInquiry } from './usage-inquiry.ts';
 /** Usage records wait this long, so that they go to the ledger together. */
 const FLUSH_DELAY_MS = 500;
 const FLUSH_RETRY_MAX_MS = 60_000;
+/** Key of the stored time of erasure. */
+const ERASE_AT = 'eraseAt';
 /** By then, an upstream has usually noticed that its reader has disconnected. */
 const INQUIRE_AFTER_MS = 250;
 
@@ -39,24 +42,33 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   readonly #events: HomeEvents;
   readonly #clock: AlarmClock;
   readonly #inquiry: UsageInquiry;
+  readonly #keepRequests: boolean;
   #flushAt: number | null;
   /** Unix milliseconds at which the limiter asks upstreams about ended requests. */
   #inquireAt: number | null = null;
   /** Unix milliseconds at which the first reservation of the current call expires. */
   #firstExpiry: number | null = null;
   #failures = 0;
+  /** Unix milliseconds after which all data is deleted; null = the tenant exists. */
+  #eraseAt: number | null = null;
+  /** This object has deleted its data, tables included. In memory, the tenant stays blocked. */
+  #isErased = false;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#clock = new AlarmClock(ctx.storage);
     this.#inquiry = new UsageInquiry(env);
+    this.#keepRequests = parseSettings(env).REQUEST_DAYS > 0;
     this.#storage = new LimiterStorage(ctx.storage.sql, this.#clock.now());
     this.#blocked = new BlockList(ctx.storage.sql);
     this.#requests = new OpenRequests(this.#storage, this.#blocked);
     this.#events = new HomeEvents(ctx.storage.sql, env, () => this.#clock.now());
     this.#slices = this.#loadSlices();
     this.#flushAt = this.#storage.outboxIsEmpty() ? null : this.#clock.now();
-    ctx.blockConcurrencyWhile(() => this.#scheduleAlarm());
+    ctx.blockConcurrencyWhile(async () => {
+      this.#eraseAt = (await ctx.storage.get<number>(ERASE_AT)) ?? null;
+      await this.#scheduleAlarm();
+    });
   }
 
   /**
@@ -91,6 +103,14 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#blocked.set(keyId, blocked);
   }
 
+  async erase(afterMs: number): Promise<void> {
+    if (this.#isErased) return;
+    await this.block(null, true);
+    this.#eraseAt ??= this.#clock.now() + afterMs;
+    await this.ctx.storage.put(ERASE_AT, this.#eraseAt);
+    await this.#scheduleAlarm();
+  }
+
   async blockOf(keyId: string): Promise<Block | null> {
     return this.#blocked.of(keyId);
   }
@@ -123,7 +143,12 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#write();
     if (this.#flushAt !== null && this.#flushAt <= now) await this.#flush(now);
     if ((this.#events.nextDue() ?? now + 1) <= now) this.#sendEvents();
-    await this.#scheduleAlarm();
+    if (this.#eraseAt === null || this.#eraseAt > now || this.#nextDue() !== null) {
+      await this.#scheduleAlarm();
+      return;
+    }
+    this.#isErased = true;
+    await this.ctx.storage.deleteAll();
   }
 
   /** An endpoint that hangs must not delay reservations and alarms. */
@@ -185,7 +210,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   async #flush(now: number): Promise<void> {
     let more = false;
     try {
-      more = await flushOutbox(this.#storage, this.env.USAGE_DB, this.env.USAGE);
+      more = await flushOutbox(this.#storage, this.env.USAGE_DB, this.env.USAGE, this.#keepRequests);
       this.#failures = 0;
     } catch {
       // The records stay in the outbox. The database's error may quote them, so it is not logged.
@@ -198,8 +223,12 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   /** Sets the alarm for reservations, slices, the outbox and abandoned requests. */
   #scheduleAlarm(): Promise<void> {
-    return this.#clock.ringBy(
-      ...[this.#slices.nextEnd(), this.#flushAt, this.#events.nextDue(), ...this.#requests.nextDue()],
-    );
+    return this.#clock.ringBy(this.#nextDue() ?? this.#eraseAt);
+  }
+
+  /** Returns when the next thing is to be done; null = nothing waits. */
+  #nextDue(): number | null {
+    const due = [this.#slices.nextEnd(), this.#flushAt, this.#events.nextDue(), ...this.#requests.nextDue()];
+    return due.reduce((first, at) => (at === null ? first : Math.min(at, first ?? at)), null);
   }
 }

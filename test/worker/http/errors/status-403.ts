@@ -18,6 +18,17 @@ export const STATUS_403: readonly ErrorCase[] = [
     message: /lacks the scope 'completions'/,
   },
   {
+    name: 'a key that may not be used from the address',
+    send: async (worker) => {
+      const { key } = await tenantWithKey(worker, 'elsewhere', {}, { allowed_addresses: ['192.0.2.1'] });
+      return worker.post(body, bearer(key));
+    },
+    type,
+    code: 'address_not_allowed',
+    param: null,
+    message: /may not be used from this network address/,
+  },
+  {
     name: 'a suspended tenant',
     send: async (worker) => {
       const { key } = await tenantWithKey(worker, 'suspended');

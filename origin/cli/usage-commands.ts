@@ -1,0 +1,69 @@
+import { withExamples } from '@continuo/origin/terminal/program.ts';
+import type { Command } from 'commander';
+import { queryOf } from './options.ts';
+import type { OpenSession } from './session.ts';
+
+const USAGE_COLUMNS = (
+  'day tenant model key ' +
+  'requests completed failed cancelled abandoned ' +
+  'prompt_tokens cached_tokens completion_tokens cost_micros ' +
+  'mean_latency_ms mean_first_token_ms'
+).split(' ');
+
+interface UsageOptions {
+  readonly from?: string;
+  readonly to?: string;
+  readonly tenant?: string;
+  readonly key?: string;
+  readonly model?: string;
+  readonly by?: string;
+}
+
+export function addUsageCommand(program: Command, open: OpenSession): void {
+  const usage = program
+    .command('usage')
+    .description('show usage, by default per day and model')
+    .option('--from <day>', 'first UTC day, for example 2030-01-01; default: 30 days before the last')
+    .option('--to <day>', 'last UTC day, inclusive; default: today')
+    .option('--tenant <id>', 'only of this tenant')
+    .option('--key <id>', 'only of this key')
+    .option('--model <name>', 'only of this model')
+    .option('--by <groups>', 'comma-separated: day, tenant, model, key');
+  withExamples(
+    usage,
+    'continuo usage --tenant acme --by day,key',
+    'continuo usage --from 2030-01-01 --to 2030-01-31 --json',
+  ).action(async ({ by, ...filter }: UsageOptions) => {
+    const { api, showList } = open();
+    showList(await api.list(`/admin/v1/usage${queryOf({ ...filter, group_by: by })}`), USAGE_COLUMNS);
+  });
+}
+
+const AUDIT_COLUMNS = [
+  'id',
+  'created_at',
+  'key',
+  'address',
+  'action',
+  'target',
+  'tenant',
+  'changes',
+  'request_id',
+];
+
+type AuditOptions = Pick<UsageOptions, 'from' | 'to' | 'tenant' | 'key'> & { readonly action?: string };
+
+export function addAuditCommand(program: Command, open: OpenSession): void {
+  const audit = program
+    .command('audit')
+    .description('show who changed plans, tenants and keys, new changes first')
+    .option('--from <day>', 'first UTC day, for example 2030-01-01; default: 30 days before the last')
+    .option('--to <day>', 'last UTC day, inclusive; default: today')
+    .option('--tenant <id>', 'only changes of this tenant')
+    .option('--key <id>', 'only changes by this key')
+    .option('--action <name>', 'only this action, for example revokeKey');
+  withExamples(audit, 'continuo audit --tenant acme').action(async (filter: AuditOptions) => {
+    const { api, showList } = open();
+    showList(await api.list(`/admin/v1/audit${queryOf({ ...filter })}`), AUDIT_COLUMNS);
+  });
+}

@@ -1,0 +1,71 @@
+import { listOf, pageQuery } from '@continuo/shared/account.ts';
+import * as z from 'zod';
+import { listEntries, type NumberedEntry } from '../tenants/audit-log.ts';
+import { page } from './admin-objects.ts';
+import { type AdminOperation, operation } from './admin-operation.ts';
+import { DAY_MS, daysOf } from './usage-operations.ts';
+
+const auditQuery = pageQuery.extend({
+  from: z.iso.date().optional().describe('First UTC day, inclusive. Default: 30 days before `to`.'),
+  to: z.iso.date().optional().describe('Last UTC day, inclusive. Default: today.'),
+  tenant: z.string().optional().describe('Only changes of this tenant.'),
+  key: z.string().optional().describe('Only changes by this key.'),
+  action: z.string().optional().describe('Only this action, such as createKey.'),
+  after: z
+    .string()
+    .regex(/^\d{0,15}$/)
+    .default('')
+    .describe('Last id of the previous page.'),
+});
+const auditObject = z.object({
+  object: z.literal('audit_entry').describe("Always 'audit_entry'."),
+  id: z.string().describe('Number of the entry; later entries have larger ones.'),
+  created_at: z.int().describe('Time of the change in Unix seconds.'),
+  key: z.string().describe('Id of the key that made the change.'),
+  key_tenant: z.string().describe('Id of the tenant of that key.'),
+  address: z.string().nullable().describe('Network address of the caller; null = erased.'),
+  request_id: z.string().describe('Id of the request in the logs.'),
+  action: z.string().describe('Operation, such as changeTenant.'),
+  target: z.string().describe('Id of the changed record.'),
+  tenant: z.string().nullable().describe('Id of the tenant that it concerns; null = none.'),
+  changes: z.record(z.string(), z.unknown()).nullable().describe('The new values; null = erased.'),
+});
+
+const showEntry = (entry: NumberedEntry): z.infer<typeof auditObject> => ({
+  object: 'audit_entry',
+  id: String(entry.id),
+  created_at: Math.floor(entry.at / 1000),
+  key: entry.actor,
+  key_tenant: entry.actorTenant,
+  address: entry.address,
+  request_id: entry.requestId,
+  action: entry.action,
+  target: entry.target,
+  tenant: entry.tenantId,
+  changes: entry.changes && { ...entry.changes },
+});
+
+export const AUDIT_OPERATIONS: readonly AdminOperation[] = [
+  operation({
+    method: 'GET',
+    path: '/audit',
+    summary: 'Show the changes of plans, tenants and keys, new ones first',
+    status: 200,
+    roles: ['billing', 'read-only', 'tenant'],
+    query: auditQuery,
+    response: listOf(auditObject),
+    async run({ query, tenantId }, { env, now }) {
+      const { from, to } = daysOf(query, now());
+      const filter = {
+        from: Date.parse(from),
+        to: Date.parse(to) + DAY_MS,
+        tenantId: tenantId ?? query.tenant ?? null,
+        actor: query.key ?? null,
+        action: query.action ?? null,
+      };
+      const before = Number(query.after || Number.MAX_SAFE_INTEGER);
+      const entries = await listEntries(env.DB, filter, before, query.limit + 1);
+      return page(entries, query.limit, showEntry);
+    },
+  }),
+];

@@ -1,0 +1,67 @@
+import { ApiError } from '@continuo/shared/errors.ts';
+import * as z from 'zod';
+import { batchRunOf, listRecords } from '../batches/batch-record.ts';
+import { deleteObjects } from '../files/file-store.ts';
+import type { RequestContext } from '../http/request-context.ts';
+import { limiterOf } from '../limits/limiter-client.ts';
+import { OPERATOR_TENANT } from '../tenants/built-in.ts';
+import { erasedTenants, eraseTenant, readTenant } from '../tenants/tenant-store.ts';
+import { retry } from '../timers/retry.ts';
+import { eraseUsage } from '../usage/usage-retention.ts';
+import { found } from './admin-objects.ts';
+import type { EntryMaker } from './admin-operation.ts';
+
+export const erasureQuery = z.strictObject({
+  usage: z
+    .enum(['keep', 'erase'])
+    .default('keep')
+    .describe("'keep' keeps sums by month and model for accounting; 'erase' keeps nothing."),
+});
+export const erasedObject = z.object({
+  object: z.literal('tenant').describe("Always 'tenant'."),
+  id: z.string().describe('Id of the tenant. It cannot be used again.'),
+  erased: z.literal(true).describe('Always true.'),
+});
+
+/** Erases tenants from all stores. Idempotent answers and resumable streams delete themselves, within 71 minutes. */
+
+type Stores = Pick<RequestContext, 'env' | 'settings' | 'backoff' | 'now'>;
+
+/** Erases what the stores have of a tenant. Can be repeated. */
+async function eraseData(
+  { env, settings, backoff }: Stores,
+  tenantId: string,
+  keepUsage: boolean,
+): Promise<void> {
+  const running = (await listRecords(env, tenantId)).filter(({ ended }) => !ended);
+  for (const { id } of running) await batchRunOf(env, tenantId, id).erase();
+  await retry(() => limiterOf({ env }, tenantId).erase(settings.ERASE_AFTER_MS), backoff);
+  await deleteObjects(env.FILES, tenantId);
+  await eraseUsage(env.USAGE_DB, tenantId, keepUsage);
+}
+
+/** Erases a suspended tenant, or an erased one again. @throws ApiError 404, 409 */
+export async function erase(
+  id: string,
+  usage: 'keep' | 'erase',
+  entry: EntryMaker,
+  context: RequestContext,
+): Promise<z.infer<typeof erasedObject>> {
+  const { env, keys } = context;
+  if (id === OPERATOR_TENANT) throw new ApiError('conflict', `The tenant '${id}' cannot be erased.`);
+  if (!(await eraseTenant(env.DB, id, entry(id, id, { usage })))) {
+    found(await readTenant(env.DB, id), 'tenant', id);
+    throw new ApiError('conflict', `The tenant '${id}' is not suspended. Suspend it before you erase it.`);
+  }
+  keys.forgetTenant(id);
+  await eraseData(context, id, usage === 'keep');
+  return { object: 'tenant', id, erased: true };
+}
+
+const AGAIN_FOR_MS = 3 * 86_400_000;
+
+/** Erases the data of recently erased tenants again: what a failure left, and what arrived late from other places. */
+export async function eraseAgain(stores: Stores): Promise<void> {
+  for (const { id, keepUsage } of await erasedTenants(stores.env.DB, stores.now() - AGAIN_FOR_MS))
+    await eraseData(stores, id, keepUsage);
+}

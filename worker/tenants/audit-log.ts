@@ -1,0 +1,93 @@
+/** The audit log: one entry per change of a plan, tenant or key, which is never changed itself. */
+
+export interface AuditEntry {
+  /** Unix milliseconds. */
+  readonly at: number;
+  /** Id of the key that makes the change. */
+  readonly actor: string;
+  readonly actorTenant: string;
+  /** Network address of the caller. */
+  readonly address: string | null;
+  readonly requestId: string;
+  readonly action: string;
+  /** Id of the changed record. */
+  readonly target: string;
+  /** The tenant that it concerns; null = none. */
+  readonly tenantId: string | null;
+  /** The new values. */
+  readonly changes: object | null;
+}
+
+/** An entry with its number. */
+export type NumberedEntry = AuditEntry & { readonly id: number };
+
+interface EntryRow {
+  id: number;
+  at: number;
+  actor: string;
+  actor_tenant: string;
+  address: string | null;
+  request_id: string;
+  action: string;
+  target: string;
+  tenant_id: string | null;
+  changes: string | null;
+}
+
+const isSecret = (name: string): boolean => /secret|password/.test(name);
+
+/** Returns the values as JSON, without secrets. */
+const shown = (changes: AuditEntry['changes']): string =>
+  JSON.stringify(changes, (name, value: unknown) => (isSecret(name) ? '(secret)' : value));
+
+/** The entry is not inserted if the statement before it has changed no row. */
+const insertion = (db: D1Database, entry: AuditEntry): D1PreparedStatement =>
+  db
+    .prepare(`
+      INSERT INTO audit (at, actor, actor_tenant, address, request_id, action, target, tenant_id, changes)
+      SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE changes() > 0`)
+    .bind(
+      ...[entry.at, entry.actor, entry.actorTenant, entry.address, entry.requestId],
+      ...[entry.action, entry.target, entry.tenantId, shown(entry.changes)],
+    );
+
+/** Runs statements and adds the entry, in one transaction. If the last statement changes nothing, there is no entry. */
+export const runAudited = <Row>(
+  db: D1Database,
+  statements: readonly D1PreparedStatement[],
+  entry: AuditEntry,
+): Promise<D1Result<Row>[]> => db.batch<Row>([...statements, insertion(db, entry)]);
+
+export interface AuditFilter {
+  /** Unix milliseconds; `to` is exclusive. */
+  readonly from: number;
+  readonly to: number;
+  readonly tenantId: string | null;
+  readonly actor: string | null;
+  readonly action: string | null;
+}
+
+/** Returns entries from new to old, beginning before the entry `before`. */
+export async function listEntries(
+  db: D1Database,
+  { from, to, ...only }: AuditFilter,
+  before: number,
+  limit: number,
+): Promise<NumberedEntry[]> {
+  const columns = { tenantId: 'tenant_id', actor: 'actor', action: 'action' } as const;
+  // Only given filters are in the statement, so that SQLite can use an index.
+  const wanted = (['tenantId', 'actor', 'action'] as const).filter((name) => only[name] !== null);
+  const conditions = wanted.map((name) => `AND ${columns[name]} = ?`).join(' ');
+  const { results } = await db
+    .prepare(`
+      SELECT * FROM audit WHERE id < ? AND at >= ? AND at < ? ${conditions} ORDER BY id DESC LIMIT ?`)
+    .bind(before, from, to, ...wanted.map((name) => only[name]), limit)
+    .all<EntryRow>();
+  return results.map(({ actor_tenant, request_id, tenant_id, changes, ...row }) => ({
+    ...row,
+    actorTenant: actor_tenant,
+    requestId: request_id,
+    tenantId: tenant_id,
+    changes: changes === null ? null : (JSON.parse(changes) as AuditEntry['changes']),
+  }));
+}
