@@ -45,8 +45,13 @@ type StateOf = (targets: readonly number[]) => number;
 
 /** Splits the symbols at every boundary of the set's edges, and collects the targets of each range. */
 function edgesOf(nfa: Nfa, set: readonly number[], stateOf: StateOf, budget: WorkBudget): number[] {
-  const only = set.length === 1 ? nfa.edges[set[0]!]! : [];
-  if (only.length === 3) return [only[0]!, only[1]!, stateOf([only[2]!])];
+  const only = set.length === 1 ? nfa.edges[set[0]!]! : null;
+  if (only !== null && isDeterministic(only)) {
+    budget.spend(5 + 3 * only.length);
+    const out: number[] = [];
+    for (let i = 0; i < only.length; i += 3) append(out, only[i]!, only[i + 1]!, stateOf([only[i + 2]!]));
+    return out;
+  }
   const triples: [number, number, number][] = [];
   for (const state of set) {
     const edges = nfa.edges[state]!;
@@ -65,12 +70,21 @@ function edgesOf(nfa: Nfa, set: readonly number[], stateOf: StateOf, budget: Wor
     budget.spend(10 + 5 * active.length);
     if (active.length === 0) continue;
     const hi = cuts[c + 1]! - 1;
-    const target = stateOf(active.map((edge) => edge[2]));
-    // Calls are never merged to ranges: their numbers are names.
-    if (lo >= CALL) out.push(lo, hi, target);
-    else appendEdge(out, lo, hi, target);
+    append(out, lo, hi, stateOf(active.map((edge) => edge[2])));
   }
   return out;
+}
+
+/** Whether edges are sorted and disjoint. */
+function isDeterministic(edges: readonly number[]): boolean {
+  for (let i = 3; i < edges.length; i += 3) if (edges[i]! <= edges[i - 2]!) return false;
+  return true;
+}
+
+/** Calls are never merged to ranges: their numbers are names. */
+function append(out: number[], lo: number, hi: number, target: number): void {
+  if (lo >= CALL) out.push(lo, hi, target);
+  else appendEdge(out, lo, hi, target);
 }
 
 /**

@@ -13,7 +13,13 @@ import { parseJson } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { arrayExpression } from './array-schema.ts';
 import { enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
-import { type Conjunction, conjunctionKey, conjunctionOf, type KeywordNodes } from './conjunction.ts';
+import {
+  type Conjunction,
+  conjunctionKey,
+  conjunctionOf,
+  type KeywordNodes,
+  simplified,
+} from './conjunction.ts';
 import { areDisjoint } from './disjointness.ts';
 import { type Alternatives, branchesOf, expand, isScope } from './expansion.ts';
 import { JsonRules } from './json-rules.ts';
@@ -57,6 +63,7 @@ class SchemaCompiler implements SchemaContext {
   readonly languages: StringLanguages;
   readonly budget: WorkBudget;
   readonly style: ObjectStyle;
+  readonly disjoint = new Map<string, boolean>();
   readonly #builder: GrammarBuilder;
   /** The canonical texts of lists, which may be long. */
   readonly #lists = new Map<readonly unknown[], ReadonlySet<string>>();
@@ -81,7 +88,8 @@ class SchemaCompiler implements SchemaContext {
     return root;
   }
 
-  ruleFor(conjunction: Conjunction): Expression {
+  ruleFor(conditions: Conjunction): Expression {
+    const conjunction = simplified(conditions);
     const key = conjunctionKey(conjunction);
     let index = this.#rules.get(key);
     if (index === undefined) {

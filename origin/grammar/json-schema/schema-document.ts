@@ -1,11 +1,12 @@
 import { schemaError } from '../grammar-error.ts';
 import { Draft } from './draft.ts';
 import { type CheckedSchema, checkKeywords, excerpt, isJsonObject, type JsonObject } from './keywords.ts';
+import { SchemaContents } from './schema-contents.ts';
 import { childPath, pathKeys, ReferenceResolver } from './schema-references.ts';
 
 /** A schema within a document. The path identifies it. */
 export interface SchemaNode {
-  /** JSON pointer fragment: `#/properties/a`. */
+  /** JSON pointer fragment: `#/properties/a`. Of equal schemas, the path of the first that was visited. */
   readonly path: string;
   readonly schema: boolean | CheckedSchema;
 }
@@ -23,6 +24,9 @@ export class SchemaDocument {
   readonly #nodes = new Map<string, SchemaNode>();
   /** The nodes by what the document says there, so that a schema keeps its path within conditions derived from it. */
   readonly #nodeOf = new WeakMap<object, SchemaNode>();
+  /** Equal schemas share a node, so that they are compiled once. */
+  readonly #contents: SchemaContents;
+  readonly #nodeWith = new Map<number, SchemaNode>();
   /** Created for the first reference. */
   #references: ReferenceResolver | null = null;
 
@@ -33,6 +37,7 @@ export class SchemaDocument {
     this.#ignored = ignored;
     this.#value = value;
     this.#draft = new Draft(value);
+    this.#contents = new SchemaContents(value);
     this.root = this.#node(value, '#');
   }
 
@@ -99,7 +104,9 @@ export class SchemaDocument {
     if (known) return known;
     const schema = this.#withStaticReference(this.#draft.modernized(value));
     for (const keyword of checkKeywords(schema, path, this.lenient)) this.#ignored.add(keyword);
-    const node = { path, schema: schema as CheckedSchema };
+    const content = this.#contents.of(value);
+    const node = this.#nodeWith.get(content) ?? { path, schema: schema as CheckedSchema };
+    this.#nodeWith.set(content, node);
     this.#nodeOf.set(value, node);
     return node;
   }
