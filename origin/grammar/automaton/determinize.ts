@@ -45,23 +45,16 @@ type StateOf = (targets: readonly number[]) => number;
 
 /** Splits the symbols at every boundary of the set's edges, and collects the targets of each range. */
 function edgesOf(nfa: Nfa, set: readonly number[], stateOf: StateOf, budget: WorkBudget): number[] {
-  const only = set.length === 1 ? nfa.edges[set[0]!]! : null;
-  if (only !== null && isDeterministic(only)) {
-    budget.spend(5 + 3 * only.length);
-    const out: number[] = [];
-    for (let i = 0; i < only.length; i += 3) append(out, only[i]!, only[i + 1]!, stateOf([only[i + 2]!]));
+  const triples = sortedTriples(nfa, set);
+  const out: number[] = [];
+  if (areDisjoint(triples)) {
+    budget.spend(10 + 15 * triples.length);
+    for (const [lo, hi, target] of triples) append(out, lo, hi, stateOf([target]));
     return out;
   }
-  const triples: [number, number, number][] = [];
-  for (const state of set) {
-    const edges = nfa.edges[state]!;
-    for (let i = 0; i < edges.length; i += 3) triples.push([edges[i]!, edges[i + 1]!, edges[i + 2]!]);
-  }
-  triples.sort((a, b) => a[0] - b[0]);
   const cuts = [...new Set(triples.flatMap(([lo, hi]) => [lo, hi + 1]))].sort((a, b) => a - b);
   budget.spend(20 + 40 * triples.length);
-  const out: number[] = [];
-  let active: [number, number, number][] = [];
+  let active: Triple[] = [];
   let next = 0;
   for (let c = 0; c + 1 < cuts.length; c++) {
     const lo = cuts[c]!;
@@ -75,10 +68,20 @@ function edgesOf(nfa: Nfa, set: readonly number[], stateOf: StateOf, budget: Wor
   return out;
 }
 
-/** Whether edges are sorted and disjoint. */
-function isDeterministic(edges: readonly number[]): boolean {
-  for (let i = 3; i < edges.length; i += 3) if (edges[i]! <= edges[i - 2]!) return false;
-  return true;
+/** An edge from a symbol to another one, and its target. */
+type Triple = readonly [lo: number, hi: number, target: number];
+
+function sortedTriples(nfa: Nfa, set: readonly number[]): Triple[] {
+  const triples: Triple[] = [];
+  for (const state of set) {
+    const edges = nfa.edges[state]!;
+    for (let i = 0; i < edges.length; i += 3) triples.push([edges[i]!, edges[i + 1]!, edges[i + 2]!]);
+  }
+  return triples.length < 2 ? triples : triples.sort((a, b) => a[0] - b[0]);
+}
+
+function areDisjoint(sorted: readonly Triple[]): boolean {
+  return sorted.every(([lo], i) => i === 0 || lo > sorted[i - 1]![1]);
 }
 
 /** Calls are never merged to ranges: their numbers are names. */

@@ -3,14 +3,18 @@ import { appendEdge, type Dfa } from './dfa.ts';
 import { CALL } from './nfa.ts';
 import { Partition } from './partition.ts';
 
+/** Beyond this number of transitions, the second pass would take most of a compilation. */
+const MAX_TRANSITIONS = 200_000;
+
 /**
  * The minimal DFA of a trimmed DFA over bytes and calls. The first pass takes each range of symbols for one symbol, which merges
- * most states; the second one splits the ranges of what is left.
+ * most states. The second one splits the ranges of what is left, unless it is too large.
  */
 export function minimize(dfa: Dfa, budget: WorkBudget): Dfa {
   if (dfa.edges.length < 2) return dfa;
   const merged = refine(dfa, transitionsByRange(dfa), budget);
-  return refine(merged, transitionsBySymbol(merged), budget);
+  const split = transitionsBySymbol(merged);
+  return split === null ? merged : refine(merged, split, budget);
 }
 
 /** The edges of a DFA from tails to heads. Equal labels stand for equal symbols. */
@@ -71,8 +75,11 @@ function transitionsByRange({ edges }: Dfa): Transitions {
   return { tails, labels, heads };
 }
 
-/** One transition per state, symbol class and target. Symbol classes are the ranges between all edge boundaries. */
-function transitionsBySymbol(dfa: Dfa): Transitions {
+/**
+ * One transition per state, symbol class and target. Symbol classes are the ranges between all edge boundaries. Null if there are
+ * too many.
+ */
+function transitionsBySymbol(dfa: Dfa): Transitions | null {
   const cuts = new Set<number>();
   for (const edges of dfa.edges) {
     for (let i = 0; i < edges.length; i += 3)
@@ -95,7 +102,7 @@ function transitionsBySymbol(dfa: Dfa): Transitions {
       }
     }
   });
-  return { tails, labels, heads };
+  return tails.length > MAX_TRANSITIONS ? null : { tails, labels, heads };
 }
 
 function incomingOf(

@@ -107,11 +107,11 @@ class SchemaCompiler implements SchemaContext {
     return rule(index);
   }
 
-  addRule(expression: Expression): number {
+  readonly addRule = (expression: Expression): number => {
     const index = this.#builder.declare();
     this.#builder.define(index, expression);
     return index;
-  }
+  };
 
   #expression(conjunction: Conjunction): Expression {
     const expanded = expand(conjunction, this.document);

@@ -31,5 +31,5 @@ export interface SchemaContext {
   /** Adds a rule for arrays whose items the runtime keeps different. */
   distinctArray(expression: Expression): Expression;
   /** Adds a rule. */
-  addRule(expression: Expression): number;
+  readonly addRule: (expression: Expression) => number;
 }

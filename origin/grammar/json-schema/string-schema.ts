@@ -17,7 +17,7 @@ const SHORTEST_URI = 3;
 /** Strings that satisfy lengths, patterns and formats. Without pattern and format, any JSON spelling is allowed. */
 export function stringExpression(
   nodes: KeywordNodes,
-  { json, languages, budget }: SchemaContext,
+  { json, languages, budget, addRule }: SchemaContext,
 ): Expression {
   const { min, max } = countRange(nodes, 'minLength', 'maxLength');
   if (min > max) return NOTHING;
@@ -34,7 +34,7 @@ export function stringExpression(
       ? json.string
       : json.stringOf(repeat(stringCharacter(), min, max));
   }
-  return json.stringOf(escapedExpression(withLengths(language, min, max, languages)));
+  return json.stringOf(escapedExpression(withLengths(language, min, max, languages), addRule));
 }
 
 /** The language of string values; null if every string is allowed. */
