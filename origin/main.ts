@@ -1,4 +1,4 @@
-import { randomInt, randomUUID } from 'node:crypto';
+import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,6 +11,7 @@ import { HEARTBEAT_MS, READER_LIMITS } from './http/event-stream.ts';
 import { createMetrics, recordSteps } from './http/metrics.ts';
 import type { ServerContext } from './http/route.ts';
 import { createMetricsServer, createOriginServer } from './http/server.ts';
+import { createTraceExport } from './http/trace-export.ts';
 import { createLog, type Logger } from './process/log.ts';
 import { UsageAccounts } from './request/usage-accounts.ts';
 import { buildModels, logBuild, withFaulty } from './serving/build-models.ts';
@@ -51,10 +52,13 @@ async function main(): Promise<void> {
   });
   const service = new Service(fleet);
   const metrics = createMetrics({ health: () => service.health, engines: () => fleet.engines });
+  const randomHex = (bytes: number) => randomBytes(bytes).toString('hex');
+  const traces = createTraceExport(process.env, { fetch, log, randomHex });
   const context: ServerContext = {
     service,
     metrics,
     log,
+    traces,
     authenticator: new Authenticator(await importSecrets(config.secrets), Date.now, log),
     readerLimits: READER_LIMITS,
     heartbeatMs: HEARTBEAT_MS,
@@ -79,6 +83,7 @@ async function main(): Promise<void> {
   const lostDevice = await ended;
   service.drain();
   await endOpenStreams(fleet, service);
+  await traces?.flush();
   if (lostDevice !== null) throw new Error(lostDevice);
   log.info('stopped');
   process.exit(0);

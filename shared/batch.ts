@@ -16,6 +16,42 @@ export const fileObject = z.object({
 });
 export type FileObject = z.infer<typeof fileObject>;
 
+export const uploadRequest = z.object({
+  filename: z.string().describe('Name of the file.'),
+  purpose: z.literal('batch').describe("Always 'batch'."),
+  bytes: z.int('integer').min(0, 'integer').describe('Size of the whole file.'),
+  mime_type: z.string().nullish().describe('Accepted and ignored: all files are JSON Lines.'),
+});
+
+export const uploadCompletion = z.object({
+  part_ids: z.array(z.string()).min(1).max(1_000).describe('Ids of the parts, in the order of the file.'),
+  md5: z
+    .string()
+    .regex(/^[0-9a-f]{32}$/i)
+    .nullish()
+    .describe('MD5 of the whole file, in hexadecimal. A file with another one is refused.'),
+});
+
+export const uploadObject = z.object({
+  id: z.string().describe('Id of the upload.'),
+  object: z.literal('upload').describe("Always 'upload'."),
+  bytes: z.int().min(0).describe('Size of the whole file.'),
+  created_at: seconds.describe('Unix seconds of the creation.'),
+  expires_at: seconds.describe('Unix seconds after which the upload cannot be completed.'),
+  filename: z.string().describe('Name of the file.'),
+  purpose: z.literal('batch').describe("Always 'batch'."),
+  status: z.enum(['pending', 'completed', 'cancelled', 'expired']).describe('State of the upload.'),
+  file: fileObject.nullable().describe('The file; null until the upload is completed.'),
+});
+export type Upload = z.infer<typeof uploadObject>;
+
+export const uploadPart = z.object({
+  id: z.string().describe('Id of the part.'),
+  object: z.literal('upload.part').describe("Always 'upload.part'."),
+  created_at: seconds.describe('Unix seconds of the creation.'),
+  upload_id: z.string().describe('Id of the upload.'),
+});
+
 const page = <T extends z.ZodType>(item: T) =>
   z.object({
     object: z.literal('list').describe("Always 'list'."),

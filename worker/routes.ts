@@ -3,6 +3,7 @@ import { ADMIN_ROUTES, routesOf } from './admin/admin-routes.ts';
 import { cancelBatch, createBatch, listBatches, showBatch } from './batches/batches.ts';
 import { complete, completeNative, infill } from './completions.ts';
 import { deleteFile, listFiles, readFile, showFile, uploadFile } from './files/files.ts';
+import { addPart, cancelUpload, completeUpload, createUpload } from './files/uploads.ts';
 import { compressed } from './http/compression.ts';
 import { jsonResponse } from './http/responses.ts';
 import type { Route } from './http/router.ts';
@@ -28,6 +29,10 @@ export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/v1/files/:rest', handler: showFile },
   { method: 'GET', path: '/v1/files/:rest/content', handler: readFile },
   { method: 'DELETE', path: '/v1/files/:rest', handler: deleteFile },
+  { method: 'POST', path: '/v1/uploads', handler: createUpload },
+  { method: 'POST', path: '/v1/uploads/:rest/parts', handler: addPart },
+  { method: 'POST', path: '/v1/uploads/:rest/complete', handler: completeUpload },
+  { method: 'POST', path: '/v1/uploads/:rest/cancel', handler: cancelUpload },
   { method: 'POST', path: '/v1/batches', handler: idempotent(createBatch) },
   { method: 'GET', path: '/v1/batches', handler: listBatches },
   { method: 'GET', path: '/v1/batches/:rest', handler: showBatch },

@@ -5,7 +5,7 @@ import { provisionalDialect } from './dialects/dialect.ts';
 import type { Env } from './env/env.ts';
 import type { InnerRequestProps } from './env/replay-protocol.ts';
 import { parseSettings, type Settings } from './env/settings.ts';
-import { logMisconfiguration, logRequest, reportBug } from './http/access-log.ts';
+import { countAnswer, logMisconfiguration, logRequest, reportBug } from './http/access-log.ts';
 import { BodyBudget, HeldBody } from './http/body-budget.ts';
 import { preflight } from './http/cors.ts';
 import { RefusalPace } from './http/refusal-pace.ts';
@@ -17,6 +17,7 @@ import { createRouter } from './http/router.ts';
 import { LimiterClients } from './limits/limiter-client.ts';
 import { BlockCache } from './limits/recent-blocks.ts';
 import { openApiDocument } from './openapi/document.ts';
+import { PriceList } from './prices/price-list.ts';
 import { ROUTES } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
 import { RequestTimers } from './timers/request-timers.ts';
@@ -31,6 +32,7 @@ interface Isolate {
   readonly settings: Settings;
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
+  readonly prices: PriceList;
   readonly limiters: LimiterClients;
   readonly blocks: BlockCache;
   readonly backoff: Backoff;
@@ -70,6 +72,7 @@ function createIsolate(env: Env): Isolate {
       secret: settings.KEY_ID_SECRET ?? null,
       acceptUnchecked: settings.UNCHECKED_KEYS === 'accepted',
     }),
+    prices: new PriceList(now),
     limiters: new LimiterClients(randomHex),
     blocks: new BlockCache(now),
     backoff,
@@ -123,8 +126,9 @@ function createContext(
   };
 }
 
-function finish(response: Response, request: Request, context: RequestContext): Response {
+function finish(response: Response, request: Request, context: RequestContext, code = ''): Response {
   addCommonHeaders(response, request, context);
+  countAnswer(request, response, context, code);
   logRequest(request, response, context);
   return response;
 }
@@ -142,7 +146,7 @@ async function serve(
     if (error !== thrown) reportBug(thrown, context);
     if (error.status < 500) await paceRefusal(request, context);
     await drain(request, context.settings);
-    return finish(errorResponse(error, context), request, context);
+    return finish(errorResponse(error, context), request, context, error.code);
   } finally {
     context.heldBody.release();
   }

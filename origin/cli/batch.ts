@@ -3,7 +3,14 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandError, withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Terminal } from '@continuo/origin/terminal/terminal.ts';
-import { type Batch, batchObject, ENDED, fileObject } from '@continuo/shared/batch.ts';
+import {
+  type Batch,
+  batchObject,
+  ENDED,
+  fileObject,
+  uploadObject,
+  uploadPart,
+} from '@continuo/shared/batch.ts';
 import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
 import type { Api } from './api.ts';
@@ -28,13 +35,31 @@ async function open(file: string): Promise<Blob> {
   }
 }
 
+/** Bytes of one request, below the limit of the platform. */
+const PART_BYTES = 64 * 1024 * 1024;
+
+/** Uploads a file, in parts if it is large. Returns its id. */
+async function upload(api: Api, content: Blob, filename: string): Promise<string> {
+  if (content.size <= PART_BYTES) {
+    const form = new FormData();
+    form.set('purpose', 'batch');
+    form.set('file', content, filename);
+    return fileObject.parse(await api.call('POST', '/v1/files', form)).id;
+  }
+  const asked = { filename, purpose: 'batch', bytes: content.size, mime_type: 'application/jsonl' };
+  const { id } = uploadObject.parse(await api.call('POST', '/v1/uploads', asked));
+  const part_ids: string[] = [];
+  for (let from = 0; from < content.size; from += PART_BYTES) {
+    const form = new FormData();
+    form.set('data', content.slice(from, from + PART_BYTES));
+    part_ids.push(uploadPart.parse(await api.call('POST', `/v1/uploads/${id}/parts`, form)).id);
+  }
+  return uploadObject.parse(await api.call('POST', `/v1/uploads/${id}/complete`, { part_ids })).file!.id;
+}
+
 /** Uploads a file and starts its batch. */
 async function start({ api }: Session, file: string, endpoint: string): Promise<Batch> {
-  const content = await open(file);
-  const form = new FormData();
-  form.set('purpose', 'batch');
-  form.set('file', content, path.basename(file));
-  const { id } = fileObject.parse(await api.call('POST', '/v1/files', form));
+  const id = await upload(api, await open(file), path.basename(file));
   const order = { input_file_id: id, endpoint, completion_window: '24h' };
   return batchObject.parse(await api.call('POST', '/v1/batches', order));
 }

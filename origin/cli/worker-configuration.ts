@@ -8,12 +8,15 @@ import { type Finding, fail, ok, warn } from './doctor/finding.ts';
 
 /** Checks the Worker's configuration file as `continuo doctor` does: variables, upstreams and bindings. */
 
-const PLACEHOLDER_ID = /^00000000-0000-0000-0000-0000000000/;
+/** Shields against floods: without them, forged keys reach the database. */
+const SHIELDS = ['FLOOD_BY_ADDRESS', 'FLOOD_BY_KEY'];
+/** Secrets of every Worker; upstreams name the others. */
+const SECRETS = ['KEY_ID_SECRET', 'ADMIN_KEY_SHA256'];
 
 const CORRECT = 'Correct the configuration file; docs/configuration.md lists the variables.';
 const REPLACE = 'Replace them before you deploy to this environment; see docs/deploying.md.';
 
-/** Checks every environment of a wrangler.toml, the one of development first. */
+/** Checks every environment of a wrangler.toml, the top level first. */
 export function checkWorker(file: string): Finding[] {
   let text: string;
   try {
@@ -24,44 +27,70 @@ export function checkWorker(file: string): Finding[] {
     ];
   }
   const names = new Set([...text.matchAll(/^\s*\[+\s*env\.([\w-]+)/gm)].map(([, name]) => name!));
-  // Environments inherit no bindings.
-  const required = requiredStores(file);
-  return [undefined, ...names].map((environment) => checkEnvironment(file, environment, required));
+  return [undefined, ...names].map((environment) => checkEnvironment(file, environment));
 }
 
-function checkEnvironment(
-  file: string,
-  environment: string | undefined,
-  required: readonly string[],
-): Finding {
-  const name = `Worker (${environment ?? 'development'})`;
+function checkEnvironment(file: string, environment: string | undefined): Finding {
+  const name = `Worker (${environment ?? 'top level'})`;
   try {
-    const config = readConfiguration(file, environment);
-    const upstreams = parseUpstreams(parseSettings(config.vars as Variables));
-    const named = upstreams.flatMap((upstream) => upstream.binding ?? []);
-    const found = bindingsOf(config);
-    const lacking = [...required, ...named].filter((name) => !found.includes(name));
-    if (lacking.length > 0) return fail(name, `lacks the bindings ${lacking.join(', ')}`, CORRECT);
-    const secrets = [...new Set(upstreams.flatMap(secretsOf))].join(', ') || 'none';
-    if (environment === undefined) return ok(name, `${upstreams.length} upstream(s)`);
-    const open = placeholders(config, upstreams);
-    if (open.length === 0) return ok(name, `${upstreams.length} upstream(s); secrets: ${secrets}`);
-    return warn(name, `still has the placeholders of ${open.join(', ')}`, REPLACE);
+    const { upstreams, secrets, placeholders } = readEnvironment(file, environment);
+    const found = `${upstreams.length} upstream(s); secrets: ${secrets.join(', ')}`;
+    if (placeholders.length === 0) return ok(name, found);
+    return warn(name, `still has the placeholders of ${placeholders.join(', ')}`, REPLACE);
   } catch (error) {
     return fail(name, errorMessage(error).trim().split('\n').slice(0, 3).join(' '), CORRECT);
   }
+}
+
+/** What one environment of a wrangler.toml deploys. */
+export interface WorkerEnvironment {
+  readonly databases: readonly z.infer<typeof database>[];
+  readonly upstreams: readonly UpstreamConfig[];
+  /** Names of secrets that the Worker needs. */
+  readonly secrets: readonly string[];
+  /** Addresses that are still those of the template. */
+  readonly placeholders: readonly string[];
+}
+
+/** @throws Error that says what is wrong, if this environment must not be deployed */
+export function readEnvironment(file: string, environment: string | undefined): WorkerEnvironment {
+  const config = readConfiguration(file, environment);
+  const settings = parseSettings(config.vars as Variables);
+  if (config.vars.ENVIRONMENT === undefined) throw new Error('ENVIRONMENT is not set');
+  if (settings.ENVIRONMENT === 'development') {
+    throw new Error('ENVIRONMENT is development, in which the development key is valid');
+  }
+  const upstreams = parseUpstreams(settings);
+  const named = upstreams.flatMap((upstream) => upstream.binding ?? []);
+  const found = bindingsOf(config);
+  // Environments inherit no bindings.
+  const required = [...storesOf(readConfiguration(file, undefined)), ...SHIELDS, ...named];
+  const lacking = [...new Set(required)].filter((name) => !found.includes(name));
+  if (lacking.length > 0) throw new Error(`lacks the bindings ${lacking.join(', ')}`);
+  return {
+    databases: config.d1_databases,
+    upstreams,
+    secrets: [...new Set([...upstreams.flatMap(secretsOf), ...SECRETS])],
+    placeholders: upstreams
+      .filter(({ url }) => new URL(url).hostname.endsWith('.example.com'))
+      .map(({ url }) => url),
+  };
 }
 
 const secretsOf = (upstream: UpstreamConfig): readonly string[] =>
   upstream.kind === 'origin' ? [upstream.secret] : upstream.apiKey === undefined ? [] : [upstream.apiKey];
 
 const binding = z.object({ binding: z.string() });
+const named = z.object({ name: z.string() });
+const database = binding.extend({ database_name: z.string(), database_id: z.string().optional() });
 
 /** The parts of wrangler's configuration that are checked. */
 const configuration = z.object({
   vars: z.record(z.string(), z.unknown()),
-  d1_databases: z.array(binding.extend({ database_id: z.string().default('') })),
-  durable_objects: z.object({ bindings: z.array(z.object({ name: z.string() })) }),
+  d1_databases: z.array(database),
+  r2_buckets: z.array(binding),
+  durable_objects: z.object({ bindings: z.array(named) }),
+  ratelimits: z.array(named).default([]),
   vpc_services: z.array(binding).default([]),
   mtls_certificates: z.array(binding).default([]),
 });
@@ -71,26 +100,13 @@ type Configuration = z.infer<typeof configuration>;
 const readConfiguration = (file: string, environment: string | undefined): Configuration =>
   configuration.parse(unstable_readConfig({ config: file, env: environment }, { hideWarnings: true }));
 
-const storesOf = ({ d1_databases, durable_objects }: Configuration): string[] => [
-  ...d1_databases.map(({ binding }) => binding),
+const storesOf = ({ d1_databases, r2_buckets, durable_objects }: Configuration): string[] => [
+  ...[...d1_databases, ...r2_buckets].map(({ binding }) => binding),
   ...durable_objects.bindings.map(({ name }) => name),
 ];
 
 const bindingsOf = (config: Configuration): string[] => [
   ...storesOf(config),
+  ...config.ratelimits.map(({ name }) => name),
   ...[...config.vpc_services, ...config.mtls_certificates].map(({ binding }) => binding),
 ];
-
-const placeholders = ({ d1_databases }: Configuration, upstreams: readonly UpstreamConfig[]): string[] => [
-  ...d1_databases.filter(({ database_id: id }) => PLACEHOLDER_ID.test(id)).map(({ binding }) => binding),
-  ...upstreams.filter(({ url }) => new URL(url).hostname.endsWith('.example.com')).map(({ url }) => url),
-];
-
-/** Databases and objects of the development environment; [] if it cannot be read. */
-function requiredStores(file: string): string[] {
-  try {
-    return storesOf(readConfiguration(file, undefined));
-  } catch {
-    return [];
-  }
-}

@@ -43,15 +43,15 @@ export interface EngineThreadData {
 }
 
 /** Returns null, with a warning, if the disk cannot be used: requests are then only slower. */
-async function openPrefixDisk(runner: ModelRunner): Promise<DiskTier | null> {
+async function openPrefixDisk(runner: ModelRunner, deviceName: string): Promise<DiskTier | null> {
   if (!prefixDisk) return null;
   const warn = (message: string) => report({ type: 'warning', message: `prefix cache on disk: ${message}` });
-  if (runner.kvBytes === null || prefixStoreBytes <= 0) {
+  if (prefixStoreBytes <= 0) {
     warn('not used, because this model keeps no prefixes in main memory');
     return null;
   }
   try {
-    const identity = await modelIdentity(model, runner);
+    const identity = await modelIdentity(model, runner, deviceName);
     return await openDiskTier(prefixDisk, identity, runner.shape, runner.kvBytes, warn);
   } catch (error) {
     warn(`not used: ${errorMessage(error)}`);
@@ -96,7 +96,7 @@ try {
   // Rows of small vocabularies are sampled faster than other threads wake.
   const usesPool = threads !== null && isLargeVocabulary(vocabularySize);
   const pool = usesPool ? new SamplerPool(kernel, vocabularySize, threads) : null;
-  const disk = await openPrefixDisk(runner);
+  const disk = await openPrefixDisk(runner, deviceName);
   const imagePositions = images?.positions ?? null;
   report({ type: 'ready', slots, contextLength, vocabularySize, imagePositions, summary, warning });
   const options = {

@@ -67,7 +67,7 @@ export class Engine {
   readonly #grammarWork: GrammarWork;
   readonly #store: PrefixStore | null;
   readonly #disk: DiskTier | null;
-  readonly #kvBytes: TimedKvBytes | null;
+  readonly #kvBytes: TimedKvBytes;
   /** Failed runs since the last successful one. */
   #failures = 0;
   /** The time of the step before this has been charged. */
@@ -76,7 +76,7 @@ export class Engine {
   constructor(options: EngineOptions) {
     const { runner, vocabulary, now, maxWaiting, promptShare, pool = null } = options;
     const { shape } = runner;
-    this.#kvBytes = runner.kvBytes === null ? null : new TimedKvBytes(runner.kvBytes, now);
+    this.#kvBytes = new TimedKvBytes(runner.kvBytes, now);
     this.#disk = options.disk ?? null;
     this.#store = this.#newStore(shape, options.prefixStoreBytes ?? 0);
     this.#runner = runner;
@@ -125,9 +125,7 @@ export class Engine {
       suspended: this.#running.suspended.size,
       suspensions: this.#running.suspended.suspensions,
       healthy: this.#failures <= MAX_FAILURES,
-      prefixStore: this.#store
-        ? { ...this.#store.status, copySeconds: this.#kvBytes?.seconds ?? 0 }
-        : undefined,
+      prefixStore: this.#store ? { ...this.#store.status, copySeconds: this.#kvBytes.seconds } : undefined,
       prefixDisk: this.#disk?.status,
     };
   }
@@ -195,11 +193,9 @@ export class Engine {
     this.#chargedUntil += ms;
   }
 
-  /** Returns null without memory for a single chunk, or if the KV cannot be read. */
+  /** Returns null without memory for a single chunk. */
   #newStore({ prefillChunk, vocabularySize }: ModelShape, budgetBytes: number): PrefixStore | null {
-    const kvBytes = this.#kvBytes;
-    if (kvBytes === null) return null;
-    const shape = { chunk: prefillChunk, kvBytes, vocabularySize, budgetBytes };
+    const shape = { chunk: prefillChunk, kvBytes: this.#kvBytes, vocabularySize, budgetBytes };
     return prefixStoreRoom(shape).chunks > 0 ? new PrefixStore(shape, this.#disk) : null;
   }
 

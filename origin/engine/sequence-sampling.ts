@@ -125,16 +125,18 @@ export class SequenceSampling {
   }
 
   /**
-   * The tokens that the grammar allows; null = all. End tokens are allowed only where the text is a complete match:
-   * one that is not flagged as special has a text that the grammar may allow elsewhere.
+   * The tokens that the grammar allows; null = all. End tokens are allowed only where the text is a complete match, maybe
+   * with a reference to the token: one that is not flagged as special has a text that the grammar may allow elsewhere.
    */
   #mask(mayEnd: boolean): Uint32Array | null | 'nothing' {
-    if (this.#constraint === null) return null;
+    const constraint = this.#constraint;
+    if (constraint === null) return null;
     const { mask } = this.#context;
-    mask.set(this.#constraint.mask());
+    mask.set(constraint.mask());
     const { finishTokenIds, endTokenIds } = this.#request;
     for (const id of mayEnd ? endTokenIds : finishTokenIds) mask[id >>> 5]! &= ~(1 << (id & 31));
-    if (mayEnd && this.#constraint.accepting) for (const id of endTokenIds) mask[id >>> 5]! |= 1 << (id & 31);
+    for (const id of mayEnd ? endTokenIds : [])
+      if (constraint.accepting || constraint.completesWith?.(id)) mask[id >>> 5]! |= 1 << (id & 31);
     return isEmpty(mask) ? 'nothing' : mask;
   }
 

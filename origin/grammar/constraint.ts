@@ -7,6 +7,8 @@ export interface Constraint {
   mask(): Uint32Array;
   /** Whether the text so far is a complete match, so that the sequence may end here. */
   readonly accepting: boolean;
+  /** Whether the text so far and a reference to this token are a complete match. */
+  completesWith?(token: number): boolean;
   /**
    * Advances by one token.
    * @throws Error if `mask` does not allow the token

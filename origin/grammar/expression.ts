@@ -47,7 +47,7 @@ export interface OrderedRules {
   /** The rule of further members, of which any number may be written anywhere; null if there are none. */
   readonly other: number | null;
   readonly separator: number;
-  /** Least and most members written. Towards the minimum, all `other` members together count as one. */
+  /** Least and most members written. */
   readonly min: number;
   readonly max: number;
 }
@@ -60,8 +60,11 @@ export interface Grammar {
   readonly ignoredKeywords?: readonly string[];
   /** Names of the tokens that it refers to. */
   readonly tokenNames?: readonly string[];
-  /** Rules of JSON arrays whose items must differ. The rules do not say so; the runtime refuses repeated items. */
-  readonly distinctArrays?: ReadonlySet<number>;
+  /**
+   * Rules of JSON arrays whose items must differ, and of objects whose keys must. The rules do not say so; the runtime refuses
+   * repeated ones.
+   */
+  readonly distinctRules?: ReadonlySet<number>;
 }
 
 export const EMPTY: Expression = { kind: 'sequence', items: [] };
@@ -100,7 +103,7 @@ export function rule(index: number): Expression {
 /** Collects the rules of a grammar. A rule may be referenced before it is defined. */
 export class GrammarBuilder {
   readonly ignoredKeywords = new Set<string>();
-  readonly distinctArrays = new Set<number>();
+  readonly distinctRules = new Set<number>();
   readonly #tokenNames = new Set<string>();
   readonly #rules: Expression[] = [];
 
@@ -111,6 +114,10 @@ export class GrammarBuilder {
 
   define(index: number, expression: Expression): void {
     this.#rules[index] = expression;
+  }
+
+  expression(index: number): Expression {
+    return this.#rules[index]!;
   }
 
   add(expression: Expression): Expression {
@@ -131,7 +138,7 @@ export class GrammarBuilder {
       root,
       ignoredKeywords: [...this.ignoredKeywords],
       tokenNames: [...this.#tokenNames],
-      distinctArrays: this.distinctArrays,
+      distinctRules: this.distinctRules,
     };
   }
 }

@@ -22,10 +22,10 @@ export function syntaxError(source: string, offset: number, message: string): Gr
 
 /**
  * An error in a schema.
- * @param path the JSON pointer of the keyword
+ * @param path the JSON pointer of the keyword, maybe with resources before it
  */
 export function schemaError(path: string, message: string): GrammarError {
-  return new GrammarError(`${path}: ${message}`);
+  return new GrammarError(`${path.slice(Math.max(0, path.indexOf('#')))}: ${message}`);
 }
 
 /**

@@ -18,10 +18,14 @@ export class GenerationMeter {
   /** Time and token count of each choice's latest token event. */
   readonly #latest = new Map<number, { readonly time: number; readonly tokens: number }>();
   readonly #tally: UsageTally;
+  readonly #standard: Metrics['standard'];
+  /** Choices that have ended. */
+  #finished = 0;
   #outcome = 'aborted';
 
   constructor(metrics: Metrics, now: () => number, request: MeteredRequest) {
     this.#counters = countersOf(metrics, request.model);
+    this.#standard = metrics.standard;
     this.#now = now;
     this.#request = request;
     this.#tally = new UsageTally(now);
@@ -46,7 +50,9 @@ export class GenerationMeter {
     this.#tally.add(event);
     if (event.type === 'started') this.#counters.queueSeconds.observe(event.queueMs / 1000);
     else if (event.type === 'token' && this.#request.stream) this.#token(event, now);
+    else if (event.type === 'finish') this.#finished += 1;
     else if (event.type === 'done') {
+      this.#perToken(event);
       if (!this.#request.stream) this.#plainAnswer(event, now);
       this.#outcome = 'done';
     } else if (event.type === 'error') this.#outcome = event.code;
@@ -56,6 +62,11 @@ export class GenerationMeter {
   end(complete: boolean): void {
     const { model } = this.#request;
     const { promptTokens, cachedTokens, completionTokens } = this.usage;
+    this.#standard.ended(
+      model,
+      this.#now() - this.#request.receivedAt,
+      this.#outcome === 'done' ? '' : this.#outcome,
+    );
     this.#counters.completionTokens.inc(completionTokens);
     if (this.#outcome !== 'aborted') {
       this.#counters.promptTokens.inc(promptTokens);
@@ -68,15 +79,25 @@ export class GenerationMeter {
   /** A plain answer ends with its last token, so its first token is `generationMs` earlier. */
   #plainAnswer({ usage, timings }: EventOf<'done'>, now: number): void {
     if (usage.completionTokens === 0) return;
-    const firstTokenAt = now - timings.generationMs;
-    this.#counters.firstTokenSeconds.observe((firstTokenAt - this.#request.receivedAt) / 1000);
+    this.#firstToken(now - timings.generationMs);
+  }
+
+  #firstToken(at: number): void {
+    const { model, receivedAt } = this.#request;
+    this.#counters.firstTokenSeconds.observe((at - receivedAt) / 1000);
+    this.#standard.firstToken(model, at - receivedAt);
+  }
+
+  /** Choices run at the same time, so the time after the first token is that of the mean choice. */
+  #perToken({ usage, timings }: EventOf<'done'>): void {
+    const tokens = usage.completionTokens / Math.max(1, this.#finished) - 1;
+    if (tokens > 0) this.#standard.perToken(this.#request.model, timings.generationMs / tokens);
   }
 
   /** Spreads the time between two events evenly over the tokens of the second one. */
   #token({ choice, completionTokens: tokens }: EventOf<'token'>, now: number): void {
     const before = this.#latest.get(choice);
-    if (this.#latest.size === 0)
-      this.#counters.firstTokenSeconds.observe((now - this.#request.receivedAt) / 1000);
+    if (this.#latest.size === 0) this.#firstToken(now);
     if (before !== undefined) {
       const gap = (now - before.time) / (tokens - before.tokens);
       for (let token = before.tokens; token < tokens; token++) {

@@ -69,11 +69,13 @@ async function generate(
   account.end();
   meter.end(stream.ended);
   const { requestId, tenantId } = request;
-  const ms = context.now() - receivedAt;
-  context.log.info(
-    { model: model.id, requestId, tenantId, outcome: meter.outcome, ...meter.usage, ms },
-    'generation',
-  );
+  const { outcome, usage } = meter;
+  const endedAt = context.now();
+  const ms = endedAt - receivedAt;
+  context.log.info({ model: model.id, requestId, tenantId, outcome, ...usage, ms }, 'generation');
+  const traceparent = call.request.headers.traceparent as string | undefined;
+  const span = { traceparent, requestId, model: model.id, startedAt: receivedAt, endedAt, outcome, usage };
+  context.traces?.record(span);
 }
 
 /** Milliseconds; more than the compilation of a grammar may take. Later the request is accepted and waits for a slot. */

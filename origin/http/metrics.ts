@@ -2,6 +2,7 @@ import { modelState, type OriginHealth } from '@continuo/shared/generation.ts';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { ChunkDirectoryStatus } from '../engine/kv/disk/chunk-directory.ts';
 import type { EngineStatus, PrefixMemoryStatus, StepReport } from '../engine/messages.ts';
+import { createStandardMetrics, type ModelLoad } from './standard-metrics.ts';
 
 /** The metrics of GET /metrics; one registry per origin. */
 
@@ -20,7 +21,7 @@ export interface Measured {
 type MeasuredEngine = Pick<
   EngineStatus,
   'running' | 'waiting' | 'suspended' | 'suspensions' | 'prefixStore' | 'prefixDisk'
-> & { readonly model: string };
+> & { readonly model: string; readonly slots?: number };
 
 export function createMetrics(measured: Measured) {
   const registry = new Registry();
@@ -88,6 +89,7 @@ export function createMetrics(measured: Measured) {
   );
   return {
     registry,
+    standard: createStandardMetrics(registry, () => loadsOf(measured)),
     requests: counter('requests_total', 'Answers by route and HTTP status.', ['route', 'status']),
     aborts: counter('aborts_total', 'Generations cancelled because the client disconnected.', ['model']),
     failures: counter('stream_errors_total', 'Streams that ended with an error event, by code.', [
@@ -109,6 +111,19 @@ export function createMetrics(measured: Measured) {
     batchRows: histogram('batch_rows', 'Sequences per step.', BATCHES, ['model', 'kind']),
     stepSeconds: histogram('step_seconds', 'Time of one step by part.', TIMES, ['model', 'kind', 'part']),
   };
+}
+
+/** An engine and its replacement count as one model. */
+function loadsOf({ health, engines }: Measured): ModelLoad[] {
+  const loads = new Map<string, ModelLoad>();
+  const add = (model: string, running: number, waiting: number, slots: number) => {
+    const load = loads.get(model) ?? { model, running: 0, waiting: 0, slots: 0 };
+    const sums = { running: load.running + running, waiting: load.waiting + waiting };
+    loads.set(model, { model, ...sums, slots: load.slots + slots });
+  };
+  for (const { id } of health().models) add(id, 0, 0, 0);
+  for (const { model, running, waiting, slots = 0 } of engines()) add(model, running, waiting, slots);
+  return [...loads.values()];
 }
 
 /** Adds the counters of the engine's steps. */

@@ -5,6 +5,7 @@ import type { Service } from '../serving/service.ts';
 import type { Authenticator } from './authentication.ts';
 import type { ReaderLimits } from './event-stream.ts';
 import type { Metrics } from './metrics.ts';
+import type { TraceExport } from './trace-export.ts';
 
 /** Dependencies of the routes. */
 export interface ServerContext {
@@ -12,6 +13,8 @@ export interface ServerContext {
   readonly authenticator: Authenticator;
   readonly metrics: Metrics;
   readonly log: Logger;
+  /** Null if no collector takes traces. */
+  readonly traces: TraceExport | null;
   readonly readerLimits: ReaderLimits;
   /** Milliseconds between the heartbeats of a silent stream. */
   readonly heartbeatMs: number;

@@ -114,8 +114,7 @@ export interface KvBytes {
 
 export interface ModelRunner {
   readonly shape: ModelShape;
-  /** Null if the KV is in the memory of a device. */
-  readonly kvBytes: KvBytes | null;
+  readonly kvBytes: KvBytes;
   /**
    * Returns raw float32 logits: row r at [r · vocabularySize, (r + 1) · vocabularySize), valid until the next call. In runs
    * of `minRows` or more, the bits of a row do not depend on the other rows.

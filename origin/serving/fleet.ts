@@ -109,8 +109,12 @@ export class Fleet {
   }
 
   /** The status of all engines, retired ones included. */
-  get engines(): readonly (EngineStatus & { readonly model: string })[] {
-    return [...this.#loaded.values()].map(({ model, engine }) => ({ ...engine.status, model: model.id }));
+  get engines(): readonly (EngineStatus & { readonly model: string; readonly slots: number })[] {
+    return [...this.#loaded.values()].map(({ model, engine }) => ({
+      ...engine.status,
+      model: model.id,
+      slots: this.#models.get(model.id)?.slots ?? 0,
+    }));
   }
 
   /** Configured models that cannot be served before a reload. */

@@ -22,6 +22,8 @@ export interface InspectedModel {
   readonly created: number;
   /** Positions of one slot. */
   readonly contextLength: number;
+  /** One line: why a default context is shorter than the model allows; else null. */
+  readonly contextNote: string | null;
   readonly vocabularySize: number;
   /** True if the model has a fill-in-the-middle template. */
   readonly infill: boolean;
@@ -55,6 +57,9 @@ export interface Inspection {
 export const faultError = ({ settings: { name }, reason }: FaultyModel): Error =>
   new Error(`${name}: ${reason}`);
 
+/** Slots that a default context leaves memory for if their number is automatic. */
+const EXPECTED_SLOTS = 8;
+
 /** @returns with the least slots if their number is automatic @throws Error one clear line */
 export function inspectModel(settings: ModelSettings): InspectedModel {
   const { directory, variant, slots, contextLength, device, kvMemoryBytes, infill } = settings.engine;
@@ -68,6 +73,7 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
     directory,
     variant: variant ?? undefined,
     slots: isAutomatic ? 1 : slots,
+    expectedSlots: isAutomatic ? EXPECTED_SLOTS : slots,
     contextLength: contextLength ?? undefined,
     device,
     kvLimitBytes: kvMemoryBytes ?? Infinity,
@@ -84,6 +90,7 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
     build: readProvenance(directory),
     created: Math.floor(statSync(join(directory, plan.file)).mtimeMs / 1000),
     contextLength: positions,
+    contextNote: plan.contextNote,
     vocabularySize: plan.decoder.vocabularySize,
     infill: findInfill(tokenizer, infill) !== null,
     defaults: { ...recommended, ...settings.defaults },
@@ -93,10 +100,6 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
     slotBytes,
     kvBytes: (first + spareSlots) * slotBytes,
     runBytes: plan.runBytes,
-    storeBytes: hasPrefixStore(settings) ? (settings.engine.prefixCacheBytes ?? 0) : 0,
+    storeBytes: settings.engine.prefixCacheBytes ?? 0,
   };
 }
-
-/** False if the KV is certainly in the memory of a device. */
-export const hasPrefixStore = ({ engine: { device } }: ModelSettings): boolean =>
-  device.provider === 'cpu' || device.provider === 'auto';

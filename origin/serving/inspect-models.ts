@@ -1,14 +1,8 @@
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { ModelSettings } from '../config/model-settings.ts';
 import { freeBytes } from '../model/open/run-limits.ts';
-import {
-  type FaultyModel,
-  hasPrefixStore,
-  type InspectedModel,
-  type Inspection,
-  inspectModel,
-} from './inspect-model.ts';
-import { isInMainMemory, limitOf, type MemoryLimits, memoryOf, modelBytes } from './memory-budget.ts';
+import { type FaultyModel, type InspectedModel, type Inspection, inspectModel } from './inspect-model.ts';
+import { bytesIn, limitOf, MAIN, type MemoryLimits, memoryOf } from './memory-budget.ts';
 
 /** Reads everything in the models' directories except the weights. */
 export function inspectModels(configured: readonly ModelSettings[], limits: MemoryLimits): Inspection {
@@ -40,7 +34,7 @@ export function withAutomaticSlots(
   const leftBy = (model: InspectedModel): { readonly left: number; readonly isLimited: boolean } => {
     const memory = memoryOf(model);
     const sharing = models.filter((other) => memoryOf(other) === memory);
-    const used = sharing.reduce((sum, other) => sum + modelBytes(other), 0);
+    const used = bytesIn(memory, models);
     const growing = sharing.filter(({ slots, maxSlots }) => slots < maxSlots).length;
     const limit = limitOf(limits)(memory);
     if (limit < Infinity) return { left: (limit - used) / 2 / growing, isLimited: true };
@@ -75,9 +69,8 @@ export function withAutomaticStores(
   { mainBytes }: MemoryLimits,
   main: () => number = mainMemory,
 ): InspectedModel[] {
-  const isAutomatic = ({ settings }: InspectedModel) =>
-    hasPrefixStore(settings) && settings.engine.prefixCacheBytes === null;
-  const used = models.filter(isInMainMemory).reduce((sum, model) => sum + modelBytes(model), 0);
+  const isAutomatic = ({ settings }: InspectedModel) => settings.engine.prefixCacheBytes === null;
+  const used = bytesIn(MAIN, models);
   const left = mainBytes < Infinity ? mainBytes - used : (main() - used) / 4;
   const share = Math.floor(Math.max(0, left) / models.filter(isAutomatic).length);
   const storeBytes = Math.min(MAX_STORE_BYTES, share);

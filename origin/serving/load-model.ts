@@ -59,9 +59,11 @@ const rest = (bytes: number) =>
  * @throws Error one clear line
  */
 export async function loadModel(
-  { settings: { name, engine: settings }, slots, storeBytes, created }: InspectedModel,
+  inspected: InspectedModel,
   { log, stallMs, now, onSteps, runLock, prefixSecret, onDeviceLost }: LoadHooks,
 ): Promise<LoadedModel> {
+  const { slots, storeBytes, created, contextNote } = inspected;
+  const { name, engine: settings } = inspected.settings;
   const { directory } = settings;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
   const infill = findInfill(tokenizer, settings.infill);
@@ -70,7 +72,7 @@ export async function loadModel(
       directory,
       variant: settings.variant ?? undefined,
       slots,
-      contextLength: settings.contextLength ?? undefined,
+      contextLength: inspected.contextLength,
       threads: settings.threads,
       device: settings.device,
       kvLimitBytes: settings.kvMemoryBytes,
@@ -94,6 +96,7 @@ export async function loadModel(
   });
   const { contextLength, vocabularySize, imagePositions, summary, warning } = await engine.start();
   if (warning !== null) log.warn({ model: name }, warning);
+  if (contextNote !== null) log.info({ model: name }, contextNote);
   log.info({ model: name, slots, contextLength, infill: infill !== null }, summary);
   const images = imagePositions === null ? null : imageInput(directory, tokenizer, imagePositions);
   images?.catch(() => engine.stop());

@@ -14,7 +14,8 @@ export const NO_MEMORY_LIMITS: MemoryLimits = { mainBytes: Infinity, cardBytes: 
 const MIB = 2 ** 20;
 const inMiB = (bytes: number): string => `${Math.ceil(bytes / MIB)} MiB`;
 
-const MAIN = 'cpu';
+/** The memory of the CPU, as `memoryOf` names it. */
+export const MAIN = 'cpu';
 const CARD = 'CUDA card ';
 
 /** Names the memory that a model uses. `auto` counts as the CUDA card, because it tries the card first. */
@@ -23,13 +24,16 @@ export function memoryOf({ settings }: InspectedModel): string {
   return hasDeviceOptions(provider) ? `${CARD}${deviceId ?? 0}` : provider;
 }
 
-export const isInMainMemory = (model: InspectedModel): boolean => memoryOf(model) === MAIN;
-
-/** Returns the bytes in the model's own memory. The prefix store is in main memory. */
-export function modelBytes(model: InspectedModel): number {
+/** Returns a model's bytes in a memory, by default its own. The prefix store is always in main memory. */
+export function modelBytes(model: InspectedModel, memory = memoryOf(model)): number {
   const { weightBytes, kvBytes, runBytes, storeBytes } = model;
-  return weightBytes + kvBytes + runBytes + (isInMainMemory(model) ? storeBytes : 0);
+  const own = memory === memoryOf(model) ? weightBytes + kvBytes + runBytes : 0;
+  return own + (memory === MAIN ? storeBytes : 0);
 }
+
+/** Returns the bytes of all models in a memory. */
+export const bytesIn = (memory: string, models: readonly InspectedModel[]): number =>
+  models.reduce((sum, model) => sum + modelBytes(model, memory), 0);
 
 /** WebGPU has no limit. */
 export const limitOf =
@@ -42,19 +46,25 @@ export const limitOf =
  * @throws Error one line with the sizes
  */
 export function requireBudget(models: readonly InspectedModel[], limits: MemoryLimits): void {
-  for (const [memory, sharing] of Map.groupBy(models, memoryOf)) {
-    const needed = sharing.reduce((sum, model) => sum + modelBytes(model), 0);
+  for (const memory of new Set([MAIN, ...models.map(memoryOf)])) {
+    const needed = bytesIn(memory, models);
     const limit = limitOf(limits)(memory);
     if (needed <= limit) continue;
     const [where, field] = memory === MAIN ? ['', 'memoryMiB'] : [` on ${memory}`, 'deviceMemoryMiB'];
-    const parts = sharing.map(
-      ({ settings: { name }, weightBytes, kvBytes, runBytes, storeBytes }) =>
-        `${name} ${inMiB(weightBytes)} of weights and ${inMiB(kvBytes)} of KV cache` +
-        (runBytes === 0 ? '' : `, ${inMiB(runBytes)} for runs`) +
-        (storeBytes === 0 || memory !== MAIN ? '' : `, ${inMiB(storeBytes)} for prefixes`),
-    );
+    const parts = models
+      .filter((model) => modelBytes(model, memory) > 0)
+      .map((model) => `${model.settings.name} ${partsIn(memory, model)}`);
     throw new Error(
       `the models${where} need ${inMiB(needed)}, but ${field} is ${limit / MIB}: ${parts.join(', ')}`,
     );
   }
+}
+
+/** "16 MiB of weights and 30 MiB of KV cache, 8 MiB for prefixes" */
+function partsIn(memory: string, model: InspectedModel): string {
+  const { weightBytes, kvBytes, runBytes, storeBytes } = model;
+  const own = [`${inMiB(weightBytes)} of weights and ${inMiB(kvBytes)} of KV cache`];
+  if (runBytes > 0) own.push(`${inMiB(runBytes)} for runs`);
+  const prefixes = memory === MAIN && storeBytes > 0 ? [`${inMiB(storeBytes)} for prefixes`] : [];
+  return [...(memory === memoryOf(model) ? own : []), ...prefixes].join(', ');
 }

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { readModelConfig } from '../../origin/model/config/model-config.ts';
-import { ElementType, readGraph } from '../../origin/model/onnx/onnx-graph.ts';
-import type { OrtBinding } from '../../origin/model/ort/ort-binding.ts';
+import { readGraph } from '../../origin/model/onnx/onnx-graph.ts';
+import { arrayTensor, type OrtBinding } from '../../origin/model/ort/ort-binding.ts';
 import { openOrtApi } from '../../origin/model/ort/ort-capi.ts';
 import { OrtSession } from '../../origin/model/ort/ort-session.ts';
 import { allocateInt64 } from '../../origin/model/runner/batch-inputs.ts';
@@ -40,24 +40,14 @@ class BareLoop {
     this.#positions = allocateInt64(batch);
     this.#mask = allocateInt64(batch * this.#width);
     this.#logits = new Float32Array(new ArrayBuffer(4 * batch * decoder.vocabularySize));
-    const int64 = (array: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]) => ({
-      address: api.addressOf(array.buffer),
-      elementType: ElementType.int64,
-      elementBytes: 8,
-      dimensions,
-    });
     this.#binding = this.#session.createBinding();
-    this.#binding.input('input_ids', int64(this.#tokens, [batch, 1]));
-    this.#binding.input('attention_mask', int64(this.#mask, [batch, this.#width]));
+    this.#binding.input('input_ids', arrayTensor(api, this.#tokens, [batch, 1]));
+    this.#binding.input('attention_mask', arrayTensor(api, this.#mask, [batch, this.#width]));
     if (decoder.positionIds !== null) {
-      this.#binding.input('position_ids', int64(this.#positions, [batch, 1]));
+      this.#binding.input('position_ids', arrayTensor(api, this.#positions, [batch, 1]));
     }
-    this.#binding.output(decoder.logits, {
-      address: api.addressOf(this.#logits.buffer),
-      elementType: ElementType.float32,
-      elementBytes: 4,
-      dimensions: [batch, 1, decoder.vocabularySize],
-    });
+    const logits = arrayTensor(api, this.#logits, [batch, 1, decoder.vocabularySize]);
+    this.#binding.output(decoder.logits, logits);
     this.#cache.bind(this.#binding, 0, batch);
   }
 

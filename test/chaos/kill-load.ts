@@ -3,6 +3,7 @@ import type { WorkerClient } from '../worker/support/worker.ts';
 
 /** What the clients of one load have received. */
 export interface Received {
+  readonly sent: number;
   /** Generated tokens, by their ids in the chunks or by the usage of a whole plain answer. */
   readonly tokens: number;
   /** Answers that ended as if they were complete, without being so. */
@@ -37,7 +38,7 @@ const LOAD: readonly Fields[] = [1, 1, 1, 2, 1, 2].map((n, index) => ({
 /** Requests that run at the same time. */
 export const LOAD_REQUESTS = LOAD.length;
 
-const NOTHING: Received = { tokens: 0, falseEnds: 0, complete: 0 };
+export const NOTHING: Received = { sent: 0, tokens: 0, falseEnds: 0, complete: 0 };
 
 const finishedIn = ({ choices = [] }: Chunk): number =>
   choices.filter(({ finish_reason }) => finish_reason !== null).length;
@@ -65,12 +66,12 @@ async function readStream(response: Response, { n }: Fields): Promise<Received> 
       for (const payload of sse.push(decoder.decode(bytes, { stream: true }))) take(payload);
     }
     // A body that ends in an ordinary way must end with [DONE].
-    if (!done) return { tokens, falseEnds: 1, complete: 0 };
+    if (!done) return { ...NOTHING, tokens, falseEnds: 1 };
   } catch {
     // The connection broke, which no client takes for an end.
   }
   const complete = done && !failed && finished === n;
-  return { tokens, falseEnds: done && !failed && !complete ? 1 : 0, complete: complete ? 1 : 0 };
+  return { ...NOTHING, tokens, falseEnds: done && !failed && !complete ? 1 : 0, complete: complete ? 1 : 0 };
 }
 
 /** Reads a plain answer. One that breaks off has given its client nothing. */
@@ -81,6 +82,7 @@ async function readPlain(response: Response, { n }: Fields): Promise<Received> {
     const answer = JSON.parse(text) as Chunk;
     const complete = finishedIn(answer) === n;
     return {
+      ...NOTHING,
       tokens: answer.usage?.completion_tokens ?? 0,
       falseEnds: complete ? 0 : 1,
       complete: complete ? 1 : 0,
@@ -104,7 +106,8 @@ async function send(client: WorkerClient, key: string, fields: Fields): Promise<
   return fields.stream ? readStream(response, fields) : readPlain(response, fields);
 }
 
-const add = (one: Received, other: Received): Received => ({
+export const add = (one: Received, other: Received): Received => ({
+  sent: one.sent + other.sent,
   tokens: one.tokens + other.tokens,
   falseEnds: one.falseEnds + other.falseEnds,
   complete: one.complete + other.complete,
@@ -114,7 +117,7 @@ const add = (one: Received, other: Received): Received => ({
 export async function sendLoad(client: WorkerClient, key: string, isOver: () => boolean): Promise<Received> {
   const repeat = async (fields: Fields): Promise<Received> => {
     let received = NOTHING;
-    do received = add(received, await send(client, key, fields));
+    do received = add(received, { ...(await send(client, key, fields)), sent: 1 });
     while (!isOver());
     return received;
   };

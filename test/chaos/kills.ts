@@ -32,7 +32,7 @@ export interface KillReport {
 }
 
 /** Returns the last answer of `ask`: the first wanted one, or the one after PATIENCE_MS. */
-async function patiently<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
+export async function patiently<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
   const until = performance.now() + PATIENCE_MS;
   for (;;) {
     const answer = await ask();

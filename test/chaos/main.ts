@@ -11,6 +11,7 @@ import { holds, type Measurement, type Scenario } from './scenario.ts';
 import { soakMix } from './soak.ts';
 import { starve } from './starve.ts';
 import { tokenizerFlood } from './tokenizer-flood.ts';
+import { upgrade } from './upgrade.ts';
 
 /** `npm run chaos`: repeats the attacks and faults of docs/reliability.md and shows what other callers notice. */
 
@@ -24,6 +25,7 @@ const SCENARIOS: readonly Scenario[] = [
   killWorkerd,
   neighbours,
   pageStream,
+  upgrade,
   soakMix,
 ];
 

@@ -1,6 +1,7 @@
 import { encodeNode, encodeTensor } from '../../origin/model/onnx/onnx-encode.ts';
 import { ElementType, GraphField, ModelField } from '../../origin/model/onnx/onnx-graph.ts';
 import { encodeInteger, encodeMessage, encodeString } from '../../origin/model/onnx/wire-format.ts';
+import { arrayTensor } from '../../origin/model/ort/ort-binding.ts';
 import { openOrtApi } from '../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
 import { OrtSession } from '../../origin/model/ort/ort-session.ts';
@@ -26,9 +27,8 @@ export function measureBandwidth(device: OrtDevice, now: () => number): number {
   try {
     const address = memory.allocate(4 * ROWS * COLUMNS);
     binding.input('values', { ...float32, address, dimensions: [ROWS, COLUMNS], memory: memory.info });
-    const index = { address: api.addressOf(row), elementType: ElementType.int64, elementBytes: 8 };
-    binding.input('row', { ...index, dimensions: [1] });
-    binding.output('result', { ...float32, address: api.addressOf(result), dimensions: [1, COLUMNS] });
+    binding.input('row', arrayTensor(api, row, [1]));
+    binding.output('result', arrayTensor(api, result, [1, COLUMNS]));
     session.run(binding);
     let best = 0;
     for (let run = 0; run < RUNS; run++) {

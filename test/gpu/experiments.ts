@@ -8,6 +8,7 @@ import { openCudaDriver } from '../../origin/model/ort/cuda-driver.ts';
 import { type OrtApi, openOrtApi } from '../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
 import { median } from '../bench/statistics.ts';
+import { compareRuns, decodeOnDevice } from './graph-runs.ts';
 import { hostCopyTimes } from './host-copies.ts';
 import { deviceRunnerOn } from './runners.ts';
 
@@ -28,14 +29,19 @@ const CONTEXT = 1100;
 const PROMPT = 1024;
 const CHUNKS = [32, 64, 128, 256, 512, 1024];
 const PLAN_LENGTHS = 32;
+const GRAPH_STEPS = 30;
 const MIB = 2 ** 20;
 
-export async function runExperiments(setting: Setting): Promise<Answers> {
+/** @param onAnswers takes all answers so far after each of them */
+export async function runExperiments(
+  setting: Setting,
+  onAnswers: (answers: Answers) => void,
+): Promise<Answers> {
   const experiments: Readonly<Record<string, () => Promise<Answer>>> = {
     'prefill tokens/s by chunk': () => prefillRates(setting),
     'device memory in MiB by batch, up and down': () => arenaGrowth(setting),
     'first and second prefill of 1 to 32 tokens in ms, by sdpa_kernel': () => planTimes(setting),
-    'decode ms with enable_cuda_graph': () => graphCapture(setting),
+    'CUDA graphs against eager runs': () => graphCapture(setting),
     'rows of a batch against the row alone': () => rowsInBatches(setting),
     'copy of logits to the host in ms': async () => hostCopies(setting),
     'stack of native calls, with cuDNN attention': async () => stackSizes(setting),
@@ -48,6 +54,7 @@ export async function runExperiments(setting: Setting): Promise<Answers> {
     } catch (error) {
       answers[question] = { error: (error as Error).message };
     }
+    onAnswers(answers);
   }
   return answers;
 }
@@ -164,18 +171,26 @@ async function planTimes(setting: Setting): Promise<Answer> {
   return times;
 }
 
-/** ONNX Runtime refuses graphs that copy between CPU and device. */
-async function graphCapture(setting: Setting): Promise<Answer> {
-  const times: Record<string, number> = {};
-  for (const enable_cuda_graph of ['0', '1']) {
-    const changes = { enable_cuda_graph };
-    await opened(setting, { slots: 1, prefillChunk: 32, changes }, async (runner) => {
-      const steps: number[] = [];
-      for (let step = 0; step < 20; step++) steps.push(await timed(setting, () => decodeRows(runner, 1, 8)));
-      times[enable_cuda_graph] = Number(median(steps.slice(5)).toFixed(2));
+/**
+ * Compares graphs with eager runs, which must give the same bits. ONNX Runtime runs a few steps before it captures, and refuses
+ * graphs that copy between CPU and device.
+ */
+async function graphCapture({ provider, directory, maxRows, now }: Setting): Promise<Answer> {
+  const answer: Record<string, number | string> = {};
+  for (const rows of [1, 8, 32].filter((count) => count <= maxRows)) {
+    const [eager, graph] = ['0', '1'].map((enable_cuda_graph) => {
+      if (provider === 'cuda') requireLibraries({});
+      const api = withCudaOptions(openOrtApi(), { enable_cuda_graph });
+      const copies = openCudaDriver().copies(0);
+      const size = { rows, steps: GRAPH_STEPS, contextLength: 256, now };
+      return decodeOnDevice({ ...size, api, device: device({ provider }), directory, copies });
     });
+    answer[`${rows} rows`] = compareRuns(eager!.logits, graph!.logits);
+    for (const [name, { milliseconds }] of Object.entries({ eager: eager!, graph: graph! })) {
+      answer[`${rows} rows, ${name}, ms`] = Number(median(milliseconds.slice(5)).toFixed(3));
+    }
   }
-  return times;
+  return answer;
 }
 
 /** Runs a prompt of 33 tokens and two rows in a process of its own. Returns what it printed. @throws Error how it ended */

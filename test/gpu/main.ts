@@ -12,8 +12,10 @@ import { benchModels } from '../bench/models.ts';
 import { measureBandwidth } from './bandwidth.ts';
 import { type DecodeRate, decodeRates } from './decode-rate.ts';
 import { type Answers, runExperiments } from './experiments.ts';
+import { requireCorrectLogits } from './gate.ts';
 import { compareStarts, GREEDY_LENGTH, greedyStart } from './greedy-start.ts';
 import { type ProviderAtHand, providersAtHand } from './providers.ts';
+import { runnerCases } from './runners.ts';
 import { type TransformersRates, transformersRates } from './transformers.ts';
 import { writeTransformersModel } from './transformers-model.ts';
 
@@ -51,6 +53,8 @@ interface Options {
 
 interface Report {
   readonly provider: string;
+  /** Largest difference of a logit from float64 over all shapes of attention. */
+  readonly worstDifference: number;
   readonly summary: string;
   readonly bandwidth: number;
   readonly rates: readonly DecodeRate[];
@@ -65,7 +69,12 @@ const now = () => performance.now();
 
 const directoryOf = ({ model }: Options): string => benchModels[model]?.directory() ?? model;
 
-async function measure({ device, provider }: ProviderAtHand, options: Options): Promise<Report> {
+/** @param save takes what has been measured so far */
+async function measure(
+  { device, provider }: ProviderAtHand,
+  options: Options,
+  save: (report: Report) => void,
+): Promise<Report> {
   const { batches, context, steps } = options;
   const directory = directoryOf(options);
   const slots = Math.max(...batches);
@@ -76,6 +85,7 @@ async function measure({ device, provider }: ProviderAtHand, options: Options): 
     provider === 'cuda' ? { provider, deviceId: 0, memoryBytes: null } : { provider };
   const stated = options.bandwidth;
   const bandwidth = stated === undefined ? measureBandwidth(ortDevice, now) : stated * 1e9;
+  const worstDifference = await requireCorrectLogits(runnerCases().find(({ name }) => name === provider)!);
   let report: Omit<Report, 'experiments'>;
   const { runner, summary } = await openModel({ ...size, threads: 2, device });
   try {
@@ -88,13 +98,15 @@ async function measure({ device, provider }: ProviderAtHand, options: Options): 
     const batchInvariance = identical
       ? 'rows of a batch are bit-identical to single rows'
       : `rows differ by up to ${maxDifference}`;
-    report = { provider, summary, bandwidth, rates, batchInvariance, greedy };
+    report = { provider, worstDifference, summary, bandwidth, rates, batchInvariance, greedy };
   } finally {
     runner.dispose();
   }
+  save({ ...report, experiments: null });
   const maxRows = slots;
+  const onAnswers = (experiments: Answers) => save({ ...report, experiments });
   const experiments =
-    provider === 'webgpu' ? null : await runExperiments({ provider, directory, maxRows, now });
+    provider === 'webgpu' ? null : await runExperiments({ provider, directory, maxRows, now }, onAnswers);
   return { ...report, experiments };
 }
 
@@ -153,20 +165,26 @@ async function main(): Promise<void> {
   }
   const transformers = here.length > 0 ? measureTransformers(options, notRun) : null;
   const reports: Report[] = [];
+  mkdirSync(options.out, { recursive: true });
+  const file = path.join(options.out, 'report.json');
+  // After each measurement, because the time on a borrowed machine can end at any moment.
+  const write = (unfinished: readonly Report[] = []) => {
+    const all = { reports: [...reports, ...unfinished], transformers, notRun };
+    writeFileSync(file, `${JSON.stringify(all, null, 2)}\n`);
+  };
+  write();
   for (const one of here) {
     try {
-      const report = await measure(one, options);
+      const report = await measure(one, options, (unfinished) => write([unfinished]));
       reports.push(report);
       print(report, transformers);
     } catch (error) {
       notRun.push(`${one.provider}: ${(error as Error).message}`);
       process.exitCode = 1;
     }
+    write();
   }
   for (const line of notRun) console.log(`not run: ${line}`);
-  mkdirSync(options.out, { recursive: true });
-  const file = path.join(options.out, 'report.json');
-  writeFileSync(file, `${JSON.stringify({ reports, transformers, notRun }, null, 2)}\n`);
   console.log(`written to ${file}`);
 }
 

@@ -3,13 +3,17 @@ import { findDecoder } from '../../origin/model/config/model-files.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { openModel } from '../../origin/model/open/open-model.ts';
 import { patchDecoder } from '../../origin/model/open/patch-decoder.ts';
+import { openCudaDriver } from '../../origin/model/ort/cuda-driver.ts';
 import { readGraphFile } from '../../origin/model/ort/graph-file.ts';
 import { type OrtApi, openOrtApi } from '../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
 import { OrtSession } from '../../origin/model/ort/ort-session.ts';
+import { CudaKvCopier } from '../../origin/model/runner/cuda-kv-copier.ts';
 import { describeDecoder } from '../../origin/model/runner/decoder-interface.ts';
 import { deviceRunner } from '../../origin/model/runner/device-runner.ts';
 import { kvLayout } from '../../origin/model/runner/kv-cache.ts';
+import type { KvCopier } from '../../origin/model/runner/kv-copier.ts';
+import { buildFakeCudaDriver, hasCompiler } from '../support/fake-cuda-driver.ts';
 import type { SyntheticModel } from '../support/synthetic/synthetic-model.ts';
 import { providersAtHand } from './providers.ts';
 
@@ -34,7 +38,7 @@ const FLOAT16 = { precision: 'float16', tolerance: 5e-3 } as const;
 
 /**
  * All providers. The two layouts of a device's KV cache also run in the CPU's memory, which tests their bookkeeping on
- * machines without a device.
+ * machines without a device, and the copies of CUDA run with a driver whose card is that memory.
  */
 export function runnerCases(): RunnerCase[] {
   const providers = providersAtHand().map(({ device, provider, absent }) => ({
@@ -54,8 +58,20 @@ export function runnerCases(): RunnerCase[] {
     ...providers,
     onCpu('cpu, runs bound to parts of buffers', false),
     onCpu('cpu, runs bound to whole buffers', true),
+    {
+      ...onCpu('cpu, KV copied by a CUDA driver', false),
+      absent: hasCompiler ? null : 'there is no C compiler',
+      open: async (directory, options) => driverRunner(directory, options, buildFakeCudaDriver().file),
+    },
   ];
 }
+
+/** Runs on the CPU and copies KV with the calls of the CUDA driver. */
+export const driverRunner = (directory: string, options: RunnerOptions, file: string): ModelRunner =>
+  deviceRunnerOn({ provider: 'cpu' }, directory, options, openOrtApi(), false, Infinity, () => {
+    const driver = openCudaDriver(file);
+    return new CudaKvCopier(driver.copies(0));
+  });
 
 /** @param api counts native objects in some tests */
 export const cpuDeviceRunner = (
@@ -73,6 +89,7 @@ export function deviceRunnerOn(
   api: OrtApi,
   staged = false,
   maxContext = Infinity,
+  openCopier?: () => KvCopier,
 ): ModelRunner {
   const { file: name, names } = findDecoder(directory);
   const file = readGraphFile(directory, name);
@@ -80,5 +97,5 @@ export function deviceRunnerOn(
   const { model, logits } = patchDecoder(file, decoder, 'cuda');
   const session = new OrtSession(api, model, { threads: 1, directory: file.folder, device });
   const layout = kvLayout(decoder, slots, Math.min(decoder.maxPositions, maxContext));
-  return deviceRunner(session, { decoder, logits, layout, prefillChunk }, staged);
+  return deviceRunner(session, { decoder, logits, layout, prefillChunk }, staged, openCopier);
 }

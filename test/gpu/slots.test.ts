@@ -45,6 +45,16 @@ const operation = fc.oneof(
     arbitrary: fc.record({ kind: fc.constant('copy' as const), from: slot, to: slot, keep: fc.nat(CONTEXT) }),
   },
   {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('carry' as const),
+      from: slot,
+      to: slot,
+      keep: fc.nat(CONTEXT),
+      parts: fc.array(fc.integer({ min: 1, max: CHUNK }), { minLength: 1, maxLength: 3 }),
+    }),
+  },
+  {
     weight: 1,
     arbitrary: fc.record({
       kind: fc.constant('abort' as const),
@@ -71,6 +81,7 @@ class Slots {
   async do(one: Operation): Promise<void> {
     if (one.kind === 'decode') return this.#decode(one.first, one.tokens);
     if (one.kind === 'copy') return this.#copy(one.from, one.to, one.keep);
+    if (one.kind === 'carry') return this.#carry(one);
     const held = this.#held[one.slot]!;
     const start = Math.min(one.keep, held.length, CONTEXT - CHUNK);
     const tokens = one.tokens.slice(0, Math.min(this.#runner.shape.prefillChunk, CONTEXT - 1 - start));
@@ -110,6 +121,31 @@ class Slots {
     const length = Math.min(keep, this.#held[from]!.length);
     this.#runner.copy(from, to, length);
     if (from !== to) this.#held[to] = this.#held[from]!.slice(0, length);
+  }
+
+  /** Reads KV of one slot to the host and writes it after the positions that the other slot keeps of the same tokens. */
+  #carry({ from, to, keep, parts }: Extract<Operation, { kind: 'carry' }>): void {
+    const { kvBytes } = this.#runner;
+    const source = this.#held[from]!;
+    const different = this.#held[to]!.findIndex((token, at) => token !== source[at]);
+    const common = different < 0 ? Math.min(this.#held[to]!.length, source.length) : different;
+    const start = Math.min(keep, common);
+    let end = start;
+    const read = parts.map((length) => {
+      const first = end;
+      end = Math.min(first + length, source.length);
+      const bytes = new Uint8Array(new SharedArrayBuffer((end - first) * kvBytes.positionBytes));
+      kvBytes.read(from, first, end, bytes);
+      return bytes;
+    });
+    const written = read.filter(({ length }) => length > 0);
+    kvBytes.write(to, start, written);
+    for (const part of written.splice(0, 1)) {
+      const again = new Uint8Array(part.length);
+      kvBytes.read(to, start, start + part.length / kvBytes.positionBytes, again);
+      expect(again).toEqual(Uint8Array.from(part));
+    }
+    this.#held[to] = source.slice(0, end);
   }
 
   #compare(logits: Float32Array, tokens: readonly number[]): void {

@@ -44,6 +44,7 @@ describe('deployment', () => {
         'DB',
         'USAGE_DB',
         'USAGE',
+        'REQUESTS',
         'FLOOD_BY_ADDRESS',
         'FLOOD_BY_KEY',
         'ASSETS',
@@ -70,7 +71,7 @@ describe('deployment', () => {
         env,
       });
       expect(
-        new Set(d1_databases.map((one: { readonly database_id?: string }) => one.database_id)).size,
+        new Set(d1_databases.map((one: { readonly database_name?: string }) => one.database_name)).size,
       ).toBe(2);
       expect(triggers.crons).toHaveLength(1);
     }

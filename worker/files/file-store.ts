@@ -3,8 +3,8 @@ import { ApiError } from '@continuo/shared/errors.ts';
 
 /** The objects of tenants in R2. The object itself holds all that is known of a file, so nothing can disagree with it. */
 
-/** Inputs and results of batches, and the records of batches. */
-type Kind = 'files' | 'batches';
+/** Inputs and results of batches, the records of batches, and unfinished files. */
+type Kind = 'files' | 'batches' | 'uploads';
 
 /** Returns the key of an object, or the beginning of the keys of all. No tenant id or object id can lead out of its folder. */
 export const objectKey = (tenantId: string, kind: Kind, id = ''): string =>

@@ -3,23 +3,20 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import * as z from 'zod';
 import { authenticate } from '../auth/auth.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
-import { bodyPieces } from '../http/request-body.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { jsonResponse } from '../http/responses.ts';
 import type { RouteHandler } from '../http/router.ts';
 import { fileOf, fileOptions, listObjects, newId, noSuchFile, objectKey } from './file-store.ts';
-import { boundaryOf, type FormPart, formParts, shortText } from './form-data.ts';
-import { PART_BYTES, PartedObject } from './parted-object.ts';
+import { PartedObject } from './parted-object.ts';
+import { receiveForm } from './received-form.ts';
 
-const MAX_FILE_BYTES = 200 * 1024 * 1024;
+export const MAX_FILE_BYTES = 200 * 1024 * 1024;
 /** Files of one tenant. */
 const MAX_FILES = 1_000;
-const FILE_FIELD = 'file';
-const MAX_FIELD_BYTES = 1_024;
 const MAX_NAME_LENGTH = 255;
 
 /** Returns a file's name. @throws ApiError 400 for a name that is a path or contains control characters */
-function checkFileName(name: string): string {
+export function checkFileName(name: string): string {
   const valid =
     name.length > 0 && name.length <= MAX_NAME_LENGTH && !/[/\\\p{Cc}]/u.test(name) && !/^\.+$/.test(name);
   if (valid && name.isWellFormed()) return name;
@@ -38,59 +35,11 @@ function checkPurpose(purpose: string | undefined): void {
 }
 
 /** @throws ApiError 400 if the tenant has too many files */
-async function checkFileCount({ env }: RequestContext, tenantId: string): Promise<void> {
+export async function checkFileCount({ env }: RequestContext, tenantId: string): Promise<void> {
   if ((await listObjects(env.FILES, tenantId, 'files')).length < MAX_FILES) return;
   throw new ApiError('invalid_value', `You have ${MAX_FILES} files. Delete some of them first.`, {
     param: 'file',
   });
-}
-
-/** What a form has beside its file. */
-interface ReceivedForm {
-  readonly fields: ReadonlyMap<string, string>;
-  readonly object: PartedObject;
-}
-
-/**
- * Writes the file of a form to R2 as it arrives. The object appears when the caller completes it.
- * @param open returns the object for the file's name
- */
-async function receiveForm(
-  request: Request,
-  context: RequestContext,
-  open: (name: string) => PartedObject,
-): Promise<ReceivedForm> {
-  const boundary = boundaryOf(request);
-  context.heldBody.take(context.caller.principal?.tenant.id ?? '', PART_BYTES);
-  const fields = new Map<string, string>();
-  let object: PartedObject | null = null;
-  try {
-    for await (const part of formParts(bodyPieces(request, context), boundary)) {
-      if (part.name !== FILE_FIELD) fields.set(part.name, await shortText(part.content, MAX_FIELD_BYTES));
-      else if (object === null) await fill((object = open(part.filename ?? '')), part);
-      else
-        throw new ApiError('invalid_value', `Invalid '${FILE_FIELD}': expected one file.`, {
-          param: FILE_FIELD,
-        });
-    }
-    if (object !== null) return { fields, object };
-    throw new ApiError('missing_required_parameter', `Missing required parameter: '${FILE_FIELD}'.`, {
-      param: FILE_FIELD,
-    });
-  } catch (thrown) {
-    await object?.abort();
-    throw thrown;
-  }
-}
-
-async function fill(object: PartedObject, { name, content }: FormPart): Promise<void> {
-  for await (const bytes of content) {
-    if (object.size + bytes.length > MAX_FILE_BYTES) {
-      const message = `Invalid '${name}': larger than the limit of ${MAX_FILE_BYTES} bytes.`;
-      throw new ApiError('request_too_large', message, { param: name });
-    }
-    await object.write(bytes);
-  }
 }
 
 /** POST /v1/files */
@@ -105,7 +54,11 @@ export const uploadFile: RouteHandler = async (request, context) => {
       key,
       fileOptions({ filename: checkFileName(name), purpose: 'batch' }, now),
     );
-  const { fields, object } = await receiveForm(request, context, open);
+  const { fields, object } = await receiveForm(request, context, {
+    field: 'file',
+    maxBytes: MAX_FILE_BYTES,
+    open,
+  });
   try {
     checkPurpose(fields.get('purpose'));
     return jsonResponse(fileOf(await object.complete()));

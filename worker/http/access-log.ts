@@ -1,6 +1,35 @@
 import { bugTrace } from '@continuo/shared/error-details.ts';
 import type { RequestContext } from './request-context.ts';
 
+/** Longest path in a data point, whose texts the platform bounds together. */
+const MAX_PATH = 256;
+
+/** Counts an answer in Analytics Engine, also a refusal, for which there is no usage record. Best effort. @param code '' = success */
+export function countAnswer(
+  request: Request,
+  response: Response,
+  context: RequestContext,
+  code: string,
+): void {
+  const { principal } = context.caller;
+  try {
+    context.env.REQUESTS?.writeDataPoint({
+      indexes: [principal?.tenant.id ?? ''],
+      blobs: [
+        context.requestId,
+        principal?.key.id ?? '',
+        request.method,
+        new URL(request.url).pathname.slice(0, MAX_PATH),
+        String(response.status),
+        code,
+      ],
+      doubles: [context.timings.elapsed],
+    });
+  } catch {
+    // An answer does not fail because it is not counted.
+  }
+}
+
 /** Writes one access log line. It never contains a key, a prompt or generated text. */
 export function logRequest(request: Request, response: Response, context: RequestContext): void {
   if (!context.settings.LOG_REQUESTS) return;

@@ -5,6 +5,10 @@ import {
   fileDeletion,
   fileList,
   fileObject,
+  uploadCompletion,
+  uploadObject,
+  uploadPart,
+  uploadRequest,
 } from '@continuo/shared/batch.ts';
 import * as z from 'zod';
 import { REPLAY_HEADERS } from '../http/headers.ts';
@@ -43,6 +47,25 @@ const BATCH = {
   metadata: { job: 'nightly' },
 };
 
+const UPLOAD = {
+  id: 'upload_f3a0c1d5b7e2846a0c4d8e2f6b1a3952',
+  object: 'upload',
+  bytes: FILE.bytes,
+  created_at: FILE.created_at,
+  expires_at: FILE.created_at + 3_600,
+  filename: FILE.filename,
+  purpose: 'batch',
+  status: 'completed',
+  file: FILE,
+};
+
+const PART = {
+  id: 'part_f3a0c1d5b7e2846a0c4d8e2f6b1a3953',
+  object: 'upload.part',
+  created_at: FILE.created_at,
+  upload_id: UPLOAD.id,
+};
+
 const listOf = <T extends { readonly id: string }>(item: T) => ({
   object: 'list',
   data: [item],
@@ -54,9 +77,15 @@ const listOf = <T extends { readonly id: string }>(item: T) => ({
 const file = { name: 'File', schema: fileObject, example: FILE };
 const batch = { name: 'Batch', schema: batchObject, example: BATCH };
 
+const upload = { name: 'Upload', schema: uploadObject, example: UPLOAD };
+
 const fileForm = z.object({
   purpose: z.literal('batch').describe("Always 'batch'."),
   file: z.string().meta({ format: 'binary' }).describe('JSON Lines: at most 200 MiB and 50,000 lines.'),
+});
+
+const partForm = z.object({
+  data: z.string().meta({ format: 'binary' }).describe('The bytes of the part, at most 64 MiB.'),
 });
 
 const common = { tag: 'Batches', secured: true } as const;
@@ -109,6 +138,52 @@ export const BATCH_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
       example: { id: FILE.id, object: 'file', deleted: true },
     },
     errors: STORED,
+  },
+  'POST /v1/uploads': {
+    id: 'createUpload',
+    summary: 'Start a file that is sent in parts.',
+    ...common,
+    body: {
+      name: 'UploadRequest',
+      schema: uploadRequest,
+      examples: {
+        file: {
+          filename: FILE.filename,
+          purpose: 'batch',
+          bytes: FILE.bytes,
+          mime_type: 'application/jsonl',
+        },
+      },
+    },
+    answer: upload,
+    errors: [...CALLER, ...BODY, 'integer_below_min_value'],
+  },
+  'POST /v1/uploads/:rest/parts': {
+    id: 'addUploadPart',
+    summary: 'Add a part.',
+    ...common,
+    form: { name: 'PartUpload', schema: partForm },
+    answer: { name: 'UploadPart', schema: uploadPart, example: PART },
+    errors: [...STORED, ...BODY, 'conflict'],
+  },
+  'POST /v1/uploads/:rest/complete': {
+    id: 'completeUpload',
+    summary: 'Make a file of the parts.',
+    ...common,
+    body: {
+      name: 'UploadCompletion',
+      schema: uploadCompletion,
+      examples: { parts: { part_ids: [PART.id] } },
+    },
+    answer: upload,
+    errors: [...STORED, ...BODY, 'conflict'],
+  },
+  'POST /v1/uploads/:rest/cancel': {
+    id: 'cancelUpload',
+    summary: 'Cancel an upload and delete its parts.',
+    ...common,
+    answer: upload,
+    errors: [...STORED, 'conflict'],
   },
   'POST /v1/batches': {
     id: 'createBatch',

@@ -1,8 +1,18 @@
-import { dialectName, limits, type Principal, scope, UNLIMITED } from '@continuo/shared/tenant.ts';
+import {
+  dialectName,
+  limits,
+  type Principal,
+  type Scope,
+  scope,
+  UNLIMITED,
+} from '@continuo/shared/tenant.ts';
 import * as z from 'zod';
 
-/** Unset limits come from the plan; otherwise there is no limit. */
-const partialLimits = limits.partial();
+/** Unset limits come from the plan; otherwise there is no limit. A Worker after a roll back ignores what it does not know. */
+const partialLimits = limits.partial().strip();
+const scopes = z
+  .array(z.string())
+  .transform((names) => names.filter((name): name is Scope => scope.safeParse(name).success));
 
 /** A key with its tenant, and the hash that a presented key must have. */
 export interface StoredKey {
@@ -21,7 +31,7 @@ const row = z.object({
   id: z.string(),
   name: z.string(),
   hash: z.string(),
-  scopes: json(z.array(scope)),
+  scopes: json(scopes),
   models: json(z.array(z.string())).nullable(),
   limits: json(partialLimits),
   expires_at: z.number().nullable(),
@@ -31,10 +41,11 @@ const row = z.object({
   tenant_name: z.string(),
   tenant_limits: json(partialLimits).nullable(),
   tenant_weight: z.number().nullable(),
-  dialect: dialectName,
+  dialect: dialectName.catch('openai'),
   open_objects: z.number(),
   any_key_order: z.number(),
   suspended: z.number(),
+  credit_micros: z.number().nullable(),
   plan_limits: json(partialLimits).nullable(),
   plan_weight: z.number().nullable(),
 });
@@ -43,7 +54,7 @@ const SELECT = `
   SELECT keys.id, keys.name, keys.hash, keys.scopes, keys.models, keys.limits, keys.expires_at,
     keys.revoked_at, keys.disabled,
     tenants.id AS tenant_id, tenants.name AS tenant_name, tenants.limits AS tenant_limits,
-    tenants.weight AS tenant_weight, tenants.dialect, tenants.open_objects, tenants.any_key_order, tenants.suspended,
+    tenants.weight AS tenant_weight, tenants.dialect, tenants.open_objects, tenants.any_key_order, tenants.suspended, tenants.credit_micros,
     plans.limits AS plan_limits, plans.weight AS plan_weight
   FROM keys JOIN tenants ON tenants.id = keys.tenant_id LEFT JOIN plans ON plans.id = tenants.plan_id
   WHERE keys.id = ?`;
@@ -60,7 +71,12 @@ export async function readKey(db: D1Database, id: string): Promise<StoredKey | n
         id: key.tenant_id,
         name: key.tenant_name,
         suspended: key.suspended !== 0,
-        limits: { ...UNLIMITED, ...key.plan_limits, ...key.tenant_limits } as typeof UNLIMITED,
+        limits: {
+          ...UNLIMITED,
+          ...key.plan_limits,
+          ...key.tenant_limits,
+          creditMicros: key.credit_micros,
+        } as typeof UNLIMITED,
         weight: key.tenant_weight ?? key.plan_weight ?? 1,
         dialect: key.dialect,
         openObjects: key.open_objects !== 0,

@@ -7,6 +7,7 @@ export const FLAVORS = [
   'continuo',
   'openai',
   'vllm',
+  'llm-d',
   'llamacpp',
   'litellm',
   'openrouter',
@@ -19,12 +20,13 @@ const STANDARD = words(`
   top_p logit_bias presence_penalty frequency_penalty
 `);
 
-/** Source: the field lists of vLLM's OpenAI-compatible completions, without scheduling and KV transfer. */
+/** Source: the field lists of vLLM's OpenAI-compatible completions, without KV transfer. Clients cannot set `priority`. */
 const VLLM = words(`
   top_k min_p repetition_penalty length_penalty min_tokens ignore_eos bad_words stop_token_ids
   include_stop_str_in_output allowed_token_ids truncate_prompt_tokens skip_special_tokens
   spaces_between_special_tokens add_special_tokens cache_salt response_format structured_outputs guided_json
   guided_regex guided_choice guided_grammar guided_whitespace_pattern prompt_logprobs logprob_token_ids
+  priority
 `);
 
 /** Source: the field list of llama.cpp's server for completions, without slots, adapters and response filters. */
@@ -44,6 +46,7 @@ export const ALLOWED_FIELDS: Readonly<Record<Flavor, ReadonlySet<string> | null>
   continuo: null,
   openai: new Set(STANDARD),
   vllm: new Set([...STANDARD, ...VLLM]),
+  'llm-d': new Set([...STANDARD, ...VLLM]),
   llamacpp: new Set([...STANDARD, ...LLAMACPP]),
   litellm: new Set([...STANDARD, ...GATEWAY]),
   openrouter: new Set([...STANDARD, ...GATEWAY, 'response_format']),

@@ -18,6 +18,8 @@ interface BodyOptions extends Pick<UpstreamContext, 'extra' | 'tokensAsIds' | 's
   /** Tokens of prompt and completion together. */
   readonly contextLength: number;
   readonly flavor: Flavor;
+  /** Sent as `priority` of flex requests; undefined = none is sent. */
+  readonly flexPriority?: number | undefined;
   /** Sent as `cache_salt`; null = none is sent. */
   readonly cacheNamespace: string | null;
   /** Null = no field `user` is sent. */
@@ -183,7 +185,7 @@ function maxTokensOf(
 
 /** Fields that change no token, or only how many there are in time, so a server without them gets none. */
 const DISPENSABLE: ReadonlySet<string> = new Set(
-  words('stream_options cache_prompt cache_salt t_max_prompt_ms t_max_predict_ms'),
+  words('stream_options cache_prompt cache_salt priority t_max_prompt_ms t_max_predict_ms'),
 );
 
 const CONSTRAINTS = ['structured_outputs', 'response_format', 'grammar', 'json_schema'];
@@ -254,6 +256,7 @@ export function openAiBody(generation: GenerationRequest, options: BodyOptions):
     ...(request.logprobTokenIds && { logprob_token_ids: request.logprobTokenIds }),
     ...(!request.cachePrompt && { cache_prompt: false }),
     ...(options.cacheNamespace !== null && { cache_salt: options.cacheNamespace }),
+    ...(request.flex && options.flexPriority && { priority: options.flexPriority }),
     ...(request.maxPromptMs && { t_max_prompt_ms: request.maxPromptMs }),
     ...(request.maxGenerationMs && { t_max_predict_ms: request.maxGenerationMs }),
   };

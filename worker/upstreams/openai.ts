@@ -5,7 +5,6 @@ import { sha256Hex } from '@continuo/shared/signing.ts';
 import { afterAlone } from '../timers/request-timers.ts';
 import { withTimeLimit } from '../timers/time-limit.ts';
 import { type Fetch, fetchUpstream, MAX_MESSAGE_LENGTH, readJsonBody } from './fetch-upstream.ts';
-import type { Flavor } from './flavors.ts';
 import { markIds } from './openai-chunk.ts';
 import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
 import { OpenAiEvents } from './openai-events.ts';
@@ -20,23 +19,24 @@ import {
 } from './openai-scoring.ts';
 import { estimateTokens } from './token-estimate.ts';
 import type { EventBatches, Upstream, UpstreamContext } from './upstream.ts';
-import type { OpenAiModel } from './upstream-config.ts';
+import type { OpenAiConfig } from './upstream-config.ts';
 import { interrupted, malformed } from './upstream-errors.ts';
 
-export interface OpenAiOptions {
-  readonly name: string;
-  /** Base address with version. */
-  readonly url: string;
+type Configured =
+  | 'name'
+  | 'url'
+  | 'models'
+  | 'flavor'
+  | 'flexPriority'
+  | 'routerHeaders'
+  | 'scoring'
+  | 'user';
+
+export interface OpenAiOptions extends Readonly<Pick<OpenAiConfig, Configured>> {
   readonly fetch: Fetch;
   readonly apiKey: string | null;
-  readonly models: readonly OpenAiModel[];
   /** Send a prefix cache salt with every request, not only with those that have one. */
   readonly cacheSalt: boolean;
-  readonly flavor: Flavor;
-  /** False: the server cannot score prompts. */
-  readonly scoring: boolean;
-  /** How the server gets the field `user`. */
-  readonly user: 'plain' | 'hashed' | 'omit';
   /** Milliseconds until the server must have answered with a status. */
   readonly acceptTimeoutMs: number;
   /** Unix milliseconds. */
@@ -48,6 +48,9 @@ const ANY_VOCABULARY = 2 ** 31;
 
 /** Milliseconds in which a server must answer a list of models. */
 const PROBE_TIMEOUT_MS = 1_000;
+
+/** Says why llm-d's router refuses a request. Its body is plain text. */
+const DROPPED_REASON = 'x-llm-d-request-dropped-reason';
 
 /** Milliseconds for which a server that could not score a prompt is not asked to. */
 const LEARNED_MS = 600_000;
@@ -113,7 +116,7 @@ export class OpenAiUpstream implements Upstream {
   async generate(wanted: GenerationRequest, context: UpstreamContext): Promise<EventBatches> {
     const model = this.#options.models.find(({ id }) => id === wanted.model);
     if (!model?.rawCompletions) throw noRawCompletions(wanted.model);
-    const { now, flavor } = this.#options;
+    const { now, flavor, flexPriority } = this.#options;
     const needsScoring = isScoring(wanted) || wanted.promptTopLogprobs !== null;
     if (needsScoring && !this.#canScore(wanted.model)) throw cannotScore(wanted.model);
     const request = isScoring(wanted) ? echoRequest(wanted) : wanted;
@@ -122,6 +125,7 @@ export class OpenAiUpstream implements Upstream {
       model: model.upstreamId ?? model.id,
       contextLength: model.contextLength,
       flavor,
+      flexPriority,
       cacheNamespace: await this.#cacheNamespaceOf(request),
       user: await this.#userOf(request, context),
     });
@@ -134,7 +138,7 @@ export class OpenAiUpstream implements Upstream {
     if (response.status !== 200) {
       const names = { model: request.model, upstreamModel: body.model as string };
       const { error, fault } = await errorOfOpenAiAnswer(response, names, now());
-      const { type = null, code = null } = fault ?? {};
+      const { type = null, code = response.headers.get(DROPPED_REASON) } = fault ?? {};
       // The caller's own mistakes are not failures of the server.
       if (error.status !== 400) context.report({ upstream: this.name, status: response.status, type, code });
       throw isScoring(wanted) && refusesEcho(error) ? cannotScore(request.model) : error;
@@ -165,18 +169,20 @@ export class OpenAiUpstream implements Upstream {
     }
   }
 
-  #post(
+  async #post(
     body: Readonly<Record<string, unknown>>,
-    { stream, deadlineMs }: GenerationRequest,
+    request: GenerationRequest,
     { signal, after, abort, traceparent }: UpstreamContext,
   ): Promise<Response> {
     const { fetch } = this.#options;
+    const { stream, deadlineMs } = request;
     // A plain answer has its status only when it is finished.
     const ms = stream ? this.#options.acceptTimeoutMs : deadlineMs;
     const headers = {
       'content-type': 'application/json',
       accept: stream ? 'text/event-stream' : 'application/json',
       ...this.#key,
+      ...(await this.#routerHeaders(request)),
       traceparent,
     };
     return fetchUpstream(
@@ -184,6 +190,16 @@ export class OpenAiUpstream implements Upstream {
       { method: 'POST', headers, body: JSON.stringify(body) },
       { fetch, signal, acceptance: { after, ms, abort } },
     );
+  }
+
+  /** Returns what llm-d's router shares its capacity by: a pseudonym of the tenant, and the service tier. */
+  async #routerHeaders({ tenantId, flex }: GenerationRequest): Promise<Readonly<Record<string, string>>> {
+    const { flavor, routerHeaders } = this.#options;
+    if (flavor !== 'llm-d') return {};
+    return {
+      [`${routerHeaders}-fairness-id`]: await sha256Hex(JSON.stringify([tenantId, 'fairness'])),
+      [`${routerHeaders}-objective`]: flex ? 'flex' : 'default',
+    };
   }
 
   /** Hashes the client's salt with the tenant, so that tenants never share a cache. */

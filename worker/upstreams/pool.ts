@@ -55,8 +55,8 @@ function createUpstream(config: UpstreamConfig, settings: Settings, env: Env, no
   };
   if (config.kind === 'openai') {
     const apiKey = config.apiKey === undefined ? null : secretOf(env, config.apiKey);
-    const { models, cacheSalt, flavor, user, scoring } = config;
-    return new OpenAiUpstream({ ...shared, apiKey, models, cacheSalt, flavor, user, scoring, now });
+    const { cacheSalt = config.flavor === 'llm-d' } = config;
+    return new OpenAiUpstream({ ...config, ...shared, apiKey, cacheSalt, now });
   }
   const secret = secretOf(env, config.secret);
   if (secret.length < MIN_SECRET_LENGTH) {

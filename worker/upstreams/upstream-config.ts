@@ -60,7 +60,6 @@ const openAiModel = z.strictObject({
   /** False: the server has no raw completions for this model; clients get 415. */
   rawCompletions: z.boolean().default(true),
 });
-export type OpenAiModel = z.infer<typeof openAiModel>;
 
 const openAi = z.strictObject({
   ...connection,
@@ -69,17 +68,23 @@ const openAi = z.strictObject({
   apiKey: z.string().optional(),
   /**
    * Gives each tenant its own prefix cache, by `cache_salt` in every request, because cached prompts show in timing
-   * and usage. For vLLM: other servers ignore the field, and hosted APIs may reject it.
+   * and usage. For vLLM: other servers ignore the field, and hosted APIs may reject it. Default: for the flavor `llm-d` only.
    */
-  cacheSalt: z.boolean().default(false),
+  cacheSalt: z.boolean().optional(),
   /** What the server is: decides which fields of a request it gets. `generic` gets all scalar ones. */
   flavor: z.enum(FLAVORS).default('generic'),
+  /** Sent as `priority` of flex requests. For vLLM with `--scheduling-policy priority`, where 0 is the default and goes first. */
+  flexPriority: z.int().min(1).optional(),
+  /** Of the flavor `llm-d`: how the names of the headers for its router begin. */
+  routerHeaders: z.enum(['x-llm-d-inference', 'x-gateway-inference']).default('x-llm-d-inference'),
   /** False: the server cannot score prompts. Otherwise it is asked, and one whose answer lacks the logprobs is not asked again soon. */
   scoring: z.boolean().default(true),
   /** How the server gets the field `user`; `hashed`: a pseudonym per tenant. */
   user: z.enum(['plain', 'hashed', 'omit']).default('plain'),
   models: z.array(openAiModel).min(1),
 });
+
+export type OpenAiConfig = z.infer<typeof openAi>;
 
 const upstreams = z
   .array(z.discriminatedUnion('kind', [origin, openAi]))

@@ -50,6 +50,7 @@ export const edgeCommand = (context: CommandContext): Command => ({
     CONTINUO_ORIGIN_URL: context.settings.originUrl,
     CONTINUO_WORKER_VARS: JSON.stringify({
       ...context.settings.workerVariables,
+      ENVIRONMENT: 'development',
       ORIGIN_SECRET: context.state.originSecret,
       DEVELOPMENT_KEY_SHA256: createHash('sha256').update(context.state.apiKey).digest('hex'),
       KEY_ID_SECRET: createHmac('sha256', context.state.originSecret).update('key ids').digest('hex'),

@@ -23,15 +23,24 @@ function secretIn(file: string, make: () => string): string {
 }
 
 const randomHex = (): string => randomBytes(32).toString('hex');
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+type Secret = keyof HostSecrets;
+
+export const ADMIN_KEY_FILE = 'admin-key';
+
+/** Reads one secret in `directory`; makes its file if there is none. */
+export function hostSecret(directory: string, name: Secret): string {
+  mkdirSync(directory, { recursive: true });
+  const file = (base: string) => path.join(directory, base);
+  if (name === 'ORIGIN_SECRET') return secretIn(file('origin-secret'), randomHex);
+  if (name === 'KEY_ID_SECRET') return secretIn(file('key-id-secret'), randomHex);
+  return sha256(secretIn(file(ADMIN_KEY_FILE), () => newApiKey(randomBytes).secret));
+}
 
 /** Reads the secrets in `directory`, where the first start makes them: the files origin-secret, key-id-secret, admin-key. */
-export function hostSecrets(directory: string): HostSecrets {
-  mkdirSync(directory, { recursive: true });
-  const secret = (name: string, make: () => string) => secretIn(path.join(directory, name), make);
-  const adminKey = secret('admin-key', () => newApiKey(randomBytes).secret);
-  return {
-    ORIGIN_SECRET: secret('origin-secret', randomHex),
-    KEY_ID_SECRET: secret('key-id-secret', randomHex),
-    ADMIN_KEY_SHA256: createHash('sha256').update(adminKey).digest('hex'),
-  };
-}
+export const hostSecrets = (directory: string): HostSecrets => ({
+  ORIGIN_SECRET: hostSecret(directory, 'ORIGIN_SECRET'),
+  KEY_ID_SECRET: hostSecret(directory, 'KEY_ID_SECRET'),
+  ADMIN_KEY_SHA256: hostSecret(directory, 'ADMIN_KEY_SHA256'),
+});

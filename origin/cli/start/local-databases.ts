@@ -29,11 +29,20 @@ export async function migrate(database: Database, folder: string): Promise<void>
   }
 }
 
+/** The simulator's names of databases. They stay, because they say where a state directory keeps the data. */
+const LOCAL_IDS: Readonly<Record<string, string>> = {
+  DB: '00000000-0000-0000-0000-000000000000',
+  USAGE_DB: '00000000-0000-0000-0000-000000000003',
+};
+
 interface ConfiguredDatabase {
   readonly binding: string;
-  readonly database_id?: string;
   readonly migrations_dir?: string;
 }
+
+/** Returns the id of each database of a wrangler configuration in the simulator. */
+export const localIds = (bindings: readonly string[]): Record<string, string> =>
+  Object.fromEntries(bindings.map((binding) => [binding, LOCAL_IDS[binding] ?? binding]));
 
 /**
  * Migrates the databases of a wrangler configuration in a state directory that no other process uses. Starts no workerd if
@@ -43,18 +52,17 @@ export async function migrateLocalDatabases(configuration: string, state: string
   const configured: readonly ConfiguredDatabase[] = unstable_readConfig({
     config: configuration,
   }).d1_databases;
-  const databases = configured.map(({ binding, database_id: id = '', migrations_dir: folder = '' }) => {
-    return { binding, id, folder: path.resolve(path.dirname(configuration), folder) };
+  const databases = configured.map(({ binding, migrations_dir: folder = '' }) => {
+    return { binding, folder: path.resolve(path.dirname(configuration), folder) };
   });
   const files = databases.flatMap(({ folder }) => migrationsIn(folder)).join('\n');
   const record = path.join(state, 'migrations');
   if (existsSync(record) && readFileSync(record, 'utf8') === files) return;
-  const ids = Object.fromEntries(databases.map(({ binding, id }) => [binding, id]));
   const worker = {
     name: 'migrations',
     modules: true,
     script: 'export default {};',
-    d1Databases: ids,
+    d1Databases: localIds(databases.map(({ binding }) => binding)),
   } as const;
   const miniflare = new Miniflare({
     ...convertV4MiniflareOptions({ workers: [worker], cf: false }),

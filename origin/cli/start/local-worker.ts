@@ -12,7 +12,7 @@ import {
 import type { Rolldown } from 'vite';
 import { unstable_getMiniflareWorkerOptions } from 'wrangler';
 import { BUNDLED_WORKER, ROOT } from './installation.ts';
-import { migrateLocalDatabases } from './local-databases.ts';
+import { localIds, migrateLocalDatabases } from './local-databases.ts';
 
 /** A rate limit of the platform. */
 export interface PlatformRateLimit {
@@ -66,6 +66,7 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
   ]);
   const main: V4WorkerOptions = {
     ...configured,
+    d1Databases: localIds(Object.keys(configured.d1Databases ?? {})),
     name: NAME,
     ratelimits,
     modules: true,
@@ -73,6 +74,7 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
     script,
     bindings: {
       ...(configured.bindings as Readonly<Record<string, string>>),
+      LOG_REQUESTS: 'false',
       ORIGIN_URL: originUrl,
       ORIGIN_BINDING: ORIGIN,
       ...vars,

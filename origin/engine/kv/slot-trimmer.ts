@@ -7,15 +7,12 @@ export const TRIM_INTERVAL_MS = 500;
 /** Gives the memory of free slots back to the system, except that of their cached prefixes: one slot per TRIM_INTERVAL_MS. */
 export class SlotTrimmer {
   readonly #slots: KvSlots;
-  readonly #kvBytes: KvBytes | null;
+  readonly #kvBytes: KvBytes;
   readonly #now: () => number;
   #trimmedAt = -Infinity;
 
-  /**
-   * @param kvBytes null = the memory of a device, which stays
-   * @param now milliseconds of a monotonic clock
-   */
-  constructor(slots: KvSlots, kvBytes: KvBytes | null, now: () => number) {
+  /** @param now milliseconds of a monotonic clock */
+  constructor(slots: KvSlots, kvBytes: KvBytes, now: () => number) {
     this.#slots = slots;
     this.#kvBytes = kvBytes;
     this.#now = now;
@@ -23,7 +20,6 @@ export class SlotTrimmer {
 
   /** Trims a slot if the interval has passed. Returns whether more is left. Not during a run. */
   trim(): boolean {
-    if (this.#kvBytes === null) return false;
     const now = this.#now();
     if (now - this.#trimmedAt < TRIM_INTERVAL_MS) return this.#slots.hasSurplus;
     const surplus = this.#slots.takeSurplus();

@@ -10,7 +10,7 @@ export interface MembersInAnyOrder {
   readonly members: readonly Member[];
   /** Further members, of which any number may be written anywhere; null if there are none. */
   readonly other: Expression | null;
-  /** Least and most members written. Several of `other` may be equal, so together they count as one towards the minimum. */
+  /** Least and most members written. */
   readonly min: number;
   readonly max: number;
 }
@@ -21,7 +21,7 @@ export function anyOrder(
   context: SchemaContext,
 ): Expression {
   const required = members.filter((member) => member.required).length;
-  const available = members.length + (other === null ? 0 : 1);
+  const available = members.length + (other === null ? 0 : Number.POSITIVE_INFINITY);
   if (Math.max(min, required) > Math.min(max, available)) return NOTHING;
   const mayBeEmpty = required === 0 && min === 0;
   if (available === 0 || max === 0) return EMPTY;

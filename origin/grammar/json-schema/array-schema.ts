@@ -24,7 +24,7 @@ export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Ex
   const range = countRange(nodes, 'minItems', 'maxItems');
   const isDistinct = range.max > 1 && nodes.some(({ schema }) => schema.uniqueItems === true);
   if (!isDistinct) return anyArray(nodes, range, context);
-  return listedOnce(nodes, range, context) ?? context.distinctArray(anyArray(nodes, range, context));
+  return listedOnce(nodes, range, context) ?? context.withDistinct(anyArray(nodes, range, context));
 }
 
 function anyArray(nodes: KeywordNodes, { min, max }: Range, context: SchemaContext): Expression {

@@ -35,8 +35,8 @@ export const UNESCAPED_CHARACTERS = complementCodePoints(ESCAPED);
 const MAX_INLINED_STATES = 1000;
 
 /**
- * A language of string values as JSON text without quotes. Each character has one spelling and is escaped only if JSON
- * requires it.
+ * A language of string values as JSON text without quotes. A character is escaped only if JSON requires it, briefly or as in
+ * \u000a.
  * @param addRule keeps the bytes of characters from being repeated in every state of a large language
  */
 export function escapedExpression(language: Dfa, addRule?: (label: Expression) => number): Expression {
@@ -57,6 +57,42 @@ export function escapedExpression(language: Dfa, addRule?: (label: Expression) =
   return { kind: 'graph', states: final + 1, edges, final };
 }
 
+/**
+ * Texts of an expression over characters as a part of a JSON string, like `escapedExpression`.
+ * @param escapedRule returns the rule for the escaped texts of a rule
+ */
+export function escapedTexts(expression: Expression, escapedRule: (rule: number) => number): Expression {
+  const of = (inner: Expression): Expression => escapedTexts(inner, escapedRule);
+  switch (expression.kind) {
+    case 'bytes': {
+      const points = Array.from(new TextDecoder().decode(expression.bytes), (char) => char.codePointAt(0)!);
+      return sequence(...points.map((point) => escapedCharacter([point, point])));
+    }
+    case 'chars':
+      return escapedCharacter(expression.set);
+    case 'sequence':
+    case 'choice':
+      return { ...expression, items: expression.items.map(of) };
+    case 'repeat':
+      return { ...expression, item: of(expression.item) };
+    case 'rule':
+      return rule(escapedRule(expression.rule));
+    case 'graph':
+      return { ...expression, edges: expression.edges.map((edge) => ({ ...edge, label: of(edge.label) })) };
+    case 'anyOrder': {
+      const { members, other, separator } = expression;
+      return {
+        ...expression,
+        members: members.map((member) => ({ ...member, rule: escapedRule(member.rule) })),
+        other: other === null ? null : escapedRule(other),
+        separator: escapedRule(separator),
+      };
+    }
+    case 'tokens':
+      throw new Error('JSON has no tokens');
+  }
+}
+
 function escapedCharacter(set: CodePoints): Expression {
   const plain = chars(intersectCodePoints(set, UNESCAPED_CHARACTERS));
   const escaped = rangesOf(intersectCodePoints(set, ESCAPED)).flatMap(([first, last]) =>
@@ -64,12 +100,11 @@ function escapedCharacter(set: CodePoints): Expression {
   );
   if (escaped.length === 0) return plain;
   const short = escaped.flatMap((c) => SHORT_ESCAPES.get(c) ?? []);
-  /** The others are written in hexadecimal: \u0000 … \u001f. */
-  const long = [0, 1].flatMap((digit) => {
-    const last = escaped
-      .filter((c) => !SHORT_ESCAPES.has(c) && c >> 4 === digit)
-      .map((c) => (c & 15).toString(16));
-    return last.length === 0 ? [] : [sequence(text(`u00${digit}`), oneOf(last))];
+  /** In hexadecimal: \u0000 … \u001f, and the quote and the backslash. */
+  const long = [0, 1, 2, 5].flatMap((digit) => {
+    const last = escaped.filter((c) => c >> 4 === digit).map((c) => (c & 15).toString(16));
+    const either = [...last, ...last.map((c) => c.toUpperCase())];
+    return last.length === 0 ? [] : [sequence(text(`u00${digit}`), oneOf(either))];
   });
   const letters = short.length === 0 ? [] : [oneOf(short)];
   return choice([plain, sequence(text('\\'), choice([...letters, ...long]))]);

@@ -33,6 +33,8 @@ const HOSTNAME = `(?:${hostLabel(63)}\\.){0,3}${hostLabel(61)}`;
 
 const OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
 const IPV4 = `${OCTET}(?:\\.${OCTET}){3}`;
+const IPV4_PREFIX = '(?:3[0-2]|[12]?[0-9])';
+const IPV6_PREFIX = '(?:12[0-8]|1[01][0-9]|[1-9]?[0-9])';
 const GROUP = '[0-9A-Fa-f]{1,4}';
 
 /** Eight groups of 16 bits. `::` replaces zero groups once. The last two groups may be an IPv4 address. */
@@ -64,8 +66,12 @@ const RELATIVE =
   `(?:\\?(?:${SEGMENT}|[/?])*)?(?:#(?:${SEGMENT}|[/?])*)?`;
 const URI_REFERENCE = `(?:${URI}|${RELATIVE})`;
 
-/** RFC 4648 with padding. */
-const BASE64 = '(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?';
+/** RFC 4648. Encoders set the bits of the last character that hold no data to 0, and decoders may demand it. */
+const BASE64 = '(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?';
+const BASE64_URL =
+  '(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-][AQgw](?:==)?|[A-Za-z0-9_-]{2}[AEIMQUYcgkosw048]=?)?';
+const BASE32 =
+  '(?:[A-Z2-7]{8})*(?:[A-Z2-7][AEIMQUY4]={6}|[A-Z2-7]{3}[AQ]={4}|[A-Z2-7]{4}[ACEGIKMOQSUWY246]={3}|[A-Z2-7]{6}[AIQY]=)?';
 const JSON_POINTER = '(?:/(?:[^~/]|~[01])*)*';
 const SEMVER_ID = '(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)';
 const NUMBER = '(?:0|[1-9][0-9]*)';
@@ -134,6 +140,11 @@ export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['hostname', HOSTNAME],
   ['ipv4', IPV4],
   ['ipv6', ipv6()],
+  // Pydantic's.
+  ['ipv4interface', `${IPV4}(?:/${IPV4_PREFIX})?`],
+  ['ipv6interface', `(?:${ipv6()})(?:/${IPV6_PREFIX})?`],
+  ['ipvanyaddress', `${IPV4}|${ipv6()}`],
+  ['ipvanyinterface', `${IPV4}(?:/${IPV4_PREFIX})?|(?:${ipv6()})(?:/${IPV6_PREFIX})?`],
   ['uri', URI],
   ['url', URI],
   ['uri-reference', URI_REFERENCE],
@@ -149,12 +160,26 @@ export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['regex', '\\^?(?:(?:[A-Za-z0-9 _,:;@=<>/-]|\\\\[dwsDWS.])[*+?]?)*\\$?'],
   ['byte', BASE64],
   ['base64', BASE64],
-  ['cidr', `${IPV4}/(?:3[0-2]|[12]?[0-9])`],
-  ['cidrv4', `${IPV4}/(?:3[0-2]|[12]?[0-9])`],
-  ['cidrv6', `(?:${ipv6()})/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9])`],
+  ['base64url', BASE64_URL],
+  ['cidr', `${IPV4}/${IPV4_PREFIX}`],
+  ['cidrv4', `${IPV4}/${IPV4_PREFIX}`],
+  ['cidrv6', `(?:${ipv6()})/${IPV6_PREFIX}`],
   ['ulid', '[0-7][0-9A-HJKMNP-TV-Z]{25}'],
   ['cuid2', '[a-z][0-9a-z]{1,31}'],
   ['e164', '\\+[1-9][0-9]{6,14}'],
   ['mac', `${HEX}{2}(?::${HEX}{2}){5}`],
   ['semver', SEMVER],
 ]);
+
+/** The values of `contentEncoding`: RFC 4648, and RFC 2045 without limits of lines. */
+export const CONTENT_ENCODINGS: ReadonlyMap<string, string> = new Map([
+  ['base16', `(?:${HEX}{2})*`],
+  ['base32', BASE32],
+  ['base64', BASE64],
+  ['base64url', BASE64_URL],
+  ['quoted-printable', '(?:[\\t !-<>-~]|=[0-9A-F]{2}|=?\\r\\n)*'],
+  ['7bit', '[\\x00-\\x7f]*'],
+]);
+
+/** Encodings of any text. */
+export const PLAIN_ENCODINGS: ReadonlySet<string> = new Set(['8bit', 'binary']);

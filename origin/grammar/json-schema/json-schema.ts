@@ -9,7 +9,7 @@ import {
   sequence,
   text,
 } from '../expression.ts';
-import { parseJson } from '../grammar-error.ts';
+import { parseJson, schemaError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { arrayExpression } from './array-schema.ts';
 import { enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
@@ -21,6 +21,7 @@ import {
   simplified,
 } from './conjunction.ts';
 import { areDisjoint } from './disjointness.ts';
+import { escapedTexts } from './escaped-string.ts';
 import { type Alternatives, branchesOf, expand, isScope } from './expansion.ts';
 import { JsonRules } from './json-rules.ts';
 import { numberExpression } from './number-schema.ts';
@@ -68,6 +69,11 @@ class SchemaCompiler implements SchemaContext {
   /** The canonical texts of lists, which may be long. */
   readonly #lists = new Map<readonly unknown[], ReadonlySet<string>>();
   readonly #rules = new Map<string, number>();
+  /** Rules for the texts of other rules within strings. */
+  readonly #escaped = new Map<
+    number,
+    { readonly rule: number; readonly of: number; readonly path: string }
+  >();
   readonly #queue: { readonly rule: number; readonly conjunction: Conjunction }[] = [];
 
   constructor(document: SchemaDocument, builder: GrammarBuilder, budget: WorkBudget, style: ObjectStyle) {
@@ -85,7 +91,30 @@ class SchemaCompiler implements SchemaContext {
     for (let next = this.#queue.pop(); next !== undefined; next = this.#queue.pop()) {
       this.#builder.define(next.rule, this.#expression(next.conjunction));
     }
+    // In this order, because the text of a string may contain strings that hold JSON.
+    for (const { rule: escaped, of, path } of this.#escaped.values()) {
+      this.budget.spend(100);
+      if (this.#builder.distinctRules.has(of))
+        throw schemaError(path, 'the contents of a string cannot have items or keys that must differ');
+      this.#builder.define(
+        escaped,
+        escapedTexts(this.#builder.expression(of), (inner) => this.#escapedRule(inner, path)),
+      );
+    }
     return root;
+  }
+
+  textOf(conjunction: Conjunction, path: string): Expression {
+    const value = this.addRule(this.ruleFor(conjunction));
+    return this.json.stringOf(rule(this.#escapedRule(value, path)));
+  }
+
+  #escapedRule(of: number, path: string): number {
+    const known = this.#escaped.get(of);
+    if (known) return known.rule;
+    const escaped = this.#builder.declare();
+    this.#escaped.set(of, { rule: escaped, of, path });
+    return escaped;
   }
 
   ruleFor(conditions: Conjunction): Expression {
@@ -101,9 +130,9 @@ class SchemaCompiler implements SchemaContext {
     return rule(index);
   }
 
-  distinctArray(expression: Expression): Expression {
+  withDistinct(expression: Expression): Expression {
     const index = this.addRule(expression);
-    this.#builder.distinctArrays.add(index);
+    this.#builder.distinctRules.add(index);
     return rule(index);
   }
 

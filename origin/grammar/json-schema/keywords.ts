@@ -1,7 +1,7 @@
 import leven from 'leven';
 import { schemaError } from '../grammar-error.ts';
 import { isExact } from './decimal.ts';
-import { ANNOTATION_FORMATS, FORMATS } from './formats.ts';
+import { ANNOTATION_FORMATS, CONTENT_ENCODINGS, FORMATS, PLAIN_ENCODINGS } from './formats.ts';
 
 /** A JSON object whose keywords are not checked yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -29,9 +29,6 @@ const ANNOTATIONS = new Set([
   '$anchor',
   '$dynamicAnchor',
   '$vocabulary',
-  'contentEncoding',
-  'contentMediaType',
-  'contentSchema',
   // OpenAPI names the branch of a `oneOf` by a tag. `conjunction.ts` makes the tag required.
   'discriminator',
 ]);
@@ -135,7 +132,15 @@ const KEYWORDS_BY_TYPE = {
     maxItems: COUNT,
     uniqueItems: requires<boolean>('must be a boolean', (v) => typeof v === 'boolean'),
   },
-  string: { minLength: COUNT, maxLength: COUNT, pattern: TEXT, format: TEXT },
+  string: {
+    minLength: COUNT,
+    maxLength: COUNT,
+    pattern: TEXT,
+    format: TEXT,
+    contentEncoding: TEXT,
+    contentMediaType: TEXT,
+    contentSchema: SCHEMA,
+  },
   number: {
     minimum: NUMBER,
     maximum: NUMBER,
@@ -184,6 +189,26 @@ function inexactNumber(value: unknown): string | null {
 /** Keywords of a draft that the compiler cannot enforce. */
 const UNSUPPORTED: ReadonlySet<string> = new Set(['$dynamicRef', '$recursiveRef']);
 
+/** Whether a string holds JSON that can be enforced. Beside keywords that limit its text, its content is an annotation. */
+export function holdsJson({
+  contentMediaType: type,
+  contentEncoding: encoding = 'binary',
+  ...schema
+}: JsonObject): boolean {
+  const isLimited = ['minLength', 'maxLength', 'pattern', 'format'].some(
+    (keyword) => schema[keyword] !== undefined,
+  );
+  return type === 'application/json' && PLAIN_ENCODINGS.has(String(encoding)) && !isLimited;
+}
+
+/** Whether a keyword has no effect, because nothing knows or can enforce its value. */
+function isIgnored(keyword: string, value: unknown, schema: JsonObject): boolean {
+  if (keyword === 'format') return !isKnownFormat(String(value));
+  if (keyword === 'contentEncoding')
+    return !CONTENT_ENCODINGS.has(String(value)) && !PLAIN_ENCODINGS.has(String(value));
+  return (keyword === 'contentMediaType' || keyword === 'contentSchema') && !holdsJson(schema);
+}
+
 const isKnownFormat = (name: string): boolean => FORMATS.has(name) || ANNOTATION_FORMATS.has(name);
 
 /** Whether a name is so close to a keyword that it is probably a typing error. Short keywords are close to many words. */
@@ -209,7 +234,8 @@ export function checkKeywords(schema: JsonObject, path: string, lenient: boolean
     }
     const fault = check(value);
     if (fault !== null) throw schemaError(`${path}/${keyword}`, fault);
-    if (keyword === 'format' && !isKnownFormat(String(value))) unknown.push(`format=${value}`);
+    if (isIgnored(keyword, value, schema))
+      unknown.push(typeof value === 'string' ? `${keyword}=${value}` : keyword);
   }
   return unknown;
 }

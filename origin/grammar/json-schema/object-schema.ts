@@ -46,7 +46,11 @@ export function objectExpression(nodes: KeywordNodes, context: SchemaContext): E
   const available = keys.others.length > 0 ? Number.POSITIVE_INFINITY : keys.declared.length;
   const isCounted = min > required || max < available;
   if (isCounted) checkCounts(nodes, keys, min, max);
-  const marked = markedMember(nodes, keys.others, context);
+  // Two members can be equal. They count as two if the runtime keeps all keys different.
+  const isDistinct = min > 1 && keys.others.length > 0;
+  const objectOf = (content: Expression): Expression =>
+    isDistinct ? context.withDistinct(context.json.objectOf(content)) : context.json.objectOf(content);
+  const marked = markedMember(nodes, keys.others, isDistinct, context);
   if (marked?.member === null) return NOTHING;
   if (context.style.anyKeyOrder && marked === null) {
     const members = keys.declared.map((member) => ({
@@ -54,11 +58,9 @@ export function objectExpression(nodes: KeywordNodes, context: SchemaContext): E
       required: member.required,
     }));
     const other = otherMember(keys.others, context);
-    return context.json.objectOf(anyOrder({ members, other, min, max }, context));
+    return objectOf(anyOrder({ members, other, min, max }, context));
   }
-  return context.json.objectOf(
-    new MemberGraph(keys, isCounted ? { min, max } : null, marked, context).build(),
-  );
+  return objectOf(new MemberGraph(keys, isCounted ? { min, max } : null, marked, context).build());
 }
 
 /** The objects in which a declared property is the one that satisfies a condition, or an undeclared one. */
@@ -88,12 +90,6 @@ function withSomeProperty(
 function checkCounts(nodes: KeywordNodes, keys: ObjectProperties, min: number, max: number): void {
   const pathOf = (keyword: string): string =>
     `${nodes.find(({ schema }) => schema[keyword] !== undefined)?.path ?? '#'}/${keyword}`;
-  if (keys.others.length > 0 && min > keys.declared.length + 1) {
-    throw schemaError(
-      pathOf('minProperties'),
-      'cannot be enforced if undeclared keys may repeat; set additionalProperties to false',
-    );
-  }
   if (min > MAX_COUNTED)
     throw schemaError(pathOf('minProperties'), `must be at most ${MAX_COUNTED}, received ${min}`);
   if (Math.min(max, keys.declared.length) > MAX_COUNTED) {
@@ -181,27 +177,32 @@ class MemberGraph {
     this.#edges.push({ from, to, label });
   }
 
-  /**
-   * Adds undeclared members. Several of them may have the same key, so together they count as one towards the minimum.
-   */
+  /** Adds undeclared members. */
   #addOthers(from: number, written: number, other: Expression | null, final: number): void {
+    const least = Math.max(1, this.#missing(written));
     const room = (this.#counts?.max ?? Number.POSITIVE_INFINITY) - written;
-    if (other === null || this.#missing(written) > 1 || room < 1) return;
-    if (this.#marked !== null) this.#addMarked(from, other, this.#marked, final);
-    else this.#edge(from, final, sequence(other, this.#more(other, room - 1)));
+    if (other === null || room < least) return;
+    if (this.#marked !== null) this.#addMarked(from, least - 1, other, this.#marked, final);
+    else this.#edge(from, final, sequence(other, this.#more(other, least - 1, room - 1)));
   }
 
-  /** Later members have other names than the marked one, because JSON.parse takes the last of several equal names. */
-  #addMarked(from: number, other: Expression, { member, rest }: MarkedMember, final: number): void {
-    this.#edge(from, final, member!);
+  #addMarked(
+    from: number,
+    least: number,
+    other: Expression,
+    { member, rest }: MarkedMember,
+    final: number,
+  ): void {
+    if (least === 0) this.#edge(from, final, member!);
     if (this.#counts !== null && Number.isFinite(this.#counts.max)) return;
     const { comma } = this.#context.json;
-    this.#edge(from, final, sequence(member!, this.#more(rest)));
-    this.#edge(from, final, sequence(other, this.#more(other), comma, member!, this.#more(rest)));
+    this.#edge(from, final, sequence(member!, this.#more(rest, least)));
+    this.#edge(from, final, sequence(other, this.#more(other, 0), comma, member!, this.#more(rest, least)));
   }
 
-  #more(item: Expression | null, max = Number.POSITIVE_INFINITY): Expression {
-    return item === null ? EMPTY : repeat(sequence(this.#context.json.comma, item), 0, max);
+  #more(item: Expression | null, min: number, max = Number.POSITIVE_INFINITY): Expression {
+    if (item === null) return min === 0 ? EMPTY : NOTHING;
+    return repeat(sequence(this.#context.json.comma, item), min, max);
   }
 }
 
@@ -212,7 +213,10 @@ function memberExpression(
   return sequence(text(JSON.stringify(key)), context.json.colon, context.ruleFor(value));
 }
 
-/** An undeclared member that an object must have, and those that may follow it; null if there are none. */
+/**
+ * An undeclared member that an object must have, and those that may follow it; null if there are none. Unless all keys differ,
+ * these have other names, because JSON.parse takes the last of several equal names.
+ */
 interface MarkedMember {
   readonly member: Expression | null;
   readonly rest: Expression | null;
@@ -222,6 +226,7 @@ interface MarkedMember {
 function markedMember(
   nodes: KeywordNodes,
   others: ObjectProperties['others'],
+  isDistinct: boolean,
   context: SchemaContext,
 ): MarkedMember | null {
   const conditions = nodes.flatMap(({ schema: { [SOME_PROPERTY]: some } }) =>
@@ -238,7 +243,8 @@ function markedMember(
     others
       .map((group) => ({ keys: within(group.keys, language), value: [...group.value, ...value] }))
       .filter(({ keys }) => keys === null || !isEmptyLanguage(keys));
-  const rest = names === null ? [] : groups(languages.not(names), []);
+  const differing = names === null ? [] : groups(languages.not(names), []);
+  const rest = isDistinct ? others : differing;
   return {
     member: otherMember(groups(names, condition.value), context),
     rest: otherMember(rest, context),

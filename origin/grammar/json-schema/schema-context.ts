@@ -28,8 +28,13 @@ export interface SchemaContext {
   readonly disjoint: Map<string, boolean>;
   /** Whether a list of a schema contains an equal value. */
   isIn(list: readonly unknown[], value: unknown): boolean;
-  /** Adds a rule for arrays whose items the runtime keeps different. */
-  distinctArray(expression: Expression): Expression;
+  /** Adds a rule for arrays whose items, or objects whose keys, the runtime keeps different. */
+  withDistinct(expression: Expression): Expression;
+  /**
+   * Returns the JSON strings whose text is JSON of a conjunction.
+   * @param path for errors
+   */
+  textOf(conjunction: Conjunction, path: string): Expression;
   /** Adds a rule. */
   readonly addRule: (expression: Expression) => number;
 }

@@ -1,12 +1,21 @@
 import { schemaError } from '../grammar-error.ts';
 import { Draft } from './draft.ts';
-import { type CheckedSchema, checkKeywords, excerpt, isJsonObject, type JsonObject } from './keywords.ts';
-import { SchemaContents } from './schema-contents.ts';
-import { childPath, pathKeys, ReferenceResolver } from './schema-references.ts';
+import {
+  type CheckedSchema,
+  checkKeywords,
+  excerpt,
+  isAnnotation,
+  isJsonObject,
+  type JsonObject,
+} from './keywords.ts';
+import { childPath, pathKeys, ReferenceResolver, SCHEMA_MAPS, VALUE_KEYWORDS } from './schema-references.ts';
 
 /** A schema within a document. The path identifies it. */
 export interface SchemaNode {
-  /** JSON pointer fragment: `#/properties/a`. Of equal schemas, the path of the first that was visited. */
+  /**
+   * JSON pointer fragment: `#/properties/a`. If the document has dynamic anchors, the URIs of the resources that led here
+   * precede it, outermost first. Of equal schemas, it is the path of the first that was visited.
+   */
   readonly path: string;
   readonly schema: boolean | CheckedSchema;
 }
@@ -22,30 +31,37 @@ export class SchemaDocument {
   readonly #value: unknown;
   readonly #draft: Draft;
   readonly #nodes = new Map<string, SchemaNode>();
-  /** The nodes by what the document says there, so that a schema keeps its path within conditions derived from it. */
-  readonly #nodeOf = new WeakMap<object, SchemaNode>();
-  /** Equal schemas share a node, so that they are compiled once. */
+  /** Equal schemas share a node, so that they are compiled once. By their resources and what the document says there. */
+  readonly #nodeWith = new Map<string, SchemaNode>();
   readonly #contents: SchemaContents;
-  readonly #nodeWith = new Map<number, SchemaNode>();
+  readonly #hasDynamicAnchors: boolean;
   /** Created for the first reference. */
   #references: ReferenceResolver | null = null;
 
   /** @param ignored gets the keywords and formats that are ignored because no specification knows them */
   constructor(value: unknown, ignored: Set<string>) {
     const options = isJsonObject(value) ? value['x-guidance'] : undefined;
-    this.lenient = isJsonObject(options) && options.lenient === true;
+    const { lenient, ...others } = isJsonObject(options) ? options : {};
+    this.lenient = lenient === true;
     this.#ignored = ignored;
+    for (const name of Object.keys(others)) this.ignore(`x-guidance.${name}`);
     this.#value = value;
     this.#draft = new Draft(value);
     this.#contents = new SchemaContents(value);
-    this.root = this.#node(value, '#');
+    this.#hasDynamicAnchors = JSON.stringify(value)?.includes('"$dynamicAnchor"') === true;
+    this.root = this.#node(value, this.#entered('#'));
+  }
+
+  /** Names a keyword that has no effect. */
+  ignore(keyword: string): void {
+    this.#ignored.add(keyword);
   }
 
   /** Returns the schema at a keyword or deeper: `child(node, 'properties', 'a')`. */
   child(node: SchemaNode, ...keys: readonly (string | number)[]): SchemaNode {
     let value: unknown = node.schema;
     for (const key of keys) value = (value as Record<string | number, unknown>)[key];
-    return this.#node(value, childPath(node.path, keys));
+    return this.#node(value, this.#entered(childPath(node.path, keys)));
   }
 
   /**
@@ -54,7 +70,8 @@ export class SchemaDocument {
    */
   resolve(reference: unknown, path: string): SchemaNode {
     if (typeof reference !== 'string') throw schemaError(path, 'must be a string');
-    const target = this.#target(reference, path);
+    const { scope, pointer } = parted(path);
+    const target = this.#target(reference, pointer, path);
     if (target === null) throw schemaError(path, `cannot be resolved within the schema: ${reference}`);
     let value = this.#value;
     for (const key of pathKeys(target)) {
@@ -62,15 +79,25 @@ export class SchemaDocument {
       if (!known) throw schemaError(path, `points to nothing in the schema: ${reference}`);
       value = (value as Record<string, unknown>)[key];
     }
-    return this.#node(value, target);
+    return this.#node(value, this.#entered(scope + target));
   }
 
-  /** A `$dynamicRef` is a `$ref` unless several schemas have its anchor. */
-  #withStaticReference(schema: JsonObject): JsonObject {
-    const { $dynamicRef, ...rest } = schema;
-    if (typeof $dynamicRef !== 'string' || rest.$ref !== undefined) return schema;
-    const anchor = $dynamicRef.slice($dynamicRef.indexOf('#') + 1);
-    return this.#resolver.dynamicAnchors(anchor) > 1 ? schema : { ...rest, $ref: $dynamicRef };
+  /** Returns a path with the resource that it is in. */
+  #entered(path: string): string {
+    if (!this.#hasDynamicAnchors) return path;
+    const { scope, pointer } = parted(path);
+    const uri = this.#resolver.baseOf(pointer);
+    return scope.split(' ').includes(uri) ? path : `${scope}${uri} ${pointer}`;
+  }
+
+  /** Writes a `$dynamicRef` as the `$ref` that it stands for here. */
+  #withStaticReference(schema: JsonObject, path: string): JsonObject {
+    const { $dynamicRef, $ref, allOf, ...rest } = schema;
+    if (typeof $dynamicRef !== 'string') return schema;
+    const { scope, pointer } = parted(path);
+    const reference = this.#resolver.staticReference($dynamicRef, pointer, scope.trim().split(' '));
+    if ($ref === undefined) return { ...rest, ...(allOf === undefined ? {} : { allOf }), $ref: reference };
+    return { ...rest, $ref, allOf: [...(Array.isArray(allOf) ? allOf : []), { $ref: reference }] };
   }
 
   get #resolver(): ReferenceResolver {
@@ -78,9 +105,9 @@ export class SchemaDocument {
     return this.#references;
   }
 
-  #target(reference: string, path: string): string | null {
+  #target(reference: string, pointer: string, path: string): string | null {
     try {
-      return this.#resolver.pathOfReference(reference, path);
+      return this.#resolver.pathOfReference(reference, pointer);
     } catch {
       throw schemaError(path, `is not a valid reference: ${reference}`);
     }
@@ -100,14 +127,61 @@ export class SchemaDocument {
   }
 
   #checked(value: JsonObject, path: string): SchemaNode {
-    const known = this.#nodeOf.get(value);
+    const key = `${parted(path).scope} ${this.#contents.of(value)}`;
+    const known = this.#nodeWith.get(key);
     if (known) return known;
-    const schema = this.#withStaticReference(this.#draft.modernized(value));
+    const schema = this.#withStaticReference(this.#draft.modernized(value), path);
     for (const keyword of checkKeywords(schema, path, this.lenient)) this.#ignored.add(keyword);
-    const content = this.#contents.of(value);
-    const node = this.#nodeWith.get(content) ?? { path, schema: schema as CheckedSchema };
-    this.#nodeWith.set(content, node);
-    this.#nodeOf.set(value, node);
+    const node = { path, schema: schema as CheckedSchema };
+    this.#nodeWith.set(key, node);
     return node;
+  }
+}
+
+/** Parts a path into the URIs of its resources, each followed by a space, and the pointer. */
+function parted(path: string): { readonly scope: string; readonly pointer: string } {
+  const hash = path.indexOf('#');
+  return { scope: path.slice(0, hash), pointer: path.slice(hash) };
+}
+
+/** Numbers the contents of schemas: schemas that differ only in annotations have equal numbers. */
+class SchemaContents {
+  /** Whether all references have the same base, so that equal ones mean the same schema. */
+  readonly #isShared: boolean;
+  readonly #numbers = new Map<string, number>();
+  readonly #numberOf = new WeakMap<object, number>();
+  #count = 0;
+
+  constructor(document: unknown) {
+    const { $id, id, ...rest } = isJsonObject(document) ? document : {};
+    this.#isShared = !JSON.stringify(rest).includes('"$id":');
+  }
+
+  of(schema: JsonObject): number {
+    const known = this.#numberOf.get(schema);
+    if (known !== undefined) return known;
+    const key = this.#isShared ? this.#key(schema) : null;
+    const number = (key === null ? undefined : this.#numbers.get(key)) ?? ++this.#count;
+    if (key !== null) this.#numbers.set(key, number);
+    this.#numberOf.set(schema, number);
+    return number;
+  }
+
+  #key(schema: JsonObject): string {
+    return Object.entries(schema)
+      .filter(([keyword]) => keyword === 'discriminator' || !isAnnotation(keyword))
+      .map(([keyword, value]) => `${JSON.stringify(keyword)}:${this.#valueKey(keyword, value)}`)
+      .join();
+  }
+
+  #valueKey(keyword: string, value: unknown): string {
+    if (VALUE_KEYWORDS.has(keyword)) return JSON.stringify(value);
+    const inner = (schema: unknown): string =>
+      isJsonObject(schema) ? `#${this.of(schema)}` : JSON.stringify(schema);
+    if (Array.isArray(value)) return `[${value.map(inner).join()}]`;
+    if (!SCHEMA_MAPS.has(keyword) || !isJsonObject(value)) return inner(value);
+    return `{${Object.entries(value)
+      .map(([name, schema]) => `${JSON.stringify(name)}:${inner(schema)}`)
+      .join()}}`;
   }
 }

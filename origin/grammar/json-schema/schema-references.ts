@@ -19,7 +19,8 @@ export class ReferenceResolver {
   readonly #paths = new Map<string, string>();
   /** URI of each resource by path. */
   readonly #resources = new Map<string, string>();
-  readonly #dynamicAnchors = new Map<string, number>();
+  /** By name: the URIs of the resources that have a dynamic anchor. */
+  readonly #dynamicAnchors = new Map<string, Set<string>>();
   readonly #maxDepth: number;
   readonly #draft: Draft;
 
@@ -33,24 +34,30 @@ export class ReferenceResolver {
 
   /** Returns the path of the schema that a reference at `from` names, or null if the document has no such schema. */
   pathOfReference(reference: string, from: string): string | null {
-    const { uri, fragment } = split(reference, this.#baseOf(from));
+    const { uri, fragment } = split(reference, this.baseOf(from));
     const isPointer = fragment === '' || fragment.startsWith('/');
     const base = this.#paths.get(isPointer ? uri : `${uri}#${fragment}`);
     if (base === undefined) return null;
     return isPointer ? childPath(base, pointerKeys(fragment)) : base;
   }
 
+  /**
+   * Returns the reference that a `$dynamicRef` at `from` stands for: to the outermost resource with its anchor.
+   * @param scope URIs of the resources that led to it, outermost first
+   */
+  staticReference(reference: string, from: string, scope: readonly string[]): string {
+    const { uri, fragment } = split(reference, this.baseOf(from));
+    const resources = this.#dynamicAnchors.get(fragment);
+    if (!resources?.has(uri)) return reference;
+    return `${scope.find((one) => resources.has(one)) ?? uri}#${fragment}`;
+  }
+
   /** The URI of the innermost resource that contains a path. */
-  #baseOf(path: string): string {
+  baseOf(path: string): string {
     if (this.#resources.size === 1) return this.#resources.get('#')!;
     let resource = path;
     while (!this.#resources.has(resource)) resource = resource.slice(0, resource.lastIndexOf('/'));
     return this.#resources.get(resource)!;
-  }
-
-  /** How many schemas have a dynamic anchor. */
-  dynamicAnchors(name: string): number {
-    return this.#dynamicAnchors.get(name) ?? 0;
   }
 
   #collect(value: unknown, keys: readonly string[], outer: string, isMap: boolean): void {
@@ -67,8 +74,6 @@ export class ReferenceResolver {
     if (!this.#draft.readsBeside(schema)) return outer;
     const { $id = draft4Id(schema, keys.length === 0), $dynamicAnchor, $anchor = $dynamicAnchor } = schema;
     if (typeof $id !== 'string' && typeof $anchor !== 'string') return outer;
-    if (typeof $dynamicAnchor === 'string')
-      this.#dynamicAnchors.set($dynamicAnchor, this.dynamicAnchors($dynamicAnchor) + 1);
     const path = childPath('#', keys);
     let base = outer;
     if (typeof $id === 'string') {
@@ -80,6 +85,10 @@ export class ReferenceResolver {
         this.#paths.set(uri, path);
         this.#resources.set(path, uri);
       }
+    }
+    if (typeof $dynamicAnchor === 'string') {
+      const resources = this.#dynamicAnchors.get($dynamicAnchor) ?? new Set();
+      this.#dynamicAnchors.set($dynamicAnchor, resources.add(base));
     }
     if (typeof $anchor === 'string') this.#paths.set(`${base}#${$anchor}`, path);
     return base;

@@ -10,10 +10,10 @@ import {
 } from './conjunction.ts';
 import { decimalOf, isMultipleOf } from './decimal.ts';
 import { branchesOf, expand, withoutChoice } from './expansion.ts';
-import { isJsonObject } from './keywords.ts';
+import { holdsJson, isJsonObject } from './keywords.ts';
 import { propertyNameSchemas, propertySchemas, requiredProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
-import { stringLanguage } from './string-schema.ts';
+import { contentSchemas, stringLanguage } from './string-schema.ts';
 
 /** Whether a value satisfies a conjunction. It filters the values of `enum` and `const`. */
 export function satisfies(value: unknown, conjunction: Conjunction, context: SchemaContext): boolean {
@@ -49,10 +49,21 @@ export function satisfiesKeywords(value: unknown, nodes: KeywordNodes, context: 
   if (typeof value === 'number') return satisfiesNumber(value, nodes);
   if (typeof value === 'string') {
     const language = stringLanguage(nodes, context.languages);
-    return language === null || acceptsText(language, value);
+    const hasContent = language === null && nodes.some(({ schema }) => holdsJson(schema));
+    if (!hasContent) return language === null || acceptsText(language, value);
+    const content = parsedOrUndefined(value);
+    return content !== undefined && satisfies(content, contentSchemas(nodes, context), context);
   }
   if (Array.isArray(value)) return satisfiesArray(value, nodes, context);
   return !isJsonObject(value) || satisfiesObject(value, nodes, context);
+}
+
+function parsedOrUndefined(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function hasType(value: unknown, types: ReadonlySet<string>): boolean {

@@ -6,7 +6,7 @@ import { GrammarError, schemaError } from '../grammar-error.ts';
 import { searchAutomaton, wholeMatchAutomaton } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
 import { BudgetExceeded, type WorkBudget } from '../work-budget.ts';
-import { FORMATS } from './formats.ts';
+import { CONTENT_ENCODINGS, FORMATS } from './formats.ts';
 
 const MAX_STATES = 20_000;
 
@@ -26,10 +26,18 @@ export class StringLanguages {
 
   /** Returns null for a format that no specification knows. */
   format(name: string, path: string): Dfa | null {
-    const source = FORMATS.get(name);
+    return this.#whole(FORMATS.get(name), path);
+  }
+
+  /** Returns null for a `contentEncoding` that is unknown or allows all texts. */
+  encoding(name: string, path: string): Dfa | null {
+    return this.#whole(CONTENT_ENCODINGS.get(name), path);
+  }
+
+  #whole(source: string | undefined, path: string): Dfa | null {
     return source === undefined
       ? null
-      : this.#once(`f${name}`, () => this.#regex(source, path, wholeMatchAutomaton));
+      : this.#once(`w${source}`, () => this.#regex(source, path, wholeMatchAutomaton));
   }
 
   /** Strings of `min` to `max` code points. */

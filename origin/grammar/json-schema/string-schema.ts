@@ -3,10 +3,11 @@ import { type Expression, NOTHING, repeat } from '../expression.ts';
 import { wholeMatchExpression } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
 import { countRange } from './assertions.ts';
-import type { KeywordNodes } from './conjunction.ts';
+import { type Conjunction, conjunctionOf, type KeywordNodes } from './conjunction.ts';
 import { escapedExpression } from './escaped-string.ts';
 import { uriWithin } from './formats.ts';
 import { stringCharacter } from './json-rules.ts';
+import { holdsJson } from './keywords.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { StringLanguages } from './string-language.ts';
 
@@ -15,12 +16,16 @@ const MAX_COUNTED_URI = 300;
 const SHORTEST_URI = 3;
 
 /** Strings that satisfy lengths, patterns and formats. Without pattern and format, any JSON spelling is allowed. */
-export function stringExpression(
-  nodes: KeywordNodes,
-  { json, languages, budget, addRule }: SchemaContext,
-): Expression {
+export function stringExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
+  const { json, languages, budget, addRule } = context;
   const { min, max } = countRange(nodes, 'minLength', 'maxLength');
   if (min > max) return NOTHING;
+  const [holder, ...others] = nodes.filter(({ schema }) => holdsJson(schema));
+  if (holder !== undefined) {
+    if (stringLanguage(nodes, languages) === null)
+      return context.textOf(contentSchemas([holder, ...others], context), holder.path);
+    context.document.ignore(`contentMediaType=${holder.schema.contentMediaType}`);
+  }
   const isUri = nodes.every(
     ({ schema: { format = 'uri', pattern } }) => format === 'uri' && pattern === undefined,
   );
@@ -51,17 +56,30 @@ function withLengths(language: Dfa, min: number, max: number, languages: StringL
 }
 
 /**
- * The language that `pattern` and `format` allow, regardless of length; null if neither is used. Beside a pattern that it
+ * The language that `pattern`, `format` and `contentEncoding` allow, regardless of length; null if neither is used. Beside a pattern that it
  * contradicts, a format is an annotation.
  */
 function patternAndFormat(nodes: KeywordNodes, languages: StringLanguages): Dfa | null {
   return nodes
-    .map(({ schema: { pattern, format }, path }) => {
-      const formatted = format === undefined ? null : languages.format(format, `${path}/format`);
+    .map(({ schema: { pattern, format, contentEncoding }, path }) => {
+      const formatted = both(
+        format === undefined ? null : languages.format(format, `${path}/format`),
+        contentEncoding === undefined ? null : languages.encoding(contentEncoding, `${path}/contentEncoding`),
+        languages,
+      );
       if (pattern === undefined) return formatted;
       const matching = languages.pattern(pattern, `${path}/pattern`);
-      const both = formatted === null ? matching : languages.both(matching, formatted);
-      return isEmptyLanguage(both) ? matching : both;
+      const formattedMatch = both(matching, formatted, languages)!;
+      return isEmptyLanguage(formattedMatch) ? matching : formattedMatch;
     })
-    .reduce((a, b) => (a === null || b === null ? (a ?? b) : languages.both(a, b)), null);
+    .reduce((a, b) => both(a, b, languages), null);
+}
+
+const both = (a: Dfa | null, b: Dfa | null, languages: StringLanguages): Dfa | null =>
+  a === null || b === null ? (a ?? b) : languages.both(a, b);
+
+/** The schemas of the JSON that a string holds. */
+export function contentSchemas(nodes: KeywordNodes, { document }: SchemaContext): Conjunction {
+  const holders = nodes.filter(({ schema }) => holdsJson(schema) && schema.contentSchema !== undefined);
+  return conjunctionOf(...holders.map((node) => document.child(node, 'contentSchema')));
 }

@@ -8,7 +8,7 @@ import {
   SOME_PROPERTY,
   type SomeProperty,
 } from './conjunction.ts';
-import { FORMATS } from './formats.ts';
+import { CONTENT_ENCODINGS, FORMATS } from './formats.ts';
 import { type Keywords, TYPES, type TypeName } from './keywords.ts';
 import type { SchemaDocument } from './schema-document.ts';
 
@@ -173,12 +173,8 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
   pattern: (pattern, node) => [
     [derived(node, 'not pattern', { type: 'string', pattern: `^(?![\\s\\S]*(?:${pattern}))` })],
   ],
-  format: (format, node) => {
-    const source = node.schema.pattern === undefined ? FORMATS.get(format) : undefined;
-    return source === undefined
-      ? []
-      : [[derived(node, 'not format', { type: 'string', pattern: `^(?!(?:${source})$)` })]];
-  },
+  format: (format, node) => notMatching(node, 'format', FORMATS.get(format)),
+  contentEncoding: (encoding, node) => notMatching(node, 'contentEncoding', CONTENT_ENCODINGS.get(encoding)),
   minimum: (minimum, node) => [[derived(node, 'not minimum', { type: 'number', exclusiveMaximum: minimum })]],
   maximum: (maximum, node) => [[derived(node, 'not maximum', { type: 'number', exclusiveMinimum: maximum })]],
   exclusiveMinimum: (minimum, node) => [
@@ -191,6 +187,12 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
     [derived(node, 'not multipleOf', { type: 'number', [NOT_MULTIPLE_OF]: divisor })],
   ],
 };
+
+/** Beside a pattern, formats and encodings are annotations. */
+function notMatching(node: KeywordNode, keyword: string, source: string | undefined): Conjunction[] {
+  if (source === undefined || node.schema.pattern !== undefined) return [];
+  return [[derived(node, `not ${keyword}`, { type: 'string', pattern: `^(?!(?:${source})$)` })]];
+}
 
 function withSome(node: KeywordNode, name: string, some: SomeProperty): Conjunction {
   return [derived(node, `not ${name}`, { type: 'object', [SOME_PROPERTY]: some })];

@@ -58,6 +58,7 @@ class LarkCompiler {
   constructor(source: string, context: LarkContext, nesting: number) {
     this.#source = source;
     this.#grammar = parseLark(source);
+    for (const name of this.#grammar.ignoredAttributes) context.builder.ignoredKeywords.add(name);
     this.#context = context;
     this.#nesting = nesting;
     this.#terminals = new Terminals(source, this.#grammar.definitions, context.budget);

@@ -53,6 +53,8 @@ export interface LarkGrammar {
   readonly ignored: readonly LarkNode[];
   /** Whether ignored text may not be repeated. */
   readonly ignoresOnce: boolean;
+  /** Attributes that have no effect, because they do not change which texts match. */
+  readonly ignoredAttributes: ReadonlySet<string>;
 }
 
 /** Whether the name is a terminal's, as opposed to a rule's. */

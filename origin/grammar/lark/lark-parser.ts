@@ -29,6 +29,7 @@ class LarkParser {
   readonly #cursor: LarkCursor;
   readonly #definitions = new Map<string, LarkDefinition>();
   readonly #ignored: LarkNode[] = [];
+  readonly #ignoredAttributes = new Set<string>();
   #ignoresOnce = false;
 
   constructor(source: string) {
@@ -44,7 +45,12 @@ class LarkParser {
       else this.#definition();
       if (!cursor.takeKind('newline')) throw cursor.error('Expected the end of the line');
     }
-    return { definitions: this.#definitions, ignored: this.#ignored, ignoresOnce: this.#ignoresOnce };
+    return {
+      definitions: this.#definitions,
+      ignored: this.#ignored,
+      ignoresOnce: this.#ignoresOnce,
+      ignoredAttributes: this.#ignoredAttributes,
+    };
   }
 
   #definition(): void {
@@ -76,6 +82,13 @@ class LarkParser {
     do {
       const name = cursor.takeKind('rule');
       if (!name) throw cursor.error('Expected an attribute');
+      if (name.text === 'temperature') {
+        cursor.expect('=');
+        cursor.number();
+        if (cursor.takeSymbol('.')) cursor.number();
+        this.#ignoredAttributes.add(name.text);
+        continue;
+      }
       const value = cursor.takeSymbol('=') ? this.#item(0) : null;
       const isSupported = ['lazy', 'stop', 'suffix', 'capture', 'stop_capture'].includes(name.text);
       if (!isSupported) throw this.#error(name.offset, `The attribute "${name.text}" is not supported`);

@@ -33,7 +33,7 @@ export function planCalls(grammar: Grammar, graph: CallGraph): CallPlan {
       for (const call of graph.calls[rule]!) {
         if (inlined[call.rule] === 1) nesting[rule] = Math.max(nesting[rule]!, nesting[call.rule]! + 1);
       }
-      const isFixed = rule === grammar.root || grammar.distinctArrays?.has(rule) === true;
+      const isFixed = rule === grammar.root || grammar.distinctRules?.has(rule) === true;
       if (recursive[rule] === 1 || isFixed || nesting[rule]! >= MAX_NESTING) continue;
       if (size[rule]! <= (uses[rule] === 1 ? MAX_SINGLE_USE_SIZE : MAX_INLINE_SIZE)) inlined[rule] = 1;
     }

@@ -49,12 +49,12 @@ export function lowerGrammar(source: Grammar, budget: WorkBudget): Program {
     compiled.set(rule, dfa);
     queue.push(...callsOf(dfa.edges));
   }
-  const { ignoredKeywords = [], tokenNames = [], distinctArrays = [] } = source;
+  const { ignoredKeywords = [], tokenNames = [], distinctRules = [] } = source;
   const names = new Map([...compiled.keys()].map((rule, index) => [rule, index]));
   return {
     ...flatten(compiled, names, matchesEmpty),
     anyOrders: new Map([...anyOrders].map(([rule, rules]) => [names.get(rule)!, renamed(rules, names)])),
-    distinctArrays: new Set([...distinctArrays].flatMap((rule) => names.get(rule) ?? [])),
+    distinctRules: new Set([...distinctRules].flatMap((rule) => names.get(rule) ?? [])),
     ignoredKeywords,
     tokenNames,
   };
@@ -115,7 +115,7 @@ export function lowerPatterns(
   return {
     ...flatten(automata, names, false),
     anyOrders: new Map(),
-    distinctArrays: new Set(),
+    distinctRules: new Set(),
     ignoredKeywords: [],
     tokenNames: [],
   };
@@ -153,7 +153,7 @@ function flatten(
   automata: ReadonlyMap<number, Dfa>,
   names: ReadonlyMap<number, number>,
   matchesEmpty: boolean,
-): Omit<Program, 'ignoredKeywords' | 'tokenNames' | 'anyOrders' | 'distinctArrays'> {
+): Omit<Program, 'ignoredKeywords' | 'tokenNames' | 'anyOrders' | 'distinctRules'> {
   const { classOf, classCount } = byteClasses([...automata.values()]);
   const ruleStart: number[] = [];
   const ruleOf: number[] = [];

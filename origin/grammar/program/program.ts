@@ -10,7 +10,7 @@ export interface Program extends TransitionNetwork {
   /** By rule: those whose states the runtime creates. In the tables, each has only a start state without edges. */
   readonly anyOrders: ReadonlyMap<number, OrderedRules>;
   /** Rules of JSON arrays whose items must differ, which the tables do not ensure. */
-  readonly distinctArrays: ReadonlySet<number>;
+  readonly distinctRules: ReadonlySet<number>;
   readonly equivalence: StateEquivalence;
   /** Keywords of the schemas that are not enforced because no specification knows them. */
   readonly ignoredKeywords: readonly string[];

@@ -174,8 +174,9 @@ class RuleAutomatonBuilder {
     this.nfa.addEpsilon(end, to);
     call(separator, end, end);
     if (other === null) return;
-    call(other, end, end);
-    if (min > 0) call(other, row[min - 1]!, end);
+    row.forEach((state, written) => {
+      call(other, state, row[Math.min(min, written + 1)]!);
+    });
   }
 
   #addGraph(graph: Graph, from: number, to: number, tail: boolean): void {

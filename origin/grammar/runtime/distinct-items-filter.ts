@@ -9,7 +9,7 @@ const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
 const CLOSING = 0x5d;
 
-/** Removes the tokens from masks that would repeat an item of an array, or leave no other continuation. */
+/** Removes the tokens from masks that would repeat an item or a key, or leave no other continuation. */
 export class DistinctItemsFilter {
   readonly #trie: TokenTrie;
   /** Per node: how many earlier nodes end in a quote, in an opening bracket, in any bracket, or in a byte that ends a number. */
@@ -23,10 +23,10 @@ export class DistinctItemsFilter {
   constructor(trie: TokenTrie) {
     this.#trie = trie;
     this.#quotes = countsOf(trie, '"');
-    this.#openings = countsOf(trie, '[');
-    this.#brackets = countsOf(trie, '[]}');
-    this.#ends = countsOf(trie, '[]}," \t\r\n');
-    this.#afterQuotes = countsOf(trie, '[]}', '"');
+    this.#openings = countsOf(trie, '[{');
+    this.#brackets = countsOf(trie, '[]{}');
+    this.#ends = countsOf(trie, '[]{}," \t\r\n');
+    this.#afterQuotes = countsOf(trie, '[]{}', '"');
   }
 
   filter(mask: Uint32Array, table: StateTable, start: TextPosition, budget: WorkBudget): Uint32Array {
@@ -135,7 +135,8 @@ export class DistinctItemsFilter {
   #isSafe({ items }: TextPosition, node: number, end: number): boolean {
     const lacks = (counts: Int32Array): boolean => counts[end] === counts[node];
     if (items === null) return lacks(this.#openings);
-    const isWithin = items.level.outer !== null;
+    // An item that holds others is complete after a bracket only.
+    const isWithin = items.level.seen === null;
     if (items.token === 'string') return lacks(isWithin ? this.#afterQuotes : this.#quotes);
     return lacks(isWithin ? this.#brackets : this.#ends);
   }
@@ -172,7 +173,7 @@ interface Walk {
 }
 
 const isOutermostString = ({ items }: TextPosition): boolean =>
-  items !== null && items.token === 'string' && items.level.outer === null;
+  items !== null && items.token === 'string' && items.level.outer === null && !items.level.isObject;
 
 /** @param behind counts only nodes behind one of these bytes */
 function countsOf({ nodes }: TokenTrie, bytes: string, behind = ''): Int32Array {

@@ -4,14 +4,14 @@ import { canonical } from '../canonical.ts';
 interface Level {
   readonly outer: Level | null;
   readonly isObject: boolean;
-  /** The items of an array that must differ, and null if they need not. */
+  /** The items of an array or the keys of an object that must differ, and null if they need not. */
   readonly seen: readonly Item[] | null;
   /** Offset at which the last item begins; -1 if none has begun since the last comma. */
   readonly itemStart: number;
   readonly isItemComplete: boolean;
 }
 
-/** A value of an array. It is read when it is first compared. */
+/** A key, or a value of an array. It is read when it is first compared. */
 class Item {
   readonly #text: string;
   #canonical: string | null = null;
@@ -39,7 +39,7 @@ class Item {
 
 type Token = 'none' | 'string' | 'escape' | 'scalar';
 
-/** Where a text stands within an array whose items must differ. Offsets count from the last comma of the outermost one. */
+/** Where a text stands within an array or object whose items must differ. Offsets count from the last comma of the outermost one. */
 export interface ItemPosition {
   readonly level: Level;
   readonly token: Token;
@@ -48,20 +48,23 @@ export interface ItemPosition {
 /** The bytes of a text from an offset, one code unit per byte. */
 export type TextFrom = (offset: number) => string;
 
-/** The text is no prefix of an array whose items differ. */
+/** The text is no prefix of an array or object whose items differ. */
 export const REPEATED = Symbol('repeated');
 
-/** The position after the bracket that opens such an array outside of others. */
-export const OUTERMOST: ItemPosition = { level: opened(null, false, true), token: 'none' };
+/** The position after the bracket or brace that opens such an array or object outside of others. */
+export const outermost = (isObject: boolean): ItemPosition => ({
+  level: opened(null, isObject, true),
+  token: 'none',
+});
 
 function opened(outer: Level | null, isObject: boolean, isDistinct: boolean): Level {
   return { outer, isObject, seen: isDistinct ? [] : null, itemStart: -1, isItemComplete: false };
 }
 
 /**
- * Returns the position after one more byte of a valid JSON text, null after the end of the outermost array.
+ * Returns the position after one more byte of a valid JSON text, null after the end of the outermost array or object.
  * @param offset of the byte
- * @param isDistinct whether a bracket opens an array whose items must differ
+ * @param isDistinct whether a bracket or brace opens an array or object whose items must differ
  */
 export function afterByte(
   position: ItemPosition,
@@ -86,14 +89,17 @@ export function afterByte(
   if (char === ',') return { level: { ...level, itemStart: -1, isItemComplete: false }, token };
   if (char === ']' || char === '}')
     return level.outer === null ? null : afterValue(level.outer, offset + 1, textFrom);
-  const begun = level.isObject || level.itemStart !== -1 ? level : { ...level, itemStart: offset };
+  const begun = level.itemStart !== -1 ? level : { ...level, itemStart: offset };
   if (char === '"') return { level: begun, token: 'string' };
   if (char === '[') return { level: opened(begun, false, isDistinct()), token };
-  return char === '{' ? { level: opened(begun, true, false), token } : { level: begun, token: 'scalar' };
+  return char === '{'
+    ? { level: opened(begun, true, isDistinct()), token }
+    : { level: begun, token: 'scalar' };
 }
 
 function afterValue(level: Level, end: number, textFrom: TextFrom): ItemPosition | typeof REPEATED {
-  if (level.isObject) return { level, token: 'none' };
+  // The value of a key.
+  if (level.isItemComplete) return { level, token: 'none' };
   const complete = { ...level, isItemComplete: true };
   if (level.seen === null) return { level: complete, token: 'none' };
   const item = new Item(textFrom(level.itemStart).slice(0, end - level.itemStart));
@@ -118,6 +124,8 @@ function scalarsOf(value: unknown): unknown[] {
 export function mayOnlyRepeat({ level, token }: ItemPosition, textFrom: TextFrom): boolean {
   for (let at: Level | null = level; at !== null; at = at.outer) {
     if (at.seen === null || at.seen.length === 0) continue;
+    // What precedes a value of an object decides whether the object can go on.
+    if (at.isItemComplete && (at !== level || token !== 'none')) continue;
     if (at.itemStart === -1 || at.isItemComplete) return true;
     const begun = scalarsBegun(textFrom(at.itemStart), token);
     if (at.seen.some((item) => hasScalars(item, begun))) return true;

@@ -1,6 +1,6 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
-import { isNamed, pathsOfToken } from '../automaton/token-path.ts';
+import { BY_NAME, isNamed, pathsOfToken } from '../automaton/token-path.ts';
 import type { CompiledGrammar, Constraint } from '../constraint.ts';
 import { type Program, programBytes, refersToTokens } from '../program/program.ts';
 import { StepBudget, type WorkBudget } from '../work-budget.ts';
@@ -74,7 +74,7 @@ export class GrammarRuntime implements CompiledGrammar {
   /** Expects a position of the current table. */
   mask(position: ParserPosition, budget: WorkBudget): Uint32Array {
     const mask = this.#masks.mask(position.state, budget);
-    if (this.#program.distinctArrays.size === 0) return mask;
+    if (this.#program.distinctRules.size === 0) return mask;
     return this.vocabulary.distinctItemsFilter(this.#program).filter(mask, this.#table, position, budget);
   }
 
@@ -96,6 +96,16 @@ export class GrammarRuntime implements CompiledGrammar {
     return next !== null && new Continuations(next.table, budget).exists(next) ? next : null;
   }
 
+  /** Whether a reference to a token completes the text. Expects a position of the current table. */
+  completesWith(position: ParserPosition, token: number, budget: WorkBudget): boolean {
+    if (!refersToTokens(this.#program)) return false;
+    const references = pathsOfToken(this.vocabulary.tokens, token).filter(([first]) => first! >= BY_NAME);
+    return references.some((path) => {
+      const after = afterBytes(position, path, budget);
+      return after !== null && isAccepting(after);
+    });
+  }
+
   /** A grammar may match a token as text and, if it refers to tokens, by id or name. */
   #pathsOf(token: number): readonly Uint8Array[] {
     const { tokens } = this.vocabulary;
@@ -103,6 +113,9 @@ export class GrammarRuntime implements CompiledGrammar {
     return tokens.special[token] === 1 || bytesOf(tokens, token).length === 0 ? [] : [bytesOf(tokens, token)];
   }
 }
+
+const isAccepting = ({ table, state }: ParserPosition): boolean =>
+  (table.flags.data[state]! & ACCEPTING) !== 0;
 
 function afterBytes(
   { table, ...start }: ParserPosition,
@@ -130,8 +143,14 @@ class SequenceConstraint implements Constraint {
   }
 
   get accepting(): boolean {
-    const { table, state } = this.#position;
-    return (table.flags.data[state]! & ACCEPTING) !== 0;
+    return isAccepting(this.#position);
+  }
+
+  completesWith(token: number): boolean {
+    return this.#budget.run((budget) => {
+      this.#position = this.#grammar.inCurrentTable(this.#position, budget);
+      return this.#grammar.completesWith(this.#position, token, budget);
+    });
   }
 
   mask(): Uint32Array {

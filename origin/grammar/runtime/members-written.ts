@@ -7,7 +7,7 @@ export interface MembersWritten {
   /** Number of these, and of required ones that are missing. */
   readonly count: number;
   readonly missing: number;
-  /** Number of `other` members; without a maximum at most 1. */
+  /** Number of `other` members; without a maximum, only as far as the minimum demands. */
   readonly others: number;
   /** Whether a member comes next, and not a separator or the end. */
   readonly expectsMember: boolean;
@@ -27,7 +27,7 @@ export class AnyOrderAutomaton {
   }
 
   mayEnd({ count, missing, others, expectsMember }: MembersWritten): boolean {
-    return !expectsMember && missing === 0 && count + Math.min(1, others) >= this.#rules.min;
+    return !expectsMember && missing === 0 && count + others >= this.#rules.min;
   }
 
   /** The rules that a state calls. */
@@ -42,13 +42,13 @@ export class AnyOrderAutomaton {
 
   /** The state after a call of a rule; null if the state does not call it. */
   after(state: MembersWritten, rule: number): MembersWritten | null {
-    const { members, other, separator, max } = this.#rules;
+    const { members, other, separator, min, max } = this.#rules;
     if (rule === separator) return state.expectsMember ? null : { ...state, expectsMember: true };
     const written = { ...state, expectsMember: false };
-    if (rule === other)
-      return this.#hasRoom(state, 1)
-        ? { ...written, others: Number.isFinite(max) ? state.others + 1 : 1 }
-        : null;
+    if (rule === other) {
+      const counted = Number.isFinite(max) ? max : Math.max(min, 1);
+      return this.#hasRoom(state, 1) ? { ...written, others: Math.min(state.others + 1, counted) } : null;
+    }
     const index = this.#indexOf.get(rule);
     if (index === undefined || !this.#mayFollow(state, index)) return null;
     const missing = state.missing - (members[index]!.required ? 1 : 0);

@@ -17,20 +17,21 @@ import {
 import { type AllocateLogits, MAX_PREFILL_CHUNKS } from '../runner/runner-options.ts';
 import type { ImageEncoder } from '../vision/image-encoder.ts';
 import { openVision, planVision, type VisionPlan } from '../vision/vision.ts';
+import { defaultContext } from './default-context.ts';
 import { patchDecoder } from './patch-decoder.ts';
-import { copierBytes, prefillChunkOf, requireDeviceMemory, runBytes, shareLimit } from './run-limits.ts';
+import { prefillChunkOf, requireDeviceMemory } from './run-limits.ts';
+import { runBytes } from './run-memory.ts';
 import { requireGroupQueryAttention, startRunner } from './start-runner.ts';
 import { hasVnni, overflowWarning } from './vnni.ts';
-
-/** Positions of a slot if neither the operator nor the model limits them, as BLOOM was trained with. */
-const DEFAULT_CONTEXT = 2048;
 
 export interface ModelOptions {
   readonly directory: string;
   /** Precision to load; absent = the first that `findDecoder` finds. */
   readonly variant?: Precision | undefined;
   readonly slots: number;
-  /** Positions of one slot; absent = the model's maximum, or 2,048 if it has none. */
+  /** Slots that a default context leaves memory for; absent = `slots`. */
+  readonly expectedSlots?: number | undefined;
+  /** Positions of one slot; absent = as `defaultContext`. */
   readonly contextLength?: number | undefined;
   readonly prefillChunk?: number | undefined;
   /** Threads of one run. */
@@ -61,6 +62,8 @@ export interface ModelPlan extends GraphFile {
   readonly config: ModelConfig;
   readonly decoder: DecoderInterface;
   readonly layout: KvLayout;
+  /** One line: why a default context is shorter than the model allows; else null. */
+  readonly contextNote: string | null;
   /** Most slots that are chosen automatically. */
   readonly maxSlots: number;
   /** Memory of runs on a CUDA card, apart from weights and KV cache; 0 for other providers. */
@@ -80,22 +83,47 @@ export function planModel(options: Omit<ModelOptions, 'threads'>): ModelPlan {
   const { file, names } = findDecoder(directory, options.variant);
   const graphFile = readGraphFile(directory, file);
   const decoder = inFile(file, () => describeDecoder(graphFile.graph, config, names));
-  const contextLength = options.contextLength ?? defaultContext(decoder);
+  const vision = planVision(directory, { file, decoder, config });
+  const weightBytes = graphFile.weightBytes + (vision?.weightBytes ?? 0);
+  const chunk = options.prefillChunk ?? prefillChunkOf('cuda', () => []);
+  const { graph } = graphFile;
+  const runs = hasDeviceOptions(device.provider) ? runBytes(decoder, options.slots, chunk, graph) : 0;
+  const { contextLength, note: contextNote } = contextOf(options, decoder, weightBytes + runs);
   if (contextLength > decoder.maxPositions) {
     throw new ModelError(`context of ${contextLength} positions: the model supports ${decoder.maxPositions}`);
   }
   const layout = kvLayout(decoder, options.slots, contextLength);
   requireFit(layout, options.kvLimitBytes ?? Infinity);
-  const vision = planVision(directory, { file, decoder, config });
-  const weightBytes = graphFile.weightBytes + (vision?.weightBytes ?? 0);
-  const chunk = options.prefillChunk ?? prefillChunkOf('cuda', () => []);
-  const runs = hasDeviceOptions(device.provider) ? runBytes(decoder, layout, chunk) : 0;
   const maxSlots = maxAutomaticSlots(decoder);
-  return { ...graphFile, config, decoder, layout, maxSlots, runBytes: runs, vision, weightBytes };
+  return {
+    ...graphFile,
+    config,
+    decoder,
+    layout,
+    contextNote,
+    maxSlots,
+    runBytes: runs,
+    vision,
+    weightBytes,
+  };
 }
 
-const defaultContext = ({ maxPositions }: DecoderInterface): number =>
-  maxPositions === Infinity ? DEFAULT_CONTEXT : maxPositions;
+/** Returns the context that the operator gives, or the default. */
+function contextOf(
+  { contextLength, ...options }: Omit<ModelOptions, 'threads'>,
+  decoder: DecoderInterface,
+  otherBytes: number,
+) {
+  if (contextLength !== undefined) return { contextLength, note: null };
+  const need = {
+    maxPositions: decoder.maxPositions,
+    positionBytes: kvLayout(decoder, 1, 1).positionBytes,
+    slots: options.expectedSlots ?? options.slots,
+    otherBytes,
+    kvLimitBytes: options.kvLimitBytes ?? Infinity,
+  };
+  return defaultContext(need, options.device ?? CPU);
+}
 
 /**
  * Loads and probes a model directory.
@@ -148,13 +176,10 @@ async function open(
   const embedder = parts?.embedder ?? null;
   const images = parts?.encoder ?? null;
   try {
-    const { model: modelDevice, copier: copierDevice } = shareLimit(
-      deviceFor(patched.graph, device, machine),
-      copierBytes(layout),
-    );
+    const modelDevice = deviceFor(patched.graph, device, machine);
     const session = loadSession(plan, patched.model, { threads, device: modelDevice }, options.runLock);
     const { logits } = patched;
-    const runnerOptions = { decoder, logits, layout, prefillChunk, embedder, allocateLogits, copierDevice };
+    const runnerOptions = { decoder, logits, layout, prefillChunk, embedder, allocateLogits };
     const runner = await startRunner(session, runnerOptions, { file, graph: patched.graph });
     const where = device.provider === 'cpu' ? '' : ` on ${deviceName}`;
     const summary = summaryOf(file, decoder, describeLayout(layout) + where, images);

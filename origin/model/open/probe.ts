@@ -10,9 +10,15 @@ const ROUNDING = 0.05;
 /**
  * Runs the largest batch, then the largest chunk, then one more token. Runs of one token and one row can use other kernels.
  * The largest runs come first so that the device's arena gets memory that all later runs fit into.
+ * @param place of the runs in their slots. Workspaces of attention grow with the length, so a device must probe the end. The
+ *   CPU's memory is taken only where it is used, so the CPU probes the start
  * @throws ModelError if a run fails or its logits are not finite
  */
-export async function requireFiniteLogits(runner: ModelRunner, file: string): Promise<void> {
+export async function requireFiniteLogits(
+  runner: ModelRunner,
+  file: string,
+  place: 'start' | 'end',
+): Promise<void> {
   const { slots, contextLength, prefillChunk, vocabularySize } = runner.shape;
   const tokenAt = (_: unknown, at: number) => (7 * at) % vocabularySize;
   const requireFinite = (logits: Float32Array) => {
@@ -20,11 +26,13 @@ export async function requireFiniteLogits(runner: ModelRunner, file: string): Pr
     throw new ModelError(`${file} gives logits that are not finite numbers`);
   };
   const tokens = Int32Array.from({ length: slots }, tokenAt);
-  const batch = { firstSlot: 0, rows: slots, tokens, positions: new Int32Array(slots) };
+  const last = place === 'end' ? contextLength - 1 : 0;
+  const batch = { firstSlot: 0, rows: slots, tokens, positions: new Int32Array(slots).fill(last) };
   requireFinite(await inFile(file, async () => runner.decode(batch)));
   const chunk = Array.from({ length: Math.max(1, Math.min(prefillChunk, contextLength - 1)) }, tokenAt);
   const prompt = contextLength > chunk.length ? [chunk, [0]] : [chunk];
-  for (const logits of await inFile(file, () => prefillAll(runner, prompt))) requireFinite(logits);
+  const start = place === 'end' ? contextLength - prompt.flat().length : 0;
+  for (const logits of await inFile(file, () => prefillAll(runner, prompt, start))) requireFinite(logits);
 }
 
 /**
@@ -48,13 +56,14 @@ export async function readsSeveralAfterPast(runner: ModelRunner, file: string): 
   return split.flatMap((logits) => [...logits]).every(agrees);
 }
 
-/** Runs the parts of a prompt in order and returns the logits of all their positions. */
+/** Runs the parts of a prompt in order, from position `first` on, and returns the logits of all their positions. */
 async function prefillAll(
   runner: ModelRunner,
   parts: readonly (readonly number[])[],
+  first = 0,
 ): Promise<Float32Array[]> {
   const results: Float32Array[] = [];
-  let start = 0;
+  let start = first;
   for (const part of parts) {
     const tokens = Int32Array.from(part);
     const logitsAt = Int32Array.from(part.keys());

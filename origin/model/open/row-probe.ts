@@ -40,7 +40,7 @@ const MISSING_POSITIONS = 3;
 export async function findMaxPrefillChunks(runner: ModelRunner): Promise<number> {
   const { prefillChunk, contextLength, vocabularySize } = runner.shape;
   const length = MAX_PREFILL_CHUNKS * prefillChunk - MISSING_POSITIONS;
-  if (runner.kvBytes === null || prefillChunk <= MISSING_POSITIONS + 1 || length > contextLength) return 1;
+  if (prefillChunk <= MISSING_POSITIONS + 1 || length > contextLength) return 1;
   const tokens = Int32Array.from({ length }, (_, at) => (7 * at + 1) % vocabularySize);
   const apart = await prefilled(runner, tokens, prefillChunk);
   const together = await prefilled(runner, tokens, length);
@@ -49,7 +49,7 @@ export async function findMaxPrefillChunks(runner: ModelRunner): Promise<number>
 
 /** Returns the KV of a prompt, computed in runs of `step` positions, and the logits of its last position. */
 async function prefilled(runner: ModelRunner, tokens: Int32Array, step: number): Promise<Buffer> {
-  const kv = Buffer.alloc(tokens.length * runner.kvBytes!.positionBytes);
+  const kv = Buffer.alloc(tokens.length * runner.kvBytes.positionBytes);
   for (let start = 0; ; start += step) {
     const part = tokens.subarray(start, start + step);
     const isLast = start + step >= tokens.length;
@@ -57,7 +57,7 @@ async function prefilled(runner: ModelRunner, tokens: Int32Array, step: number):
     const chunk = { slot: 0, start, tokens: part, logitsAt };
     const logits = await runner.prefill(chunk, new AbortController().signal);
     if (!isLast) continue;
-    runner.kvBytes!.read(0, 0, tokens.length, kv);
+    runner.kvBytes.read(0, 0, tokens.length, kv);
     return Buffer.concat([kv, new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength)]);
   }
 }

@@ -3,7 +3,6 @@ import { cardOf, type Machine, thisMachine } from '../device/device-choice.ts';
 import { MEMORY_ADVICE } from '../model-runner.ts';
 import type { Adapter } from '../ort/ort-adapters.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
-import type { DecoderInterface } from '../runner/decoder-interface.ts';
 import { describeLayout, inMiB, type KvLayout, OutOfMemoryError } from '../runner/kv-cache.ts';
 
 /** How large the runs on a device are, and the memory that they need. */
@@ -31,7 +30,7 @@ export function prefillChunkOf(provider: OrtDevice['provider'], adapters: () => 
 export interface DeviceNeed {
   readonly weightBytes: number;
   readonly layout: KvLayout;
-  /** Logits and copies between slots. */
+  /** Logits, activations and workspaces. */
   readonly runBytes: number;
 }
 
@@ -56,16 +55,6 @@ export function freeBytes(
   }
 }
 
-/** The row copier holds at most the positions of one slot and their indices. */
-export const copierBytes = ({ contextLength, positionBytes }: KvLayout): number =>
-  contextLength * positionBytes + 16 * 2 ** 20;
-
-export function runBytes(decoder: DecoderInterface, layout: KvLayout, prefillChunk: number): number {
-  const rows = Math.max(layout.slots, prefillChunk);
-  const float16AndFloat32 = 2 + 4;
-  return rows * decoder.vocabularySize * float16AndFloat32 + copierBytes(layout);
-}
-
 /**
  * @param card its name and free memory
  * @param limitBytes the operator's limit; null = none
@@ -88,13 +77,4 @@ export function requireDeviceMemory(
     `the model needs ${inMiB(needed)} on ${card.name}, but ${why}: ${inMiB(weightBytes)} of weights, ` +
       `${inMiB(runBytes)} for runs, KV cache ${describeLayout(layout)}; ${MEMORY_ADVICE}`,
   );
-}
-
-/** Divides the operator's limit between the sessions of the model and of the row copier, which have an arena each. */
-export function shareLimit(device: OrtDevice, copierBytes: number) {
-  if (device.provider !== 'cuda' || device.memoryBytes === null) return { model: device, copier: device };
-  return {
-    model: { ...device, memoryBytes: device.memoryBytes - copierBytes },
-    copier: { ...device, memoryBytes: copierBytes, cudnn: false },
-  };
 }

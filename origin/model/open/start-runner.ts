@@ -44,7 +44,7 @@ export async function startRunner(
     ? startOnDevice(session, options, loaded)
     : startOnCpu(session, options);
   try {
-    await requireFiniteLogits(runner, file);
+    await requireFiniteLogits(runner, file, session.copiesInputs ? 'end' : 'start');
     if (runner instanceof OrtConcatRunner) {
       runner.severalAfterPast = await readsSeveralAfterPast(runner, file);
     }

@@ -1,4 +1,7 @@
 import koffi, { type LibraryHandle } from 'koffi';
+import { RuntimeFault } from '../model-runner.ts';
+import { type CudaCall, CudaCopies } from './cuda-copies.ts';
+import { cudaFaultKind } from './ort-fault.ts';
 import { openLibrary } from './ort-library.ts';
 
 /** The NVIDIA driver, asked through libcuda, which it installs itself. */
@@ -11,15 +14,22 @@ export interface CudaDriver {
   freeBytes(deviceId: number): number;
 }
 
+interface OpenedDriver extends CudaDriver {
+  /** Returns copies in the memory of a card. The caller disposes them. */
+  copies(deviceId: number): CudaCopies;
+}
+
+const DRIVER = 'libcuda.so.1';
+
 const NAME_BYTES = 256;
 
 /** @throws Error that completes "the NVIDIA driver …" */
-export function openCudaDriver(): CudaDriver {
+export function openCudaDriver(file = DRIVER): OpenedDriver {
   let library: LibraryHandle;
   try {
-    library = openLibrary('libcuda.so.1');
+    library = openLibrary(file);
   } catch {
-    throw new Error('is missing (libcuda.so.1)');
+    throw new Error(`is missing (${file})`);
   }
   const call = callerOf(library);
   call('cuInit', ['unsigned int'], 0);
@@ -32,33 +42,40 @@ export function openCudaDriver(): CudaDriver {
     call('cuDeviceGetName', ['void *', 'int', 'int'], name, NAME_BYTES, deviceOf(call, deviceId));
     return name.toString('utf8', 0, name.indexOf(0));
   });
-  return { version: version[0]!, cards, freeBytes: (deviceId) => freeBytes(call, deviceId) };
+  return {
+    version: version[0]!,
+    cards,
+    freeBytes: (deviceId) => freeBytes(call, deviceId),
+    copies: (deviceId) => new CudaCopies(callerOf(library, 'the NVIDIA driver '), deviceOf(call, deviceId)),
+  };
 }
-
-type Call = (name: string, types: readonly string[], ...values: readonly unknown[]) => void;
 
 const integer = () => new Int32Array(1);
 
 /** Calls a function of the driver API. Each returns a CUresult, 0 = success. */
-function callerOf(library: LibraryHandle): Call {
+function callerOf(library: LibraryHandle, subject = ''): CudaCall {
   const text = library.func('cuGetErrorString', 'int', ['int', koffi.out(koffi.pointer('const char *'))]);
+  const functions = new Map<string, ReturnType<LibraryHandle['func']>>();
   return (name, types, ...values) => {
-    const result: number = library.func(name, 'int', [...types])(...values);
+    const native = functions.get(name) ?? library.func(name, 'int', [...types]);
+    functions.set(name, native);
+    const result: number = native(...values);
     if (result === 0) return;
     const description: [string | null] = [null];
     text(result, description);
-    throw new Error(`refuses ${name} with error ${result}: ${description[0] ?? 'unknown'}`);
+    const message = `${subject}refuses ${name} with error ${result}: ${description[0] ?? 'unknown'}`;
+    throw new RuntimeFault(message, `CUDA ${result}`, cudaFaultKind(result));
   };
 }
 
-function deviceOf(call: Call, deviceId: number): number {
+function deviceOf(call: CudaCall, deviceId: number): number {
   const device = integer();
   call('cuDeviceGet', ['int *', 'int'], device, deviceId);
   return device[0]!;
 }
 
 /** Uses the card's primary context, in which ONNX Runtime also works. */
-function freeBytes(call: Call, deviceId: number): number {
+function freeBytes(call: CudaCall, deviceId: number): number {
   const device = deviceOf(call, deviceId);
   const context = new BigUint64Array(1);
   call('cuDevicePrimaryCtxRetain', ['void *', 'int'], context, device);

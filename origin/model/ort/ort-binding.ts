@@ -1,15 +1,25 @@
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { OrtApi, Pointer } from './ort-capi.ts';
 
-/** Memory as a tensor. The caller keeps the memory alive and in place until the last run. */
-export interface BoundTensor {
+interface TensorAt {
   readonly address: Pointer;
   readonly elementType: number;
   readonly elementBytes: number;
   readonly dimensions: readonly number[];
-  /** OrtMemoryInfo of a device's memory; absent = CPU memory. */
-  readonly memory?: Pointer;
 }
+
+/** Memory of JavaScript as a tensor. A binding keeps the owner of the memory alive. */
+export interface HostTensor extends TensorAt {
+  readonly owner: ArrayBufferView;
+}
+
+/** Memory of a device as a tensor. The caller keeps it until the last run. */
+export interface DeviceTensor extends TensorAt {
+  /** OrtMemoryInfo. */
+  readonly memory: Pointer;
+}
+
+export type BoundTensor = HostTensor | DeviceTensor;
 
 export type Elements = Float32Array<ArrayBuffer> | BigInt64Array<ArrayBuffer> | Int32Array<ArrayBuffer>;
 
@@ -19,7 +29,8 @@ const elementTypeOf = (array: Elements): number => {
 };
 
 /** Describes a typed array as a tensor in CPU memory. */
-export const arrayTensor = (api: OrtApi, array: Elements, dimensions: readonly number[]): BoundTensor => ({
+export const arrayTensor = (api: OrtApi, array: Elements, dimensions: readonly number[]): HostTensor => ({
+  owner: array,
   address: api.addressOf(array),
   elementType: elementTypeOf(array),
   elementBytes: array.BYTES_PER_ELEMENT,
@@ -31,6 +42,8 @@ export class OrtBinding {
   readonly handle: Pointer;
   readonly #api: OrtApi;
   readonly #memory: Pointer;
+  /** By name. The garbage collector does not see addresses. */
+  readonly #owners = new Map<string, ArrayBufferView>();
 
   constructor(api: OrtApi, session: Pointer, memory: Pointer) {
     this.#api = api;
@@ -43,16 +56,16 @@ export class OrtBinding {
    * (`OrtSession.copiesInputs`).
    */
   input(name: string, tensor: BoundTensor): void {
-    this.#withValue(tensor, (value) => this.#api.BindInput(this.handle, name, value));
+    this.#withValue(name, tensor, (value) => this.#api.BindInput(this.handle, name, value));
   }
 
   output(name: string, tensor: BoundTensor): void {
-    this.#withValue(tensor, (value) => this.#api.BindOutput(this.handle, name, value));
+    this.#withValue(name, tensor, (value) => this.#api.BindOutput(this.handle, name, value));
   }
 
   /** Binds `input` and `output` to the same memory. */
   inPlace(input: string, output: string, tensor: BoundTensor): void {
-    this.#withValue(tensor, (value) => {
+    this.#withValue(input, tensor, (value) => {
       this.#api.BindInput(this.handle, input, value);
       this.#api.BindOutput(this.handle, output, value);
     });
@@ -60,13 +73,14 @@ export class OrtBinding {
 
   dispose(): void {
     this.#api.ReleaseIoBinding(this.handle);
+    this.#owners.clear();
   }
 
   /** The binding holds its own reference to the tensor, so the value can be released at once. */
-  #withValue(tensor: BoundTensor, bind: (value: Pointer) => void): void {
+  #withValue(name: string, tensor: BoundTensor, bind: (value: Pointer) => void): void {
     const elements = tensor.dimensions.reduce((product, size) => product * size, 1);
     const value = this.#api.CreateTensorWithDataAsOrtValue(
-      tensor.memory ?? this.#memory,
+      'memory' in tensor ? tensor.memory : this.#memory,
       tensor.address,
       elements * tensor.elementBytes,
       BigInt64Array.from(tensor.dimensions, BigInt),
@@ -75,6 +89,7 @@ export class OrtBinding {
     );
     try {
       bind(value);
+      if ('owner' in tensor) this.#owners.set(name, tensor.owner);
     } finally {
       this.#api.ReleaseValue(value);
     }

@@ -1,5 +1,5 @@
 import koffi, { type LibraryHandle, type TypeObject } from 'koffi';
-import { cudaFolder } from './cuda-folder.ts';
+import { cudaFolder, ONNX_RUNTIME_VERSION } from './cuda-folder.ts';
 import { ortFault } from './ort-fault.ts';
 import { loadPermanently, onnxRuntimeLibrary } from './ort-library.ts';
 import { pageRelease } from './page-release.ts';
@@ -97,7 +97,6 @@ export type OrtApi = {
   addressOf(memory: ArrayBuffer | ArrayBufferView): Pointer;
   /** Gives the whole pages of a view back to the system, from which they read as zeros. Only on Linux; elsewhere nothing happens. */
   releasePages(memory: Uint8Array): void;
-  readonly version: string;
   /** Kept here because koffi unloads a library when its handle is collected. */
   readonly library: LibraryHandle;
 };
@@ -116,15 +115,17 @@ type InType = keyof typeof NATIVE_TYPES;
 
 /**
  * Loads the library. Each call returns a new table; the library is loaded once per process.
- * @param cudaProvider folder of the CUDA provider, if not beside the library
+ * @throws Error if the library is of another version, whose table and bits are others
  */
-export function openOrtApi(cudaProvider = cudaFolder(process.env)): OrtApi {
-  const library = loadPermanently(onnxRuntimeLibrary(cudaProvider));
+export function openOrtApi(file = onnxRuntimeLibrary(cudaFolder(process.env))): OrtApi {
+  const library = loadPermanently(file);
   const base: Pointer = library.func('OrtGetApiBase', 'void *', [])();
   const getApi = functionAt(base, 0, 'void *', ['uint32_t']);
   const version: string = functionAt(base, 1, 'const char *', [])();
-  const api: Pointer | null = getApi(API_VERSION);
-  if (api === null) throw new Error(`ONNX Runtime ${version} does not offer C API version ${API_VERSION}`);
+  if (version !== ONNX_RUNTIME_VERSION) {
+    throw new Error(`${file} is ONNX Runtime ${version}, but ${ONNX_RUNTIME_VERSION} is needed; run npm ci`);
+  }
+  const api: Pointer = getApi(API_VERSION);
 
   const getCode = functionAt(api, GET_ERROR_CODE, 'int', ['void *']);
   const getMessage = functionAt(api, GET_ERROR_MESSAGE, 'const char *', ['void *']);
@@ -137,7 +138,6 @@ export function openOrtApi(cudaProvider = cudaFolder(process.env)): OrtApi {
   };
 
   const table: Record<string, unknown> = {
-    version,
     library,
     addressOf: koffi.address,
     releasePages: pageRelease(),

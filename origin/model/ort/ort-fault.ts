@@ -7,6 +7,14 @@ const CODES = (
   'MODEL_LOAD_CANCELED MODEL_REQUIRES_COMPILATION NOT_FOUND'
 ).split(' ');
 
+/** Codes of calls that ONNX Runtime refuses before the device is used, whatever text they quote. */
+const REFUSALS = new Set(
+  (
+    'INVALID_ARGUMENT NO_SUCHFILE NO_MODEL INVALID_PROTOBUF MODEL_LOADED NOT_IMPLEMENTED INVALID_GRAPH ' +
+    'MODEL_LOAD_CANCELED MODEL_REQUIRES_COMPILATION NOT_FOUND'
+  ).split(' '),
+);
+
 /**
  * Errors of cudaError (driver_types.h) after which "the process must be terminated and relaunched": the context of the
  * device is unusable for all threads.
@@ -28,6 +36,12 @@ const STICKY_CUDA_ERRORS: ReadonlyMap<number, string> = new Map([
   [721, 'TensorMemoryLeak'],
   [999, 'Unknown'],
 ]);
+const CUDA_OUT_OF_MEMORY = 2;
+const CUBLAS_ALLOC_FAILED = 3;
+
+/** An error that the CUDA provider reports with its number in the library. */
+const NUMBERED = /\b(CUDA|CUBLAS) failure (\d+)\b/;
+/** Errors without a number. */
 const STICKY_NAME = new RegExp(`\\bcudaError(${[...STICKY_CUDA_ERRORS.values()].join('|')})\\b`);
 /** Dawn's words for a WebGPU device that is gone. */
 const LOST_WEBGPU_DEVICE = /\bdevice (is |was )?lost\b/i;
@@ -37,13 +51,21 @@ const OUT_OF_MEMORY =
 
 /** Returns the error for a status of ONNX Runtime. */
 export function ortFault(code: number, message: string): RuntimeFault {
-  return new RuntimeFault(message, CODES[code] ?? `code ${code}`, kindOf(message));
+  const name = CODES[code] ?? `code ${code}`;
+  return new RuntimeFault(message, name, REFUSALS.has(name) ? 'other' : kindOf(message));
 }
 
+/** Returns the kind of an error of the CUDA runtime or driver, whose numbers are equal for the errors that matter here. */
+export function cudaFaultKind(error: number): FaultKind {
+  if (STICKY_CUDA_ERRORS.has(error)) return 'device-lost';
+  return error === CUDA_OUT_OF_MEMORY ? 'out-of-memory' : 'other';
+}
+
+/** Takes the error's number if the message has one; only other messages are judged by their words. */
 function kindOf(message: string): FaultKind {
-  const number = Number(/\bCUDA failure (\d+)/.exec(message)?.[1]);
-  const isLost =
-    STICKY_CUDA_ERRORS.has(number) || STICKY_NAME.test(message) || LOST_WEBGPU_DEVICE.test(message);
-  if (isLost) return 'device-lost';
+  const [, library, number] = NUMBERED.exec(message) ?? [];
+  if (library === 'CUDA') return cudaFaultKind(Number(number));
+  if (library === 'CUBLAS') return Number(number) === CUBLAS_ALLOC_FAILED ? 'out-of-memory' : 'other';
+  if (STICKY_NAME.test(message) || LOST_WEBGPU_DEVICE.test(message)) return 'device-lost';
   return OUT_OF_MEMORY.test(message) ? 'out-of-memory' : 'other';
 }

@@ -46,9 +46,10 @@ export class ConcatenatedCache implements KvBytes {
     const tensor = { elementType: ElementType[kvType], elementBytes: elementBytes(this.#decoder) };
     for (const [index, { past, present }] of kv.entries()) {
       const dimensions = (length: number) => [1, kvHeads, length, headSize];
-      binding.input(past, { ...tensor, address: buffers[index]!.address, dimensions: dimensions(start) });
-      const { address } = this.#spare[index]!;
-      binding.output(present, { ...tensor, address, dimensions: dimensions(start + tokens) });
+      const [read, written] = [buffers[index]!, this.#spare[index]!];
+      const memory = ({ bytes, address }: Buffers[number]) => ({ ...tensor, owner: bytes, address });
+      binding.input(past, { ...memory(read), dimensions: dimensions(start) });
+      binding.output(present, { ...memory(written), dimensions: dimensions(start + tokens) });
     }
   }
 

@@ -1,10 +1,11 @@
+import type { KvBytes } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
-import type { BoundTensor, OrtBinding } from '../ort/ort-binding.ts';
+import type { DeviceTensor, OrtBinding } from '../ort/ort-binding.ts';
 import type { Pointer } from '../ort/ort-capi.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import { elementBytes, type KvLayout, type KvStore } from './kv-cache.ts';
-import type { OrtRowCopier, RowMoves } from './ort-row-copier.ts';
+import type { DeviceRows, KvCopier } from './kv-copier.ts';
 
 /** Positions [start, end) of a slot. */
 export interface SlotRange {
@@ -13,24 +14,35 @@ export interface SlotRange {
   readonly end: number;
 }
 
+/** Positions that are filled with zeros at a time. */
+const CLEARED_POSITIONS = 256;
+
 /**
  * Keys and values of every slot in device memory: one buffer [slots, kvHeads, contextLength, headSize] per layer and kind. It
  * starts as zeros, because attention multiplies positions after a row's length by zero and must not read NaN there.
  */
-export class DeviceKvCache implements KvStore {
-  readonly kvBytes = null;
+export class DeviceKvCache implements KvStore, KvBytes {
   readonly #memory: OrtDeviceMemory;
-  readonly #copier: OrtRowCopier;
+  readonly #copier: KvCopier;
   readonly #decoder: DecoderInterface;
   readonly #layout: KvLayout;
   readonly #buffers: readonly Pointer[];
 
-  constructor(memory: OrtDeviceMemory, copier: OrtRowCopier, decoder: DecoderInterface, layout: KvLayout) {
+  constructor(memory: OrtDeviceMemory, copier: KvCopier, decoder: DecoderInterface, layout: KvLayout) {
     this.#memory = memory;
     this.#copier = copier;
     this.#decoder = decoder;
     this.#layout = layout;
     this.#buffers = decoder.kv.map(() => memory.allocate(layout.totalBytes / decoder.kv.length));
+    this.#clear();
+  }
+
+  get kvBytes(): KvBytes {
+    return this;
+  }
+
+  get positionBytes(): number {
+    return this.#layout.positionBytes;
   }
 
   bind(binding: OrtBinding, firstSlot: number, rows: number): void {
@@ -48,44 +60,51 @@ export class DeviceKvCache implements KvStore {
   }
 
   /** Copies to the same positions of a slot in another cache or this one. */
-  copyTo(other: DeviceKvCache, from: SlotRange, to: number): void {
-    if (from.start === from.end) return;
-    const moves = { from: this.#rows(from), to: other.#rows({ ...from, slot: to }) };
-    this.#copier.copy(this.#matrices(), other.#matrices(), moves);
+  copyTo(other: DeviceKvCache, { slot, start, end }: SlotRange, to: number): void {
+    if (start === end) return;
+    this.#copier.copy(this.#rows(slot, start), other.#rows(to, start), this.#count(end - start));
   }
 
-  /** @param zeros one position of one head in CPU memory */
-  clear(zeros: BoundTensor): void {
-    const sources = this.#buffers.map(() => zeros);
-    for (let slot = 0; slot < this.#layout.slots; slot++) {
-      const to = this.#rows({ slot, start: 0, end: this.#layout.contextLength });
-      this.#copier.copy(sources, this.#matrices(), {
-        from: new BigInt64Array(new ArrayBuffer(8 * to.length)),
-        to,
-      });
+  read(slot: number, start: number, end: number, bytes: Uint8Array): void {
+    if (start === end) return;
+    this.#copier.read(this.#rows(slot, start), bytes, this.#count(end - start));
+  }
+
+  write(slot: number, start: number, parts: readonly Uint8Array[]): void {
+    let first = start;
+    for (const bytes of parts) {
+      const length = bytes.length / this.positionBytes;
+      this.#copier.write(bytes, this.#rows(slot, first), this.#count(length));
+      first += length;
     }
+  }
+
+  /** Does nothing: device memory is allocated as a whole. */
+  discard(): void {}
+
+  #clear(): void {
+    const { slots, contextLength } = this.#layout;
+    for (let start = 0; start < contextLength; start += CLEARED_POSITIONS) {
+      const length = Math.min(CLEARED_POSITIONS, contextLength - start);
+      this.write(0, start, [new Uint8Array(length * this.positionBytes)]);
+    }
+    for (let slot = 1; slot < slots; slot++) this.copy(0, slot, contextLength);
   }
 
   /** Views the buffers as matrices with one row per position and head. */
-  #matrices(): BoundTensor[] {
+  #rows(slot: number, start: number): DeviceRows {
     const { kvHeads, headSize } = this.#decoder;
     const { slots, contextLength } = this.#layout;
     const dimensions = [slots * kvHeads * contextLength, headSize];
-    return this.#buffers.map((_, index) => this.#tensor(index, dimensions, 0));
+    const matrices = this.#buffers.map((_, index) => this.#tensor(index, dimensions, 0));
+    return { matrices, first: slot * kvHeads * contextLength + start, stride: contextLength };
   }
 
-  #rows({ slot, start, end }: SlotRange): RowMoves['from'] {
-    const { kvHeads } = this.#decoder;
-    const length = end - start;
-    const rows = new BigInt64Array(new ArrayBuffer(8 * kvHeads * length));
-    for (let head = 0; head < kvHeads; head++) {
-      const first = (slot * kvHeads + head) * this.#layout.contextLength + start;
-      for (let i = 0; i < length; i++) rows[head * length + i] = BigInt(first + i);
-    }
-    return rows;
+  #count(length: number) {
+    return { heads: this.#decoder.kvHeads, length };
   }
 
-  #tensor(index: number, dimensions: readonly number[], offset: number): BoundTensor {
+  #tensor(index: number, dimensions: readonly number[], offset: number): DeviceTensor {
     return {
       address: this.#memory.at(this.#buffers[index]!, offset),
       elementType: ElementType[this.#decoder.kvType],

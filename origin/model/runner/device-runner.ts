@@ -1,10 +1,12 @@
 import type { ModelRunner } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import { rowCopyGraph } from '../onnx/row-copy-graph.ts';
+import { openCudaDriver } from '../ort/cuda-driver.ts';
 import { OrtSession } from '../ort/ort-session.ts';
-import type { DecoderInterface } from './decoder-interface.ts';
+import { CudaKvCopier } from './cuda-kv-copier.ts';
 import { DeviceKvCache } from './device-kv-cache.ts';
-import { elementBytes, type KvLayout, kvLayout } from './kv-cache.ts';
+import { type KvLayout, kvLayout } from './kv-cache.ts';
+import type { KvCopier } from './kv-copier.ts';
 import { OrtRowCopier } from './ort-row-copier.ts';
 import { OrtRunner } from './ort-runner.ts';
 import type { RunnerOptions } from './runner-options.ts';
@@ -13,26 +15,24 @@ import { StagedRunner } from './staged-runner.ts';
 /**
  * Creates the runner of a decoder on a device, with the KV cache in device memory. Owns the session, also if it throws.
  * @param staged whether runs can only bind whole buffers
+ * @param openCopier opens what copies the KV
  */
 export function deviceRunner(
   session: OrtSession,
   options: RunnerOptions,
   staged = session.device.provider === 'webgpu',
+  openCopier: typeof openKvCopier = openKvCopier,
 ): ModelRunner {
   const held = [() => session.dispose()];
   const release = () => {
     while (held.length > 0) held.pop()!();
   };
   try {
-    const copier = openRowCopier(session, options);
+    const copier = openCopier(session, options);
     held.push(() => copier.dispose());
     const memory = session.createDeviceMemory();
     held.push(() => memory.dispose());
-    const cacheOf = (layout: KvLayout) => {
-      const cache = new DeviceKvCache(memory, copier, options.decoder, layout);
-      cache.clear(oneRowOfZeros(session, options.decoder));
-      return cache;
-    };
+    const cacheOf = (layout: KvLayout) => new DeviceKvCache(memory, copier, options.decoder, layout);
     if (staged) return stagedRunner(session, options, cacheOf, release);
     return new OrtRunner(session.lend(release), { ...options, cache: cacheOf(options.layout) });
   } catch (error) {
@@ -57,18 +57,9 @@ function stagedRunner(
   return new StagedRunner({ decoder, prefiller, slots, staging, release });
 }
 
-function openRowCopier({ api, device }: OrtSession, { decoder, copierDevice }: RunnerOptions): OrtRowCopier {
+/** CUDA's driver copies strided memory. On other devices ONNX Runtime copies, on the session's device. */
+function openKvCopier({ api, device }: OrtSession, { decoder }: RunnerOptions): KvCopier {
+  if (device.provider === 'cuda') return new CudaKvCopier(openCudaDriver().copies(device.deviceId));
   const graph = rowCopyGraph(decoder.kv.length, ElementType[decoder.kvType]);
-  const options = { threads: 1, directory: '', device: copierDevice ?? device };
-  return new OrtRowCopier(new OrtSession(api, graph, options));
-}
-
-function oneRowOfZeros({ api }: OrtSession, decoder: DecoderInterface) {
-  const bytes = new Uint8Array(new ArrayBuffer(decoder.headSize * elementBytes(decoder)));
-  return {
-    address: api.addressOf(bytes),
-    elementType: ElementType[decoder.kvType],
-    elementBytes: elementBytes(decoder),
-    dimensions: [1, decoder.headSize],
-  };
+  return new OrtRowCopier(new OrtSession(api, graph, { threads: 1, directory: '', device }));
 }

@@ -64,8 +64,7 @@ export interface KvStore {
   bind(binding: OrtBinding, firstSlot: number, rows: number): void;
   /** Copies positions [0, length) of a slot. */
   copy(from: number, to: number, length: number): void;
-  /** Null if the memory is a device's. */
-  readonly kvBytes: KvBytes | null;
+  readonly kvBytes: KvBytes;
 }
 
 /**
@@ -96,8 +95,9 @@ export class KvCache implements KvStore, KvBytes {
       dimensions: [rows, kvHeads, this.#layout.contextLength, headSize],
     };
     for (const [index, { past, present }] of kv.entries()) {
-      const address = this.#buffers[index]!.address + BigInt(firstSlot * this.#slotBytes);
-      binding.inPlace(past, present, { ...tensor, address });
+      const { bytes, address } = this.#buffers[index]!;
+      const first = address + BigInt(firstSlot * this.#slotBytes);
+      binding.inPlace(past, present, { ...tensor, owner: bytes, address: first });
     }
   }
 

@@ -160,8 +160,9 @@ export class OrtConcatRunner implements ModelRunner {
 
   #branch(readsPast: boolean): BoundTensor {
     this.#useCacheBranch[0] = readsPast ? 1 : 0;
-    const address = this.#session.api.addressOf(this.#useCacheBranch);
-    return { address, elementType: ElementType.bool, elementBytes: 1, dimensions: [1] };
+    const owner = this.#useCacheBranch;
+    const address = this.#session.api.addressOf(owner);
+    return { owner, address, elementType: ElementType.bool, elementBytes: 1, dimensions: [1] };
   }
 
   #tensor(array: Elements, dimensions: readonly number[]): BoundTensor {

@@ -1,33 +1,33 @@
 import { FROM_ROWS, resultName, sourceName, TO_ROWS, targetName } from '../onnx/row-copy-graph.ts';
 import { arrayTensor, type BoundTensor } from '../ort/ort-binding.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
+import { type DeviceRows, type KvCopier, type RowCount, rowBytes } from './kv-copier.ts';
 
-/** Row `from[i]` of the sources goes to row `to[i]` of the targets. */
-export interface RowMoves {
-  readonly from: BigInt64Array<ArrayBuffer>;
-  readonly to: BigInt64Array<ArrayBuffer>;
+interface Rows {
+  readonly matrices: readonly BoundTensor[];
+  readonly first: number;
+  readonly stride: number;
 }
 
 /**
- * Copies rows between matrices [rows, width] in device memory, because the C API copies only whole tensors. Source and
- * target may be the same memory. Owns the session, which runs a `rowCopyGraph`.
+ * Copies KV with ONNX Runtime on any device. The C API copies only whole tensors, so a `rowCopyGraph` copies rows. Owns its
+ * session.
  */
-export class OrtRowCopier {
+export class OrtRowCopier implements KvCopier {
   readonly #session: OrtSession;
 
   constructor(session: OrtSession) {
     this.#session = session;
   }
 
-  /** @param targets one per source, in the number that the graph was made for */
-  copy(sources: readonly BoundTensor[], targets: readonly BoundTensor[], { from, to }: RowMoves): void {
+  copy(from: Rows, to: Rows, count: RowCount): void {
     const binding = this.#session.createBinding();
     try {
-      binding.input(FROM_ROWS, arrayTensor(this.#session.api, from, [from.length]));
-      binding.input(TO_ROWS, arrayTensor(this.#session.api, to, [to.length, 1]));
-      for (const [index, source] of sources.entries()) {
+      binding.input(FROM_ROWS, this.#indices(from, count, []));
+      binding.input(TO_ROWS, this.#indices(to, count, [1]));
+      for (const [index, source] of from.matrices.entries()) {
         binding.input(sourceName(index), source);
-        binding.inPlace(targetName(index), resultName(index), targets[index]!);
+        binding.inPlace(targetName(index), resultName(index), to.matrices[index]!);
       }
       this.#session.run(binding);
     } finally {
@@ -35,7 +35,40 @@ export class OrtRowCopier {
     }
   }
 
+  read(from: DeviceRows, bytes: Uint8Array, count: RowCount): void {
+    this.copy(from, this.#onHost(bytes, from, count), count);
+  }
+
+  write(bytes: Uint8Array, to: DeviceRows, count: RowCount): void {
+    this.copy(this.#onHost(bytes, to, count), to, count);
+  }
+
   dispose(): void {
     this.#session.dispose();
+  }
+
+  /** Describes host memory as matrices with the rows of `like` and without gaps. */
+  #onHost(owner: Uint8Array, like: DeviceRows, { heads, length }: RowCount): Rows {
+    const rows = heads * length;
+    const address = this.#session.api.addressOf(owner);
+    const matrices = like.matrices.map((matrix, index) => ({
+      owner,
+      address: address + BigInt(index * rows * rowBytes(matrix)),
+      elementType: matrix.elementType,
+      elementBytes: matrix.elementBytes,
+      dimensions: [rows, matrix.dimensions[1]!],
+    }));
+    return { matrices, first: 0, stride: length };
+  }
+
+  #indices({ first, stride }: Rows, { heads, length }: RowCount, width: readonly number[]): BoundTensor {
+    const rows = new BigInt64Array(new ArrayBuffer(8 * heads * length));
+    // The low halves: a BigInt per row would be garbage.
+    const low = new Int32Array(rows.buffer);
+    for (let head = 0; head < heads; head++) {
+      const start = first + head * stride;
+      for (let i = 0; i < length; i++) low[2 * (head * length + i)] = start + i;
+    }
+    return arrayTensor(this.#session.api, rows, [rows.length, ...width]);
   }
 }

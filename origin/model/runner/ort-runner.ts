@@ -65,7 +65,7 @@ export class OrtRunner implements ModelRunner {
     return this.#shape;
   }
 
-  get kvBytes(): KvBytes | null {
+  get kvBytes(): KvBytes {
     return this.#cache.kvBytes;
   }
 

@@ -1,4 +1,3 @@
-import type { OrtDevice } from '../ort/ort-device.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import type { KvLayout, KvStore } from './kv-cache.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
@@ -18,8 +17,6 @@ export interface RunnerOptions {
   readonly prefillChunk: number;
   /** The KV cache, with the layout of `layout`; absent = in CPU memory. */
   readonly cache?: KvStore;
-  /** The device of the session that copies rows, with its own memory limit; absent = as the model's session. */
-  readonly copierDevice?: OrtDevice;
   /** For decoders that read vectors instead of ids. The runner owns it. */
   readonly embedder?: TokenEmbedder | null;
   /** Allocates the memory of the logits; default: ordinary memory. */

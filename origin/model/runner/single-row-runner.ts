@@ -18,7 +18,7 @@ export class SingleRowRunner implements ModelRunner {
     return this.#inner.shape;
   }
 
-  get kvBytes(): KvBytes | null {
+  get kvBytes(): KvBytes {
     return this.#inner.kvBytes;
   }
 

@@ -1,4 +1,4 @@
-import type { DecodeBatch, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
+import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
 import { RunTerminated } from '../model-runner.ts';
 import { RunGuard } from '../ort/run-guard.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
@@ -21,7 +21,6 @@ export interface StagedParts {
  */
 export class StagedRunner implements ModelRunner {
   readonly shape: ModelShape;
-  readonly kvBytes = null;
   readonly #parts: StagedParts;
   readonly #tokens: Int32Array;
   readonly #positions: Int32Array;
@@ -81,6 +80,20 @@ export class StagedRunner implements ModelRunner {
     if (from === to) return;
     this.#parts.slots.copy(from, to, length);
     this.#written(to, 0, length);
+  }
+
+  get kvBytes(): KvBytes {
+    const { slots } = this.#parts;
+    return {
+      positionBytes: slots.positionBytes,
+      read: (slot, start, end, bytes) => slots.read(slot, start, end, bytes),
+      write: (slot, start, parts) => {
+        slots.write(slot, start, parts);
+        const bytes = parts.reduce((sum, { length }) => sum + length, 0);
+        this.#written(slot, start, bytes / slots.positionBytes);
+      },
+      discard: () => slots.discard(),
+    };
   }
 
   dispose(): void {

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -32,4 +32,15 @@ test('runs a file, prints its results and fails if a line has none', async () =>
   const started = JSON.parse((await batch('run', file, '--no-wait')).stdout) as { id: string };
   expect((await batch('get', started.id)).stdout.split('\n')).toHaveLength(2);
   expect((await batch('run', '/nowhere')).stderr).toContain('cannot be read');
+});
+
+test('sends a file above 64 MiB in parts', async () => {
+  const blank = `${' '.repeat(1024 * 1024)}\n`.repeat(66);
+  writeFileSync(file, `${lineOf('a')}\n${blank}${lineOf('b')}\n`);
+  const { code, stdout } = await batch('run', file);
+  expect([code, stdout.split('\n').length]).toEqual([0, 3]);
+  const list = await worker.request('/v1/files?purpose=batch&limit=1');
+  const { data } = (await list.json()) as { data: { bytes: number; filename: string }[] };
+  expect(data[0]).toMatchObject({ bytes: statSync(file).size, filename: 'batch-command.jsonl' });
+  rmSync(file);
 });

@@ -51,7 +51,7 @@ test('on a sound machine nothing fails, and the template’s placeholders are wa
     expect.objectContaining({
       status: 'warn',
       name: 'Worker (production)',
-      text: expect.stringMatching(/^still has the placeholders of DB, .*origin\.example\.com$/),
+      text: expect.stringMatching(/^still has the placeholders of .*origin\.example\.com$/),
     }),
   );
 });
@@ -70,7 +70,7 @@ test.each([
   [
     'a variable with a wrong value',
     (text: string) => text.replace('[vars]', '[vars]\nKEEP_ALIVE_MS = "soon"'),
-    'Worker (development)',
+    'Worker (top level)',
     /KEEP_ALIVE_MS is invalid/,
   ],
   [
@@ -86,7 +86,7 @@ test.each([
     'Worker (staging)',
     /lacks the bindings DB/,
   ],
-  ['a file that is not TOML', () => '[vars', 'Worker (development)', /./],
+  ['a file that is not TOML', () => '[vars', 'Worker (top level)', /./],
 ])('finds %s in the Worker’s configuration', async (_, change, name, text) => {
   const run = { environment: environment() };
   const { code, findings } = await findingsOf(['--config', configured(change)], run);
@@ -96,16 +96,12 @@ test.each([
 });
 
 test('a deployment without placeholders lists the secrets that it needs', async () => {
-  const config = configured((text) =>
-    text
-      .replaceAll('00000000-0000-0000-0000-00000000000', '1f0e4d2c-0000-4000-8000-00000000000')
-      .replaceAll('example.com', 'example.net'),
-  );
+  const config = configured((text) => text.replaceAll('example.com', 'example.net'));
   const { findings } = await findingsOf(['--config', config], { environment: environment() });
   expect(findings).toContainEqual({
     status: 'ok',
     name: 'Worker (production)',
-    text: '1 upstream(s); secrets: ORIGIN_SECRET',
+    text: '1 upstream(s); secrets: ORIGIN_SECRET, KEY_ID_SECRET, ADMIN_KEY_SHA256',
   });
 });
 

@@ -1,14 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EngineFailure } from '../../../origin/engine/engine.ts';
+import { compileProgram } from '../../../origin/grammar/compile.ts';
 import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
+import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
+import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
 import { grammarOf, TOKENS_ONLY } from './support/positional-grammar.ts';
 import { type ScriptedOptions, ScriptedRunner } from './support/scripted-runner.ts';
 import { anySubmission, NEUTRAL, submission } from './support/submissions.ts';
 import { transcribe } from './support/transcript.ts';
-import { BOS, EOS, VOCABULARY } from './support/vocabulary.ts';
+import { BOS, EOS, TOKEN_BYTES, VOCABULARY } from './support/vocabulary.ts';
 
 const shape = { slots: 4, contextLength: 64, prefillChunk: 8, vocabularySize: VOCABULARY, minRows: 1 };
 const plain = (requestId: string) => submission({ requestId, ignoreEos: true });
@@ -230,6 +233,24 @@ describe('a grammar', () => {
     await driver.finish();
     const { choices } = transcribe(driver.eventsOf('r'), 1);
     expect(choices.get(0)).toMatchObject({ text: 'abc', finish: { reason: 'stop', completionTokens: 4 } });
+  });
+
+  it('may end with a reference to the end token, but not before it', async () => {
+    const value = 'start: /[ab]+/ </s>';
+    const grammar = new GrammarRuntime(
+      compileProgram({ type: 'lark', value }),
+      new GrammarVocabulary(TOKEN_BYTES),
+    );
+    const driver = new Driver(new ScriptedRunner(shape), { compile: () => grammar });
+    const sampling = { ...NEUTRAL, logitBias: [[EOS, 100] satisfies [number, number]] };
+    driver.submit({ ...constrained('r'), ignoreEos: false, sampling });
+    await new Promise(setImmediate);
+    await driver.finish();
+    const { choices } = transcribe(driver.eventsOf('r'), 1);
+    expect(choices.get(0)).toMatchObject({
+      text: expect.stringMatching(/^[ab]+$/),
+      finish: { reason: 'stop' },
+    });
   });
 
   it('fails its request before any other event if its first mask exceeds the work budget', async () => {

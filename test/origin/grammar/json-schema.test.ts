@@ -104,6 +104,35 @@ it('reads the exclusive bounds of draft 4', () => {
   expect(accepted).toEqual([2, 4]);
 });
 
+it('resolves a $dynamicRef by the schemas that led to it', () => {
+  const of = (type: string) => ({ item: { $dynamicAnchor: 'item', type } });
+  const value = {
+    $id: 'https://x.test/lists',
+    type: 'array',
+    prefixItems: [{ $ref: 'integers' }, { $ref: 'texts' }, { $ref: 'list' }],
+    items: false,
+    $defs: {
+      integers: { $id: 'integers', $ref: 'list', $defs: of('integer') },
+      texts: { $id: 'texts', $ref: 'list', $defs: of('string') },
+      list: { $id: 'list', type: 'array', items: { $dynamicRef: '#item' }, $defs: of('null') },
+    },
+  };
+  const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
+  const accepts = (one: unknown) => acceptsText(grammar, JSON.stringify(one), tokens);
+  expect([[], [[1, 2], ['a'], [null]], [[], []]].map(accepts)).toEqual([true, true, true]);
+  expect([[['a']], [[], [1]], [[], [], ['a']], [[], [], [], []]].map(accepts)).not.toContain(true);
+});
+
+it('resolves a $dynamicRef beside a $ref, to an ordinary anchor', () => {
+  const $defs = { low: { type: 'integer', minimum: 2 }, high: { $anchor: 'high', maximum: 4 } };
+  const value = { $ref: '#/$defs/low', $dynamicRef: '#high', $defs };
+  const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
+  expect(['1', '2', '4', '5'].map((text) => acceptsText(grammar, text, tokens))).toEqual([
+    ...[false, true],
+    ...[true, false],
+  ]);
+});
+
 it('ignores keywords beside $ref up to draft 7', () => {
   const value = {
     $schema: 'http://json-schema.org/draft-07/schema#',
@@ -154,6 +183,7 @@ describe('members in any order', () => {
     { type: 'object', ...listed },
     { type: 'object', ...listed, minProperties: 2, maxProperties: 3, additionalProperties: { type: 'null' } },
     { type: 'object', ...listed, maxProperties: 1 },
+    { type: 'object', additionalProperties: integer, minProperties: 2 },
     {
       type: 'object',
       ...listed,
@@ -242,6 +272,30 @@ describe('items that must differ', () => {
       expect(acceptsText(grammar, text, tokens), text).toBe(false);
   });
 
+  it('are keys if an object must have several undeclared ones', () => {
+    const few = { type: 'object', patternProperties: { '^[ab]$': true }, additionalProperties: false };
+    const grammar = compileConstraint(
+      { type: 'json_schema', value: { ...few, minProperties: 2 } },
+      vocabulary,
+    );
+    const keys = ['a', 'b', 'c'];
+    for (const [first, second] of keys.flatMap((one) => keys.map((other) => [one, other]))) {
+      const isValid = first !== second && first !== 'c' && second !== 'c';
+      const text = `{"${first}":{"a":1,"a":[2]},"${second}":"${first}"}`;
+      expect(acceptsText(grammar, text, tokens), text).toBe(isValid);
+    }
+    const escaped = compileConstraint(
+      { type: 'json_schema', value: { type: 'object', minProperties: 2 } },
+      vocabulary,
+    );
+    expect(acceptsText(escaped, '{"a":1,"\\u0061":2,"b":3}', tokens)).toBe(false);
+    expect(acceptsText(escaped, '{"a":1,"b":{"a":1,"a":1}}', tokens)).toBe(true);
+    const constraint = grammar.start();
+    constraint.acceptBytes(Buffer.from('{"a":1,'));
+    expect(constraint.allowsBytes(Buffer.from('"a'))).toBe(false);
+    expect(constraint.allowsBytes(Buffer.from('"b'))).toBe(true);
+  });
+
   it('still differ after the parser states were dropped, and after a return to an earlier place', () => {
     const value = { type: 'array', items: { type: 'integer' }, uniqueItems: true };
     const limited = new GrammarRuntime(compileProgram({ type: 'json_schema', value }), vocabulary, {
@@ -267,6 +321,21 @@ describe('keywords that no specification knows', () => {
     const value = { type: 'array', items: { type: 'string', format: 'name', javaType: 'String' }, self: {} };
     expect(ignored(value)).toEqual(['self', 'format=name', 'javaType']);
     expect(ignored({ type: 'string', title: 'a', 'x-b': 1, format: 'date' })).toEqual([]);
+  });
+
+  it('are named with content that cannot be enforced', () => {
+    const json = { contentMediaType: 'application/json', contentSchema: { type: 'array' } };
+    expect(ignored({ type: 'string', ...json })).toEqual([]);
+    expect(ignored({ type: 'string', ...json, contentEncoding: 'base64' })).toEqual([
+      'contentMediaType=application/json',
+      'contentSchema',
+    ]);
+    expect(ignored({ allOf: [json, { maxLength: 3 }] })).toEqual(['contentMediaType=application/json']);
+    expect(ignored({ contentEncoding: 'gzip', contentMediaType: 'a/b' })).toEqual([
+      'contentEncoding=gzip',
+      'contentMediaType=a/b',
+    ]);
+    expect(ignored({ 'x-guidance': { item_separator: ',' } })).toEqual(['x-guidance.item_separator']);
   });
 
   it('include what a lenient schema asks for and nothing can enforce', () => {

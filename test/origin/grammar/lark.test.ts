@@ -39,6 +39,13 @@ it.each(LARK_FAULTS)('refuses an invalid Lark grammar with its position: %s', (_
   expect(() => compileProgram({ type: 'lark', value: source })).toThrow(message);
 });
 
+it('ignores the temperature of a rule, and names it', () => {
+  const value = 'start: a b\na[temperature=0.75, lazy]: /x+/\nb[temperature=1]: "y"';
+  const grammar = compileConstraint({ type: 'lark', value }, vocabulary);
+  expect(grammar.ignoredKeywords).toEqual(['temperature']);
+  expect(acceptsText(grammar, 'xy', tokens)).toBe(true);
+});
+
 /** By terminal of Lark's common library: matching and other texts. */
 const COMMON: Readonly<Record<string, readonly [valid: readonly string[], invalid: readonly string[]]>> = {
   DIGIT: [['0'], ['10', 'a']],

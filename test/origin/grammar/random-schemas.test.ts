@@ -48,7 +48,7 @@ const { schema } = fc.letrec<{ schema: unknown }>((tie) => {
       patternProperties: fc.dictionary(fc.constantFrom('^[ab]', 'c', 'd$'), sub, { maxKeys: 2 }),
       additionalProperties: sub,
       propertyNames: names,
-      minProperties: fc.nat(2),
+      minProperties: fc.nat(3),
       maxProperties: fc.integer({ min: 1, max: 3 }),
       not: sub,
       oneOf: list,

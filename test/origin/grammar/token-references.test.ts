@@ -77,6 +77,17 @@ describe('a reference to a token', () => {
     expect(afterTokens('gbnf', 'root ::= !<[2]>')[0]).toEqual([SYSTEM, THINK, SAME, AB, B, RAW]);
   });
 
+  it('completes a text at its end', () => {
+    const constraint = compileConstraint(
+      { type: 'lark', value: 'start: "a" <|system|>' },
+      vocabulary,
+    ).start();
+    expect(constraint.completesWith!(SYSTEM)).toBe(false);
+    constraint.accept(A);
+    expect([SYSTEM, THINK, A].map((token) => constraint.completesWith!(token))).toEqual([true, false, false]);
+    expect(constraint.accepting).toBe(false);
+  });
+
   it('is refused if no token of the model has the name', () => {
     const wire = { type: 'lark', value: 'start: <|user|>' } as const;
     expect(() => compileConstraint(wire, vocabulary)).toThrow('The model has no token named <|user|>');

@@ -10,9 +10,14 @@ const metricsOf = () =>
   });
 
 async function values(metrics: ReturnType<typeof metricsOf>): Promise<Map<string, number>> {
-  const lines = (await metrics.registry.metrics()).split('\n').filter((line) => /^continuo/.test(line));
+  const lines = (await metrics.registry.metrics())
+    .split('\n')
+    .filter((line) => /^(continuo|gen_ai)/.test(line));
   return new Map(
-    lines.map((line) => [line.replace(/^continuo_origin_| [^ ]+$/g, ''), Number(line.split(' ').at(-1))]),
+    lines.map((line) => [
+      line.replace(/^continuo_origin_|gen_ai_operation_name=.*"continuo",| [^ ]+$/g, ''),
+      Number(line.split(' ').at(-1)),
+    ]),
   );
 }
 
@@ -21,6 +26,13 @@ const token = (choice: number, completionTokens = 1): GenerationEvent => ({
   choice,
   text: 'x',
   completionTokens,
+});
+const finish = (choice: number): GenerationEvent => ({
+  type: 'finish',
+  choice,
+  reason: 'length',
+  stopReason: null,
+  completionTokens: 2,
 });
 const done: GenerationEvent = {
   type: 'done',
@@ -42,7 +54,7 @@ describe('GenerationMeter', () => {
       now = time;
       meter.observe([token(choice, tokens)]);
     }
-    meter.observe([done]);
+    meter.observe([finish(0), finish(1), done]);
     meter.end(true);
     const seen = await values(metrics);
     expect(seen.get('first_token_seconds_sum{model="tiny"}')).toBe(0.6);
@@ -53,6 +65,12 @@ describe('GenerationMeter', () => {
     expect(seen.get('cached_tokens_total{model="tiny"}')).toBe(2);
     expect(seen.get('completion_tokens_total{model="tiny"}')).toBe(4);
     expect(meter.outcome).toBe('done');
+    const server = (name: string) =>
+      seen.get(`gen_ai_server_${name}_seconds_sum{gen_ai_request_model="tiny"}`);
+    expect(server('request_duration')).toBe(1.2);
+    expect(server('time_to_first_token')).toBe(0.6);
+    // Two choices of two tokens each: one token each after the first.
+    expect(server('time_per_output_token')).toBe(9);
   });
 
   test('measures time to first token of a plain answer from arrival, preparation included', async () => {

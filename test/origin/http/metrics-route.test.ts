@@ -4,6 +4,9 @@ import { originForEachTest } from './running-origin.ts';
 
 const origin = originForEachTest();
 
+const GEN_AI =
+  'gen_ai_operation_name="text_completion",gen_ai_provider_name="continuo",gen_ai_request_model="tiny"';
+
 test('GET /metrics counts requests, tokens, times and aborts', async () => {
   const prefixStore = {
     bytes: 64,
@@ -44,11 +47,18 @@ test('GET /metrics counts requests, tokens, times and aborts', async () => {
     'continuo_origin_completion_tokens_total{model="tiny"} 2',
     'continuo_origin_first_token_seconds_count{model="tiny"} 1',
     'continuo_origin_inter_token_seconds_count{model="tiny"} 1',
+    'vllm:num_requests_running{model_name="tiny"} 3',
+    'vllm:num_requests_waiting{model_name="tiny"} 2',
+    `gen_ai_server_request_duration_seconds_count{${GEN_AI}} 1`,
+    `gen_ai_server_time_to_first_token_seconds_count{${GEN_AI}} 1`,
+    `gen_ai_server_time_per_output_token_seconds_count{${GEN_AI}} 1`,
     'continuo_origin_model_state{model="tiny",state="loaded"} 1',
     'continuo_origin_model_state{model="tiny",state="failed"} 0',
   ]) {
     expect(text.split('\n')).toContain(line);
   }
+  const [model] = origin.fleet.models;
+  expect(text).toContain(`\nvllm:kv_cache_usage_perc{model_name="tiny"} ${3 / model!.model.slots}\n`);
 });
 
 test('an error sent as the HTTP status does not count as a stream error', async () => {

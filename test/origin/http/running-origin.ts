@@ -5,6 +5,7 @@ import { Authenticator, importSecrets } from '../../../origin/http/authenticatio
 import { HEARTBEAT_MS, READER_LIMITS, type ReaderLimits } from '../../../origin/http/event-stream.ts';
 import { createMetrics } from '../../../origin/http/metrics.ts';
 import { createMetricsServer, createOriginServer } from '../../../origin/http/server.ts';
+import type { TraceExport } from '../../../origin/http/trace-export.ts';
 import type { ImageInput } from '../../../origin/images/prompt-images.ts';
 import { createLog } from '../../../origin/process/log.ts';
 import type { ServedModel } from '../../../origin/request/served-model.ts';
@@ -21,6 +22,7 @@ import { ScriptedEngine } from './scripted-engine.ts';
 export const SECRET = 'a secret of the tests, 32 bytes long';
 
 export interface Call {
+  readonly headers?: Readonly<Record<string, string>>;
   readonly method?: string;
   readonly body?: unknown;
   readonly signal?: AbortSignal;
@@ -31,6 +33,7 @@ export interface Call {
 }
 
 export interface StartOptions {
+  readonly traces?: TraceExport | null;
   readonly readerLimits?: ReaderLimits;
   readonly heartbeatMs?: number;
   readonly timeouts?: Parameters<typeof createOriginServer>[1];
@@ -73,11 +76,13 @@ export class RunningOrigin {
     readImage,
     now = Date.now,
     secrets = [SECRET],
+    traces = null,
   }: StartOptions = {}): Promise<RunningOrigin> {
     const origin = new RunningOrigin(readImage);
     const context = {
       service: origin.service,
       metrics: origin.metrics,
+      traces,
       log: origin.#log,
       authenticator: new Authenticator(await importSecrets(secrets), now, origin.#log),
       readerLimits,
@@ -130,13 +135,17 @@ export class RunningOrigin {
     return sign(await importSigningKey(secret), { method, path, body }, { timestamp, nonce });
   }
 
-  async call(path: string, { method, body, signal, signature, secretId }: Call = {}): Promise<Response> {
+  async call(
+    path: string,
+    { method, body, signal, signature, secretId, headers }: Call = {},
+  ): Promise<Response> {
     const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body);
     const verb = method ?? (body === undefined ? 'GET' : 'POST');
     const header = signature === undefined ? await this.signature(verb, path, text) : signature;
     return fetch(this.#url + path, {
       method: verb,
       headers: {
+        ...headers,
         ...(header === null ? {} : { [SIGNATURE_HEADER]: header }),
         ...(secretId === undefined ? {} : { [SECRET_ID_HEADER]: secretId }),
       },

@@ -22,7 +22,7 @@ function altered(change: (logits: Float32Array, batch: DecodeBatch) => void): Mo
   const { runner } = opened;
   return {
     shape: runner.shape,
-    kvBytes: null,
+    kvBytes: runner.kvBytes,
     prefill: (chunk, signal) => runner.prefill(chunk, signal),
     copy: (...args) => runner.copy(...args),
     dispose: () => undefined,

@@ -264,12 +264,12 @@ it.for(LAYOUTS)(
     const end = prompt.length - 1 - ((prompt.length - 1) % shape.prefillChunk);
     const parts: Uint8Array[] = [];
     for (let start = 0; start < end; start += shape.prefillChunk) {
-      const bytes = new Uint8Array(shape.prefillChunk * kvBytes!.positionBytes);
-      kvBytes!.read(2, start, start + shape.prefillChunk, bytes);
+      const bytes = new Uint8Array(shape.prefillChunk * kvBytes.positionBytes);
+      kvBytes.read(2, start, start + shape.prefillChunk, bytes);
       parts.push(bytes);
     }
-    kvBytes!.write(1, 0, parts.slice(0, 1));
-    kvBytes!.write(1, shape.prefillChunk, parts.slice(1));
+    kvBytes.write(1, 0, parts.slice(0, 1));
+    kvBytes.write(1, shape.prefillChunk, parts.slice(1));
     const tokens = prompt.subarray(end);
     const rest = { slot: 1, start: end, tokens, logitsAt: Int32Array.of(tokens.length - 1) };
     const restored = (await runner.prefill(rest, new AbortController().signal)).slice();

@@ -93,8 +93,8 @@ describe.each([
       const results = [];
       for (const chunks of [1, 2]) {
         const logits = await prefillPrompt(runner, 0, prompt, chunks * prefillChunk);
-        const kv = new Uint8Array(length * runner.kvBytes!.positionBytes);
-        runner.kvBytes!.read(0, 0, length, kv);
+        const kv = new Uint8Array(length * runner.kvBytes.positionBytes);
+        runner.kvBytes.read(0, 0, length, kv);
         results.push({ logits, kv });
       }
       expect(results[1], `${length} positions`).toEqual(results[0]);

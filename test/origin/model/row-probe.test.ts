@@ -11,7 +11,7 @@ function runnerOf(slots: number, error: (row: number, rows: number) => number): 
   };
   return {
     shape: { ...shape, slots },
-    kvBytes: null,
+    kvBytes: { positionBytes: 1, read: unused, write: unused, discard: unused },
     decode: ({ rows, tokens }) => {
       const logits = new Float32Array(rows * shape.vocabularySize);
       for (let row = 0; row < rows; row++) {

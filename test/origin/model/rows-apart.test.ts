@@ -31,7 +31,7 @@ it.each(['cpu', 'cuda', 'webgpu'] as const)('coupled rows are decoded one by one
   const runs: number[] = [];
   const runner: ModelRunner = {
     shape: { vocabularySize: 4, contextLength: 8, slots: 4, prefillChunk: 4, minRows: 1 },
-    kvBytes: null,
+    kvBytes: { positionBytes: 1, read() {}, write() {}, discard() {} },
     decode({ rows }) {
       runs.push(rows);
       return new Float32Array(4 * rows);

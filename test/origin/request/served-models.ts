@@ -66,6 +66,7 @@ export function inspected(
     slotBytes: 0,
     kvBytes: 0,
     runBytes: 0,
+    contextNote: null,
     storeBytes: 0,
   };
 }

@@ -40,6 +40,7 @@ const model = (
   slotBytes: 1,
   kvBytes: 1,
   runBytes: 0,
+  contextNote: null,
   storeBytes: 0,
 });
 

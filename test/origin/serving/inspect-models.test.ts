@@ -30,6 +30,7 @@ function model(
     build: null,
     ...{ created: 0, contextLength: 2048, vocabularySize: 256, infill: false, defaults: {} },
     ...{ weightBytes: 16 * MIB, slots, maxSlots, slotBytes: SLOT, kvBytes: slots * SLOT, runBytes: 0 },
+    contextNote: null,
     storeBytes: 0,
   };
 }
@@ -70,7 +71,7 @@ const storesOf = (models: readonly InspectedModel[], freeMiB: number, mainMiB = 
 it('shares a quarter of the main memory that is left between the prefix stores, at most 8 GiB each', () => {
   expect(storesOf([model('a')], 428)).toEqual([100]);
   expect(storesOf([model('a'), model('b')], 456)).toEqual([50, 50]);
-  expect(storesOf([model('a'), model('b', { provider: 'cuda' })], 428)).toEqual([100, 0]);
+  expect(storesOf([model('a'), model('b', { provider: 'cuda' })], 428)).toEqual([50, 50]);
   expect(storesOf([model('a')], 1_000_000)).toEqual([8192]);
   expect(storesOf([model('a')], 10)).toEqual([0]);
 });

@@ -26,6 +26,7 @@ const model = (name: string, device: Partial<DeviceSettings>): InspectedModel =>
   slotBytes: 30 * MIB,
   kvBytes: 30 * MIB,
   runBytes: 0,
+  contextNote: null,
   storeBytes: 0,
 });
 
@@ -44,6 +45,15 @@ it('models on one card must fit together; auto counts as the card, and cards are
       'second 60 MiB of weights and 30 MiB of KV cache, maybe 60 MiB of weights and 30 MiB of KV cache',
   );
   expect(refused([FIRST, SECOND, MAYBE], {})).not.toThrow();
+});
+
+it('the prefix store of a model on a card counts in main memory', () => {
+  const stored = { ...FIRST, storeBytes: 20 * MIB };
+  expect(refused([MAIN, stored], { mainBytes: 110 * MIB, cardBytes: 90 * MIB })).not.toThrow();
+  expect(refused([MAIN, stored], { mainBytes: 109 * MIB })).toThrow(
+    'the models need 110 MiB, but memoryMiB is 109: ' +
+      'main 60 MiB of weights and 30 MiB of KV cache, first 20 MiB for prefixes',
+  );
 });
 
 it('models on the CPU must fit main memory together, apart from those on cards', () => {

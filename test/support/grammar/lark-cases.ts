@@ -258,7 +258,11 @@ export const LARK_FAULTS: readonly (readonly [name: string, source: string, mess
     /The attribute "foo" is not supported at line 2, column 3/,
   ],
   ['a limit of tokens', 'start: a\na[max_tokens=3]: /b+/', /The attribute "max_tokens" is not supported/],
-  ['a temperature', 'start: a\na[temperature=0.5]: /b+/', /The attribute "temperature" is not supported/],
+  [
+    'a temperature that is no number',
+    'start: a\na[temperature="x"]: /b+/',
+    /Expected a number at line 2, column 15/,
+  ],
   ['a stop without a value', 'start: a\na[stop]: /b+/', /Expected a value for "stop"/],
   ['two ends', 'start: a\na[stop="c", suffix="d"]: /b+/', /one "stop" or "suffix"/],
   [

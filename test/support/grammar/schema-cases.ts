@@ -251,6 +251,67 @@ const STRINGS: readonly Row[] = [
     ['example.com', '', 'http://a b', 'http://a/%2', `http://a/${'x'.repeat(2075)}`],
   ],
   ['format and maxLength', { type: 'string', format: 'email', maxLength: 8 }, ['a@b.co'], ['abcdef@gh.com']],
+  [
+    'ipvanyinterface, as Pydantic writes it',
+    { type: 'string', format: 'ipvanyinterface' },
+    ['1.2.3.4', '1.2.3.4/32', '::1/128', '1::'],
+    ['1.2.3', '1.2.3.4/33', '::1/129', '1.2.3.4/', ''],
+  ],
+  [
+    'base64 content',
+    { type: 'string', contentEncoding: 'base64', contentMediaType: 'image/png' },
+    ['', 'QQ==', 'QUI=', 'QUJD'],
+    ['Q', 'QQ', 'QR==', 'Q Q='],
+  ],
+  [
+    'base16 content',
+    { type: 'string', contentEncoding: 'base16', maxLength: 4 },
+    ['', '0a', 'FF00'],
+    ['0', '0g', 'FF0011', 1],
+  ],
+  ['7-bit content', { type: 'string', contentEncoding: '7bit' }, ['a\n'], ['é']],
+  ['no base64', { type: 'string', not: { contentEncoding: 'base64' } }, ['Q', 'é'], ['QUJD', '']],
+  [
+    'JSON content',
+    { type: 'string', contentMediaType: 'application/json' },
+    ['1', '{"a":["x\\n", null]}', '"é\\\\"', '[\n  true\n]'],
+    ['', '{', '{"a"}', "'a'", 1, { a: 1 }],
+  ],
+  [
+    'JSON content of a schema',
+    object({
+      body: {
+        type: 'string',
+        contentMediaType: 'application/json',
+        contentSchema: object({ a: I, b: { enum: ['x"y', 2] } }, ['a'], { additionalProperties: false }),
+      },
+    }),
+    [{}, { body: '{"a":1}' }, { body: '{"a":1,"b":"x\\"y"}' }],
+    [{ body: '{"a":"1"}' }, { body: '{"b":2}' }, { body: { a: 1 } }, { body: '{"a":1' }],
+  ],
+  [
+    'JSON content within JSON content',
+    {
+      contentMediaType: 'application/json',
+      contentSchema: {
+        type: 'array',
+        items: { type: 'string', contentMediaType: 'application/json', contentSchema: { const: 'a\n' } },
+        maxItems: 2,
+      },
+    },
+    ['[]', JSON.stringify([JSON.stringify('a\n')])],
+    ['["a"]', JSON.stringify(['a\n']), JSON.stringify([JSON.stringify('a')]), '[[]]'],
+  ],
+  [
+    'listed JSON content',
+    {
+      enum: ['1', '"a"', 'a', '', 7],
+      contentMediaType: 'application/json',
+      contentSchema: { type: 'integer' },
+    },
+    ['1', 7],
+    ['"a"', 'a', ''],
+  ],
   ['enum of strings', { enum: ['red', 'green', 'a"b', ''] }, ['red', 'a"b', ''], ['blue', 're']],
   ['enum of strings with a type', { type: 'string', enum: ['a', 'ab', 1] }, ['a', 'ab'], ['b']],
   ['const string', { const: 'x\n"' }, ['x\n"'], ['x']],
@@ -327,6 +388,12 @@ const NUMBERS: readonly Row[] = [
 ];
 
 const OBJECTS: readonly Row[] = [
+  [
+    'properties named like those of every object',
+    object({ toString: object({ length: S }), constructor: I, hasOwnProperty: B }, ['toString']),
+    [{ toString: { length: 'a' } }, { toString: {}, constructor: 1 }],
+    [{}, { toString: {}, constructor: 'a' }, { toString: { length: 1 } }],
+  ],
   ['required property', object({ a: I }, ['a']), [{ a: 1 }], [{}, { a: 'x' }]],
   ['optional property', object({ a: I }), [{}, { a: 1 }], [{ a: null }]],
   ['declared order', object({ b: I, a: I }, ['a', 'b']), [{ b: 1, a: 2 }], [{ b: 1 }]],
@@ -473,8 +540,54 @@ const OBJECTS: readonly Row[] = [
     [
       { a: 1, b: 2 },
       { a: 1, x: true },
+      { x: true, y: true },
     ],
-    [{ a: 1 }],
+    [{ a: 1 }, { x: true }],
+  ],
+  [
+    'minProperties of undeclared keys',
+    { type: 'object', additionalProperties: I, minProperties: 3 },
+    [
+      { a: 1, b: 2, c: 3 },
+      { a: 1, ab: 2, '': 3, b: 4 },
+    ],
+    [{ a: 1, b: 2 }, {}, { a: 1, b: 2, c: 'x' }],
+  ],
+  [
+    'minProperties of declared and undeclared keys',
+    object({ a: I }, [], { additionalProperties: { type: 'object', minProperties: 2 }, minProperties: 3 }),
+    [{ a: 1, b: { x: 1, y: 'z' }, c: { y: {}, z: [] } }],
+    [
+      { a: 1, b: { x: 1, y: 2 } },
+      { a: 1, b: { x: 1 }, c: { x: 1, y: 2 } },
+    ],
+  ],
+  [
+    'minProperties of few keys that match a pattern',
+    { type: 'object', patternProperties: { '^[a-c]$': I }, additionalProperties: false, minProperties: 3 },
+    [{ b: 1, a: 2, c: 3 }],
+    [
+      { a: 1, b: 2 },
+      { a: 1, b: 2, d: 3 },
+    ],
+  ],
+  [
+    'a negated maxProperties beside undeclared keys',
+    { type: 'object', additionalProperties: I, not: { maxProperties: 1 } },
+    [{ a: 1, b: 2 }],
+    [{ a: 1 }, {}],
+  ],
+  [
+    'some undeclared property beside minProperties',
+    { type: 'object', additionalProperties: true, minProperties: 3, not: { additionalProperties: I } },
+    [
+      { a: 'x', b: 1, c: 2 },
+      { a: 1, b: 'x', c: 3, d: 4 },
+    ],
+    [
+      { a: 1, b: 2, c: 3 },
+      { a: 'x', b: 1 },
+    ],
   ],
   [
     'nested objects',
@@ -746,6 +859,25 @@ const COMBINED: readonly Row[] = [
 ];
 
 const REFERENCES: readonly Row[] = [
+  [
+    'a $dynamicRef to the outermost of two anchors',
+    {
+      $id: 'https://x.test/strict-tree',
+      $dynamicAnchor: 'node',
+      $ref: 'tree',
+      unevaluatedProperties: false,
+      $defs: {
+        tree: {
+          $id: 'https://x.test/tree',
+          $dynamicAnchor: 'node',
+          type: 'object',
+          properties: { n: I, next: { type: 'array', items: { $dynamicRef: '#node' } } },
+        },
+      },
+    },
+    [{}, { n: 1 }, { next: [{ n: 1 }, { next: [{}] }] }],
+    [{ m: 1 }, { next: [{ m: 1 }] }, { next: [{ next: [{ m: 1 }] }] }, { next: [1] }],
+  ],
   ['$ref to $defs', { $defs: { n: I }, type: 'array', items: { $ref: '#/$defs/n' } }, [[1]], [['a']]],
   ['$ref to definitions', { definitions: { n: I }, $ref: '#/definitions/n' }, [1], ['a']],
   ['$ref with escapes', { $defs: { 'a/b~c%': I }, $ref: '#/$defs/a~1b~0c%25' }, [1], ['a']],

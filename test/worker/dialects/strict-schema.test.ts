@@ -16,9 +16,9 @@ const STRICT = closed({
 describe('strict mode accepts', () => {
   test.each([
     ['an object that is closed and requires its properties', STRICT],
-    ['values that are not objects', { type: ['string', 'null'] }],
+    ['values that are not objects', closed({ a: { type: ['string', 'null'] } })],
     ['properties whose names are keywords', closed({ items: { type: 'string' }, $defs: { type: 'null' } })],
-    ['an enumeration of objects', { enum: [{ type: 'object' }] }],
+    ['an enumeration of objects', closed({ a: { enum: [{ type: 'object' }] } })],
     ['references', closed({ next: { $ref: '#' } })],
     ['schemas that are booleans', closed({ a: true })],
   ])('%s', (_, schema) => {
@@ -42,9 +42,9 @@ describe('strict mode rejects', () => {
 
   test.each([
     ['properties', closed({ 'a/b': OPEN }), '#/properties/a~1b'],
-    ['items', { type: 'array', items: OPEN }, '#/items'],
-    ['prefixItems', { type: 'array', prefixItems: [OPEN] }, '#/prefixItems/0'],
-    ['anyOf', { anyOf: [{ type: 'null' }, OPEN] }, '#/anyOf/1'],
+    ['items', closed({ a: { type: 'array', items: OPEN } }), '#/properties/a/items'],
+    ['prefixItems', closed({ a: { type: 'array', prefixItems: [OPEN] } }), '#/properties/a/prefixItems/0'],
+    ['anyOf', closed({ a: { anyOf: [{ type: 'null' }, OPEN] } }), '#/properties/a/anyOf/1'],
     ['$defs', { ...STRICT, $defs: { d: OPEN } }, '#/$defs/d'],
     ['definitions', { ...STRICT, definitions: { d: OPEN } }, '#/definitions/d'],
     [
@@ -59,6 +59,66 @@ describe('strict mode rejects', () => {
         JSON.parse(JSON.stringify(schema).replaceAll(JSON.stringify(OPEN), JSON.stringify(STRICT))),
       ),
     ).toBeNull();
+  });
+});
+
+describe('strict mode limits', () => {
+  const nested = (levels: number): object => closed(levels === 1 ? {} : { a: nested(levels - 1) });
+  const names = (count: number, length = 1) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`${i}`.padStart(length, 'p'), {}]));
+  const texts = (count: number, length = 1) =>
+    Array.from({ length: count }, (_, i) => `${i}`.padStart(length, 'v'));
+  const half = texts(500);
+
+  const rows: readonly (readonly [name: string, within: object, beyond: object, message: string])[] = [
+    ['the root to an object', closed({}), { type: 'string' }, "'type' must be 'object', .* at #$"],
+    ['the root to one object', closed({}), { ...STRICT, anyOf: [STRICT] }, "without 'anyOf' .* at #$"],
+    ['nesting', nested(10), nested(11), 'deeper than 10 levels at #(/properties/a){10}$'],
+    ['properties', closed(names(5000)), closed(names(5001)), 'at most 5000 properties, exceeded at #$'],
+    [
+      'properties of all objects together',
+      closed({ a: closed(names(2499)), b: closed(names(2499)) }),
+      closed({ a: closed(names(2499)), b: closed(names(2500)) }),
+      '5000 properties, exceeded at #/properties/b$',
+    ],
+    [
+      'enum values',
+      closed({ a: { enum: half }, b: { items: { enum: half } } }),
+      closed({ a: { enum: half }, b: { items: { enum: [...half, null] } } }),
+      'at most 1000 enum values, exceeded at #/properties/b/items$',
+    ],
+    [
+      'texts of a long enum',
+      closed({ a: { enum: texts(300, 50) }, b: { enum: texts(250, 400) } }),
+      closed({ a: { enum: [...texts(300, 50), 'v'] } }),
+      'at most 15000 characters, received 15001 at #/properties/a$',
+    ],
+    [
+      'characters of names, enums and constants',
+      {
+        ...closed(names(999, 100)),
+        $defs: { [''.padEnd(20_000, 'd')]: { enum: ['e'.repeat(99)], const: 'c' } },
+      },
+      {
+        ...closed(names(999, 100)),
+        $defs: { [''.padEnd(20_000, 'd')]: { enum: ['e'.repeat(99)], const: 'cc' } },
+      },
+      'at most 120000 characters, exceeded at #/\\$defs/d+$',
+    ],
+    ...['allOf', 'not', 'dependentRequired', 'dependentSchemas', 'if', 'then', 'else'].map(
+      (keyword) =>
+        [
+          `keywords, without ${keyword}`,
+          closed({ a: {} }),
+          closed({ a: { [keyword]: {} } }),
+          `'${keyword}' is not permitted at #/properties/a$`,
+        ] as const,
+    ),
+  ];
+
+  test.each(rows)('%s', (_, within, beyond, message) => {
+    expect(strictViolation(within)).toBeNull();
+    expect(strictViolation(beyond)).toMatch(new RegExp(message));
   });
 });
 

@@ -60,10 +60,15 @@ export function writeRealModel(): string {
   return modelDirectory;
 }
 
-/** Starts an origin process. Resolves once its model is loaded. @param port 0 = any free port */
+/**
+ * Starts an origin process. Resolves once its model is loaded.
+ * @param port 0 = any free port
+ * @param root checkout that it runs from
+ */
 export async function spawnOrigin(
   modelDirectory: string,
   port = 0,
+  root = ROOT,
 ): Promise<{ readonly child: ChildProcess; readonly url: string }> {
   const env = {
     PATH: process.env.PATH,
@@ -73,7 +78,7 @@ export async function spawnOrigin(
     CONTINUO_THREADS: '1',
   };
   const child = spawn(process.execPath, ['origin/main.ts'], {
-    cwd: ROOT,
+    cwd: root,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -84,6 +84,7 @@ export async function startWorker(
     port: 0,
     originUrl: origin.url,
     vars: {
+      ENVIRONMENT: 'development',
       ORIGIN_SECRET: origin.secret,
       DEVELOPMENT_KEY_SHA256: await sha256Hex(KEY),
       // Tests change the models between requests.

@@ -22,6 +22,7 @@ const bodyFor = (flavor: Flavor, changes: Parameters<typeof request>[0] = {}, ex
 test.each<[Flavor, readonly string[]]>([
   ['generic', ['top_k', 'odd', 'prompt_logprobs', 'n_keep']],
   ['vllm', ['top_k', 'prompt_logprobs']],
+  ['llm-d', ['top_k', 'prompt_logprobs']],
   ['llamacpp', ['top_k', 'n_keep']],
   ['continuo', ['top_k', 'odd', 'prompt_logprobs', 'n_keep']],
   ['litellm', ['top_k']],

@@ -17,7 +17,7 @@ interface Patience {
 }
 
 /** Two origins and an OpenAI-compatible server. One origin is also configured under other names and behind a binding, the
- * server also as a strict one, as a local one and as one that gets pseudonyms. */
+ * server also as a strict one, as a local one, as one that gets pseudonyms and as clusters. */
 const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, patience: Patience) => [
   { kind: 'origin', name: 'first', url: first.url, timeouts: patience.first },
   { kind: 'origin', name: 'second', url: second.url, timeouts: patience.second },
@@ -88,6 +88,22 @@ const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, p
     user: 'hashed',
     models: [{ id: 'hashing', contextLength: 2048 }],
   },
+  {
+    kind: 'openai',
+    name: 'cluster',
+    url: openAi.url,
+    flavor: 'llm-d',
+    flexPriority: 10,
+    models: [{ id: 'cluster', contextLength: 2048 }],
+  },
+  {
+    kind: 'openai',
+    name: 'old-cluster',
+    url: openAi.url,
+    flavor: 'llm-d',
+    routerHeaders: 'x-gateway-inference',
+    models: [{ id: 'old-cluster', contextLength: 2048 }],
+  },
 ];
 
 /** A Worker before several upstreams for all tests of a file; for each they behave as usual and have heard nothing. */
@@ -105,7 +121,8 @@ export function upstreamsForTests() {
       };
       return startWorker(origins[0], vars, options);
     });
-  const worker = another({}, { log: new WorkerdLog(/"upstream_failed"/) });
+  const log = new WorkerdLog(/"upstream_failed"/);
+  const worker = another({}, { log });
   for (const origin of origins) asNewForEach(origin);
   beforeEach(() => {
     openAi.script = answer;
@@ -113,7 +130,7 @@ export function upstreamsForTests() {
     openAi.texts.length = 0;
     openAi.headers.length = 0;
   });
-  return { origins, openAi, worker, another };
+  return { origins, openAi, worker, log, another };
 }
 
 /** A prompt that goes to this origin as long as both are well, from every Worker before them. */

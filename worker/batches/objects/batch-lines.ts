@@ -1,5 +1,7 @@
 import { joinedBytes } from '@continuo/shared/framing.ts';
+import { requireFormat } from '../../env/stored-format.ts';
 
+const FORMAT = 1;
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS batch (only INTEGER PRIMARY KEY CHECK (only = 0), state TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS lines (
@@ -50,10 +52,12 @@ export class BatchLines {
   load(): string | null {
     const tables = this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'batch'").toArray();
     if (tables.length === 0) return null;
+    requireFormat(this.#sql, FORMAT);
     return this.#sql.exec<{ state: string }>('SELECT state FROM batch').toArray()[0]?.state ?? null;
   }
 
   save(state: string): void {
+    requireFormat(this.#sql, FORMAT);
     this.#sql.exec(SCHEMA);
     this.#sql.exec('INSERT OR REPLACE INTO batch (only, state) VALUES (0, ?)', state);
   }

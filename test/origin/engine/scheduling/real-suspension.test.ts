@@ -49,7 +49,7 @@ describe.each([
         fc.array(arrival, { minLength: 4, maxLength: 9, size: 'max' }),
         fc.constantFrom(40, 1000),
         async (arrivals, chunks) => {
-          const driver = start(chunks * 16 * runner.kvBytes!.positionBytes);
+          const driver = start(chunks * 16 * runner.kvBytes.positionBytes);
           const requests = arrivals.map(({ submission }, index) => ({
             ...submission,
             requestId: `${index}`,

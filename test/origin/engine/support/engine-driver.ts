@@ -2,12 +2,23 @@ import { setImmediate } from 'node:timers/promises';
 import { Engine, type EngineOptions } from '../../../../origin/engine/engine.ts';
 import { prefixStoreRoom } from '../../../../origin/engine/kv/prefix-memory.ts';
 import type { EngineReport, Submission } from '../../../../origin/engine/messages.ts';
+import { compileProgram } from '../../../../origin/grammar/compile.ts';
+import { PatternSet } from '../../../../origin/grammar/runtime/pattern-set.ts';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import { SimdKernel } from '../../../../origin/sampling/kernel/simd-kernel.ts';
 import type { GenerationEvent } from '../../../../shared/generation.ts';
 import { EOS, TOKEN_BYTES } from './vocabulary.ts';
 
 const KERNEL = new SimdKernel();
+
+const patternSets = new Map<string, PatternSet>();
+
+/** Compiles a list of patterns as the engine sends it. Each list is compiled once. */
+function patternSetOf(list: string): PatternSet {
+  const known = patternSets.get(list) ?? new PatternSet(compileProgram(JSON.parse(list)));
+  patternSets.set(list, known);
+  return known;
+}
 
 /** Milliseconds of one step on the driver's clock. */
 export const STEP_MS = 7;
@@ -23,10 +34,11 @@ export class Driver {
   /** Retry-after of the refused requests, in milliseconds. */
   readonly refused = new Map<string, number>();
   now = 1_000_000;
-  readonly #hasDisk: boolean;
+  /** Whether requests wait for a disk, or for patterns to be compiled. */
+  #preparesRequests: boolean;
 
   constructor(runner: ModelRunner, options: Partial<EngineOptions> = {}) {
-    this.#hasDisk = Boolean(options.disk);
+    this.#preparesRequests = Boolean(options.disk);
     this.engine = new Engine({
       runner,
       kernel: KERNEL,
@@ -35,6 +47,7 @@ export class Driver {
       compile: () => {
         throw new Error('no grammars here');
       },
+      compilePatterns: (list) => Promise.resolve(patternSetOf(list)),
       maxWaiting: 10_000,
       now: () => this.now,
       unixNow: () => this.now + UNIX_AHEAD,
@@ -45,20 +58,22 @@ export class Driver {
   }
 
   submit(submission: Submission): void {
+    this.#preparesRequests ||=
+      submission.bannedPhrases?.some((phrase) => typeof phrase !== 'string') === true;
     this.engine.submit(submission);
   }
 
   /** Makes one step. @throws Error if an invariant is broken after it */
   async step(): Promise<void> {
     await this.engine.step();
-    if (this.#awaitsDisk) await setImmediate();
+    if (this.#awaitsPreparation) await setImmediate();
     this.now += STEP_MS;
     const broken = this.engine.violations();
     if (broken.length > 0) throw new Error(broken.join('; '));
   }
 
   async finish(maxSteps = 100_000): Promise<void> {
-    for (let step = 0; !this.engine.idle || this.#awaitsDisk; step++) {
+    for (let step = 0; !this.engine.idle || this.#awaitsPreparation; step++) {
       if (step === maxSteps) throw new Error(`the engine is not idle after ${maxSteps} steps`);
       await this.step();
     }
@@ -69,8 +84,8 @@ export class Driver {
     return this.events.get(requestId) ?? [];
   }
 
-  get #awaitsDisk(): boolean {
-    return this.#hasDisk && this.engine.awaitsPreparation;
+  get #awaitsPreparation(): boolean {
+    return this.#preparesRequests && this.engine.awaitsPreparation;
   }
 
   #take(report: EngineReport): void {
@@ -89,7 +104,7 @@ export class Driver {
 export function storeBytes({ shape, kvBytes }: ModelRunner, chunks: number): number {
   const { prefillChunk: chunk, vocabularySize } = shape;
   const roomOf = (budgetBytes: number) =>
-    prefixStoreRoom({ chunk, kvBytes: kvBytes!, vocabularySize, budgetBytes });
+    prefixStoreRoom({ chunk, kvBytes: kvBytes, vocabularySize, budgetBytes });
   const { chunkBytes, logitsBytes } = roomOf(0);
   let budgetBytes = chunks * chunkBytes;
   while (roomOf(budgetBytes).chunks < chunks) budgetBytes += Math.min(chunkBytes, logitsBytes);

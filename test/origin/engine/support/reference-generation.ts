@@ -23,16 +23,18 @@ function wholeText(bytes: readonly number[]): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes));
 }
 
-/** Returns the first stop string that ends after `from`: earliest end, then earliest start. */
+/** Returns the first stop that ends after `from`: earliest end, then earliest start. */
 function findStop(
   text: string,
   from: number,
-  stops: readonly string[],
+  stops: readonly (string | RegExp)[],
 ): { start: number; stop: string } | null {
   for (let end = from + 1; end <= text.length; end++) {
     for (let start = 0; start < end; start++) {
-      const stop = stops.find((candidate) => candidate === text.slice(start, end));
-      if (stop !== undefined) return { start, stop };
+      const part = text.slice(start, end);
+      const matches = (stop: string | RegExp) =>
+        typeof stop === 'string' ? stop === part : part.isWellFormed() && stop.test(part);
+      if (stops.some(matches)) return { start, stop: part };
     }
   }
   return null;
@@ -111,7 +113,9 @@ function attempt(
   const choice = promptIndex * submission.choices + candidate;
   const own = [...(submission.ignoreEos ? [] : [EOS]), ...submission.endTokenIds];
   const ends = [...own, ...submission.stopTokenIds];
-  const phrases = (submission.bannedPhrases ?? []).filter((phrase) => typeof phrase === 'string');
+  const phrases = (submission.bannedPhrases ?? []).map((phrase) =>
+    typeof phrase === 'string' ? phrase : new RegExp(`^(?:${phrase.regex})$`, 'u'),
+  );
   let history = new TokenHistory(prompt, prompt.length + maxTokens);
   const identity = { seed: submission.sampling.seed, prompt: promptIndex, choice: candidate };
   const workspace = new SamplerWorkspace(shape.vocabularySize, KERNEL);

@@ -79,6 +79,11 @@ const prompt = (maxTokens: number): fc.Arbitrary<SubmittedPrompt> =>
       echoFrom: Math.min(echoFrom, fields.tokens.length - 1),
     }));
 
+const bannedText = fc.constantFrom('ab', 'bca', 'c', '😀', 'é', ' a', 'aab', 'b\n');
+const bannedPattern = fc
+  .constantFrom('a[bc]a', 'b+c', 'é|😀', 'c.a', 'a ?b', '(?:ab|c)+[^a]')
+  .map((regex) => ({ regex }));
+
 /**
  * Submissions of every kind that fit the context.
  * @param maxTokens tokens to generate per choice, at most
@@ -97,9 +102,9 @@ export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 
         [],
         fc.array(fc.constantFrom('ab', 'abc', 'b', 'cab', '😀', ' a', 'é'), { maxLength: 3 }),
       ),
-      bannedPhrases: often<readonly string[] | null>(
+      bannedPhrases: often<Submission['bannedPhrases'] | null>(
         null,
-        fc.array(fc.constantFrom('ab', 'bca', 'c', '😀', 'é', ' a', 'aab', 'b\n'), {
+        fc.array(fc.oneof({ weight: 3, arbitrary: bannedText }, { weight: 1, arbitrary: bannedPattern }), {
           minLength: 1,
           maxLength: 3,
         }),

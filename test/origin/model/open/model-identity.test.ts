@@ -13,11 +13,11 @@ function newModel(): string {
   return directory;
 }
 
-async function identityOf(directory: string, options: object = {}): Promise<string> {
+async function identityOf(directory: string, options: object = {}, deviceName = 'cpu'): Promise<string> {
   const model = { directory, slots: 2, prefillChunk: 16, threads: 1, kvLimitBytes: 2 ** 30, ...options };
   const { runner } = await openModel(model);
   try {
-    return await modelIdentity(model, runner);
+    return await modelIdentity(model, runner, deviceName);
   } finally {
     runner.dispose();
   }
@@ -30,14 +30,15 @@ it('stays the same over restarts and with another number of slots', async () => 
   expect(await identityOf(directory, { slots: 5, contextLength: 100 })).toBe(identity);
 });
 
-it('changes with chunk, threads, and the time of a file', async () => {
+it('changes with device, chunk, threads, and the time of a file', async () => {
   const directory = newModel();
   const identities = new Set([await identityOf(directory)]);
   identities.add(await identityOf(directory, { prefillChunk: 32 }));
   identities.add(await identityOf(directory, { threads: 2 }));
+  identities.add(await identityOf(directory, {}, 'Card A (CUDA card 0)'));
   utimesSync(join(directory, 'model.onnx'), 1, 1);
   identities.add(await identityOf(directory));
-  expect(identities.size).toBe(4);
+  expect(identities.size).toBe(5);
 });
 
 it('changes with the weights, although names, sizes and times are the same', async () => {

@@ -1,14 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readModelConfig } from '../../../../origin/model/config/model-config.ts';
 import { faultKind } from '../../../../origin/model/model-runner.ts';
-import {
-  copierBytes,
-  freeBytes,
-  prefillChunkOf,
-  requireDeviceMemory,
-  runBytes,
-  shareLimit,
-} from '../../../../origin/model/open/run-limits.ts';
+import { freeBytes, prefillChunkOf, requireDeviceMemory } from '../../../../origin/model/open/run-limits.ts';
 import { startRunner } from '../../../../origin/model/open/start-runner.ts';
 import { readGraphFile } from '../../../../origin/model/ort/graph-file.ts';
 import { ortFault } from '../../../../origin/model/ort/ort-fault.ts';
@@ -18,7 +11,6 @@ import { kvLayout, OutOfMemoryError } from '../../../../origin/model/runner/kv-c
 import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
 import { prefillPrompt, randomTokens, syntheticRunner, temporaryDirectory } from '../synthetic-runner.ts';
 
-const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 
 describe('the chunk of a prefill run', () => {
@@ -49,14 +41,6 @@ function decoderOf(): { directory: string; decoder: DecoderInterface } {
 
 describe('memory of a card', () => {
   const layout = { slots: 8, spareSlots: 0, contextLength: 2048, positionBytes: 2 ** 16, totalBytes: GIB };
-
-  it('counts the logits of the larger of batch and chunk, and one slot for copies', () => {
-    const { decoder } = decoderOf();
-    const perRow = decoder.vocabularySize * 6;
-    expect(runBytes(decoder, layout, 512)).toBe(512 * perRow + copierBytes(layout));
-    expect(runBytes(decoder, { ...layout, slots: 1000 }, 512)).toBe(1000 * perRow + copierBytes(layout));
-    expect(copierBytes(layout)).toBe((128 + 16) * MIB);
-  });
 
   it('is free up to the operator’s limit; auto without a driver counts main memory, WebGPU reports none', () => {
     const card = {
@@ -90,14 +74,6 @@ describe('memory of a card', () => {
       ),
     );
     expect(() => requireDeviceMemory(need, card(9 * GIB), 3 * GIB)).toThrow('but the limit is 3072 MiB');
-  });
-
-  it('is divided between the arenas of the two sessions, so that together they keep the limit', () => {
-    const device = { provider: 'cuda', deviceId: 1, memoryBytes: 4 * GIB } as const;
-    const { model, copier } = shareLimit(device, 100 * MIB);
-    expect([model, copier]).toMatchObject([{ memoryBytes: 4 * GIB - 100 * MIB }, { memoryBytes: 100 * MIB }]);
-    const unlimited = { ...device, memoryBytes: null };
-    expect(shareLimit(unlimited, 5)).toEqual({ model: unlimited, copier: unlimited });
   });
 });
 

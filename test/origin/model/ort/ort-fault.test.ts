@@ -32,8 +32,22 @@ it.each([
   failure(100, 'no CUDA-capable device is detected'),
   failure(7000, 'no such error'),
   'CUBLAS failure 13: CUBLAS_STATUS_EXECUTION_FAILED',
+  failure(1, 'invalid argument: device lost, out of memory'),
 ])('an error after which other runs can succeed is not: %s', (message) => {
   expect(faultKind(ortFault(11, message))).toBe('other');
+});
+
+it.each([1, 6, 11, 77])('the words of an error count with the code %s of a failed run', (code) => {
+  expect(faultKind(ortFault(code, 'Failed to allocate memory'))).toBe('out-of-memory');
+});
+
+it.each([2, 3, 7, 9, 10])('the code %s of a refused call decides, whatever its message quotes', (code) => {
+  const messages = [
+    'the input "device lost" is missing',
+    'CUDA failure 700: quoted',
+    'no file "out of memory"',
+  ];
+  expect(messages.map((message) => faultKind(ortFault(code, message)))).toEqual(['other', 'other', 'other']);
 });
 
 it('an error of ONNX Runtime has its code and message', () => {

@@ -50,6 +50,9 @@ function symbolOf(expression: Expression, builder: BnfBuilder): BnfSymbol {
 /** One production per list of members so far; only for few members. */
 function listOf(order: AnyOrder, builder: BnfBuilder): BnfSymbol {
   const known = new Map<string, { rule: number } & BnfSymbol>();
+  /** Whether one more of the other members matters to the bounds. */
+  const isCounted = (written: readonly (number | null)[]): boolean =>
+    Number.isFinite(order.max) || written.filter((one) => one === null).length < Math.max(1, order.min);
   const missing = (written: readonly (number | null)[]): number =>
     order.members.filter(({ required }, i) => required && !written.includes(i)).length;
   /** What may follow `written` members (null = another one), in ascending order because only their set matters. */
@@ -60,8 +63,7 @@ function listOf(order: AnyOrder, builder: BnfBuilder): BnfSymbol {
     const symbol = builder.add([]) as { rule: number } & BnfSymbol;
     known.set(key, symbol);
     const isFull = missing(written) === 0;
-    if (written.length > 0 && isFull && new Set(written).size >= order.min)
-      builder.rules[symbol.rule]!.push([]);
+    if (written.length > 0 && isFull && written.length >= order.min) builder.rules[symbol.rule]!.push([]);
     const separator: BnfSymbol[] = written.length === 0 ? [] : [{ kind: 'rule', rule: order.separator }];
     const add = (rule: number, next: readonly (number | null)[]): void => {
       if (next.length + missing(next) <= order.max)
@@ -75,7 +77,7 @@ function listOf(order: AnyOrder, builder: BnfBuilder): BnfSymbol {
         );
     });
     if (order.other === null) return symbol;
-    add(order.other, Number.isFinite(order.max) || !written.includes(null) ? [null, ...written] : written);
+    add(order.other, isCounted(written) ? [null, ...written] : written);
     return symbol;
   };
   return rest([]);

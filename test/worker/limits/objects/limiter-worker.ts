@@ -78,5 +78,6 @@ export async function callLimiter(workerd: Miniflare, call: Call): Promise<unkno
     method: 'POST',
     body: JSON.stringify(call),
   });
+  if (!response.ok) throw new Error(await response.text());
   return response.json();
 }

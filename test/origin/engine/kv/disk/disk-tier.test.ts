@@ -30,7 +30,7 @@ function tier({ shape, kvBytes }: ModelRunner, directory: string, options: Parti
     queueBytes: 1e6,
     maxReadMs: 60_000,
     chunk: shape.prefillChunk,
-    positionBytes: kvBytes!.positionBytes,
+    positionBytes: kvBytes.positionBytes,
     vocabularySize: shape.vocabularySize,
     identity: 'model',
     fs,

@@ -1,0 +1,127 @@
+import { errorMessage } from '@continuo/shared/error-details.ts';
+import type { Usage } from '@continuo/shared/generation.ts';
+import type { Logger } from '../process/log.ts';
+
+/** Sends a span per generation to an OpenTelemetry collector: OTLP over HTTP as JSON, without texts of prompts or completions. */
+
+const FLUSH_MS = 5_000;
+/** Spans that wait for the collector; more are dropped. */
+const MAX_WAITING = 2_048;
+const SEND_TIMEOUT_MS = 10_000;
+/** Numbers of OTLP. */
+const SERVER_KIND = 2;
+const ERROR_STATUS = 2;
+
+export interface Generation {
+  /** The header of the request. A span is sent only for a sampled trace. */
+  readonly traceparent: string | undefined;
+  readonly requestId: string;
+  readonly model: string;
+  /** Unix milliseconds. */
+  readonly startedAt: number;
+  readonly endedAt: number;
+  /** `done`, an error code, or `aborted`. */
+  readonly outcome: string;
+  readonly usage: Usage;
+}
+
+interface Tools {
+  readonly fetch: typeof fetch;
+  readonly log: Logger;
+  /** Returns random hexadecimal digits. */
+  readonly randomHex: (bytes: number) => string;
+}
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+export interface TraceExport {
+  record(generation: Generation): void;
+  /** Sends what waits. */
+  flush(): Promise<void>;
+}
+
+const encode = (attributes: Readonly<Record<string, string | number>>) =>
+  Object.entries(attributes).map(([key, value]) => ({
+    key,
+    // OTLP writes 64-bit integers as text.
+    value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value },
+  }));
+
+/** Attributes by the conventions for generative models, which may still change. */
+const genAiAttributes = ({ model, usage }: Generation) => ({
+  'gen_ai.operation.name': 'text_completion',
+  'gen_ai.provider.name': 'continuo',
+  'gen_ai.request.model': model,
+  'gen_ai.usage.input_tokens': usage.promptTokens,
+  'gen_ai.usage.output_tokens': usage.completionTokens,
+});
+
+/** Returns the exporter that OpenTelemetry's variables describe; null without a collector. @throws Error that names the variable */
+export function createTraceExport(
+  environment: Variables,
+  { fetch, log, randomHex }: Tools,
+): TraceExport | null {
+  const base = environment.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/$/, '');
+  const url = environment.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || (base && `${base}/v1/traces`);
+  if (!url) return null;
+  if (!URL.canParse(url)) throw new Error(`OTEL_EXPORTER_OTLP_ENDPOINT: '${url}' is not an address`);
+  const pairs = [...(environment.OTEL_EXPORTER_OTLP_HEADERS ?? '').matchAll(/([^=,\s]+)\s*=\s*([^,]*)/g)];
+  const headers = Object.fromEntries(pairs.map(([, name, value]) => [name, decodeURIComponent(value!)]));
+  const isGenAi = /\bgen_ai_latest_experimental\b/.test(environment.OTEL_SEMCONV_STABILITY_OPT_IN ?? '');
+  const resource = {
+    attributes: encode({ 'service.name': environment.OTEL_SERVICE_NAME || 'continuo-origin' }),
+  };
+  let waiting: object[] = [];
+  let timer: NodeJS.Timeout | null = null;
+  let hasFailed = false;
+
+  async function flush(): Promise<void> {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    const spans = waiting;
+    if (spans.length === 0) return;
+    waiting = [];
+    try {
+      const response = await fetch(url!, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify({
+          resourceSpans: [{ resource, scopeSpans: [{ scope: { name: 'continuo' }, spans }] }],
+        }),
+        signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
+      });
+      await response.body?.cancel();
+      if (!response.ok) throw new Error(`status ${response.status}`);
+      hasFailed = false;
+    } catch (error) {
+      // Dropped. The first failure of a row is logged.
+      if (!hasFailed) log.warn({ why: errorMessage(error) }, 'traces were not sent');
+      hasFailed = true;
+    }
+  }
+
+  return {
+    record(generation) {
+      const { traceparent = '', requestId, startedAt, endedAt, outcome, model } = generation;
+      const [, traceId, parentSpanId] =
+        /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f][13579bdf]$/.exec(traceparent) ?? [];
+      if (traceId === undefined || waiting.length >= MAX_WAITING) return;
+      const failed = outcome !== 'done' && outcome !== 'aborted';
+      waiting.push({
+        ...{ traceId, parentSpanId, spanId: randomHex(8) },
+        ...{ name: `text_completion ${model}`, kind: SERVER_KIND },
+        startTimeUnixNano: `${Math.round(startedAt)}000000`,
+        endTimeUnixNano: `${Math.round(endedAt)}000000`,
+        attributes: encode({
+          'continuo.request_id': requestId,
+          'continuo.outcome': outcome,
+          ...(isGenAi ? genAiAttributes(generation) : { 'continuo.model': model }),
+          ...(failed && { 'error.type': outcome }),
+        }),
+        status: failed ? { code: ERROR_STATUS, message: outcome } : {},
+      });
+      timer ??= setTimeout(() => void flush(), FLUSH_MS).unref();
+    },
+    flush,
+  };
+}

@@ -1,0 +1,60 @@
+import { type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
+import type { DecoderInterface } from '../runner/decoder-interface.ts';
+import { elementBytes } from '../runner/kv-cache.ts';
+
+/** Estimates the memory of runs on a card. No card has confirmed it yet. */
+
+/** Tensors of a layer that live at the same time, none wider than the widest: residual, norm, gate, up, product, result. */
+const LIVE_TENSORS = 6;
+/** Flash attention divides a row among at most so many blocks if they are fewer than the processors of a large card. */
+const MAX_SPLITS = 128;
+const PROCESSORS = 132;
+const HALF = 2;
+const SINGLE = 4;
+
+/** Sizes in a graph that its runs need memory for. */
+export interface RunSizes {
+  /** Columns of the widest product, without the logits. */
+  readonly widest: number;
+  readonly heads: number;
+  /** Elements of the largest quantized matrix, which batches above a few rows dequantize as a whole. */
+  readonly quantized: number;
+}
+
+export function runSizes(graph: OnnxGraph, { vocabularySize, kvHeads }: DecoderInterface): RunSizes {
+  const found = { widest: 0, heads: kvHeads, quantized: 0 };
+  for (const { nodes, initializers } of withBranches(graph)) {
+    for (const { operator, inputs, integers } of nodes) {
+      const [columns, rows] = [integers.get('N') ?? 0, integers.get('K') ?? 0];
+      const sizes =
+        operator === 'MatMulNBits' ? [columns, rows] : (initializers.get(inputs[1] ?? '')?.dimensions ?? []);
+      if (!/^(MatMul|Gemm|FusedMatMul)/.test(operator)) {
+        if (operator === 'GroupQueryAttention')
+          found.heads = Math.max(found.heads, integers.get('num_heads') ?? 0);
+        continue;
+      }
+      found.quantized = Math.max(found.quantized, columns * rows);
+      found.widest = Math.max(found.widest, ...sizes.filter((size) => size < vocabularySize));
+    }
+  }
+  return found;
+}
+
+/** Returns the bytes that the largest run needs beside weights and KV cache. */
+export function runBytes(
+  decoder: DecoderInterface,
+  slots: number,
+  prefillChunk: number,
+  graph: OnnxGraph,
+): number {
+  const { vocabularySize, kvHeads, headSize } = decoder;
+  const { widest, heads, quantized } = runSizes(graph, decoder);
+  const rows = Math.max(slots, prefillChunk);
+  const logits = rows * vocabularySize * (HALF + SINGLE);
+  const activations = rows * LIVE_TENSORS * widest * elementBytes(decoder);
+  // Queries, keys and values before and after rotation, and the partial sums of split rows.
+  const attention =
+    rows * 2 * (heads + 2 * kvHeads) * headSize * elementBytes(decoder) +
+    MAX_SPLITS * PROCESSORS * (headSize + 1) * SINGLE;
+  return logits + activations + attention + quantized * HALF;
+}

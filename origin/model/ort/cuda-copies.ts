@@ -1,0 +1,117 @@
+import koffi from 'koffi';
+
+/** Calls a function of the driver by name. @throws RuntimeFault */
+export type CudaCall = (name: string, types: readonly string[], ...values: readonly unknown[]) => void;
+
+/** Memory on both sides of a copy. */
+export interface Plane {
+  readonly address: bigint;
+  /** Bytes from the start of a line to that of the next. */
+  readonly pitch: number;
+  readonly where: 'host' | 'device';
+}
+
+/** CUDA_MEMCPY2D of cuda.h: offsets, and values of CUmemorytype. */
+const COPY = {
+  bytes: 128,
+  from: { type: 16, host: 24, device: 32, pitch: 48 },
+  to: { type: 72, host: 80, device: 88, pitch: 104 },
+  width: 112,
+  height: 120,
+} as const;
+const MEMORY_TYPES = { host: 1, device: 2 } as const;
+const NON_BLOCKING = 1;
+
+/**
+ * Copies lines of bytes with a stream of its own, in the card's primary context, in which ONNX Runtime also works. Host
+ * memory must be page-locked: `hostMemory` returns it.
+ */
+export class CudaCopies {
+  readonly #call: CudaCall;
+  readonly #device: number;
+  readonly #context: bigint;
+  readonly #stream: bigint;
+  #host: { readonly address: bigint; readonly bytes: Uint8Array } | null = null;
+
+  /** @param device the driver's handle of the card */
+  constructor(call: CudaCall, device: number) {
+    this.#call = call;
+    this.#device = device;
+    this.#context = returned((cell) => call('cuDevicePrimaryCtxRetain', ['void *', 'int'], cell, device));
+    this.#stream = this.#inContext(() =>
+      returned((cell) => call('cuStreamCreate', ['void *', 'unsigned int'], cell, NON_BLOCKING)),
+    );
+  }
+
+  /** Returns page-locked memory, which stays until the next call. */
+  hostMemory(bytes: number): { readonly address: bigint; readonly bytes: Uint8Array } {
+    if (this.#host === null || this.#host.bytes.length < bytes) {
+      this.#inContext(() => {
+        this.#freeHost();
+        const address = returned((cell) =>
+          this.#call('cuMemHostAlloc', ['void *', 'size_t', 'unsigned int'], cell, bytes, 0),
+        );
+        this.#host = { address, bytes: new Uint8Array(koffi.view(address, bytes)) };
+      });
+    }
+    return { address: this.#host!.address, bytes: this.#host!.bytes.subarray(0, bytes) };
+  }
+
+  /**
+   * Copies after all work that the card has begun, and waits for the copies.
+   * @param planes copied in any order: `height` lines of `width` bytes each
+   */
+  copy(planes: Iterable<{ readonly from: Plane; readonly to: Plane }>, width: number, height: number): void {
+    this.#inContext(() => {
+      this.#call('cuCtxSynchronize', []);
+      try {
+        for (const { from, to } of planes) {
+          const copy = Buffer.alloc(COPY.bytes);
+          describe(copy, COPY.from, from);
+          describe(copy, COPY.to, to);
+          copy.writeBigUInt64LE(BigInt(width), COPY.width);
+          copy.writeBigUInt64LE(BigInt(height), COPY.height);
+          this.#call('cuMemcpy2DAsync_v2', ['void *', 'void *'], copy, this.#stream);
+        }
+      } finally {
+        this.#call('cuStreamSynchronize', ['void *'], this.#stream);
+      }
+    });
+  }
+
+  dispose(): void {
+    this.#inContext(() => {
+      this.#freeHost();
+      this.#call('cuStreamDestroy_v2', ['void *'], this.#stream);
+    });
+    this.#call('cuDevicePrimaryCtxRelease_v2', ['int'], this.#device);
+  }
+
+  #freeHost(): void {
+    if (this.#host === null) return;
+    this.#call('cuMemFreeHost', ['void *'], this.#host.address);
+    this.#host = null;
+  }
+
+  #inContext<T>(run: () => T): T {
+    this.#call('cuCtxPushCurrent_v2', ['void *'], this.#context);
+    try {
+      return run();
+    } finally {
+      returned((cell) => this.#call('cuCtxPopCurrent_v2', ['void *'], cell));
+    }
+  }
+}
+
+function describe(copy: Buffer, at: (typeof COPY)['from' | 'to'], { address, pitch, where }: Plane): void {
+  copy.writeUInt32LE(MEMORY_TYPES[where], at.type);
+  copy.writeBigUInt64LE(address, at[where]);
+  copy.writeBigUInt64LE(BigInt(pitch), at.pitch);
+}
+
+/** Returns the handle that a call writes to a cell. */
+function returned(call: (cell: BigUint64Array) => void): bigint {
+  const cell = new BigUint64Array(1);
+  call(cell);
+  return cell[0]!;
+}

@@ -1,0 +1,56 @@
+import type { CudaCopies, Plane } from '../ort/cuda-copies.ts';
+import { type DeviceRows, type KvCopier, type RowCount, rowBytes } from './kv-copier.ts';
+
+/** Copies KV with the driver: one strided copy per matrix. Host bytes pass through page-locked memory. Owns the copies. */
+export class CudaKvCopier implements KvCopier {
+  readonly #copies: CudaCopies;
+
+  constructor(copies: CudaCopies) {
+    this.#copies = copies;
+  }
+
+  copy(from: DeviceRows, to: DeviceRows, count: RowCount): void {
+    this.#copy(planesOf(from), planesOf(to), from, count);
+  }
+
+  read(from: DeviceRows, bytes: Uint8Array, count: RowCount): void {
+    const host = this.#copies.hostMemory(bytes.length);
+    this.#copy(planesOf(from), hostPlanes(host.address, from, count), from, count);
+    bytes.set(host.bytes);
+  }
+
+  write(bytes: Uint8Array, to: DeviceRows, count: RowCount): void {
+    const host = this.#copies.hostMemory(bytes.length);
+    host.bytes.set(bytes);
+    this.#copy(hostPlanes(host.address, to, count), planesOf(to), to, count);
+  }
+
+  dispose(): void {
+    this.#copies.dispose();
+  }
+
+  #copy(
+    from: readonly Plane[],
+    to: readonly Plane[],
+    { matrices }: DeviceRows,
+    { heads, length }: RowCount,
+  ): void {
+    const planes = from.map((plane, index) => ({ from: plane, to: to[index]! }));
+    this.#copies.copy(planes, length * rowBytes(matrices[0]!), heads);
+  }
+}
+
+const planesOf = ({ matrices, first, stride }: DeviceRows): Plane[] =>
+  matrices.map((matrix) => ({
+    where: 'device',
+    address: matrix.address + BigInt(first * rowBytes(matrix)),
+    pitch: stride * rowBytes(matrix),
+  }));
+
+/** Planes without gaps, one after the other. */
+const hostPlanes = (address: bigint, { matrices }: DeviceRows, { heads, length }: RowCount): Plane[] =>
+  matrices.map((matrix, index) => ({
+    where: 'host',
+    address: address + BigInt(index * heads * length * rowBytes(matrix)),
+    pitch: length * rowBytes(matrix),
+  }));

@@ -1,0 +1,28 @@
+import type { DeviceTensor } from '../ort/ort-binding.ts';
+
+/** Rows of each head in matrices [rows, width], one matrix per layer and kind. */
+export interface DeviceRows {
+  readonly matrices: readonly DeviceTensor[];
+  /** The first row of the first head. */
+  readonly first: number;
+  /** Rows from the first row of a head to that of the next. */
+  readonly stride: number;
+}
+
+export interface RowCount {
+  readonly heads: number;
+  /** Consecutive rows of each head. */
+  readonly length: number;
+}
+
+/** Copies KV within the memory of a device, and between it and the host. Each call ends when the copy is done. */
+export interface KvCopier {
+  copy(from: DeviceRows, to: DeviceRows, count: RowCount): void;
+  /** @param bytes receives [matrices, heads, length, width] */
+  read(from: DeviceRows, bytes: Uint8Array, count: RowCount): void;
+  write(bytes: Uint8Array, to: DeviceRows, count: RowCount): void;
+  dispose(): void;
+}
+
+/** Returns the bytes of one row. */
+export const rowBytes = ({ elementBytes, dimensions }: DeviceTensor): number => elementBytes * dimensions[1]!;

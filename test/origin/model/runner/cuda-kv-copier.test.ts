@@ -1,0 +1,49 @@
+import { rmSync } from 'node:fs';
+import { expect, it, onTestFinished } from 'vitest';
+import { faultKind } from '../../../../origin/model/model-runner.ts';
+import { openLibrary } from '../../../../origin/model/ort/ort-library.ts';
+import { driverRunner } from '../../../gpu/runners.ts';
+import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';
+import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
+import { prefillPrompt, randomTokens, temporaryDirectory } from '../synthetic-runner.ts';
+
+/** Opens a runner that copies with a driver made for the test. */
+function open() {
+  const { folder, file } = buildFakeCudaDriver();
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const library = openLibrary(file);
+  const live: () => number = library.func('live', 'int', []);
+  const failWith: (error: number) => void = library.func('fail_with', 'void', ['int']);
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, { contextLength: 64 });
+  const runner = driverRunner(directory, { slots: 2, prefillChunk: 32 }, file);
+  return { runner, live, failWith };
+}
+
+it.runIf(hasCompiler)('context, stream and page-locked memory are given back with the runner', async () => {
+  const { runner, live } = open();
+  await prefillPrompt(runner, 0, randomTokens(40, 1));
+  const bytes = new Uint8Array(40 * runner.kvBytes.positionBytes);
+  runner.kvBytes.read(0, 0, 40, bytes);
+  expect(live()).toBe(3);
+  runner.dispose();
+  expect(live()).toBe(0);
+});
+
+it.runIf(hasCompiler)('a failed copy has the kind of its error number, and the next one is made', () => {
+  const { runner, failWith } = open();
+  onTestFinished(() => runner.dispose());
+  const kindOf = (error: number) => {
+    failWith(error);
+    try {
+      runner.copy(0, 1, 8);
+    } catch (thrown) {
+      expect((thrown as Error).message).toBe(
+        `the NVIDIA driver refuses cuCtxSynchronize with error ${error}: as the test demands`,
+      );
+      return faultKind(thrown);
+    }
+    return null;
+  };
+  expect([700, 2, 1, 0].map(kindOf)).toEqual(['device-lost', 'out-of-memory', 'other', null]);
+});

@@ -1,0 +1,109 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/**
+ * A CUDA driver whose card is the main memory. It demands what a real one does or may do: a current context, page-locked
+ * host memory, pitches of at least the width. A copy happens only when its stream is waited for.
+ */
+const LIBRARY = `
+  #include <stdint.h>
+  #include <stdlib.h>
+  #include <string.h>
+  enum { INVALID = 1, NO_CONTEXT = 201, HOST = 1, DEVICE = 2, MOST = 4096, PINNED = 16 };
+  typedef struct {
+    size_t fromX, fromY; int fromType; const char *fromHost, *fromDevice; void *fromArray; size_t fromPitch;
+    size_t toX, toY; int toType; char *toHost, *toDevice; void *toArray; size_t toPitch;
+    size_t width, height;
+  } Copy;
+  static int retained, depth, streams, queued, waited, failure;
+  static Copy queue[MOST];
+  static struct { char *start; size_t bytes; } pinned[PINNED];
+
+  int live(void) {
+    int count = retained + depth + streams + queued;
+    for (int i = 0; i < PINNED; i++) count += pinned[i].start != 0;
+    return count;
+  }
+  void fail_with(int error) { failure = error; }
+
+  int cuInit(unsigned flags) { return 0; }
+  int cuGetErrorString(int error, const char **text) { *text = "as the test demands"; return 0; }
+  int cuDeviceGetCount(int *count) { *count = 1; return 0; }
+  int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
+  int cuDeviceGet(int *device, int id) { *device = 40 + id; return 0; }
+  int cuDeviceGetName(char *name, int length, int device) { strncpy(name, "Memory", length); return 0; }
+  int cuDevicePrimaryCtxRetain(size_t *context, int device) { retained++; *context = 0x7000 + device; return 0; }
+  int cuDevicePrimaryCtxRelease_v2(int device) { retained--; return device == 40 ? 0 : INVALID; }
+  int cuCtxPushCurrent_v2(size_t context) { if (context != 0x7028) return INVALID; depth++; return 0; }
+  int cuCtxPopCurrent_v2(size_t *context) { if (!depth) return NO_CONTEXT; depth--; *context = 0x7028; return 0; }
+  int cuCtxSynchronize(void) { if (!depth) return NO_CONTEXT; waited = 1; return failure; }
+  int cuStreamCreate(size_t *stream, unsigned flags) {
+    if (!depth) return NO_CONTEXT;
+    if (flags != 1) return INVALID;
+    streams++;
+    *stream = 0x5000;
+    return 0;
+  }
+  int cuStreamDestroy_v2(size_t stream) { if (!depth || stream != 0x5000) return INVALID; streams--; return 0; }
+  int cuMemHostAlloc(char **address, size_t bytes, unsigned flags) {
+    if (!depth) return NO_CONTEXT;
+    for (int i = 0; i < PINNED; i++) if (!pinned[i].start) {
+      *address = pinned[i].start = malloc(bytes);
+      pinned[i].bytes = bytes;
+      return 0;
+    }
+    return 2;
+  }
+  int cuMemFreeHost(char *address) {
+    for (int i = 0; i < PINNED; i++) if (pinned[i].start == address) {
+      free(address);
+      pinned[i].start = 0;
+      return depth ? 0 : NO_CONTEXT;
+    }
+    return INVALID;
+  }
+  static int is_pinned(const char *start, size_t bytes) {
+    for (int i = 0; i < PINNED; i++)
+      if (pinned[i].start && start >= pinned[i].start && start + bytes <= pinned[i].start + pinned[i].bytes) return 1;
+    return 0;
+  }
+  static int is_valid(int type, const char *host, const char *device, size_t pitch, const Copy *copy) {
+    if (pitch < copy->width) return 0;
+    size_t bytes = pitch * (copy->height - 1) + copy->width;
+    return type == HOST ? is_pinned(host, bytes) : type == DEVICE && device != 0;
+  }
+  int cuMemcpy2DAsync_v2(const Copy *copy, size_t stream) {
+    if (!depth) return NO_CONTEXT;
+    if (stream != 0x5000 || !waited || queued == MOST || !copy->width || !copy->height) return INVALID;
+    if (copy->fromX || copy->fromY || copy->toX || copy->toY) return INVALID;
+    if (!is_valid(copy->fromType, copy->fromHost, copy->fromDevice, copy->fromPitch, copy)) return INVALID;
+    if (!is_valid(copy->toType, copy->toHost, copy->toDevice, copy->toPitch, copy)) return INVALID;
+    queue[queued++] = *copy;
+    return 0;
+  }
+  int cuStreamSynchronize(size_t stream) {
+    if (!depth) return NO_CONTEXT;
+    for (int i = 0; i < queued; i++) {
+      const Copy *copy = queue + i;
+      const char *from = copy->fromType == HOST ? copy->fromHost : copy->fromDevice;
+      char *to = copy->toType == HOST ? copy->toHost : copy->toDevice;
+      for (size_t line = 0; line < copy->height; line++)
+        memcpy(to + line * copy->toPitch, from + line * copy->fromPitch, copy->width);
+    }
+    queued = waited = 0;
+    return failure;
+  }
+`;
+
+export const hasCompiler = process.platform === 'linux' && spawnSync('cc', ['--version']).status === 0;
+
+/** Builds the library in a new folder and returns both. */
+export function buildFakeCudaDriver(): { readonly folder: string; readonly file: string } {
+  const folder = mkdtempSync(join(tmpdir(), 'continuo-fake-driver-'));
+  writeFileSync(join(folder, 'driver.c'), LIBRARY);
+  const file = join(folder, 'libcuda.so.1');
+  execFileSync('cc', ['-shared', '-fPIC', '-o', file, join(folder, 'driver.c')]);
+  return { folder, file };
+}

@@ -1,0 +1,17 @@
+/**
+ * Records the format of an object's database, and refuses a database that a later, incompatible Worker has written: a Worker
+ * after a roll back must not guess at reservations or batches. Databases that are older than the record have the first format.
+ * @param format rises only if the Worker of the release before could not read what this one writes
+ */
+export function requireFormat(sql: SqlStorage, format: number): void {
+  sql.exec(
+    'CREATE TABLE IF NOT EXISTS format (only INTEGER PRIMARY KEY CHECK (only = 0), version INTEGER NOT NULL)',
+  );
+  const [{ version } = { version: 0 }] = sql
+    .exec<{ version: number }>('SELECT version FROM format')
+    .toArray();
+  if (version > format) {
+    throw new Error(`The object's database has format ${version}; this Worker knows up to ${format}.`);
+  }
+  if (version < format) sql.exec('INSERT OR REPLACE INTO format (only, version) VALUES (0, ?)', format);
+}

@@ -1,0 +1,83 @@
+import { type Upload, uploadObject } from '@continuo/shared/batch.ts';
+import { listObjects, objectKey } from './file-store.ts';
+
+/** Uploads in parts, in R2: each has a folder with its record and its parts. */
+
+/** Seconds until an upload expires. */
+export const LIFETIME_SECONDS = 3_600;
+const RECORD = 'upload';
+/** Keys that one call of R2 deletes. */
+const MAX_DELETED = 1_000;
+
+export interface StoredUpload {
+  readonly upload: Upload;
+  /** Version of the record. */
+  readonly etag: string;
+}
+
+export interface StoredPart {
+  readonly key: string;
+  /** Bytes. */
+  readonly size: number;
+}
+
+const folderOf = (tenantId: string, id: string): string => `${objectKey(tenantId, 'uploads', id)}/`;
+
+export const partKey = (tenantId: string, id: string, part: string): string =>
+  folderOf(tenantId, id) + encodeURIComponent(part);
+
+/**
+ * Writes the record of an upload.
+ * @param etag version that it replaces; null if there is none
+ * @returns false if the record has another version
+ */
+export async function putUpload(
+  bucket: R2Bucket,
+  tenantId: string,
+  upload: Upload,
+  etag: string | null,
+): Promise<boolean> {
+  const onlyIf = etag === null ? {} : { onlyIf: { etagMatches: etag } };
+  const options = { customMetadata: { status: upload.status }, ...onlyIf };
+  return (await bucket.put(partKey(tenantId, upload.id, RECORD), JSON.stringify(upload), options)) !== null;
+}
+
+/** Returns an upload as it is now; null if the tenant has no such upload. */
+export async function getUpload(
+  bucket: R2Bucket,
+  tenantId: string,
+  id: string,
+  now: number,
+): Promise<StoredUpload | null> {
+  const object = await bucket.get(partKey(tenantId, id, RECORD));
+  if (object === null) return null;
+  const upload = uploadObject.parse(await object.json());
+  const isExpired = upload.status === 'pending' && now >= 1_000 * upload.expires_at;
+  return { upload: isExpired ? { ...upload, status: 'expired' } : upload, etag: object.etag };
+}
+
+/** Returns the parts of an upload. */
+export async function listParts(bucket: R2Bucket, tenantId: string, id: string): Promise<StoredPart[]> {
+  const objects = await listObjects(bucket, tenantId, 'uploads');
+  const folder = folderOf(tenantId, id);
+  return objects.filter(({ key }) => key.startsWith(folder) && key !== folder + RECORD);
+}
+
+/** Deletes what uploads have left that cannot be used any more. Returns the number of pending uploads. */
+export async function countPending(bucket: R2Bucket, tenantId: string, now: number): Promise<number> {
+  const objects = await listObjects(bucket, tenantId, 'uploads');
+  // A part may be younger than its record, so it is kept a lifetime longer.
+  const isOld = ({ uploaded }: R2Object) => now - uploaded.getTime() > 1_000 * LIFETIME_SECONDS;
+  await deleteParts(bucket, objects.filter(isOld));
+  return objects.filter((object) => !isOld(object) && object.customMetadata?.status === 'pending').length;
+}
+
+export async function deleteParts(
+  bucket: R2Bucket,
+  parts: readonly { readonly key: string }[],
+): Promise<void> {
+  const keys = parts.map(({ key }) => key);
+  for (let from = 0; from < keys.length; from += MAX_DELETED) {
+    await bucket.delete(keys.slice(from, from + MAX_DELETED));
+  }
+}

@@ -1,0 +1,203 @@
+import {
+  type FileObject,
+  type Upload,
+  uploadCompletion,
+  type uploadPart,
+  uploadRequest,
+} from '@continuo/shared/batch.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { toHex } from '@continuo/shared/signing.ts';
+import type * as z from 'zod';
+import { authenticate } from '../auth/auth.ts';
+import { parseRequest } from '../dialects/parse-request.ts';
+import { readJsonObject } from '../http/request-body.ts';
+import type { RequestContext } from '../http/request-context.ts';
+import { jsonResponse } from '../http/responses.ts';
+import type { RouteHandler } from '../http/router.ts';
+import { fileOf, fileOptions, newId, objectKey } from './file-store.ts';
+import { checkFileCount, checkFileName, MAX_FILE_BYTES } from './files.ts';
+import { PartedObject } from './parted-object.ts';
+import { receiveForm } from './received-form.ts';
+import {
+  countPending,
+  deleteParts,
+  getUpload,
+  LIFETIME_SECONDS,
+  listParts,
+  partKey,
+  putUpload,
+  type StoredPart,
+  type StoredUpload,
+} from './upload-store.ts';
+
+/** Files in parts, each in a request of its own, because the platform limits the body of a request. */
+
+const MAX_PART_BYTES = 64 * 1024 * 1024;
+/** Pending uploads of one tenant. */
+const MAX_PENDING = 20;
+
+/** POST /v1/uploads */
+export const createUpload: RouteHandler = async (request, context) => {
+  const { tenant } = await authenticate(request, context, 'completions');
+  const { filename, bytes } = parseRequest(uploadRequest, await readJsonObject(request, context));
+  checkFileName(filename);
+  if (bytes > MAX_FILE_BYTES) {
+    const message = `Invalid 'bytes': expected at most ${MAX_FILE_BYTES}.`;
+    throw new ApiError('invalid_value', message, { param: 'bytes' });
+  }
+  await checkFileCount(context, tenant.id);
+  const now = context.now();
+  if ((await countPending(context.env.FILES, tenant.id, now)) >= MAX_PENDING) throw tooMany();
+  const createdAt = Math.floor(now / 1_000);
+  const upload: Upload = {
+    id: newId('upload_', now, context.randomHex),
+    object: 'upload',
+    bytes,
+    created_at: createdAt,
+    expires_at: createdAt + LIFETIME_SECONDS,
+    filename,
+    purpose: 'batch',
+    status: 'pending',
+    file: null,
+  };
+  await putUpload(context.env.FILES, tenant.id, upload, null);
+  return jsonResponse(upload);
+};
+
+const tooMany = (): ApiError =>
+  new ApiError('rate_limit_exceeded', `You have ${MAX_PENDING} pending uploads. Complete or cancel one.`, {
+    headers: { 'retry-after': '60' },
+  });
+
+/** @throws ApiError 404 if the tenant has no such upload */
+async function findUpload({ env, now }: RequestContext, tenantId: string, id: string): Promise<StoredUpload> {
+  const found = await getUpload(env.FILES, tenantId, id, now());
+  if (found !== null) return found;
+  throw new ApiError('not_found', `No such Upload object: ${id.slice(0, 100)}`, { param: 'id' });
+}
+
+/** @throws ApiError 409 */
+function checkPending({ status }: Upload): void {
+  if (status === 'pending') return;
+  throw new ApiError('conflict', `The upload is ${status}. Create another one.`, {
+    headers: { 'x-should-retry': 'false' },
+  });
+}
+
+/** POST /v1/uploads/{id}/parts */
+export const addPart: RouteHandler = async (request, context, id) => {
+  const { tenant } = await authenticate(request, context, 'completions');
+  const { upload } = await findUpload(context, tenant.id, id);
+  checkPending(upload);
+  const { FILES } = context.env;
+  const stored = bytesOf(await listParts(FILES, tenant.id, upload.id));
+  const now = context.now();
+  const part: z.infer<typeof uploadPart> = {
+    id: newId('part_', now, context.randomHex),
+    object: 'upload.part',
+    created_at: Math.floor(now / 1_000),
+    upload_id: upload.id,
+  };
+  const { object } = await receiveForm(request, context, {
+    field: 'data',
+    // Repeated parts may take as much room as the file itself.
+    maxBytes: Math.min(MAX_PART_BYTES, Math.max(0, 2 * upload.bytes - stored)),
+    open: () => new PartedObject(FILES, partKey(tenant.id, upload.id, part.id), {}),
+  });
+  await object.complete();
+  return jsonResponse(part);
+};
+
+const bytesOf = (parts: readonly StoredPart[]): number => parts.reduce((sum, { size }) => sum + size, 0);
+
+/** POST /v1/uploads/{id}/complete. Repeated, it returns the same file. */
+export const completeUpload: RouteHandler = async (request, context, id) => {
+  const { tenant } = await authenticate(request, context, 'completions');
+  const asked = parseRequest(uploadCompletion, await readJsonObject(request, context));
+  const { upload, etag } = await findUpload(context, tenant.id, id);
+  if (upload.status === 'completed') return jsonResponse(upload);
+  checkPending(upload);
+  await checkFileCount(context, tenant.id);
+  const { FILES } = context.env;
+  const parts = await listParts(FILES, tenant.id, upload.id);
+  const chosen = chooseParts(parts, asked.part_ids, upload, (part) => partKey(tenant.id, upload.id, part));
+  const file = await joinParts(context, tenant.id, upload, chosen, asked.md5 ?? null);
+  const completed: Upload = { ...upload, status: 'completed', file };
+  if (!(await putUpload(FILES, tenant.id, completed, etag))) {
+    // Another request has completed or cancelled it in the meantime.
+    await FILES.delete(objectKey(tenant.id, 'files', file.id));
+    const { upload: current } = await findUpload(context, tenant.id, id);
+    if (current.status !== 'completed') checkPending(current);
+    return jsonResponse(current);
+  }
+  await deleteParts(FILES, parts);
+  return jsonResponse(completed);
+};
+
+/** @throws ApiError 400 for an unknown part, or for parts that are not the whole file */
+function chooseParts(
+  parts: readonly StoredPart[],
+  ids: readonly string[],
+  { bytes }: Upload,
+  keyOf: (id: string) => string,
+): readonly StoredPart[] {
+  const byKey = new Map(parts.map((part) => [part.key, part]));
+  const chosen = ids.map((id, index) => {
+    const part = byKey.get(keyOf(id));
+    if (part !== undefined) return part;
+    const message = `Invalid 'part_ids[${index}]': the upload has no part '${id.slice(0, 100)}'.`;
+    throw new ApiError('invalid_value', message, { param: `part_ids[${index}]` });
+  });
+  if (bytesOf(chosen) === bytes) return chosen;
+  const message = `Invalid 'part_ids': the parts have ${bytesOf(chosen)} bytes, but the upload was created for ${bytes}.`;
+  throw new ApiError('invalid_value', message, { param: 'part_ids' });
+}
+
+/** Writes the parts as one file. @throws ApiError 400 if its MD5 is another one */
+async function joinParts(
+  { env: { FILES }, now, randomHex }: RequestContext,
+  tenantId: string,
+  { filename }: Upload,
+  parts: readonly StoredPart[],
+  md5: string | null,
+): Promise<FileObject> {
+  const at = now();
+  const key = objectKey(tenantId, 'files', newId('file-', at, randomHex));
+  const object = new PartedObject(FILES, key, fileOptions({ filename, purpose: 'batch' }, at));
+  const digest = new crypto.DigestStream('MD5');
+  const writer = digest.getWriter();
+  try {
+    for (const part of parts) {
+      const stored = await FILES.get(part.key);
+      if (stored === null) throw new ApiError('conflict', 'The upload has just been completed or cancelled.');
+      for await (const bytes of stored.body) {
+        await writer.write(bytes);
+        await object.write(bytes);
+      }
+    }
+    await writer.close();
+    if (md5 !== null && toHex(new Uint8Array(await digest.digest)) !== md5.toLowerCase()) {
+      const message = "Invalid 'md5': the file has another one.";
+      throw new ApiError('invalid_value', message, { param: 'md5' });
+    }
+    return fileOf(await object.complete());
+  } catch (thrown) {
+    await object.abort();
+    throw thrown;
+  }
+}
+
+/** POST /v1/uploads/{id}/cancel */
+export const cancelUpload: RouteHandler = async (request, context, id) => {
+  const { tenant } = await authenticate(request, context, 'completions');
+  const { upload, etag } = await findUpload(context, tenant.id, id);
+  if (upload.status === 'cancelled') return jsonResponse(upload);
+  checkPending(upload);
+  const { FILES } = context.env;
+  const cancelled: Upload = { ...upload, status: 'cancelled' };
+  if (!(await putUpload(FILES, tenant.id, cancelled, etag))) {
+    checkPending((await findUpload(context, tenant.id, id)).upload);
+  }
+  await deleteParts(FILES, await listParts(FILES, tenant.id, upload.id));
+  return jsonResponse(cancelled);
+};
