@@ -251,6 +251,16 @@ describe('items that must differ', () => {
       },
       values: arrays([{ a: 'x' }, { a: 'x', b: null }, { a: 'xy' }, { a: 'xy', b: null }], 4),
     },
+    {
+      items: {
+        type: 'array',
+        items: { type: 'string', pattern: '^(a|ab|b)$' },
+        uniqueItems: true,
+        maxItems: 2,
+      },
+      maxItems: 2,
+      values: arrays(arrays(['a', 'ab', 'b'], 2), 2),
+    },
   ])('have the masks of all arrays without a repeated item, in every bit: $items', ({ values, ...rest }) => {
     const value = { type: 'array', uniqueItems: true, ...rest };
     const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
