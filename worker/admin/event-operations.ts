@@ -5,6 +5,7 @@ import { tenantSecret } from '../delivery/delivery.ts';
 import { targetProblem } from '../delivery/target.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { limiterOf } from '../limits/limiter-client.ts';
+import { runAudited } from '../tenants/audit-log.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
 import { readWebhook, setWebhook } from '../tenants/webhook-store.ts';
 import { found, page } from './admin-objects.ts';
@@ -114,8 +115,9 @@ export const EVENT_OPERATIONS: readonly AdminOperation[] = [
     status: 200,
     roles: ['billing'],
     response: replayed,
-    async run({ id }, context) {
+    async run({ id, entry }, context) {
       found(await readTenant(context.env.DB, id), 'tenant', id);
+      await runAudited(context.env.DB, [], entry(id, id));
       return { object: 'replay', events: await limiterOf(context, id).replayEvents() };
     },
   }),

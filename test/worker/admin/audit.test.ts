@@ -105,15 +105,17 @@ describe('the audit log', () => {
     expect(actions).toEqual(['createKey', 'createKey', 'createTenant']);
   });
 
-  test('has one entry for each price, payment and webhook, and none for a payment that is sent twice', async () => {
+  test('has one entry for each price, payment, webhook and replay, and none for a payment that is sent twice', async () => {
     await tenantWithKey(worker, 'audit-paid');
     const paid = { tenant: 'audit-paid', id: 'p1', micros: 7 };
     await admin(worker, 'POST', '/prices', { model: 'audited', prompt_micros: 1, completion_micros: 2 });
     for (const count of [1, 2])
       expect((await admin(worker, 'POST', '/credits', paid)).status, `${count}`).toBe(201);
     await admin(worker, 'POST', '/webhooks', { tenant: 'audit-paid', url: null });
+    await admin(worker, 'POST', '/events/audit-paid/replay');
     const entries = await entriesOf('tenant=audit-paid');
     expect(entries.map(({ action, target }) => [action, target])).toEqual([
+      ['replayEvent', 'audit-paid'],
       ['createWebhook', 'audit-paid'],
       ['createCredit', 'p1'],
       ['createKey', expect.any(String)],

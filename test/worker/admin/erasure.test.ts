@@ -115,13 +115,7 @@ describe('erasing a tenant', () => {
         const left = await eventually(
           async () => {
             await worker.runScheduled();
-            const left = remains(words).filter((text) => !isKept(text));
-            console.log(
-              some,
-              usage,
-              left.map((t) => t.slice(0, 600)),
-            );
-            return left;
+            return remains(words).filter((text) => !isKept(text));
           },
           (texts) => texts.length === 0,
         );
