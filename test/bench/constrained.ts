@@ -2,9 +2,9 @@ import type { Trace } from '../../origin/cli/load.ts';
 import type { WireConstraint } from '../../shared/generation.ts';
 import { PRODUCT_SCHEMA } from '../support/product-schema.ts';
 import { median } from './statistics.ts';
-import type { Job, Target } from './target.ts';
+import type { Job, Target, TextBoundaries } from './target.ts';
 
-/** Measures the cost of a constraint: waves of the same load with and without one alternate. */
+/** Measures the cost of a constraint or of text boundaries: waves of the same load with and without them alternate. */
 
 const text = (minLength: number) => ({ type: 'string', minLength });
 const list = (items: object) => ({ type: 'array', items, minItems: 1000 });
@@ -17,12 +17,28 @@ const ENDLESS: readonly WireConstraint[] = [
   list({ anyOf: [{ type: 'integer', minimum: 0, maximum: 5000 }, { enum: ['alpha', 'beta', 'gamma'] }] }),
 ].map((value) => ({ type: 'json_schema', value }));
 
+/** Boundaries that no generated text meets. */
+const BOUNDARIES: TextBoundaries = {
+  tokenHealing: true,
+  stopRegex: ['\\n§ [0-9]{3}\\n', '(?i:end of part) [0-9]+', '¤{2,9}', '[A-Z]{3}-[0-9]{5}-¤'],
+  bannedPhrases: [
+    ...Array.from({ length: 30 }, (_, i) => `the ¤ phrase number ${i}`),
+    { regex: 'as an? [a-z]{3,20} model¤' },
+    { regex: '[0-9]{4}-[0-9]{2}-[0-9]{2}¤' },
+  ],
+};
+
+/** What is added to the jobs of every second wave. */
+export const ADDITIONS: Readonly<Record<'constrained' | 'bounded', (number: number) => Partial<Job>>> = {
+  constrained: (number) => ({ constraint: ENDLESS[number % ENDLESS.length]! }),
+  bounded: () => ({ boundaries: BOUNDARIES }),
+};
+
 export interface ConstrainedResult {
-  readonly concurrency: number;
   /** Decode tokens/s, the median of the waves. */
   readonly plain: number;
-  readonly constrained: number;
-  /** Median over the waves of constrained ÷ plain, each pair measured one after the other. */
+  readonly changed: number;
+  /** Median over the waves of changed ÷ plain, each pair measured one after the other. */
   readonly share: number;
 }
 
@@ -46,12 +62,12 @@ export async function measureConstrained(
   concurrency: number,
   pairs: number,
   job: (index: number) => Job,
+  addition: (number: number) => Partial<Job>,
 ): Promise<ConstrainedResult> {
-  const rateOf = async (wave: number, kind: 'plain' | 'constrained'): Promise<number> => {
+  const rateOf = async (wave: number, kind: 'plain' | 'changed'): Promise<number> => {
     const jobs = Array.from({ length: concurrency }, (_, number): Job => {
       const plain = job(wave * concurrency + number);
-      const constraint = ENDLESS[number % ENDLESS.length] as WireConstraint;
-      return kind === 'plain' ? plain : { ...plain, constraint };
+      return kind === 'plain' ? plain : { ...plain, ...addition(number) };
     });
     const traces = await Promise.all(jobs.map((each) => target.run(each)));
     const bad = traces.find(({ tokens, error }) => error !== null || tokens !== job(0).maxTokens);
@@ -59,20 +75,17 @@ export async function measureConstrained(
     return decodeRate(traces);
   };
   const plain: number[] = [];
-  const constrained: number[] = [];
+  const changed: number[] = [];
   // The first pair warms up: it compiles grammars and computes masks. The order alternates between pairs.
   for (let wave = 0; wave <= pairs; wave += 1) {
-    for (const kind of wave % 2 === 0
-      ? (['plain', 'constrained'] as const)
-      : (['constrained', 'plain'] as const)) {
+    for (const kind of wave % 2 === 0 ? (['plain', 'changed'] as const) : (['changed', 'plain'] as const)) {
       const rate = await rateOf(wave, kind);
-      if (wave > 0) (kind === 'plain' ? plain : constrained).push(rate);
+      if (wave > 0) (kind === 'plain' ? plain : changed).push(rate);
     }
   }
   return {
-    concurrency,
     plain: median(plain),
-    constrained: median(constrained),
-    share: median(plain.map((rate, wave) => (constrained[wave] as number) / rate)),
+    changed: median(changed),
+    share: median(plain.map((rate, wave) => (changed[wave] as number) / rate)),
   };
 }

@@ -1,5 +1,5 @@
 import { mulberry32 } from '../support/random.ts';
-import { measureConstrained } from './constrained.ts';
+import { ADDITIONS, measureConstrained } from './constrained.ts';
 import { measureHostile } from './hostile.ts';
 import { CONTEXT, jobOf, type Plan, type Progress, tokenIds } from './plan.ts';
 import { rounded } from './report.ts';
@@ -50,19 +50,26 @@ export const STREAMS = 8;
 /** Clients that send hostile constraints meanwhile. */
 const INTRUDERS = 2;
 
-/** Measures how much a constraint slows its own stream. */
-export async function constrainedFigures(target: Target, plan: Plan, progress: Progress): Promise<Figures> {
-  progress(0, `${target.name}, constrained load`);
-  const { plain, constrained, share } = await measureConstrained(
+/** Measures how much a constraint, or text boundaries, slow their own stream. */
+export async function constrainedFigures(
+  target: Target,
+  plan: Plan,
+  progress: Progress,
+  kind: keyof typeof ADDITIONS = 'constrained',
+): Promise<Figures> {
+  progress(0, `${target.name}, ${kind} load`);
+  const waves = 2 * plan.waves;
+  const { plain, changed, share } = await measureConstrained(
     target,
     STREAMS,
-    2 * plan.waves,
+    waves,
     jobOf(plan),
+    ADDITIONS[kind],
   );
   return [
     [
-      `${target.name}: decode tokens/s at batch ${STREAMS}, plain / constrained`,
-      `${rounded(plain)} / ${rounded(constrained)} (${rounded(100 * share, 1)} %)`,
+      `${target.name}: decode tokens/s at batch ${STREAMS}, plain / ${kind}`,
+      `${rounded(plain)} / ${rounded(changed)} (${rounded(100 * share, 1)} %)`,
     ],
   ];
 }

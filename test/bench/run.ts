@@ -113,6 +113,7 @@ async function measureSystem(
     targets.push(await loads(origin, directory, plan, progress));
     if (plan.figures) figures.push(...(await promptFigures(origin, progress)));
     figures.push(...(await constraintFigures(origin, plan, progress)));
+    if (plan.constraints) figures.push(...(await constrainedFigures(origin, plan, progress, 'bounded')));
   }
   if (plan.soakSeconds > 0) {
     figures.push(...(await overloadFigures(origin, system.metricsUrl, plan.soakSeconds, progress)));

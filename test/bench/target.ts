@@ -7,6 +7,8 @@ import { request } from '../support/generation-request.ts';
 
 const now = () => performance.now();
 
+export type TextBoundaries = Pick<GenerationRequest, 'tokenHealing' | 'stopRegex' | 'bannedPhrases'>;
+
 /** A completion request. Generation never ends early, so that every run does the same work. */
 export interface Job {
   readonly prompt: readonly number[] | string;
@@ -15,6 +17,8 @@ export interface Job {
   readonly tenant?: string;
   readonly cachePrompt?: boolean;
   readonly constraint?: WireConstraint;
+  /** Of the origin's own protocol. */
+  readonly boundaries?: TextBoundaries;
   /** Whether the trace of an OpenAI-compatible server has the generated text. */
   readonly keepsText?: boolean;
   /** More fields for an OpenAI-compatible server. */
@@ -150,6 +154,7 @@ const generation = (job: Job, model: string): GenerationRequest =>
     contextOverflow: 'error',
     cachePrompt: job.cachePrompt ?? false,
     constraint: job.constraint ?? null,
+    ...job.boundaries,
     deadlineMs: 600_000,
   });
 

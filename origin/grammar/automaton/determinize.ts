@@ -45,18 +45,16 @@ type StateOf = (targets: readonly number[]) => number;
 
 /** Splits the symbols at every boundary of the set's edges, and collects the targets of each range. */
 function edgesOf(nfa: Nfa, set: readonly number[], stateOf: StateOf, budget: WorkBudget): number[] {
-  const only = set.length === 1 ? nfa.edges[set[0]!]! : [];
-  if (only.length === 3) return [only[0]!, only[1]!, stateOf([only[2]!])];
-  const triples: [number, number, number][] = [];
-  for (const state of set) {
-    const edges = nfa.edges[state]!;
-    for (let i = 0; i < edges.length; i += 3) triples.push([edges[i]!, edges[i + 1]!, edges[i + 2]!]);
+  const triples = sortedTriples(nfa, set);
+  const out: number[] = [];
+  if (areDisjoint(triples)) {
+    budget.spend(10 + 15 * triples.length);
+    for (const [lo, hi, target] of triples) append(out, lo, hi, stateOf([target]));
+    return out;
   }
-  triples.sort((a, b) => a[0] - b[0]);
   const cuts = [...new Set(triples.flatMap(([lo, hi]) => [lo, hi + 1]))].sort((a, b) => a - b);
   budget.spend(20 + 40 * triples.length);
-  const out: number[] = [];
-  let active: [number, number, number][] = [];
+  let active: Triple[] = [];
   let next = 0;
   for (let c = 0; c + 1 < cuts.length; c++) {
     const lo = cuts[c]!;
@@ -65,12 +63,31 @@ function edgesOf(nfa: Nfa, set: readonly number[], stateOf: StateOf, budget: Wor
     budget.spend(10 + 5 * active.length);
     if (active.length === 0) continue;
     const hi = cuts[c + 1]! - 1;
-    const target = stateOf(active.map((edge) => edge[2]));
-    // Calls are never merged to ranges: their numbers are names.
-    if (lo >= CALL) out.push(lo, hi, target);
-    else appendEdge(out, lo, hi, target);
+    append(out, lo, hi, stateOf(active.map((edge) => edge[2])));
   }
   return out;
+}
+
+/** An edge from a symbol to another one, and its target. */
+type Triple = readonly [lo: number, hi: number, target: number];
+
+function sortedTriples(nfa: Nfa, set: readonly number[]): Triple[] {
+  const triples: Triple[] = [];
+  for (const state of set) {
+    const edges = nfa.edges[state]!;
+    for (let i = 0; i < edges.length; i += 3) triples.push([edges[i]!, edges[i + 1]!, edges[i + 2]!]);
+  }
+  return triples.length < 2 ? triples : triples.sort((a, b) => a[0] - b[0]);
+}
+
+function areDisjoint(sorted: readonly Triple[]): boolean {
+  return sorted.every(([lo], i) => i === 0 || lo > sorted[i - 1]![1]);
+}
+
+/** Calls are never merged to ranges: their numbers are names. */
+function append(out: number[], lo: number, hi: number, target: number): void {
+  if (lo >= CALL) out.push(lo, hi, target);
+  else appendEdge(out, lo, hi, target);
 }
 
 /**

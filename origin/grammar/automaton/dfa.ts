@@ -79,7 +79,7 @@ export function intersect(a: Dfa, b: Dfa, budget: WorkBudget): Dfa {
   for (let state = 0; state < pairs.length; state++) {
     const left = a.edges[pairs[state]![0]]!;
     const right = b.edges[pairs[state]![1]]!;
-    budget.spend(50 + 20 * (left.length + right.length));
+    budget.spend(20 + 3 * (left.length + right.length));
     const out: number[] = [];
     for (let i = 0, j = 0; i < left.length && j < right.length; ) {
       const lo = Math.max(left[i]!, right[j]!);

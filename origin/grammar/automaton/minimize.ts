@@ -3,16 +3,35 @@ import { appendEdge, type Dfa } from './dfa.ts';
 import { CALL } from './nfa.ts';
 import { Partition } from './partition.ts';
 
+/** Beyond this number of transitions, the second pass would take most of a compilation. */
+const MAX_TRANSITIONS = 200_000;
+
 /**
- * The minimal DFA of a trimmed DFA over bytes and calls. Refines the partitions of states and of transitions by each
- * other until both are stable. Source: Valmari and Lehtinen, "Efficient minimization of DFAs with partial transition
- * functions", 2008. O(m log n) for m transitions and n states.
+ * The minimal DFA of a trimmed DFA over bytes and calls. The first pass takes each range of symbols for one symbol, which merges
+ * most states. The second one splits the ranges of what is left, unless it is too large.
  */
 export function minimize(dfa: Dfa, budget: WorkBudget): Dfa {
+  if (dfa.edges.length < 2) return dfa;
+  const merged = refine(dfa, transitionsByRange(dfa), budget);
+  const split = transitionsBySymbol(merged);
+  return split === null ? merged : refine(merged, split, budget);
+}
+
+/** The edges of a DFA from tails to heads. Equal labels stand for equal symbols. */
+interface Transitions {
+  readonly tails: readonly number[];
+  readonly labels: readonly number[];
+  readonly heads: readonly number[];
+}
+
+/**
+ * Merges equivalent states. Refines the partitions of states and of transitions by each other until both are stable. Source:
+ * Valmari and Lehtinen, "Efficient minimization of DFAs with partial transition functions", 2008. O(m log n) for m transitions
+ * and n states.
+ */
+function refine(dfa: Dfa, { tails, labels, heads }: Transitions, budget: WorkBudget): Dfa {
   const size = dfa.edges.length;
-  if (size < 2) return dfa;
-  const { tails, labels, heads } = transitionsOf(dfa);
-  budget.spend(30 * (size + tails.length));
+  budget.spend(20 * (size + tails.length));
   const count = tails.length;
   const blocks = new Partition(size);
   for (let state = 0; state < size; state++) if (dfa.final[state] === 1) blocks.mark(state);
@@ -37,8 +56,30 @@ export function minimize(dfa: Dfa, budget: WorkBudget): Dfa {
   return quotient(dfa, blocks);
 }
 
-/** One transition per state, symbol class and target. Symbol classes are the ranges between all edge boundaries. */
-function transitionsOf(dfa: Dfa): { tails: number[]; labels: number[]; heads: number[] } {
+/** One transition per edge. Calls are above all bytes, so they are edges of their own. */
+function transitionsByRange({ edges }: Dfa): Transitions {
+  const names = new Map<number, number>();
+  const tails: number[] = [];
+  const labels: number[] = [];
+  const heads: number[] = [];
+  edges.forEach((list, from) => {
+    for (let i = 0; i < list.length; i += 3) {
+      const range = list[i]! >= CALL ? list[i]! : 256 * list[i]! + list[i + 1]!;
+      const label = names.get(range) ?? names.size;
+      names.set(range, label);
+      tails.push(from);
+      labels.push(label);
+      heads.push(list[i + 2]!);
+    }
+  });
+  return { tails, labels, heads };
+}
+
+/**
+ * One transition per state, symbol class and target. Symbol classes are the ranges between all edge boundaries. Null if there are
+ * too many.
+ */
+function transitionsBySymbol(dfa: Dfa): Transitions | null {
   const cuts = new Set<number>();
   for (const edges of dfa.edges) {
     for (let i = 0; i < edges.length; i += 3)
@@ -61,7 +102,7 @@ function transitionsOf(dfa: Dfa): { tails: number[]; labels: number[]; heads: nu
       }
     }
   });
-  return { tails, labels, heads };
+  return tails.length > MAX_TRANSITIONS ? null : { tails, labels, heads };
 }
 
 function incomingOf(

@@ -51,15 +51,23 @@ export class Partition {
 
   /** Replaces the partition by one set per key. */
   groupBy(keys: readonly number[]): void {
-    this.elements.sort((a, b) => keys[a]! - keys[b]!);
-    this.sets = 0;
-    this.elements.forEach((element, i) => {
-      const fresh = i === 0 || keys[element] !== keys[this.elements[i - 1]!];
-      if (fresh) this.start[this.sets++] = i;
-      this.end[this.sets - 1] = i + 1;
-      this.setOf[element] = this.sets - 1;
-      this.#position[element] = i;
+    const groups = new Map<number, number[]>();
+    keys.forEach((key, element) => {
+      const group = groups.get(key);
+      if (group) group.push(element);
+      else groups.set(key, [element]);
     });
+    this.sets = 0;
+    let place = 0;
+    for (const group of groups.values()) {
+      this.start[this.sets] = place;
+      for (const element of group) {
+        this.elements[place] = element;
+        this.setOf[element] = this.sets;
+        this.#position[element] = place++;
+      }
+      this.end[this.sets++] = place;
+    }
   }
 
   #swap(a: number, b: number): void {

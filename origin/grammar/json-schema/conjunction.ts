@@ -21,6 +21,14 @@ export function conjunctionOf(...nodes: readonly SchemaNode[]): Conjunction {
   return nodes.map((node) => ({ node, part: 'whole' }));
 }
 
+/** Leaves out repeated conditions and those that every value satisfies. If one is never satisfied, only it stays. */
+export function simplified(conjunction: Conjunction): Conjunction {
+  const never = conjunction.find(({ node, part }) => part === 'whole' && node.schema === false);
+  if (never !== undefined) return [never];
+  const distinct = new Map(conjunction.map((part) => [conjunctionKey([part]), part]));
+  return [...distinct.values()].filter(({ node, part }) => part !== 'whole' || node.schema !== true);
+}
+
 /** Conjunctions with equal keys are equal. */
 export function conjunctionKey(conjunction: Conjunction): string {
   return conjunction

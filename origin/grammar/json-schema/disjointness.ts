@@ -1,8 +1,8 @@
 import { isEmptyLanguage } from '../automaton/dfa.ts';
 import { itemSchemas } from './array-schema.ts';
 import { countRange, enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
-import type { Conjunction, KeywordNodes } from './conjunction.ts';
-import { branchesOf, expand } from './expansion.ts';
+import { type Conjunction, conjunctionKey, type KeywordNodes, simplified } from './conjunction.ts';
+import { branchesOf, type Expanded, expand } from './expansion.ts';
 import { propertySchemas, requiredProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { satisfies } from './schema-validator.ts';
@@ -16,17 +16,30 @@ const MAX_DEPTH = 4;
  * other side must count every valid value. Keywords are therefore read as JSON Schema defines them.
  */
 export function areDisjoint(a: Conjunction, b: Conjunction, context: SchemaContext, depth = 0): boolean {
+  const keys = [a, b].map((conjunction) => conjunctionKey(simplified(conjunction))).sort();
+  const key = `${depth}\n${keys[0]}\n\n${keys[1]}`;
+  const known = context.disjoint.get(key);
+  if (known !== undefined) return known;
   context.budget.spend(100);
+  const disjoint = isDisjoint(a, b, context, depth);
+  context.disjoint.set(key, disjoint);
+  return disjoint;
+}
+
+function isDisjoint(a: Conjunction, b: Conjunction, context: SchemaContext, depth: number): boolean {
   const left = expand(a, context.document);
   const right = expand(b, context.document);
   if (left.impossible || right.impossible) return true;
   // A `not` is left out: without it, each side counts more values.
   const choice = left.alternatives.find(({ part }) => part !== 'not');
+  const isSplit = [...left.alternatives, ...right.alternatives].some(({ part }) => part !== 'not');
+  // Usually the keywords beside the alternatives decide.
+  if (isSplit && areDisjoint(keywordsOf(left), keywordsOf(right), context, depth)) return true;
   if (choice) {
     const branches = branchesOf(left, choice, context.document);
     return branches.every((branch) => areDisjoint(branch, b, context, depth));
   }
-  if (right.alternatives.some(({ part }) => part !== 'not')) return areDisjoint(b, a, context, depth);
+  if (isSplit) return areDisjoint(b, a, context, depth);
   const leftValues = enumeratedValues(left.nodes);
   const rightValues = enumeratedValues(right.nodes);
   if (leftValues)
@@ -40,6 +53,8 @@ export function areDisjoint(a: Conjunction, b: Conjunction, context: SchemaConte
     return type === 'array' && disjointArrays(left.nodes, right.nodes, context, depth);
   });
 }
+
+const keywordsOf = ({ nodes }: Expanded): Conjunction => nodes.map((node) => ({ node, part: 'keywords' }));
 
 /** Types that both sides allow. Integers count as numbers. Implied types do not exclude other types. */
 function sharedTypes(left: KeywordNodes, right: KeywordNodes): string[] {

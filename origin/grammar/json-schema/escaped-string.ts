@@ -31,15 +31,27 @@ const ESCAPED: CodePoints = [0, 0x1f, 0x22, 0x22, 0x5c, 0x5c];
 /** Characters that may stand in a JSON string without an escape. */
 export const UNESCAPED_CHARACTERS = complementCodePoints(ESCAPED);
 
+/** Larger languages call a rule for each set of characters. */
+const MAX_INLINED_STATES = 1000;
+
 /**
  * A language of string values as JSON text without quotes. A character is escaped only if JSON requires it, briefly or as in
  * \u000a.
+ * @param addRule keeps the bytes of characters from being repeated in every state of a large language
  */
-export function escapedExpression(language: Dfa): Expression {
+export function escapedExpression(language: Dfa, addRule?: (label: Expression) => number): Expression {
+  const rules = new Map<string, Expression>();
+  const labelOf = (set: CodePoints): Expression => {
+    if (addRule === undefined || language.edges.length <= MAX_INLINED_STATES) return escapedCharacter(set);
+    const key = set.join();
+    const label = rules.get(key) ?? rule(addRule(escapedCharacter(set)));
+    rules.set(key, label);
+    return label;
+  };
   const edges: GraphEdge[] = [];
   const final = language.edges.length;
   language.edges.forEach((list, from) => {
-    for (const [to, set] of codePointsByTarget(list)) edges.push({ from, to, label: escapedCharacter(set) });
+    for (const [to, set] of codePointsByTarget(list)) edges.push({ from, to, label: labelOf(set) });
     if (language.final[from] === 1) edges.push({ from, to: final, label: EMPTY });
   });
   return { kind: 'graph', states: final + 1, edges, final };

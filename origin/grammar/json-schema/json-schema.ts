@@ -13,7 +13,13 @@ import { parseJson, schemaError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { arrayExpression } from './array-schema.ts';
 import { enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
-import { type Conjunction, conjunctionKey, conjunctionOf, type KeywordNodes } from './conjunction.ts';
+import {
+  type Conjunction,
+  conjunctionKey,
+  conjunctionOf,
+  type KeywordNodes,
+  simplified,
+} from './conjunction.ts';
 import { areDisjoint } from './disjointness.ts';
 import { escapedTexts } from './escaped-string.ts';
 import { type Alternatives, branchesOf, expand, isScope } from './expansion.ts';
@@ -58,6 +64,7 @@ class SchemaCompiler implements SchemaContext {
   readonly languages: StringLanguages;
   readonly budget: WorkBudget;
   readonly style: ObjectStyle;
+  readonly disjoint = new Map<string, boolean>();
   readonly #builder: GrammarBuilder;
   /** The canonical texts of lists, which may be long. */
   readonly #lists = new Map<readonly unknown[], ReadonlySet<string>>();
@@ -110,7 +117,8 @@ class SchemaCompiler implements SchemaContext {
     return escaped;
   }
 
-  ruleFor(conjunction: Conjunction): Expression {
+  ruleFor(conditions: Conjunction): Expression {
+    const conjunction = simplified(conditions);
     const key = conjunctionKey(conjunction);
     let index = this.#rules.get(key);
     if (index === undefined) {
@@ -128,11 +136,11 @@ class SchemaCompiler implements SchemaContext {
     return rule(index);
   }
 
-  addRule(expression: Expression): number {
+  readonly addRule = (expression: Expression): number => {
     const index = this.#builder.declare();
     this.#builder.define(index, expression);
     return index;
-  }
+  };
 
   #expression(conjunction: Conjunction): Expression {
     const expanded = expand(conjunction, this.document);

@@ -33,6 +33,10 @@ const ANNOTATIONS = new Set([
   'discriminator',
 ]);
 
+/** Whether a keyword says nothing about which values are valid. */
+export const isAnnotation = (keyword: string): boolean =>
+  ANNOTATIONS.has(keyword) || keyword.startsWith('x-');
+
 /** Returns an error message, or null if the value is valid. `Value` is the type of valid values. */
 interface Check<Value> {
   (value: unknown): string | null;
@@ -221,7 +225,7 @@ const isTypo = (name: string, keyword: string): boolean => {
 export function checkKeywords(schema: JsonObject, path: string, lenient: boolean): string[] {
   const unknown: string[] = [];
   for (const [keyword, value] of Object.entries(schema)) {
-    if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue;
+    if (isAnnotation(keyword)) continue;
     const check = CHECKS.get(keyword);
     if (check === undefined) {
       if (!lenient) refuseKnown(keyword, path);

@@ -1,4 +1,4 @@
-import { complement, type Dfa, intersect } from '../automaton/dfa.ts';
+import { type Dfa, intersect } from '../automaton/dfa.ts';
 import { choice, type Expression, sequence, text } from '../expression.ts';
 import { schemaError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
@@ -14,17 +14,12 @@ const MAX_MULTIPLE = 100_000;
  * are allowed. No exponent and no negative zero.
  */
 export function numberExpression(assertions: NumberAssertions, budget: WorkBudget): Expression {
-  const step = commonMultiple(assertions.multiples);
-  const excluded = assertions.nonMultiples.map((multiple) => {
-    const { value, places } = commonMultiple([multiple])!;
-    // With a place after the point, 2.00 counts as a multiple of 1.
-    return complement(multiplesOf({ value: 10 * value, places: places + 1 }, budget));
-  });
-  const wholeOnly = assertions.integer || step?.places === 0;
+  const { multiples, nonMultiples } = assertions;
+  const wholeOnly = assertions.integer || multiples.some(({ value }) => Number.isInteger(value));
+  const steps = multiples.length + nonMultiples.length === 0 ? null : stepsOf(assertions, wholeOnly, budget);
   const magnitudes = (from: Magnitude | null, to: Magnitude | null): Expression => {
     const dfa = magnitudeAutomaton({ low: from, high: to, wholeOnly }, budget);
-    const all = [dfa, ...(step === null ? [] : [multiplesOf(step, budget)]), ...excluded];
-    return escapedExpression(all.reduce((a, b) => intersect(a, b, budget)));
+    return escapedExpression(steps === null ? dfa : intersect(dfa, steps, budget));
   };
   const zero: Magnitude = { whole: '', fraction: '', exclusive: true };
   const minimum = assertions.minimum && nextInside(assertions.minimum, 1);
@@ -60,60 +55,63 @@ function magnitude(value: Decimal, exclusive: boolean): Magnitude {
   return { ...decimalParts(value), exclusive };
 }
 
-/** Multiples of value ÷ 10^places. */
-interface Step {
-  readonly value: number;
-  readonly places: number;
-}
-
-/** The least common multiple of all `multipleOf`; null if there is none. */
-function commonMultiple(multiples: readonly Multiple[]): Step | null {
-  const decimals = multiples.map(({ value }) => decimalOf(value));
-  if (decimals.length === 0) return null;
-  const places = Math.max(0, ...decimals.map(({ digits, point }) => digits.length - point));
-  let result = 1;
-  multiples.forEach(({ path }, i) => {
-    const { digits, point } = decimals[i]!;
-    const value = Number(digits.padEnd(point + places, '0'));
-    result = (result * value) / greatestCommonDivisor(result, value);
-    if (result * (places + 1) > MAX_MULTIPLE)
+/** The least common multiple of steps in units of the last of `places` decimal places. */
+function commonMultiple(units: readonly number[], places: number, listed: readonly Multiple[]): number {
+  return units.reduce((result, unit, i) => {
+    const common = (result * unit) / greatestCommonDivisor(result, unit);
+    if (common * (places + 1) > MAX_MULTIPLE)
       throw schemaError(
-        path,
+        listed[i]!.path,
         `the least common multiple of all multipleOf may have at most ${MAX_MULTIPLE} steps`,
       );
-  });
-  return { value: result, places };
+    return common;
+  }, 1);
 }
 
 function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }
 
-/** Multiples of a step: a state per remainder before the point, and per remainder and digits after it. */
-function multiplesOf({ value, places }: Step, budget: WorkBudget): Dfa {
+/**
+ * Numbers that are multiples of some steps and not of others: a state per remainder before the point, and per remainder and
+ * place after it. The remainder is that of the least common multiple, in units of the last place.
+ */
+function stepsOf({ multiples, nonMultiples }: NumberAssertions, wholeOnly: boolean, budget: WorkBudget): Dfa {
+  const listed = [...multiples, ...nonMultiples];
+  const decimals = listed.map(({ value }) => decimalOf(value));
+  const isOpen = multiples.length === 0 && !wholeOnly;
+  // With a place after the point, 2.00 counts as a multiple of 1.
+  const places = Math.max(isOpen ? 1 : 0, ...decimals.map(({ digits, point }) => digits.length - point));
+  const units = decimals.map(({ digits, point }) => Number(digits.padEnd(point + places, '0')));
+  const value = commonMultiple(units, places, listed);
   budget.spend(30 * value * (places + 2));
   const state = (remainder: number, fraction: number): number => (fraction + 1) * value + remainder;
   const whole = Array.from({ length: value }, (_, remainder) => [
     ...(places === 0 ? [] : [POINT, POINT, state(remainder, 0)]),
     ...digits(remainder, value, (next) => next),
   ]);
+  /** A number with digits beyond the last place is no multiple. */
+  const free = isOpen ? [DIGIT_0 + 1, DIGIT_0 + 9, state(0, places + 1)] : [];
   const fractions = Array.from({ length: places === 0 ? 0 : places + 1 }, (_, fraction) =>
     Array.from({ length: value }, (__, remainder) =>
       fraction < places
         ? digits(remainder, value, (next) => state(next, fraction + 1))
         : // Zeros may follow the last place.
-          [DIGIT_0, DIGIT_0, state(remainder, places)],
+          [DIGIT_0, DIGIT_0, state(remainder, places), ...free],
     ),
   );
-  const isMultiple = (remainder: number, missing: number): boolean =>
-    missing === 0 ? remainder === 0 : isMultiple((remainder * 10) % value, missing - 1);
+  const isAllowed = (remainder: number, missing: number): boolean =>
+    missing === 0
+      ? units.every((unit, i) => (remainder % unit === 0) === i < multiples.length)
+      : isAllowed((remainder * 10) % value, missing - 1);
   /** Whether the number may end, by digits after the point; −1 = no point. */
   const finals = (fraction: number): number[] =>
     Array.from({ length: value }, (_, remainder) =>
-      fraction !== 0 && isMultiple(remainder, places - Math.max(0, fraction)) ? 1 : 0,
+      fraction !== 0 && isAllowed(remainder, places - Math.max(0, fraction)) ? 1 : 0,
     );
-  const final = [...finals(-1), ...fractions.flatMap((_, fraction) => finals(fraction))];
-  return { edges: [...whole, ...fractions.flat()], final: Uint8Array.from(final) };
+  const final = [...finals(-1), ...fractions.flatMap((_, fraction) => finals(fraction)), 1];
+  const afterFree = [DIGIT_0, DIGIT_0 + 9, state(0, places + 1)];
+  return { edges: [...whole, ...fractions.flat(), afterFree], final: Uint8Array.from(final) };
 }
 
 /** The edges of the ten digits after a remainder. */

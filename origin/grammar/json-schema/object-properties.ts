@@ -137,6 +137,16 @@ function otherKeys(
       `at most ${MAX_PATTERNS} patterns may apply to one object, received ${patterns.length}`,
     );
   }
+  const schemasOf = (matching: ReadonlySet<SchemaNode>): Conjunction | null => {
+    const value = nodes.map((node) => otherValue(node, matching, nodes, context));
+    const matches = (other: KeywordNode): boolean =>
+      patternsOf(other, context).some((pattern) => matching.has(pattern.value));
+    const rest = nodes.flatMap((node) => unevaluated(node, nodes, matches, context));
+    return value.some((part) => part === null) || rest.some(({ node }) => node.schema === false)
+      ? null
+      : [...conjunctionOf(...value.flatMap((part) => part ?? [])), ...rest];
+  };
+  if (patterns.length === 0 && schemasOf(new Set()) === null) return [];
   const both = (a: Dfa | null, b: Dfa): Dfa => (a === null ? b : languages.both(a, b));
   const start = names.length === 0 ? allowed : both(allowed, languages.not(languages.anyOf(names)));
   let regions: { keys: Dfa | null; matching: ReadonlySet<SchemaNode> }[] = [
@@ -150,13 +160,8 @@ function otherKeys(
     regions = regions.filter(({ keys }) => keys === null || !isEmptyLanguage(keys));
   }
   return regions.flatMap(({ keys, matching }) => {
-    const value = nodes.map((node) => otherValue(node, matching, nodes, context));
-    const matches = (other: KeywordNode): boolean =>
-      patternsOf(other, context).some((pattern) => matching.has(pattern.value));
-    const rest = nodes.flatMap((node) => unevaluated(node, nodes, matches, context));
-    return value.some((part) => part === null) || rest.some(({ node }) => node.schema === false)
-      ? []
-      : [{ keys, value: [...conjunctionOf(...value.flatMap((part) => part ?? [])), ...rest] }];
+    const value = schemasOf(matching);
+    return value === null ? [] : [{ keys, value }];
   });
 }
 

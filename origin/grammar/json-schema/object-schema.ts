@@ -103,8 +103,8 @@ interface Counts {
 }
 
 /**
- * The members between the braces: an automaton over (declared members passed, members written). Without `counts`, it
- * only tracks whether a member was written, for the comma.
+ * The members between the braces: an automaton over (declared members passed, members written), which is ready for a member
+ * or done with one. Without `counts`, it does not track how many were written.
  */
 class MemberGraph {
   readonly #keys: ObjectProperties;
@@ -128,32 +128,41 @@ class MemberGraph {
 
   build(): Expression {
     const { declared } = this.#keys;
-    this.#state(0, 0);
+    const { comma, colon } = this.#context.json;
+    const start = this.#ready(0, 0);
     const final = this.#register('end');
-    const maxWritten = this.#counts === null ? 1 : Math.min(declared.length, this.#counts.max);
+    const maxWritten = this.#counts === null ? 0 : Math.min(declared.length, this.#counts.max);
+    const mayEndAt = declared.findLastIndex(({ required }) => required) + 1;
+    if (mayEndAt === 0 && this.#missing(0) === 0) this.#edge(start, final, EMPTY);
     declared.forEach((member, position) => {
-      const value = sequence(this.#context.json.colon, this.#context.ruleFor(member.value));
+      const value = sequence(colon, this.#context.ruleFor(member.value));
       const key = text(JSON.stringify(member.key));
       for (let written = 0; written <= Math.min(maxWritten, position); written++) {
-        const from = this.#state(position, written);
-        if (!member.required) this.#edge(from, this.#state(position + 1, written), EMPTY);
-        const next = this.#counts === null ? 1 : written + 1;
+        const from = this.#ready(position, written);
+        if (!member.required) this.#edge(from, this.#ready(position + 1, written), EMPTY);
+        const next = this.#counts === null ? 0 : written + 1;
         if (next > maxWritten) continue;
-        this.#edge(from, this.#register(`key ${position}/${next}`), this.#after(written, key));
-      }
-      for (let written = 1; written <= Math.min(maxWritten, position + 1); written++) {
-        this.#edge(this.#register(`key ${position}/${written}`), this.#state(position + 1, written), value);
+        const done = this.#register(`done ${position}/${next}`);
+        this.#edge(from, this.#register(`key ${position}/${next}`), key);
+        this.#edge(this.#register(`key ${position}/${next}`), done, value);
+        this.#edge(done, this.#ready(position + 1, next), comma);
+        if (position + 1 >= mayEndAt && this.#missing(next) === 0) this.#edge(done, final, EMPTY);
       }
     });
     const other = otherMember(this.#keys.others, this.#context);
     for (let written = 0; written <= Math.min(maxWritten, declared.length); written++) {
-      this.#addOthers(this.#state(declared.length, written), written, other, final);
+      this.#addOthers(this.#ready(declared.length, written), written, other, final);
     }
     return { kind: 'graph', states: this.#states.size, edges: this.#edges, final };
   }
 
-  #state(position: number, written: number): number {
+  #ready(position: number, written: number): number {
     return this.#register(`${position}/${written}`);
+  }
+
+  /** How many undeclared members must follow; a marked one does. */
+  #missing(written: number): number {
+    return Math.max(this.#marked === null ? 0 : 1, (this.#counts?.min ?? 0) - written);
   }
 
   #register(name: string): number {
@@ -168,46 +177,34 @@ class MemberGraph {
     this.#edges.push({ from, to, label });
   }
 
-  #after(written: number, member: Expression): Expression {
-    return written === 0 ? member : sequence(this.#context.json.comma, member);
-  }
-
   /** Adds undeclared members. */
   #addOthers(from: number, written: number, other: Expression | null, final: number): void {
-    const { min, max } = this.#counts ?? { min: 0, max: Number.POSITIVE_INFINITY };
-    const missing = Math.max(0, min - written);
-    const room = max - written;
-    if (this.#marked !== null) {
-      if (room >= Math.max(missing, 1)) this.#addMarked(from, written, missing, other!, this.#marked, final);
-      return;
-    }
-    if (missing === 0) this.#edge(from, final, EMPTY);
-    if (other === null || room < Math.max(missing, 1)) return;
-    const more = repeat(sequence(this.#context.json.comma, other), Math.max(0, missing - 1), room - 1);
-    this.#edge(from, final, sequence(this.#after(written, other), more));
+    const room = (this.#counts?.max ?? Number.POSITIVE_INFINITY) - written;
+    const missing = Math.max(1, this.#missing(written));
+    if (other === null || room < missing) return;
+    if (this.#marked !== null) this.#addMarked(from, other, this.#marked, missing - 1, final);
+    else this.#edge(from, final, sequence(other, this.#more(other, missing - 1, room - 1)));
   }
 
+  /** @param least number of members behind the marked one */
   #addMarked(
     from: number,
-    written: number,
-    missing: number,
     other: Expression,
     { member, rest }: MarkedMember,
+    least: number,
     final: number,
   ): void {
-    const { comma } = this.#context.json;
-    const least = Math.max(0, missing - 1);
-    if (least === 0) this.#edge(from, final, this.#after(written, member!));
-    if (this.#counts !== null && Number.isFinite(this.#counts.max)) return;
-    const any = (item: Expression | null, min: number): Expression =>
-      item === null
-        ? min === 0
-          ? EMPTY
-          : NOTHING
-        : repeat(sequence(comma, item), min, Number.POSITIVE_INFINITY);
-    const before = sequence(this.#after(written, other), any(other, 0), comma);
-    this.#edge(from, final, sequence(this.#after(written, member!), any(rest, least)));
-    this.#edge(from, final, sequence(before, member!, any(rest, least)));
+    const isBounded = this.#counts !== null && Number.isFinite(this.#counts.max);
+    if (isBounded && least > 0) return;
+    const last = isBounded ? member! : sequence(member!, this.#more(rest, least));
+    this.#edge(from, final, last);
+    if (!isBounded)
+      this.#edge(from, final, sequence(other, this.#more(other), this.#context.json.comma, last));
+  }
+
+  #more(item: Expression | null, min = 0, max = Number.POSITIVE_INFINITY): Expression {
+    if (item === null) return min === 0 ? EMPTY : NOTHING;
+    return repeat(sequence(this.#context.json.comma, item), min, max);
   }
 }
 

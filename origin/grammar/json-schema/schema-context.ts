@@ -24,6 +24,8 @@ export interface SchemaContext {
   ruleFor(conjunction: Conjunction): Expression;
   /** Returns all values that satisfy a conjunction, if its schemas list them; else null. */
   listedValues(conjunction: Conjunction): readonly unknown[] | null;
+  /** Whether two conjunctions are certainly disjoint, by their keys and depth. */
+  readonly disjoint: Map<string, boolean>;
   /** Whether a list of a schema contains an equal value. */
   isIn(list: readonly unknown[], value: unknown): boolean;
   /** Adds a rule for arrays whose items, or objects whose keys, the runtime keeps different. */
@@ -34,5 +36,5 @@ export interface SchemaContext {
    */
   textOf(conjunction: Conjunction, path: string): Expression;
   /** Adds a rule. */
-  addRule(expression: Expression): number;
+  readonly addRule: (expression: Expression) => number;
 }

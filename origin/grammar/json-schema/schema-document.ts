@@ -1,13 +1,14 @@
 import { schemaError } from '../grammar-error.ts';
 import { Draft } from './draft.ts';
 import { type CheckedSchema, checkKeywords, excerpt, isJsonObject, type JsonObject } from './keywords.ts';
+import { SchemaContents } from './schema-contents.ts';
 import { childPath, pathKeys, ReferenceResolver } from './schema-references.ts';
 
 /** A schema within a document. The path identifies it. */
 export interface SchemaNode {
   /**
-   * JSON pointer fragment: `#/properties/a`. If the document has dynamic anchors, the URIs of the resources that led here
-   * precede it, outermost first.
+   * JSON pointer fragment: `#/properties/a`; of equal schemas, that of the first that was visited. If the document has dynamic
+   * anchors, the URIs of the resources that led here precede it, outermost first.
    */
   readonly path: string;
   readonly schema: boolean | CheckedSchema;
@@ -25,10 +26,11 @@ export class SchemaDocument {
   readonly #draft: Draft;
   readonly #nodes = new Map<string, SchemaNode>();
   /**
-   * The nodes by what the document says there and by their resources, so that a schema keeps its path within conditions derived
-   * from it.
+   * The nodes by content and resources: equal schemas share a node, so that they are compiled once. A schema keeps its path within
+   * conditions derived from it.
    */
-  readonly #nodeOf = new WeakMap<object, Map<string, SchemaNode>>();
+  readonly #nodeWith = new Map<string, SchemaNode>();
+  readonly #contents: SchemaContents;
   readonly #hasDynamicAnchors: boolean;
   /** Created for the first reference. */
   #references: ReferenceResolver | null = null;
@@ -42,6 +44,7 @@ export class SchemaDocument {
     for (const name of Object.keys(others)) this.ignore(`x-guidance.${name}`);
     this.#value = value;
     this.#draft = new Draft(value);
+    this.#contents = new SchemaContents(value);
     this.#hasDynamicAnchors = JSON.stringify(value)?.includes('"$dynamicAnchor"') === true;
     this.root = this.#node(value, this.#entered('#'));
   }
@@ -121,14 +124,13 @@ export class SchemaDocument {
   }
 
   #checked(value: JsonObject, path: string): SchemaNode {
-    const { scope } = parted(path);
-    const nodes = this.#nodeOf.get(value) ?? new Map<string, SchemaNode>();
-    const known = nodes.get(scope);
+    const key = `${parted(path).scope}${this.#contents.of(value)}`;
+    const known = this.#nodeWith.get(key);
     if (known) return known;
     const schema = this.#withStaticReference(this.#draft.modernized(value), path);
     for (const keyword of checkKeywords(schema, path, this.lenient)) this.#ignored.add(keyword);
     const node = { path, schema: schema as CheckedSchema };
-    this.#nodeOf.set(value, nodes.set(scope, node));
+    this.#nodeWith.set(key, node);
     return node;
   }
 }

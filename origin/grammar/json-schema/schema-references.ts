@@ -3,8 +3,15 @@ import type { Draft } from './draft.ts';
 /** Base URI of a schema without `$id`. */
 const DEFAULT_URI = 'schema:///';
 /** Keywords whose members are schemas under arbitrary names. */
-const SCHEMA_MAPS: ReadonlySet<string> = new Set(['properties', 'patternProperties', '$defs', 'definitions']);
-const VALUE_KEYWORDS: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
+export const SCHEMA_MAPS: ReadonlySet<string> = new Set([
+  'properties',
+  'patternProperties',
+  '$defs',
+  'definitions',
+  'dependencies',
+  'dependentSchemas',
+]);
+export const VALUE_KEYWORDS: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
 
 /** Resolves `$ref` within one document. A schema with `$id` is a resource with its own anchors. */
 export class ReferenceResolver {

@@ -17,7 +17,7 @@ const SHORTEST_URI = 3;
 
 /** Strings that satisfy lengths, patterns and formats. Without pattern and format, any JSON spelling is allowed. */
 export function stringExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
-  const { json, languages, budget } = context;
+  const { json, languages, budget, addRule } = context;
   const { min, max } = countRange(nodes, 'minLength', 'maxLength');
   if (min > max) return NOTHING;
   const [holder, ...others] = nodes.filter(({ schema }) => holdsJson(schema));
@@ -39,7 +39,7 @@ export function stringExpression(nodes: KeywordNodes, context: SchemaContext): E
       ? json.string
       : json.stringOf(repeat(stringCharacter(), min, max));
   }
-  return json.stringOf(escapedExpression(withLengths(language, min, max, languages)));
+  return json.stringOf(escapedExpression(withLengths(language, min, max, languages), addRule));
 }
 
 /** The language of string values; null if every string is allowed. */

@@ -11,15 +11,37 @@ interface Level {
   readonly isItemComplete: boolean;
 }
 
-/** A key, or a value of an array with its scalars and keys. */
-interface Item {
-  readonly canonical: string;
-  readonly scalars: readonly unknown[];
+/** A key, or a value of an array. It is read when it is first compared. */
+export class Item {
+  readonly #text: string;
+  #canonical: string | null = null;
+  #scalars: readonly unknown[] | null = null;
+
+  /** @param text one code unit per byte */
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  get canonical(): string {
+    return (this.#canonical ??= canonical(JSON.parse(decoded(this.#text))));
+  }
+
+  /** Whether it may be a string that begins with a byte of ASCII. */
+  mayBeginWith(byte: number): boolean {
+    return this.#text[0] === '"' && (this.#text.charCodeAt(1) === byte || this.#text[1] === '\\');
+  }
+
+  /** Its scalars and keys. */
+  get scalars(): readonly unknown[] {
+    return (this.#scalars ??= scalarsOf(JSON.parse(decoded(this.#text))));
+  }
 }
 
 type Token = 'none' | 'string' | 'escape' | 'scalar';
 
-/** Where a text stands within an array or object whose items must differ. Offsets count from its bracket. */
+/**
+ * Where a text stands within an array or object whose items must differ. Offsets count from the last comma of the outermost one.
+ */
 export interface ItemPosition {
   readonly level: Level;
   readonly token: Token;
@@ -82,14 +104,13 @@ function afterValue(level: Level, end: number, textFrom: TextFrom): ItemPosition
   if (level.isItemComplete) return { level, token: 'none' };
   const complete = { ...level, isItemComplete: true };
   if (level.seen === null) return { level: complete, token: 'none' };
-  const bytes = textFrom(level.itemStart);
-  const value: unknown = JSON.parse(decoded(bytes.slice(0, end - level.itemStart)));
-  const text = canonical(value);
-  if (level.seen.some((item) => item.canonical === text)) return REPEATED;
-  const seen = [...level.seen, { canonical: text, scalars: scalarsOf(value) }];
-  return { level: { ...complete, seen }, token: 'none' };
+  const item = new Item(textFrom(level.itemStart).slice(0, end - level.itemStart));
+  if (level.seen.some((other) => other.canonical === item.canonical)) return REPEATED;
+  return { level: { ...complete, seen: [...level.seen, item] }, token: 'none' };
 }
 
+/** The UTF-8 of a text, one code unit per byte. */
+const bytesOf = (text: string): string => Buffer.from(text).toString('latin1');
 const decoded = (bytes: string): string => Buffer.from(bytes, 'latin1').toString();
 
 function scalarsOf(value: unknown): unknown[] {
@@ -117,8 +138,8 @@ export function mayOnlyRepeat({ level, token }: ItemPosition, textFrom: TextFrom
 /** The keys and scalars of the beginning of an item. */
 interface ScalarsBegun {
   readonly complete: readonly unknown[];
-  /** How the one that is not complete begins: a string as its value, others as text. Null if there is none. */
-  readonly open: { readonly isString: boolean; readonly text: string } | null;
+  /** How the one that is not complete begins: a string as its value and further bytes, others as text. Null if there is none. */
+  readonly open: { readonly isString: boolean; readonly text: string; readonly bytes: string } | null;
 }
 
 const TOKENS = /"(?:[^"\\]|\\.)*"|".*|[^\s,:[\]{}"]+/gs;
@@ -132,8 +153,11 @@ function scalarsBegun(text: string, token: Token): ScalarsBegun {
   const complete = found.map((one): unknown => JSON.parse(decoded(one)));
   if (last === undefined) return { complete, open: null };
   const isString = last[0] === '"';
-  const start = (): string => JSON.parse(`${decoded(WHOLE_CHARACTERS.exec(last)![0])}"`) as string;
-  return { complete, open: { isString, text: isString ? start() : last } };
+  if (!isString) return { complete, open: { isString, text: last, bytes: '' } };
+  const [whole] = WHOLE_CHARACTERS.exec(last)!;
+  const rest = last.slice(whole.length);
+  const open = { text: JSON.parse(`${decoded(whole)}"`) as string, bytes: rest[0] === '\\' ? '' : rest };
+  return { complete, open: { isString, ...open } };
 }
 
 /** Whether an item has these keys and scalars. If a text can become equal to the item, it does. */
@@ -142,7 +166,18 @@ function hasScalars({ scalars }: Item, { complete, open }: ScalarsBegun): boolea
   if (open === null) return true;
   const isNumber = !open.isString && /[-\d]/.test(open.text);
   return scalars.some((value) => {
-    if (isNumber) return typeof value === 'number';
-    return (typeof value === 'string') === open.isString && String(value).startsWith(open.text);
+    if (isNumber) return typeof value === 'number' && mayBecome(open.text, value);
+    if ((typeof value === 'string') !== open.isString || !String(value).startsWith(open.text)) return false;
+    return open.bytes === '' || bytesOf(String(value).slice(open.text.length)).startsWith(open.bytes);
   });
 }
+
+/** Whether the beginning of a number has the digits and the sign of a value, wherever its point is. */
+function mayBecome(begun: string, value: number): boolean {
+  const digits = significantDigits(begun);
+  const hasSign = value === 0 || (begun[0] === '-') === value < 0;
+  return hasSign && significantDigits(String(value)).padEnd(digits.length, '0').startsWith(digits);
+}
+
+const significantDigits = (number: string): string =>
+  number.replace(/e.*/i, '').replaceAll(/[-.]/g, '').replace(/^0+/, '');

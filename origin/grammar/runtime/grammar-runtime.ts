@@ -4,7 +4,8 @@ import { BY_NAME, isNamed, pathsOfToken } from '../automaton/token-path.ts';
 import type { CompiledGrammar, Constraint } from '../constraint.ts';
 import { type Program, programBytes, refersToTokens } from '../program/program.ts';
 import { StepBudget, type WorkBudget } from '../work-budget.ts';
-import { canGoOn, nextPosition, startOf, type TextPosition } from './distinct-arrays.ts';
+import { Continuations } from './continuations.ts';
+import { nextPosition, startOf, type TextPosition } from './distinct-arrays.ts';
 import type { GrammarVocabulary } from './grammar-vocabulary.ts';
 import { MaskMaker } from './mask-maker.ts';
 import { ACCEPTING, DEAD, StateTable } from './state-table.ts';
@@ -92,7 +93,7 @@ export class GrammarRuntime implements CompiledGrammar {
   /** Returns null if the grammar does not allow the bytes. Expects a position of the current table. */
   advanceBytes(position: ParserPosition, bytes: Iterable<number>, budget: WorkBudget): ParserPosition | null {
     const next = afterBytes(position, bytes, budget);
-    return next !== null && canGoOn(next.table, next, budget) ? next : null;
+    return next !== null && new Continuations(next.table, budget).exists(next) ? next : null;
   }
 
   /** Whether a reference to a token completes the text. Expects a position of the current table. */

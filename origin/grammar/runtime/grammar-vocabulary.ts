@@ -1,6 +1,6 @@
 import type { TokenBytes } from '../../tokenizer/token-bytes.ts';
 import { type Program, refersToTokens } from '../program/program.ts';
-import { DistinctItemsFilter } from './distinct-arrays.ts';
+import { DistinctItemsFilter } from './distinct-items-filter.ts';
 import { MaskCache } from './mask-cache.ts';
 import { isPlain } from './plain-text.ts';
 import { buildTokenTrie, maskLengthOf, sortedTokens, type TokenEntry, type TokenTrie } from './token-trie.ts';

@@ -19,7 +19,7 @@ const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegEx
   ],
   [
     'contains of many schemas',
-    { allOf: Array.from({ length: 12 }, () => ({ contains: integer })) },
+    { allOf: Array.from({ length: 12 }, (_, minimum) => ({ contains: { ...integer, minimum } })) },
     /^#\/allOf\/0\/contains: positions times counts/,
   ],
   [
