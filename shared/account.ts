@@ -149,6 +149,7 @@ export const keyObject = z.object({
 /** The only responses that contain a whole key. */
 export const newKeyObject = keyObject.extend({
   key: z.string().describe('The key itself. No other response shows it.'),
+  warning: z.string().optional().describe('Limits of the key that are more than the account has left.'),
 });
 
 export const pageQuery = z.strictObject({
@@ -194,6 +195,7 @@ export const usageRow = z.object({
   prompt_tokens: z.int().describe('Tokens of all prompts.'),
   cached_tokens: z.int().describe('Prompt tokens found in the prefix cache.'),
   completion_tokens: z.int().describe('Generated tokens.'),
+  cost_micros: z.int().describe('Cost in micro-units of the currency.'),
   mean_latency_ms: z.number().nullable().describe('Mean duration of a request in milliseconds.'),
   mean_first_token_ms: z.number().nullable().describe('Mean time to the first token in milliseconds.'),
 });
@@ -210,17 +212,37 @@ export const usageAnswer = listOf(usageRow).extend({
 });
 
 const tenantLimits = z.strictObject(limitShape);
+/** Costs of ended requests; tokens also of running ones. */
+const used = z.object({
+  tokens_per_day: z.int().describe('Tokens of the UTC day, with those that are reserved.'),
+  tokens_per_month: z.int().describe('Tokens of the UTC month, with those that are reserved.'),
+  micros_per_day: z.int().describe('Cost of requests that began on the UTC day and have ended.'),
+  micros_per_month: z.int().describe('Cost of requests that began in the UTC month and have ended.'),
+});
+const alert = z.object({
+  key: z.string().nullable().describe('Id of the key; null = a limit of the account.'),
+  limit: z.string().describe("Name of the limit; 'balance' = the prepaid balance."),
+  period: z.string().describe('The UTC day or month; all that was paid in, for a balance.'),
+  share_percent: z.int().describe('The share of the limit that was reached.'),
+  limit_micros: z.int().describe('The limit in micro-units.'),
+  spent_micros: z.int().describe('What was spent then.'),
+  reached_at: seconds.describe('Unix seconds.'),
+});
 
 /** This key, with what the tenant may use. */
 export const ownKey = keyObject
   .pick({ object: true, id: true, name: true, scopes: true, models: true, expires_at: true })
   .extend({
     limits: tenantLimits.describe('Limits of this key; null = no limit.'),
+    used: used.describe('What this key has used.'),
+    alerts: z.array(alert).describe('Shares of limits that were reached, newest first.'),
     tenant: z
       .object({
         id: z.string().describe('Id of the tenant.'),
         name: z.string().describe('Name for people.'),
         limits: tenantLimits.describe('Limits of all keys together; null = no limit.'),
+        used: used.describe('What all keys have used.'),
+        balance_micros: z.int().nullable().describe('What is left of the prepaid balance; null = none.'),
       })
       .describe('The account to which the key belongs.'),
   });

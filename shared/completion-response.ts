@@ -128,6 +128,17 @@ export const publicModel = z.object({
   max_model_len: z.int().describe('Context length in tokens: prompt and completion together.'),
   state: modelState.describe('The first request for an unloaded model loads it and gets 503.'),
   token_healing: z.boolean().optional().describe('True if token_healing can be used with the model.'),
+  pricing: z
+    .object({
+      version: z.string().describe('Version of the price.'),
+      prompt_micros: z.int().describe('Micro-units of the currency per million prompt tokens.'),
+      cached_prompt_micros: z.int().describe('Per million prompt tokens from the prefix cache.'),
+      completion_micros: z.int().describe('Per million completion tokens.'),
+      flex_permille: z.int().describe('Factor of service_tier flex, in thousandths.'),
+      batch_permille: z.int().describe('Factor of batches, in thousandths.'),
+    })
+    .optional()
+    .describe('Price of the model; absent if it costs nothing.'),
   ...modelBuild.partial().shape,
 });
 

@@ -10,6 +10,10 @@ export const limits = z.strictObject({
   concurrentRequests: limit.describe('Requests at the same time.'),
   tokensPerDay: limit.describe('Prompt and completion tokens per UTC day.'),
   tokensPerMonth: limit.describe('Prompt and completion tokens per UTC month.'),
+  microsPerDay: limit.describe('Cost of all requests per UTC day, in micro-units of the currency.'),
+  microsPerMonth: limit.describe('Cost of all requests per UTC month, in micro-units of the currency.'),
+  softMicrosPerDay: limit.describe('Like micros_per_day, but requests go on: only alerts are sent.'),
+  softMicrosPerMonth: limit.describe('Like micros_per_month, but requests go on: only alerts are sent.'),
   maxTokens: limit.describe('Maximum of max_tokens of one request.'),
   maxSequences: limit.describe('Maximum number of sequences of one request: prompts times max(n, best_of).'),
   maxLogprobBytes: limit.describe(
@@ -17,15 +21,22 @@ export const limits = z.strictObject({
   ),
 });
 export type Limits = z.infer<typeof limits>;
+/** Also with all that was paid into a prepaid balance, in micro-units; null = no such balance. */
+export type TenantLimits = Limits & { readonly creditMicros: number | null };
 /** Limits of which some are not set. Their meaning depends on the reader: the plan's limit, or no limit. */
 export type SomeLimits = { readonly [Name in keyof Limits]?: Limits[Name] | undefined };
 
-export const UNLIMITED: Limits = {
+export const UNLIMITED: TenantLimits = {
   requestsPerMinute: null,
   tokensPerMinute: null,
   concurrentRequests: null,
   tokensPerDay: null,
   tokensPerMonth: null,
+  microsPerDay: null,
+  microsPerMonth: null,
+  softMicrosPerDay: null,
+  softMicrosPerMonth: null,
+  creditMicros: null,
   maxTokens: null,
   maxSequences: null,
   maxLogprobBytes: null,
@@ -48,7 +59,7 @@ export interface Tenant extends ObjectDefaults {
   readonly id: string;
   readonly name: string;
   readonly suspended: boolean;
-  readonly limits: Limits;
+  readonly limits: TenantLimits;
   readonly weight: number;
   readonly dialect: DialectName;
 }

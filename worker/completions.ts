@@ -10,6 +10,7 @@ import { parseCompletion, type RequestBounds } from './dialects/request.ts';
 import { NativeAnswer } from './generation/format/native-answer.ts';
 import type { Generation } from './generation/generation.ts';
 import { startGeneration } from './generation/generation-start.ts';
+import { priceOf } from './generation/model-price.ts';
 import { answerPlain } from './generation/plain-answer.ts';
 import { answerStream } from './generation/relay.ts';
 import { checkCapabilities, DEFAULT_NAME, longestList, resolveModel } from './generation/resolve-model.ts';
@@ -19,6 +20,7 @@ import type { RequestContext } from './http/request-context.ts';
 import type { RouteHandler } from './http/router.ts';
 import { boundsOf, costOf } from './limits/request-cost.ts';
 import { admit } from './limits/reservation.ts';
+import type { ServiceTier } from './prices/price-list.ts';
 
 /** What a body is read with. */
 interface Reading {
@@ -88,13 +90,19 @@ export async function generate(
   refuseKeyForStream(request, call);
   context.caller.endUser = await endUserHash(call.endUser, principal.tenant);
   checkCapabilities(call, model);
-  const reservation = await admit(principal, costOf(call, model), context);
+  const price = await priceOf(model, tierOf(call, context), context);
+  const reservation = await admit(principal, { ...costOf(call, model), price }, context);
   try {
     const generation = startGeneration({ request, context, principal, model, call, reservation });
     return await answer(generation, context);
   } catch (thrown) {
     throw finalAfterTimeLimit(thrown, context);
   }
+}
+
+function tierOf({ generation }: CompletionCall, { batchKey }: RequestContext): ServiceTier {
+  if (batchKey !== null) return 'batch';
+  return generation.flex ? 'flex' : 'default';
 }
 
 type JsonBody = Awaited<ReturnType<typeof readJsonObject>>;

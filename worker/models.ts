@@ -4,12 +4,16 @@ import { authenticate } from './auth/auth.ts';
 import { chooseDialect, DIALECTS } from './dialects/dialect.ts';
 import { parseNative } from './dialects/native-request.ts';
 import { nativeSettings } from './generation/format/native-settings.ts';
+import { listedPrice } from './generation/model-price.ts';
 import { DEFAULT_NAME, named, resolveModel, usableModels } from './generation/resolve-model.ts';
 import type { RequestContext } from './http/request-context.ts';
 import { jsonResponse } from './http/responses.ts';
 
 /** @param name the model's id or one of its aliases */
-const modelObject = ({ id, created, contextLength, state, build, tokenHealing }: OriginModel, name = id) => ({
+const modelObject = (
+  { id, created, contextLength, state, build, tokenHealing, pricing }: PricedModel,
+  name = id,
+) => ({
   id: name,
   object: 'model',
   created,
@@ -19,16 +23,25 @@ const modelObject = ({ id, created, contextLength, state, build, tokenHealing }:
   state,
   ...(tokenHealing && { token_healing: true }),
   ...build,
+  ...(pricing && { pricing }),
+});
+
+/** A model with its price as it is shown; null = none. */
+type PricedModel = OriginModel & { readonly pricing: Awaited<ReturnType<typeof listedPrice>> };
+
+const priced = async (model: OriginModel, context: RequestContext): Promise<PricedModel> => ({
+  ...model,
+  pricing: await listedPrice(model, context),
 });
 
 /**
  * Lists each model under its id, its aliases and, if it is the default model, under `default`. Skips aliases that another
  * model already uses.
  */
-function modelObjects(models: readonly OriginModel[], defaultModel: OriginModel | undefined) {
+function modelObjects(models: readonly PricedModel[], defaultModel: OriginModel | undefined) {
   const taken = new Set(models.map(({ id }) => id));
   return models.flatMap((model) => {
-    const names = model === defaultModel ? [...model.aliases, DEFAULT_NAME] : model.aliases;
+    const names = model.id === defaultModel?.id ? [...model.aliases, DEFAULT_NAME] : model.aliases;
     const free = [...new Set(names)].filter((alias) => !taken.has(alias));
     for (const alias of free) taken.add(alias);
     return [modelObject(model), ...free.map((alias) => modelObject(model, alias))];
@@ -46,7 +59,8 @@ export async function listModels(request: Request, context: RequestContext): Pro
   const principal = await identify(request, context);
   const models = await context.catalogue.listed(request.signal);
   const visible = usableModels(principal, models);
-  return jsonResponse({ object: 'list', data: modelObjects(visible, named(DEFAULT_NAME, visible)) });
+  const shown = await Promise.all(visible.map((model) => priced(model, context)));
+  return jsonResponse({ object: 'list', data: modelObjects(shown, named(DEFAULT_NAME, visible)) });
 }
 
 /** GET /v1/models/{id}: accepts every name that a completion accepts. The name may contain slashes. */
@@ -54,7 +68,8 @@ export async function showModel(request: Request, context: RequestContext, name:
   const principal = await identify(request, context);
   const model = await resolveModel(name, principal, context, request.signal);
   const listed = await context.catalogue.listed(request.signal);
-  return jsonResponse(modelObject(listed.find(({ id }) => id === model.id) ?? model, name));
+  const current = listed.find(({ id }) => id === model.id) ?? model;
+  return jsonResponse(modelObject(await priced(current, context), name));
 }
 
 /** The bounds of a request do not change the defaults. */

@@ -11,6 +11,7 @@ import {
 import { authenticate } from './auth/auth.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseRequest } from './dialects/parse-request.ts';
+import { priceOf } from './generation/model-price.ts';
 import { longestList, resolveModel } from './generation/resolve-model.ts';
 import { readJsonObject } from './http/request-body.ts';
 import type { RequestContext } from './http/request-context.ts';
@@ -62,7 +63,9 @@ async function metered<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const tokens = Math.ceil(size / SIZE_PER_TOKEN);
-  const reservation = await admit(principal, { tokens, most: tokens, model: model.id }, context);
+  const price = await priceOf(model, 'default', context);
+  const cost = { tokens, most: tokens, prompt: tokens, model: model.id, price };
+  const reservation = await admit(principal, cost, context);
   const nothing = { finishReasons: [], upstream: null, firstTokenAt: null };
   try {
     const result = await work();

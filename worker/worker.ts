@@ -17,6 +17,7 @@ import { createRouter } from './http/router.ts';
 import { LimiterClients } from './limits/limiter-client.ts';
 import { BlockCache } from './limits/recent-blocks.ts';
 import { openApiDocument } from './openapi/document.ts';
+import { PriceList } from './prices/price-list.ts';
 import { ROUTES } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
 import { RequestTimers } from './timers/request-timers.ts';
@@ -31,6 +32,7 @@ interface Isolate {
   readonly settings: Settings;
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
+  readonly prices: PriceList;
   readonly limiters: LimiterClients;
   readonly blocks: BlockCache;
   readonly backoff: Backoff;
@@ -70,6 +72,7 @@ function createIsolate(env: Env): Isolate {
       secret: settings.KEY_ID_SECRET ?? null,
       acceptUnchecked: settings.UNCHECKED_KEYS === 'accepted',
     }),
+    prices: new PriceList(now),
     limiters: new LimiterClients(randomHex),
     blocks: new BlockCache(now),
     backoff,

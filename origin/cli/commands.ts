@@ -204,7 +204,7 @@ export function addKeyCommands(program: Command, open: OpenSession): void {
 const USAGE_COLUMNS = (
   'day tenant model key ' +
   'requests completed failed cancelled abandoned ' +
-  'prompt_tokens cached_tokens completion_tokens ' +
+  'prompt_tokens cached_tokens completion_tokens cost_micros ' +
   'mean_latency_ms mean_first_token_ms'
 ).split(' ');
 

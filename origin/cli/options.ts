@@ -1,12 +1,12 @@
 import { CommandError } from '@continuo/origin/terminal/program.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
-import { UNLIMITED } from '@continuo/shared/tenant.ts';
+import { limits } from '@continuo/shared/tenant.ts';
 import { InvalidArgumentError } from 'commander';
 import * as z from 'zod';
 
 export type LimitOption = Readonly<Record<string, number | 'plan' | null>>;
 
-const LIMIT_NAMES = Object.keys(toSnakeCase(UNLIMITED));
+const LIMIT_NAMES = Object.keys(toSnakeCase(limits.shape));
 
 /** The limits' names, for the help. */
 export const LIMIT_HELP = `names: ${LIMIT_NAMES.join(', ')}`;

@@ -7,6 +7,7 @@ import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } f
 import { addCompleteCommand } from './complete.ts';
 import { addDoctorCommand } from './doctor.ts';
 import { addEdgeCommand } from './edge.ts';
+import { addCreditCommands, addPriceCommands } from './money-commands.ts';
 import manifest from './package.json' with { type: 'json' };
 import { addServeCommand } from './serve.ts';
 import { type CliContext, sessionOpener } from './session.ts';
@@ -33,6 +34,8 @@ export function createContinuo(context: CliContext): Command {
   addKeyCommands(program, asAdmin);
   addPlanCommands(program, asAdmin);
   addUsageCommand(program, asAdmin);
+  addPriceCommands(program, asAdmin);
+  addCreditCommands(program, asAdmin);
   const model = program.command('model').description('fetch, list and check models on this machine');
   addModelCommands(model, program, terminal, environment);
   addBenchCommand(program, asCaller, () => performance.now());

@@ -1,8 +1,11 @@
 import { beforeEach, expect, test } from 'vitest';
+import * as prices from '../../worker/prices/price-store.ts';
+import * as credits from '../../worker/tenants/credit-store.ts';
 import * as keys from '../../worker/tenants/key-store.ts';
 import * as plans from '../../worker/tenants/plan-store.ts';
 import * as storedKeys from '../../worker/tenants/stored-key.ts';
 import * as tenants from '../../worker/tenants/tenant-store.ts';
+import * as webhooks from '../../worker/tenants/webhook-store.ts';
 import * as ledger from '../../worker/usage/usage-ledger.ts';
 import * as query from '../../worker/usage/usage-query.ts';
 import * as retention from '../../worker/usage/usage-retention.ts';
@@ -39,13 +42,17 @@ function explaining(binding: 'database' | 'usageDatabase') {
 
 /** A scan of a table, or a search by the first column of no index. Subqueries and json_each are in memory. */
 const isFullScan = (detail: string): boolean =>
-  /^SCAN (keys|tenants|plans|usage_daily|usage_cursors)\b/.test(detail);
+  /^SCAN (keys|tenants|plans|credits|usage_daily|usage_cursors)\b/.test(detail);
 
 const KEY: keys.KeyRecord = {
   ...{ id: 'k', tenantId: 'acme', name: 'k', hash: 'h', scopes: ['models'], models: null, limits: {} },
   ...{ createdAt: 0, expiresAt: null, revokedAt: null, disabled: false, replacedBy: null },
 };
 const LIMITS = { maxTokens: 1 };
+const PRICE = {
+  ...{ model: 'm', validFrom: 0, prompt: 1, cachedPrompt: 1, completion: 1 },
+  ...{ flexFactor: 1_000, batchFactor: 1_000 },
+};
 
 /** One use of each function that sends statements. */
 const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
@@ -68,6 +75,14 @@ const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
   revokeKey: (db) => keys.revokeKey(db, 'k', 9),
   updateKey: (db) => keys.updateKey(db, 'k', { name: 'b', limits: LIMITS, models: ['m'] }),
   readKey: (db) => storedKeys.readKey(db, 'k'),
+  insertPrice: (db) => prices.insertPrice(db, PRICE),
+  listPrices: async (db) => [await prices.listPrices(db, null, 0, 9), await prices.listPrices(db, 'm', 0, 9)],
+  readPrices: (db) => prices.readPrices(db, 9),
+  insertCredits: (db) => credits.insertCredits(db, 'acme', [{ id: 'c', micros: 1, note: '', createdAt: 0 }]),
+  listCredits: (db) => credits.listCredits(db, 'acme', '', 9),
+  readCredit: (db) => credits.readCredit(db, 'acme'),
+  setWebhook: (db) => webhooks.setWebhook(db, 'acme', 'https://example.com'),
+  readWebhook: (db) => webhooks.readWebhook(db, 'acme'),
 };
 
 const FILTER: query.UsageFilter = {
@@ -78,6 +93,7 @@ const FILTER: query.UsageFilter = {
 const RECORD = {
   ...{ requestId: 'r', tenantId: 'acme', keyId: 'k', model: 'tiny', upstream: null, errorCode: null },
   ...{ usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 }, status: 'completed' as const },
+  ...{ cost: 0, priceVersion: null },
   ...{ finishReasons: [], startedAt: 0, latencyMs: 1, firstTokenMs: null },
 };
 
@@ -104,7 +120,7 @@ const functionsOf = (...modules: readonly object[]): string[] =>
 test('explains every function that sends statements', () => {
   const pure = ['changedLimits'];
   expect([...Object.keys(USES), ...pure].toSorted()).toEqual(
-    functionsOf(keys, plans, storedKeys, tenants).toSorted(),
+    functionsOf(keys, plans, storedKeys, tenants, prices, credits, webhooks).toSorted(),
   );
   const inMemory = ['dayName'];
   expect([...Object.keys(USAGE_USES), ...inMemory].toSorted()).toEqual(

@@ -12,19 +12,41 @@ import {
 } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
-import type { Principal } from '@continuo/shared/tenant.ts';
+import type { Limits, Principal, TenantLimits } from '@continuo/shared/tenant.ts';
 import type * as z from 'zod';
 import { secondsOrNull, showKey } from '../admin/admin-objects.ts';
 import { type AdminOperation, operation } from '../admin/admin-operation.ts';
 import { addKey, changeKey, endKey, findKey, keyPage, rotateKey } from '../admin/key-operations.ts';
 import { usageList } from '../admin/usage-operations.ts';
+import type { BudgetUse } from '../env/limiter-protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
+import { unchecked } from '../limits/limit-errors.ts';
+import { limiterOf } from '../limits/limiter-client.ts';
 import { csvResponse } from './csv.ts';
 import { checkGrant, checkHolds, granted } from './grant.ts';
 
 /** What a tenant sees and changes of its own account, under /v1. */
 
-function showOwn({ key, tenant }: Principal): z.infer<typeof ownKey> {
+/** The credit is no limit of its own. */
+const shownLimits = (held: Limits & Partial<TenantLimits>) => {
+  const { creditMicros: _, ...limits } = held;
+  return toSnakeCase(limits);
+};
+
+const showUse = (use: BudgetUse) => ({
+  tokens_per_day: use.day,
+  tokens_per_month: use.month,
+  micros_per_day: use.spentDay,
+  micros_per_month: use.spentMonth,
+});
+
+async function showOwn({ key, tenant }: Principal, context: RequestContext): Promise<z.infer<typeof ownKey>> {
+  const use = await limiterOf(context, tenant.id)
+    .use(key.id)
+    .catch(() => {
+      throw unchecked();
+    });
+  const { creditMicros } = tenant.limits;
   return {
     object: 'key',
     id: key.id,
@@ -32,8 +54,17 @@ function showOwn({ key, tenant }: Principal): z.infer<typeof ownKey> {
     scopes: [...key.scopes],
     models: key.models && [...key.models],
     expires_at: secondsOrNull(key.expiresAt),
-    limits: toSnakeCase(key.limits),
-    tenant: { id: tenant.id, name: tenant.name, limits: toSnakeCase(tenant.limits) },
+    limits: shownLimits(key.limits),
+    used: showUse(use.key),
+    alerts: use.alerts.map(({ subject, limit, period, share, limitMicros, spentMicros, at }) => ({
+      ...{ key: subject === key.id ? key.id : null, limit, period, share_percent: share },
+      ...{ limit_micros: limitMicros, spent_micros: spentMicros, reached_at: Math.floor(at / 1000) },
+    })),
+    tenant: {
+      ...{ id: tenant.id, name: tenant.name, limits: shownLimits(tenant.limits) },
+      used: showUse(use.tenant),
+      balance_micros: creditMicros === null ? null : creditMicros - use.tenant.spentEver,
+    },
   };
 }
 
@@ -49,10 +80,10 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
     {
       method: 'GET',
       path: '/key',
-      summary: 'Show the key of the request, and the limits of its account',
+      summary: 'Show the key of the request, the limits of its account, and what they have left',
       status: 200,
       response: ownKey,
-      run: async ({ principal }) => showOwn(principal),
+      run: ({ principal }, context) => showOwn(principal, context),
     },
     null,
   ),

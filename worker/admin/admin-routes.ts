@@ -2,7 +2,9 @@ import * as z from 'zod';
 import type { Route } from '../http/router.ts';
 import { adminOpenApiDocument } from './admin-document.ts';
 import { ADMIN_BASE, type AdminOperation, operation } from './admin-operation.ts';
+import { EVENT_OPERATIONS } from './event-operations.ts';
 import { KEY_OPERATIONS } from './key-operations.ts';
+import { MONEY_OPERATIONS } from './money-operations.ts';
 import { PLAN_OPERATIONS, TENANT_OPERATIONS } from './tenant-operations.ts';
 import { USAGE_OPERATIONS } from './usage-operations.ts';
 
@@ -11,6 +13,8 @@ const DATA_OPERATIONS: readonly AdminOperation[] = [
   ...TENANT_OPERATIONS,
   ...KEY_OPERATIONS,
   ...USAGE_OPERATIONS,
+  ...MONEY_OPERATIONS,
+  ...EVENT_OPERATIONS,
 ];
 
 const ADMIN_OPERATIONS: readonly AdminOperation[] = [

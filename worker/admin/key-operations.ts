@@ -29,6 +29,7 @@ import { readTenant } from '../tenants/tenant-store.ts';
 import { retry } from '../timers/retry.ts';
 import { found, page, showKey } from './admin-objects.ts';
 import { type AdminOperation, operation } from './admin-operation.ts';
+import { limitWarning } from './limit-warning.ts';
 
 type KeyTerms = Pick<KeyRecord, 'tenantId' | 'name' | 'scopes' | 'models' | 'limits' | 'expiresAt'>;
 
@@ -103,7 +104,8 @@ export async function addKey(
   const terms = { tenantId, name, scopes, models, limits: toCamelCase(limits), expiresAt };
   const { record, key } = await createKey(terms, context);
   await insertKey(context.env.DB, record);
-  return { ...showKey(record), key };
+  const warning = await limitWarning(record.id, record.limits, context);
+  return { ...showKey(record), key, ...(warning !== undefined && { warning }) };
 }
 
 /** Changes a key. It is disabled or enabled at once; the other changes take at most one minute. @throws ApiError 400 */

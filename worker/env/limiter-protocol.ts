@@ -1,5 +1,7 @@
 import type { Usage } from '@continuo/shared/generation.ts';
-import type { Limits } from '@continuo/shared/tenant.ts';
+import type { Limits, TenantLimits } from '@continuo/shared/tenant.ts';
+import type { DeadEvent } from '../delivery/delivery-queue.ts';
+import type { Price } from '../prices/price.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 
 /**
@@ -7,19 +9,25 @@ import type { UsageRecord } from '../usage/usage-record.ts';
  * may be lost, late, or arrive twice, so all calls are idempotent.
  */
 
+/** What a request spends: tokens, and micro-units of the currency. */
+export interface Spend {
+  readonly tokens: number;
+  readonly money: number;
+}
+
 /** A tenant and one of its keys, with their limits. */
 export interface LimitHolder {
   readonly tenantId: string;
   readonly keyId: string;
-  readonly tenantLimits: Limits;
+  readonly tenantLimits: TenantLimits;
   readonly keyLimits: Limits;
 }
 
-/** A request that needs a reservation. */
-export interface Claimant extends LimitHolder {
+/** A request that needs a reservation for its estimated prompt and a part of its completion. */
+export interface Claimant extends LimitHolder, Spend {
   readonly model: string;
-  /** Estimated prompt tokens plus the maximum number of generated tokens. */
-  readonly tokens: number;
+  /** Null = its tokens cost nothing. */
+  readonly price: Price | null;
   /** The reservation ends after this many milliseconds without a renewal. */
   readonly ttlMs: number;
 }
@@ -28,17 +36,59 @@ export interface ReservationRequest extends Claimant {
   /** Unique; renewal and settlement refer to it. */
   readonly requestId: string;
   /**
-   * The request has a reservation, which must be raised to `tokens`: all of them for its true prompt; as many as are left, at
-   * least one more, for what it generates.
+   * The request has a reservation, which must be raised to these totals: to all of them for its true prompt; to what is left,
+   * at least one more, for what it generates.
    */
   readonly raise?: 'prompt' | 'growth';
   /** Reserves nothing: asks only whether there is room. */
   readonly probe?: boolean;
 }
 
+export type BudgetName =
+  | 'requests'
+  | 'tokens'
+  | 'month'
+  | 'day'
+  | 'moneyMonth'
+  | 'moneyDay'
+  | 'balance'
+  | 'concurrency'
+  | 'spentMonth'
+  | 'spentDay'
+  | 'spentEver';
+
+/** What a subject has used of each budget. */
+export type BudgetUse = Readonly<Record<BudgetName, number>>;
+
+/** What a tenant and one of its keys have used, and the shares of their limits that they have reached. */
+export interface SubjectUse {
+  readonly tenant: BudgetUse;
+  readonly key: BudgetUse;
+  /** Newest first. */
+  readonly alerts: SpendingAlert[];
+}
+
+/** A share of a limit of money was reached. */
+export interface SpendingAlert {
+  /** Unique per tenant: a share is reached once per limit and period. */
+  readonly id: string;
+  /** `tenant`, or the id of a key. */
+  readonly subject: string;
+  /** Name of the limit; `balance` = a prepaid balance. */
+  readonly limit: string;
+  /** The UTC day or month; all that was paid in, for a balance. */
+  readonly period: string;
+  /** In per cent. */
+  readonly share: number;
+  readonly limitMicros: number;
+  readonly spentMicros: number;
+  /** Unix milliseconds. */
+  readonly at: number;
+}
+
 /** Why a reservation was refused. */
 export interface ExceededLimit {
-  readonly kind: 'requests' | 'tokens' | 'concurrency' | 'too_large' | 'day' | 'month';
+  readonly kind: Exclude<BudgetName, 'spentMonth' | 'spentDay' | 'spentEver'> | 'too_large';
   /** Id of the tenant or key. */
   readonly subject: string;
   readonly limit: number;
@@ -55,8 +105,8 @@ export type ReservationResult =
   | {
       readonly admitted: true;
       readonly headers: Record<string, string>;
-      /** After a raise: all that the request has reserved. */
-      readonly tokens?: number;
+      /** All that the request has reserved at home; absent after a probe. */
+      readonly reserved?: Spend;
     }
   | {
       readonly admitted: false;
@@ -95,16 +145,16 @@ export type Decision =
       /** The slice that the request was charged to. It names tenant, key and lifetime. */
       readonly slice: number;
       readonly model: string;
-      readonly tokens: number;
+      readonly spend: Spend;
       /** Unix milliseconds by the isolate's clock; only for the usage record. */
       readonly at: number;
     }
-  /** A running request has got more tokens from a slice. */
-  | { readonly kind: 'extended'; readonly requestId: string; readonly slice: number; readonly tokens: number }
+  /** A running request has got more from a slice. */
+  | { readonly kind: 'extended'; readonly requestId: string; readonly slice: number; readonly spend: Spend }
   | (SettlementRequest & {
       readonly kind: 'settled';
-      /** The slice that got the slot and the unused tokens back, if the isolate still holds it. */
-      readonly refund: { readonly slice: number; readonly tokens: number } | null;
+      /** The slice that got the slot and what was not spent back, if the isolate still holds it. */
+      readonly refund: { readonly slice: number; readonly spend: Spend } | null;
     })
   /** The isolate no longer uses the slice. */
   | { readonly kind: 'returned'; readonly slice: number };
@@ -122,8 +172,8 @@ export interface LimiterCall {
   readonly renewals: readonly (Renewal & { readonly requestId: string })[];
   /** Decided after everything above has been applied, so that it can use what that frees. */
   readonly reservation: ReservationRequest | null;
-  /** Keys that need a new slice, which must pay at least for a request of these tokens. */
-  readonly sliceRequests: readonly Omit<Claimant, 'model'>[];
+  /** Keys that need a new slice, which must pay at least for a request that spends so much. */
+  readonly sliceRequests: readonly Omit<Claimant, 'model' | 'price'>[];
 }
 
 export interface LimiterAnswer {
@@ -142,6 +192,12 @@ export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
   /** Returns `x-ratelimit-*` headers; changes nothing. */
   rateLimitHeaders(holder: LimitHolder): Promise<Record<string, string>>;
   block(keyId: string | null, blocked: boolean): Promise<void>;
+  /** Returns what the tenant and one of its keys have used. Open reservations and slices count as used, but not as spent. */
+  use(keyId: string): Promise<SubjectUse>;
+  /** Returns the oldest events that their endpoint has refused too often. */
+  deadEvents(limit: number): Promise<DeadEvent[]>;
+  /** Sends all these events again. Returns their number. */
+  replayEvents(): Promise<number>;
   /** Returns whether a key or its tenant is blocked. */
   blockOf(keyId: string): Promise<Block | null>;
 }
@@ -150,6 +206,7 @@ export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
 export interface Amounts {
   requests: number | null;
   tokens: number | null;
+  money: number | null;
   slots: number | null;
 }
 

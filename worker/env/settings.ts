@@ -57,6 +57,20 @@ const settings = z.object({
   ADMIN_KEY_SHA256: sha256.optional(),
   /** Keys the check digits in the ids of API keys. If absent, ids have none. It cannot be changed: see docs/operating.md. */
   KEY_ID_SECRET: z.string().min(32).optional(),
+  /** Signs the alerts that are sent to the webhooks of tenants. If absent, tenants cannot have webhooks. */
+  WEBHOOK_SECRET: z.string().min(32).optional(),
+  /** Shares of limits of money at which alerts are sent, in per cent: comma-separated. */
+  ALERT_SHARES: z
+    .string()
+    .default('50,80,100')
+    .transform((text) => text.split(',').map(Number))
+    .pipe(z.array(z.int('expected per cents such as 50,80,100').min(1).max(100))),
+  /** Gets each billed request once or more, as CloudEvents in batches. */
+  BILLING_URL: z.url().optional(),
+  /** Signs these batches. */
+  BILLING_SECRET: z.string().min(16).optional(),
+  /** Sent with these batches as a Bearer token. */
+  BILLING_TOKEN: z.string().min(1).optional(),
   /** `refused`: keys whose ids have no keyed check fail with 401. */
   UNCHECKED_KEYS: z.enum(['accepted', 'refused']).default('accepted'),
   /** Days of the usage ledger that are older than this are added up to months. */

@@ -191,6 +191,7 @@ export class Generation {
         }
       }
       this.tally.add(event);
+      if (event.type === 'started') allowance?.cached(this.tally.usage.cachedTokens);
       if (isTerminal(event)) return batch.slice(0, index + 1);
     }
     allowance?.note(used);

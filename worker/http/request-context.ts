@@ -8,8 +8,10 @@ import type {
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
+  Spend,
 } from '../env/limiter-protocol.ts';
 import type { Settings } from '../env/settings.ts';
+import type { PriceList } from '../prices/price-list.ts';
 import type { KeyDirectory } from '../tenants/key-directory.ts';
 import type { RequestTimers } from '../timers/request-timers.ts';
 import type { Backoff } from '../timers/retry.ts';
@@ -58,19 +60,19 @@ export interface TenantLimiterClient {
     onAttempt: (requestId: string) => void,
   ): Promise<ReservationResult>;
   /**
-   * Reserves more tokens for a running request from a slice: all of the claimant's, or as many as there are. Returns the
-   * reserved tokens.
+   * Reserves more for a running request from a slice: all that the claimant wants, or as much as there is. Returns what it
+   * has reserved.
    */
-  extend(claimant: Claimant, requestId: string, whole: boolean, caller: LimiterCaller): number;
+  extend(claimant: Claimant, requestId: string, whole: boolean, caller: LimiterCaller): Spend;
   /** Raises a reservation at home. */
   raise(request: ReservationRequest, caller: LimiterCaller): Promise<ReservationResult>;
   /** Asks whether there is room for a request. Reserves nothing. */
   probe(claimant: Claimant, caller: LimiterCaller): Promise<ReservationResult>;
   /**
    * Settles in the background, together with other requests.
-   * @param unused tokens that the request has reserved and not used
+   * @param unused what the request has reserved and not spent
    */
-  settle(settlement: SettlementRequest, unused: number, caller: LimiterCaller): void;
+  settle(settlement: SettlementRequest, unused: Spend, caller: LimiterCaller): void;
   renew(requestId: string, renewal: Renewal, caller: LimiterCaller): void;
   /** Returns `x-ratelimit-*` headers from the key's slice; null without one. */
   rateLimitHeaders(keyId: string, now: number): Record<string, string> | null;
@@ -99,6 +101,7 @@ export interface RequestContext {
   readonly batchKey: string | null;
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
+  readonly prices: PriceList;
   readonly limiters: { of(tenantId: string): TenantLimiterClient };
   readonly blocks: RecentBlocks;
   readonly backoff: Backoff;

@@ -1,6 +1,8 @@
-import type { ExceededLimit, ReservationResult } from '../env/limiter-protocol.ts';
+import type { ExceededLimit, ReservationResult, Spend } from '../env/limiter-protocol.ts';
+import { affordable, costOf, type Price, type PricedPrompt } from '../prices/price.ts';
 import { unchecked } from './limit-errors.ts';
-import { FIRST_PART } from './request-cost.ts';
+import { eachOf } from './quota/budget.ts';
+import { FIRST_PART, type RequestTokens } from './request-cost.ts';
 
 /** Further parts are as large as what was used, up to this. */
 const MAX_PART = 1_024;
@@ -14,17 +16,20 @@ const LIMIT_FIELDS = {
   tokens: 'tokens_per_minute',
   day: 'tokens_per_day',
   month: 'tokens_per_month',
+  moneyDay: 'micros_per_day',
+  moneyMonth: 'micros_per_month',
+  balance: 'balance',
 } as const satisfies Partial<Record<ExceededLimit['kind'], string>>;
 
 export interface AllowanceOptions {
-  /** Tokens that are reserved now. */
-  readonly tokens: number;
-  /** The most tokens that the request can use. */
-  readonly most: number;
-  /** Reserves up to so many more tokens from a slice. Returns how many it could. */
-  readonly growHere: (tokens: number) => number;
+  /** What is reserved now. */
+  readonly reserved: Spend;
+  readonly tokens: Pick<RequestTokens, 'prompt' | 'most'>;
+  readonly price: Price | null;
+  /** Reserves up to so much more from a slice. Returns how much it could. */
+  readonly growHere: (more: Spend) => Spend;
   /** Raises the reservation at home to a total, or to what is left. */
-  readonly growAtHome: (total: number) => Promise<ReservationResult>;
+  readonly growAtHome: (total: Spend) => Promise<ReservationResult>;
   /** @throws ApiError for a request that must not go on */
   readonly refuse: (
     refusal: Extract<Extract<ReservationResult, { admitted: false }>['refusal'], string>,
@@ -37,13 +42,17 @@ export interface AllowanceOptions {
 }
 
 /**
- * The tokens that a running request has reserved. They grow while it generates, so that a budget is not blocked by maxima
+ * The tokens and the money that a running request has reserved. They grow while it generates, so that a budget is not blocked by maxima
  * that few requests reach.
  */
 export class Allowance {
   readonly #options: AllowanceOptions;
-  #tokens: number;
-  #most: number;
+  #reserved: Spend;
+  #tokens: AllowanceOptions['tokens'];
+  /** Prompt tokens that were in the prefix cache. */
+  #cachedTokens = 0;
+  /** Tokens that the reserved tokens and the reserved money suffice for. */
+  #usable = 0;
   /** The only call under way. */
   #growing: Promise<ExceededLimit | null> | null = null;
   /** Tokens that were reserved when more were last reserved ahead of need. */
@@ -53,28 +62,49 @@ export class Allowance {
   constructor(options: AllowanceOptions) {
     this.#options = options;
     this.#tokens = options.tokens;
-    this.#most = options.most;
+    this.#reserved = options.reserved;
+    this.#raise(options.reserved);
   }
 
-  get tokens(): number {
-    return this.#tokens;
+  get reserved(): Spend {
+    return this.#reserved;
   }
 
-  /** The prompts have been counted. */
-  begin(tokens: number, most: number): void {
-    this.#tokens = Math.max(this.#tokens, tokens);
-    this.#most = most;
+  get usable(): number {
+    return this.#usable;
+  }
+
+  /** The prompts have been counted, and at least so much is reserved. */
+  begin(tokens: AllowanceOptions['tokens'], reserved: Spend): void {
+    this.#tokens = tokens;
+    this.#raise(reserved);
+  }
+
+  #raise(reserved: Spend): void {
+    this.#reserved = eachOf((name) => Math.max(this.#reserved[name], reserved[name]));
+    const { tokens, money } = this.#reserved;
+    this.#usable = Math.min(tokens, affordable(this.#options.price, money, this.#prompt));
+  }
+
+  get #prompt(): PricedPrompt {
+    return { promptTokens: this.#tokens.prompt, cachedTokens: this.#cachedTokens };
+  }
+
+  /** So many prompt tokens were in the prefix cache: what they save pays for others. */
+  cached(tokens: number): void {
+    this.#cachedTokens = Math.min(tokens, this.#tokens.prompt);
+    this.#raise(this.#reserved);
   }
 
   /** Returns whether the request may use so many tokens now. Estimates of other servers may exceed the maximum. */
   covers(needed: number): boolean {
-    return Math.min(needed, this.#most) <= this.#tokens;
+    return Math.min(needed, this.#tokens.most) <= this.#usable;
   }
 
   /** Reserves more ahead of need. */
   note(used: number): void {
-    if (this.#aheadOf === this.#tokens || this.covers(used + AHEAD)) return;
-    this.#aheadOf = this.#tokens;
+    if (this.#aheadOf === this.#usable || this.covers(used + AHEAD)) return;
+    this.#aheadOf = this.#usable;
     // `cover` asks again, and fails if that fails.
     void this.#grow(used).catch(() => {});
   }
@@ -111,19 +141,26 @@ export class Allowance {
 
   async #reserve(used: number): Promise<ExceededLimit | null> {
     const part = Math.min(MAX_PART, Math.max(FIRST_PART, used));
-    const total = Math.min(this.#most, this.#tokens + part);
-    const here = this.#options.growHere(total - this.#tokens);
-    this.#tokens += here;
-    if (here > 0) return null;
+    const { prompt, most } = this.#tokens;
+    const tokens = Math.min(most, this.#usable + part);
+    const completionTokens = Math.max(0, tokens - prompt);
+    const money = costOf(this.#options.price, { ...this.#prompt, completionTokens });
+    const total = { tokens, money };
+    const reserved = this.#reserved;
+    const here = this.#options.growHere(eachOf((name) => Math.max(0, total[name] - reserved[name])));
+    if (here.tokens > 0 || here.money > 0) {
+      this.#raise(eachOf((name) => this.#reserved[name] + here[name]));
+      return null;
+    }
     const result = await this.#askHome(total);
     if (!result.admitted) {
       return typeof result.refusal === 'string' ? this.#options.refuse(result.refusal) : result.refusal;
     }
-    this.#tokens = Math.max(this.#tokens, result.tokens ?? 0);
+    if (result.reserved) this.#raise(result.reserved);
     return null;
   }
 
-  async #askHome(total: number): Promise<ReservationResult> {
+  async #askHome(total: Spend): Promise<ReservationResult> {
     for (const pauseMs of RETRY_MS) {
       try {
         return await this.#options.growAtHome(total);

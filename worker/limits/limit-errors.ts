@@ -17,6 +17,9 @@ const LIMIT_NAMES = {
   concurrency: 'concurrent requests',
   day: 'tokens per day',
   month: 'tokens per month',
+  moneyDay: 'cost per day',
+  moneyMonth: 'cost per month',
+  balance: 'balance',
 } as const satisfies Record<ExceededLimit['kind'], string>;
 
 /** "Rate limit reached for tiny in tenant acme on requests per min (RPM): Limit 3, Used 3, Requested 1." */
@@ -59,7 +62,7 @@ export function limitError(refusal: Refusal, principal: Principal, cost: Refused
   if (refusal === 'suspended') return suspended();
   if (refusal === 'expired') return unchecked();
   const final = { headers: { 'x-should-retry': 'false' } };
-  if (refusal.kind === 'day' || refusal.kind === 'month') {
+  if (refusal.kind !== 'too_large' && refusal.retryAfterMs === null) {
     return new ApiError('insufficient_quota', describe('Quota exceeded', refusal, principal, cost), final);
   }
   if (refusal.kind === 'too_large') {

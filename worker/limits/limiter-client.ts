@@ -5,6 +5,7 @@ import type {
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
+  Spend,
   TenantLimiterRpc,
 } from '../env/limiter-protocol.ts';
 import type { AdmittedHere, LimiterCaller as Caller, TenantLimiterClient } from '../http/request-context.ts';
@@ -67,7 +68,7 @@ export class LimiterClient implements TenantLimiterClient {
     onAttempt: (requestId: string) => void,
   ): Promise<ReservationResult> {
     const askHome = () => {
-      const requestId = this.#purse.nameOf(context.requestId);
+      const requestId = this.#purse.nameOf(context.requestId, claimant.price);
       onAttempt(requestId);
       return this.#ask({ ...claimant, requestId }, context);
     };
@@ -79,10 +80,10 @@ export class LimiterClient implements TenantLimiterClient {
     });
   }
 
-  extend(claimant: Claimant, requestId: string, whole: boolean, context: Caller): number {
-    const tokens = this.#purse.extend(claimant, requestId, whole, context.now());
-    if (tokens > 0) this.#wake(claimant.keyId, context);
-    return tokens;
+  extend(claimant: Claimant, requestId: string, whole: boolean, context: Caller): Spend {
+    const spend = this.#purse.extend(claimant, requestId, whole, context.now());
+    if (spend.tokens > 0 || spend.money > 0) this.#wake(claimant.keyId, context);
+    return spend;
   }
 
   /** Home must know the request first, so the call carries all decisions. */
@@ -117,11 +118,11 @@ export class LimiterClient implements TenantLimiterClient {
     const now = context.now();
     if (this.#purse.holds(keyId, now))
       return { admitted: true, headers: this.rateLimitHeaders(keyId, now) ?? {} };
-    const requestId = this.#purse.nameOf(context.requestId);
+    const requestId = this.#purse.nameOf(context.requestId, claimant.price);
     return this.#ask({ ...claimant, requestId, probe: true }, context);
   }
 
-  settle(settlement: SettlementRequest, unused: number, context: Caller): void {
+  settle(settlement: SettlementRequest, unused: Spend, context: Caller): void {
     this.#purse.settle(settlement, unused);
     this.#wake(null, context);
   }

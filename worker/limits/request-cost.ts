@@ -3,6 +3,7 @@ import type { Principal } from '@continuo/shared/tenant.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import type { RequestBounds } from '../dialects/request.ts';
 import type { Settings } from '../env/settings.ts';
+import type { Price } from '../prices/price.ts';
 import { estimateTokens } from '../upstreams/token-estimate.ts';
 
 /** Tokens of the first part of a completion. */
@@ -14,9 +15,16 @@ export interface RequestCost {
   readonly tokens: number;
   /** Prompt tokens plus the maximum number of generated tokens. */
   readonly most: number;
+  /** Those of the prompt. */
+  readonly prompt: number;
   /** The model's id, not an alias. Usage is counted under it. */
   readonly model: string;
+  /** Null = the tokens cost nothing. */
+  readonly price: Price | null;
 }
+
+/** The tokens of a request. */
+export type RequestTokens = Omit<RequestCost, 'model' | 'price'>;
 
 /** Returns the smaller of two bounds; null = no bound. */
 const tighter = (left: number | null, right: number | null): number | null =>
@@ -36,7 +44,7 @@ export function boundsOf({ tenant, key }: Principal, settings: Settings): Reques
 }
 
 /** Returns the cost of a call. A call without max_tokens may cost the whole context. */
-export function costOf({ generation }: CompletionCall, model: OriginModel): RequestCost {
+export function costOf({ generation }: CompletionCall, model: OriginModel): Omit<RequestCost, 'price'> {
   const { prompts, context, images = [] } = generation;
   const imageTokens = images.length * (model.imageTokens ?? 0);
   const contextTokens = context === undefined ? 0 : prompts.length * estimateTokens(context.prompt);
@@ -61,7 +69,8 @@ const parts = (
   prompt: number,
   generated: number,
   { scores }: CompletionCall['generation'],
-): Omit<RequestCost, 'model'> => ({
+): RequestTokens => ({
+  prompt,
   tokens: prompt + (scores ? generated : Math.min(generated, FIRST_PART)),
   most: prompt + generated,
 });
@@ -75,7 +84,7 @@ export function costWith(
   promptTokens: readonly number[],
   { generation }: CompletionCall,
   { contextLength }: OriginModel,
-): Omit<RequestCost, 'model'> {
+): RequestTokens {
   const prompt = promptTokens.reduce((sum, tokens) => sum + tokens, 0);
   const generated = promptTokens.reduce(
     (sum, tokens) => sum + generation.choices * maxGenerated(generation, Math.max(0, contextLength - tokens)),

@@ -1,14 +1,16 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
 import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { Claimant, Renewal, ReservationResult, Settlement } from '../env/limiter-protocol.ts';
+import type { Claimant, Renewal, ReservationResult, Settlement, Spend } from '../env/limiter-protocol.ts';
 import type { RequestContext, TenantLimiterClient } from '../http/request-context.ts';
+import { costOf } from '../prices/price.ts';
 import { isOverloaded } from '../timers/retry.ts';
-import { chargedTokens, NO_USAGE } from '../usage/usage-record.ts';
+import { NO_USAGE, spendOf } from '../usage/usage-record.ts';
 import { Allowance } from './allowance.ts';
 import { limitError, limiterOverloaded, unchecked } from './limit-errors.ts';
 import { limiterOf } from './limiter-client.ts';
-import type { RequestCost } from './request-cost.ts';
+import { eachOf, NOTHING } from './quota/budget.ts';
+import type { RequestCost, RequestTokens } from './request-cost.ts';
 
 /** How a generation ended. Reported exactly once. */
 export interface Outcome {
@@ -34,13 +36,13 @@ export interface Reservation {
   readonly id: string;
   /** From now on, renewals report what `progress` returns. It is billed if no settlement arrives. */
   watch(progress: () => Pick<Renewal, 'usage' | 'upstream'>): void;
-  /** The tokens that the request may use; null if they are not limited. */
-  readonly allowance: Pick<Allowance, 'tokens' | 'covers' | 'cover' | 'note'> | null;
+  /** The tokens that the request may use; null if neither they nor money are limited. */
+  readonly allowance: Pick<Allowance, 'reserved' | 'usable' | 'covers' | 'cover' | 'cached' | 'note'> | null;
   /**
    * The prompts have been counted: reserves more tokens if they are more than was estimated.
    * @throws ApiError 429 if they exceed a limit; then the caller settles; 503 if no limiter can be reached
    */
-  begin(cost: Omit<RequestCost, 'model'>): Promise<void>;
+  begin(known: RequestTokens): Promise<void>;
   /** Returns the error of a key that was revoked meanwhile, or of a suspended tenant; null if the request may go on. */
   block(): Promise<ApiError | null>;
   /** To be called exactly once. The limiter learns it a moment later. */
@@ -51,7 +53,7 @@ export interface Reservation {
 const RENEWALS = 3;
 
 /**
- * Reserves requests, tokens and concurrency together, for the tenant and for the key. Also sets the response's
+ * Reserves requests, tokens, money and concurrency together, for the tenant and for the key. Also sets the response's
  * `x-ratelimit-*` headers.
  * @throws ApiError 429, also if the limiter is overloaded; 401 or 403 if the key or tenant was blocked recently; 503 if the
  * limiter fails
@@ -62,9 +64,9 @@ export async function admit(
   context: RequestContext,
 ): Promise<Reservation> {
   const client = context.limiters.of(principal.tenant.id);
-  const limited = limitsTokens(principal);
-  const tokens = limited ? cost.tokens : cost.most;
-  const claimant = claimantOf(principal, { ...cost, tokens }, context);
+  const limited = limitsSpend(principal, cost);
+  const first = spendFor(cost, limited ? cost.tokens : cost.most, cost);
+  const claimant = claimantOf(principal, { ...cost, ...first }, context);
   const settled = async (asked: Promise<ReservationResult>): Promise<void> => {
     const result = await asked.catch((thrown: unknown) => {
       // The limiter is not called again for this request, because a limiter that fails may have too many calls already.
@@ -77,9 +79,10 @@ export async function admit(
   const requestId = await reserve(client, claimant, context, settled);
   const { now, settings, backoff } = context;
   const allowance = new Allowance({
-    ...{ tokens, most: cost.most, now, waitsUntil: now() + settings.REQUEST_TIMEOUT_MS },
-    growHere: (more) => client.extend({ ...claimant, tokens: more }, requestId, false, context),
-    growAtHome: (total) => client.raise({ ...claimant, tokens: total, requestId, raise: 'growth' }, context),
+    ...{ reserved: first, tokens: cost, price: cost.price },
+    ...{ now, waitsUntil: now() + settings.REQUEST_TIMEOUT_MS },
+    growHere: (more) => client.extend({ ...claimant, ...more }, requestId, false, context),
+    growAtHome: (total) => client.raise({ ...claimant, ...total, requestId, raise: 'growth' }, context),
     refuse: (refusal) => {
       throw limitError(refusal, principal, cost);
     },
@@ -87,12 +90,14 @@ export async function admit(
   });
   const begin: Reservation['begin'] = async (known) => {
     if (!limited) return;
-    const missing = known.tokens - allowance.tokens;
-    const more = { ...claimant, tokens: missing };
-    if (missing > 0 && client.extend(more, requestId, true, context) === 0) {
-      await settled(client.raise({ ...claimant, tokens: known.tokens, requestId, raise: 'prompt' }, context));
+    const needed = spendFor(known, known.tokens, cost);
+    const { reserved } = allowance;
+    const missing = eachOf((name) => Math.max(0, needed[name] - reserved[name]));
+    const more = { ...claimant, ...missing };
+    if (isSome(missing) && !isSome(client.extend(more, requestId, true, context))) {
+      await settled(client.raise({ ...claimant, ...needed, requestId, raise: 'prompt' }, context));
     }
-    allowance.begin(known.tokens, known.most);
+    allowance.begin(known, needed);
   };
   const block = async (): Promise<ApiError | null> => {
     const ask = async () => await limiterOf(context, principal.tenant.id).blockOf(principal.key.id);
@@ -100,7 +105,7 @@ export async function admit(
     return found && limitError(found, principal, cost);
   };
   return {
-    ...hold(client, requestId, allowance, context),
+    ...hold(client, requestId, { allowance, price: cost.price }, context),
     allowance: limited ? allowance : null,
     begin,
     block,
@@ -128,7 +133,7 @@ async function reserve(
     await context.timings.measure('limit', () => settled(client.reserve(claimant, context, onAttempt)));
   } catch (thrown) {
     // Only the limiter's answer may have been lost. The next call then frees the reservation.
-    if (context.answer.limits === null) client.settle({ requestId, settlement: UNHEARD }, 0, context);
+    if (context.answer.limits === null) client.settle({ requestId, settlement: UNHEARD }, NOTHING, context);
     throw thrown;
   }
   return requestId;
@@ -136,13 +141,15 @@ async function reserve(
 
 const claimantOf = (
   { tenant, key }: Principal,
-  { model, tokens }: Pick<RequestCost, 'model' | 'tokens'>,
+  { model, tokens, money, price }: Pick<Claimant, 'model' | 'tokens' | 'money' | 'price'>,
   { settings }: RequestContext,
 ): Claimant => ({
   tenantId: tenant.id,
   keyId: key.id,
   model,
   tokens,
+  money,
+  price,
   tenantLimits: tenant.limits,
   keyLimits: key.limits,
   ttlMs: settings.RESERVATION_TTL_MS,
@@ -159,7 +166,7 @@ const isLimited = ({ tenant, key }: Principal): boolean =>
  */
 export async function requireRoom(principal: Principal, context: RequestContext): Promise<void> {
   if (!isLimited(principal)) return;
-  const claimant = claimantOf(principal, { model: '', tokens: 1 }, context);
+  const claimant = claimantOf(principal, { model: '', price: null, tokens: 1, money: 0 }, context);
   const client = context.limiters.of(principal.tenant.id);
   // If the limiter fails, the reservation will fail as well.
   const result = await context.timings
@@ -181,15 +188,31 @@ const UNHEARD: Settlement = {
   firstTokenMs: null,
 };
 
-const limitsTokens = ({ tenant, key }: Principal): boolean =>
-  [tenant.limits, key.limits].some((limits) =>
-    [limits.tokensPerMinute, limits.tokensPerDay, limits.tokensPerMonth].some((limit) => limit !== null),
+const isSome = ({ tokens, money }: Spend): boolean => tokens > 0 || money > 0;
+
+/** Returns a number of tokens with the most that they cost. */
+const spendFor = (
+  { prompt }: Pick<RequestTokens, 'prompt'>,
+  tokens: number,
+  { price }: Pick<RequestCost, 'price'>,
+): Spend => {
+  const completionTokens = Math.max(0, tokens - prompt);
+  return { tokens, money: costOf(price, { promptTokens: prompt, cachedTokens: 0, completionTokens }) };
+};
+
+/** Returns whether a limit of tokens applies to the request, or one of money if it costs any. */
+const limitsSpend = ({ tenant, key }: Principal, { price }: RequestCost): boolean =>
+  [{ ...key.limits, creditMicros: null }, tenant.limits].some((limits) =>
+    [
+      ...[limits.tokensPerMinute, limits.tokensPerDay, limits.tokensPerMonth],
+      ...(price === null ? [] : [limits.microsPerDay, limits.microsPerMonth, limits.creditMicros]),
+    ].some((limit) => (limit ?? null) !== null),
   );
 
 function hold(
   client: TenantLimiterClient,
   requestId: string,
-  allowance: Allowance,
+  { allowance, price }: { readonly allowance: Allowance; readonly price: RequestCost['price'] },
   context: RequestContext,
 ): Pick<Reservation, 'id' | 'watch' | 'settle'> {
   const { now, timings, timers } = context;
@@ -210,7 +233,8 @@ function hold(
     settle(outcome) {
       cancelRenewal();
       allowance.end();
-      const unused = allowance.tokens - chargedTokens(outcome.usage);
+      const spent = spendOf(price, outcome.usage);
+      const unused = eachOf((name) => allowance.reserved[name] - spent[name]);
       if (outcome.queueMs !== undefined) timings.set('queue', outcome.queueMs);
       if (outcome.firstTokenAt !== null) timings.set('first-token', outcome.firstTokenAt - startedAt);
       const { inquire = false } = outcome;

@@ -37,14 +37,27 @@ const NO_LIMITS = {
     tokens_per_day: 100_000,
   },
   ...{ tokens_per_month: null, max_tokens: null, max_sequences: null, max_logprob_bytes: null },
+  ...{ micros_per_day: null, micros_per_month: 100_000_000 },
+  ...{ soft_micros_per_day: null, soft_micros_per_month: null },
+};
+const USED = {
+  tokens_per_day: 1451,
+  tokens_per_month: 9230,
+  micros_per_day: 1208,
+  micros_per_month: 80_000_312,
+};
+const ALERT = {
+  ...{ key: null, limit: 'micros_per_month', period: '2030-01', share_percent: 80 },
+  ...{ limit_micros: 100_000_000, spent_micros: 80_000_312, reached_at: 1_895_000_000 },
 };
 const OWN_KEY = {
   ...{ object: 'key', id: KEY.id, name: KEY.name, scopes: KEY.scopes, models: null, expires_at: null },
-  ...{ limits: NO_LIMITS, tenant: { id: 'acme', name: 'Acme', limits: NO_LIMITS } },
+  ...{ limits: NO_LIMITS, used: USED, alerts: [ALERT] },
+  tenant: { id: 'acme', name: 'Acme', limits: NO_LIMITS, used: USED, balance_micros: null },
 };
 const SUMS = {
   ...{ requests: 12, completed: 11, failed: 1, cancelled: 0, abandoned: 0, finish_stop: 9, finish_length: 2 },
-  ...{ prompt_tokens: 840, cached_tokens: 320, completion_tokens: 611 },
+  ...{ prompt_tokens: 840, cached_tokens: 320, completion_tokens: 611, cost_micros: 1208 },
 };
 const USAGE = {
   object: 'list',

@@ -45,6 +45,7 @@ const row = z.object({
   open_objects: z.number(),
   any_key_order: z.number(),
   suspended: z.number(),
+  credit_micros: z.number().nullable(),
   plan_limits: json(partialLimits).nullable(),
   plan_weight: z.number().nullable(),
 });
@@ -53,7 +54,7 @@ const SELECT = `
   SELECT keys.id, keys.name, keys.hash, keys.scopes, keys.models, keys.limits, keys.expires_at,
     keys.revoked_at, keys.disabled,
     tenants.id AS tenant_id, tenants.name AS tenant_name, tenants.limits AS tenant_limits,
-    tenants.weight AS tenant_weight, tenants.dialect, tenants.open_objects, tenants.any_key_order, tenants.suspended,
+    tenants.weight AS tenant_weight, tenants.dialect, tenants.open_objects, tenants.any_key_order, tenants.suspended, tenants.credit_micros,
     plans.limits AS plan_limits, plans.weight AS plan_weight
   FROM keys JOIN tenants ON tenants.id = keys.tenant_id LEFT JOIN plans ON plans.id = tenants.plan_id
   WHERE keys.id = ?`;
@@ -70,7 +71,12 @@ export async function readKey(db: D1Database, id: string): Promise<StoredKey | n
         id: key.tenant_id,
         name: key.tenant_name,
         suspended: key.suspended !== 0,
-        limits: { ...UNLIMITED, ...key.plan_limits, ...key.tenant_limits } as typeof UNLIMITED,
+        limits: {
+          ...UNLIMITED,
+          ...key.plan_limits,
+          ...key.tenant_limits,
+          creditMicros: key.credit_micros,
+        } as typeof UNLIMITED,
         weight: key.tenant_weight ?? key.plan_weight ?? 1,
         dialect: key.dialect,
         openObjects: key.open_objects !== 0,

@@ -41,6 +41,8 @@ function totals(records: readonly UsageRecord[]): number[] {
     sum(records, ({ usage }) => usage.promptTokens),
     sum(records, ({ usage }) => usage.cachedTokens),
     sum(records, ({ usage }) => usage.completionTokens),
+    // Records of older limiters have no cost.
+    sum(records, ({ cost = 0 }) => cost),
     sum(records, ({ latencyMs }) => latencyMs),
     sum(records, ({ firstTokenMs }) => firstTokenMs ?? 0),
     count(records, ({ firstTokenMs }) => firstTokenMs !== null),

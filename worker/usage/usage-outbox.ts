@@ -39,6 +39,7 @@ function writePoint(dataset: AnalyticsEngineDataset, record: UsageRecord): void 
       record.latencyMs,
       record.firstTokenMs ?? -1,
       record.startedAt,
+      record.cost ?? 0,
     ],
   });
 }

@@ -32,6 +32,7 @@ export const SUMS = [
   'prompt_tokens',
   'cached_tokens',
   'completion_tokens',
+  'cost_micros',
 ] as const;
 
 /** Columns that the admin API shows as means: milliseconds, and the number of requests with a first token. */

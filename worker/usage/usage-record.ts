@@ -1,4 +1,5 @@
 import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
+import { costOf, type Price } from '../prices/price.ts';
 
 /** `abandoned`: the Worker vanished without a settlement. The record has the upstream's account or the last renewal. */
 export type UsageStatus = 'completed' | 'failed' | 'cancelled' | 'abandoned';
@@ -12,6 +13,10 @@ export interface UsageRecord {
   /** Name of the upstream; null if no upstream was reached. */
   readonly upstream: string | null;
   readonly usage: Usage;
+  /** In micro-units of the currency. */
+  readonly cost: number;
+  /** Version of the price; null = no price. */
+  readonly priceVersion: number | null;
   readonly status: UsageStatus;
   readonly errorCode: string | null;
   readonly finishReasons: readonly FinishReason[];
@@ -24,5 +29,8 @@ export interface UsageRecord {
 
 export const NO_USAGE: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
 
-/** Tokens that count against limits. Cached prompt tokens count like all others. */
-export const chargedTokens = (usage: Usage): number => usage.promptTokens + usage.completionTokens;
+/** Returns what counts against limits. Cached prompt tokens count like all others; their price may be lower. */
+export const spendOf = (price: Price | null, usage: Usage) => ({
+  tokens: usage.promptTokens + usage.completionTokens,
+  money: costOf(price, usage),
+});

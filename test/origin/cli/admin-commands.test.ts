@@ -38,6 +38,25 @@ test('sets up a tenant and counts a completion, with commands only', async () =>
   expect(row).toMatchObject({ tenant: 'acme', key: key.id, requests: 1, completion_tokens: 4 });
 });
 
+test('sets prices and adds to a balance once per id, in whole micro-units', async () => {
+  const words = ['--model', 'org/priced', '--prompt', '500000', '--completion', '1500000', '--batch', '500'];
+  const price = await adminJson('prices', 'set', ...words);
+  expect(price).toMatchObject({ cached_prompt_micros: 500_000, flex_permille: 1_000, batch_permille: 500 });
+  const prices = await adminJson<unknown[]>('prices', 'list', '--model', 'org/priced');
+  expect(prices).toEqual([price]);
+  await admin('tenants', 'create', '--id', 'payer', '--name', 'Payer');
+  const add = (micros: string) =>
+    admin('credits', 'add', '--tenant', 'payer', '--id', 'p1', '--micros', micros, '--note', 'first');
+  await add('70');
+  await add('70');
+  await expect(add('7.5')).rejects.toThrow("'7.5' is no integer of micro-units.");
+  const entries = await adminJson<{ id: string; micros: number }[]>('credits', 'list', '--tenant', 'payer');
+  expect(entries.map(({ id, micros }) => [id, micros])).toEqual([
+    ['opening', 0],
+    ['p1', 70],
+  ]);
+});
+
 test("sets and clears a tenant's defaults for the objects of schemas", async () => {
   const created = await adminJson('tenants', 'create', '--id', 'open', '--name', 'O', '--open-objects');
   expect(created).toMatchObject({ open_objects: true, any_key_order: false });
@@ -122,7 +141,7 @@ const helpOf = async (...words: string[]): Promise<string> =>
 
 test('lists every limit in the help, and rejects unknown limits', async () => {
   const names =
-    'requests_per_minute, tokens_per_minute, concurrent_requests, tokens_per_day, tokens_per_month, max_tokens, max_sequences, max_logprob_bytes';
+    'requests_per_minute, tokens_per_minute, concurrent_requests, tokens_per_day, tokens_per_month, micros_per_day, micros_per_month, soft_micros_per_day, soft_micros_per_month, max_tokens, max_sequences, max_logprob_bytes';
   for (const command of ['tenants create', 'tenants update', 'keys create', 'plans create', 'plans update']) {
     expect(await helpOf(...command.split(' '))).toContain(names);
   }

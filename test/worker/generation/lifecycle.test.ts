@@ -108,10 +108,14 @@ async function drain(generation: Generation): Promise<{ events: GenerationEvent[
 function allowanceOf(first: number, parts: number[], error: ApiError | null = null) {
   let tokens = first;
   return {
-    get tokens() {
+    get reserved() {
+      return { tokens, money: 0 };
+    },
+    get usable() {
       return tokens;
     },
     covers: (needed: number) => needed <= tokens,
+    cached: () => {},
     note: () => {},
     async cover(needed: number) {
       while (needed > tokens) {

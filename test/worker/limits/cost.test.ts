@@ -73,7 +73,7 @@ describe('the bounds of a request', () => {
     const principal = {
       tenant: { limits: { ...UNLIMITED, ...ofTenant } },
       key: { limits: { ...UNLIMITED, ...ofKey } },
-    } as Principal;
+    } as unknown as Principal;
     return boundsOf(principal, { MAX_SEQUENCES: 16, MAX_LOGPROB_BYTES: 64 } as Settings);
   };
 

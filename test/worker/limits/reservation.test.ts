@@ -45,7 +45,7 @@ function contextBefore(results: (ReservationResult | Error)[]) {
 }
 
 const ADMITTED: ReservationResult = { admitted: true, headers: {} };
-const cost = { tokens: 10, most: 10, model: 'm' };
+const cost = { tokens: 10, most: 10, prompt: 10, model: 'm', price: null };
 
 test('a limiter that fails is not called again, and the next request settles what it may have reserved', async () => {
   const { calls, context } = contextBefore([new Error('lost'), ADMITTED]);
@@ -85,11 +85,11 @@ test('a refused reservation leaves nothing to settle', async () => {
 test('the limiter is asked only about prompts with more tokens than reserved, if tokens are limited', async () => {
   const { calls, context } = contextBefore([ADMITTED, ADMITTED, ADMITTED]);
   const { id, begin } = await admit(CALLER, cost, context);
-  await begin({ tokens: 10, most: 10 });
+  await begin({ tokens: 10, most: 10, prompt: 10 });
   expect(calls).toHaveLength(1);
-  await begin({ tokens: 11, most: 11 });
+  await begin({ tokens: 11, most: 11, prompt: 11 });
   expect(calls[1]!.reservation).toMatchObject({ tokens: 11, raise: 'prompt', requestId: id });
   const unlimited = { ...CALLER, tenant: { ...TENANT, limits: { ...UNLIMITED, requestsPerMinute: 5 } } };
-  await (await admit(unlimited, cost, context)).begin({ tokens: 1000, most: 1000 });
+  await (await admit(unlimited, cost, context)).begin({ tokens: 1000, most: 1000, prompt: 1000 });
   expect(calls).toHaveLength(3);
 });

@@ -89,7 +89,7 @@ test('counts a late settlement with an upstream account once against budgets', a
   await leave('next', 5);
   expect(await rowOf('after-its-reservation', 2)).toMatchObject({ cancelled: 2, completion_tokens: 905 });
   const { admitted, ...refused } = await reserve('in between', LONG_MS);
-  expect([admitted, refused]).toEqual([true, { headers: {}, tokens: 10 }]);
+  expect([admitted, refused]).toEqual([true, { headers: {}, reserved: { tokens: 10, money: 0 } }]);
   expect(await reserve('beyond', LONG_MS)).toMatchObject({ refusal: { kind: 'concurrency' } });
   await leave('in between', 90);
   await rowOf('after-its-reservation', 3);

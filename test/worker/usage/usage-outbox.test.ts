@@ -10,6 +10,8 @@ const recordOf = (request: number): UsageRecord => ({
   model: 'tiny',
   upstream: null,
   usage: NO_USAGE,
+  cost: 0,
+  priceVersion: null,
   status: 'completed',
   errorCode: null,
   finishReasons: [],
@@ -92,7 +94,7 @@ test('writes the fields of a data point in the order that queries expect', async
     ...recordOf(1),
     ...{ upstream: 'near', status: 'failed', errorCode: 'upstream_error', finishReasons: ['stop', 'length'] },
     ...{ usage: { promptTokens: 7, cachedTokens: 5, completionTokens: 3 } },
-    ...{ startedAt: 1000, latencyMs: 40, firstTokenMs: 9 },
+    ...{ startedAt: 1000, latencyMs: 40, firstTokenMs: 9, cost: 12 },
   };
   const { flush } = usageOf([record, recordOf(2)], { writeDataPoint: (point) => points.push(point) });
   await flush();
@@ -101,12 +103,12 @@ test('writes the fields of a data point in the order that queries expect', async
     {
       indexes: ['acme'],
       blobs: ['r1', 'key', 'tiny', 'near', 'failed', 'upstream_error', 'stop,length'],
-      doubles: [7, 5, 3, 40, 9, 1000],
+      doubles: [7, 5, 3, 40, 9, 1000, 12],
     },
     {
       indexes: ['acme'],
       blobs: ['r2', 'key', 'tiny', '', 'completed', '', ''],
-      doubles: [0, 0, 0, 1, -1, 0],
+      doubles: [0, 0, 0, 1, -1, 0, 0],
     },
   ]);
 });

@@ -32,6 +32,7 @@ const send = async (message: unknown): Promise<unknown> =>
 const recordOf = (fields: Partial<UsageRecord>): UsageRecord => ({
   ...{ requestId: 'r', tenantId: 'acme', keyId: 'key', model: 'tiny', upstream: null, errorCode: null },
   ...{ usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 }, status: 'completed' },
+  ...{ cost: 0, priceVersion: null },
   ...{ finishReasons: [], startedAt: Date.UTC(2026, 0, 1), latencyMs: 1, firstTokenMs: null },
   ...fields,
 });
@@ -56,6 +57,7 @@ test('sums all batches under the day on which each request began', async () => {
   const more = {
     usage,
     finishReasons: ['stop', 'length', 'length'] as const,
+    cost: 21,
     latencyMs: 40,
     firstTokenMs: 9,
   };
@@ -68,6 +70,7 @@ test('sums all batches under the day on which each request began', async () => {
     {
       ...{ day: '2026-01-31', requests: 8, completed: 2, failed: 2, cancelled: 2, abandoned: 2 },
       ...{ finish_stop: 8, finish_length: 16, prompt_tokens: 40, cached_tokens: 24, completion_tokens: 56 },
+      cost_micros: 168,
       ...{ latency_ms: 320, first_token_ms: 72, first_tokens: 8 },
     },
   ]);

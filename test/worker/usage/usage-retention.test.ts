@@ -9,7 +9,7 @@ beforeEach(() => worker.usageDatabase.prepare('DELETE FROM usage_daily').run());
 
 async function add(day: string, tenant: string, key: string, tokens: number): Promise<void> {
   await worker.usageDatabase
-    .prepare('INSERT INTO usage_daily VALUES (?, ?, ?, ?, 1, 1, 0, 0, 0, 1, 0, ?, 0, 1, 1, 1, 1)')
+    .prepare('INSERT INTO usage_daily VALUES (?, ?, ?, ?, 1, 1, 0, 0, 0, 1, 0, ?, 0, 1, 1, 1, 1, 0)')
     .bind(tenant, day, 'tiny', key, tokens)
     .run();
 }
@@ -58,7 +58,7 @@ test('refuses a query with more than 10,000 rows, and covers 31 days without a f
   await worker.usageDatabase
     .prepare(`
       WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= 10000)
-      INSERT INTO usage_daily SELECT 't' || i, ?, 'tiny', 'k', 1, 1, 0, 0, 0, 1, 0, 1, 0, 1, 1, 1, 1 FROM n`)
+      INSERT INTO usage_daily SELECT 't' || i, ?, 'tiny', 'k', 1, 1, 0, 0, 0, 1, 0, 1, 0, 1, 1, 1, 1, 0 FROM n`)
     .bind(today)
     .run();
   await add('2020-01-01', 'a', 'k', 1);

@@ -8,15 +8,18 @@ import type {
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
+  Spend,
 } from '../../env/limiter-protocol.ts';
-import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
+import { spendOf, type UsageRecord } from '../../usage/usage-record.ts';
+import { budgetOf, eachOf } from '../quota/budget.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
-import { draw, drawTokens, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
+import { numberOf, priceOf, sliceOf } from '../quota/reservation-id.ts';
+import { draw, drawSpend, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
 import {
   type Charge,
   type QuotaReservation,
   type QuotaState,
-  reservedTokens,
+  reservedBy,
   type Subject,
 } from '../quota/state.ts';
 import { RecentCalls } from './recent-calls.ts';
@@ -50,7 +53,7 @@ export interface HomeCallbacks {
   open(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
   /** Adds a request of a vanished isolate, whose usage an upstream knows. */
   adopt(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
-  /** Adds tokens to a request; they stay charged if home no longer knows it. */
+  /** Adds a charge to a request; it stays charged if home no longer knows it. */
   extend(requestId: string, charge: Charge): void;
   /** Returns a request without a final record. */
   find(
@@ -77,9 +80,9 @@ const HELD_MS = 500;
 /** An isolate without slices is forgotten after this time. */
 const FORGET_MS = 3_600_000;
 
-/** Parts of a request's id; see `Purse.nameOf`. */
-const sliceNumberOf = (requestId: string): number => Number(requestId.split('.')[1]);
-const numberOf = (requestId: string): number => Number(requestId.split('.')[2]);
+/** Isolates of an older version report tokens only. */
+const spendIn = ({ spend, tokens = 0 }: { readonly spend?: Spend; readonly tokens?: number }): Spend =>
+  spend ?? { tokens, money: 0 };
 
 /** The slices of all isolates of one tenant, kept with its counters. Pure except for the callbacks. */
 export class HomeSlices {
@@ -185,28 +188,29 @@ export class HomeSlices {
 
   #adopt(state: IsolateState, listed: ListedAccount, now: number): void {
     const { account, model, usage, ageMs } = listed;
-    const number = sliceNumberOf(account);
-    const slice = state.slices.find((one) => one.number === number);
+    const slice = state.slices.find(({ number }) => number === sliceOf(account));
     if (!slice || numberOf(account) <= state.named) {
       this.#extend(state, listed, now);
       return;
     }
     const { tenantId, keyId, ttlMs, left } = slice;
-    const tokens = Math.min(chargedTokens(usage), left.tokens ?? Infinity);
-    const reservation = draw(this.#quota, slice, { id: account, tokens }, now);
+    const used = spendOf(priceOf(account), usage);
+    const spend = eachOf((name) => Math.min(used[name], left[name] ?? Infinity));
+    const reservation = draw(this.#quota, slice, { id: account, spend }, now);
     this.#home.adopt({ requestId: account, tenantId, keyId, model, ttlMs }, reservation, now - ageMs);
   }
 
-  /** The isolate may have given a known request more tokens of a slice, and not have reported it. */
+  /** The isolate may have given a known request more of a slice, and not have reported it. */
   #extend(state: IsolateState, { account, usage }: ListedAccount, now: number): void {
     const open = this.#home.find(account);
     if (!open) return;
-    let missing = chargedTokens(usage) - reservedTokens(open.reservation);
-    for (const slice of state.slices) {
-      const tokens = Math.min(missing, slice.left.tokens ?? 0);
-      if (slice.keyId !== open.record.keyId || tokens <= 0) continue;
-      this.#home.extend(account, drawTokens(this.#quota, slice, tokens, now));
-      missing -= tokens;
+    const used = spendOf(priceOf(account), usage);
+    const reserved = reservedBy(open.reservation);
+    let missing = eachOf((name) => Math.max(0, used[name] - reserved[name]));
+    for (const slice of state.slices.filter(({ keyId }) => keyId === open.record.keyId)) {
+      const spend = eachOf((name) => Math.min(missing[name], slice.left[name] ?? Infinity));
+      this.#home.extend(account, drawSpend(this.#quota, slice, spend, now));
+      missing = eachOf((name) => missing[name] - spend[name]);
     }
   }
 
@@ -214,8 +218,10 @@ export class HomeSlices {
   #reserve(request: ReservationRequest, now: number): ReservationResult {
     const result = this.#home.reserve(request, now);
     if (request.raise !== 'growth' || result.admitted || typeof result.refusal === 'string') return result;
-    const holdsTokens = ({ ended, left }: Slice) => !ended && (left.tokens ?? 0) > 0;
-    const isHeld = [...this.#isolates.values()].some(({ slices }) => slices.some(holdsTokens));
+    const { kind } = result.refusal;
+    const { resource } = budgetOf(kind === 'too_large' ? 'tokens' : kind);
+    const holdsSome = ({ ended, left }: Slice) => !ended && (left[resource] ?? 0) > 0;
+    const isHeld = [...this.#isolates.values()].some(({ slices }) => slices.some(holdsSome));
     if (!isHeld) return result;
     const retryAfterMs = Math.min(HELD_MS, result.refusal.retryAfterMs ?? HELD_MS);
     return { ...result, refusal: { ...result.refusal, retryAfterMs } };
@@ -230,33 +236,34 @@ export class HomeSlices {
   }
 
   #apply(state: IsolateState, decision: Decision, now: number): void {
-    const sliceOf = (number: number) => state.slices.find((slice) => slice.number === number);
+    const held = (number: number) => state.slices.find((slice) => slice.number === number);
     if (decision.kind === 'settled') {
       this.#home.settle(decision);
-      const slice = decision.refund && sliceOf(decision.refund.slice);
+      const slice = decision.refund && held(decision.refund.slice);
       if (slice) {
-        refund(this.#quota, slice, decision.refund?.tokens ?? 0);
+        refund(this.#quota, slice, spendIn(decision.refund ?? {}));
         this.#home.touch(slice.subjects);
       }
       return;
     }
     // Home keeps a slice until the isolate has returned it, so only a forged decision names an unknown one.
-    const slice = sliceOf(decision.slice);
+    const slice = held(decision.slice);
     if (!slice) return;
     this.#home.touch(slice.subjects);
     if (decision.kind === 'returned') {
       this.#remove(state, slice);
       return;
     }
-    const { requestId, tokens } = decision;
+    const { requestId } = decision;
+    const spend = spendIn(decision);
     if (decision.kind === 'extended') {
-      this.#home.extend(requestId, drawTokens(this.#quota, slice, tokens, now));
+      this.#home.extend(requestId, drawSpend(this.#quota, slice, spend, now));
       return;
     }
     const { model, at } = decision;
     state.named = numberOf(requestId);
     const { tenantId, keyId, ttlMs } = slice;
-    const reservation = draw(this.#quota, slice, { id: requestId, tokens }, now);
+    const reservation = draw(this.#quota, slice, { id: requestId, spend }, now);
     this.#home.open({ requestId, tenantId, keyId, model, ttlMs }, reservation, at);
   }
 
@@ -265,11 +272,15 @@ export class HomeSlices {
     holder: LimiterCall['sliceRequests'][number],
     now: number,
   ): GrantedSlice | null {
-    const { tenantId, keyId, ttlMs, tokens } = holder;
+    const { tenantId, keyId, ttlMs } = holder;
     if (this.#home.isBlocked(keyId)) return null;
     const subjects = this.#home.subjectsOf(holder);
     const owner = { number: state.granted + 1, tenantId, keyId, ttlMs };
-    const slice = grant(this.#quota, { subjects, owner, minTokens: tokens }, now);
+    const slice = grant(
+      this.#quota,
+      { subjects, owner, min: { tokens: holder.tokens, money: holder.money ?? 0 } },
+      now,
+    );
     if (!slice) return null;
     state.granted = slice.number;
     state.slices.push(slice);

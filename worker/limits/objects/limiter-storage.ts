@@ -1,13 +1,16 @@
 import { requireFormat } from '../../env/stored-format.ts';
 import type { NumberedRecord } from '../../usage/usage-ledger.ts';
 import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
+import { priceOf } from '../quota/reservation-id.ts';
 import {
   type Charge,
   emptyQuota,
+  emptySubject,
   type QuotaReservation,
   type QuotaState,
   type SubjectState,
 } from '../quota/state.ts';
+import type { Meter } from '../quota/window.ts';
 import type { AdmittedRequest, IsolateState } from './home-slices.ts';
 
 /** A running request: its reservation and the usage record that would be written if it ended now. */
@@ -35,6 +38,8 @@ export function openReservation(
     model,
     upstream: null,
     usage: NO_USAGE,
+    cost: 0,
+    priceVersion: priceOf(requestId)?.version ?? null,
     status: 'abandoned',
     errorCode: null,
     finishReasons: [],
@@ -53,12 +58,25 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS isolates (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 `;
 
-/** Older limiters stored one charge as fields of the reservation. */
+/** Older limiters stored one charge as fields of the reservation, and charged no money. */
 function parseOpen(text: string): OpenReservation {
   const open = JSON.parse(text) as OpenReservation & { reservation: Charge };
-  if (open.reservation.charges) return open;
   const { tokens, second, day, month, ...rest } = open.reservation;
-  return { ...open, reservation: { ...rest, limited: false, charges: [{ tokens, second, day, month }] } };
+  const { limited = false, charges = [{ tokens, money: 0, second, day, month }] } = rest;
+  const spent = charges.map((charge) => ({ ...charge, money: charge.money ?? 0 }));
+  return { ...open, reservation: { ...rest, limited, charges: spent } };
+}
+
+type OldPeriod = { readonly period: number; readonly used: number };
+
+/** Older limiters stored periods as objects, and slots as a number. */
+function parseSubject(text: string): SubjectState {
+  const stored = JSON.parse(text) as SubjectState & { readonly running?: number };
+  const { running, day, month, ...rest } = stored;
+  if (running === undefined) return { ...emptySubject(), ...stored };
+  const meterOf = ({ period, used }: OldPeriod): Meter => [[period, used]];
+  const [today, thisMonth] = [day, month].map((old) => meterOf(old as unknown as OldPeriod));
+  return { ...emptySubject(), ...rest, day: today!, month: thisMonth!, concurrency: [[0, running]] };
 }
 
 /** Rows per statement. They are bound as one JSON value, which holds at most 2 MB. */
@@ -103,7 +121,7 @@ export class LimiterStorage {
   loadQuota(open: ReadonlyMap<string, OpenReservation>): QuotaState {
     const state = emptyQuota();
     for (const row of this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM subjects')) {
-      state.subjects.set(row.id, JSON.parse(row.state) as SubjectState);
+      state.subjects.set(row.id, parseSubject(row.state));
     }
     for (const [id, { reservation, abandonAt }] of open)
       if (abandonAt === null) state.reservations.set(id, reservation);

@@ -5,15 +5,15 @@ import type {
   ReservationResult,
   SettlementRequest,
 } from '../../env/limiter-protocol.ts';
-import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
-import { exceededLimit } from '../quota/limit-check.ts';
+import { spendOf, type UsageRecord } from '../../usage/usage-record.ts';
 import * as quota from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
+import { priceOf } from '../quota/reservation-id.ts';
 import {
   type Charge,
   type QuotaReservation,
   type QuotaState,
-  reservedTokens,
+  reservedBy,
   type Subject,
 } from '../quota/state.ts';
 import type { BlockList } from './block-list.ts';
@@ -21,7 +21,7 @@ import type { AdmittedRequest } from './home-slices.ts';
 import { type LimiterStorage, type OpenReservation, openReservation } from './limiter-storage.ts';
 
 /** Id of the tenant among its limiter's subjects. The other subjects are its keys. */
-const TENANT = 'tenant';
+export const TENANT = 'tenant';
 /**
  * A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream. Expiry and this
  * wait are less than two lifetimes, so that the bill of a Worker that was killed is final by then.
@@ -64,22 +64,23 @@ export class OpenRequests {
     const subjects = subjectsOf(request);
     const headers = () => rateLimitHeaders(this.quota, subjects, now);
     const open = this.#open.get(request.requestId);
-    const { requestId: id, tokens, ttlMs, raise, probe } = request;
+    // Isolates of an older version know no money.
+    const { requestId: id, tokens, money = 0, ttlMs, raise, probe } = request;
     if (open && !raise) return { admitted: true, headers: headers() };
     if (raise && open?.abandonAt !== null) return { admitted: false, refusal: 'expired', headers: headers() };
-    const claim = { id, subjects, tokens, ttlMs };
+    const claim = { id, subjects, tokens, money, ttlMs };
     const refusal = raise
       ? quota.raise(this.quota, claim, raise === 'growth', now)
-      : (probe ? exceededLimit : quota.reserve)(this.quota, claim, now);
+      : (probe ? quota.probe : quota.reserve)(this.quota, claim, now);
     if (refusal) return { admitted: false, refusal, headers: headers() };
     if (probe) return { admitted: true, headers: headers() };
     const reservation = this.quota.reservations.get(id)!;
     this.#keep(open ? { ...open, reservation } : openReservation(reservation, request, now));
     this.touch(reservation.subjects);
-    return { admitted: true, headers: headers(), tokens: reservedTokens(reservation) };
+    return { admitted: true, headers: headers(), reserved: reservedBy(reservation) };
   }
 
-  /** Adds tokens that an isolate has charged to a request. They stay charged if the request has ended. */
+  /** Adds what an isolate has charged to a request. It stays charged if the request has ended. */
   extend(requestId: string, charge: Charge): void {
     const open = this.#open.get(requestId);
     if (open) this.#keep({ ...open, reservation: quota.extend(this.quota, open.reservation, charge) });
@@ -152,12 +153,13 @@ export class OpenRequests {
   /** Charges what a request has used, and puts its record into the outbox. */
   close(open: OpenReservation, record: UsageRecord): void {
     const { reservation, abandonAt } = open;
-    const tokens = chargedTokens(record.usage);
-    if (abandonAt === null) quota.settle(this.quota, reservation.id, tokens);
-    else quota.recharge(this.quota, reservation, tokens);
+    const spent = spendOf(priceOf(reservation.id), record.usage);
+    if (abandonAt === null) quota.settle(this.quota, reservation.id, spent);
+    else quota.recharge(this.quota, reservation, spent);
+    quota.spend(this.quota, reservation, spent.money);
     this.#open.delete(reservation.id);
     this.#changed.delete(reservation.id);
-    this.#closed.push(record);
+    this.#closed.push({ ...record, cost: spent.money });
     this.touch(reservation.subjects);
   }
 
@@ -166,16 +168,16 @@ export class OpenRequests {
     for (const id of subjects) this.#touched.add(id);
   }
 
-  /** Stores all changes in one commit. Returns whether there are new records in the outbox. */
-  write(): boolean {
-    const hasRecords = this.#closed.length > 0;
+  /** Stores all changes in one commit. Returns the new records in the outbox. */
+  write(): readonly UsageRecord[] {
+    const ended = this.#closed;
     this.#storage.saveOpen([...this.#changed].flatMap((id) => this.#open.get(id) ?? []));
-    this.#storage.close(this.#closed);
+    this.#storage.close(ended);
     this.#storage.saveSubjects(this.quota, [...this.#touched]);
     this.#changed.clear();
     this.#closed = [];
     this.#touched.clear();
-    return hasRecords;
+    return ended;
   }
 
   /** Unix milliseconds at which reservations expire or upstreams must be asked; null = never. */
@@ -188,7 +190,7 @@ export class OpenRequests {
     this.#changed.add(open.reservation.id);
   }
 
-  /** Frees a request's slot. Its tokens stay charged until its Worker or its upstream's account tells what it has used. */
+  /** Frees a request's slot. What it has reserved stays charged until its Worker or its upstream's account tells what it has used. */
   #release(open: OpenReservation, abandonAt: number): void {
     quota.release(this.quota, open.reservation.id);
     this.#keep({ ...open, abandonAt });

@@ -1,4 +1,5 @@
 import { DurableObject } from 'cloudflare:workers';
+import type { DeadEvent } from '../../delivery/delivery-queue.ts';
 import type { Env } from '../../env/env.ts';
 import type {
   Block,
@@ -6,15 +7,18 @@ import type {
   LimiterCall,
   LimitHolder,
   SettlementRequest,
+  SubjectUse,
   TenantLimiterRpc,
 } from '../../env/limiter-protocol.ts';
 import { flushOutbox } from '../../usage/usage-outbox.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
+import { useOf } from '../quota/state.ts';
 import { AlarmClock } from './alarm-clock.ts';
 import { BlockList } from './block-list.ts';
+import { HomeEvents } from './home-events.ts';
 import { HomeSlices } from './home-slices.ts';
 import { LimiterStorage, type OpenReservation } from './limiter-storage.ts';
-import { OpenRequests, subjectsOf } from './open-requests.ts';
+import { OpenRequests, subjectsOf, TENANT } from './open-requests.ts';
 import { recordAfter, UsageInquiry } from './usage-inquiry.ts';
 
 /** Usage records wait this long, so that they go to the ledger together. */
@@ -32,6 +36,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   readonly #blocked: BlockList;
   readonly #requests: OpenRequests;
   readonly #slices: HomeSlices;
+  readonly #events: HomeEvents;
   readonly #clock: AlarmClock;
   readonly #inquiry: UsageInquiry;
   #flushAt: number | null;
@@ -48,6 +53,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#storage = new LimiterStorage(ctx.storage.sql, this.#clock.now());
     this.#blocked = new BlockList(ctx.storage.sql);
     this.#requests = new OpenRequests(this.#storage, this.#blocked);
+    this.#events = new HomeEvents(ctx.storage.sql, env, () => this.#clock.now());
     this.#slices = this.#loadSlices();
     this.#flushAt = this.#storage.outboxIsEmpty() ? null : this.#clock.now();
     ctx.blockConcurrencyWhile(() => this.#scheduleAlarm());
@@ -62,7 +68,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#firstExpiry = null;
     const answer = this.#slices.exchange(call, now);
     this.#write();
-    await this.#clock.ringBy(this.#firstExpiry, this.#slices.nextEnd(), this.#flushAt, this.#inquireAt);
+    const due = [this.#firstExpiry, this.#slices.nextEnd(), this.#flushAt, this.#inquireAt];
+    await this.#clock.ringBy(...due, this.#events.nextDue());
     return answer;
   }
 
@@ -88,6 +95,21 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     return this.#blocked.of(keyId);
   }
 
+  async use(keyId: string): Promise<SubjectUse> {
+    const of = (id: string) => useOf(this.#requests.quota, id, this.#clock.now());
+    return { tenant: of(TENANT), key: of(keyId), alerts: this.#events.alertsOf(keyId) };
+  }
+
+  async deadEvents(limit: number): Promise<DeadEvent[]> {
+    return this.#events.queue.dead(limit);
+  }
+
+  async replayEvents(): Promise<number> {
+    const count = this.#events.queue.replay(this.#clock.now());
+    await this.#scheduleAlarm();
+    return count;
+  }
+
   override async alarm(): Promise<void> {
     this.#clock.rang();
     const now = this.#clock.now();
@@ -100,7 +122,13 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     await Promise.all(this.#requests.abandoned(now).map((open) => this.#inquire(open, now)));
     this.#write();
     if (this.#flushAt !== null && this.#flushAt <= now) await this.#flush(now);
+    if ((this.#events.nextDue() ?? now + 1) <= now) this.#sendEvents();
     await this.#scheduleAlarm();
+  }
+
+  /** An endpoint that hangs must not delay reservations and alarms. */
+  #sendEvents(): void {
+    this.ctx.waitUntil(this.#events.send().then(() => this.#scheduleAlarm()));
   }
 
   #loadSlices(): HomeSlices {
@@ -116,11 +144,12 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
       settle: (settlement) => this.#settle(settlement),
       renew: (requestId, renewal) => requests.renew(requestId, renewal, this.#clock.now()),
       reserve: (request, now) => {
+        this.#events.know(subjectsOf(request));
         const result = requests.reserve(request, now);
         if (result.admitted && !request.probe) this.#expireBy(now + request.ttlMs);
         return result;
       },
-      subjectsOf,
+      subjectsOf: (holder) => this.#events.know(subjectsOf(holder)),
       isBlocked: (keyId) => this.#blocked.of(keyId) !== null,
       touch: (subjects) => requests.touch(subjects),
       saveIsolate: (isolate, state) => this.#storage.saveIsolate(isolate, state),
@@ -148,7 +177,9 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   }
 
   #write(): void {
-    if (this.#requests.write()) this.#flushAt ??= this.#clock.now() + FLUSH_DELAY_MS;
+    const ended = this.#requests.write();
+    this.#events.add(ended, this.#requests.quota);
+    if (ended.length > 0) this.#flushAt ??= this.#clock.now() + FLUSH_DELAY_MS;
   }
 
   async #flush(now: number): Promise<void> {
@@ -167,6 +198,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   /** Sets the alarm for reservations, slices, the outbox and abandoned requests. */
   #scheduleAlarm(): Promise<void> {
-    return this.#clock.ringBy(this.#slices.nextEnd(), this.#flushAt, ...this.#requests.nextDue());
+    return this.#clock.ringBy(
+      ...[this.#slices.nextEnd(), this.#flushAt, this.#events.nextDue(), ...this.#requests.nextDue()],
+    );
   }
 }

@@ -2,9 +2,11 @@ import type { Usage } from '@continuo/shared/generation.ts';
 import { type ListedAccount, maxUsage } from '@continuo/shared/usage.ts';
 import type { Env } from '../../env/env.ts';
 import { parseSettings } from '../../env/settings.ts';
+import { affordable, within } from '../../prices/price.ts';
 import { type Catalogue, createCatalogue, type KnownAccount } from '../../upstreams/pool.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
-import { type QuotaReservation, reservedTokens } from '../quota/state.ts';
+import { priceOf } from '../quota/reservation-id.ts';
+import { type QuotaReservation, reservedBy } from '../quota/state.ts';
 import type { OpenReservation } from './limiter-storage.ts';
 
 /** The limiter retries unreachable upstreams for this many lifetimes: 10 min by default. Origins keep accounts as long. */
@@ -56,10 +58,11 @@ export class UsageInquiry {
 /** What an upstream has generated beyond the reservation was never relayed. */
 function billable(usage: Usage, { limited, ...reservation }: QuotaReservation): Usage {
   if (!limited) return usage;
-  const tokens = reservedTokens(reservation);
+  const { tokens, money } = reservedBy(reservation);
   const promptTokens = Math.min(usage.promptTokens, tokens);
   const completionTokens = Math.min(usage.completionTokens, tokens - promptTokens);
-  return { promptTokens, cachedTokens: Math.min(usage.cachedTokens, promptTokens), completionTokens };
+  const cachedTokens = Math.min(usage.cachedTokens, promptTokens);
+  return within(priceOf(reservation.id), money, { promptTokens, cachedTokens, completionTokens });
 }
 
 /**
@@ -69,7 +72,9 @@ function billable(usage: Usage, { limited, ...reservation }: QuotaReservation): 
 function relayable({ record, reservation }: Pick<OpenReservation, 'record' | 'reservation'>): Usage {
   const { usage, upstream, status } = record;
   if (!reservation.limited || upstream === null || status !== 'abandoned') return usage;
-  return { ...usage, completionTokens: reservedTokens(reservation) - usage.promptTokens };
+  const { tokens, money } = reservedBy(reservation);
+  const most = Math.min(tokens, affordable(priceOf(reservation.id), money, usage));
+  return { ...usage, completionTokens: most - usage.promptTokens };
 }
 
 /** Returns the record after an inquiry, and when to ask again; null = the record is final. Pure. */

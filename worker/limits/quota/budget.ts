@@ -1,38 +1,47 @@
-/** Token budgets of a UTC calendar day and month. */
+import type { TenantLimits } from '@continuo/shared/tenant.ts';
+import type { Amounts, BudgetName, Spend } from '../../env/limiter-protocol.ts';
+import type { Window } from './window.ts';
 
-const DAY_MS = 86_400_000;
+/** What budgets limit. */
+export type Resource = keyof Amounts;
+export const RESOURCES = ['requests', 'tokens', 'money', 'slots'] as const satisfies readonly Resource[];
 
-/** Tokens used in one period. A later period starts at zero. */
-export interface Budget {
-  period: number;
-  used: number;
-}
+/** Amounts to charge; `spent` is the cost of ended requests. An absent resource is not charged; a negative amount is refunded. */
+export type Cost = { readonly [R in Resource | 'spent']?: number };
 
-export type Period = 'day' | 'month';
+/** All budgets of a tenant or key. A budget without a limit counts as well, because a limit may be set later. */
+export const BUDGETS = [
+  { name: 'requests', resource: 'requests', window: 'minute', limit: 'requestsPerMinute' },
+  { name: 'tokens', resource: 'tokens', window: 'minute', limit: 'tokensPerMinute' },
+  { name: 'month', resource: 'tokens', window: 'month', limit: 'tokensPerMonth' },
+  { name: 'day', resource: 'tokens', window: 'day', limit: 'tokensPerDay' },
+  { name: 'moneyMonth', resource: 'money', window: 'month', limit: 'microsPerMonth' },
+  { name: 'moneyDay', resource: 'money', window: 'day', limit: 'microsPerDay' },
+  { name: 'balance', resource: 'money', window: 'ever', limit: 'creditMicros' },
+  { name: 'concurrency', resource: 'slots', window: 'ever', limit: 'concurrentRequests' },
+  { name: 'spentMonth', resource: 'spent', window: 'month', limit: null },
+  { name: 'spentDay', resource: 'spent', window: 'day', limit: null },
+  { name: 'spentEver', resource: 'spent', window: 'ever', limit: null },
+] as const satisfies readonly {
+  readonly name: BudgetName;
+  readonly resource: keyof Cost;
+  readonly window: Window;
+  /** Null = it is only counted. */
+  readonly limit: keyof TenantLimits | null;
+}[];
 
-/** Returns the number of a period: days since 1970, or months since year 0. */
-export function periodOf(kind: Period, now: number): number {
-  if (kind === 'day') return Math.floor(now / DAY_MS);
-  const date = new Date(now);
-  return date.getUTCFullYear() * 12 + date.getUTCMonth();
-}
+export type Budget = (typeof BUDGETS)[number];
 
-export const emptyBudget = (): Budget => ({ period: 0, used: 0 });
+/** Returns both amounts of a spend, computed one by one. */
+export const eachOf = (amount: (name: keyof Spend) => number): Spend => ({
+  tokens: amount('tokens'),
+  money: amount('money'),
+});
 
-/** Returns the tokens used in `period`. */
-export function usedIn(budget: Budget, period: number): number {
-  return budget.period === period ? budget.used : 0;
-}
+export const NOTHING: Spend = { tokens: 0, money: 0 };
 
-export function spend(budget: Budget, period: number, amount: number): void {
-  if (period > budget.period) {
-    budget.period = period;
-    budget.used = 0;
-  }
-  if (period === budget.period) budget.used += amount;
-}
+/** A budget that can have a limit. */
+export type LimitableBudget = Extract<Budget, { readonly resource: Resource }>;
 
-/** Corrects an earlier amount. Has no effect once its period is over. */
-export function amend(budget: Budget, period: number, difference: number): void {
-  if (budget.period === period) budget.used += difference;
-}
+export const budgetOf = (name: LimitableBudget['name']): LimitableBudget =>
+  BUDGETS.find((budget): budget is LimitableBudget => budget.name === name)!;

@@ -1,4 +1,5 @@
-import type { Amounts, RateLimitStatus } from '../../env/limiter-protocol.ts';
+import type { Amounts, RateLimitStatus, Spend } from '../../env/limiter-protocol.ts';
+import { type Cost, eachOf, RESOURCES } from './budget.ts';
 
 /** A slice as its isolate sees it. */
 export interface HeldSlice {
@@ -11,10 +12,10 @@ export interface HeldSlice {
   readonly status: RateLimitStatus;
 }
 
-const fits = (left: number | null, amount: number): boolean => left === null || left >= amount;
-
-const isHalfLeft = (left: number | null, granted: number | null): boolean =>
-  left === null || granted === null || left * 2 >= granted;
+/** Adds to what is left; what has no limit stays so. */
+function put(left: Amounts, cost: Cost, sign: 1 | -1): void {
+  for (const name of RESOURCES) if (left[name] !== null) left[name] += sign * (cost[name] ?? 0);
+}
 
 /** The slices that an isolate holds of one tenant, one per key. Pure: the clock is an argument. */
 export class HeldSlices {
@@ -27,39 +28,40 @@ export class HeldSlices {
   }
 
   /** Charges a request to the key's slice; null if the slice cannot pay for it. */
-  take(keyId: string, tokens: number, now: number): HeldSlice | null {
+  take(keyId: string, { tokens, money }: Spend, now: number): HeldSlice | null {
     const slice = this.of(keyId, now);
     if (!slice) return null;
     const { left } = slice;
-    if (!fits(left.requests, 1) || !fits(left.tokens, tokens) || !fits(left.slots, 1)) return null;
-    if (left.requests !== null) left.requests -= 1;
-    if (left.tokens !== null) left.tokens -= tokens;
-    if (left.slots !== null) left.slots -= 1;
+    const cost = { requests: 1, tokens, money, slots: 1 };
+    if (RESOURCES.some((name) => (left[name] ?? Infinity) < cost[name])) return null;
+    put(left, cost, -1);
     return slice;
   }
 
   /**
-   * Charges more tokens of a running request: all of them, or as many as are left. Returns the slice and the charged tokens;
-   * null if there are none.
+   * Charges more of a running request: all of it, or as much as is left. Returns the slice and what was charged; null if that
+   * is nothing.
    */
-  takeTokens(
+  takeMore(
     keyId: string,
-    { tokens, whole }: { readonly tokens: number; readonly whole: boolean },
+    wanted: Spend,
+    whole: boolean,
     now: number,
-  ): { readonly slice: number; readonly tokens: number } | null {
+  ): { readonly slice: number; readonly spend: Spend } | null {
     const slice = this.of(keyId, now);
-    const taken = Math.min(tokens, slice?.left.tokens ?? tokens);
-    if (!slice || taken <= 0 || (whole && taken < tokens)) return null;
-    if (slice.left.tokens !== null) slice.left.tokens -= taken;
-    return { slice: slice.number, tokens: taken };
+    if (!slice) return null;
+    const spend = eachOf((name) => Math.min(wanted[name], slice.left[name] ?? wanted[name]));
+    if (spend.tokens <= 0 && spend.money <= 0) return null;
+    if (whole && (spend.tokens < wanted.tokens || spend.money < wanted.money)) return null;
+    put(slice.left, spend, -1);
+    return { slice: slice.number, spend };
   }
 
-  /** Returns the slot and the unused tokens of a request to its slice. False if that slice is no longer held. */
-  refund(keyId: string, number: number, tokens: number): boolean {
+  /** Returns the slot and what a request has not spent to its slice. False if that slice is no longer held. */
+  refund(keyId: string, number: number, unused: Spend): boolean {
     const slice = this.#byKey.get(keyId);
     if (slice?.number !== number) return false;
-    if (slice.left.tokens !== null) slice.left.tokens += tokens;
-    if (slice.left.slots !== null) slice.left.slots += 1;
+    put(slice.left, { ...unused, slots: 1 }, 1);
     return true;
   }
 
@@ -88,11 +90,7 @@ export class HeldSlices {
     const slice = this.of(keyId, now);
     if (!slice) return true;
     const { left, granted, expiresAt, lifeMs } = slice;
-    const full =
-      isHalfLeft(left.requests, granted.requests) &&
-      isHalfLeft(left.tokens, granted.tokens) &&
-      isHalfLeft(left.slots, granted.slots) &&
-      (expiresAt - now) * 2 >= lifeMs;
-    return !full;
+    const isLowOn = (name: keyof Amounts) => (left[name] ?? Infinity) * 2 < (granted[name] ?? 0);
+    return RESOURCES.some(isLowOn) || (expiresAt - now) * 2 < lifeMs;
   }
 }

@@ -7,9 +7,13 @@ import type {
   Renewal,
   ReservationRequest,
   SettlementRequest,
+  Spend,
 } from '../../env/limiter-protocol.ts';
+import type { Price } from '../../prices/price.ts';
+import { eachOf, NOTHING } from './budget.ts';
 import { HeldSlices } from './held-slices.ts';
 import { headersOf } from './rate-limit-headers.ts';
+import { reservationId } from './reservation-id.ts';
 import { resetIn } from './window.ts';
 
 /** A key without requests for this long returns its slice. A key with requests further apart gets none. */
@@ -27,11 +31,11 @@ const USEFUL_TOKENS = 64;
 /** If home is away for long, older decisions are dropped. Home bills their requests by the upstreams' accounts. */
 const MAX_DECISIONS = 10_000;
 
-/** A running request that is charged to a slice: the latest one, and its tokens from that slice. */
+/** A running request that is charged to a slice: the latest one, and what it has from that slice. */
 interface ChargedRequest {
   readonly keyId: string;
   readonly slice: number;
-  readonly tokens: number;
+  readonly spend: Spend;
 }
 
 interface KeyUse {
@@ -72,48 +76,53 @@ export class Purse {
     this.#isolate = isolate;
   }
 
-  /** Returns a unique id for a request. It names the slice that pays for it; 0 = home decides. */
-  nameOf(name: string, slice = 0): string {
+  /** Returns a unique id for a request. It names its price, and the slice that pays for it; 0 = home decides. */
+  nameOf(name: string, price: Price | null, slice = 0): string {
     this.#requests += 1;
-    return `${this.#isolate}.${slice}.${this.#requests}.${name}`;
+    return reservationId({ isolate: this.#isolate, slice, number: this.#requests, price, name });
   }
 
   /** Admits a request from the slice of its key. Returns its id; null if home must decide. */
   admit(claimant: Claimant, name: string, now: number): string | null {
-    const { keyId, tokens, model } = claimant;
+    const { keyId, tokens, money, model, price } = claimant;
+    const spend = { tokens, money };
     this.#note(claimant, now);
-    const slice = this.#slices.take(keyId, tokens, now);
+    const slice = this.#slices.take(keyId, spend, now);
     if (!slice) return null;
-    const requestId = this.nameOf(name, slice.number);
-    this.#running.set(requestId, { keyId, slice: slice.number, tokens });
-    this.#append({ kind: 'admitted', requestId, slice: slice.number, model, tokens, at: now });
+    const requestId = this.nameOf(name, price, slice.number);
+    this.#running.set(requestId, { keyId, slice: slice.number, spend });
+    this.#append({ kind: 'admitted', requestId, slice: slice.number, model, spend, at: now });
     return requestId;
   }
 
-  /** Charges the claimant's tokens to the slice of its key, for a running request: see `TenantLimiterClient`. */
-  extend(claimant: Claimant, requestId: string, whole: boolean, now: number): number {
-    const { keyId, tokens: wanted } = claimant;
-    this.#note({ ...claimant, tokens: Math.min(wanted, USEFUL_TOKENS) }, now);
-    const taken = this.#slices.takeTokens(keyId, { tokens: wanted, whole }, now);
-    if (!taken) return 0;
+  /** Charges more to the slice of the claimant's key, for a running request: see `TenantLimiterClient`. */
+  extend(claimant: Claimant, requestId: string, whole: boolean, now: number): Spend {
+    const { keyId, tokens, money } = claimant;
+    const useful = Math.min(1, USEFUL_TOKENS / tokens);
+    this.#note({ ...claimant, tokens: Math.ceil(tokens * useful), money: Math.ceil(money * useful) }, now);
+    const taken = this.#slices.takeMore(keyId, { tokens, money }, whole, now);
+    if (!taken) return NOTHING;
     const before = this.#running.get(requestId);
-    const tokens = taken.tokens + (before?.slice === taken.slice ? before.tokens : 0);
-    this.#running.set(requestId, { keyId, slice: taken.slice, tokens });
+    const spent = before?.slice === taken.slice ? before.spend : NOTHING;
+    const spend = eachOf((name) => taken.spend[name] + spent[name]);
+    this.#running.set(requestId, { keyId, slice: taken.slice, spend });
     this.#append({ kind: 'extended', requestId, ...taken });
-    return taken.tokens;
+    return taken.spend;
   }
 
-  /** @param unused tokens that the request has reserved and not used */
-  settle(request: SettlementRequest, unused: number): void {
+  /** @param unused what the request has reserved and not spent */
+  settle(request: SettlementRequest, unused: Spend): void {
     const { requestId, inquire = false } = request;
     const charged = this.#running.get(requestId);
     this.#running.delete(requestId);
     this.#renewals.delete(requestId);
     this.#ended += 1;
-    // Home refunds the rest, and the tokens of a request whose usage is not known yet.
-    const tokens = inquire ? 0 : Math.min(Math.max(0, unused), charged?.tokens ?? 0);
-    const refunded = charged !== undefined && this.#slices.refund(charged.keyId, charged.slice, tokens);
-    const refund = refunded ? { slice: charged.slice, tokens } : null;
+    // Home refunds the rest, and what a request holds whose usage is not known yet.
+    const spend = eachOf((name) =>
+      inquire ? 0 : Math.min(Math.max(0, unused[name]), charged?.spend[name] ?? 0),
+    );
+    const refunded = charged !== undefined && this.#slices.refund(charged.keyId, charged.slice, spend);
+    const refund = refunded ? { slice: charged.slice, spend } : null;
     this.#append({ ...request, kind: 'settled', refund });
   }
 
@@ -235,7 +244,7 @@ export class Purse {
     });
   }
 
-  #note({ model: _, ...request }: Claimant, now: number): void {
+  #note({ model: _, price: __, ...request }: Claimant, now: number): void {
     const { keyId } = request;
     const known = this.#keys.get(keyId);
     if (known) {

@@ -1,16 +1,16 @@
-import type { ExceededLimit } from '../../env/limiter-protocol.ts';
-import { amend, periodOf, spend } from './budget.ts';
-import { exceededLimit, exceededTokens } from './limit-check.ts';
-import { room } from './slice.ts';
+import type { ExceededLimit, Spend } from '../../env/limiter-protocol.ts';
+import { eachOf } from './budget.ts';
+import { exceededLimit } from './limit-check.ts';
 import {
   type Charge,
   type Claim,
+  charge,
   type QuotaReservation,
   type QuotaState,
-  reservedTokens,
-  subjectState,
+  reservedBy,
+  room,
 } from './state.ts';
-import { add, correct } from './window.ts';
+import { momentOf } from './window.ts';
 
 /**
  * Limits of a tenant and of its keys: all-or-nothing reservation before a request, growth while it runs, settlement with
@@ -18,59 +18,60 @@ import { add, correct } from './window.ts';
  * decreasing), and the state is plain data.
  */
 
+/** What every request takes, besides tokens and money. */
+const ONE_REQUEST = { requests: 1, slots: 1 };
+
 /** Reserves everything that a claim needs. If a limit is exceeded, returns it and leaves the state unchanged. */
 export function reserve(state: QuotaState, claim: Claim, now: number): ExceededLimit | null {
-  const exceeded = exceededLimit(state, claim, now);
+  const { id, tokens, money, subjects: holders, ttlMs } = claim;
+  const exceeded = probe(state, claim, now);
   if (exceeded) return exceeded;
-  const { id, tokens, subjects: holders, ttlMs } = claim;
-  const limited = room(state, holders, now).tokens !== null;
+  const left = room(state, holders, now);
+  const limited = left.tokens !== null || left.money !== null;
   const subjects = holders.map((holder) => holder.id);
-  for (const name of subjects) {
-    const subject = subjectState(state, name);
-    add(subject.requests, 1, now);
-    subject.running += 1;
-    state.subjects.set(name, subject);
-  }
-  const charges = [chargeTokens(state, subjects, tokens, now)];
+  const at = momentOf(now);
+  charge(state, subjects, { ...ONE_REQUEST, tokens, money }, at);
+  const charges = [{ tokens, money, ...at }];
   state.reservations.set(id, { id, subjects, charges, limited, expiresAt: now + ttlMs });
   return null;
 }
 
+/** Returns the limit that a claim exceeds; null if there is room for it. */
+export const probe = (
+  state: QuotaState,
+  { subjects, tokens, money }: Claim,
+  now: number,
+): ExceededLimit | null => exceededLimit(state, subjects, { ...ONE_REQUEST, tokens, money }, now);
+
 /**
- * Raises a reservation to the tokens of the claim; what is added counts from now on. If a limit is exceeded, returns it and
- * leaves the state unchanged. Changes nothing if that many tokens are reserved already.
- * @param grows takes what is left, at least one token; otherwise all or nothing
+ * Raises a reservation to the totals of the claim; what is added counts from now on. If a limit is exceeded, returns it and
+ * leaves the state unchanged. Changes nothing if that much is reserved already.
+ * @param grows takes what is left, at least one token or micro-unit; otherwise all or nothing
  */
 export function raise(state: QuotaState, claim: Claim, grows: boolean, now: number): ExceededLimit | null {
   const reservation = state.reservations.get(claim.id);
-  const missing = reservation ? claim.tokens - reservedTokens(reservation) : 0;
-  if (!reservation || missing <= 0) return null;
-  const left = room(state, claim.subjects, now).tokens ?? missing;
-  const tokens = grows ? Math.min(missing, Math.max(1, left)) : missing;
-  const exceeded = exceededTokens(state, { ...claim, tokens }, grows ? tokens : claim.tokens, now);
+  if (!reservation) return null;
+  const reserved = reservedBy(reservation);
+  const left = room(state, claim.subjects, now);
+  const spend = eachOf((name) => {
+    const missing = Math.max(0, claim[name] - reserved[name]);
+    return grows ? Math.min(missing, Math.max(1, left[name] ?? missing)) : missing;
+  });
+  if (spend.tokens === 0 && spend.money === 0) return null;
+  const cost = spend.tokens === 0 ? { money: spend.money } : spend;
+  const exceeded = exceededLimit(state, claim.subjects, cost, now, grows ? spend.tokens : claim.tokens);
   if (exceeded) return exceeded;
-  extend(state, reservation, chargeTokens(state, reservation.subjects, tokens, now));
+  const added = { ...spend, ...momentOf(now) };
+  charge(state, reservation.subjects, spend, added);
+  extend(state, reservation, added);
   return null;
 }
 
 /** Adds a charge to a reservation. Returns the new reservation. */
-export function extend(state: QuotaState, reservation: QuotaReservation, charge: Charge): QuotaReservation {
-  const extended = { ...reservation, charges: [...reservation.charges, charge] };
+export function extend(state: QuotaState, reservation: QuotaReservation, added: Charge): QuotaReservation {
+  const extended = { ...reservation, charges: [...reservation.charges, added] };
   if (state.reservations.has(extended.id)) state.reservations.set(extended.id, extended);
   return extended;
-}
-
-function chargeTokens(state: QuotaState, subjects: readonly string[], tokens: number, now: number): Charge {
-  const day = periodOf('day', now);
-  const month = periodOf('month', now);
-  let second = 0;
-  for (const name of subjects) {
-    const subject = subjectState(state, name);
-    second = add(subject.tokens, tokens, now);
-    spend(subject.day, day, tokens);
-    spend(subject.month, month, tokens);
-  }
-  return { tokens, second, day, month };
 }
 
 /** Frees the slot of a reservation and ends it; its tokens stay charged. Returns null if it has ended already. */
@@ -78,34 +79,35 @@ export function release(state: QuotaState, id: string): QuotaReservation | null 
   const reservation = state.reservations.get(id);
   if (!reservation) return null;
   state.reservations.delete(id);
-  for (const name of reservation.subjects) subjectState(state, name).running -= 1;
+  charge(state, reservation.subjects, { slots: -1 }, reservation.charges[0]!);
   return reservation;
 }
 
 /**
- * Ends a reservation: replaces the reserved tokens by the used tokens, at the times of its charges.
+ * Ends a reservation: replaces what was reserved by what was spent, at the times of its charges.
  * Returns the reservation; null if it is unknown or already settled, in which case nothing changes.
  */
-export function settle(state: QuotaState, id: string, tokens: number): QuotaReservation | null {
+export function settle(state: QuotaState, id: string, spent: Spend): QuotaReservation | null {
   const reservation = release(state, id);
-  if (reservation) recharge(state, reservation, tokens);
+  if (reservation) recharge(state, reservation, spent);
   return reservation;
 }
 
-/** Corrects what an ended reservation was charged: `tokens` instead of the tokens so far. Refunds the latest charges first. */
-export function recharge(state: QuotaState, reservation: QuotaReservation, tokens: number): void {
-  let difference = tokens - reservedTokens(reservation);
-  for (const charge of reservation.charges.toReversed()) {
-    const part = Math.max(difference, -charge.tokens);
-    difference -= part;
-    for (const name of reservation.subjects) {
-      const subject = subjectState(state, name);
-      correct(subject.tokens, charge.second, part);
-      amend(subject.day, charge.day, part);
-      amend(subject.month, charge.month, part);
-    }
+/** Corrects what an ended reservation was charged: `spent` instead of what it was so far. Refunds the latest charges first. */
+export function recharge(state: QuotaState, reservation: QuotaReservation, spent: Spend): void {
+  const reserved = reservedBy(reservation);
+  let difference = eachOf((name) => spent[name] - reserved[name]);
+  for (const one of reservation.charges.toReversed()) {
+    const rest = difference;
+    const part = eachOf((name) => Math.max(rest[name], -one[name]));
+    difference = eachOf((name) => rest[name] - part[name]);
+    charge(state, reservation.subjects, part, one);
   }
 }
+
+/** Counts the final cost of a request for the day on which it began. */
+export const spend = (state: QuotaState, { subjects, charges }: QuotaReservation, cost: number): void =>
+  charge(state, subjects, { spent: cost }, charges[0]!);
 
 /** Renews a reservation; false if it no longer exists. */
 export function renew(state: QuotaState, id: string, expiresAt: number): boolean {

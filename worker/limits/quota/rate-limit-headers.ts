@@ -1,6 +1,6 @@
 import type { Gauge, RateLimitStatus } from '../../env/limiter-protocol.ts';
 import { type QuotaState, type Subject, subjectState } from './state.ts';
-import { resetIn, used, type Window } from './window.ts';
+import { type Meter, momentOf, resetIn, used } from './window.ts';
 
 /** Formats a duration as Go does: `0s`, `12ms`, `1.5s`, `1m30.951s`, `24h0m0s`. */
 export function goDuration(milliseconds: number): string {
@@ -13,9 +13,10 @@ export function goDuration(milliseconds: number): string {
   return minutes > 0 ? `${minutes}m${seconds}` : seconds;
 }
 
-function gauge(window: Window, limit: number | null, now: number): Gauge | null {
+function gauge(meter: Meter, limit: number | null, now: number): Gauge | null {
   if (limit === null) return null;
-  return { limit, remaining: Math.max(0, limit - used(window, now)), resetMs: resetIn(window, now) };
+  const remaining = Math.max(0, limit - used(meter, 'minute', momentOf(now)));
+  return { limit, remaining, resetMs: resetIn(meter, now) };
 }
 
 /** Returns the limit with the least left. */

@@ -1,17 +1,18 @@
-import type { Amounts } from '../../env/limiter-protocol.ts';
-import { amend, periodOf, spend } from './budget.ts';
+import type { Amounts, Spend } from '../../env/limiter-protocol.ts';
+import { type Cost, eachOf, RESOURCES } from './budget.ts';
 import {
   type Charge,
-  periodUse,
+  charge,
+  costOf,
   type QuotaReservation,
   type QuotaState,
+  room,
   type Subject,
-  subjectState,
 } from './state.ts';
-import { add, correct, used } from './window.ts';
+import { DAY_MS, type Moment, momentOf } from './window.ts';
 
 /**
- * Slices of a tenant's budget: requests, tokens and slots that an isolate may use without asking home. Home counts a slice
+ * Slices of a tenant's budget: requests, tokens, money and slots that an isolate may use without asking home. Home counts a slice
  * as used from its grant until the isolate reports, so all isolates together stay within the limits.
  * Pure: the clock is an argument (Unix milliseconds, never decreasing), and the state is plain data.
  */
@@ -23,9 +24,8 @@ export const SLICE_GRACE_MS = 30_000;
 /** A slice takes at most 1/PARTS of the remaining budget. If that is less than one request, home grants no slice. */
 const PARTS = 8;
 
-const DAY_MS = 86_400_000;
-
-export interface Slice {
+/** Its moment is when it was charged. */
+export interface Slice extends Moment {
   readonly number: number;
   readonly tenantId: string;
   readonly keyId: string;
@@ -35,10 +35,8 @@ export interface Slice {
   readonly subjects: readonly string[];
   /** Granted and not reported as spent. */
   readonly left: Amounts;
-  /** The cell of the windows and the periods that were charged. */
+  /** Moves if the slice ends. */
   second: number;
-  readonly day: number;
-  readonly month: number;
   /** After this many milliseconds, the isolate no longer uses it. */
   readonly lifeMs: number;
   endsAt: number;
@@ -46,55 +44,22 @@ export interface Slice {
   ended: boolean;
 }
 
-type Cost = { readonly [name in keyof Amounts]: number };
-
-const charged = ({ requests, tokens, slots }: Amounts): Cost => ({
-  requests: requests ?? 0,
-  tokens: tokens ?? 0,
-  slots: slots ?? 0,
-});
-
-/** Returns the minimum of what the limits leave; null if no limit is set. */
-function minLeft(rooms: readonly (readonly [limit: number | null, taken: number])[]): number | null {
-  const set = rooms.flatMap(([limit, taken]) => (limit === null ? [] : [limit - taken]));
-  return set.length === 0 ? null : Math.max(0, Math.min(...set));
-}
-
-/** Returns the amounts that every subject has left. */
-export function room(state: QuotaState, subjects: readonly Subject[], now: number): Amounts {
-  const held = subjects.map(({ id, limits }) => ({ limits, of: subjectState(state, id) }));
-  return {
-    requests: minLeft(held.map(({ limits, of }) => [limits.requestsPerMinute, used(of.requests, now)])),
-    tokens: minLeft(
-      held.flatMap(({ limits, of }) => [
-        [limits.tokensPerMinute, used(of.tokens, now)],
-        [limits.tokensPerDay, periodUse(of, 'day', now)],
-        [limits.tokensPerMonth, periodUse(of, 'month', now)],
-      ]),
-    ),
-    slots: minLeft(held.map(({ limits, of }) => [limits.concurrentRequests, of.running])),
-  };
-}
-
 const part = (amount: number | null): number | null => (amount === null ? null : Math.floor(amount / PARTS));
 
 interface SliceClaim {
   readonly subjects: readonly Subject[];
   readonly owner: Pick<Slice, 'number' | 'tenantId' | 'keyId' | 'ttlMs'>;
-  /** A slice with fewer tokens would pay for no request. */
-  readonly minTokens: number;
+  /** A slice with less would pay for no request. */
+  readonly min: Spend;
 }
 
 /** Charges a new slice to all subjects; null if too little is left. */
-export function grant(
-  state: QuotaState,
-  { subjects, owner, minTokens }: SliceClaim,
-  now: number,
-): Slice | null {
-  const { requests, tokens, slots } = room(state, subjects, now);
-  const left: Amounts = { requests: part(requests), tokens: part(tokens), slots: part(slots) };
+export function grant(state: QuotaState, { subjects, owner, min }: SliceClaim, now: number): Slice | null {
+  const left = room(state, subjects, now);
+  for (const name of RESOURCES) left[name] = part(left[name]);
   if (left.requests === 0 || left.slots === 0) return null;
-  if (left.tokens !== null && left.tokens < Math.max(1, minTokens)) return null;
+  if ((left.tokens ?? Infinity) < Math.max(1, min.tokens) || (left.money ?? Infinity) < min.money)
+    return null;
   // A slice is charged to one day's budget, so it ends with that day.
   const lifeMs = Math.min(SLICE_MS, DAY_MS - (now % DAY_MS));
   const slice: Slice = {
@@ -103,38 +68,19 @@ export function grant(
     lifeMs,
     ended: false,
     subjects: subjects.map(({ id }) => id),
-    second: Math.floor(now / 1000),
-    day: periodOf('day', now),
-    month: periodOf('month', now),
+    ...momentOf(now),
     endsAt: now + lifeMs + SLICE_GRACE_MS,
   };
-  const charge = charged(left);
-  for (const id of slice.subjects) {
-    const subject = subjectState(state, id);
-    add(subject.requests, charge.requests, now);
-    add(subject.tokens, charge.tokens, now);
-    spend(subject.day, slice.day, charge.tokens);
-    spend(subject.month, slice.month, charge.tokens);
-    subject.running += charge.slots;
-    state.subjects.set(id, subject);
-  }
+  charge(state, slice.subjects, costOf(left), slice);
   return slice;
 }
 
 /** Changes what a slice holds and what its subjects are charged. */
-function change(state: QuotaState, slice: Slice, { requests, tokens, slots }: Cost): void {
-  const { left, second, day, month } = slice;
-  if (left.requests !== null) left.requests += requests;
-  if (left.tokens !== null) left.tokens += tokens;
-  if (left.slots !== null) left.slots += slots;
-  for (const id of slice.subjects) {
-    const subject = subjectState(state, id);
-    correct(subject.requests, second, requests);
-    correct(subject.tokens, second, tokens);
-    amend(subject.day, day, tokens);
-    amend(subject.month, month, tokens);
-    subject.running += slots;
-  }
+function change(state: QuotaState, slice: Slice, cost: Cost): void {
+  const { left } = slice;
+  // Older homes knew no money.
+  for (const name of RESOURCES) if (typeof left[name] === 'number') left[name] += cost[name] ?? 0;
+  charge(state, slice.subjects, cost, slice);
 }
 
 /**
@@ -144,57 +90,51 @@ function change(state: QuotaState, slice: Slice, { requests, tokens, slots }: Co
 export function draw(
   state: QuotaState,
   slice: Slice,
-  { id, tokens }: { readonly id: string; readonly tokens: number },
+  { id, spend }: { readonly id: string; readonly spend: Spend },
   now: number,
 ): QuotaReservation {
-  const held = charged(slice.left);
-  change(state, slice, {
-    requests: -Math.min(1, held.requests),
-    tokens: 0,
-    slots: -Math.min(1, held.slots),
-  });
-  const charge = drawTokens(state, slice, tokens, now);
-  for (const name of slice.subjects) {
-    const subject = subjectState(state, name);
-    if (slice.ended) correct(subject.requests, charge.second, 1);
-    else add(subject.requests, 1, now);
-    subject.running += 1;
-  }
   const { subjects, left } = slice;
+  change(state, slice, {
+    requests: -Math.min(1, left.requests ?? 0),
+    slots: -Math.min(1, left.slots ?? 0),
+  });
+  const first = drawSpend(state, slice, spend, now);
+  charge(state, subjects, { requests: 1, slots: 1 }, first);
   const expiresAt = now + slice.ttlMs;
-  const reservation = { id, subjects, charges: [charge], limited: left.tokens !== null, expiresAt };
+  const reservation = { id, subjects, charges: [first], limited: isLimited(left), expiresAt };
   state.reservations.set(id, reservation);
   return reservation;
 }
 
-/** Turns tokens of the slice into a charge of a request. */
-export function drawTokens(state: QuotaState, slice: Slice, tokens: number, now: number): Charge {
+const isLimited = ({ tokens, money }: Amounts): boolean =>
+  typeof tokens === 'number' || typeof money === 'number';
+
+/** Turns a part of the slice into a charge of a request. */
+export function drawSpend(state: QuotaState, slice: Slice, spend: Spend, now: number): Charge {
   const { subjects, ended, day, month } = slice;
-  const second = ended ? slice.second : Math.floor(now / 1000);
-  change(state, slice, { requests: 0, tokens: -Math.min(tokens, charged(slice.left).tokens), slots: 0 });
-  for (const name of subjects) {
-    const subject = subjectState(state, name);
-    if (ended) correct(subject.tokens, second, tokens);
-    else add(subject.tokens, tokens, now);
-    spend(subject.day, day, tokens);
-    spend(subject.month, month, tokens);
-  }
-  return { tokens, second, day, month };
+  const second = ended ? slice.second : momentOf(now).second;
+  const drawn = { ...spend, second, day, month };
+  change(
+    state,
+    slice,
+    eachOf((name) => -Math.min(spend[name], slice.left[name] ?? 0)),
+  );
+  charge(state, subjects, spend, drawn);
+  return drawn;
 }
 
-/** Returns the slot and the unused tokens of a settled request to its slice. */
-export function refund(state: QuotaState, slice: Slice, tokens: number): void {
+/** Returns the slot and the unused part of a settled request to its slice. */
+export function refund(state: QuotaState, slice: Slice, unused: Spend): void {
+  const { left, ended } = slice;
   change(state, slice, {
-    requests: 0,
-    tokens: slice.left.tokens === null ? 0 : tokens,
-    slots: slice.left.slots === null || slice.ended ? 0 : 1,
+    ...eachOf((name) => (typeof left[name] === 'number' ? unused[name] : 0)),
+    slots: left.slots === null || ended ? 0 : 1,
   });
 }
 
 /** Takes back the rest of a slice that the isolate no longer uses. */
 export function release(state: QuotaState, slice: Slice): void {
-  const { requests, tokens, slots } = charged(slice.left);
-  change(state, slice, { requests: -requests, tokens: -tokens, slots: -slots });
+  change(state, slice, costOf(slice.left, -1));
 }
 
 /**
@@ -202,15 +142,9 @@ export function release(state: QuotaState, slice: Slice): void {
  * become free, as those of every expired reservation do.
  */
 export function end(state: QuotaState, slice: Slice, now: number): void {
-  const { requests, tokens, slots } = charged(slice.left);
-  change(state, slice, { requests: 0, tokens: 0, slots: -slots });
-  for (const id of slice.subjects) {
-    const subject = subjectState(state, id);
-    correct(subject.requests, slice.second, -requests);
-    correct(subject.tokens, slice.second, -tokens);
-    add(subject.requests, requests, now);
-    add(subject.tokens, tokens, now);
-  }
-  slice.second = Math.floor(now / 1000);
+  change(state, slice, { slots: -(slice.left.slots ?? 0) });
+  charge(state, slice.subjects, costOf(slice.left, -1), slice);
+  slice.second = momentOf(now).second;
+  charge(state, slice.subjects, costOf(slice.left), slice);
   slice.ended = true;
 }

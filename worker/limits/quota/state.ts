@@ -1,29 +1,19 @@
-import type { Limits } from '@continuo/shared/tenant.ts';
-import { type Budget, emptyBudget, type Period, periodOf, usedIn } from './budget.ts';
-import type { Window } from './window.ts';
+import type { Limits, TenantLimits } from '@continuo/shared/tenant.ts';
+import type { Amounts, BudgetName, BudgetUse, Spend } from '../../env/limiter-protocol.ts';
+import { BUDGETS, type Budget, type Cost, eachOf, type LimitableBudget, RESOURCES } from './budget.ts';
+import { add, type Meter, type Moment, momentOf, used } from './window.ts';
 
 /** A tenant or one of its keys, with its limits. */
 export interface Subject {
   readonly id: string;
-  readonly limits: Limits;
+  readonly limits: Limits & Partial<TenantLimits>;
 }
 
-export interface SubjectState {
-  readonly requests: Window;
-  readonly tokens: Window;
-  readonly day: Budget;
-  readonly month: Budget;
-  /** Number of reservations held now. */
-  running: number;
-}
+/** What a subject has used of each budget. */
+export type SubjectState = Readonly<Record<BudgetName, Meter>>;
 
-/** Tokens that were charged together: the cell of the window and the periods to which they count. */
-export interface Charge {
-  readonly tokens: number;
-  readonly second: number;
-  readonly day: number;
-  readonly month: number;
-}
+/** What was charged together, and when. */
+export interface Charge extends Moment, Spend {}
 
 /** The amounts that a running request has reserved. */
 export interface QuotaReservation {
@@ -31,44 +21,96 @@ export interface QuotaReservation {
   readonly subjects: readonly string[];
   /** Oldest first. A reservation grows by one charge at a time, and its request uses them in this order. */
   readonly charges: readonly Charge[];
-  /** The tokens are limited, so the request is billed for no more than it has reserved. */
+  /** Tokens or money are limited, so the request is billed for no more than it has reserved. */
   readonly limited: boolean;
   expiresAt: number;
 }
 
-/** Returns the tokens that a reservation is charged. */
-export const reservedTokens = ({ charges }: Pick<QuotaReservation, 'charges'>): number =>
-  charges.reduce((sum, { tokens }) => sum + tokens, 0);
+/** Returns what a reservation is charged. */
+export const reservedBy = ({ charges }: { readonly charges: readonly Spend[] }): Spend =>
+  eachOf((name) => charges.reduce((sum, charge) => sum + charge[name], 0));
 
 export interface QuotaState {
   readonly subjects: Map<string, SubjectState>;
   readonly reservations: Map<string, QuotaReservation>;
 }
 
-export interface Claim {
+export interface Claim extends Spend {
   readonly id: string;
   /** All of them must have room. */
   readonly subjects: readonly Subject[];
-  /** Estimated prompt tokens plus the maximum number of generated tokens. */
-  readonly tokens: number;
   /** The reservation expires after this many milliseconds unless it is renewed. */
   readonly ttlMs: number;
 }
 
 export const emptyQuota = (): QuotaState => ({ subjects: new Map(), reservations: new Map() });
 
-const emptySubject = (): SubjectState => ({
-  requests: [],
-  tokens: [],
-  day: emptyBudget(),
-  month: emptyBudget(),
-  running: 0,
-});
+export const emptySubject = (): SubjectState =>
+  Object.fromEntries(BUDGETS.map(({ name }) => [name, []])) as unknown as SubjectState;
 
 /** Returns the state of a subject; an unknown subject has used nothing. */
 export const subjectState = (state: QuotaState, id: string): SubjectState =>
   state.subjects.get(id) ?? emptySubject();
 
-/** Returns the tokens that a subject has used in the current period. */
-export const periodUse = (subject: SubjectState, kind: Period, now: number): number =>
-  usedIn(subject[kind], periodOf(kind, now));
+const usedOf = (state: SubjectState, { name, window }: Budget, at: Moment): number =>
+  used(state[name], window, at);
+
+/** Returns what a subject has used of each budget. */
+export function useOf(state: QuotaState, id: string, now: number): BudgetUse {
+  const [held, at] = [subjectState(state, id), momentOf(now)];
+  const entries = BUDGETS.map((budget) => [budget.name, usedOf(held, budget, at)]);
+  return Object.fromEntries(entries) as unknown as BudgetUse;
+}
+
+/** Charges an amount to all budgets of the subjects, at the moment at which it counts. */
+export function charge(state: QuotaState, subjects: readonly string[], cost: Cost, at: Moment): void {
+  for (const id of subjects) {
+    const subject = subjectState(state, id);
+    for (const { name, resource, window } of BUDGETS) {
+      const amount = cost[resource];
+      if (amount !== undefined) add(subject[name], window, at, amount);
+    }
+    state.subjects.set(id, subject);
+  }
+}
+
+/** A budget with a limit. */
+export interface LimitedBudget {
+  readonly subject: Subject;
+  readonly budget: LimitableBudget;
+  readonly limit: number;
+  readonly used: number;
+}
+
+/** Returns the limited budgets of the subjects. */
+export function limitedBudgets(
+  state: QuotaState,
+  subjects: readonly Subject[],
+  now: number,
+): readonly LimitedBudget[] {
+  const at = momentOf(now);
+  return subjects.flatMap((subject) => {
+    const held = subjectState(state, subject.id);
+    return BUDGETS.flatMap((budget) => {
+      if (budget.limit === null) return [];
+      const limit = subject.limits[budget.limit] ?? null;
+      return limit === null ? [] : [{ subject, budget, limit, used: usedOf(held, budget, at) }];
+    });
+  });
+}
+
+/** Returns the amounts that every subject has left; null = no limit. */
+export function room(state: QuotaState, subjects: readonly Subject[], now: number): Amounts {
+  const left: Amounts = { requests: null, tokens: null, money: null, slots: null };
+  for (const { budget, limit, used: taken } of limitedBudgets(state, subjects, now)) {
+    left[budget.resource] = Math.max(0, Math.min(left[budget.resource] ?? Infinity, limit - taken));
+  }
+  return left;
+}
+
+/** Returns amounts as a cost; what has no limit costs nothing. */
+export const costOf = (amounts: Amounts, sign: 1 | -1 = 1): Record<keyof Amounts, number> =>
+  Object.fromEntries(RESOURCES.map((name) => [name, sign * (amounts[name] ?? 0)])) as Record<
+    keyof Amounts,
+    number
+  >;

@@ -1,53 +1,64 @@
 /**
- * Sliding window: at most `limit` in any 60 successive seconds of the clock. Amounts of the same second share a cell, so
- * the window has at most 60 cells at any rate. A token bucket would be shorter, but its refill lets more than the limit
- * pass during a burst.
+ * What a budget has used, by time. A minute is a sliding window: at most `limit` in any 60 successive seconds of the clock.
+ * A token bucket would be shorter, but its refill lets more than the limit pass during a burst. A UTC day and month are
+ * windows of one cell, and so is what never passes.
  */
 
-const WINDOW_SECONDS = 60;
+/** [cell of time, amount], oldest first. Plain data, so that it can be stored as JSON. */
+export type Meter = [cell: number, amount: number][];
 
-/** [second of the clock, amount], oldest first. Plain data, so that it can be stored as JSON. */
-export type Window = [second: number, amount: number][];
-
-const secondOf = (now: number): number => Math.floor(now / 1000);
-
-/** Returns the Unix milliseconds at which a cell leaves the window. */
-const endOf = (second: number): number => (second + WINDOW_SECONDS) * 1000;
-
-/** Drops the cells that have left the window. */
-function prune(window: Window, now: number): void {
-  let gone = 0;
-  while (gone < window.length && endOf(window[gone]![0]) <= now) gone += 1;
-  if (gone > 0) window.splice(0, gone);
+/** A point in time, as the cells of all windows: seconds, days since 1970, months since year 0. */
+export interface Moment {
+  readonly second: number;
+  readonly day: number;
+  readonly month: number;
 }
 
-/** Returns the sum of the window at `now`. */
-export function used(window: Window, now: number): number {
-  return window.reduce((sum, [second, amount]) => (endOf(second) > now ? sum + amount : sum), 0);
+/** Cells of each window. */
+const CELLS = { minute: 60, day: 1, month: 1, ever: 1 } as const;
+export type Window = keyof typeof CELLS;
+
+export const DAY_MS = 86_400_000;
+
+export function momentOf(now: number): Moment {
+  const date = new Date(now);
+  const month = date.getUTCFullYear() * 12 + date.getUTCMonth();
+  return { second: Math.floor(now / 1000), day: Math.floor(now / DAY_MS), month };
 }
 
-/** Adds an amount and returns its cell, with which `correct` finds it again. */
-export function add(window: Window, amount: number, now: number): number {
-  prune(window, now);
-  const second = secondOf(now);
-  const last = window.at(-1);
-  if (last?.[0] === second) last[1] += amount;
-  else window.push([second, amount]);
-  return second;
+function cellOf(window: Window, at: Moment): number {
+  if (window === 'ever') return 0;
+  return window === 'minute' ? at.second : at[window];
 }
 
-/** Corrects an earlier amount. Has no effect once its cell has left the window. */
-export function correct(window: Window, second: number, difference: number): void {
-  const cell = window.find((candidate) => candidate[0] === second);
-  if (cell) cell[1] += difference;
+/** Returns the sum of the window at a moment. */
+export function used(meter: Meter, window: Window, at: Moment): number {
+  const first = cellOf(window, at) - CELLS[window] + 1;
+  return meter.reduce((sum, [cell, amount]) => (cell >= first ? sum + amount : sum), 0);
 }
 
-/** Returns the milliseconds until `amount` fits if nothing else is added: 0 = now, Infinity = never. */
-export function waitFor(window: Window, limit: number, amount: number, now: number): number {
+/** Adds an amount; a negative one corrects an earlier one. Has no effect if its cell has left the window. */
+export function add(meter: Meter, window: Window, at: Moment, amount: number): void {
+  const cell = cellOf(window, at);
+  const last = meter.at(-1);
+  if (last === undefined || last[0] < cell) {
+    while (meter.length > 0 && meter[0]![0] <= cell - CELLS[window]) meter.shift();
+    meter.push([cell, amount]);
+  } else {
+    const found = last[0] === cell ? last : meter.find((candidate) => candidate[0] === cell);
+    if (found) found[1] += amount;
+  }
+}
+
+/** Returns the Unix milliseconds at which a second leaves the minute. */
+const endOf = (second: number): number => (second + CELLS.minute) * 1000;
+
+/** Returns the milliseconds until `amount` fits a minute if nothing else is added: 0 = now, Infinity = never. */
+export function waitFor(meter: Meter, limit: number, amount: number, now: number): number {
   if (amount > limit) return Number.POSITIVE_INFINITY;
-  let over = used(window, now) + amount - limit;
+  let over = used(meter, 'minute', momentOf(now)) + amount - limit;
   if (over <= 0) return 0;
-  for (const [second, held] of window) {
+  for (const [second, held] of meter) {
     if (endOf(second) <= now) continue;
     over -= held;
     if (over <= 0) return endOf(second) - now;
@@ -55,8 +66,8 @@ export function waitFor(window: Window, limit: number, amount: number, now: numb
   return 0;
 }
 
-/** Returns the milliseconds until the window is empty. */
-export function resetIn(window: Window, now: number): number {
-  const last = window.findLast(([, amount]) => amount > 0);
+/** Returns the milliseconds until a minute is empty. */
+export function resetIn(meter: Meter, now: number): number {
+  const last = meter.findLast(([, amount]) => amount > 0);
   return last ? Math.max(0, endOf(last[0]) - now) : 0;
 }

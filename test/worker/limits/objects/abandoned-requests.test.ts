@@ -30,7 +30,10 @@ test('what an origin has generated ahead of a limited reservation is not billed,
       tenantLimits: UNLIMITED,
       keyLimits: { ...UNLIMITED, tokensPerDay },
     };
-    requests.reserve({ ...holder, requestId: keyId, model: 'm', tokens, ttlMs: TTL }, START);
+    requests.reserve(
+      { ...holder, requestId: keyId, model: 'm', price: null, money: 0, tokens, ttlMs: TTL },
+      START,
+    );
     const relayed = { ...usage, completionTokens: 1 };
     requests.renew(keyId, { ttlMs: TTL, usage: relayed, upstream: 'origin' }, START);
     return recordAfter(requests.find(keyId)!, account(true), START).record.usage;
@@ -50,7 +53,10 @@ test('a Worker that vanished before an upstream without accounts is billed for a
       tenantLimits: UNLIMITED,
       keyLimits: { ...UNLIMITED, tokensPerDay },
     };
-    requests.reserve({ ...holder, requestId: keyId, model: 'm', tokens: 20, ttlMs: TTL }, START);
+    requests.reserve(
+      { ...holder, requestId: keyId, model: 'm', price: null, money: 0, tokens: 20, ttlMs: TTL },
+      START,
+    );
     requests.renew(keyId, { ttlMs: TTL, usage, upstream }, START);
     const open = requests.find(keyId)!;
     return recordAfter(open, { account: null, complete: true }, START).record.usage.completionTokens;
@@ -64,7 +70,10 @@ test('a Worker that vanished before an upstream without accounts is billed for a
 test('the bill of a Worker that was killed is final within two lifetimes of its reservation', () => {
   const requests = new OpenRequests(storage, blocked);
   const holder = { tenantId: 't', keyId: 'k', tenantLimits: UNLIMITED, keyLimits: UNLIMITED };
-  requests.reserve({ ...holder, requestId: 'r', model: 'm', tokens: 1, ttlMs: TTL }, START);
+  requests.reserve(
+    { ...holder, requestId: 'r', model: 'm', price: null, money: 0, tokens: 1, ttlMs: TTL },
+    START,
+  );
   // The Worker is killed right after a renewal.
   const killed = START + TTL / 3;
   requests.renew('r', { ttlMs: TTL, usage, upstream: 'origin' }, killed);

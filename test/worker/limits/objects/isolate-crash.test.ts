@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { costOf } from '../../../../worker/prices/price.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../../admin/admin-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type FakeOrigin, startFakeOrigin } from '../../support/fake-origin.ts';
@@ -47,6 +48,11 @@ const usage = async (client: WorkerProcess) => (await admin(client, 'GET', '/usa
 test('frees every slot after crashes and bills what the origin generated', async () => {
   worker = await start();
   const { key } = await tenantWithKey(worker, 'crash', { concurrent_requests: SLOTS });
+  // No count of tokens has a whole cost.
+  const price = { version: 1, prompt: 333_333_000, cached: 333_333_000, completion: 1_234_567_000 };
+  await admin(worker, 'POST', '/prices', {
+    ...{ model: 'org/tiny', prompt_micros: 333_333, completion_micros: 1_234_567 },
+  });
   const stage = new Stage(origin);
   for (let crash = 0; crash < CRASHES; crash += 1) {
     // Some requests have just ended, some run, some are being admitted.
@@ -67,10 +73,17 @@ test('frees every slot after crashes and bills what the origin generated', async
   stage.endAll();
   await Promise.all(taken.map((response) => response.text()));
   const { requests, promptTokens, completionTokens } = stage.generated();
-  const tokens = { prompt_tokens: promptTokens, completion_tokens: completionTokens };
+  const costs = [...origin.accounts.values()].map((account) => costOf(price, account!.usage));
+  const cost = costs.reduce((sum, one) => sum + one, 0);
+  const tokens = {
+    ...{ prompt_tokens: promptTokens, completion_tokens: completionTokens, cost_micros: cost },
+  };
   const total = await eventually(
     () => usage(worker!),
-    (told) => told.completion_tokens === completionTokens && told.prompt_tokens === promptTokens,
+    (told) =>
+      told.completion_tokens === completionTokens &&
+      told.prompt_tokens === promptTokens &&
+      told.cost_micros === cost,
   );
   expect(total).toMatchObject(tokens);
   // Some requests were admitted but never reached the origin.

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
+import type { Price } from '../../../../worker/prices/price.ts';
 import { randomFrom, runs } from '../../../support/random.ts';
 import { World } from './isolate-world.ts';
 
@@ -15,12 +16,25 @@ const drawFrom = (random: () => number): Draw => {
 const maybe = (draw: Draw, from: number, to: number): number | null =>
   draw(0, 2) === 0 ? null : draw(from, to);
 
+/** Limits of money only. */
+const NO_TOKENS = { tokensPerMinute: null, tokensPerDay: null, tokensPerMonth: null };
+
+/** From a fraction of a micro-unit to some of them per token. */
+const anyPrice = (draw: Draw): { readonly price: Price } => {
+  const completion = draw(0, 4_000_000_000);
+  return { price: { version: 1, prompt: 0, cached: 0, completion } };
+};
+
 const anyLimits = (draw: Draw): Limits => ({
   requestsPerMinute: maybe(draw, 8, 600),
   tokensPerMinute: maybe(draw, 100, 12_000),
   concurrentRequests: maybe(draw, 6, 200),
   tokensPerDay: maybe(draw, 300, 20_000),
   tokensPerMonth: maybe(draw, 300, 30_000),
+  microsPerDay: maybe(draw, 300, 60_000),
+  microsPerMonth: maybe(draw, 300, 90_000),
+  softMicrosPerDay: null,
+  softMicrosPerMonth: null,
   maxTokens: null,
   maxSequences: null,
   maxLogprobBytes: null,
@@ -51,19 +65,32 @@ describe('limits across isolates', () => {
       const random = randomFrom(1_000 + index);
       const draw = drawFrom(random);
       const isolates = [1, 3, 12, 60, 500][index % 5]!;
-      const limits = { tenant: anyLimits(draw), a: anyLimits(draw), b: UNLIMITED };
-      const world = new World({ random, start: START, isolates, limits, faults: index % 2 === 0 ? 0.03 : 0 });
+      const drawLimits = () => ({ ...anyLimits(draw), ...(index % 3 === 1 && NO_TOKENS) });
+      const tenant = { ...drawLimits(), creditMicros: maybe(draw, 300, 90_000) };
+      const limits = { tenant, a: drawLimits(), b: UNLIMITED };
+      const faults = index % 2 === 0 ? 0.03 : 0;
+      const world = new World({
+        random,
+        start: START,
+        isolates,
+        limits,
+        faults,
+        ...(index % 3 > 0 && anyPrice(draw)),
+      });
       await play(world, isolates, draw);
       await world.settle();
       const billed = world.billed();
       expect(world.ledger).toHaveLength(billed.size);
-      for (const [id, { used }] of world.truth) {
+      for (const [id, { used, price }] of world.truth) {
+        const { tokens, money } = billed.get(id) ?? { tokens: 0, money: 0 };
         // A request whose answer was lost is billed for nothing, or not at all if its isolate vanished before.
-        expect([id, billed.get(id) ?? 0]).toEqual([id, used]);
+        const exact = Math.ceil(((used ?? 0) * (price?.completion ?? 0)) / 1e9);
+        expect([id, tokens, money]).toEqual([id, used, exact]);
       }
       for (const subject of ['tenant', 'a', 'b']) {
-        const day = world.usedToday(subject);
-        expect([subject, world.counted(subject)]).toEqual([subject, { day, running: 0 }]);
+        const [tokens, money] = [world.spent(subject, 'tokens'), world.spent(subject, 'money')];
+        const ever = world.spent(subject, 'money', '');
+        expect([subject, world.counted(subject)]).toEqual([subject, { tokens, money, ever, running: 0 }]);
       }
     },
   );
@@ -99,29 +126,64 @@ async function measure({ limits, rates, seconds }: Load) {
 
 describe('reservations that grow', () => {
   test.each([
-    [1, 1_000],
-    [3, 1_000],
-    [30, 3_000],
+    [1, 1_000, null],
+    [3, 1_000, null],
+    [30, 3_000, null],
+    [1, 1_000, 700_000_000],
+    [3, 1_000, 4_000_000_000],
+    [30, 3_000, 2_500_000_000],
   ])(
-    'streams on %d isolates use a budget for half of them to the last token, but no more',
-    async (isolates, tokens) => {
-      const budget = 64 * tokens;
+    'streams on %d isolates use a budget for half of them, but no more: %d tokens each, price %j',
+    async (isolates, tokens, completion) => {
+      const price = { version: 1, prompt: 0, cached: 0, completion: completion ?? 0 };
+      const budget = Math.ceil(64 * tokens * (completion === null ? 1 : completion / 1e9));
       const random = randomFrom(9);
-      const limits = { tenant: { ...UNLIMITED, tokensPerDay: budget } };
+      const limit = completion === null ? { tokensPerDay: budget } : { creditMicros: budget };
+      const limits = { tenant: { ...UNLIMITED, ...limit } };
       const start = Date.UTC(2026, 0, 15, 12);
-      const world = new World({ random, start, isolates, limits, faults: 0, delay: 50 });
+      const world = new World({ random, start, isolates, limits, faults: 0, delay: 50, price });
       for (let stream = 0; stream < 128; stream += 1) {
         const wanted = { isolate: stream % isolates, key: 'a', tokens: 2 + 256, most: 2 + tokens };
         void world.ask({ ...wanted, used: 2 + tokens, runMs: 10_000 });
         await world.clock.run(5);
       }
       await world.settle();
-      const used = world.usedToday('tenant');
+      const used = world.spent('tenant', completion === null ? 'tokens' : 'money');
       expect(used).toBeLessThanOrEqual(budget);
       expect(used / budget).toBeGreaterThanOrEqual(0.99);
       expect(world.counts.cut).toBeGreaterThan(0);
     },
   );
+});
+
+test('bills the streams of a vanished isolate to the micro-unit, also what it has not reported', async () => {
+  const price = { version: 1, prompt: 0, cached: 0, completion: 1_234_567_890 };
+  for (let vanishMs = 4_000; vanishMs < 4_400; vanishMs += 200) {
+    const limits = { tenant: { ...UNLIMITED, creditMicros: 10_000_000 } };
+    const start = Date.UTC(2026, 0, 15, 12);
+    const world = new World({
+      random: randomFrom(3),
+      start,
+      isolates: 1,
+      limits,
+      faults: 0,
+      delay: 20,
+      price,
+    });
+    for (let stream = 0; stream < 12; stream += 1) {
+      const wanted = { isolate: 0, key: 'a', tokens: 258, most: 30_000, used: 30_000, runMs: 10_000 };
+      void world.ask(wanted);
+      await world.clock.run(130);
+    }
+    await world.clock.run(vanishMs);
+    world.vanish(0);
+    await world.settle();
+    const billed = world.billed();
+    for (const [id, { used }] of world.truth) {
+      const money = Math.ceil((used ?? 0) * 1.23456789);
+      expect([vanishMs, id, billed.get(id)]).toEqual([vanishMs, id, { tokens: used, money }]);
+    }
+  }
 });
 
 describe('what slices cost', () => {

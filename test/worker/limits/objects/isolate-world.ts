@@ -1,5 +1,6 @@
-import { type Limits, type Principal, UNLIMITED } from '../../../../shared/tenant.ts';
-import type { LimiterAnswer, LimiterCall } from '../../../../worker/env/limiter-protocol.ts';
+import { expect } from 'vitest';
+import { type Limits, type Principal, type TenantLimits, UNLIMITED } from '../../../../shared/tenant.ts';
+import type { LimiterAnswer, LimiterCall, Spend } from '../../../../worker/env/limiter-protocol.ts';
 import type { RequestContext } from '../../../../worker/http/request-context.ts';
 import { LimiterClients } from '../../../../worker/limits/limiter-client.ts';
 import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
@@ -7,15 +8,12 @@ import { HomeSlices, type IsolateState } from '../../../../worker/limits/objects
 import type { LimiterStorage, OpenReservation } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
 import { recordAfter } from '../../../../worker/limits/objects/usage-inquiry.ts';
-import {
-  emptyQuota,
-  periodUse,
-  type SubjectState,
-  subjectState,
-} from '../../../../worker/limits/quota/state.ts';
+import { eachOf } from '../../../../worker/limits/quota/budget.ts';
+import { emptyQuota, reservedBy, type SubjectState, useOf } from '../../../../worker/limits/quota/state.ts';
 import { admit, type Reservation } from '../../../../worker/limits/reservation.ts';
+import type { Price } from '../../../../worker/prices/price.ts';
 import { Timings } from '../../../../worker/timers/timings.ts';
-import { chargedTokens, type UsageRecord } from '../../../../worker/usage/usage-record.ts';
+import { spendOf, type UsageRecord } from '../../../../worker/usage/usage-record.ts';
 
 /**
  * One tenant's home and many isolates in virtual time, over a network that delivers messages late, twice or never. The
@@ -82,17 +80,22 @@ const isBefore = (a: Moment, b: Moment): boolean => a.at < b.at || (a.at === b.a
 interface Truth {
   readonly key: string;
   readonly at: number;
+  readonly price: Price | null;
   /** What it has reserved, oldest first. */
-  readonly charges: { readonly at: number; readonly tokens: number }[];
-  /** Null while it runs. */
+  readonly charges: ({ readonly at: number } & Spend)[];
+  /** Tokens; null while it runs. */
   used: number | null;
 }
 
-/** Returns the tokens of a request that count for the selected times. What it has reserved is used in order. */
-function countedTokens({ charges, used }: Truth, counts: (at: number) => boolean): number {
-  let left = used ?? Infinity;
-  return charges.reduce((sum, { at, tokens }) => {
-    const part = Math.min(tokens, left);
+/** Returns what a request spends at the selected times. What it has reserved is used in order. */
+function countedSpend(
+  { charges, used, price }: Truth,
+  name: keyof Spend,
+  counts: (at: number) => boolean,
+): number {
+  let left = used === null ? Infinity : spendOf(price, usageOf(used))[name];
+  return charges.reduce((sum, { at, [name]: amount }) => {
+    const part = Math.min(amount, left);
     left -= part;
     return sum + (counts(at) ? part : 0);
   }, 0);
@@ -116,7 +119,9 @@ export interface WorldOptions {
   readonly random: () => number;
   readonly start: number;
   readonly isolates: number;
-  readonly limits: Readonly<Record<string, Limits>>;
+  readonly limits: Readonly<Record<string, Limits & Partial<TenantLimits>>>;
+  /** Of all requests. */
+  readonly price?: Price;
   /** Share of messages that are lost, and that arrive twice. */
   readonly faults: number;
   /** Milliseconds of one way to home; by default 5 to 250, different for each isolate. */
@@ -264,16 +269,16 @@ export class World {
         this.#requests.write();
         const { reservation } = call;
         if (answer.reservation?.admitted && reservation?.raise)
-          this.#reserved(reservation.requestId, answer.reservation.tokens ?? 0);
+          this.#reserved(reservation.requestId, answer.reservation.reserved!);
         if (
           reservation &&
           !reservation.raise &&
           answer.reservation?.admitted &&
           !this.truth.has(reservation.requestId)
         ) {
-          const { requestId, keyId, tokens } = reservation;
+          const { requestId, keyId, tokens, money } = reservation;
           const isAwaited = isolate.alive && isolate.waiting.has(requestId.split('.').at(-1)!);
-          this.#admitted(requestId, keyId, tokens, isAwaited ? null : 0);
+          this.#admitted(requestId, keyId, { tokens, money }, isAwaited ? null : 0);
         }
         if (random() < faults) this.clock.after(4_000, fail);
         else this.clock.after(delay(), () => isolate.alive && resolve(structuredClone(answer)));
@@ -299,9 +304,14 @@ export class World {
     isolate.waiting.add(name);
     try {
       const most = wanted.most ?? tokens;
-      const reservation = await admit(principal, { tokens, most, model: 'tiny' }, context);
+      const { price = null } = this.#options;
+      const cost = { tokens, most, prompt: 0, model: 'tiny', price };
+      const reservation = await admit(principal, cost, context);
       if (!isolate.alive) return;
-      if (!this.truth.has(reservation.id)) this.#admitted(reservation.id, key, tokens, null);
+      if (!this.truth.has(reservation.id)) {
+        const first = reservation.allowance === null ? most : tokens;
+        this.#admitted(reservation.id, key, spendOf(price, usageOf(first)), null);
+      }
       if (wanted.most === undefined) this.#start(isolate, reservation, wanted);
       else void this.#stream(isolate, reservation, wanted);
     } catch (thrown) {
@@ -389,26 +399,27 @@ export class World {
       const next = Math.floor((wanted.used * step) / STEPS);
       const limit = allowance && (await allowance.cover(next).catch(() => 'failed'));
       if (!isolate.alive) return;
-      if (allowance) this.#reserved(id, allowance.tokens);
+      if (allowance) this.#reserved(id, allowance.reserved);
       if (limit !== null) {
         this.counts.cut += 1;
         // Relays what still fits.
-        account.used = Math.max(account.used, Math.min(next, allowance?.tokens ?? next));
+        account.used = Math.max(account.used, Math.min(next, allowance?.usable ?? next));
         return settle(limit);
       }
       account.used = next;
       allowance?.note(next);
-      if (allowance) this.#reserved(id, allowance.tokens);
+      if (allowance) this.#reserved(id, allowance.reserved);
     }
     settle(null);
   }
 
-  /** A request has reserved so many tokens in all. */
-  #reserved(id: string, tokens: number): void {
+  /** A request has reserved so much in all. */
+  #reserved(id: string, total: Spend): void {
     const truth = this.truth.get(id)!;
-    const before = truth.charges.reduce((sum, charge) => sum + charge.tokens, 0);
-    if (tokens <= before || truth.used !== null) return;
-    truth.charges.push({ at: this.clock.now, tokens: tokens - before });
+    const before = reservedBy(truth);
+    const more = eachOf((name) => Math.max(0, total[name] - before[name]));
+    if ((more.tokens === 0 && more.money === 0) || truth.used !== null) return;
+    truth.charges.push({ at: this.clock.now, ...more });
     for (const subject of ['tenant', truth.key]) this.#check(subject);
   }
 
@@ -420,9 +431,10 @@ export class World {
     for (const name of isolate.waiting) this.#neverRuns(name);
   }
 
-  #admitted(id: string, key: string, tokens: number, used: number | null): void {
+  #admitted(id: string, key: string, spend: Spend, used: number | null): void {
     const at = this.clock.now;
-    this.truth.set(id, { key, at, charges: [{ at, tokens }], used });
+    const { price = null } = this.#options;
+    this.truth.set(id, { key, at, price, charges: [{ at, ...spend }], used });
     for (const subject of ['tenant', key]) this.#check(subject);
   }
 
@@ -437,14 +449,28 @@ export class World {
     if (!limits) return;
     const { now } = this.clock;
     const second = (at: number) => Math.floor(at / 1000);
-    const sums = { requests: 0, tokens: 0, day: 0, month: 0, running: 0 };
+    const sums = {
+      requests: 0,
+      tokens: 0,
+      day: 0,
+      month: 0,
+      running: 0,
+      moneyDay: 0,
+      moneyMonth: 0,
+      ever: 0,
+    };
     const isInMinute = (at: number) => second(at) > second(now) - 60;
     for (const truth of this.truth.values()) {
       if (subject !== 'tenant' && truth.key !== subject) continue;
       if (isInMinute(truth.at)) sums.requests += 1;
-      sums.tokens += countedTokens(truth, isInMinute);
-      sums.day += countedTokens(truth, (at) => day(at) === day(now));
-      sums.month += countedTokens(truth, (at) => day(at).slice(0, 7) === day(now).slice(0, 7));
+      const isToday = (at: number) => day(at) === day(now);
+      const isThisMonth = (at: number) => day(at).slice(0, 7) === day(now).slice(0, 7);
+      sums.tokens += countedSpend(truth, 'tokens', isInMinute);
+      sums.day += countedSpend(truth, 'tokens', isToday);
+      sums.month += countedSpend(truth, 'tokens', isThisMonth);
+      sums.moneyDay += countedSpend(truth, 'money', isToday);
+      sums.moneyMonth += countedSpend(truth, 'money', isThisMonth);
+      sums.ever += countedSpend(truth, 'money', () => true);
       if (truth.used === null) sums.running += 1;
     }
     const bounds = [
@@ -453,6 +479,9 @@ export class World {
       ['running', limits.concurrentRequests],
       ['day', limits.tokensPerDay],
       ['month', limits.tokensPerMonth],
+      ['moneyDay', limits.microsPerDay],
+      ['moneyMonth', limits.microsPerMonth],
+      ['ever', limits.creditMicros ?? null],
     ] as const;
     for (const [name, limit] of bounds) {
       if (limit !== null && sums[name] > limit) {
@@ -461,22 +490,29 @@ export class World {
     }
   }
 
-  /** Tokens that the limiter counts for today, and running requests. */
-  counted(subject: string): { readonly day: number; readonly running: number } {
-    const state = subjectState(this.#requests.quota, subject);
-    return { day: periodUse(state, 'day', this.clock.now), running: state.running };
+  /** What the limiter counts: tokens and money of today, money in all, and running requests. */
+  counted(subject: string): Readonly<Record<'tokens' | 'money' | 'ever' | 'running', number>> {
+    const use = useOf(this.#requests.quota, subject, this.clock.now);
+    const { day: tokens, moneyDay: money, balance: ever, concurrency: running } = use;
+    // Nothing runs, so all that was charged was spent.
+    expect([use.spentDay, use.spentEver]).toEqual([money, ever]);
+    return { tokens, money, ever, running };
   }
 
-  /** Tokens that the requests of a subject have really used today. */
-  usedToday(subject: string): number {
-    const today = day(this.clock.now);
+  /** What the requests of a subject have really spent, by default today. */
+  spent(subject: string, name: keyof Spend, since = day(this.clock.now)): number {
     const own = [...this.truth.values()].filter(({ key }) => subject === 'tenant' || key === subject);
-    return own.reduce((sum, truth) => sum + countedTokens(truth, (at) => day(at) === today), 0);
+    return own.reduce((sum, truth) => sum + countedSpend(truth, name, (at) => day(at) >= since), 0);
   }
 
-  /** Tokens of all records of the ledger. */
-  billed(): Map<string, number> {
-    return new Map(this.ledger.map(({ requestId, usage }) => [requestId, chargedTokens(usage)]));
+  /** What all records of the ledger bill. */
+  billed(): Map<string, Spend> {
+    return new Map(
+      this.ledger.map(({ requestId, usage, cost }) => [
+        requestId,
+        { tokens: spendOf(null, usage).tokens, money: cost },
+      ]),
+    );
   }
 
   /** Waits until every isolate has reported or has been given up. */

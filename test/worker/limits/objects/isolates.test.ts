@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../../admin/admin-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Script } from '../../support/fake-origin.ts';
@@ -10,6 +10,13 @@ import { workerForTests } from '../../support/worker-for-tests.ts';
 const { worker, origin } = workerForTests(
   { ADMIN_KEY_SHA256, MODELS_TTL_MS: '5000' },
   { entry: 'test/worker/support/distant-limiter.ts' },
+);
+
+/** Micro-units: 1 per prompt token, 3 per completion token. */
+beforeAll(() =>
+  admin(worker, 'POST', '/prices', {
+    ...{ model: 'org/tiny', prompt_micros: 1_000_000, completion_micros: 3_000_000 },
+  }),
 );
 
 async function ask(
@@ -133,32 +140,40 @@ describe('limits in several isolates', () => {
   };
 
   test.each([
-    ['streams', true],
-    ['plain requests', false],
-  ])('128 %s in three isolates use a budget for half of them, and no token more', async (_, stream) => {
-    const tenant = `half-${stream}`;
-    const budget = 64 * 1_002;
-    const { key } = await tenantWithKey(worker, tenant, { tokens_per_day: budget });
-    origin.script = generate;
-    const fields = {
-      max_tokens: 1_000,
-      stream,
-      ...(stream ? { stream_options: { include_usage: true } } : {}),
-    };
-    const answers = await Promise.all(
-      Array.from({ length: 128 }, (_, index) => ask(key, ISOLATES[index % ISOLATES.length]!, fields)),
-    );
-    origin.reset();
-    expect(passed(answers)).toBe(128);
-    const { body } = await eventually(
-      () => admin(worker, 'GET', `/usage?tenant=${tenant}`),
-      (answer) => answer.body.total.completed === 128,
-    );
-    const { prompt_tokens: prompt = 0, completion_tokens: completion = 0, finish_length: cut } = body.total;
-    expect(prompt + completion).toBeLessThanOrEqual(budget);
-    expect((prompt + completion) / budget).toBeGreaterThanOrEqual(0.99);
-    expect(cut).toBe(128);
-  });
+    ['streams', true, 'a budget', 64 * 1_002],
+    ['plain requests', false, 'a budget', 64 * 1_002],
+    ['streams', true, 'a balance', 64 * 3_002],
+    ['plain requests', false, 'a balance', 64 * 3_002],
+  ])(
+    '128 %s (%j) in three isolates use %s for half of them, and no more',
+    async (_, stream, kind, budget) => {
+      const isMoney = kind === 'a balance';
+      const tenant = `half-${stream}-${isMoney}`;
+      const { key } = await tenantWithKey(worker, tenant, isMoney ? {} : { tokens_per_day: budget });
+      if (isMoney) await admin(worker, 'POST', '/credits', { tenant, id: 'all', micros: budget });
+      origin.script = generate;
+      const fields = {
+        max_tokens: 1_000,
+        stream,
+        ...(stream ? { stream_options: { include_usage: true } } : {}),
+      };
+      const answers = await Promise.all(
+        Array.from({ length: 128 }, (_, index) => ask(key, ISOLATES[index % ISOLATES.length]!, fields)),
+      );
+      origin.reset();
+      expect(passed(answers)).toBe(128);
+      const { body } = await eventually(
+        () => admin(worker, 'GET', `/usage?tenant=${tenant}`),
+        (answer) => answer.body.total.completed === 128,
+      );
+      const { prompt_tokens: prompt = 0, completion_tokens: completion = 0, finish_length: cut } = body.total;
+      expect(body.total.cost_micros).toBe(prompt + 3 * completion);
+      const used = isMoney ? prompt + 3 * completion : prompt + completion;
+      expect(used).toBeLessThanOrEqual(budget);
+      expect(used / budget).toBeGreaterThanOrEqual(0.99);
+      expect(cut).toBe(128);
+    },
+  );
 
   test('charges nothing for a rejected body and shows its limits, with and without a slice', async () => {
     const { key } = await tenantWithKey(worker, 'told', { requests_per_minute: 800 });

@@ -251,6 +251,23 @@ describe('a tenant limiter in workerd', () => {
     expect(admitted(await call(reservation('charged', 'second', limits)))).toBe(1);
   });
 
+  test('reads the counters that an older version stored', async () => {
+    const query = (sql: string) => call({ tenant: 'older-counters', method: 'query', args: [sql] });
+    const limits = { tokensPerDay: 15, concurrentRequests: 2 };
+    await call(reservation('older-counters', 'first', limits));
+    const [rows] = (await query("SELECT state FROM subjects WHERE id = 'tenant'")) as [{ state: string }[]];
+    const { day, month, concurrency, ...rest } = JSON.parse(rows![0]!.state);
+    const period = ([[period, used]]: [[number, number]]) => ({ period, used });
+    const older = { ...rest, day: period(day), month: period(month), running: concurrency[0][1] };
+    await query(`UPDATE subjects SET state = '${JSON.stringify(older)}' WHERE id = 'tenant'`);
+    await call({ tenant: 'older-counters', method: 'restart', args: [] });
+    expect(await call(reservation('older-counters', 'second', limits))).toMatchObject([
+      { admitted: false, refusal: { kind: 'day', used: 10 } },
+    ]);
+    await call(settlement('older-counters', 'first', 1));
+    expect(admitted(await call(reservation('older-counters', 'second', limits)))).toBe(1);
+  });
+
   test('counts the tokens of a settlement that arrives after the reservation expired', async () => {
     const limits = { concurrentRequests: 1, tokensPerMonth: 1_000 };
     // Its settlement counts within four of these lifetimes.

@@ -15,8 +15,8 @@ import {
   type QuotaState,
   type Subject,
   subjectState,
+  useOf,
 } from '../../../../worker/limits/quota/state.ts';
-import { used } from '../../../../worker/limits/quota/window.ts';
 import { ReferenceQuota } from './quota-reference.ts';
 
 const START = Date.UTC(2026, 0, 31, 23, 58, 30);
@@ -30,6 +30,7 @@ const claim = (id: string, subjects: readonly Subject[], tokens = 1) => ({
   id,
   subjects,
   tokens,
+  money: 0,
   ttlMs: 30_000,
 });
 
@@ -44,6 +45,10 @@ const anyLimits: fc.Arbitrary<Limits> = fc.record({
   concurrentRequests: maybe(4),
   tokensPerDay: maybe(200),
   tokensPerMonth: maybe(300),
+  microsPerDay: fc.constant(null),
+  microsPerMonth: fc.constant(null),
+  softMicrosPerDay: fc.constant(null),
+  softMicrosPerMonth: fc.constant(null),
   maxTokens: fc.constant(null),
   maxSequences: fc.constant(null),
   maxLogprobBytes: fc.constant(null),
@@ -87,7 +92,7 @@ describe('quota compared with the reference', () => {
               now += step.ms;
             } else if (step.do === 'settle') {
               const id = ids[step.pick % Math.max(1, ids.length)] ?? 'unknown';
-              const settled = settle(state, id, step.tokens);
+              const settled = settle(state, id, { tokens: step.tokens, money: 0 });
               expect(settled !== null).toBe(reference.settle(id, step.tokens));
             } else if (step.do === 'raise') {
               const id = ids[step.pick % Math.max(1, ids.length)] ?? 'unknown';
@@ -120,10 +125,9 @@ describe('quota compared with the reference', () => {
               }
             }
             for (const name of ['tenant', 'a', 'b']) {
-              const held = subjectState(state, name);
-              expect(used(held.requests, now)).toBe(reference.requestsOf(name, now));
-              expect(used(held.tokens, now)).toBe(reference.tokensOf(name, now));
-              expect(held.running).toBe(reference.runningOf(name));
+              expect(useOf(state, name, now).requests).toBe(reference.requestsOf(name, now));
+              expect(useOf(state, name, now).tokens).toBe(reference.tokensOf(name, now));
+              expect(useOf(state, name, now).concurrency).toBe(reference.runningOf(name));
             }
             expect(dueReservations(state, now).sort()).toEqual(reference.due(now));
           }
@@ -196,7 +200,7 @@ describe('refusals', () => {
     const one = [subject({ tokensPerMinute: 100, tokensPerDay: 100, tokensPerMonth: 100 })];
     const state = emptyQuota();
     expect(reserve(state, claim('r1', one, 100), START)).toBeNull();
-    settle(state, 'r1', 40);
+    settle(state, 'r1', { tokens: 40, money: 0 });
     expect(reserve(state, claim('r2', one, 60), START + 500)).toBeNull();
   });
 
@@ -258,7 +262,7 @@ describe('reservations', () => {
     expect(renew(state, 'r1', START + 50_000)).toBe(true);
     expect(dueReservations(state, START + 49_999)).toEqual([]);
     expect(dueReservations(state, START + 50_000)).toEqual(['r1']);
-    settle(state, 'r1', 0);
+    settle(state, 'r1', { tokens: 0, money: 0 });
     expect(renew(state, 'r1', START + 90_000)).toBe(false);
     expect(nextExpiry(state)).toBeNull();
   });
@@ -286,7 +290,7 @@ describe('headers', () => {
     const state = emptyQuota();
     for (let count = 0; count < 8; count += 1) reserve(state, claim(`r${count}`, [tenant]), START);
     reserve(state, claim('own', [tenant, key]), START);
-    settle(state, 'own', 500);
+    settle(state, 'own', { tokens: 500, money: 0 });
     expect(rateLimitHeaders(state, [tenant, key], START)).toMatchObject({
       'x-ratelimit-limit-requests': '10',
       'x-ratelimit-remaining-requests': '1',

@@ -1,0 +1,82 @@
+import { CommandError, requireOption, withExamples } from '@continuo/origin/terminal/program.ts';
+import type { Command } from 'commander';
+import { given, instant, queryOf } from './options.ts';
+import type { OpenSession } from './session.ts';
+
+/** Money is in micro-units of the currency, so that no amount is rounded. */
+function micros(text: string): number {
+  if (!/^-?\d{1,15}$/.test(text)) throw new CommandError(`'${text}' is no integer of micro-units.`);
+  return Number(text);
+}
+
+const PRICE_COLUMNS = [
+  ...['id', 'model', 'prompt_micros', 'cached_prompt_micros', 'completion_micros'],
+  ...['flex_permille', 'batch_permille', 'valid_from'],
+];
+
+interface PriceOptions {
+  readonly model: string;
+  readonly prompt: string;
+  readonly cachedPrompt?: string;
+  readonly completion: string;
+  readonly flex?: string;
+  readonly batch?: string;
+  readonly from?: number;
+}
+
+export function addPriceCommands(program: Command, open: OpenSession): void {
+  const prices = program.command('prices').description('manage the prices of models');
+  const list = prices
+    .command('list')
+    .description('list all prices, also past and future ones')
+    .option('--model <id>', 'only of this model');
+  withExamples(list, 'continuo prices list --model org/model').action(async (filter: { model?: string }) => {
+    const { api, showList } = open();
+    showList(await api.list(`/admin/v1/prices${queryOf({ ...filter })}`), PRICE_COLUMNS);
+  });
+  const set = prices.command('set').description('set the price of a model from a time on');
+  requireOption(set, '--model <id>', 'id of the model, not an alias');
+  requireOption(set, '--prompt <micros>', 'micro-units per million prompt tokens');
+  requireOption(set, '--completion <micros>', 'micro-units per million completion tokens');
+  withExamples(
+    set
+      .option('--cached-prompt <micros>', 'per million cached prompt tokens; default: as --prompt')
+      .option('--flex <permille>', 'factor of service_tier flex in thousandths; default: 1000')
+      .option('--batch <permille>', 'factor of batches in thousandths; default: 1000')
+      .option('--from <time>', 'for example 2030-01-31; default: now', instant),
+    'continuo prices set --model org/model --prompt 500000 --completion 1500000 --batch 500',
+  ).action(async ({ model, prompt, cachedPrompt, completion, flex, batch, from }: PriceOptions) => {
+    const { api, showOne } = open();
+    const amounts = {
+      ...{ prompt_micros: prompt, cached_prompt_micros: cachedPrompt, completion_micros: completion },
+      ...{ flex_permille: flex, batch_permille: batch },
+    };
+    const numbers = Object.entries(given(amounts)).map(([name, text]) => [name, micros(String(text))]);
+    const body = { model, ...Object.fromEntries(numbers), valid_from: from };
+    showOne(await api.call('POST', '/admin/v1/prices', given(body)));
+  });
+}
+
+const CREDIT_COLUMNS = ['id', 'tenant', 'micros', 'note', 'created_at'];
+
+export function addCreditCommands(program: Command, open: OpenSession): void {
+  const credits = program.command('credits').description('manage prepaid balances of tenants');
+  const list = credits.command('list').description('list the entries of a balance');
+  requireOption(list, '--tenant <id>', 'tenant with the balance');
+  withExamples(list, 'continuo credits list --tenant acme').action(async (filter: { tenant: string }) => {
+    const { api, showList } = open();
+    showList(await api.list(`/admin/v1/credits${queryOf({ ...filter })}`), CREDIT_COLUMNS);
+  });
+  const add = credits.command('add').description('add to a balance, which begins with its first entry');
+  requireOption(add, '--tenant <id>', 'tenant with the balance');
+  requireOption(add, '--id <id>', 'unique, for example the number of a payment: it counts once');
+  requireOption(add, '--micros <number>', 'micro-units of the currency; negative for a correction');
+  withExamples(
+    add.option('--note <text>', 'text for people'),
+    'continuo credits add --tenant acme --id invoice-17 --micros 50000000',
+  ).action(async (options: Readonly<Record<'tenant' | 'id' | 'micros', string>> & { note?: string }) => {
+    const { api, showOne } = open();
+    const body = { ...options, micros: micros(options.micros) };
+    showOne(await api.call('POST', '/admin/v1/credits', given(body)));
+  });
+}

@@ -1,0 +1,174 @@
+import { createHmac } from 'node:crypto';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import {
+  ADMIN_KEY_SHA256,
+  type AnswerBody,
+  admin,
+  completion,
+  tenantWithKey,
+} from '../admin/admin-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { startFakeOrigin } from '../support/fake-origin.ts';
+import { type RunningWorker, startWorker } from '../support/worker.ts';
+
+/** What an endpoint has got. */
+interface Received {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+const received: Received[] = [];
+/** Statuses of the next answers by path, or by the tenant of usage events; 204 after them. */
+let answers: Record<string, number[]> = {};
+const endpoint = createServer((request, response) => {
+  let text = '';
+  request.on('data', (chunk) => (text += chunk));
+  request.on('end', () => {
+    received.push({ path: request.url ?? '', headers: request.headers, text });
+    const [, tenant] = /"subject":"(\w+)"/.exec(text) ?? [];
+    response.writeHead(answers[tenant ?? request.url ?? '']?.shift() ?? 204).end();
+  });
+});
+
+let origin: Awaited<ReturnType<typeof startFakeOrigin>>;
+let worker: RunningWorker;
+let url: string;
+beforeAll(async () => {
+  await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}`;
+  origin = await startFakeOrigin();
+  worker = await startWorker(origin, {
+    ADMIN_KEY_SHA256,
+    WEBHOOK_SECRET: 'a secret for the webhooks of tests',
+    BILLING_URL: `${url}/billing`,
+    BILLING_SECRET: 'a secret for billing',
+    BILLING_TOKEN: 'token-of-billing',
+  });
+  // A completion of the fake origin costs 1 or 2 for its prompt, and 100 for each of 4 tokens.
+  await admin(worker, 'POST', '/prices', {
+    ...{ model: 'org/tiny', prompt_micros: 1_000_000, completion_micros: 100_000_000 },
+  });
+});
+afterAll(async () => {
+  await worker?.stop();
+  await origin?.stop();
+  endpoint.close();
+});
+beforeEach(() => {
+  received.length = 0;
+  answers = {};
+});
+
+const at = (path: string) => received.filter((one) => one.path === path);
+const key = async (token: string) =>
+  (await (
+    await worker.request('/v1/key', { headers: { authorization: `Bearer ${token}` } })
+  ).json()) as AnswerBody & {
+    readonly alerts: readonly Readonly<Record<string, unknown>>[];
+    readonly used: Readonly<Record<string, number>>;
+    readonly tenant: { readonly balance_micros: number | null };
+  };
+
+/** The signature by the definition of Standard Webhooks, with Node's own HMAC. */
+function expectedSignature({ headers, text }: Received, secret: Buffer): string {
+  const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`;
+  return `v1,${createHmac('sha256', secret).update(signed).digest('base64')}`;
+}
+
+test('alerts a tenant once per share of its limit, signed and repeated until the webhook takes it', async () => {
+  const { key: token, keyId } = await tenantWithKey(worker, 'alerted', { micros_per_month: 1_000 });
+  const { body: webhook } = await admin(worker, 'POST', '/webhooks', {
+    tenant: 'alerted',
+    url: `${url}/hook`,
+  });
+  const { secret } = webhook as unknown as { readonly secret: string };
+  answers = { '/hook': [500, 302] };
+  await completion(worker, token);
+  expect((await completion(worker, token)).status).toBe(200);
+  const deliveries = await eventually(
+    async () => at('/hook'),
+    (all) => all.length >= 4,
+  );
+  const events = deliveries.map(
+    ({ text }) => JSON.parse(text) as { type: string; data: Record<string, unknown> },
+  );
+  expect(events.map(({ data }) => data.share_percent)).toEqual([50, 50, 50, 80]);
+  expect(new Set(deliveries.map(({ headers }) => headers['webhook-id'])).size).toBe(2);
+  expect(events[3]).toMatchObject({
+    type: 'limit.reached',
+    data: { tenant: 'alerted', key: null, limit: 'micros_per_month', limit_micros: 1_000 },
+  });
+  const bytes = Buffer.from(secret.slice('whsec_'.length), 'base64');
+  for (const one of deliveries) expect(one.headers['webhook-signature']).toBe(expectedSignature(one, bytes));
+  const shown = await key(token);
+  expect(shown.alerts.map(({ limit, share_percent }) => [limit, share_percent]).toSorted()).toEqual([
+    ['micros_per_month', 50],
+    ['micros_per_month', 80],
+  ]);
+  expect(keyId).toBeTypeOf('string');
+});
+
+test('a soft limit alerts and refuses nothing', async () => {
+  const { key: token } = await tenantWithKey(worker, 'soft', { soft_micros_per_day: 300 });
+  expect((await completion(worker, token)).status).toBe(200);
+  expect((await completion(worker, token)).status).toBe(200);
+  const { alerts } = await eventually(
+    () => key(token),
+    (shown) => shown.alerts.length === 3,
+  );
+  expect(new Set(alerts.map(({ limit }) => limit))).toEqual(new Set(['soft_micros_per_day']));
+});
+
+test('refuses webhooks at private addresses outside development', async () => {
+  const guarded = await startWorker(origin, {
+    ADMIN_KEY_SHA256,
+    ENVIRONMENT: 'production',
+    WEBHOOK_SECRET: 'a secret for the webhooks of tests',
+  });
+  try {
+    await admin(guarded, 'POST', '/tenants', { id: 'inner', name: 'inner' });
+    const set = (target: string) => admin(guarded, 'POST', '/webhooks', { tenant: 'inner', url: target });
+    for (const target of ['https://10.0.0.1/', 'https://[::1]/', 'http://hooks.example.com/']) {
+      const { status, body } = await set(target);
+      expect([status, body.error?.param]).toEqual([400, 'url']);
+    }
+    expect((await set('https://hooks.example.com/')).status).toBe(201);
+  } finally {
+    await guarded.stop();
+  }
+});
+
+test('sends each billed request as a CloudEvent with a stable id, in order, until billing takes it', async () => {
+  const { key: token } = await tenantWithKey(worker, 'billed');
+  answers = { billed: [503] };
+  for (let count = 0; count < 5; count += 1) await completion(worker, token, { max_tokens: 4 });
+  const eventsOf = (one: Received) => JSON.parse(one.text) as { id: string; subject: string; data: Usage }[];
+  interface Usage {
+    readonly completion_tokens: number;
+    readonly cost_micros: number;
+  }
+  const batches = await eventually(
+    async () => at('/billing').filter((one) => eventsOf(one).some(({ subject }) => subject === 'billed')),
+    (all) => new Set(all.flatMap(eventsOf).map(({ id }) => id)).size === 5,
+  );
+  const [first] = batches;
+  expect(first!.headers['content-type']).toBe('application/cloudevents-batch+json');
+  expect(first!.headers.authorization).toBe('Bearer token-of-billing');
+  expect(first!.headers['webhook-signature']).toBe(
+    expectedSignature(first!, Buffer.from('a secret for billing')),
+  );
+  // The refused batch came again, and nothing else did.
+  const [refused, ...taken] = batches.map(eventsOf);
+  const ids = taken.flat().map(({ id }) => id);
+  expect(ids).toHaveLength(new Set(ids).size);
+  expect(ids.slice(0, refused!.length)).toEqual(refused!.map(({ id }) => id));
+  const costs = taken.flat().map(({ data }) => data.cost_micros);
+  const { body } = await eventually(
+    () => admin(worker, 'GET', '/usage?tenant=billed'),
+    (answer) => answer.body.total.requests === 5,
+  );
+  expect(costs.reduce((sum, cost) => sum + cost, 0)).toBe(body.total.cost_micros);
+});

@@ -1,0 +1,65 @@
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { DeliveryQueue } from '../../../worker/delivery/delivery-queue.ts';
+
+/** The object's database: SQLite itself, with the two methods that the queue uses. */
+function sqlite(): SqlStorage {
+  const db = new DatabaseSync(':memory:');
+  const exec = (sql: string, ...values: (string | number)[]) => {
+    if (sql.includes('CREATE')) return db.exec(sql);
+    const statement = db.prepare(sql);
+    if (sql.trim().startsWith('SELECT')) return { toArray: () => statement.all(...values) };
+    return { rowsWritten: Number(statement.run(...values).changes) };
+  };
+  return { exec } as unknown as SqlStorage;
+}
+
+const ids = (events: readonly { readonly id: string }[]) => events.map(({ id }) => id);
+
+test('keeps the order of a channel, and repeats with doubling pauses', () => {
+  const queue = new DeliveryQueue(sqlite());
+  queue.add(
+    'usage',
+    [
+      { id: 'a', body: '1' },
+      { id: 'b', body: '2' },
+    ],
+    0,
+  );
+  queue.add('alert', [{ id: 'c', body: '3' }], 0);
+  expect(ids(queue.due('usage', 1, 0))).toEqual(['a']);
+  queue.failed(queue.due('usage', 1, 0), 0);
+  // The second event waits for the first.
+  expect(queue.due('usage', 9, 999)).toEqual([]);
+  expect(ids(queue.due('alert', 9, 0))).toEqual(['c']);
+  queue.taken(queue.due('alert', 9, 0));
+  expect(queue.nextDue()).toBe(1_000);
+  expect(ids(queue.due('usage', 9, 1_000))).toEqual(['a', 'b']);
+  queue.failed(queue.due('usage', 1, 1_000), 1_000);
+  expect(queue.nextDue()).toBe(3_000);
+  queue.taken(queue.due('usage', 9, 3_000));
+  expect(queue.nextDue()).toBeNull();
+});
+
+test('gives an event up after twenty attempts, lists it, goes on with the next, and sends it again', () => {
+  const queue = new DeliveryQueue(sqlite());
+  queue.add(
+    'usage',
+    [
+      { id: 'bad', body: '{}' },
+      { id: 'good', body: '{}' },
+    ],
+    0,
+  );
+  let now = 0;
+  for (let attempt = 1; attempt <= 20; attempt += 1) {
+    now = queue.nextDue()!;
+    expect(ids(queue.due('usage', 1, now))).toEqual(['bad']);
+    queue.failed(queue.due('usage', 1, now), now);
+  }
+  expect(ids(queue.due('usage', 9, now))).toEqual(['good']);
+  expect(queue.dead(9)).toEqual([{ id: 'bad', channel: 'usage', body: '{}' }]);
+  expect(queue.replay(now)).toBe(1);
+  expect(queue.dead(9)).toEqual([]);
+  expect(ids(queue.due('usage', 9, now))).toEqual(['bad', 'good']);
+});

@@ -1,0 +1,118 @@
+import { listOf } from '@continuo/shared/account.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import * as z from 'zod';
+import { tenantSecret } from '../delivery/delivery.ts';
+import { targetProblem } from '../delivery/target.ts';
+import type { RequestContext } from '../http/request-context.ts';
+import { limiterOf } from '../limits/limiter-client.ts';
+import { readTenant } from '../tenants/tenant-store.ts';
+import { readWebhook, setWebhook } from '../tenants/webhook-store.ts';
+import { found, page } from './admin-objects.ts';
+import { type AdminOperation, operation } from './admin-operation.ts';
+
+/** Webhooks of tenants, and events that an endpoint has refused too often. */
+
+const tenant = z.string().min(1).describe('Id of the tenant.');
+const webhookBody = z.strictObject({
+  tenant,
+  url: z.string().max(2_000).nullable().describe('Address that gets the alerts of the tenant; null = none.'),
+});
+const webhookObject = z.object({
+  object: z.literal('webhook').describe("Always 'webhook'."),
+  ...webhookBody.shape,
+  secret: z.string().nullable().describe('Verifies the signatures of the events; null without an address.'),
+});
+
+const eventObject = z.object({
+  object: z.literal('event').describe("Always 'event'."),
+  id: z.string().describe('Id of the event.'),
+  channel: z.enum(['alert', 'usage']).describe('alert: to the webhook; usage: to the billing endpoint.'),
+  event: z.unknown().describe('The event as it is sent.'),
+});
+const eventQuery = z.strictObject({
+  tenant,
+  limit: z.coerce
+    .number('integer')
+    .pipe(z.int().min(1).max(1_000))
+    .default(100)
+    .describe('Maximum number of events.'),
+});
+const replayed = z.object({
+  object: z.literal('replay').describe("Always 'replay'."),
+  events: z.int().describe('Number of events that are sent again.'),
+});
+
+async function showWebhook(
+  tenantId: string,
+  { env, settings }: RequestContext,
+): Promise<z.infer<typeof webhookObject>> {
+  found(await readTenant(env.DB, tenantId), 'tenant', tenantId);
+  const url = await readWebhook(env.DB, tenantId);
+  const { WEBHOOK_SECRET: secret } = settings;
+  const shown = url === null || secret === undefined ? null : await tenantSecret(secret, tenantId);
+  return { object: 'webhook', tenant: tenantId, url, secret: shown };
+}
+
+async function changeWebhook(
+  { tenant: tenantId, url }: z.infer<typeof webhookBody>,
+  context: RequestContext,
+): Promise<z.infer<typeof webhookObject>> {
+  const { env, settings } = context;
+  found(await readTenant(env.DB, tenantId), 'tenant', tenantId);
+  const problem = url === null ? null : targetProblem(url, settings.ENVIRONMENT === 'development');
+  if (problem !== null) throw new ApiError('invalid_value', `Invalid 'url': ${problem}`, { param: 'url' });
+  if (url !== null && settings.WEBHOOK_SECRET === undefined) {
+    const message =
+      "Invalid 'url': events cannot be signed. Set the secret WEBHOOK_SECRET of the Worker first.";
+    throw new ApiError('invalid_value', message, { param: 'url' });
+  }
+  await setWebhook(env.DB, tenantId, url);
+  return showWebhook(tenantId, context);
+}
+
+export const EVENT_OPERATIONS: readonly AdminOperation[] = [
+  operation({
+    method: 'GET',
+    path: '/webhooks/{id}',
+    summary: 'Show the webhook of a tenant with its secret',
+    status: 200,
+    response: webhookObject,
+    run: ({ id }, context) => showWebhook(id, context),
+  }),
+  operation({
+    method: 'POST',
+    path: '/webhooks',
+    summary: 'Set or remove the webhook of a tenant',
+    status: 201,
+    body: webhookBody,
+    example: { tenant: 'acme', url: 'https://hooks.example.com/continuo' },
+    response: webhookObject,
+    run: ({ body }, context) => changeWebhook(body, context),
+  }),
+  operation({
+    method: 'GET',
+    path: '/events',
+    summary: 'List the oldest events of a tenant that their endpoint has refused too often',
+    status: 200,
+    query: eventQuery,
+    response: listOf(eventObject),
+    async run({ query }, context) {
+      const dead = await limiterOf(context, query.tenant).deadEvents(query.limit + 1);
+      return page(dead, query.limit, ({ id, channel, body }) => ({
+        ...{ object: 'event', id, channel },
+        event: JSON.parse(body) as unknown,
+      }));
+    },
+  }),
+  operation({
+    method: 'POST',
+    path: '/events/{id}/replay',
+    summary: 'Send all these events of a tenant again; the id is that of the tenant',
+    status: 200,
+    response: replayed,
+    run: async ({ id }, context) => ({
+      object: 'replay',
+      events: await limiterOf(context, id).replayEvents(),
+    }),
+  }),
+];

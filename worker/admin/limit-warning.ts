@@ -1,0 +1,42 @@
+import type { SomeLimits, TenantLimits } from '@continuo/shared/tenant.ts';
+import type { BudgetUse } from '../env/limiter-protocol.ts';
+import type { RequestContext } from '../http/request-context.ts';
+import { limiterOf } from '../limits/limiter-client.ts';
+import { readKey } from '../tenants/stored-key.ts';
+
+/** The limits of a key that can exceed what is left of its tenant's. A cost also reduces the balance. */
+const SHARED = [
+  { limit: 'tokensPerDay', name: 'tokens_per_day', used: 'day', credit: false },
+  { limit: 'tokensPerMonth', name: 'tokens_per_month', used: 'month', credit: false },
+  { limit: 'microsPerDay', name: 'micros_per_day', used: 'moneyDay', credit: true },
+  { limit: 'microsPerMonth', name: 'micros_per_month', used: 'moneyMonth', credit: true },
+] as const;
+
+function leftOf(
+  tenant: TenantLimits,
+  use: BudgetUse,
+  { limit, used, credit }: (typeof SHARED)[number],
+): number {
+  const own = tenant[limit];
+  const left = own === null ? Infinity : own - use[used];
+  if (!credit || tenant.creditMicros === null) return Math.max(0, left);
+  return Math.max(0, Math.min(left, tenant.creditMicros - use.balance));
+}
+
+/** Returns a text if a key's limits are more than what its tenant has left; undefined if they are not. */
+export async function limitWarning(
+  keyId: string,
+  limits: SomeLimits,
+  context: RequestContext,
+): Promise<string | undefined> {
+  const set = SHARED.filter(({ limit }) => (limits[limit] ?? null) !== null);
+  const stored = set.length === 0 ? null : await readKey(context.env.DB, keyId);
+  if (stored === null) return undefined;
+  const { tenant } = stored.principal;
+  const { tenant: use } = await limiterOf(context, tenant.id).use(keyId);
+  const excess = set
+    .map((one) => ({ ...one, left: leftOf(tenant.limits, use, one) }))
+    .filter(({ limit, left }) => limits[limit]! > left)
+    .map(({ limit, name, left }) => `${name} is ${limits[limit]}, but the account has ${left} left`);
+  return excess.length === 0 ? undefined : `${excess.join('; ')}.`;
+}

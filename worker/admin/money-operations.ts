@@ -1,0 +1,185 @@
+import { listOf, pageQuery } from '@continuo/shared/account.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { integer } from '@continuo/shared/json-fields.ts';
+import * as z from 'zod';
+import type { RequestContext } from '../http/request-context.ts';
+import { limiterOf } from '../limits/limiter-client.ts';
+import { insertPrice, listPrices, type ModelPrice } from '../prices/price-store.ts';
+import { type Credit, insertCredits, listCredits, readCredit } from '../tenants/credit-store.ts';
+import { readTenant } from '../tenants/tenant-store.ts';
+import { found, page } from './admin-objects.ts';
+import { type AdminOperation, operation } from './admin-operation.ts';
+
+/** Prices of models, and prepaid balances of tenants. All money is in integer micro-units of one currency. */
+
+/** A request of a billion tokens at this price still has an exact cost. */
+const MAX_PRICE = 1e11;
+const MAX_CREDIT = 1e15;
+
+const price = (tokens: string) => integer(0, MAX_PRICE).describe(`Micro-units per million ${tokens} tokens.`);
+const factor = (tier: string) =>
+  integer(0, 10_000).describe(`Factor of ${tier}, in thousandths; 1000 = the same price.`);
+const model = z.string().min(1).max(200).describe('Id of the model, not an alias.');
+const seconds = z.int();
+
+const priceBody = z.strictObject({
+  model,
+  prompt_micros: price('prompt'),
+  cached_prompt_micros: price('cached prompt')
+    .optional()
+    .describe('Micro-units per million prompt tokens from the prefix cache. Default: prompt_micros.'),
+  completion_micros: price('completion'),
+  flex_permille: factor('service_tier flex').default(1_000),
+  batch_permille: factor('batches').default(1_000),
+  valid_from: seconds.optional().describe('Unix seconds, not in the past. Default: now.'),
+});
+const priceObject = z.object({
+  object: z.literal('price').describe("Always 'price'."),
+  id: z.string().describe('Version of the price. Usage records name it.'),
+  ...priceBody.shape,
+  cached_prompt_micros: price('cached prompt'),
+  valid_from: seconds.describe('Unix seconds.'),
+});
+
+const showPrice = (stored: ModelPrice): z.infer<typeof priceObject> => ({
+  object: 'price',
+  id: String(stored.version),
+  model: stored.model,
+  prompt_micros: stored.prompt,
+  cached_prompt_micros: stored.cachedPrompt,
+  completion_micros: stored.completion,
+  flex_permille: stored.flexFactor,
+  batch_permille: stored.batchFactor,
+  valid_from: Math.floor(stored.validFrom / 1000),
+});
+
+const invalid = (param: string, message: string): ApiError =>
+  new ApiError('invalid_value', `Invalid '${param}': ${message}`, { param });
+
+/** Ids of prices are numbers. */
+const priceQuery = pageQuery.extend({
+  after: z.string().regex(/^\d*$/).default('').describe('Last id of the previous page.'),
+  model: model.optional().describe('Only prices of this model.'),
+});
+
+async function setPrice(body: z.infer<typeof priceBody>, context: RequestContext): Promise<ModelPrice> {
+  const now = context.now();
+  const cachedPrompt = body.cached_prompt_micros ?? body.prompt_micros;
+  if (cachedPrompt > body.prompt_micros)
+    throw invalid('cached_prompt_micros', 'it must not be above prompt_micros.');
+  const validFrom = body.valid_from === undefined ? now : body.valid_from * 1000;
+  if (validFrom < now - 1000)
+    throw invalid('valid_from', 'the time is in the past. Past requests keep their price.');
+  const { flex_permille: flexFactor, batch_permille: batchFactor } = body;
+  const terms = { prompt: body.prompt_micros, cachedPrompt, completion: body.completion_micros };
+  const stored = await insertPrice(context.env.DB, {
+    ...{ model: body.model, validFrom, ...terms, flexFactor, batchFactor },
+  });
+  context.prices.forget();
+  return stored;
+}
+
+const creditBody = z.strictObject({
+  tenant: z.string().min(1).describe('Id of the tenant.'),
+  id: z
+    .string()
+    .regex(/^[\w.:-]{1,100}$/)
+    .describe(
+      'Unique per tenant, for example the number of a payment. An entry that is sent twice counts once.',
+    ),
+  micros: integer(-MAX_CREDIT, MAX_CREDIT).describe(
+    'Micro-units of the currency; negative for a correction.',
+  ),
+  note: z.string().max(500).default('').describe('Text for people.'),
+});
+const creditObject = z.object({
+  object: z.literal('credit').describe("Always 'credit'."),
+  ...creditBody.shape,
+  note: z.string().describe('Text for people.'),
+  created_at: seconds.describe('Time of the entry in Unix seconds.'),
+});
+const creditQuery = pageQuery.extend({ tenant: creditBody.shape.tenant });
+
+const showCredit = ({ tenantId, id, micros, note, createdAt }: Credit): z.infer<typeof creditObject> => ({
+  object: 'credit',
+  tenant: tenantId,
+  id,
+  micros,
+  note,
+  created_at: Math.floor(createdAt / 1000),
+});
+
+/** Id of the entry for what a tenant had spent before it got a prepaid balance. */
+const OPENING = 'opening';
+
+async function addCredit(
+  { tenant, id, micros, note }: z.infer<typeof creditBody>,
+  context: RequestContext,
+): Promise<Credit> {
+  const { env, now, keys } = context;
+  found(await readTenant(env.DB, tenant), 'tenant', tenant);
+  if (id === OPENING) throw invalid('id', `'${OPENING}' is reserved. Choose another id.`);
+  const entry = { id, micros, note, createdAt: now() };
+  const isFirst = (await readCredit(env.DB, tenant)) === null;
+  const opening = isFirst ? [await openingOf(tenant, context)] : [];
+  const stored = await insertCredits(env.DB, tenant, [...opening, entry]);
+  keys.forgetTenant(tenant);
+  if (stored.micros === micros) return stored;
+  throw new ApiError('conflict', `The entry '${id}' exists with ${stored.micros} micro-units.`, {
+    param: 'id',
+  });
+}
+
+/** What was spent before the first entry does not reduce the balance. */
+async function openingOf(tenantId: string, context: RequestContext) {
+  const { tenant } = await limiterOf(context, tenantId).use('');
+  const note = 'Spent before the first entry.';
+  return { id: OPENING, micros: tenant.spentEver, note, createdAt: context.now() };
+}
+
+export const MONEY_OPERATIONS: readonly AdminOperation[] = [
+  operation({
+    method: 'GET',
+    path: '/prices',
+    summary: 'List the prices of all models or of one model, also past and future ones',
+    status: 200,
+    query: priceQuery,
+    response: listOf(priceObject),
+    run: async ({ query }, { env }) =>
+      page(
+        await listPrices(env.DB, query.model ?? null, Number(query.after), query.limit + 1),
+        query.limit,
+        showPrice,
+      ),
+  }),
+  operation({
+    method: 'POST',
+    path: '/prices',
+    summary: 'Set the price of a model from a time on; known everywhere within one minute',
+    status: 201,
+    body: priceBody,
+    example: { model: 'org/model', prompt_micros: 500_000, completion_micros: 1_500_000 },
+    response: priceObject,
+    run: async ({ body }, context) => showPrice(await setPrice(body, context)),
+  }),
+  operation({
+    method: 'GET',
+    path: '/credits',
+    summary: "List the entries of a tenant's prepaid balance",
+    status: 200,
+    query: creditQuery,
+    response: listOf(creditObject),
+    run: async ({ query }, { env }) =>
+      page(await listCredits(env.DB, query.tenant, query.after, query.limit + 1), query.limit, showCredit),
+  }),
+  operation({
+    method: 'POST',
+    path: '/credits',
+    summary: 'Add to the prepaid balance of a tenant, which begins with the first entry',
+    status: 201,
+    body: creditBody,
+    example: { tenant: 'acme', id: 'invoice-17', micros: 50_000_000 },
+    response: creditObject,
+    run: async ({ body }, context) => showCredit(await addCredit(body, context)),
+  }),
+];

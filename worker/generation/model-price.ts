@@ -1,0 +1,27 @@
+import type { OriginModel } from '@continuo/shared/generation.ts';
+import type { RequestContext } from '../http/request-context.ts';
+import type { Price } from '../prices/price.ts';
+import type { ServiceTier } from '../prices/price-list.ts';
+import { readPrices } from '../prices/price-store.ts';
+
+/** Returns what a model's tokens cost for a request that begins now. It stays so until the request ends. */
+export const priceOf = (
+  { id }: OriginModel,
+  tier: ServiceTier,
+  { prices, env, now }: RequestContext,
+): Promise<Price | null> => prices.of(id, tier, () => readPrices(env.DB, now()));
+
+/** Returns a model's valid price as /v1/models shows it; null = its tokens cost nothing. */
+export async function listedPrice({ id }: OriginModel, { prices, env, now }: RequestContext) {
+  const price = await prices.current(id, () => readPrices(env.DB, now()));
+  return (
+    price && {
+      version: String(price.version),
+      prompt_micros: price.prompt,
+      cached_prompt_micros: price.cachedPrompt,
+      completion_micros: price.completion,
+      flex_permille: price.flexFactor,
+      batch_permille: price.batchFactor,
+    }
+  );
+}

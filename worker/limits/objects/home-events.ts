@@ -1,0 +1,169 @@
+import { type Delivery, send, tenantSecret } from '../../delivery/delivery.ts';
+import { type Channel, DeliveryQueue, type QueuedEvent } from '../../delivery/delivery-queue.ts';
+import { targetProblem } from '../../delivery/target.ts';
+import type { Env } from '../../env/env.ts';
+import type { SpendingAlert } from '../../env/limiter-protocol.ts';
+import { parseSettings, type Settings } from '../../env/settings.ts';
+import { readWebhook } from '../../tenants/webhook-store.ts';
+import { usageEvent } from '../../usage/usage-event.ts';
+import type { UsageRecord } from '../../usage/usage-record.ts';
+import { type QuotaState, type Subject, useOf } from '../quota/state.ts';
+import { reachedShares } from '../spending-alerts.ts';
+import { TENANT } from './open-requests.ts';
+
+const BATCH: Record<Channel, number> = { alert: 1, usage: 100 };
+/** Alerts of the past are forgotten after this time. No limit lasts longer, except that of a balance. */
+const KEEP_MS = 40 * 86_400_000;
+
+/**
+ * What a tenant's home reports to others: alerts about limits of money, and billed requests. Events are stored in the commit
+ * of the records from which they come, and sent later, at least once.
+ */
+export class HomeEvents {
+  readonly queue: DeliveryQueue;
+  readonly #sql: SqlStorage;
+  readonly #env: Env;
+  readonly #settings: Settings | null;
+  readonly #now: () => number;
+  /** The limits of the subjects that have called since the object started. */
+  readonly #subjects = new Map<string, Subject>();
+  #sending = false;
+
+  constructor(sql: SqlStorage, env: Env, now: () => number) {
+    this.#sql = sql;
+    this.#env = env;
+    this.#now = now;
+    this.#settings = settingsOf(env);
+    this.queue = new DeliveryQueue(sql);
+    sql.exec(`
+      CREATE TABLE IF NOT EXISTS alerts (id TEXT PRIMARY KEY, at INTEGER NOT NULL, alert TEXT NOT NULL) WITHOUT ROWID;
+      CREATE TABLE IF NOT EXISTS payments (credit INTEGER PRIMARY KEY, spent INTEGER NOT NULL);`);
+  }
+
+  /** Remembers the limits of a tenant and of a key. */
+  know(subjects: Subject[]): Subject[] {
+    for (const subject of subjects) this.#subjects.set(subject.id, subject);
+    return subjects;
+  }
+
+  /** Adds the events of requests that have ended. */
+  add(records: readonly UsageRecord[], quota: QuotaState): void {
+    const now = this.#now();
+    if (this.#settings?.BILLING_URL !== undefined) this.queue.add('usage', records.map(usageEvent), now);
+    const tenantId = records.find(({ cost }) => cost > 0)?.tenantId;
+    if (tenantId === undefined) return;
+    for (const id of new Set([TENANT, ...records.map(({ keyId }) => keyId)])) {
+      const subject = this.#subjects.get(id);
+      if (subject) this.#alert(subject, tenantId, quota, now);
+    }
+  }
+
+  /** Returns the alerts of the tenant and of a key, newest first. */
+  alertsOf(keyId: string): SpendingAlert[] {
+    return this.#sql
+      .exec<{ alert: string }>('SELECT alert FROM alerts ORDER BY at DESC')
+      .toArray()
+      .map(({ alert }) => JSON.parse(alert) as SpendingAlert)
+      .filter(({ subject }) => subject === TENANT || subject === keyId);
+  }
+
+  /** Unix milliseconds at which events must be sent; null = none waits, or they are being sent. */
+  nextDue(): number | null {
+    return this.#sending ? null : this.queue.nextDue();
+  }
+
+  /** Sends what is due. Never fails. */
+  async send(): Promise<void> {
+    if (this.#sending) return;
+    this.#sending = true;
+    await Promise.all((['alert', 'usage'] as const).map((channel) => this.#sendAll(channel)));
+    this.#sending = false;
+  }
+
+  async #sendAll(channel: Channel): Promise<void> {
+    for (;;) {
+      const events = this.queue.due(channel, BATCH[channel], this.#now());
+      if (events.length === 0) return;
+      const taken = await this.#deliver(channel, events).catch(() => false);
+      if (taken) this.queue.taken(events);
+      else this.queue.failed(events, this.#now());
+    }
+  }
+
+  async #deliver(channel: Channel, events: readonly QueuedEvent[]): Promise<boolean> {
+    if (this.#settings === null) return false;
+    const delivery =
+      channel === 'usage'
+        ? billingOf(events, this.#settings)
+        : await alertOf(events[0]!, this.#settings, this.#env);
+    return delivery === null || (await send(delivery, this.#now()));
+  }
+
+  #alert(subject: Subject, tenantId: string, quota: QuotaState, now: number): void {
+    const use = useOf(quota, subject.id, now);
+    const paid = this.#spentAtPayment(subject, use.spentEver);
+    const shares = this.#settings?.ALERT_SHARES ?? [];
+    for (const alert of reachedShares(subject, use, { shares, paid, now })) {
+      const sql = 'INSERT OR IGNORE INTO alerts (id, at, alert) VALUES (?, ?, ?)';
+      if (this.#sql.exec(sql, alert.id, now, JSON.stringify(alert)).rowsWritten === 0) continue;
+      this.#sql.exec('DELETE FROM alerts WHERE at < ?', now - KEEP_MS);
+      this.queue.add('alert', [{ id: `${tenantId}:${alert.id}`, body: alertBody(alert, tenantId) }], now);
+    }
+  }
+
+  /** Returns what was spent when the tenant's credit became what it is: shares of a balance count from then on. */
+  #spentAtPayment({ limits }: Subject, spent: number): number {
+    const credit = limits.creditMicros ?? null;
+    if (credit === null) return 0;
+    this.#sql.exec('INSERT OR IGNORE INTO payments (credit, spent) VALUES (?, ?)', credit, spent);
+    return this.#sql.exec<{ spent: number }>('SELECT spent FROM payments WHERE credit = ?', credit).one()
+      .spent;
+  }
+}
+
+/** Invalid variables fail every request, so no event arises. */
+function settingsOf(env: Env): Settings | null {
+  try {
+    return parseSettings(env);
+  } catch {
+    return null;
+  }
+}
+
+function alertBody(
+  { subject, limit, period, share, limitMicros, spentMicros, at }: SpendingAlert,
+  tenant: string,
+) {
+  const data = { tenant, key: subject === TENANT ? null : subject, limit, period, share_percent: share };
+  return JSON.stringify({
+    type: 'limit.reached',
+    timestamp: new Date(at).toISOString(),
+    data: { ...data, limit_micros: limitMicros, spent_micros: spentMicros },
+  });
+}
+
+/** Returns null if the tenant has no webhook, so that its alerts are only shown. */
+async function alertOf(
+  { id, body }: QueuedEvent,
+  { WEBHOOK_SECRET: secret, ENVIRONMENT }: Settings,
+  { DB }: Env,
+): Promise<Delivery | null> {
+  const { tenant } = (JSON.parse(body) as { readonly data: { readonly tenant: string } }).data;
+  const url = await readWebhook(DB, tenant);
+  if (url === null || secret === undefined) return null;
+  // An address that was set in development must not be used elsewhere.
+  if (targetProblem(url, ENVIRONMENT === 'development') !== null) return null;
+  return { id, url, contentType: 'application/json', body, secret: await tenantSecret(secret, tenant) };
+}
+
+/** Returns null if billing was switched off. */
+const billingOf = (
+  events: readonly QueuedEvent[],
+  { BILLING_URL: url, BILLING_SECRET: secret, BILLING_TOKEN: token }: Settings,
+): Delivery | null =>
+  url === undefined
+    ? null
+    : {
+        ...{ id: events[0]!.id, url, secret, token, contentType: 'application/cloudevents-batch+json' },
+        body: `[${events.map(({ body }) => body).join(',')}]`,
+      };

@@ -1,0 +1,22 @@
+import { namedPrice, type Price, priceName } from '../../prices/price.ts';
+
+/** Origins accept accounts of 200 characters. The names of callers may have 128. */
+const MAX_NAME = 100;
+
+interface ReservationName {
+  readonly isolate: string;
+  /** The slice that pays for it; 0 = home decides. */
+  readonly slice: number;
+  /** Increases with every request of the isolate. */
+  readonly number: number;
+  readonly price: Price | null;
+  readonly name: string;
+}
+
+/** Returns the id of a reservation. Home and origins keep it, so it tells them the price of the request. */
+export const reservationId = ({ isolate, slice, number, price, name }: ReservationName): string =>
+  `${isolate}.${slice}.${number}.${priceName(price)}.${name.slice(0, MAX_NAME)}`;
+
+export const sliceOf = (id: string): number => Number(id.split('.')[1]);
+export const numberOf = (id: string): number => Number(id.split('.')[2]);
+export const priceOf = (id: string): Price | null => namedPrice(id.split('.')[3]);

@@ -1,0 +1,70 @@
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { Price } from './price.ts';
+import type { ModelPrice } from './price-store.ts';
+
+/** The list is read again after one minute. A new price is known everywhere by then. */
+const LIST_TTL_MS = 60_000;
+/** If the database fails, the list is read again after this time. */
+const RETRY_MS = 5_000;
+
+export type ServiceTier = 'default' | 'flex' | 'batch';
+
+const factorOf = ({ flexFactor, batchFactor }: ModelPrice, tier: ServiceTier): number =>
+  ({ default: 1_000, flex: flexFactor, batch: batchFactor })[tier];
+
+/** The prices that an isolate has read. */
+export class PriceList {
+  readonly #now: () => number;
+  #prices: ReadonlyMap<string, readonly ModelPrice[]> | null = null;
+  #readAt = Number.NEGATIVE_INFINITY;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /**
+   * Returns a model's price for requests that begin now; null = it costs nothing.
+   * @param read reads the prices of all models
+   * @throws ApiError 503 if they cannot be read and have never been read
+   */
+  async of(model: string, tier: ServiceTier, read: () => Promise<ModelPrice[]>): Promise<Price | null> {
+    const found = await this.current(model, read);
+    if (found === null) return null;
+    const factor = factorOf(found, tier);
+    const { version, prompt, cachedPrompt, completion } = found;
+    return {
+      version,
+      prompt: prompt * factor,
+      cached: cachedPrompt * factor,
+      completion: completion * factor,
+    };
+  }
+
+  /** Returns a model's valid price as it was set. @throws ApiError 503 as `of` */
+  async current(model: string, read: () => Promise<ModelPrice[]>): Promise<ModelPrice | null> {
+    const now = this.#now();
+    if (this.#readAt + LIST_TTL_MS <= now) await this.#refresh(read, now);
+    const prices = this.#prices?.get(model) ?? [];
+    // The order is by time, then by version: the last valid one counts.
+    return prices.findLast(({ validFrom }) => validFrom <= now) ?? null;
+  }
+
+  /** The next request reads the list again. */
+  forget(): void {
+    this.#readAt = Number.NEGATIVE_INFINITY;
+  }
+
+  async #refresh(read: () => Promise<ModelPrice[]>, now: number): Promise<void> {
+    // Meanwhile, other requests use the list that is known.
+    if (this.#prices) this.#readAt = now - LIST_TTL_MS + RETRY_MS;
+    try {
+      const all = await read();
+      const sorted = all.toSorted((a, b) => a.validFrom - b.validFrom || a.version - b.version);
+      this.#prices = Map.groupBy(sorted, ({ model }) => model);
+      this.#readAt = now;
+    } catch {
+      if (this.#prices) return;
+      throw new ApiError('server_is_overloaded', 'The prices cannot be read right now. Retry the request.');
+    }
+  }
+}

@@ -1,0 +1,78 @@
+/** A price of a model. Prices are never changed: a new one replaces the old one from its time on. */
+export interface ModelPrice {
+  /** Increases with every price. */
+  readonly version: number;
+  readonly model: string;
+  /** Unix milliseconds. */
+  readonly validFrom: number;
+  /** Micro-units of the currency per million tokens. */
+  readonly prompt: number;
+  readonly cachedPrompt: number;
+  readonly completion: number;
+  /** Factors of the service tiers, in thousandths. */
+  readonly flexFactor: number;
+  readonly batchFactor: number;
+}
+
+interface PriceRow {
+  version: number;
+  model: string;
+  valid_from: number;
+  prompt: number;
+  cached_prompt: number;
+  completion: number;
+  flex_factor: number;
+  batch_factor: number;
+}
+
+const toPrice = (row: PriceRow): ModelPrice => ({
+  version: row.version,
+  model: row.model,
+  validFrom: row.valid_from,
+  prompt: row.prompt,
+  cachedPrompt: row.cached_prompt,
+  completion: row.completion,
+  flexFactor: row.flex_factor,
+  batchFactor: row.batch_factor,
+});
+
+/** Lists prices after a version, of one model, or of all if `model` is null. */
+export async function listPrices(
+  db: D1Database,
+  model: string | null,
+  after: number,
+  limit: number,
+): Promise<ModelPrice[]> {
+  const condition = model === null ? '' : 'AND model = ?3';
+  const values = model === null ? [after, limit] : [after, limit, model];
+  const { results } = await db
+    .prepare(`SELECT * FROM prices WHERE version > ?1 ${condition} ORDER BY version LIMIT ?2`)
+    .bind(...values)
+    .all<PriceRow>();
+  return results.map(toPrice);
+}
+
+/** Reads the prices that are valid at a time, and those that become valid later. */
+export async function readPrices(db: D1Database, now: number): Promise<ModelPrice[]> {
+  const { results } = await db
+    .prepare(`
+      SELECT * FROM prices AS one WHERE valid_from > ?1 OR version =
+        (SELECT version FROM prices WHERE model = one.model AND valid_from <= ?1
+          ORDER BY valid_from DESC, version DESC LIMIT 1)`)
+    .bind(now)
+    .all<PriceRow>();
+  return results.map(toPrice);
+}
+
+export async function insertPrice(db: D1Database, price: Omit<ModelPrice, 'version'>): Promise<ModelPrice> {
+  const row = await db
+    .prepare(`
+      INSERT INTO prices (model, valid_from, prompt, cached_prompt, completion, flex_factor, batch_factor)
+      VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING *`)
+    .bind(
+      ...[price.model, price.validFrom, price.prompt, price.cachedPrompt, price.completion],
+      ...[price.flexFactor, price.batchFactor],
+    )
+    .first<PriceRow>();
+  return toPrice(row!);
+}

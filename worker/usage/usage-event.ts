@@ -1,0 +1,25 @@
+import type { UsageRecord } from './usage-record.ts';
+
+/** Returns a usage record as a CloudEvent (1.0, JSON), for systems that meter or bill. Its id is that of the record. */
+export function usageEvent(record: UsageRecord): { readonly id: string; readonly body: string } {
+  const { requestId, tenantId, keyId, model, usage, status, cost, priceVersion, startedAt } = record;
+  const { promptTokens, cachedTokens, completionTokens } = usage;
+  const body = JSON.stringify({
+    specversion: '1.0',
+    id: requestId,
+    source: 'continuo',
+    type: 'continuo.request',
+    subject: tenantId,
+    time: new Date(startedAt).toISOString(),
+    datacontenttype: 'application/json',
+    data: {
+      ...{ key: keyId, model, status },
+      prompt_tokens: promptTokens,
+      cached_tokens: cachedTokens,
+      completion_tokens: completionTokens,
+      cost_micros: cost,
+      price_version: priceVersion === null ? null : String(priceVersion),
+    },
+  });
+  return { id: requestId, body };
+}
