@@ -271,7 +271,9 @@ describe('items that must differ', () => {
   ])('have the masks of all arrays without a repeated item, in every bit: $items', ({ values, ...rest }) => {
     const value = { type: 'array', uniqueItems: true, ...rest };
     const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
-    const bnf = bnfOfGrammar(jsonSchemaGrammar({ enum: values }, new WorkBudget('Test', 1e9)));
+    // An `enum` would leave out objects that differ only in the order of their keys.
+    const anyOf = values.map((one) => ({ const: one }));
+    const bnf = bnfOfGrammar(jsonSchemaGrammar({ anyOf }, new WorkBudget('Test', 1e9)));
     const options = { tokens, random: randomFrom(7), walks: 12, steps: 14 };
     expect(firstDifference(() => grammar.start(), bnf, options).difference).toBeNull();
   });
