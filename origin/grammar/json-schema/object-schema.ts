@@ -179,30 +179,28 @@ class MemberGraph {
 
   /** Adds undeclared members. */
   #addOthers(from: number, written: number, other: Expression | null, final: number): void {
+    const least = Math.max(1, this.#missing(written));
     const room = (this.#counts?.max ?? Number.POSITIVE_INFINITY) - written;
-    const missing = Math.max(1, this.#missing(written));
-    if (other === null || room < missing) return;
-    if (this.#marked !== null) this.#addMarked(from, other, this.#marked, missing - 1, final);
-    else this.#edge(from, final, sequence(other, this.#more(other, missing - 1, room - 1)));
+    if (other === null || room < least) return;
+    if (this.#marked !== null) this.#addMarked(from, least - 1, other, this.#marked, final);
+    else this.#edge(from, final, sequence(other, this.#more(other, least - 1, room - 1)));
   }
 
-  /** @param least number of members behind the marked one */
   #addMarked(
     from: number,
+    least: number,
     other: Expression,
     { member, rest }: MarkedMember,
-    least: number,
     final: number,
   ): void {
-    const isBounded = this.#counts !== null && Number.isFinite(this.#counts.max);
-    if (isBounded && least > 0) return;
-    const last = isBounded ? member! : sequence(member!, this.#more(rest, least));
-    this.#edge(from, final, last);
-    if (!isBounded)
-      this.#edge(from, final, sequence(other, this.#more(other), this.#context.json.comma, last));
+    if (least === 0) this.#edge(from, final, member!);
+    if (this.#counts !== null && Number.isFinite(this.#counts.max)) return;
+    const { comma } = this.#context.json;
+    this.#edge(from, final, sequence(member!, this.#more(rest, least)));
+    this.#edge(from, final, sequence(other, this.#more(other, 0), comma, member!, this.#more(rest, least)));
   }
 
-  #more(item: Expression | null, min = 0, max = Number.POSITIVE_INFINITY): Expression {
+  #more(item: Expression | null, min: number, max = Number.POSITIVE_INFINITY): Expression {
     if (item === null) return min === 0 ? EMPTY : NOTHING;
     return repeat(sequence(this.#context.json.comma, item), min, max);
   }

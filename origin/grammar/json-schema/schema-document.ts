@@ -1,14 +1,20 @@
 import { schemaError } from '../grammar-error.ts';
 import { Draft } from './draft.ts';
-import { type CheckedSchema, checkKeywords, excerpt, isJsonObject, type JsonObject } from './keywords.ts';
-import { SchemaContents } from './schema-contents.ts';
-import { childPath, pathKeys, ReferenceResolver } from './schema-references.ts';
+import {
+  type CheckedSchema,
+  checkKeywords,
+  excerpt,
+  isAnnotation,
+  isJsonObject,
+  type JsonObject,
+} from './keywords.ts';
+import { childPath, pathKeys, ReferenceResolver, SCHEMA_MAPS, VALUE_KEYWORDS } from './schema-references.ts';
 
 /** A schema within a document. The path identifies it. */
 export interface SchemaNode {
   /**
-   * JSON pointer fragment: `#/properties/a`; of equal schemas, that of the first that was visited. If the document has dynamic
-   * anchors, the URIs of the resources that led here precede it, outermost first.
+   * JSON pointer fragment: `#/properties/a`. If the document has dynamic anchors, the URIs of the resources that led here
+   * precede it, outermost first. Of equal schemas, it is the path of the first that was visited.
    */
   readonly path: string;
   readonly schema: boolean | CheckedSchema;
@@ -25,10 +31,7 @@ export class SchemaDocument {
   readonly #value: unknown;
   readonly #draft: Draft;
   readonly #nodes = new Map<string, SchemaNode>();
-  /**
-   * The nodes by content and resources: equal schemas share a node, so that they are compiled once. A schema keeps its path within
-   * conditions derived from it.
-   */
+  /** Equal schemas share a node, so that they are compiled once. By their resources and what the document says there. */
   readonly #nodeWith = new Map<string, SchemaNode>();
   readonly #contents: SchemaContents;
   readonly #hasDynamicAnchors: boolean;
@@ -124,7 +127,7 @@ export class SchemaDocument {
   }
 
   #checked(value: JsonObject, path: string): SchemaNode {
-    const key = `${parted(path).scope}${this.#contents.of(value)}`;
+    const key = `${parted(path).scope} ${this.#contents.of(value)}`;
     const known = this.#nodeWith.get(key);
     if (known) return known;
     const schema = this.#withStaticReference(this.#draft.modernized(value), path);
@@ -139,4 +142,46 @@ export class SchemaDocument {
 function parted(path: string): { readonly scope: string; readonly pointer: string } {
   const hash = path.indexOf('#');
   return { scope: path.slice(0, hash), pointer: path.slice(hash) };
+}
+
+/** Numbers the contents of schemas: schemas that differ only in annotations have equal numbers. */
+class SchemaContents {
+  /** Whether all references have the same base, so that equal ones mean the same schema. */
+  readonly #isShared: boolean;
+  readonly #numbers = new Map<string, number>();
+  readonly #numberOf = new WeakMap<object, number>();
+  #count = 0;
+
+  constructor(document: unknown) {
+    const { $id, id, ...rest } = isJsonObject(document) ? document : {};
+    this.#isShared = !JSON.stringify(rest).includes('"$id":');
+  }
+
+  of(schema: JsonObject): number {
+    const known = this.#numberOf.get(schema);
+    if (known !== undefined) return known;
+    const key = this.#isShared ? this.#key(schema) : null;
+    const number = (key === null ? undefined : this.#numbers.get(key)) ?? ++this.#count;
+    if (key !== null) this.#numbers.set(key, number);
+    this.#numberOf.set(schema, number);
+    return number;
+  }
+
+  #key(schema: JsonObject): string {
+    return Object.entries(schema)
+      .filter(([keyword]) => keyword === 'discriminator' || !isAnnotation(keyword))
+      .map(([keyword, value]) => `${JSON.stringify(keyword)}:${this.#valueKey(keyword, value)}`)
+      .join();
+  }
+
+  #valueKey(keyword: string, value: unknown): string {
+    if (VALUE_KEYWORDS.has(keyword)) return JSON.stringify(value);
+    const inner = (schema: unknown): string =>
+      isJsonObject(schema) ? `#${this.of(schema)}` : JSON.stringify(schema);
+    if (Array.isArray(value)) return `[${value.map(inner).join()}]`;
+    if (!SCHEMA_MAPS.has(keyword) || !isJsonObject(value)) return inner(value);
+    return `{${Object.entries(value)
+      .map(([name, schema]) => `${JSON.stringify(name)}:${inner(schema)}`)
+      .join()}}`;
+  }
 }

@@ -4,8 +4,8 @@ import type { StateEquivalence, TransitionNetwork } from './program.ts';
 /** Maximum length examined in bytes; longer than the longest token of common vocabularies. */
 const MAX_LENGTH = 160;
 export const NEVER_DISTINGUISHED = MAX_LENGTH + 1;
-/** Maximum number of edges examined, about 30 ms. Beyond it, no states count as equivalent. */
-const MAX_EDGES = 300_000;
+/** Maximum number of edges examined, about 100 ms. Beyond it, no states count as equivalent. */
+const MAX_EDGES = 1_000_000;
 
 /**
  * Refines a partition of the states: round n splits states that texts of n bytes distinguish. A state is examined again

@@ -68,12 +68,12 @@ export class Continuations {
   }
 
   /**
-   * Whether a text goes on after a new string of an outermost array or object, whatever the string is: the array or object ends,
-   * or one of two strings follows that begin differently from each other and from all items so far.
+   * Whether a text goes on after a new string of an outermost array, whatever the string is: the array ends, or one of two
+   * strings follows that begin differently from each other and from all items so far.
    * @param state after the string or, if `isNext`, after its comma
    */
-  existsAfterString(position: TextPosition, state: number, isNext: boolean): boolean {
-    const seen = position.items!.level.seen!;
+  existsAfterString({ items }: TextPosition, state: number, isNext: boolean): boolean {
+    const seen = items!.level.seen!;
     const known = this.#afterString.get(seen) ?? new Map<string, boolean>();
     this.#afterString.set(seen, known);
     const key = `${state} ${isNext}`;
@@ -86,7 +86,7 @@ export class Continuations {
       const isNew = (byte: number): boolean =>
         after(quote, byte) !== DEAD && seen.every((item) => !item.mayBeginWith(byte));
       const beginnings = WITHIN_STRING.slice(1, 27).filter(isNew).length;
-      exists = (!isNext && after(state, closingByte(position)) !== DEAD) || beginnings > 1;
+      exists = (!isNext && after(state, 0x5d) !== DEAD) || beginnings > 1;
       known.set(key, exists);
     }
     return exists;
@@ -103,9 +103,6 @@ export class Continuations {
     return false;
   }
 }
-
-/** The bracket or brace that closes the innermost array or object of a position within one. */
-export const closingByte = ({ items }: TextPosition): number => (items!.level.isObject ? 0x7d : 0x5d);
 
 const bytesAfter = ({ items }: TextPosition): readonly number[] =>
   items?.token === 'string' ? WITHIN_STRING : BETWEEN_TOKENS;

@@ -1,5 +1,5 @@
 import type { WorkBudget } from '../work-budget.ts';
-import { BYTE_UNITS, Continuations, closingByte, mayOnlyRepeatAt } from './continuations.ts';
+import { BYTE_UNITS, Continuations, mayOnlyRepeatAt } from './continuations.ts';
 import { nextPosition, type TextPosition } from './distinct-arrays.ts';
 import { DEAD, type StateTable } from './state-table.ts';
 import { maskLengthOf, type TokenTrie } from './token-trie.ts';
@@ -7,11 +7,12 @@ import { maskLengthOf, type TokenTrie } from './token-trie.ts';
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
+const CLOSING = 0x5d;
 
 /** Removes the tokens from masks that would repeat an item or a key, or leave no other continuation. */
 export class DistinctItemsFilter {
   readonly #trie: TokenTrie;
-  /** Per node: how many earlier nodes end in a quote, in an opening bracket or brace, in any of them, or in a byte that ends a number. */
+  /** Per node: how many earlier nodes end in a quote, in an opening bracket, in any bracket, or in a byte that ends a number. */
   readonly #quotes: Int32Array;
   readonly #openings: Int32Array;
   readonly #brackets: Int32Array;
@@ -110,7 +111,7 @@ export class DistinctItemsFilter {
     budget.spend(visited);
   }
 
-  /** Whether all tokens below the quote of a new string are certainly allowed: those that end there, at a comma or at the last bracket. */
+  /** Whether all tokens below the quote of a new string are certainly allowed: those that end there, at a comma or at the array's end. */
   #isFreeAfterString(
     { table, budget, continuations }: Walk,
     start: TextPosition,
@@ -123,8 +124,7 @@ export class DistinctItemsFilter {
       const byte = nodes[node]! & 255;
       const next = table.next(state, byte, budget);
       const end = subtreeEnds[node]!;
-      if (next === DEAD || (byte === closingByte(start) && this.#openings[end] === this.#openings[node]))
-        continue;
+      if (next === DEAD || (byte === CLOSING && this.#openings[end] === this.#openings[node])) continue;
       const isFree = byte === COMMA && end === node + 1 && continuations.existsAfterString(start, next, true);
       if (!isFree) return false;
     }
@@ -135,6 +135,7 @@ export class DistinctItemsFilter {
   #isSafe({ items }: TextPosition, node: number, end: number): boolean {
     const lacks = (counts: Int32Array): boolean => counts[end] === counts[node];
     if (items === null) return lacks(this.#openings);
+    // An item that holds others is complete after a bracket only.
     const isWithin = items.level.seen === null;
     if (items.token === 'string') return lacks(isWithin ? this.#afterQuotes : this.#quotes);
     return lacks(isWithin ? this.#brackets : this.#ends);
@@ -172,7 +173,7 @@ interface Walk {
 }
 
 const isOutermostString = ({ items }: TextPosition): boolean =>
-  items !== null && items.token === 'string' && items.level.outer === null;
+  items !== null && items.token === 'string' && items.level.outer === null && !items.level.isObject;
 
 /** @param behind counts only nodes behind one of these bytes */
 function countsOf({ nodes }: TokenTrie, bytes: string, behind = ''): Int32Array {

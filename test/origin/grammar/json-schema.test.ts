@@ -268,6 +268,16 @@ describe('items that must differ', () => {
       maxItems: 2,
       values: arrays(objects, 2).filter((list) => new Set(list.map(keysOf)).size === list.length),
     },
+    {
+      items: {
+        type: 'array',
+        items: { type: 'string', pattern: '^(a|ab|b)$' },
+        uniqueItems: true,
+        maxItems: 2,
+      },
+      maxItems: 2,
+      values: arrays(arrays(['a', 'ab', 'b'], 2), 2),
+    },
   ])('have the masks of all arrays without a repeated item, in every bit: $items', ({ values, ...rest }) => {
     const value = { type: 'array', uniqueItems: true, ...rest };
     const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);

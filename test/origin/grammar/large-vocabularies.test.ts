@@ -96,4 +96,14 @@ describe.each([
     const bnf = bnfOfGrammar(jsonSchemaGrammar(schema, new WorkBudget('Test', 1e9)));
     expect(faults({ type: 'json_schema', value: schema }, bnf, tokens, vocabulary)).toEqual([]);
   });
+
+  it.skipIf(isMissing)('keeps arrays of different strings within the work of a token', () => {
+    const value = { type: 'array', items: { type: 'string' }, uniqueItems: true };
+    const constraint = compileConstraint({ type: 'json_schema', value }, vocabulary).start();
+    for (const byte of new TextEncoder().encode('["thin","er","thinon","日本","日曜","th"]')) {
+      expect(constraint.mask().some((word) => word !== 0)).toBe(true);
+      constraint.acceptBytes(Uint8Array.of(byte));
+    }
+    expect(constraint.accepting).toBe(true);
+  });
 });
