@@ -1,6 +1,6 @@
 import type { WorkBudget } from '../work-budget.ts';
 import { nextPosition, type TextPosition } from './distinct-arrays.ts';
-import { mayOnlyRepeat } from './distinct-items.ts';
+import { type Item, mayOnlyRepeat } from './distinct-items.ts';
 import { DEAD, type StateTable } from './state-table.ts';
 
 /** If a search for a continuation needs more steps, there probably is one. */
@@ -27,8 +27,8 @@ export class Continuations {
   readonly #budget: WorkBudget;
   /** Whether texts have a continuation, by their parser state and text. */
   readonly #known = new Map<string, boolean>();
-  /** By state after a string, and after its comma. */
-  readonly #afterString = [new Map<number, boolean>(), new Map<number, boolean>()];
+  /** By the items before a string, and by the state after it or its comma. */
+  readonly #afterString = new Map<readonly Item[], Map<string, boolean>>();
   /** The last one that was found. It usually continues other texts as well; at first, the array ends. */
   #last: readonly number[] = [0x5d];
 
@@ -73,18 +73,21 @@ export class Continuations {
    * @param state after the string or, if `isNext`, after its comma
    */
   existsAfterString({ items }: TextPosition, state: number, isNext: boolean): boolean {
-    const known = this.#afterString[isNext ? 1 : 0]!;
-    let exists = known.get(state);
+    const seen = items!.level.seen!;
+    const known = this.#afterString.get(seen) ?? new Map<string, boolean>();
+    this.#afterString.set(seen, known);
+    const key = `${state} ${isNext}`;
+    let exists = known.get(key);
     if (exists === undefined) {
       const after = (from: number, byte: number): number =>
         from === DEAD ? DEAD : this.#table.next(from, byte, this.#budget);
       const comma = isNext ? state : after(state, 0x2c);
       const quote = comma === DEAD ? DEAD : after(comma, 0x22);
       const isNew = (byte: number): boolean =>
-        after(quote, byte) !== DEAD && items!.level.seen!.every((item) => !item.mayBeginWith(byte));
+        after(quote, byte) !== DEAD && seen.every((item) => !item.mayBeginWith(byte));
       const beginnings = WITHIN_STRING.slice(1, 27).filter(isNew).length;
       exists = (!isNext && after(state, 0x5d) !== DEAD) || beginnings > 1;
-      known.set(state, exists);
+      known.set(key, exists);
     }
     return exists;
   }

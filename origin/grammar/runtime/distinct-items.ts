@@ -12,7 +12,7 @@ interface Level {
 }
 
 /** A key, or a value of an array. It is read when it is first compared. */
-class Item {
+export class Item {
   readonly #text: string;
   #canonical: string | null = null;
   #scalars: readonly unknown[] | null = null;
@@ -39,7 +39,9 @@ class Item {
 
 type Token = 'none' | 'string' | 'escape' | 'scalar';
 
-/** Where a text stands within an array or object whose items must differ. Offsets count from the last comma of the outermost one. */
+/**
+ * Where a text stands within an array or object whose items must differ. Offsets count from the last comma of the outermost one.
+ */
 export interface ItemPosition {
   readonly level: Level;
   readonly token: Token;

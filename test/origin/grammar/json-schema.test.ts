@@ -10,9 +10,9 @@ import { ajvValidator } from '../../support/grammar/ajv-validator.ts';
 import { firstDifference } from '../../support/grammar/compare-masks.ts';
 import { compileConstraint } from '../../support/grammar/compile-constraint.ts';
 import { bnfOfGrammar } from '../../support/grammar/oracle/expression-to-bnf.ts';
-import { randomText } from '../../support/grammar/random-walk.ts';
+import { allowedTokens, randomText } from '../../support/grammar/random-walk.ts';
 import { SCHEMA_CASES } from '../../support/grammar/schema-cases.ts';
-import { smallVocabulary } from '../../support/grammar/vocabularies.ts';
+import { smallVocabulary, tokenTable } from '../../support/grammar/vocabularies.ts';
 import { randomFrom, runs } from '../../support/random.ts';
 
 const tokens = smallVocabulary();
@@ -229,6 +229,13 @@ describe('items that must differ', () => {
     return all.slice(min).flat();
   };
   const words = ['a', 'b', 'aa', 'ab', 'ba', 'bb'];
+  const objects = arrays(['a', 'b', 'ab'], 3, 2).map((keys) =>
+    Object.fromEntries(keys.map((key) => [key, 'a'])),
+  );
+  const keysOf = (one: unknown): string =>
+    Object.keys(one as object)
+      .sort()
+      .join();
 
   it.each([
     { items: { type: 'string', pattern: '^[ab]{1,2}$' }, maxItems: 3, values: arrays(words, 3) },
@@ -253,6 +260,16 @@ describe('items that must differ', () => {
     },
     {
       items: {
+        type: 'object',
+        patternProperties: { '^(a|b|ab)$': { const: 'a' } },
+        additionalProperties: false,
+        minProperties: 2,
+      },
+      maxItems: 2,
+      values: arrays(objects, 2).filter((list) => new Set(list.map(keysOf)).size === list.length),
+    },
+    {
+      items: {
         type: 'array',
         items: { type: 'string', pattern: '^(a|ab|b)$' },
         uniqueItems: true,
@@ -269,6 +286,20 @@ describe('items that must differ', () => {
     const bnf = bnfOfGrammar(jsonSchemaGrammar({ anyOf }, new WorkBudget('Test', 1e9)));
     const options = { tokens, random: randomFrom(7), walks: 12, steps: 14 };
     expect(firstDifference(() => grammar.start(), bnf, options).difference).toBeNull();
+  });
+
+  const distinct = (items: object) => ({ type: 'array', uniqueItems: true, items });
+  const letters = distinct({ type: 'string', pattern: '^[ab]$' });
+
+  it.each([
+    { value: letters, text: '["' },
+    { value: distinct(letters), text: '[["' },
+  ])('differ within one token: $text', ({ value, text }) => {
+    const table = tokenTable(['a",', 'b","a",', 'a","a","b']);
+    const grammar = compileConstraint({ type: 'json_schema', value }, new GrammarVocabulary(table));
+    const constraint = grammar.start();
+    constraint.acceptBytes(Buffer.from(text));
+    expect(allowedTokens(constraint.mask())).toEqual([0]);
   });
 
   it('are equal if their numbers or texts are, however written', () => {
