@@ -1,3 +1,4 @@
+import { nameOf } from './reservation-id.ts';
 import { ADD_SUMS, ALL_SUMS } from './usage-query.ts';
 import type { UsageRecord } from './usage-record.ts';
 
@@ -27,9 +28,6 @@ const KEEP = `
   INSERT INTO requests (tenant_id, request_id, sequence, started_at, record)
   SELECT ?1, value->>'id', value->>'sequence', value->'record'->>'startedAt', value->'record' FROM json_each(?2)
   WHERE COALESCE((SELECT sequence FROM usage_cursors WHERE tenant_id = ?1), 0) = ?3`;
-
-/** Returns the request id that the caller knows. The limiter's name of the request ends with it: see `Purse.nameOf`. */
-const callersId = (name: string): string => name.split('.').slice(3).join('.');
 
 /** The UTC day of a time, as YYYY-MM-DD. */
 export const dayName = (at: number): string => new Date(at).toISOString().slice(0, 10);
@@ -90,7 +88,7 @@ export async function addToLedger(
     const [day, model, keyId] = JSON.parse(group) as [string, string, string];
     return upsert.bind(tenantId, day, model, keyId, ...totals(records), cursor);
   });
-  const kept = entries.map((entry) => ({ id: callersId(entry.record.requestId), ...entry }));
+  const kept = entries.map((entry) => ({ id: nameOf(entry.record.requestId), ...entry }));
   if (keepRequests) statements.push(db.prepare(KEEP).bind(tenantId, JSON.stringify(kept), cursor));
   await db.batch([...statements, db.prepare(ADVANCE).bind(tenantId, last.sequence, cursor)]);
 }

@@ -1,4 +1,5 @@
 import type { UsageGroup } from '@continuo/shared/usage.ts';
+import { keptName } from './reservation-id.ts';
 import type { UsageRecord } from './usage-record.ts';
 
 /** Queries on the usage ledger. */
@@ -77,7 +78,7 @@ export async function queryUsage(
 export async function readRequest(db: D1Database, tenantId: string, id: string): Promise<UsageRecord | null> {
   const sql =
     'SELECT record FROM requests WHERE tenant_id = ? AND request_id = ? ORDER BY sequence DESC LIMIT 1';
-  const row = await db.prepare(sql).bind(tenantId, id).first<{ record: string }>();
+  const row = await db.prepare(sql).bind(tenantId, keptName(id)).first<{ record: string }>();
   return row && (JSON.parse(row.record) as UsageRecord);
 }
 

@@ -190,11 +190,12 @@ describe('own requests', () => {
 
   test('shows the last of several requests that a client gave the same id', async () => {
     const { key } = await tenantWithKey(worker, 'own-request-twice');
-    const headers = { authorization: `Bearer ${key}`, 'x-request-id': 'mine.with.dots' };
+    const name = `mine.with.dots${'x'.repeat(110)}`;
+    const headers = { authorization: `Bearer ${key}`, 'x-request-id': name };
     for (const max_tokens of [2, 3])
       await worker.post({ model: 'default', prompt: 'Hi', max_tokens }, { headers });
     const tokens = async () =>
-      (await call(key, 'GET', '/requests/mine.with.dots')).body as unknown as { completion_tokens: number };
+      (await call(key, 'GET', `/requests/${name}`)).body as unknown as { completion_tokens: number };
     await expect.poll(async () => (await tokens()).completion_tokens).toBe(3);
   });
 });

@@ -17,7 +17,8 @@ const IDENTIFIER = /^[a-z_][a-z0-9_]*$/i;
 
 /** Returns the rows of all tables of a database, with their tables. */
 function rowsOf(file: string): string[] {
-  const db = new DatabaseSync(file);
+  // Alarms are stored in nanoseconds.
+  const db = new DatabaseSync(file, { readBigInts: true });
   try {
     const tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all();
     return tables
@@ -35,8 +36,10 @@ function rowsOf(file: string): string[] {
   }
 }
 
-const shown = (value: unknown): unknown =>
-  value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : value;
+const shown = (value: unknown): unknown => {
+  if (typeof value === 'bigint') return Number(value);
+  return value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : value;
+};
 
 /** Returns everything that the stores hold now and that contains one of the words. */
 function remains(words: readonly string[]): string[] {

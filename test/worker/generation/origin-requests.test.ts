@@ -21,7 +21,7 @@ describe('a request to the origin', () => {
       version: PROTOCOL_VERSION,
     });
     // A client may use its request id twice, so the account has a separate name.
-    expect(origin.requests[0]?.account).toMatch(/^[0-9a-f]{16}\.\d+\.\d+\.mine-1$/);
+    expect(origin.requests[0]?.account).toMatch(/^[0-9a-f]{16}\.\d+\.\d+\.p\.mine-1$/);
     expect(origin.requests[0]?.tenantId).not.toBe('other');
     expect(origin.headers[0]?.traceparent).toBe(traceparent);
   });

@@ -10,10 +10,10 @@ import type {
   SettlementRequest,
   Spend,
 } from '../../env/limiter-protocol.ts';
+import { numberOf, priceOf, sliceOf } from '../../usage/reservation-id.ts';
 import { spendOf, type UsageRecord } from '../../usage/usage-record.ts';
 import { budgetOf, eachOf, NOTHING } from '../quota/budget.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
-import { numberOf, priceOf, sliceOf } from '../quota/reservation-id.ts';
 import { draw, drawSpend, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
 import {
   type Charge,

@@ -1,7 +1,7 @@
 import { requireFormat } from '../../env/stored-format.ts';
+import { priceOf } from '../../usage/reservation-id.ts';
 import type { NumberedRecord } from '../../usage/usage-ledger.ts';
 import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
-import { priceOf } from '../quota/reservation-id.ts';
 import {
   type Charge,
   emptyQuota,

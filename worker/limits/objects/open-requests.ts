@@ -5,10 +5,10 @@ import type {
   ReservationResult,
   SettlementRequest,
 } from '../../env/limiter-protocol.ts';
+import { priceOf } from '../../usage/reservation-id.ts';
 import { spendOf, type UsageRecord } from '../../usage/usage-record.ts';
 import * as quota from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
-import { priceOf } from '../quota/reservation-id.ts';
 import {
   type Charge,
   type QuotaReservation,

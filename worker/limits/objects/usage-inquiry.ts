@@ -4,8 +4,8 @@ import type { Env } from '../../env/env.ts';
 import { parseSettings } from '../../env/settings.ts';
 import { affordable, within } from '../../prices/price.ts';
 import { type Catalogue, createCatalogue, type KnownAccount } from '../../upstreams/pool.ts';
+import { priceOf } from '../../usage/reservation-id.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
-import { priceOf } from '../quota/reservation-id.ts';
 import { type QuotaReservation, reservedBy } from '../quota/state.ts';
 import type { OpenReservation } from './limiter-storage.ts';
 

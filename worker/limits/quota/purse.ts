@@ -10,10 +10,10 @@ import type {
   Spend,
 } from '../../env/limiter-protocol.ts';
 import type { Price } from '../../prices/price.ts';
+import { reservationId } from '../../usage/reservation-id.ts';
 import { eachOf, NOTHING } from './budget.ts';
 import { HeldSlices } from './held-slices.ts';
 import { headersOf } from './rate-limit-headers.ts';
-import { reservationId } from './reservation-id.ts';
 import { resetIn } from './window.ts';
 
 /** A key without requests for this long returns its slice. A key with requests further apart gets none. */

@@ -1,4 +1,4 @@
-import { namedPrice, type Price, priceName } from '../../prices/price.ts';
+import { isPrice, namedPrice, type Price, priceName } from '../prices/price.ts';
 
 /** Origins accept accounts of 200 characters. The names of callers may have 128. */
 const MAX_NAME = 100;
@@ -15,8 +15,17 @@ interface ReservationName {
 
 /** Returns the id of a reservation. Home and origins keep it, so it tells them the price of the request. */
 export const reservationId = ({ isolate, slice, number, price, name }: ReservationName): string =>
-  `${isolate}.${slice}.${number}.${priceName(price)}.${name.slice(0, MAX_NAME)}`;
+  `${isolate}.${slice}.${number}.${priceName(price)}.${keptName(name)}`;
 
 export const sliceOf = (id: string): number => Number(id.split('.')[1]);
 export const numberOf = (id: string): number => Number(id.split('.')[2]);
 export const priceOf = (id: string): Price | null => namedPrice(id.split('.')[3]);
+
+/** Returns the caller's name of a request, as far as it is kept. Ids of Workers before 0.2.0 have no price. */
+export function nameOf(id: string): string {
+  const parts = id.split('.');
+  return parts.slice(isPrice(parts[3]) ? 4 : 3).join('.');
+}
+
+/** Returns what is kept of a caller's name. */
+export const keptName = (name: string): string => name.slice(0, MAX_NAME);
