@@ -86,11 +86,14 @@ let count = 0;
 
 /** Creates a tenant, lets it do things, and erases it. Returns the words that name it. */
 async function erased(deeds: readonly string[], usage: 'keep' | 'erase'): Promise<string[]> {
-  origin.reset();
   count += 1;
   const id = `gone-${count}-${crypto.randomUUID()}`;
   const { key, keyId } = await tenantWithKey(worker, id, { tokens_per_day: 1_000_000 });
-  for (const deed of deeds) await DEEDS[deed]!(key, id);
+  for (const deed of deeds) {
+    // Only the lines of a running batch get no answer.
+    origin.reset();
+    await DEEDS[deed]!(key, id);
+  }
   await admin(worker, 'PATCH', `/tenants/${id}`, { suspended: true });
   const { status } = await admin(worker, 'DELETE', `/tenants/${id}?usage=${usage}`);
   expect(status).toBe(200);
@@ -128,6 +131,7 @@ describe('erasing a tenant', () => {
       }),
       { numRuns: 6 },
     );
+    origin.reset();
     expect((await completion(worker, bystander.key)).status).toBe(200);
     const files = await new BatchClient(worker, bystander.key).call('GET', '/v1/files');
     expect(files.body.data).toHaveLength(2);

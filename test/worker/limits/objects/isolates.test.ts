@@ -125,9 +125,22 @@ describe('limits in several isolates', () => {
     expect(44 * served).toBeLessThanOrEqual(2000);
   });
 
-  /** Generates two tokens per millisecond, up to max_tokens, for as long as the Worker reads. */
+  /**
+   * Generates two tokens per millisecond, up to max_tokens, for as long as the Worker reads, once so many requests have been
+   * accepted: a later one could find nothing left.
+   */
+  const generateFor = (requests: number): Script => {
+    const all = Promise.withResolvers<void>();
+    let accepted = 0;
+    return async (request, wire) => {
+      wire.send(...acceptedFor(request));
+      accepted += 1;
+      if (accepted === requests) all.resolve();
+      await all.promise;
+      await generate(request, wire);
+    };
+  };
   const generate: Script = async (request, wire) => {
-    wire.send(...acceptedFor(request));
     let count = 0;
     while (count < request.maxTokens && !wire.gone()) {
       const tokens = Array.from({ length: 20 }, () => tokenEvent((count += 1), 'x'));
@@ -151,7 +164,7 @@ describe('limits in several isolates', () => {
       const tenant = `half-${stream}-${isMoney}`;
       const { key } = await tenantWithKey(worker, tenant, isMoney ? {} : { tokens_per_day: budget });
       if (isMoney) await admin(worker, 'POST', '/credits', { tenant, id: 'all', micros: budget });
-      origin.script = generate;
+      origin.script = generateFor(128);
       const fields = {
         max_tokens: 1_000,
         stream,
