@@ -84,8 +84,8 @@ export class ModelRuns {
   }
 
   /**
-   * Stops the chunk of another tenant that the model computes now, if a request that has just been opened has a short prompt
-   * and its tenant has the time for both. The chunk is computed again later.
+   * Stops the chunk that the model computes now, if it is another tenant's. The request has just been opened. It must have a
+   * short prompt, and its tenant the time for both. The chunk is computed again later.
    */
   stopFor({ account, weight }: OpenRequest): void {
     const chunk = this.#chunk;

@@ -126,7 +126,7 @@ export class SequenceSampling {
 
   /**
    * The tokens that the grammar allows; null = all. End tokens are allowed only where the text is a complete match, maybe
-   * with a reference to the token: one that is not flagged as special has a text that the grammar may allow elsewhere.
+   * with a reference to the token. One that is not flagged as special has a text, which the grammar may allow elsewhere.
    */
   #mask(mayEnd: boolean): Uint32Array | null | 'nothing' {
     const constraint = this.#constraint;

@@ -1,11 +1,10 @@
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ModelRunner } from '../../origin/model/model-runner.ts';
+import { expect, it } from 'vitest';
 import { Driver } from '../origin/engine/support/engine-driver.ts';
 import { NEUTRAL, submission } from '../origin/engine/support/submissions.ts';
-import { type SyntheticEngine, syntheticEngine } from '../origin/engine/support/synthetic-engine.ts';
 import { float64Llama } from '../support/float64-llama.ts';
-import { type RunnerCase, runnerCases } from './runners.ts';
+import { FIRST_RUN_MS, onEachRunner, syntheticRunner } from './runner-tests.ts';
+import type { RunnerCase } from './runners.ts';
 
 /** Runs the engine on every available provider: more requests than slots, shared prompts, several choices, aborts. */
 
@@ -13,7 +12,6 @@ const SLOTS = 4;
 const CHUNK = 16;
 const REQUESTS = 12;
 const GREEDY = { ...NEUTRAL, temperature: 0 };
-const FIRST_RUN_MS = 600_000;
 
 /** Every second prompt shares a prefix with the first, so that prefixes are copied between slots. */
 function promptOf(request: number): Int32Array {
@@ -25,22 +23,13 @@ function promptOf(request: number): Int32Array {
   );
 }
 
-function answersAreTheModels({ precision, tolerance, open }: RunnerCase): void {
-  let model: SyntheticEngine;
-  let runner: ModelRunner;
-
-  beforeAll(async () => {
-    model = syntheticEngine({ precision, contextLength: 128 });
-    runner = await open(model.data.model.directory, { slots: SLOTS, prefillChunk: CHUNK });
-  }, FIRST_RUN_MS);
-  afterAll(() => {
-    runner.dispose();
-    model.remove();
-  });
+function answersAreTheModels(one: RunnerCase): void {
+  const opened = syntheticRunner(one, { slots: SLOTS, prefillChunk: CHUNK });
 
   it(
     'greedy requests get the likeliest tokens of a forward pass in doubles, whoever is given up beside them',
     async () => {
+      const { model, runner } = opened;
       const { tokenBytes, eosIds } = model.data;
       const engine = new Driver(runner, { vocabulary: { tokenBytes, encode: () => [] }, eosIds });
       for (let request = 0; request < REQUESTS; request++) {
@@ -68,7 +57,7 @@ function answersAreTheModels({ precision, tolerance, open }: RunnerCase): void {
         const logits = reference.forward([...prompt, ...ids]);
         for (const [index, id] of ids.entries()) {
           const row = logits[prompt.length - 1 + index]!;
-          expect(row[id]).toBeGreaterThan(Math.max(...row) - 2 * tolerance);
+          expect(row[id]).toBeGreaterThan(Math.max(...row) - 2 * one.tolerance);
         }
       }
     },
@@ -76,8 +65,4 @@ function answersAreTheModels({ precision, tolerance, open }: RunnerCase): void {
   );
 }
 
-for (const one of runnerCases()) {
-  const title = `an engine on ${one.name}`;
-  if (one.absent === null) describe(title, () => answersAreTheModels(one));
-  else it.skip(`${title}: ${one.absent}`);
-}
+onEachRunner('an engine', answersAreTheModels);

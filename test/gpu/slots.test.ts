@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type ModelRunner, RunTerminated } from '../../origin/model/model-runner.ts';
 import { float64Llama } from '../support/float64-llama.ts';
 import { writeSyntheticModel } from '../support/synthetic/synthetic-model.ts';
-import { type RunnerCase, runnerCases } from './runners.ts';
+import { FIRST_RUN_MS, onEachRunner } from './runner-tests.ts';
+import type { RunnerCase } from './runners.ts';
 
 /** After any sequence of slot operations, every run gives the logits of the tokens in its slot. */
 
@@ -15,7 +16,6 @@ const CONTEXT = 96;
 const CHUNK = 32;
 const VOCABULARY = 256;
 /** Shaders are compiled at first use, which takes a software renderer 30 s. */
-const FIRST_RUN_MS = 600_000;
 
 /** Some devices use other kernels for long runs than for short ones. */
 const LONGEST = Array.from({ length: CHUNK }, (_, at) => (at * 31 + 7) % VOCABULARY);
@@ -195,8 +195,4 @@ function slotsKeepTheirTokens({ precision, tolerance, open }: RunnerCase): void 
   );
 }
 
-for (const one of runnerCases()) {
-  const title = `slots keep their tokens on ${one.name}`;
-  if (one.absent === null) describe(title, () => slotsKeepTheirTokens(one));
-  else it.skip(`${title}: ${one.absent}`);
-}
+onEachRunner('slots keep their tokens', slotsKeepTheirTokens);

@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Submission } from '../../origin/engine/messages.ts';
-import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { Driver, storeBytes } from '../origin/engine/support/engine-driver.ts';
 import { NEUTRAL, submission } from '../origin/engine/support/submissions.ts';
-import { type SyntheticEngine, syntheticEngine } from '../origin/engine/support/synthetic-engine.ts';
 import { ordered, transcribe } from '../origin/engine/support/transcript.ts';
-import { type RunnerCase, runnerCases } from './runners.ts';
+import { FIRST_RUN_MS, onEachRunner, syntheticRunner } from './runner-tests.ts';
+import type { RunnerCase } from './runners.ts';
 
 /** KV in main memory on every provider: prefixes that no slot holds any more, and suspended sequences. */
 
 const SLOTS = 2;
 const CHUNK = 16;
 const CHUNKS = 200;
-const FIRST_RUN_MS = 600_000;
 
 const tokensOf = (seed: number, length: number) =>
   Int32Array.from({ length }, (_, at) => (at * (7 + seed) + 31 * seed) % 256);
@@ -28,20 +26,11 @@ const request = (requestId: string, tokens: Int32Array, fields: Partial<Submissi
     ...fields,
   });
 
-function keepsBits({ precision, name, open }: RunnerCase): void {
-  let model: SyntheticEngine;
-  let runner: ModelRunner;
-
-  beforeAll(async () => {
-    model = syntheticEngine({ precision, contextLength: 128 });
-    runner = await open(model.data.model.directory, { slots: SLOTS, prefillChunk: CHUNK });
-  }, FIRST_RUN_MS);
-  afterAll(() => {
-    runner.dispose();
-    model.remove();
-  });
+function keepsBits(one: RunnerCase): void {
+  const opened = syntheticRunner(one, { slots: SLOTS, prefillChunk: CHUNK });
 
   const driver = (chunks: number) => {
+    const { model, runner } = opened;
     const { tokenBytes, eosIds } = model.data;
     const prefixStoreBytes = chunks === 0 ? 0 : storeBytes(runner, chunks);
     return new Driver(runner, { prefixStoreBytes, vocabulary: { tokenBytes, encode: () => [] }, eosIds });
@@ -77,7 +66,7 @@ function keepsBits({ precision, name, open }: RunnerCase): void {
   );
 
   // Kernels of CUDA are chosen by the number of rows, which suspension changes.
-  it.skipIf(name === 'cuda')(
+  it.skipIf(one.name === 'cuda')(
     'a suspended sequence has the bits of one that was never suspended',
     async () => {
       const work = [1, 2].map((seed) =>
@@ -105,8 +94,4 @@ function keepsBits({ precision, name, open }: RunnerCase): void {
   );
 }
 
-for (const one of runnerCases()) {
-  const title = `KV in main memory on ${one.name}`;
-  if (one.absent === null) describe(title, () => keepsBits(one));
-  else it.skip(`${title}: ${one.absent}`);
-}
+onEachRunner('KV in main memory', keepsBits);

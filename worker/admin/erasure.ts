@@ -1,7 +1,7 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import * as z from 'zod';
 import { batchRunOf, listRecords } from '../batches/batch-record.ts';
-import { deleteObjects } from '../files/file-store.ts';
+import { deleteAllObjects } from '../files/file-store.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { limiterOf } from '../limits/limiter-client.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
@@ -36,7 +36,7 @@ async function eraseData(
   const running = (await listRecords(env, tenantId)).filter(({ ended }) => !ended);
   for (const { id } of running) await batchRunOf(env, tenantId, id).erase();
   await retry(() => limiterOf({ env }, tenantId).erase(settings.ERASE_AFTER_MS), backoff);
-  await deleteObjects(env.FILES, tenantId);
+  await deleteAllObjects(env.FILES, tenantId);
   await eraseUsage(env.USAGE_DB, tenantId, keepUsage);
 }
 

@@ -36,8 +36,8 @@ export interface ReservationRequest extends Claimant {
   /** Unique; renewal and settlement refer to it. */
   readonly requestId: string;
   /**
-   * The request has a reservation, which must be raised to these totals: to all of them for its true prompt; to what is left,
-   * at least one more, for what it generates.
+   * The request has a reservation, which must be raised to these totals. `prompt`: to all of them, for its true prompt.
+   * `growth`: to what is left, at least one more, for what it generates.
    */
   readonly raise?: 'prompt' | 'growth';
   /** Reserves nothing: asks only whether there is room. */

@@ -46,8 +46,11 @@ export function fileOf({ key, size, customMetadata = {} }: R2Object): FileObject
 }
 
 /** Returns all objects of a tenant in the order of their ids, newest first. */
-export async function listObjects(bucket: R2Bucket, tenantId: string, kind: Kind): Promise<R2Object[]> {
-  const prefix = objectKey(tenantId, kind);
+export const listObjects = (bucket: R2Bucket, tenantId: string, kind: Kind): Promise<R2Object[]> =>
+  listUnder(bucket, objectKey(tenantId, kind));
+
+/** Returns all objects whose keys have this beginning, in the order of their keys. */
+export async function listUnder(bucket: R2Bucket, prefix: string): Promise<R2Object[]> {
   const found: R2Object[] = [];
   for (let cursor: string | undefined; ; ) {
     const page = await bucket.list({ prefix, include: ['customMetadata'], ...(cursor && { cursor }) });
@@ -60,12 +63,19 @@ export async function listObjects(bucket: R2Bucket, tenantId: string, kind: Kind
 /** R2 deletes at most this many objects per call. */
 const DELETED_OBJECTS = 1_000;
 
+export async function deleteObjects(
+  bucket: R2Bucket,
+  objects: readonly Pick<R2Object, 'key'>[],
+): Promise<void> {
+  for (let at = 0; at < objects.length; at += DELETED_OBJECTS)
+    await bucket.delete(objects.slice(at, at + DELETED_OBJECTS).map(({ key }) => key));
+}
+
 /** Deletes all objects of a tenant. */
-export async function deleteObjects(bucket: R2Bucket, tenantId: string): Promise<void> {
+export async function deleteAllObjects(bucket: R2Bucket, tenantId: string): Promise<void> {
   const kinds: readonly Kind[] = ['files', 'batches', 'uploads'];
-  const keys = (await Promise.all(kinds.map((kind) => listObjects(bucket, tenantId, kind)))).flat();
-  for (let at = 0; at < keys.length; at += DELETED_OBJECTS)
-    await bucket.delete(keys.slice(at, at + DELETED_OBJECTS).map(({ key }) => key));
+  const objects = await Promise.all(kinds.map((kind) => listObjects(bucket, tenantId, kind)));
+  await deleteObjects(bucket, objects.flat());
 }
 
 export const noSuchFile = (id: string, param = 'id'): ApiError =>

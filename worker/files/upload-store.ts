@@ -1,13 +1,11 @@
 import { type Upload, uploadObject } from '@continuo/shared/batch.ts';
-import { listObjects, objectKey } from './file-store.ts';
+import { deleteObjects, idOf, listObjects, listUnder, objectKey } from './file-store.ts';
 
 /** Uploads in parts, in R2: each has a folder with its record and its parts. */
 
 /** Seconds until an upload expires. */
 export const LIFETIME_SECONDS = 3_600;
 const RECORD = 'upload';
-/** Keys that one call of R2 deletes. */
-const MAX_DELETED = 1_000;
 
 export interface StoredUpload {
   readonly upload: Upload;
@@ -58,9 +56,8 @@ export async function getUpload(
 
 /** Returns the parts of an upload. */
 export async function listParts(bucket: R2Bucket, tenantId: string, id: string): Promise<StoredPart[]> {
-  const objects = await listObjects(bucket, tenantId, 'uploads');
-  const folder = folderOf(tenantId, id);
-  return objects.filter(({ key }) => key.startsWith(folder) && key !== folder + RECORD);
+  const objects = await listUnder(bucket, folderOf(tenantId, id));
+  return objects.filter((object) => idOf(object) !== RECORD);
 }
 
 /** Deletes what uploads have left that cannot be used any more. Returns the number of pending uploads. */
@@ -68,16 +65,6 @@ export async function countPending(bucket: R2Bucket, tenantId: string, now: numb
   const objects = await listObjects(bucket, tenantId, 'uploads');
   // A part may be younger than its record, so it is kept a lifetime longer.
   const isOld = ({ uploaded }: R2Object) => now - uploaded.getTime() > 1_000 * LIFETIME_SECONDS;
-  await deleteParts(bucket, objects.filter(isOld));
+  await deleteObjects(bucket, objects.filter(isOld));
   return objects.filter((object) => !isOld(object) && object.customMetadata?.status === 'pending').length;
-}
-
-export async function deleteParts(
-  bucket: R2Bucket,
-  parts: readonly { readonly key: string }[],
-): Promise<void> {
-  const keys = parts.map(({ key }) => key);
-  for (let from = 0; from < keys.length; from += MAX_DELETED) {
-    await bucket.delete(keys.slice(from, from + MAX_DELETED));
-  }
 }

@@ -14,13 +14,12 @@ import { readJsonObject } from '../http/request-body.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { jsonResponse } from '../http/responses.ts';
 import type { RouteHandler } from '../http/router.ts';
-import { fileOf, fileOptions, newId, objectKey } from './file-store.ts';
+import { deleteObjects, fileOf, fileOptions, newId, objectKey } from './file-store.ts';
 import { checkFileCount, checkFileName, MAX_FILE_BYTES } from './files.ts';
 import { PartedObject } from './parted-object.ts';
 import { receiveForm } from './received-form.ts';
 import {
   countPending,
-  deleteParts,
   getUpload,
   LIFETIME_SECONDS,
   listParts,
@@ -130,7 +129,7 @@ export const completeUpload: RouteHandler = async (request, context, id) => {
     if (current.status !== 'completed') checkPending(current);
     return jsonResponse(current);
   }
-  await deleteParts(FILES, parts);
+  await deleteObjects(FILES, parts);
   return jsonResponse(completed);
 };
 
@@ -198,6 +197,6 @@ export const cancelUpload: RouteHandler = async (request, context, id) => {
   if (!(await putUpload(FILES, tenant.id, cancelled, etag))) {
     checkPending((await findUpload(context, tenant.id, id)).upload);
   }
-  await deleteParts(FILES, await listParts(FILES, tenant.id, upload.id));
+  await deleteObjects(FILES, await listParts(FILES, tenant.id, upload.id));
   return jsonResponse(cancelled);
 };

@@ -68,8 +68,8 @@ export class Continuations {
   }
 
   /**
-   * Whether a text goes on after a new string of an outermost array, whatever the string is: the array ends, or one of two
-   * strings follows that begin differently from each other and from all items so far.
+   * Whether a text goes on after any new string of an outermost array. It does if the array ends, or if one of two strings
+   * follows that begin differently from each other and from all items so far.
    * @param state after the string or, if `isNext`, after its comma
    */
   existsAfterString({ items }: TextPosition, state: number, isNext: boolean): boolean {

@@ -41,10 +41,21 @@ const shown = (value: unknown): unknown => {
   return value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : value;
 };
 
+/** Copies the stores. A file that vanishes meanwhile makes another copy necessary. */
+function copyOfStores(attempts = 20): string {
+  const copy = mkdtempSync(path.join(tmpdir(), 'erasure-copy-'));
+  try {
+    cpSync(state, copy, { recursive: true });
+    return copy;
+  } catch (thrown) {
+    if (attempts === 1) throw thrown;
+    return copyOfStores(attempts - 1);
+  }
+}
+
 /** Returns everything that the stores hold now and that contains one of the words. */
 function remains(words: readonly string[]): string[] {
-  const copy = mkdtempSync(path.join(tmpdir(), 'erasure-copy-'));
-  cpSync(state, copy, { recursive: true });
+  const copy = copyOfStores();
   const files = globSync('**/*', { cwd: copy }).filter((file) => statSync(path.join(copy, file)).isFile());
   const texts = files.flatMap((file) => {
     const at = path.join(copy, file);

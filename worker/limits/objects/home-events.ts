@@ -3,7 +3,7 @@ import { type Channel, DeliveryQueue, type QueuedEvent } from '../../delivery/de
 import { targetProblem } from '../../delivery/target.ts';
 import type { Env } from '../../env/env.ts';
 import type { SpendingAlert } from '../../env/limiter-protocol.ts';
-import { parseSettings, type Settings } from '../../env/settings.ts';
+import type { Settings } from '../../env/settings.ts';
 import { readWebhook } from '../../tenants/webhook-store.ts';
 import { usageEvent } from '../../usage/usage-event.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
@@ -23,17 +23,21 @@ export class HomeEvents {
   readonly queue: DeliveryQueue;
   readonly #sql: SqlStorage;
   readonly #env: Env;
-  readonly #settings: Settings | null;
+  readonly #settings: Settings;
   readonly #now: () => number;
   /** The limits of the subjects that have called since the object started. */
   readonly #subjects = new Map<string, Subject>();
   #sending = false;
 
-  constructor(sql: SqlStorage, env: Env, now: () => number) {
+  /** @param now Unix milliseconds */
+  constructor(
+    sql: SqlStorage,
+    { env, settings, now }: { readonly env: Env; readonly settings: Settings; readonly now: () => number },
+  ) {
     this.#sql = sql;
     this.#env = env;
     this.#now = now;
-    this.#settings = settingsOf(env);
+    this.#settings = settings;
     this.queue = new DeliveryQueue(sql);
     sql.exec(`
       CREATE TABLE IF NOT EXISTS alerts (id TEXT PRIMARY KEY, at INTEGER NOT NULL, alert TEXT NOT NULL) WITHOUT ROWID;
@@ -49,7 +53,7 @@ export class HomeEvents {
   /** Adds the events of requests that have ended. */
   add(records: readonly UsageRecord[], quota: QuotaState): void {
     const now = this.#now();
-    if (this.#settings?.BILLING_URL !== undefined) this.queue.add('usage', records.map(usageEvent), now);
+    if (this.#settings.BILLING_URL !== undefined) this.queue.add('usage', records.map(usageEvent), now);
     const tenantId = records.find(({ cost }) => cost > 0)?.tenantId;
     if (tenantId === undefined) return;
     for (const id of new Set([TENANT, ...records.map(({ keyId }) => keyId)])) {
@@ -91,7 +95,6 @@ export class HomeEvents {
   }
 
   async #deliver(channel: Channel, events: readonly QueuedEvent[]): Promise<boolean> {
-    if (this.#settings === null) return false;
     const delivery =
       channel === 'usage'
         ? billingOf(events, this.#settings)
@@ -102,7 +105,7 @@ export class HomeEvents {
   #alert(subject: Subject, tenantId: string, quota: QuotaState, now: number): void {
     const use = useOf(quota, subject.id, now);
     const paid = this.#spentAtPayment(subject, use.spentEver);
-    const shares = this.#settings?.ALERT_SHARES ?? [];
+    const shares = this.#settings.ALERT_SHARES;
     for (const alert of reachedShares(subject, use, { shares, paid, now })) {
       const sql = 'INSERT OR IGNORE INTO alerts (id, at, alert) VALUES (?, ?, ?)';
       if (this.#sql.exec(sql, alert.id, now, JSON.stringify(alert)).rowsWritten === 0) continue;
@@ -118,15 +121,6 @@ export class HomeEvents {
     this.#sql.exec('INSERT OR IGNORE INTO payments (credit, spent) VALUES (?, ?)', credit, spent);
     return this.#sql.exec<{ spent: number }>('SELECT spent FROM payments WHERE credit = ?', credit).one()
       .spent;
-  }
-}
-
-/** Invalid variables fail every request, so no event arises. */
-function settingsOf(env: Env): Settings | null {
-  try {
-    return parseSettings(env);
-  } catch {
-    return null;
   }
 }
 

@@ -190,7 +190,7 @@ export class OpenRequests {
     this.#changed.add(open.reservation.id);
   }
 
-  /** Frees a request's slot. What it has reserved stays charged until its Worker or its upstream's account tells what it has used. */
+  /** Frees a request's slot. What it has reserved stays charged until its Worker or its upstream's account reports its usage. */
   #release(open: OpenReservation, abandonAt: number): void {
     quota.release(this.quota, open.reservation.id);
     this.#keep({ ...open, abandonAt });

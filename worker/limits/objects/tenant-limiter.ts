@@ -58,11 +58,12 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     super(ctx, env);
     this.#clock = new AlarmClock(ctx.storage);
     this.#inquiry = new UsageInquiry(env);
-    this.#keepRequests = parseSettings(env).REQUEST_DAYS > 0;
+    const settings = parseSettings(env);
+    this.#keepRequests = settings.REQUEST_DAYS > 0;
     this.#storage = new LimiterStorage(ctx.storage.sql, this.#clock.now());
     this.#blocked = new BlockList(ctx.storage.sql);
     this.#requests = new OpenRequests(this.#storage, this.#blocked);
-    this.#events = new HomeEvents(ctx.storage.sql, env, () => this.#clock.now());
+    this.#events = new HomeEvents(ctx.storage.sql, { env, settings, now: () => this.#clock.now() });
     this.#slices = this.#loadSlices();
     this.#flushAt = this.#storage.outboxIsEmpty() ? null : this.#clock.now();
     ctx.blockConcurrencyWhile(async () => {

@@ -18,7 +18,7 @@ import { momentOf } from './window.ts';
  * decreasing), and the state is plain data.
  */
 
-/** What every request takes, besides tokens and money. */
+/** What every request takes in addition to tokens and money. */
 const ONE_REQUEST = { requests: 1, slots: 1 };
 
 /** Reserves everything that a claim needs. If a limit is exceeded, returns it and leaves the state unchanged. */
