@@ -57,13 +57,14 @@ function copyOfStores(attempts = 20): string {
 function remains(words: readonly string[]): string[] {
   const copy = copyOfStores();
   const files = globSync('**/*', { cwd: copy }).filter((file) => statSync(path.join(copy, file)).isFile());
-  const texts = files.flatMap((file) => {
-    const at = path.join(copy, file);
-    if (file.endsWith('.sqlite')) return rowsOf(at).map((row) => `${file}: ${row}`);
-    if (/-(wal|shm)$/.test(file)) return [];
-    return [`${file}: ${readFileSync(at, 'latin1')}`];
-  });
-  return texts.filter((text) => [UNREADABLE, ...words].some((word) => text.includes(word)));
+  // SQLite deletes the journal of a database that it opens, so journals are read before.
+  const plain = files
+    .filter((file) => !/\.sqlite(-wal|-shm)?$/.test(file))
+    .map((file) => `${file}: ${readFileSync(path.join(copy, file), 'latin1')}`);
+  const rows = files
+    .filter((file) => file.endsWith('.sqlite'))
+    .flatMap((file) => rowsOf(path.join(copy, file)).map((row) => `${file}: ${row}`));
+  return [...plain, ...rows].filter((text) => [UNREADABLE, ...words].some((word) => text.includes(word)));
 }
 
 const call = (key: string, method: string, to: string, body?: unknown, headers = {}) =>
