@@ -48,6 +48,15 @@ export async function engineTarget(name: string, options: EngineTargetOptions): 
   };
   const engine = new EngineClient({ spawn: () => spawnEngineThread(data) });
   await engine.start();
+  return engineTargetOf(name, engine, (job) => benchSubmission(job, tokenizer));
+}
+
+/** A started engine, which `close` stops. */
+export function engineTargetOf(
+  name: string,
+  engine: EngineClient,
+  submissionOf: (job: Job) => Submission,
+): Target {
   return {
     name,
     run: (job) =>
@@ -59,7 +68,7 @@ export async function engineTarget(name: string, options: EngineTargetOptions): 
           const trace: Trace = { sent, events, generated, ended: performance.now(), tokens, status, error };
           resolve(trace);
         };
-        const admission = engine.submit(benchSubmission(job, tokenizer), (batch) => {
+        const admission = engine.submit(submissionOf(job), (batch) => {
           const now = performance.now();
           for (const event of batch) {
             if (event.type === 'token') {

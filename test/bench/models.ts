@@ -32,6 +32,18 @@ function synthetic(name: string, options: Partial<SyntheticModel>): BenchModel {
   };
 }
 
+/** The sizes of Llama 3.2 1B, but with an output matrix of its own. */
+const LLAMA_1B: Partial<SyntheticModel> = {
+  precision: 'float16',
+  layers: 16,
+  hidden: 2048,
+  heads: 32,
+  kvHeads: 8,
+  intermediate: 8192,
+  vocabulary: 128_256,
+  externalData: true,
+};
+
 export const benchModels: Readonly<Record<string, BenchModel>> = {
   'built-in': {
     name: 'built-in',
@@ -52,6 +64,8 @@ export const benchModels: Readonly<Record<string, BenchModel>> = {
     intermediate: 4096,
     vocabulary: 32_768,
   }),
+  '1.2b-fp16': synthetic('1.2b-fp16', LLAMA_1B),
+  '1.2b-4bit': synthetic('1.2b-4bit', { ...LLAMA_1B, quantization: 'q4' }),
   // The vocabulary size of Qwen, to show the sampler's share of a step.
   '152k-8bit': synthetic('152k-8bit', { quantization: 'q8', vocabulary: 151_936 }),
 };

