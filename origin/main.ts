@@ -13,6 +13,7 @@ import type { ServerContext } from './http/route.ts';
 import { createMetricsServer, createOriginServer } from './http/server.ts';
 import { createTraceExport } from './http/trace-export.ts';
 import { createLog, type Logger } from './process/log.ts';
+import { createRunLock } from './process/thread-lock.ts';
 import { UsageAccounts } from './request/usage-accounts.ts';
 import { buildModels, logBuild, withFaulty } from './serving/build-models.ts';
 import { Fleet } from './serving/fleet.ts';
@@ -37,7 +38,7 @@ async function main(): Promise<void> {
   requirePrefixDirectory(config);
   const log = createLog(config.logLevel);
   const now = () => performance.now();
-  const runLock = new SharedArrayBuffer(4);
+  const runLock = createRunLock();
   const deviceLost = Promise.withResolvers<string>();
   const onDeviceLost = deviceLost.resolve;
   const hooks = { log, now, runLock, prefixSecret: config.prefixSecret, onDeviceLost };

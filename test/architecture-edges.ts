@@ -63,6 +63,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'origin/model/ort',
     'origin/model/runner',
     'origin/model/vision',
+    'origin/process',
   ],
   'origin/model/ort': [
     'origin/model',

@@ -11,6 +11,8 @@ import {
 
 export interface BenchModel {
   readonly name: string;
+  /** False if transformers cannot be given the same weights; it gets random ones of the same sizes. */
+  readonly convertible?: boolean;
   /** Returns the model directory, and writes the model on first use. */
   directory(): string;
 }
@@ -19,6 +21,7 @@ export interface BenchModel {
 function synthetic(name: string, options: Partial<SyntheticModel>): BenchModel {
   return {
     name,
+    convertible: options.packed !== true,
     directory: () => {
       const directory = path.join(tmpdir(), 'continuo-bench-models', name);
       const complete = path.join(directory, 'complete');
@@ -32,8 +35,9 @@ function synthetic(name: string, options: Partial<SyntheticModel>): BenchModel {
   };
 }
 
-/** The sizes of Llama 3.2 1B, but with an output matrix of its own. */
+/** The sizes of Llama 3.2 1B, but with an output matrix of its own; the graph as `continuo build` writes it. */
 const LLAMA_1B: Partial<SyntheticModel> = {
+  packed: true,
   precision: 'float16',
   layers: 16,
   hidden: 2048,

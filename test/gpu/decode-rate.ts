@@ -1,4 +1,4 @@
-import { decode, prefill } from '../../origin/hub/greedy.ts';
+import { prefill } from '../../origin/hub/greedy.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { median } from '../bench/statistics.ts';
 
@@ -35,10 +35,12 @@ export async function decodeRates(runner: ModelRunner, options: RateOptions): Pr
   const rates: DecodeRate[] = [];
   for (const batch of batches) {
     const times: number[] = [];
+    const [tokens, positions] = [new Int32Array(batch), new Int32Array(batch)];
     for (let step = 0; step < WARM_STEPS + steps; step++) {
-      const row = { token: (step * 13 + 5) % vocabularySize, position: context + step };
+      tokens.fill((step * 13 + 5) % vocabularySize);
+      positions.fill(context + step);
       const start = now();
-      await decode(runner, 0, Array<typeof row>(batch).fill(row), () => context);
+      await runner.decode({ firstSlot: 0, rows: batch, tokens, positions });
       times.push(now() - start);
     }
     const bytes = weightBytes + batch * (context + steps / 2) * positionBytes;

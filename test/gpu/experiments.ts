@@ -8,7 +8,6 @@ import { openCudaDriver } from '../../origin/model/ort/cuda-driver.ts';
 import { type OrtApi, openOrtApi } from '../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
 import { median } from '../bench/statistics.ts';
-import { compareRuns, decodeOnDevice } from './graph-runs.ts';
 import { hostCopyTimes } from './host-copies.ts';
 import { deviceRunnerOn } from './runners.ts';
 
@@ -45,7 +44,8 @@ export async function runExperiments(
     'prefill tokens/s by chunk': () => prefillRates(setting),
     'device memory in MiB by batch, up and down': () => arenaGrowth(setting),
     'first and second prefill of 1 to 32 tokens in ms, by sdpa_kernel': () => planTimes(setting),
-    'CUDA graphs against eager runs': () => graphCapture(setting),
+    'decode step in ms, with CUDA graphs and without': () => graphTimes(setting),
+    'KV of a prompt: computed, kept in main memory and restored, in ms': () => storeTimes(setting),
     'rows of a batch against the row alone': () => rowsInBatches(setting),
     'copy of logits to the host in ms': async () => hostCopies(setting),
     'stack of native calls, with cuDNN attention': async () => stackSizes(setting),
@@ -64,8 +64,8 @@ export async function runExperiments(
   return answers;
 }
 
-const device = ({ provider }: Pick<Setting, 'provider'>): OrtDevice =>
-  provider === 'cuda' ? { provider, deviceId: 0, memoryBytes: null } : { provider };
+const device = ({ provider }: Pick<Setting, 'provider'>, graphs: boolean): OrtDevice =>
+  provider === 'cuda' ? { provider, deviceId: 0, memoryBytes: null, graphs } : { provider };
 
 /** Maps the libraries, which ONNX Runtime then finds by name. */
 function requireLibraries({ enable_cudnn }: Changes): void {
@@ -91,17 +91,20 @@ interface Opened {
   readonly slots: number;
   readonly prefillChunk: number;
   readonly changes?: Changes;
+  readonly graphs?: boolean;
 }
 
 export async function opened<T>(
   setting: Pick<Setting, 'provider' | 'directory'>,
-  { slots, prefillChunk, changes = {} }: Opened,
+  { slots, prefillChunk, changes = {}, graphs = false }: Opened,
   use: (runner: ModelRunner) => Promise<T>,
 ): Promise<T> {
   if (setting.provider === 'cuda') requireLibraries(changes);
   const api = withCudaOptions(openOrtApi(), changes);
   const options = { slots, prefillChunk };
-  const runner = deviceRunnerOn(device(setting), setting.directory, options, api, false, CONTEXT);
+  const runner = deviceRunnerOn(device(setting, graphs), setting.directory, options, api, {
+    maxContext: CONTEXT,
+  });
   try {
     return await use(runner);
   } finally {
@@ -176,26 +179,41 @@ async function planTimes(setting: Setting): Promise<Answer> {
   return times;
 }
 
-/**
- * Compares graphs with eager runs, which must give the same bits. ONNX Runtime runs a few steps before it captures, and refuses
- * graphs that copy between CPU and device.
- */
-async function graphCapture({ provider, directory, maxRows, now }: Setting): Promise<Answer> {
-  const answer: Record<string, number | string> = {};
-  for (const rows of [1, 8, 32].filter((count) => count <= maxRows)) {
-    const [eager, graph] = ['0', '1'].map((enable_cuda_graph) => {
-      if (provider === 'cuda') requireLibraries({});
-      const api = withCudaOptions(openOrtApi(), { enable_cuda_graph });
-      const copies = openCudaDriver().copies(0);
-      const size = { rows, steps: GRAPH_STEPS, contextLength: 256, now };
-      return decodeOnDevice({ ...size, api, device: device({ provider }), directory, copies });
+/** Milliseconds of a decode step with its copies. A graph must have the bits of ordinary runs, or its runner does not start. */
+async function graphTimes(setting: Setting): Promise<Answer> {
+  const answer: Record<string, number> = {};
+  for (const graphs of [false, true]) {
+    const size = { slots: setting.maxRows, prefillChunk: 512, graphs };
+    await opened(setting, size, async (runner) => {
+      for (const rows of [1, 8, 32, 128].filter((count) => count <= setting.maxRows)) {
+        const tokens = new Int32Array(rows);
+        const times: number[] = [];
+        for (let step = 0; step < GRAPH_STEPS; step++) {
+          const positions = new Int32Array(rows).fill(PROMPT + step);
+          times.push(
+            await timed(setting, async () => runner.decode({ firstSlot: 0, rows, tokens, positions })),
+          );
+        }
+        answer[`${rows} rows, ${graphs ? 'graph' : 'ordinary'}`] = Number(median(times.slice(5)).toFixed(3));
+      }
     });
-    answer[`${rows} rows`] = compareRuns(eager!.logits, graph!.logits);
-    for (const [name, { milliseconds }] of Object.entries({ eager: eager!, graph: graph! })) {
-      answer[`${rows} rows, ${name}, ms`] = Number(median(milliseconds.slice(5)).toFixed(3));
-    }
   }
   return answer;
+}
+
+/** Milliseconds to compute positions, and to bring their KV to the host and back, as the prefix store does. */
+async function storeTimes(setting: Setting): Promise<Answer> {
+  return await opened(setting, { slots: 1, prefillChunk: 512 }, async (runner) => {
+    const { kvBytes } = runner;
+    const prompt = promptOf(Math.min(PROMPT, runner.shape.contextLength - 1), runner);
+    const bytes = new Uint8Array(prompt.length * kvBytes.positionBytes);
+    await prefill(runner, 0, prompt);
+    const computed = await timed(setting, () => prefill(runner, 0, prompt));
+    kvBytes.read(0, 0, prompt.length, bytes);
+    const kept = await timed(setting, async () => kvBytes.read(0, 0, prompt.length, bytes));
+    const restored = await timed(setting, async () => kvBytes.write(0, 0, [bytes]));
+    return { positions: prompt.length, MiB: Math.round(bytes.length / MIB), computed, kept, restored };
+  });
 }
 
 /** Runs a prompt of 33 tokens and two rows in a process of its own. Returns what it printed. @throws Error how it ended */

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import Table from 'cli-table3';
 import { Command } from 'commander';
 import { measureBatchInvariance } from '../../origin/hub/batch-invariance.ts';
-import { openModel, planModel } from '../../origin/model/open/open-model.ts';
+import { type ModelPlan, openModel, planModel } from '../../origin/model/open/open-model.ts';
 import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
 import { aboveZero, list, modelOrDirectory, whole } from '../bench/arguments.ts';
 import { benchModels } from '../bench/models.ts';
@@ -83,6 +83,16 @@ const now = () => performance.now();
 
 const directoryOf = ({ model }: Options): string => benchModels[model]?.directory() ?? model;
 
+/** Bytes of the table of token vectors, of which a step reads a few rows. Its elements have the type of the KV. */
+function embeddingBytes({ graph, decoder }: ModelPlan): number {
+  const { vocabularySize, kvType } = decoder;
+  const tables = graph.nodes.flatMap(({ operator, inputs }) =>
+    operator === 'Gather' ? (graph.initializers.get(inputs[0] ?? '')?.dimensions ?? []) : [],
+  );
+  const width = tables[tables.indexOf(vocabularySize) + 1] ?? 0;
+  return tables.includes(vocabularySize) ? vocabularySize * width * (kvType === 'float16' ? 2 : 4) : 0;
+}
+
 /** @param save takes what has been measured so far */
 async function measure(
   { device, provider }: ProviderAtHand,
@@ -96,7 +106,9 @@ async function measure(
   const slots = Math.max(...batches);
   const contextLength = Math.max(context + steps, slots, GREEDY_LENGTH) + 16;
   const size = { directory, slots, contextLength, kvLimitBytes: null };
-  const { weightBytes, layout } = planModel(size);
+  const plan = planModel(size);
+  const { layout } = plan;
+  const weightBytes = plan.weightBytes - embeddingBytes(plan);
   const ortDevice: OrtDevice =
     provider === 'cuda' ? { provider, deviceId: 0, memoryBytes: null } : { provider };
   const stated = options.bandwidth;
@@ -141,7 +153,7 @@ function print(report: Report, transformers: TransformersRates | null): void {
   console.log(`\n${provider}: ${summary}`);
   console.log(`${(bandwidth / 1e9).toFixed(1)} GB/s; ${batchInvariance}`);
   console.log(shown.toString());
-  if (transformers !== null)
+  if (transformers !== null && transformers.greedy.length > 0)
     console.log(`${transformers.device}: ${compareStarts(greedy, transformers.greedy)}`);
   for (const [question, answer] of Object.entries({ ...report.served, ...report.experiments })) {
     const answers = Object.entries(answer).map(([name, value]) => `${name}: ${value}`);
@@ -158,7 +170,9 @@ function measureTransformers(options: Options, notRun: string[]): TransformersRa
   }
   const made = mkdtempSync(path.join(tmpdir(), 'continuo-transformers-'));
   try {
-    if (transformers === undefined) writeTransformersModel(directoryOf(options), made);
+    if (benchModels[model]?.convertible === false) {
+      copyFileSync(path.join(directoryOf(options), 'config.json'), path.join(made, 'config.json'));
+    } else if (transformers === undefined) writeTransformersModel(directoryOf(options), made);
     const directory = transformers ?? made;
     const found = transformersRates({ python, directory, batches, context, steps });
     if (typeof found !== 'string') return found;

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { EngineClient, spawnEngineThread } from '../../origin/engine/engine-client.ts';
 import type { StepReport } from '../../origin/engine/messages.ts';
 import type { DeviceSettings } from '../../origin/model/config/device.ts';
@@ -21,7 +22,8 @@ export interface ServedSetting {
 const SAMPLINGS = {
   greedy: { temperature: 0 },
   'temperature 1': { temperature: 1 },
-  'temperature 0.8, top-p 0.95': { temperature: 0.8, topP: 0.95 },
+  // Random weights give flat distributions, in which top-p alone keeps nearly all tokens.
+  'temperature 0.8, top-k 40, top-p 0.95': { temperature: 0.8, topK: 40, topP: 0.95 },
 } as const;
 
 /** Tokens per second, and of the engine the milliseconds of a full decode step, by batch. */
@@ -36,7 +38,14 @@ async function engineRates({ directory, device, batches, promptTokens, tokens }:
   const tokenizer = Tokenizer.fromDirectory(directory);
   const slots = Math.max(...batches);
   const reports: StepReport[] = [];
-  const model = { directory, slots, contextLength: 2048, threads: 2, kvLimitBytes: null, device };
+  const model = {
+    directory,
+    slots,
+    contextLength: 2048,
+    threads: availableParallelism(),
+    kvLimitBytes: null,
+    device,
+  };
   const { tokenBytes, eosIds } = tokenizer;
   const engine = new EngineClient({
     spawn: () => spawnEngineThread({ model, tokenBytes, eosIds, maxWaiting: 1024 }),

@@ -1,15 +1,16 @@
 """Decode rate of transformers: python transformers_rate.py DIRECTORY BATCHES CONTEXT STEPS; JSON on the last line.
 
-Half precision on the first CUDA card, float32 on the CPU where there is none.
+Half precision on the first CUDA card, float32 on the CPU where there is none. A directory without weights gets random ones.
 """
 
 import json
+import os
 import statistics
 import sys
 import time
 
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
 WARM_STEPS = 5
 # As in greedy-start.ts.
@@ -18,7 +19,13 @@ PROMPT, GENERATED = 32, 16
 directory, batches, context, steps = sys.argv[1], sys.argv[2].split(","), int(sys.argv[3]), int(sys.argv[4])
 cuda = torch.cuda.is_available()
 device, kind = ("cuda", torch.float16) if cuda else ("cpu", torch.float32)
-model = AutoModelForCausalLM.from_pretrained(directory).to(device=device, dtype=kind).eval()
+has_weights = os.path.exists(os.path.join(directory, "model.safetensors"))
+if has_weights:
+    model = AutoModelForCausalLM.from_pretrained(directory)
+else:
+    with torch.device(device):
+        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(directory), dtype=kind)
+model = model.to(device=device, dtype=kind).eval()
 vocabulary = model.config.vocab_size
 
 
@@ -60,4 +67,4 @@ def rate(batch):
 with torch.inference_mode():
     name = torch.cuda.get_device_name() if cuda else "the CPU"
     versions = f"transformers in {str(kind).removeprefix('torch.')} on {name}"
-    print(json.dumps({"device": versions, "greedy": greedy(), "rates": {batch: rate(int(batch)) for batch in batches}}))
+    print(json.dumps({"device": versions, "greedy": greedy() if has_weights else [], "rates": {batch: rate(int(batch)) for batch in batches}}))

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { EngineClient, spawnEngineThread } from '../../origin/engine/engine-client.ts';
+import { createRunLock } from '../../origin/process/thread-lock.ts';
 import { NEUTRAL, submission } from '../origin/engine/support/submissions.ts';
 import { syntheticEngine } from '../origin/engine/support/synthetic-engine.ts';
 import { providersAtHand } from './providers.ts';
@@ -43,7 +44,7 @@ for (const { provider, device, absent } of providersAtHand()) {
     async () => {
       const precision = provider === 'cuda' ? 'float16' : 'float32';
       const model = syntheticEngine({ precision, contextLength: 128 });
-      const runLock = new SharedArrayBuffer(4);
+      const runLock = createRunLock();
       const data = { ...model.data, model: { ...model.data.model, device, runLock } };
       const clients = [1, 2].map(() => new EngineClient({ spawn: () => spawnEngineThread(data) }));
       await clients[0]!.start();

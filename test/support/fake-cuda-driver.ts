@@ -19,7 +19,7 @@ const LIBRARY = `
   } Copy;
   static int retained, depth, streams, queued, waited, failure;
   static Copy queue[MOST];
-  static struct { char *start; size_t bytes; } pinned[PINNED];
+  static struct { char *start; size_t bytes; int registered; } pinned[PINNED];
 
   int live(void) {
     int count = retained + depth + streams + queued;
@@ -55,6 +55,24 @@ const LIBRARY = `
       return 0;
     }
     return 2;
+  }
+  int cuMemHostRegister_v2(char *start, size_t bytes, unsigned flags) {
+    if (!depth) return NO_CONTEXT;
+    for (int i = 0; i < PINNED; i++) if (!pinned[i].start) {
+      pinned[i].start = start;
+      pinned[i].bytes = bytes;
+      pinned[i].registered = 1;
+      return 0;
+    }
+    return 2;
+  }
+  int cuMemHostUnregister(char *start) {
+    for (int i = 0; i < PINNED; i++) if (pinned[i].start == start && pinned[i].registered) {
+      pinned[i].start = 0;
+      pinned[i].registered = 0;
+      return depth ? 0 : NO_CONTEXT;
+    }
+    return INVALID;
   }
   int cuMemFreeHost(char *address) {
     for (int i = 0; i < PINNED; i++) if (pinned[i].start == address) {

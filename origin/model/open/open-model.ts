@@ -1,10 +1,11 @@
+import { claimGraphs } from '../../process/thread-lock.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions, requireUsedOptions } from '../config/device.ts';
 import { type ModelConfig, readModelConfig } from '../config/model-config.ts';
 import { findDecoder, type Precision } from '../config/model-files.ts';
 import { ModelError } from '../config/model-json.ts';
 import { cardOf, deviceFor, type Machine, onDevice, thisMachine } from '../device/device-choice.ts';
 import type { ModelRunner, ModelShape } from '../model-runner.ts';
-import { type GraphFile, inFile, loadSession, readGraphFile } from '../ort/graph-file.ts';
+import { type GraphFile, inFile, loadSession, oneLine, readGraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import { type DecoderInterface, describeDecoder } from '../runner/decoder-interface.ts';
 import {
@@ -38,7 +39,7 @@ export interface ModelOptions {
   readonly threads: number;
   /** Absent = the CPU. */
   readonly device?: DeviceSettings | undefined;
-  /** Lets several threads use WebGPU; see run-lock.ts. Absent = no other thread uses it. */
+  /** Of `createRunLock`: lets several engines use a device. Absent = no other engine does. */
   readonly runLock?: SharedArrayBuffer | undefined;
   /** Maximum memory of the KV cache; null = the free memory on the CPU, or what the device allocates. */
   readonly kvLimitBytes: number | null;
@@ -136,10 +137,23 @@ export async function openModel(
   const { device = CPU } = options;
   const plan = planModel(options);
   const machine = thisMachine();
-  const { opened, warning } = await onDevice(device, machine, (chosen) =>
-    open(plan, options, chosen, machine, allocateLogits),
+  let graphWarning: string | null = null;
+  const { opened, warning } = await onDevice(device, machine, async (chosen) => {
+    const openOn = (one: OrtDevice) => open(plan, options, one, machine, allocateLogits);
+    if (chosen.provider !== 'cuda') return openOn(chosen);
+    const claim = claimGraphs(options.runLock);
+    try {
+      if (claim.captures) return await openOn({ ...chosen, graphs: true });
+    } catch (error) {
+      graphWarning = `without CUDA graphs: ${oneLine(error)}`;
+    } finally {
+      claim.end();
+    }
+    return openOn(chosen);
+  });
+  const warnings = [warning, graphWarning, overflowWarning(plan.decoder, hasVnni())].filter(
+    (line) => line !== null,
   );
-  const warnings = [warning, overflowWarning(plan.decoder, hasVnni())].filter((line) => line !== null);
   return { ...opened, warning: warnings.join('; ') || null };
 }
 

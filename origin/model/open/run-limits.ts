@@ -11,7 +11,8 @@ import { describeLayout, inMiB, type KvLayout, OutOfMemoryError } from '../runne
  * Tokens of one prefill run, and the granularity of the prefix cache. On 2 cores with 8 layers of 512 in 8 bits and prompts
  * of 1,024 tokens, chunks of 16, 32, 64 and 128 prefill 2,230, 2,700, 3,000 and 3,160 tokens/s and delay running streams by
  * 8, 14, 24 and 45 ms. A decode step of 16 rows takes 8 ms, so 32 is the compromise. Each chunk reads all weights, which a
- * card computes with faster than it reads them; 512 and 128 are estimates, to be settled by `npm run gpu`.
+ * card computes with faster than it reads them: an H200 prefills 13,000, 126,000 and 171,000 tokens/s of 1.2 B in chunks of 32, 512
+ * and 1,024. 128 for WebGPU is an estimate.
  */
 const PREFILL_CHUNK = { cpu: 32, cuda: 512, webgpu: 128 } as const;
 
@@ -34,7 +35,7 @@ export interface DeviceNeed {
   readonly runBytes: number;
 }
 
-/** CUDA context, kernels and workspaces of cuBLAS, outside of ONNX Runtime's limit. An estimate: no card has run it yet. */
+/** CUDA context, kernels and workspaces of cuBLAS, outside of ONNX Runtime's limit. An H200 uses 553 MiB for this and for runs. */
 const CONTEXT_BYTES = 512 * 2 ** 20;
 
 /**

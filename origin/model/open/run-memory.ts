@@ -2,7 +2,7 @@ import { type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
 import type { DecoderInterface } from '../runner/decoder-interface.ts';
 import { elementBytes } from '../runner/kv-cache.ts';
 
-/** Estimates the memory of runs on a card. No card has confirmed it yet. */
+/** Estimates the memory of runs on a card. */
 
 /** Tensors of a layer that live at the same time, none wider than the widest: residual, norm, gate, up, product, result. */
 const LIVE_TENSORS = 6;
@@ -50,7 +50,8 @@ export function runBytes(
   const { vocabularySize, kvHeads, headSize } = decoder;
   const { widest, heads, quantized } = runSizes(graph, decoder);
   const rows = Math.max(slots, prefillChunk);
-  const logits = rows * vocabularySize * (HALF + SINGLE);
+  // And those of the graphs' rows, which stay.
+  const logits = rows * vocabularySize * (HALF + SINGLE) + slots * vocabularySize * SINGLE;
   const activations = rows * LIVE_TENSORS * widest * elementBytes(decoder);
   // Queries, keys and values before and after rotation, and the partial sums of split rows.
   const attention =

@@ -6,6 +6,7 @@ import type { OrtDevice } from '../ort/ort-device.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import type { DecoderInterface } from '../runner/decoder-interface.ts';
 import { deviceRunner } from '../runner/device-runner.ts';
+import { GraphRunner } from '../runner/graph-runner.ts';
 import { describeLayout } from '../runner/kv-cache.ts';
 import { OrtConcatRunner } from '../runner/ort-concat-runner.ts';
 import { OrtRunner } from '../runner/ort-runner.ts';
@@ -48,6 +49,7 @@ export async function startRunner(
     if (runner instanceof OrtConcatRunner) {
       runner.severalAfterPast = await readsSeveralAfterPast(runner, file);
     }
+    if (runner instanceof GraphRunner) runner.capture();
     return await withIndependentRows(runner, options, session.device);
   } catch (error) {
     runner.dispose();

@@ -31,6 +31,7 @@ export class CudaCopies {
   readonly #device: number;
   readonly #context: bigint;
   readonly #stream: bigint;
+  readonly #locked: bigint[] = [];
   #host: { readonly address: bigint; readonly bytes: Uint8Array } | null = null;
 
   /** @param device the driver's handle of the card */
@@ -57,6 +58,14 @@ export class CudaCopies {
     return { address: this.#host!.address, bytes: this.#host!.bytes.subarray(0, bytes) };
   }
 
+  /** Page-locks memory that exists, until `dispose`. */
+  pageLock(memory: ArrayBufferView): void {
+    const address = koffi.address(memory);
+    const types = ['void *', 'size_t', 'unsigned int'];
+    this.#inContext(() => this.#call('cuMemHostRegister_v2', types, address, memory.byteLength, 0));
+    this.#locked.push(address);
+  }
+
   /**
    * Copies after all work that the card has begun, and waits for the copies.
    * @param planes copied in any order: `height` lines of `width` bytes each
@@ -79,12 +88,27 @@ export class CudaCopies {
     });
   }
 
+  toDevice(host: bigint, device: bigint, bytes: number): void {
+    this.#copyBytes({ where: 'host', address: host }, { where: 'device', address: device }, bytes);
+  }
+
+  /** Fills page-locked memory. */
+  toHost(device: bigint, memory: ArrayBufferView): void {
+    const host = { where: 'host', address: koffi.address(memory) } as const;
+    this.#copyBytes({ where: 'device', address: device }, host, memory.byteLength);
+  }
+
   dispose(): void {
     this.#inContext(() => {
       this.#freeHost();
+      for (const address of this.#locked.splice(0)) this.#call('cuMemHostUnregister', ['void *'], address);
       this.#call('cuStreamDestroy_v2', ['void *'], this.#stream);
     });
     this.#call('cuDevicePrimaryCtxRelease_v2', ['int'], this.#device);
+  }
+
+  #copyBytes(from: Omit<Plane, 'pitch'>, to: Omit<Plane, 'pitch'>, bytes: number): void {
+    this.copy([{ from: { ...from, pitch: bytes }, to: { ...to, pitch: bytes } }], bytes, 1);
   }
 
   #freeHost(): void {

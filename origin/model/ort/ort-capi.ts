@@ -48,6 +48,7 @@ const STATUS_FUNCTIONS = {
   CreateIoBinding: [134, 'pointer', 'out'],
   BindInput: [136, 'pointer', 'string', 'pointer'],
   BindOutput: [137, 'pointer', 'string', 'pointer'],
+  AddRunConfigEntry: [165, 'pointer', 'string', 'string'],
   AppendExecutionProviderCuda: [204, 'pointer', 'pointer'],
   CreateCudaOptions: [205, 'out'],
   UpdateCudaOptions: [206, 'pointer', 'strings', 'strings', 'size'],

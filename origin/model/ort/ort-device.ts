@@ -9,6 +9,8 @@ export type OrtDevice =
       readonly memoryBytes: number | null;
       /** Whether the graph needs cuDNN; default false. */
       readonly cudnn?: boolean;
+      /** Whether runs can be captured as CUDA graphs; default false. */
+      readonly graphs?: boolean;
     }
   | { readonly provider: 'webgpu' };
 
@@ -38,6 +40,7 @@ export function cudaOptions({
   deviceId,
   memoryBytes,
   cudnn = false,
+  graphs = false,
 }: Extract<OrtDevice, { provider: 'cuda' }>): Record<string, string> {
   return {
     device_id: String(deviceId),
@@ -48,6 +51,7 @@ export function cudaOptions({
     // Flash (1) and memory-efficient (2) attention. cuDNN's would build a plan per batch size, length and thread.
     sdpa_kernel: '3',
     enable_cudnn: cudnn ? '1' : '0',
+    ...(graphs && { enable_cuda_graph: '1' }),
     ...(memoryBytes !== null && { gpu_mem_limit: String(memoryBytes) }),
   };
 }

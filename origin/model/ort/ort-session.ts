@@ -19,6 +19,8 @@ const LOG_FATAL = 4;
 const ALL_OPTIMIZATIONS = 99;
 const CPU_ARENA_ALLOCATOR = 1;
 const DEFAULT_MEMORY = 0;
+/** Run option of the CUDA provider: the number of the graph that a run captures or replays; −1 = none. */
+const GRAPH_ID = 'gpu_graph_id';
 
 const CPU_DEVICE: OrtDevice = { provider: 'cpu' };
 
@@ -33,6 +35,8 @@ export class OrtSession {
   readonly #memory: Pointer;
   readonly #session: Pointer;
   readonly #runOptions: Pointer;
+  /** By number of the graph. */
+  readonly #graphOptions = new Map<number, Pointer>();
 
   /** @throws Error with ONNX Runtime's message if it refuses the model */
   constructor(api: OrtApi, model: Uint8Array, options: SessionOptions) {
@@ -42,6 +46,7 @@ export class OrtSession {
     this.#environment = api.CreateEnv(LOG_FATAL, 'continuo');
     this.#memory = api.CreateCpuMemoryInfo(CPU_ARENA_ALLOCATOR, DEFAULT_MEMORY);
     this.#runOptions = api.CreateRunOptions();
+    if (this.capturesGraphs) api.AddRunConfigEntry(this.#runOptions, GRAPH_ID, '-1');
     const sessionOptions = createSessionOptions(api, options);
     try {
       appendProvider(api, sessionOptions, this.device);
@@ -62,6 +67,10 @@ export class OrtSession {
   /** True if inputs are copied when they are bound instead of being read during the run. */
   get copiesInputs(): boolean {
     return this.device.provider !== 'cpu';
+  }
+
+  get capturesGraphs(): boolean {
+    return this.device.provider === 'cuda' && this.device.graphs === true;
   }
 
   /** Returns ONNX Runtime's name of the memory of each input, in graph order. */
@@ -106,7 +115,22 @@ export class OrtSession {
 
   /** Runs on the calling thread. */
   run(binding: OrtBinding): void {
-    this.api.RunWithBinding(this.#session, null, binding.handle);
+    const options = this.capturesGraphs ? this.#runOptions : null;
+    this.api.RunWithBinding(this.#session, options, binding.handle);
+  }
+
+  /**
+   * Runs as the graph of this number (1 …): the first runs are ordinary ones, then ONNX Runtime captures the graph and replays
+   * it. All runs of a number must have the same binding and the same thread. Other sessions run as always.
+   */
+  runGraph(binding: OrtBinding, graph: number): void {
+    let options = this.#graphOptions.get(graph);
+    if (options === undefined) {
+      options = this.api.CreateRunOptions();
+      this.api.AddRunConfigEntry(options, GRAPH_ID, String(graph));
+      this.#graphOptions.set(graph, options);
+    }
+    this.api.RunWithBinding(this.#session, options, binding.handle);
   }
 
   /**
@@ -141,6 +165,7 @@ export class OrtSession {
   }
 
   #releaseShared(): void {
+    for (const options of this.#graphOptions.values()) this.api.ReleaseRunOptions(options);
     this.api.ReleaseRunOptions(this.#runOptions);
     this.api.ReleaseMemoryInfo(this.#memory);
     this.api.ReleaseEnv(this.#environment);

@@ -5,11 +5,14 @@ import type { DecodeBatch, PrefillChunk } from '../model-runner.ts';
  * ArrayBuffer, so its address never changes.
  */
 
-/**
- * The total length of a decode run is the longest row, rounded up to this many positions. It does not change any row, and a
- * value that rarely changes keeps the choice of kernels the same.
- */
+/** A value that rarely changes keeps the choice of kernels the same. */
 export const LENGTH_BLOCK = 256;
+
+/** Returns the total length of a decode run: the longest row, rounded up. It does not change any row. */
+export function totalLengthOf(positions: Int32Array, contextLength: number): number {
+  const longest = positions.reduce((most, position) => Math.max(most, position + 1), 0);
+  return Math.min(contextLength, Math.ceil(longest / LENGTH_BLOCK) * LENGTH_BLOCK);
+}
 
 export function allocateInt64(length: number): BigInt64Array<ArrayBuffer> {
   return new BigInt64Array(new ArrayBuffer(8 * Math.max(1, length)));
@@ -41,16 +44,13 @@ export class DecodeInputs {
   }
 
   fill({ rows, tokens, positions }: DecodeBatch): void {
-    let longest = 0;
     for (let row = 0; row < rows; row++) {
       const position = positions[row]!;
       this.tokens[row] = BigInt(tokens[row]!);
       this.positions[row] = BigInt(position);
       this.lastPositions[row] = position;
-      longest = Math.max(longest, position + 1);
     }
-    const rounded = Math.ceil(longest / LENGTH_BLOCK) * LENGTH_BLOCK;
-    this.totalLength[0] = Math.min(this.#contextLength, rounded);
+    this.totalLength[0] = totalLengthOf(positions.subarray(0, rows), this.#contextLength);
   }
 }
 

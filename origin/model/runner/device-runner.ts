@@ -1,42 +1,82 @@
 import type { ModelRunner } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import { rowCopyGraph } from '../onnx/row-copy-graph.ts';
+import type { CudaCopies } from '../ort/cuda-copies.ts';
 import { openCudaDriver } from '../ort/cuda-driver.ts';
+import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import { OrtSession } from '../ort/ort-session.ts';
 import { CudaKvCopier } from './cuda-kv-copier.ts';
+import { DecodeGraphs } from './decode-graphs.ts';
 import { DeviceKvCache } from './device-kv-cache.ts';
+import { GraphRunner } from './graph-runner.ts';
 import { type KvLayout, kvLayout } from './kv-cache.ts';
 import type { KvCopier } from './kv-copier.ts';
 import { OrtRowCopier } from './ort-row-copier.ts';
 import { OrtRunner } from './ort-runner.ts';
-import type { RunnerOptions } from './runner-options.ts';
+import { inOrdinaryMemory, keptLogitRows, type RunnerOptions } from './runner-options.ts';
 import { StagedRunner } from './staged-runner.ts';
 
-/**
- * Creates the runner of a decoder on a device, with the KV cache in device memory. Owns the session, also if it throws.
- * @param staged whether runs can only bind whole buffers
- * @param openCopier opens what copies the KV
- */
+/** How a runner of a device binds and copies; tests choose other ways on the CPU. */
+export interface DeviceWays {
+  /** Whether runs can only bind whole buffers. */
+  readonly staged: boolean;
+  openCopier(session: OrtSession, options: RunnerOptions): KvCopier;
+  /** What copies inputs and logits of CUDA's runs; null = ONNX Runtime does, and there are no graphs. */
+  openCopies(session: OrtSession): CudaCopies | null;
+}
+
+/** Creates the runner of a decoder on a device, with the KV cache in device memory. Owns the session, also if it throws. */
 export function deviceRunner(
   session: OrtSession,
   options: RunnerOptions,
-  staged = session.device.provider === 'webgpu',
-  openCopier: typeof openKvCopier = openKvCopier,
+  chosen: Partial<DeviceWays> = {},
 ): ModelRunner {
+  const ways = { ...waysOf(session), ...chosen };
   const held = [() => session.dispose()];
   const release = () => {
     while (held.length > 0) held.pop()!();
   };
   try {
-    const copier = openCopier(session, options);
+    const copier = ways.openCopier(session, options);
     held.push(() => copier.dispose());
     const memory = session.createDeviceMemory();
     held.push(() => memory.dispose());
     const cacheOf = (layout: KvLayout) => new DeviceKvCache(memory, copier, options.decoder, layout);
-    if (staged) return stagedRunner(session, options, cacheOf, release);
-    return new OrtRunner(session.lend(release), { ...options, cache: cacheOf(options.layout) });
+    if (ways.staged) return stagedRunner(session, options, cacheOf, release);
+    const cache = cacheOf(options.layout);
+    const copies = ways.openCopies(session);
+    if (copies === null) return new OrtRunner(session.lend(release), { ...options, cache });
+    return graphRunner(session, { ...options, cache }, { memory, copies, release });
   } catch (error) {
     release();
+    throw error;
+  }
+}
+
+interface GraphParts {
+  readonly memory: OrtDeviceMemory;
+  readonly copies: CudaCopies;
+  release(): void;
+}
+
+/** Creates a runner whose logits are page-locked, so that the card copies them at its full speed. */
+function graphRunner(
+  session: OrtSession,
+  options: RunnerOptions & { readonly cache: DeviceKvCache },
+  { memory, copies, release }: GraphParts,
+): ModelRunner {
+  try {
+    const { decoder, layout, prefillChunk, cache, allocateLogits = inOrdinaryMemory } = options;
+    const logits = allocateLogits(keptLogitRows(layout, prefillChunk) * decoder.vocabularySize);
+    copies.pageLock(logits);
+    const prefiller = new OrtRunner(session.lend(release), { ...options, allocateLogits: () => logits });
+    const graphs = new DecodeGraphs({
+      ...{ session, decoder, layout, cache, memory, copies, logits },
+      logitsName: options.logits,
+    });
+    return new GraphRunner({ prefiller, graphs });
+  } catch (error) {
+    copies.dispose();
     throw error;
   }
 }
@@ -58,8 +98,13 @@ function stagedRunner(
 }
 
 /** CUDA's driver copies strided memory. On other devices ONNX Runtime copies, on the session's device. */
-function openKvCopier({ api, device }: OrtSession, { decoder }: RunnerOptions): KvCopier {
-  if (device.provider === 'cuda') return new CudaKvCopier(openCudaDriver().copies(device.deviceId));
-  const graph = rowCopyGraph(decoder.kv.length, ElementType[decoder.kvType]);
-  return new OrtRowCopier(new OrtSession(api, graph, { threads: 1, directory: '', device }));
-}
+const waysOf = ({ capturesGraphs, device }: OrtSession): DeviceWays => ({
+  staged: device.provider === 'webgpu',
+  openCopier: ({ api }, { decoder }) => {
+    if (device.provider === 'cuda') return new CudaKvCopier(openCudaDriver().copies(device.deviceId));
+    const graph = rowCopyGraph(decoder.kv.length, ElementType[decoder.kvType]);
+    return new OrtRowCopier(new OrtSession(api, graph, { threads: 1, directory: '', device }));
+  },
+  openCopies: () =>
+    capturesGraphs && device.provider === 'cuda' ? openCudaDriver().copies(device.deviceId) : null,
+});

@@ -2,6 +2,7 @@ import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk } from
 import { RunTerminated } from '../model-runner.ts';
 import { RunGuard } from '../ort/run-guard.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
+import { IdleRows } from './idle-rows.ts';
 import type { OrtRunner } from './ort-runner.ts';
 
 export interface StagedParts {
@@ -22,10 +23,7 @@ export interface StagedParts {
 export class StagedRunner implements ModelRunner {
   readonly shape: ModelShape;
   readonly #parts: StagedParts;
-  readonly #tokens: Int32Array;
-  readonly #positions: Int32Array;
-  /** Per slot: the end of the last write. Nothing after it is needed. */
-  readonly #ends: Int32Array;
+  readonly #idle: IdleRows;
   /** The slot whose first positions are also in the staging cache. */
   #staged = { slot: -1, positions: 0 };
   readonly #guard = new RunGuard(() => this.#release());
@@ -33,28 +31,16 @@ export class StagedRunner implements ModelRunner {
   constructor(parts: StagedParts) {
     this.#parts = parts;
     this.shape = { ...parts.decoder.shape, prefillChunk: parts.prefiller.shape.prefillChunk };
-    const { slots } = this.shape;
-    this.#tokens = new Int32Array(slots);
-    this.#positions = new Int32Array(slots);
-    this.#ends = new Int32Array(slots);
+    this.#idle = new IdleRows(this.shape);
   }
 
-  decode({ firstSlot, rows, tokens, positions }: DecodeBatch): Float32Array {
+  decode(batch: DecodeBatch): Float32Array {
     this.#guard.requireIdle();
-    const last = this.shape.contextLength - 1;
-    for (let slot = 0; slot < firstSlot; slot++) {
-      this.#tokens[slot] = 0;
-      this.#positions[slot] = Math.min(this.#ends[slot]!, last);
-    }
-    this.#tokens.set(tokens.subarray(0, rows), firstSlot);
-    this.#positions.set(positions.subarray(0, rows), firstSlot);
-    // Idle rows write to a fixed position. Otherwise they would grow, and attention with them.
-    for (let slot = 0; slot < firstSlot; slot++) this.#unstage(slot, this.#positions[slot]!);
-    for (let slot = firstSlot; slot < firstSlot + rows; slot++)
-      this.#written(slot, this.#positions[slot]!, 1);
-    const batch = { firstSlot: 0, rows: firstSlot + rows, tokens: this.#tokens, positions: this.#positions };
-    const logits = this.#parts.decoder.decode(batch);
-    return logits.subarray(firstSlot * this.shape.vocabularySize);
+    const { firstSlot, rows } = batch;
+    const wide = this.#idle.widened(batch, firstSlot + rows);
+    for (let slot = 0; slot < wide.rows; slot++) this.#unstage(slot, wide.positions[slot]!);
+    this.#idle.decoded(batch);
+    return this.#parts.decoder.decode(wide).subarray(firstSlot * this.shape.vocabularySize);
   }
 
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
@@ -83,17 +69,7 @@ export class StagedRunner implements ModelRunner {
   }
 
   get kvBytes(): KvBytes {
-    const { slots } = this.#parts;
-    return {
-      positionBytes: slots.positionBytes,
-      read: (slot, start, end, bytes) => slots.read(slot, start, end, bytes),
-      write: (slot, start, parts) => {
-        slots.write(slot, start, parts);
-        const bytes = parts.reduce((sum, { length }) => sum + length, 0);
-        this.#written(slot, start, bytes / slots.positionBytes);
-      },
-      discard: () => slots.discard(),
-    };
+    return this.#idle.observed(this.#parts.slots, (slot, start) => this.#unstage(slot, start));
   }
 
   dispose(): void {
@@ -108,7 +84,7 @@ export class StagedRunner implements ModelRunner {
 
   /** Records a write to a slot outside the staging cache. */
   #written(slot: number, start: number, length: number): void {
-    this.#ends[slot] = start + length;
+    this.#idle.written(slot, start, length);
     this.#unstage(slot, start);
   }
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { EngineFailure } from '../../../origin/engine/engine.ts';
 import { EngineClient, spawnEngineThread } from '../../../origin/engine/engine-client.ts';
 import { RuntimeFault } from '../../../origin/model/model-runner.ts';
+import { createRunLock } from '../../../origin/process/thread-lock.ts';
 import { Driver } from './support/engine-driver.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { submission } from './support/submissions.ts';
@@ -142,7 +143,7 @@ it('a thread that has lost its device is not replaced, and its requests get an e
 
 it('a thread that ends while it holds the lock of the device frees it', async () => {
   const { data, remove } = syntheticEngine();
-  const runLock = new SharedArrayBuffer(4);
+  const runLock = createRunLock();
   const cell = new Int32Array(runLock);
   const worker = spawnEngineThread({ ...data, model: { ...data.model, runLock } });
   const exited = new Promise<void>((resolve) => worker.on('exit', () => resolve()));

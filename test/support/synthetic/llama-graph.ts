@@ -24,6 +24,8 @@ export interface SyntheticModel {
    * that use_cache_branch chooses.
    */
   readonly attention: 'group-query' | 'concatenated' | 'merged';
+  /** Whether queries, keys and values come from one matrix, and matrices are stored transposed, as `continuo build` writes them. */
+  readonly packed: boolean;
   /** For merged models: whether the branch that reads the past accepts several tokens or only one. */
   readonly cachedBranch: 'several-tokens' | 'one-token';
   /** Positions a token attends to, itself included; −1 = all. In the attention operator, else in the mask. */
@@ -250,9 +252,15 @@ class LlamaBuilder {
   attention(layer: number, input: string): string {
     const { hidden, heads, kvHeads, headSize, positionIds } = this.#model;
     const name = `${layerName(layer)}.attn`;
-    const query = this.#weights.linear(`${name}.q_proj`, input, hidden, heads * headSize);
-    const key = this.#weights.linear(`${name}.k_proj`, input, hidden, kvHeads * headSize);
-    const value = this.#weights.linear(`${name}.v_proj`, input, hidden, kvHeads * headSize);
+    const project = (part: string, columns: number) =>
+      this.#weights.linear(`${name}.${part}`, input, hidden, columns);
+    const [query, key, value] = this.#model.packed
+      ? [project('qkv_proj', (heads + 2 * kvHeads) * headSize), '', '']
+      : [
+          project('q_proj', heads * headSize),
+          project('k_proj', kvHeads * headSize),
+          project('v_proj', kvHeads * headSize),
+        ];
     if (this.#frame !== undefined) {
       const attended = this.#plain.attend(this.#frame, layer, query, key, value);
       return this.#weights.linear(`${name}.o_proj`, attended, heads * headSize, hidden);

@@ -19,6 +19,7 @@ export const TINY_MODEL: SyntheticModel = {
   quantization: 'none',
   accuracyLevel: 4,
   attention: 'group-query',
+  packed: false,
   cachedBranch: 'several-tokens',
   slidingWindow: -1,
   windowedCache: false,

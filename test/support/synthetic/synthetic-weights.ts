@@ -47,6 +47,13 @@ export class SyntheticWeights {
   ): string {
     const { quantization } = this.#model;
     const random = () => this.random.normal(rows * columns, 1 / Math.sqrt(rows));
+    if (quantization === 'none' && this.#model.packed) {
+      const weight = this.once(`${name}.weight`, () =>
+        this.floats(`${name}.weight`, [columns, rows], random()),
+      );
+      const options = { domain: MICROSOFT, attributes: { transB: { int: 1 } } };
+      return this.#writer.node('FusedMatMul', [input, weight], [output], options);
+    }
     if (quantization === 'none') {
       const weight = this.once(`${name}.weight`, () =>
         this.floats(`${name}.weight`, [rows, columns], transpose(random(), columns, rows)),

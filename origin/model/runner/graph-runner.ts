@@ -1,0 +1,79 @@
+import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
+import { RunGuard } from '../ort/run-guard.ts';
+import type { DecodeGraphs } from './decode-graphs.ts';
+import { IdleRows } from './idle-rows.ts';
+import type { OrtRunner } from './ort-runner.ts';
+
+export interface GraphParts {
+  /** Runs prompts. Owns what the parts share. */
+  readonly prefiller: OrtRunner;
+  readonly graphs: DecodeGraphs;
+}
+
+/**
+ * A ModelRunner that decodes by CUDA graphs. A graph has its own number of rows and begins at slot 0, so a batch gets rows of
+ * idle slots. If these would be more than half, the batch runs without a graph.
+ */
+export class GraphRunner implements ModelRunner {
+  readonly #parts: GraphParts;
+  readonly #idle: IdleRows;
+  readonly #guard = new RunGuard(() => this.#release());
+  #captured = false;
+
+  constructor(parts: GraphParts) {
+    this.#parts = parts;
+    this.#idle = new IdleRows(parts.prefiller.shape);
+  }
+
+  get shape(): ModelShape {
+    return this.#parts.prefiller.shape;
+  }
+
+  get kvBytes(): KvBytes {
+    return this.#idle.observed(this.#parts.prefiller.kvBytes);
+  }
+
+  /** Call once before the first prompt, and after the largest runs: a capture cannot allocate memory. @throws Error */
+  capture(): void {
+    this.#guard.requireIdle();
+    this.#parts.graphs.capture();
+    this.#captured = true;
+  }
+
+  decode(batch: DecodeBatch): Float32Array {
+    this.#guard.requireIdle();
+    const { firstSlot, rows } = batch;
+    const { graphs } = this.#parts;
+    const graphRows = graphs.rowsFor(firstSlot + rows);
+    const suits = this.#captured && graphRows <= 2 * rows;
+    const logits = suits
+      ? graphs.decode(this.#idle.widened(batch, graphRows), firstSlot, rows)
+      : graphs.decodeOrdinary(batch);
+    this.#idle.decoded(batch);
+    return logits;
+  }
+
+  prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
+    return this.#guard.prefill(async () => {
+      const logits = await this.#parts.prefiller.prefill(chunk, signal);
+      this.#idle.written(chunk.slot, chunk.start, chunk.tokens.length);
+      return logits;
+    });
+  }
+
+  copy(from: number, to: number, length: number): void {
+    this.#guard.requireIdle();
+    if (from === to) return;
+    this.#parts.prefiller.copy(from, to, length);
+    this.#idle.written(to, 0, length);
+  }
+
+  dispose(): void {
+    this.#guard.dispose();
+  }
+
+  #release(): void {
+    this.#parts.graphs.dispose();
+    this.#parts.prefiller.dispose();
+  }
+}

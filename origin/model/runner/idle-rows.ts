@@ -1,0 +1,55 @@
+import type { DecodeBatch, KvBytes } from '../model-runner.ts';
+
+/**
+ * Widens decode batches by rows of other slots. Their result is ignored, but they write: each to the position after the last
+ * write to its slot, because nothing after that is needed. They stay there; otherwise they would grow, and attention with them.
+ */
+export class IdleRows {
+  readonly #tokens: Int32Array;
+  readonly #positions: Int32Array;
+  /** Per slot: the end of the last write. */
+  readonly #ends: Int32Array;
+  readonly #lastPosition: number;
+
+  constructor({ slots, contextLength }: { readonly slots: number; readonly contextLength: number }) {
+    this.#tokens = new Int32Array(slots);
+    this.#positions = new Int32Array(slots);
+    this.#ends = new Int32Array(slots);
+    this.#lastPosition = contextLength - 1;
+  }
+
+  written(slot: number, start: number, length: number): void {
+    this.#ends[slot] = start + length;
+  }
+
+  /** Records what a batch writes. */
+  decoded({ firstSlot, rows, positions }: DecodeBatch): void {
+    for (let row = 0; row < rows; row++) this.written(firstSlot + row, positions[row]!, 1);
+  }
+
+  /** Returns a batch of the slots 0 … rows − 1, which include those of `batch`; valid until the next call. */
+  widened({ firstSlot, rows, tokens, positions }: DecodeBatch, wide: number): DecodeBatch {
+    for (let slot = 0; slot < wide; slot++) {
+      this.#tokens[slot] = 0;
+      this.#positions[slot] = Math.min(this.#ends[slot]!, this.#lastPosition);
+    }
+    this.#tokens.set(tokens.subarray(0, rows), firstSlot);
+    this.#positions.set(positions.subarray(0, rows), firstSlot);
+    return { firstSlot: 0, rows: wide, tokens: this.#tokens, positions: this.#positions };
+  }
+
+  /** Returns the KV of slots; writes to it are recorded, and reported. */
+  observed(kv: KvBytes, onWrite: (slot: number, start: number) => void = () => {}): KvBytes {
+    return {
+      positionBytes: kv.positionBytes,
+      read: (slot, start, end, bytes) => kv.read(slot, start, end, bytes),
+      write: (slot, start, parts) => {
+        kv.write(slot, start, parts);
+        const bytes = parts.reduce((sum, { length }) => sum + length, 0);
+        this.written(slot, start, bytes / kv.positionBytes);
+        onWrite(slot, start);
+      },
+      discard: (slot, start) => kv.discard(slot, start),
+    };
+  }
+}
