@@ -144,6 +144,7 @@ export async function openModel(
     const claim = claimGraphs(options.runLock);
     try {
       if (claim.captures) return await openOn({ ...chosen, graphs: true });
+      graphWarning = 'without CUDA graphs: they are for the first model that a process loads';
     } catch (error) {
       graphWarning = `without CUDA graphs: ${oneLine(error)}`;
     } finally {
