@@ -24,7 +24,7 @@ export interface SyntheticModel {
    * that use_cache_branch chooses.
    */
   readonly attention: 'group-query' | 'concatenated' | 'merged';
-  /** Whether queries, keys and values come from one matrix, and matrices are stored transposed, as `continuo build` writes them. */
+  /** Whether queries, keys and values come from one matrix, and matrices are stored transposed, as `continuo model build` writes them. */
   readonly packed: boolean;
   /** For merged models: whether the branch that reads the past accepts several tokens or only one. */
   readonly cachedBranch: 'several-tokens' | 'one-token';
