@@ -7,6 +7,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'origin/cli': [
     'origin',
     'origin/config',
+    'origin/cuda',
     'origin/http',
     'origin/hub',
     'origin/model/config',
@@ -19,7 +20,13 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/upstreams',
   ],
   'origin/config': ['origin/infill', 'origin/model/config', 'shared'],
-  'origin/cuda': ['origin/hub', 'origin/model/device', 'origin/model/ort', 'origin/terminal'],
+  'origin/cuda': [
+    'origin/config',
+    'origin/hub',
+    'origin/model/device',
+    'origin/model/ort',
+    'origin/terminal',
+  ],
   'origin/deploy': ['origin/config'],
   'origin/engine': [
     'origin/grammar',

@@ -1,3 +1,4 @@
+import { CUDA_INSTALL, installsCuda } from '@continuo/origin/cuda/cuda-command.ts';
 import { addModelCommands } from '@continuo/origin/hub/model-commands.ts';
 import { createProgram, withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Command } from 'commander';
@@ -40,6 +41,7 @@ export function createContinuo(context: CliContext): Command {
   addAuditCommand(program, asAdmin);
   const model = program.command('model').description('fetch, list and check models on this machine');
   addModelCommands(model, program, terminal, environment);
+  installsCuda(program.command('cuda-install').description(CUDA_INSTALL), terminal, environment);
   addBenchCommand(program, asCaller, () => performance.now());
   addDoctorCommand(program, context);
   return program;

@@ -72,7 +72,7 @@ function requireLibraries({ enable_cudnn }: Changes): void {
   const machine = thisMachine();
   requireCuda(0, machine);
   const missing = enable_cudnn === '1' ? missingCudnn(machine.cuda) : null;
-  if (missing !== null) throw new Error(`${missing}; run npm run cuda:install -- --cudnn`);
+  if (missing !== null) throw new Error(`${missing}; run npx continuo cuda-install --cudnn`);
 }
 
 /** Returns the API with other options of the CUDA provider. */

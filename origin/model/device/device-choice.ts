@@ -95,7 +95,7 @@ export function requireCuda(
     throw new ModelError(`the CUDA provider is for Linux on x64, not for ${platform} on ${arch}`);
   }
   const missing = missingCudaLibraries(cuda);
-  if (missing.length > 0) throw new ModelError(`CUDA lacks ${missing.join(', ')}; run npm run cuda:install`);
+  if (missing.length > 0) throw new ModelError(`CUDA lacks ${missing.join(', ')}; run continuo cuda-install`);
   const found = ask(driver);
   const { version, cards } = found;
   const needed = cudaVersion(cuda);
@@ -144,7 +144,7 @@ export function deviceFor(graph: OnnxGraph, device: OrtDevice, { cuda }: Machine
   const missing = missingCudnn(cuda);
   if (missing === null) return { ...device, cudnn: true };
   throw new ModelError(
-    `the operator ${operator} needs cuDNN on CUDA: ${missing}; run npm run cuda:install -- --cudnn`,
+    `the operator ${operator} needs cuDNN on CUDA: ${missing}; run continuo cuda-install --cudnn`,
   );
 }
 

@@ -9,7 +9,7 @@ export type CudaEnvironment = Readonly<
   Partial<Record<'ORT_CUDA_PATH' | 'XDG_CACHE_HOME' | 'HOME', string | undefined>>
 >;
 
-/** Returns the folder that `npm run cuda:install` fills; null if the user has no home directory. */
+/** Returns the folder that `continuo cuda-install` fills; null if the user has no home directory. */
 export function installedCudaFolder({ XDG_CACHE_HOME, HOME }: CudaEnvironment): string | null {
   const cache = XDG_CACHE_HOME || (HOME && join(HOME, '.cache'));
   return cache ? join(cache, 'continuo', `cuda-${ONNX_RUNTIME_VERSION}`) : null;

@@ -261,7 +261,7 @@ describe.runIf(isLinux)('a CUDA card that cannot be used is refused in one line 
   it('missing libraries', async () => {
     const here = machine({});
     await expect(onDevice({ ...settings, deviceId: 0 }, here, opener().open)).rejects.toThrow(
-      /^CUDA lacks libonnxruntime_providers_shared\.so: not in \/nowhere, .*; run npm run cuda:install$/,
+      /^CUDA lacks libonnxruntime_providers_shared\.so: not in \/nowhere, .*; run continuo cuda-install$/,
     );
   });
 
@@ -309,7 +309,7 @@ describe('cuDNN', () => {
   it('is checked by name if an operator of the graph needs it', () => {
     const graph = graphOf({}, false);
     expect(() => deviceFor(graph, cuda, absent)).toThrow(
-      'the operator ReduceSum needs cuDNN on CUDA: libcudnn.so.9 (cuDNN 9): cannot open shared object file; run npm run cuda:install -- --cudnn',
+      'the operator ReduceSum needs cuDNN on CUDA: libcudnn.so.9 (cuDNN 9): cannot open shared object file; run continuo cuda-install --cudnn',
     );
     expect(
       deviceFor(

@@ -71,7 +71,7 @@ const cudaOf = async (provider: string, machine: Machine, hasCard: boolean) => {
 
 test('missing CUDA libraries fail if a model needs them, and warn if there is a card', async () => {
   const text = expect.stringMatching(
-    /^CUDA lacks libonnxruntime_providers_shared\.so.*; run npm run cuda:install$/,
+    /^CUDA lacks libonnxruntime_providers_shared\.so.*; run continuo cuda-install$/,
   );
   const missing = { text };
   expect(await cudaOf('cuda', BARE, false)).toMatchObject({ status: 'fail', ...missing });
