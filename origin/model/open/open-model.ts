@@ -95,7 +95,7 @@ export function planModel(options: Omit<ModelOptions, 'threads'>): ModelPlan {
   }
   const layout = kvLayout(decoder, options.slots, contextLength);
   requireFit(layout, options.kvLimitBytes ?? Infinity);
-  const maxSlots = maxAutomaticSlots(decoder);
+  const maxSlots = maxAutomaticSlots(decoder, device.provider);
   return {
     ...graphFile,
     config,

@@ -1,3 +1,4 @@
+import type { ProviderChoice } from '../config/device.ts';
 import { ModelError } from '../config/model-json.ts';
 import { type KvBytes, MEMORY_ADVICE } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
@@ -28,12 +29,17 @@ export function kvLayout(decoder: DecoderInterface, slots: number, contextLength
 
 /**
  * Most slots that are chosen automatically. Rows of one run share the time to read the weights. Graphs that run row by row
- * gain nothing from more, and each step takes longer.
+ * gain nothing from more, and each step takes longer. On an H200, 128 rows of 1.2 B give twice the tokens/s of 32.
  */
-const MAX_SLOTS = { together: 64, rowByRow: 8 } as const;
+const MAX_SLOTS = { together: 64, onCuda: 128, rowByRow: 8 } as const;
 
-export const maxAutomaticSlots = ({ cache, couplesRows }: DecoderInterface): number =>
-  cache === 'concatenated' || couplesRows ? MAX_SLOTS.rowByRow : MAX_SLOTS.together;
+export function maxAutomaticSlots(
+  { cache, couplesRows }: DecoderInterface,
+  provider: ProviderChoice,
+): number {
+  if (cache === 'concatenated' || couplesRows) return MAX_SLOTS.rowByRow;
+  return provider === 'cuda' ? MAX_SLOTS.onCuda : MAX_SLOTS.together;
+}
 
 /** "32 slots × 2048 positions × 8192 bytes = 512 MiB" */
 export function describeLayout(layout: KvLayout): string {

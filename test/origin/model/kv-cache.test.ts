@@ -36,10 +36,11 @@ it('the cache needs slots × context × layers × 2 × KV heads × head size × 
   expect(kvLayout({ ...decoder, kvType: 'float16' }, 32, 2048).totalBytes).toBe(layout.totalBytes / 2);
 });
 
-it('chooses at most 64 slots by itself, and 8 if the graph computes row by row', () => {
-  expect(maxAutomaticSlots(decoder)).toBe(64);
-  expect(maxAutomaticSlots({ ...decoder, cache: 'concatenated' })).toBe(8);
-  expect(maxAutomaticSlots({ ...decoder, couplesRows: true })).toBe(8);
+it('chooses at most 64 slots by itself, 128 on CUDA, and 8 if the graph computes row by row', () => {
+  expect(maxAutomaticSlots(decoder, 'cpu')).toBe(64);
+  expect(maxAutomaticSlots(decoder, 'cuda')).toBe(128);
+  expect(maxAutomaticSlots({ ...decoder, cache: 'concatenated' }, 'cpu')).toBe(8);
+  expect(maxAutomaticSlots({ ...decoder, couplesRows: true }, 'cuda')).toBe(8);
 });
 
 it('refuses a cache above its limit with the sizes and accepts one of exactly the limit', () => {
