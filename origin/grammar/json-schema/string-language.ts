@@ -40,10 +40,10 @@ export class StringLanguages {
       : this.#once(`w${source}`, () => this.#regex(source, path, wholeMatchAutomaton));
   }
 
-  /** Strings of `min` to `max` code points. */
+  /** Strings of `min` to `max` code points; none if `max` is negative, as the negation of a minimum of 0 makes it. */
   length(min: number, max: number): Dfa {
     return this.#once(`l${min},${max}`, () => {
-      const last = Number.isFinite(max) ? max : min;
+      const last = Number.isFinite(max) ? Math.max(0, max) : min;
       this.#budget.spend(10 * last);
       const edges = Array.from({ length: last + 1 }, (_, count) => {
         if (count === last && Number.isFinite(max)) return [];
@@ -57,7 +57,7 @@ export class StringLanguages {
           next,
         ];
       });
-      return { edges, final: Uint8Array.from(edges, (_, count) => (count >= min ? 1 : 0)) };
+      return { edges, final: Uint8Array.from(edges, (_, count) => (count >= min && count <= max ? 1 : 0)) };
     });
   }
 

@@ -752,6 +752,17 @@ const COMBINED: readonly Row[] = [
     ],
     [{ t: 'b' }, { t: 'c' }],
   ],
+  [
+    'oneOf with a branch that no string is long enough for',
+    {
+      oneOf: [
+        { type: 'string', not: { minLength: 0 } },
+        { type: 'string', pattern: '^b' },
+      ],
+    },
+    ['b', 'bc'],
+    ['', 'a', 1],
+  ],
   ['oneOf by enum', { oneOf: [{ enum: ['a', 'b'] }, { enum: ['c', 1] }] }, ['a', 'c', 1], ['d']],
   [
     'oneOf by pattern',
