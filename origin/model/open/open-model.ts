@@ -140,7 +140,8 @@ export async function openModel(
   let graphWarning: string | null = null;
   const { opened, warning } = await onDevice(device, machine, async (chosen) => {
     const openOn = (one: OrtDevice) => open(plan, options, one, machine, allocateLogits);
-    if (chosen.provider !== 'cuda') return openOn(chosen);
+    // Graphs read ids, not the vectors of images.
+    if (chosen.provider !== 'cuda' || plan.vision !== null) return openOn(chosen);
     const claim = claimGraphs(options.runLock);
     try {
       if (claim.captures) return await openOn({ ...chosen, graphs: true });
