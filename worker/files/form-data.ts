@@ -29,7 +29,7 @@ export function boundaryOf({ headers }: Request): string {
   throw new ApiError('unsupported_media_type', message);
 }
 
-/** Reads a byte stream up to delimiters. */
+/** Reads a byte stream up to delimiters. The caller closes it. */
 class DelimitedReader {
   readonly #pieces: AsyncIterator<Uint8Array>;
   #buffer: Uint8Array = EMPTY;
@@ -57,6 +57,11 @@ class DelimitedReader {
     const taken = this.#buffer.subarray(0, count);
     this.#buffer = this.#buffer.subarray(count);
     return taken;
+  }
+
+  /** Lets the source end, which may still discard its rest. */
+  async close(): Promise<void> {
+    await this.#pieces.return?.();
   }
 
   async #more(): Promise<void> {
@@ -93,16 +98,20 @@ export async function* formParts(
   boundary: string,
 ): AsyncGenerator<FormPart> {
   const reader = new DelimitedReader(pieces);
-  await shortText(reader.until(encoder.encode(`--${boundary}`)), MAX_HEAD_BYTES);
-  for (;;) {
-    const mark = new TextDecoder().decode(await reader.take(2));
-    if (mark === '--') return;
-    if (mark !== '\r\n') throw malformed('a boundary is not followed by a line break');
-    const head = await shortText(reader.until(encoder.encode('\r\n\r\n')), MAX_HEAD_BYTES);
-    const content = reader.until(encoder.encode(`\r\n--${boundary}`));
-    yield { ...dispositionOf(head), content };
-    // What the caller has not read.
-    for await (const _ of content);
+  try {
+    await shortText(reader.until(encoder.encode(`--${boundary}`)), MAX_HEAD_BYTES);
+    for (;;) {
+      const mark = new TextDecoder().decode(await reader.take(2));
+      if (mark === '--') return;
+      if (mark !== '\r\n') throw malformed('a boundary is not followed by a line break');
+      const head = await shortText(reader.until(encoder.encode('\r\n\r\n')), MAX_HEAD_BYTES);
+      const content = reader.until(encoder.encode(`\r\n--${boundary}`));
+      yield { ...dispositionOf(head), content };
+      // What the caller has not read.
+      for await (const _ of content);
+    }
+  } finally {
+    await reader.close();
   }
 }
 

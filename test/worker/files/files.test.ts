@@ -1,7 +1,12 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { fileObject } from '../../../shared/batch.ts';
 import { ADMIN_KEY_SHA256, tenantWithKey } from '../admin/admin-client.ts';
 import { BatchClient } from '../batches/batch-client.ts';
+import { KEY } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
 const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
@@ -45,7 +50,7 @@ describe('a file', () => {
     for (const content of ['1', '2', '3']) {
       ids.unshift((await own.upload(content)).id);
       // Ids of the same millisecond have a random order.
-      await new Promise((resolve) => setTimeout(resolve, 2));
+      await setTimeout(2);
     }
     const list = async (query: string) => (await own.call('GET', `/v1/files?${query}`)).body;
     expect((await list('')).data.map(({ id }) => id)).toEqual(ids);
@@ -114,6 +119,22 @@ describe('an upload is refused', () => {
     const response = await worker.request('/v1/files', init);
     const { error } = (await response.json()) as { error: { code: string } };
     expect([response.status, error.code]).toEqual([status, code]);
+  });
+
+  test('to a slow client without breaking its connection', async () => {
+    const { hostname, port } = new URL(worker.url);
+    const socket = connect(Number(port), hostname);
+    await once(socket, 'connect');
+    const host = `Host: ${hostname}\r\nAuthorization: Bearer ${KEY}\r\n`;
+    const head = '--b\r\nContent-Disposition: form-data; name="file"; filename=".."\r\n\r\n';
+    const rest = `${'x'.repeat(300_000)}\r\n--b--\r\n`;
+    const length = head.length + rest.length;
+    const type = 'Content-Type: multipart/form-data; boundary=b';
+    socket.write(`POST /v1/files HTTP/1.1\r\n${host}${type}\r\nContent-Length: ${length}\r\n\r\n${head}`);
+    await setTimeout(200);
+    socket.write(rest);
+    socket.write(`GET /v1/files HTTP/1.1\r\n${host}Connection: close\r\n\r\n`);
+    expect((await text(socket)).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400', 'HTTP/1.1 200']);
   });
 
   test('without a key', async () => {
