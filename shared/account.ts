@@ -210,12 +210,15 @@ export const usageQuery = z.strictObject({
   tenant: z.string().optional().describe('Only this tenant.'),
   key: z.string().optional().describe('Only this key.'),
   model: z.string().optional().describe('Only this model.'),
+  user: z.string().optional().describe('Only requests with this name of an end user in their field `user`.'),
   group_by: z
     .string()
     .default('day,model')
     .transform((text) => text.split(','))
     .pipe(z.array(usageGroup).min(1))
-    .describe('Groups, comma-separated: day, tenant, model, key.'),
+    .describe(
+      'Groups, comma-separated: day, tenant, model, key, user. With user: only requests that name one.',
+    ),
 });
 export const usageRow = z.object({
   object: kindOf('usage'),
@@ -223,6 +226,7 @@ export const usageRow = z.object({
   tenant: z.string().optional().describe('Id of the tenant, if grouped by it.'),
   model: z.string().optional().describe('Id of the model, if grouped by it.'),
   key: z.string().optional().describe('Id of the key, if grouped by it.'),
+  user: z.string().optional().describe("Hash of the end user's name, if grouped by it."),
   requests: z.int().describe('All requests that reached a model.'),
   completed: z.int().describe('Requests that ended regularly.'),
   failed: z.int().describe('Requests that ended with an error.'),

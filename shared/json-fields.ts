@@ -88,7 +88,7 @@ export function list<T extends z.ZodType>(
 type JsonObject = Record<string, unknown>;
 
 /** A reviver that also gets the source text of primitive values, as current engines call it. */
-type SourceReviver = (
+export type SourceReviver = (
   this: unknown,
   key: string,
   value: unknown,

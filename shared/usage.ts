@@ -95,7 +95,7 @@ export class UsageTally {
 }
 
 /** What usage can be grouped by. */
-export const USAGE_GROUPS = ['day', 'tenant', 'model', 'key'] as const;
+export const USAGE_GROUPS = ['day', 'tenant', 'model', 'key', 'user'] as const;
 export type UsageGroup = (typeof USAGE_GROUPS)[number];
 
 /** GET /usage?account=… of the origin: the usage of a generation; null for an unknown account. */
@@ -131,6 +131,7 @@ export const requestObject = z.object({
   id: z.string().describe('The x-request-id of the answer.'),
   created_at: z.int().describe('Time of the request in Unix seconds.'),
   key: z.string().describe('Id of the key.'),
+  user: z.string().nullable().describe("Hash of the end user's name; null = none."),
   model: z.string().describe('Id of the model.'),
   status: z
     .enum(['completed', 'failed', 'cancelled', 'abandoned'])

@@ -1,7 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
-import { sha256Hex } from '@continuo/shared/signing.ts';
-import type { Tenant } from '@continuo/shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
 import { chooseDialect, DIALECTS, type Dialect } from './dialects/dialect.ts';
@@ -18,6 +16,7 @@ import { IDEMPOTENCY_HEADER, RESUMABLE_HEADER } from './http/headers.ts';
 import { readJsonObject } from './http/request-body.ts';
 import type { RequestContext } from './http/request-context.ts';
 import type { RouteHandler } from './http/router.ts';
+import { endUserHash } from './limits/end-user.ts';
 import { boundsOf, costOf } from './limits/request-cost.ts';
 import { admit } from './limits/reservation.ts';
 import type { ServiceTier } from './prices/price-list.ts';
@@ -88,7 +87,7 @@ export async function generate(
   const model = await resolveModel(body.model, principal, context, request.signal);
   const { call, answer } = read(body, { dialect, bounds: boundsOf(principal, context.settings), model });
   refuseKeyForStream(request, call);
-  context.caller.endUser = await endUserHash(call.endUser, principal.tenant);
+  context.caller.endUser = call.endUser && (await endUserHash(principal.tenant.id, call.endUser));
   checkCapabilities(call, model);
   const price = await priceOf(model, tierOf(call, context), context);
   const reservation = await admit(principal, { ...costOf(call, model), price }, context);
@@ -133,9 +132,4 @@ function refuseKeyForStream(request: Request, { answer }: CompletionCall): void 
   if (!answer.stream || !request.headers.has(IDEMPOTENCY_HEADER)) return;
   const message = `Invalid header '${IDEMPOTENCY_HEADER}': it cannot be used with 'stream'. Remove the header. At '/v1/completions', '${RESUMABLE_HEADER}: true' lets a client continue a broken stream.`;
   throw new ApiError('conflicting_parameters', message, { param: IDEMPOTENCY_HEADER });
-}
-
-/** Hashes the end user's name per tenant, so that logs can trace abuse without revealing the name. */
-async function endUserHash(endUser: string | null, tenant: Tenant): Promise<string | null> {
-  return endUser === null ? null : (await sha256Hex(`${tenant.id}\n${endUser}`)).slice(0, 16);
 }

@@ -4,7 +4,7 @@ import { queryOf } from './options.ts';
 import type { OpenSession } from './session.ts';
 
 const USAGE_COLUMNS = (
-  'day tenant model key ' +
+  'day tenant model key user ' +
   'requests completed failed cancelled abandoned ' +
   'prompt_tokens cached_tokens completion_tokens cost_micros ' +
   'mean_latency_ms mean_first_token_ms'
@@ -16,6 +16,7 @@ interface UsageOptions {
   readonly tenant?: string;
   readonly key?: string;
   readonly model?: string;
+  readonly user?: string;
   readonly by?: string;
 }
 
@@ -28,7 +29,8 @@ export function addUsageCommand(program: Command, open: OpenSession): void {
     .option('--tenant <id>', 'only of this tenant')
     .option('--key <id>', 'only of this key')
     .option('--model <name>', 'only of this model')
-    .option('--by <groups>', 'comma-separated: day, tenant, model, key');
+    .option('--user <name>', 'only of this end user of the tenant')
+    .option('--by <groups>', 'comma-separated: day, tenant, model, key, user');
   withExamples(
     usage,
     'continuo usage --tenant acme --by day,key',

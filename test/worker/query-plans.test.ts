@@ -120,7 +120,7 @@ const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
 
 const FILTER: query.UsageFilter = {
   ...{ from: '2026-01-01', to: '2026-01-31' },
-  ...{ tenantId: null, keyId: null, model: null },
+  ...{ tenantId: null, keyId: null, model: null, endUser: null },
 };
 
 const RECORD = {
@@ -131,7 +131,8 @@ const RECORD = {
 };
 
 const USAGE_USES: typeof USES = {
-  addToLedger: (db) => ledger.addToLedger(db, 'acme', 0, [{ sequence: 1, record: RECORD }]),
+  addToLedger: (db) =>
+    ledger.addToLedger(db, 'acme', 0, [{ sequence: 1, record: { ...RECORD, endUser: 'u' } }]),
   ledgerCursor: (db) => ledger.ledgerCursor(db, 'acme'),
   rollUpUsage: (db) => retention.rollUpUsage(db, 31, Date.UTC(2026, 0, 1)),
   pruneRequests: (db) => retention.pruneRequests(db, 31, 0),
@@ -144,7 +145,8 @@ const USAGE_USES: typeof USES = {
   queryUsage: async (db) => {
     for (const tenantId of [null, 'acme']) {
       for (const keyId of [null, 'k'])
-        await query.queryUsage(db, { ...FILTER, tenantId, keyId }, ['day', 'model']);
+        for (const endUser of [null, 'u'])
+          await query.queryUsage(db, { ...FILTER, tenantId, keyId, endUser }, ['day', 'model']);
     }
   },
 };

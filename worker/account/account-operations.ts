@@ -99,7 +99,13 @@ async function showRequest(
   const { usage } = record;
   return {
     ...{ object: 'request', id, created_at: Math.floor(record.startedAt / 1000) },
-    ...{ key: record.keyId, model: record.model, status: record.status, error_code: record.errorCode },
+    ...{
+      key: record.keyId,
+      user: record.endUser ?? null,
+      model: record.model,
+      status: record.status,
+      error_code: record.errorCode,
+    },
     finish_reasons: [...record.finishReasons],
     prompt_tokens: usage.promptTokens,
     cached_tokens: usage.cachedTokens,
@@ -138,7 +144,7 @@ export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
     {
       method: 'GET',
       path: '/usage',
-      summary: 'Show the usage of the account by day, model and key, without running requests',
+      summary: 'Show the usage of the account by day, model, key and end user, without running requests',
       status: 200,
       query: ownUsageQuery,
       response: usageAnswer,

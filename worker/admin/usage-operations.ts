@@ -2,6 +2,7 @@ import { usageAnswer, usageQuery } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
+import { endUserHash } from '../limits/end-user.ts';
 import { dayName } from '../usage/usage-ledger.ts';
 import { MAX_USAGE_ROWS, queryUsage, SUMS, type UsageSums } from '../usage/usage-query.ts';
 import { type AdminOperation, operation } from './admin-operation.ts';
@@ -33,18 +34,25 @@ export function daysOf({ from, to }: { from?: string | undefined; to?: string | 
 const tooManyRows = (): ApiError =>
   new ApiError(
     'invalid_value',
-    `The query has more than ${MAX_USAGE_ROWS} rows. Group by fewer columns, or narrow from, to, tenant, key or model.`,
+    `The query has more than ${MAX_USAGE_ROWS} rows. Group by fewer columns, or narrow from, to, tenant, key, model or user.`,
     { param: 'group_by' },
   );
 
-/** Answers a usage query; `tenantId` null = all tenants. @throws ApiError 400 for too many rows */
+const userWithoutTenant = (): ApiError =>
+  new ApiError('invalid_value', "Invalid 'user': an end user belongs to a tenant. Add 'tenant'.", {
+    param: 'user',
+  });
+
+/** Answers a usage query; `tenantId` null = all tenants. @throws ApiError 400 for too many rows, or a user without a tenant */
 export async function usageList(
   query: Omit<z.infer<typeof usageQuery>, 'tenant'>,
   tenantId: string | null,
   { env, now }: RequestContext,
 ) {
+  if (query.user !== undefined && tenantId === null) throw userWithoutTenant();
   const filter = {
     ...daysOf(query, now()),
+    endUser: query.user === undefined ? null : await endUserHash(tenantId!, query.user),
     tenantId,
     keyId: query.key ?? null,
     model: query.model ?? null,
@@ -58,7 +66,7 @@ export const USAGE_OPERATIONS: readonly AdminOperation[] = [
   operation({
     method: 'GET',
     path: '/usage',
-    summary: 'Show usage by day, tenant, model and key, without running requests',
+    summary: 'Show usage by day, tenant, model, key and end user, without running requests',
     status: 200,
     roles: ['billing', 'read-only', 'tenant'],
     query: usageQuery,

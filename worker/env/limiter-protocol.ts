@@ -21,6 +21,15 @@ export interface LimitHolder {
   readonly keyId: string;
   readonly tenantLimits: TenantLimits;
   readonly keyLimits: Limits;
+  /** The end user of a request, if end users have limits. Only home counts them. */
+  readonly endUser?: EndUser | null;
+}
+
+/** Who uses a tenant's application, as the field `user` says. */
+export interface EndUser {
+  /** Hash of the name. */
+  readonly hash: string;
+  readonly limits: Limits;
 }
 
 /** A request that needs a reservation for its estimated prompt and a part of its completion. */
@@ -89,7 +98,7 @@ export interface SpendingAlert {
 /** Why a reservation was refused. */
 export interface ExceededLimit {
   readonly kind: Exclude<BudgetName, 'spentMonth' | 'spentDay' | 'spentEver'> | 'too_large';
-  /** Id of the tenant or key. */
+  /** Id of the tenant, the key or the end user. */
   readonly subject: string;
   readonly limit: number;
   readonly used: number;
@@ -119,7 +128,7 @@ export type ReservationResult =
 /** The Worker's usage account of an ended request. */
 export type Settlement = Pick<
   UsageRecord,
-  'status' | 'usage' | 'errorCode' | 'finishReasons' | 'upstream' | 'latencyMs' | 'firstTokenMs'
+  'status' | 'usage' | 'errorCode' | 'finishReasons' | 'upstream' | 'latencyMs' | 'firstTokenMs' | 'endUser'
 >;
 
 /** Reports the end of a request. */
@@ -173,7 +182,7 @@ export interface LimiterCall {
   /** Decided after everything above has been applied, so that it can use what that frees. */
   readonly reservation: ReservationRequest | null;
   /** Keys that need a new slice, which must pay at least for a request that spends so much. */
-  readonly sliceRequests: readonly Omit<Claimant, 'model' | 'price'>[];
+  readonly sliceRequests: readonly Omit<Claimant, 'model' | 'price' | 'endUser'>[];
 }
 
 export interface LimiterAnswer {

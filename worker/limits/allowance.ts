@@ -1,5 +1,6 @@
 import type { ExceededLimit, ReservationResult, Spend } from '../env/limiter-protocol.ts';
 import { affordable, costOf, type Price, type PricedPrompt } from '../prices/price.ts';
+import { isEndUser } from './end-user.ts';
 import { unchecked } from './limit-errors.ts';
 import { eachOf } from './quota/budget.ts';
 import { FIRST_PART, type RequestTokens } from './request-cost.ts';
@@ -120,8 +121,10 @@ export class Allowance {
       const limit = await this.#grow(needed);
       if (limit === null) continue;
       const wait = limit.retryAfterMs;
-      if (wait === null || now() + wait > waitsUntil)
-        return LIMIT_FIELDS[limit.kind as keyof typeof LIMIT_FIELDS];
+      if (wait === null || now() + wait > waitsUntil) {
+        const field = LIMIT_FIELDS[limit.kind as keyof typeof LIMIT_FIELDS];
+        return isEndUser(limit.subject) ? `user_${field}` : field;
+      }
       await pause(wait);
     }
     return null;

@@ -2,6 +2,7 @@ import { ApiError, retryAfter } from '@continuo/shared/errors.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import { invalidKey, suspended } from '../auth/auth-errors.ts';
 import type { ExceededLimit, ReservationResult } from '../env/limiter-protocol.ts';
+import { isEndUser } from './end-user.ts';
 import { goDuration } from './quota/rate-limit-headers.ts';
 import type { RequestCost } from './request-cost.ts';
 
@@ -29,7 +30,11 @@ function describe(
   { tenant, key }: Principal,
   { model }: RefusedCost,
 ): string {
-  const holder = exceeded.subject === key.id ? `key ${key.id}` : `tenant ${tenant.id}`;
+  const holder = isEndUser(exceeded.subject)
+    ? "the end user of 'user'"
+    : exceeded.subject === key.id
+      ? `key ${key.id}`
+      : `tenant ${tenant.id}`;
   const numbers = `Limit ${exceeded.limit}, Used ${exceeded.used}, Requested ${exceeded.requested}.`;
   const subject = model === null ? '' : ` for ${model}`;
   return `${opening}${subject} in ${holder} on ${LIMIT_NAMES[exceeded.kind]}: ${numbers}`;

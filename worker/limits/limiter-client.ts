@@ -9,6 +9,8 @@ import type {
   TenantLimiterRpc,
 } from '../env/limiter-protocol.ts';
 import type { AdmittedHere, LimiterCaller as Caller, TenantLimiterClient } from '../http/request-context.ts';
+import { isEndUser } from './end-user.ts';
+import { NOTHING } from './quota/budget.ts';
 import { Purse } from './quota/purse.ts';
 
 /** Decisions wait this long for others before a call. */
@@ -60,6 +62,7 @@ export class LimiterClient implements TenantLimiterClient {
   }
 
   admit(claimant: Claimant, context: Caller): AdmittedHere | null {
+    if (claimant.endUser) return null;
     const now = context.now();
     const requestId = this.#purse.admit(claimant, context.requestId, now);
     if (requestId === null) return null;
@@ -86,6 +89,7 @@ export class LimiterClient implements TenantLimiterClient {
   }
 
   extend(claimant: Claimant, requestId: string, whole: boolean, context: Caller): Spend {
+    if (claimant.endUser) return NOTHING;
     const spend = this.#purse.extend(claimant, requestId, whole, context.now());
     if (spend.tokens > 0 || spend.money > 0) this.#wake(claimant.keyId, context);
     return spend;
@@ -111,7 +115,7 @@ export class LimiterClient implements TenantLimiterClient {
       if (result.admitted || typeof result.refusal === 'string') return result;
       const { subject, kind } = result.refusal;
       returned = subject === keyId ? subject : null;
-      if (attempt === ATTEMPTS || kind === 'too_large') return result;
+      if (attempt === ATTEMPTS || kind === 'too_large' || isEndUser(subject)) return result;
       if (!(await this.#awaitSlices(returned, context))) return result;
       const here = decideHere();
       if (here !== null) return here;

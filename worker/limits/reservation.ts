@@ -7,9 +7,11 @@ import { costOf } from '../prices/price.ts';
 import { isOverloaded } from '../timers/retry.ts';
 import { NO_USAGE, spendOf } from '../usage/usage-record.ts';
 import { Allowance } from './allowance.ts';
+import { endUserOf } from './end-user.ts';
 import { limitError, limiterOverloaded, unchecked } from './limit-errors.ts';
 import { limiterOf } from './limiter-client.ts';
-import { eachOf, NOTHING } from './quota/budget.ts';
+import { BUDGETS, type Budget, eachOf, NOTHING, RESOURCES } from './quota/budget.ts';
+import type { Subject } from './quota/state.ts';
 import type { RequestCost, RequestTokens } from './request-cost.ts';
 
 /** How a generation ended. Reported exactly once. */
@@ -64,7 +66,7 @@ export async function admit(
   context: RequestContext,
 ): Promise<Reservation> {
   const client = context.limiters.of(principal.tenant.id);
-  const limited = limitsSpend(principal, cost);
+  const limited = limitsSpend(principal, context.caller.endUser, cost);
   const first = spendFor(cost, limited ? cost.tokens : cost.most, cost);
   const claimant = claimantOf(principal, { ...cost, ...first }, context);
   const settled = async (asked: Promise<ReservationResult>): Promise<void> => {
@@ -142,7 +144,7 @@ async function reserve(
 const claimantOf = (
   { tenant, key }: Principal,
   { model, tokens, money, price }: Pick<Claimant, 'model' | 'tokens' | 'money' | 'price'>,
-  { settings }: RequestContext,
+  { settings, caller }: Pick<RequestContext, 'settings' | 'caller'>,
 ): Claimant => ({
   tenantId: tenant.id,
   keyId: key.id,
@@ -152,12 +154,14 @@ const claimantOf = (
   price,
   tenantLimits: tenant.limits,
   keyLimits: key.limits,
+  endUser: endUserOf({ tenant, key }, caller.endUser),
   ttlMs: settings.RESERVATION_TTL_MS,
 });
 
-const isLimited = ({ tenant, key }: Principal): boolean =>
-  [tenant.limits, key.limits].some(({ maxTokens: _, maxSequences: __, maxLogprobBytes: ___, ...limits }) =>
-    Object.values(limits).some((limit) => limit !== null),
+const hasLimit = (limits: Subject['limits'], resources: readonly Budget['resource'][]): boolean =>
+  BUDGETS.some(
+    ({ resource, limit }) =>
+      limit !== null && resources.includes(resource) && (limits[limit] ?? null) !== null,
   );
 
 /**
@@ -165,7 +169,8 @@ const isLimited = ({ tenant, key }: Principal): boolean =>
  * @throws ApiError 429; 401 or 403 if the key or tenant was blocked recently
  */
 export async function requireRoom(principal: Principal, context: RequestContext): Promise<void> {
-  if (!isLimited(principal)) return;
+  const { tenant, key } = principal;
+  if (![tenant.limits, key.limits].some((limits) => hasLimit(limits, RESOURCES))) return;
   const claimant = claimantOf(principal, { model: '', price: null, tokens: 1, money: 0 }, context);
   const client = context.limiters.of(principal.tenant.id);
   // If the limiter fails, the reservation will fail as well.
@@ -181,6 +186,7 @@ export async function requireRoom(principal: Principal, context: RequestContext)
 const UNHEARD: Settlement = {
   status: 'failed',
   usage: NO_USAGE,
+  endUser: null,
   errorCode: 'server_is_overloaded',
   finishReasons: [],
   upstream: null,
@@ -201,12 +207,9 @@ const spendFor = (
 };
 
 /** Returns whether a limit of tokens applies to the request, or one of money if it costs any. */
-const limitsSpend = ({ tenant, key }: Principal, { price }: RequestCost): boolean =>
-  [{ ...key.limits, creditMicros: null }, tenant.limits].some((limits) =>
-    [
-      ...[limits.tokensPerMinute, limits.tokensPerDay, limits.tokensPerMonth],
-      ...(price === null ? [] : [limits.microsPerDay, limits.microsPerMonth, limits.creditMicros]),
-    ].some((limit) => (limit ?? null) !== null),
+const limitsSpend = (principal: Principal, endUser: string | null, { price }: RequestCost): boolean =>
+  [principal.tenant, principal.key, endUserOf(principal, endUser)].some(
+    (holder) => holder !== null && hasLimit(holder.limits, price === null ? ['tokens'] : ['tokens', 'money']),
   );
 
 function hold(
@@ -238,13 +241,14 @@ function hold(
       if (outcome.queueMs !== undefined) timings.set('queue', outcome.queueMs);
       if (outcome.firstTokenAt !== null) timings.set('first-token', outcome.firstTokenAt - startedAt);
       const { inquire = false } = outcome;
-      const settlement = settlementOf(outcome, startedAt, now());
+      const { endUser } = context.caller;
+      const settlement = { ...settlementOf(outcome, startedAt, now()), endUser };
       client.settle({ requestId, settlement, inquire }, unused, context);
     },
   };
 }
 
-function settlementOf(outcome: Outcome, startedAt: number, endedAt: number): Settlement {
+function settlementOf(outcome: Outcome, startedAt: number, endedAt: number): Omit<Settlement, 'endUser'> {
   const { firstTokenAt, finishReasons, queueMs: _, inquire: __, ...rest } = outcome;
   return {
     ...rest,

@@ -43,6 +43,9 @@ const NO_LIMITS = {
   ...{ tokens_per_month: null, max_tokens: null, max_sequences: null, max_logprob_bytes: null },
   ...{ micros_per_day: null, micros_per_month: 100_000_000 },
   ...{ soft_micros_per_day: null, soft_micros_per_month: null },
+  ...{ user_requests_per_minute: 20, user_tokens_per_minute: null, user_concurrent_requests: null },
+  ...{ user_tokens_per_day: null, user_tokens_per_month: null },
+  ...{ user_micros_per_day: null, user_micros_per_month: null },
 };
 const USED = {
   tokens_per_day: 1451,
@@ -65,8 +68,14 @@ const SUMS = {
   ...{ prompt_tokens: 840, cached_tokens: 320, completion_tokens: 611, cost_micros: 1208 },
 };
 const REQUEST = {
-  ...{ object: 'request', id: 'req_4f1c', created_at: 1_795_000_000, key: KEY.id, model: 'default' },
-  ...{ status: 'completed', error_code: null, finish_reasons: ['length'], prompt_tokens: 12 },
+  ...{ object: 'request', id: 'req_4f1c', created_at: 1_795_000_000, key: KEY.id, user: null },
+  ...{
+    model: 'default',
+    status: 'completed',
+    error_code: null,
+    finish_reasons: ['length'],
+    prompt_tokens: 12,
+  },
   ...{ cached_tokens: 8, completion_tokens: 16, cost_micros: 30, latency_ms: 420, first_token_ms: 38 },
 };
 const USAGE = {
@@ -126,7 +135,7 @@ export const ACCOUNT_OPERATIONS: Readonly<Record<string, DocumentedOperation>> =
   },
   'GET /v1/usage': {
     id: 'listUsage',
-    summary: 'Show the usage of the account by day, model and key, as JSON or CSV.',
+    summary: 'Show the usage of the account by day, model, key and end user, as JSON or CSV.',
     ...common,
     query: queryOf(ownUsageQuery),
     answer: { name: 'Usage', schema: usageAnswer, example: USAGE },

@@ -1,5 +1,5 @@
 import { nameOf } from './reservation-id.ts';
-import { ADD_SUMS, ALL_SUMS } from './usage-query.ts';
+import { ADD_SUMS, ALL_SUMS, SUM_TABLES } from './usage-query.ts';
 import type { UsageRecord } from './usage-record.ts';
 
 export interface NumberedRecord {
@@ -8,15 +8,15 @@ export interface NumberedRecord {
   readonly record: UsageRecord;
 }
 
-const KEY = ['tenant_id', 'day', 'model', 'key_id'];
-const COLUMNS = [...KEY, ...ALL_SUMS];
-const CURSOR_AT = COLUMNS.length + 1;
-
-const UPSERT = `
-  INSERT INTO usage_daily (${COLUMNS.join(', ')})
-  SELECT ${COLUMNS.map((_, index) => `?${index + 1}`).join(', ')}
-  WHERE COALESCE((SELECT sequence FROM usage_cursors WHERE tenant_id = ?1), 0) = ?${CURSOR_AT}
-  ON CONFLICT (${KEY.join(', ')}) DO UPDATE SET ${ADD_SUMS}`;
+function upsert(table: keyof typeof SUM_TABLES): string {
+  const key = SUM_TABLES[table];
+  const columns = [...key, ...ALL_SUMS];
+  return `
+    INSERT INTO ${table} (${columns.join(', ')})
+    SELECT ${columns.map((_, index) => `?${index + 1}`).join(', ')}
+    WHERE COALESCE((SELECT sequence FROM usage_cursors WHERE tenant_id = ?1), 0) = ?${columns.length + 1}
+    ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${ADD_SUMS}`;
+}
 
 const ADVANCE = `
   INSERT INTO usage_cursors (tenant_id, sequence)
@@ -79,15 +79,23 @@ export async function addToLedger(
 ): Promise<void> {
   const last = entries.at(-1);
   if (!last) return;
-  const groups = Map.groupBy(
-    entries.map(({ record }) => record),
-    (record) => JSON.stringify([dayName(record.startedAt), record.model, record.keyId]),
-  );
-  const upsert = db.prepare(UPSERT);
-  const statements = [...groups].map(([group, records]) => {
-    const [day, model, keyId] = JSON.parse(group) as [string, string, string];
-    return upsert.bind(tenantId, day, model, keyId, ...totals(records), cursor);
-  });
+  const records = entries.map(({ record }) => record);
+  const nameOfRow = ({ startedAt, model, keyId }: UsageRecord) => [dayName(startedAt), model, keyId];
+  const add = (
+    table: keyof typeof SUM_TABLES,
+    added: readonly UsageRecord[],
+    rowOf: (record: UsageRecord) => string[],
+  ): D1PreparedStatement[] => {
+    const statement = db.prepare(upsert(table));
+    return [...Map.groupBy(added, (record) => JSON.stringify(rowOf(record)))].map(([row, all]) =>
+      statement.bind(tenantId, ...(JSON.parse(row) as string[]), ...totals(all), cursor),
+    );
+  };
+  const named = records.filter(({ endUser }) => (endUser ?? null) !== null);
+  const statements = [
+    ...add('usage_daily', records, nameOfRow),
+    ...add('usage_users', named, (record) => [...nameOfRow(record), record.endUser!]),
+  ];
   const kept = entries.map((entry) => ({ id: nameOf(entry.record.requestId), ...entry }));
   if (keepRequests) statements.push(db.prepare(KEEP).bind(tenantId, JSON.stringify(kept), cursor));
   await db.batch([...statements, db.prepare(ADVANCE).bind(tenantId, last.sequence, cursor)]);

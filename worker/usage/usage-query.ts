@@ -11,16 +11,25 @@ export interface UsageFilter {
   readonly tenantId: string | null;
   readonly keyId: string | null;
   readonly model: string | null;
+  /** Hash of an end user's name. */
+  readonly endUser: string | null;
 }
+
+/** The tables of sums, with the columns that name a row. Only requests that name an end user are in the second one. */
+export const SUM_TABLES = {
+  usage_daily: ['tenant_id', 'day', 'model', 'key_id'],
+  usage_users: ['tenant_id', 'day', 'model', 'key_id', 'end_user'],
+} as const;
 
 const COLUMNS: Readonly<Record<UsageGroup, string>> = {
   day: 'day',
   tenant: 'tenant_id',
   model: 'model',
   key: 'key_id',
+  user: 'end_user',
 };
 
-const FILTERED = { tenantId: 'tenant_id', keyId: 'key_id', model: 'model' } as const;
+const FILTERED = { tenantId: 'tenant_id', keyId: 'key_id', model: 'model', endUser: 'end_user' } as const;
 
 /** Columns that the admin API shows as sums. */
 export const SUMS = [
@@ -63,11 +72,12 @@ export async function queryUsage(
   const sums = ALL_SUMS.map((name) => `SUM(${name}) AS ${name}`);
   const columns = groups.map((group) => COLUMNS[group]).join(', ');
   // Only given filters are in the statement, so that SQLite can use an index.
-  const wanted = (['tenantId', 'keyId', 'model'] as const).filter((name) => filter[name] !== null);
+  const wanted = (Object.keys(FILTERED) as (keyof typeof FILTERED)[]).filter((name) => filter[name] !== null);
+  const table = groups.includes('user') || filter.endUser !== null ? 'usage_users' : 'usage_daily';
   const conditions = wanted.map((name) => `AND ${FILTERED[name]} = ?`).join(' ');
   const { results } = await db
     .prepare(`
-      SELECT ${[...selected, ...sums].join(', ')} FROM usage_daily WHERE day BETWEEN ? AND ? ${conditions}
+      SELECT ${[...selected, ...sums].join(', ')} FROM ${table} WHERE day BETWEEN ? AND ? ${conditions}
       GROUP BY ${columns} ORDER BY ${columns} LIMIT ${MAX_USAGE_ROWS + 1}`)
     .bind(filter.from, filter.to, ...wanted.map((name) => filter[name]))
     .all<UsageSums>();

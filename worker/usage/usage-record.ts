@@ -10,6 +10,8 @@ export interface UsageRecord {
   readonly tenantId: string;
   readonly keyId: string;
   readonly model: string;
+  /** Hash of the end user's name; null = none. Absent in records of older limiters. */
+  readonly endUser?: string | null;
   /** Name of the upstream; null if no upstream was reached. */
   readonly upstream: string | null;
   readonly usage: Usage;

@@ -1,5 +1,5 @@
 import { dayName } from './usage-ledger.ts';
-import { ADD_SUMS, ALL_SUMS } from './usage-query.ts';
+import { ADD_SUMS, ALL_SUMS, SUM_TABLES } from './usage-query.ts';
 
 const DAY_MS = 86_400_000;
 /** Days per run: a run stays short even if the first one finds years. */
@@ -7,15 +7,20 @@ const MAX_DAYS = 31;
 
 const sums = ALL_SUMS.map((name) => `SUM(${name})`).join(', ');
 
-/** Days before ?1 that are not the first of their month, oldest first. */
-const OLD_DAYS = `
-  SELECT DISTINCT day FROM usage_daily WHERE day < ?1 AND substr(day, 9) <> '01' ORDER BY day LIMIT ${MAX_DAYS}`;
+type Table = keyof typeof SUM_TABLES;
 
-const ADD_TO_MONTH = `
-  INSERT INTO usage_daily (tenant_id, day, model, key_id, ${ALL_SUMS.join(', ')})
-  SELECT tenant_id, substr(day, 1, 8) || '01', model, key_id, ${sums} FROM usage_daily
-  WHERE day = ?1 GROUP BY tenant_id, model, key_id
-  ON CONFLICT (tenant_id, day, model, key_id) DO UPDATE SET ${ADD_SUMS}`;
+/** Days before ?1 that are not the first of their month, oldest first. */
+const oldDays = (table: Table): string => `
+  SELECT DISTINCT day FROM ${table} WHERE day < ?1 AND substr(day, 9) <> '01' ORDER BY day LIMIT ${MAX_DAYS}`;
+
+function addToMonth(table: Table): string {
+  const key = SUM_TABLES[table];
+  const rest = key.filter((column) => column !== 'day').join(', ');
+  return `
+    INSERT INTO ${table} (day, ${rest}, ${ALL_SUMS.join(', ')})
+    SELECT substr(day, 1, 8) || '01', ${rest}, ${sums} FROM ${table} WHERE day = ?1 GROUP BY ${rest}
+    ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${ADD_SUMS}`;
+}
 
 /**
  * Adds days older than `days` to the first day of their month, so that the ledger of a month stays exact and grows no
@@ -24,12 +29,14 @@ const ADD_TO_MONTH = `
  */
 export async function rollUpUsage(db: D1Database, days: number, now: number): Promise<void> {
   const before = dayName(now - days * DAY_MS);
-  const { results } = await db.prepare(OLD_DAYS).bind(before).all<{ day: string }>();
-  for (const { day } of results) {
-    await db.batch([
-      db.prepare(ADD_TO_MONTH).bind(day),
-      db.prepare('DELETE FROM usage_daily WHERE day = ?').bind(day),
-    ]);
+  for (const table of Object.keys(SUM_TABLES) as Table[]) {
+    const { results } = await db.prepare(oldDays(table)).bind(before).all<{ day: string }>();
+    for (const { day } of results) {
+      await db.batch([
+        db.prepare(addToMonth(table)).bind(day),
+        db.prepare(`DELETE FROM ${table} WHERE day = ?`).bind(day),
+      ]);
+    }
   }
 }
 
@@ -59,13 +66,14 @@ const ADD_WITHOUT_KEYS = `
   ON CONFLICT (tenant_id, day, model, key_id) DO UPDATE SET ${ADD_SUMS}`;
 
 /**
- * Erases a tenant's usage. With `keepSums`, one row per month and model stays, without keys. The cursor stays, so that no
+ * Erases a tenant's usage. With `keepSums`, one row per month and model stays, without keys and end users. The cursor stays, so that no
  * late record counts twice.
  */
 export async function eraseUsage(db: D1Database, tenantId: string, keepSums: boolean): Promise<void> {
   const rest = keepSums ? " AND key_id <> ''" : '';
   await db.batch([
     db.prepare('DELETE FROM requests WHERE tenant_id = ?').bind(tenantId),
+    db.prepare('DELETE FROM usage_users WHERE tenant_id = ?').bind(tenantId),
     ...(keepSums ? [db.prepare(ADD_WITHOUT_KEYS).bind(tenantId)] : []),
     db.prepare(`DELETE FROM usage_daily WHERE tenant_id = ?${rest}`).bind(tenantId),
   ]);

@@ -10,6 +10,7 @@ import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { tokenBytesOf } from '../../../origin/tokenizer/read-token-bytes.ts';
 import { readTokenizerFiles } from '../../../origin/tokenizer/tokenizer-files.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { exactNumber, type SourceReviver } from '../../../shared/json-fields.ts';
 import { largeVocabulary } from '../../support/grammar/vocabularies.ts';
 import { quantile } from '../statistics.ts';
 import { RivalEngine } from './rival-engine.ts';
@@ -36,9 +37,21 @@ export interface Judgement {
   readonly maskMs: readonly number[];
 }
 
+/** Parses cases. JSON.stringify writes the numbers of their instances as they are: 1.0 is no integer in draft 4. */
+function parseCases(text: string): SchemaCase | SchemaCase[] {
+  const written: SourceReviver = (_, value, { source }) =>
+    typeof value === 'number' && source !== undefined ? exactNumber(source) : value;
+  const content = JSON.parse(text, written as Parameters<typeof JSON.parse>[1]) as SchemaCase | SchemaCase[];
+  const plain = ({ schema, tests }: SchemaCase): SchemaCase => ({
+    schema: JSON.parse(JSON.stringify(schema)),
+    tests,
+  });
+  return Array.isArray(content) ? content.map(plain) : plain(content);
+}
+
 /** Reads a file in the layout of MaskBench, or of JSON-Schema-Test-Suite: a list of cases in a directory of a draft. */
 function readCases(directory: string, file: string): SchemaCase[] {
-  const content = JSON.parse(readFileSync(path.join(directory, file), 'utf8')) as SchemaCase | SchemaCase[];
+  const content = parseCases(readFileSync(path.join(directory, file), 'utf8'));
   if (!Array.isArray(content)) return [content];
   const draft = /draft[4-7]/.exec(path.resolve(directory))?.[0];
   if (draft === undefined) return content;

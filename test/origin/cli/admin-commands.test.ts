@@ -141,7 +141,7 @@ const helpOf = async (...words: string[]): Promise<string> =>
 
 test('lists every limit in the help, and rejects unknown limits', async () => {
   const names =
-    'requests_per_minute, tokens_per_minute, concurrent_requests, tokens_per_day, tokens_per_month, micros_per_day, micros_per_month, soft_micros_per_day, soft_micros_per_month, max_tokens, max_sequences, max_logprob_bytes';
+    'requests_per_minute, tokens_per_minute, concurrent_requests, tokens_per_day, tokens_per_month, micros_per_day, micros_per_month, soft_micros_per_day, soft_micros_per_month, user_requests_per_minute, user_tokens_per_minute, user_tokens_per_day, user_tokens_per_month, user_micros_per_day, user_micros_per_month, user_concurrent_requests, max_tokens, max_sequences, max_logprob_bytes';
   for (const command of ['tenants create', 'tenants update', 'keys create', 'plans create', 'plans update']) {
     expect(await helpOf(...command.split(' '))).toContain(names);
   }

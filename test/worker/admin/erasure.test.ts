@@ -77,6 +77,7 @@ const call = (key: string, method: string, to: string, body?: unknown, headers =
 /** What tenants do before they are erased. Each leaves something in another store. */
 const DEEDS: Readonly<Record<string, (key: string, id: string) => Promise<unknown>>> = {
   completion: (key) => completion(worker, key),
+  'end user': (key, id) => completion(worker, key, { user: `user of ${id}` }),
   change: (_, id) =>
     admin(worker, 'PATCH', `/tenants/${id}`, { name: `Name of ${id}`, aliases: { own: id } }),
   file: (key, id) => new BatchClient(worker, key).upload(lineOf(`line-${id}`)),
@@ -100,7 +101,9 @@ let count = 0;
 async function erased(deeds: readonly string[], usage: 'keep' | 'erase'): Promise<string[]> {
   count += 1;
   const id = `gone-${count}-${crypto.randomUUID()}`;
-  const { key, keyId } = await tenantWithKey(worker, id, { tokens_per_day: 1_000_000 });
+  const { key, keyId } = await tenantWithKey(worker, id, {
+    ...{ tokens_per_day: 1_000_000, user_tokens_per_day: 100_000 },
+  });
   for (const deed of deeds) {
     // Only the lines of a running batch get no answer.
     origin.reset();

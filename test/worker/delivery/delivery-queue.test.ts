@@ -1,23 +1,11 @@
-import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { DeliveryQueue } from '../../../worker/delivery/delivery-queue.ts';
-
-/** The object's database: SQLite itself, with the two methods that the queue uses. */
-function sqlite(): SqlStorage {
-  const db = new DatabaseSync(':memory:');
-  const exec = (sql: string, ...values: (string | number)[]) => {
-    if (sql.includes('CREATE')) return db.exec(sql);
-    const statement = db.prepare(sql);
-    if (sql.trim().startsWith('SELECT')) return { toArray: () => statement.all(...values) };
-    return { rowsWritten: Number(statement.run(...values).changes) };
-  };
-  return { exec } as unknown as SqlStorage;
-}
+import { sqlStorage } from '../support/sql-storage.ts';
 
 const ids = (events: readonly { readonly id: string }[]) => events.map(({ id }) => id);
 
 test('keeps the order of a channel, and repeats with doubling pauses', () => {
-  const queue = new DeliveryQueue(sqlite());
+  const queue = new DeliveryQueue(sqlStorage());
   queue.add(
     'usage',
     [
@@ -42,7 +30,7 @@ test('keeps the order of a channel, and repeats with doubling pauses', () => {
 });
 
 test('gives an event up after twenty attempts, lists it, goes on with the next, and sends it again', () => {
-  const queue = new DeliveryQueue(sqlite());
+  const queue = new DeliveryQueue(sqlStorage());
   queue.add(
     'usage',
     [

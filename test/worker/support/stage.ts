@@ -60,8 +60,13 @@ export class Stage {
 }
 
 /** Opens `count` streams at the same time, from all isolates in turn; returns the admitted ones. */
-export async function open(worker: WorkerClient, key: string, count: number): Promise<Response[]> {
-  const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 2000, stream: true };
+export async function open(
+  worker: WorkerClient,
+  key: string,
+  count: number,
+  fields: Readonly<Record<string, unknown>> = {},
+): Promise<Response[]> {
+  const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 2000, stream: true, ...fields };
   const answers = await Promise.all(
     Array.from({ length: count }, (_, index) =>
       worker.post(body, {

@@ -46,7 +46,7 @@ async function add(tenant: string, records: readonly UsageRecord[]): Promise<voi
 
 const EVERYTHING: UsageFilter = {
   ...{ from: '2026-01-01', to: '2026-12-31' },
-  ...{ tenantId: null, keyId: null, model: null },
+  ...{ tenantId: null, keyId: null, model: null, endUser: null },
 };
 
 const ask = (filter: Partial<UsageFilter>, ...groups: readonly UsageGroup[]) =>

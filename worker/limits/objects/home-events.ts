@@ -7,6 +7,7 @@ import type { Settings } from '../../env/settings.ts';
 import { readWebhook } from '../../tenants/webhook-store.ts';
 import { usageEvent } from '../../usage/usage-event.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
+import { isEndUser } from '../end-user.ts';
 import { type QuotaState, type Subject, useOf } from '../quota/state.ts';
 import { reachedShares } from '../spending-alerts.ts';
 import { TENANT } from './open-requests.ts';
@@ -44,9 +45,9 @@ export class HomeEvents {
       CREATE TABLE IF NOT EXISTS payments (credit INTEGER PRIMARY KEY, spent INTEGER NOT NULL);`);
   }
 
-  /** Remembers the limits of a tenant and of a key. */
+  /** Remembers the limits of a tenant and of a key. There are no alerts about end users. */
   know(subjects: Subject[]): Subject[] {
-    for (const subject of subjects) this.#subjects.set(subject.id, subject);
+    for (const subject of subjects) if (!isEndUser(subject.id)) this.#subjects.set(subject.id, subject);
     return subjects;
   }
 

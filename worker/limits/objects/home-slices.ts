@@ -12,6 +12,7 @@ import type {
 } from '../../env/limiter-protocol.ts';
 import { numberOf, priceOf, sliceOf } from '../../usage/reservation-id.ts';
 import { spendOf, type UsageRecord } from '../../usage/usage-record.ts';
+import { isEndUser } from '../end-user.ts';
 import { budgetOf, eachOf, NOTHING } from '../quota/budget.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
 import { draw, drawSpend, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
@@ -44,7 +45,7 @@ export interface IsolateState {
 /** A request that home knows only from an isolate's decision. */
 export type AdmittedRequest = Pick<
   ReservationRequest,
-  'requestId' | 'tenantId' | 'keyId' | 'model' | 'ttlMs'
+  'requestId' | 'tenantId' | 'keyId' | 'model' | 'ttlMs' | 'endUser'
 >;
 
 /** What the home limiter does for its slices: requests, their records, and storage. */
@@ -217,7 +218,9 @@ export class HomeSlices {
   #reserve(request: ReservationRequest, now: number): ReservationResult {
     const result = this.#home.reserve(request, now);
     if (request.raise !== 'growth' || result.admitted || typeof result.refusal === 'string') return result;
-    const { kind } = result.refusal;
+    const { kind, subject } = result.refusal;
+    // No isolate holds anything of an end user.
+    if (isEndUser(subject)) return result;
     const { resource } = budgetOf(kind === 'too_large' ? 'tokens' : kind);
     const holdsSome = ({ ended, left }: Slice) => !ended && (left[resource] ?? 0) > 0;
     const isHeld = [...this.#isolates.values()].some(({ slices }) => slices.some(holdsSome));

@@ -2,6 +2,7 @@ import { requireFormat } from '../../env/stored-format.ts';
 import { priceOf } from '../../usage/reservation-id.ts';
 import type { NumberedRecord } from '../../usage/usage-ledger.ts';
 import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
+import { isEndUser } from '../end-user.ts';
 import {
   type Charge,
   emptyQuota,
@@ -10,7 +11,7 @@ import {
   type QuotaState,
   type SubjectState,
 } from '../quota/state.ts';
-import type { Meter } from '../quota/window.ts';
+import { type Meter, momentOf } from '../quota/window.ts';
 import type { AdmittedRequest, IsolateState } from './home-slices.ts';
 
 /** A running request: its reservation and the usage record that would be written if it ended now. */
@@ -28,7 +29,7 @@ export interface OpenReservation {
 /** The record is what gets billed if the Worker vanishes right after its reservation. */
 export function openReservation(
   reservation: QuotaReservation,
-  { requestId, tenantId, keyId, model, ttlMs }: AdmittedRequest,
+  { requestId, tenantId, keyId, model, ttlMs, endUser }: AdmittedRequest,
   startedAt: number,
 ): OpenReservation {
   const record: UsageRecord = {
@@ -36,6 +37,7 @@ export function openReservation(
     tenantId,
     keyId,
     model,
+    endUser: endUser?.hash ?? null,
     upstream: null,
     usage: NO_USAGE,
     cost: 0,
@@ -55,6 +57,8 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS subjects (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS reservations (id TEXT PRIMARY KEY, open TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS outbox (sequence INTEGER PRIMARY KEY AUTOINCREMENT, record TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS end_users (id TEXT PRIMARY KEY, month INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS end_users_by_month ON end_users (month);
   CREATE TABLE IF NOT EXISTS isolates (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 `;
 
@@ -87,6 +91,11 @@ function parseSubject(text: string): SubjectState {
   return { ...emptySubject(), ...rest, day: today!, month: thisMonth!, concurrency: [[0, running]] };
 }
 
+/** The month is the last one in which the end user was charged. */
+const SAVE_END_USERS = `
+  INSERT OR REPLACE INTO end_users (id, month, state)
+  SELECT value->>0, value->>1, value->2 FROM json_each(?)`;
+
 /** Rows per statement. They are bound as one JSON value, which holds at most 2 MB. */
 const ROWS_PER_STATEMENT = 100;
 
@@ -111,6 +120,8 @@ export class LimiterStorage {
     // A ledger that is older than these tables would ignore records with an old sequence number.
     if (isNew) this.#numberOutboxFrom(now);
     this.#adoptRegions();
+    // No window of theirs is longer than a month.
+    sql.exec('DELETE FROM end_users WHERE month < ?', momentOf(now).month - 1);
   }
 
   /** Older limiters gave slices to regional objects, which are gone. Those slices end as the slices of silent isolates. */
@@ -142,11 +153,24 @@ export class LimiterStorage {
   }
 
   saveSubjects(state: QuotaState, ids: readonly string[]): void {
-    for (const batch of batches(ids)) {
+    for (const batch of batches(ids.filter((id) => !isEndUser(id)))) {
       const states = Object.fromEntries(batch.map((id) => [id, storedSubject(state.subjects.get(id)!)]));
       const sql = 'INSERT OR REPLACE INTO subjects (id, state) SELECT key, value FROM json_each(?)';
       this.#sql.exec(sql, JSON.stringify(states));
     }
+    for (const batch of batches(ids.filter(isEndUser))) {
+      const rows = batch.map((id) => {
+        const subject = state.subjects.get(id)!;
+        return [id, subject.month.at(-1)?.[0] ?? 0, storedSubject(subject)];
+      });
+      this.#sql.exec(SAVE_END_USERS, JSON.stringify(rows));
+    }
+  }
+
+  /** Returns the counters of an end user; null if there are none. */
+  loadEndUser(id: string): SubjectState | null {
+    const rows = this.#sql.exec<{ state: string }>('SELECT state FROM end_users WHERE id = ?', id).toArray();
+    return rows[0] ? parseSubject(rows[0].state) : null;
   }
 
   loadIsolates(): Map<string, IsolateState> {

@@ -7,6 +7,7 @@ import type {
 } from '../../env/limiter-protocol.ts';
 import { priceOf } from '../../usage/reservation-id.ts';
 import { spendOf, type UsageRecord } from '../../usage/usage-record.ts';
+import { endUserId, isEndUser } from '../end-user.ts';
 import * as quota from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import {
@@ -20,7 +21,7 @@ import type { BlockList } from './block-list.ts';
 import type { AdmittedRequest } from './home-slices.ts';
 import { type LimiterStorage, type OpenReservation, openReservation } from './limiter-storage.ts';
 
-/** Id of the tenant among its limiter's subjects. The other subjects are its keys. */
+/** Id of the tenant among its limiter's subjects. The other subjects are its keys and its end users. */
 export const TENANT = 'tenant';
 /**
  * A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream. Expiry and this
@@ -28,10 +29,14 @@ export const TENANT = 'tenant';
  */
 const ABANDON_LIFETIMES = 0.75;
 
-/** Returns the tenant and the key, with their limits. */
-export const subjectsOf = ({ keyId, tenantLimits, keyLimits }: LimitHolder): Subject[] => [
+/** If there are more subjects in memory, those of end users without requests are dropped. Their counters are stored. */
+const MAX_SUBJECTS = 5_000;
+
+/** Returns the tenant, the key and the end user if there is one, with their limits. */
+export const subjectsOf = ({ keyId, tenantLimits, keyLimits, endUser }: LimitHolder): Subject[] => [
   { id: TENANT, limits: tenantLimits },
   { id: keyId, limits: keyLimits },
+  ...(endUser ? [{ id: endUserId(endUser), limits: endUser.limits }] : []),
 ];
 
 /**
@@ -55,6 +60,22 @@ export class OpenRequests {
     this.#blocked = blocked;
     this.#open = storage.loadOpen();
     this.quota = storage.loadQuota(this.#open);
+    for (const { reservation } of this.#open.values()) this.#recall(reservation.subjects);
+  }
+
+  /** Loads the counters of end users that are not in memory. */
+  #recall(subjects: readonly string[]): void {
+    for (const id of subjects.filter(isEndUser)) {
+      const stored = this.quota.subjects.has(id) ? null : this.#storage.loadEndUser(id);
+      if (stored) this.quota.subjects.set(id, stored);
+    }
+  }
+
+  #forgetIdleEndUsers(): void {
+    if (this.quota.subjects.size <= MAX_SUBJECTS) return;
+    const busy = new Set([...this.#open.values()].flatMap(({ reservation }) => reservation.subjects));
+    for (const id of this.quota.subjects.keys())
+      if (isEndUser(id) && !busy.has(id)) this.quota.subjects.delete(id);
   }
 
   /** Reserves all that the request needs, or nothing. Idempotent per request id. A probe changes nothing. */
@@ -62,6 +83,7 @@ export class OpenRequests {
     const block = this.#blocked.of(request.keyId);
     if (block !== null) return { admitted: false, refusal: block, headers: {} };
     const subjects = subjectsOf(request);
+    this.#recall(subjects.map(({ id }) => id));
     const headers = () => rateLimitHeaders(this.quota, subjects, now);
     const open = this.#open.get(request.requestId);
     // Isolates of an older version know no money.
@@ -177,6 +199,7 @@ export class OpenRequests {
     this.#changed.clear();
     this.#closed = [];
     this.#touched.clear();
+    this.#forgetIdleEndUsers();
     return ended;
   }
 

@@ -3,7 +3,7 @@ import type { Amounts, BudgetName, BudgetUse, Spend } from '../../env/limiter-pr
 import { BUDGETS, type Budget, type Cost, eachOf, type LimitableBudget, RESOURCES } from './budget.ts';
 import { add, type Meter, type Moment, momentOf, used } from './window.ts';
 
-/** A tenant or one of its keys, with its limits. */
+/** A tenant, one of its keys or one of its end users, with its limits. */
 export interface Subject {
   readonly id: string;
   readonly limits: Limits & Partial<TenantLimits>;

@@ -26,6 +26,7 @@ const anyPrice = (draw: Draw): { readonly price: Price } => {
 };
 
 const anyLimits = (draw: Draw): Limits => ({
+  ...UNLIMITED,
   requestsPerMinute: maybe(draw, 8, 600),
   tokensPerMinute: maybe(draw, 100, 12_000),
   concurrentRequests: maybe(draw, 6, 200),
@@ -33,11 +34,6 @@ const anyLimits = (draw: Draw): Limits => ({
   tokensPerMonth: maybe(draw, 300, 30_000),
   microsPerDay: maybe(draw, 300, 60_000),
   microsPerMonth: maybe(draw, 300, 90_000),
-  softMicrosPerDay: null,
-  softMicrosPerMonth: null,
-  maxTokens: null,
-  maxSequences: null,
-  maxLogprobBytes: null,
 });
 
 /** Sends bursts of requests to few or many isolates, and kills some isolates and home in between. */
@@ -47,7 +43,8 @@ async function play(world: World, isolates: number, draw: Draw): Promise<void> {
     for (let count = draw(1, 25); count > 0; count -= 1) {
       const tokens = draw(1, 40);
       const runMs = draw(0, 5) === 0 ? draw(1_000, 40_000) : draw(1, 900);
-      const wanted = { isolate: draw(0, some - 1), key: draw(0, 1) === 0 ? 'a' : 'b', tokens, runMs };
+      const user = [null, 'u', 'v'][draw(0, 2)]!;
+      const wanted = { isolate: draw(0, some - 1), key: draw(0, 1) === 0 ? 'a' : 'b', user, tokens, runMs };
       const most = draw(0, 3) === 0 ? draw(tokens, 3_000) : tokens;
       const used = draw(0, most);
       void world.ask({ ...wanted, used, ...(most > tokens ? { most } : {}) });
@@ -68,6 +65,7 @@ describe('limits across isolates', () => {
       const drawLimits = () => ({ ...anyLimits(draw), ...(index % 3 === 1 && NO_TOKENS) });
       const tenant = { ...drawLimits(), creditMicros: maybe(draw, 300, 90_000) };
       const limits = { tenant, a: drawLimits(), b: UNLIMITED };
+      const hasUserLimits = index % 4 > 1;
       const faults = index % 2 === 0 ? 0.03 : 0;
       const world = new World({
         random,
@@ -75,6 +73,7 @@ describe('limits across isolates', () => {
         isolates,
         limits,
         faults,
+        ...(hasUserLimits && { userLimits: drawLimits() }),
         ...(index % 3 > 0 && anyPrice(draw)),
       });
       await play(world, isolates, draw);
@@ -87,7 +86,7 @@ describe('limits across isolates', () => {
         const exact = Math.ceil(((used ?? 0) * (price?.completion ?? 0)) / 1e9);
         expect([id, tokens, money]).toEqual([id, used, exact]);
       }
-      for (const subject of ['tenant', 'a', 'b']) {
+      for (const subject of ['tenant', 'a', 'b', ...(hasUserLimits ? ['user:u', 'user:v'] : [])]) {
         const [tokens, money] = [world.spent(subject, 'tokens'), world.spent(subject, 'money')];
         const ever = world.spent(subject, 'money', '');
         expect([subject, world.counted(subject)]).toEqual([subject, { tokens, money, ever, running: 0 }]);

@@ -78,7 +78,8 @@ const isBefore = (a: Moment, b: Moment): boolean => a.at < b.at || (a.at === b.a
 
 /** What a request has really done. */
 interface Truth {
-  readonly key: string;
+  /** The tenant, the key, and the end user if there is one. */
+  readonly subjects: readonly string[];
   readonly at: number;
   readonly price: Price | null;
   /** What it has reserved, oldest first. */
@@ -119,7 +120,10 @@ export interface WorldOptions {
   readonly random: () => number;
   readonly start: number;
   readonly isolates: number;
+  /** By subject. */
   readonly limits: Readonly<Record<string, Limits & Partial<TenantLimits>>>;
+  /** Of each end user. */
+  readonly userLimits?: Limits;
   /** Of all requests. */
   readonly price?: Price;
   /** Share of messages that are lost, and that arrive twice. */
@@ -131,6 +135,7 @@ export interface WorldOptions {
 export interface Wanted {
   readonly isolate: number;
   readonly key: string;
+  readonly user?: string | null;
   /** Reserved before it runs. */
   readonly tokens: number;
   /** More than `tokens`: a stream, whose reservation grows. */
@@ -276,9 +281,10 @@ export class World {
           answer.reservation?.admitted &&
           !this.truth.has(reservation.requestId)
         ) {
-          const { requestId, keyId, tokens, money } = reservation;
+          const { requestId, tokens, money } = reservation;
+          const subjects = subjectsOf(reservation).map(({ id }) => id);
           const isAwaited = isolate.alive && isolate.waiting.has(requestId.split('.').at(-1)!);
-          this.#admitted(requestId, keyId, { tokens, money }, isAwaited ? null : 0);
+          this.#admitted(requestId, subjects, { tokens, money }, isAwaited ? null : 0);
         }
         if (random() < faults) this.clock.after(4_000, fail);
         else this.clock.after(delay(), () => isolate.alive && resolve(structuredClone(answer)));
@@ -293,12 +299,15 @@ export class World {
   async ask(wanted: Wanted): Promise<void> {
     const isolate = this.#isolates[wanted.isolate]!;
     if (!isolate.alive) return;
-    const { key, tokens } = wanted;
+    const { key, tokens, user = null } = wanted;
     this.counts.asked += 1;
     const name = `r${this.counts.asked}`;
-    const context = this.#contextOf(isolate, name);
+    const context = this.#contextOf(isolate, name, user);
     const principal = {
-      tenant: { id: 'tenant', limits: this.#options.limits.tenant ?? UNLIMITED },
+      tenant: {
+        id: 'tenant',
+        limits: { ...(this.#options.limits.tenant ?? UNLIMITED), ...this.#userLimits() },
+      },
       key: { id: key, limits: this.#options.limits[key] ?? UNLIMITED },
     } as Principal;
     isolate.waiting.add(name);
@@ -310,7 +319,7 @@ export class World {
       if (!isolate.alive) return;
       if (!this.truth.has(reservation.id)) {
         const first = reservation.allowance === null ? most : tokens;
-        this.#admitted(reservation.id, key, spendOf(price, usageOf(first)), null);
+        this.#admitted(reservation.id, subjectIds(key, user), spendOf(price, usageOf(first)), null);
       }
       if (wanted.most === undefined) this.#start(isolate, reservation, wanted);
       else void this.#stream(isolate, reservation, wanted);
@@ -325,12 +334,25 @@ export class World {
     }
   }
 
+  #userLimits(): Partial<Limits> {
+    const limits = this.#options.userLimits ?? UNLIMITED;
+    return {
+      userRequestsPerMinute: limits.requestsPerMinute,
+      userTokensPerMinute: limits.tokensPerMinute,
+      userTokensPerDay: limits.tokensPerDay,
+      userTokensPerMonth: limits.tokensPerMonth,
+      userMicrosPerDay: limits.microsPerDay,
+      userMicrosPerMonth: limits.microsPerMonth,
+      userConcurrentRequests: limits.concurrentRequests,
+    };
+  }
+
   /** Home may have admitted a request that has got no answer. */
   #neverRuns(name: string): void {
     for (const [id, truth] of this.truth) if (id.endsWith(`.${name}`)) truth.used ??= 0;
   }
 
-  #contextOf(isolate: Isolate, requestId: string): RequestContext {
+  #contextOf(isolate: Isolate, requestId: string, endUser: string | null): RequestContext {
     const now = () => this.clock.now + isolate.skew;
     const after = (ms: number, run: () => void): (() => void) => {
       let cancelled = false;
@@ -351,7 +373,7 @@ export class World {
         timers: { after },
       },
       backoff: { random: () => 0.5, pause: (ms: number) => new Promise<void>((wake) => after(ms, wake)) },
-      ...{ waitUntil: () => {}, limiters: isolate.clients },
+      ...{ waitUntil: () => {}, limiters: isolate.clients, caller: { principal: null, endUser } },
     } as unknown as RequestContext;
   }
 
@@ -420,7 +442,7 @@ export class World {
     const more = eachOf((name) => Math.max(0, total[name] - before[name]));
     if ((more.tokens === 0 && more.money === 0) || truth.used !== null) return;
     truth.charges.push({ at: this.clock.now, ...more });
-    for (const subject of ['tenant', truth.key]) this.#check(subject);
+    for (const subject of truth.subjects) this.#check(subject);
   }
 
   /** An isolate is gone, with all that it holds. The origins notice at once. */
@@ -431,11 +453,11 @@ export class World {
     for (const name of isolate.waiting) this.#neverRuns(name);
   }
 
-  #admitted(id: string, key: string, spend: Spend, used: number | null): void {
+  #admitted(id: string, subjects: readonly string[], spend: Spend, used: number | null): void {
     const at = this.clock.now;
     const { price = null } = this.#options;
-    this.truth.set(id, { key, at, price, charges: [{ at, ...spend }], used });
-    for (const subject of ['tenant', key]) this.#check(subject);
+    this.truth.set(id, { subjects, at, price, charges: [{ at, ...spend }], used });
+    for (const subject of subjects) this.#check(subject);
   }
 
   #ended(id: string, tokens: number): void {
@@ -445,7 +467,9 @@ export class World {
 
   /** Checks the limits by their definition, over all admitted requests of all isolates. */
   #check(subject: string): void {
-    const limits = this.#options.limits[subject];
+    const limits: (Limits & Partial<TenantLimits>) | undefined = subject.startsWith('user:')
+      ? this.#options.userLimits
+      : this.#options.limits[subject];
     if (!limits) return;
     const { now } = this.clock;
     const second = (at: number) => Math.floor(at / 1000);
@@ -461,7 +485,7 @@ export class World {
     };
     const isInMinute = (at: number) => second(at) > second(now) - 60;
     for (const truth of this.truth.values()) {
-      if (subject !== 'tenant' && truth.key !== subject) continue;
+      if (!truth.subjects.includes(subject)) continue;
       if (isInMinute(truth.at)) sums.requests += 1;
       const isToday = (at: number) => day(at) === day(now);
       const isThisMonth = (at: number) => day(at).slice(0, 7) === day(now).slice(0, 7);
@@ -501,7 +525,7 @@ export class World {
 
   /** What the requests of a subject have really spent, by default today. */
   spent(subject: string, name: keyof Spend, since = day(this.clock.now)): number {
-    const own = [...this.truth.values()].filter(({ key }) => subject === 'tenant' || key === subject);
+    const own = [...this.truth.values()].filter(({ subjects }) => subjects.includes(subject));
     return own.reduce((sum, truth) => sum + countedSpend(truth, name, (at) => day(at) >= since), 0);
   }
 
@@ -520,5 +544,10 @@ export class World {
     await this.clock.run(150_000);
   }
 }
+
+const subjectIds = (key: string, user: string | null): string[] => [
+  ...['tenant', key],
+  ...(user === null ? [] : [`user:${user}`]),
+];
 
 const usageOf = (completionTokens: number) => ({ promptTokens: 0, cachedTokens: 0, completionTokens });

@@ -46,6 +46,14 @@ test('the next request frees the slot of a reservation whose answer was lost', a
   expect(body.total).toMatchObject({ completed: 2, failed: 1, completion_tokens: 8 });
 });
 
+test('a restarted limiter still knows what an end user has used', async () => {
+  const { key } = await tenantWithKey(worker, 'again', { user_tokens_per_day: 12 });
+  expect((await completion(worker, key, { user: 'a' })).status).toBe(200);
+  await tell('limiter', 'restart', 'again');
+  expect((await completion(worker, key, { user: 'a', max_tokens: 30 })).status).toBe(429);
+  expect((await completion(worker, key, { user: 'b' })).status).toBe(200);
+});
+
 test('shows a rotated key although the limiter restarts', async () => {
   const { key, keyId } = await tenantWithKey(worker, 'rotating');
   await tell('limiter', 'deafen', 'rotating');

@@ -1,19 +1,8 @@
-import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { EventLog, endOf } from '../../../../worker/replay/objects/event-log.ts';
+import { sqlStorage } from '../../support/sql-storage.ts';
 
-/** Returns a log in Node's SQLite instead of a Durable Object's. */
-function emptyLog(): EventLog {
-  const database = new DatabaseSync(':memory:');
-  const exec = (sql: string, ...values: (string | number | ArrayBuffer)[]) => {
-    if (values.length === 0 && sql.includes('CREATE')) return database.exec(sql);
-    const bound = values.map((value) => (value instanceof ArrayBuffer ? new Uint8Array(value) : value));
-    const rows = database.prepare(sql).iterate(...bound);
-    // In a Durable Object, statements run at once, even if their rows are not read.
-    return sql.trim().startsWith('SELECT') ? rows : [...rows];
-  };
-  return new EventLog({ exec } as unknown as SqlStorage);
-}
+const emptyLog = (): EventLog => new EventLog(sqlStorage());
 
 const PIECE = 65_536;
 

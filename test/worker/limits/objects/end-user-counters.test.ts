@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest';
+import { UNLIMITED } from '../../../../shared/tenant.ts';
+import { BlockList } from '../../../../worker/limits/objects/block-list.ts';
+import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
+import { OpenRequests } from '../../../../worker/limits/objects/open-requests.ts';
+import { sqlStorage } from '../../support/sql-storage.ts';
+
+const START = Date.UTC(2026, 0, 31, 12);
+const TWO_MONTHS = Date.UTC(2026, 2, 1);
+const USERS = 6_000;
+
+const usage = { promptTokens: 2, cachedTokens: 0, completionTokens: 4 };
+const settlement = {
+  ...{ status: 'completed' as const, usage, errorCode: null, finishReasons: [], upstream: 'origin' },
+  ...{ latencyMs: 1, firstTokenMs: null },
+};
+
+/** A limiter's requests in a database that outlives it. */
+class Home {
+  readonly #sql = sqlStorage();
+  #number = 0;
+  requests = this.#open(START);
+
+  #open(now: number): OpenRequests {
+    return new OpenRequests(new LimiterStorage(this.#sql, now), new BlockList(this.#sql));
+  }
+
+  restart(now: number): void {
+    this.requests = this.#open(now);
+  }
+
+  /** Number of end users in the database. */
+  get stored(): number {
+    return this.#sql.exec<{ count: number }>('SELECT COUNT(*) AS count FROM end_users').one().count;
+  }
+
+  /** Reserves 10 tokens for an end user with a limit of 15 per month. Returns the id; null if it is refused. */
+  reserve(user: number, now: number): string | null {
+    this.#number += 1;
+    const requestId = `r${this.#number}`;
+    const { admitted } = this.requests.reserve(
+      {
+        ...{ requestId, tenantId: 't', keyId: 'k', model: 'm', price: null, money: 0, tokens: 10 },
+        ...{ ttlMs: 30_000, tenantLimits: UNLIMITED, keyLimits: UNLIMITED },
+        endUser: { hash: String(user), limits: { ...UNLIMITED, tokensPerMonth: 15 } },
+      },
+      now,
+    );
+    this.requests.write();
+    return admitted ? requestId : null;
+  }
+
+  /** Ends a request that has used 6 tokens. */
+  settle(requestId: string): void {
+    this.requests.settle({ requestId, settlement }, null);
+    this.requests.write();
+  }
+}
+
+test('many end users are counted exactly with few of them in memory, also after restarts', () => {
+  const home = new Home();
+  // One request of the first end user runs all the time.
+  const running = home.reserve(0, START)!;
+  for (let user = 1; user < USERS; user += 1) home.settle(home.reserve(user, START)!);
+  expect(home.requests.quota.subjects.size).toBeLessThanOrEqual(5_000);
+  expect(home.stored).toBe(USERS);
+  const all = Array.from({ length: USERS }, (_, user) => user);
+  // The running request has reserved 10 tokens, the others have used 6.
+  expect(all.filter((user) => home.reserve(user, START) !== null)).toEqual([]);
+  home.restart(START);
+  expect(home.requests.quota.subjects.size).toBeLessThan(5);
+  home.settle(running);
+  expect(all.filter((user) => home.reserve(user, START) !== null)).toEqual([]);
+});
+
+test('a month after its last request, nothing is stored of an end user', () => {
+  const home = new Home();
+  home.settle(home.reserve(1, START)!);
+  home.restart(Date.UTC(2026, 1, 28));
+  expect(home.stored).toBe(1);
+  home.restart(TWO_MONTHS);
+  expect(home.stored).toBe(0);
+  expect(home.reserve(1, TWO_MONTHS)).not.toBeNull();
+});
