@@ -206,10 +206,11 @@ describe('limits over HTTP', () => {
     expect(body.total).toMatchObject({ cancelled: 2, completed: 2 });
   });
 
-  test(`frees every slot after ${KILLS} randomly killed requests`, async () => {
+  test(`frees every slot and bills every token after ${KILLS} randomly killed requests`, async () => {
     const slots = 24;
     const wave = 8;
     const { key } = await tenantWithKey(worker, 'killed', { concurrent_requests: slots });
+    const before = origin.generated();
     origin.script = async (request, wire) => {
       // Some fail at once, some fail later, some run until they are killed.
       const fate = origin.requests.length % 5;
@@ -255,6 +256,16 @@ describe('limits over HTTP', () => {
     );
     expect(origin.requests).toHaveLength(slots);
     expect(together).toHaveLength(slots);
+    const generated = origin.generated();
+    const { body } = await eventually(
+      () => admin(worker, 'GET', '/usage?tenant=killed'),
+      (answer) =>
+        answer.body.total.completion_tokens! >= generated.completionTokens - before.completionTokens,
+    );
+    expect(body.total).toMatchObject({
+      prompt_tokens: generated.promptTokens - before.promptTokens,
+      completion_tokens: generated.completionTokens - before.completionTokens,
+    });
   });
 });
 

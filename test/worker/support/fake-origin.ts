@@ -10,6 +10,7 @@ import {
   generationEvent,
   generationRequest,
   type OriginModel,
+  type Usage,
 } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, sha256Hex, verify } from '../../../shared/signing.ts';
 import { detokenizeRequest, tokenizeRequest } from '../../../shared/tokenization.ts';
@@ -51,6 +52,8 @@ export interface FakeOrigin {
   readonly headers: IncomingMessage['headers'][];
   /** Usage accounts by name, which take precedence over the counted ones. */
   readonly accounts: Map<string, z.input<typeof usageAccount>>;
+  /** All usage that it has counted, also before `reset`. */
+  generated(): Pick<Usage, 'promptTokens' | 'completionTokens'>;
   /** Errors of scripts, and requests that violate the protocol; the tests take them. */
   readonly faults: unknown[];
   /** Restores the default script and models, and clears all records. */
@@ -211,6 +214,12 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     headers: [],
     accounts: new Map(),
     faults: [],
+    generated() {
+      const all = accounts.under('').map(({ usage }) => usage);
+      const sum = (name: 'promptTokens' | 'completionTokens') =>
+        all.reduce((total, { [name]: tokens }) => total + tokens, 0);
+      return { promptTokens: sum('promptTokens'), completionTokens: sum('completionTokens') };
+    },
     reset() {
       origin.script = defaultScript;
       origin.models = [MODEL];
