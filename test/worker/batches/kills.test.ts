@@ -1,8 +1,13 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
+import type { Usage } from '../../../shared/generation.ts';
 import { randomFrom } from '../../support/random.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -13,23 +18,50 @@ import { SlowOrigin } from './slow-origin.ts';
 
 const LINES = 120;
 const KILLS = Number(process.env.BATCH_KILLS ?? 4);
+const PRICE = { prompt_micros: 1_000_000, completion_micros: 2_500_000, batch_permille: 500 };
 
-test('after kills of workerd and the origin, every line has one record and the ledger has what was generated', async () => {
+/** Half of 1 micro-unit per prompt token and 2.5 per completion token, rounded up. */
+const costOf = ({
+  promptTokens,
+  completionTokens,
+}: Pick<Usage, 'promptTokens' | 'completionTokens'>): number =>
+  Math.ceil((2 * promptTokens + 5 * completionTokens) / 4);
+
+/** A billing system: the cost of each event by its id. */
+async function startBilling() {
+  const costs = new Map<string, number>();
+  const server = createServer(async (request, response) => {
+    // A killed workerd breaks off.
+    const events = (await json(request).catch(() => [])) as { id: string; data: { cost_micros: number } }[];
+    for (const { id, data } of events) costs.set(id, data.cost_micros);
+    response.writeHead(204).end();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, costs, server };
+}
+
+test('after kills of workerd and the origin, every line has one record, and ledger and bill have what was generated', async () => {
   const random = randomFrom(3_711);
   const origin = await startFakeOrigin();
   const slow = new SlowOrigin(origin);
+  const billing = await startBilling();
   const state = mkdtempSync(path.join(tmpdir(), 'continuo-batch-'));
   const plan = {
     origin: { url: origin.url, secret: origin.secret },
-    vars: { ADMIN_KEY_SHA256, RESERVATION_TTL_MS: '1000' },
+    vars: {
+      ...{ ADMIN_KEY_SHA256, RESERVATION_TTL_MS: '1000' },
+      ...{ BILLING_URL: billing.url, BILLING_SECRET: 'a secret for billing' },
+    },
     options: { state },
   };
   let worker = await spawnWorker(plan);
   onTestFinished(async () => {
     await worker.kill();
     await origin.stop();
+    billing.server.close();
     rmSync(state, { recursive: true, force: true });
   });
+  await admin(worker, 'POST', '/prices', { model: 'org/tiny', ...PRICE });
   const { key } = await tenantWithKey(worker, 'killed');
   const client = () => new BatchClient(worker, key);
   const ids: string[] = [];
@@ -64,10 +96,15 @@ test('after kills of workerd and the origin, every line has one record and the l
     records += seen.length;
   }
   expect(records).toBe(lines);
-  const ledger = async () =>
-    (await admin(worker, 'GET', '/usage?tenant=killed&group_by=tenant')).body.data[0];
-  await eventually(ledger, (row) =>
-    JSON.stringify(row).includes(`"completion_tokens":${slow.used().completion_tokens},`),
+  const ledger = async () => (await admin(worker, 'GET', '/usage?tenant=killed')).body.total;
+  await eventually(ledger, (total) => total.completion_tokens === slow.used().completion_tokens);
+  const cost = slow.usages().reduce((sum, usage) => sum + costOf(usage), 0);
+  const { requests } = await ledger();
+  expect(await ledger()).toMatchObject({ ...slow.used(), cost_micros: cost });
+  // A bill leaves at least once, with the same id each time.
+  await eventually(
+    async () => billing.costs.size,
+    (count) => count === requests,
   );
-  expect(await ledger()).toMatchObject(slow.used());
-}, 600_000);
+  expect([...billing.costs.values()].reduce((sum, micros) => sum + micros, 0)).toBe(cost);
+}, 7_200_000);

@@ -25,9 +25,14 @@ export class SlowOrigin {
     for (const wire of this.#wires) wire.die();
   }
 
-  /** Returns the tokens of all accounts. */
+  /** Returns the usage of each request. */
+  usages() {
+    return [...this.#origin.accounts.values()].map((account) => account!.usage);
+  }
+
+  /** Returns the tokens of all requests. */
   used() {
-    const all = [...this.#origin.accounts.values()].map((account) => account!.usage);
+    const all = this.usages();
     const sum = (of: (usage: (typeof all)[number]) => number) =>
       all.reduce((total, one) => total + of(one), 0);
     return {
