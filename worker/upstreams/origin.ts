@@ -146,7 +146,10 @@ export class OriginUpstream implements Upstream {
   async #json<T>(call: OriginCall, schema: z.ZodType<T>): Promise<T> {
     const read = async (signal: AbortSignal): Promise<T> => {
       const response = await this.#call({ ...call, signal });
-      const parsed = schema.safeParse(await readJsonBody(response));
+      const body = await readJsonBody(response);
+      // It broke off, which says nothing about versions.
+      if (body === null) throw malformed();
+      const parsed = schema.safeParse(body);
       if (parsed.success) return parsed.data;
       const [issue] = parsed.error.issues;
       reportMismatch(

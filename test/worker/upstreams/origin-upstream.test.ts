@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Fetch } from '../../../worker/upstreams/fetch-upstream.ts';
 import { OriginUpstream } from '../../../worker/upstreams/origin.ts';
 
@@ -60,4 +60,22 @@ test('an origin whose answer is too long to hold in memory fails', async () => {
   const answer = origin.tokenizer.detokenize(asked, new AbortController().signal);
   await expect(answer).rejects.toMatchObject({ code: 'upstream_error' });
   expect(sent).toBeLessThan(20);
+});
+
+test('an answer that breaks off is not reported as one of another version', async () => {
+  const report = vi.spyOn(console, 'error').mockImplementation(() => {});
+  const originWith = (body: string) => {
+    const headers = { 'content-length': String(body.length) };
+    return new OriginUpstream({
+      ...{ name: 'origin', url: 'http://origin', secret: 'secret', models: null },
+      ...{ fetch: async () => new Response(body, { headers }), acceptTimeoutMs: 60_000, now: Date.now },
+      validation: 'every',
+    });
+  };
+  const ask = (body: string) => originWith(body).models(new AbortController().signal);
+  await expect(ask('{"models":[')).rejects.toMatchObject({ code: 'upstream_error' });
+  expect(report).not.toHaveBeenCalled();
+  await expect(ask('{"models":1}')).rejects.toMatchObject({ code: 'upstream_error' });
+  expect(report).toHaveBeenCalledOnce();
+  report.mockRestore();
 });
