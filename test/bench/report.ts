@@ -69,7 +69,7 @@ export function figureTable(figures: readonly (readonly [string, string])[]): st
 }
 
 /** The latency that the edge adds, compared with a workerd that only forwards bytes. */
-export function edgeTables({ delays, cpu }: EdgeReport): string {
+export function edgeTables({ delays, cpu, money }: EdgeReport): string {
   const pair = (p50: number, p99: number) => `${rounded(p50, 2)} / ${rounded(p99, 2)}`;
   const times = new Table({
     head: ['p50 / p99 ms', 'origin', 'bare workerd', 'copying in JS', 'Worker', 'Worker − origin'],
@@ -86,7 +86,10 @@ export function edgeTables({ delays, cpu }: EdgeReport): string {
   for (const { name, bare, copying, worker } of cpu) {
     loads.push([name, rounded(bare, 1), rounded(copying, 1), rounded(worker, 1)]);
   }
-  return `${times}\n${loads}`;
+  const { without, with: priced } = money;
+  const added = pair(priced[0] - without[0], priced[1] - without[1]);
+  const costs = `Plain request, 1 client, without and with money: ${pair(...without)} and ${pair(...priced)}, added ${added} ms`;
+  return `${times}\n${loads}\n${costs}`;
 }
 
 /** One row per load; each cell has the rate, p50 and p99. */

@@ -7,6 +7,7 @@ import { startWorker } from '../../worker/support/worker.ts';
 import { quantile } from '../statistics.ts';
 import { type Clients, startClients } from './client-process.ts';
 import type { Load } from './load.ts';
+import { PACED_MODEL } from './pace.ts';
 import type { Way } from './path.ts';
 import { workerdCpuMs } from './workerd-cpu.ts';
 
@@ -30,8 +31,11 @@ export async function startOrigin(port = 0): Promise<{ url: string; child: Child
   return { url: `http://127.0.0.1:${listening}`, child };
 }
 
-/** Creates a key of a tenant with limits that are never reached, so that every request is counted. */
-async function createKey(url: string): Promise<string> {
+/**
+ * Creates a key of a tenant with limits that are never reached, so that every request is counted.
+ * @param priced with a price, limits of cost and a balance, too
+ */
+async function createKey(url: string, priced: boolean): Promise<string> {
   const admin = async (path: string, body: unknown): Promise<{ key: string }> => {
     const headers = { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' };
     const answer = await fetch(`${url}/admin/v1${path}`, {
@@ -42,7 +46,12 @@ async function createKey(url: string): Promise<string> {
     return answer.json() as Promise<{ key: string }>;
   };
   const limits = { requests_per_minute: 1e9, tokens_per_minute: 1e12, concurrent_requests: 1e6 };
-  await admin('/tenants', { id: 'bench', name: 'bench', limits });
+  const money = priced ? { micros_per_day: 1e14, micros_per_month: 1e14 } : {};
+  await admin('/tenants', { id: 'bench', name: 'bench', limits: { ...limits, ...money } });
+  if (priced) {
+    await admin('/prices', { model: PACED_MODEL.id, prompt_micros: 1e6, completion_micros: 2e6 });
+    await admin('/credits', { tenant: 'bench', id: 'first', micros: 1e14 });
+  }
   return (await admin('/keys', { tenant: 'bench', name: 'bench' })).key;
 }
 
@@ -90,10 +99,12 @@ export async function openWorkerd(originUrl: string, script: string): Promise<Op
 interface WorkerSetting {
   readonly entry?: string;
   readonly vars?: Readonly<Record<string, string>>;
+  /** Requests cost money, which is limited. */
+  readonly priced?: boolean;
 }
 
 export async function openWorker(originUrl: string, setting: WorkerSetting = {}): Promise<OpenWay> {
-  const { entry = 'worker/index.ts', vars = {} } = setting;
+  const { entry = 'worker/index.ts', vars = {}, priced = false } = setting;
   const worker = await startWorker(
     { url: originUrl, secret: SECRET },
     {
@@ -104,21 +115,25 @@ export async function openWorker(originUrl: string, setting: WorkerSetting = {})
     },
     { entry },
   );
-  const headers = { authorization: `Bearer ${await createKey(worker.url)}` };
+  const headers = { authorization: `Bearer ${await createKey(worker.url, priced)}` };
   return { way: { kind: 'openai', url: `${worker.url}/v1`, headers }, close: () => worker.stop() };
 }
+
+type Spread = readonly [p50: number, p99: number];
 
 /** p50 and p99 of one figure, in milliseconds, by path. */
 export interface Comparison {
   readonly name: string;
-  readonly direct: readonly [p50: number, p99: number];
-  readonly bare: readonly [p50: number, p99: number];
-  readonly copying: readonly [p50: number, p99: number];
-  readonly worker: readonly [p50: number, p99: number];
+  readonly direct: Spread;
+  readonly bare: Spread;
+  readonly copying: Spread;
+  readonly worker: Spread;
 }
 
 export interface EdgeReport {
   readonly delays: readonly Comparison[];
+  /** Plain requests of one client without and with a price and limits of cost, in turns; milliseconds. */
+  readonly money: Readonly<Record<'without' | 'with', Spread>>;
   /** Milliseconds of workerd's CPU time per 1,000 streamed tokens. */
   readonly cpu: readonly ({ readonly name: string } & Readonly<
     Record<'bare' | 'copying' | 'worker', number>
@@ -159,10 +174,10 @@ async function measure(clients: Clients, { load, rounds }: Measurement): Promise
   return values;
 }
 
-const spread = (values: readonly number[]) => [quantile(values, 0.5), quantile(values, 0.99)] as const;
+const spread = (values: readonly number[]): Spread => [quantile(values, 0.5), quantile(values, 0.99)];
 
 /** Returns p50 and p99 of one client whose tenant's limiter is 100 ms away. */
-async function measureDistant(originUrl: string): Promise<readonly [number, number]> {
+async function measureDistant(originUrl: string): Promise<Spread> {
   const distant = await openWorker(originUrl, { entry: 'test/worker/support/distant-limiter.ts' });
   const clients = await startClients(distant.way);
   try {
@@ -171,6 +186,29 @@ async function measureDistant(originUrl: string): Promise<readonly [number, numb
     clients.close();
     await distant.close();
   }
+}
+
+const MONEY_TURNS = 20;
+
+/** Two Workers take turns, because the difference is smaller than the drift of a machine. */
+async function measureMoney(originUrl: string): Promise<EdgeReport['money']> {
+  const opened = [await openWorker(originUrl), await openWorker(originUrl, { priced: true })];
+  const clients = await Promise.all(opened.map(({ way }) => startClients(way)));
+  const measurement = { name: 'money', load: plain(1, 150, 0), rounds: 1 };
+  const values: number[][] = [[], []];
+  try {
+    // The first turn warms up.
+    for (let turn = 0; turn <= MONEY_TURNS; turn += 1) {
+      for (const side of turn % 2 === 0 ? [0, 1] : [1, 0]) {
+        const seen = await measure(clients[side]!, measurement);
+        if (turn > 0) values[side]!.push(...seen);
+      }
+    }
+  } finally {
+    for (const one of clients) one.close();
+    for (const { close } of opened) await close();
+  }
+  return { without: spread(values[0]!), with: spread(values[1]!) };
 }
 
 const CPU_LOADS = [
@@ -203,7 +241,7 @@ async function measureWay(open: () => Promise<OpenWay>, withCpu: boolean) {
   const clients = await startClients(way);
   try {
     await clients.run(plain(16, 60, 0)); // warm-up
-    const spreads: (readonly [number, number])[] = [];
+    const spreads: Spread[] = [];
     for (const measurement of MEASUREMENTS) spreads.push(spread(await measure(clients, measurement)));
     return { spreads, cpu: withCpu ? await cpuPerThousand(clients) : [] };
   } finally {
@@ -227,6 +265,9 @@ export async function measureEdge(progress: (share: number, stage: string) => vo
     progress(0.65, 'edge: the Worker');
     const worker = await measureWay(() => openWorker(origin.url), true);
     progress(0.9, 'edge: limits far away');
+    const distant = await measureDistant(origin.url);
+    progress(0.95, 'edge: money');
+    const money = await measureMoney(origin.url);
     const delays = MEASUREMENTS.map(({ name }, index) => ({
       name,
       direct: direct.spreads[index]!,
@@ -234,8 +275,8 @@ export async function measureEdge(progress: (share: number, stage: string) => vo
       copying: copying.spreads[index]!,
       worker: worker.spreads[index]!,
     }));
-    const distant = await measureDistant(origin.url);
     return {
+      money,
       delays: [...delays, { ...delays[0]!, name: 'the first, limits kept 100 ms away', worker: distant }],
       cpu: CPU_LOADS.map(({ name }, index) => ({
         name,
