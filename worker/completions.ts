@@ -87,7 +87,7 @@ export async function generate(
   const model = await resolveModel(body.model, principal, context, request.signal);
   const { call, answer } = read(body, { dialect, bounds: boundsOf(principal, context.settings), model });
   refuseKeyForStream(request, call);
-  context.caller.endUser = call.endUser && (await endUserHash(principal.tenant.id, call.endUser));
+  context.caller.endUser = call.endUser ? await endUserHash(principal.tenant.id, call.endUser) : null;
   checkCapabilities(call, model);
   const price = await priceOf(model, tierOf(call, context), context);
   const reservation = await admit(principal, { ...costOf(call, model), price }, context);

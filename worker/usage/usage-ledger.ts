@@ -1,5 +1,5 @@
 import { nameOf } from './reservation-id.ts';
-import { ADD_SUMS, ALL_SUMS, SUM_TABLES } from './usage-query.ts';
+import { ADD_SUMS, ALL_SUMS, SUM_TABLES, type SumTable } from './usage-query.ts';
 import type { UsageRecord } from './usage-record.ts';
 
 export interface NumberedRecord {
@@ -8,7 +8,7 @@ export interface NumberedRecord {
   readonly record: UsageRecord;
 }
 
-function upsert(table: keyof typeof SUM_TABLES): string {
+function upsert(table: SumTable): string {
   const key = SUM_TABLES[table];
   const columns = [...key, ...ALL_SUMS];
   return `
@@ -56,6 +56,24 @@ function totals(records: readonly UsageRecord[]): number[] {
   ];
 }
 
+/** Adds the counters of a tenant's records to their rows. */
+function additions(
+  db: D1Database,
+  table: SumTable,
+  records: readonly UsageRecord[],
+  cursor: number,
+): D1PreparedStatement[] {
+  const statement = db.prepare(upsert(table));
+  const rows = Map.groupBy(records, (record) => {
+    const { tenantId, startedAt, model, keyId, endUser } = record;
+    const row = { tenant_id: tenantId, day: dayName(startedAt), model, key_id: keyId, end_user: endUser };
+    return JSON.stringify(SUM_TABLES[table].map((column) => row[column]));
+  });
+  return [...rows].map(([row, all]) =>
+    statement.bind(...(JSON.parse(row) as string[]), ...totals(all), cursor),
+  );
+}
+
 /** Returns the sequence number up to which a tenant's records are in the ledger. */
 export async function ledgerCursor(db: D1Database, tenantId: string): Promise<number> {
   const row = await db
@@ -80,21 +98,10 @@ export async function addToLedger(
   const last = entries.at(-1);
   if (!last) return;
   const records = entries.map(({ record }) => record);
-  const nameOfRow = ({ startedAt, model, keyId }: UsageRecord) => [dayName(startedAt), model, keyId];
-  const add = (
-    table: keyof typeof SUM_TABLES,
-    added: readonly UsageRecord[],
-    rowOf: (record: UsageRecord) => string[],
-  ): D1PreparedStatement[] => {
-    const statement = db.prepare(upsert(table));
-    return [...Map.groupBy(added, (record) => JSON.stringify(rowOf(record)))].map(([row, all]) =>
-      statement.bind(tenantId, ...(JSON.parse(row) as string[]), ...totals(all), cursor),
-    );
-  };
   const named = records.filter(({ endUser }) => (endUser ?? null) !== null);
   const statements = [
-    ...add('usage_daily', records, nameOfRow),
-    ...add('usage_users', named, (record) => [...nameOfRow(record), record.endUser!]),
+    ...additions(db, 'usage_daily', records, cursor),
+    ...additions(db, 'usage_users', named, cursor),
   ];
   const kept = entries.map((entry) => ({ id: nameOf(entry.record.requestId), ...entry }));
   if (keepRequests) statements.push(db.prepare(KEEP).bind(tenantId, JSON.stringify(kept), cursor));

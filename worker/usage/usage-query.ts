@@ -20,6 +20,7 @@ export const SUM_TABLES = {
   usage_daily: ['tenant_id', 'day', 'model', 'key_id'],
   usage_users: ['tenant_id', 'day', 'model', 'key_id', 'end_user'],
 } as const;
+export type SumTable = keyof typeof SUM_TABLES;
 
 const COLUMNS: Readonly<Record<UsageGroup, string>> = {
   day: 'day',

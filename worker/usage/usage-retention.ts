@@ -1,5 +1,5 @@
 import { dayName } from './usage-ledger.ts';
-import { ADD_SUMS, ALL_SUMS, SUM_TABLES } from './usage-query.ts';
+import { ADD_SUMS, ALL_SUMS, SUM_TABLES, type SumTable } from './usage-query.ts';
 
 const DAY_MS = 86_400_000;
 /** Days per run: a run stays short even if the first one finds years. */
@@ -7,13 +7,11 @@ const MAX_DAYS = 31;
 
 const sums = ALL_SUMS.map((name) => `SUM(${name})`).join(', ');
 
-type Table = keyof typeof SUM_TABLES;
-
 /** Days before ?1 that are not the first of their month, oldest first. */
-const oldDays = (table: Table): string => `
+const oldDays = (table: SumTable): string => `
   SELECT DISTINCT day FROM ${table} WHERE day < ?1 AND substr(day, 9) <> '01' ORDER BY day LIMIT ${MAX_DAYS}`;
 
-function addToMonth(table: Table): string {
+function addToMonth(table: SumTable): string {
   const key = SUM_TABLES[table];
   const rest = key.filter((column) => column !== 'day').join(', ');
   return `
@@ -29,7 +27,7 @@ function addToMonth(table: Table): string {
  */
 export async function rollUpUsage(db: D1Database, days: number, now: number): Promise<void> {
   const before = dayName(now - days * DAY_MS);
-  for (const table of Object.keys(SUM_TABLES) as Table[]) {
+  for (const table of Object.keys(SUM_TABLES) as SumTable[]) {
     const { results } = await db.prepare(oldDays(table)).bind(before).all<{ day: string }>();
     for (const { day } of results) {
       await db.batch([

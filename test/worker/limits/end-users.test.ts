@@ -17,9 +17,9 @@ async function statuses(key: string, all: readonly Readonly<Record<string, unkno
 describe('limits of end users', () => {
   test('hold for each name, and not for requests without one', async () => {
     const { key } = await tenantWithKey(worker, 'each', { user_requests_per_minute: 2 });
-    const [a, b, none] = [{ user: 'a' }, { user: 'b' }, {}];
-    expect(await statuses(key, [a, a, a, b, b, b, none, none, none])).toEqual([
-      ...[200, 200, 429, 200, 200, 429, 200, 200, 200],
+    const [a, b, none, empty] = [{ user: 'a' }, { user: 'b' }, {}, { user: '' }];
+    expect(await statuses(key, [a, a, a, b, b, b, none, none, none, empty, empty, empty])).toEqual([
+      ...[200, 200, 429, 200, 200, 429, 200, 200, 200, 200, 200, 200],
     ]);
     const { body, headers } = await completion(worker, key, a);
     expect(body.error).toMatchObject({ code: 'rate_limit_exceeded' });
