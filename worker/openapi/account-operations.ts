@@ -11,6 +11,8 @@ import {
   usageAnswer,
 } from '@continuo/shared/account.ts';
 import type { ErrorCode } from '@continuo/shared/errors.ts';
+import { toSnakeCase } from '@continuo/shared/field-names.ts';
+import { UNLIMITED } from '@continuo/shared/tenant.ts';
 import { requestObject } from '@continuo/shared/usage.ts';
 import * as z from 'zod';
 import type { HeaderDescriptions } from '../http/headers.ts';
@@ -33,19 +35,10 @@ const KEY = {
   revoked_at: null,
   replaced_by: null,
 };
-const NO_LIMITS = {
-  ...{
-    requests_per_minute: null,
-    tokens_per_minute: null,
-    concurrent_requests: null,
-    tokens_per_day: 100_000,
-  },
-  ...{ tokens_per_month: null, max_tokens: null, max_sequences: null, max_logprob_bytes: null },
-  ...{ micros_per_day: null, micros_per_month: 100_000_000 },
-  ...{ soft_micros_per_day: null, soft_micros_per_month: null },
-  ...{ user_requests_per_minute: 20, user_tokens_per_minute: null, user_concurrent_requests: null },
-  ...{ user_tokens_per_day: null, user_tokens_per_month: null },
-  ...{ user_micros_per_day: null, user_micros_per_month: null },
+const { creditMicros: _, ...UNLIMITED_KEY } = UNLIMITED;
+const LIMITS = {
+  ...toSnakeCase(UNLIMITED_KEY),
+  ...{ tokens_per_day: 100_000, micros_per_month: 100_000_000, user_requests_per_minute: 20 },
 };
 const USED = {
   tokens_per_day: 1451,
@@ -60,8 +53,8 @@ const ALERT = {
 const OWN_KEY = {
   ...{ object: 'key', id: KEY.id, name: KEY.name, scopes: KEY.scopes, models: null, expires_at: null },
   ...{ allowed_addresses: null, last_used_at: KEY.last_used_at },
-  ...{ limits: NO_LIMITS, used: USED, alerts: [ALERT] },
-  tenant: { id: 'acme', name: 'Acme', limits: NO_LIMITS, used: USED, balance_micros: null },
+  ...{ limits: LIMITS, used: USED, alerts: [ALERT] },
+  tenant: { id: 'acme', name: 'Acme', limits: LIMITS, used: USED, balance_micros: null },
 };
 const SUMS = {
   ...{ requests: 12, completed: 11, failed: 1, cancelled: 0, abandoned: 0, finish_stop: 9, finish_length: 2 },
