@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { percentiles } from '../bench/statistics.ts';
@@ -116,6 +117,18 @@ async function beside<T>(
   }
 }
 
+/** Returns the victim's figures beside callers of a server that only reads what they send. */
+async function besideEmptyServer(options: CallerOptions, measure: () => Promise<Figures>): Promise<Figures> {
+  const server = new Worker(new URL('./empty-server.ts', import.meta.url));
+  try {
+    const [port] = (await once(server, 'message')) as [number];
+    const url = `http://127.0.0.1:${port}/`;
+    return (await beside({ ...options, url }, measure, ({ streaming }) => streaming))[0];
+  } finally {
+    await server.terminate();
+  }
+}
+
 /** What a load reaches without the victim, in requests per second. */
 async function rateAlone(options: CallerOptions): Promise<number> {
   const streaming = async () => {
@@ -160,7 +173,15 @@ export const neighbours: Scenario = {
           { figure: `${name}: first token p99`, value: loaded.first.p99 / alone.first.p99, atMost: 4 },
           { figure: `${name}: plain request p50`, value: loaded.plainMs / alone.plainMs },
         );
-        if (!computes) continue;
+        if (!computes) {
+          const empty = await besideEmptyServer(options, measure);
+          const value = empty.tokensPerSecond / alone.tokensPerSecond;
+          measurements.push({
+            figure: `${name}: tokens/s beside the same callers of an empty server`,
+            value,
+          });
+          continue;
+        }
         const both = share + rate / loadAlone;
         measurements.push({ figure: `${name}: both tenants, parts of alone`, value: both, atLeast: 0.95 });
       }
