@@ -99,13 +99,8 @@ async function showRequest(
   const { usage } = record;
   return {
     ...{ object: 'request', id, created_at: Math.floor(record.startedAt / 1000) },
-    ...{
-      key: record.keyId,
-      user: record.endUser ?? null,
-      model: record.model,
-      status: record.status,
-      error_code: record.errorCode,
-    },
+    ...{ key: record.keyId, user: record.endUser ?? null, model: record.model },
+    ...{ status: record.status, error_code: record.errorCode },
     finish_reasons: [...record.finishReasons],
     prompt_tokens: usage.promptTokens,
     cached_tokens: usage.cachedTokens,

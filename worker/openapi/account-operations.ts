@@ -62,14 +62,9 @@ const SUMS = {
 };
 const REQUEST = {
   ...{ object: 'request', id: 'req_4f1c', created_at: 1_795_000_000, key: KEY.id, user: null },
-  ...{
-    model: 'default',
-    status: 'completed',
-    error_code: null,
-    finish_reasons: ['length'],
-    prompt_tokens: 12,
-  },
-  ...{ cached_tokens: 8, completion_tokens: 16, cost_micros: 30, latency_ms: 420, first_token_ms: 38 },
+  ...{ model: 'default', status: 'completed', error_code: null, finish_reasons: ['length'] },
+  ...{ prompt_tokens: 12, cached_tokens: 8, completion_tokens: 16, cost_micros: 30 },
+  ...{ latency_ms: 420, first_token_ms: 38 },
 };
 const USAGE = {
   object: 'list',

@@ -35,6 +35,9 @@ interface Slot extends SlotPrompt {
 
 const NO_TOKENS = new Int32Array(0);
 
+/** With a prefix store, as many free slots keep the memory of their prefixes: those that were used last. */
+const KEPT_PREFIXES = 8;
+
 export interface KvSlotsShape {
   readonly slots: number;
   readonly contextLength: number;
@@ -169,23 +172,35 @@ export class KvSlots {
     if (!reusable) this.#drop(slot);
   }
 
-  /** True if `takeSurplus` would return a slot. */
-  get hasSurplus(): boolean {
-    return this.#slots.some(({ held, surplus }) => surplus && !held);
+  /** At least how many slots `takeSurplus` would return, one after the other; 0 = none. */
+  get surplus(): number {
+    const dirty = this.#free.filter(({ surplus }) => surplus).length;
+    return Math.max(dirty, this.#storedPrefixes.length - KEPT_PREFIXES);
   }
 
   /**
    * Returns the least recently used free slot with memory after its kept positions, which the caller gives back to the system.
-   * Null if there is none.
+   * A slot whose prefix the store has may keep none. Null if there is no such slot.
    */
   takeSurplus(): { readonly slot: number; readonly kept: number } | null {
-    let found: Slot | null = null;
-    for (const slot of this.#slots) {
-      if (slot.surplus && !slot.held && (found === null || slot.used < found.used)) found = slot;
-    }
+    const stored = this.#storedPrefixes;
+    const found = leastUsed(
+      stored.length > KEPT_PREFIXES ? stored : this.#free.filter(({ surplus }) => surplus),
+    );
     if (found === null) return null;
+    if (stored.length > KEPT_PREFIXES) Object.assign(found, emptySlot());
     found.surplus = false;
     return { slot: this.#slots.indexOf(found), kept: found.kept };
+  }
+
+  get #free(): Slot[] {
+    return this.#slots.filter(({ held }) => !held);
+  }
+
+  /** The free slots whose prefix the store has. */
+  get #storedPrefixes(): Slot[] {
+    if (!this.#hasStore) return [];
+    return this.#free.filter(({ kept, images }) => kept > 0 && images.length === 0);
   }
 
   #drop(slot: number): void {
@@ -219,37 +234,22 @@ export class KvSlots {
     const growth = (slot: number): number =>
       last < 0 ? 0 : Math.max(0, first - slot) + Math.max(0, slot - last);
     if (donor !== null && !this.isHeld(donor) && growth(donor) <= 1) return donor;
-    let best = -1;
-    for (let slot = 0; slot < this.#slots.length; slot++) {
-      const { held, used } = this.#slots[slot]!;
-      if (held) continue;
-      if (
-        best < 0 ||
-        growth(slot) < growth(best) ||
-        (growth(slot) === growth(best) && used < this.#slot(best).used)
-      ) {
-        best = slot;
-      }
-    }
-    if (best < 0) throw new Error('no free KV slot');
-    return best;
+    const free = Array.from(this.#slots.keys()).filter((slot) => !this.isHeld(slot));
+    if (free.length === 0) throw new Error('no free KV slot');
+    const least = Math.min(...free.map(growth));
+    const best = leastUsed(free.filter((slot) => growth(slot) === least).map((slot) => this.#slot(slot)));
+    return this.#slots.indexOf(best!);
   }
 
   /** Moves a prefix that is about to be overwritten to the free slot with the least recently used one. */
   #saveKept(slot: number, donor: number | null, copies: KvCopy[]): void {
     const saved = this.#slot(slot);
     if (saved.kept === 0 || (this.#hasStore && saved.images.length === 0)) return;
-    let victim = -1;
-    let oldest = saved.used;
-    for (let at = 0; at < this.#slots.length; at++) {
-      const other = this.#slots[at]!;
-      if (other.held || at === slot || at === donor || other.used >= oldest) continue;
-      victim = at;
-      oldest = other.used;
-    }
-    if (victim < 0) return;
-    copies.push({ from: slot, to: victim, length: saved.kept });
-    Object.assign(this.#slot(victim), { ...saved, held: false, surplus: true });
+    const source = donor === null ? null : this.#slot(donor);
+    const victim = leastUsed(this.#free.filter((other) => other !== source && other.used < saved.used));
+    if (victim === null) return;
+    copies.push({ from: slot, to: this.#slots.indexOf(victim), length: saved.kept });
+    Object.assign(victim, { ...saved, held: false, surplus: true });
   }
 
   /** Drops a free donor's prefix if all of it was copied. */
@@ -285,6 +285,9 @@ export class KvSlots {
     return found;
   }
 }
+
+const leastUsed = (slots: readonly Slot[]): Slot | null =>
+  slots.reduce<Slot | null>((best, slot) => (best !== null && best.used <= slot.used ? best : slot), null);
 
 function emptySlot(): Slot {
   return { held: false, tokens: NO_TOKENS, images: [], namespace: '', kept: 0, surplus: false, used: 0 };

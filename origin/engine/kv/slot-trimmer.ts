@@ -3,8 +3,11 @@ import type { KvSlots } from './kv-slots.ts';
 
 /** Rarely, because memory that was given back is slower when it is used for the first time. */
 export const TRIM_INTERVAL_MS = 500;
+/** While many free slots have memory, because a loaded server leaves more of them than it gives back otherwise. */
+const BUSY_INTERVAL_MS = 50;
+const MANY_SLOTS = 8;
 
-/** Gives the memory of free slots back to the system, except that of their cached prefixes: one slot per TRIM_INTERVAL_MS. */
+/** Gives the memory of free slots back to the system, one slot per interval. They keep some of their cached prefixes. */
 export class SlotTrimmer {
   readonly #slots: KvSlots;
   readonly #kvBytes: KvBytes;
@@ -21,11 +24,13 @@ export class SlotTrimmer {
   /** Trims a slot if the interval has passed. Returns whether more is left. Not during a run. */
   trim(): boolean {
     const now = this.#now();
-    if (now - this.#trimmedAt < TRIM_INTERVAL_MS) return this.#slots.hasSurplus;
+    const waiting = this.#slots.surplus;
+    const interval = waiting > MANY_SLOTS ? BUSY_INTERVAL_MS : TRIM_INTERVAL_MS;
+    if (now - this.#trimmedAt < interval) return waiting > 0;
     const surplus = this.#slots.takeSurplus();
     if (surplus === null) return false;
     this.#trimmedAt = now;
     this.#kvBytes.discard(surplus.slot, surplus.kept);
-    return this.#slots.hasSurplus;
+    return waiting > 1;
   }
 }

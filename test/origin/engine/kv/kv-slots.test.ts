@@ -64,11 +64,14 @@ interface Holder {
   computed: number;
 }
 
+/** More slots than free ones keep prefixes beside a store, or few. */
+const slotsAndStore = fc.tuple(fc.oneof(fc.integer({ min: 1, max: 5 }), fc.constant(12)), fc.boolean());
+
 describe('KV slots', () => {
   it('hold for every sequence what it would have computed itself, after any reuse, copy, move, decode, idle write and trim', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 5 }), fc.array(command, { maxLength: 60 }), (slots, commands) => {
-        const kv = new KvSlots({ slots, contextLength: CONTEXT, prefillChunk: CHUNK });
+      fc.property(slotsAndStore, fc.array(command, { maxLength: 60 }), ([slots, hasStore], commands) => {
+        const kv = new KvSlots({ slots, contextLength: CONTEXT, prefillChunk: CHUNK }, hasStore);
         const memory = new Memory(slots);
         const holders: Holder[] = [];
         for (const step of commands) {
@@ -107,9 +110,9 @@ describe('KV slots', () => {
               if (!kv.isHeld(slot)) memory.write(slot, kv.kept(slot), ['garbage']);
             }
           } else if (step.type === 'trim') {
-            const hasSurplus = kv.hasSurplus;
+            const waiting = kv.surplus;
             const surplus = kv.takeSurplus();
-            expect(surplus !== null).toBe(hasSurplus);
+            expect(surplus !== null).toBe(waiting > 0);
             if (surplus !== null) memory.rows[surplus.slot]!.fill('nothing', surplus.kept);
           }
           expect(kv.held).toBe(holders.length);
@@ -124,6 +127,23 @@ describe('KV slots', () => {
       }),
       { numRuns: 1500 },
     );
+  });
+
+  it.each([
+    [true, 8],
+    [false, 20],
+  ])('keep prefixes that a store has (%j) in the %d free slots that were used last', (hasStore, most) => {
+    const kv = new KvSlots({ slots: 20, contextLength: CONTEXT, prefillChunk: CHUNK }, hasStore);
+    const own = (serial: number) => Int32Array.from({ length: CHUNK + 1 }, (_, at) => serial * 10 + at);
+    const slots = Array.from({ length: 20 }, (_, serial) => {
+      const { slot } = kv.assign(own(serial), 'x', Infinity);
+      kv.record(slot, CHUNK);
+      return slot;
+    });
+    for (const slot of slots) kv.release(slot, true);
+    for (let waiting = kv.surplus; waiting > 0; waiting = kv.surplus) kv.takeSurplus();
+    const kept = slots.filter((slot) => kv.kept(slot) > 0);
+    expect(kept).toEqual(slots.slice(20 - most));
   });
 
   it('keep the most recently used prefixes, one per free slot', () => {
