@@ -147,15 +147,12 @@ export class OriginUpstream implements Upstream {
     const read = async (signal: AbortSignal): Promise<T> => {
       const response = await this.#call({ ...call, signal });
       const body = await readJsonBody(response);
-      // It broke off, which says nothing about versions.
-      if (body === null) throw malformed();
       const parsed = schema.safeParse(body);
       if (parsed.success) return parsed.data;
       const [issue] = parsed.error.issues;
-      reportMismatch(
-        this.name,
-        `Invalid '${issue!.path.join('.')}' in the answer to ${call.path.split('?')[0]}.`,
-      );
+      const detail = `Invalid '${issue!.path.join('.')}' in the answer to ${call.path.split('?')[0]}.`;
+      // One that broke off says nothing about versions.
+      if (body !== null) reportMismatch(this.name, detail);
       throw malformed();
     };
     return withTimeLimit(
