@@ -40,6 +40,7 @@ function contextBefore(results: (ReservationResult | Error)[]) {
     // Nothing runs in the background.
     ...{ backoff: { random: () => 0.5, pause: () => new Promise(() => {}) }, waitUntil: () => {} },
     ...{ timers: { after: () => () => {} }, limiters: new LimiterClients(() => 'isolate') },
+    caller: { principal: CALLER, endUser: null },
   } as unknown as RequestContext;
   return { calls, context };
 }
