@@ -1,7 +1,14 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
 import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { Claimant, Renewal, ReservationResult, Settlement, Spend } from '../env/limiter-protocol.ts';
+import type {
+  Claimant,
+  EndUser,
+  Renewal,
+  ReservationResult,
+  Settlement,
+  Spend,
+} from '../env/limiter-protocol.ts';
 import type { RequestContext, TenantLimiterClient } from '../http/request-context.ts';
 import { costOf } from '../prices/price.ts';
 import { isOverloaded } from '../timers/retry.ts';
@@ -66,9 +73,10 @@ export async function admit(
   context: RequestContext,
 ): Promise<Reservation> {
   const client = context.limiters.of(principal.tenant.id);
-  const limited = limitsSpend(principal, context.caller.endUser, cost);
+  const endUser = endUserOf(principal, context.caller.endUser);
+  const limited = limitsSpend(principal, endUser, cost);
   const first = spendFor(cost, limited ? cost.tokens : cost.most, cost);
-  const claimant = claimantOf(principal, { ...cost, ...first }, context);
+  const claimant = claimantOf(principal, { ...cost, ...first, endUser }, context);
   const settled = async (asked: Promise<ReservationResult>): Promise<void> => {
     const result = await asked.catch((thrown: unknown) => {
       // The limiter is not called again for this request, because a limiter that fails may have too many calls already.
@@ -143,20 +151,15 @@ async function reserve(
 
 const claimantOf = (
   { tenant, key }: Principal,
-  { model, tokens, money, price }: Pick<Claimant, 'model' | 'tokens' | 'money' | 'price'>,
-  { settings, caller }: Pick<RequestContext, 'settings' | 'caller'>,
-): Claimant => ({
-  tenantId: tenant.id,
-  keyId: key.id,
-  model,
-  tokens,
-  money,
-  price,
-  tenantLimits: tenant.limits,
-  keyLimits: key.limits,
-  endUser: endUserOf({ tenant, key }, caller.endUser),
-  ttlMs: settings.RESERVATION_TTL_MS,
-});
+  claim: Pick<Required<Claimant>, 'model' | 'tokens' | 'money' | 'price' | 'endUser'>,
+  { settings }: RequestContext,
+): Claimant => {
+  const { model, tokens, money, price, endUser } = claim;
+  return {
+    ...{ tenantId: tenant.id, keyId: key.id, tenantLimits: tenant.limits, keyLimits: key.limits },
+    ...{ model, tokens, money, price, endUser, ttlMs: settings.RESERVATION_TTL_MS },
+  };
+};
 
 const hasLimit = (limits: Subject['limits'], resources: readonly Budget['resource'][]): boolean =>
   BUDGETS.some(
@@ -169,9 +172,12 @@ const hasLimit = (limits: Subject['limits'], resources: readonly Budget['resourc
  * @throws ApiError 429; 401 or 403 if the key or tenant was blocked recently
  */
 export async function requireRoom(principal: Principal, context: RequestContext): Promise<void> {
-  const { tenant, key } = principal;
-  if (![tenant.limits, key.limits].some((limits) => hasLimit(limits, RESOURCES))) return;
-  const claimant = claimantOf(principal, { model: '', price: null, tokens: 1, money: 0 }, context);
+  if (![principal.tenant, principal.key].some(({ limits }) => hasLimit(limits, RESOURCES))) return;
+  const claimant = claimantOf(
+    principal,
+    { model: '', price: null, tokens: 1, money: 0, endUser: null },
+    context,
+  );
   const client = context.limiters.of(principal.tenant.id);
   // If the limiter fails, the reservation will fail as well.
   const result = await context.timings
@@ -207,8 +213,8 @@ const spendFor = (
 };
 
 /** Returns whether a limit of tokens applies to the request, or one of money if it costs any. */
-const limitsSpend = (principal: Principal, endUser: string | null, { price }: RequestCost): boolean =>
-  [principal.tenant, principal.key, endUserOf(principal, endUser)].some(
+const limitsSpend = ({ tenant, key }: Principal, endUser: EndUser | null, { price }: RequestCost): boolean =>
+  [tenant, key, endUser].some(
     (holder) => holder !== null && hasLimit(holder.limits, price === null ? ['tokens'] : ['tokens', 'money']),
   );
 

@@ -64,8 +64,8 @@ const ADD_WITHOUT_KEYS = `
   ON CONFLICT (tenant_id, day, model, key_id) DO UPDATE SET ${ADD_SUMS}`;
 
 /**
- * Erases a tenant's usage. With `keepSums`, one row per month and model stays, without keys and end users. The cursor stays, so that no
- * late record counts twice.
+ * Erases a tenant's usage. With `keepSums`, one row per month and model stays, without keys and end users. The cursor
+ * stays, so that no late record counts twice.
  */
 export async function eraseUsage(db: D1Database, tenantId: string, keepSums: boolean): Promise<void> {
   const rest = keepSums ? " AND key_id <> ''" : '';

@@ -21,9 +21,11 @@ export class SlotTrimmer {
     this.#now = now;
   }
 
-  /** Trims a slot if the interval has passed. Returns whether more is left. Not during a run. */
+  /** Trims a slot if the interval has passed. Returns whether more may be left. Not during a run. */
   trim(): boolean {
     const now = this.#now();
+    // Steps follow each other faster, and need not look at all slots.
+    if (now - this.#trimmedAt < BUSY_INTERVAL_MS) return true;
     const waiting = this.#slots.surplus;
     const interval = waiting > MANY_SLOTS ? BUSY_INTERVAL_MS : TRIM_INTERVAL_MS;
     if (now - this.#trimmedAt < interval) return waiting > 0;
