@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { GenerationEvent } from '@continuo/shared/generation.ts';
 import { freeAfterThread } from '../process/thread-lock.ts';
+import { THREAD_MEMORY } from '../process/thread-memory.ts';
 import type { EngineThreadData } from './engine-thread.ts';
 import type { EngineCommand, EngineReport, EngineStatus, StepReport, Submission } from './messages.ts';
 import { Watchdog } from './watchdog.ts';
@@ -291,9 +292,9 @@ export class EngineClient {
 
 /** Starts the real engine thread. */
 export function spawnEngineThread(data: EngineThreadData): EngineWorker {
-  const worker = new Worker(new URL('./engine-thread.ts', import.meta.url), { workerData: data });
+  const options = { workerData: data, resourceLimits: THREAD_MEMORY };
+  const worker = new Worker(new URL('./engine-thread.ts', import.meta.url), options);
   const { threadId } = worker;
-  const { runLock } = data.model;
-  if (runLock !== undefined) worker.on('exit', () => freeAfterThread(new Int32Array(runLock), threadId));
+  worker.on('exit', () => freeAfterThread(data.model.runLock, threadId));
   return worker;
 }

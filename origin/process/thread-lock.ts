@@ -18,8 +18,10 @@ export function withThreadLock<T>(cell: Int32Array, threadId: number, call: () =
   }
 }
 
-/** Frees the lock if a thread was terminated while it held it. */
-export function freeAfterThread(cell: Int32Array, threadId: number): void {
+/** Frees the lock, if there is one, of a thread that was terminated while it held it. */
+export function freeAfterThread(lock: SharedArrayBuffer | undefined, threadId: number): void {
+  if (lock === undefined) return;
+  const cell = new Int32Array(lock);
   Atomics.compareExchange(cell, 0, ownerOf(threadId), FREE);
   Atomics.notify(cell, 0);
 }

@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { FairMutex, type LockCaller } from '../process/fair-mutex.ts';
+import { THREAD_MEMORY } from '../process/thread-memory.ts';
 import type { EncodeOptions, TokenizerParts } from './tokenizer.ts';
 
 /** Work for the thread. It gets the next job after the result of the last. */
@@ -104,6 +105,7 @@ export class TokenizerThread {
     if (this.#thread) return this.#thread;
     const thread = new Worker(new URL('./tokenizer-thread-entry.ts', import.meta.url), {
       workerData: this.#data,
+      resourceLimits: THREAD_MEMORY,
     });
     thread.unref();
     thread.on('message', (result: TokenizerResult) => this.#settle(result));
