@@ -95,7 +95,8 @@ try {
   });
   // Rows of small vocabularies are sampled faster than other threads wake.
   const usesPool = threads !== null && isLargeVocabulary(vocabularySize);
-  const pool = usesPool ? new SamplerPool(kernel, vocabularySize, threads) : null;
+  const sparseRows = runner.sparse?.logits.rows ?? 0;
+  const pool = usesPool ? new SamplerPool(kernel, vocabularySize, threads, sparseRows) : null;
   const disk = await openPrefixDisk(runner, deviceName);
   const imagePositions = images?.positions ?? null;
   report({ type: 'ready', slots, contextLength, vocabularySize, imagePositions, summary, warning });

@@ -1,5 +1,5 @@
-import type { ModelRunner, PrefillChunk } from '../model/model-runner.ts';
-import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
+import type { DecodeBatch, ModelRunner, PrefillChunk } from '../model/model-runner.ts';
+import { MIN_JOBS, type SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { KvCopy } from './kv/kv-slots.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
@@ -39,6 +39,9 @@ interface RunningChunk {
   /** The account whose prompt has stopped it. */
   stoppedBy: string | null;
 }
+
+/** How often a step brings logits that samplers ask for. After that, rows that still lack some are completed. */
+const MOST_FETCHES = 3;
 
 const ONE_ROW = { rows: 1, size: 1, ownMs: 0 };
 
@@ -149,7 +152,7 @@ export class ModelRuns {
       kind: 'decode',
       copies: [],
       requests: sequences.flatMap((sequence) => sequence?.request ?? []),
-      start: () => this.#runner.decode(batch),
+      start: () => this.#runner.decode({ ...batch, coldness: this.#coldness(sequences) }),
       postprocess: (logits, now) => {
         this.#drawInPool(sequences, logits);
         let tokens = 0;
@@ -175,6 +178,15 @@ export class ModelRuns {
     };
   }
 
+  /** Returns which rows may be sparse; undefined if too few are. */
+  #coldness(sequences: readonly (Sequence | null)[]): DecodeBatch['coldness'] {
+    if (this.#pool === null || !this.#runner.sparse) return undefined;
+    // Rows of no sequence count as sparse, because nothing of them is needed.
+    const coldness = sequences.map((sequence) => (sequence === null ? 1 : sequence.coldness));
+    const draws = sequences.filter((sequence, row) => sequence !== null && coldness[row] !== null).length;
+    return draws < MIN_JOBS ? undefined : coldness;
+  }
+
   /** Draws the tokens of several sequences on several threads. */
   #drawInPool(sequences: readonly (Sequence | null)[], logits: Float32Array): void {
     const pool = this.#pool;
@@ -183,6 +195,12 @@ export class ModelRuns {
       if (sequence && !sequence.request.closed) this.#requests.submitDraw(sequence, this.#row(logits, row));
     }
     pool.run();
+    const { sparse } = this.#runner;
+    for (let fetch = 0; sparse && fetch < MOST_FETCHES; fetch++) {
+      if (!pool.settle() || !sparse.fetchWanted()) return;
+      pool.retry();
+    }
+    if (sparse) pool.settle();
   }
 
   /**

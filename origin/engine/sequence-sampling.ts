@@ -20,6 +20,8 @@ export interface SamplingContext {
   /** Scratch for a grammar's mask with the end tokens added; ⌈vocabulary ÷ 32⌉ words. */
   readonly mask: Uint32Array;
   readonly grammarWork: GrammarWork;
+  /** Brings the rest of a row of which the device has kept a part. */
+  complete(row: Float32Array): void;
 }
 
 /** A sampled token, with its logprobs if they are wanted. */
@@ -69,16 +71,26 @@ export class SequenceSampling {
     return this.#constraint !== null && this.#context.grammarWork.isSpent(this.#request.tenantId);
   }
 
+  /** Whether the pool can draw the next token: no grammar or allowed ids mask the row, and its logprobs are no list and no row. */
+  get #suitsPool(): boolean {
+    const { logprobTokenIds, logprobRows } = this.#request.submission;
+    return this.#constraint === null && this.#sampler.allowed === null && !logprobTokenIds && !logprobRows;
+  }
+
+  /** 1 / temperature, if the next token can be drawn from a sparse row; else null. A banned phrase may need the row again. */
+  coldness({ forbidden }: TokenPlace): number | null {
+    const readsAll = !this.#suitsPool || forbidden.length > 0 || this.#request.isBanning;
+    return readsAll ? null : this.#sampler.coldness;
+  }
+
   /**
-   * Adds the draw of the next token to the pool, unless a grammar or allowed ids mask the row, or its logprobs are listed or a row.
+   * Adds the draw of the next token to the pool, if that suits it.
    * @param logits the row that `next` will get
    */
   submitDraw(logits: Float32Array, { history, step, forbidden }: TokenPlace): void {
     const sampler = this.#sampler;
     const { pool } = this.#context;
-    const { logprobTokenIds, logprobRows } = this.#request.submission;
-    if (pool === null || this.#constraint !== null || sampler.allowed !== null) return;
-    if (logprobTokenIds || logprobRows) return;
+    if (pool === null || !this.#suitsPool) return;
     const edits = sampler.edit(logits, history, forbidden);
     const topLogprobs = this.#wantsLogprobs ? (this.#request.submission.topLogprobs ?? 0) : null;
     this.#draw = pool.add(sampler.draw, logits, edits, step, topLogprobs);
@@ -106,6 +118,7 @@ export class SequenceSampling {
   #sample(logits: Float32Array, { history, step, mayEnd, forbidden }: TokenPlace): SampledToken | null {
     const mask = this.#mask(mayEnd);
     if (mask === 'nothing') return null;
+    this.#context.complete(logits);
     const id = this.#sampler.sample(logits, history, step, mask, forbidden);
     return { id, logprobs: this.#logprobs(logits, id, this.#sampler.sampledRaw), healed: NO_BYTES };
   }

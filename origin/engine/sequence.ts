@@ -112,6 +112,11 @@ export class Sequence implements DecodeRow {
     return this.#sampling.mustWait;
   }
 
+  /** 1 / temperature, if the next token can be drawn from a sparse row; else null. */
+  get coldness(): number | null {
+    return this.#sampling.coldness(this.#place);
+  }
+
   /**
    * Adds the draw of the next token to the pool, if the pool can do it.
    * @param logits the row that `advance` will get
@@ -221,14 +226,10 @@ export class Sequence implements DecodeRow {
   }
 
   get #place(): TokenPlace {
-    const mayEnd = !this.#isBelowMinTokens;
+    const mayEnd = this.#length >= this.request.submission.minTokens;
     const banned = this.#bannedAt(this.#history.length);
     const forbidden = mayEnd ? banned : [...this.request.finishTokenIds, ...banned];
     return { history: this.#history, step: this.#length, mayEnd, forbidden };
-  }
-
-  get #isBelowMinTokens(): boolean {
-    return this.#length < this.request.submission.minTokens;
   }
 
   /**

@@ -1,3 +1,5 @@
+import type { SparseLogits } from './sparse-logits.ts';
+
 /** The engine's interface to a model: rows of tokens in, logits out. runner/ implements it over ONNX Runtime. */
 
 export interface ModelShape {
@@ -31,6 +33,20 @@ export interface DecodeBatch {
   readonly tokens: Int32Array;
   /** The position of each token, equal to the number of tokens already in its slot. */
   readonly positions: Int32Array;
+  /**
+   * By row: 1 / temperature of the sampler, if it can read a sparse row; null = it needs the whole row. Absent = all do. Only for
+   * runners with `sparse`.
+   */
+  readonly coldness?: readonly (number | null)[] | undefined;
+}
+
+/** Logits of decode runs that stay on the device until a sampler asks for them. */
+export interface SparseRows {
+  readonly logits: SparseLogits;
+  /** Brings the blocks that samplers have asked for. Returns false if they have asked for none. */
+  fetchWanted(): boolean;
+  /** Brings the rest of a row. Does nothing if it is whole, or no row of the last run. */
+  complete(row: Float32Array): void;
 }
 
 /** Vectors that replace tokens: an encoded image. */
@@ -115,6 +131,8 @@ export interface KvBytes {
 export interface ModelRunner {
   readonly shape: ModelShape;
   readonly kvBytes: KvBytes;
+  /** Null or absent = `decode` returns whole rows. */
+  readonly sparse?: SparseRows | null;
   /**
    * Returns raw float32 logits: row r at [r · vocabularySize, (r + 1) · vocabularySize), valid until the next call. In runs
    * of `minRows` or more, the bits of a row do not depend on the other rows.

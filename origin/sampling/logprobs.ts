@@ -1,5 +1,5 @@
 import { LOWEST_LOGPROB, type LogprobRow } from '@continuo/shared/logprob.ts';
-import { BLOCK_SIZE } from './kernel/arena.ts';
+import { BLOCK_SIZE } from '../model/sparse-logits.ts';
 import type { SamplerWorkspace } from './workspace.ts';
 
 export interface TokenLogprobs {
@@ -71,6 +71,7 @@ function topIds(count: number, { row, ids }: SamplerWorkspace): Int32Array {
     insertLargest(maxima, 0, maxima.length, ids, 0, limit);
     cut = maxima[ids[limit - 1]!]!;
   }
+  row.requireAbove(cut);
   let listed = 0;
   for (let block = 0; block < maxima.length; block++) {
     if (maxima[block]! < cut) continue;

@@ -1,6 +1,6 @@
+import { BLOCK_SIZE, type SparseRow } from '../model/sparse-logits.ts';
 import { argmax } from './argmax.ts';
 import { exponential } from './exponential.ts';
-import { BLOCK_SIZE } from './kernel/arena.ts';
 import type { SimdKernel } from './kernel/simd-kernel.ts';
 
 /** Below every finite float32, above −∞: the cut that drops forbidden tokens only. */
@@ -27,6 +27,8 @@ export class Row {
   logits: Float32Array = new Float32Array(0);
   /** The largest logit. */
   highest = Number.NEGATIVE_INFINITY;
+  /** Null if all logits are here. */
+  #sparse: SparseRow | null = null;
   /** 1 / temperature; `begin` sets it to 1. */
   coldness = 1;
   /** The largest logit of each block. */
@@ -59,21 +61,35 @@ export class Row {
 
   /**
    * Sets the row and returns the id of its largest logit, the lowest id among equals.
-   * @throws InvalidLogitsError if a logit is NaN or +∞, NoCandidatesError if all are −∞
+   * @param sparse what is known of a row of which not all logits are here; for rows whose sums are made in float32
+   * @throws InvalidLogitsError if a logit is NaN or +∞, NoCandidatesError if all are −∞, AbsentLogits
    */
-  begin(logits: Float32Array): number {
+  begin(logits: Float32Array, sparse: SparseRow | null = null): number {
     const { maxima } = this;
-    const isValid = this.#kernel.maxima(logits, maxima);
+    const isValid = this.#findMaxima(logits, sparse);
     let best = 0;
     for (let block = 1; block < maxima.length; block++) if (maxima[block]! > maxima[best]!) best = block;
     const highest = maxima[best]!;
+    sparse?.require(best);
     // Throws, with the position of the invalid logit.
     if (!isValid || highest === Number.NEGATIVE_INFINITY) return argmax(logits);
     this.logits = logits;
+    this.#sparse = sparse;
     this.highest = highest;
     this.coldness = 1;
     this.#weighedAt = Number.NaN;
     return logits.indexOf(highest, best * BLOCK_SIZE);
+  }
+
+  #findMaxima(logits: Float32Array, sparse: SparseRow | null): boolean {
+    if (sparse === null) return this.#kernel.maxima(logits, this.maxima);
+    this.maxima.set(sparse.statistics.maxima);
+    return true;
+  }
+
+  /** Requires the blocks that have a logit of at least `cut`. @throws AbsentLogits */
+  requireAbove(cut: number): void {
+    this.#sparse?.requireAbove(cut);
   }
 
   weightOf(id: number): number {
@@ -87,6 +103,7 @@ export class Row {
     if (coldness === this.#weighedAt) return this.#weight;
     this.#weight = 0;
     this.#moment = 0;
+    if (this.#sparse !== null) return this.#weighSparse(this.#sparse);
     const firstExact = this.#firstExact;
     const kernelSums = this.#kernelSums;
     if (firstExact > 0) this.#kernel.sums(logits, highest, coldness, kernelSums);
@@ -99,6 +116,14 @@ export class Row {
       }
     }
     this.#weighedAt = coldness;
+    return this.#weight;
+  }
+
+  #weighSparse(sparse: SparseRow): number {
+    const found = sparse.sumsAt(this.coldness);
+    for (let block = 0; block < found.length; block++) this.#weight += this.#sums[block] = found[block]!;
+    this.#moment = Number.NaN;
+    this.#weighedAt = this.coldness;
     return this.#weight;
   }
 
@@ -133,7 +158,9 @@ export class Row {
 
   /** Writes the ids of the logits that are at least `cut`, a finite number, in ascending order; returns how many. */
   list(cut: number, ids: Int32Array): number {
-    return this.#kernel.list(this.logits, this.maxima, this.#roundedUp(cut), ids);
+    const least = this.#roundedUp(cut);
+    this.requireAbove(least);
+    return this.#kernel.list(this.logits, this.maxima, least, ids);
   }
 
   /** The smallest float32 that is at least `cut`. */
@@ -156,6 +183,7 @@ export class Row {
     let before = 0;
     let block = 0;
     while (before + sums[block]! <= target) before += sums[block++]!;
+    this.#sparse?.require(block);
     const start = block * BLOCK_SIZE;
     const end = Math.min(start + BLOCK_SIZE, logits.length);
     let exact = 0;

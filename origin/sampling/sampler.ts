@@ -38,6 +38,11 @@ export class Sampler {
     );
   }
 
+  /** The draw's coldness; null if it needs whole rows, or something changes the row before it. */
+  get coldness(): number | null {
+    return this.allowed === null && this.#processors.length === 0 ? this.draw.coldness : null;
+  }
+
   /**
    * Returns the next token's id.
    * @param logits one raw row, float32 per token id; not modified

@@ -1,3 +1,4 @@
+import type { SparseRow } from '../model/sparse-logits.ts';
 import { dynamicTemperature } from './dynamic-temperature.ts';
 import { type DrawParameters, MIN_TEMPERATURE } from './parameters.ts';
 import { DRAW_TOKEN, type DrawIdentity, DrawSource } from './rng.ts';
@@ -49,19 +50,28 @@ export class TokenDraw {
     if (this.#mirostat !== null) this.#mirostat.bound = bound;
   }
 
+  /** What a sparse row must be weighed at: 1 / temperature. Null if the draw needs whole rows. */
+  get coldness(): number | null {
+    const { temperature, typicalP, topNSigma, dynatempRange } = this.parameters;
+    if (temperature < MIN_TEMPERATURE) return 1;
+    const readsAll = typicalP < 1 || topNSigma > 0 || dynatempRange > 0 || this.#mirostat !== null;
+    return readsAll || this.#excludesInRow ? null : 1 / temperature;
+  }
+
   /**
    * Returns a token's id.
    * @param logits one processed row, float32 per token id; not modified unless it is the workspace's `edited`
    * @param step how many tokens this sequence has generated before; keys the draw
-   * @throws InvalidLogitsError if the row holds NaN or +∞, NoCandidatesError if all tokens are forbidden
+   * @param sparse what is known of a row of which not all logits are here
+   * @throws InvalidLogitsError if the row holds NaN or +∞, NoCandidatesError if all tokens are forbidden, AbsentLogits
    */
-  from(logits: Float32Array, step: number): number {
+  from(logits: Float32Array, step: number, sparse: SparseRow | null = null): number {
     const workspace = this.#workspace;
     const { row, candidates } = workspace;
     if (logits.length !== workspace.vocabularySize) {
       throw new RangeError(`row of ${logits.length} logits, vocabulary of ${workspace.vocabularySize}`);
     }
-    const best = row.begin(logits);
+    const best = row.begin(logits, sparse);
     candidates.set(0, 0);
     const temperature = this.#temperature(row);
     if (temperature < MIN_TEMPERATURE) return best;

@@ -68,6 +68,7 @@ interface Report {
   /** Largest difference of a logit from float64 over all shapes of attention; null = not compared. */
   readonly worstDifference: number | null;
   readonly summary: string;
+  readonly warning: string | null;
   readonly bandwidth: number;
   readonly rates: readonly DecodeRate[];
   /** Whether rows of a batch have the bits of a single row; if not, the largest difference of a logit. */
@@ -114,7 +115,7 @@ async function measure(
   const stated = options.bandwidth;
   const bandwidth = stated === undefined ? measureBandwidth(ortDevice, now) : stated * 1e9;
   let report: Omit<Report, 'experiments' | 'served'>;
-  const { runner, summary } = await openModel({ ...size, threads: 2, device });
+  const { runner, summary, warning } = await openModel({ ...size, threads: 2, device });
   try {
     const { positionBytes } = layout;
     const rated = { batches, context, steps, weightBytes, positionBytes, bandwidth, now };
@@ -125,7 +126,7 @@ async function measure(
     const batchInvariance = identical
       ? 'rows of a batch are bit-identical to single rows'
       : `rows differ by up to ${maxDifference}`;
-    report = { provider, worstDifference, summary, bandwidth, rates, batchInvariance, greedy };
+    report = { provider, worstDifference, summary, warning, bandwidth, rates, batchInvariance, greedy };
   } finally {
     runner.dispose();
   }
@@ -150,7 +151,7 @@ function print(report: Report, transformers: TransformersRates | null): void {
     const share = `${((100 * tokensPerSecond) / limit).toFixed(1)} %`;
     shown.push([batch, tokensPerSecond.toFixed(0), limit.toFixed(0), share, other?.toFixed(0) ?? '–']);
   }
-  console.log(`\n${provider}: ${summary}`);
+  console.log(`\n${provider}: ${summary}; ${report.warning ?? 'no warning'}`);
   console.log(`${(bandwidth / 1e9).toFixed(1)} GB/s; ${batchInvariance}`);
   console.log(shown.toString());
   if (transformers !== null && transformers.greedy.length > 0)

@@ -14,6 +14,7 @@ import { type DeviceWays, deviceRunner } from '../../origin/model/runner/device-
 import { GraphRunner } from '../../origin/model/runner/graph-runner.ts';
 import { kvLayout } from '../../origin/model/runner/kv-cache.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../support/fake-cuda-driver.ts';
+import type { AllocateLogits } from '../../origin/model/runner/runner-options.ts';
 import type { SyntheticModel } from '../support/synthetic/synthetic-model.ts';
 import { providersAtHand } from './providers.ts';
 
@@ -73,10 +74,11 @@ export function driverRunner(
   options: RunnerOptions,
   file: string,
   api = openOrtApi(),
+  allocateLogits?: AllocateLogits,
 ): ModelRunner {
   const copies = () => openCudaDriver(file).copies(0);
   const ways = { staged: false, openCopier: () => new CudaKvCopier(copies()), openCopies: copies };
-  return deviceRunnerOn({ provider: 'cpu' }, directory, options, api, { ways });
+  return deviceRunnerOn({ provider: 'cpu' }, directory, options, api, { ways, allocateLogits });
 }
 
 /** Without CUDA graphs. */
@@ -94,6 +96,7 @@ export const cpuDeviceRunner = (
 interface DeviceRunnerOptions {
   readonly maxContext?: number;
   readonly ways?: Partial<DeviceWays>;
+  readonly allocateLogits?: AllocateLogits | undefined;
 }
 
 /** Opens a model as the origin does on a device, but with this API and without probes. */
@@ -102,7 +105,7 @@ export function deviceRunnerOn(
   directory: string,
   { slots, prefillChunk }: RunnerOptions,
   api: OrtApi,
-  { maxContext = Infinity, ways }: DeviceRunnerOptions = {},
+  { maxContext = Infinity, ways, allocateLogits }: DeviceRunnerOptions = {},
 ): ModelRunner {
   const { file: name, names } = findDecoder(directory);
   const file = readGraphFile(directory, name);
@@ -110,7 +113,7 @@ export function deviceRunnerOn(
   const { model, logits } = patchDecoder(file, decoder, 'cuda');
   const session = new OrtSession(api, model, { threads: 1, directory: file.folder, device });
   const layout = kvLayout(decoder, slots, Math.min(decoder.maxPositions, maxContext));
-  const runner = deviceRunner(session, { decoder, logits, layout, prefillChunk }, ways);
+  const runner = deviceRunner(session, { decoder, logits, layout, prefillChunk, allocateLogits }, ways);
   if (runner instanceof GraphRunner) runner.capture();
   return runner;
 }

@@ -5,24 +5,29 @@ import { join } from 'node:path';
 
 /**
  * A CUDA driver whose card is the main memory. It demands what a real one does or may do: a current context, page-locked
- * host memory, pitches of at least the width. A copy happens only when its stream is waited for.
+ * host memory, pitches of at least the width. Copies and kernels run only when their stream is waited for. The kernels are those
+ * of block-kernels.ts, written plainly.
  */
 const LIBRARY = `
+  #include <math.h>
   #include <stdint.h>
   #include <stdlib.h>
   #include <string.h>
-  enum { INVALID = 1, NO_CONTEXT = 201, HOST = 1, DEVICE = 2, MOST = 4096, PINNED = 16 };
+  enum { INVALID = 1, NO_CONTEXT = 201, HOST = 1, DEVICE = 2, MOST = 4096, PINNED = 16, ARGUMENTS = 7, BLOCK = 128 };
   typedef struct {
     size_t fromX, fromY; int fromType; const char *fromHost, *fromDevice; void *fromArray; size_t fromPitch;
     size_t toX, toY; int toType; char *toHost, *toDevice; void *toArray; size_t toPitch;
     size_t width, height;
   } Copy;
-  static int retained, depth, streams, queued, waited, failure;
-  static Copy queue[MOST];
+  typedef uint64_t Arguments[ARGUMENTS];
+  typedef struct { const char *name; int threads, arguments; void (*run)(unsigned, unsigned, const Arguments); } Kernel;
+  typedef struct { Copy copy; const Kernel *kernel; unsigned columns, rows; Arguments arguments; } Work;
+  static int retained, depth, streams, queued, waited, failure, modules;
+  static Work queue[MOST];
   static struct { char *start; size_t bytes; int registered; } pinned[PINNED];
 
   int live(void) {
-    int count = retained + depth + streams + queued;
+    int count = retained + depth + streams + queued + modules;
     for (int i = 0; i < PINNED; i++) count += pinned[i].start != 0;
     return count;
   }
@@ -98,13 +103,104 @@ const LIBRARY = `
     if (copy->fromX || copy->fromY || copy->toX || copy->toY) return INVALID;
     if (!is_valid(copy->fromType, copy->fromHost, copy->fromDevice, copy->fromPitch, copy)) return INVALID;
     if (!is_valid(copy->toType, copy->toHost, copy->toDevice, copy->toPitch, copy)) return INVALID;
-    queue[queued++] = *copy;
+    queue[queued].kernel = 0;
+    queue[queued++].copy = *copy;
+    return 0;
+  }
+  static void block_maxima(unsigned columns, unsigned rows, const Arguments a) {
+    const float *logits = (const float *)a[0];
+    float *statistics = (float *)a[1];
+    uint64_t vocabulary = a[2], blocks = a[3];
+    for (uint64_t row = 0; row < rows; row++) for (uint64_t block = 0; block < blocks && block < 8 * columns; block++) {
+      float most = -INFINITY;
+      for (uint64_t id = block * BLOCK; id < (block + 1) * BLOCK && id < vocabulary; id++) {
+        float logit = logits[row * vocabulary + id];
+        if (isnan(logit)) most = INFINITY;
+        else if (logit > most) most = logit;
+      }
+      statistics[row * 4 * blocks + block] = most;
+    }
+  }
+  static void block_sums(unsigned columns, unsigned rows, const Arguments a) {
+    const float *logits = (const float *)a[0], *coldness = (const float *)a[4];
+    float *statistics = (float *)a[1], *host = (float *)a[6];
+    const int *whole = (const int *)a[5];
+    uint64_t vocabulary = a[2], blocks = a[3];
+    for (uint64_t row = 0; row < rows; row++) {
+      float *own = statistics + row * 4 * blocks, highest = -INFINITY;
+      for (uint64_t block = 0; block < blocks; block++) if (own[block] > highest) highest = own[block];
+      for (uint64_t block = 0; block < blocks && block < 8 * columns; block++) {
+        double sum = 0, cold = 0;
+        int present = whole[row] || own[block] == highest;
+        for (uint64_t id = block * BLOCK; id < (block + 1) * BLOCK && id < vocabulary; id++) {
+          float logit = logits[row * vocabulary + id];
+          sum += exp((double)logit - highest);
+          cold += exp(((double)logit - highest) * coldness[row]);
+          if (present) host[row * vocabulary + id] = logit;
+        }
+        own[blocks + block] = sum;
+        own[2 * blocks + block] = cold;
+        ((int *)own)[3 * blocks + block] = present;
+      }
+    }
+  }
+  static void fetch_blocks(unsigned columns, unsigned rows, const Arguments a) {
+    const float *logits = (const float *)a[0];
+    float *host = (float *)a[1];
+    const uint32_t *list = (const uint32_t *)a[2];
+    uint64_t vocabulary = a[3];
+    for (unsigned i = 0; i < columns; i++) {
+      uint64_t row = list[i] >> 16, block = list[i] & 0xffff;
+      for (uint64_t id = block * BLOCK; id < (block + 1) * BLOCK && id < vocabulary; id++)
+        host[row * vocabulary + id] = logits[row * vocabulary + id];
+    }
+  }
+  static const Kernel kernels[] = {
+    {"block_maxima", 256, 4, block_maxima}, {"block_sums", 256, 7, block_sums}, {"fetch_blocks", 128, 4, fetch_blocks},
+  };
+  int cuModuleLoadData(size_t *module, const char *text) {
+    if (!depth) return NO_CONTEXT;
+    if (!strstr(text, ".version")) return 218;
+    modules++;
+    *module = 0x6000;
+    return 0;
+  }
+  int cuModuleUnload(size_t module) { if (!depth || module != 0x6000) return INVALID; modules--; return 0; }
+  int cuModuleGetFunction(const Kernel **function, size_t module, const char *name) {
+    for (int i = 0; i < 3; i++) if (module == 0x6000 && !strcmp(kernels[i].name, name)) {
+      *function = kernels + i;
+      return 0;
+    }
+    return 500;
+  }
+  int cuMemHostGetDevicePointer_v2(char **address, char *host, unsigned flags) {
+    if (!depth || flags || !is_pinned(host, 1)) return INVALID;
+    *address = host;
+    return 0;
+  }
+  int cuLaunchKernel(
+    const Kernel *kernel, unsigned columns, unsigned rows, unsigned layers, unsigned threads, unsigned y, unsigned z,
+    unsigned shared, size_t stream, void **arguments, void **extra
+  ) {
+    if (!depth) return NO_CONTEXT;
+    if (stream != 0x5000 || !waited || queued == MOST || !columns || !rows || layers != 1 || shared || extra) return INVALID;
+    if (threads != kernel->threads || y != 1 || z != 1) return INVALID;
+    Work *work = queue + queued++;
+    work->kernel = kernel;
+    work->columns = columns;
+    work->rows = rows;
+    for (int i = 0; i < kernel->arguments; i++) work->arguments[i] = *(uint64_t *)arguments[i];
     return 0;
   }
   int cuStreamSynchronize(size_t stream) {
     if (!depth) return NO_CONTEXT;
     for (int i = 0; i < queued; i++) {
-      const Copy *copy = queue + i;
+      const Work *work = queue + i;
+      if (work->kernel) {
+        work->kernel->run(work->columns, work->rows, work->arguments);
+        continue;
+      }
+      const Copy *copy = &work->copy;
       const char *from = copy->fromType == HOST ? copy->fromHost : copy->fromDevice;
       char *to = copy->toType == HOST ? copy->toHost : copy->toDevice;
       for (size_t line = 0; line < copy->height; line++)
@@ -122,6 +218,6 @@ export function buildFakeCudaDriver(): { readonly folder: string; readonly file:
   const folder = mkdtempSync(join(tmpdir(), 'continuo-fake-driver-'));
   writeFileSync(join(folder, 'driver.c'), LIBRARY);
   const file = join(folder, 'libcuda.so.1');
-  execFileSync('cc', ['-shared', '-fPIC', '-o', file, join(folder, 'driver.c')]);
+  execFileSync('cc', ['-shared', '-fPIC', '-o', file, join(folder, 'driver.c'), '-lm']);
   return { folder, file };
 }

@@ -8,6 +8,7 @@ import type { ModelRunner, ModelShape } from '../model-runner.ts';
 import { type GraphFile, inFile, loadSession, oneLine, readGraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import { type DecoderInterface, describeDecoder } from '../runner/decoder-interface.ts';
+import { GraphRunner } from '../runner/graph-runner.ts';
 import {
   describeLayout,
   type KvLayout,
@@ -144,7 +145,12 @@ export async function openModel(
     if (chosen.provider !== 'cuda' || plan.vision !== null) return openOn(chosen);
     const claim = claimGraphs(options.runLock);
     try {
-      if (claim.captures) return await openOn({ ...chosen, graphs: true });
+      if (claim.captures) {
+        const opened = await openOn({ ...chosen, graphs: true });
+        const fault = opened.runner instanceof GraphRunner ? opened.runner.sparseFault : null;
+        if (fault !== null) graphWarning = `logits come to main memory as whole rows: ${fault}`;
+        return opened;
+      }
       graphWarning = 'without CUDA graphs: they are for the first model that a process loads';
     } catch (error) {
       graphWarning = `without CUDA graphs: ${oneLine(error)}`;

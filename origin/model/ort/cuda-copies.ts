@@ -21,10 +21,27 @@ const COPY = {
 } as const;
 const MEMORY_TYPES = { host: 1, device: 2 } as const;
 const NON_BLOCKING = 1;
+/** Flag of cuMemHostRegister: kernels can address the memory. */
+const DEVICE_MAP = 2;
+
+/** Parameters of cuLaunchKernel: function, grid and thread block in three dimensions, shared memory, stream, arguments. */
+const LAUNCH = ['void *', ...Array<string>(7).fill('unsigned int'), 'void *', 'void *', 'void *'];
+
+/** Memory and kernels in the order in which the card uses them. */
+export interface CudaWork {
+  copy(from: Plane, to: Plane, width: number, height: number): void;
+  launch(kernel: Kernel, grid: readonly [number, number], values: readonly bigint[]): void;
+}
+
+export interface Kernel {
+  readonly handle: bigint;
+  /** Of a thread block. */
+  readonly threads: number;
+}
 
 /**
- * Copies lines of bytes with a stream of its own, in the card's primary context, in which ONNX Runtime also works. Host
- * memory must be page-locked: `hostMemory` returns it.
+ * Copies lines of bytes and launches kernels with a stream of its own, in the card's primary context, in which ONNX Runtime
+ * also works. Host memory must be page-locked: `hostMemory` returns it.
  */
 export class CudaCopies {
   readonly #call: CudaCall;
@@ -32,6 +49,7 @@ export class CudaCopies {
   readonly #context: bigint;
   readonly #stream: bigint;
   readonly #locked: bigint[] = [];
+  readonly #modules: bigint[] = [];
   #host: { readonly address: bigint; readonly bytes: Uint8Array } | null = null;
 
   /** @param device the driver's handle of the card */
@@ -58,12 +76,34 @@ export class CudaCopies {
     return { address: this.#host!.address, bytes: this.#host!.bytes.subarray(0, bytes) };
   }
 
-  /** Page-locks memory that exists, until `dispose`. */
-  pageLock(memory: ArrayBufferView): void {
+  /** Page-locks memory that exists, until `dispose`. Returns its address here and that for kernels. */
+  pageLock(memory: ArrayBufferView): { readonly address: bigint; readonly forKernels: bigint } {
     const address = koffi.address(memory);
     const types = ['void *', 'size_t', 'unsigned int'];
-    this.#inContext(() => this.#call('cuMemHostRegister_v2', types, address, memory.byteLength, 0));
-    this.#locked.push(address);
+    return this.#inContext(() => {
+      this.#call('cuMemHostRegister_v2', types, address, memory.byteLength, DEVICE_MAP);
+      this.#locked.push(address);
+      const ofHost = ['void *', 'void *', 'unsigned int'];
+      const forKernels = returned((cell) =>
+        this.#call('cuMemHostGetDevicePointer_v2', ofHost, cell, address, 0),
+      );
+      return { address, forKernels };
+    });
+  }
+
+  /** Compiles a module for the card, and returns its kernels by name. */
+  load<T extends string>(ptx: string, threads: Readonly<Record<T, number>>): Readonly<Record<T, Kernel>> {
+    return this.#inContext(() => {
+      const text = Buffer.from(`${ptx}\0`);
+      const module = returned((cell) => this.#call('cuModuleLoadData', ['void *', 'void *'], cell, text));
+      this.#modules.push(module);
+      const kernels = Object.entries<number>(threads).map(([name, count]) => {
+        const types = ['void *', 'void *', 'str'];
+        const handle = returned((cell) => this.#call('cuModuleGetFunction', types, cell, module, name));
+        return [name, { handle, threads: count }];
+      });
+      return Object.fromEntries(kernels) as Record<T, Kernel>;
+    });
   }
 
   /**
@@ -71,17 +111,17 @@ export class CudaCopies {
    * @param planes copied in any order: `height` lines of `width` bytes each
    */
   copy(planes: Iterable<{ readonly from: Plane; readonly to: Plane }>, width: number, height: number): void {
+    this.perform((work) => {
+      for (const { from, to } of planes) work.copy(from, to, width, height);
+    });
+  }
+
+  /** Begins work after all that the card has begun, and waits for it. */
+  perform(begin: (work: CudaWork) => void): void {
     this.#inContext(() => {
       this.#call('cuCtxSynchronize', []);
       try {
-        for (const { from, to } of planes) {
-          const copy = Buffer.alloc(COPY.bytes);
-          describe(copy, COPY.from, from);
-          describe(copy, COPY.to, to);
-          copy.writeBigUInt64LE(BigInt(width), COPY.width);
-          copy.writeBigUInt64LE(BigInt(height), COPY.height);
-          this.#call('cuMemcpy2DAsync_v2', ['void *', 'void *'], copy, this.#stream);
-        }
+        begin({ copy: this.#copy, launch: this.#launch });
       } finally {
         this.#call('cuStreamSynchronize', ['void *'], this.#stream);
       }
@@ -102,10 +142,29 @@ export class CudaCopies {
     this.#inContext(() => {
       this.#freeHost();
       for (const address of this.#locked.splice(0)) this.#call('cuMemHostUnregister', ['void *'], address);
+      for (const module of this.#modules.splice(0)) this.#call('cuModuleUnload', ['void *'], module);
       this.#call('cuStreamDestroy_v2', ['void *'], this.#stream);
     });
     this.#call('cuDevicePrimaryCtxRelease_v2', ['int'], this.#device);
   }
+
+  readonly #copy: CudaWork['copy'] = (from, to, width, height) => {
+    const copy = Buffer.alloc(COPY.bytes);
+    describe(copy, COPY.from, from);
+    describe(copy, COPY.to, to);
+    copy.writeBigUInt64LE(BigInt(width), COPY.width);
+    copy.writeBigUInt64LE(BigInt(height), COPY.height);
+    this.#call('cuMemcpy2DAsync_v2', ['void *', 'void *'], copy, this.#stream);
+  };
+
+  readonly #launch: CudaWork['launch'] = ({ handle, threads }, [columns, rows], values) => {
+    // The addresses of the arguments, then the arguments: one array, which the call keeps alive.
+    const cells = new BigUint64Array([...values, ...values]);
+    const first = koffi.address(cells) + BigInt(8 * values.length);
+    for (const index of values.keys()) cells[index] = first + BigInt(8 * index);
+    const sizes = [columns, rows, 1, threads, 1, 1, 0];
+    this.#call('cuLaunchKernel', LAUNCH, handle, ...sizes, this.#stream, cells, null);
+  };
 
   #copyBytes(from: Omit<Plane, 'pitch'>, to: Omit<Plane, 'pitch'>, bytes: number): void {
     this.copy([{ from: { ...from, pitch: bytes }, to: { ...to, pitch: bytes } }], bytes, 1);

@@ -1,4 +1,4 @@
-import type { DecodeBatch } from '../model-runner.ts';
+import type { DecodeBatch, SparseRows } from '../model-runner.ts';
 import { LAST_POSITIONS, TOTAL_LENGTH } from '../onnx/attention-lengths.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import { LOGITS_INDEX } from '../onnx/onnx-patch.ts';
@@ -7,9 +7,12 @@ import { arrayTensor, type OrtBinding } from '../ort/ort-binding.ts';
 import type { Pointer } from '../ort/ort-capi.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
+import type { SparseLogits } from '../sparse-logits.ts';
 import { totalLengthOf } from './batch-inputs.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
+import { sparseFault } from './check-sparse.ts';
+import { DeviceLogits, type DeviceLogitsOptions } from './device-logits.ts';
 import type { KvLayout } from './kv-cache.ts';
 
 /** Rows of the graphs. */
@@ -19,8 +22,8 @@ const RUNS_TO_CAPTURE = 3;
 /** Bindings of ordinary runs that are kept; each costs a few kilobytes of main memory. */
 const MAX_RANGES = 64;
 
-/** Bytes of a row's inputs: token, position and index as int64, the last position as int32. */
-const INPUT_BYTES = 3 * 8 + 4;
+/** Bytes of a row's inputs: token, position and index as int64, then last position, coldness and `whole` in 4 bytes each. */
+const INPUT_BYTES = 3 * 8 + 3 * 4;
 
 export interface DecodeGraphsOptions {
   readonly session: OrtSession;
@@ -32,8 +35,10 @@ export interface DecodeGraphsOptions {
   readonly memory: OrtDeviceMemory;
   /** Owned, and disposed with the graphs. */
   readonly copies: CudaCopies;
-  /** Page-locked memory of all rows' logits: [slots, vocabulary]. */
-  readonly logits: Float32Array<ArrayBuffer>;
+  /** Page-locked memory of at least all slots' logits. */
+  readonly logits: SparseLogits;
+  /** The addresses of that memory. */
+  readonly host: DeviceLogitsOptions['host'];
 }
 
 /**
@@ -50,7 +55,11 @@ export class DecodeGraphs {
   readonly #tokens: BigInt64Array;
   readonly #positions: BigInt64Array;
   readonly #lastPositions: Int32Array;
+  readonly #coldness: Float32Array;
+  readonly #whole: Int32Array;
   readonly #logits: Pointer;
+  #sparse: DeviceLogits | null = null;
+  #sparseFault: string | null = null;
   /** Graphs by number of rows, ascending. */
   readonly #bindings = new Map<number, OrtBinding>();
   /** Ordinary runs by slots; least recently used first. */
@@ -64,11 +73,15 @@ export class DecodeGraphs {
     const { address: host, bytes: staging } = copies.hostMemory(bytes);
     this.#inputs = { host, device: memory.allocate(bytes), bytes };
     this.#logits = memory.allocate(4 * slots * decoder.vocabularySize);
+    this.#openSparse();
     const { buffer, byteOffset } = staging;
     const int64s = (part: number) => new BigInt64Array(buffer, byteOffset + 8 * slots * part, slots);
     [this.#tokens, this.#positions] = [int64s(0), int64s(1)];
     int64s(2).set(BigInt64Array.from({ length: slots }, (_, row) => BigInt(row)));
-    this.#lastPositions = new Int32Array(buffer, byteOffset + 8 * slots * 3, slots);
+    const last = byteOffset + 8 * slots * 3;
+    this.#lastPositions = new Int32Array(buffer, last, slots);
+    this.#coldness = new Float32Array(buffer, last + 4 * slots, slots);
+    this.#whole = new Int32Array(buffer, last + 8 * slots, slots);
     for (const rows of new Set([...ROWS.filter((rows) => rows < slots), slots])) {
       const binding = this.#bind(0, rows);
       // A constant of the graph, so it must suit every step.
@@ -76,6 +89,16 @@ export class DecodeGraphs {
       binding.input(TOTAL_LENGTH, arrayTensor(options.session.api, totalLength, []));
       this.#bindings.set(rows, binding);
     }
+  }
+
+  /** Null if runs bring whole rows only. */
+  get sparse(): SparseRows | null {
+    return this.#sparse;
+  }
+
+  /** Why runs bring whole rows only; null if that is not so. */
+  get sparseFault(): string | null {
+    return this.#sparseFault;
   }
 
   /** Returns the rows of the smallest graph of at least `rows` rows. */
@@ -100,13 +123,17 @@ export class DecodeGraphs {
         throw new Error(`a CUDA graph of ${rows} rows gives other bits than an ordinary run`);
       }
     }
+    this.#checkSparse();
   }
 
-  /** Runs a batch whose number of rows has a graph, from slot 0 on. Returns the logits of `firstRow` and later rows. */
-  decode(batch: DecodeBatch, firstRow = 0, rows = batch.rows): Float32Array {
+  /**
+   * Runs a batch whose number of rows has a graph, from slot 0 on.
+   * @param asked the rows of which the logits are returned
+   */
+  decode(batch: DecodeBatch, asked: AskedRows = { firstRow: 0, rows: batch.rows }): Float32Array {
     const graph = batch.rows;
     const { session } = this.#options;
-    return this.#run(batch, () => session.runGraph(this.#bindings.get(graph)!, graph), firstRow, rows);
+    return this.#run(batch, () => session.runGraph(this.#bindings.get(graph)!, graph), asked);
   }
 
   /** Runs any batch without a graph. */
@@ -126,7 +153,7 @@ export class DecodeGraphs {
       unused.dispose();
       this.#ranges.delete(oldest);
     }
-    return this.#run(batch, () => session.run(binding));
+    return this.#run(batch, () => session.run(binding), { firstRow: 0, rows, coldness: batch.coldness });
   }
 
   dispose(): void {
@@ -134,23 +161,64 @@ export class DecodeGraphs {
     this.#options.copies.dispose();
   }
 
-  #run({ rows, tokens, positions }: DecodeBatch, run: () => void, firstRow = 0, wanted = rows): Float32Array {
-    const { copies, logits, decoder } = this.#options;
+  #openSparse(): void {
+    const { logits, host, memory, copies } = this.#options;
+    try {
+      this.#sparse = new DeviceLogits({ logits, host, memory, copies, device: this.#logits });
+    } catch (error) {
+      this.#sparseFault = (error as Error).message;
+    }
+  }
+
+  #checkSparse(): void {
+    if (this.#sparse === null) return;
+    const rows = [...this.#bindings.keys()].at(-1)!;
+    const batch = probeBatch(rows, 0, this.#options.decoder.vocabularySize);
+    this.#sparseFault = sparseFault(this.#sparse, (coldness) =>
+      this.decode(batch, { firstRow: 0, rows, coldness }),
+    );
+    if (this.#sparseFault !== null) this.#sparse = null;
+  }
+
+  #run(
+    { rows, tokens, positions }: DecodeBatch,
+    run: () => void,
+    asked: AskedRows = { firstRow: 0, rows },
+  ): Float32Array {
+    const { copies, logits, decoder, layout, memory } = this.#options;
     for (let row = 0; row < rows; row++) {
       this.#tokens[row] = BigInt(tokens[row]!);
       this.#positions[row] = BigInt(positions[row]!);
       this.#lastPositions[row] = positions[row]!;
     }
+    const isSparse = this.#beginRows(asked);
     const { host, device, bytes } = this.#inputs;
     copies.toDevice(host, device, bytes);
     run();
-    const rowBytes = 4 * decoder.vocabularySize;
-    const found = logits.subarray(
-      firstRow * decoder.vocabularySize,
-      (firstRow + wanted) * decoder.vocabularySize,
-    );
-    copies.toHost(this.#logits + BigInt(firstRow * rowBytes), found);
+    const first = asked.firstRow * decoder.vocabularySize;
+    const found = logits.memory.subarray(first, first + asked.rows * decoder.vocabularySize);
+    const setting = (part: number) => memory.at(device, (8 * 3 + 4 * part) * layout.slots);
+    if (isSparse) this.#sparse!.summarize(rows, { coldness: setting(1), whole: setting(2) });
+    else copies.toHost(this.#logits + BigInt(4 * first), found);
     return found;
+  }
+
+  /** Writes which rows are to be whole. Returns false if all are. */
+  #beginRows({ firstRow, coldness }: AskedRows): boolean {
+    const { logits } = this.#options;
+    logits.clear();
+    if (this.#sparse === null || coldness === undefined) return false;
+    this.#whole.fill(0);
+    this.#coldness.fill(1);
+    for (const [index, ofRow] of coldness.entries()) {
+      const row = firstRow + index;
+      if (ofRow === null) this.#whole[row] = 1;
+      else {
+        this.#coldness[row] = ofRow;
+        logits.begin(row, ofRow);
+      }
+    }
+    return true;
   }
 
   /** Binds everything but the total length. */
@@ -175,6 +243,11 @@ export class DecodeGraphs {
       cache.bind(binding, firstSlot, rows);
     });
   }
+}
+
+/** The rows whose logits are wanted, and which of them may be sparse. */
+interface AskedRows extends Pick<DecodeBatch, 'rows' | 'coldness'> {
+  readonly firstRow: number;
 }
 
 /** A batch with different tokens in all rows and positions. */

@@ -5,6 +5,7 @@ import type { CudaCopies } from '../ort/cuda-copies.ts';
 import { openCudaDriver } from '../ort/cuda-driver.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import { OrtSession } from '../ort/ort-session.ts';
+import { SparseLogits } from '../sparse-logits.ts';
 import { CudaKvCopier } from './cuda-kv-copier.ts';
 import { DecodeGraphs } from './decode-graphs.ts';
 import { DeviceKvCache } from './device-kv-cache.ts';
@@ -67,11 +68,15 @@ function graphRunner(
 ): ModelRunner {
   try {
     const { decoder, layout, prefillChunk, cache, allocateLogits = inOrdinaryMemory } = options;
-    const logits = allocateLogits(keptLogitRows(layout, prefillChunk) * decoder.vocabularySize);
-    copies.pageLock(logits);
-    const prefiller = new OrtRunner(session.lend(release), { ...options, allocateLogits: () => logits });
+    const rows = keptLogitRows(layout, prefillChunk);
+    const { vocabularySize } = decoder;
+    const allocated = allocateLogits(SparseLogits.length(rows, vocabularySize));
+    const logits = new SparseLogits(allocated, rows, vocabularySize);
+    const host = copies.pageLock(allocated);
+    const wholeRows = (length: number) => allocated.subarray(0, length);
+    const prefiller = new OrtRunner(session.lend(release), { ...options, allocateLogits: wholeRows });
     const graphs = new DecodeGraphs({
-      ...{ session, decoder, layout, cache, memory, copies, logits },
+      ...{ session, decoder, layout, cache, memory, copies, logits, host },
       logitsName: options.logits,
     });
     return new GraphRunner({ prefiller, graphs });

@@ -1,4 +1,4 @@
-import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
+import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk, SparseRows } from '../model-runner.ts';
 import { RunGuard } from '../ort/run-guard.ts';
 import type { DecodeGraphs } from './decode-graphs.ts';
 import { IdleRows } from './idle-rows.ts';
@@ -33,6 +33,15 @@ export class GraphRunner implements ModelRunner {
     return this.#idle.observed(this.#parts.prefiller.kvBytes);
   }
 
+  get sparse(): SparseRows | null {
+    return this.#parts.graphs.sparse;
+  }
+
+  /** Why decode runs bring whole rows only; null if that is not so. */
+  get sparseFault(): string | null {
+    return this.#parts.graphs.sparseFault;
+  }
+
   /** Call once before the first prompt, and after the largest runs: a capture cannot allocate memory. @throws Error */
   capture(): void {
     this.#guard.requireIdle();
@@ -42,12 +51,12 @@ export class GraphRunner implements ModelRunner {
 
   decode(batch: DecodeBatch): Float32Array {
     this.#guard.requireIdle();
-    const { firstSlot, rows } = batch;
+    const { firstSlot, rows, coldness } = batch;
     const { graphs } = this.#parts;
     const graphRows = graphs.rowsFor(firstSlot + rows);
     const suits = this.#captured && graphRows <= 2 * rows;
     const logits = suits
-      ? graphs.decode(this.#idle.widened(batch, graphRows), firstSlot, rows)
+      ? graphs.decode(this.#idle.widened(batch, graphRows), { firstRow: firstSlot, rows, coldness })
       : graphs.decodeOrdinary(batch);
     this.#idle.decoded(batch);
     return logits;
@@ -55,6 +64,7 @@ export class GraphRunner implements ModelRunner {
 
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
     return this.#guard.prefill(async () => {
+      this.#parts.graphs.sparse?.logits.clear();
       const logits = await this.#parts.prefiller.prefill(chunk, signal);
       this.#idle.written(chunk.slot, chunk.start, chunk.tokens.length);
       return logits;

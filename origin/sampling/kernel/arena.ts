@@ -1,7 +1,5 @@
+import { BLOCK_SIZE } from '../../model/sparse-logits.ts';
 import { KERNEL_MODULE } from './block-kernel-binary.ts';
-
-/** Logits per block. */
-export const BLOCK_SIZE = 128;
 
 /** Blocks per call of the WebAssembly functions, so that rows of any length need the same scratch memory. */
 export const MAX_BLOCKS = 64;

@@ -1,4 +1,5 @@
-import { Arena, type ArenaShare, BLOCK_SIZE, createArenaMemory, type ViewMemory } from './arena.ts';
+import { BLOCK_SIZE } from '../../model/sparse-logits.ts';
+import { Arena, type ArenaShare, createArenaMemory, type ViewMemory } from './arena.ts';
 
 /**
  * Reduces rows of logits in blocks of 128 consecutive ids with WebAssembly SIMD. The last block may be shorter. Reads rows

@@ -21,7 +21,10 @@ export interface SamplerThreads {
 }
 
 /** Waking the workers costs more than drawing fewer tokens. */
-const MIN_JOBS = 2;
+export const MIN_JOBS = 2;
+
+/** How often the pool looks whether other threads have done their jobs: about a millisecond. */
+const MOST_LOOKS = 10_000;
 
 /**
  * Draws the next tokens of one step's sequences on several threads. The tokens are those that each sampler would draw
@@ -31,6 +34,7 @@ export class SamplerPool {
   readonly #kernel: SimdKernel;
   readonly #threads: SamplerThreads;
   readonly #workspace: SamplerWorkspace;
+  readonly #sparseRows: number;
   readonly #list = new JobList();
   readonly #jobs = new SharedJobs();
   /** The memory of all rows. */
@@ -38,11 +42,15 @@ export class SamplerPool {
   #worker: SamplerWorker | null = null;
   #count = 0;
 
-  /** @param kernel made for as many threads as there are; the rows come from its memory */
-  constructor(kernel: SimdKernel, vocabularySize: number, threads: SamplerThreads) {
+  /**
+   * @param kernel made for as many threads as there are; the rows come from its memory
+   * @param sparseRows rows that may be sparse
+   */
+  constructor(kernel: SimdKernel, vocabularySize: number, threads: SamplerThreads, sparseRows = 0) {
     this.#kernel = kernel;
     this.#threads = threads;
     this.#workspace = new SamplerWorkspace(vocabularySize, kernel);
+    this.#sparseRows = sparseRows;
   }
 
   /** Begins a list of draws from rows of one memory. Returns false if the pool cannot take part in this step. */
@@ -84,6 +92,18 @@ export class SamplerPool {
     this.#worker.workOff();
   }
 
+  /** Waits until no draw is in progress. Returns false if a thread takes too long. */
+  settle(): boolean {
+    for (let look = 0; look < MOST_LOOKS; look++) if (!this.#list.busy) return true;
+    return false;
+  }
+
+  /** Repeats the draws that have no token. No draw may be in progress. */
+  retry(): void {
+    this.#list.close();
+    this.run();
+  }
+
   /** Ends the step: no further draw begins, and results are forgotten. */
   end(): void {
     this.#list.close();
@@ -108,10 +128,11 @@ export class SamplerPool {
   #start({ share, rows }: Arena): SamplerWorker {
     for (let thread = 1; thread < this.#threads.threads; thread++) {
       const { vocabularySize } = this.#workspace;
+      const sparseRows = this.#sparseRows;
       const [list, jobs] = [this.#list.memory, this.#jobs.memory];
       const ended = () => this.#list.removeThread(thread);
-      this.#threads.start({ rows: share, thread, vocabularySize, list, jobs }, ended);
+      this.#threads.start({ rows: share, thread, vocabularySize, sparseRows, list, jobs }, ended);
     }
-    return new SamplerWorker(this.#list, this.#jobs, this.#workspace, rows);
+    return new SamplerWorker(this.#list, this.#jobs, this.#workspace, rows, this.#sparseRows);
   }
 }

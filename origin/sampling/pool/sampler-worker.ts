@@ -1,3 +1,4 @@
+import { SparseLogits } from '../../model/sparse-logits.ts';
 import type { Arena, ArenaShare, ViewMemory } from '../kernel/arena.ts';
 import { SimdKernel } from '../kernel/simd-kernel.ts';
 import { tokenLogprob } from '../logprobs.ts';
@@ -12,6 +13,8 @@ export interface WorkerShare {
   /** 1 …; 0 is the thread that starts the workers. */
   readonly thread: number;
   readonly vocabularySize: number;
+  /** Rows that may be sparse; 0 = none. */
+  readonly sparseRows: number;
   readonly list: SharedArrayBuffer;
   readonly jobs: SharedArrayBuffer;
 }
@@ -22,13 +25,24 @@ export class SamplerWorker {
   readonly #jobs: SharedJobs;
   readonly #workspace: SamplerWorkspace;
   readonly #rows: Arena['rows'];
+  readonly #sparse: SparseLogits;
 
-  /** @param workspace with a kernel that reads `rows` in place */
-  constructor(list: JobList, jobs: SharedJobs, workspace: SamplerWorkspace, rows: Arena['rows']) {
+  /**
+   * @param workspace with a kernel that reads `rows` in place
+   * @param sparseRows rows that may be sparse
+   */
+  constructor(
+    list: JobList,
+    jobs: SharedJobs,
+    workspace: SamplerWorkspace,
+    rows: Arena['rows'],
+    sparseRows: number,
+  ) {
     this.#list = list;
     this.#jobs = jobs;
     this.#workspace = workspace;
     this.#rows = rows;
+    this.#sparse = new SparseLogits(rows, sparseRows, workspace.vocabularySize);
   }
 
   /** Returns when all jobs are taken. */
@@ -39,18 +53,21 @@ export class SamplerWorker {
   readonly #draw = (index: number): void => {
     const jobs = this.#jobs;
     const workspace = this.#workspace;
+    // The job was done before the device brought what others lacked.
+    if (jobs.token(index) !== null) return;
     try {
       const { parameters, identity, bound, row: address, step, topLogprobs } = jobs.read(index);
       const draw = new TokenDraw(parameters, identity, workspace);
       draw.bound = bound;
       const logits = new Float32Array(this.#rows.buffer, address, workspace.vocabularySize);
-      const token = draw.from(jobs.applyEdits(index, logits, workspace.edited), step);
+      const edited = jobs.applyEdits(index, logits, workspace.edited);
+      const token = draw.from(edited, step, edited === logits ? this.#sparse.of(logits) : null);
       const isCurrent = workspace.row.logits === logits;
       const logprobs =
         topLogprobs === null ? null : tokenLogprob(logits, token, topLogprobs, workspace, isCurrent);
       jobs.writeResult(index, token, draw.bound, logprobs);
     } catch {
-      // The sampler of the sequence draws again on the engine thread and throws there, where the sequence can fail.
+      // Logits are absent, or the sampler of the sequence throws on the engine thread, too, where the sequence can fail.
       jobs.writeFailure(index);
     }
   };
@@ -61,7 +78,7 @@ export function runSamplerWorker(share: WorkerShare, viewMemory: ViewMemory): ne
   const { kernel, arena } = SimdKernel.attach(share.rows, share.thread, viewMemory);
   const workspace = new SamplerWorkspace(share.vocabularySize, kernel);
   const list = new JobList(share.list, share.thread);
-  const worker = new SamplerWorker(list, new SharedJobs(share.jobs), workspace, arena.rows);
+  const worker = new SamplerWorker(list, new SharedJobs(share.jobs), workspace, arena.rows, share.sparseRows);
   for (let round = 0; ; ) {
     round = list.awaitRound(round);
     worker.workOff();

@@ -76,6 +76,7 @@ export class SharedJobs {
     numbers[STEP] = job.step;
     numbers[BOUND] = job.bound;
     numbers[TOP_LOGPROBS] = job.topLogprobs ?? NONE;
+    numbers[TOKEN] = NONE;
     this.#integers[index * SIZE + SEED] = BigInt(identity.seed);
     numbers[PROMPT] = identity.prompt;
     numbers[CHOICE] = identity.choice;

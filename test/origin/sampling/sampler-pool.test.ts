@@ -118,7 +118,7 @@ describe('a sampler pool', () => {
     for (const thread of [1, 2]) {
       const share = {
         rows: kernel.sharedArenaOf(memory)!.share,
-        ...{ thread, vocabularySize: SIZE },
+        ...{ thread, vocabularySize: SIZE, sparseRows: 0 },
         ...{ list: list.memory, jobs: jobs.memory },
       };
       threads.start(share, () => undefined);
@@ -198,7 +198,10 @@ describe('a sampler pool', () => {
     const [list, jobs] = [new SharedArrayBuffer(8), new SharedArrayBuffer(8)];
     let ended = false;
     // A function cannot be sent to another thread.
-    const unsendable = { rows: { ...rows, unsendable: () => 1 }, thread: 1, vocabularySize: SIZE };
+    const unsendable = {
+      rows: { ...rows, unsendable: () => 1 },
+      ...{ thread: 1, vocabularySize: SIZE, sparseRows: 0 },
+    };
     threads.start({ ...unsendable, list, jobs }, () => {
       ended = true;
     });

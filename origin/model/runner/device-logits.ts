@@ -1,0 +1,83 @@
+import type { SparseRows } from '../model-runner.ts';
+import type { CudaCopies } from '../ort/cuda-copies.ts';
+import type { Pointer } from '../ort/ort-capi.ts';
+import type { OrtDeviceMemory } from '../ort/ort-device.ts';
+import { BLOCK_SIZE, type SparseLogits, statisticsOf } from '../sparse-logits.ts';
+import { BLOCK_KERNELS, SUMMARY_BLOCKS, SUMMARY_THREADS } from './block-kernels.ts';
+
+const KERNEL_THREADS = { block_maxima: SUMMARY_THREADS, block_sums: SUMMARY_THREADS, fetch_blocks: BLOCK_SIZE };
+
+export interface DeviceLogitsOptions {
+  readonly memory: OrtDeviceMemory;
+  readonly copies: CudaCopies;
+  /** The rows on the device. */
+  readonly device: Pointer;
+  /** The addresses of its memory. */
+  readonly host: { readonly address: bigint; readonly forKernels: bigint };
+  readonly logits: SparseLogits;
+}
+
+/** Where the settings of all rows lie on the device: coldness as float32, and whether the row is to be whole as int32. */
+export interface RowSettings {
+  readonly coldness: Pointer;
+  readonly whole: Pointer;
+}
+
+/** Summarizes rows of logits on a CUDA card, and brings their blocks to main memory. */
+export class DeviceLogits implements SparseRows {
+  readonly logits: SparseLogits;
+  readonly #options: DeviceLogitsOptions;
+  readonly #kernels: ReturnType<typeof loadKernels>;
+  readonly #statistics: Pointer;
+  /** Bytes of a row's statistics. */
+  readonly #rowBytes: number;
+  readonly #vocabulary: bigint;
+
+  constructor(options: DeviceLogitsOptions) {
+    const { memory, copies, logits } = options;
+    this.#options = options;
+    this.logits = logits;
+    this.#rowBytes = 4 * statisticsOf(logits.vocabularySize);
+    this.#statistics = memory.allocate(this.#rowBytes * logits.rows);
+    this.#kernels = loadKernels(copies);
+    this.#vocabulary = BigInt(logits.vocabularySize);
+  }
+
+  /** Brings the statistics of the first `rows` rows, the blocks of their largest logits, and all of rows that are to be whole. */
+  summarize(rows: number, { coldness, whole }: RowSettings): void {
+    const { copies, device, host, logits } = this.#options;
+    const { block_maxima, block_sums } = this.#kernels;
+    const blocks = Math.ceil(logits.vocabularySize / BLOCK_SIZE);
+    const grid = [Math.ceil(blocks / SUMMARY_BLOCKS), rows] as const;
+    const values = [device, this.#statistics, this.#vocabulary, BigInt(blocks)];
+    const bytes = rows * this.#rowBytes;
+    const address = host.address + BigInt(4 * logits.statisticsAt);
+    copies.perform((work) => {
+      work.launch(block_maxima, grid, values);
+      work.launch(block_sums, grid, [...values, coldness, whole, host.forKernels]);
+      const from = { where: 'device', address: this.#statistics, pitch: bytes } as const;
+      work.copy(from, { where: 'host', address, pitch: bytes }, bytes, 1);
+    });
+  }
+
+  fetchWanted(): boolean {
+    const count = this.logits.listWanted();
+    this.#fetch(count);
+    return count > 0;
+  }
+
+  complete(row: Float32Array): void {
+    const index = this.logits.indexOf(row);
+    if (index >= 0) this.#fetch(this.logits.listRest(index));
+  }
+
+  #fetch(count: number): void {
+    if (count === 0) return;
+    const { copies, device, host, logits } = this.#options;
+    const list = host.forKernels + BigInt(logits.list.byteOffset - logits.memory.byteOffset);
+    const values = [device, host.forKernels, list, this.#vocabulary];
+    copies.perform((work) => work.launch(this.#kernels.fetch_blocks, [count, 1], values));
+  }
+}
+
+const loadKernels = (copies: CudaCopies) => copies.load(BLOCK_KERNELS, KERNEL_THREADS);

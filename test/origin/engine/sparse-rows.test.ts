@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Submission } from '../../../origin/engine/messages.ts';
+import { samplerThreads } from '../../../origin/engine/sampler-threads.ts';
+import type { ModelRunner, SparseRows } from '../../../origin/model/model-runner.ts';
+import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
+import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
+import type { SamplingParameters } from '../../../shared/sampling.ts';
+import { driverRunner } from '../../gpu/runners.ts';
+import { buildFakeCudaDriver, hasCompiler } from '../../support/fake-cuda-driver.ts';
+import { Driver } from './support/engine-driver.ts';
+import { NEUTRAL, submission } from './support/submissions.ts';
+import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
+import { ordered, transcribe } from './support/transcript.ts';
+
+/** Logits that stay on a card until a sampler asks for them. The driver's card is main memory. */
+
+const SLOTS = 6;
+/** 23 whole blocks and a part of one. */
+const VOCABULARY = 3000;
+const TOKENS = 12;
+
+/** Each runs beside the others of its line. */
+const SAMPLINGS: readonly (readonly Partial<SamplingParameters>[])[] = [
+  [{ temperature: 0 }, { temperature: 1 }, { temperature: 0.7 }, { temperature: 1.5 }],
+  [{ topK: 40 }, { topP: 0.5 }, { minP: 0.3 }, { temperature: 0.7, topK: 200, topP: 0.9, minP: 0.01 }],
+  [{ topP: 0.95, xtcProbability: 1, xtcThreshold: 0.001 }, { temperature: 1 }, { minKeep: 5, topK: 2 }],
+  [{ mirostat: 2 }, { typicalP: 0.5 }, { topNSigma: 1 }, { dynatempRange: 0.5 }, { temperature: 1 }, { topK: 3 }],
+  [{ frequencyPenalty: 1 }, { logitBias: [[7, 5]] }, { xtcProbability: 1, xtcThreshold: 0.001 }, {}, { topK: 3 }],
+  [{ allowedTokenIds: [4, 5, 2900] }, { repetitionPenalty: 1.5, temperature: 0 }, { topP: 0.2 }, {}],
+];
+
+/** The card sums in float32, so logprobs differ in their last bits. */
+const rounded = (found: unknown): unknown =>
+  JSON.parse(JSON.stringify(found), (_, value: unknown) =>
+    typeof value === 'number' ? Number(value.toPrecision(6)) : value,
+  );
+
+describe.runIf(hasCompiler)('rows that stay on the card', () => {
+  let model: SyntheticEngine;
+  let runner: ModelRunner;
+  const kernel = new SimdKernel(2);
+  const counted = { decodes: 0, fetches: 0, completed: 0 };
+
+  beforeAll(() => {
+    model = syntheticEngine({ vocabulary: VOCABULARY, contextLength: 128 });
+    const options = { slots: SLOTS, prefillChunk: 16 };
+    const allocate = (length: number) => kernel.allocate(length);
+    const { directory } = model.data.model;
+    runner = driverRunner(directory, options, buildFakeCudaDriver().file, undefined, allocate);
+  });
+  afterAll(() => {
+    runner.dispose();
+    model.remove();
+  });
+
+  /** The runner, with NaN where the card has brought nothing. */
+  function observed(): ModelRunner {
+    const inner = runner.sparse!;
+    const sparse: SparseRows = {
+      logits: inner.logits,
+      fetchWanted: () => {
+        const fetched = inner.fetchWanted();
+        counted.fetches += Number(fetched);
+        return fetched;
+      },
+      complete: (row) => {
+        counted.completed += Number(inner.logits.indexOf(row) >= 0);
+        inner.complete(row);
+      },
+    };
+    return {
+      ...{ shape: runner.shape, kvBytes: runner.kvBytes, sparse },
+      decode: (batch) => {
+        if (batch.coldness !== undefined) {
+          counted.decodes++;
+          inner.logits.memory.subarray(0, SLOTS * VOCABULARY).fill(Number.NaN);
+        }
+        return runner.decode(batch);
+      },
+      prefill: (chunk, signal) => runner.prefill(chunk, signal),
+      copy: (from, to, length) => runner.copy(from, to, length),
+      dispose: () => {},
+    };
+  }
+
+  async function answers(requests: readonly Submission[], sparse: boolean) {
+    const { tokenBytes, eosIds } = model.data;
+    const threads = samplerThreads(2)!;
+    const rows = runner.sparse!.logits.rows;
+    const pool = sparse ? new SamplerPool(kernel, VOCABULARY, threads, rows) : null;
+    const vocabulary = { tokenBytes, encode: () => [] };
+    const driver = new Driver(sparse ? observed() : { ...observed(), sparse: null }, { kernel, pool, vocabulary, eosIds });
+    for (const request of requests) driver.submit(request);
+    await driver.finish();
+    return requests.map(({ requestId }) => ordered(transcribe(driver.eventsOf(requestId), 1)));
+  }
+
+  it.each(SAMPLINGS.map((line, at) => [at, line] as const))(
+    'give the tokens and logprobs of whole rows, whatever their samplers read (line %i)',
+    async (line, samplings) => {
+      const requests = samplings.flatMap((sampling, at) =>
+        [null, 3].map((topLogprobs) =>
+          submission({
+            requestId: `${at} ${topLogprobs}`,
+            prompts: [{ tokens: Int32Array.of(1, 2, 3 + at + line), maxTokens: TOKENS }],
+            sampling: { ...NEUTRAL, ...sampling, seed: 31 * line + at },
+            topLogprobs,
+            ignoreEos: true,
+          }),
+        ),
+      );
+      const found = await answers(requests, true);
+      expect(rounded(found)).toEqual(rounded(await answers(requests, false)));
+    },
+  );
+
+  it('are asked for at most three times a step, and seldom as a whole', () => {
+    expect(counted.decodes).toBeGreaterThan(0);
+    expect(counted.fetches).toBeGreaterThan(counted.decodes / 2);
+    expect(counted.fetches).toBeLessThanOrEqual(3 * counted.decodes);
+    expect(counted.completed).toBeLessThan(counted.decodes / 10);
+  });
+});
