@@ -1,5 +1,5 @@
 import type { DecodeBatch, ModelRunner, PrefillChunk } from '../model/model-runner.ts';
-import { MIN_JOBS, type SamplerPool } from '../sampling/pool/sampler-pool.ts';
+import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { KvCopy } from './kv/kv-slots.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
@@ -178,24 +178,27 @@ export class ModelRuns {
     };
   }
 
-  /** Returns which rows may be sparse; undefined if too few are. */
+  /** Returns which rows may be sparse; undefined if none. */
   #coldness(sequences: readonly (Sequence | null)[]): DecodeBatch['coldness'] {
     if (this.#pool === null || !this.#runner.sparse) return undefined;
     // Rows of no sequence count as sparse, because nothing of them is needed.
     const coldness = sequences.map((sequence) => (sequence === null ? 1 : sequence.coldness));
-    const draws = sequences.filter((sequence, row) => sequence !== null && coldness[row] !== null).length;
-    return draws < MIN_JOBS ? undefined : coldness;
+    return sequences.some((sequence, row) => sequence && coldness[row] !== null) ? coldness : undefined;
   }
 
   /** Draws the tokens of several sequences on several threads. */
   #drawInPool(sequences: readonly (Sequence | null)[], logits: Float32Array): void {
     const pool = this.#pool;
-    if (pool === null || sequences.length < 2 || !pool.begin(logits)) return;
-    for (const [row, sequence] of sequences.entries()) {
-      if (sequence && !sequence.request.closed) this.#requests.submitDraw(sequence, this.#row(logits, row));
-    }
-    pool.run();
+    if (pool === null) return;
     const { sparse } = this.#runner;
+    const drawn = sequences.flatMap((sequence, row) =>
+      sequence && !sequence.request.closed ? { sequence, logits: this.#row(logits, row) } : [],
+    );
+    const sparseDraws = drawn.filter(({ logits: row }) => (sparse?.logits.indexOf(row) ?? -1) >= 0).length;
+    if (drawn.length < 2 && sparseDraws === 0) return;
+    if (!pool.begin(logits, sparseDraws)) return;
+    for (const { sequence, logits: row } of drawn) this.#requests.submitDraw(sequence, row);
+    pool.run();
     for (let fetch = 0; sparse && fetch < MOST_FETCHES; fetch++) {
       if (!pool.settle() || !sparse.fetchWanted()) return;
       pool.retry();

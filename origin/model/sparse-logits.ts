@@ -70,8 +70,7 @@ export class SparseLogits {
   of(logits: Float32Array): SparseRow | null {
     const row = this.indexOf(logits);
     if (row < 0) return null;
-    const known = this.#views.get(row) ?? this.#view(row);
-    this.#views.set(row, known);
+    const known = this.#view(row);
     known.coldness = this.#coldness[row]!;
     return known;
   }
@@ -107,13 +106,17 @@ export class SparseLogits {
   }
 
   #view(row: number): SparseRow {
+    const known = this.#views.get(row);
+    if (known !== undefined) return known;
     const at = (part: number) => this.statisticsAt + (row * STATISTICS + part) * this.#blocks;
     const numbers = (part: number) => this.memory.subarray(at(part), at(part) + this.#blocks);
-    return new SparseRow(
+    const view = new SparseRow(
       { maxima: numbers(0), sums: numbers(1), coldSums: numbers(2) },
       this.#integers(at(3), this.#blocks),
       this.#states.subarray(row, row + 1),
     );
+    this.#views.set(row, view);
+    return view;
   }
 
   #integers(at: number, length: number): Int32Array {

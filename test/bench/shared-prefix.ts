@@ -145,7 +145,7 @@ const workloads = (streams: readonly number[]): Workload[] => [
  */
 export async function measureSharedPrefix(
   targets: readonly Target[],
-  plan: Plan,
+  plan: Pick<Plan, 'concurrency' | 'waves'>,
   progress: Progress,
   repeatedOnly: boolean,
 ): Promise<SharedPrefixReport> {

@@ -1,15 +1,21 @@
 import { spawnSync } from 'node:child_process';
 import { decode, prefill } from '../../origin/hub/greedy.ts';
+import type { DeviceSettings } from '../../origin/model/config/device.ts';
 import { missingCudnn } from '../../origin/model/device/cuda-libraries.ts';
 import { requireCuda, thisMachine } from '../../origin/model/device/device-choice.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { sameBits } from '../../origin/model/open/row-probe.ts';
+import { ordinaryBuffer } from '../../origin/model/ort/ort-library.ts';
 import { openCudaDriver } from '../../origin/model/ort/cuda-driver.ts';
 import { type OrtApi, openOrtApi } from '../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
+import type { AllocateLogits } from '../../origin/model/runner/runner-options.ts';
+import { SimdKernel } from '../../origin/sampling/kernel/simd-kernel.ts';
 import { median } from '../bench/statistics.ts';
 import { hostCopyTimes } from './host-copies.ts';
 import { deviceRunnerOn } from './runners.ts';
+import { prefixGains } from './served-rates.ts';
+import { SPARSE_THREADS, sparseTokens } from './sparse-tokens.ts';
 
 /** Questions that only a card can answer. Each gives numbers by name, or the error that it ended with. */
 
@@ -18,6 +24,7 @@ export type Answers = Readonly<Record<string, Answer>>;
 
 export interface Setting {
   readonly provider: 'cpu' | 'cuda';
+  readonly device: DeviceSettings;
   readonly directory: string;
   readonly maxRows: number;
   /** Milliseconds, monotonic. */
@@ -45,6 +52,8 @@ export async function runExperiments(
     'device memory in MiB by batch, up and down': () => arenaGrowth(setting),
     'first and second prefill of 1 to 32 tokens in ms, by sdpa_kernel': () => planTimes(setting),
     'decode step in ms, with CUDA graphs and without': () => graphTimes(setting),
+    'tokens from sparse rows against those from whole rows': () => tokensOfSparseRows(setting),
+    'prompts sent before, with a prefix store and without': () => prefixGains(setting),
     'KV of a prompt: computed, kept in main memory and restored, in ms': () => storeTimes(setting),
     'rows of a batch against the row alone': () => rowsInBatches(setting),
     'copy of logits to the host in ms': async () => hostCopies(setting),
@@ -92,11 +101,12 @@ interface Opened {
   readonly prefillChunk: number;
   readonly changes?: Changes;
   readonly graphs?: boolean;
+  readonly allocateLogits?: AllocateLogits;
 }
 
 export async function opened<T>(
   setting: Pick<Setting, 'provider' | 'directory'>,
-  { slots, prefillChunk, changes = {}, graphs = false }: Opened,
+  { slots, prefillChunk, changes = {}, graphs = false, allocateLogits }: Opened,
   use: (runner: ModelRunner) => Promise<T>,
 ): Promise<T> {
   if (setting.provider === 'cuda') requireLibraries(changes);
@@ -104,6 +114,7 @@ export async function opened<T>(
   const options = { slots, prefillChunk };
   const runner = deviceRunnerOn(device(setting, graphs), setting.directory, options, api, {
     maxContext: CONTEXT,
+    allocateLogits,
   });
   try {
     return await use(runner);
@@ -199,6 +210,13 @@ async function graphTimes(setting: Setting): Promise<Answer> {
     });
   }
   return answer;
+}
+
+async function tokensOfSparseRows(setting: Setting): Promise<Answer> {
+  const kernel = new SimdKernel(SPARSE_THREADS, ordinaryBuffer);
+  const size = { slots: Math.min(32, setting.maxRows), prefillChunk: 512, graphs: true };
+  const allocateLogits = (length: number) => kernel.allocate(length);
+  return await opened(setting, { ...size, allocateLogits }, (runner) => sparseTokens(runner, kernel));
 }
 
 /** Milliseconds to compute positions, and to bring their KV to the host and back, as the prefix store does. */

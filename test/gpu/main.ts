@@ -138,7 +138,7 @@ async function measure(
   save({ ...report, served, experiments: null });
   if (provider === 'webgpu') return { ...report, served, experiments: null };
   const onAnswers = (experiments: Answers) => save({ ...report, served, experiments });
-  const setting = { provider, directory, maxRows: slots, now };
+  const setting = { provider, device, directory, maxRows: slots, now };
   const experiments = await runExperiments(setting, options.experiments, onAnswers);
   return { ...report, served, experiments };
 }

@@ -6,6 +6,7 @@ import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
 import { benchSubmission, engineTargetOf } from '../bench/engine-target.ts';
 import { measureLoad } from '../bench/load.ts';
 import { tokenIds } from '../bench/plan.ts';
+import { type Measured, measureSharedPrefix } from '../bench/shared-prefix.ts';
 import { median } from '../bench/statistics.ts';
 import { originTarget, type Target } from '../bench/target.ts';
 import { OriginProcess, SECRET } from '../origin/http/origin-process.ts';
@@ -81,33 +82,70 @@ async function engineRates({ directory, device, batches, promptTokens, tokens }:
 }
 
 async function httpRates({ directory, device, batches, promptTokens, tokens }: ServedSetting) {
-  const origin = new OriginProcess({
-    ...(process.env.ORT_CUDA_PATH !== undefined && { ORT_CUDA_PATH: process.env.ORT_CUDA_PATH }),
-    CONTINUO_MODEL_DIR: directory,
-    CONTINUO_MODEL_NAME: 'bench',
-    CONTINUO_PROVIDER: device.provider,
-    CONTINUO_SLOTS: String(Math.max(...batches)),
-    CONTINUO_CONTEXT: '2048',
-  });
-  try {
-    await origin.line('loaded');
-    const { port } = await origin.line('listening');
-    const target = await originTarget('HTTP', {
-      url: `http://127.0.0.1:${port}`,
-      secret: SECRET,
-      model: 'bench',
-    });
+  const slots = Math.max(...batches);
+  return await withOrigin('HTTP', { directory, device, slots }, {}, async (target) => {
     const rates: Record<number, string> = {};
     for (const batch of batches) {
       await loadOf(target, batch, promptTokens, 8);
       rates[batch] = `${await loadOf(target, batch, promptTokens, tokens)} tokens/s`;
     }
-    await target.close();
     return rates;
+  });
+}
+
+interface OriginSetting extends Pick<ServedSetting, 'directory' | 'device'> {
+  readonly slots: number;
+}
+
+/** Starts an origin, and stops it after its use. */
+async function withOrigin<T>(
+  name: string,
+  { directory, device, slots }: OriginSetting,
+  variables: Readonly<Record<string, string>>,
+  use: (target: Target) => Promise<T>,
+): Promise<T> {
+  const origin = new OriginProcess({
+    ...(process.env.ORT_CUDA_PATH !== undefined && { ORT_CUDA_PATH: process.env.ORT_CUDA_PATH }),
+    CONTINUO_MODEL_DIR: directory,
+    CONTINUO_MODEL_NAME: 'bench',
+    CONTINUO_PROVIDER: device.provider,
+    CONTINUO_SLOTS: String(slots),
+    CONTINUO_CONTEXT: '2048',
+    ...variables,
+  });
+  try {
+    await origin.line('loaded');
+    const { port } = await origin.line('listening');
+    const url = `http://127.0.0.1:${port}`;
+    const target = await originTarget(name, { url, secret: SECRET, model: 'bench' });
+    const used = await use(target);
+    await target.close();
+    return used;
   } finally {
     origin.child.kill('SIGKILL');
     await origin.exit;
   }
+}
+
+/** Prompts that were sent before, at an origin with a prefix store beside one without. */
+export async function prefixGains(
+  setting: Pick<ServedSetting, 'directory' | 'device'>,
+): Promise<Record<string, string>> {
+  const size = { ...setting, slots: 16 };
+  const plan = { concurrency: [4, 16], waves: 3 };
+  const { targets, gains } = await withOrigin('with', size, { CONTINUO_PREFIX_CACHE_MIB: '4096' }, (stored) =>
+    withOrigin('without', size, { CONTINUO_PREFIX_CACHE_MIB: '0' }, (plain) =>
+      measureSharedPrefix([stored, plain], plan, () => {}, true),
+    ),
+  );
+  const [stored = [], plain = []] = targets.map(({ measured }) => measured);
+  const shown = ({ tokensPerSecond, firstTokenMs }: Measured) =>
+    `${tokensPerSecond.toFixed(0)} tokens/s, first token ${firstTokenMs.toFixed(1)} ms`;
+  const lines = stored.map((one, at) => [
+    one.name,
+    `without ${shown(plain[at]!)}; with ${shown(one)}; ratio ${gains[at]!.toFixed(2)}`,
+  ]);
+  return Object.fromEntries(lines);
 }
 
 async function loadOf(

@@ -42,14 +42,17 @@ export class JobList {
     Atomics.store(this.#integers, BUSY + thread, 0);
   }
 
-  /** Begins a round of `count` jobs. The last round must be closed, and no thread busy. */
-  open(count: number): void {
+  /**
+   * Begins a round of `count` jobs. The last round must be closed, and no thread busy.
+   * @param wakes most threads that are woken
+   */
+  open(count: number, wakes = MAX_THREADS): void {
     const integers = this.#integers;
     Atomics.store(integers, COUNT, count);
     Atomics.add(integers, ROUND, 1);
     // Jobs can be taken from here on.
     Atomics.store(integers, NEXT, 0);
-    Atomics.notify(integers, ROUND);
+    Atomics.notify(integers, ROUND, wakes);
   }
 
   /** Ends the round: no further job is taken, and none counts as done. */

@@ -20,8 +20,11 @@ export interface SamplerThreads {
   start(share: WorkerShare, ended: () => void): void;
 }
 
-/** Waking the workers costs more than drawing fewer tokens. */
-export const MIN_JOBS = 2;
+/** Waking a thread costs more than drawing one token. */
+const MIN_JOBS = 2;
+
+/** Drawing so many tokens from sparse rows takes as long as waking a thread. */
+const SPARSE_JOBS_PER_THREAD = 8;
 
 /** How often the pool looks whether other threads have done their jobs: about a millisecond. */
 const MOST_LOOKS = 10_000;
@@ -41,6 +44,7 @@ export class SamplerPool {
   #arena: Arena | null = null;
   #worker: SamplerWorker | null = null;
   #count = 0;
+  #sparseDraws = 0;
 
   /**
    * @param kernel made for as many threads as there are; the rows come from its memory
@@ -53,13 +57,17 @@ export class SamplerPool {
     this.#sparseRows = sparseRows;
   }
 
-  /** Begins a list of draws from rows of one memory. Returns false if the pool cannot take part in this step. */
-  begin(rows: Float32Array): boolean {
+  /**
+   * Begins a list of draws from rows of one memory. Returns false if the pool cannot take part in this step.
+   * @param sparseDraws how many of the draws will be from sparse rows
+   */
+  begin(rows: Float32Array, sparseDraws = 0): boolean {
     this.end();
     if (this.#list.busy) return false;
     const arena = this.#kernel.sharedArenaOf(rows);
     if (arena === null || (this.#arena !== null && this.#arena !== arena)) return false;
     this.#arena = arena;
+    this.#sparseDraws = sparseDraws;
     this.#jobs.clear();
     return true;
   }
@@ -86,10 +94,17 @@ export class SamplerPool {
 
   /** Returns when every draw is done or in progress on another thread. The rows must not change until `end`. */
   run(): void {
-    if (this.#count < MIN_JOBS || this.#arena === null) return;
+    const least = this.#sparseDraws > 0 ? 1 : MIN_JOBS;
+    if (this.#count < least || this.#arena === null) return;
     this.#worker ??= this.#start(this.#arena);
-    this.#list.open(this.#count);
+    this.#list.open(this.#count, this.#wakes);
     this.#worker.workOff();
+  }
+
+  /** How many threads are worth waking. */
+  get #wakes(): number {
+    const sparse = Math.min(this.#sparseDraws, this.#count);
+    return Math.ceil(this.#count - sparse + sparse / SPARSE_JOBS_PER_THREAD) - 1;
   }
 
   /** Waits until no draw is in progress. Returns false if a thread takes too long. */

@@ -1,3 +1,4 @@
+import { insertLargest } from '../largest.ts';
 import { LOWEST_LOGIT } from '../row.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
 
@@ -5,6 +6,9 @@ import type { SamplerWorkspace } from '../workspace.ts';
 const FIRST_DEPTH = 3;
 const GROWTH = 1.5;
 const MIN_GROWTH = 0.5;
+
+/** Up to this many of the largest numbers are found faster by insertion than by selection. */
+const MAX_INSERTED = 64;
 
 /** Makes all tokens whose logit is finite and at least `cut` the candidates. */
 export function gatherAbove(cut: number, { row, candidates }: SamplerWorkspace): void {
@@ -36,17 +40,26 @@ export function gatherUntil(
   }
 }
 
+function kthMaximum(k: number, { row: { maxima }, candidates, keys, ids }: SamplerWorkspace): number {
+  if (k <= MAX_INSERTED) {
+    insertLargest(maxima, 0, maxima.length, ids, 0, k);
+    return maxima[ids[k - 1]!]!;
+  }
+  // Ten times faster than `set`, which converts each number.
+  for (let block = 0; block < maxima.length; block++) keys[block] = maxima[block]!;
+  return candidates.kthLargest(keys, maxima.length, k);
+}
+
 /**
  * Makes the `k` tokens of largest logit among those at or above `lowest` the candidates; of equal logits at the
  * boundary the lowest ids.
  */
 export function gatherTop(k: number, lowest: number, workspace: SamplerWorkspace): void {
   const { row, candidates, keys } = workspace;
-  const { maxima, logits } = row;
+  const { logits, maxima } = row;
   const limit = Math.min(k, logits.length);
   // The k-th largest logit is no smaller than the k-th largest of the blocks' maxima.
-  keys.set(maxima);
-  const cut = candidates.kthLargest(keys, maxima.length, Math.min(limit, maxima.length));
+  const cut = kthMaximum(Math.min(limit, maxima.length), workspace);
   gatherUntil(() => candidates.count >= limit, Math.max(lowest, LOWEST_LOGIT), workspace, cut);
   if (candidates.count <= limit) return;
   for (let i = 0; i < candidates.count; i++) keys[i] = logits[candidates.ids[i]!]!;

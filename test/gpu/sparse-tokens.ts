@@ -1,0 +1,66 @@
+import { samplerThreads } from '../../origin/engine/sampler-threads.ts';
+import type { ModelRunner } from '../../origin/model/model-runner.ts';
+import type { SimdKernel } from '../../origin/sampling/kernel/simd-kernel.ts';
+import { SamplerPool } from '../../origin/sampling/pool/sampler-pool.ts';
+import type { SamplingParameters } from '../../shared/sampling.ts';
+import { Driver } from '../origin/engine/support/engine-driver.ts';
+import { NEUTRAL, submission } from '../origin/engine/support/submissions.ts';
+import { transcribe } from '../origin/engine/support/transcript.ts';
+
+export const SPARSE_THREADS = 8;
+
+const TOKENS = 40;
+
+const SAMPLINGS: Readonly<Record<string, Partial<SamplingParameters>>> = {
+  greedy: { temperature: 0 },
+  'temperature 1': { temperature: 1 },
+  'temperature 0.7, top-p 0.9': { temperature: 0.7, topP: 0.9 },
+  'top-k 40, top-p 0.95, min-p 0.01': { topK: 40, topP: 0.95, minP: 0.01 },
+};
+
+/** Compares the tokens that an engine draws from sparse rows with those from whole rows of the same runs. */
+export async function sparseTokens(runner: ModelRunner, kernel: SimdKernel): Promise<Record<string, string>> {
+  const { slots, vocabularySize } = runner.shape;
+  const answer: Record<string, string> = {};
+  for (const [name, sampling] of Object.entries(SAMPLINGS)) {
+    const draw = async (sparse: ModelRunner['sparse']) => {
+      const { shape, kvBytes } = runner;
+      const one: ModelRunner = {
+        ...{ shape, kvBytes, sparse: sparse ?? null },
+        decode: (batch) => runner.decode(batch),
+        prefill: (chunk, signal) => runner.prefill(chunk, signal),
+        copy: (from, to, length) => runner.copy(from, to, length),
+        dispose: () => {},
+      };
+      const pool = new SamplerPool(kernel, vocabularySize, samplerThreads(SPARSE_THREADS)!, slots);
+      const driver = new Driver(one, { kernel, pool, vocabulary: plainVocabulary(vocabularySize), eosIds: [] });
+      for (let request = 0; request < slots; request++) {
+        const prompts = [{ tokens: Int32Array.of(1, 2, 3 + request), maxTokens: TOKENS }];
+        const ofRequest = { ...NEUTRAL, ...sampling, seed: request };
+        driver.submit(
+          submission({ requestId: `${request}`, prompts, sampling: ofRequest, ignoreEos: true, cachePrompt: false }),
+        );
+      }
+      await driver.finish();
+      return Array.from({ length: slots }, (_, request) => {
+        const { choices } = transcribe(driver.eventsOf(`${request}`), 1);
+        return String(choices.get(0)?.ids);
+      });
+    };
+    const [sparse, whole] = [await draw(runner.sparse), await draw(null)];
+    const same = sparse.filter((ids, request) => ids === whole[request]).length;
+    answer[name] = `${same} of ${slots} sequences of ${TOKENS} tokens are the same`;
+  }
+  return answer;
+}
+
+/** Each token is the letter a. */
+const plainVocabulary = (vocabularySize: number) => ({
+  tokenBytes: {
+    vocabularySize,
+    bytes: new Uint8Array(vocabularySize).fill(97),
+    offsets: Uint32Array.from({ length: vocabularySize + 1 }, (_, id) => id),
+    special: new Uint8Array(vocabularySize),
+  },
+  encode: () => [],
+});
