@@ -94,7 +94,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'origin/tokenizer',
     'shared',
   ],
-  'origin/sampling': ['origin/tokenizer', 'shared'],
+  'origin/sampling': ['origin/model', 'origin/tokenizer', 'shared'],
   'origin/serving': [
     'origin/config',
     'origin/engine',

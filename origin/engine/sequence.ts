@@ -117,10 +117,7 @@ export class Sequence implements DecodeRow {
     return this.#sampling.coldness(this.#place);
   }
 
-  /**
-   * Adds the draw of the next token to the pool, if the pool can do it.
-   * @param logits the row that `advance` will get
-   */
+  /** Adds the draw of the next token, from the row that `advance` will get, to the pool, if the pool can do it. */
   submitDraw(logits: Float32Array): void {
     if (this.#behind === 0) this.#sampling.submitDraw(logits, this.#place);
   }
@@ -269,7 +266,7 @@ export class Sequence implements DecodeRow {
     if (this.#finish === null && !this.#isDue(now, minIntervalMs)) return [];
     this.#publishedAt = now;
     const event = this.#output.take(this.#choice, this.completionTokens, this.#finish === null);
-    const finish = this.#finish === null ? null : this.#finishEvent(this.#finish);
+    const finish = this.#finish && this.#finishEvent(this.#finish);
     const events: GenerationEvent[] = [];
     for (let copy = 0; copy < this.queued.choices; copy++) {
       const choice = this.#choice + copy;

@@ -2,9 +2,9 @@ import { mulberry32 } from '../support/random.ts';
 import { ADDITIONS, measureConstrained } from './constrained.ts';
 import { measureHostile } from './hostile.ts';
 import { CONTEXT, jobOf, type Plan, type Progress, tokenIds } from './plan.ts';
-import { rounded } from './report.ts';
 import { measureInterference, measurePrefill, measurePrefixHit } from './scenarios.ts';
 import { soak } from './soak.ts';
+import { rounded } from './statistics.ts';
 import type { Job, Target } from './target.ts';
 
 /** Named single figures that follow the load table. */

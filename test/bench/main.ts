@@ -11,15 +11,7 @@ import { measureSchemas } from './grammar/schemas.ts';
 import { type BenchModel, benchModels } from './models.ts';
 import { LAYERS, type Plan } from './plan.ts';
 import { linePlot } from './plot.ts';
-import {
-  againstTable,
-  architectureTable,
-  edgeTables,
-  failures,
-  figureTable,
-  loadTable,
-  rounded,
-} from './report.ts';
+import { againstTable, architectureTable, edgeTables, failures, figureTable, loadTable } from './report.ts';
 import { rivalTable } from './rival.ts';
 import {
   type ModelReport,
@@ -29,6 +21,7 @@ import {
   measureStoreMemory,
 } from './run.ts';
 import { sharedPrefixTable } from './shared-prefix.ts';
+import { rounded } from './statistics.ts';
 import { openAiTarget } from './target.ts';
 
 /** `npm run bench`: measures each layer against the bare decode loop. Run it on an idle machine. */

@@ -3,17 +3,13 @@ import type { ArchitectureFigures } from './architectures/measure.ts';
 import type { AgainstLoad } from './edge/against.ts';
 import type { EdgeReport } from './edge/edge.ts';
 import type { LoadResult } from './load.ts';
+import { rounded } from './statistics.ts';
 
 /** One layer's results, each with the rate of the bare loop in the same minute. */
 export interface TargetReport {
   readonly name: string;
   readonly loads: readonly LoadResult[];
 }
-
-export const rounded = (value: number, digits = 0): string =>
-  Number.isFinite(value)
-    ? value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
-    : '–';
 
 /** The main table: one row per target and concurrency. */
 export function loadTable(reports: readonly TargetReport[]): string {

@@ -1,8 +1,7 @@
 import Table from 'cli-table3';
 import { loadFigures, runLoad } from '../../origin/cli/load.ts';
 import { jobOf, type Plan, type Progress } from './plan.ts';
-import { rounded } from './report.ts';
-import { median } from './statistics.ts';
+import { median, rounded } from './statistics.ts';
 import type { Target } from './target.ts';
 
 /** Medians over waves, of two targets that take turns. */

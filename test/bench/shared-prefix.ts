@@ -2,8 +2,7 @@ import Table from 'cli-table3';
 import type { Trace } from '../../origin/cli/load.ts';
 import { mulberry32 } from '../support/random.ts';
 import { type Plan, type Progress, tokenIds } from './plan.ts';
-import { rounded } from './report.ts';
-import { median } from './statistics.ts';
+import { median, rounded } from './statistics.ts';
 import type { Job, Target } from './target.ts';
 
 /** Measures prompts that begin as earlier ones did, with the prefix store and without it. */

@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
 import { Argument, Command } from 'commander';
-import { rounded } from '../bench/report.ts';
+import { rounded } from '../bench/statistics.ts';
 import { bodyFlood } from './body-flood.ts';
 import { dense } from './dense.ts';
 import { departures } from './departures.ts';

@@ -202,7 +202,7 @@ async function main(): Promise<void> {
     const tests = spawnSync(process.execPath, [vitest, 'run', 'test/gpu'], { stdio: 'inherit' });
     if (tests.status !== 0) process.exitCode = 1;
   }
-  const transformers = here.length > 0 ? measureTransformers(options, notRun) : null;
+  let transformers: TransformersRates | null = null;
   const reports: Report[] = [];
   mkdirSync(options.out, { recursive: true });
   const file = path.join(options.out, 'report.json');
@@ -216,13 +216,15 @@ async function main(): Promise<void> {
     try {
       const report = await measure(one, options, (unfinished) => write([unfinished]));
       reports.push(report);
-      print(report, transformers);
     } catch (error) {
       notRun.push(`${one.provider}: ${(error as Error).message}`);
       process.exitCode = 1;
     }
     write();
   }
+  if (here.length > 0) transformers = measureTransformers(options, notRun);
+  write();
+  for (const report of reports) print(report, transformers);
   for (const line of notRun) console.log(`not run: ${line}`);
   console.log(`written to ${file}`);
 }

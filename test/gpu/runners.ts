@@ -13,8 +13,8 @@ import { describeDecoder } from '../../origin/model/runner/decoder-interface.ts'
 import { type DeviceWays, deviceRunner } from '../../origin/model/runner/device-runner.ts';
 import { GraphRunner } from '../../origin/model/runner/graph-runner.ts';
 import { kvLayout } from '../../origin/model/runner/kv-cache.ts';
-import { buildFakeCudaDriver, hasCompiler } from '../support/fake-cuda-driver.ts';
 import type { AllocateLogits } from '../../origin/model/runner/runner-options.ts';
+import { buildFakeCudaDriver, hasCompiler } from '../support/fake-cuda-driver.ts';
 import type { SyntheticModel } from '../support/synthetic/synthetic-model.ts';
 import { providersAtHand } from './providers.ts';
 

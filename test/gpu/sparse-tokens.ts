@@ -33,12 +33,23 @@ export async function sparseTokens(runner: ModelRunner, kernel: SimdKernel): Pro
         dispose: () => {},
       };
       const pool = new SamplerPool(kernel, vocabularySize, samplerThreads(SPARSE_THREADS)!, slots);
-      const driver = new Driver(one, { kernel, pool, vocabulary: plainVocabulary(vocabularySize), eosIds: [] });
+      const driver = new Driver(one, {
+        kernel,
+        pool,
+        vocabulary: plainVocabulary(vocabularySize),
+        eosIds: [],
+      });
       for (let request = 0; request < slots; request++) {
         const prompts = [{ tokens: Int32Array.of(1, 2, 3 + request), maxTokens: TOKENS }];
         const ofRequest = { ...NEUTRAL, ...sampling, seed: request };
         driver.submit(
-          submission({ requestId: `${request}`, prompts, sampling: ofRequest, ignoreEos: true, cachePrompt: false }),
+          submission({
+            requestId: `${request}`,
+            prompts,
+            sampling: ofRequest,
+            ignoreEos: true,
+            cachePrompt: false,
+          }),
         );
       }
       await driver.finish();

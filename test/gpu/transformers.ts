@@ -3,6 +3,9 @@ import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 
 const SCRIPT = fileURLToPath(new URL('./transformers_rate.py', import.meta.url));
+/** A borrowed machine has little time. */
+const MAX_MS = 150_000;
+
 const measured = z.object({
   /** Device and precision. */
   device: z.string(),
@@ -28,6 +31,7 @@ export function transformersRates(options: TransformersOptions): TransformersRat
   const { python, directory, batches, context, steps } = options;
   const run = spawnSync(python, [SCRIPT, directory, batches.join(','), String(context), String(steps)], {
     encoding: 'utf8',
+    timeout: MAX_MS,
   });
   if (run.error !== undefined) return `${python}: ${run.error.message}`;
   if (run.status !== 0) return run.stderr.trim().split('\n').at(-1) ?? `exit code ${run.status}`;

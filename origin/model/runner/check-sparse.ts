@@ -19,7 +19,9 @@ export function sparseFault(sparse: SparseRows, run: (coldness?: Coldness) => Fl
   const last = expected.length / vocabularySize - 1;
   logits.memory.subarray(0, expected.length).fill(Number.NaN);
   // The last row is to be whole, unless it is the only one.
-  const coldness = Array.from({ length: last + 1 }, (_, row) => (row > 0 && row === last ? null : 1 + row / 4));
+  const coldness = Array.from({ length: last + 1 }, (_, row) =>
+    row > 0 && row === last ? null : 1 + row / 4,
+  );
   const found = run(coldness);
   for (const row of new Set([0, Math.min(1, last), last >> 1, last])) {
     const ofRow = (all: Float32Array) => all.subarray(row * vocabularySize, (row + 1) * vocabularySize);
@@ -61,7 +63,8 @@ function statisticsFault(known: SparseRow, own: Float32Array, right: Float32Arra
     const start = block * BLOCK_SIZE;
     const part = right.subarray(start, start + BLOCK_SIZE);
     if (most !== Math.max(...part)) return `block ${block} has another maximum`;
-    if ((own[start] === right[start]) !== (most === highest)) return `block ${block} is here or not by mistake`;
+    if ((own[start] === right[start]) !== (most === highest))
+      return `block ${block} is here or not by mistake`;
     const at = [
       { found: sums[block]!, coldness: 1 },
       { found: coldSums[block]!, coldness: known.coldness },

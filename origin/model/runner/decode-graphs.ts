@@ -9,9 +9,9 @@ import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import type { SparseLogits } from '../sparse-logits.ts';
 import { totalLengthOf } from './batch-inputs.ts';
+import { sparseFault } from './check-sparse.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
-import { sparseFault } from './check-sparse.ts';
 import { DeviceLogits, type DeviceLogitsOptions } from './device-logits.ts';
 import type { KvLayout } from './kv-cache.ts';
 

