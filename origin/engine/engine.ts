@@ -90,7 +90,7 @@ export class Engine {
       pool,
       mask: new Uint32Array((shape.vocabularySize + 31) >>> 5),
       grammarWork: this.#grammarWork,
-      complete: (row: Float32Array) => runner.sparse?.complete(row),
+      sparse: runner.sparse ?? null,
     };
     this.trimmer = new SlotTrimmer(this.#running.kv, this.#kvBytes, now);
     this.#requests = new Requests({

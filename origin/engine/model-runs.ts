@@ -197,7 +197,10 @@ export class ModelRuns {
     const sparseDraws = drawn.filter(({ logits: row }) => (sparse?.logits.indexOf(row) ?? -1) >= 0).length;
     if (drawn.length < 2 && sparseDraws === 0) return;
     if (!pool.begin(logits, sparseDraws)) return;
-    for (const { sequence, logits: row } of drawn) this.#requests.submitDraw(sequence, row);
+    const submit = ({ sequence, logits: row }: (typeof drawn)[number]) =>
+      this.#requests.submitDraw(sequence, row);
+    const lacking = drawn.filter((one) => !submit(one));
+    if (lacking.length > 0 && sparse?.fetchWanted()) for (const one of lacking) submit(one);
     pool.run();
     for (let fetch = 0; sparse && fetch < MOST_FETCHES; fetch++) {
       if (!pool.settle() || !sparse.fetchWanted()) return;

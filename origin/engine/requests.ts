@@ -109,9 +109,13 @@ export class Requests {
     this.#outbox.add(request.submission.requestId, request.start(promptIndex, cachedTokens, now));
   }
 
-  /** Adds the next draw of a decoding sequence to the sampler pool; `advance` must follow. */
-  submitDraw(sequence: Sequence, logits: Float32Array): void {
-    this.#attempt(sequence.request, () => sequence.submitDraw(logits));
+  /** Adds the next draw of a decoding sequence to the sampler pool; `advance` must follow. False if it needs more logits first. */
+  submitDraw(sequence: Sequence, logits: Float32Array): boolean {
+    let isSubmitted = true;
+    this.#attempt(sequence.request, () => {
+      isSubmitted = sequence.submitDraw(logits);
+    });
+    return isSubmitted;
   }
 
   /** Takes the next token of a decoding sequence from its row of logits. */

@@ -1,5 +1,6 @@
 import type { Constraint } from '../grammar/constraint.ts';
 import type { GrammarWork } from '../grammar/grammar-work.ts';
+import type { SparseRows } from '../model/model-runner.ts';
 import { NoCandidatesError } from '../sampling/argmax.ts';
 import { type TokenLogprobs, tokenLogprob } from '../sampling/logprobs.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
@@ -20,8 +21,8 @@ export interface SamplingContext {
   /** Scratch for a grammar's mask with the end tokens added; ⌈vocabulary ÷ 32⌉ words. */
   readonly mask: Uint32Array;
   readonly grammarWork: GrammarWork;
-  /** Brings the rest of a row of which the device has kept a part. */
-  complete(row: Float32Array): void;
+  /** Rows of which the device keeps a part; null if all come as a whole. */
+  readonly sparse: SparseRows | null;
 }
 
 /** A sampled token, with its logprobs if they are wanted. */
@@ -78,22 +79,24 @@ export class SequenceSampling {
   }
 
   /** 1 / temperature, if the next token can be drawn from a sparse row; else null. A banned phrase may need the row again. */
-  coldness({ forbidden }: TokenPlace): number | null {
-    const readsAll = !this.#suitsPool || forbidden.length > 0 || this.#request.isBanning;
-    return readsAll ? null : this.#sampler.coldness;
+  get coldness(): number | null {
+    return this.#suitsPool && !this.#request.isBanning ? this.#sampler.coldness : null;
   }
 
   /**
    * Adds the draw of the next token to the pool, if that suits it.
    * @param logits the row that `next` will get
+   * @returns false if the device is to bring some logits first
    */
-  submitDraw(logits: Float32Array, { history, step, forbidden }: TokenPlace): void {
+  submitDraw(logits: Float32Array, { history, step, forbidden }: TokenPlace): boolean {
     const sampler = this.#sampler;
-    const { pool } = this.#context;
-    if (pool === null || !this.#suitsPool) return;
-    const edits = sampler.edit(logits, history, forbidden);
+    const { pool, sparse } = this.#context;
+    if (pool === null || !this.#suitsPool) return true;
+    const edits = sampler.edit(logits, history, forbidden, sparse?.logits.of(logits) ?? null);
+    if (!edits.isComplete) return false;
     const topLogprobs = this.#wantsLogprobs ? (this.#request.submission.topLogprobs ?? 0) : null;
     this.#draw = pool.add(sampler.draw, logits, edits, step, topLogprobs);
+    return true;
   }
 
   /**
@@ -118,7 +121,7 @@ export class SequenceSampling {
   #sample(logits: Float32Array, { history, step, mayEnd, forbidden }: TokenPlace): SampledToken | null {
     const mask = this.#mask(mayEnd);
     if (mask === 'nothing') return null;
-    this.#context.complete(logits);
+    this.#context.sparse?.complete(logits);
     const id = this.#sampler.sample(logits, history, step, mask, forbidden);
     return { id, logprobs: this.#logprobs(logits, id, this.#sampler.sampledRaw), healed: NO_BYTES };
   }

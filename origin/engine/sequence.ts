@@ -114,12 +114,12 @@ export class Sequence implements DecodeRow {
 
   /** 1 / temperature, if the next token can be drawn from a sparse row; else null. */
   get coldness(): number | null {
-    return this.#sampling.coldness(this.#place);
+    return this.#sampling.coldness;
   }
 
-  /** Adds the draw of the next token, from the row that `advance` will get, to the pool, if the pool can do it. */
-  submitDraw(logits: Float32Array): void {
-    if (this.#behind === 0) this.#sampling.submitDraw(logits, this.#place);
+  /** Adds the draw of the next token, from the row that `advance` will get, to the pool. False if it needs more logits first. */
+  submitDraw(logits: Float32Array): boolean {
+    return this.#behind > 0 || this.#sampling.submitDraw(logits, this.#place);
   }
 
   /**

@@ -162,29 +162,44 @@ export class SparseRow {
     const { present } = this;
     let isAbsent = false;
     for (let block = 0; block < present.length; block++) {
-      if (maxima[block]! < cut || present[block] === HERE) continue;
-      present[block] = WANTED;
-      isAbsent = true;
+      if (maxima[block]! >= cut && !this.ask(block)) isAbsent = true;
     }
-    if (isAbsent) this.#throw();
+    if (isAbsent) this.giveUp();
   }
 
-  /** @throws AbsentLogits as `requireAbove` */
-  require(block: number): void {
-    if (this.present[block] === HERE) return;
+  isHere(block: number): boolean {
+    return this.present[block] === HERE;
+  }
+
+  /** Asks for a block, unless it is here. Returns whether it is. */
+  ask(block: number): boolean {
+    if (this.isHere(block)) return true;
     this.present[block] = WANTED;
-    this.#throw();
+    this.#state[0] = WANTING;
+    return false;
+  }
+
+  /** @throws AbsentLogits after it has asked for the block */
+  require(block: number): void {
+    if (!this.ask(block)) this.giveUp();
+  }
+
+  /** For a reader that needs the whole row, or more blocks than are here. @throws AbsentLogits */
+  giveUp(): never {
+    throw ABSENT_LOGITS;
+  }
+
+  /** Returns what is known of a changed copy of the row, in which the same blocks are here. */
+  with(statistics: BlockStatistics): SparseRow {
+    const changed = new SparseRow(statistics, this.present, this.#state);
+    changed.coldness = this.coldness;
+    return changed;
   }
 
   /** Returns the sums at a coldness. @throws AbsentLogits if the device has not computed them */
   sumsAt(coldness: number): Float32Array {
     if (coldness === 1) return this.statistics.sums;
     if (Math.fround(coldness) === this.coldness) return this.statistics.coldSums;
-    throw ABSENT_LOGITS;
-  }
-
-  #throw(): never {
-    this.#state[0] = WANTING;
-    throw ABSENT_LOGITS;
+    return this.giveUp();
   }
 }

@@ -1,5 +1,5 @@
 import { LOWEST_LOGPROB, type LogprobRow } from '@continuo/shared/logprob.ts';
-import { BLOCK_SIZE } from '../model/sparse-logits.ts';
+import { BLOCK_SIZE, type SparseRow } from '../model/sparse-logits.ts';
 import { insertLargest } from './largest.ts';
 import type { SamplerWorkspace } from './workspace.ts';
 
@@ -18,7 +18,8 @@ export interface TokenLogprobs {
  * z − ln Σ e^z, rounded to float32. `Row.weigh` computes the sum. A token has the same bits in `logprob` and in `top`.
  * @param logits one raw row, one float32 per token id; not modified
  * @param isCurrent whether the workspace's row is this one already
- * @throws InvalidLogitsError, NoCandidatesError as `Row.begin`
+ * @param sparse what is known of a row of which not all logits are here
+ * @throws InvalidLogitsError, NoCandidatesError, AbsentLogits as `Row.begin`
  */
 export function tokenLogprob(
   logits: Float32Array,
@@ -26,8 +27,9 @@ export function tokenLogprob(
   top: number | readonly number[],
   workspace: SamplerWorkspace,
   isCurrent = false,
+  sparse: SparseRow | null = null,
 ): TokenLogprobs {
-  if (!isCurrent) workspace.row.begin(logits);
+  if (!isCurrent) workspace.row.begin(logits, sparse);
   const normalizer = normalizerOf(workspace);
   const logprobOf = (token: number): number =>
     Math.max(LOWEST_LOGPROB, Math.fround(logits[token]! - normalizer));

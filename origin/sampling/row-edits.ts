@@ -1,9 +1,14 @@
+import { BLOCK_SIZE, type SparseRow } from '../model/sparse-logits.ts';
+
 /** A row of logits with single numbers changed, without a copy of it. One object serves all rows. */
 export class RowEdits {
   /** Ids of the changed logits: the first `count`, in no order. */
   readonly ids: Int32Array;
   count = 0;
+  /** False if a changed logit is not here yet: the changes are to be made again when it is. */
+  isComplete = true;
   #row: Float32Array = new Float32Array(0);
+  #sparse: SparseRow | null = null;
   /** By token id; valid if `changedIn` holds the current round. */
   readonly #values: Float32Array;
   readonly #changedIn: Int32Array;
@@ -16,8 +21,10 @@ export class RowEdits {
   }
 
   /** Sets the row and forgets the changes of the last one. */
-  begin(row: Float32Array): void {
+  begin(row: Float32Array, sparse: SparseRow | null = null): void {
     this.#row = row;
+    this.#sparse = sparse;
+    this.isComplete = true;
     this.count = 0;
     this.#round = (this.#round + 1) | 0;
   }
@@ -30,6 +37,7 @@ export class RowEdits {
   set(id: number, value: number): void {
     if (id >= this.#row.length) return;
     if (this.#changedIn[id] !== this.#round) {
+      if (this.#sparse?.ask(Math.floor(id / BLOCK_SIZE)) === false) this.isComplete = false;
       this.#changedIn[id] = this.#round;
       this.ids[this.count++] = id;
     }

@@ -84,6 +84,7 @@ export class Row {
   #findMaxima(logits: Float32Array, sparse: SparseRow | null): boolean {
     if (sparse === null) return this.#kernel.maxima(logits, this.maxima);
     this.maxima.set(sparse.statistics.maxima);
+    for (const most of this.maxima) if (most === Number.POSITIVE_INFINITY) sparse.giveUp();
     return true;
   }
 

@@ -1,4 +1,5 @@
 import type { SamplingParameters } from '@continuo/shared/sampling.ts';
+import type { SparseRow } from '../model/sparse-logits.ts';
 import { bitSetOf, copyMasked } from './logits/masked-copy.ts';
 import type { LogitProcessor } from './logits/processor.ts';
 import { LOGIT_PROCESSORS } from './logits/processors.ts';
@@ -8,6 +9,9 @@ import { TokenDraw } from './token-draw.ts';
 import type { TokenHistory } from './token-history.ts';
 import type { SamplerVocabulary } from './vocabulary.ts';
 import type { SamplerWorkspace } from './workspace.ts';
+
+/** With more edits, a whole row is faster: each may be in a block of its own, which is brought and summed again. */
+const MOST_SPARSE_EDITS = 64;
 
 /**
  * Turns one sequence's logits into tokens. The order: masks and bans → bad words → logit bias → repetition →
@@ -22,6 +26,8 @@ export class Sampler {
   readonly #processors: readonly LogitProcessor[];
   /** Whether the workspace's row is still the raw row that was sampled last. */
   sampledRaw = false;
+  /** Edits of the last row. */
+  #edits = 0;
 
   constructor(
     parameters: SamplingParameters,
@@ -38,9 +44,9 @@ export class Sampler {
     );
   }
 
-  /** The draw's coldness; null if it needs whole rows, or something changes the row before it. */
+  /** The draw's coldness; null if it needs whole rows, or if a list of ids or many edits change them. */
   get coldness(): number | null {
-    return this.allowed === null && this.#processors.length === 0 ? this.draw.coldness : null;
+    return this.allowed === null && this.#edits <= MOST_SPARSE_EDITS ? this.draw.coldness : null;
   }
 
   /**
@@ -80,12 +86,21 @@ export class Sampler {
     return edited;
   }
 
-  /** Returns what the processors change in a row; valid until the workspace's next row. */
-  edit(logits: Float32Array, history: TokenHistory, forbidden: readonly number[]): RowEdits {
+  /**
+   * Returns what the processors change in a row; valid until the workspace's next row.
+   * @param sparse what is known of a row of which not all logits are here
+   */
+  edit(
+    logits: Float32Array,
+    history: TokenHistory,
+    forbidden: readonly number[],
+    sparse: SparseRow | null = null,
+  ): RowEdits {
     const { edits } = this.#workspace;
-    edits.begin(logits);
+    edits.begin(logits, sparse);
     for (const id of forbidden) edits.set(id, Number.NEGATIVE_INFINITY);
     for (const processor of this.#processors) processor.apply(edits, history);
+    this.#edits = edits.count;
     return edits;
   }
 }

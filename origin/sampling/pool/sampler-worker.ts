@@ -1,4 +1,5 @@
-import { SparseLogits } from '../../model/sparse-logits.ts';
+import { SparseLogits, type SparseRow } from '../../model/sparse-logits.ts';
+import { EditedRow, type Edits } from '../edited-row.ts';
 import type { Arena, ArenaShare, ViewMemory } from '../kernel/arena.ts';
 import { SimdKernel } from '../kernel/simd-kernel.ts';
 import { tokenLogprob } from '../logprobs.ts';
@@ -26,6 +27,7 @@ export class SamplerWorker {
   readonly #workspace: SamplerWorkspace;
   readonly #rows: Arena['rows'];
   readonly #sparse: SparseLogits;
+  readonly #edited: EditedRow;
 
   /**
    * @param workspace with a kernel that reads `rows` in place
@@ -43,6 +45,7 @@ export class SamplerWorker {
     this.#workspace = workspace;
     this.#rows = rows;
     this.#sparse = new SparseLogits(rows, sparseRows, workspace.vocabularySize);
+    this.#edited = new EditedRow(workspace.vocabularySize);
   }
 
   /** Returns when all jobs are taken. */
@@ -60,17 +63,32 @@ export class SamplerWorker {
       const draw = new TokenDraw(parameters, identity, workspace);
       draw.bound = bound;
       const logits = new Float32Array(this.#rows.buffer, address, workspace.vocabularySize);
-      const edited = jobs.applyEdits(index, logits, workspace.edited);
-      const token = draw.from(edited, step, edited === logits ? this.#sparse.of(logits) : null);
+      const sparse = this.#sparse.of(logits);
+      const token = this.#drawFrom(draw, step, logits, sparse, jobs.editsOf(index));
       const isCurrent = workspace.row.logits === logits;
       const logprobs =
-        topLogprobs === null ? null : tokenLogprob(logits, token, topLogprobs, workspace, isCurrent);
+        topLogprobs === null ? null : tokenLogprob(logits, token, topLogprobs, workspace, isCurrent, sparse);
       jobs.writeResult(index, token, draw.bound, logprobs);
     } catch {
       // Logits are absent, or the sampler of the sequence throws on the engine thread, too, where the sequence can fail.
       jobs.writeFailure(index);
     }
   };
+
+  #drawFrom(
+    draw: TokenDraw,
+    step: number,
+    logits: Float32Array,
+    sparse: SparseRow | null,
+    edits: Edits,
+  ): number {
+    const { edited } = this.#workspace;
+    if (edits.ids.length === 0) return draw.from(logits, step, sparse);
+    if (sparse !== null) return draw.from(edited, step, this.#edited.write(logits, sparse, edits, edited));
+    edited.set(logits);
+    for (const [index, id] of edits.ids.entries()) edited[id] = edits.values[index]!;
+    return draw.from(edited, step);
+  }
 }
 
 /** The loop of a worker's thread: takes part in every round of the pool's job list. */

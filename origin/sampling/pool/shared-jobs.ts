@@ -1,4 +1,5 @@
 import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
+import type { Edits } from '../edited-row.ts';
 import type { TokenLogprobs } from '../logprobs.ts';
 import { DRAW_PARAMETERS, type DrawParameters } from '../parameters.ts';
 import type { DrawIdentity } from '../rng.ts';
@@ -103,15 +104,11 @@ export class SharedJobs {
     };
   }
 
-  /** Returns the row with the job's edits: the row itself if there are none, else `copy`. */
-  applyEdits(index: number, row: Float32Array, copy: Float32Array): Float32Array {
+  editsOf(index: number): Edits {
     const numbers = this.#of(index);
     const first = numbers[FIRST_EDIT]!;
     const end = first + numbers[EDIT_COUNT]!;
-    if (first === end) return row;
-    copy.set(row);
-    for (let i = first; i < end; i++) copy[this.#editIds[i]!] = this.#editValues[i]!;
-    return copy;
+    return { ids: this.#editIds.subarray(first, end), values: this.#editValues.subarray(first, end) };
   }
 
   /** @param bound Mirostat's, after the draw */

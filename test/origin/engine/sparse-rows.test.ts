@@ -40,6 +40,17 @@ const SAMPLINGS: readonly (readonly Partial<SamplingParameters>[])[] = [
     { topK: 3 },
   ],
   [{ allowedTokenIds: [4, 5, 2900] }, { repetitionPenalty: 1.5, temperature: 0 }, { topP: 0.2 }, {}],
+  [
+    { presencePenalty: 2, temperature: 0 },
+    { logitBias: [[2999, 100]] },
+    {
+      logitBias: [
+        [3, -100],
+        [9, 2],
+      ],
+      topK: 20,
+    },
+  ],
 ];
 
 /** The card sums in float32, so logprobs differ in their last bits. */

@@ -21,12 +21,16 @@ export class SparseDevice implements SparseRows {
     this.logits.begin(index, coldness);
     this.rowAt(index).fill(Number.NaN);
     const { statistics, present } = this.logits.of(this.rowAt(index))!;
-    const highest = row.reduce((most, logit) => Math.max(most, logit), Number.NEGATIVE_INFINITY);
+    const partOf = (block: number) => row.subarray(block * BLOCK_SIZE, (block + 1) * BLOCK_SIZE);
     for (let block = 0; block < present.length; block++) {
-      const part = row.subarray(block * BLOCK_SIZE, (block + 1) * BLOCK_SIZE);
+      const most = Math.max(...partOf(block));
+      statistics.maxima[block] = Number.isNaN(most) ? Number.POSITIVE_INFINITY : most;
+    }
+    const highest = Math.max(...statistics.maxima);
+    for (let block = 0; block < present.length; block++) {
+      const part = partOf(block);
       const sumAt = (cold: number) =>
         part.reduce((sum, logit) => sum + Math.exp((logit - highest) * cold), 0);
-      statistics.maxima[block] = Math.max(...part);
       statistics.sums[block] = sumAt(1);
       statistics.coldSums[block] = sumAt(Math.fround(coldness));
       present[block] = Number(statistics.maxima[block] === highest);

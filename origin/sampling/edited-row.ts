@@ -1,0 +1,101 @@
+import { BLOCK_SIZE, type SparseRow } from '../model/sparse-logits.ts';
+import { exponential } from './exponential.ts';
+
+/** Single logits of a row that are changed. */
+export interface Edits {
+  readonly ids: Int32Array;
+  readonly values: Float32Array;
+}
+
+/** Nats that the largest logit may fall: float32 sums of smaller weights lose their precision. */
+const MOST_NATS = 50;
+
+/** A sparse row with edits. Their blocks must be here, and are summed again. One object serves all rows of a thread. */
+export class EditedRow {
+  readonly #maxima: Float32Array;
+  readonly #sums: Float32Array;
+  readonly #coldSums: Float32Array;
+  /** By block: the round in which it was edited last. */
+  readonly #editedIn: Int32Array;
+  #round = 0;
+
+  constructor(vocabularySize: number) {
+    const blocks = Math.ceil(vocabularySize / BLOCK_SIZE);
+    this.#maxima = new Float32Array(blocks);
+    this.#sums = new Float32Array(blocks);
+    this.#coldSums = new Float32Array(blocks);
+    this.#editedIn = new Int32Array(blocks);
+  }
+
+  /**
+   * Writes the blocks that are here with the edits to `target`. Returns what is known of that row, until the next call.
+   * @throws AbsentLogits
+   */
+  write(row: Float32Array, sparse: SparseRow, { ids, values }: Edits, target: Float32Array): SparseRow {
+    for (const block of sparse.present.keys()) if (sparse.isHere(block)) copyBlock(row, target, block);
+    this.#round = (this.#round + 1) | 0;
+    for (const [index, id] of ids.entries()) {
+      const block = Math.floor(id / BLOCK_SIZE);
+      sparse.require(block);
+      target[id] = values[index]!;
+      this.#editedIn[block] = this.#round;
+    }
+    return this.#summarize(sparse, target);
+  }
+
+  #summarize(sparse: SparseRow, target: Float32Array): SparseRow {
+    const { statistics, coldness } = sparse;
+    let [before, highest] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (let block = 0; block < this.#maxima.length; block++) {
+      const known = statistics.maxima[block]!;
+      const found = this.#isEdited(block) ? maximumOf(target, block) : known;
+      this.#maxima[block] = found;
+      before = Math.max(before, known);
+      highest = Math.max(highest, found);
+    }
+    const fallen = (before - highest) * Math.max(1, coldness);
+    if (!(highest < Number.POSITIVE_INFINITY && fallen < MOST_NATS)) sparse.giveUp();
+    this.#weigh(target, highest, before, { from: statistics.sums, to: this.#sums, coldness: 1 });
+    this.#weigh(target, highest, before, { from: statistics.coldSums, to: this.#coldSums, coldness });
+    return sparse.with({ maxima: this.#maxima, sums: this.#sums, coldSums: this.#coldSums });
+  }
+
+  #weigh(
+    target: Float32Array,
+    highest: number,
+    before: number,
+    {
+      from,
+      to,
+      coldness,
+    }: { readonly from: Float32Array; readonly to: Float32Array; readonly coldness: number },
+  ): void {
+    const scale = Math.exp((before - highest) * coldness);
+    for (let block = 0; block < to.length; block++) {
+      to[block] = this.#isEdited(block) ? sumOf(target, block, highest, coldness) : scale * from[block]!;
+    }
+  }
+
+  #isEdited(block: number): boolean {
+    return this.#editedIn[block] === this.#round;
+  }
+}
+
+function copyBlock(row: Float32Array, target: Float32Array, block: number): void {
+  const start = block * BLOCK_SIZE;
+  target.set(row.subarray(start, start + BLOCK_SIZE), start);
+}
+
+function maximumOf(row: Float32Array, block: number): number {
+  const end = Math.min((block + 1) * BLOCK_SIZE, row.length);
+  let most = Number.NEGATIVE_INFINITY;
+  for (let id = block * BLOCK_SIZE; id < end; id++) most = Math.max(most, row[id]!);
+  return most;
+}
+
+function sumOf(row: Float32Array, block: number, highest: number, coldness: number): number {
+  const end = Math.min((block + 1) * BLOCK_SIZE, row.length);
+  let sum = 0;
+  for (let id = block * BLOCK_SIZE; id < end; id++) sum += exponential((row[id]! - highest) * coldness);
+  return sum;
+}
