@@ -175,7 +175,8 @@ export class SparseRow {
   ask(block: number): boolean {
     if (this.isHere(block)) return true;
     this.present[block] = WANTED;
-    this.#state[0] = WANTING;
+    // A thread that was late may ask for a row that has become whole.
+    if (this.#state[0] === SPARSE) this.#state[0] = WANTING;
     return false;
   }
 
