@@ -5,7 +5,7 @@ export const BLOCK_SIZE = 128;
 const STATISTICS = 4;
 
 const [ABSENT, HERE, WANTED] = [0, 1, 2] as const;
-/** States of a row. In a wanting one, a sampler has asked for blocks. */
+/** In a wanting row, a sampler has asked for blocks. */
 const [WHOLE, SPARSE, WANTING] = [0, 1, 2] as const;
 
 /** The part of the memory that the statistics of one row take, in float32 elements. */
