@@ -8,9 +8,11 @@ const [ABSENT, HERE, WANTED] = [0, 1, 2] as const;
 /** In a wanting row, a sampler has asked for blocks. */
 const [WHOLE, SPARSE, WANTING] = [0, 1, 2] as const;
 
+/** Returns the blocks of a row; the last one may be shorter. */
+export const blocksOf = (vocabularySize: number): number => Math.ceil(vocabularySize / BLOCK_SIZE);
+
 /** The part of the memory that the statistics of one row take, in float32 elements. */
-export const statisticsOf = (vocabularySize: number): number =>
-  STATISTICS * Math.ceil(vocabularySize / BLOCK_SIZE);
+export const statisticsOf = (vocabularySize: number): number => STATISTICS * blocksOf(vocabularySize);
 
 /**
  * Rows of logits, of which a device may bring only some blocks to main memory, with statistics of all blocks. Samplers on any
@@ -32,15 +34,14 @@ export class SparseLogits {
 
   /** Returns the length of the memory, in elements. */
   static length(rows: number, vocabularySize: number): number {
-    const blocks = Math.ceil(vocabularySize / BLOCK_SIZE);
-    return rows * (vocabularySize + (STATISTICS + 1) * blocks + 2);
+    return rows * (vocabularySize + (STATISTICS + 1) * blocksOf(vocabularySize) + 2);
   }
 
   constructor(memory: Float32Array<ArrayBuffer>, rows: number, vocabularySize: number) {
     this.memory = memory;
     this.rows = rows;
     this.vocabularySize = vocabularySize;
-    this.#blocks = Math.ceil(vocabularySize / BLOCK_SIZE);
+    this.#blocks = blocksOf(vocabularySize);
     this.statisticsAt = rows * vocabularySize;
     const listAt = this.statisticsAt + rows * STATISTICS * this.#blocks;
     this.list = this.#integers(listAt, rows * this.#blocks);
@@ -80,7 +81,7 @@ export class SparseLogits {
     let listed = 0;
     for (let row = 0; row < this.rows; row++) {
       if (this.#states[row] !== WANTING) continue;
-      listed = this.#list(row, WANTED, listed);
+      listed = this.#listWantedOf(row, listed);
       this.#states[row] = SPARSE;
     }
     return listed;
@@ -91,14 +92,14 @@ export class SparseLogits {
     const { present } = this.#view(row);
     for (const [block, state] of present.entries()) if (state === ABSENT) present[block] = WANTED;
     this.#states[row] = WHOLE;
-    return this.#list(row, WANTED, 0);
+    return this.#listWantedOf(row, 0);
   }
 
-  #list(row: number, state: number, first: number): number {
+  #listWantedOf(row: number, first: number): number {
     const { present } = this.#view(row);
     let listed = first;
     for (let block = 0; block < present.length; block++) {
-      if (present[block] !== state) continue;
+      if (present[block] !== WANTED) continue;
       present[block] = HERE;
       this.list[listed++] = (row << 16) | block;
     }

@@ -1,4 +1,4 @@
-import { BLOCK_SIZE, type SparseRow } from '../model/sparse-logits.ts';
+import { BLOCK_SIZE, blocksOf, type SparseRow } from '../model/sparse-logits.ts';
 import { exponential } from './exponential.ts';
 
 /** Single logits of a row that are changed. */
@@ -10,6 +10,13 @@ export interface Edits {
 /** Nats that the largest logit may fall: float32 sums of smaller weights lose their precision. */
 const MOST_NATS = 50;
 
+/** Sums at one coldness: those of the row without edits, and where those with edits go. */
+interface WeighedSums {
+  readonly from: Float32Array;
+  readonly to: Float32Array;
+  readonly coldness: number;
+}
+
 /** A sparse row with edits. Their blocks must be here, and are summed again. One object serves all rows of a thread. */
 export class EditedRow {
   readonly #maxima: Float32Array;
@@ -20,7 +27,7 @@ export class EditedRow {
   #round = 0;
 
   constructor(vocabularySize: number) {
-    const blocks = Math.ceil(vocabularySize / BLOCK_SIZE);
+    const blocks = blocksOf(vocabularySize);
     this.#maxima = new Float32Array(blocks);
     this.#sums = new Float32Array(blocks);
     this.#coldSums = new Float32Array(blocks);
@@ -60,16 +67,7 @@ export class EditedRow {
     return sparse.with({ maxima: this.#maxima, sums: this.#sums, coldSums: this.#coldSums });
   }
 
-  #weigh(
-    target: Float32Array,
-    highest: number,
-    before: number,
-    {
-      from,
-      to,
-      coldness,
-    }: { readonly from: Float32Array; readonly to: Float32Array; readonly coldness: number },
-  ): void {
+  #weigh(target: Float32Array, highest: number, before: number, { from, to, coldness }: WeighedSums): void {
     const scale = Math.exp((before - highest) * coldness);
     for (let block = 0; block < to.length; block++) {
       to[block] = this.#isEdited(block) ? sumOf(target, block, highest, coldness) : scale * from[block]!;

@@ -1,6 +1,6 @@
 import { LOWEST_LOGPROB, type LogprobRow } from '@continuo/shared/logprob.ts';
 import { BLOCK_SIZE, type SparseRow } from '../model/sparse-logits.ts';
-import { insertLargest } from './largest.ts';
+import { insertLargest, kthMaximum } from './largest.ts';
 import type { SamplerWorkspace } from './workspace.ts';
 
 export interface TokenLogprobs {
@@ -64,16 +64,14 @@ const sorted = (ids: readonly number[], logits: Float32Array): readonly number[]
   ids.toSorted((one, other) => logits[other]! - logits[one]! || one - other);
 
 /** Ids of the largest logits, best first; valid until the workspace is used again. */
-function topIds(count: number, { row, ids }: SamplerWorkspace): Int32Array {
+function topIds(count: number, workspace: SamplerWorkspace): Int32Array {
+  const { row, ids } = workspace;
   const { logits, maxima } = row;
   const limit = Math.min(count, logits.length);
   if (limit === 0) return ids.subarray(0, 0);
   let cut = Number.NEGATIVE_INFINITY;
-  if (limit < maxima.length) {
-    // At least `limit` logits reach the smallest of the blocks' `limit` largest maxima.
-    insertLargest(maxima, 0, maxima.length, ids, 0, limit);
-    cut = maxima[ids[limit - 1]!]!;
-  }
+  // At least `limit` logits reach the smallest of the blocks' `limit` largest maxima.
+  if (limit < maxima.length) cut = kthMaximum(limit, workspace);
   row.requireAbove(cut);
   let listed = 0;
   for (let block = 0; block < maxima.length; block++) {

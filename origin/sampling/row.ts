@@ -1,4 +1,4 @@
-import { BLOCK_SIZE, type SparseRow } from '../model/sparse-logits.ts';
+import { BLOCK_SIZE, blocksOf, type SparseRow } from '../model/sparse-logits.ts';
 import { argmax } from './argmax.ts';
 import { exponential } from './exponential.ts';
 import type { SimdKernel } from './kernel/simd-kernel.ts';
@@ -50,7 +50,7 @@ export class Row {
   #weighedAt = Number.NaN;
 
   constructor(vocabularySize: number, kernel: SimdKernel, sumsInFloat32: boolean) {
-    const blocks = Math.ceil(vocabularySize / BLOCK_SIZE);
+    const blocks = blocksOf(vocabularySize);
     this.#kernel = kernel;
     this.sumsInFloat32 = sumsInFloat32;
     this.#firstExact = sumsInFloat32 ? Math.floor(vocabularySize / BLOCK_SIZE) : 0;

@@ -81,6 +81,18 @@ export function driverRunner(
   return deviceRunnerOn({ provider: 'cpu' }, directory, options, api, { ways, allocateLogits });
 }
 
+/** Returns a runner that does some things otherwise. It does not dispose the other one. */
+export const changedRunner = (runner: ModelRunner, changes: Partial<ModelRunner>): ModelRunner => ({
+  shape: runner.shape,
+  kvBytes: runner.kvBytes,
+  sparse: runner.sparse ?? null,
+  decode: (batch) => runner.decode(batch),
+  prefill: (chunk, signal) => runner.prefill(chunk, signal),
+  copy: (from, to, length) => runner.copy(from, to, length),
+  dispose: () => {},
+  ...changes,
+});
+
 /** Without CUDA graphs. */
 const withoutGraphs = (staged: boolean): Partial<DeviceWays> => ({ staged, openCopies: () => null });
 

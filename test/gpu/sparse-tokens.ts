@@ -6,6 +6,7 @@ import type { SamplingParameters } from '../../shared/sampling.ts';
 import { Driver } from '../origin/engine/support/engine-driver.ts';
 import { NEUTRAL, submission } from '../origin/engine/support/submissions.ts';
 import { transcribe } from '../origin/engine/support/transcript.ts';
+import { changedRunner } from './runners.ts';
 
 export const SPARSE_THREADS = 8;
 
@@ -23,15 +24,7 @@ export async function sparseTokens(runner: ModelRunner, kernel: SimdKernel): Pro
   const { slots, vocabularySize } = runner.shape;
   const answer: Record<string, string> = {};
   for (const [name, sampling] of Object.entries(SAMPLINGS)) {
-    const draw = async (sparse: ModelRunner['sparse']) => {
-      const { shape, kvBytes } = runner;
-      const one: ModelRunner = {
-        ...{ shape, kvBytes, sparse: sparse ?? null },
-        decode: (batch) => runner.decode(batch),
-        prefill: (chunk, signal) => runner.prefill(chunk, signal),
-        copy: (from, to, length) => runner.copy(from, to, length),
-        dispose: () => {},
-      };
+    const draw = async (one: ModelRunner) => {
       const pool = new SamplerPool(kernel, vocabularySize, samplerThreads(SPARSE_THREADS)!, slots);
       const driver = new Driver(one, {
         kernel,
@@ -58,7 +51,7 @@ export async function sparseTokens(runner: ModelRunner, kernel: SimdKernel): Pro
         return String(choices.get(0)?.ids);
       });
     };
-    const [sparse, whole] = [await draw(runner.sparse), await draw(null)];
+    const [sparse, whole] = [await draw(runner), await draw(changedRunner(runner, { sparse: null }))];
     const same = sparse.filter((ids, request) => ids === whole[request]).length;
     answer[name] = `${same} of ${slots} sequences of ${TOKENS} tokens are the same`;
   }

@@ -128,9 +128,9 @@ export class DecodeGraphs {
 
   /**
    * Runs a batch whose number of rows has a graph, from slot 0 on.
-   * @param asked the rows of which the logits are returned
+   * @param asked the rows of which the logits are returned; absent = all
    */
-  decode(batch: DecodeBatch, asked: AskedRows = { firstRow: 0, rows: batch.rows }): Float32Array {
+  decode(batch: DecodeBatch, asked?: AskedRows): Float32Array {
     const graph = batch.rows;
     const { session } = this.#options;
     return this.#run(batch, () => session.runGraph(this.#bindings.get(graph)!, graph), asked);

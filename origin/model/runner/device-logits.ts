@@ -2,7 +2,7 @@ import type { SparseRows } from '../model-runner.ts';
 import type { CudaCopies } from '../ort/cuda-copies.ts';
 import type { Pointer } from '../ort/ort-capi.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
-import { BLOCK_SIZE, type SparseLogits, statisticsOf } from '../sparse-logits.ts';
+import { BLOCK_SIZE, blocksOf, type SparseLogits, statisticsOf } from '../sparse-logits.ts';
 import { BLOCK_KERNELS, SUMMARY_BLOCKS, SUMMARY_THREADS } from './block-kernels.ts';
 
 const KERNEL_THREADS = {
@@ -51,7 +51,7 @@ export class DeviceLogits implements SparseRows {
   summarize(rows: number, { coldness, whole }: RowSettings): void {
     const { copies, device, host, logits } = this.#options;
     const { block_maxima, block_sums } = this.#kernels;
-    const blocks = Math.ceil(logits.vocabularySize / BLOCK_SIZE);
+    const blocks = blocksOf(logits.vocabularySize);
     const grid = [Math.ceil(blocks / SUMMARY_BLOCKS), rows] as const;
     const values = [device, this.#statistics, this.#vocabulary, BigInt(blocks)];
     const bytes = rows * this.#rowBytes;

@@ -1,4 +1,4 @@
-import { insertLargest } from '../largest.ts';
+import { kthMaximum } from '../largest.ts';
 import { LOWEST_LOGIT } from '../row.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
 
@@ -6,9 +6,6 @@ import type { SamplerWorkspace } from '../workspace.ts';
 const FIRST_DEPTH = 3;
 const GROWTH = 1.5;
 const MIN_GROWTH = 0.5;
-
-/** Up to this many of the largest numbers are found faster by insertion than by selection. */
-const MAX_INSERTED = 64;
 
 /** Makes all tokens whose logit is finite and at least `cut` the candidates. */
 export function gatherAbove(cut: number, { row, candidates }: SamplerWorkspace): void {
@@ -38,16 +35,6 @@ export function gatherUntil(
     // Also ends for NaN.
     if (!(cut > lowest) || isEnough(depth)) return;
   }
-}
-
-function kthMaximum(k: number, { row: { maxima }, candidates, keys, ids }: SamplerWorkspace): number {
-  if (k <= MAX_INSERTED) {
-    insertLargest(maxima, 0, maxima.length, ids, 0, k);
-    return maxima[ids[k - 1]!]!;
-  }
-  // Ten times faster than `set`, which converts each number.
-  for (let block = 0; block < maxima.length; block++) keys[block] = maxima[block]!;
-  return candidates.kthLargest(keys, maxima.length, k);
 }
 
 /**

@@ -5,7 +5,7 @@ import type { ModelRunner, SparseRows } from '../../../origin/model/model-runner
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
 import type { SamplingParameters } from '../../../shared/sampling.ts';
-import { driverRunner } from '../../gpu/runners.ts';
+import { changedRunner, driverRunner } from '../../gpu/runners.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../support/fake-cuda-driver.ts';
 import { Driver } from './support/engine-driver.ts';
 import { NEUTRAL, submission } from './support/submissions.ts';
@@ -92,8 +92,8 @@ describe.runIf(hasCompiler)('rows that stay on the card', () => {
         inner.complete(row);
       },
     };
-    return {
-      ...{ shape: runner.shape, kvBytes: runner.kvBytes, sparse },
+    return changedRunner(runner, {
+      sparse,
       decode: (batch) => {
         if (batch.coldness !== undefined) {
           counted.decodes++;
@@ -101,10 +101,7 @@ describe.runIf(hasCompiler)('rows that stay on the card', () => {
         }
         return runner.decode(batch);
       },
-      prefill: (chunk, signal) => runner.prefill(chunk, signal),
-      copy: (from, to, length) => runner.copy(from, to, length),
-      dispose: () => {},
-    };
+    });
   }
 
   async function answers(requests: readonly Submission[], sparse: boolean) {
@@ -113,7 +110,7 @@ describe.runIf(hasCompiler)('rows that stay on the card', () => {
     const rows = runner.sparse!.logits.rows;
     const pool = sparse ? new SamplerPool(kernel, VOCABULARY, threads, rows) : null;
     const vocabulary = { tokenBytes, encode: () => [] };
-    const driver = new Driver(sparse ? observed() : { ...observed(), sparse: null }, {
+    const driver = new Driver(sparse ? observed() : changedRunner(runner, { sparse: null }), {
       kernel,
       pool,
       vocabulary,
