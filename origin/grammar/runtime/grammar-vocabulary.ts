@@ -2,7 +2,7 @@ import type { TokenBytes } from '../../tokenizer/token-bytes.ts';
 import { type Program, refersToTokens } from '../program/program.ts';
 import { DistinctItemsFilter } from './distinct-items-filter.ts';
 import { MaskCache } from './mask-cache.ts';
-import { isPlain } from './plain-text.ts';
+import { COUNTED_BYTES, isPlain } from './plain-text.ts';
 import { buildTokenTrie, maskLengthOf, sortedTokens, type TokenEntry, type TokenTrie } from './token-trie.ts';
 import { TrieWalk } from './trie-walk.ts';
 
@@ -38,7 +38,7 @@ export interface PlainSlice {
 }
 
 /** The first slice has all plain tokens. A counted string allows those of the second. */
-const SLICE_LENGTHS = [Number.POSITIVE_INFINITY, 16];
+const SLICE_LENGTHS = [Number.POSITIVE_INFINITY, COUNTED_BYTES];
 
 function plainSlices(tokens: TokenBytes): readonly PlainSlice[] {
   const entries = sortedTokens(tokens);

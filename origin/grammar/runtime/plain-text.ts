@@ -28,8 +28,13 @@ const EDGES: readonly (readonly [number, number, number, number])[] = [
 ];
 const PHASES = 8;
 
+/** More bytes are only counted if there is no bound. */
+export const COUNTED_BYTES = 16;
 /** Pairs of parser state and phase that are searched at most. A counted string has about four per character. */
-const MAX_PAIRS = 400;
+const MAX_PAIRS = 250;
+/** A program state is endless if its search ends before so many bytes and pairs. Names of properties have fewer. */
+const MAX_PROGRAM_BYTES = 64;
+const MAX_PROGRAM_PAIRS = 5000;
 
 /** Returns whether bytes, one code unit each, are the beginning of a plain text. */
 export function isPlain(bytes: string): boolean {
@@ -43,18 +48,22 @@ export function isPlain(bytes: string): boolean {
   return true;
 }
 
-/** Measures how much plain text a parser state allows, by a search over byte classes instead of a walk over tokens. */
+/** Measures how much plain text a parser state allows, by byte classes instead of tokens. */
 export class PlainText {
-  /** By phase: pairs of byte class and next phase. */
+  readonly #network: TransitionNetwork;
+  /** By phase: pairs of byte class and next phase, by class. */
   readonly #steps: readonly (readonly (readonly [number, number])[])[];
+  /** Whether a program state's rule matches every plain text; by state, as far as known. */
+  readonly #endless = new Map<number, boolean>();
 
-  constructor({ classOf }: TransitionNetwork) {
+  constructor(network: TransitionNetwork) {
+    this.#network = network;
     this.#steps = Array.from({ length: PHASES }, (_, phase) => {
       const steps = new Map<number, readonly [number, number]>();
       for (const [from, first, last, next] of EDGES) {
         if (from !== phase) continue;
         for (let byte = first; byte <= last; byte++) {
-          steps.set(classOf[byte]! * PHASES + next, [classOf[byte]!, next]);
+          steps.set(network.classOf[byte]! * PHASES + next, [network.classOf[byte]!, next]);
         }
       }
       return [...steps.values()];
@@ -63,32 +72,81 @@ export class PlainText {
 
   /**
    * Returns a number of bytes up to which every plain text matches from a state, without an end of its ANY_CALLER rule;
-   * Infinity if there is no bound.
-   * @param maxUnits work after which the search ends with what it has found
+   * Infinity if there is no bound, at most COUNTED_BYTES otherwise.
    */
-  freeBytes(table: StateTable, start: number, budget: WorkBudget, maxUnits: number): number {
-    const { classCount } = table.program;
-    const leastLeft = budget.left - maxUnits;
-    const seen = new Set([start * PHASES]);
-    let level = [...seen];
-    for (let bytes = 0; ; bytes++) {
-      if (level.length === 0) return Number.POSITIVE_INFINITY;
-      if (seen.size > MAX_PAIRS) return bytes;
-      const next: number[] = [];
-      for (const pair of level) {
-        const state = Math.floor(pair / PHASES);
-        for (const [byteClass, phase] of this.#steps[pair % PHASES]!) {
-          const known = table.rows.data[state * classCount + byteClass]!;
-          const to = known === UNKNOWN ? table.step(state, byteClass, budget) : known;
-          if (to <= DEAD || budget.left < leastLeft) return bytes;
-          const reached = to * PHASES + phase;
-          if (seen.has(reached)) continue;
-          seen.add(reached);
-          next.push(reached);
-        }
-        budget.spend(this.#steps[pair % PHASES]!.length);
+  freeBytes(table: StateTable, start: number, budget: WorkBudget): number {
+    return freeLength(start * PHASES, COUNTED_BYTES, MAX_PAIRS, (pair) => {
+      const state = Math.floor(pair / PHASES);
+      const phase = pair % PHASES;
+      budget.spend(this.#steps[phase]!.length);
+      if (phase === 0 && this.#isEndless(table.items(state), budget)) return [];
+      const reached: number[] = [];
+      for (const [byteClass, next] of this.#steps[phase]!) {
+        const known = table.rows.data[state * this.#network.classCount + byteClass]!;
+        const to = known === UNKNOWN ? table.step(state, byteClass, budget) : known;
+        if (to <= DEAD) return null;
+        reached.push(to * PHASES + next);
       }
-      level = next;
-    }
+      return reached;
+    }).bytes;
   }
+
+  /** Whether the rule of an item matches every plain text. */
+  #isEndless(items: Int32Array, budget: WorkBudget): boolean {
+    return items.some((state, i) => {
+      if (i % 2 === 1 || state >= this.#network.ruleOf.length) return false;
+      const known = this.#endless.get(state);
+      if (known !== undefined) return known;
+      const { bytes, seen } = freeLength(state * PHASES, MAX_PROGRAM_BYTES, MAX_PROGRAM_PAIRS, (pair) =>
+        this.#pairsAfter(pair, budget),
+      );
+      this.#endless.set(state, bytes === Number.POSITIVE_INFINITY);
+      if (bytes === Number.POSITIVE_INFINITY)
+        for (const pair of seen) if (pair % PHASES === 0) this.#endless.set(pair / PHASES, true);
+      return bytes === Number.POSITIVE_INFINITY;
+    });
+  }
+
+  /** The pairs of program state and phase after one byte; null if the state has no edge for a byte of plain text. */
+  #pairsAfter(pair: number, budget: WorkBudget): number[] | null {
+    const { byteOffsets, byteEdges } = this.#network;
+    const state = Math.floor(pair / PHASES);
+    const end = byteOffsets[state + 1]!;
+    const steps = this.#steps[pair % PHASES]!;
+    const reached: number[] = [];
+    let edge = byteOffsets[state]!;
+    budget.spend(steps.length);
+    for (const [byteClass, next] of steps) {
+      while (edge < end && byteEdges[edge + 1]! < byteClass) edge += 3;
+      if (edge >= end || byteEdges[edge]! > byteClass) return null;
+      reached.push(byteEdges[edge + 2]! * PHASES + next);
+    }
+    return reached;
+  }
+}
+
+/** Breadth-first search: the number of bytes after which a pair has no next ones, or a limit is reached. */
+function freeLength(
+  start: number,
+  maxBytes: number,
+  maxPairs: number,
+  after: (pair: number) => readonly number[] | null,
+): { readonly bytes: number; readonly seen: ReadonlySet<number> } {
+  const seen = new Set([start]);
+  let level = [start];
+  for (let bytes = 0; level.length > 0; bytes++) {
+    if (bytes === maxBytes || seen.size > maxPairs) return { bytes, seen };
+    const next: number[] = [];
+    for (const pair of level) {
+      const reached = after(pair);
+      if (reached === null) return { bytes, seen };
+      for (const one of reached) {
+        if (seen.has(one)) continue;
+        seen.add(one);
+        next.push(one);
+      }
+    }
+    level = next;
+  }
+  return { bytes: Number.POSITIVE_INFINITY, seen };
 }

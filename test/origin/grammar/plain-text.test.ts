@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import { isPlain, PlainText } from '../../../origin/grammar/runtime/plain-text.ts';
+import { COUNTED_BYTES, isPlain, PlainText } from '../../../origin/grammar/runtime/plain-text.ts';
 import { StateTable } from '../../../origin/grammar/runtime/state-table.ts';
 import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { randomFrom } from '../../support/random.ts';
@@ -41,8 +41,9 @@ test('plain text is UTF-8 without quotes, backslashes and control characters, cu
 test.each([
   [{ type: 'string' }, '"', Number.POSITIVE_INFINITY],
   [{ type: 'string' }, '"abc', Number.POSITIVE_INFINITY],
-  [{ type: 'string', maxLength: 20 }, '"', 20],
-  [{ type: 'string', maxLength: 20 }, '"abc', 17],
+  [{ type: 'string', maxLength: 12 }, '"', 12],
+  [{ type: 'string', maxLength: 12 }, '"abc', 9],
+  [{ type: 'string', maxLength: 5000 }, '"abc', COUNTED_BYTES],
   [{ type: 'string', pattern: '^a' }, '"', 0],
   [{ type: 'string', pattern: '^a' }, '"a', Number.POSITIVE_INFINITY],
   [{ type: 'integer' }, '', 0],
@@ -52,5 +53,5 @@ test.each([
   const budget = new WorkBudget('The test', 10_000_000);
   let state = table.initial;
   for (const byte of new TextEncoder().encode(start)) state = table.next(state, byte, budget);
-  expect(new PlainText(program).freeBytes(table, state, budget, 1_000_000)).toBe(expected);
+  expect(new PlainText(program).freeBytes(table, state, budget)).toBe(expected);
 });
