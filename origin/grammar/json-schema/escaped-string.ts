@@ -27,6 +27,7 @@ const SHORT_ESCAPES: ReadonlyMap<number, string> = new Map([
   [0x22, '"'],
   [0x5c, '\\'],
 ]);
+const BACKSLASH = text('\\');
 const ESCAPED: CodePoints = [0, 0x1f, 0x22, 0x22, 0x5c, 0x5c];
 /** Characters that may stand in a JSON string without an escape. */
 export const UNESCAPED_CHARACTERS = complementCodePoints(ESCAPED);
@@ -42,19 +43,31 @@ const MAX_INLINED_STATES = 1000;
 export function escapedExpression(language: Dfa, addRule?: (label: Expression) => number): Expression {
   const rules = new Map<string, Expression>();
   const labelOf = (set: CodePoints): Expression => {
-    if (addRule === undefined || language.edges.length <= MAX_INLINED_STATES) return escapedCharacter(set);
+    if (addRule === undefined || language.edges.length <= MAX_INLINED_STATES) return chars(set);
     const key = set.join();
-    const label = rules.get(key) ?? rule(addRule(escapedCharacter(set)));
+    const label = rules.get(key) ?? rule(addRule(chars(set)));
     rules.set(key, label);
     return label;
   };
   const edges: GraphEdge[] = [];
   const final = language.edges.length;
+  /** By target and set: the state after a backslash, which all states share that go on there. */
+  const escapes = new Map<string, number>();
   language.edges.forEach((list, from) => {
-    for (const [to, set] of codePointsByTarget(list)) edges.push({ from, to, label: labelOf(set) });
+    for (const [to, set] of codePointsByTarget(list)) {
+      const { plain, escaped } = partsOf(set);
+      if (plain.length > 0) edges.push({ from, to, label: labelOf(plain) });
+      if (escaped.length === 0) continue;
+      const key = `${to} ${escaped.join()}`;
+      const state = escapes.get(key) ?? final + 1 + escapes.size;
+      edges.push({ from, to: state, label: BACKSLASH });
+      if (escapes.has(key)) continue;
+      escapes.set(key, state);
+      edges.push({ from: state, to, label: afterBackslash(escaped) });
+    }
     if (language.final[from] === 1) edges.push({ from, to: final, label: EMPTY });
   });
-  return { kind: 'graph', states: final + 1, edges, final };
+  return { kind: 'graph', states: final + 1 + escapes.size, edges, final };
 }
 
 /**
@@ -94,11 +107,25 @@ export function escapedTexts(expression: Expression, escapedRule: (rule: number)
 }
 
 function escapedCharacter(set: CodePoints): Expression {
-  const plain = chars(intersectCodePoints(set, UNESCAPED_CHARACTERS));
-  const escaped = rangesOf(intersectCodePoints(set, ESCAPED)).flatMap(([first, last]) =>
+  const { plain, escaped } = partsOf(set);
+  return escaped.length === 0
+    ? chars(plain)
+    : choice([chars(plain), sequence(BACKSLASH, afterBackslash(escaped))]);
+}
+
+/** Characters that stand for themselves, and those that are escaped. */
+function partsOf(set: CodePoints): { readonly plain: CodePoints; readonly escaped: CodePoints } {
+  return {
+    plain: intersectCodePoints(set, UNESCAPED_CHARACTERS),
+    escaped: intersectCodePoints(set, ESCAPED),
+  };
+}
+
+/** The rest of the escapes of characters that must be escaped. */
+function afterBackslash(set: CodePoints): Expression {
+  const escaped = rangesOf(set).flatMap(([first, last]) =>
     Array.from({ length: last - first + 1 }, (_, i) => first + i),
   );
-  if (escaped.length === 0) return plain;
   const short = escaped.flatMap((c) => SHORT_ESCAPES.get(c) ?? []);
   /** In hexadecimal: \u0000 … \u001f, and the quote and the backslash. */
   const long = [0, 1, 2, 5].flatMap((digit) => {
@@ -106,8 +133,7 @@ function escapedCharacter(set: CodePoints): Expression {
     const either = [...last, ...last.map((c) => c.toUpperCase())];
     return last.length === 0 ? [] : [sequence(text(`u00${digit}`), oneOf(either))];
   });
-  const letters = short.length === 0 ? [] : [oneOf(short)];
-  return choice([plain, sequence(text('\\'), choice([...letters, ...long]))]);
+  return choice([...(short.length === 0 ? [] : [oneOf(short)]), ...long]);
 }
 
 function oneOf(characters: readonly string[]): Expression {
