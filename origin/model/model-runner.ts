@@ -82,7 +82,7 @@ export interface PrefillChunk {
   readonly images?: readonly EmbeddedImage[];
 }
 
-/** Thrown by `prefill` if its signal was aborted before the run, or stopped it. The same chunk may be run again. */
+/** Thrown by a run if its signal was aborted before it, or stopped it. The same run may be made again. */
 export class RunTerminated extends Error {
   override readonly name = 'RunTerminated';
 }
@@ -136,8 +136,9 @@ export interface ModelRunner {
   /**
    * Returns raw float32 logits: row r at [r · vocabularySize, (r + 1) · vocabularySize), valid until the next call. In runs
    * of `minRows` or more, the bits of a row do not depend on the other rows.
+   * @param signal a runner that can be stopped does not block the event loop then; others ignore it
    */
-  decode(batch: DecodeBatch): Float32Array | Promise<Float32Array>;
+  decode(batch: DecodeBatch, signal?: AbortSignal): Float32Array | Promise<Float32Array>;
   /** Returns the logits of logitsAt[i] at row i, valid until the next call. Does not block the event loop. */
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array>;
   /** Copies the KV of positions [0, length) from one slot to another. */

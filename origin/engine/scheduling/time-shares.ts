@@ -33,7 +33,7 @@ interface Account {
   promptLead: number;
   /** The longest part of a run that it had recently. */
   longestMs: number;
-  /** Milliseconds of its chunks that may be lost because short prompts of others stop them. */
+  /** Milliseconds of its runs that may be lost because short prompts of others stop them. */
   stopMs: number;
   /** By number of its rows: learned milliseconds of a decode run with only these, without `ownMs`; 0 = unknown. */
   readonly costs: number[];
@@ -41,7 +41,7 @@ interface Account {
 
 /** For short prompts, a tenant may take its share of so much time in advance, or one run; no tenant is late before. */
 const ADVANCE_MS = 10;
-/** So much of the time of a tenant's chunks may be lost in chunks that are stopped. */
+/** So much of the time of a tenant's runs may be lost in runs that are stopped. */
 const MAX_STOPPED = 0.2;
 /** A tenant that lags behind by more than so many of its runs comes before all short prompts. */
 const LATE_RUNS = 2;
@@ -100,22 +100,22 @@ export class TimeShares {
   }
 
   /**
-   * Returns whether a short prompt may stop the chunk of another tenant and still come before it, having paid for what is lost.
-   * @param lostMs the time that the chunk has taken
+   * Returns whether a short prompt may stop the run of other tenants and still come before them, having paid for what is lost.
+   * @param lostMs the time that the run has taken
    */
-  mayStop(key: string, weight: number, running: string, lostMs: number): boolean {
-    const other = this.#accounts.get(running);
-    if (other === undefined || this.#isLate(other) || other.stopMs < lostMs) return false;
+  mayStop(key: string, weight: number, running: ReadonlySet<string>, lostMs: number): boolean {
+    const others = [...running].map((one) => this.#accounts.get(one));
+    if (others.some((other) => !other || this.#isLate(other) || other.stopMs < lostMs)) return false;
     const { lag, longestMs } = this.#accounts.get(key) ?? newAccount();
     const weights = this.#weights() + (this.#work.has(key) ? 0 : weight);
     return lag - lostMs >= -Math.max(lostMs, longestMs, (ADVANCE_MS * weight) / weights);
   }
 
-  /** Charges the account whose prompt has stopped a chunk of another one with the time of that run. */
-  chargeStop(key: string, running: string, elapsedMs: number): void {
+  /** Charges the account whose prompt has stopped a run of others with the time of that run. */
+  chargeStop(key: string, running: ReadonlySet<string>, elapsedMs: number): void {
     this.#isAdvance = true;
-    const other = this.#accounts.get(running);
-    if (other !== undefined) other.stopMs -= Math.max(0, elapsedMs);
+    for (const [one, account] of this.#accounts)
+      if (running.has(one)) account.stopMs -= Math.max(0, elapsedMs);
     this.charge('other', elapsedMs, new Map([[key, { rows: 1, size: 1, ownMs: 0 }]]));
   }
 
@@ -251,8 +251,8 @@ export class TimeShares {
     const lead =
       account.promptLead + (kind === 'prefill' ? ms * (1 - this.#promptShare) : -ms * this.#promptShare);
     account.promptLead = Math.max(-account.longestMs, Math.min(account.longestMs, lead));
-    if (kind === 'decode') return;
     account.stopMs = Math.min(account.stopMs + MAX_STOPPED * ms, Math.max(ADVANCE_MS, account.longestMs));
+    if (kind === 'decode') return;
     this.#accounts.delete(key);
     this.#accounts.set(key, account);
   }

@@ -89,7 +89,7 @@ export class OrtConcatRunner implements ModelRunner {
 
   /** Runs on a pool thread. An abort stops it within one operator. */
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
-    return this.#guard.prefill(async () => {
+    return this.#guard.hold(async () => {
       for (const piece of this.#piecesOf(chunk)) await this.#runPiece(piece, signal);
       return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
     });

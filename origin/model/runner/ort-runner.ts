@@ -79,21 +79,25 @@ export class OrtRunner implements ModelRunner {
     this.#shape = { ...this.#shape, maxPrefillChunks };
   }
 
-  /** Runs on the calling thread. */
-  decode(batch: DecodeBatch): Float32Array {
+  /** Runs on the calling thread, or with a signal as a prefill does. */
+  decode(batch: DecodeBatch): Float32Array;
+  decode(batch: DecodeBatch, signal?: AbortSignal): Float32Array | Promise<Float32Array>;
+  decode(batch: DecodeBatch, signal?: AbortSignal): Float32Array | Promise<Float32Array> {
     this.#guard.requireIdle();
     const { rows, firstSlot } = batch;
     this.#decodeInputs.fill(batch);
     this.#embedder?.embed(batch.tokens, rows);
     const binding = this.#decodeBinding(firstSlot, rows);
     if (this.#session.copiesInputs) this.#bindDecodeInputs(binding, rows);
+    const logits = this.#logits.subarray(0, rows * this.shape.vocabularySize);
+    if (signal) return this.#guard.hold(() => this.#session.runAsync(binding, signal).then(() => logits));
     this.#session.run(binding);
-    return this.#logits.subarray(0, rows * this.shape.vocabularySize);
+    return logits;
   }
 
   /** Runs on a pool thread. An abort stops it within one operator. */
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
-    return this.#guard.prefill(async () => {
+    return this.#guard.hold(async () => {
       this.#prefillInputs.fill(chunk);
       this.#embedder?.embed(chunk.tokens, chunk.tokens.length, chunk.images);
       const rows = chunk.logitsAt.length === 0 ? 0 : Math.max(chunk.logitsAt.length, this.shape.minRows);

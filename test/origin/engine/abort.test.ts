@@ -37,7 +37,7 @@ describe('an abort', () => {
   });
 
   it('stops a running prefill', async () => {
-    const runner = new ScriptedRunner(shape(1), { prefillTurns: 1000 });
+    const runner = new ScriptedRunner(shape(1), { turns: 1000 });
     const driver = new Driver(runner);
     driver.submit(longPrompt('long', 64));
     const step = driver.step();

@@ -23,7 +23,7 @@ describe('batch invariance', () => {
         // Chunks in the prefix store: none, so few that they are evicted all the time, or all.
         fc.constantFrom(0, 2, 5, 1000),
         async (workload, slots, slow, stored) => {
-          const runner = new ScriptedRunner(shape(slots), slow ? { prefillTurns: 1, asyncDecode: true } : {});
+          const runner = new ScriptedRunner(shape(slots), slow ? { turns: 1, asyncDecode: true } : {});
           const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, stored) });
           await play(driver, workload);
           restored += driver.engine.status.prefixStore?.restoredTokens ?? 0;

@@ -25,7 +25,7 @@ function start() {
   const beforeRun = () => {
     driver.now += 4;
   };
-  const runner = new ScriptedRunner(shape(8), { prefillTurns: TURNS, beforeRun });
+  const runner = new ScriptedRunner(shape(8), { turns: TURNS, beforeRun });
   const driver = new Driver(runner);
   driver.submit(LONG);
   return { runner, driver };
@@ -55,7 +55,7 @@ describe('a chunk of a long prompt', () => {
   });
 
   it('leaves what was restored before it, also beside runs with an idle row for its slot', async () => {
-    const runner = new ScriptedRunner(shape(6), { prefillTurns: TURNS });
+    const runner = new ScriptedRunner(shape(6), { turns: TURNS });
     const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, 20) });
     const prompt = (requestId: string, chunks: number, cacheNamespace: string) =>
       ({ ...longPrompt(requestId, chunks * CHUNK, 'loud'), cacheNamespace }) satisfies Submission;
@@ -99,5 +99,52 @@ describe('a chunk of a long prompt', () => {
     await stepWith(driver, endless('short', 4, 'quiet'));
     await driver.finish();
     expect(runner.prefills.filter((length) => length === CHUNK)).toHaveLength(20);
+  });
+});
+
+describe('a decode run of many rows', () => {
+  const ROWS = 20;
+  const crowd = (length: number) => ({ ...endless('crowd', length, 'loud'), choices: ROWS });
+
+  async function decoding(maxTokens: number, rows = ROWS) {
+    const beforeRun = () => {
+      driver.now += 4;
+    };
+    const runner = new ScriptedRunner(shape(rows + 2), { turns: TURNS, beforeRun });
+    const driver = new Driver(runner);
+    driver.submit({ ...crowd(maxTokens), choices: rows });
+    while (tokensSoFar(driver, 'crowd') < 3 * rows) await driver.step();
+    return { runner, driver };
+  }
+
+  it('is stopped for a short prompt of another tenant, which is computed at once', async () => {
+    const { runner, driver } = await decoding(1000);
+    const before = tokensSoFar(driver, 'crowd');
+    const runs = runner.decodes.length;
+    await stepWith(driver, endless('short', 4, 'quiet'));
+    expect(tokensSoFar(driver, 'crowd')).toBe(before);
+    await driver.step();
+    expect(tokensSoFar(driver, 'short')).toBeGreaterThan(0);
+    expect(runner.prefills.at(-1)).toBe(2);
+    expect(runner.decodes.length).toBe(runs + 2);
+  });
+
+  it('has the same tokens as one that was not stopped', async () => {
+    const { runner, driver } = await decoding(60);
+    for (let serial = 0; !driver.eventsOf('crowd').some(({ type }) => type === 'done'); serial++) {
+      await stepWith(driver, ...(serial % 3 === 0 ? [endless(`short ${serial}`, 1, `quiet ${serial}`)] : []));
+    }
+    await driver.finish();
+    expect(runner.decodes.filter(({ rows }) => rows >= ROWS).length).toBeGreaterThan(62);
+    expect(ordered(transcribe(driver.eventsOf('crowd'), ROWS))).toEqual(
+      ordered(plainTranscript(crowd(60), runner.shape)),
+    );
+  });
+
+  it('is not stopped if it has few rows', async () => {
+    const { driver } = await decoding(1000, 8);
+    const before = tokensSoFar(driver, 'crowd');
+    await stepWith(driver, endless('short', 4, 'quiet'));
+    expect(tokensSoFar(driver, 'crowd')).toBe(before + 8);
   });
 });

@@ -151,6 +151,46 @@ describe('an aborted prefill', () => {
   });
 });
 
+describe('a decode run with a signal', () => {
+  const rows = Array.from({ length: 8 }, (_, slot) => ({ slot, token: slot, position: 40 + slot }));
+  const batch = {
+    firstSlot: 0,
+    rows: rows.length,
+    tokens: Int32Array.from(rows, ({ token }) => token),
+    positions: Int32Array.from(rows, ({ position }) => position),
+  };
+
+  async function filled() {
+    const { runner } = await syntheticRunner(
+      { layers: 6, hidden: 128, headSize: 32, intermediate: 512 },
+      { slots: 8 },
+    );
+    for (const { slot, position } of rows) await prefillPrompt(runner, slot, randomTokens(position, slot));
+    return runner;
+  }
+
+  it('has the bits of one without, and does not block the event loop', async () => {
+    const runner = await filled();
+    const expected = (await runner.decode(batch)).slice();
+    let turned = false;
+    setImmediate(() => {
+      turned = true;
+    });
+    expect((await runner.decode(batch, never)).slice()).toEqual(expected);
+    expect(turned).toBe(true);
+  });
+
+  it('rejects with RunTerminated if it is stopped, and can be made again with the same bits', async () => {
+    const runner = await filled();
+    const expected = (await runner.decode(batch)).slice();
+    const controller = new AbortController();
+    const run = runner.decode(batch, controller.signal);
+    controller.abort();
+    await expect(run).rejects.toThrow(RunTerminated);
+    expect((await runner.decode(batch)).slice()).toEqual(expected);
+  });
+});
+
 it('a prefill does not block the event loop', async () => {
   const { runner } = await syntheticRunner({}, { prefillChunk: 512 });
   const chunk = { slot: 0, start: 0, tokens: randomTokens(512, 1), logitsAt: new Int32Array() };
@@ -163,12 +203,12 @@ it('a prefill does not block the event loop', async () => {
 });
 
 describe('misuse', () => {
-  it('is refused: any call while a prefill runs, and after dispose', async () => {
+  it('is refused: any call during a run, and after dispose', async () => {
     const { runner } = await syntheticRunner();
     const chunk = { slot: 0, start: 0, tokens: randomTokens(30, 1), logitsAt: new Int32Array() };
     const run = runner.prefill(chunk, never);
-    expect(() => runner.copy(0, 1, 1)).toThrow('prefilling');
-    await expect(decodeRows(runner, 0, [{ token: 1, position: 0 }])).rejects.toThrow('prefilling');
+    expect(() => runner.copy(0, 1, 1)).toThrow('running');
+    await expect(decodeRows(runner, 0, [{ token: 1, position: 0 }])).rejects.toThrow('running');
     await run;
     runner.dispose();
     expect(() => runner.copy(0, 1, 1)).toThrow('disposed');

@@ -147,11 +147,11 @@ describe('a chunk that short prompts of others stop', () => {
       let { useful, lost } = samples.at(-1)!;
       const due = next.findIndex((time) => time > at && time < at + elapsed);
       const soFar = next[due]! - at;
-      if (turn === LONG && !isStopped && due >= 0 && shares.mayStop(`${due}`, 1, LONG, soFar)) {
+      if (turn === LONG && !isStopped && due >= 0 && shares.mayStop(`${due}`, 1, new Set([LONG]), soFar)) {
         isStopped = true;
         elapsed = soFar + 0.2;
         lost += elapsed;
-        shares.chargeStop(`${due}`, LONG, elapsed);
+        shares.chargeStop(`${due}`, new Set([LONG]), elapsed);
       } else {
         if (turn === LONG) {
           isStopped = false;
@@ -189,11 +189,11 @@ describe('a chunk that short prompts of others stop', () => {
     ]);
     shares.prompt(both);
     shares.charge('prefill', 4, new Map([[LONG, one]]));
-    expect(shares.mayStop('short', 1, LONG, 4)).toBe(true);
-    shares.chargeStop('short', LONG, 4);
+    expect(shares.mayStop('short', 1, new Set([LONG]), 4)).toBe(true);
+    shares.chargeStop('short', new Set([LONG]), 4);
     shares.prompt(both);
-    shares.chargeStop('short', LONG, 4);
-    expect(shares.mayStop('short', 1, LONG, 4)).toBe(false);
+    shares.chargeStop('short', new Set([LONG]), 4);
+    expect(shares.mayStop('short', 1, new Set([LONG]), 4)).toBe(false);
   });
 });
 

@@ -35,8 +35,8 @@ export const MODEL = {
 export interface ScriptedOptions {
   /** Called before every run; throws to make it fail. */
   readonly beforeRun?: (kind: 'decode' | 'prefill' | 'copy') => void;
-  /** Turns of the event loop per prefill. */
-  readonly prefillTurns?: number;
+  /** Turns of the event loop per run that can be stopped. */
+  readonly turns?: number;
   /** Decode returns a promise. */
   readonly asyncDecode?: boolean;
 }
@@ -61,18 +61,22 @@ export class ScriptedRunner implements ModelRunner {
     this.#cache = Array.from({ length: shape.slots }, () => []);
   }
 
-  decode(batch: DecodeBatch): Float32Array | Promise<Float32Array> {
+  decode(batch: DecodeBatch, signal?: AbortSignal): Float32Array | Promise<Float32Array> {
     this.#begin('decode');
-    const { firstSlot, rows, tokens, positions } = batch;
-    this.decodes.push({ firstSlot, rows });
+    this.decodes.push({ firstSlot: batch.firstSlot, rows: batch.rows });
+    if (signal && this.#options.turns) return this.#untilDone(signal).then(() => this.#decoded(batch));
+    const flat = this.#decoded(batch);
+    return this.#options.asyncDecode ? this.#later(flat, 1) : flat;
+  }
+
+  #decoded({ firstSlot, rows, tokens, positions }: DecodeBatch): Float32Array {
     if (rows < 1 || firstSlot < 0 || firstSlot + rows > this.shape.slots) throw new Error('bad range');
     const logits = Array.from({ length: rows }, (_, row) => {
       const position = positions[row]!;
       this.#write(firstSlot + row, position, MODEL.decodeEntry(tokens[row]!, position));
       return this.#logits(firstSlot + row, position);
     });
-    const flat = this.#flat(logits);
-    return this.#options.asyncDecode ? this.#later(flat, 1) : flat;
+    return this.#flat(logits);
   }
 
   async prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
@@ -85,21 +89,26 @@ export class ScriptedRunner implements ModelRunner {
     if (cellOf(end - 1) - cellOf(start) >= maxPrefillChunks) throw new Error('the run straddles the grid');
     if (tokens.length > prefillChunk && end % prefillChunk === 1) throw new Error('a last row differs alone');
     this.prefills.push(tokens.length);
-    this.#busy = true;
-    try {
-      for (let turn = 0; turn < (this.#options.prefillTurns ?? 0); turn++) {
-        await setImmediate();
-        if (signal.aborted) throw new RunTerminated();
-      }
-    } finally {
-      this.#busy = false;
-    }
+    await this.#untilDone(signal);
     tokens.forEach((token, at) => {
       const first = Math.max(start, cellOf(start + at) * prefillChunk);
       const length = Math.min(end, (cellOf(start + at) + 1) * prefillChunk) - first;
       this.#write(slot, start + at, MODEL.prefillEntry(token, start + at, first, length));
     });
     return this.#flat([...logitsAt].map((at) => this.#logits(slot, start + at)));
+  }
+
+  /** @throws RunTerminated if the signal stops the run */
+  async #untilDone(signal: AbortSignal): Promise<void> {
+    this.#busy = true;
+    try {
+      for (let turn = 0; turn < (this.#options.turns ?? 0); turn++) {
+        await setImmediate();
+        if (signal.aborted) throw new RunTerminated();
+      }
+    } finally {
+      this.#busy = false;
+    }
   }
 
   copy(from: number, to: number, length: number): void {
