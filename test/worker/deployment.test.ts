@@ -5,7 +5,7 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { unstable_readConfig } from 'wrangler';
-import { bundleWorker } from '../../origin/cli/start/local-worker.ts';
+import { bundleWorker } from '../../origin/cli/start/bundle-worker.ts';
 import { completion } from './admin/admin-client.ts';
 import { startFakeOrigin } from './support/fake-origin.ts';
 import { KEY, startWorker } from './support/worker.ts';

@@ -1,7 +1,8 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { bundleWorker } from '../start/bundle-worker.ts';
 import { BUNDLED_WORKER, ROOT } from '../start/installation.ts';
-import { buildSite, bundleWorker } from '../start/local-worker.ts';
+import { buildSite } from '../start/local-worker.ts';
 import { compile, renameStarted } from './compile.ts';
 import { packageManifest } from './manifest.ts';
 

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { existsSync } from 'node:fs';
+import { fileURLToPath, URL } from 'node:url';
 import { promisify } from 'node:util';
 import {
   convertV4MiniflareOptions,
@@ -9,10 +8,8 @@ import {
   type StructuredLogsHandler,
   type V4WorkerOptions,
 } from 'miniflare';
-import type { Rolldown } from 'vite';
-import { unstable_getMiniflareWorkerOptions } from 'wrangler';
-import { BUNDLED_WORKER, ROOT } from './installation.ts';
-import { localIds, migrateLocalDatabases } from './local-databases.ts';
+import { BUNDLED_WORKER } from './installation.ts';
+import type { PreparedWorker } from './prepare-worker.ts';
 
 /** A rate limit of the platform. */
 export interface PlatformRateLimit {
@@ -42,7 +39,8 @@ export interface LocalWorker {
   readonly miniflare: Miniflare;
 }
 
-const CONFIGURATION = path.join(ROOT, 'wrangler.toml');
+/** Characters of the prepared Worker at most. */
+const MAX_PREPARED = 64 * 2 ** 20;
 const NAME = 'continuo';
 const ORIGIN = 'ORIGIN';
 /** Worker that serves the page's files; the binding in wrangler.toml. */
@@ -56,17 +54,12 @@ const SERVE_ASSETS = `export default { fetch: (request, env) => env.${ASSETS}.fe
  */
 export async function openLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
   const { host, port, originUrl, vars, state, ratelimits = {}, onLog } = options;
-  const { workerOptions } = unstable_getMiniflareWorkerOptions(CONFIGURATION);
-  const { modulesRules: _, assets, ...configured } = workerOptions;
-  const isBuilt = existsSync(BUNDLED_WORKER);
-  const [script] = await Promise.all([
-    options.script ?? (isBuilt ? readFileSync(BUNDLED_WORKER, 'utf8') : bundleWorker()),
-    isBuilt ? null : buildSite(),
-    state === undefined ? null : migrateLocalDatabases(CONFIGURATION, state),
+  const [{ configured, assets, script }] = await Promise.all([
+    prepareWorker(state, options.script),
+    existsSync(BUNDLED_WORKER) ? null : buildSite(),
   ]);
   const main: V4WorkerOptions = {
     ...configured,
-    d1Databases: localIds(Object.keys(configured.d1Databases ?? {})),
     name: NAME,
     ratelimits,
     modules: true,
@@ -87,7 +80,7 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
   // In a Worker of its own: with assets, the simulator sends every request through two more Workers.
   const site: V4WorkerOptions = {
     name: ASSETS,
-    assets: assets as NonNullable<V4WorkerOptions['assets']>,
+    assets,
     modules: true,
     script: SERVE_ASSETS,
   };
@@ -100,6 +93,15 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
   return { url, miniflare };
 }
 
+/** Wrangler and Vite would keep 330 MiB in the process that serves, so they run in one of their own. */
+async function prepareWorker(state: string | undefined, script: string | undefined): Promise<PreparedWorker> {
+  const entry = fileURLToPath(new URL('./prepare-worker.ts', import.meta.url));
+  const task = JSON.stringify({ state, bundles: script === undefined });
+  const { stdout } = await promisify(execFile)(process.execPath, [entry, task], { maxBuffer: MAX_PREPARED });
+  const prepared = JSON.parse(stdout.slice(stdout.lastIndexOf('\n'))) as PreparedWorker;
+  return script === undefined ? prepared : { ...prepared, script };
+}
+
 let siteBuilt: Promise<unknown> | null = null;
 
 /** Builds the page if its sources have changed. In a process of its own, because the origin imports nothing of the Worker. */
@@ -107,25 +109,3 @@ export const buildSite = (): Promise<unknown> =>
   (siteBuilt ??= promisify(execFile)(process.execPath, [
     fileURLToPath(import.meta.resolve('@continuo/site/build/main.ts')),
   ]));
-
-/** Bundles the Worker into one module, as it is deployed. */
-export async function bundleWorker(minify = false, entry = 'worker/index.ts'): Promise<string> {
-  // Only a checkout has Vite.
-  const { build } = await import('vite');
-  const result = await build({
-    root: ROOT,
-    configFile: false,
-    publicDir: false,
-    logLevel: 'error',
-    resolve: { conditions: ['workerd', 'worker', 'browser'] },
-    ssr: { target: 'webworker', noExternal: true, external: [] },
-    build: {
-      write: false,
-      ssr: path.join(ROOT, entry),
-      minify,
-      target: 'es2024',
-      rolldownOptions: { external: /^cloudflare:/, output: { codeSplitting: false } },
-    },
-  });
-  return (result as Rolldown.RolldownOutput).output[0].code;
-}

@@ -1,10 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import type { Miniflare } from 'miniflare';
-import {
-  bundleWorker,
-  type LocalWorkerOptions,
-  openLocalWorker,
-} from '../../../origin/cli/start/local-worker.ts';
+import { bundleWorker } from '../../../origin/cli/start/bundle-worker.ts';
+import { type LocalWorkerOptions, openLocalWorker } from '../../../origin/cli/start/local-worker.ts';
 import { sha256Hex } from '../../../shared/signing.ts';
 import { type Database, migrate } from './database.ts';
 import type { FakeOrigin } from './fake-origin.ts';
