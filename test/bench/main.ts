@@ -5,6 +5,7 @@ import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { ARCHITECTURES, type ArchitectureFigures, measureArchitecture } from './architectures/measure.ts';
 import { address, directory, header, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
+import { measureBatch } from './batch.ts';
 import { type Gateway, measureAgainst } from './edge/against.ts';
 import { measureEdge } from './edge/edge.ts';
 import { measureSchemas } from './grammar/schemas.ts';
@@ -60,6 +61,11 @@ const program = new Command('bench')
   .option('--vocabulary <directory>', 'with --schemas: a model directory whose tokenizer is used', directory)
   .option('--open', 'with open_objects in --schemas', false)
   .option('--any', 'with any_key_order in --schemas', false)
+  .option(
+    '--batch <lines>',
+    'measure only batches of so many lines, and small requests beside them',
+    whole(1),
+  )
   .option('--edge', 'measure only what the Worker adds to an origin without a model', false)
   .option('--against <base>', 'with --edge: compare with a gateway, e.g. http://127.0.0.1:8787/v1', address)
   .option('--header <header>', "with --against: 'name: value' of each request; may be repeated", header)
@@ -101,6 +107,7 @@ interface Options {
   readonly vocabulary?: string;
   readonly open: boolean;
   readonly any: boolean;
+  readonly batch?: number;
   readonly edge: boolean;
   readonly against?: string;
   readonly header?: Readonly<Record<string, string>>;
@@ -157,6 +164,13 @@ async function edge(directory: string): Promise<void> {
   console.log(`\n${edgeTables(report)}\n${save(directory, 'edge.json', report)}`);
 }
 
+async function batch(lines: number): Promise<void> {
+  const { bar, progress } = startBar('batch');
+  const figures = await measureBatch(lines, progress);
+  bar.stop();
+  console.log(`\n${figureTable(figures)}`);
+}
+
 async function against(gateway: Gateway, port: number, waves: number, directory: string): Promise<void> {
   console.log(`The gateway ${gateway.url} must reach the upstream http://127.0.0.1:${port}/v1.`);
   const { bar, progress } = startBar('edge');
@@ -206,6 +220,7 @@ async function main(): Promise<void> {
     const gateway = { url: options.against, headers: options.header ?? {} };
     return against(gateway, options.upstreamPort, options.waves, options.out);
   }
+  if (options.batch !== undefined) return batch(options.batch);
   if (options.edge) return edge(options.out);
   if (options.architectures !== undefined) return architectures(options.architectures, options.out);
   const plan: Plan = {
