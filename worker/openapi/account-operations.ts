@@ -101,7 +101,7 @@ const queryOf = (schema: z.ZodObject): HeaderDescriptions =>
     ]),
   );
 
-const common = { tag: 'Account', secured: true } as const;
+const common = { tag: 'Account' } as const;
 const key = { name: 'Key', schema: keyObject, example: KEY };
 const whole = { name: 'NewKey', schema: newKeyObject, example: { ...KEY, key: 'sk-…' } };
 

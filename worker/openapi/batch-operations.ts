@@ -88,7 +88,7 @@ const partForm = z.object({
   data: z.string().meta({ format: 'binary' }).describe('The bytes of the part, at most 64 MiB.'),
 });
 
-const common = { tag: 'Batches', secured: true } as const;
+const common = { tag: 'Batches' } as const;
 const after = 'Id of the last object of the page before.';
 
 /** The operations of files and batches. */

@@ -71,7 +71,6 @@ const completions = (id: string, summary: string): DocumentedOperation => ({
   id,
   summary,
   tag: 'Completions',
-  secured: true,
   body: {
     name: 'CompletionRequest',
     schema: completionRequest.partial({ model: true }),
@@ -101,7 +100,6 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'resumeCompletion',
     summary: 'Resume a stream.',
     tag: 'Completions',
-    secured: true,
     events: EVENTS,
     errors: [...CALLER, 'not_found'],
     limited: true,
@@ -118,7 +116,6 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'listModels',
     summary: 'List the models that the key may use.',
     tag: 'Models',
-    secured: true,
     errors: MODELS,
     answer: {
       name: 'ModelList',
@@ -130,7 +127,6 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'retrieveModel',
     summary: 'Describe one model. Its id may contain slashes.',
     tag: 'Models',
-    secured: true,
     errors: ONE_MODEL,
     answer: { name: 'Model', schema: answers.publicModel, example: MODEL },
   },
@@ -138,7 +134,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'start',
     summary: 'Link to the other endpoints. Browsers get the page.',
     tag: 'Service',
-    secured: false,
+    isOpen: true,
     errors: ANY,
     answer: {
       name: 'Start',
@@ -154,7 +150,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'health',
     summary: 'Report that the endpoint is up.',
     tag: 'Service',
-    secured: false,
+    isOpen: true,
     errors: ANY,
     answer: { name: 'Health', schema: answers.healthResponse, example: { status: 'ok' } },
   },
@@ -162,7 +158,6 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'tokenize',
     summary: 'Convert a text to token ids.',
     tag: 'Tokenizer',
-    secured: true,
     errors: [...TOKENIZER, ...BODY, 'empty_string', 'string_above_max_length'],
     body: {
       name: 'TokenizeRequest',
@@ -182,7 +177,6 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'detokenize',
     summary: 'Convert token ids to a text.',
     tag: 'Tokenizer',
-    secured: true,
     errors: [
       ...TOKENIZER,
       ...BODY,
@@ -206,7 +200,6 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'tokenizerInfo',
     summary: "Describe the model's tokenizer.",
     tag: 'Tokenizer',
-    secured: true,
     errors: TOKENIZER,
     query: { model: 'Model id. If absent, the only served model.' },
     answer: {
