@@ -18,8 +18,6 @@ export interface ModelPrice {
   readonly batchFactor: number;
 }
 
-const toPrice = (row: Row<ModelPrice>): ModelPrice => toCamelCase(row);
-
 /** Lists prices after a version, of one model, or of all if `model` is null. */
 export async function listPrices(
   db: D1Database,
@@ -33,7 +31,7 @@ export async function listPrices(
     .prepare(`SELECT * FROM prices WHERE version > ?1 ${condition} ORDER BY version LIMIT ?2`)
     .bind(...values)
     .all<Row<ModelPrice>>();
-  return results.map(toPrice);
+  return results.map(toCamelCase);
 }
 
 /** Reads the prices that are valid at a time, and those that become valid later. */
@@ -45,7 +43,7 @@ export async function readPrices(db: D1Database, now: number): Promise<ModelPric
           ORDER BY valid_from DESC, version DESC LIMIT 1)`)
     .bind(now)
     .all<Row<ModelPrice>>();
-  return results.map(toPrice);
+  return results.map(toCamelCase);
 }
 
 export async function insertPrice(
@@ -62,5 +60,5 @@ export async function insertPrice(
       ...[price.flexFactor, price.batchFactor],
     );
   const [inserted] = await runAudited<Row<ModelPrice>>(db, [insert], entry);
-  return toPrice(inserted!.results[0]!);
+  return toCamelCase(inserted!.results[0]!);
 }
