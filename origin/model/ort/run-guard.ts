@@ -1,35 +1,35 @@
-/** Ensures that a runner computes one thing at a time and releases native memory only when nothing runs. */
+/** Ensures that a session computes one thing at a time and that its owner releases native memory only when nothing runs. */
 export class RunGuard {
   readonly #release: () => void;
-  #prefilling = false;
+  #running = false;
   #disposed = false;
 
   constructor(release: () => void) {
     this.#release = release;
   }
 
-  /** @throws Error while a prefill runs and after `dispose` */
+  /** @throws Error during a `run` and after `dispose` */
   requireIdle(): void {
-    if (this.#disposed) throw new Error('the runner has been disposed');
-    if (this.#prefilling) throw new Error('the runner is prefilling');
+    if (this.#disposed) throw new Error('the session has been disposed');
+    if (this.#running) throw new Error('the session is running');
   }
 
-  /** Runs a prefill, during which the event loop continues. */
-  async prefill<T>(run: () => Promise<T>): Promise<T> {
+  /** Waits for something during which the event loop continues, such as a prefill. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
     this.requireIdle();
-    this.#prefilling = true;
+    this.#running = true;
     try {
-      return await run();
+      return await work();
     } finally {
-      this.#prefilling = false;
+      this.#running = false;
       if (this.#disposed) this.#release();
     }
   }
 
-  /** Releases now, or after the current prefill. */
+  /** Releases now, or after the current `run`. */
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
-    if (!this.#prefilling) this.#release();
+    if (!this.#running) this.#release();
   }
 }

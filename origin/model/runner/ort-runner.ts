@@ -93,17 +93,13 @@ export class OrtRunner implements ModelRunner {
 
   /** Runs on a pool thread. An abort stops it within one operator. */
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
-    return this.#guard.prefill(async () => {
+    return this.#guard.run(async () => {
       this.#prefillInputs.fill(chunk);
       this.#embedder?.embed(chunk.tokens, chunk.tokens.length, chunk.images);
       const rows = chunk.logitsAt.length === 0 ? 0 : Math.max(chunk.logitsAt.length, this.shape.minRows);
       const logits = this.#logitsFor(rows);
-      const binding = this.#prefillBinding(chunk, rows, logits);
-      try {
-        await this.#session.runAsync(binding, signal);
-      } finally {
-        binding.dispose();
-      }
+      using binding = this.#prefillBinding(chunk, rows, logits);
+      await this.#session.runAsync(binding, signal);
       return logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
     });
   }

@@ -167,8 +167,8 @@ describe('misuse', () => {
     const { runner } = await syntheticRunner();
     const chunk = { slot: 0, start: 0, tokens: randomTokens(30, 1), logitsAt: new Int32Array() };
     const run = runner.prefill(chunk, never);
-    expect(() => runner.copy(0, 1, 1)).toThrow('prefilling');
-    await expect(decodeRows(runner, 0, [{ token: 1, position: 0 }])).rejects.toThrow('prefilling');
+    expect(() => runner.copy(0, 1, 1)).toThrow('running');
+    await expect(decodeRows(runner, 0, [{ token: 1, position: 0 }])).rejects.toThrow('running');
     await run;
     runner.dispose();
     expect(() => runner.copy(0, 1, 1)).toThrow('disposed');
