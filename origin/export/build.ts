@@ -120,19 +120,15 @@ async function writeData(
   { jobs, dataBytes: totalBytes }: GraphBuilder,
   { onProgress, signal }: BuildOptions,
 ): Promise<void> {
-  const file = await open(path, 'w');
-  try {
-    await file.truncate(totalBytes);
-    let writtenBytes = 0;
-    for (const job of jobs) {
-      await fill(file, job, (bytes) => {
-        signal?.throwIfAborted();
-        writtenBytes += bytes;
-        onProgress?.({ writtenBytes, totalBytes });
-      });
-    }
-  } finally {
-    await file.close();
+  await using file = await open(path, 'w');
+  await file.truncate(totalBytes);
+  let writtenBytes = 0;
+  for (const job of jobs) {
+    await fill(file, job, (bytes) => {
+      signal?.throwIfAborted();
+      writtenBytes += bytes;
+      onProgress?.({ writtenBytes, totalBytes });
+    });
   }
 }
 
