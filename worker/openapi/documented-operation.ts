@@ -101,3 +101,9 @@ export const REPEATABLE: HeaderDescriptions = {
 };
 
 export type Examples = Readonly<Record<string, unknown>>;
+
+/** Operations of one group, by method and path. */
+export type OperationGroup = Readonly<Record<string, Omit<DocumentedOperation, 'tag'>>>;
+
+export const tagged = (tag: DocumentedOperation['tag'], group: OperationGroup) =>
+  Object.fromEntries(Object.entries(group).map(([route, operation]) => [route, { ...operation, tag }]));

@@ -15,6 +15,7 @@ import {
   ONE_MODEL,
   REPEATABLE,
   TOKENIZER,
+  tagged,
 } from './documented-operation.ts';
 import { NATIVE_OPERATIONS } from './native-operations.ts';
 import { SCORING_OPERATIONS } from './scoring-operations.ts';
@@ -110,8 +111,8 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   },
   ...NATIVE_OPERATIONS,
   ...SCORING_OPERATIONS,
-  ...ACCOUNT_OPERATIONS,
-  ...BATCH_OPERATIONS,
+  ...tagged('Account', ACCOUNT_OPERATIONS),
+  ...tagged('Batches', BATCH_OPERATIONS),
   'GET /v1/models': {
     id: 'listModels',
     summary: 'List the models that the key may use.',
