@@ -9,6 +9,20 @@ const documented = z.union([z.string(), parts, z.array(z.union([z.string(), part
 
 export type ReadResult<T> = { readonly value: T } | { readonly fault: Fault };
 
+/** A required field with checks of its own. @param documented the plain schema that documents it */
+export const required = <T>(field: string, documented: z.ZodType, read: (value: unknown) => ReadResult<T>) =>
+  z
+    .unknown()
+    .transform((value, context): T => {
+      const message = `Missing required parameter: '${field}'.`;
+      const missing = { fault: { code: 'missing_required_parameter', message } };
+      const result = value === undefined || value === null ? missing : read(value);
+      if ('value' in result) return result.value;
+      report(context, result.fault);
+      return z.NEVER;
+    })
+    .meta({ [DOCUMENTED_AS]: documented });
+
 const nameOf = (field: string, path: readonly number[]): string =>
   `${field}${path.map((index) => `[${index}]`).join('')}`;
 
@@ -88,22 +102,7 @@ function readPrompts(value: unknown): ReadResult<WirePrompt[]> {
 }
 
 /** Converts every form of `prompt` to a list of prompts. Checks arrays in one pass, up to the first fault. */
-export const promptField = z
-  .unknown()
-  .transform((value, context): WirePrompt[] => {
-    if (value === undefined || value === null) {
-      report(context, {
-        code: 'missing_required_parameter',
-        message: "Missing required parameter: 'prompt'.",
-      });
-      return z.NEVER;
-    }
-    const result = readPrompts(value);
-    if ('value' in result) return result.value;
-    report(context, result.fault);
-    return z.NEVER;
-  })
-  .meta({ [DOCUMENTED_AS]: documented });
+export const promptField = required('prompt', documented, readPrompts);
 
 /**
  * Reads a text, or a list of token ids. Unlike a schema, it checks a million ids in milliseconds.

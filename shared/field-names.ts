@@ -1,6 +1,6 @@
 /** Names of fields. Bodies write them in snake case, the code in camel case. */
 
-type SnakeCase<Name extends string> = Name extends `${infer Head}${infer Tail}`
+export type SnakeCase<Name extends string> = Name extends `${infer Head}${infer Tail}`
   ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${SnakeCase<Tail>}`
   : Name;
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { ReadResult } from './completion-prompt.ts';
+import { type ReadResult, required } from './completion-prompt.ts';
 import { integer, list } from './json-fields.ts';
 import { MAX_LISTED_LOGPROBS } from './logprob.ts';
 import {
@@ -7,7 +7,6 @@ import {
   ids,
   MAX_CONTINUATIONS,
   readTextsOrIds,
-  required,
   scoreEnvelope,
   scoreId,
   type TextOrIds,

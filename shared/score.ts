@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import { logprobsFormat } from './completion-output.ts';
-import { type ReadResult, readTextOrIds } from './completion-prompt.ts';
+import { type ReadResult, readTextOrIds, required } from './completion-prompt.ts';
 import { completionUsage } from './completion-response.ts';
-import { DOCUMENTED_AS, integer, kindOf, report } from './json-fields.ts';
+import { integer, kindOf } from './json-fields.ts';
 
 /** The bodies of POST /v1/score: the likelihoods of continuations of a prompt. */
 
@@ -12,20 +12,6 @@ export const MAX_CONTINUATIONS = 256;
 export type TextOrIds = string | number[];
 
 export const ids = z.array(integer(0)).min(1);
-
-/** A required field with checks of its own. @param documented the plain schema that documents it */
-export const required = <T>(field: string, documented: z.ZodType, read: (value: unknown) => ReadResult<T>) =>
-  z
-    .unknown()
-    .transform((value, context): T => {
-      const message = `Missing required parameter: '${field}'.`;
-      const missing = { fault: { code: 'missing_required_parameter', message } };
-      const result = value === undefined || value === null ? missing : read(value);
-      if ('value' in result) return result.value;
-      report(context, result.fault);
-      return z.NEVER;
-    })
-    .meta({ [DOCUMENTED_AS]: documented });
 
 /** A text or a list of token ids. */
 export const textOrIds = (field: string) =>

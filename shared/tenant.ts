@@ -33,28 +33,9 @@ export type TenantLimits = Limits & { readonly creditMicros: number | null };
 /** Limits of which some are not set. Their meaning depends on the reader: the plan's limit, or no limit. */
 export type SomeLimits = { readonly [Name in keyof Limits]?: Limits[Name] | undefined };
 
-export const UNLIMITED: TenantLimits = {
-  requestsPerMinute: null,
-  tokensPerMinute: null,
-  concurrentRequests: null,
-  tokensPerDay: null,
-  tokensPerMonth: null,
-  microsPerDay: null,
-  microsPerMonth: null,
-  softMicrosPerDay: null,
-  softMicrosPerMonth: null,
-  creditMicros: null,
-  userRequestsPerMinute: null,
-  userTokensPerMinute: null,
-  userTokensPerDay: null,
-  userTokensPerMonth: null,
-  userMicrosPerDay: null,
-  userMicrosPerMonth: null,
-  userConcurrentRequests: null,
-  maxTokens: null,
-  maxSequences: null,
-  maxLogprobBytes: null,
-};
+export const UNLIMITED = Object.fromEntries(
+  [...Object.keys(limits.shape), 'creditMicros'].map((name) => [name, null]),
+) as unknown as TenantLimits;
 
 export const dialectName = z.enum(['openai', 'fireworks', 'llamacpp', 'mistralrs', 'vllm']);
 export type DialectName = z.infer<typeof dialectName>;

@@ -53,20 +53,12 @@ const LOCAL_WORKER_VARIABLES = ['CONTINUO_ORIGIN_URL', 'CONTINUO_WORKER_STATE', 
 const COMMAND_LINE_VARIABLES = ['CONTINUO_URL', 'CONTINUO_API_KEY', 'CONTINUO_ADMIN_KEY'];
 const OTHER_VARIABLES = [...LAUNCHER_VARIABLES, ...LOCAL_WORKER_VARIABLES, ...COMMAND_LINE_VARIABLES];
 
-const REMOVED = [
-  'CONTINUO_FORCED_TOKENS',
-  'CONTINUO_CACHE_GENERATED',
-  'CONTINUO_SPECULATION',
-  'CONTINUO_SPECULATION_ROWS',
-];
-
 /** @throws Error one line that names the first CONTINUO_ variable that does not exist, and the nearest one that does */
 export function requireKnown(environment: Environment, own: readonly string[]): void {
   const known = [...own, ...OTHER_VARIABLES];
   const ours = Object.keys(environment).filter((name) => name.startsWith('CONTINUO_'));
   const unknown = ours.find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  if (REMOVED.includes(unknown)) throw new Error(`${unknown}: this variable was removed; unset it`);
   const nearest = closestMatch(unknown, known);
   throw new Error(`${unknown}: there is no such variable; the nearest name is ${nearest}`);
 }

@@ -5,12 +5,12 @@ import { ModelError } from '../model/config/model-json.ts';
 import { PROVENANCE_FILE, type Provenance } from '../model/config/provenance.ts';
 import type { Checkpoint } from './checkpoint/checkpoint.ts';
 import { MatrixReader } from './checkpoint/matrix.ts';
+import type { DecoderDesign } from './families/decoder-design.ts';
 import { describeFamily } from './families/families.ts';
 import { writeDecoder } from './graph/decoder-graph.ts';
 import { GraphBuilder, type TensorJob } from './graph/graph-builder.ts';
 import type { WeightPrecision } from './graph/linear.ts';
 import { Quantizer } from './precision/quantize.ts';
-import { servedConfig } from './served-config.ts';
 
 const GRAPH_FILE = 'model.onnx';
 const DATA_FILE = 'model.onnx.data';
@@ -120,19 +120,15 @@ async function writeData(
   { jobs, dataBytes: totalBytes }: GraphBuilder,
   { onProgress, signal }: BuildOptions,
 ): Promise<void> {
-  const file = await open(path, 'w');
-  try {
-    await file.truncate(totalBytes);
-    let writtenBytes = 0;
-    for (const job of jobs) {
-      await fill(file, job, (bytes) => {
-        signal?.throwIfAborted();
-        writtenBytes += bytes;
-        onProgress?.({ writtenBytes, totalBytes });
-      });
-    }
-  } finally {
-    await file.close();
+  await using file = await open(path, 'w');
+  await file.truncate(totalBytes);
+  let writtenBytes = 0;
+  for (const job of jobs) {
+    await fill(file, job, (bytes) => {
+      signal?.throwIfAborted();
+      writtenBytes += bytes;
+      onProgress?.({ writtenBytes, totalBytes });
+    });
   }
 }
 
@@ -174,3 +170,26 @@ function writeFiles(directory: string, files: Checkpoint['files']): void {
 
 const writeJson = (path: string, value: unknown): void =>
   writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
+
+/**
+ * Returns config.json of a built model. It is the published one, with the fields of a nested text_config beside the others, and
+ * with the sizes that a published file may leave to its family.
+ */
+function servedConfig(
+  config: Readonly<Record<string, unknown>>,
+  design: DecoderDesign,
+): Record<string, unknown> {
+  const { text_config: text, vision_config: _, ...others } = config;
+  const { heads, kvHeads, headSize } = design.layers[0]!.attention;
+  return {
+    ...others,
+    ...(typeof text === 'object' ? text : {}),
+    vocab_size: design.vocabulary,
+    hidden_size: design.hidden,
+    num_hidden_layers: design.layers.length,
+    num_attention_heads: heads,
+    num_key_value_heads: kvHeads,
+    head_dim: headSize,
+    ...(design.maxPositions < Infinity ? { max_position_embeddings: design.maxPositions } : {}),
+  };
+}

@@ -47,7 +47,7 @@ export async function downloadBlob(download: BlobDownload): Promise<void> {
 
 /** Appends to the partial file until it has the announced size. */
 async function receiveAll({ source, identity, onBytes }: BlobDownload, partial: string) {
-  const handle = await open(partial, 'a');
+  await using handle = await open(partial, 'a');
   let received = 0;
   let hash = contentHash(identity);
   const restart = async () => {
@@ -55,40 +55,34 @@ async function receiveAll({ source, identity, onBytes }: BlobDownload, partial: 
     received = 0;
     hash = contentHash(identity);
   };
-  try {
-    received = (await handle.stat()).size;
-    if (received > identity.size) await restart();
-    if (received > 0) for await (const chunk of createReadStream(partial)) hash.update(chunk as Buffer);
-    const resumedAt = received;
-    // Bytes that a server sends again from byte 0 are not progress.
-    let furthest = received;
-    onBytes(received);
-    await withRetries(source.retries, async (onProgress) => {
-      if (received === identity.size) return;
-      const response = await source.open(received);
-      if (!resumesAt(received, response)) await restart();
-      if (response.status === 416) throw new TransientHubError(`${source.name} cannot be resumed`);
-      for await (const chunk of response.chunks) {
-        if (received + chunk.length > identity.size) {
-          await restart();
-          throw new HubError(
-            `${source.name}: the server sends more than the announced ${identity.size} bytes`,
-          );
-        }
-        await handle.appendFile(chunk);
-        hash.update(chunk);
-        received += chunk.length;
-        onBytes(received);
-        if (received > furthest) onProgress();
-        furthest = Math.max(furthest, received);
+  received = (await handle.stat()).size;
+  if (received > identity.size) await restart();
+  if (received > 0) for await (const chunk of createReadStream(partial)) hash.update(chunk as Buffer);
+  const resumedAt = received;
+  // Bytes that a server sends again from byte 0 are not progress.
+  let furthest = received;
+  onBytes(received);
+  await withRetries(source.retries, async (onProgress) => {
+    if (received === identity.size) return;
+    const response = await source.open(received);
+    if (!resumesAt(received, response)) await restart();
+    if (response.status === 416) throw new TransientHubError(`${source.name} cannot be resumed`);
+    for await (const chunk of response.chunks) {
+      if (received + chunk.length > identity.size) {
+        await restart();
+        throw new HubError(`${source.name}: the server sends more than the announced ${identity.size} bytes`);
       }
-      if (received < identity.size) throw new TransientHubError(`${source.name} ended early`);
-    });
-    await handle.sync();
-    return { resumedAt, checksum: hash.digest('hex') };
-  } finally {
-    await handle.close();
-  }
+      await handle.appendFile(chunk);
+      hash.update(chunk);
+      received += chunk.length;
+      onBytes(received);
+      if (received > furthest) onProgress();
+      furthest = Math.max(furthest, received);
+    }
+    if (received < identity.size) throw new TransientHubError(`${source.name} ended early`);
+  });
+  await handle.sync();
+  return { resumedAt, checksum: hash.digest('hex') };
 }
 
 function resumesAt(byte: number, { status, headers }: HttpResponse): boolean {

@@ -1,6 +1,5 @@
 /** The request, prompt and choice that a draw belongs to. */
 export interface DrawIdentity {
-  /** Any integer in the int64 range; beyond 2^53, as precise as a JavaScript number. */
   /** An integer of 64 bits; a text or a bigint if a double does not hold it exactly. */
   readonly seed: number | bigint | string;
   /** Index of the prompt within the request. */

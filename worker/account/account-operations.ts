@@ -1,22 +1,18 @@
 import {
-  keyObject,
   keyPatch,
-  listOf,
   newKey,
-  newKeyObject,
-  ownKey,
+  type ownKey,
   ownUsageQuery,
   pageQuery,
   rotation,
-  usageAnswer,
 } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type { Limits, Principal, TenantLimits } from '@continuo/shared/tenant.ts';
-import { requestObject } from '@continuo/shared/usage.ts';
+import type { requestObject } from '@continuo/shared/usage.ts';
 import type * as z from 'zod';
 import { dayStart, found, secondsOrNull } from '../admin/admin-objects.ts';
-import { type AdminOperation, operation } from '../admin/admin-operation.ts';
+import { type AccountOperation, accountOperation } from '../admin/admin-operation.ts';
 import {
   addKey,
   changeKey,
@@ -112,125 +108,68 @@ async function showRequest(
   };
 }
 
-export const ACCOUNT_OPERATIONS: readonly AdminOperation[] = [
-  operation(
-    {
-      method: 'GET',
-      path: '/requests/{id}',
-      summary: 'Show a request of the account that has ended, without its text',
-      status: 200,
-      response: requestObject,
-      run: ({ id, principal }, context) => showRequest(id, principal.tenant.id, context),
+export const ACCOUNT_OPERATIONS: readonly AccountOperation[] = [
+  accountOperation(null, {
+    method: 'GET',
+    path: '/requests/{id}',
+    run: ({ id, principal }, context) => showRequest(id, principal.tenant.id, context),
+  }),
+  accountOperation(null, {
+    method: 'GET',
+    path: '/key',
+    run: ({ principal }, context) => showOwn(principal, context),
+  }),
+  accountOperation(null, {
+    method: 'GET',
+    path: '/usage',
+    query: ownUsageQuery,
+    async run({ query, principal }, context) {
+      const list = await usageList(query, principal.tenant.id, context);
+      return query.format === 'csv' ? csvResponse(list.data) : list;
     },
-    null,
-  ),
-  operation(
-    {
-      method: 'GET',
-      path: '/key',
-      summary: 'Show the key of the request, the limits of its account, and what they have left',
-      status: 200,
-      response: ownKey,
-      run: ({ principal }, context) => showOwn(principal, context),
+  }),
+  accountOperation('keys', {
+    method: 'GET',
+    path: '/keys',
+    query: pageQuery,
+    run: ({ query, principal }, context) => keyPage(principal.tenant.id, query, context),
+  }),
+  accountOperation('keys', {
+    method: 'POST',
+    path: '/keys',
+    body: newKey,
+    run: ({ body, principal, entry }, context) =>
+      addKey(principal.tenant.id, granted(body, principal.key), entry, context),
+  }),
+  accountOperation('keys', {
+    method: 'GET',
+    path: '/keys/{id}',
+    run: async ({ id, principal }, context) =>
+      keyShown(await findKey(id, principal.tenant.id, context), context),
+  }),
+  accountOperation('keys', {
+    method: 'PATCH',
+    path: '/keys/{id}',
+    body: keyPatch,
+    async run({ id, body, principal, entry }, context) {
+      checkGrant(body, principal.key);
+      return changeKey(await manageable(id, principal, context), body, entry, context);
     },
-    null,
-  ),
-  operation(
-    {
-      method: 'GET',
-      path: '/usage',
-      summary: 'Show the usage of the account by day, model, key and end user, without running requests',
-      status: 200,
-      query: ownUsageQuery,
-      response: usageAnswer,
-      async run({ query, principal }, context) {
-        const list = await usageList(query, principal.tenant.id, context);
-        return query.format === 'csv' ? csvResponse(list.data) : list;
-      },
+  }),
+  accountOperation('keys', {
+    method: 'POST',
+    path: '/keys/{id}/rotate',
+    body: rotation,
+    async run({ id, body, principal, entry }, context) {
+      const old = await findKey(id, principal.tenant.id, context);
+      checkHolds(old, principal.key);
+      return rotateKey(old, body, entry, context);
     },
-    null,
-  ),
-  operation(
-    {
-      method: 'GET',
-      path: '/keys',
-      summary: 'List the keys of the account',
-      status: 200,
-      query: pageQuery,
-      response: listOf(keyObject),
-      run: ({ query, principal }, context) => keyPage(principal.tenant.id, query, context),
-    },
-    'keys',
-  ),
-  operation(
-    {
-      method: 'POST',
-      path: '/keys',
-      summary: 'Create a key that may at most what this one may; only this response shows it',
-      status: 200,
-      body: newKey,
-      example: { name: 'web server', limits: { tokens_per_day: 100_000 } },
-      response: newKeyObject,
-      run: ({ body, principal, entry }, context) =>
-        addKey(principal.tenant.id, granted(body, principal.key), entry, context),
-    },
-    'keys',
-  ),
-  operation(
-    {
-      method: 'GET',
-      path: '/keys/{id}',
-      summary: 'Show a key of the account',
-      status: 200,
-      response: keyObject,
-      run: async ({ id, principal }, context) =>
-        keyShown(await findKey(id, principal.tenant.id, context), context),
-    },
-    'keys',
-  ),
-  operation(
-    {
-      method: 'PATCH',
-      path: '/keys/{id}',
-      summary: 'Change a key without replacing it, or disable it',
-      status: 200,
-      body: keyPatch,
-      example: { disabled: true },
-      response: keyObject,
-      async run({ id, body, principal, entry }, context) {
-        checkGrant(body, principal.key);
-        return changeKey(await manageable(id, principal, context), body, entry, context);
-      },
-    },
-    'keys',
-  ),
-  operation(
-    {
-      method: 'POST',
-      path: '/keys/{id}/rotate',
-      summary: 'Replace a key by a new one with the same settings; the old one works until the overlap ends',
-      status: 200,
-      body: rotation,
-      example: { overlap_seconds: 3600 },
-      response: newKeyObject,
-      async run({ id, body, principal, entry }, context) {
-        const old = await findKey(id, principal.tenant.id, context);
-        checkHolds(old, principal.key);
-        return rotateKey(old, body, entry, context);
-      },
-    },
-    'keys',
-  ),
-  operation(
-    {
-      method: 'DELETE',
-      path: '/keys/{id}',
-      summary: 'Revoke a key',
-      status: 200,
-      response: keyObject,
-      run: async ({ id, principal, entry }, context) =>
-        endKey(await manageable(id, principal, context), entry, context),
-    },
-    'keys',
-  ),
+  }),
+  accountOperation('keys', {
+    method: 'DELETE',
+    path: '/keys/{id}',
+    run: async ({ id, principal, entry }, context) =>
+      endKey(await manageable(id, principal, context), entry, context),
+  }),
 ];

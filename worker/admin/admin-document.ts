@@ -69,7 +69,7 @@ function tagOf({ path }: AdminOperation): string {
 }
 
 function describe(operation: AdminOperation): Json {
-  const { summary, status, path, body, query, example, response } = operation;
+  const { summary, status = 200, path, body, query, example, response } = operation;
   const errors = [
     ...CALLER,
     ...(path.includes('{id}') ? ['not_found' as const] : []),

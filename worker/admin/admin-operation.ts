@@ -11,21 +11,26 @@ import type { AuditEntry } from '../tenants/audit-log.ts';
 /** A role of admin keys beside `owner`, which may call everything. `tenant` is the role `tenant:ID`. */
 type Role = 'billing' | 'read-only' | 'tenant';
 
-/** Defines an operation on records, its route and its OpenAPI description. */
-interface OperationSpec<Body, Query> {
+/** Defines an operation on records and its route. */
+interface RouteSpec<Body, Query> {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Path below /admin/v1 or /v1, with at most one `{id}`. */
   readonly path: string;
+  /** Status of the answer; absent = 200. */
+  readonly status?: 201;
+  readonly body?: z.ZodType<Body>;
+  readonly query?: z.ZodType<Query>;
+  readonly run: (input: OperationInput<Body, Query>, context: RequestContext) => Promise<unknown>;
+}
+
+/** An operation of the admin API, with its OpenAPI description. */
+interface OperationSpec<Body, Query> extends RouteSpec<Body, Query> {
   readonly summary: string;
-  readonly status: 200 | 201;
   /** Roles that may call it beside the owner. Default: for GET, those that read everything. */
   readonly roles?: readonly Role[];
-  readonly body?: z.ZodType<Body>;
   /** Example of a request body, for the OpenAPI document. */
   readonly example?: Readonly<Record<string, unknown>>;
-  readonly query?: z.ZodType<Query>;
   readonly response: z.ZodType;
-  readonly run: (input: OperationInput<Body, Query>, context: RequestContext) => Promise<unknown>;
 }
 
 interface OperationInput<Body, Query> {
@@ -46,6 +51,9 @@ export type EntryMaker = (target: string, tenantId: string | null, changes?: obj
 export interface AdminOperation extends Omit<OperationSpec<unknown, unknown>, 'run'> {
   handle(request: Request, context: RequestContext, id: string): Promise<Response>;
 }
+
+/** An operation that openapi/ describes. */
+export type AccountOperation = Pick<AdminOperation, 'method' | 'path' | 'handle'>;
 
 export const ADMIN_BASE = '/admin/v1';
 
@@ -73,35 +81,53 @@ function tenantOfRole(
   return tenantId;
 }
 
-/**
- * Creates an operation. Every operation authenticates its caller, whatever the order of the routes.
- * @param scope what the key needs; null = any key
- */
+/** Creates an operation of the admin API. */
 export function operation<Body = undefined, Query = undefined>(
   spec: OperationSpec<Body, Query>,
-  scope: Scope | null = 'admin',
 ): AdminOperation {
   const { run, ...described } = spec;
-  return {
-    ...described,
-    async handle(request, context, id) {
-      const principal = await authenticate(request, context, scope);
-      const tenantId = scope === 'admin' ? tenantOfRole(principal, spec) : principal.tenant.id;
-      const entry: EntryMaker = (target, ofTenant, changes = {}) => ({
-        at: context.now(),
-        actor: principal.key.id,
-        actorTenant: principal.tenant.id,
-        address: request.headers.get('cf-connecting-ip'),
-        requestId: context.requestId,
-        action: operationId(spec),
-        ...{ target, tenantId: ofTenant, changes },
-      });
-      const url = new URL(request.url);
-      const query = parse(spec.query, Object.fromEntries(url.searchParams));
-      const body = parse(spec.body, spec.body && (await bodyOf(request, context)));
-      const answer = await run({ id, principal, tenantId, body, query, entry }, context);
-      return answer instanceof Response ? answer : jsonResponse(answer, { status: spec.status });
-    },
+  return { ...described, handle: handlerOf(spec, 'admin', (principal) => tenantOfRole(principal, spec)) };
+}
+
+/**
+ * Creates an operation on the caller's own tenant.
+ * @param scope what the key needs; null = any key
+ */
+export const accountOperation = <Body = undefined, Query = undefined>(
+  scope: Scope | null,
+  spec: RouteSpec<Body, Query>,
+): AccountOperation => ({
+  method: spec.method,
+  path: spec.path,
+  handle: handlerOf(spec, scope, ({ tenant }) => tenant.id),
+});
+
+/**
+ * Returns the handler of an operation. Every operation authenticates its caller, whatever the order of the routes.
+ * @param tenantOf returns the only tenant that the caller may see and change; null = all
+ */
+function handlerOf<Body, Query>(
+  { run, ...spec }: RouteSpec<Body, Query>,
+  scope: Scope | null,
+  tenantOf: (principal: Principal) => string | null,
+): AdminOperation['handle'] {
+  return async (request, context, id) => {
+    const principal = await authenticate(request, context, scope);
+    const tenantId = tenantOf(principal);
+    const entry: EntryMaker = (target, ofTenant, changes = {}) => ({
+      at: context.now(),
+      actor: principal.key.id,
+      actorTenant: principal.tenant.id,
+      address: request.headers.get('cf-connecting-ip'),
+      requestId: context.requestId,
+      action: operationId(spec),
+      ...{ target, tenantId: ofTenant, changes },
+    });
+    const url = new URL(request.url);
+    const query = parse(spec.query, Object.fromEntries(url.searchParams));
+    const body = parse(spec.body, spec.body && (await bodyOf(request, context)));
+    const answer = await run({ id, principal, tenantId, body, query, entry }, context);
+    return answer instanceof Response ? answer : jsonResponse(answer, { status: spec.status ?? 200 });
   };
 }
 

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Route } from '../http/router.ts';
 import { adminOpenApiDocument } from './admin-document.ts';
-import { ADMIN_BASE, type AdminOperation, operation } from './admin-operation.ts';
+import { type AccountOperation, ADMIN_BASE, type AdminOperation, operation } from './admin-operation.ts';
 import { AUDIT_OPERATIONS } from './audit-operations.ts';
 import { EVENT_OPERATIONS } from './event-operations.ts';
 import { KEY_OPERATIONS } from './key-operations.ts';
@@ -25,7 +25,6 @@ const ADMIN_OPERATIONS: readonly AdminOperation[] = [
     method: 'GET',
     path: '/openapi.json',
     summary: 'Show this document',
-    status: 200,
     roles: ['billing', 'read-only', 'tenant'],
     response: z.record(z.string(), z.unknown()),
     run: async () => adminOpenApiDocument(DATA_OPERATIONS),
@@ -33,7 +32,7 @@ const ADMIN_OPERATIONS: readonly AdminOperation[] = [
 ];
 
 /** The routes of operations below `base`. */
-export const routesOf = (operations: readonly AdminOperation[], base: string): Route[] =>
+export const routesOf = (operations: readonly AccountOperation[], base: string): Route[] =>
   operations.map(({ method, path, handle }) => ({
     method,
     path: base + path.replace('{id}', ':rest'),

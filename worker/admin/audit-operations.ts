@@ -50,7 +50,6 @@ export const AUDIT_OPERATIONS: readonly AdminOperation[] = [
     method: 'GET',
     path: '/audit',
     summary: 'Show the changes of plans, tenants and keys, new ones first',
-    status: 200,
     roles: ['billing', 'read-only', 'tenant'],
     query: auditQuery,
     response: listOf(auditObject),

@@ -78,7 +78,6 @@ export const EVENT_OPERATIONS: readonly AdminOperation[] = [
     method: 'GET',
     path: '/webhooks/{id}',
     summary: 'Show the webhook of a tenant with its secret',
-    status: 200,
     roles: [],
     response: webhookObject,
     run: ({ id }, context) => showWebhook(id, context),
@@ -97,7 +96,6 @@ export const EVENT_OPERATIONS: readonly AdminOperation[] = [
     method: 'GET',
     path: '/events',
     summary: 'List the oldest events of a tenant that their endpoint has refused too often',
-    status: 200,
     query: eventQuery,
     response: listOf(eventObject),
     async run({ query }, context) {
@@ -112,7 +110,6 @@ export const EVENT_OPERATIONS: readonly AdminOperation[] = [
     method: 'POST',
     path: '/events/{id}/replay',
     summary: 'Send all these events of a tenant again; the id is that of the tenant',
-    status: 200,
     roles: ['billing'],
     response: replayed,
     async run({ id, entry }, context) {

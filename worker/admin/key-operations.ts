@@ -209,7 +209,6 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
     method: 'GET',
     path: '/keys',
     summary: 'List the keys of all tenants or of one tenant',
-    status: 200,
     roles: ['billing', 'read-only', 'tenant'],
     query: keyQuery,
     response: listOf(keyObject),
@@ -236,7 +235,6 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
     method: 'GET',
     path: '/keys/{id}',
     summary: 'Show a key',
-    status: 200,
     roles: ['billing', 'read-only', 'tenant'],
     response: keyObject,
     run: async ({ id, tenantId }, context) => keyShown(await findKey(id, tenantId, context), context),
@@ -245,7 +243,6 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
     method: 'PATCH',
     path: '/keys/{id}',
     summary: 'Change a key without replacing it',
-    status: 200,
     roles: ['tenant'],
     body: keyPatch,
     example: { limits: { tokens_per_day: 100_000 }, disabled: false },
@@ -270,7 +267,6 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
     path: '/keys/{id}',
     summary:
       'Revoke a key: admin calls are rejected at once, completions within 2 s, all others within one minute',
-    status: 200,
     roles: ['tenant'],
     response: keyObject,
     run: async ({ id, tenantId, entry }, context) =>

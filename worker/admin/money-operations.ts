@@ -147,7 +147,6 @@ export const MONEY_OPERATIONS: readonly AdminOperation[] = [
     method: 'GET',
     path: '/prices',
     summary: 'List the prices of all models or of one model, also past and future ones',
-    status: 200,
     query: priceQuery,
     response: listOf(priceObject),
     run: async ({ query }, { env }) =>
@@ -172,7 +171,6 @@ export const MONEY_OPERATIONS: readonly AdminOperation[] = [
     method: 'GET',
     path: '/credits',
     summary: "List the entries of a tenant's prepaid balance",
-    status: 200,
     query: creditQuery,
     response: listOf(creditObject),
     run: async ({ query }, { env }) =>

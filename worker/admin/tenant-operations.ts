@@ -67,7 +67,6 @@ function recordOperations<Stored extends { readonly id: string }, Body extends o
       method: 'GET',
       path: `/${name}s`,
       summary: `List ${name}s`,
-      status: 200,
       query: pageQuery,
       response: listOf(object),
       run: async ({ query }, { env }) =>
@@ -95,7 +94,6 @@ function recordOperations<Stored extends { readonly id: string }, Body extends o
       method: 'GET',
       path: `/${name}s/{id}`,
       summary: `Show a ${name}`,
-      status: 200,
       roles: roles.show,
       response: object,
       async run({ id, tenantId }, { env }) {
@@ -107,7 +105,6 @@ function recordOperations<Stored extends { readonly id: string }, Body extends o
       method: 'PATCH',
       path: `/${name}s/{id}`,
       summary: `Change a ${name}: ${kind.effect}`,
-      status: 200,
       roles: roles.change,
       body: kind.patch,
       example: kind.examples.patch,
@@ -218,7 +215,6 @@ export const TENANT_OPERATIONS: readonly AdminOperation[] = [
     method: 'DELETE',
     path: '/tenants/{id}',
     summary: 'Erase a suspended tenant: its keys, files, batches, usage and limits',
-    status: 200,
     query: erasureQuery,
     response: erasedObject,
     run: ({ id, query, entry }, context) => erase(id, query.usage, entry, context),

@@ -67,7 +67,6 @@ export const USAGE_OPERATIONS: readonly AdminOperation[] = [
     method: 'GET',
     path: '/usage',
     summary: 'Show usage by day, tenant, model, key and end user, without running requests',
-    status: 200,
     roles: ['billing', 'read-only', 'tenant'],
     query: usageQuery,
     response: usageAnswer,

@@ -1,7 +1,7 @@
 import type { BatchEndpoint } from '@continuo/shared/batch.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { joinedBytes } from '@continuo/shared/framing.ts';
 import { parseWithDigits } from '@continuo/shared/json-fields.ts';
-import { describeSyntaxError } from '../http/json-syntax.ts';
 
 /** Reads the lines of a batch's input file. */
 
@@ -71,8 +71,8 @@ export function readLine(text: string, endpoint: BatchEndpoint): InputLine | nul
   let line: unknown;
   try {
     line = parseWithDigits(text);
-  } catch {
-    return faulty(null, 'invalid_json', `The line is not JSON: ${describeSyntaxError(text)}.`);
+  } catch (thrown) {
+    return faulty(null, 'invalid_json', `The line is not JSON: ${errorMessage(thrown)}.`);
   }
   if (!isObject(line)) return faulty(null, 'invalid_type', 'The line is not a JSON object.');
   const { custom_id: id, method, url, body } = line;

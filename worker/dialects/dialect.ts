@@ -60,21 +60,21 @@ const OPENAI: Dialect = {
   strictSchemas: true,
 };
 
-/** Each dialect lists only its differences from `openai`. */
+/** OpenAI's dialect for requests that name no dialect. It allows more alternatives and schemas than OpenAI. */
+const OWN: Dialect = { ...OPENAI, maxLogprobs: MAX_TOP_LOGPROBS, strictSchemas: false };
+
+/** Each dialect lists only its differences from that one. */
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   openai: OPENAI,
   fireworks: {
-    ...OPENAI,
+    ...OWN,
     name: 'fireworks',
-    strictSchemas: false,
     includeStop: true,
-    maxLogprobs: MAX_TOP_LOGPROBS,
     streamUsage: 'last-choice',
   },
   llamacpp: {
-    ...OPENAI,
+    ...OWN,
     name: 'llamacpp',
-    strictSchemas: false,
     defaults: {
       maxTokens: -1,
       temperature: 0.8,
@@ -85,32 +85,24 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
       repeatLastN: 64,
       penaltyScope: 'all',
     },
-    maxLogprobs: MAX_TOP_LOGPROBS,
     errorCode: 'status',
     anyModel: true,
     modelOptional: true,
   },
   mistralrs: {
-    ...OPENAI,
+    ...OWN,
     name: 'mistralrs',
-    strictSchemas: false,
     contextOverflow: 'error',
-    maxLogprobs: MAX_TOP_LOGPROBS,
     modelOptional: true,
   },
   vllm: {
-    ...OPENAI,
+    ...OWN,
     name: 'vllm',
-    strictSchemas: false,
     contextOverflow: 'error',
-    maxLogprobs: MAX_TOP_LOGPROBS,
     errorCode: 'status',
     modelOptional: true,
   },
 };
-
-/** OpenAI's dialect for requests that name no dialect. It allows more alternatives and schemas than OpenAI. */
-const OWN: Dialect = { ...OPENAI, maxLogprobs: MAX_TOP_LOGPROBS, strictSchemas: false };
 
 /** Returns the defaults of one request: the dialect's, otherwise the model's, otherwise BASE_DEFAULTS. */
 export const defaultsOf = (dialect: Dialect, model: GenerationDefaults): Defaults => ({

@@ -1,9 +1,9 @@
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { parseExactly } from '@continuo/shared/json-fields.ts';
 import type { Settings } from '../env/settings.ts';
 import { inTime } from '../timers/time-limit.ts';
 import { complexityFault } from './json-limits.ts';
-import { describeSyntaxError } from './json-syntax.ts';
 import type { RequestContext } from './request-context.ts';
 
 /** The limits on reading a body. */
@@ -230,8 +230,8 @@ export async function readJsonObject(
   let body: unknown;
   try {
     body = parseExactly(text, 'seed');
-  } catch {
-    throw unreadable(describeSyntaxError(text));
+  } catch (thrown) {
+    throw unreadable(errorMessage(thrown));
   }
   if (typeof body === 'object' && body !== null && !Array.isArray(body)) return body as JsonObject;
   throw new ApiError('invalid_type', 'Invalid type for the request body: expected a JSON object.');

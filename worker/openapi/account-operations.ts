@@ -16,7 +16,7 @@ import { UNLIMITED } from '@continuo/shared/tenant.ts';
 import { requestObject } from '@continuo/shared/usage.ts';
 import * as z from 'zod';
 import type { HeaderDescriptions } from '../http/headers.ts';
-import { BODY, CALLER, type DocumentedOperation } from './documented-operation.ts';
+import { BODY, CALLER, type OperationGroup } from './documented-operation.ts';
 
 const KEY = {
   object: 'key',
@@ -101,30 +101,26 @@ const queryOf = (schema: z.ZodObject): HeaderDescriptions =>
     ]),
   );
 
-const common = { tag: 'Account', secured: true } as const;
 const key = { name: 'Key', schema: keyObject, example: KEY };
 const whole = { name: 'NewKey', schema: newKeyObject, example: { ...KEY, key: 'sk-…' } };
 
 /** A tenant's own account. */
-export const ACCOUNT_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
+export const ACCOUNT_OPERATIONS: OperationGroup = {
   'GET /v1/key': {
     id: 'showOwnKey',
     summary: 'Show the key of the request, and the limits of its account.',
-    ...common,
     answer: { name: 'OwnKey', schema: ownKey, example: OWN_KEY },
     errors: CALLER,
   },
   'GET /v1/requests/:rest': {
     id: 'showRequest',
     summary: 'Show a request of the account that has ended, without its text.',
-    ...common,
     answer: { name: 'Request', schema: requestObject, example: REQUEST },
     errors: [...CALLER, 'not_found'],
   },
   'GET /v1/usage': {
     id: 'listUsage',
     summary: 'Show the usage of the account by day, model, key and end user, as JSON or CSV.',
-    ...common,
     query: queryOf(ownUsageQuery),
     answer: { name: 'Usage', schema: usageAnswer, example: USAGE },
     errors: [...CALLER, 'unsupported_parameter'],
@@ -132,7 +128,6 @@ export const ACCOUNT_OPERATIONS: Readonly<Record<string, DocumentedOperation>> =
   'GET /v1/keys': {
     id: 'listKeys',
     summary: 'List the keys of the account. This and the next need a key with the scope keys.',
-    ...common,
     query: queryOf(pageQuery),
     answer: {
       name: 'KeyList',
@@ -144,7 +139,6 @@ export const ACCOUNT_OPERATIONS: Readonly<Record<string, DocumentedOperation>> =
   'POST /v1/keys': {
     id: 'createKey',
     summary: 'Create a key that may at most what the own key may. Only this response shows it.',
-    ...common,
     body: {
       name: 'KeyRequest',
       schema: newKey,
@@ -156,14 +150,12 @@ export const ACCOUNT_OPERATIONS: Readonly<Record<string, DocumentedOperation>> =
   'GET /v1/keys/:rest': {
     id: 'showKey',
     summary: 'Show a key of the account, without the key itself.',
-    ...common,
     answer: key,
     errors: [...CALLER, 'not_found'],
   },
   'PATCH /v1/keys/:rest': {
     id: 'changeKey',
     summary: 'Change a key without replacing it, or disable it.',
-    ...common,
     body: { name: 'KeyChange', schema: keyPatch, examples: { disable: { disabled: true } } },
     answer: key,
     errors: CHANGE,
@@ -171,7 +163,6 @@ export const ACCOUNT_OPERATIONS: Readonly<Record<string, DocumentedOperation>> =
   'POST /v1/keys/:rest/rotate': {
     id: 'rotateKey',
     summary: 'Replace a key by a new one with the same settings. The old one works until the overlap ends.',
-    ...common,
     body: { name: 'KeyRotation', schema: rotation, examples: { hour: { overlap_seconds: 3600 } } },
     answer: whole,
     errors: CHANGE,
@@ -179,7 +170,6 @@ export const ACCOUNT_OPERATIONS: Readonly<Record<string, DocumentedOperation>> =
   'DELETE /v1/keys/:rest': {
     id: 'revokeKey',
     summary: 'Revoke a key.',
-    ...common,
     answer: key,
     errors: [...CALLER, 'not_found', 'conflict'],
   },

@@ -12,7 +12,7 @@ import {
 } from '@continuo/shared/batch.ts';
 import * as z from 'zod';
 import { REPLAY_HEADERS } from '../http/headers.ts';
-import { BODY, CALLER, type DocumentedOperation, REPEATABLE, STORED } from './documented-operation.ts';
+import { BODY, CALLER, type OperationGroup, REPEATABLE, STORED } from './documented-operation.ts';
 
 const FILE = {
   id: 'file-f3a0c1d5b7e2846a0c4d8e2f6b1a3950',
@@ -88,15 +88,13 @@ const partForm = z.object({
   data: z.string().meta({ format: 'binary' }).describe('The bytes of the part, at most 64 MiB.'),
 });
 
-const common = { tag: 'Batches', secured: true } as const;
 const after = 'Id of the last object of the page before.';
 
 /** The operations of files and batches. */
-export const BATCH_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
+export const BATCH_OPERATIONS: OperationGroup = {
   'POST /v1/files': {
     id: 'createFile',
     summary: 'Upload the input of a batch.',
-    ...common,
     form: { name: 'FileUpload', schema: fileForm },
     answer: file,
     errors: [...CALLER, ...BODY],
@@ -104,7 +102,6 @@ export const BATCH_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'GET /v1/files': {
     id: 'listFiles',
     summary: 'List your files.',
-    ...common,
     query: {
       after,
       limit: 'Number of files, at most 10,000. Default: 10,000.',
@@ -117,21 +114,18 @@ export const BATCH_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'GET /v1/files/:rest': {
     id: 'retrieveFile',
     summary: 'Describe one file.',
-    ...common,
     answer: file,
     errors: STORED,
   },
   'GET /v1/files/:rest/content': {
     id: 'downloadFile',
     summary: 'Download a file.',
-    ...common,
     file: true,
     errors: STORED,
   },
   'DELETE /v1/files/:rest': {
     id: 'deleteFile',
     summary: 'Delete a file. Running batches do not need their input files.',
-    ...common,
     answer: {
       name: 'FileDeletion',
       schema: fileDeletion,
@@ -142,7 +136,6 @@ export const BATCH_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'POST /v1/uploads': {
     id: 'createUpload',
     summary: 'Start a file that is sent in parts.',
-    ...common,
     body: {
       name: 'UploadRequest',
       schema: uploadRequest,
@@ -161,7 +154,6 @@ export const BATCH_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'POST /v1/uploads/:rest/parts': {
     id: 'addUploadPart',
     summary: 'Add a part.',
-    ...common,
     form: { name: 'PartUpload', schema: partForm },
     answer: { name: 'UploadPart', schema: uploadPart, example: PART },
     errors: [...STORED, ...BODY, 'conflict'],
@@ -169,7 +161,6 @@ export const BATCH_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'POST /v1/uploads/:rest/complete': {
     id: 'completeUpload',
     summary: 'Make a file of the parts.',
-    ...common,
     body: {
       name: 'UploadCompletion',
       schema: uploadCompletion,
@@ -181,14 +172,12 @@ export const BATCH_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'POST /v1/uploads/:rest/cancel': {
     id: 'cancelUpload',
     summary: 'Cancel an upload and delete its parts.',
-    ...common,
     answer: upload,
     errors: [...STORED, 'conflict'],
   },
   'POST /v1/batches': {
     id: 'createBatch',
     summary: 'Run the requests of a file.',
-    ...common,
     body: {
       name: 'BatchRequest',
       schema: batchRequest,
@@ -204,7 +193,6 @@ export const BATCH_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'GET /v1/batches': {
     id: 'listBatches',
     summary: 'List your batches, the newest first.',
-    ...common,
     query: { after, limit: 'Number of batches, at most 100. Default: 20.' },
     answer: { name: 'BatchList', schema: batchList, example: listOf(BATCH) },
     errors: [...CALLER, 'invalid_type', 'integer_above_max_value', 'integer_below_min_value'],
@@ -212,14 +200,12 @@ export const BATCH_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'GET /v1/batches/:rest': {
     id: 'retrieveBatch',
     summary: 'Show the state of a batch.',
-    ...common,
     answer: batch,
     errors: STORED,
   },
   'POST /v1/batches/:rest/cancel': {
     id: 'cancelBatch',
     summary: 'Cancel a batch. Lines that run are finished, and all results are kept.',
-    ...common,
     answer: batch,
     errors: [...STORED, 'conflict'],
   },

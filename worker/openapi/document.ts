@@ -77,7 +77,7 @@ const TRACING: HeaderDescriptions = {
   traceparent: 'W3C trace context. The endpoint sends it to the model server.',
 };
 
-function parametersOf(path: string, { query = {}, headers = {}, secured }: DocumentedOperation): Json[] {
+function parametersOf(path: string, { query = {}, headers = {}, isOpen }: DocumentedOperation): Json[] {
   const text = { type: 'string' };
   const optional = (where: string, described: HeaderDescriptions): Json[] =>
     Object.entries(described).map(([name, description]) => ({ name, in: where, description, schema: text }));
@@ -87,7 +87,7 @@ function parametersOf(path: string, { query = {}, headers = {}, secured }: Docum
     const description = `Id of the ${noun}.`;
     parameters.push({ name: 'id', in: 'path', required: true, description, schema: text });
   }
-  if (secured) {
+  if (!isOpen) {
     parameters.push({
       name: DIALECT_HEADER,
       in: 'header',
@@ -100,13 +100,13 @@ function parametersOf(path: string, { query = {}, headers = {}, secured }: Docum
 }
 
 function operationObject(path: string, operation: DocumentedOperation): Json {
-  const { body, form, id, summary, tag, secured } = operation;
+  const { body, form, id, summary, tag, isOpen } = operation;
   const examples = Object.entries(body?.examples ?? {}).map(([name, value]) => [name, { value }]);
   return {
     operationId: id,
     summary,
     tags: [tag],
-    security: secured ? [{ bearer: [] }, { header: [] }] : [],
+    security: isOpen ? [] : [{ bearer: [] }, { header: [] }],
     parameters: parametersOf(path, operation),
     ...(body && {
       requestBody: {

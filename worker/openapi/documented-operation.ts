@@ -71,8 +71,8 @@ export interface DocumentedOperation {
   readonly id: string;
   readonly summary: string;
   readonly tag: keyof typeof TAGS;
-  /** False if the operation needs no API key. */
-  readonly secured: boolean;
+  /** The operation needs no API key. */
+  readonly isOpen?: true;
   readonly body?: { readonly name: string; readonly schema: z.ZodType; readonly examples: Examples };
   /** Fields of a multipart/form-data body, in place of `body`. */
   readonly form?: { readonly name: string; readonly schema: z.ZodType };
@@ -101,3 +101,9 @@ export const REPEATABLE: HeaderDescriptions = {
 };
 
 export type Examples = Readonly<Record<string, unknown>>;
+
+/** Operations of one group, by method and path. */
+export type OperationGroup = Readonly<Record<string, Omit<DocumentedOperation, 'tag'>>>;
+
+export const tagged = (tag: DocumentedOperation['tag'], group: OperationGroup) =>
+  Object.fromEntries(Object.entries(group).map(([route, operation]) => [route, { ...operation, tag }]));

@@ -96,7 +96,6 @@ const nativeOperation = (
   id,
   summary,
   tag: 'Completions',
-  secured: true,
   ...(body && { body }),
   answer: { name: 'NativeCompletion', schema: nativeAnswer, example: NATIVE_ANSWER },
   events: { name: 'NativeCompletionEvent', schema: nativeResult },
@@ -139,7 +138,6 @@ export const NATIVE_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = 
     id: 'showProps',
     summary: "Describe the properties of a model as llama.cpp's server does.",
     tag: 'Models',
-    secured: true,
     errors: ONE_MODEL,
     query: { model: 'Model id. If absent, the only served model.' },
     answer: {

@@ -15,6 +15,7 @@ import {
   ONE_MODEL,
   REPEATABLE,
   TOKENIZER,
+  tagged,
 } from './documented-operation.ts';
 import { NATIVE_OPERATIONS } from './native-operations.ts';
 import { SCORING_OPERATIONS } from './scoring-operations.ts';
@@ -71,7 +72,6 @@ const completions = (id: string, summary: string): DocumentedOperation => ({
   id,
   summary,
   tag: 'Completions',
-  secured: true,
   body: {
     name: 'CompletionRequest',
     schema: completionRequest.partial({ model: true }),
@@ -101,7 +101,6 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'resumeCompletion',
     summary: 'Resume a stream.',
     tag: 'Completions',
-    secured: true,
     events: EVENTS,
     errors: [...CALLER, 'not_found'],
     limited: true,
@@ -112,13 +111,12 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   },
   ...NATIVE_OPERATIONS,
   ...SCORING_OPERATIONS,
-  ...ACCOUNT_OPERATIONS,
-  ...BATCH_OPERATIONS,
+  ...tagged('Account', ACCOUNT_OPERATIONS),
+  ...tagged('Batches', BATCH_OPERATIONS),
   'GET /v1/models': {
     id: 'listModels',
     summary: 'List the models that the key may use.',
     tag: 'Models',
-    secured: true,
     errors: MODELS,
     answer: {
       name: 'ModelList',
@@ -130,7 +128,6 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'retrieveModel',
     summary: 'Describe one model. Its id may contain slashes.',
     tag: 'Models',
-    secured: true,
     errors: ONE_MODEL,
     answer: { name: 'Model', schema: answers.publicModel, example: MODEL },
   },
@@ -138,7 +135,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'start',
     summary: 'Link to the other endpoints. Browsers get the page.',
     tag: 'Service',
-    secured: false,
+    isOpen: true,
     errors: ANY,
     answer: {
       name: 'Start',
@@ -154,7 +151,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'health',
     summary: 'Report that the endpoint is up.',
     tag: 'Service',
-    secured: false,
+    isOpen: true,
     errors: ANY,
     answer: { name: 'Health', schema: answers.healthResponse, example: { status: 'ok' } },
   },
@@ -162,7 +159,6 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'tokenize',
     summary: 'Convert a text to token ids.',
     tag: 'Tokenizer',
-    secured: true,
     errors: [...TOKENIZER, ...BODY, 'empty_string', 'string_above_max_length'],
     body: {
       name: 'TokenizeRequest',
@@ -182,7 +178,6 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'detokenize',
     summary: 'Convert token ids to a text.',
     tag: 'Tokenizer',
-    secured: true,
     errors: [
       ...TOKENIZER,
       ...BODY,
@@ -206,7 +201,6 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     id: 'tokenizerInfo',
     summary: "Describe the model's tokenizer.",
     tag: 'Tokenizer',
-    secured: true,
     errors: TOKENIZER,
     query: { model: 'Model id. If absent, the only served model.' },
     answer: {

@@ -19,7 +19,6 @@ const usage = (completionTokens: number) => ({
 
 const common = {
   tag: 'Scoring',
-  secured: true,
   errors: COMPLETION,
   limited: true,
   answerHeaders: REPLAY_HEADERS,

@@ -1,4 +1,6 @@
+import { toCamelCase } from '@continuo/shared/field-names.ts';
 import { type AuditEntry, runAudited } from '../tenants/audit-log.ts';
+import type { Row } from '../tenants/row.ts';
 
 /** A price of a model. Prices are never changed: a new one replaces the old one from its time on. */
 export interface ModelPrice {
@@ -16,28 +18,6 @@ export interface ModelPrice {
   readonly batchFactor: number;
 }
 
-interface PriceRow {
-  version: number;
-  model: string;
-  valid_from: number;
-  prompt: number;
-  cached_prompt: number;
-  completion: number;
-  flex_factor: number;
-  batch_factor: number;
-}
-
-const toPrice = (row: PriceRow): ModelPrice => ({
-  version: row.version,
-  model: row.model,
-  validFrom: row.valid_from,
-  prompt: row.prompt,
-  cachedPrompt: row.cached_prompt,
-  completion: row.completion,
-  flexFactor: row.flex_factor,
-  batchFactor: row.batch_factor,
-});
-
 /** Lists prices after a version, of one model, or of all if `model` is null. */
 export async function listPrices(
   db: D1Database,
@@ -50,8 +30,8 @@ export async function listPrices(
   const { results } = await db
     .prepare(`SELECT * FROM prices WHERE version > ?1 ${condition} ORDER BY version LIMIT ?2`)
     .bind(...values)
-    .all<PriceRow>();
-  return results.map(toPrice);
+    .all<Row<ModelPrice>>();
+  return results.map(toCamelCase);
 }
 
 /** Reads the prices that are valid at a time, and those that become valid later. */
@@ -62,8 +42,8 @@ export async function readPrices(db: D1Database, now: number): Promise<ModelPric
         (SELECT version FROM prices WHERE model = one.model AND valid_from <= ?1
           ORDER BY valid_from DESC, version DESC LIMIT 1)`)
     .bind(now)
-    .all<PriceRow>();
-  return results.map(toPrice);
+    .all<Row<ModelPrice>>();
+  return results.map(toCamelCase);
 }
 
 export async function insertPrice(
@@ -79,6 +59,6 @@ export async function insertPrice(
       ...[price.model, price.validFrom, price.prompt, price.cachedPrompt, price.completion],
       ...[price.flexFactor, price.batchFactor],
     );
-  const [inserted] = await runAudited<PriceRow>(db, [insert], entry);
-  return toPrice(inserted!.results[0]!);
+  const [inserted] = await runAudited<Row<ModelPrice>>(db, [insert], entry);
+  return toCamelCase(inserted!.results[0]!);
 }

@@ -62,13 +62,10 @@ export const priceName = (price: Price | null): string =>
     ? 'p'
     : `p${[price.version, price.prompt, price.cached, price.completion].map((one) => one.toString(36)).join('-')}`;
 
-/** Whether `priceName` has written this part of an id. */
-export const isPrice = (part = ''): boolean => /^p([0-9a-z]+(-[0-9a-z]+){3})?$/.test(part);
-
 /** Returns the price that `priceName` has written into a part of an id; null without one. */
-export function namedPrice(part: string | undefined): Price | null {
-  if (!isPrice(part) || part === 'p') return null;
-  const [version, prompt, cached, completion] = part!
+export function namedPrice(part = ''): Price | null {
+  if (!/^p[0-9a-z]+(-[0-9a-z]+){3}$/.test(part)) return null;
+  const [version, prompt, cached, completion] = part
     .slice(1)
     .split('-')
     .map((one) => parseInt(one, 36));

@@ -1,3 +1,6 @@
+import { toCamelCase } from '@continuo/shared/field-names.ts';
+import type { Row } from './row.ts';
+
 /** The audit log: one entry per change of a plan, tenant or key, which is never changed itself. */
 
 export interface AuditEntry {
@@ -20,19 +23,6 @@ export interface AuditEntry {
 
 /** An entry with its number. */
 export type NumberedEntry = AuditEntry & { readonly id: number };
-
-interface EntryRow {
-  id: number;
-  at: number;
-  actor: string;
-  actor_tenant: string;
-  address: string | null;
-  request_id: string;
-  action: string;
-  target: string;
-  tenant_id: string | null;
-  changes: string | null;
-}
 
 const isSecret = (name: string): boolean => /secret|password/.test(name);
 
@@ -82,12 +72,9 @@ export async function listEntries(
     .prepare(`
       SELECT * FROM audit WHERE id < ? AND at >= ? AND at < ? ${conditions} ORDER BY id DESC LIMIT ?`)
     .bind(before, from, to, ...wanted.map((name) => only[name]), limit)
-    .all<EntryRow>();
-  return results.map(({ actor_tenant, request_id, tenant_id, changes, ...row }) => ({
-    ...row,
-    actorTenant: actor_tenant,
-    requestId: request_id,
-    tenantId: tenant_id,
-    changes: changes === null ? null : (JSON.parse(changes) as AuditEntry['changes']),
+    .all<Row<NumberedEntry>>();
+  return results.map((row) => ({
+    ...toCamelCase(row),
+    changes: row.changes === null ? null : (JSON.parse(row.changes) as object),
   }));
 }

@@ -1,4 +1,6 @@
+import { toCamelCase } from '@continuo/shared/field-names.ts';
 import { type AuditEntry, runAudited } from './audit-log.ts';
+import type { Row } from './row.ts';
 
 /** An entry of a tenant's prepaid balance. Entries are never changed. */
 export interface Credit {
@@ -12,18 +14,6 @@ export interface Credit {
   readonly createdAt: number;
 }
 
-interface CreditRow {
-  id: string;
-  tenant_id: string;
-  micros: number;
-  note: string;
-  created_at: number;
-}
-
-const toCredit = ({ id, tenant_id: tenantId, micros, note, created_at: createdAt }: CreditRow): Credit => ({
-  ...{ id, tenantId, micros, note, createdAt },
-});
-
 /** Lists a tenant's entries after an id. */
 export async function listCredits(
   db: D1Database,
@@ -35,7 +25,7 @@ export async function listCredits(
     SELECT * FROM credits WHERE tenant_id = ?1 AND sequence >
       COALESCE((SELECT sequence FROM credits WHERE tenant_id = ?1 AND id = ?2), 0)
     ORDER BY sequence LIMIT ?3`;
-  return (await db.prepare(sql).bind(tenantId, after, limit).all<CreditRow>()).results.map(toCredit);
+  return (await db.prepare(sql).bind(tenantId, after, limit).all<Row<Credit>>()).results.map(toCamelCase);
 }
 
 /** Returns all that was paid in; null if the tenant has no prepaid balance. */
@@ -69,6 +59,6 @@ export async function insertCredits(
   const stored = await db
     .prepare('SELECT * FROM credits WHERE tenant_id = ? AND id = ?')
     .bind(tenantId, credits.at(-1)!.id)
-    .first<CreditRow>();
-  return toCredit(stored!);
+    .first<Row<Credit>>();
+  return toCamelCase(stored!);
 }

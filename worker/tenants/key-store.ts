@@ -1,6 +1,8 @@
+import { toCamelCase } from '@continuo/shared/field-names.ts';
 import type { Scope, SomeLimits } from '@continuo/shared/tenant.ts';
 import { type AuditEntry, runAudited } from './audit-log.ts';
 import { changedLimits } from './plan-store.ts';
+import type { Row } from './row.ts';
 
 /** A stored key. Times are Unix milliseconds. */
 export interface KeyRecord {
@@ -22,47 +24,22 @@ export interface KeyRecord {
   readonly replacedBy: string | null;
 }
 
-interface KeyRow {
-  id: string;
-  tenant_id: string;
-  name: string;
-  hash: string;
-  scopes: string;
-  role: string | null;
-  models: string | null;
-  limits: string;
-  created_at: number;
-  expires_at: number | null;
-  revoked_at: number | null;
-  allowed_addresses: string | null;
-  disabled: number;
-  replaced_by: string | null;
-}
-
 const stringsIn = (json: string | null): string[] | null =>
   json === null ? null : (JSON.parse(json) as string[]);
 const jsonOf = (strings: readonly string[] | null): string | null =>
   strings === null ? null : JSON.stringify(strings);
 
-const toKey = (row: KeyRow): KeyRecord => ({
-  id: row.id,
-  tenantId: row.tenant_id,
-  name: row.name,
-  hash: row.hash,
+const toKey = (row: Row<KeyRecord>): KeyRecord => ({
+  ...toCamelCase(row),
   scopes: JSON.parse(row.scopes) as Scope[],
-  role: row.role,
   models: stringsIn(row.models),
   limits: JSON.parse(row.limits) as SomeLimits,
-  createdAt: row.created_at,
-  expiresAt: row.expires_at,
-  revokedAt: row.revoked_at,
   allowedAddresses: stringsIn(row.allowed_addresses),
   disabled: row.disabled !== 0,
-  replacedBy: row.replaced_by,
 });
 
 export async function readKeyRecord(db: D1Database, id: string): Promise<KeyRecord | null> {
-  const row = await db.prepare('SELECT * FROM keys WHERE id = ?').bind(id).first<KeyRow>();
+  const row = await db.prepare('SELECT * FROM keys WHERE id = ?').bind(id).first<Row<KeyRecord>>();
   return row && toKey(row);
 }
 
@@ -77,7 +54,7 @@ export async function listKeys(
   const sql = `SELECT * FROM keys WHERE ${ofTenant} id > ?1 ORDER BY id LIMIT ?2`;
   const values = tenantId === null ? [after, limit] : [after, limit, tenantId];
   const statement = db.prepare(sql).bind(...values);
-  return (await statement.all<KeyRow>()).results.map(toKey);
+  return (await statement.all<Row<KeyRecord>>()).results.map(toKey);
 }
 
 const IS_CURRENT = 'replaced_by IS NULL AND revoked_at IS NULL';
@@ -156,7 +133,7 @@ export async function updateKey(
       allowedAddresses === undefined ? 0 : 1,
       jsonOf(allowedAddresses ?? null),
     );
-  const [row] = (await runAudited<KeyRow>(db, [update], entry))[0]!.results;
+  const [row] = (await runAudited<Row<KeyRecord>>(db, [update], entry))[0]!.results;
   return row ? toKey(row) : null;
 }
 

@@ -1,5 +1,7 @@
+import { toCamelCase } from '@continuo/shared/field-names.ts';
 import type { Limits, SomeLimits } from '@continuo/shared/tenant.ts';
 import { type AuditEntry, runAudited } from './audit-log.ts';
+import type { Row } from './row.ts';
 
 /** Limits that several tenants share. */
 export interface Plan {
@@ -11,30 +13,19 @@ export interface Plan {
   readonly createdAt: number;
 }
 
-interface PlanRow {
-  id: string;
-  name: string;
-  limits: string;
-  weight: number;
-  created_at: number;
-}
-
-const toPlan = (row: PlanRow): Plan => ({
-  id: row.id,
-  name: row.name,
+const toPlan = (row: Row<Plan>): Plan => ({
+  ...toCamelCase(row),
   limits: JSON.parse(row.limits) as SomeLimits,
-  weight: row.weight,
-  createdAt: row.created_at,
 });
 
 export async function readPlan(db: D1Database, id: string): Promise<Plan | null> {
-  const row = await db.prepare('SELECT * FROM plans WHERE id = ?').bind(id).first<PlanRow>();
+  const row = await db.prepare('SELECT * FROM plans WHERE id = ?').bind(id).first<Row<Plan>>();
   return row && toPlan(row);
 }
 
 export async function listPlans(db: D1Database, after: string, limit: number): Promise<Plan[]> {
   const sql = 'SELECT * FROM plans WHERE id > ? ORDER BY id LIMIT ?';
-  return (await db.prepare(sql).bind(after, limit).all<PlanRow>()).results.map(toPlan);
+  return (await db.prepare(sql).bind(after, limit).all<Row<Plan>>()).results.map(toPlan);
 }
 
 /** Returns false if the id is taken. */
@@ -60,7 +51,7 @@ export async function updatePlan(
       UPDATE plans SET name = COALESCE(?2, name), limits = ${changedLimits('?3')}, weight = COALESCE(?4, weight)
       WHERE id = ?1 RETURNING *`)
     .bind(id, name ?? null, JSON.stringify(limits ?? {}), weight ?? null);
-  const [row] = (await runAudited<PlanRow>(db, [update], entry))[0]!.results;
+  const [row] = (await runAudited<Row<Plan>>(db, [update], entry))[0]!.results;
   return row ? toPlan(row) : null;
 }
 

@@ -1,6 +1,8 @@
+import { toCamelCase } from '@continuo/shared/field-names.ts';
 import type { DialectName, ObjectDefaults, SomeLimits } from '@continuo/shared/tenant.ts';
 import { type AuditEntry, runAudited } from './audit-log.ts';
 import { changedLimits, type LimitChanges } from './plan-store.ts';
+import type { Row } from './row.ts';
 
 /** A stored tenant. Unset limits and weight come from its plan. */
 export interface TenantRecord extends ObjectDefaults {
@@ -17,32 +19,16 @@ export interface TenantRecord extends ObjectDefaults {
   readonly createdAt: number;
 }
 
-interface TenantRow {
-  id: string;
-  name: string;
-  plan_id: string | null;
-  limits: string | null;
-  weight: number | null;
-  dialect: DialectName;
-  aliases: string;
-  open_objects: number;
-  any_key_order: number;
-  suspended: number;
-  created_at: number;
-}
+/** The operator's tenant has no limits. */
+type TenantRow = Omit<Row<TenantRecord>, 'limits'> & { limits: string | null };
 
 const toTenant = (row: TenantRow): TenantRecord => ({
-  id: row.id,
-  name: row.name,
-  planId: row.plan_id,
+  ...toCamelCase(row),
   limits: JSON.parse(row.limits ?? '{}') as SomeLimits,
-  weight: row.weight,
-  dialect: row.dialect,
   aliases: JSON.parse(row.aliases) as Record<string, string>,
   openObjects: row.open_objects !== 0,
   anyKeyOrder: row.any_key_order !== 0,
   suspended: row.suspended !== 0,
-  createdAt: row.created_at,
 });
 
 export async function readTenant(db: D1Database, id: string): Promise<TenantRecord | null> {

@@ -1,4 +1,4 @@
-import { isPrice, namedPrice, type Price, priceName } from '../prices/price.ts';
+import { namedPrice, type Price, priceName } from '../prices/price.ts';
 
 /** Origins accept accounts of 200 characters. The names of callers may have 128. */
 const MAX_NAME = 100;
@@ -21,11 +21,8 @@ export const sliceOf = (id: string): number => Number(id.split('.')[1]);
 export const numberOf = (id: string): number => Number(id.split('.')[2]);
 export const priceOf = (id: string): Price | null => namedPrice(id.split('.')[3]);
 
-/** Returns the caller's name of a request, as far as it is kept. Ids of Workers before 0.2.0 have no price. */
-export function nameOf(id: string): string {
-  const parts = id.split('.');
-  return parts.slice(isPrice(parts[3]) ? 4 : 3).join('.');
-}
+/** Returns the caller's name of a request, as far as it is kept. */
+export const nameOf = (id: string): string => id.split('.').slice(4).join('.');
 
 /** Returns what is kept of a caller's name. */
 export const keptName = (name: string): string => name.slice(0, MAX_NAME);

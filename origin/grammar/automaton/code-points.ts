@@ -1,19 +1,26 @@
 /** A set of code points: sorted, disjoint and non-adjacent inclusive ranges as [lo0, hi0, lo1, hi1, …]. */
 export type CodePoints = readonly number[];
 
+type Range = readonly [first: number, last: number];
+
 /** Every Unicode scalar value. Surrogates are excluded because UTF-8 cannot encode them. */
 export const ALL_CODE_POINTS: CodePoints = [0, 0xd7ff, 0xe000, 0x10ffff];
 
 /** Sorts and merges ranges. Drops surrogates and values above U+10FFFF. */
-export function codePoints(ranges: readonly (readonly [number, number])[]): CodePoints {
+export function codePoints(ranges: readonly Range[]): CodePoints {
   const sorted = ranges.filter(([lo, hi]) => lo <= hi).sort((a, b) => a[0] - b[0]);
+  return intersectCodePoints(mergeRanges(sorted), ALL_CODE_POINTS);
+}
+
+/** Merges sorted inclusive ranges that touch. */
+export function mergeRanges(sorted: readonly Range[]): number[] {
   const merged: number[] = [];
   for (const [lo, hi] of sorted) {
     const last = merged.at(-1);
     if (last !== undefined && lo <= last + 1) merged[merged.length - 1] = Math.max(last, hi);
     else merged.push(lo, hi);
   }
-  return intersectCodePoints(merged, ALL_CODE_POINTS);
+  return merged;
 }
 
 export function intersectCodePoints(a: CodePoints, b: CodePoints): CodePoints {

@@ -75,7 +75,8 @@ function patternAndFormat(nodes: KeywordNodes, languages: StringLanguages): Dfa 
     .reduce((a, b) => both(a, b, languages), null);
 }
 
-const both = (a: Dfa | null, b: Dfa | null, languages: StringLanguages): Dfa | null =>
+/** The texts of both languages; null stands for all texts. */
+export const both = (a: Dfa | null, b: Dfa | null, languages: StringLanguages): Dfa | null =>
   a === null || b === null ? (a ?? b) : languages.both(a, b);
 
 /** The schemas of the JSON that a string holds. */

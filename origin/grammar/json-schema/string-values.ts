@@ -3,7 +3,7 @@ import { enumeratedValues, typesOf } from './assertions.ts';
 import { type Conjunction, conjunctionOf } from './conjunction.ts';
 import { type Alternatives, branchesOf, type Expanded, expand } from './expansion.ts';
 import type { SchemaContext } from './schema-context.ts';
-import { stringLanguage } from './string-schema.ts';
+import { both, stringLanguage } from './string-schema.ts';
 
 /** The strings that satisfy a conjunction; null if all do. Exact, because automata have complements and unions. */
 export function languageOf(conjunction: Conjunction, context: SchemaContext): Dfa | null {
@@ -12,7 +12,7 @@ export function languageOf(conjunction: Conjunction, context: SchemaContext): Df
   return [
     keywordLanguage(expanded, context),
     ...expanded.alternatives.map((choice) => choiceLanguage(choice, context)),
-  ].reduce((a, b) => both(a, b, context));
+  ].reduce((a, b) => both(a, b, context.languages));
 }
 
 function keywordLanguage({ nodes }: Expanded, context: SchemaContext): Dfa | null {
@@ -20,7 +20,7 @@ function keywordLanguage({ nodes }: Expanded, context: SchemaContext): Dfa | nul
   if (isTyped && !typesOf(nodes).has('string')) return context.languages.anyOf([]);
   const texts = enumeratedValues(nodes)?.filter((value) => typeof value === 'string');
   const listed = texts === undefined ? null : context.languages.anyOf(texts);
-  return both(listed, stringLanguage(nodes, context.languages), context);
+  return both(listed, stringLanguage(nodes, context.languages), context.languages);
 }
 
 function choiceLanguage(choice: Alternatives, context: SchemaContext): Dfa | null {
@@ -32,19 +32,15 @@ function choiceLanguage(choice: Alternatives, context: SchemaContext): Dfa | nul
   const alone = branches.map((branch, i) =>
     choice.part === 'oneOf'
       ? branches.reduce(
-          (rest, other, j) => (i === j ? rest : both(rest, not(other, context), context)),
+          (rest, other, j) => (i === j ? rest : both(rest, not(other, context), context.languages)),
           branch,
         )
       : branch,
   );
   const none = alone
     .map((branch) => not(branch, context))
-    .reduce<Dfa | null>((a, b) => both(a, b, context), null);
+    .reduce<Dfa | null>((a, b) => both(a, b, context.languages), null);
   return not(none, context);
-}
-
-function both(a: Dfa | null, b: Dfa | null, { languages }: SchemaContext): Dfa | null {
-  return a === null || b === null ? (a ?? b) : languages.both(a, b);
 }
 
 function not(language: Dfa | null, { languages }: SchemaContext): Dfa {

@@ -1,3 +1,4 @@
+import { mergeRanges } from '../automaton/code-points.ts';
 import { MAX_TOKEN_ID } from '../automaton/token-path.ts';
 
 /** The ranges [lo0, hi0, …] of `<[1,3-5]>`, of all others for `<[^1]>`, or of all for `<[*]>`; null if malformed. */
@@ -11,18 +12,8 @@ export function tokenIds(text: string): number[] | null {
     .map(([lo, hi = lo]): [number, number] => [lo!, hi!])
     .sort((a, b) => a[0] - b[0]);
   if (sorted.some(([lo, hi]) => hi < lo || hi > MAX_TOKEN_ID)) return null;
-  return mergeIds(sorted, list[1] === '^');
-}
-
-/** Merges sorted ranges, or returns all other ids. */
-function mergeIds(sorted: readonly (readonly [number, number])[], negated: boolean): number[] {
-  const merged: number[] = [];
-  for (const [lo, hi] of sorted) {
-    const last = merged.at(-1);
-    if (last !== undefined && lo <= last + 1) merged[merged.length - 1] = Math.max(last, hi);
-    else merged.push(lo, hi);
-  }
-  if (!negated) return merged;
+  const merged = mergeRanges(sorted);
+  if (list[1] !== '^') return merged;
   const gaps = [0, ...merged.map((id, i) => (i % 2 === 0 ? id - 1 : id + 1)), MAX_TOKEN_ID];
   return gaps.filter((_, i) => gaps[i - (i % 2)]! <= gaps[i - (i % 2) + 1]!);
 }

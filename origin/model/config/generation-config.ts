@@ -1,3 +1,4 @@
+import { toCamelCase } from '@continuo/shared/field-names.ts';
 import { type GenerationDefaults, generationDefaults } from '@continuo/shared/sampling.ts';
 import * as z from 'zod';
 import { readModelJson } from './model-json.ts';
@@ -22,13 +23,7 @@ const schema = z.object({
  */
 export function readGenerationDefaults(directory: string): GenerationDefaults {
   const config = readModelJson(directory, 'generation_config.json', schema) ?? {};
-  const found = {
-    temperature: config.do_sample === false ? 0 : config.temperature,
-    topK: config.top_k,
-    topP: config.top_p,
-    minP: config.min_p,
-    repetitionPenalty: config.repetition_penalty,
-    maxTokens: config.max_new_tokens,
-  };
+  const { do_sample: draws, max_new_tokens: maxTokens, ...sampling } = config;
+  const found = { ...toCamelCase(sampling), maxTokens, ...(draws === false && { temperature: 0 }) };
   return Object.fromEntries(Object.entries(found).filter(([, value]) => (value ?? null) !== null));
 }

@@ -1,12 +1,10 @@
 import { encodeAttribute } from './onnx-encode.ts';
-import { GraphField, type GraphNode, readNode, readTensor } from './onnx-graph.ts';
+import { GraphField, type GraphNode, readInitializer, readNode, readTensor } from './onnx-graph.ts';
 import { fieldsOf, withInputs } from './onnx-patch.ts';
 import {
   encodeInteger,
   encodeMessage,
   encodeString,
-  readInteger,
-  readIntegers,
   readString,
   type WireField,
   wireFields,
@@ -159,17 +157,11 @@ function encodeAttention({ attention: { field, node }, output }: Projections): U
 
 /** Returns null if the data are stored otherwise, and for scalars. */
 function readRawTensor(field: WireField): RawTensor | null {
-  const dimensions: number[] = [];
-  let name = '';
-  let elementType = 0;
-  let bytes: Uint8Array | null = null;
-  for (const part of wireFields(field.bytes)) {
-    if (part.field === 1) dimensions.push(...readIntegers(part));
-    else if (part.field === 2) elementType = readInteger(part);
-    else if (part.field === NAME) name = readString(part);
-    else if (part.field === RAW_DATA) bytes = part.bytes;
-  }
-  return bytes === null || dimensions.length === 0 ? null : { field, name, elementType, dimensions, bytes };
+  const { name, elementType, dimensions } = readInitializer(field);
+  const data = [...wireFields(field.bytes)].find((part) => part.field === RAW_DATA);
+  return data === undefined || dimensions.length === 0
+    ? null
+    : { field, name, elementType, dimensions, bytes: data.bytes };
 }
 
 /** Concatenates tensors along their first dimension; the others are equal. */

@@ -76,6 +76,10 @@ export class OrtBinding {
     this.#owners.clear();
   }
 
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
   /** The binding holds its own reference to the tensor, so the value can be released at once. */
   #withValue(name: string, tensor: BoundTensor, bind: (value: Pointer) => void): void {
     const elements = tensor.dimensions.reduce((product, size) => product * size, 1);

@@ -1,4 +1,4 @@
-/** Ensures that a runner computes one thing at a time and releases native memory only when nothing runs. */
+/** Ensures that a session computes one thing at a time and that its owner releases native memory only when nothing runs. */
 export class RunGuard {
   readonly #release: () => void;
   #running = false;
@@ -8,25 +8,25 @@ export class RunGuard {
     this.#release = release;
   }
 
-  /** @throws Error during a run and after `dispose` */
+  /** @throws Error during a `run` and after `dispose` */
   requireIdle(): void {
-    if (this.#disposed) throw new Error('the runner has been disposed');
-    if (this.#running) throw new Error('the runner is running');
+    if (this.#disposed) throw new Error('the session has been disposed');
+    if (this.#running) throw new Error('the session is running');
   }
 
-  /** Makes a run during which the event loop continues. */
-  async hold<T>(run: () => Promise<T>): Promise<T> {
+  /** Waits for something during which the event loop continues, such as a prefill. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
     this.requireIdle();
     this.#running = true;
     try {
-      return await run();
+      return await work();
     } finally {
       this.#running = false;
       if (this.#disposed) this.#release();
     }
   }
 
-  /** Releases now, or after the current run. */
+  /** Releases now, or after the current `run`. */
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;

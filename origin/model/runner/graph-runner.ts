@@ -70,7 +70,7 @@ export class GraphRunner implements ModelRunner {
   }
 
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
-    return this.#guard.hold(async () => {
+    return this.#guard.run(async () => {
       this.#parts.graphs.sparse?.logits.clear();
       const logits = await this.#parts.prefiller.prefill(chunk, signal);
       this.#idle.written(chunk.slot, chunk.start, chunk.tokens.length);

@@ -76,12 +76,8 @@ export class OrtConcatRunner implements ModelRunner {
     for (let row = 0; row < rows; row++) {
       const token = tokens.subarray(row, row + 1);
       const piece = { slot: firstSlot + row, start: positions[row]!, tokens: token, logitsAt, firstRow: row };
-      const binding = this.#bind(piece);
-      try {
-        this.#session.run(binding);
-      } finally {
-        binding.dispose();
-      }
+      using binding = this.#bind(piece);
+      this.#session.run(binding);
       this.#cache.commit(piece.slot, 1);
     }
     return this.#logits.subarray(0, rows * this.shape.vocabularySize);
@@ -89,7 +85,7 @@ export class OrtConcatRunner implements ModelRunner {
 
   /** Runs on a pool thread. An abort stops it within one operator. */
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
-    return this.#guard.hold(async () => {
+    return this.#guard.run(async () => {
       for (const piece of this.#piecesOf(chunk)) await this.#runPiece(piece, signal);
       return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
     });
@@ -130,12 +126,8 @@ export class OrtConcatRunner implements ModelRunner {
   }
 
   async #runPiece(piece: Piece, signal: AbortSignal): Promise<void> {
-    const binding = this.#bind(piece);
-    try {
-      await this.#session.runAsync(binding, signal);
-    } finally {
-      binding.dispose();
-    }
+    using binding = this.#bind(piece);
+    await this.#session.runAsync(binding, signal);
     this.#cache.commit(piece.slot, piece.tokens.length);
   }
 

@@ -21,18 +21,14 @@ export class OrtRowCopier implements KvCopier {
   }
 
   copy(from: Rows, to: Rows, count: RowCount): void {
-    const binding = this.#session.createBinding();
-    try {
-      binding.input(FROM_ROWS, this.#indices(from, count, []));
-      binding.input(TO_ROWS, this.#indices(to, count, [1]));
-      for (const [index, source] of from.matrices.entries()) {
-        binding.input(sourceName(index), source);
-        binding.inPlace(targetName(index), resultName(index), to.matrices[index]!);
-      }
-      this.#session.run(binding);
-    } finally {
-      binding.dispose();
+    using binding = this.#session.createBinding();
+    binding.input(FROM_ROWS, this.#indices(from, count, []));
+    binding.input(TO_ROWS, this.#indices(to, count, [1]));
+    for (const [index, source] of from.matrices.entries()) {
+      binding.input(sourceName(index), source);
+      binding.inPlace(targetName(index), resultName(index), to.matrices[index]!);
     }
+    this.#session.run(binding);
   }
 
   read(from: DeviceRows, bytes: Uint8Array, count: RowCount): void {

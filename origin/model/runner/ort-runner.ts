@@ -90,24 +90,20 @@ export class OrtRunner implements ModelRunner {
     const binding = this.#decodeBinding(firstSlot, rows);
     if (this.#session.copiesInputs) this.#bindDecodeInputs(binding, rows);
     const logits = this.#logits.subarray(0, rows * this.shape.vocabularySize);
-    if (signal) return this.#guard.hold(() => this.#session.runAsync(binding, signal).then(() => logits));
+    if (signal) return this.#guard.run(() => this.#session.runAsync(binding, signal).then(() => logits));
     this.#session.run(binding);
     return logits;
   }
 
   /** Runs on a pool thread. An abort stops it within one operator. */
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
-    return this.#guard.hold(async () => {
+    return this.#guard.run(async () => {
       this.#prefillInputs.fill(chunk);
       this.#embedder?.embed(chunk.tokens, chunk.tokens.length, chunk.images);
       const rows = chunk.logitsAt.length === 0 ? 0 : Math.max(chunk.logitsAt.length, this.shape.minRows);
       const logits = this.#logitsFor(rows);
-      const binding = this.#prefillBinding(chunk, rows, logits);
-      try {
-        await this.#session.runAsync(binding, signal);
-      } finally {
-        binding.dispose();
-      }
+      using binding = this.#prefillBinding(chunk, rows, logits);
+      await this.#session.runAsync(binding, signal);
       return logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
     });
   }

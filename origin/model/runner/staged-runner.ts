@@ -45,7 +45,7 @@ export class StagedRunner implements ModelRunner {
 
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
     const { slots, staging, prefiller } = this.#parts;
-    return this.#guard.hold(async () => {
+    return this.#guard.run(async () => {
       if (signal.aborted) throw new RunTerminated('the prefill was cancelled before it started');
       const { slot, start, tokens } = chunk;
       const end = start + tokens.length;

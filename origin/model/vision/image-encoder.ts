@@ -1,5 +1,6 @@
 import { arrayTensor, type BoundTensor } from '../ort/ort-binding.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
+import { RunGuard } from '../ort/run-guard.ts';
 
 export interface EncoderOptions {
   /** float32 [1, 3, height, width]. */
@@ -26,12 +27,12 @@ export class ImageEncoder {
   readonly width: number;
   readonly #session: OrtSession;
   readonly #options: EncoderOptions;
-  #running = false;
-  #disposed = false;
+  readonly #guard: RunGuard;
 
   /** Runs the graph once to learn its output size. @throws Error that completes "vision_encoder.onnx …" */
   constructor(session: OrtSession, options: EncoderOptions) {
     this.#session = session;
+    this.#guard = new RunGuard(() => session.dispose());
     this.#options = options;
     this.height = options.height;
     this.width = options.width;
@@ -49,45 +50,32 @@ export class ImageEncoder {
    * @returns [positions, size]
    * @throws RunTerminated if the signal was aborted
    */
-  async encode(pixels: Float32Array<ArrayBuffer>, signal: AbortSignal): Promise<Float32Array> {
-    if (this.#disposed) throw new Error('the encoder has been disposed');
-    if (this.#running) throw new Error('the encoder is running');
+  encode(pixels: Float32Array<ArrayBuffer>, signal: AbortSignal): Promise<Float32Array> {
     const { input, output, outputRank, size } = this.#options;
-    const vectors = new Float32Array(new ArrayBuffer(4 * this.positions * size));
-    const binding = this.#session.createBinding();
-    this.#running = true;
-    try {
+    return this.#guard.run(async () => {
+      const vectors = new Float32Array(new ArrayBuffer(4 * this.positions * size));
+      using binding = this.#session.createBinding();
       binding.input(input, this.#pixels(pixels));
       const dimensions = [...Array<number>(outputRank - 2).fill(1), this.positions, size];
       binding.output(output, arrayTensor(this.#session.api, vectors, dimensions));
       await this.#session.runAsync(binding, signal);
-    } finally {
-      this.#running = false;
-      binding.dispose();
-      if (this.#disposed) this.#session.dispose();
-    }
-    return vectors;
+      return vectors;
+    });
   }
 
   /** Releases native memory now, or after the current run. */
   dispose(): void {
-    if (this.#disposed) return;
-    this.#disposed = true;
-    if (!this.#running) this.#session.dispose();
+    this.#guard.dispose();
   }
 
   #outputSizes(): number[] {
     const { input, shape, outputRank, height, width } = this.#options;
     const sizes = new BigInt64Array(new ArrayBuffer(8 * outputRank));
     const black = new Float32Array(new ArrayBuffer(4 * 3 * height * width));
-    const binding = this.#session.createBinding();
-    try {
-      binding.input(input, this.#pixels(black));
-      binding.output(shape, arrayTensor(this.#session.api, sizes, [outputRank]));
-      this.#session.run(binding);
-    } finally {
-      binding.dispose();
-    }
+    using binding = this.#session.createBinding();
+    binding.input(input, this.#pixels(black));
+    binding.output(shape, arrayTensor(this.#session.api, sizes, [outputRank]));
+    this.#session.run(binding);
     return Array.from(sizes, Number);
   }
 

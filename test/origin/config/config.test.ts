@@ -6,17 +6,7 @@ import { readConfig, requireKnownVariables } from '../../../origin/config/config
 const NAME = /CONTINUO_[A-Z_]*[A-Z]/g;
 
 /** Variables that do not exist, named only as such. */
-const ABSENT = new Set([
-  ...[
-    'CONTINUO_SLOT',
-    'CONTINUO_PROT',
-    'CONTINUO_DRAIN_SECS',
-    'CONTINUO_FORCED_TOKENS',
-    'CONTINUO_CACHE_GENERATED',
-    'CONTINUO_SPECULATION',
-    'CONTINUO_SPECULATION_ROWS',
-  ],
-]);
+const ABSENT = new Set(['CONTINUO_SLOT', 'CONTINUO_PROT', 'CONTINUO_DRAIN_SECS']);
 
 const sourceTexts = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -121,10 +111,6 @@ describe('configuration', () => {
   test.each([
     ['CONTINUO_SLOT', /^CONTINUO_SLOT: there is no such variable; the nearest name is CONTINUO_SLOTS$/],
     ['CONTINUO_DRAIN_SECS', /nearest name is CONTINUO_DRAIN_SECONDS$/],
-    ['CONTINUO_FORCED_TOKENS', /^CONTINUO_FORCED_TOKENS: this variable was removed; unset it$/],
-    ['CONTINUO_CACHE_GENERATED', /was removed/],
-    ['CONTINUO_SPECULATION', /was removed/],
-    ['CONTINUO_SPECULATION_ROWS', /was removed/],
   ])('refuses %s, which does not exist', (name, message) => {
     expect(() => readConfig({ ...SECRET, [name]: 'true' })).toThrow(message);
   });

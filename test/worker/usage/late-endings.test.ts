@@ -46,7 +46,15 @@ function limiterOf(tenant: string, limits: Partial<Limits>) {
     callLimiter(workerd, { tenant, method, args });
   const reserve = (requestId: string, ttlMs: number, endings: readonly SettlementRequest[] = []) => {
     const subjects = { tenantId: tenant, keyId: 'key', tenantLimits: { ...UNLIMITED, ...limits } };
-    const request = { requestId, model: 'tiny', tokens: 10, ttlMs, ...subjects, keyLimits: UNLIMITED };
+    const request = {
+      requestId,
+      model: 'tiny',
+      tokens: 10,
+      money: 0,
+      ttlMs,
+      ...subjects,
+      keyLimits: UNLIMITED,
+    };
     return call('reserve', request, endings) as Promise<{ admitted: boolean }>;
   };
   const leave = (requestId: string, completionTokens: number) =>

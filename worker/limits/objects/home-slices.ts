@@ -8,12 +8,11 @@ import type {
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
-  Spend,
 } from '../../env/limiter-protocol.ts';
 import { numberOf, priceOf, sliceOf } from '../../usage/reservation-id.ts';
 import { spendOf, type UsageRecord } from '../../usage/usage-record.ts';
 import { isEndUser } from '../end-user.ts';
-import { budgetOf, eachOf, NOTHING } from '../quota/budget.ts';
+import { budgetOf, eachOf } from '../quota/budget.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
 import { draw, drawSpend, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
 import {
@@ -80,9 +79,6 @@ const RETURN_MS = 5_000;
 const HELD_MS = 500;
 /** An isolate without slices is forgotten after this time. */
 const FORGET_MS = 3_600_000;
-
-/** Isolates of an older version report tokens only. */
-const spendIn = ({ tokens, money = 0 }: Spend): Spend => ({ tokens, money });
 
 /** The slices of all isolates of one tenant, kept with its counters. Pure except for the callbacks. */
 export class HomeSlices {
@@ -243,7 +239,7 @@ export class HomeSlices {
       this.#home.settle(decision);
       const slice = decision.refund && held(decision.refund.slice);
       if (slice) {
-        refund(this.#quota, slice, spendIn(decision.refund ?? NOTHING));
+        refund(this.#quota, slice, decision.refund);
         this.#home.touch(slice.subjects);
       }
       return;
@@ -256,8 +252,8 @@ export class HomeSlices {
       this.#remove(state, slice);
       return;
     }
-    const { requestId } = decision;
-    const spend = spendIn(decision);
+    const { requestId, tokens, money } = decision;
+    const spend = { tokens, money };
     if (decision.kind === 'extended') {
       this.#home.extend(requestId, drawSpend(this.#quota, slice, spend, now));
       return;
@@ -278,7 +274,7 @@ export class HomeSlices {
     if (this.#home.isBlocked(keyId)) return null;
     const subjects = this.#home.subjectsOf(holder);
     const owner = { number: state.granted + 1, tenantId, keyId, ttlMs };
-    const slice = grant(this.#quota, { subjects, owner, min: spendIn(holder) }, now);
+    const slice = grant(this.#quota, { subjects, owner, min: holder }, now);
     if (!slice) return null;
     state.granted = slice.number;
     state.slices.push(slice);

@@ -4,7 +4,6 @@ import type { NumberedRecord } from '../../usage/usage-ledger.ts';
 import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
 import { isEndUser } from '../end-user.ts';
 import {
-  type Charge,
   emptyQuota,
   emptySubject,
   type QuotaReservation,
@@ -62,26 +61,9 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS isolates (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 `;
 
-/** Older limiters stored one charge as fields of the reservation, and charged no money. */
-function parseOpen(text: string): OpenReservation {
-  const open = JSON.parse(text) as OpenReservation & { reservation: Charge };
-  const { tokens, second, day, month, ...rest } = open.reservation;
-  const { limited = false, charges = [{ tokens, money: 0, second, day, month }] } = rest;
-  const spent = charges.map((charge) => ({ ...charge, money: charge.money ?? 0 }));
-  return { ...open, reservation: { ...rest, limited, charges: spent } };
-}
-
 type OldPeriod = { readonly period: number; readonly used: number };
 
-/** The form of older limiters, which may run again after a roll back: periods are objects, and slots a number. */
-function storedSubject({ day, month, concurrency, ...rest }: SubjectState): object {
-  const periodOf = (meter: Meter): OldPeriod => {
-    const [period, used] = meter.at(-1) ?? [0, 0];
-    return { period, used };
-  };
-  return { ...rest, day: periodOf(day), month: periodOf(month), running: concurrency.at(-1)?.[1] ?? 0 };
-}
-
+/** Version 0.2.0 stored two periods as objects, and the slots as a number. */
 function parseSubject(text: string): SubjectState {
   const stored = JSON.parse(text) as SubjectState & { readonly running?: number };
   const { running, day, month, ...rest } = stored;
@@ -119,16 +101,8 @@ export class LimiterStorage {
     sql.exec(SCHEMA);
     // A ledger that is older than these tables would ignore records with an old sequence number.
     if (isNew) this.#numberOutboxFrom(now);
-    this.#adoptRegions();
     // No window of theirs is longer than a month.
     sql.exec('DELETE FROM end_users WHERE month < ?', momentOf(now).month - 1);
-  }
-
-  /** Older limiters gave slices to regional objects, which are gone. Those slices end as the slices of silent isolates. */
-  #adoptRegions(): void {
-    if (this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'regions'").toArray().length === 0) return;
-    this.#sql.exec('INSERT OR IGNORE INTO isolates SELECT id, state FROM regions');
-    this.#sql.exec('DROP TABLE regions');
   }
 
   #numberOutboxFrom(sequence: number): void {
@@ -149,19 +123,19 @@ export class LimiterStorage {
 
   loadOpen(): Map<string, OpenReservation> {
     const rows = this.#sql.exec<{ id: string; open: string }>('SELECT id, open FROM reservations');
-    return new Map(rows.toArray().map(({ id, open }) => [id, parseOpen(open)]));
+    return new Map(rows.toArray().map(({ id, open }) => [id, JSON.parse(open) as OpenReservation]));
   }
 
   saveSubjects(state: QuotaState, ids: readonly string[]): void {
     for (const batch of batches(ids.filter((id) => !isEndUser(id)))) {
-      const states = Object.fromEntries(batch.map((id) => [id, storedSubject(state.subjects.get(id)!)]));
+      const states = Object.fromEntries(batch.map((id) => [id, state.subjects.get(id)!]));
       const sql = 'INSERT OR REPLACE INTO subjects (id, state) SELECT key, value FROM json_each(?)';
       this.#sql.exec(sql, JSON.stringify(states));
     }
     for (const batch of batches(ids.filter(isEndUser))) {
       const rows = batch.map((id) => {
         const subject = state.subjects.get(id)!;
-        return [id, subject.month.at(-1)?.[0] ?? 0, storedSubject(subject)];
+        return [id, subject.month.at(-1)?.[0] ?? 0, subject];
       });
       this.#sql.exec(SAVE_END_USERS, JSON.stringify(rows));
     }

@@ -86,8 +86,7 @@ export class OpenRequests {
     this.#recall(subjects.map(({ id }) => id));
     const headers = () => rateLimitHeaders(this.quota, subjects, now);
     const open = this.#open.get(request.requestId);
-    // Isolates of an older version know no money.
-    const { requestId: id, tokens, money = 0, ttlMs, raise, probe } = request;
+    const { requestId: id, tokens, money, ttlMs, raise, probe } = request;
     if (open && !raise) return { admitted: true, headers: headers() };
     if (raise && open?.abandonAt !== null) return { admitted: false, refusal: 'expired', headers: headers() };
     const claim = { id, subjects, tokens, money, ttlMs };

@@ -78,8 +78,7 @@ export function grant(state: QuotaState, { subjects, owner, min }: SliceClaim, n
 /** Changes what a slice holds and what its subjects are charged. */
 function change(state: QuotaState, slice: Slice, cost: Cost): void {
   const { left } = slice;
-  // Older homes knew no money.
-  for (const name of RESOURCES) if (typeof left[name] === 'number') left[name] += cost[name] ?? 0;
+  for (const name of RESOURCES) if (left[name] !== null) left[name] += cost[name] ?? 0;
   charge(state, slice.subjects, cost, slice);
 }
 

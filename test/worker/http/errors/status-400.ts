@@ -24,7 +24,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     type,
     code: 'invalid_json',
     param: null,
-    message: /could not parse the JSON body.*: the text ends too early at line 1, column 10\./,
+    message: /could not parse the JSON body.*: Unexpected end of JSON input\./,
   },
   ...[{}, { 'idempotency-key': 'no-utf-8' }, { 'x-resumable': 'true' }].map(
     (headers): ErrorCase => ({
@@ -47,7 +47,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     type,
     code: 'invalid_json',
     param: null,
-    message: /could not parse the JSON body.*: the body is empty\./,
+    message: /could not parse the JSON body.*: Unexpected end of JSON input\./,
   },
   {
     name: 'a body of many small objects',

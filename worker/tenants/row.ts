@@ -1,0 +1,6 @@
+import type { SnakeCase } from '@continuo/shared/field-names.ts';
+
+type Column<Value> = Value extends boolean ? number : Value extends object ? string : Value;
+
+/** How a table stores a record: flags are numbers, lists and objects are JSON. */
+export type Row<Stored> = { [Name in keyof Stored as SnakeCase<Name & string>]: Column<Stored[Name]> };
