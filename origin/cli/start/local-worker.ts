@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { getCACertificates, rootCertificates } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import {
@@ -59,6 +60,7 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
   const { workerOptions } = unstable_getMiniflareWorkerOptions(CONFIGURATION);
   const { modulesRules: _, assets, ...configured } = workerOptions;
   const isBuilt = existsSync(BUNDLED_WORKER);
+  if (state !== undefined) provideAuthorities(state);
   const [script] = await Promise.all([
     options.script ?? (isBuilt ? readFileSync(BUNDLED_WORKER, 'utf8') : bundleWorker()),
     isBuilt ? null : buildSite(),
@@ -98,6 +100,14 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
   });
   const url = (await miniflare.unsafeGetDirectURL(NAME)).origin;
   return { url, miniflare };
+}
+
+/** workerd starts only with certificates of authorities, which small images lack. Node brings its own. */
+function provideAuthorities(directory: string): void {
+  if (getCACertificates('system').length > 0) return;
+  mkdirSync(directory, { recursive: true });
+  process.env.SSL_CERT_FILE = path.join(directory, 'authorities.pem');
+  writeFileSync(process.env.SSL_CERT_FILE, rootCertificates.join('\n'));
 }
 
 let siteBuilt: Promise<unknown> | null = null;
