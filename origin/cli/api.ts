@@ -22,7 +22,7 @@ const object = z.record(z.string(), z.unknown());
 export const failure = z.object({ error: errorResponseBody.shape.error.pick({ message: true }) });
 const list = z.object({ data: z.array(object), has_more: z.boolean().default(false) });
 
-const NO_SERVER_HINT = 'Run npm start, or name another server in CONTINUO_URL.';
+const NO_SERVER_HINT = 'Run continuo serve, or name another server in CONTINUO_URL.';
 
 export function createApi({ url, key }: Access, fetchFrom: typeof fetch): Api {
   const send: Api['send'] = async (method, path, body, signal) => {

@@ -8,15 +8,17 @@ import { type Environment, findAccess, findAddress } from './access.ts';
 import { createApi } from './api.ts';
 import { answerOf, type Finding, fail, isHealth, ok, warn } from './doctor/finding.ts';
 import type { CliContext, GlobalOptions } from './session.ts';
-import { ROOT, stateDirectory } from './start/installation.ts';
+import { BUNDLED_WORKER, ROOT, stateDirectory } from './start/installation.ts';
 
 /** `continuo doctor`. */
 
+/** The package cannot deploy its Worker. */
+const CONFIGURATION = existsSync(BUNDLED_WORKER) ? undefined : path.join(ROOT, 'wrangler.toml');
 /** The NVIDIA driver creates it. */
 const CARD_DEVICE = '/dev/nvidiactl';
 
 interface DoctorOptions {
-  readonly config: string;
+  readonly config?: string;
   readonly origin?: string;
 }
 
@@ -24,7 +26,7 @@ export function addDoctorCommand(program: Command, context: CliContext): void {
   const doctor = program
     .command('doctor')
     .description('find what keeps Continuo from working on this machine, and say what to do')
-    .option('--config <file>', "the Worker's configuration", path.join(ROOT, 'wrangler.toml'))
+    .option('--config <file>', "the Worker's configuration; default: that of a checkout", CONFIGURATION)
     .option('--origin <address>', 'origin whose clock is compared; default: that of npm start');
   withExamples(
     doctor,
@@ -75,7 +77,7 @@ async function* examine(
   const { thisMachine } = await import('@continuo/origin/model/device/device-choice.ts');
   yield* await checkModels(environment, thisMachine(), existsSync(CARD_DEVICE));
   const { checkWorker } = await import('./worker-configuration.ts');
-  yield* checkWorker(config);
+  if (config !== undefined) yield* checkWorker(config);
   yield* await checkServer(access, environment, ask);
   if (originUrl !== undefined) yield await machine.checkClock(originUrl, Date.now);
 }
@@ -110,11 +112,7 @@ async function checkKey(
     const models = await createApi(findAccess(options, environment, 'caller'), ask).list('/v1/models');
     const states = models.map(({ id, state }) => `${String(id)} (${String(state)})`).join(', ');
     if (models.length > 0) return ok('Key and models', states);
-    return warn(
-      'Key and models',
-      'the key may use no model',
-      'Change the models of the key, or start an origin.',
-    );
+    return warn('Key and models', 'the key may use no model', 'Give it models, or start an origin.');
   } catch (error) {
     const advice = 'Set CONTINUO_API_KEY or --key-file to a key of this server, or look at its logs.';
     return fail('Key and models', errorMessage(error), advice);

@@ -58,8 +58,8 @@ export class ModelLists {
     const known = this.#known.get(upstream.name);
     if (known && known.until > this.#now()) return;
     const { name } = upstream;
-    const remember = (models: readonly OriginModel[]): void => {
-      this.#known.set(name, { models, until: this.#now() + this.#ttlMs });
+    const remember = (models: readonly OriginModel[], ms = this.#ttlMs): void => {
+      this.#known.set(name, { models, until: this.#now() + ms });
     };
     // One request refreshes the list and the others use the old one, so that a hung upstream does not delay them.
     if (known) remember(known.models);
@@ -75,7 +75,9 @@ export class ModelLists {
       if (!isKnown && thrown instanceof ApiError && !signal.aborted) this.#unknown.set(name, thrown);
       // While others can serve, an unreachable upstream is not waited for again. A disconnected client shows nothing.
       const isUnreachable = known !== undefined || !signal.aborted;
-      if (isUnreachable && this.#known.size > 0) remember(known?.models ?? []);
+      // One whose list is unknown gets no requests, so it is asked again sooner.
+      const ms = Math.min(this.#ttlMs, isKnown ? Infinity : REFRESH_TIMEOUT_MS);
+      if (isUnreachable && this.#known.size > 0) remember(known?.models ?? [], ms);
       throw thrown;
     }
   }

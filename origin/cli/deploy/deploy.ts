@@ -44,7 +44,7 @@ export async function deploy(options: DeployOptions, context: DeployContext): Pr
     if (!options.dryRun && !context.environment.WORKERS_CI) throw new CommandError(open);
     terminal.note(open);
   }
-  if (options.dryRun) return;
+  if (options.dryRun) return terminal.note('Dry run: nothing was deployed.');
   await createDatabases(plan, context);
   const lacking = await missingSecrets(plan, options, context);
   for (const words of plan.migrate) {

@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { getCACertificates, rootCertificates } from 'node:tls';
 import { fileURLToPath, URL } from 'node:url';
 import { promisify } from 'node:util';
 import {
@@ -54,6 +56,7 @@ const SERVE_ASSETS = `export default { fetch: (request, env) => env.${ASSETS}.fe
  */
 export async function openLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
   const { host, port, originUrl, vars, state, ratelimits = {}, onLog } = options;
+  if (state !== undefined) provideAuthorities(state);
   const [{ configured, assets, script }] = await Promise.all([
     prepareWorker(state, options.script),
     existsSync(BUNDLED_WORKER) ? null : buildSite(),
@@ -100,6 +103,14 @@ async function prepareWorker(state: string | undefined, script: string | undefin
   const { stdout } = await promisify(execFile)(process.execPath, [entry, task], { maxBuffer: MAX_PREPARED });
   const prepared = JSON.parse(stdout.slice(stdout.lastIndexOf('\n'))) as PreparedWorker;
   return script === undefined ? prepared : { ...prepared, script };
+}
+
+/** workerd starts only with certificates of authorities, which small images lack. Node brings its own. */
+function provideAuthorities(directory: string): void {
+  if (getCACertificates('system').length > 0) return;
+  mkdirSync(directory, { recursive: true });
+  process.env.SSL_CERT_FILE = path.join(directory, 'authorities.pem');
+  writeFileSync(process.env.SSL_CERT_FILE, rootCertificates.join('\n'));
 }
 
 let siteBuilt: Promise<unknown> | null = null;

@@ -5,11 +5,7 @@ import * as z from 'zod';
 const portNumber = z.coerce.number().int().min(1).max(65_535);
 
 /** Variables of the Worker that may be set for the local one. */
-const workerVariables = {
-  CORS_ORIGINS: z.string().optional(),
-  MODEL_ALIASES: z.string().optional(),
-  UPSTREAMS: z.string().optional(),
-};
+const WORKER_VARIABLES = ['CORS_ORIGINS', 'MODEL_ALIASES', 'UPSTREAMS'];
 
 /** The names in UPSTREAMS of variables with secrets. The Worker checks the rest. */
 const secretNames = z.array(z.object({ apiKey: z.string().optional(), secret: z.string().optional() }));
@@ -20,7 +16,6 @@ const schema = z.object({
   CONTINUO_PORT: portNumber.default(8787),
   /** Loopback port of the origin. */
   CONTINUO_ORIGIN_PORT: portNumber.default(9100),
-  ...workerVariables,
 });
 
 export interface StartSettings {
@@ -38,19 +33,16 @@ export interface StartSettings {
 /** @throws Error one line that names the variable */
 export function readStartSettings(environment: Environment): StartSettings {
   const values = parseVariables(schema, environment);
-  if (values.CONTINUO_PORT === values.CONTINUO_ORIGIN_PORT) {
-    throw new Error(
-      `CONTINUO_ORIGIN_PORT: ${values.CONTINUO_PORT} is already CONTINUO_PORT; set another one.`,
-    );
-  }
-  const { CONTINUO_HOST: host, CONTINUO_PORT: port } = values;
+  const { CONTINUO_HOST: host, CONTINUO_PORT: port, CONTINUO_ORIGIN_PORT: originPort } = values;
+  if (port === originPort)
+    throw new Error(`CONTINUO_ORIGIN_PORT: ${port} is already CONTINUO_PORT; set another one.`);
   return {
     host,
     port,
     url: `http://${isIPv6(host) ? `[${host}]` : host}:${port}`,
-    originPort: values.CONTINUO_ORIGIN_PORT,
-    originUrl: `http://127.0.0.1:${values.CONTINUO_ORIGIN_PORT}`,
-    workerVariables: workerVariablesOf(environment, Object.keys(workerVariables)),
+    originPort,
+    originUrl: `http://127.0.0.1:${originPort}`,
+    workerVariables: workerVariablesOf(environment, WORKER_VARIABLES),
   };
 }
 
@@ -69,12 +61,8 @@ export function workerVariablesOf(
     throw new Error('UPSTREAMS: expected JSON, for example [{"kind":"openai",…}]; see docs/deploying.md');
   }
   const { data = [] } = secretNames.safeParse(listed);
-  const secrets = data.flatMap(({ apiKey, secret }) => [apiKey, secret]);
-  const names = [...variables, ...secrets];
+  const secrets = data.flatMap(({ apiKey = [], secret = [] }) => [apiKey, secret].flat());
   return Object.fromEntries(
-    names.flatMap((name) => {
-      const value = name === undefined ? undefined : environment[name];
-      return value ? [[name!, value]] : [];
-    }),
+    [...variables, ...secrets].flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])),
   );
 }

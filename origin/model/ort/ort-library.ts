@@ -43,6 +43,8 @@ export function mapPermanently(file: string): string | null {
   const system = openLibrary(null);
   const open = system.func('dlopen', 'void *', ['const char *', 'int']);
   const lastError = system.func('dlerror', 'const char *', []);
+  // ONNX Runtime reports models and machine to Microsoft otherwise. `process.env` of a thread does not reach it.
+  system.func('setenv', 'int', ['const char *', 'const char *', 'int'])('ORT_DISABLE_TELEMETRY', '1', 0);
   const handle: bigint | null = open(file, NOW | (NO_DELETE[process.platform] ?? 0));
   return handle === null ? String(lastError()) : null;
 }

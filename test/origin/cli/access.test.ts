@@ -44,6 +44,6 @@ test('without a running server, the command tells to run continuo serve', () => 
   expect(continuo()).toMatchObject({
     status: 3,
     stderr:
-      'continuo: No server answers at http://127.0.0.1:1. Run npm start, or name another server in CONTINUO_URL.\n',
+      'continuo: No server answers at http://127.0.0.1:1. Run continuo serve, or name another server in CONTINUO_URL.\n',
   });
 });

@@ -8,6 +8,7 @@ import { VARIABLE_NAMES } from '../../../worker/env/settings.ts';
 const FOLDER = path.resolve(import.meta.dirname, '../../../origin/deploy');
 
 interface Service {
+  readonly image?: string;
   readonly build?: { readonly dockerfile: string };
   readonly environment?: Readonly<Record<string, string>>;
   readonly volumes: readonly string[];
@@ -19,14 +20,14 @@ const { services, volumes } = parse(readFileSync(path.join(FOLDER, 'compose.yaml
 }) as { services: Record<'origin' | 'edge' | 'tls', Service>; volumes: object };
 
 test('origin and edge run without root rights on a read-only file system, and only this host reaches the edge', () => {
+  const confined = { read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] };
+  expect(services.tls).toMatchObject({ ...confined, cap_add: ['NET_BIND_SERVICE'] });
+  expect(services.tls.image).toMatch(/^caddy:[\w.-]+@sha256:[0-9a-f]{64}$/);
   for (const service of [services.origin, services.edge]) {
-    expect(service).toMatchObject({
-      read_only: true,
-      cap_drop: ['ALL'],
-      security_opt: ['no-new-privileges:true'],
-    });
-    const file = service.build!.dockerfile.replace(/\$\{\w+:-(\w+)\}/, '$1');
+    expect(service).toMatchObject(confined);
+    const file = service.build!.dockerfile;
     const dockerfile = readFileSync(path.join(FOLDER, path.basename(file)), 'utf8');
+    expect(dockerfile).toContain('\nHEALTHCHECK ');
     expect(dockerfile).toContain('\nUSER 1000:1000\n');
     expect(existsSync(path.join(FOLDER, `${path.basename(file)}.dockerignore`))).toBe(true);
   }
@@ -44,4 +45,15 @@ test('the services know their variables, hold no secret and share declared volum
   );
   expect([...new Set(mounted)].toSorted()).toEqual(Object.keys(volumes).toSorted());
   expect(services.origin.volumes).toContain('secrets:/secrets:ro');
+});
+
+test('the file for a card changes only the origin: its image, and the card that it gets', () => {
+  const gpu = parse(readFileSync(path.join(FOLDER, 'compose.gpu.yaml'), 'utf8')) as {
+    readonly services: Record<string, Service>;
+  };
+  expect(Object.keys(gpu.services)).toEqual(['origin']);
+  const { build, ...rest } = gpu.services.origin!;
+  expect(existsSync(path.join(FOLDER, '../..', build!.dockerfile))).toBe(true);
+  const devices = [{ driver: 'nvidia', count: 1, capabilities: ['gpu'] }];
+  expect(rest).toEqual({ deploy: { resources: { reservations: { devices } } } });
 });

@@ -25,6 +25,16 @@ function modulesOf(program: string): string[] {
   return [...loaded];
 }
 
+const PINNED = /^node:24[\d.]*-[a-z]+-slim@sha256:[0-9a-f]{64}$/;
+
+test('all images have the same base', () => {
+  const bases = ['Dockerfile', 'Dockerfile.cuda', 'Dockerfile.edge'].map(
+    (name) => /^ARG NODE_IMAGE=(.*)$/m.exec(read(`origin/deploy/${name}`))?.[1],
+  );
+  expect(new Set(bases).size).toBe(1);
+  expect(bases[0]).toMatch(PINNED);
+});
+
 describe.each(['Dockerfile', 'Dockerfile.cuda'])('%s', (name) => {
   const dockerfile = DockerfileParser.parse(read(`origin/deploy/${name}`));
   const initial = dockerfile.getInitialARGs();
@@ -41,15 +51,14 @@ describe.each(['Dockerfile', 'Dockerfile.cuda'])('%s', (name) => {
     .filter((line) => /^[^#]/.test(line));
   const excluded = ignored.filter((line) => !/^[*!]/.test(line));
 
-  test('stages start from Node 24 on Debian, with a tag, or from an earlier stage', () => {
+  test('stages start from Node 24 on Debian, pinned by its digest, or from an earlier stage', () => {
     const defaults = new Map(
       initial.map((one) => [one.getProperty()?.getName(), one.getProperty()?.getValue()]),
     );
     const aliases = stages.map((stage) => stage.getBuildStage());
     const images = stages.map((stage) => stage.getImage()!).filter((image) => !aliases.includes(image));
     expect(images).toHaveLength(2);
-    for (const image of images)
-      expect(defaults.get(/^\$\{(\w+)\}$/.exec(image)![1])).toMatch(/^node:24-[a-z]+-slim$/);
+    for (const image of images) expect(defaults.get(/^\$\{(\w+)\}$/.exec(image)![1])).toMatch(PINNED);
   });
 
   test('copied files exist and pass the ignore file, and excluded ones exist; copies name an existing stage', () => {

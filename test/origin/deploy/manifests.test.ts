@@ -189,7 +189,8 @@ test.runIf(hasHelm)('the schemas reject misspelled fields, wrong types and missi
 });
 
 test.runIf(hasHelm)('values that the chart does not know, or of a wrong kind, are refused by name', () => {
+  // helm writes the place of a value as /model/pull or, before 3.18, as model.pull.
   expect(() => render({ gpuu: true })).toThrow('gpuu');
-  expect(() => render({ 'autoscaling.kind': 'often' })).toThrow('/autoscaling/kind');
-  expect(() => render({ model: { pull: 'no-owner' } })).toThrow('/model/pull');
+  expect(() => render({ 'autoscaling.kind': 'often' })).toThrow(/autoscaling[./]kind/);
+  expect(() => render({ model: { pull: 'no-owner' } })).toThrow(/model[./]pull/);
 });

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -59,3 +60,13 @@ test('the runbook explains every alert, and its test covers every alert', () => 
     expect(tested).toContain(`alertname: ${alert}`);
   }
 });
+
+const promtool = (...args: string[]) => spawnSync('promtool', args, { cwd: ROOT, encoding: 'utf8' });
+
+test.runIf(promtool('--version').status === 0)(
+  'promtool accepts the alerts, and each fires as its test says',
+  () => {
+    const { status, stdout, stderr } = promtool('test', 'rules', 'origin/deploy/monitoring/alerts.test.yaml');
+    expect([status, stdout + stderr]).toEqual([0, expect.stringContaining('SUCCESS')]);
+  },
+);

@@ -79,6 +79,24 @@ test('its new list counts once it answers again', async () => {
   expect(await ask()).toEqual(['here', 'new']);
 });
 
+test('an upstream that never answered is asked again after a second, so that it serves soon after its start', async () => {
+  const { clock, lost, lists, ask } = world();
+  lost.state.failure = new ApiError('upstream_error', 'refused');
+  await ask();
+  clock.now += 999;
+  await ask();
+  expect(lost.state.asked).toBe(1);
+  clock.now += 1;
+  await ask();
+  clock.now += 1_000;
+  lost.state.failure = null;
+  expect(await ask()).toEqual(['here', 'lost']);
+  expect(lists.stateOf('lost', 'lost')).toBe('loaded');
+  clock.now += TTL_MS - 1;
+  await ask();
+  expect(lost.state.asked).toBe(3);
+});
+
 test('while the models of an upstream are unknown, a missing model is not a 404', async () => {
   const { clock, lost, lists, ask } = world();
   lost.state.failure = new ApiError('upstream_error', 'Not reached.');
