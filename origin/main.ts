@@ -27,6 +27,8 @@ import { Service } from './serving/service.ts';
 
 /** Time for the engines to stop and for the last events to reach their readers. */
 const STOP_MS = 2000;
+/** Time in which a stopping origin still serves, and each answer ends its connection: a balancer gives the next to another. */
+const LEAVE_MS = 2000;
 
 /**
  * Runs the origin: listens, loads its models, serves, and drains on SIGTERM or SIGINT. A second signal exits at once. A
@@ -69,7 +71,7 @@ async function main(): Promise<void> {
     drawSeed: () => randomInt(2 ** 48 - 1),
   };
   const server = createOriginServer(context);
-  const ended = Promise.race([stopOnSignal(service, config, log), deviceLost.promise]);
+  const ended = Promise.race([stopOnSignal(service, server, config, log), deviceLost.promise]);
   // Installed before listening, because SIGHUP without a handler ends the process. It takes effect after the first
   // configuration.
   if (config.modelsFile !== null) reloadOnSignal(config, fleet, log);
@@ -118,14 +120,23 @@ function addressOf(server: Server) {
 }
 
 /** Resolves after a signal, once running requests have finished or the drain time is over. */
-async function stopOnSignal(service: Service, { drainMs }: OriginConfig, log: Logger): Promise<null> {
+async function stopOnSignal(
+  service: Service,
+  server: Server,
+  { drainMs }: OriginConfig,
+  log: Logger,
+): Promise<null> {
   const signal = await new Promise<string>((resolve) => {
     for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, resolve);
   });
   for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => process.exit(130));
   log.info({ signal, drainMs }, 'draining');
+  const leaveMs = Math.min(LEAVE_MS, drainMs);
+  service.leave();
+  await sleep(leaveMs);
   service.drain();
-  await Promise.race([service.whenIdle(), sleep(drainMs)]);
+  server.closeIdleConnections();
+  await Promise.race([service.whenIdle(), sleep(drainMs - leaveMs)]);
   return null;
 }
 

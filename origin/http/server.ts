@@ -104,6 +104,7 @@ async function answer(
     const status = response.headersSent ? String(response.statusCode) : 'none';
     context.metrics.requests.inc({ route: route ? path : 'unknown', status });
   });
+  if (context.service.isLeaving) response.setHeader('connection', 'close');
   response.on('error', () => undefined); // the client has disconnected; 'close' follows
   try {
     if (!route) throw new ApiError('unknown_url', `Invalid URL (${request.method} ${path})`);

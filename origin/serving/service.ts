@@ -12,6 +12,7 @@ const STARTUP_RETRY_SECONDS = 5;
 /** The state of the origin (loading, ready, draining), and the requests that it accepts. */
 export class Service {
   readonly #fleet: Fleet;
+  #leaving = false;
   #draining = false;
   #inFlight = 0;
   readonly #idleWaiters: (() => void)[] = [];
@@ -32,7 +33,7 @@ export class Service {
   }
 
   #status(): OriginHealth['status'] {
-    if (this.#draining) return 'draining';
+    if (this.#leaving) return 'draining';
     if (!this.#fleet.hasStarted) return 'loading';
     return this.#fleet.models.some(mayServe) ? 'ready' : 'unhealthy';
   }
@@ -73,8 +74,19 @@ export class Service {
     throw refusal(` '${model.settings.name}'`, taken);
   }
 
+  /** True from `leave` on. */
+  get isLeaving(): boolean {
+    return this.#leaving;
+  }
+
+  /** Serves requests, but is no longer ready. */
+  leave(): void {
+    this.#leaving = true;
+  }
+
   /** Refuses all further requests. */
   drain(): void {
+    this.#leaving = true;
     this.#draining = true;
   }
 

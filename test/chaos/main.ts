@@ -7,6 +7,7 @@ import { departures } from './departures.ts';
 import { killOrigin, killWorkerd } from './kills.ts';
 import { neighbours } from './neighbours.ts';
 import { pageStream } from './page-stream.ts';
+import { rollout } from './rollout.ts';
 import { holds, type Measurement, type Scenario } from './scenario.ts';
 import { soakMix } from './soak.ts';
 import { starve } from './starve.ts';
@@ -26,6 +27,7 @@ const SCENARIOS: readonly Scenario[] = [
   neighbours,
   pageStream,
   upgrade,
+  rollout,
   soakMix,
 ];
 

@@ -152,7 +152,7 @@ describe('a running origin', () => {
     expect(await origin.exit).toBe(0);
   });
 
-  test('infills, and on SIGTERM finishes what runs, takes no more, and exits with 0', async () => {
+  test('infills, and on SIGTERM ends connections, then takes no more, finishes what runs, and exits with 0', async () => {
     const origin = start({ CONTINUO_DRAIN_SECONDS: '600' });
     await origin.line(/KV cache/);
     const infill = await origin.generate({
@@ -168,14 +168,22 @@ describe('a running origin', () => {
 
     const prompts = ['The PROMPT of this test'];
     // Long enough that it still runs when a request comes that is not taken any more.
-    const long = { maxTokens: 1000, choices: 4, ignoreEos: true, deadlineMs: 600_000 };
+    const long = { maxTokens: 1900, choices: 8, ignoreEos: true, deadlineMs: 600_000 };
     const response = await origin.generate({ prompts, ...long });
     expect(response.status).toBe(200);
     origin.child.kill('SIGTERM');
     await origin.line('draining');
-    expect((await origin.generate({})).status).toBe(503);
+    const late = await origin.generate({ maxTokens: 1 });
+    expect([late.status, late.headers.get('connection')]).toEqual([200, 'close']);
+    expect((await eventsOf(late)).at(-1)?.type).toBe('done');
+    const asked = async () => {
+      const answer = await origin.generate({ maxTokens: 1 });
+      await answer.text();
+      return answer.status;
+    };
+    await expect.poll(asked).toBe(503);
     const last = (await eventsOf(response)).at(-1);
-    expect(last).toMatchObject({ type: 'done', usage: { completionTokens: 4000 } });
+    expect(last).toMatchObject({ type: 'done', usage: { completionTokens: 15_200 } });
     expect(await origin.exit).toBe(0);
     expect(origin.stderr).toBe('');
     for (const secret of [SECRET, 'PROMPT']) expect(origin.stdout).not.toContain(secret);
