@@ -95,11 +95,12 @@ export class ModelRuns {
    * Stops the run that the model makes now, if it is one of other tenants. The request has just been opened. It must have a
    * short prompt, and its tenant the time for both. The run is made again later.
    */
-  stopFor({ account, weight }: OpenRequest): void {
+  stopFor(request: OpenRequest): void {
     const run = this.#stoppable;
-    if (run === null || this.#running.work.get(account)?.prompts !== 'short') return;
+    const { account, weight } = request;
+    if (run === null || run.stoppedBy !== null || run.accounts.has(account)) return;
+    if (!this.#running.isShortNext(request)) return;
     const { accounts, startedAt, stop } = run;
-    if (accounts.has(account) || run.stoppedBy !== null) return;
     if (!this.#shares.mayStop(account, weight, accounts, this.#now() - startedAt)) return;
     run.stoppedBy = account;
     stop.abort();

@@ -209,6 +209,13 @@ export class RunningSet {
     return prefill.isShort(MAX_SHORT_CHUNKS * this.#chunk);
   }
 
+  /** Whether a request that has just been opened computes a short prompt in the next step, if no run is going on. */
+  isShortNext(request: OpenRequest): boolean {
+    if (this.work.get(request.account)?.prompts === 'short') return true;
+    const isShort = request.submission.prompts[0]!.tokens.length <= MAX_SHORT_CHUNKS * this.#chunk;
+    return isShort && this.#store !== null && this.#queues.isNext(request, this.#holders());
+  }
+
   /** Returns how many sequences of a computed prompt may start in one run, so that streams do not wait for their copies. */
   copiesPerRun({ tokens }: PromptPrefill): number {
     return Math.max(1, Math.floor((MAX_COPIED_CHUNKS * this.#chunk) / tokens.length));

@@ -134,6 +134,13 @@ export class PriorityQueues<
     return null;
   }
 
+  /** Returns whether only this sequence of the interactive class waits, and another one gives up its slot for it. */
+  isNext({ flex, waiting }: Request, holders: readonly Sequence[]): boolean {
+    const { length, returned } = this.#interactive;
+    const isAlone = !flex && waiting === 1 && length === 1 && returned === 0;
+    return isAlone && this.#slots > 1 && this.victim(holders) !== null;
+  }
+
   #giveUp(flexSlots: number): boolean {
     if (flexSlots === 1 && this.#slots === 1) return ++this.#turnSteps > FLEX_TURN_STEPS;
     return flexSlots > 1;

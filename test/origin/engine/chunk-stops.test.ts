@@ -141,6 +141,24 @@ describe('a decode run of many rows', () => {
     );
   });
 
+  it('is stopped for a prompt that gets the slot of a flex sequence, whose tokens stay the same', async () => {
+    const flex = { ...crowd(60), flex: true };
+    const runner = new ScriptedRunner(shape(ROWS), { turns: TURNS });
+    const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, 200) });
+    driver.submit(flex);
+    while (tokensSoFar(driver, 'crowd') < 3 * ROWS) await driver.step();
+    const before = tokensSoFar(driver, 'crowd');
+    await stepWith(driver, endless('short', 4, 'quiet'));
+    expect(tokensSoFar(driver, 'crowd')).toBe(before);
+    await driver.step();
+    expect(tokensSoFar(driver, 'short')).toBeGreaterThan(0);
+    await driver.finish();
+    expect(driver.engine.status.suspensions).toBeGreaterThan(0);
+    expect(ordered(transcribe(driver.eventsOf('crowd'), ROWS))).toEqual(
+      ordered(plainTranscript(flex, runner.shape)),
+    );
+  });
+
   it('is not stopped if it has few rows', async () => {
     const { driver } = await decoding(1000, 8);
     const before = tokensSoFar(driver, 'crowd');
