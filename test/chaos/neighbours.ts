@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { percentiles } from '../bench/statistics.ts';
+import { mean, percentiles } from '../bench/statistics.ts';
 import { openAiTarget, type Target } from '../bench/target.ts';
 import { startSystem } from '../support/system.ts';
 import type { CallerOptions } from './caller-thread.ts';
@@ -89,6 +89,16 @@ async function victim(target: Target, plain: () => Promise<{ readonly ms: number
   };
 }
 
+/** The means of what was measured before and after a load, because the speed of machines drifts. */
+function between(before: Figures, after: Figures): Omit<Figures, 'streaming'> {
+  const of = (figure: (one: Figures) => number) => mean([figure(before), figure(after)]);
+  return {
+    tokensPerSecond: of(({ tokensPerSecond }) => tokensPerSecond),
+    first: { p50: of(({ first }) => first.p50), p99: of(({ first }) => first.p99) },
+    plainMs: of(({ plainMs }) => plainMs),
+  };
+}
+
 /** Runs `measure` beside callers. Also returns how many of their requests were served per second of a window. */
 async function beside<T>(
   options: CallerOptions,
@@ -155,13 +165,16 @@ export const neighbours: Scenario = {
     const measure = () => victim(target, plain);
     try {
       await measure();
-      const alone = await measure();
-      const measurements: Measurement[] = [{ figure: 'tokens/s alone', value: alone.tokensPerSecond }];
+      let before = await measure();
+      const measurements: Measurement[] = [{ figure: 'tokens/s alone', value: before.tokensPerSecond }];
       for (const [name, { path, body, hasKey = true, computes = true, ...load }] of Object.entries(LOADS)) {
         const key = hasKey ? loud : 'none';
         const options = { ...load, url: `${system.url}${path}`, key, body: JSON.stringify(body) };
         const loadAlone = computes ? await rateAlone(options) : 0;
         const [loaded, rate] = await beside(options, measure, ({ streaming }) => streaming);
+        const after = await measure();
+        const alone = between(before, after);
+        before = after;
         const share = loaded.tokensPerSecond / alone.tokensPerSecond;
         measurements.push(
           {

@@ -134,11 +134,13 @@ export class PriorityQueues<
     return null;
   }
 
-  /** Returns whether only this sequence of the interactive class waits, and another one gives up its slot for it. */
-  isNext({ flex, waiting }: Request, holders: readonly Sequence[]): boolean {
-    const { length, returned } = this.#interactive;
-    const isAlone = !flex && waiting === 1 && length === 1 && returned === 0;
-    return isAlone && this.#slots > 1 && this.victim(holders) !== null;
+  /** Returns whether an interactive request has one sequence, and the next slot that another one gives up is for it. */
+  isNext({ tenantId, flex, waiting }: Request, holders: readonly Sequence[]): boolean {
+    if (flex || waiting !== 1 || this.#slots === 1 || this.victim(holders) === null) return false;
+    const own = holders.filter(({ request }) => !request.flex);
+    const shares = this.#sharesOf(false, own);
+    const due = this.#interactive.tenants.filter((tenant) => shares.isBelow(tenant.tenantId));
+    return due.length === 1 && due[0]!.tenantId === tenantId && due[0]!.length === 1;
   }
 
   #giveUp(flexSlots: number): boolean {

@@ -77,9 +77,12 @@ export class WaitingQueue<
     return this.#length + this.#returned === 0;
   }
 
-  /** Tenants that wait, with the weight of their next request. */
-  get tenants(): readonly { readonly tenantId: string; readonly weight: number }[] {
-    return this.#waitingTenants().map((tenant) => ({ tenantId: tenant.id, weight: weightOf(tenant) }));
+  /** Tenants that wait, with the weight of their next request, and how many requests and returned sequences they have here. */
+  get tenants(): readonly { readonly tenantId: string; readonly weight: number; readonly length: number }[] {
+    return this.#waitingTenants().map((tenant) => {
+      const { id: tenantId, requests, returned } = tenant;
+      return { tenantId, weight: weightOf(tenant), length: requests.length + returned.length };
+    });
   }
 
   /**

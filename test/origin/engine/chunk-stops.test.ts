@@ -159,6 +159,23 @@ describe('a decode run of many rows', () => {
     );
   });
 
+  it('is stopped for a prompt that gets a slot of a tenant above its share, whose other choices wait', async () => {
+    const many = { ...crowd(60), choices: 2 * ROWS };
+    const runner = new ScriptedRunner(shape(ROWS), { turns: TURNS });
+    const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, 200) });
+    driver.submit(many);
+    while (tokensSoFar(driver, 'crowd') < 3 * ROWS) await driver.step();
+    const before = tokensSoFar(driver, 'crowd');
+    await stepWith(driver, endless('short', 4, 'quiet'));
+    expect(tokensSoFar(driver, 'crowd')).toBe(before);
+    await driver.step();
+    expect(tokensSoFar(driver, 'short')).toBeGreaterThan(0);
+    await driver.finish();
+    expect(ordered(transcribe(driver.eventsOf('crowd'), 2 * ROWS))).toEqual(
+      ordered(plainTranscript(many, runner.shape)),
+    );
+  });
+
   it('is not stopped if it has few rows', async () => {
     const { driver } = await decoding(1000, 8);
     const before = tokensSoFar(driver, 'crowd');
