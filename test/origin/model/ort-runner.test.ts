@@ -176,7 +176,10 @@ describe('a decode run with a signal', () => {
     setImmediate(() => {
       turned = true;
     });
-    expect((await runner.decode(batch, never)).slice()).toEqual(expected);
+    // The first run may end before the loop has turned once.
+    for (let run = 0; run < 3; run++) {
+      expect((await runner.decode(batch, never)).slice()).toEqual(expected);
+    }
     expect(turned).toBe(true);
   });
 
