@@ -111,15 +111,11 @@ export class ModelRuns {
   }
 
   /** Charges a run that has ended, or that was stopped. */
-  #charge(
-    kind: 'prefill' | 'decode',
-    { accounts, stoppedBy }: StoppableRun,
-    ms: number,
-    parts: RunParts,
-  ): void {
+  #charge(kind: 'prefill' | 'decode', run: StoppableRun | null, ms: number, parts: RunParts): void {
     this.#stoppable = null;
+    const stoppedBy = run?.stoppedBy ?? null;
     this.#wasStopped = stoppedBy !== null;
-    if (stoppedBy !== null) this.#shares.chargeStop(stoppedBy, accounts, ms);
+    if (run && stoppedBy !== null) this.#shares.chargeStop(stoppedBy, run.accounts, ms);
     else this.#shares.charge(kind, ms, parts);
   }
 
@@ -170,19 +166,17 @@ export class ModelRuns {
       part.rows++;
       part.size += 1 + sequence.computed / POSITIONS_PER_ROW;
     }
-    const run = this.#newStoppable(accounts);
+    const run = batch.rows < LEAST_STOPPED_ROWS ? null : this.#newStoppable(accounts);
     return {
       kind: 'decode',
       copies: [],
       requests: sequences.flatMap((sequence) => sequence?.request ?? []),
       start: () => {
-        const rows = { ...batch, coldness: this.#coldness(sequences) };
-        if (batch.rows < LEAST_STOPPED_ROWS) return this.#runner.decode(rows);
         this.#stoppable = run;
-        return this.#runner.decode(rows, run.stop.signal);
+        return this.#runner.decode({ ...batch, coldness: this.#coldness(sequences) }, run?.stop.signal);
       },
       postprocess: (logits, now) => {
-        run.stoppedBy = null;
+        if (run) run.stoppedBy = null;
         this.#drawInPool(sequences, logits);
         let tokens = 0;
         let at = parts.size > 1 ? this.#now() : 0;

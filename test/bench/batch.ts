@@ -1,11 +1,12 @@
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Percentiles, runLoad } from '../../origin/cli/load.ts';
-import type { Batch, FileObject } from '../../shared/batch.ts';
+import { ENDED } from '../../shared/batch.ts';
 import { workerdOf } from '../chaos/resident.ts';
 import { newTenant } from '../chaos/scenario.ts';
 import { statOf } from '../support/child-processes.ts';
 import { startSystem } from '../support/system.ts';
+import { BatchClient, lineOf } from '../worker/batches/batch-client.ts';
 import { engineTarget } from './engine-target.ts';
 import { benchModels } from './models.ts';
 import { percentiles, rounded } from './statistics.ts';
@@ -20,66 +21,25 @@ const SMALL = { prompt: 'Once upon a time', maxTokens: 4 };
 const IDLE_REQUESTS = 300;
 /** Between small requests, in milliseconds. */
 const GAP_MS = 40;
-const POLL_MS = 100;
 
 const promptOf = (line: number): string => `Once upon a time number ${line}`;
 
-/** A batch API of a tenant. */
-class Batches {
-  readonly #url: string;
-  readonly #key: string;
+const input = (lines: number): string =>
+  Array.from({ length: lines }, (_, line) =>
+    lineOf(String(line), {
+      prompt: promptOf(line),
+      max_tokens: TOKENS,
+      temperature: 0,
+      ignore_eos: true,
+      cache_prompt: false,
+    }),
+  ).join('\n');
 
-  constructor(url: string, key: string) {
-    this.#url = url;
-    this.#key = key;
-  }
-
-  /** Creates a batch of lines and returns its id. */
-  async start(lines: number): Promise<string> {
-    const records = Array.from({ length: lines }, (_, line) => ({
-      custom_id: String(line),
-      method: 'POST',
-      url: '/v1/completions',
-      body: {
-        model: 'default',
-        prompt: promptOf(line),
-        max_tokens: TOKENS,
-        temperature: 0,
-        ignore_eos: true,
-        cache_prompt: false,
-      },
-    }));
-    const form = new FormData();
-    form.set('purpose', 'batch');
-    form.set('file', new Blob([records.map((record) => JSON.stringify(record)).join('\n')]), 'bench.jsonl');
-    const { id } = await this.#call<FileObject>('/v1/files', form);
-    const asked = { input_file_id: id, endpoint: '/v1/completions', completion_window: '24h' };
-    return (await this.#call<Batch>('/v1/batches', JSON.stringify(asked))).id;
-  }
-
-  /** Resolves when all lines have run. @throws if one has failed */
-  async ended(id: string, lines: number): Promise<void> {
-    for (;;) {
-      const { status, request_counts: counts } = await this.#call<Batch>(`/v1/batches/${id}`);
-      if (status === 'completed' && counts.completed === lines) return;
-      if (status !== 'validating' && status !== 'in_progress' && status !== 'finalizing')
-        throw new Error(`The batch is ${status}: ${JSON.stringify(counts)}`);
-      await sleep(POLL_MS);
-    }
-  }
-
-  async #call<T>(path: string, body?: FormData | string): Promise<T> {
-    const response = await fetch(this.#url + path, {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: {
-        authorization: `Bearer ${this.#key}`,
-        ...(typeof body === 'string' && { 'content-type': 'application/json' }),
-      },
-      ...(body !== undefined && { body }),
-    });
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
-  }
+/** Runs a batch. @throws if a line has failed */
+async function runBatch(client: BatchClient, lines: number): Promise<void> {
+  const { id } = await client.start(input(lines));
+  const { status, request_counts: counts } = await client.until(id, ...ENDED);
+  if (counts.completed < lines) throw new Error(`The batch is ${status}: ${JSON.stringify(counts)}`);
 }
 
 /** Times of first tokens of small requests, one after the other, until `isOver`. */
@@ -117,7 +77,8 @@ export async function measureBatch(
   const quiet = await newTenant(system, 'quiet');
   const small = openAiTarget('small', { baseUrl: `${system.url}/v1`, model: 'default', apiKey: quiet });
   try {
-    const batches = new Batches(system.url, await newTenant(system, 'loud'));
+    const request = (to: string, init?: RequestInit) => fetch(system.url + to, init);
+    const client = new BatchClient({ request }, await newTenant(system, 'loud'));
     const pids = [Number(workerdOf(system)), system.originPid()] as const;
     const cpuMs = (): number[] => pids.map((pid) => statOf(pid)?.cpuMs ?? 0);
     const rates: Record<'engine' | 'batch', number[]> = { engine: [], batch: [] };
@@ -127,7 +88,7 @@ export async function measureBatch(
       const job = (line: number) => ({ prompt: promptOf(line), maxTokens: TOKENS });
       const alone = await seconds(() => runLoad(WINDOW, lines, (line) => engine.run(job(line))));
       const before = cpuMs();
-      const batch = await seconds(async () => batches.ended(await batches.start(lines), lines));
+      const batch = await seconds(() => runBatch(client, lines));
       if (round === 0) continue; // warms up
       cpuMs().forEach((ms, at) => {
         used[at]! += (ms - before[at]!) / (lines * ROUNDS);
@@ -139,8 +100,7 @@ export async function measureBatch(
     await firstTokens(small, (done) => done >= IDLE_REQUESTS / 3);
     const idle = await firstTokens(small, (done) => done >= IDLE_REQUESTS);
     let isOver = false;
-    const running = batches.start(2 * lines).then(async (id) => {
-      await batches.ended(id, 2 * lines);
+    const running = runBatch(client, 2 * lines).finally(() => {
       isOver = true;
     });
     const beside = await firstTokens(small, () => isOver);

@@ -125,10 +125,11 @@ export class PriorityQueues<
     for (const flex of [false, true]) {
       const queue = this.#queueOf(flex);
       if (queue.isEmpty) continue;
-      const own = holders.filter(({ request }) => request.flex === flex);
-      const shares = this.#sharesOf(flex, own);
+      const shares = this.#sharesOf(flex, holders);
       if (!queue.tenants.some(({ tenantId }) => shares.isBelow(tenantId))) continue;
-      const above = own.filter(({ request }) => shares.isAbove(request.tenantId));
+      const above = holders.filter(
+        ({ request }) => request.flex === flex && shares.isAbove(request.tenantId),
+      );
       if (above.length > 0) return oldest(above);
     }
     return null;
@@ -137,8 +138,7 @@ export class PriorityQueues<
   /** Returns whether an interactive request has one sequence, and the next slot that another one gives up is for it. */
   isNext({ tenantId, flex, waiting }: Request, holders: readonly Sequence[]): boolean {
     if (flex || waiting !== 1 || this.#slots === 1 || this.victim(holders) === null) return false;
-    const own = holders.filter(({ request }) => !request.flex);
-    const shares = this.#sharesOf(false, own);
+    const shares = this.#sharesOf(false, holders);
     const due = this.#interactive.tenants.filter((tenant) => shares.isBelow(tenant.tenantId));
     return due.length === 1 && due[0]!.tenantId === tenantId && due[0]!.length === 1;
   }
@@ -151,16 +151,14 @@ export class PriorityQueues<
   #takeFrom(flex: boolean, holders: readonly Sequence[]): Sequence | null {
     const queue = this.#queueOf(flex);
     if (queue.isEmpty) return null;
-    const shares = this.#sharesOf(
-      flex,
-      holders.filter(({ request }) => request.flex === flex),
-    );
+    const shares = this.#sharesOf(flex, holders);
     const belowShare = queue.take(this.#slots, shares.held, (tenantId) => shares.isBelow(tenantId));
     return belowShare ?? queue.take(this.#slots, shares.held);
   }
 
+  /** The shares of the tenants that hold or want slots of a class. */
   #sharesOf(flex: boolean, holders: readonly Sequence[]): FairShares {
-    const tenants = holders.map(({ request }) => request);
+    const tenants = holders.map(({ request }) => request).filter((request) => request.flex === flex);
     return new FairShares(this.#slots, tenants, this.#queueOf(flex).tenants);
   }
 

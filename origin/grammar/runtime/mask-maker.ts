@@ -13,6 +13,9 @@ const MAX_RETURNS = 10_000;
 /** A mask below at least this number of nodes is cached. */
 const MIN_KEPT_NODES = 100;
 
+/** A search for plain text may cost this and one unit per token: half of a walk, most of which has the same steps. */
+const MIN_SEARCH_UNITS = 20_000;
+
 /** A mask that is exact for tokens of fewer than `distinguishedAt` bytes. */
 interface SimilarMask {
   readonly tokenMask: TokenMask;
@@ -113,7 +116,8 @@ export class MaskMaker {
 
   /** Returns the largest slice of plain tokens that a state allows without an end of its rule; null if there is none. */
   #plainSlice(state: number, budget: WorkBudget): PlainSlice | null {
-    const free = this.#plainText.freeBytes(this.#table, state, budget);
+    const units = MIN_SEARCH_UNITS + this.#vocabulary.tokens.vocabularySize;
+    const free = this.#plainText.freeBytes(this.#table, state, budget, units);
     return this.#vocabulary.plainSlice(this.#table.program, free);
   }
 

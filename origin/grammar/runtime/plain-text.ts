@@ -73,8 +73,10 @@ export class PlainText {
   /**
    * Returns a number of bytes up to which every plain text matches from a state, without an end of its ANY_CALLER rule;
    * Infinity if there is no bound, at most COUNTED_BYTES otherwise.
+   * @param maxUnits work after which the search ends with what it has found
    */
-  freeBytes(table: StateTable, start: number, budget: WorkBudget): number {
+  freeBytes(table: StateTable, start: number, budget: WorkBudget, maxUnits: number): number {
+    const leastLeft = budget.left - maxUnits;
     return freeLength(start * PHASES, COUNTED_BYTES, MAX_PAIRS, (pair) => {
       const state = Math.floor(pair / PHASES);
       const phase = pair % PHASES;
@@ -84,7 +86,7 @@ export class PlainText {
       for (const [byteClass, next] of this.#steps[phase]!) {
         const known = table.rows.data[state * this.#network.classCount + byteClass]!;
         const to = known === UNKNOWN ? table.step(state, byteClass, budget) : known;
-        if (to <= DEAD) return null;
+        if (to <= DEAD || budget.left < leastLeft) return null;
         reached.push(to * PHASES + next);
       }
       return reached;
@@ -100,10 +102,10 @@ export class PlainText {
       const { bytes, seen } = freeLength(state * PHASES, MAX_PROGRAM_BYTES, MAX_PROGRAM_PAIRS, (pair) =>
         this.#pairsAfter(pair, budget),
       );
-      this.#endless.set(state, bytes === Number.POSITIVE_INFINITY);
-      if (bytes === Number.POSITIVE_INFINITY)
-        for (const pair of seen) if (pair % PHASES === 0) this.#endless.set(pair / PHASES, true);
-      return bytes === Number.POSITIVE_INFINITY;
+      const isEndless = bytes === Number.POSITIVE_INFINITY;
+      this.#endless.set(state, isEndless);
+      if (isEndless) for (const pair of seen) if (pair % PHASES === 0) this.#endless.set(pair / PHASES, true);
+      return isEndless;
     });
   }
 

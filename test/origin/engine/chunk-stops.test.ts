@@ -141,11 +141,13 @@ describe('a decode run of many rows', () => {
     );
   });
 
-  it('is stopped for a prompt that gets the slot of a flex sequence, whose tokens stay the same', async () => {
-    const flex = { ...crowd(60), flex: true };
+  it.each([
+    ['the slot of a flex sequence', { ...crowd(60), flex: true }],
+    ['a slot of a tenant above its share, whose other choices wait', { ...crowd(60), choices: 2 * ROWS }],
+  ])('is stopped for a prompt that gets %s, and its tokens stay the same', async (_, submission) => {
     const runner = new ScriptedRunner(shape(ROWS), { turns: TURNS });
     const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, 200) });
-    driver.submit(flex);
+    driver.submit(submission);
     while (tokensSoFar(driver, 'crowd') < 3 * ROWS) await driver.step();
     const before = tokensSoFar(driver, 'crowd');
     await stepWith(driver, endless('short', 4, 'quiet'));
@@ -154,25 +156,8 @@ describe('a decode run of many rows', () => {
     expect(tokensSoFar(driver, 'short')).toBeGreaterThan(0);
     await driver.finish();
     expect(driver.engine.status.suspensions).toBeGreaterThan(0);
-    expect(ordered(transcribe(driver.eventsOf('crowd'), ROWS))).toEqual(
-      ordered(plainTranscript(flex, runner.shape)),
-    );
-  });
-
-  it('is stopped for a prompt that gets a slot of a tenant above its share, whose other choices wait', async () => {
-    const many = { ...crowd(60), choices: 2 * ROWS };
-    const runner = new ScriptedRunner(shape(ROWS), { turns: TURNS });
-    const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, 200) });
-    driver.submit(many);
-    while (tokensSoFar(driver, 'crowd') < 3 * ROWS) await driver.step();
-    const before = tokensSoFar(driver, 'crowd');
-    await stepWith(driver, endless('short', 4, 'quiet'));
-    expect(tokensSoFar(driver, 'crowd')).toBe(before);
-    await driver.step();
-    expect(tokensSoFar(driver, 'short')).toBeGreaterThan(0);
-    await driver.finish();
-    expect(ordered(transcribe(driver.eventsOf('crowd'), 2 * ROWS))).toEqual(
-      ordered(plainTranscript(many, runner.shape)),
+    expect(ordered(transcribe(driver.eventsOf('crowd'), submission.choices))).toEqual(
+      ordered(plainTranscript(submission, runner.shape)),
     );
   });
 

@@ -53,5 +53,5 @@ test.each([
   const budget = new WorkBudget('The test', 10_000_000);
   let state = table.initial;
   for (const byte of new TextEncoder().encode(start)) state = table.next(state, byte, budget);
-  expect(new PlainText(program).freeBytes(table, state, budget)).toBe(expected);
+  expect(new PlainText(program).freeBytes(table, state, budget, 1_000_000)).toBe(expected);
 });

@@ -46,10 +46,10 @@ async function replyOf(response: Response): Promise<Reply> {
 }
 
 export class BatchClient {
-  readonly #worker: WorkerClient;
+  readonly #worker: Pick<WorkerClient, 'request'>;
   readonly #headers: Readonly<Record<string, string>>;
 
-  constructor(worker: WorkerClient, key?: string) {
+  constructor(worker: Pick<WorkerClient, 'request'>, key?: string) {
     this.#worker = worker;
     this.#headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
   }
