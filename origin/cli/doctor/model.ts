@@ -75,7 +75,7 @@ function checkCuda(devices: readonly Device[], machine: Machine, hasCard: boolea
     for (const { deviceId } of users.length === 0 ? [{ deviceId: 0 }] : users)
       requireCuda(deviceId ?? 0, machine);
   } catch (error) {
-    const advice = 'Do this, then run npx continuo doctor again; see docs/devices.md.';
+    const advice = 'Do this, then run continuo doctor again; see docs/devices.md.';
     return (isNeeded ? fail : warn)(name, errorMessage(error), advice);
   }
   return users.length > 0
