@@ -57,7 +57,8 @@ export async function deploy(options: DeployOptions, context: DeployContext): Pr
     return terminal.note('Deployed. To test an address of yours, repeat with --url https://…');
   const keyFile = path.join(options.secrets, ADMIN_KEY_FILE);
   const adminKey = existsSync(keyFile) ? readFileSync(keyFile, 'utf8').trim() : null;
-  terminal.note(`Deployed. Testing ${url}: ${(await smokeTest(url, adminKey, context)).join(', ')}`);
+  const probes = await smokeTest(url, options.env, adminKey, context);
+  terminal.note(`Deployed. Testing ${url}: ${probes.join(', ')}`);
   terminal.print(nextStep(url, options.secrets, adminKey !== null));
 }
 

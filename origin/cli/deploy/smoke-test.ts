@@ -14,11 +14,17 @@ export interface SmokeTest {
 
 /**
  * Repeats each probe until it has its status, because a new address takes some seconds to work everywhere.
+ * @param env environment of the configuration; '' = its top level
  * @param adminKey null = unknown here
  * @returns what was asked
  * @throws CommandError with the last answer of the first probe that failed for a minute
  */
-export async function smokeTest(url: string, adminKey: string | null, test: SmokeTest): Promise<string[]> {
+export async function smokeTest(
+  url: string,
+  env: string,
+  adminKey: string | null,
+  test: SmokeTest,
+): Promise<string[]> {
   const json = { 'content-type': 'application/json' };
   const body = JSON.stringify({ model: 'default', prompt: 'Hi', max_tokens: 1 });
   const probes: [string, number, RequestInit][] = [
@@ -36,8 +42,8 @@ export async function smokeTest(url: string, adminKey: string | null, test: Smok
       if (status === wanted) break;
       if (test.now() > until) {
         throw new CommandError(
-          `${url}${path} answers ${status ?? 'nothing'} instead of ${wanted}. Read the log with npx wrangler tail. ` +
-            'To return to the last version: npx wrangler rollback.',
+          `${url}${path} answers ${status ?? 'nothing'} instead of ${wanted}. Read the log with npx wrangler tail --env=${env}. ` +
+            `To return to the last version: npx wrangler rollback --env=${env}.`,
         );
       }
       await test.sleep(PAUSE_MS);

@@ -171,6 +171,7 @@ test('takes secrets of the environment, and makes none in a build service', asyn
     .deploy({ url: 'https://none.test' }, { WORKERS_CI: '1', CI: 'true' }, async () => Response.json({}))
     .catch((error: unknown) => String(error));
   expect(withButton).toContain('/v1/completions answers 200 instead of 401');
+  expect(withButton).toContain('npx wrangler rollback --env=production.');
 });
 
 test('a dry run prints the plan, asks no account and accepts the template’s addresses', async () => {
