@@ -107,6 +107,14 @@ describe.each(['Dockerfile', 'Dockerfile.cuda'])('%s', (name) => {
     expect(existsSync(at('origin/main.ts'))).toBe(true);
   });
 
+  test('models can be fetched and built into the volume of models, and nowhere else', () => {
+    expect(wordsOf('RUN', last).map((words) => words.join(' '))).toContain(
+      'mkdir /models && chown 1000:1000 /models',
+    );
+    const environment = wordsOf('ENV', last).flat();
+    expect(environment).toEqual(expect.arrayContaining(['HF_HOME=/models', 'XDG_CACHE_HOME=/models']));
+  });
+
   test('the health check is a program in the image, and the ports are those of the origin', () => {
     expect(execForm(wordsOf('HEALTHCHECK', last)[0]!)).toEqual(['node', 'origin/deploy/health-check.ts']);
     expect(existsSync(at('origin/deploy/health-check.ts'))).toBe(true);
