@@ -13,6 +13,8 @@ interface Service {
   readonly environment?: Readonly<Record<string, string>>;
   readonly volumes: readonly string[];
   readonly ports?: readonly string[];
+  readonly command?: string;
+  readonly stop_grace_period?: string;
 }
 
 const { services, volumes } = parse(readFileSync(path.join(FOLDER, 'compose.yaml'), 'utf8'), {
@@ -33,6 +35,15 @@ test('origin and edge run without root rights on a read-only file system, and on
   }
   expect(services.origin.ports).toBe(undefined);
   for (const port of services.edge.ports!) expect(port).toMatch(/^127\.0\.0\.1:/);
+});
+
+test('Docker lets the origin drain before it kills', () => {
+  const drainSeconds = variables.shape.CONTINUO_DRAIN_SECONDS.parse(undefined);
+  expect(Number.parseInt(services.origin.stop_grace_period!, 10)).toBeGreaterThan(drainSeconds + 10);
+});
+
+test('no caller behind the proxy chooses the address by which networks of keys are checked', () => {
+  expect(services.tls.command).toContain('--header-up CF-Connecting-IP:{http.request.remote.host}');
 });
 
 test('the services know their variables, hold no secret and share declared volumes', () => {
