@@ -7,11 +7,13 @@ import type { INetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
 import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import type { IService } from 'kubernetes-models/v1';
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { readConfig, variables } from '../../../origin/config/config.ts';
 import { createMetrics } from '../../../origin/http/metrics.ts';
 import { hasHelm, render, validated } from './manifests.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
+const read = (file: string) => readFileSync(path.join(ROOT, file), 'utf8');
 const MODEL = { pull: 'onnx-community/Qwen3-0.6B-ONNX', variant: 'q4f16', name: 'qwen3-0.6b' };
 const SETTINGS = {
   defaults: {},
@@ -158,7 +160,7 @@ describe.each(hasHelm ? (Object.keys(SETTINGS) as Setting[]) : [])('the chart wi
     if (autoscaler) expect(autoscaler.spec.metrics[0]?.pods.metric.name).toBe(waiting);
     const trigger = {
       serverAddress: expect.any(String),
-      query: `sum(${waiting}{namespace="continuo"})`,
+      query: `sum(${waiting}{namespace="continuo",pod=~"continuo-origin-.+"})`,
       threshold: expect.any(String),
     };
     if (scaledObject) expect(scaledObject.spec.triggers[0]?.metadata).toEqual(trigger);
@@ -193,4 +195,37 @@ test.runIf(hasHelm)('values that the chart does not know, or of a wrong kind, ar
   expect(() => render({ gpuu: true })).toThrow('gpuu');
   expect(() => render({ 'autoscaling.kind': 'often' })).toThrow(/autoscaling[./]kind/);
   expect(() => render({ model: { pull: 'no-owner' } })).toThrow(/model[./]pull/);
+  expect(() => render({ env: { CONTINUO_ORIGIN_PORT: '9200' } })).toThrow('CONTINUO_ORIGIN_PORT');
+});
+
+test.runIf(hasHelm)('the origin takes variables of other programs, such as a collector of traces', () => {
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://otel:4318', MALLOC_MMAP_THRESHOLD_: '1048576' };
+  const all = render({ env, secretName: '7' });
+  const { spec } = all.find(
+    ({ kind, metadata }) => kind === 'Deployment' && /origin/.test(metadata.name),
+  ) as unknown as Present<IDeployment>;
+  for (const [name, value] of Object.entries(env))
+    expect(spec.template.spec.containers[0]!.env).toContainEqual({ name, value });
+});
+
+test.runIf(hasHelm).each([
+  [60, '60s'],
+  [180, '180s'],
+  [600, '180s'],
+])('with %i s to drain, cloudflared has a grace period that it accepts', (drainSeconds, period) => {
+  const all = render({ drainSeconds });
+  const tunnel = all.find(
+    ({ kind, metadata }) => kind === 'Deployment' && /tunnel/.test(metadata.name),
+  ) as unknown as Present<IDeployment>;
+  const { args } = tunnel.spec.template.spec.containers[0]!;
+  expect(args[args.indexOf('--grace-period') + 1]).toBe(period);
+});
+
+test('the chart has the version of the packages', () => {
+  const { version } = JSON.parse(read('package.json')) as { readonly version: string };
+  const values = parse(read('origin/deploy/helm/values.yaml')) as {
+    readonly image: { readonly tag: string };
+  };
+  expect(parse(read('origin/deploy/helm/Chart.yaml'))).toMatchObject({ version, appVersion: version });
+  expect(values.image.tag).toBe(version);
 });
