@@ -35,6 +35,17 @@ test('all images have the same base', () => {
   expect(bases[0]).toMatch(PINNED);
 });
 
+test('the builder of the edge gets the settings by which the page is compiled', () => {
+  const admitted = read('origin/deploy/Dockerfile.edge.dockerignore')
+    .split('\n')
+    .filter((line) => line.startsWith('!'))
+    .map((line) => line.slice(1));
+  for (const folder of ['shared', 'worker', 'worker/site', 'origin', 'origin/cli']) {
+    const settings = JSON.parse(read(`${folder}/tsconfig.json`)) as { readonly extends: string };
+    expect(admitted).toContain(path.posix.join(folder, settings.extends));
+  }
+});
+
 describe.each(['Dockerfile', 'Dockerfile.cuda'])('%s', (name) => {
   const dockerfile = DockerfileParser.parse(read(`origin/deploy/${name}`));
   const initial = dockerfile.getInitialARGs();
