@@ -161,19 +161,8 @@ export function addTenantCommands(program: Command, open: OpenSession): void {
 }
 
 const KEY_COLUMNS = [
-  ...[
-    'id',
-    'tenant',
-    'name',
-    'scopes',
-    'role',
-    'models',
-    'limits',
-    'expires_at',
-    'last_used_at',
-    'disabled',
-    'revoked_at',
-  ],
+  ...['id', 'tenant', 'name', 'scopes', 'role', 'models', 'limits', 'expires_at', 'last_used_at'],
+  ...['disabled', 'revoked_at'],
 ];
 
 interface KeyOptions {

@@ -41,17 +41,7 @@ export function addUsageCommand(program: Command, open: OpenSession): void {
   });
 }
 
-const AUDIT_COLUMNS = [
-  'id',
-  'created_at',
-  'key',
-  'address',
-  'action',
-  'target',
-  'tenant',
-  'changes',
-  'request_id',
-];
+const AUDIT_COLUMNS = 'id created_at key address action target tenant changes request_id'.split(' ');
 
 type AuditOptions = Pick<UsageOptions, 'from' | 'to' | 'tenant' | 'key'> & { readonly action?: string };
 

@@ -80,9 +80,7 @@ const alreadyExpired = (): ApiError =>
   new ApiError(
     'invalid_value',
     "Invalid 'expires_at': the time is in the past. Send Unix seconds in the future.",
-    {
-      param: 'expires_at',
-    },
+    { param: 'expires_at' },
   );
 
 const expiryOf = (seconds: number | null, { now }: RequestContext): number | null => {

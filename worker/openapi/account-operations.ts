@@ -41,10 +41,8 @@ const LIMITS = {
   ...{ tokens_per_day: 100_000, micros_per_month: 100_000_000, user_requests_per_minute: 20 },
 };
 const USED = {
-  tokens_per_day: 1451,
-  tokens_per_month: 9230,
-  micros_per_day: 1208,
-  micros_per_month: 80_000_312,
+  ...{ tokens_per_day: 1451, tokens_per_month: 9230 },
+  ...{ micros_per_day: 1208, micros_per_month: 80_000_312 },
 };
 const ALERT = {
   ...{ key: null, limit: 'micros_per_month', period: '2030-01', share_percent: 80 },

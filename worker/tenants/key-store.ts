@@ -68,17 +68,8 @@ const insertion = (db: D1Database, key: KeyRecord, instead: string | null): D1Pr
       SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?11, ?12
       WHERE ?10 IS NULL OR EXISTS (SELECT 1 FROM keys WHERE id = ?10 AND ${IS_CURRENT})`)
     .bind(
-      key.id,
-      key.tenantId,
-      key.name,
-      key.hash,
-      JSON.stringify(key.scopes),
-      jsonOf(key.models),
-      JSON.stringify(key.limits),
-      key.expiresAt,
-      key.createdAt,
-      instead,
-      key.role,
+      ...[key.id, key.tenantId, key.name, key.hash, JSON.stringify(key.scopes), jsonOf(key.models)],
+      ...[JSON.stringify(key.limits), key.expiresAt, key.createdAt, instead, key.role],
       jsonOf(key.allowedAddresses),
     );
 
@@ -108,6 +99,12 @@ export type KeyChanges = {
     | undefined;
 } & { readonly limits?: SomeLimits | undefined };
 
+/** Whether a column changes, and its new value. */
+const change = (value: string | number | null | undefined): (string | number | null)[] => [
+  Number(value !== undefined),
+  value ?? null,
+];
+
 /** Changes only the given fields, so that concurrent changes are all kept. Returns null if there is no such key. */
 export async function updateKey(
   db: D1Database,
@@ -122,16 +119,9 @@ export async function updateKey(
         allowed_addresses = IIF(?9, ?10, allowed_addresses)
       WHERE id = ?1 RETURNING *`)
     .bind(
-      id,
-      name ?? null,
-      models === undefined ? 0 : 1,
-      jsonOf(models ?? null),
-      JSON.stringify(limits ?? {}),
-      expiresAt === undefined ? 0 : 1,
-      expiresAt ?? null,
-      disabled === undefined ? null : Number(disabled),
-      allowedAddresses === undefined ? 0 : 1,
-      jsonOf(allowedAddresses ?? null),
+      ...[id, name ?? null, ...change(models && jsonOf(models)), JSON.stringify(limits ?? {})],
+      ...[...change(expiresAt), disabled === undefined ? null : Number(disabled)],
+      ...change(allowedAddresses && jsonOf(allowedAddresses)),
     );
   const [row] = (await runAudited<Row<KeyRecord>>(db, [update], entry))[0]!.results;
   return row ? toKey(row) : null;

@@ -59,14 +59,7 @@ export async function insertTenant(
         suspended, created_at, aliases)
       SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 WHERE NOT EXISTS (${ERASURE})`)
     .bind(
-      id,
-      name,
-      planId,
-      JSON.stringify(limits),
-      weight,
-      dialect,
-      ...flags,
-      createdAt,
+      ...[id, name, planId, JSON.stringify(limits), weight, dialect, ...flags, createdAt],
       JSON.stringify(tenant.aliases),
     );
   const [inserted] = await runAudited(db, [insertion], entry);
@@ -99,14 +92,8 @@ export async function updateTenant(
         aliases = json_patch(aliases, ?12)
       WHERE id = ?1 RETURNING *`)
     .bind(
-      id,
-      name ?? null,
-      planId === undefined ? 0 : 1,
-      planId ?? null,
-      JSON.stringify(limits ?? {}),
-      weight === undefined ? 0 : 1,
-      weight ?? null,
-      dialect ?? null,
+      ...[id, name ?? null, planId === undefined ? 0 : 1, planId ?? null, JSON.stringify(limits ?? {})],
+      ...[weight === undefined ? 0 : 1, weight ?? null, dialect ?? null],
       ...flags.map((flag) => (flag === undefined ? null : Number(flag))),
       JSON.stringify(changes.aliases ?? {}),
     );
@@ -119,25 +106,18 @@ export async function updateTenant(
  * @returns false if there is no such tenant, or it is not suspended
  */
 export async function eraseTenant(db: D1Database, id: string, entry: AuditEntry): Promise<boolean> {
-  const forget = db.prepare('UPDATE audit SET changes = NULL, address = NULL WHERE tenant_id = ?').bind(id);
-  const isSuspended = 'SELECT 1 FROM tenants WHERE id = ?1 AND suspended';
-  const results = await runAudited(
-    db,
-    [
-      db
-        .prepare(
-          `UPDATE audit SET changes = NULL, address = NULL WHERE tenant_id = ?1 AND EXISTS (${isSuspended})`,
-        )
-        .bind(id),
-      db.prepare(`DELETE FROM keys WHERE tenant_id = ?1 AND EXISTS (${isSuspended})`).bind(id),
-      db.prepare(`DELETE FROM credits WHERE tenant_id = ?1 AND EXISTS (${isSuspended})`).bind(id),
-      db.prepare('DELETE FROM tenants WHERE id = ? AND suspended').bind(id),
-    ],
-    entry,
-  );
+  const forget = 'UPDATE audit SET changes = NULL, address = NULL WHERE tenant_id = ?1';
+  const isSuspended = 'EXISTS (SELECT 1 FROM tenants WHERE id = ?1 AND suspended)';
+  const statements = [
+    `${forget} AND ${isSuspended}`,
+    `DELETE FROM keys WHERE tenant_id = ?1 AND ${isSuspended}`,
+    `DELETE FROM credits WHERE tenant_id = ?1 AND ${isSuspended}`,
+    'DELETE FROM tenants WHERE id = ?1 AND suspended',
+  ].map((sql) => db.prepare(sql).bind(id));
+  const results = await runAudited(db, statements, entry);
   if (results.at(-1)!.meta.changes > 0) return true;
   const erased = await db.prepare(ERASURE).bind(id).first();
-  if (erased !== null) await runAudited(db, [forget], entry);
+  if (erased !== null) await runAudited(db, [db.prepare(forget).bind(id)], entry);
   return erased !== null;
 }
 
