@@ -30,23 +30,27 @@ const isSecret = (name: string): boolean => /secret|password/.test(name);
 const shown = (changes: AuditEntry['changes']): string =>
   JSON.stringify(changes, (name, value: unknown) => (isSecret(name) ? '(secret)' : value));
 
-/** The entry is not inserted if the statement before it has changed no row. */
-const insertion = (db: D1Database, entry: AuditEntry): D1PreparedStatement =>
+/** @param condition SQL; the entry is inserted only if it is true */
+const insertion = (db: D1Database, entry: AuditEntry, condition: string): D1PreparedStatement =>
   db
     .prepare(`
       INSERT INTO audit (at, actor, actor_tenant, address, request_id, action, target, tenant_id, changes)
-      SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE changes() > 0`)
+      SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE ${condition}`)
     .bind(
       ...[entry.at, entry.actor, entry.actorTenant, entry.address, entry.requestId],
       ...[entry.action, entry.target, entry.tenantId, shown(entry.changes)],
     );
 
-/** Runs statements and adds the entry, in one transaction. If the last statement changes nothing, there is no entry. */
+/**
+ * Runs statements and adds the entry, in one transaction. If the last statement changes nothing, there is no entry. Without
+ * statements, `changes()` would tell of another transaction.
+ */
 export const runAudited = <Row>(
   db: D1Database,
   statements: readonly D1PreparedStatement[],
   entry: AuditEntry,
-): Promise<D1Result<Row>[]> => db.batch<Row>([...statements, insertion(db, entry)]);
+): Promise<D1Result<Row>[]> =>
+  db.batch<Row>([...statements, insertion(db, entry, statements.length === 0 ? 'true' : 'changes() > 0')]);
 
 export interface AuditFilter {
   /** Unix milliseconds; `to` is exclusive. */
