@@ -172,3 +172,24 @@ test('sends each billed request as a CloudEvent with a stable id, in order, unti
   );
   expect(costs.reduce((sum, cost) => sum + cost, 0)).toBe(body.total.cost_micros);
 });
+
+test('gives other events another webhook id, so that a receiver that ignores known ids loses none', async () => {
+  const { key: token } = await tenantWithKey(worker, 'grown');
+  answers = { grown: [503, 503] };
+  await completion(worker, token);
+  await eventually(
+    async () => at('/billing').filter(({ text }) => text.includes('"grown"')).length,
+    (count) => count > 0,
+  );
+  await completion(worker, token);
+  const batches = await eventually(
+    async () => at('/billing').filter(({ text }) => text.includes('"grown"')),
+    (all) => all.length === 3,
+  );
+  const texts = new Map<unknown, Set<string>>();
+  for (const { headers, text } of batches) {
+    const id = headers['webhook-id'];
+    texts.set(id, (texts.get(id) ?? new Set()).add(text));
+  }
+  expect([...texts.values()].map(({ size }) => size)).toEqual([1, 1]);
+});

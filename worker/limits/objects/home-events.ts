@@ -1,3 +1,4 @@
+import { sha256Hex } from '@continuo/shared/signing.ts';
 import { type Delivery, send, tenantSecret } from '../../delivery/delivery.ts';
 import { type Channel, DeliveryQueue, type QueuedEvent } from '../../delivery/delivery-queue.ts';
 import { targetProblem } from '../../delivery/target.ts';
@@ -98,7 +99,7 @@ export class HomeEvents {
   async #deliver(channel: Channel, events: readonly QueuedEvent[]): Promise<boolean> {
     const delivery =
       channel === 'usage'
-        ? billingOf(events, this.#settings)
+        ? await billingOf(events, this.#settings)
         : await alertOf(events[0]!, this.#settings, this.#env);
     return delivery === null || (await send(delivery, this.#now()));
   }
@@ -151,14 +152,13 @@ async function alertOf(
   return { id, url, contentType: 'application/json', body, secret: await tenantSecret(secret, tenant) };
 }
 
-/** Returns null if billing was switched off. */
-const billingOf = (
+/** Returns null if billing was switched off. The id is that of these events: a batch that is sent again may have more. */
+async function billingOf(
   events: readonly QueuedEvent[],
   { BILLING_URL: url, BILLING_SECRET: secret, BILLING_TOKEN: token }: Settings,
-): Delivery | null =>
-  url === undefined
-    ? null
-    : {
-        ...{ id: events[0]!.id, url, secret, token, contentType: 'application/cloudevents-batch+json' },
-        body: `[${events.map(({ body }) => body).join(',')}]`,
-      };
+): Promise<Delivery | null> {
+  if (url === undefined) return null;
+  const id = await sha256Hex(events.map((event) => event.id).join('\n'));
+  const body = `[${events.map((event) => event.body).join(',')}]`;
+  return { id, url, secret, token, contentType: 'application/cloudevents-batch+json', body };
+}
