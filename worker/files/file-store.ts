@@ -6,9 +6,15 @@ import { ApiError } from '@continuo/shared/errors.ts';
 /** Inputs and results of batches, the records of batches, and unfinished files. */
 type Kind = 'files' | 'batches' | 'uploads';
 
-/** Returns the key of an object, or the beginning of the keys of all. No tenant id or object id can lead out of its folder. */
+/** No id of an object is so long. R2 refuses long keys, and no object has what is left of a longer id. */
+const MAX_ID_LENGTH = 80;
+
+/** Returns an id as a part of a key. It cannot lead out of its folder. */
+export const keyPart = (id: string): string => encodeURIComponent(id.slice(0, MAX_ID_LENGTH).toWellFormed());
+
+/** Returns the key of an object, or the beginning of the keys of all. */
 export const objectKey = (tenantId: string, kind: Kind, id = ''): string =>
-  `${encodeURIComponent(tenantId)}/${kind}/${encodeURIComponent(id)}`;
+  `${keyPart(tenantId)}/${kind}/${keyPart(id)}`;
 
 const MAX_TIME = 2 ** 48 - 1;
 

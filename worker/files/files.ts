@@ -75,15 +75,21 @@ const listQuery = z.object({
   purpose: z.enum(['batch', 'batch_output']).optional(),
 });
 
-/** Returns the part of a list that a query asks for. */
-export function pageOf<T extends { readonly id: string }>(
-  items: readonly T[],
-  { after, limit }: { readonly after?: string | undefined; readonly limit: number },
-) {
-  const start = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
-  const data = items.slice(start, start + limit);
+interface PageQuery {
+  readonly after?: string | undefined;
+  readonly limit: number;
+  readonly order?: 'asc' | 'desc';
+}
+
+/** Returns the part of a list that a query asks for: what follows an id, also if its object is gone. */
+export function pageOf<T extends { readonly id: string }>(items: readonly T[], query: PageQuery) {
+  const { after, limit, order } = query;
+  const follows = ({ id }: T) => after === undefined || (order === 'asc' ? id < after : id > after);
+  // Ids sort from new to old.
+  const rest = (order === 'asc' ? items.toReversed() : items).filter(follows);
+  const data = rest.slice(0, limit);
   const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
-  return { object: 'list', data, first_id, last_id, has_more: start + limit < items.length };
+  return { object: 'list', data, first_id, last_id, has_more: rest.length > limit };
 }
 
 /** GET /v1/files */
@@ -92,7 +98,7 @@ export const listFiles: RouteHandler = async (request, context) => {
   const query = parseRequest(listQuery, Object.fromEntries(new URL(request.url).searchParams));
   const files = (await listObjects(context.env.FILES, tenant.id, 'files')).map(fileOf);
   const wanted = files.filter(({ purpose }) => query.purpose === undefined || purpose === query.purpose);
-  return jsonResponse(pageOf(query.order === 'asc' ? wanted.toReversed() : wanted, query));
+  return jsonResponse(pageOf(wanted, query));
 };
 
 /** GET /v1/files/{id} */

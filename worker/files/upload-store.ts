@@ -1,5 +1,5 @@
 import { type Upload, uploadObject } from '@continuo/shared/batch.ts';
-import { deleteObjects, idOf, listObjects, listUnder, objectKey } from './file-store.ts';
+import { deleteObjects, idOf, keyPart, listObjects, listUnder, objectKey } from './file-store.ts';
 
 /** Uploads in parts, in R2: each has a folder with its record and its parts. */
 
@@ -22,7 +22,7 @@ export interface StoredPart {
 const folderOf = (tenantId: string, id: string): string => `${objectKey(tenantId, 'uploads', id)}/`;
 
 export const partKey = (tenantId: string, id: string, part: string): string =>
-  folderOf(tenantId, id) + encodeURIComponent(part);
+  folderOf(tenantId, id) + keyPart(part);
 
 /**
  * Writes the record of an upload.

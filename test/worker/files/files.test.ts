@@ -57,7 +57,31 @@ describe('a file', () => {
     expect((await list('order=asc')).data.map(({ id }) => id)).toEqual(ids.toReversed());
     expect(await list('limit=2')).toMatchObject({ has_more: true, data: [{ id: ids[0] }, { id: ids[1] }] });
     expect(await list(`limit=2&after=${ids[1]}`)).toMatchObject({ has_more: false, data: [{ id: ids[2] }] });
+    // A client may delete what it has listed before it asks for the next page.
+    await own.call('DELETE', `/v1/files/${ids[1]}`);
+    for (const [order, next] of [
+      ['desc', ids[2]],
+      ['asc', ids[0]],
+    ])
+      expect((await list(`order=${order}&after=${ids[1]}`)).data.map(({ id }) => id)).toEqual([next]);
   });
+
+  test.each(['x'.repeat(2_000), '\ud83d', '\u0000', '文'.repeat(500)])(
+    'does not exist with the id %j',
+    async (id) => {
+      const path = encodeURIComponent(id.toWellFormed());
+      for (const [method, at] of [
+        ['GET', `/v1/files/${path}`],
+        ['GET', `/v1/files/${path}/content`],
+        ['DELETE', `/v1/files/${path}`],
+        ['GET', `/v1/batches/${path}`],
+        ['POST', `/v1/batches/${path}/cancel`],
+        ['POST', `/v1/uploads/${path}/cancel`],
+      ] as const)
+        expect((await client.call(method, at)).status, `${method} ${at.slice(0, 40)}`).toBe(404);
+      expect((await client.create(id)).status).toBe(404);
+    },
+  );
 
   test('of another tenant does not exist', async () => {
     const { id } = await client.upload('x');

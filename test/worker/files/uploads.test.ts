@@ -113,6 +113,12 @@ describe('an upload in parts', () => {
     expect(await list.json()).toMatchObject({ data: [] });
   });
 
+  test('with a part that cannot exist is refused', async () => {
+    const id = await create(1);
+    for (const wrong of ['\ud83d', 'x'.repeat(2_000), '../upload'])
+      expect((await call(`/${id}/complete`, { part_ids: [wrong] })).body.error.param).toBe('part_ids[0]');
+  });
+
   test('that was cancelled takes no parts and makes no file', async () => {
     const id = await create(1);
     const ids = [await partId(id, 'a')];
