@@ -70,6 +70,8 @@ test('a line that cannot run goes to the error file with its number, and the oth
     ['{"custom_id": "broken"', 'invalid_json'],
     ['[]', 'invalid_type'],
     [lineOf('', {}), 'invalid_value'],
+    [lineOf('x').replace('"x"', '"\\ud83d"'), 'invalid_value'],
+    [lineOf('x').replace('"x"', '"\\ud83e"'), 'invalid_value'],
     [lineOf('get', {}, { method: 'GET' }), 'invalid_value'],
     [lineOf('url', {}, { url: '/v1/score' }), 'invalid_value'],
     [lineOf('body', {}, { body: 'text' }), 'invalid_type'],
@@ -82,7 +84,7 @@ test('a line that cannot run goes to the error file with its number, and the oth
   ];
   const { id } = await client.start(`${lines.map(([content]) => content).join('\r\n')}\r\n`);
   const batch = await client.until(id, 'completed');
-  expect(batch.request_counts).toEqual({ total: 12, completed: 1, failed: 11 });
+  expect(batch.request_counts).toEqual({ total: 14, completed: 1, failed: 13 });
   const errors = await client.records(batch.error_file_id);
   const codeOf = ({ error, response }: (typeof errors)[number]) =>
     error?.code ?? (response!.body.error as { code: string }).code;
@@ -91,6 +93,14 @@ test('a line that cannot run goes to the error file with its number, and the oth
   );
   for (const { error, line } of errors) if (error) expect(error.message).toContain(`Line ${line}: `);
   expect((await client.records(batch.output_file_id)).map((record) => record.custom_id)).toEqual(['stored']);
+});
+
+test('lines with a byte order mark, of CRLF and LF, without an end, and of long characters run', async () => {
+  const id = '文'.repeat(200);
+  const lines = [lineOf('a'), lineOf(id, { prompt: '💡'.repeat(20_000) }), '', lineOf('c')];
+  const batch = await client.start(`\ufeff${lines[0]}\r\n${lines.slice(1).join('\n')}`);
+  const { output_file_id: output } = await client.until(batch.id, 'completed');
+  expect((await client.records(output)).map((record) => record.custom_id)).toEqual(['a', id, 'c']);
 });
 
 test('integers that no double holds reach the request', async () => {
