@@ -90,6 +90,7 @@ describe('CORS', () => {
     expect(asked.status).toBe(204);
     expect(asked.headers.get('access-control-allow-origin')).toBe(PAGE);
     expect(asked.headers.get('access-control-allow-headers')).toContain('x-stainless-os');
+    expect(asked.headers.get('access-control-allow-methods')).toBe('GET, POST, PATCH, DELETE, OPTIONS');
     const answered = await worker.post({ model: 'org/tiny', prompt: 'Hi' }, { headers: { origin: PAGE } });
     expect(answered.headers.get('access-control-allow-origin')).toBe(PAGE);
     expect(answered.headers.get('access-control-expose-headers')).toContain('x-ratelimit-remaining-tokens');
