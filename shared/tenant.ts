@@ -66,7 +66,9 @@ export const scope = z.enum(['completions', 'models', 'keys', 'admin']);
 export type Scope = z.infer<typeof scope>;
 
 /** What a key with the scope `admin` may do: everything; all that concerns money; only read; or manage one tenant. */
-export const adminRole = z.string().regex(/^(owner|billing|read-only|tenant:[a-z0-9][a-z0-9-]{0,62})$/);
+export const adminRole = z
+  .string()
+  .regex(/^(owner|billing|read-only|tenant:(?!operator$)[a-z0-9][a-z0-9-]{0,62})$/);
 
 /** The stored part of an API key. The key itself is never stored. */
 export interface ApiKey {

@@ -238,6 +238,7 @@ describe('roles of admin keys', () => {
     [{ tenant: 'roles-bad', role: 'owner' }, 'role'],
     [{ tenant: 'operator', scopes: ['admin'], role: 'king' }, 'role'],
     [{ tenant: 'operator', scopes: ['admin'], role: 'tenant:' }, 'role'],
+    [{ tenant: 'operator', scopes: ['admin'], role: 'tenant:operator' }, 'role'],
   ])('rejects a key with %j', async (fields, param) => {
     await tenantWithKey(worker, 'roles-bad');
     const { status, body } = await admin(worker, 'POST', '/keys', { name: 'x', ...fields });
