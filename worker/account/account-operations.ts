@@ -152,8 +152,11 @@ export const ACCOUNT_OPERATIONS: readonly AccountOperation[] = [
     path: '/keys/{id}',
     body: keyPatch,
     async run({ id, body, principal, entry }, context) {
+      const old = await manageable(id, principal, context);
       checkGrant(body, principal.key);
-      return changeKey(await manageable(id, principal, context), body, entry, context);
+      // Any key can be disabled. What changes another one otherwise, or enables it, gives what it has.
+      if (Object.keys(body).length !== 1 || body.disabled !== true) checkHolds(old, principal.key);
+      return changeKey(old, body, entry, context);
     },
   }),
   accountOperation('keys', {

@@ -101,6 +101,26 @@ describe('own keys', () => {
     expect(child).toMatchObject({ ...own, models: ['org/tiny'] });
   });
 
+  test.each([
+    [{ models: ['org/tiny'] }, 'models'],
+    [{ limits: { tokens_per_day: 100 } }, 'limits'],
+    [{ expires_at: 4_000_000_000 }, 'expires_at'],
+  ])('a key with %j changes no key that has more, but disables and ends it', async (own, param) => {
+    const tenant = `own-wider-${param.replace('_', '-')}`;
+    const { key: manager } = await managed(tenant, own);
+    const wide = (await admin(worker, 'POST', '/keys', { tenant, name: 'wide' })).body;
+    const change = async (body: object) => {
+      const answer = await call(manager, 'PATCH', `/keys/${wide.id}`, body);
+      return [answer.status, answer.body.error?.param];
+    };
+    for (const body of [{ limits: { requests_per_minute: 5 } }, { expires_at: 3_999_999_999 }])
+      expect(await change(body)).toEqual([400, param]);
+    expect(await change({ disabled: true })).toEqual([200, undefined]);
+    expect(await change({ disabled: false })).toEqual([400, param]);
+    expect(await change({ disabled: true, limits: { requests_per_minute: 5 } })).toEqual([400, param]);
+    expect((await call(manager, 'DELETE', `/keys/${wide.id}`)).status).toBe(200);
+  });
+
   test('whatever is granted, nobody gets more than the granting key has', () => {
     const maybe = fc.option(fc.integer({ min: 1, max: 5 }));
     const models = fc.option(fc.subarray(['a', 'b', 'c'], { minLength: 1 }));
