@@ -22,6 +22,7 @@ import {
   reservedBy,
   type Subject,
 } from '../quota/state.ts';
+import { wasAway } from './alarm-clock.ts';
 import { RecentCalls } from './recent-calls.ts';
 
 /** What home knows of an isolate. Plain data, so that it can be stored as JSON. */
@@ -124,7 +125,10 @@ export class HomeSlices {
     return { cursor: gone ? null : state.cursor, reservation: result, slices, blocked };
   }
 
-  /** Counts the slices of silent isolates as spent, and takes back those that an isolate has never received. */
+  /**
+   * Counts the slices of silent isolates as spent, and takes back those that an isolate has never received. If home was away,
+   * isolates could not call, so they get their time again.
+   */
   endDue(now: number): void {
     for (const [isolate, state] of this.#isolates) {
       const due = state.slices.filter(({ ended, endsAt }) => !ended && endsAt <= now);
@@ -132,6 +136,7 @@ export class HomeSlices {
       for (const slice of due) {
         // An isolate that has called since would have returned it.
         if (state.heardAt >= slice.endsAt - SLICE_GRACE_MS + RETURN_MS) this.#remove(state, slice);
+        else if (wasAway(slice.endsAt, now)) slice.endsAt = now + SLICE_GRACE_MS;
         else {
           end(this.#quota, slice, now);
           state.silentSince ??= now;
@@ -156,9 +161,9 @@ export class HomeSlices {
     return next;
   }
 
-  /** Ids of the silent isolates. The upstreams know their last requests, under names that begin with their ids. */
-  silent(): string[] {
-    const ended = ({ slices }: IsolateState) => slices.some((slice) => slice.ended);
+  /** Ids of the silent isolates to give up. The upstreams know their last requests, under names that begin with their ids. */
+  silent(now: number): string[] {
+    const ended = ({ slices }: IsolateState) => slices.some((slice) => slice.ended && slice.endsAt <= now);
     return [...this.#isolates].filter(([, state]) => ended(state)).map(([isolate]) => isolate);
   }
 

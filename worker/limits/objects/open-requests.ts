@@ -17,6 +17,7 @@ import {
   reservedBy,
   type Subject,
 } from '../quota/state.ts';
+import { wasAway } from './alarm-clock.ts';
 import type { BlockList } from './block-list.ts';
 import type { AdmittedRequest } from './home-slices.ts';
 import { type LimiterStorage, type OpenReservation, openReservation } from './limiter-storage.ts';
@@ -148,11 +149,14 @@ export class OpenRequests {
     return true;
   }
 
-  /** Frees the slots of expired requests. Their records wait for their Workers. */
+  /** Frees the slots of expired requests. Their records wait for their Workers. If home was away, all count as renewed. */
   releaseDue(now: number): void {
     for (const id of quota.dueReservations(this.quota, now)) {
       const open = this.#open.get(id)!;
-      this.#release(open, now + ABANDON_LIFETIMES * open.ttlMs);
+      if (wasAway(open.reservation.expiresAt, now)) {
+        quota.renew(this.quota, id, now + open.ttlMs);
+        this.#keep(open);
+      } else this.#release(open, now + ABANDON_LIFETIMES * open.ttlMs);
     }
   }
 

@@ -138,7 +138,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#requests.releaseDue(now);
     this.#inquireAt = null;
     this.#write();
-    await Promise.all(this.#slices.silent().map((isolate) => this.#giveUp(isolate)));
+    await Promise.all(this.#slices.silent(now).map((isolate) => this.#giveUp(isolate)));
     this.#write();
     await Promise.all(this.#requests.abandoned(now).map((open) => this.#inquire(open, now)));
     this.#write();

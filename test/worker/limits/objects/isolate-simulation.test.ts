@@ -185,6 +185,35 @@ test('bills the streams of a vanished isolate to the micro-unit, also what it ha
   }
 });
 
+test('a minute without home frees no place of a running request, and loses no bill of upstreams without accounts', async () => {
+  const limits = { tenant: { ...UNLIMITED, concurrentRequests: 400 } };
+  const start = Date.UTC(2026, 0, 15, 12);
+  const world = new World({
+    ...{ random: randomFrom(5), start, isolates: 3, limits, faults: 0, delay: 20, withoutAccounts: true },
+  });
+  const ask = (count: number, runMs: number) => {
+    for (let one = 0; one < count; one += 1)
+      void world.ask({ isolate: one % 3, key: 'a', tokens: 10, used: 10, runMs });
+  };
+  for (let wave = 0; wave < 10; wave += 1) {
+    ask(30, 200_000);
+    await world.clock.run(200);
+  }
+  const away = world.stopHome(60_000);
+  // Isolates go on with what they hold.
+  const admitted = world.truth.size;
+  ask(30, 300);
+  await away;
+  expect(world.truth.size).toBeGreaterThan(admitted);
+  for (let second = 0; second < 3; second += 1) {
+    await world.clock.run(1_000);
+    ask(150, 900);
+  }
+  await world.settle();
+  const billed = world.billed();
+  for (const [id, { used }] of world.truth) expect([id, billed.get(id)?.tokens]).toEqual([id, used]);
+});
+
 describe('what slices cost', () => {
   test('a steady load far from home makes few calls, and few requests wait for one', async () => {
     const load = {

@@ -130,6 +130,8 @@ export interface WorldOptions {
   readonly faults: number;
   /** Milliseconds of one way to home; by default 5 to 250, different for each isolate. */
   readonly delay?: number;
+  /** The upstreams keep no usage accounts. */
+  readonly withoutAccounts?: boolean;
 }
 
 export interface Wanted {
@@ -165,6 +167,7 @@ export class World {
   };
   #requests!: OpenRequests;
   #slices!: HomeSlices;
+  #isAway = false;
 
   constructor(options: WorldOptions) {
     this.#options = options;
@@ -226,12 +229,22 @@ export class World {
     });
   }
 
+  /** Home neither answers nor rings for a while, and then restarts. */
+  async stopHome(ms: number): Promise<void> {
+    this.#isAway = true;
+    await this.clock.run(ms);
+    this.#isAway = false;
+    this.crashHome();
+  }
+
   /** Home's alarm. */
   #ring(): void {
     const { now } = this.clock;
+    this.clock.after(250, () => this.#ring());
+    if (this.#isAway) return;
     this.#slices.endDue(now);
     this.#requests.releaseDue(now);
-    for (const isolate of this.#slices.silent()) this.#slices.giveUp(isolate, this.#under(isolate), now);
+    for (const isolate of this.#slices.silent(now)) this.#slices.giveUp(isolate, this.#under(isolate), now);
     for (const open of this.#requests.abandoned(now)) {
       const known = this.#accounts.get(open.reservation.id);
       const usage = known && usageOf(known.used);
@@ -241,7 +254,6 @@ export class World {
       else this.#requests.postpone(open, record, askAt);
     }
     this.#requests.write();
-    this.clock.after(250, () => this.#ring());
   }
 
   #under(isolate: string) {
@@ -264,7 +276,7 @@ export class World {
       const slices = this.#slices;
       const deliver = () => {
         // The connections to a home that has restarted are broken.
-        if (slices !== this.#slices) return fail();
+        if (this.#isAway || slices !== this.#slices) return fail();
         let answer: LimiterAnswer;
         try {
           answer = this.#slices.exchange(structuredClone(call), this.clock.now);
@@ -380,7 +392,7 @@ export class World {
   #start(isolate: Isolate, reservation: Reservation, { used, runMs }: Wanted): void {
     const { id } = reservation;
     const account = { startedAt: this.clock.now, used: 0, ended: false };
-    this.#accounts.set(id, account);
+    if (!this.#options.withoutAccounts) this.#accounts.set(id, account);
     const endWith = (tokens: number) => {
       isolate.running.delete(id);
       account.used = tokens;
@@ -402,7 +414,7 @@ export class World {
   async #stream(isolate: Isolate, reservation: Reservation, wanted: Wanted): Promise<void> {
     const { id, allowance } = reservation;
     const account = { startedAt: this.clock.now, used: 0, ended: false };
-    this.#accounts.set(id, account);
+    if (!this.#options.withoutAccounts) this.#accounts.set(id, account);
     const end = () => {
       isolate.running.delete(id);
       account.ended = true;
