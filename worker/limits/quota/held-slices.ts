@@ -21,10 +21,11 @@ function put(left: Amounts, cost: Cost, sign: 1 | -1): void {
 export class HeldSlices {
   readonly #byKey = new Map<string, HeldSlice>();
 
-  /** Returns a key's slice; null if there is none or it has expired. */
+  /** Returns a key's slice; null if there is none, or it has expired, or the clock has stepped back to before it. */
   of(keyId: string, now: number): HeldSlice | null {
     const slice = this.#byKey.get(keyId);
-    return slice && slice.expiresAt > now ? slice : null;
+    const left = slice ? slice.expiresAt - now : 0;
+    return slice && left > 0 && left <= slice.lifeMs ? slice : null;
   }
 
   /** Charges a request to the key's slice; null if the slice cannot pay for it. */
@@ -73,9 +74,9 @@ export class HeldSlices {
   }
 
   /** Removes the slices of the keys that are selected. Returns their numbers. */
-  drop(isSelected: (keyId: string, slice: HeldSlice) => boolean): number[] {
+  drop(isSelected: (keyId: string) => boolean): number[] {
     return [...this.#byKey].flatMap(([keyId, slice]) => {
-      if (!isSelected(keyId, slice)) return [];
+      if (!isSelected(keyId)) return [];
       this.#byKey.delete(keyId);
       return [slice.number];
     });

@@ -28,7 +28,7 @@ const CALL_MS = 2_000;
 const DENIED_MS = 500;
 /** A slice for running requests has at least so many tokens. */
 const USEFUL_TOKENS = 64;
-/** If home is away for long, older decisions are dropped. Home bills their requests by the upstreams' accounts. */
+/** With so many decisions to tell home, an isolate makes no more, so that it need not forget any while home is away. */
 const MAX_DECISIONS = 10_000;
 
 /** A running request that is charged to a slice: the latest one, and what it has from that slice. */
@@ -87,11 +87,11 @@ export class Purse {
     const { keyId, tokens, money, model, price } = claimant;
     const spend = { tokens, money };
     this.#note(claimant, now);
-    const slice = this.#slices.take(keyId, spend, now);
+    const slice = this.#isFull ? null : this.#slices.take(keyId, spend, now);
     if (!slice) return null;
     const requestId = this.nameOf(name, price, slice.number);
     this.#running.set(requestId, { keyId, slice: slice.number, spend });
-    this.#append({ kind: 'admitted', requestId, slice: slice.number, model, ...spend, at: now });
+    this.#journal.push({ kind: 'admitted', requestId, slice: slice.number, model, ...spend, at: now });
     return requestId;
   }
 
@@ -100,13 +100,13 @@ export class Purse {
     const { keyId, tokens, money } = claimant;
     const useful = Math.min(1, USEFUL_TOKENS / tokens);
     this.#note({ ...claimant, tokens: Math.ceil(tokens * useful), money: Math.ceil(money * useful) }, now);
-    const taken = this.#slices.takeMore(keyId, { tokens, money }, whole, now);
+    const taken = this.#isFull ? null : this.#slices.takeMore(keyId, { tokens, money }, whole, now);
     if (!taken) return NOTHING;
     const before = this.#running.get(requestId);
     const spent = before?.slice === taken.slice ? before.spend : NOTHING;
     const spend = eachOf((name) => taken.spend[name] + spent[name]);
     this.#running.set(requestId, { keyId, slice: taken.slice, spend });
-    this.#append({ kind: 'extended', requestId, slice: taken.slice, ...taken.spend });
+    this.#journal.push({ kind: 'extended', requestId, slice: taken.slice, ...taken.spend });
     return taken.spend;
   }
 
@@ -116,6 +116,8 @@ export class Purse {
     const charged = this.#running.get(requestId);
     this.#running.delete(requestId);
     this.#renewals.delete(requestId);
+    // What home has reserved itself expires there.
+    if (charged === undefined && this.#isFull) return;
     this.#ended += 1;
     // Home refunds the rest, and what a request holds whose usage is not known yet.
     const spend = eachOf((name) =>
@@ -123,7 +125,7 @@ export class Purse {
     );
     const refunded = charged !== undefined && this.#slices.refund(charged.keyId, charged.slice, spend);
     const refund = refunded ? { slice: charged.slice, ...spend } : null;
-    this.#append({ ...request, kind: 'settled', refund });
+    this.#journal.push({ ...request, kind: 'settled', refund });
   }
 
   renew(requestId: string, renewal: Renewal): void {
@@ -157,7 +159,7 @@ export class Purse {
     for (const [keyId, { usedAt, askedUntil }] of this.#keys) {
       if (now - usedAt >= IDLE_MS && askedUntil <= now) this.#keys.delete(keyId);
     }
-    this.#return((keyId, { expiresAt }) => expiresAt <= now || !this.#keys.has(keyId));
+    this.#return((keyId) => !this.holds(keyId, now) || !this.#keys.has(keyId));
     if (this.#renewals.size > 0 || this.#hasUncarried(now)) return true;
     return !this.#slices.isEmpty && this.#contactAt + CONTACT_MS <= now;
   }
@@ -215,7 +217,7 @@ export class Purse {
       const slice = { number, granted: amounts, left: { ...amounts }, lifeMs, expiresAt, status };
       this.#answered(keyId, 0);
       const old = this.#slices.put(keyId, slice);
-      if (old !== null) this.#append({ kind: 'returned', slice: old });
+      if (old !== null) this.#journal.push({ kind: 'returned', slice: old });
     }
     if (blocked.length > 0) this.#return((keyId) => blocked.includes(keyId));
   }
@@ -266,15 +268,12 @@ export class Purse {
     if (key) Object.assign(key, { askedUntil: 0, deniedUntil });
   }
 
-  #append(decision: Decision): void {
-    this.#journal.push(decision);
-    if (this.#journal.length <= MAX_DECISIONS) return;
-    this.#journal.shift();
-    this.#confirmed += 1;
+  get #isFull(): boolean {
+    return this.#journal.length >= MAX_DECISIONS;
   }
 
   #return(isSelected: Parameters<HeldSlices['drop']>[0]): void {
-    for (const slice of this.#slices.drop(isSelected)) this.#append({ kind: 'returned', slice });
+    for (const slice of this.#slices.drop(isSelected)) this.#journal.push({ kind: 'returned', slice });
   }
 
   /** Returns whether there are decisions that no call under way carries. */
