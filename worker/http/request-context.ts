@@ -42,7 +42,7 @@ export interface CallerState {
 /** What calls of limiters need of the request that makes them. */
 export type LimiterCaller = Pick<
   RequestContext,
-  'requestId' | 'env' | 'now' | 'randomHex' | 'waitUntil' | 'backoff'
+  'requestId' | 'env' | 'now' | 'randomHex' | 'waitUntil' | 'backoff' | 'timers'
 >;
 
 /** This isolate's side of one tenant's limiter. */

@@ -9,6 +9,7 @@ import type {
   TenantLimiterRpc,
 } from '../env/limiter-protocol.ts';
 import type { AdmittedHere, LimiterCaller as Caller, TenantLimiterClient } from '../http/request-context.ts';
+import { inTime } from '../timers/time-limit.ts';
 import { isEndUser } from './end-user.ts';
 import { NOTHING } from './quota/budget.ts';
 import { Purse } from './quota/purse.ts';
@@ -25,6 +26,8 @@ const SHIFT_TICKS = 50;
 const MAX_TICKS = 150;
 /** A keeper without a sign of life for this long has ended with its request. */
 const KEEPER_DEAD_MS = 5_000;
+/** A call without an answer has failed after this time: a request must not wait for a limiter that hangs. */
+const CALL_WITHIN_MS = 10_000;
 /** Attempts of a request that home refuses while slices of its tenant are on their way. */
 const ATTEMPTS = 3;
 const POLL_MS = 5;
@@ -155,7 +158,9 @@ export class LimiterClient implements TenantLimiterClient {
     const call = this.#purse.compose(request, sentAt, all);
     this.#carried = call.decisions.length;
     try {
-      const answer = await limiterOf(context, this.#tenantId).exchange(call);
+      const limit = { after: context.timers.after, ms: CALL_WITHIN_MS };
+      const answer = await inTime(limiterOf(context, this.#tenantId).exchange(call), limit);
+      if (answer === null) throw new Error('late');
       this.#purse.take(call, answer, sentAt, context.randomHex(8));
       this.#failing = false;
       return answer;

@@ -18,14 +18,14 @@ const KEY: ApiKey = {
 const CALLER: Principal = { tenant: TENANT, key: KEY };
 
 /** A request's context before a limiter that answers with these results, or throws them. It records the calls with requests. */
-function contextBefore(results: (ReservationResult | Error)[]) {
+function contextBefore(results: (ReservationResult | Error | Promise<never>)[]) {
   const calls: LimiterCall[] = [];
   const limiter = {
     async exchange(call: LimiterCall): Promise<LimiterAnswer> {
       const cursor = call.first + call.decisions.length - 1;
       if (call.reservation === null) return { cursor, reservation: null, slices: [], blocked: [] };
       calls.push(call);
-      const result = results.shift()!;
+      const result = await results.shift()!;
       if (result instanceof Error) throw result;
       return { cursor, reservation: result, slices: [], blocked: [] };
     },
@@ -73,6 +73,24 @@ test('an overloaded limiter is a 429 with a random time to wait, and is not call
     headers: { 'retry-after': '2', 'retry-after-ms': '2000', 'x-should-retry': 'true' },
   });
   expect(calls).toHaveLength(1);
+});
+
+test('a limiter that does not answer within ten seconds is a 503, and what it may have reserved is settled', async () => {
+  const { calls, context } = contextBefore([new Promise<never>(() => {}), ADMITTED]);
+  const waits: [ms: number, then: () => void][] = [];
+  const after = (ms: number, then: () => void) => {
+    waits.push([ms, then]);
+    return () => {};
+  };
+  const hanging = admit(CALLER, cost, { ...context, timers: { after } } as unknown as RequestContext);
+  await Promise.resolve();
+  expect(waits.map(([ms]) => ms)).toEqual([10_000]);
+  waits[0]![1]();
+  await expect(hanging).rejects.toMatchObject({ status: 503 });
+  await admit(CALLER, cost, context);
+  expect(calls[1]!.decisions).toMatchObject([
+    { kind: 'settled', requestId: calls[0]!.reservation!.requestId },
+  ]);
 });
 
 test('a refused reservation leaves nothing to settle', async () => {

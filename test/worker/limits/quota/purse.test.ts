@@ -9,9 +9,9 @@ const CLAIMANT: Claimant = {
   ...{ tokens: 1, money: 0, price: null, ttlMs: 30_000 },
 };
 const SETTLEMENT = {
-  ...{ status: 'completed', usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 1 } },
+  ...{ status: 'completed' as const, usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 1 } },
   ...{ errorCode: null, finishReasons: [], upstream: null, latencyMs: 0, firstTokenMs: null },
-} as const;
+};
 
 /** Returns a purse with a slice of a budget without limits, requested at `at`. */
 function purseWithSlice(at: number): Purse {
