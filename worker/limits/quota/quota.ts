@@ -10,7 +10,7 @@ import {
   reservedBy,
   room,
 } from './state.ts';
-import { momentOf } from './window.ts';
+import { isBeforeMinute, type Moment, momentOf } from './window.ts';
 
 /**
  * Limits of a tenant and of its keys: all-or-nothing reservation before a request, growth while it runs, settlement with
@@ -69,9 +69,17 @@ export function raise(state: QuotaState, claim: Claim, grows: boolean, now: numb
 
 /** Adds a charge to a reservation. Returns the new reservation. */
 export function extend(state: QuotaState, reservation: QuotaReservation, added: Charge): QuotaReservation {
-  const extended = { ...reservation, charges: [...reservation.charges, added] };
+  const extended = { ...reservation, charges: [...shortened(reservation.charges, added), added] };
   if (state.reservations.has(extended.id)) state.reservations.set(extended.id, extended);
   return extended;
+}
+
+/** Joins the oldest two charges of one day if no minute counts them any more, so that a long stream has few. */
+function shortened(charges: readonly Charge[], at: Moment): readonly Charge[] {
+  const place = charges.findIndex(({ day }, index) => day === charges[index + 1]?.day);
+  const [one, next] = charges.slice(place, place + 2);
+  if (place === -1 || !one || !next || !isBeforeMinute(next, at)) return charges;
+  return charges.toSpliced(place, 2, { ...one, ...eachOf((name) => one[name] + next[name]) });
 }
 
 /** Frees the slot of a reservation and ends it; its tokens stay charged. Returns null if it has ended already. */

@@ -37,7 +37,10 @@ export function used(meter: Meter, window: Window, at: Moment): number {
   return meter.reduce((sum, [cell, amount]) => (cell >= first ? sum + amount : sum), 0);
 }
 
-/** Adds an amount; a negative one corrects an earlier one. Has no effect if its cell has left the window. */
+/**
+ * Adds an amount; a negative one corrects an earlier one. Has no effect if its cell has left the window. A cell before the last
+ * may be new: the clock may have stepped back.
+ */
 export function add(meter: Meter, window: Window, at: Moment, amount: number): void {
   const cell = cellOf(window, at);
   const last = meter.at(-1);
@@ -45,10 +48,15 @@ export function add(meter: Meter, window: Window, at: Moment, amount: number): v
     while (meter.length > 0 && meter[0]![0] <= cell - CELLS[window]) meter.shift();
     meter.push([cell, amount]);
   } else {
-    const found = meter.findLast((candidate) => candidate[0] === cell);
-    if (found) found[1] += amount;
+    const place = meter.findLastIndex(([known]) => known <= cell);
+    const found = meter[place];
+    if (found?.[0] === cell) found[1] += amount;
+    else if (cell > last[0] - CELLS[window]) meter.splice(place + 1, 0, [cell, amount]);
   }
 }
+
+/** Returns whether a moment counts in no minute from another one on. */
+export const isBeforeMinute = ({ second }: Moment, at: Moment): boolean => second <= at.second - CELLS.minute;
 
 /** Returns the Unix milliseconds at which a second leaves the minute. */
 const endOf = (second: number): number => (second + CELLS.minute) * 1000;

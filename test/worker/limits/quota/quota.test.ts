@@ -238,6 +238,15 @@ describe('the wait for a slot', () => {
 });
 
 describe('windows', () => {
+  test('count what is charged after the clock has stepped back', () => {
+    const state = emptyQuota();
+    const one = [subject({ requestsPerMinute: 3 })];
+    expect(reserve(state, claim('r1', one), START + 2_000)).toBeNull();
+    expect(reserve(state, claim('r2', one), START + 999)).toBeNull();
+    expect(reserve(state, claim('r3', one), START + 999)).toBeNull();
+    expect(reserve(state, claim('r4', one), START + 2_000)).toMatchObject({ used: 3, retryAfterMs: 58_000 });
+  });
+
   test('keeps at most 60 cells per subject', () => {
     const state = emptyQuota();
     const one = subject({});
@@ -250,6 +259,28 @@ describe('windows', () => {
 });
 
 describe('reservations', () => {
+  test('that grow for long have few charges, and are refunded where their last tokens were charged', () => {
+    const one = [subject({ tokensPerMinute: 1_000 })];
+    const state = emptyQuota();
+    const begin = Date.UTC(2026, 0, 31, 23, 40);
+    const midnight = Date.UTC(2026, 1, 1);
+    reserve(state, claim('r1', one, 10), begin);
+    let now = begin;
+    for (let total = 20; total <= 30_000; total += 10) {
+      now += 1_000;
+      expect(raise(state, claim('r1', one, total), true, now)).toBeNull();
+    }
+    expect(state.reservations.get('r1')!.charges.length).toBeLessThan(70);
+    settle(state, 'r1', { tokens: 29_985, money: 0 });
+    const today = 10 * ((now - midnight) / 1_000 + 1) - 15;
+    expect(useOf(state, 'tenant', now)).toMatchObject({
+      tokens: 585,
+      day: today,
+      month: today,
+      concurrency: 0,
+    });
+  });
+
   test('expires unless it is renewed', () => {
     const state = emptyQuota();
     reserve(state, claim('r1', [subject({})]), START);
