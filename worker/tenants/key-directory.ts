@@ -62,10 +62,10 @@ export class KeyDirectory {
    */
   async find(id: string, read: (id: string) => Promise<StoredKey | null>): Promise<FoundKey> {
     const [now, forgotten] = [this.#now(), this.#forgotten];
-    if (!(await this.#mayExist(id))) return { key: null, stale: false };
     const known = this.#known.get(id);
     if (known && known.refreshAt > now) return { key: known.key, stale: known.readAt + KEY_TTL_MS <= now };
     if ((this.#unknown.get(id) ?? now) > now) return { key: null, stale: false };
+    if (!known && !(await this.#mayExist(id))) return { key: null, stale: false };
     const usable = known && known.readAt + STALE_MS > now;
     // Meanwhile other requests use the outdated key: a store that hangs must not delay all of them.
     if (usable) known.refreshAt = now + RETRY_MS;

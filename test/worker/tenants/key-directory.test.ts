@@ -1,4 +1,6 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { newCheckedId } from '../../../shared/api-key.ts';
+import { importSigningKey } from '../../../shared/signing.ts';
 import { KeyDirectory } from '../../../worker/tenants/key-directory.ts';
 import type { StoredKey } from '../../../worker/tenants/stored-key.ts';
 
@@ -84,4 +86,18 @@ test('keeps known keys when 10,000 unknown ids are looked up', async () => {
   await directory.find('k', async () => stored('old'));
   for (let id = 0; id < 10_000; id += 1) await directory.find(`forged${id}`, async () => null);
   expect(await hashIn(directory)).toBe('old');
+});
+
+test('computes the keyed check of an id only before a look-up', async () => {
+  const secret = 'the secret of ids, 32 bytes or so';
+  const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
+  const id = await newCheckedId(random, await importSigningKey(secret));
+  const directory = new KeyDirectory(() => 0, { secret, acceptUnchecked: false });
+  expect((await directory.find(id, async () => stored('old'))).key?.hash).toBe('old');
+  const sign = vi.spyOn(crypto.subtle, 'sign');
+  onTestFinished(() => sign.mockRestore());
+  expect((await directory.find(id, async () => null)).key?.hash).toBe('old');
+  expect(sign).not.toHaveBeenCalled();
+  expect((await directory.find(`${id.slice(0, 12)}0000`, async () => stored('forged'))).key).toBeNull();
+  expect(sign).toHaveBeenCalledOnce();
 });
