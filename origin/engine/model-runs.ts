@@ -3,7 +3,7 @@ import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { KvCopy } from './kv/kv-slots.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
-import { MAX_RESTORED_CHUNKS } from './prefix-cache.ts';
+import { MAX_COPIED_CHUNKS } from './prefix-cache.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 import type { Requests } from './requests.ts';
 import type { RunningSet } from './running-set.ts';
@@ -135,7 +135,7 @@ export class ModelRuns {
    * on top, as far as copying is cheap.
    */
   *#schedulePrefills(): Generator<ModelRun> {
-    const mostRestored = MAX_RESTORED_CHUNKS * this.#runner.shape.prefillChunk;
+    const mostRestored = MAX_COPIED_CHUNKS * this.#runner.shape.prefillChunk;
     let restored = 0;
     while (restored < mostRestored) {
       const account = this.#shares.prompt(this.#running.work);
@@ -152,11 +152,11 @@ export class ModelRuns {
 
   /** Schedules the decoding sequences of the accounts. */
   #scheduleDecode(accounts: ReadonlySet<string>): ModelRun | null {
-    const { decoding, kv } = this.#running;
+    const { decoding } = this.#running;
     const bySlot = decoding.map((sequence) =>
       sequence && accounts.has(sequence.request.account) ? sequence : null,
     );
-    const batch = this.#batch.build(bySlot, (slot) => decoding[slot]?.computed ?? kv.kept(slot));
+    const batch = this.#batch.build(bySlot, (slot) => this.#running.idlePosition(slot));
     if (batch === null) return null;
     const sequences = bySlot.slice(batch.firstSlot, batch.firstSlot + batch.rows);
     const parts = new Map([...accounts].map((account) => [account, { rows: 0, size: 0, ownMs: 0 }]));

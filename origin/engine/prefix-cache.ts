@@ -13,7 +13,7 @@ export interface Restored {
 }
 
 /** To copy so many chunks takes a fraction of the time to compute one. */
-export const MAX_RESTORED_CHUNKS = 32;
+export const MAX_COPIED_CHUNKS = 32;
 
 const NOTHING_RESTORED: Restored = { write: () => undefined, logits: null };
 
@@ -53,6 +53,11 @@ export class PrefixCache {
     return { copies, cached: Math.max(cached, restorable) };
   }
 
+  /** Returns how many sequences of a computed prompt may start in one run, so that streams do not wait for their copies. */
+  copiesPerRun({ tokens }: PromptPrefill): number {
+    return Math.max(1, Math.floor((MAX_COPIED_CHUNKS * this.#chunkLength) / tokens.length));
+  }
+
   /**
    * Takes the next stored chunks of a prompt that has its slot, as many as may be copied at once. If some are not stored any
    * more, they are computed.
@@ -62,8 +67,8 @@ export class PrefixCache {
     const { slot, computed } = prefill;
     const usable = this.#usableChunks(prefill);
     const first = computed / this.#chunkLength;
-    const chunks = usable.slice(first, first + MAX_RESTORED_CHUNKS);
-    prefill.restores = usable.length > first + MAX_RESTORED_CHUNKS;
+    const chunks = usable.slice(first, first + MAX_COPIED_CHUNKS);
+    prefill.restores = usable.length > first + MAX_COPIED_CHUNKS;
     prefill.computed = Math.min(computed, positionsOf(usable)) + positionsOf(chunks);
     this.#slots.record(slot, prefill.computed);
     return {

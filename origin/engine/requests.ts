@@ -151,7 +151,8 @@ export class Requests {
     }
     const sequences: Sequence[] = [];
     const started = this.#attempt(request, () => {
-      const count = isCut ? prefill.sequences.length : running.copiesPerRun(prefill);
+      const needsCopies = prefill.generates && !isCut;
+      const count = needsCopies ? running.prefixes.copiesPerRun(prefill) : prefill.sequences.length;
       if (count < prefill.sequences.length) prefill.logits ??= row(-1).slice();
       for (const queued of prefill.sequences.slice(0, count)) {
         const sequence = new Sequence(queued, context);

@@ -12,8 +12,6 @@ import { KvMoveFailure, SuspendedSet, type SuspendedState } from './suspended-se
 
 /** A prompt with so few chunks left goes before longer ones. */
 const MAX_SHORT_CHUNKS = 2;
-/** Copies of so many chunks take a fraction of the time to compute one. */
-const MAX_COPIED_CHUNKS = 32;
 
 /**
  * Tracks each sequence's state: waiting, prefilling, decoding or suspended. A sequence that leaves the waiting queue has a
@@ -216,9 +214,10 @@ export class RunningSet {
     return isShort && this.#store !== null && this.#queues.isNext(request, this.#holders());
   }
 
-  /** Returns how many sequences of a computed prompt may start in one run, so that streams do not wait for their copies. */
-  copiesPerRun({ tokens }: PromptPrefill): number {
-    return Math.max(1, Math.floor((MAX_COPIED_CHUNKS * this.#chunk) / tokens.length));
+  /** Returns a position of a slot that a row without a sequence may overwrite. */
+  idlePosition(slot: number): number {
+    const prefill = this.#prefills.find((one) => one.slot === slot);
+    return (this.decoding[slot] ?? prefill)?.computed ?? this.kv.kept(slot);
   }
 
   /** Gives slots to sequences of a computed prompt that continue. When none is left, the first takes the prompt's slot. */
@@ -248,9 +247,8 @@ export class RunningSet {
   }
 
   /** Refunds the tokens that a sequence was charged for and did not generate. */
-  refund({ queued, completionTokens }: Sequence): void {
-    const { maxTokens } = queued.request.prompt(queued.promptIndex);
-    this.#queues.refund(queued, maxTokens - completionTokens);
+  refund({ queued, remaining }: Sequence): void {
+    this.#queues.refund(queued, remaining);
   }
 
   /**
@@ -260,9 +258,8 @@ export class RunningSet {
   close(request: OpenRequest, reusable: boolean): void {
     request.close();
     this.requests.delete(request.submission.requestId);
-    if (!reusable) {
-      for (const { tokens } of request.submission.prompts) this.#store?.drop(request.prefixNamespace, tokens);
-    }
+    const distrusted = reusable ? [] : request.submission.prompts;
+    for (const { tokens } of distrusted) this.#store?.drop(request.prefixNamespace, tokens);
     this.#queues.remove(request);
     for (const queued of this.suspended.remove(request)) this.#queues.withdraw(queued);
     for (const prefill of this.#prefills) {
