@@ -163,6 +163,8 @@ export class Engine {
       const logits = await this.#compute(run);
       if (logits === null) {
         this.#chargeRun(run);
+        // The prompt that has stopped it may wait for a slot.
+        this.#admit();
         continue;
       }
       const computedAt = this.#now();

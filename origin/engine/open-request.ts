@@ -9,6 +9,7 @@ import type { SamplerWorkspace } from '../sampling/workspace.ts';
 import type { Submission, SubmittedPrompt } from './messages.ts';
 import type { PriorityRequest, PrioritySequence } from './scheduling/priority-queues.ts';
 import type { WaitingRequest } from './scheduling/waiting-queue.ts';
+import type { WantedLogits } from './step-plan.ts';
 import type { SearchTargets } from './text/text-search.ts';
 import { TextSet } from './text/text-set.ts';
 
@@ -138,6 +139,18 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
     const prompt = this.submission.prompts[index];
     if (prompt === undefined) throw new RangeError(`request has no prompt ${index}`);
     return prompt;
+  }
+
+  /** Depends on the request only, so that later choices of the prompt get the same bits. */
+  wantedLogits(promptIndex: number): WantedLogits {
+    if (this.submission.promptTopLogprobs !== null) return 'all';
+    return this.prompt(promptIndex).maxTokens === 0 ? 'none' : 'last';
+  }
+
+  /** Returns whether a caller waits for the first token of a prompt, and few positions of it are left to compute. */
+  isShort(promptIndex: number, computed: number, maxPositions: number): boolean {
+    const { length } = this.prompt(promptIndex).tokens;
+    return !this.flex && this.wantedLogits(promptIndex) === 'last' && length - computed <= maxPositions;
   }
 
   /** Image vectors of a prompt. */

@@ -11,13 +11,14 @@ import type { WantedLogits } from './step-plan.ts';
 import { Healing } from './text/healing.ts';
 import { wireTokenLogprob } from './token-logprob.ts';
 
+export type PromptProgress = Pick<PromptPrefill, 'request' | 'promptIndex' | 'computed'>;
+
 /** A prompt in prefill, shared by the sequences of it that have been admitted so far. */
 export class PromptPrefill {
   readonly request: OpenRequest;
   readonly promptIndex: number;
   readonly tokens: Int32Array;
   readonly images: readonly EmbeddedImage[];
-  /** Depends on the request only, so that later choices of the prompt get the same bits. */
   readonly wantedLogits: WantedLogits;
   /** First position whose logits count for the logprobs of the prompt. */
   readonly logprobsFrom: number;
@@ -62,7 +63,7 @@ export class PromptPrefill {
     this.tokens = tokens;
     this.images = request.images(promptIndex);
     this.sequences = [first];
-    this.wantedLogits = wantsLogprobs ? 'all' : maxTokens === 0 ? 'none' : 'last';
+    this.wantedLogits = request.wantedLogits(promptIndex);
     this.logprobsFrom = logprobsFrom;
     this.#echoFrom = echoFrom;
     this.healing = healFrom === undefined || maxTokens === 0 ? null : new Healing(tokens, healFrom);
@@ -98,12 +99,6 @@ export class PromptPrefill {
   /** False if the prompt is only evaluated. */
   get generates(): boolean {
     return this.request.prompt(this.promptIndex).maxTokens > 0;
-  }
-
-  /** Returns whether a caller waits for its first token and few positions are left to compute. */
-  isShort(maxPositions: number): boolean {
-    const { request, wantedLogits, tokens, computed } = this;
-    return !request.flex && wantedLogits === 'last' && tokens.length - computed <= maxPositions;
   }
 
   /** True if the request's time for its prompt is over. A prompt that is only evaluated has no limit. */

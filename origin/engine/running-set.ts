@@ -3,7 +3,7 @@ import type { PrefixStore } from './kv/prefix-store.ts';
 import type { Submission } from './messages.ts';
 import { type OpenRequest, type QueuedSequence, sequenceCount } from './open-request.ts';
 import { PrefixCache } from './prefix-cache.ts';
-import { PromptPrefill } from './prompt-prefill.ts';
+import { PromptPrefill, type PromptProgress } from './prompt-prefill.ts';
 import { PriorityQueues } from './scheduling/priority-queues.ts';
 import type { TenantWork, Work } from './scheduling/time-shares.ts';
 import type { Sequence } from './sequence.ts';
@@ -149,9 +149,12 @@ export class RunningSet {
   #suspendOne(): boolean {
     const victim = this.#queues.victim(this.#holders());
     if (victim === null) return false;
-    const sequence = this.decoding.find((other) => other?.queued === victim);
+    const { account } = victim.request;
+    // Nothing has to be moved of a prompt that has not begun.
+    const idle = this.#prefills.findLast(({ request, slot }) => request.account === account && slot < 0);
+    const sequence = idle ? null : this.decoding.find((other) => other?.queued === victim);
     if (!sequence)
-      return this.#suspendPrefill(this.#prefills.find(({ sequences }) => sequences.includes(victim))!);
+      return this.#suspendPrefill(idle ?? this.#prefills.find((one) => one.sequences.includes(victim))!);
     const { slot } = sequence;
     if (!this.suspended.add(victim, sequence)) return false;
     this.decoding[slot] = null;
@@ -203,15 +206,15 @@ export class RunningSet {
     return short ?? oldest;
   }
 
-  isShort(prefill: PromptPrefill): boolean {
-    return prefill.isShort(MAX_SHORT_CHUNKS * this.#chunk);
+  isShort({ request, promptIndex, computed }: PromptProgress): boolean {
+    return request.isShort(promptIndex, computed, MAX_SHORT_CHUNKS * this.#chunk);
   }
 
   /** Whether a request that has just been opened computes a short prompt in the next step, if no run is going on. */
   isShortNext(request: OpenRequest): boolean {
     if (this.work.get(request.account)?.prompts === 'short') return true;
-    const isShort = request.submission.prompts[0]!.tokens.length <= MAX_SHORT_CHUNKS * this.#chunk;
-    return isShort && this.#store !== null && this.#queues.isNext(request, this.#holders());
+    const isShort = this.#store !== null && this.isShort({ request, promptIndex: 0, computed: 0 });
+    return isShort && this.#queues.isNext(request, this.#holders());
   }
 
   /** Returns a position of a slot that a row without a sequence may overwrite. */

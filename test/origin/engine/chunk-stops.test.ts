@@ -102,6 +102,43 @@ describe('a chunk of a long prompt', () => {
   });
 });
 
+describe('a chunk of a tenant that holds all slots', () => {
+  const SLOTS = 3;
+
+  /** Submits a request while the first chunk of several prompts is computed; also returns the positions of KV that were moved. */
+  async function beside(submission: Submission) {
+    const runner = new ScriptedRunner(shape(SLOTS), { turns: TURNS });
+    const moved: number[] = [];
+    const { read } = runner.kvBytes;
+    runner.kvBytes.read = (slot, start, end, bytes) => {
+      moved.push(end - start);
+      read(slot, start, end, bytes);
+    };
+    const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, 200) });
+    const names = ['first', 'second', 'third', 'fourth'];
+    const long = names.map((name) => ({ ...longPrompt(name, 4 * CHUNK, 'loud'), cachePrompt: false }));
+    for (const one of long) driver.submit(one);
+    await stepWith(driver, { ...submission, cachePrompt: false });
+    const early = { prefills: [...runner.prefills], moved: [...moved] };
+    await driver.finish();
+    for (const one of long) {
+      expect(ordered(transcribe(driver.eventsOf(one.requestId), 1))).toEqual(
+        ordered(plainTranscript(one, runner.shape)),
+      );
+    }
+    return early;
+  }
+
+  it('is stopped for a short prompt that waits, which takes the slot of a prompt that has not begun', async () => {
+    expect(await beside(endless('short', 4, 'quiet'))).toEqual({ prefills: [CHUNK, 2], moved: [] });
+  });
+
+  it('is not stopped for a prompt that is only scored', async () => {
+    const score = { ...endless('score', 0, 'quiet'), promptTopLogprobs: 0 };
+    expect((await beside(score)).prefills).toEqual([CHUNK]);
+  });
+});
+
 describe('a decode run of many rows', () => {
   const ROWS = 20;
   const crowd = (length: number) => ({ ...endless('crowd', length, 'loud'), choices: ROWS });
