@@ -22,6 +22,7 @@ interface Range {
 /** Arrays: items of `prefixItems` (or `items` as an array) first, then items of `items` (`additionalItems`). */
 export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
   const range = countRange(nodes, 'minItems', 'maxItems');
+  if (range.min > range.max) return NOTHING;
   const isDistinct = range.max > 1 && nodes.some(({ schema }) => schema.uniqueItems === true);
   if (!isDistinct) return anyArray(nodes, range, context);
   return listedOnce(nodes, range, context) ?? context.withDistinct(anyArray(nodes, range, context));
@@ -58,7 +59,7 @@ function containing(
   context: SchemaContext,
 ): Expression {
   const { json, document } = context;
-  const positions = Math.max(Number.isFinite(max) ? max : min, 1, ...nodes.map(prefixLength));
+  const positions = Number.isFinite(max) ? max : Math.max(min, 1, ...nodes.map(prefixLength));
   let tallies = 1;
   const counters = counting.map((node) => {
     const { minContains: least = 1, maxContains: most = Number.POSITIVE_INFINITY } = node.schema;
@@ -149,7 +150,7 @@ function prefixLength({ schema }: KeywordNode): number {
 
 /** Items from position `from`. A comma precedes each item except the first of the array. */
 function restOf(item: Expression, from: number, min: number, max: number, comma: Expression): Expression {
-  if (max <= from) return min <= from ? EMPTY : NOTHING;
+  if (max <= from) return EMPTY;
   const another = sequence(comma, item);
   if (from > 0) return repeat(another, Math.max(0, min - from), max - from);
   const some = sequence(item, repeat(another, Math.max(0, min - 1), max - 1));

@@ -2,9 +2,9 @@ import { isEmptyLanguage } from '../automaton/dfa.ts';
 import { itemSchemas } from './array-schema.ts';
 import { countRange, enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
 import { type Conjunction, conjunctionKey, type KeywordNodes, simplified } from './conjunction.ts';
-import { branchesOf, type Expanded, expand } from './expansion.ts';
+import { branchesOf, type Expanded, expand, isScope } from './expansion.ts';
 import { propertySchemas, requiredProperties } from './object-properties.ts';
-import type { SchemaContext } from './schema-context.ts';
+import type { SchemaContext, ValidationContext } from './schema-context.ts';
 import { satisfies } from './schema-validator.ts';
 import { stringLanguage } from './string-schema.ts';
 
@@ -12,8 +12,8 @@ import { stringLanguage } from './string-schema.ts';
 const MAX_DEPTH = 4;
 
 /**
- * Whether certainly no value satisfies both conjunctions. One side may count only values that the generator writes; the
- * other side must count every valid value. Keywords are therefore read as JSON Schema defines them.
+ * Whether certainly no value satisfies both conjunctions. Every valid value counts, so keywords are read as JSON Schema defines
+ * them, and formats as widely as any validator.
  */
 export function areDisjoint(a: Conjunction, b: Conjunction, context: SchemaContext, depth = 0): boolean {
   const keys = [a, b].map((conjunction) => conjunctionKey(simplified(conjunction))).sort();
@@ -43,10 +43,10 @@ function isDisjoint(a: Conjunction, b: Conjunction, context: SchemaContext, dept
   const leftValues = enumeratedValues(left.nodes);
   const rightValues = enumeratedValues(right.nodes);
   if (leftValues)
-    return leftValues.every((value) => !satisfies(value, a, context) || !satisfies(value, b, context));
+    return leftValues.every((value) => [a, b].some((side) => !satisfies(value, side, context.opposite)));
   if (rightValues) return areDisjoint(b, a, context, depth);
   return sharedTypes(left.nodes, right.nodes).every((type) => {
-    if (type === 'string') return disjointStrings(left.nodes, right.nodes, context);
+    if (type === 'string') return disjointStrings(left.nodes, right.nodes, context.opposite);
     if (type === 'number') return disjointNumbers(left.nodes, right.nodes);
     if (depth >= MAX_DEPTH) return false;
     if (type === 'object') return disjointObjects(left.nodes, right.nodes, context, depth);
@@ -54,7 +54,9 @@ function isDisjoint(a: Conjunction, b: Conjunction, context: SchemaContext, dept
   });
 }
 
-const keywordsOf = ({ nodes }: Expanded): Conjunction => nodes.map((node) => ({ node, part: 'keywords' }));
+/** Without alternatives, it is not known what they evaluate. */
+const keywordsOf = ({ nodes }: Expanded): Conjunction =>
+  nodes.filter(({ schema }) => !isScope(schema)).map((node) => ({ node, part: 'keywords' }));
 
 /** Types that both sides allow. Integers count as numbers. Implied types do not exclude other types. */
 function sharedTypes(left: KeywordNodes, right: KeywordNodes): string[] {
@@ -66,10 +68,10 @@ function sharedTypes(left: KeywordNodes, right: KeywordNodes): string[] {
   return [...stated(left)].filter((type) => other.has(type));
 }
 
-function disjointStrings(left: KeywordNodes, right: KeywordNodes, context: SchemaContext): boolean {
-  const a = stringLanguage(left, context.languages);
-  const b = stringLanguage(right, context.languages);
-  return a !== null && b !== null && isEmptyLanguage(context.languages.both(a, b));
+function disjointStrings(left: KeywordNodes, right: KeywordNodes, { languages }: ValidationContext): boolean {
+  const a = stringLanguage(left, languages);
+  const b = stringLanguage(right, languages);
+  return a !== null && b !== null && isEmptyLanguage(languages.both(a, b));
 }
 
 function disjointNumbers(left: KeywordNodes, right: KeywordNodes): boolean {

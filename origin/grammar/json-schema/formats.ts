@@ -81,7 +81,7 @@ const SEMVER =
 
 /** RFC 6570. */
 const VARIABLE = '(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+(?:\\*|:[1-9][0-9]{0,3})?';
-const URI_TEMPLATE = `(?:[${UNRESERVED}:@/?#\\[\\]]|${PERCENT}|\\{[+#./;?&]?${VARIABLE}(?:,${VARIABLE})*\\})*`;
+const URI_TEMPLATE = `(?:[${UNRESERVED.replace("'", '')}:@/?#\\[\\]]|${PERCENT}|\\{[+#./;?&]?${VARIABLE}(?:,${VARIABLE})*\\})*`;
 
 const SCHEME_LENGTH = 16;
 const PORT_LENGTH = 6;
@@ -171,6 +171,29 @@ export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['semver', SEMVER],
 ]);
 
+const CLOCK = '[0-9:.]+(?:[Zz]|[+-][0-9:]+)?';
+const IN_BASE64 = '[A-Za-z0-9+/_-]';
+const ANY_BASE64 = `(?:${IN_BASE64}{4})*(?:${IN_BASE64}{2}(?:==)?|${IN_BASE64}{3}=?)?`;
+/** Formats and encodings that are not generated in full. Validators may accept these texts. */
+const WIDER: ReadonlyMap<string, string> = new Map([
+  ['time', CLOCK],
+  ['date-time', `[0-9-]+[Tt\\s]${CLOCK}`],
+  ['duration', 'P[0-9T][0-9A-Z.,]*'],
+  ['email', '[^]*@[^]*'],
+  ['hostname', `(?:${LABEL}\\.)*${LABEL}\\.?`],
+  ['uuid', `(?:urn:uuid:)?${uuid(HEX, HEX)}`],
+  ['ulid', '[0-9A-Za-z]{26}'],
+  ['cuid2', '[0-9a-z]+'],
+  ['e164', '\\+[0-9]+'],
+  ['mac', '[0-9A-Fa-f:.-]+'],
+  ...['uri', 'url', 'iri'].map((name) => [name, '[A-Za-z][A-Za-z0-9+.-]*:[^]*'] as const),
+  ...['byte', 'base64', 'base64url'].map((name) => [name, ANY_BASE64] as const),
+  ...['regex', 'iri-reference', 'idn-hostname', 'idn-email', 'base32', 'quoted-printable'].map(
+    (name) => [name, '[^]*'] as const,
+  ),
+  ...['uri-reference', 'uri-template'].map((name) => [name, '[^ <>"]*'] as const),
+]);
+
 /** The values of `contentEncoding`: RFC 4648, and RFC 2045 without limits of lines. */
 export const CONTENT_ENCODINGS: ReadonlyMap<string, string> = new Map([
   ['base16', `(?:${HEX}{2})*`],
@@ -183,6 +206,10 @@ export const CONTENT_ENCODINGS: ReadonlyMap<string, string> = new Map([
 
 /** Encodings of any text. */
 export const PLAIN_ENCODINGS: ReadonlySet<string> = new Set(['8bit', 'binary']);
+
+/** A regular expression for all texts that may have a format or an encoding. */
+export const widest = (name: string, known: ReadonlyMap<string, string>): string | undefined =>
+  known.has(name) ? (WIDER.get(name) ?? known.get(name)) : undefined;
 
 /** A pattern for all texts but these. */
 export function noneOf(texts: readonly string[]): string {

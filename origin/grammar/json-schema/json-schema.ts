@@ -26,7 +26,7 @@ import { type Alternatives, branchesOf, expand, isScope } from './expansion.ts';
 import { JsonRules } from './json-rules.ts';
 import { numberExpression } from './number-schema.ts';
 import { objectExpression } from './object-schema.ts';
-import type { ObjectStyle, SchemaContext } from './schema-context.ts';
+import type { ObjectStyle, SchemaContext, ValidationContext } from './schema-context.ts';
 import { SchemaDocument } from './schema-document.ts';
 import { satisfies } from './schema-validator.ts';
 import { StringLanguages } from './string-language.ts';
@@ -62,6 +62,7 @@ class SchemaCompiler implements SchemaContext {
   readonly document: SchemaDocument;
   readonly json: JsonRules;
   readonly languages: StringLanguages;
+  readonly opposite: ValidationContext;
   readonly budget: WorkBudget;
   readonly style: ObjectStyle;
   readonly disjoint = new Map<string, boolean>();
@@ -80,6 +81,8 @@ class SchemaCompiler implements SchemaContext {
     this.document = document;
     this.json = new JsonRules(builder);
     this.languages = new StringLanguages(budget);
+    const wide = new StringLanguages(budget, true);
+    this.opposite = { document, budget, languages: wide, isIn: this.isIn, opposite: this };
     this.budget = budget;
     this.style = style;
     this.#builder = builder;
@@ -171,11 +174,11 @@ class SchemaCompiler implements SchemaContext {
     ]);
   }
 
-  isIn(list: readonly unknown[], value: unknown): boolean {
+  readonly isIn = (list: readonly unknown[], value: unknown): boolean => {
     const set = this.#lists.get(list) ?? new Set(list.map(canonical));
     this.#lists.set(list, set);
     return set.has(canonical(value));
-  }
+  };
 
   listedValues(conjunction: Conjunction): readonly unknown[] | null {
     const { impossible, nodes } = expand(conjunction, this.document);

@@ -8,7 +8,7 @@ import {
   type KeywordNodes,
   SOME_PROPERTY,
 } from './conjunction.ts';
-import type { SchemaContext } from './schema-context.ts';
+import type { SchemaContext, ValidationContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 import { languageOf } from './string-values.ts';
 
@@ -30,7 +30,7 @@ export interface ObjectProperties {
  * The schemas that apply to the value of a key: those of `properties` and `patternProperties`, else
  * `additionalProperties`.
  */
-export function propertySchemas(nodes: KeywordNodes, key: string, context: SchemaContext): Conjunction {
+export function propertySchemas(nodes: KeywordNodes, key: string, context: ValidationContext): Conjunction {
   return nodes.flatMap((node) => {
     const named = isDeclared(node, key) ? [context.document.child(node, 'properties', key)] : [];
     const matching = patternsOf(node, context).filter(({ language }) => acceptsText(language, key));
@@ -72,7 +72,7 @@ function isDeclared({ schema }: KeywordNode, key: string): boolean {
   return schema.properties !== undefined && Object.hasOwn(schema.properties, key);
 }
 
-function patternsOf(node: KeywordNode, context: SchemaContext): { language: Dfa; value: SchemaNode }[] {
+function patternsOf(node: KeywordNode, context: ValidationContext): { language: Dfa; value: SchemaNode }[] {
   return Object.keys(node.schema.patternProperties ?? {}).map((pattern) => ({
     language: context.languages.pattern(pattern, `${node.path}/patternProperties/${pattern}`),
     value: context.document.child(node, 'patternProperties', pattern),
@@ -84,7 +84,7 @@ function unevaluated(
   node: KeywordNode,
   nodes: KeywordNodes,
   evaluates: (other: KeywordNode) => boolean,
-  context: SchemaContext,
+  context: ValidationContext,
 ): Conjunction {
   if (
     node.schema.unevaluatedProperties === undefined ||
@@ -99,7 +99,7 @@ const evaluatesAll = ({ path, schema }: KeywordNode, beside: KeywordNode): boole
   schema.additionalProperties !== undefined ||
   (schema.unevaluatedProperties !== undefined && path !== beside.path);
 
-const evaluatesKey = (node: KeywordNode, key: string, context: SchemaContext): boolean =>
+const evaluatesKey = (node: KeywordNode, key: string, context: ValidationContext): boolean =>
   isDeclared(node, key) || patternsOf(node, context).some(({ language }) => acceptsText(language, key));
 
 function additional(node: KeywordNode, document: SchemaDocument): SchemaNode[] {

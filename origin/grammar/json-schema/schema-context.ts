@@ -13,12 +13,20 @@ export interface ObjectStyle {
   readonly anyKeyOrder?: boolean | undefined;
 }
 
-/** State shared by the parts of the schema compiler. */
-export interface SchemaContext {
+/** What decides whether a value is valid. */
+export interface ValidationContext {
   readonly document: SchemaDocument;
-  readonly json: JsonRules;
   readonly languages: StringLanguages;
   readonly budget: WorkBudget;
+  /** Whether a list of a schema contains an equal value. */
+  readonly isIn: (list: readonly unknown[], value: unknown) => boolean;
+  /** For what must not be valid: reads formats as widely as any validator, or again as they are generated. */
+  readonly opposite: ValidationContext;
+}
+
+/** State shared by the parts of the schema compiler. */
+export interface SchemaContext extends ValidationContext {
+  readonly json: JsonRules;
   readonly style: ObjectStyle;
   /** Returns the rule for the values of a conjunction. */
   ruleFor(conjunction: Conjunction): Expression;
@@ -26,8 +34,6 @@ export interface SchemaContext {
   listedValues(conjunction: Conjunction): readonly unknown[] | null;
   /** Whether two conjunctions are certainly disjoint, by their keys and depth. */
   readonly disjoint: Map<string, boolean>;
-  /** Whether a list of a schema contains an equal value. */
-  isIn(list: readonly unknown[], value: unknown): boolean;
   /** Adds a rule for arrays whose items, or objects whose keys, the runtime keeps different. */
   withDistinct(expression: Expression): Expression;
   /**

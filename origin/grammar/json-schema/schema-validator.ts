@@ -12,30 +12,31 @@ import { decimalOf, isMultipleOf } from './decimal.ts';
 import { branchesOf, expand, withoutChoice } from './expansion.ts';
 import { holdsJson, isJsonObject } from './keywords.ts';
 import { propertyNameSchemas, propertySchemas, requiredProperties } from './object-properties.ts';
-import type { SchemaContext } from './schema-context.ts';
+import type { ValidationContext } from './schema-context.ts';
 import { contentSchemas, stringLanguage } from './string-schema.ts';
 
 /** Whether a value satisfies a conjunction. It filters the values of `enum` and `const`. */
-export function satisfies(value: unknown, conjunction: Conjunction, context: SchemaContext): boolean {
+export function satisfies(value: unknown, conjunction: Conjunction, context: ValidationContext): boolean {
   context.budget.spend(50);
   const expanded = expand(conjunction, context.document);
   if (expanded.impossible) return false;
   const choice = expanded.alternatives[0];
   if (choice?.part === 'not') {
-    const isViolated = !satisfies(value, conjunctionOf(choice.node), context);
+    const isViolated = !satisfies(value, conjunctionOf(choice.node), context.opposite);
     return isViolated && satisfies(value, withoutChoice(expanded, choice), context);
   }
   if (choice) {
     const branches = branchesOf(expanded, choice, context.document);
-    if (choice.part !== 'oneOf') return branches.some((branch) => satisfies(value, branch, context));
     const alone = branchesOf({ ...expanded, nodes: [], alternatives: [] }, choice, context.document);
-    const holding = branches.filter((_, i) => satisfies(value, alone[i]!, context));
-    return holding.length === 1 && satisfies(value, holding[0]!, context);
+    const isExcluded = (index: number): boolean =>
+      choice.part === 'oneOf' &&
+      alone.some((other, i) => i !== index && satisfies(value, other, context.opposite));
+    return branches.some((branch, i) => satisfies(value, branch, context) && !isExcluded(i));
   }
   return isListed(value, expanded.nodes, context) && satisfiesKeywords(value, expanded.nodes, context);
 }
 
-function isListed(value: unknown, nodes: KeywordNodes, context: SchemaContext): boolean {
+function isListed(value: unknown, nodes: KeywordNodes, context: ValidationContext): boolean {
   return nodes.every(
     ({ schema }) =>
       !(Object.hasOwn(schema, 'const') && !isEqual(schema.const, value)) &&
@@ -44,7 +45,7 @@ function isListed(value: unknown, nodes: KeywordNodes, context: SchemaContext): 
 }
 
 /** Checks all keywords except `enum`, `const` and the combining ones. */
-export function satisfiesKeywords(value: unknown, nodes: KeywordNodes, context: SchemaContext): boolean {
+function satisfiesKeywords(value: unknown, nodes: KeywordNodes, context: ValidationContext): boolean {
   if (nodes.some(({ schema }) => schema.type !== undefined) && !hasType(value, typesOf(nodes))) return false;
   if (typeof value === 'number') return satisfiesNumber(value, nodes);
   if (typeof value === 'string') {
@@ -84,7 +85,7 @@ function satisfiesNumber(value: number, nodes: KeywordNodes): boolean {
   return multiples.every(isMultiple) && !nonMultiples.some(isMultiple);
 }
 
-function satisfiesArray(value: readonly unknown[], nodes: KeywordNodes, context: SchemaContext): boolean {
+function satisfiesArray(value: readonly unknown[], nodes: KeywordNodes, context: ValidationContext): boolean {
   const { min, max } = countRange(nodes, 'minItems', 'maxItems');
   if (value.length < min || value.length > max) return false;
   const unique = nodes.some(({ schema }) => schema.uniqueItems === true);
@@ -96,18 +97,22 @@ function satisfiesArray(value: readonly unknown[], nodes: KeywordNodes, context:
   );
 }
 
-function satisfiesContains(value: readonly unknown[], node: KeywordNode, context: SchemaContext): boolean {
+function satisfiesContains(
+  value: readonly unknown[],
+  node: KeywordNode,
+  context: ValidationContext,
+): boolean {
   const { contains, minContains = 1, maxContains = Number.POSITIVE_INFINITY } = node.schema;
   if (contains === undefined) return true;
   const schema = conjunctionOf(context.document.child(node, 'contains'));
-  const count = value.filter((item) => satisfies(item, schema, context)).length;
-  return count >= minContains && count <= maxContains;
+  const count = (by: ValidationContext): number => value.filter((item) => satisfies(item, schema, by)).length;
+  return count(context) >= minContains && count(context.opposite) <= maxContains;
 }
 
 function satisfiesObject(
   value: Readonly<Record<string, unknown>>,
   nodes: KeywordNodes,
-  context: SchemaContext,
+  context: ValidationContext,
 ): boolean {
   const keys = Object.keys(value);
   const { min, max } = countRange(nodes, 'minProperties', 'maxProperties');

@@ -6,17 +6,20 @@ import { GrammarError, schemaError } from '../grammar-error.ts';
 import { searchAutomaton, wholeMatchAutomaton } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
 import { BudgetExceeded, type WorkBudget } from '../work-budget.ts';
-import { CONTENT_ENCODINGS, FORMATS } from './formats.ts';
+import { CONTENT_ENCODINGS, FORMATS, widest } from './formats.ts';
 
 const MAX_STATES = 20_000;
 
 /** Languages of string values (unescaped, without quotes), each built once. */
 export class StringLanguages {
+  /** Whether formats and encodings have all texts that some validator may accept, and not only those to generate. */
+  readonly isWide: boolean;
   readonly #budget: WorkBudget;
   readonly #known = new Map<string, Dfa>();
 
-  constructor(budget: WorkBudget) {
+  constructor(budget: WorkBudget, isWide = false) {
     this.#budget = budget;
+    this.isWide = isWide;
   }
 
   /** Strings that contain a match of the pattern. */
@@ -26,15 +29,16 @@ export class StringLanguages {
 
   /** Returns null for a format that no specification knows. */
   format(name: string, path: string): Dfa | null {
-    return this.#whole(FORMATS.get(name), path);
+    return this.#whole(name, FORMATS, path);
   }
 
   /** Returns null for a `contentEncoding` that is unknown or allows all texts. */
   encoding(name: string, path: string): Dfa | null {
-    return this.#whole(CONTENT_ENCODINGS.get(name), path);
+    return this.#whole(name, CONTENT_ENCODINGS, path);
   }
 
-  #whole(source: string | undefined, path: string): Dfa | null {
+  #whole(name: string, known: ReadonlyMap<string, string>, path: string): Dfa | null {
+    const source = this.isWide ? widest(name, known) : known.get(name);
     return source === undefined
       ? null
       : this.#once(`w${source}`, () => this.#regex(source, path, wholeMatchAutomaton));

@@ -8,7 +8,7 @@ import { escapedExpression } from './escaped-string.ts';
 import { uriWithin } from './formats.ts';
 import { stringCharacter } from './json-rules.ts';
 import { holdsJson } from './keywords.ts';
-import type { SchemaContext } from './schema-context.ts';
+import type { SchemaContext, ValidationContext } from './schema-context.ts';
 import type { StringLanguages } from './string-language.ts';
 
 /** Longer URIs are too much work to count as a whole; the shortest URI has 3 characters. */
@@ -69,6 +69,7 @@ function patternAndFormat(nodes: KeywordNodes, languages: StringLanguages): Dfa 
       );
       if (pattern === undefined) return formatted;
       const matching = languages.pattern(pattern, `${path}/pattern`);
+      if (languages.isWide) return matching;
       const formattedMatch = both(matching, formatted, languages)!;
       return isEmptyLanguage(formattedMatch) ? matching : formattedMatch;
     })
@@ -80,7 +81,7 @@ export const both = (a: Dfa | null, b: Dfa | null, languages: StringLanguages): 
   a === null || b === null ? (a ?? b) : languages.both(a, b);
 
 /** The schemas of the JSON that a string holds. */
-export function contentSchemas(nodes: KeywordNodes, { document }: SchemaContext): Conjunction {
+export function contentSchemas(nodes: KeywordNodes, { document }: ValidationContext): Conjunction {
   const holders = nodes.filter(({ schema }) => holdsJson(schema) && schema.contentSchema !== undefined);
   return conjunctionOf(...holders.map((node) => document.child(node, 'contentSchema')));
 }

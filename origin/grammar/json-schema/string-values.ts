@@ -2,11 +2,11 @@ import type { Dfa } from '../automaton/dfa.ts';
 import { enumeratedValues, typesOf } from './assertions.ts';
 import { type Conjunction, conjunctionOf } from './conjunction.ts';
 import { type Alternatives, branchesOf, type Expanded, expand } from './expansion.ts';
-import type { SchemaContext } from './schema-context.ts';
+import type { ValidationContext } from './schema-context.ts';
 import { both, stringLanguage } from './string-schema.ts';
 
-/** The strings that satisfy a conjunction; null if all do. Exact, because automata have complements and unions. */
-export function languageOf(conjunction: Conjunction, context: SchemaContext): Dfa | null {
+/** The strings that satisfy a conjunction; null if all do. Exact apart from formats, because automata have complements. */
+export function languageOf(conjunction: Conjunction, context: ValidationContext): Dfa | null {
   const expanded = expand(conjunction, context.document);
   if (expanded.impossible) return context.languages.anyOf([]);
   return [
@@ -15,7 +15,7 @@ export function languageOf(conjunction: Conjunction, context: SchemaContext): Df
   ].reduce((a, b) => both(a, b, context.languages));
 }
 
-function keywordLanguage({ nodes }: Expanded, context: SchemaContext): Dfa | null {
+function keywordLanguage({ nodes }: Expanded, context: ValidationContext): Dfa | null {
   const isTyped = nodes.some(({ schema }) => schema.type !== undefined);
   if (isTyped && !typesOf(nodes).has('string')) return context.languages.anyOf([]);
   const texts = enumeratedValues(nodes)?.filter((value) => typeof value === 'string');
@@ -23,19 +23,18 @@ function keywordLanguage({ nodes }: Expanded, context: SchemaContext): Dfa | nul
   return both(listed, stringLanguage(nodes, context.languages), context.languages);
 }
 
-function choiceLanguage(choice: Alternatives, context: SchemaContext): Dfa | null {
-  if (choice.part === 'not') return not(languageOf(conjunctionOf(choice.node), context), context);
+function choiceLanguage(choice: Alternatives, context: ValidationContext): Dfa | null {
+  if (choice.part === 'not') return not(languageOf(conjunctionOf(choice.node), context.opposite), context);
   // A string has no properties.
   if (choice.part.startsWith('dependency')) return null;
   const only: Expanded = { impossible: false, nodes: [], alternatives: [choice] };
-  const branches = branchesOf(only, choice, context.document).map((branch) => languageOf(branch, context));
+  const branches = branchesOf(only, choice, context.document);
+  const excluded = choice.part === 'oneOf' ? branches.map((one) => languageOf(one, context.opposite)) : [];
   const alone = branches.map((branch, i) =>
-    choice.part === 'oneOf'
-      ? branches.reduce(
-          (rest, other, j) => (i === j ? rest : both(rest, not(other, context), context.languages)),
-          branch,
-        )
-      : branch,
+    excluded
+      .filter((_, j) => i !== j)
+      .map((other) => not(other, context))
+      .reduce((rest, other) => both(rest, other, context.languages), languageOf(branch, context)),
   );
   const none = alone
     .map((branch) => not(branch, context))
@@ -43,6 +42,6 @@ function choiceLanguage(choice: Alternatives, context: SchemaContext): Dfa | nul
   return not(none, context);
 }
 
-function not(language: Dfa | null, { languages }: SchemaContext): Dfa {
+function not(language: Dfa | null, { languages }: ValidationContext): Dfa {
   return language === null ? languages.anyOf([]) : languages.not(language);
 }

@@ -8,7 +8,7 @@ import {
   SOME_PROPERTY,
   type SomeProperty,
 } from './conjunction.ts';
-import { CONTENT_ENCODINGS, FORMATS, noneOf } from './formats.ts';
+import { CONTENT_ENCODINGS, FORMATS, noneOf, widest } from './formats.ts';
 import { type Keywords, TYPES, type TypeName } from './keywords.ts';
 import type { SchemaDocument } from './schema-document.ts';
 
@@ -76,11 +76,12 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
   type: (type, node) => {
     const allowed = new Set([type].flat());
     const others = typesBut(allowed);
-    const types = allowed.has('integer') ? others.filter((other) => other !== 'number') : others;
+    const isIntegral = allowed.has('integer') && !allowed.has('number');
+    const types = isIntegral ? others.filter((other) => other !== 'number') : others;
     const fractions = { type: 'number', [NOT_MULTIPLE_OF]: 1 } as const;
     return [
       ...(types.length === 0 ? [] : [[derived(node, 'not type', { type: types })]]),
-      ...(types === others ? [] : [[derived(node, 'not integer', fractions)]]),
+      ...(isIntegral ? [[derived(node, 'not integer', fractions)]] : []),
     ];
   },
   enum: (values, node) => othersThan(values, node),
@@ -177,8 +178,9 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
   pattern: (pattern, node) => [
     [derived(node, 'not pattern', { type: 'string', pattern: `^(?![\\s\\S]*(?:${pattern}))` })],
   ],
-  format: (format, node) => notMatching(node, 'format', FORMATS.get(format)),
-  contentEncoding: (encoding, node) => notMatching(node, 'contentEncoding', CONTENT_ENCODINGS.get(encoding)),
+  format: (format, node) => notMatching(node, 'format', widest(format, FORMATS)),
+  contentEncoding: (encoding, node) =>
+    notMatching(node, 'contentEncoding', widest(encoding, CONTENT_ENCODINGS)),
   minimum: (minimum, node) => [[derived(node, 'not minimum', { type: 'number', exclusiveMaximum: minimum })]],
   maximum: (maximum, node) => [[derived(node, 'not maximum', { type: 'number', exclusiveMinimum: maximum })]],
   exclusiveMinimum: (minimum, node) => [

@@ -1639,6 +1639,65 @@ const CONDITIONS: readonly Row[] = [
     [[1, 2]],
   ],
   ['nullable of OpenAPI', { type: 'string', nullable: true }, ['a', null], [1]],
+  ['not a number, twice', { not: { type: ['integer', 'number', 'object'] } }, ['a', null, []], [1, 1.5, {}]],
+  [
+    'dependencies of properties named like annotations',
+    object({
+      p: object({ title: S, description: S, a: I }, [], { dependentRequired: { title: ['a'] } }),
+      q: object({ title: S, description: S, a: I }, [], { dependentRequired: { description: ['a'] } }),
+    }),
+    [{ p: { description: 'x' }, q: { title: 'x' } }],
+    [{ p: { title: 'x' } }, { q: { description: 'x' } }],
+  ],
+  [
+    'oneOf beside what alternatives evaluate',
+    {
+      type: 'object',
+      oneOf: [
+        { anyOf: [{ properties: { a: S } }, { properties: { b: S } }], unevaluatedProperties: false },
+        { properties: { a: true }, required: ['a'] },
+      ],
+    },
+    [{ b: 'x' }, {}],
+    [{ a: 'x' }, { a: 'x', b: 'y' }],
+  ],
+  ['contains in no array', { type: 'array', contains: I, minContains: 0, maxItems: 0 }, [[]], [[1], ['a']]],
+  [
+    'contains in fewer items than are listed',
+    { type: 'array', prefixItems: [S, I, I], contains: S, maxItems: 1 },
+    [['a']],
+    [['a', 1], ['a', 1, 2], [1]],
+  ],
+  [
+    'contains in less than no items',
+    { anyOf: [{ type: 'array', contains: true, not: { minItems: 0 } }, { type: 'null' }] },
+    [null],
+    [[], [1]],
+  ],
+  ...[
+    ['hostname', 'a-', 'a.b.c.d.e'],
+    ['date-time', '2016-12-31', '2016-12-31T23:59:60Z'],
+    ['time', 'noon', '12:00:00.1234567890Z'],
+    ['duration', 'P', 'P1234567890D'],
+    ['uri', '//a', 'http://[::1]/'],
+    ['uuid', 'a', 'urn:uuid:123e4567-e89b-12d3-a456-426614174000'],
+  ].flatMap(([format, other, valid]): Row[] => [
+    [`no ${format}, although not all are generated`, { ...S, not: { format } }, [other], [valid]],
+    [`no listed ${format}`, { enum: [other, valid], not: { format } }, [other], [valid]],
+    [
+      `no name that is a ${format}`,
+      object({ [other!]: I, [valid!]: I }, [], { propertyNames: { not: { format } } }),
+      [{ [other!]: 1 }],
+      [{ [valid!]: 1 }],
+    ],
+    [
+      `either a ${format} or another text`,
+      { ...S, oneOf: [{ format }, { enum: [other, valid] }] },
+      [other],
+      [valid],
+    ],
+  ]),
+  ['template of a URI', { ...S, format: 'uri-template' }, ['/a{?b*,c:3}'], ["it's", '{']],
 ];
 
 const toCase = ([name, schema, valid, invalid]: Row): SchemaCase => ({ name, schema, valid, invalid });
