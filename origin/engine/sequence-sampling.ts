@@ -1,3 +1,4 @@
+import { ApiError } from '@continuo/shared/errors.ts';
 import type { Constraint } from '../grammar/constraint.ts';
 import type { GrammarWork } from '../grammar/grammar-work.ts';
 import type { SparseRows } from '../model/model-runner.ts';
@@ -143,6 +144,7 @@ export class SequenceSampling {
   /**
    * The tokens that the grammar allows; null = all. End tokens are allowed only where the text is a complete match, maybe
    * with a reference to the token. One that is not flagged as special has a text, which the grammar may allow elsewhere.
+   * @throws ApiError if no token continues a text that is not complete
    */
   #mask(mayEnd: boolean): Uint32Array | null | 'nothing' {
     const constraint = this.#constraint;
@@ -151,9 +153,15 @@ export class SequenceSampling {
     mask.set(constraint.mask());
     const { finishTokenIds, endTokenIds } = this.#request;
     for (const id of mayEnd ? endTokenIds : finishTokenIds) mask[id >>> 5]! &= ~(1 << (id & 31));
-    for (const id of mayEnd ? endTokenIds : [])
-      if (constraint.accepting || constraint.completesWith?.(id)) mask[id >>> 5]! |= 1 << (id & 31);
-    return isEmpty(mask) ? 'nothing' : mask;
+    const isComplete = constraint.accepting;
+    const ends = [...endTokenIds].filter((id) => isComplete || constraint.completesWith?.(id));
+    for (const id of mayEnd ? ends : []) mask[id >>> 5]! |= 1 << (id & 31);
+    if (!isEmpty(mask)) return mask;
+    if (isComplete || ends.length > 0) return 'nothing';
+    throw new ApiError(
+      'invalid_grammar',
+      'The grammar allows no token here, although the text is not complete.',
+    );
   }
 
   /**

@@ -224,6 +224,16 @@ describe('a grammar', () => {
     });
   });
 
+  it('fails where it allows no token, because the text is not complete', async () => {
+    const driver = new Driver(new ScriptedRunner(shape), {
+      compile: () => grammarOf([[0], [], [1]], VOCABULARY),
+    });
+    driver.submit(constrained('r'));
+    await new Promise(setImmediate);
+    await driver.finish();
+    expect(lastOf(driver, 'r')).toMatchObject({ type: 'error', code: 'invalid_grammar', retryable: false });
+  });
+
   it('does not end early at an end token whose text it allows', async () => {
     const options = { compile: () => grammarOf([[0, EOS], [1], [2]], VOCABULARY) };
     const driver = new Driver(new ScriptedRunner(shape), options);
