@@ -2,7 +2,7 @@ import { codePoints } from '../automaton/code-points.ts';
 import { determinize } from '../automaton/determinize.ts';
 import { complement, type Dfa, intersect, isEmptyLanguage, trim } from '../automaton/dfa.ts';
 import { GrammarError, syntaxError } from '../grammar-error.ts';
-import { otherCases } from '../regex/character-sets.ts';
+import { bothCases } from '../regex/character-sets.ts';
 import type { Surroundings } from '../regex/look-around.ts';
 import { wholeMatchAutomaton } from '../regex/regex-automaton.ts';
 import { parseRegex, type RegexNode } from '../regex/regex-parser.ts';
@@ -54,7 +54,13 @@ export class Terminals {
           throw this.#error(node.offset, 'A terminal cannot contain rules');
         return this.named(node.name, node.offset);
       case 'string':
-        return { kind: 'sequence', items: Array.from(node.value, (char) => charOf(char, node.ignoreCase)) };
+        return {
+          kind: 'sequence',
+          items: Array.from(node.value, (char) => {
+            const set = codePoints([[char.codePointAt(0)!, char.codePointAt(0)!]]);
+            return { kind: 'chars', set: node.ignoreCase ? bothCases(set, this.#budget) : set };
+          }),
+        };
       case 'regex':
         return this.#regex(node);
       case 'range':
@@ -143,12 +149,6 @@ const NAMES = {
   lark: '%lark',
   json: '%json',
 } as const;
-
-function charOf(char: string, ignoreCase: boolean): RegexNode {
-  const codePoint = char.codePointAt(0)!;
-  const all = ignoreCase ? [codePoint, ...otherCases(codePoint)] : [codePoint];
-  return { kind: 'chars', set: codePoints(all.map((one) => [one, one])) };
-}
 
 function mayBeEmpty(node: RegexNode): boolean {
   switch (node.kind) {

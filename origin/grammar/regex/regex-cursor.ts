@@ -2,7 +2,7 @@ import { type CodePoints, codePoints, complementCodePoints, rangesOf } from '../
 import type { GrammarError } from '../grammar-error.ts';
 import { SourceCursor } from '../source-cursor.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { bothCases, CLASS_ESCAPES, unicodeProperty } from './character-sets.ts';
+import { bothCases, CASELESS_ESCAPES, CLASS_ESCAPES, unicodeProperty } from './character-sets.ts';
 
 /** Maximum repetition count. */
 const MAX_COUNT = 1_000_000;
@@ -50,10 +50,10 @@ export class RegexCursor extends SourceCursor {
 }
 
 /** Takes an escape that is valid inside and outside of a class. */
-export function classEscape(cursor: RegexCursor, budget: WorkBudget): CodePoints {
+export function classEscape(cursor: RegexCursor, budget: WorkBudget, ignoreCase = false): CodePoints {
   const offset = cursor.offset;
   cursor.take('\\');
-  const set = CLASS_ESCAPES[cursor.peek];
+  const set = (ignoreCase ? CASELESS_ESCAPES : CLASS_ESCAPES)[cursor.peek];
   if (set && cursor.take(cursor.peek)) return set;
   const property = cursor.match(/([pP])\{([^}]*)\}/y);
   if (property) {
@@ -103,10 +103,10 @@ export function classMembers(cursor: RegexCursor, budget: WorkBudget, ignoreCase
     if (/^\[:\^?[a-z]+:\]/.test(cursor.rest(12))) throw cursor.error('POSIX classes are not supported');
     if (cursor.lookingAt('&&'))
       throw cursor.error('Intersections of classes are not supported; write \\&\\&');
-    const low = member(cursor, budget);
+    const low = member(cursor, budget, ignoreCase);
     if (cursor.peek === '-' && cursor.rest(2) !== '-]') {
       cursor.take('-');
-      ranges.push(span(cursor, low, member(cursor, budget)));
+      ranges.push(span(cursor, low, member(cursor, budget, ignoreCase)));
     } else {
       ranges.push(...rangesOf(low));
     }
@@ -115,13 +115,13 @@ export function classMembers(cursor: RegexCursor, budget: WorkBudget, ignoreCase
   return negated ? complementCodePoints(members) : members;
 }
 
-function member(cursor: RegexCursor, budget: WorkBudget): CodePoints {
+function member(cursor: RegexCursor, budget: WorkBudget, ignoreCase: boolean): CodePoints {
   if (cursor.peek !== '\\') {
     const char = cursor.codePoint();
     return [char, char];
   }
   if (cursor.take('\\b')) return [8, 8];
-  return classEscape(cursor, budget);
+  return classEscape(cursor, budget, ignoreCase);
 }
 
 function span(cursor: RegexCursor, low: CodePoints, high: CodePoints): [number, number] {

@@ -2,7 +2,7 @@ import { ALL_CODE_POINTS, type CodePoints } from '../automaton/code-points.ts';
 import type { Dfa } from '../automaton/dfa.ts';
 import { type GrammarError, syntaxError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { ANY_BUT_LINE_END, bothCases, CLASS_ESCAPES } from './character-sets.ts';
+import { ANY_BUT_LINE_END, bothCases, CASELESS_ESCAPES, CLASS_ESCAPES } from './character-sets.ts';
 import { classEscape, classMembers, type ErrorAt, RegexCursor } from './regex-cursor.ts';
 
 /** A parsed regular expression. Groups do not capture, so they have no node. */
@@ -42,6 +42,7 @@ export interface RegexFlags {
 
 const IN_LINE: RegexNode = { kind: 'chars', set: ANY_BUT_LINE_END };
 const IN_WORD: RegexNode = { kind: 'chars', set: CLASS_ESCAPES.w! };
+const IN_CASELESS_WORD: RegexNode = { kind: 'chars', set: CASELESS_ESCAPES.w! };
 const FLAG_NAMES: Readonly<Record<string, keyof RegexFlags>> = {
   i: 'ignoreCase',
   s: 'dotAll',
@@ -176,16 +177,17 @@ class RegexParser {
       cursor.take(`\\${next}`);
       return this.#wordBoundary(next === 'B', offset);
     }
-    const set = classEscape(cursor, this.#budget);
+    const set = classEscape(cursor, this.#budget, this.#flags.ignoreCase);
     return this.#chars(set);
   }
 
   /** Whether one side is a word character and the other is not. `negative`: both are, or neither. */
   #wordBoundary(negative: boolean, offset: number): RegexNode {
     if (/^[*+?]/.test(this.#cursor.rest(1))) throw this.#cursor.error(REPEATED_ASSERTION);
+    const word = this.#flags.ignoreCase ? IN_CASELESS_WORD : IN_WORD;
     const items = [true, false].map((before): RegexNode => {
       const after = before === negative;
-      const looks = [this.#look(false, !before, IN_WORD, offset), this.#look(true, !after, IN_WORD, offset)];
+      const looks = [this.#look(false, !before, word, offset), this.#look(true, !after, word, offset)];
       return { kind: 'sequence', items: looks };
     });
     return { kind: 'choice', items };

@@ -79,6 +79,23 @@ describe.each(REGEX_CASES)('regular expression %s', (source) => {
   });
 });
 
+it('takes letters of all cases for each other as JavaScript does', () => {
+  const cased = Array.from({ length: 0x1ffff }, (_, c) => String.fromCodePoint(c)).filter((char) =>
+    /\p{Changes_When_Casemapped}/u.test(char),
+  );
+  for (const one of ['s', '[^s]', '\\W', '[\\w]', '\u2126', 'ß', 'ı', 'Σ', '[^a-z]', '\\P{Lu}', '(?=\\b).']) {
+    const accepts = acceptsText.bind(
+      null,
+      compileConstraint({ type: 'regex', value: `(?i:${one})` }, vocabulary),
+    );
+    const native = new RegExp(`^${one}$`, 'iu');
+    expect(
+      cased.filter((char) => accepts(char, tokens) !== native.test(char)),
+      one,
+    ).toEqual([]);
+  }
+});
+
 it.each(REGEX_FAULTS)('refuses %s, naming the position', (source, message) => {
   expect(() => compileProgram({ type: 'regex', value: source })).toThrow(message);
 });
