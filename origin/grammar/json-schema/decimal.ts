@@ -8,7 +8,7 @@ export interface Decimal {
 }
 
 /** The shortest decimal that reads back as the same number, as JavaScript prints it. */
-export function decimalOf(value: number): Decimal {
+export function decimalOf(value: number | bigint): Decimal {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(value))!;
   const whole = match[2]!;
   const all = whole + (match[3] ?? '');

@@ -24,8 +24,8 @@ export function numberExpression(assertions: NumberAssertions, budget: WorkBudge
   const zero: Magnitude = { whole: '', fraction: '', exclusive: true };
   const minimum = assertions.minimum && nextInside(assertions.minimum, 1);
   const maximum = assertions.maximum && nextInside(assertions.maximum, -1);
-  const low = minimum && { ...minimum, decimal: decimalOf(minimum.value) };
-  const high = maximum && { ...maximum, decimal: decimalOf(maximum.value) };
+  const low = minimum && { ...minimum, decimal: boundOf(minimum.value) };
+  const high = maximum && { ...maximum, decimal: boundOf(maximum.value) };
   const parts: Expression[] = [];
   if (!high?.decimal.negative) {
     const from = low?.decimal.negative === false ? magnitude(low.decimal, low.exclusive) : null;
@@ -49,6 +49,12 @@ function nextInside(bound: Bound, direction: 1 | -1): Bound {
   view.setBigInt64(0, view.getBigInt64(0) + BigInt(direction * Math.sign(bound.value)));
   const value = view.getFloat64(0);
   return Number.isFinite(value) ? { value, exclusive: false } : bound;
+}
+
+/** A bound of 2⁶³ was 2⁶³ − 1 before JSON.parse rounded it. JavaScript prints the last digits of such integers as zeros. */
+function boundOf(value: number): Decimal {
+  if (!Number.isInteger(value)) return decimalOf(value);
+  return decimalOf(BigInt(value) - (value === 2 ** 63 ? 1n : 0n));
 }
 
 function magnitude(value: Decimal, exclusive: boolean): Magnitude {

@@ -97,6 +97,23 @@ describe('a uri with a large maxLength', () => {
   });
 });
 
+it.each([
+  {
+    value: '{"type":"integer","maximum":9223372036854775807}',
+    most: '9223372036854775807',
+    beyond: '9223372036854775808',
+  },
+  {
+    value: '{"type":"integer","minimum":-9223372036854775808}',
+    most: '-9223372036854775808',
+    beyond: '-9223372036854775809',
+  },
+])('keeps integers of 64 bits within their bounds: $value', ({ value, most, beyond }) => {
+  const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
+  expect(acceptsText(grammar, most, tokens)).toBe(true);
+  expect(acceptsText(grammar, beyond, tokens)).toBe(false);
+});
+
 it('reads the exclusive bounds of draft 4', () => {
   const value = { type: 'integer', minimum: 1, exclusiveMinimum: true, maximum: 4, exclusiveMaximum: false };
   const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
