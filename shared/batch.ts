@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { optional } from './json-fields.ts';
 
 /** Files and batches in OpenAI's form. */
 
@@ -20,16 +21,15 @@ export const uploadRequest = z.object({
   filename: z.string().describe('Name of the file.'),
   purpose: z.literal('batch').describe("Always 'batch'."),
   bytes: z.int('integer').min(0, 'integer').describe('Size of the whole file.'),
-  mime_type: z.string().nullish().describe('Accepted and ignored: all files are JSON Lines.'),
+  mime_type: optional(z.string(), 'Accepted and ignored: all files are JSON Lines.'),
 });
 
 export const uploadCompletion = z.object({
   part_ids: z.array(z.string()).min(1).max(1_000).describe('Ids of the parts, in the order of the file.'),
-  md5: z
-    .string()
-    .regex(/^[0-9a-f]{32}$/i)
-    .nullish()
-    .describe('MD5 of the whole file, in hexadecimal. A file with another one is refused.'),
+  md5: optional(
+    z.string().regex(/^[0-9a-f]{32}$/i),
+    'MD5 of the whole file, in hexadecimal. A file with another one is refused.',
+  ),
 });
 
 export const uploadObject = z.object({
@@ -69,16 +69,15 @@ export const fileDeletion = z.object({
   deleted: z.literal(true).describe('Always true.'),
 });
 
-const metadata = z
-  .record(z.string(), z.string().max(512))
-  .check(({ value, issues }) => {
+const metadata = optional(
+  z.record(z.string(), z.string().max(512)).check(({ value, issues }) => {
     const names = Object.keys(value);
     if (names.length <= 16 && names.every((name) => name.length <= 64)) return;
     const message = "Invalid 'metadata': expected at most 16 pairs, with names of at most 64 characters.";
     issues.push({ code: 'custom', input: value, message, params: { code: 'invalid_value' } });
-  })
-  .nullish()
-  .describe('At most 16 pairs of your own: names of 64 characters, values of 512.');
+  }),
+  'At most 16 pairs of your own: names of 64 characters, values of 512.',
+);
 
 /** Endpoints that the lines of a batch may call. */
 export const batchEndpoint = z.enum(['/v1/completions', '/v1/score']);

@@ -1,11 +1,11 @@
 import * as z from 'zod';
-import { list } from './json-fields.ts';
+import { flag, list, optional } from './json-fields.ts';
 
 /** The public fields that constrain the text to a grammar or a schema. A request may contain at most one constraint. */
 
 const jsonSchema = z.union([z.string(), z.looseObject({})]);
 const choices = list(z.string().min(1), { min: 1, max: 4_096 });
-const text = z.string().min(1).nullish();
+const text = (description: string) => optional(z.string().min(1), description);
 
 /** '' is llama.cpp's default. Clients that send all of its settings also send it. */
 const grammar = z.union([
@@ -22,29 +22,26 @@ const responseFormat = z.object({
   type: z
     .enum(['text', 'json_object', 'json_schema', 'grammar'])
     .describe('Kind of the text. text means no constraint.'),
-  schema: jsonSchema.nullish().describe('JSON Schema for the types json_object and json_schema.'),
-  json_schema: z
-    .object({
-      name: z.string().nullish().describe('Accepted without effect.'),
-      schema: jsonSchema.nullish().describe('The JSON Schema.'),
-      strict: z
-        .boolean()
-        .nullish()
-        .describe(
-          'With x-dialect: openai, true rejects a schema whose objects have undeclared or optional properties.',
-        ),
-    })
-    .nullish()
-    .describe('JSON Schema in the form of the OpenAI API.'),
-  grammar: text.describe('GBNF grammar for the type grammar.'),
+  schema: optional(jsonSchema, 'JSON Schema for the types json_object and json_schema.'),
+  json_schema: optional(
+    z.object({
+      name: optional(z.string(), 'Accepted without effect.'),
+      schema: optional(jsonSchema, 'The JSON Schema.'),
+      strict: flag(
+        'With x-dialect: openai, true rejects a schema whose objects have undeclared or optional properties.',
+      ),
+    }),
+    'JSON Schema in the form of the OpenAI API.',
+  ),
+  grammar: text('GBNF grammar for the type grammar.'),
 });
 
 const structuredOutputs = z.looseObject({
-  json: jsonSchema.nullish().describe('The text is JSON that matches this JSON Schema.'),
-  regex: text.describe('The text matches this regular expression.'),
-  choice: choices.nullish().describe('The text is one of these.'),
-  grammar: text.describe('The text matches this GBNF grammar.'),
-  json_object: z.boolean().nullish().describe('The text is a JSON object.'),
+  json: optional(jsonSchema, 'The text is JSON that matches this JSON Schema.'),
+  regex: text('The text matches this regular expression.'),
+  choice: optional(choices, 'The text is one of these.'),
+  grammar: text('The text matches this GBNF grammar.'),
+  json_object: flag('The text is a JSON object.'),
 });
 
 const tool = z.object({
@@ -52,9 +49,9 @@ const tool = z.object({
   function: z
     .object({
       name: z.string().min(1).max(64).describe('Name of the function.'),
-      description: z.string().nullish().describe('Accepted without effect.'),
-      parameters: z.looseObject({}).nullish().describe("JSON Schema of the function's arguments."),
-      strict: z.boolean().nullish().describe('Must be true: the arguments match the schema.'),
+      description: optional(z.string(), 'Accepted without effect.'),
+      parameters: optional(z.looseObject({}), "JSON Schema of the function's arguments."),
+      strict: flag('Must be true: the arguments match the schema.'),
     })
     .describe('The function that the model calls.'),
 });
@@ -70,38 +67,31 @@ const toolChoice = z.union([
 ]);
 
 export const constraintFields = {
-  grammar: grammar
-    .nullish()
-    .describe(
-      'The text matches this GBNF grammar, or a grammar of another type. An empty string means none.',
-    ),
-  json_schema: jsonSchema.nullish().describe('The text is JSON that matches this JSON Schema.'),
-  response_format: responseFormat
-    .nullish()
-    .describe('Constrains the text to JSON, to a JSON Schema or to a grammar.'),
-  guided_json: jsonSchema.nullish().describe('Alias of json_schema.'),
-  guided_regex: text.describe('Alias of regex.'),
-  guided_choice: choices.nullish().describe('The text is one of these.'),
-  guided_grammar: text.describe('Alias of grammar, as GBNF.'),
-  structured_outputs: structuredOutputs
-    .nullish()
-    .describe('One constraint: json, regex, choice, grammar or json_object. An empty object means none.'),
-  regex: text.describe('The text matches this regular expression.'),
-  ebnf: text.describe('Alias of grammar, as GBNF.'),
-  open_objects: z
-    .boolean()
-    .nullish()
-    .describe(
-      'Objects of a JSON Schema may have properties that it does not declare, unless additionalProperties forbids it.',
-    ),
-  any_key_order: z
-    .boolean()
-    .nullish()
-    .describe('The up to 12 declared properties of an object of a JSON Schema may come in any order.'),
-  tools: list(tool, { max: 128 })
-    .nullish()
-    .describe(
-      'Functions. Only a strict function that tool_choice forces is supported; the text is its arguments.',
-    ),
-  tool_choice: toolChoice.nullish().describe('The function that the model must call.'),
+  grammar: optional(
+    grammar,
+    'The text matches this GBNF grammar, or a grammar of another type. An empty string means none.',
+  ),
+  json_schema: optional(jsonSchema, 'The text is JSON that matches this JSON Schema.'),
+  response_format: optional(responseFormat, 'Constrains the text to JSON, to a JSON Schema or to a grammar.'),
+  guided_json: optional(jsonSchema, 'Alias of json_schema.'),
+  guided_regex: text('Alias of regex.'),
+  guided_choice: optional(choices, 'The text is one of these.'),
+  guided_grammar: text('Alias of grammar, as GBNF.'),
+  structured_outputs: optional(
+    structuredOutputs,
+    'One constraint: json, regex, choice, grammar or json_object. An empty object means none.',
+  ),
+  regex: text('The text matches this regular expression.'),
+  ebnf: text('Alias of grammar, as GBNF.'),
+  open_objects: flag(
+    'Objects of a JSON Schema may have properties that it does not declare, unless additionalProperties forbids it.',
+  ),
+  any_key_order: flag(
+    'The up to 12 declared properties of an object of a JSON Schema may come in any order.',
+  ),
+  tools: optional(
+    list(tool, { max: 128 }),
+    'Functions. Only a strict function that tool_choice forces is supported; the text is its arguments.',
+  ),
+  tool_choice: optional(toolChoice, 'The function that the model must call.'),
 } as const;

@@ -1,12 +1,11 @@
 import * as z from 'zod';
 import { MAX_IMAGES } from './generation.ts';
-import { DOCUMENTED_AS, integer, list } from './json-fields.ts';
+import { DOCUMENTED_AS, flag, integer, list, optional } from './json-fields.ts';
 import { type LogprobRows, MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
 
 /** The public fields for the response, the treatment of the prompt, and caches. */
 
-const flag = (description: string) => z.boolean().nullish().describe(description);
-const salt = (description: string) => z.string().max(256).nullish().describe(description);
+const salt = (description: string) => optional(z.string().max(256), description);
 
 /** Number of alternatives. The dialect checks the maximum, which may be lower. */
 const count = integer(0).meta({ [DOCUMENTED_AS]: integer(0, MAX_TOP_LOGPROBS) });
@@ -22,12 +21,10 @@ const keptTokens = integer(-1).refine((count) => count !== 0, {
 
 export const logprobsFormat = z.strictObject({
   encoding: z.enum(['float32', 'float16']).describe('Type of the base64 values, little-endian.'),
-  top_p: z
-    .number()
-    .gt(0)
-    .lt(1)
-    .nullish()
-    .describe('Only the fewest tokens that have this probability together. Default: all.'),
+  top_p: optional(
+    z.number().gt(0).lt(1),
+    'Only the fewest tokens that have this probability together. Default: all.',
+  ),
 });
 
 /** Returns the wire form of a request's rows; absent if it wants none. */
@@ -49,74 +46,68 @@ export const logprobRowsOf = (
 
 export const outputFields = {
   echo: flag('Puts the prompt before the completion.'),
-  echo_last: integer(0).nullish().describe('Puts the last tokens of the prompt before the completion.'),
-  logprobs: alternatives
-    .nullish()
-    .describe('Number of alternatives per token in the logprobs. true uses the number in top_logprobs.'),
-  top_logprobs: count.nullish().describe('Alias of logprobs.'),
-  n_probs: count.nullish().describe('Alias of logprobs, except that 0 returns no logprobs.'),
-  prompt_logprobs: count
-    .nullish()
-    .describe('Number of alternatives per prompt token. Not available with stream.'),
-  prompt_logprob_start: integer(-1)
-    .nullish()
-    .describe(
-      'Position of the prompt after which its tokens have logprobs; they are null before. -1 means the last. Default: 0.',
-    ),
-  logprob_start_len: integer(-1).nullish().describe('Alias of prompt_logprob_start.'),
+  echo_last: optional(integer(0), 'Puts the last tokens of the prompt before the completion.'),
+  logprobs: optional(
+    alternatives,
+    'Number of alternatives per token in the logprobs. true uses the number in top_logprobs.',
+  ),
+  top_logprobs: optional(count, 'Alias of logprobs.'),
+  n_probs: optional(count, 'Alias of logprobs, except that 0 returns no logprobs.'),
+  prompt_logprobs: optional(count, 'Number of alternatives per prompt token. Not available with stream.'),
+  prompt_logprob_start: optional(
+    integer(-1),
+    'Position of the prompt after which its tokens have logprobs; they are null before. -1 means the last. Default: 0.',
+  ),
+  logprob_start_len: optional(integer(-1), 'Alias of prompt_logprob_start.'),
   return_tokens_as_token_ids: flag("Writes tokens as 'token_id:N' in the logprobs."),
   return_token_ids: flag(
     'Adds the token ids of prompt and completion to each choice, and those of top_logprobs.',
   ),
   return_tokens: flag('Alias of return_token_ids.'),
-  logprob_token_ids: list(integer(0), { max: MAX_LISTED_LOGPROBS })
-    .nullish()
-    .describe(
-      'Ids whose logprobs are returned at each generated position, in place of the most likely tokens. Needs logprobs.',
-    ),
-  logprobs_format: logprobsFormat
-    .nullish()
-    .describe('Adds rows of logprobs of all tokens, or of the most likely ones. Needs logprobs.'),
+  logprob_token_ids: optional(
+    list(integer(0), { max: MAX_LISTED_LOGPROBS }),
+    'Ids whose logprobs are returned at each generated position, in place of the most likely tokens. Needs logprobs.',
+  ),
+  logprobs_format: optional(
+    logprobsFormat,
+    'Adds rows of logprobs of all tokens, or of the most likely ones. Needs logprobs.',
+  ),
   timings_per_token: flag('Adds timings to the end of the response.'),
   include_stop_str_in_output: flag('Keeps the stop text at the end of the completion.'),
   no_stop_trim: flag('Alias of include_stop_str_in_output.'),
   skip_special_tokens: flag('Removes special tokens from the text.'),
-  add_special_tokens: z
-    .union([z.boolean(), z.literal('always')])
-    .nullish()
-    .describe(
-      "Adds the tokenizer's own special tokens to a text prompt. 'always' adds them also to a text that begins with them, and BOS if the tokenizer adds none.",
-    ),
-  context_length_exceeded_behavior: z
-    .enum(['truncate', 'error'])
-    .nullish()
-    .describe('If prompt and max_tokens exceed the context: reduces max_tokens, or rejects the request.'),
+  add_special_tokens: optional(
+    z.union([z.boolean(), z.literal('always')]),
+    "Adds the tokenizer's own special tokens to a text prompt. 'always' adds them also to a text that begins with them, and BOS if the tokenizer adds none.",
+  ),
+  context_length_exceeded_behavior: optional(
+    z.enum(['truncate', 'error']),
+    'If prompt and max_tokens exceed the context: reduces max_tokens, or rejects the request.',
+  ),
   truncate_sequence: flag('Removes the beginning of a prompt that is too long.'),
-  truncate_prompt_tokens: keptTokens
-    .nullish()
-    .describe('Keeps only this number of tokens at the end of the prompt. -1 keeps as many as fit.'),
-  truncation_side: z
-    .enum(['left', 'right'])
-    .nullish()
-    .describe("Where a prompt is truncated. Only 'left' is supported."),
-  service_tier: z
-    .enum(['auto', 'default', 'flex', 'priority', 'scale'])
-    .nullish()
-    .describe(
-      "'flex' runs the request in capacity that other requests leave: it may wait and pause, and its output is the same. The other values have no effect.",
-    ),
+  truncate_prompt_tokens: optional(
+    keptTokens,
+    'Keeps only this number of tokens at the end of the prompt. -1 keeps as many as fit.',
+  ),
+  truncation_side: optional(
+    z.enum(['left', 'right']),
+    "Where a prompt is truncated. Only 'left' is supported.",
+  ),
+  service_tier: optional(
+    z.enum(['auto', 'default', 'flex', 'priority', 'scale']),
+    "'flex' runs the request in capacity that other requests leave: it may wait and pause, and its output is the same. The other values have no effect.",
+  ),
   cache_prompt: flag('Allows reuse of the prefix cache of earlier prompts.'),
   cache_salt: salt('Prompts with different salts share no prefix cache.'),
   prompt_cache_isolation_key: salt('Alias of cache_salt.'),
   prompt_cache_key: salt('Alias of cache_salt.'),
-  lora: z
-    .array(z.unknown())
-    .nullish()
-    .describe(
-      'Not supported: a list that is not empty is rejected. Adapters are merged when a model is built.',
-    ),
-  prompt_embeds: z.unknown().nullish().describe('Not supported: a value is rejected.'),
-  images: list(z.string(), { max: MAX_IMAGES })
-    .nullish()
-    .describe("Images for the prompt's <image> marks, as data:image/...;base64 texts. Needs a vision model."),
+  lora: optional(
+    z.array(z.unknown()),
+    'Not supported: a list that is not empty is rejected. Adapters are merged when a model is built.',
+  ),
+  prompt_embeds: optional(z.unknown(), 'Not supported: a value is rejected.'),
+  images: optional(
+    list(z.string(), { max: MAX_IMAGES }),
+    "Images for the prompt's <image> marks, as data:image/...;base64 texts. Needs a vision model.",
+  ),
 } as const;

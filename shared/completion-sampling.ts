@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { DOCUMENTED_AS, decimal, integer, kindOf, list, report } from './json-fields.ts';
+import { DOCUMENTED_AS, decimal, flag, integer, kindOf, list, optional, report } from './json-fields.ts';
 
 /** The public sampling fields: types and ranges. The dialect sets the defaults; the Worker resolves aliases. */
 
@@ -62,106 +62,76 @@ const badWords = list(z.string().min(1).max(MAX_WORD_LENGTH), { max: 1_024 }).re
   },
 );
 
+/** The body's reader turns integers that a double does not hold exactly into bigints. */
+const seed = z
+  .union([
+    z
+      .bigint()
+      .min(-(2n ** 63n), 'integer')
+      .max(2n ** 63n - 1n, 'integer'),
+    z.int('integer'),
+  ])
+  // As a plain integer, JSON Schema would show the range in which doubles are exact.
+  .meta({ [DOCUMENTED_AS]: z.number().meta({ type: 'integer', format: 'int64' }) });
+
+const repetitionPenalty = z.number().gt(0, 'decimal').max(2, 'decimal');
+
 export const samplingFields = {
-  temperature: decimal(0, 2)
-    .nullish()
-    .describe('Softmax temperature. 0 always selects the most likely token.'),
-  top_p: decimal(0, 1)
-    .nullish()
-    .describe('Nucleus sampling: keeps the most likely tokens up to this probability.'),
-  top_k: integer(-1).nullish().describe('Keeps this number of most likely tokens. 0 or -1 keeps all.'),
-  min_p: decimal(0, 1)
-    .nullish()
-    .describe('Keeps tokens with at least this share of the highest probability.'),
-  typical_p: decimal(0, 1).nullish().describe('Locally typical sampling: probability mass to keep.'),
-  typ_p: decimal(0, 1).nullish().describe('Alias of typical_p.'),
-  top_n_sigma: z
-    .number()
-    .nullish()
-    .describe(
-      'Drops tokens whose logit is more than this number of standard deviations below the maximum. 0 or less = off.',
-    ),
-  xtc_probability: decimal(0, 1)
-    .nullish()
-    .describe('XTC: probability per token of excluding the top choices.'),
-  xtc_threshold: decimal(0, 1)
-    .nullish()
-    .describe('XTC: minimum probability of a top choice that may be excluded.'),
-  dynatemp_range: decimal(0)
-    .nullish()
-    .describe('Dynamic temperature: half of the temperature range. 0 = off.'),
-  dynatemp_exponent: decimal(0)
-    .nullish()
-    .describe('Dynamic temperature: exponent of the normalized entropy.'),
-  min_keep: integer(0).nullish().describe('Minimum number of tokens that truncation keeps.'),
-  // The body's reader turns integers that a double does not hold exactly into bigints.
-  seed: z
-    .union([
-      z
-        .bigint()
-        .min(-(2n ** 63n), 'integer')
-        .max(2n ** 63n - 1n, 'integer'),
-      z.int('integer'),
-    ])
-    // As a plain integer, JSON Schema would show the range in which doubles are exact.
-    .meta({ [DOCUMENTED_AS]: z.number().meta({ type: 'integer', format: 'int64' }) })
-    .nullish()
-    .describe('The same seed, request and system_fingerprint give the same text. -1 = random.'),
-  frequency_penalty: decimal(-2, 2)
-    .nullish()
-    .describe('Subtracted from the logit of a token for each time it was generated.'),
-  presence_penalty: decimal(-2, 2)
-    .nullish()
-    .describe('Subtracted from the logit of every token that was generated.'),
-  repetition_penalty: z
-    .number()
-    .gt(0, 'decimal')
-    .max(2, 'decimal')
-    .nullish()
-    .describe('Divides positive and multiplies negative logits of tokens in prompt and completion. 1 = off.'),
-  repeat_penalty: z
-    .number()
-    .gt(0, 'decimal')
-    .max(2, 'decimal')
-    .nullish()
-    .describe('Alias of repetition_penalty.'),
-  repeat_last_n: integer(-1)
-    .nullish()
-    .describe('Number of last tokens that the penalties count. -1 = all, 0 = penalties off.'),
-  logit_bias: logitBias
-    .nullish()
-    .describe('Values added to the logits of token ids. false forbids the token.'),
-  mirostat: integer(0, 2).nullish().describe('Mirostat version. 0 = off.'),
-  mirostat_tau: decimal(0).nullish().describe('Mirostat: target surprise in bits.'),
-  mirostat_target: decimal(0)
-    .nullish()
-    .describe('Alias of mirostat_tau. Without mirostat, it enables version 2.'),
-  mirostat_eta: decimal(0, 1).nullish().describe('Mirostat: learning rate.'),
-  mirostat_lr: decimal(0, 1)
-    .nullish()
-    .describe('Alias of mirostat_eta. Without mirostat, it enables version 2.'),
-  dry_multiplier: decimal(0)
-    .nullish()
-    .describe('DRY: strength of the penalty for repeated sequences. 0 = off.'),
-  dry_base: decimal(1).nullish().describe('DRY: growth of the penalty per repeated token.'),
-  dry_allowed_length: integer(0).nullish().describe('DRY: length of repetitions without a penalty.'),
-  dry_penalty_last_n: integer(-1)
-    .nullish()
-    .describe('DRY: number of last tokens that are searched. -1 = all.'),
-  dry_sequence_breakers: list(z.string().min(1).max(40), { min: 1, max: 64 })
-    .nullish()
-    .describe('DRY: texts at which the search for repetitions starts anew.'),
-  bad_words: badWords
-    .nullish()
-    .describe(`Texts that are never generated. At most ${MAX_BAD_CHARACTERS} characters in total.`),
-  allowed_token_ids: list(integer(0), { min: 1, max: 524_288 })
-    .nullish()
-    .describe('The only token ids that may be generated.'),
-  samplers: z
-    .union([z.string().max(64), list(z.string().max(64), { max: 64 })])
-    .nullish()
-    .describe(
-      "The samplers to use, by llama.cpp's names or letters. The settings of the others have no effect. The order is fixed.",
-    ),
-  use_beam_search: z.boolean().nullish().describe('Not supported: true is rejected.'),
+  temperature: optional(decimal(0, 2), 'Softmax temperature. 0 always selects the most likely token.'),
+  top_p: optional(decimal(0, 1), 'Nucleus sampling: keeps the most likely tokens up to this probability.'),
+  top_k: optional(integer(-1), 'Keeps this number of most likely tokens. 0 or -1 keeps all.'),
+  min_p: optional(decimal(0, 1), 'Keeps tokens with at least this share of the highest probability.'),
+  typical_p: optional(decimal(0, 1), 'Locally typical sampling: probability mass to keep.'),
+  typ_p: optional(decimal(0, 1), 'Alias of typical_p.'),
+  top_n_sigma: optional(
+    z.number(),
+    'Drops tokens whose logit is more than this number of standard deviations below the maximum. 0 or less = off.',
+  ),
+  xtc_probability: optional(decimal(0, 1), 'XTC: probability per token of excluding the top choices.'),
+  xtc_threshold: optional(decimal(0, 1), 'XTC: minimum probability of a top choice that may be excluded.'),
+  dynatemp_range: optional(decimal(0), 'Dynamic temperature: half of the temperature range. 0 = off.'),
+  dynatemp_exponent: optional(decimal(0), 'Dynamic temperature: exponent of the normalized entropy.'),
+  min_keep: optional(integer(0), 'Minimum number of tokens that truncation keeps.'),
+  seed: optional(seed, 'The same seed, request and system_fingerprint give the same text. -1 = random.'),
+  frequency_penalty: optional(
+    decimal(-2, 2),
+    'Subtracted from the logit of a token for each time it was generated.',
+  ),
+  presence_penalty: optional(decimal(-2, 2), 'Subtracted from the logit of every token that was generated.'),
+  repetition_penalty: optional(
+    repetitionPenalty,
+    'Divides positive and multiplies negative logits of tokens in prompt and completion. 1 = off.',
+  ),
+  repeat_penalty: optional(repetitionPenalty, 'Alias of repetition_penalty.'),
+  repeat_last_n: optional(
+    integer(-1),
+    'Number of last tokens that the penalties count. -1 = all, 0 = penalties off.',
+  ),
+  logit_bias: optional(logitBias, 'Values added to the logits of token ids. false forbids the token.'),
+  mirostat: optional(integer(0, 2), 'Mirostat version. 0 = off.'),
+  mirostat_tau: optional(decimal(0), 'Mirostat: target surprise in bits.'),
+  mirostat_target: optional(decimal(0), 'Alias of mirostat_tau. Without mirostat, it enables version 2.'),
+  mirostat_eta: optional(decimal(0, 1), 'Mirostat: learning rate.'),
+  mirostat_lr: optional(decimal(0, 1), 'Alias of mirostat_eta. Without mirostat, it enables version 2.'),
+  dry_multiplier: optional(decimal(0), 'DRY: strength of the penalty for repeated sequences. 0 = off.'),
+  dry_base: optional(decimal(1), 'DRY: growth of the penalty per repeated token.'),
+  dry_allowed_length: optional(integer(0), 'DRY: length of repetitions without a penalty.'),
+  dry_penalty_last_n: optional(integer(-1), 'DRY: number of last tokens that are searched. -1 = all.'),
+  dry_sequence_breakers: optional(
+    list(z.string().min(1).max(40), { min: 1, max: 64 }),
+    'DRY: texts at which the search for repetitions starts anew.',
+  ),
+  bad_words: optional(
+    badWords,
+    `Texts that are never generated. At most ${MAX_BAD_CHARACTERS} characters in total.`,
+  ),
+  allowed_token_ids: optional(
+    list(integer(0), { min: 1, max: 524_288 }),
+    'The only token ids that may be generated.',
+  ),
+  samplers: optional(
+    z.union([z.string().max(64), list(z.string().max(64), { max: 64 })]),
+    "The samplers to use, by llama.cpp's names or letters. The settings of the others have no effect. The order is fixed.",
+  ),
+  use_beam_search: flag('Not supported: true is rejected.'),
 } as const;

@@ -3,7 +3,7 @@ import { constraintFields } from './completion-constraints.ts';
 import { outputFields } from './completion-output.ts';
 import { promptField } from './completion-prompt.ts';
 import { MAX_WORD_LENGTH, samplingFields } from './completion-sampling.ts';
-import { integer, list } from './json-fields.ts';
+import { flag, integer, list, optional } from './json-fields.ts';
 
 /** OpenAI documents four. Evaluation clients send up to nine, editors about 20. */
 export const MAX_STOPS = 32;
@@ -32,12 +32,9 @@ const bannedPhrases = list(
 );
 
 const streamOptions = z.object({
-  include_usage: z.boolean().nullish().describe('Adds a last chunk with the token usage.'),
-  continuous_usage_stats: z
-    .boolean()
-    .nullish()
-    .describe('With include_usage: adds the usage so far to every chunk.'),
-  include_obfuscation: z.boolean().nullish().describe('Accepted without effect.'),
+  include_usage: flag('Adds a last chunk with the token usage.'),
+  continuous_usage_stats: flag('With include_usage: adds the usage so far to every chunk.'),
+  include_obfuscation: flag('Accepted without effect.'),
 });
 
 /**
@@ -55,57 +52,45 @@ export const completionRequest = z.object({
   prompt: promptField.describe(
     'A text; an array of texts, one prompt each; an array of token ids, or of ids and texts to be joined, as one prompt; or an array of several such prompts.',
   ),
-  max_tokens: integer(-1)
-    .nullish()
-    .describe('Maximum number of tokens to generate per choice. -1 generates until the context is full.'),
-  max_completion_tokens: integer(-1).nullish().describe('Alias of max_tokens.'),
-  n_predict: integer(-1).nullish().describe('Alias of max_tokens.'),
-  t_max_prompt_ms: integer(-1)
-    .nullish()
-    .describe(
-      'Maximum milliseconds of prompt computation, after which the completion ends without text. 0 or less = no limit. Without effect if no token is to be generated.',
-    ),
-  t_max_predict_ms: integer(-1)
-    .nullish()
-    .describe(
-      'Maximum milliseconds from the first token of a choice, after which it ends. 0 or less = no limit.',
-    ),
-  min_tokens: integer(0).nullish().describe('A choice does not end before this number of tokens.'),
-  n: integer(1, 128).nullish().describe('Number of choices per prompt.'),
-  n_cmpl: integer(1, 128).nullish().describe('Alias of n.'),
-  best_of: integer(0, 20)
-    .nullish()
-    .describe(
-      'Number of candidates per prompt. The n candidates with the highest mean logprob are returned. Not available with stream.',
-    ),
-  stream: z.boolean().nullish().describe('Sends the completion as server-sent events that end with [DONE].'),
-  stream_options: streamOptions.nullish().describe('Options of a stream.'),
-  stop: z
-    .union([stopText, list(stopText, { max: MAX_STOPS })])
-    .nullish()
-    .describe('Texts that end a choice.'),
-  stop_regex: z
-    .union([stopText, list(stopText, { max: MAX_STOP_PATTERNS })])
-    .nullish()
-    .describe('Regular expressions that end a choice, at the first place where one of them matches.'),
-  stop_token_ids: list(integer(0), { max: 1_024 }).nullish().describe('Token ids that end a choice.'),
-  ignore_eos: z.boolean().nullish().describe("The model's end token does not end a choice."),
-  banned_phrases: bannedPhrases
-    .nullish()
-    .describe(
-      'Texts, or {"regex": …} patterns, that never appear in the generated text, whatever its tokens are.',
-    ),
-  token_healing: z
-    .boolean()
-    .nullish()
-    .describe(
-      'Chooses the last tokens of the prompt again, among those that continue its text, so that a prompt may end anywhere in a word.',
-    ),
-  suffix: z
-    .string()
-    .nullish()
-    .describe('Text after the insertion point, for models that can fill in the middle.'),
-  user: z.string().max(256).nullish().describe('Name of the end user. Only a hash of it is logged.'),
+  max_tokens: optional(
+    integer(-1),
+    'Maximum number of tokens to generate per choice. -1 generates until the context is full.',
+  ),
+  max_completion_tokens: optional(integer(-1), 'Alias of max_tokens.'),
+  n_predict: optional(integer(-1), 'Alias of max_tokens.'),
+  t_max_prompt_ms: optional(
+    integer(-1),
+    'Maximum milliseconds of prompt computation, after which the completion ends without text. 0 or less = no limit. Without effect if no token is to be generated.',
+  ),
+  t_max_predict_ms: optional(
+    integer(-1),
+    'Maximum milliseconds from the first token of a choice, after which it ends. 0 or less = no limit.',
+  ),
+  min_tokens: optional(integer(0), 'A choice does not end before this number of tokens.'),
+  n: optional(integer(1, 128), 'Number of choices per prompt.'),
+  n_cmpl: optional(integer(1, 128), 'Alias of n.'),
+  best_of: optional(
+    integer(0, 20),
+    'Number of candidates per prompt. The n candidates with the highest mean logprob are returned. Not available with stream.',
+  ),
+  stream: flag('Sends the completion as server-sent events that end with [DONE].'),
+  stream_options: optional(streamOptions, 'Options of a stream.'),
+  stop: optional(z.union([stopText, list(stopText, { max: MAX_STOPS })]), 'Texts that end a choice.'),
+  stop_regex: optional(
+    z.union([stopText, list(stopText, { max: MAX_STOP_PATTERNS })]),
+    'Regular expressions that end a choice, at the first place where one of them matches.',
+  ),
+  stop_token_ids: optional(list(integer(0), { max: 1_024 }), 'Token ids that end a choice.'),
+  ignore_eos: flag("The model's end token does not end a choice."),
+  banned_phrases: optional(
+    bannedPhrases,
+    'Texts, or {"regex": …} patterns, that never appear in the generated text, whatever its tokens are.',
+  ),
+  token_healing: flag(
+    'Chooses the last tokens of the prompt again, among those that continue its text, so that a prompt may end anywhere in a word.',
+  ),
+  suffix: optional(z.string(), 'Text after the insertion point, for models that can fill in the middle.'),
+  user: optional(z.string().max(256), 'Name of the end user. Only a hash of it is logged.'),
   ...samplingFields,
   ...outputFields,
   ...constraintFields,

@@ -15,6 +15,12 @@ export const decimal = (min: number, max?: number) => {
   return max === undefined ? bounded : bounded.max(max, 'decimal');
 };
 
+/** A field of a request that may be absent or null. */
+export const optional = <T extends z.ZodType>(field: T, description: string) =>
+  field.nullish().describe(description);
+
+export const flag = (description: string) => optional(z.boolean(), description);
+
 /** An invalid value, with the message and the error code for the caller. */
 export interface Fault {
   readonly code: string;

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { type ReadResult, required } from './completion-prompt.ts';
-import { integer, list } from './json-fields.ts';
+import { flag, integer, list } from './json-fields.ts';
 import { MAX_LISTED_LOGPROBS } from './logprob.ts';
 import {
   commonFields,
@@ -38,13 +38,10 @@ export const labelScoreRequest = z.object({
   label_token_ids: z
     .preprocess((value) => value ?? undefined, list(integer(0), { min: 1, max: MAX_LISTED_LOGPROBS }))
     .describe('The token ids whose probabilities after query and item are compared.'),
-  apply_softmax: z
-    .boolean()
-    .nullish()
-    .describe(
-      'Divides the probabilities by their sum. Default: true at /generative_scoring, false at /v1/score.',
-    ),
-  item_first: z.boolean().nullish().describe('Puts each item before the query. Default: false.'),
+  apply_softmax: flag(
+    'Divides the probabilities by their sum. Default: true at /generative_scoring, false at /v1/score.',
+  ),
+  item_first: flag('Puts each item before the query. Default: false.'),
 });
 export type LabelScoreRequest = z.output<typeof labelScoreRequest>;
 

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { logprobsFormat } from './completion-output.ts';
 import { type ReadResult, readTextOrIds, required } from './completion-prompt.ts';
 import { completionUsage } from './completion-response.ts';
-import { integer, kindOf } from './json-fields.ts';
+import { flag, integer, kindOf, optional } from './json-fields.ts';
 
 /** The bodies of POST /v1/score: the likelihoods of continuations of a prompt. */
 
@@ -66,17 +66,12 @@ const model = z
 /** Fields of all scoring requests. */
 export const commonFields = {
   model,
-  add_special_tokens: z
-    .boolean()
-    .nullish()
-    .describe("Adds the tokenizer's own special tokens to a text that begins a prompt. Default: true."),
-  cache_prompt: z.boolean().nullish().describe('Allows reuse of the prefix cache of earlier prompts.'),
-  prompt_cache_key: z
-    .string()
-    .max(256)
-    .nullish()
-    .describe('Prompts with different keys share no prefix cache.'),
-  user: z.string().max(256).nullish().describe('Name of the end user. Only a hash of it is logged.'),
+  add_special_tokens: flag(
+    "Adds the tokenizer's own special tokens to a text that begins a prompt. Default: true.",
+  ),
+  cache_prompt: flag('Allows reuse of the prefix cache of earlier prompts.'),
+  prompt_cache_key: optional(z.string().max(256), 'Prompts with different keys share no prefix cache.'),
+  user: optional(z.string().max(256), 'Name of the end user. Only a hash of it is logged.'),
 } as const;
 
 export const scoreRequest = z.object({
@@ -85,16 +80,15 @@ export const scoreRequest = z.object({
   continuations: required('continuations', continuations, readContinuations).describe(
     'The texts to score, all as strings or all as lists of token ids.',
   ),
-  tokenization: z
-    .enum(['joint', 'separate'])
-    .nullish()
-    .describe(
-      'joint, the default: each continuation is encoded together with the prompt, and split where the tokens of the prompt alone end. separate: alone.',
-    ),
-  token_logprobs: z.boolean().nullish().describe('Adds the tokens and their logprobs. Default: false.'),
-  logprobs_format: logprobsFormat
-    .nullish()
-    .describe('Adds the logprobs of the whole vocabulary, or of the most likely tokens, for each token.'),
+  tokenization: optional(
+    z.enum(['joint', 'separate']),
+    'joint, the default: each continuation is encoded together with the prompt, and split where the tokens of the prompt alone end. separate: alone.',
+  ),
+  token_logprobs: flag('Adds the tokens and their logprobs. Default: false.'),
+  logprobs_format: optional(
+    logprobsFormat,
+    'Adds the logprobs of the whole vocabulary, or of the most likely tokens, for each token.',
+  ),
 });
 export type ScoreRequest = z.output<typeof scoreRequest>;
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { integer, list } from './json-fields.ts';
+import { flag, integer, list, optional } from './json-fields.ts';
 
 /** Returns whether a value can be a token id: a non-negative safe integer. */
 export const isTokenId = (value: unknown): value is number =>
@@ -63,16 +63,13 @@ export type TokenizerInfo = z.infer<typeof tokenizerInfo>;
 
 /** The bodies of the public endpoints POST /tokenize and POST /detokenize. */
 
-const modelName = z.string().nullish().describe('Model id. If absent or empty, the only served model.');
+const modelName = optional(z.string(), 'Model id. If absent or empty, the only served model.');
 
 export const publicTokenizeRequest = z.object({
   model: modelName,
   prompt: z.string().describe('The text.'),
-  add_special_tokens: z
-    .boolean()
-    .nullish()
-    .describe("Adds the tokenizer's own special tokens. Default: true."),
-  return_token_strs: z.boolean().nullish().describe("Also returns the tokens' texts."),
+  add_special_tokens: flag("Adds the tokenizer's own special tokens. Default: true."),
+  return_token_strs: flag("Also returns the tokens' texts."),
 });
 
 export const publicDetokenizeRequest = z.object({
@@ -85,8 +82,8 @@ export const publicDetokenizeRequest = z.object({
 export const nativeTokenizeRequest = z.object({
   model: modelName,
   content: z.string().describe('The text, in the form of llama.cpp. It has precedence over prompt.'),
-  add_special: z.boolean().nullish().describe("Adds the tokenizer's own special tokens. Default: false."),
-  with_pieces: z.boolean().nullish().describe("Returns the tokens' texts with their ids. Default: false."),
+  add_special: flag("Adds the tokenizer's own special tokens. Default: false."),
+  with_pieces: flag("Returns the tokens' texts with their ids. Default: false."),
 });
 
 /** Both forms, for the documents. */

@@ -1,6 +1,6 @@
 import { completionRequest } from '@continuo/shared/completion.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
-import { list } from '@continuo/shared/json-fields.ts';
+import { list, optional } from '@continuo/shared/json-fields.ts';
 import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
 import * as z from 'zod';
 import type { CompletionCall } from './completion-call.ts';
@@ -27,9 +27,10 @@ const omitted = Object.fromEntries(WITHOUT_EFFECT.map((name) => [name, true])) a
   true
 >;
 
-const responseFields = list(z.string().max(256), { max: 256 })
-  .nullish()
-  .describe("Members of the response to return, such as 'content' and 'timings/prompt_n'. If absent, all.");
+const responseFields = optional(
+  list(z.string().max(256), { max: 256 }),
+  "Members of the response to return, such as 'content' and 'timings/prompt_n'. If absent, all.",
+);
 
 /** The body of POST /completion. */
 export const nativeRequest = completionRequest
@@ -38,17 +39,18 @@ export const nativeRequest = completionRequest
   .extend({ response_fields: responseFields });
 
 const file = z.object({
-  filename: z.string().max(4_096).nullish().describe('Path of the file.'),
+  filename: optional(z.string().max(4_096), 'Path of the file.'),
   text: z.string().describe('Text of the file, or a part of it.'),
 });
 
 const infillFields = {
   input_prefix: z.string().describe('Text before the gap.'),
   input_suffix: z.string().describe('Text after the gap.'),
-  input_extra: list(file, { max: 1_024 })
-    .nullish()
-    .describe('Other files of the project. If not all fit in the context, the first ones are left out.'),
-  prompt: z.string().nullish().describe('Start of the text to generate. It is not repeated in the response.'),
+  input_extra: optional(
+    list(file, { max: 1_024 }),
+    'Other files of the project. If not all fit in the context, the first ones are left out.',
+  ),
+  prompt: optional(z.string(), 'Start of the text to generate. It is not repeated in the response.'),
 };
 
 /** The body of POST /infill. */
