@@ -17,14 +17,13 @@ export interface CheckpointTensor {
 }
 
 /**
- * Integers in blocks along the columns of a row: value = (level − zero point) · scale. Without zero points the zero point
- * is 2^(bits − 1). These are the formats of MatMulNBits and GatherBlockQuantized.
+ * Integers in blocks along the columns of a row: value = (level − 2^(bits − 1)) · scale. These are the formats of MatMulNBits
+ * and GatherBlockQuantized without zero points.
  */
 export interface BlockFormat {
   readonly bits: 4 | 8;
   /** A power of two, at least 16. The last block of a row may be incomplete; it is stored whole. */
   readonly blockSize: number;
-  readonly zeroPoints: boolean;
 }
 
 /** Rows in a block format. `blocks` = ceil(columns / blockSize). */
@@ -33,8 +32,6 @@ export interface BlockRows {
   readonly levels: Uint8Array;
   /** [rows, blocks] */
   readonly scales: Float32Array;
-  /** [rows, ceil(blocks · bits / 8)] packed like the levels; null without zero points. */
-  readonly zeroPoints: Uint8Array | null;
 }
 
 export interface Checkpoint {

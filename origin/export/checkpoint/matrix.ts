@@ -1,6 +1,12 @@
+import { joinedBytes } from '@continuo/shared/framing.ts';
 import { ModelError } from '../../model/config/model-json.ts';
 import type { RowRange, Weight, WeightPart } from '../families/decoder-design.ts';
 import { type BlockFormat, type BlockRows, type Checkpoint, columnsOf, rowsOf } from './checkpoint.ts';
+
+/** Stored blocks of a matrix, which are read without loss. */
+interface StoredBlocks extends BlockFormat {
+  read(first: number, count: number): Promise<BlockRows>;
+}
 
 /** A matrix of weights that is read by rows, whatever tensors it is made of. */
 export interface Matrix {
@@ -8,11 +14,10 @@ export interface Matrix {
   readonly name: string;
   readonly rows: number;
   readonly columns: number;
-  /** Set if `readBlocks` returns stored blocks without loss. */
-  readonly blocks: BlockFormat | null;
+  /** Null if it can be read as floats only. */
+  readonly blocks: StoredBlocks | null;
   /** @throws ModelError that names the tensor if a value is not finite */
   readRows(first: number, count: number): Promise<Float32Array>;
-  readBlocks(first: number, count: number): Promise<BlockRows>;
 }
 
 /** A vector is a matrix of one column, so that parts of vectors can be chosen as rows. */
@@ -90,7 +95,6 @@ function vectorOf(checkpoint: Checkpoint, name: string): Matrix {
       const values = await checkpoint.readRows(name, 0, rowsOf(tensor));
       return finite(name, values.slice(first, first + count));
     },
-    readBlocks: () => notInBlocks(name),
   };
 }
 
@@ -105,14 +109,13 @@ function matrixOf(checkpoint: Checkpoint, name: string, { transposed, matrix }: 
     name,
     rows,
     columns,
-    blocks: tensor.blocks,
+    blocks: tensor.blocks && {
+      ...tensor.blocks,
+      read: (first, count) => checkpoint.readBlocks(name, start + first, count),
+    },
     readRows: async (first, count) => finite(name, await checkpoint.readRows(name, start + first, count)),
-    readBlocks: (first, count) => checkpoint.readBlocks(name, start + first, count),
   };
 }
-
-const notInBlocks = (name: string): Promise<never> =>
-  Promise.reject(new ModelError(`tensor ${name} cannot be read in blocks`));
 
 /** Keeps the stored matrix in memory from the first row to the last. */
 function transpose(
@@ -137,7 +140,6 @@ function transpose(
       if (first + count >= columns) stored = null;
       return result;
     },
-    readBlocks: () => notInBlocks(name),
   };
 }
 
@@ -168,6 +170,10 @@ export function chooseRows(from: Matrix, indices: Int32Array): Matrix {
   return {
     ...from,
     rows: indices.length,
+    blocks: from.blocks && {
+      ...from.blocks,
+      read: (first, count) => chooseBlocks(from, indices.subarray(first, first + count)),
+    },
     readRows: async (first, count) => {
       const result = new Float32Array(count * from.columns);
       await gather(indices.subarray(first, first + count), async (start, length, each) => {
@@ -176,7 +182,6 @@ export function chooseRows(from: Matrix, indices: Int32Array): Matrix {
       });
       return result;
     },
-    readBlocks: (first, count) => chooseBlocks(from, indices.subarray(first, first + count)),
   };
 }
 
@@ -184,32 +189,25 @@ const rowOf = <T extends Float32Array | Uint8Array>(values: T, row: number, widt
   values.subarray(row * width, (row + 1) * width);
 
 async function chooseBlocks(from: Matrix, indices: Int32Array): Promise<BlockRows> {
-  const { levels, scales, zeroPoints } = blockBytes(from);
+  const { levels, scales } = blockSizes(from.blocks!, from.columns);
   const result = {
     levels: new Uint8Array(indices.length * levels),
     scales: new Float32Array(indices.length * scales),
-    zeroPoints: zeroPoints === 0 ? null : new Uint8Array(indices.length * zeroPoints),
   };
   await gather(indices, async (start, length, each) => {
-    const rows = await from.readBlocks(start, length);
+    const rows = await from.blocks!.read(start, length);
     each((to, row) => {
       result.levels.set(rowOf(rows.levels, row, levels), to * levels);
       result.scales.set(rowOf(rows.scales, row, scales), to * scales);
-      result.zeroPoints?.set(rowOf(rows.zeroPoints!, row, zeroPoints), to * zeroPoints);
     });
   });
   return result;
 }
 
-/** Bytes of levels, number of scales and bytes of zero points of one row. */
-export function blockBytes({ blocks, columns }: Pick<Matrix, 'blocks' | 'columns'>) {
-  const { bits, blockSize, zeroPoints } = blocks!;
+/** Bytes of levels and number of scales of one row. */
+export function blockSizes({ bits, blockSize }: BlockFormat, columns: number) {
   const scales = Math.ceil(columns / blockSize);
-  return {
-    levels: (scales * blockSize * bits) / 8,
-    scales,
-    zeroPoints: zeroPoints ? Math.ceil((scales * bits) / 8) : 0,
-  };
+  return { levels: (scales * blockSize * bits) / 8, scales };
 }
 
 /** Rows that lie this close together are read at once, and those between them are dropped. */
@@ -240,7 +238,8 @@ async function gather(
 /** Matrices below one another. Blocks survive only if all have the same format. */
 export function stack(parts: readonly Matrix[]): Matrix {
   const [first] = parts;
-  const same = parts.every(({ blocks }) => JSON.stringify(blocks) === JSON.stringify(first!.blocks));
+  const areAlike = parts.every(({ blocks }) => JSON.stringify(blocks) === JSON.stringify(first!.blocks));
+  const format = areAlike ? first!.blocks : null;
   const within = async <T>(
     start: number,
     count: number,
@@ -260,17 +259,18 @@ export function stack(parts: readonly Matrix[]): Matrix {
     name: first!.name,
     rows: parts.reduce((sum, { rows }) => sum + rows, 0),
     columns: first!.columns,
-    blocks: same ? first!.blocks : null,
+    blocks: format && {
+      ...format,
+      read: async (start, count) => {
+        const rows = await within(start, count, (part, at, length) => part.blocks!.read(at, length));
+        return {
+          levels: joinedBytes(rows.map(({ levels }) => levels)),
+          scales: joinFloats(rows.map(({ scales }) => scales)),
+        };
+      },
+    },
     readRows: async (start, count) =>
       joinFloats(await within(start, count, (part, at, rows) => part.readRows(at, rows))),
-    readBlocks: async (start, count) => {
-      const rows = await within(start, count, (part, at, length) => part.readBlocks(at, length));
-      return {
-        levels: joinBytes(rows.map(({ levels }) => levels)),
-        scales: joinFloats(rows.map(({ scales }) => scales)),
-        zeroPoints: first!.blocks?.zeroPoints ? joinBytes(rows.map(({ zeroPoints }) => zeroPoints!)) : null,
-      };
-    },
   };
 }
 
@@ -284,6 +284,3 @@ export function joinFloats(parts: readonly Float32Array[]): Float32Array {
   }
   return result;
 }
-
-const joinBytes = (parts: readonly Uint8Array[]): Uint8Array =>
-  parts.length === 1 ? parts[0]! : new Uint8Array(Buffer.concat(parts));

@@ -138,14 +138,8 @@ export interface ExpertsDesign {
   readonly active: number;
   /** Weight [experts, hidden]. */
   readonly router: ProjectionDesign;
-  /** What makes probabilities of the router's logits. */
-  readonly scoring: 'softmax' | 'sigmoid';
-  /** Added to the probabilities for the choice only [experts]; null = none. */
-  readonly choiceBias: Weight | null;
   /** Whether the probabilities of the chosen experts are divided by their sum. */
   readonly normalized: boolean;
-  /** Factor of the experts' sum, usually 1. */
-  readonly scale: number;
   /** An MLP that every token uses; `gate` [1, hidden]: its result is multiplied by sigmoid(gate · x). */
   readonly shared: { readonly mlp: MlpDesign; readonly gate: ProjectionDesign | null } | null;
 }

@@ -1,14 +1,21 @@
 import type { ConfigFields } from './config-fields.ts';
 import type { Activation, AttentionDesign, DecoderDesign, LayerDesign } from './decoder-design.ts';
-import type { TensorNames } from './family.ts';
 import type { RotaryOptions } from './rotary.ts';
 
 /** A row of the table of families: how a decoder differs from Llama's. What is absent is as in Llama. */
 export interface DecoderRow {
+  /** Values of model_type in config.json. */
   readonly modelTypes: readonly string[];
+  /** Values of model_type of models with images, whose text_config has one of `modelTypes`. */
   readonly within?: readonly string[];
+  /** Values of fields that config.json does not have, where a published one may omit them. */
   readonly defaults?: Readonly<Record<string, unknown>>;
+  /** Neutral whatever their value, beside those that are for every family. */
   readonly ignored?: readonly string[];
+  /**
+   * Beginnings that names of tensors may have in place of the first one, which the design uses. Absent = `model.`, nothing,
+   * `language_model.model.` and `model.language_model.`.
+   */
   readonly prefixes?: readonly string[];
   /** Names in config.json of sizes that have another name than in Llama. */
   readonly sizeFields?: Partial<Readonly<Record<keyof typeof SIZE_FIELDS, readonly string[]>>>;
@@ -16,14 +23,14 @@ export interface DecoderRow {
   readonly requires?: Readonly<Record<string, readonly unknown[]>>;
   /** True if the model has no limit of positions (ALiBi) unless config.json has one. */
   readonly unlimited?: boolean;
-  readonly differences?: Differences | ((row: RowContext) => Differences);
+  readonly differences: (row: RowContext) => Differences;
 }
 
 /** What a row may read to find its differences. */
 export interface RowContext {
+  /** Fields that nothing reads are refused afterwards. */
   readonly fields: ConfigFields;
   readonly sizes: Sizes;
-  readonly tensors: TensorNames;
 }
 
 export const SIZE_FIELDS = {

@@ -8,6 +8,7 @@ import {
   type MlpDesign,
   type NormDesign,
   type ProjectionDesign,
+  type RowRange,
   whole,
 } from './decoder-design.ts';
 import {
@@ -22,24 +23,18 @@ import {
 } from './decoder-row.ts';
 import { projection, readActivation } from './design-parts.ts';
 import { describeExperts } from './experts.ts';
-import type { Family } from './family.ts';
-import { fusedRows } from './fused-rows.ts';
 import { readRotary } from './rotary.ts';
 
 /** Turns a row of the table into the design of a decoder. */
 
-export const familyOf = (row: DecoderRow): Family => ({
-  ...row,
-  design: (fields, tensors) => {
-    const read = readSizes(fields, row);
-    fields.require('is_encoder_decoder', false);
-    for (const [name, allowed] of Object.entries(row.requires ?? {})) fields.require(name, ...allowed);
-    const { differences = {} } = row;
-    const found =
-      typeof differences === 'function' ? differences({ fields, sizes: read, tensors }) : differences;
-    return new RowDesigner(fields, { ...read, ...found.sizes }, found).decoder();
-  },
-});
+/** @throws ModelError that names a field which is missing or has an unsupported value */
+export function describeRow(row: DecoderRow, fields: ConfigFields): DecoderDesign {
+  const sizes = readSizes(fields, row);
+  fields.require('is_encoder_decoder', false);
+  for (const [name, allowed] of Object.entries(row.requires ?? {})) fields.require(name, ...allowed);
+  const found = row.differences({ fields, sizes });
+  return new RowDesigner(fields, { ...sizes, ...found.sizes }, found).decoder();
+}
 
 function readSizes(fields: ConfigFields, row: DecoderRow): Sizes {
   const names = { ...SIZE_FIELDS, ...row.sizeFields };
@@ -229,4 +224,20 @@ class RowDesigner {
       bias: biased ? whole(`${name}.bias`) : null,
     };
   }
+}
+
+/**
+ * blocks: all queries, then all keys, then all values (GPT-2, Phi 3). by-kv-head: for each KV head its queries, its key and
+ * its value (GPT-NeoX and BLOOM with one query each, Falcon, InternLM 2).
+ */
+function fusedRows(
+  order: 'blocks' | 'by-kv-head',
+  { heads, kvHeads, headSize }: Pick<AttentionDesign, 'heads' | 'kvHeads' | 'headSize'>,
+) {
+  const groups = order === 'blocks' ? 1 : kvHeads;
+  const queries = (heads / groups) * headSize;
+  const keys = (kvHeads / groups) * headSize;
+  const rows = (offset: number, count: number): RowRange[] =>
+    Array.from({ length: groups }, (_, group) => ({ first: group * (queries + 2 * keys) + offset, count }));
+  return { query: rows(0, queries), key: rows(queries, keys), value: rows(queries + keys, keys) };
 }

@@ -30,10 +30,7 @@ export function describeExperts(
     experts,
     active,
     router: projection(`${layer}.${style.router}`, style.routerBias ?? false),
-    scoring: 'softmax',
-    choiceBias: null,
     normalized: style.normalized,
-    scale: 1,
     shared:
       shared === undefined
         ? null

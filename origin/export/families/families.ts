@@ -2,9 +2,9 @@ import { ModelError } from '../../model/config/model-json.ts';
 import { ALIBI_ROWS } from './alibi-rows.ts';
 import { ConfigFields } from './config-fields.ts';
 import type { DecoderDesign } from './decoder-design.ts';
-import { familyOf } from './describe-row.ts';
+import type { DecoderRow } from './decoder-row.ts';
+import { describeRow } from './describe-row.ts';
 import { EXPERT_ROWS } from './expert-rows.ts';
-import type { Family, TensorNames } from './family.ts';
 import { GEMMA_ROWS } from './gemma-rows.ts';
 import { GPT_ROWS } from './gpt-rows.ts';
 import { LAYER_NORM_ROWS } from './layer-norm-rows.ts';
@@ -12,14 +12,14 @@ import { LLAMA_ROWS } from './llama-rows.ts';
 import { NEUTRAL_FIELDS } from './neutral-fields.ts';
 
 /** The table of families. */
-export const FAMILIES: readonly Family[] = [
+export const FAMILIES: readonly DecoderRow[] = [
   ...LLAMA_ROWS,
   ...LAYER_NORM_ROWS,
   ...GEMMA_ROWS,
   ...EXPERT_ROWS,
   ...GPT_ROWS,
   ...ALIBI_ROWS,
-].map(familyOf);
+];
 
 const PREFIXES = ['model.', '', 'language_model.model.', 'model.language_model.'];
 
@@ -36,7 +36,7 @@ export interface DescribedDecoder {
  */
 export function describeFamily(
   config: Readonly<Record<string, unknown>>,
-  tensors: TensorNames,
+  tensors: { has(name: string): boolean },
 ): DescribedDecoder {
   const outer = new ConfigFields(config);
   const text = outer.inner('text_config');
@@ -59,7 +59,7 @@ export function describeFamily(
     const alternatives = others.map((prefix) => prefix + name.slice(canonical.length));
     return alternatives.find((one) => tensors.has(one)) ?? name;
   };
-  const design = family.design(fields, { has: (name) => tensors.has(storedName(name)) });
+  const design = describeRow(family, fields);
   fields.ignore(...NEUTRAL_FIELDS, ...(family.ignored ?? []));
   const [unread] = fields.unread;
   if (unread === undefined) return { modelType, design, storedName };

@@ -179,7 +179,7 @@ export const GPT_ROWS: readonly DecoderRow[] = [
     ignored: ['activation_dropout', 'init_std', 'output_projection', 'prefix'],
     defaults: { activation_function: 'relu' },
     requires: { layer_norm_elementwise_affine: [true] },
-    differences: ({ fields, sizes }) => opt(fields.flag('enable_bias', true), { fields, sizes }),
+    differences: opt,
   },
 ];
 
@@ -195,7 +195,8 @@ function attentionKinds(types: unknown): string[] | null {
 }
 
 /** OPT: norms before attention and MLP, or after each addition (OPT-350m, whose embedding is narrower than the model). */
-function opt(bias: boolean, { fields, sizes }: Pick<RowContext, 'fields' | 'sizes'>): Differences {
+function opt({ fields, sizes }: RowContext): Differences {
+  const bias = fields.flag('enable_bias', true);
   const before = fields.flag('do_layer_norm_before', true);
   const removed = fields.flag('_remove_final_layer_norm', false);
   const [attention, feedForward] = ['self_attn_layer_norm', 'final_layer_norm'];

@@ -144,7 +144,7 @@ class GgufCheckpoint implements Checkpoint {
       }
     }
     if (pack === null) addMiddle(result.buffer);
-    return { levels: packed, scales, zeroPoints: null };
+    return { levels: packed, scales };
   }
 
   async close(): Promise<void> {
@@ -228,7 +228,7 @@ function blockFormat({ sources, shape, unitLength, added, transposed }: TensorRe
   const [integers, ...others] = sources.map(({ type }) => type.integers);
   if (!integers || others.some((other) => other !== integers)) return null;
   if (transposed || added !== 0 || shape.length < 2 || unitLength !== shape.at(-1)) return null;
-  return { bits: integers.bits, blockSize: integers.groupSize, zeroPoints: false };
+  return { bits: integers.bits, blockSize: integers.groupSize };
 }
 
 /** Adds 128 to each level: a row has a multiple of 16. */

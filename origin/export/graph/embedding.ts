@@ -6,7 +6,6 @@ import {
   floatTensor,
   type GraphContext,
   nameOf,
-  trimmed,
   writeLinear,
   writeMatMul,
 } from './linear.ts';
@@ -56,10 +55,10 @@ function gatherRows(context: GraphContext, design: DecoderDesign, ids: string, w
   if (format === null || width % format.blockSize !== 0) {
     return graph.node('Gather', [floatTensor(context, name, matrix, [design.vocabulary, width]), ids]);
   }
-  const { levels, scales, zeroPoints } = blockTensors(context, name, matrix, format);
+  const [levels, scales] = blockTensors(context, name, matrix, format);
   const dimensions = [design.vocabulary, (width * format.bits) / 8];
   const rows = graph.alias({ name: `${levels}/rows`, type: 'uint8', dimensions }, levels);
-  return graph.node('GatherBlockQuantized', trimmed([rows, ids, scales, zeroPoints]), {
+  return graph.node('GatherBlockQuantized', [rows, ids, scales], {
     microsoft: true,
     integers: {
       gather_axis: 0,

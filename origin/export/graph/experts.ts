@@ -69,30 +69,22 @@ function writeChoice({ graph, type }: GraphContext, column: string) {
 /** The weight of each expert for each row [rows, experts]; 0 for those that it has not chosen. */
 function writeShares(context: GraphContext, design: ExpertsDesign, rows: string, hidden: number): string {
   const { graph, type, weights } = context;
-  const { router, active, scoring, choiceBias, normalized, scale } = design;
+  const { router, active, normalized } = design;
   const count = design.experts.length;
   const matrix = weights.open(router.weight, 'matrix', count, hidden);
   const bias = router.bias === null ? null : vectorTensor(context, router.bias, count);
   // Rounded weights would choose other experts.
   const exact = { ...context, precision: type === 'float16' ? 'fp16' : 'fp32' } as const;
   const logits = writeMatMul(exact, rows, nameOf(router.weight), matrix, bias);
-  const probabilities =
-    scoring === 'softmax'
-      ? graph.node('Softmax', [logits], { integers: { axis: -1 } })
-      : graph.node('Sigmoid', [logits]);
-  const order =
-    choiceBias === null
-      ? probabilities
-      : graph.node('Add', [probabilities, vectorTensor(context, choiceBias, count)]);
+  const probabilities = graph.node('Softmax', [logits], { integers: { axis: -1 } });
   const outputs = [graph.newName('best'), graph.newName('chosen')];
-  graph.node('TopK', [order, graph.integers(active)], { outputs, integers: { axis: -1 } });
+  graph.node('TopK', [probabilities, graph.integers(active)], { outputs, integers: { axis: -1 } });
   const [, chosen = ''] = outputs;
   let shares = graph.node('GatherElements', [probabilities, chosen], { integers: { axis: 1 } });
   if (normalized) {
     const sum = graph.node('ReduceSum', [shares, graph.integers(1)], { integers: { keepdims: 1 } });
     shares = graph.node('Div', [shares, sum]);
   }
-  if (scale !== 1) shares = graph.node('Mul', [shares, graph.scalar(scale, type)]);
   const none = graph.node('Mul', [probabilities, graph.scalar(0, type)]);
   return graph.node('ScatterElements', [none, chosen, shares], { integers: { axis: 1 } });
 }

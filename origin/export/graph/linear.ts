@@ -1,7 +1,7 @@
 import { toFloat16 } from '@continuo/shared/float16.ts';
 import { ModelError } from '../../model/config/model-json.ts';
-import type { BlockFormat, BlockRows } from '../checkpoint/checkpoint.ts';
-import { blockBytes, type Matrix, type MatrixReader, stack } from '../checkpoint/matrix.ts';
+import type { BlockFormat } from '../checkpoint/checkpoint.ts';
+import { blockSizes, type Matrix, type MatrixReader, stack } from '../checkpoint/matrix.ts';
 import type { ProjectionDesign, Weight } from '../families/decoder-design.ts';
 import { BLOCK_SIZE, type Quantizer } from '../precision/quantize.ts';
 import type { Emit, GraphBuilder } from './graph-builder.ts';
@@ -131,7 +131,6 @@ const zeros = (rows: number): Matrix => ({
   columns: 1,
   blocks: null,
   readRows: async (_, count) => new Float32Array(count),
-  readBlocks: () => Promise.reject(new Error('zeros are not in blocks')),
 });
 
 /** Multiplies by one matrix that has been opened. */
@@ -150,8 +149,8 @@ export function writeMatMul(
     const product = graph.node('FusedMatMul', [input, weight], { microsoft: true, integers: { transB: 1 } });
     return bias === null ? product : graph.node('Add', [product, bias]);
   }
-  const { levels, scales, zeroPoints } = blockTensors(context, name, matrix, format);
-  return graph.node('MatMulNBits', trimmed([input, levels, scales, zeroPoints, '', bias ?? '']), {
+  const [levels, scales] = blockTensors(context, name, matrix, format);
+  return graph.node('MatMulNBits', trimmed([input, levels, scales, '', '', bias ?? '']), {
     microsoft: true,
     integers: {
       K: matrix.columns,
@@ -175,46 +174,33 @@ export function blockFormat(
 ): BlockFormat | null {
   if (precision === 'fp32' || precision === 'fp16') return null;
   const bits = precision === 'int4' && minBits === 4 ? 4 : 8;
-  return blocks !== null && blocks.bits <= bits ? blocks : { bits, blockSize: BLOCK_SIZE, zeroPoints: false };
+  return blocks !== null && blocks.bits <= bits ? blocks : { bits, blockSize: BLOCK_SIZE };
 }
 
-export interface BlockTensors {
-  readonly levels: string;
-  readonly scales: string;
-  /** Empty without zero points. */
-  readonly zeroPoints: string;
-}
-
-/** Adds levels [rows, blocks, bytes], scales [rows, blocks] and zero points, as MatMulNBits reads them. */
+/** Adds levels [rows, blocks, bytes] and scales [rows, blocks], as MatMulNBits reads them. */
 export function blockTensors(
   { graph, quantizer }: Pick<GraphContext, 'graph' | 'quantizer'>,
   name: string,
   matrix: Matrix,
   format: BlockFormat,
-): BlockTensors {
-  const { rows, columns } = matrix;
-  const stored = matrix.blocks === format;
-  const { levels, scales, zeroPoints } = blockBytes({ blocks: format, columns });
-  const read = async (first: number, count: number): Promise<BlockRows> => {
-    if (stored) return matrix.readBlocks(first, count);
-    return quantizer.quantize(await matrix.readRows(first, count), columns, format.bits);
-  };
+): readonly [levels: string, scales: string] {
+  const { rows, columns, blocks } = matrix;
+  const { levels, scales } = blockSizes(format, columns);
   const fill = (emit: Emit) =>
     eachChunk(matrix, async (first, count) => {
-      const blocks = await read(first, count);
-      await emit(0, blocks.levels);
-      await emit(1, bytesOf(blocks.scales));
-      if (blocks.zeroPoints !== null) await emit(2, blocks.zeroPoints);
+      const read =
+        blocks === format
+          ? await blocks.read(first, count)
+          : quantizer.quantize(await matrix.readRows(first, count), columns, format.bits);
+      await emit(0, read.levels);
+      await emit(1, bytesOf(read.scales));
     });
-  const names = graph.tensors(
+  const [first, second] = graph.tensors(
     [
       { name: `${name}/levels`, type: 'uint8', dimensions: [rows, scales, levels / scales] },
       { name: `${name}/scales`, type: 'float32', dimensions: [rows, scales] },
-      ...(zeroPoints === 0
-        ? []
-        : [{ name: `${name}/zero_points`, type: 'uint8' as const, dimensions: [rows, zeroPoints] }]),
     ],
     fill,
   );
-  return { levels: names[0]!, scales: names[1]!, zeroPoints: names[2] ?? '' };
+  return [first!, second!];
 }

@@ -55,7 +55,7 @@ export class Quantizer {
       levels.set(result.levels, first * levelBytes);
       scales.set(result.scales, first);
     }
-    return { levels, scales, zeroPoints: null };
+    return { levels, scales };
   }
 
   /** Views that are valid until the next call. */

@@ -60,7 +60,7 @@ function shapesOf({ name, config }: PublishedModel): Shapes {
         shapes.set(part.tensor, shape === 'vector' ? [height] : matrix);
       }
       const unread = () => Promise.reject(new Error('only shapes are wanted'));
-      return { name, rows: count, columns, blocks: null, readRows: unread, readBlocks: unread };
+      return { name, rows: count, columns, blocks: null, readRows: unread };
     },
     widthOf: () => Number(config.word_embed_proj_dim),
   };

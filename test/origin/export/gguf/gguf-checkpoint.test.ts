@@ -56,7 +56,7 @@ describe.each([
     const name = 'model.embed_tokens.weight';
     expect(checkpoint.tensors.get(name)).toMatchObject({
       storedAs: type,
-      blocks: { bits, blockSize, zeroPoints: false },
+      blocks: { bits, blockSize },
     });
     const values = await checkpoint.readRows(name, 1, 1);
     const { levels, scales } = await checkpoint.readBlocks(name, 1, 1);
