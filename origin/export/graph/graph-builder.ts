@@ -1,5 +1,12 @@
 import { toFloat16 } from '@continuo/shared/float16.ts';
-import { encodeModel, encodeTensor } from '../../model/onnx/onnx-encode.ts';
+import {
+  encodeAttribute,
+  encodeInitializer,
+  encodeIntegerAttribute,
+  encodeModel,
+  encodeRawData,
+  encodeTensor,
+} from '../../model/onnx/onnx-encode.ts';
 import { ElementType, GraphField, type GraphTensor } from '../../model/onnx/onnx-graph.ts';
 import { encodeFloat, encodeInteger, encodeMessage, encodeString } from '../../model/onnx/wire-format.ts';
 
@@ -132,7 +139,7 @@ export class GraphBuilder {
   ): string {
     if (this.#constants.has(name)) return name;
     const bytes = new Uint8Array(arrayOf(type, values).buffer);
-    this.#initializer(name, type, dimensions, [encodeMessage(9, [bytes])]);
+    this.#initializer(name, type, dimensions, [encodeRawData([bytes])]);
     return name;
   }
 
@@ -196,14 +203,7 @@ export class GraphBuilder {
     data: readonly Uint8Array[],
   ): void {
     this.#constants.add(name);
-    this.#parts.push(
-      encodeMessage(GraphField.initializer, [
-        ...dimensions.map((size) => encodeInteger(1, size)),
-        encodeInteger(2, WeightType[type]),
-        encodeString(8, name),
-        ...data,
-      ]),
-    );
+    this.#parts.push(encodeInitializer({ name, elementType: WeightType[type], dimensions }, data));
   }
 }
 
@@ -213,13 +213,15 @@ function encodeAttributes({
   strings = {},
   branches = {},
 }: NodeOptions): Uint8Array[] {
-  const attribute = (name: string, type: number, value: Uint8Array) =>
-    encodeMessage(5, [encodeString(1, name), value, encodeInteger(20, type)]);
   return [
-    ...Object.entries(integers).map(([name, value]) => attribute(name, 2, encodeInteger(3, value))),
-    ...Object.entries(floats).map(([name, value]) => attribute(name, 1, encodeFloat(2, value))),
-    ...Object.entries(strings).map(([name, value]) => attribute(name, 3, encodeString(4, value))),
-    ...Object.entries(branches).map(([name, graph]) => attribute(name, 5, encodeMessage(6, [graph]))),
+    ...Object.entries(integers).map(([name, value]) => encodeIntegerAttribute(name, value)),
+    ...Object.entries(floats).map(([name, value]) => encodeAttribute(name, 'float', encodeFloat(2, value))),
+    ...Object.entries(strings).map(([name, value]) =>
+      encodeAttribute(name, 'string', encodeString(4, value)),
+    ),
+    ...Object.entries(branches).map(([name, graph]) =>
+      encodeAttribute(name, 'graph', encodeMessage(6, [graph])),
+    ),
   ];
 }
 

@@ -1,21 +1,12 @@
-import { encodeAttribute } from './onnx-encode.ts';
+import { encodeInitializer, encodeIntegerAttribute, encodeRawData } from './onnx-encode.ts';
 import { GraphField, type GraphNode, readInitializer, readNode, readTensor } from './onnx-graph.ts';
 import { fieldsOf, withInputs } from './onnx-patch.ts';
-import {
-  encodeInteger,
-  encodeMessage,
-  encodeString,
-  readString,
-  type WireField,
-  wireFields,
-} from './wire-format.ts';
+import { encodeMessage, encodeString, readString, type WireField, wireFields } from './wire-format.ts';
 
 /** Quantized matrix product. Inputs: activations, weights, scales, optional zero points. Attribute N: columns. */
 const PROJECTION = 'MatMulNBits';
 const COLUMNS = 'N';
-const VALUE_INFO = 13;
 const RAW_DATA = 9;
-const NAME = 8;
 
 /** A constant of a graph (TensorProto) whose data are plain bytes in the file. */
 interface RawTensor {
@@ -62,7 +53,7 @@ export function packAttention(fields: readonly WireField[]): readonly WireField[
     for (const { field } of layer.constants.flat()) replaced.set(field, []);
   }
   const runs = fields.flatMap((field) => {
-    const isStale = field.field === VALUE_INFO && removed.has(readTensor(field).name);
+    const isStale = field.field === GraphField.valueInfo && removed.has(readTensor(field).name);
     return isStale ? [] : (replaced.get(field) ?? [field.run]);
   });
   return fieldsOf(runs);
@@ -140,7 +131,7 @@ function encodeProjection({ nodes, constants, output }: Projections): Uint8Array
       encodeString(2, output),
       encodeString(3, output),
       ...kept,
-      encodeAttribute(COLUMNS, columns),
+      encodeIntegerAttribute(COLUMNS, columns),
     ]),
   ];
 }
@@ -168,14 +159,6 @@ function readRawTensor(field: WireField): RawTensor | null {
 function joinRows(name: string, tensors: readonly RawTensor[]): Uint8Array {
   const { dimensions, elementType } = tensors[0]!;
   const rows = tensors.reduce((sum, tensor) => sum + tensor.dimensions[0]!, 0);
-  return encodeMessage(GraphField.initializer, [
-    encodeInteger(1, rows),
-    ...dimensions.slice(1).map((size) => encodeInteger(1, size)),
-    encodeInteger(2, elementType),
-    encodeString(NAME, name),
-    encodeMessage(
-      RAW_DATA,
-      tensors.map(({ bytes }) => bytes),
-    ),
-  ]);
+  const joined = { name, elementType, dimensions: [rows, ...dimensions.slice(1)] };
+  return encodeInitializer(joined, [encodeRawData(tensors.map(({ bytes }) => bytes))]);
 }

@@ -1,4 +1,10 @@
-import { ElementType, GraphField, type GraphTensor, ModelField } from './onnx-graph.ts';
+import {
+  ElementType,
+  GraphField,
+  type GraphInitializer,
+  type GraphTensor,
+  ModelField,
+} from './onnx-graph.ts';
 import { encodeInteger, encodeMessage, encodeString } from './wire-format.ts';
 
 /** Encodes ONNX models and their parts, by the field numbers of onnx.proto. */
@@ -39,15 +45,34 @@ export function encodeNode(
     encodeString(2, output),
     encodeString(3, output),
     encodeString(4, operator),
-    ...Object.entries(integers).map(([name, value]) => encodeAttribute(name, value)),
+    ...Object.entries(integers).map(([name, value]) => encodeIntegerAttribute(name, value)),
   ]);
 }
 
-/** Encodes an integer attribute of a node. */
-export function encodeAttribute(name: string, value: number): Uint8Array {
-  const INTEGER = 2;
-  return encodeMessage(5, [encodeString(1, name), encodeInteger(3, value), encodeInteger(20, INTEGER)]);
-}
+/** Values of AttributeProto.AttributeType. */
+const ATTRIBUTES = { float: 1, integer: 2, string: 3, graph: 5 } as const;
+
+/** Encodes an attribute of a node. @param value its encoded field */
+export const encodeAttribute = (name: string, type: keyof typeof ATTRIBUTES, value: Uint8Array): Uint8Array =>
+  encodeMessage(5, [encodeString(1, name), value, encodeInteger(20, ATTRIBUTES[type])]);
+
+export const encodeIntegerAttribute = (name: string, value: number): Uint8Array =>
+  encodeAttribute(name, 'integer', encodeInteger(3, value));
+
+/** Encodes a constant of a graph. @param data its encoded fields */
+export const encodeInitializer = (
+  { name, elementType, dimensions }: Pick<GraphInitializer, 'name' | 'elementType' | 'dimensions'>,
+  data: readonly Uint8Array[],
+): Uint8Array =>
+  encodeMessage(GraphField.initializer, [
+    ...dimensions.map((size) => encodeInteger(1, size)),
+    encodeInteger(2, elementType),
+    encodeString(8, name),
+    ...data,
+  ]);
+
+/** Encodes plain bytes of a constant. */
+export const encodeRawData = (bytes: readonly Uint8Array[]): Uint8Array => encodeMessage(9, bytes);
 
 /** Encodes an initializer of int32 or int64 values. */
 export function encodeIntegers(
@@ -58,12 +83,8 @@ export function encodeIntegers(
 ): Uint8Array {
   const data =
     elementType === ElementType.int32 ? Int32Array.from(values) : BigInt64Array.from(values, BigInt);
-  return encodeMessage(GraphField.initializer, [
-    ...dimensions.map((size) => encodeInteger(1, size)),
-    encodeInteger(2, elementType),
-    encodeString(8, name),
-    encodeMessage(9, [new Uint8Array(data.buffer)]),
-  ]);
+  const bytes = [encodeRawData([new Uint8Array(data.buffer)])];
+  return encodeInitializer({ name, elementType, dimensions }, bytes);
 }
 
 /** Encodes an input or output of a graph, depending on `field`. */

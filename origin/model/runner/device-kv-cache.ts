@@ -1,4 +1,3 @@
-import type { KvBytes } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { DeviceTensor, OrtBinding } from '../ort/ort-binding.ts';
 import type { Pointer } from '../ort/ort-capi.ts';
@@ -21,7 +20,7 @@ const CLEARED_POSITIONS = 256;
  * Keys and values of every slot in device memory: one buffer [slots, kvHeads, contextLength, headSize] per layer and kind. It
  * starts as zeros, because attention multiplies positions after a row's length by zero and must not read NaN there.
  */
-export class DeviceKvCache implements KvStore, KvBytes {
+export class DeviceKvCache implements KvStore {
   readonly #memory: OrtDeviceMemory;
   readonly #copier: KvCopier;
   readonly #decoder: DecoderInterface;
@@ -35,10 +34,6 @@ export class DeviceKvCache implements KvStore, KvBytes {
     this.#layout = layout;
     this.#buffers = decoder.kv.map(() => memory.allocate(layout.totalBytes / decoder.kv.length));
     this.#clear();
-  }
-
-  get kvBytes(): KvBytes {
-    return this;
   }
 
   get positionBytes(): number {

@@ -65,19 +65,18 @@ export function requireFit(layout: KvLayout, limitBytes: number, weightBytes = 0
 }
 
 /** Keys and values of every slot, in any memory. */
-export interface KvStore {
+export interface KvStore extends KvBytes {
   /** Binds slots firstSlot … firstSlot + rows − 1 as the past and present of a run. */
   bind(binding: OrtBinding, firstSlot: number, rows: number): void;
   /** Copies positions [0, length) of a slot. */
   copy(from: number, to: number, length: number): void;
-  readonly kvBytes: KvBytes;
 }
 
 /**
  * Keys and values of every slot in CPU memory: one buffer [slots, kvHeads, contextLength, headSize] per layer and kind.
  * GroupQueryAttention reads it as past and extends it in place as present.
  */
-export class KvCache implements KvStore, KvBytes {
+export class KvCache implements KvStore {
   readonly #decoder: DecoderInterface;
   readonly #layout: KvLayout;
   readonly #api: OrtApi;
@@ -117,10 +116,6 @@ export class KvCache implements KvStore, KvBytes {
         bytes.copyWithin(to * this.#slotBytes + head * headBytes, source, source + copied);
       }
     }
-  }
-
-  get kvBytes(): KvBytes {
-    return this;
   }
 
   get positionBytes(): number {

@@ -66,7 +66,7 @@ export class OrtRunner implements ModelRunner {
   }
 
   get kvBytes(): KvBytes {
-    return this.#cache.kvBytes;
+    return this.#cache;
   }
 
   /** Set after the runner was probed. */
