@@ -1,31 +1,76 @@
 import { expect, test } from 'vitest';
 import { UNLIMITED } from '../../../../shared/tenant.ts';
-import type { LimiterCall } from '../../../../worker/env/limiter-protocol.ts';
+import type { Decision, LimiterAnswer, LimiterCall } from '../../../../worker/env/limiter-protocol.ts';
+import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
 import { type HomeCallbacks, HomeSlices } from '../../../../worker/limits/objects/home-slices.ts';
-import { subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
+import type { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
+import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
 import { SLICE_GRACE_MS, SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
 import { emptyQuota } from '../../../../worker/limits/quota/state.ts';
 
 const START = Date.UTC(2026, 0, 15, 12);
 
-test('asks upstreams that do not answer about a silent isolate again after ten seconds, not with every alarm', () => {
-  const home = {
+/** A home that stores nothing. */
+function newHome(): HomeSlices {
+  const storage = { loadOpen: () => new Map(), loadQuota: emptyQuota } as unknown as LimiterStorage;
+  const requests = new OpenRequests(storage, { of: () => null } as unknown as BlockList);
+  const home: Partial<HomeCallbacks> = {
+    open: (request, reservation, at) => requests.add(request, reservation, at),
+    reserve: (request, now) => requests.reserve(request, now),
     ...{ subjectsOf, isBlocked: () => false, touch: () => {}, saveIsolate: () => {} },
-  } as unknown as HomeCallbacks;
-  const slices = new HomeSlices(emptyQuota(), new Map(), home);
-  const holder = {
-    ...{ tenantId: 'tenant', keyId: 'key', tokens: 1, money: 0, ttlMs: 30_000 },
-    ...{ tenantLimits: { ...UNLIMITED, requestsPerMinute: 80 }, keyLimits: UNLIMITED },
   };
-  const call: LimiterCall = {
-    ...{ isolate: 'i', number: 1, first: 1, decisions: [], renewals: [], reservation: null },
-    sliceRequests: [holder],
-  };
-  expect(slices.exchange(call, START).slices).toHaveLength(1);
+  return new HomeSlices(requests.quota, new Map(), home as HomeCallbacks);
+}
+
+const claimant = (requestsPerMinute: number) => ({
+  ...{ tenantId: 'tenant', keyId: 'key', model: 'tiny', tokens: 1, money: 0, price: null, ttlMs: 30_000 },
+  ...{ tenantLimits: { ...UNLIMITED, requestsPerMinute }, keyLimits: UNLIMITED },
+});
+
+const callOf = (isolate: string, number: number, more: Partial<LimiterCall>): LimiterCall => ({
+  ...{ isolate, number, first: 1, decisions: [], renewals: [], reservation: null, sliceRequests: [] },
+  ...more,
+});
+
+test('asks upstreams that do not answer about a silent isolate again after ten seconds, not with every alarm', () => {
+  const home = newHome();
+  home.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
   const end = START + SLICE_MS + SLICE_GRACE_MS;
-  slices.endDue(end);
-  expect(slices.silent(end)).toEqual(['i']);
-  slices.giveUp('i', null, end);
-  expect([slices.silent(end + 500), slices.nextEnd()]).toEqual([[], end + 10_000]);
-  expect(slices.silent(end + 10_000)).toEqual(['i']);
+  home.endDue(end);
+  expect(home.silent(end)).toEqual(['i']);
+  home.giveUp('i', null, end);
+  expect([home.silent(end + 500), home.nextEnd()]).toEqual([[], end + 10_000]);
+  expect(home.silent(end + 10_000)).toEqual(['i']);
+});
+
+test('applies lowered limits to what slices hold as soon as they return', () => {
+  const home = newHome();
+  const { slices } = home.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
+  expect(slices).toMatchObject([{ number: 1, amounts: { requests: 10 } }]);
+  let count = 0;
+  const ask = (): LimiterAnswer => {
+    count += 1;
+    const reservation = { ...claimant(5), requestId: `j.0.${count}.p.r` };
+    return home.exchange(callOf('j', count, { reservation, sliceRequests: [claimant(5)] }), START + 1_000);
+  };
+  expect(ask()).toMatchObject({ reservation: { admitted: false, refusal: { used: 10 } }, slices: [] });
+  const decisions = [1, 2, 3].map((number): Decision => {
+    const requestId = `i.1.${number}.p.r`;
+    return { kind: 'admitted', requestId, slice: 1, model: 'tiny', tokens: 1, money: 0, at: START };
+  });
+  home.exchange(callOf('i', 2, { decisions: [...decisions, { kind: 'returned', slice: 1 }] }), START + 1_000);
+  expect([ask(), ask(), ask()].map(({ reservation }) => reservation?.admitted)).toEqual([true, true, false]);
+});
+
+test('ignores decisions about slices that it has not granted, or has taken back', () => {
+  const home = newHome();
+  home.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
+  const late: Decision = {
+    ...{ kind: 'admitted', requestId: 'i.1.1.p.r', slice: 1, model: 'tiny', tokens: 1, money: 0, at: START },
+  };
+  const decisions: Decision[] = [{ kind: 'returned', slice: 1 }, late, { ...late, slice: 2 }];
+  home.exchange(callOf('i', 2, { decisions }), START);
+  const reservation = { ...claimant(80), requestId: 'i.0.2.p.r', probe: true };
+  const { reservation: result } = home.exchange(callOf('i', 3, { reservation }), START);
+  expect(result?.headers['x-ratelimit-remaining-requests']).toBe('80');
 });
