@@ -4,69 +4,30 @@ import type {
   GrantedSlice,
   LimiterAnswer,
   LimiterCall,
-  Renewal,
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
 } from '../../env/limiter-protocol.ts';
 import { numberOf, priceOf, sliceOf } from '../../usage/reservation-id.ts';
-import { spendOf, type UsageRecord } from '../../usage/usage-record.ts';
+import { spendOf } from '../../usage/usage-record.ts';
 import { isEndUser } from '../end-user.ts';
 import { budgetOf, eachOf } from '../quota/budget.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
 import { draw, drawSpend, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
-import {
-  type Charge,
-  type QuotaReservation,
-  type QuotaState,
-  reservedBy,
-  type Subject,
-} from '../quota/state.ts';
+import { type QuotaReservation, type QuotaState, reservedBy, type Subject } from '../quota/state.ts';
 import { wasAway } from './alarm-clock.ts';
+import type { AdmittedRequest, IsolateState } from './limiter-storage.ts';
+import type { OpenRequests } from './open-requests.ts';
 import { RecentCalls } from './recent-calls.ts';
 
-/** What home knows of an isolate. Plain data, so that it can be stored as JSON. */
-export interface IsolateState {
-  /** Number of the last decision that home has applied. */
-  cursor: number;
-  /** Number of the last granted slice. */
-  granted: number;
-  slices: Slice[];
-  /** Unix milliseconds of its last call, to the second. */
-  heardAt: number;
-  /** Number of the last request that home knows from it. */
-  named: number;
-  /** Unix milliseconds since which home asks the upstreams for its requests. */
-  silentSince?: number;
-  /** Home has settled its requests without it, and ignores its decisions. */
-  gone?: boolean;
-}
-
-/** A request that home knows only from an isolate's decision. */
-export type AdmittedRequest = Pick<
-  ReservationRequest,
-  'requestId' | 'tenantId' | 'keyId' | 'model' | 'ttlMs' | 'endUser'
->;
-
-/** What the home limiter does for its slices: requests, their records, and storage. */
+/** What the home limiter does for its slices. */
 export interface HomeCallbacks {
   /** Adds a request that an isolate has admitted. */
   open(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
-  /** Adds a request of a vanished isolate, whose usage an upstream knows. */
-  adopt(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
-  /** Adds a charge to a request; it stays charged if home no longer knows it. */
-  extend(requestId: string, charge: Charge): void;
-  /** Returns a request without a final record. */
-  find(
-    requestId: string,
-  ): { readonly record: Pick<UsageRecord, 'keyId'>; readonly reservation: QuotaReservation } | undefined;
   settle(settlement: SettlementRequest): void;
-  renew(requestId: string, renewal: Renewal): void;
   reserve(request: ReservationRequest, now: number): ReservationResult;
   subjectsOf(holder: LimiterCall['sliceRequests'][number]): Subject[];
   isBlocked(keyId: string): boolean;
-  /** Marks the counters of these subjects as changed. */
-  touch(subjects: readonly string[]): void;
   /** Stores the state of an isolate; null removes it. */
   saveIsolate(isolate: string, state: IsolateState | null): void;
 }
@@ -83,13 +44,15 @@ const FORGET_MS = 3_600_000;
 
 /** The slices of all isolates of one tenant, kept with its counters. Pure except for the callbacks. */
 export class HomeSlices {
+  readonly #requests: OpenRequests;
   readonly #quota: QuotaState;
   readonly #isolates: Map<string, IsolateState>;
   readonly #home: HomeCallbacks;
   readonly #calls = new RecentCalls();
 
-  constructor(quota: QuotaState, isolates: Map<string, IsolateState>, home: HomeCallbacks) {
-    this.#quota = quota;
+  constructor(requests: OpenRequests, isolates: Map<string, IsolateState>, home: HomeCallbacks) {
+    this.#requests = requests;
+    this.#quota = requests.quota;
     this.#isolates = isolates;
     this.#home = home;
   }
@@ -109,7 +72,7 @@ export class HomeSlices {
     const before = state.cursor;
     if (!gone) this.#applyAll(state, call, now);
     delete state.silentSince;
-    for (const { requestId, ...renewal } of renewals) this.#home.renew(requestId, renewal);
+    for (const { requestId, ...renewal } of renewals) this.#requests.renew(requestId, renewal, now);
     const result = reservation && this.#reserve(reservation, now);
     // What a slice would take could admit the same request a moment later.
     const mayGrant = !gone && result?.admitted !== false;
@@ -141,7 +104,7 @@ export class HomeSlices {
           end(this.#quota, slice, now);
           state.silentSince ??= now;
         }
-        this.#home.touch(slice.subjects);
+        this.#requests.touch(slice.subjects);
       }
       this.#home.saveIsolate(isolate, state);
     }
@@ -180,7 +143,7 @@ export class HomeSlices {
       for (const account of accounts ?? []) this.#adopt(state, account, now);
       for (const slice of state.slices) {
         release(this.#quota, slice);
-        this.#home.touch(slice.subjects);
+        this.#requests.touch(slice.subjects);
       }
       Object.assign(state, { slices: [], gone: true, heardAt: now });
     }
@@ -198,19 +161,24 @@ export class HomeSlices {
     const used = spendOf(priceOf(account), usage);
     const spend = eachOf((name) => Math.min(used[name], left[name] ?? Infinity));
     const reservation = draw(this.#quota, slice, { id: account, spend }, now);
-    this.#home.adopt({ requestId: account, tenantId, keyId, model, ttlMs }, reservation, now - ageMs);
+    this.#requests.adopt(
+      { requestId: account, tenantId, keyId, model, ttlMs },
+      reservation,
+      now - ageMs,
+      now,
+    );
   }
 
   /** The isolate may have given a known request more of a slice, and not have reported it. */
   #extend(state: IsolateState, { account, usage }: ListedAccount, now: number): void {
-    const open = this.#home.find(account);
+    const open = this.#requests.find(account);
     if (!open) return;
     const used = spendOf(priceOf(account), usage);
     const reserved = reservedBy(open.reservation);
     let missing = eachOf((name) => Math.max(0, used[name] - reserved[name]));
     for (const slice of state.slices.filter(({ keyId }) => keyId === open.record.keyId)) {
       const spend = eachOf((name) => Math.min(missing[name], slice.left[name] ?? Infinity));
-      this.#home.extend(account, drawSpend(this.#quota, slice, spend, now));
+      this.#requests.extend(account, drawSpend(this.#quota, slice, spend, now));
       missing = eachOf((name) => missing[name] - spend[name]);
     }
   }
@@ -245,14 +213,14 @@ export class HomeSlices {
       const slice = decision.refund && held(decision.refund.slice);
       if (slice) {
         refund(this.#quota, slice, decision.refund);
-        this.#home.touch(slice.subjects);
+        this.#requests.touch(slice.subjects);
       }
       return;
     }
     // Home keeps a slice until the isolate has returned it, so only a forged decision names an unknown one.
     const slice = held(decision.slice);
     if (!slice) return;
-    this.#home.touch(slice.subjects);
+    this.#requests.touch(slice.subjects);
     if (decision.kind === 'returned') {
       this.#remove(state, slice);
       return;
@@ -260,7 +228,7 @@ export class HomeSlices {
     const { requestId, tokens, money } = decision;
     const spend = { tokens, money };
     if (decision.kind === 'extended') {
-      this.#home.extend(requestId, drawSpend(this.#quota, slice, spend, now));
+      this.#requests.extend(requestId, drawSpend(this.#quota, slice, spend, now));
       return;
     }
     const { model, at } = decision;
@@ -283,7 +251,7 @@ export class HomeSlices {
     if (!slice) return null;
     state.granted = slice.number;
     state.slices.push(slice);
-    this.#home.touch(slice.subjects);
+    this.#requests.touch(slice.subjects);
     const { number, left, lifeMs } = slice;
     const status = rateLimitStatus(this.#quota, subjects, now);
     return { keyId, number, amounts: { ...left }, lifeMs, status };

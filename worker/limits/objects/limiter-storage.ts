@@ -1,8 +1,10 @@
+import type { ReservationRequest } from '../../env/limiter-protocol.ts';
 import { requireFormat } from '../../env/stored-format.ts';
 import { priceOf } from '../../usage/reservation-id.ts';
 import type { NumberedRecord } from '../../usage/usage-ledger.ts';
 import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
 import { isEndUser } from '../end-user.ts';
+import type { Slice } from '../quota/slice.ts';
 import {
   emptyQuota,
   emptySubject,
@@ -11,7 +13,29 @@ import {
   type SubjectState,
 } from '../quota/state.ts';
 import { type Meter, momentOf } from '../quota/window.ts';
-import type { AdmittedRequest, IsolateState } from './home-slices.ts';
+
+/** What home knows of an isolate. Plain data, so that it can be stored as JSON. */
+export interface IsolateState {
+  /** Number of the last decision that home has applied. */
+  cursor: number;
+  /** Number of the last granted slice. */
+  granted: number;
+  slices: Slice[];
+  /** Unix milliseconds of its last call, to the second. */
+  heardAt: number;
+  /** Number of the last request that home knows from it. */
+  named: number;
+  /** Unix milliseconds since which home asks the upstreams for its requests. */
+  silentSince?: number;
+  /** Home has settled its requests without it, and ignores its decisions. */
+  gone?: boolean;
+}
+
+/** A request that home knows only from an isolate's decision. */
+export type AdmittedRequest = Pick<
+  ReservationRequest,
+  'requestId' | 'tenantId' | 'keyId' | 'model' | 'ttlMs' | 'endUser'
+>;
 
 /** A running request: its reservation and the usage record that would be written if it ended now. */
 export interface OpenReservation {

@@ -19,8 +19,12 @@ import {
 } from '../quota/state.ts';
 import { wasAway } from './alarm-clock.ts';
 import type { BlockList } from './block-list.ts';
-import type { AdmittedRequest } from './home-slices.ts';
-import { type LimiterStorage, type OpenReservation, openReservation } from './limiter-storage.ts';
+import {
+  type AdmittedRequest,
+  type LimiterStorage,
+  type OpenReservation,
+  openReservation,
+} from './limiter-storage.ts';
 
 /** Id of the tenant among its limiter's subjects. The other subjects are its keys and its end users. */
 export const TENANT = 'tenant';

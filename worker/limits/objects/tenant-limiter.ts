@@ -159,16 +159,12 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   #loadSlices(): HomeSlices {
     const requests = this.#requests;
-    return new HomeSlices(requests.quota, this.#storage.loadIsolates(), {
+    return new HomeSlices(requests, this.#storage.loadIsolates(), {
       open: (request, reservation, at) => {
         requests.add(request, reservation, at);
         this.#expireBy(reservation.expiresAt);
       },
-      adopt: (request, reservation, at) => requests.adopt(request, reservation, at, this.#clock.now()),
-      extend: (requestId, charge) => requests.extend(requestId, charge),
-      find: (requestId) => requests.find(requestId),
       settle: (settlement) => this.#settle(settlement),
-      renew: (requestId, renewal) => requests.renew(requestId, renewal, this.#clock.now()),
       reserve: (request, now) => {
         this.#events.know(subjectsOf(request));
         const result = requests.reserve(request, now);
@@ -177,7 +173,6 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
       },
       subjectsOf: (holder) => this.#events.know(subjectsOf(holder)),
       isBlocked: (keyId) => this.#blocked.of(keyId) !== null,
-      touch: (subjects) => requests.touch(subjects),
       saveIsolate: (isolate, state) => this.#storage.saveIsolate(isolate, state),
     });
   }

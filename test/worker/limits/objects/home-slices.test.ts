@@ -14,12 +14,13 @@ const START = Date.UTC(2026, 0, 15, 12);
 function newHome(): HomeSlices {
   const storage = { loadOpen: () => new Map(), loadQuota: emptyQuota } as unknown as LimiterStorage;
   const requests = new OpenRequests(storage, { of: () => null } as unknown as BlockList);
-  const home: Partial<HomeCallbacks> = {
+  const home: HomeCallbacks = {
+    settle: () => {},
     open: (request, reservation, at) => requests.add(request, reservation, at),
     reserve: (request, now) => requests.reserve(request, now),
-    ...{ subjectsOf, isBlocked: () => false, touch: () => {}, saveIsolate: () => {} },
+    ...{ subjectsOf, isBlocked: () => false, saveIsolate: () => {} },
   };
-  return new HomeSlices(requests.quota, new Map(), home as HomeCallbacks);
+  return new HomeSlices(requests, new Map(), home);
 }
 
 const claimant = (requestsPerMinute: number) => ({

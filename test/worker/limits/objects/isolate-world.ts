@@ -4,8 +4,12 @@ import type { LimiterAnswer, LimiterCall, Spend } from '../../../../worker/env/l
 import type { RequestContext } from '../../../../worker/http/request-context.ts';
 import { LimiterClients } from '../../../../worker/limits/limiter-client.ts';
 import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
-import { HomeSlices, type IsolateState } from '../../../../worker/limits/objects/home-slices.ts';
-import type { LimiterStorage, OpenReservation } from '../../../../worker/limits/objects/limiter-storage.ts';
+import { HomeSlices } from '../../../../worker/limits/objects/home-slices.ts';
+import type {
+  IsolateState,
+  LimiterStorage,
+  OpenReservation,
+} from '../../../../worker/limits/objects/limiter-storage.ts';
 import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
 import { recordAfter } from '../../../../worker/limits/objects/usage-inquiry.ts';
 import { eachOf } from '../../../../worker/limits/quota/budget.ts';
@@ -213,17 +217,12 @@ export class World {
     } as unknown as LimiterStorage;
     const requests = new OpenRequests(storage, { of: () => null } as unknown as BlockList);
     this.#requests = requests;
-    this.#slices = new HomeSlices(requests.quota, parsed<IsolateState>(isolates), {
+    this.#slices = new HomeSlices(requests, parsed<IsolateState>(isolates), {
       open: (request, reservation, at) => requests.add(request, reservation, at),
-      adopt: (request, reservation, at) => requests.adopt(request, reservation, at, this.clock.now),
-      extend: (id, charge) => requests.extend(id, charge),
-      find: (id) => requests.find(id),
       settle: (settlement) => requests.settle(settlement, null),
-      renew: (id, renewal) => requests.renew(id, renewal, this.clock.now),
       reserve: (request, now) => requests.reserve(request, now),
       subjectsOf,
       isBlocked: () => false,
-      touch: (ids) => requests.touch(ids),
       saveIsolate: (id, state) =>
         state === null ? isolates.delete(id) : isolates.set(id, JSON.stringify(state)),
     });
