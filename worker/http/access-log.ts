@@ -1,5 +1,6 @@
 import { bugTrace } from '@continuo/shared/error-details.ts';
 import type { RequestContext } from './request-context.ts';
+import { pathOf } from './router.ts';
 
 /** Longest path in a data point, whose texts the platform bounds together. */
 const MAX_PATH = 256;
@@ -19,7 +20,7 @@ export function countAnswer(
         context.requestId,
         principal?.key.id ?? '',
         request.method,
-        new URL(request.url).pathname.slice(0, MAX_PATH),
+        pathOf(request).slice(0, MAX_PATH),
         String(response.status),
         code,
       ],
@@ -40,7 +41,7 @@ export function logRequest(request: Request, response: Response, context: Reques
     traceId: traceparent.split('-')[1],
     method: request.method,
     // Without the query, which may contain secrets.
-    path: new URL(request.url).pathname,
+    path: pathOf(request),
     status: response.status,
     tenant: caller.principal?.tenant.id ?? null,
     key: caller.principal?.key.id ?? null,

@@ -74,6 +74,10 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'strict-transport-security': 'max-age=31536000; includeSubDomains',
 };
 
+const SECURITY = Object.entries(SECURITY_HEADERS);
+/** The only one of them that a page sets itself. */
+const POLICY = 'content-security-policy';
+
 /** Headers that carry a key. */
 const KEY_HEADERS = ['authorization', 'x-api-key', 'api-key'];
 
@@ -94,9 +98,8 @@ function addVary(headers: Headers, names: readonly string[]): void {
 export function addCommonHeaders(response: Response, request: Request, context: RequestContext): void {
   const { headers, status } = response;
   const { settings, answer, caller } = context;
-  for (const [name, value] of Object.entries(SECURITY_HEADERS)) {
-    if (!headers.has(name)) headers.set(name, value);
-  }
+  const hasPolicy = headers.has(POLICY);
+  for (const [name, value] of SECURITY) if (!hasPolicy || name !== POLICY) headers.set(name, value);
   for (const [name, value] of Object.entries({ ...answer.limits, ...corsHeaders(request, settings) })) {
     headers.set(name, value);
   }
