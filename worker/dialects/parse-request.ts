@@ -140,16 +140,17 @@ const MAX_SCHEMAS = 256;
 export function sparseParser<S extends z.ZodObject>(
   schema: S,
 ): (body: Readonly<Record<string, unknown>>) => z.output<S> {
-  const fields = Object.entries<z.ZodType>(schema.shape).map(([name, field]) => {
-    return { name, field, required: !field.safeParse(undefined).success };
-  });
+  const fields = Object.entries<z.ZodType>(schema.shape);
+  const known = new Set(fields.map(([name]) => name));
+  const required = fields.filter(([, field]) => !field.safeParse(undefined).success).map(([name]) => name);
   const schemas = new Map<string, z.ZodType<z.output<S>>>();
   return (body) => {
-    const checked = fields.filter(({ name, required }) => required || Object.hasOwn(body, name));
-    const names = checked.map(({ name }) => name).join();
+    const given = Object.keys(body).filter((name) => known.has(name));
+    const names = given.join();
     let narrow = schemas.get(names);
     if (narrow === undefined) {
-      narrow = z.object(Object.fromEntries(checked.map(({ name, field }) => [name, field]))) as never;
+      const checked = [...required, ...given];
+      narrow = z.object(Object.fromEntries(fields.filter(([name]) => checked.includes(name)))) as never;
       if (schemas.size >= MAX_SCHEMAS) schemas.clear();
       schemas.set(names, narrow);
     }
