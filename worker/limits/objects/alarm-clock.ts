@@ -1,8 +1,5 @@
-/** An alarm that rings so much late shows that the object was away: nobody could call it. */
-const AWAY_MS = 5_000;
-
-/** Returns whether the object was away when something became due. */
-export const wasAway = (due: number, now: number): boolean => now - due > AWAY_MS;
+/** Returns whether the object was away when something became due: otherwise its alarm rings within 5 s. */
+export const wasAway = (due: number, now: number): boolean => now - due > 5_000;
 
 /** The clock of a Durable Object and its only alarm, which rings at the earliest requested time. */
 export class AlarmClock {

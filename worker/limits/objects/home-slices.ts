@@ -18,7 +18,6 @@ import { type QuotaReservation, type QuotaState, reservedBy, type Subject } from
 import { wasAway } from './alarm-clock.ts';
 import type { AdmittedRequest, IsolateState } from './limiter-storage.ts';
 import type { OpenRequests } from './open-requests.ts';
-import { RecentCalls } from './recent-calls.ts';
 
 /** What the home limiter does for its slices. */
 export interface HomeCallbacks {
@@ -39,6 +38,7 @@ const ASK_FOR_MS = 600_000;
 const RETURN_MS = 5_000;
 /** Pause of a running request while isolates hold slices. */
 const HELD_MS = 500;
+const RECENT_CALLS = 100_000;
 /** An isolate without slices is forgotten after this time. */
 const FORGET_MS = 3_600_000;
 
@@ -48,7 +48,8 @@ export class HomeSlices {
   readonly #quota: QuotaState;
   readonly #isolates: Map<string, IsolateState>;
   readonly #home: HomeCallbacks;
-  readonly #calls = new RecentCalls();
+  /** Names of recent calls. Connections, and what they may repeat, end with the object. */
+  readonly #calls = new Set<string>();
 
   constructor(requests: OpenRequests, isolates: Map<string, IsolateState>, home: HomeCallbacks) {
     this.#requests = requests;
@@ -63,7 +64,7 @@ export class HomeSlices {
    */
   exchange(call: LimiterCall, now: number): LimiterAnswer {
     const { isolate, first, renewals, reservation, sliceRequests } = call;
-    this.#calls.add(call);
+    this.#noteCall(`${isolate}.${call.number}`);
     this.endDue(now);
     const known = this.#isolates.get(isolate);
     // Home forgets only isolates that hold nothing, so one with earlier decisions has been given up.
@@ -88,10 +89,13 @@ export class HomeSlices {
     return { cursor: gone ? null : state.cursor, reservation: result, slices, blocked };
   }
 
-  /**
-   * Counts the slices of silent isolates as spent, and takes back those that an isolate has never received. If home was away,
-   * isolates could not call, so they get their time again.
-   */
+  #noteCall(name: string): void {
+    if (this.#calls.has(name)) throw new Error('This call has arrived before.');
+    const [oldest] = this.#calls.add(name);
+    if (this.#calls.size > RECENT_CALLS) this.#calls.delete(oldest!);
+  }
+
+  /** Counts the slices of silent isolates as spent, and takes back those that an isolate has never received. */
   endDue(now: number): void {
     for (const [isolate, state] of this.#isolates) {
       const due = state.slices.filter(({ ended, endsAt }) => !ended && endsAt <= now);
@@ -99,6 +103,7 @@ export class HomeSlices {
       for (const slice of due) {
         // An isolate that has called since would have returned it.
         if (state.heardAt >= slice.endsAt - SLICE_GRACE_MS + RETURN_MS) this.#remove(state, slice);
+        // Nobody could call.
         else if (wasAway(slice.endsAt, now)) slice.endsAt = now + SLICE_GRACE_MS;
         else {
           end(this.#quota, slice, now);

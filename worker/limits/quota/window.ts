@@ -37,10 +37,7 @@ export function used(meter: Meter, window: Window, at: Moment): number {
   return meter.reduce((sum, [cell, amount]) => (cell >= first ? sum + amount : sum), 0);
 }
 
-/**
- * Adds an amount; a negative one corrects an earlier one. Has no effect if its cell has left the window. A cell before the last
- * may be new: the clock may have stepped back.
- */
+/** Adds an amount; a negative one corrects an earlier one. Has no effect if its cell has left the window. */
 export function add(meter: Meter, window: Window, at: Moment, amount: number): void {
   const cell = cellOf(window, at);
   const last = meter.at(-1);
@@ -48,6 +45,7 @@ export function add(meter: Meter, window: Window, at: Moment, amount: number): v
     while (meter.length > 0 && meter[0]![0] <= cell - CELLS[window]) meter.shift();
     meter.push([cell, amount]);
   } else {
+    // The clock may have stepped back.
     const place = meter.findLastIndex(([known]) => known <= cell);
     const found = meter[place];
     if (found?.[0] === cell) found[1] += amount;
