@@ -110,20 +110,12 @@ function createContext(
   const { randomHex } = isolate;
   const { completion = randomHex(16), batchKey = null } = innerProps(background);
   return {
+    // A spread after other fields, or a second one, would copy one field at a time.
+    ...isolate,
+    settings: batchKey === null ? isolate.settings : { ...isolate.settings, EARLY_ANSWER_MS: NEVER_MS },
     requestId: incomingRequestId(request) ?? `req_${randomHex(16)}`,
     completionId: `cmpl-${completion}`,
     env,
-    // Spreads of many fields make an object whose fields are slow.
-    randomHex,
-    settings: batchKey === null ? isolate.settings : { ...isolate.settings, EARLY_ANSWER_MS: NEVER_MS },
-    catalogue: isolate.catalogue,
-    keys: isolate.keys,
-    prices: isolate.prices,
-    limiters: isolate.limiters,
-    blocks: isolate.blocks,
-    backoff: isolate.backoff,
-    refusals: isolate.refusals,
-    openApi: isolate.openApi,
     batchKey,
     answer,
     caller: { principal: null, endUser: null },

@@ -74,10 +74,6 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'strict-transport-security': 'max-age=31536000; includeSubDomains',
 };
 
-const SECURITY = Object.entries(SECURITY_HEADERS);
-/** The only one of them that a page sets itself. */
-const POLICY = 'content-security-policy';
-
 /** Headers that carry a key. */
 const KEY_HEADERS = ['authorization', 'x-api-key', 'api-key'];
 
@@ -98,8 +94,10 @@ function addVary(headers: Headers, names: readonly string[]): void {
 export function addCommonHeaders(response: Response, request: Request, context: RequestContext): void {
   const { headers, status } = response;
   const { settings, answer, caller } = context;
-  const hasPolicy = headers.has(POLICY);
-  for (const [name, value] of SECURITY) if (!hasPolicy || name !== POLICY) headers.set(name, value);
+  // The only one of them that a page sets itself.
+  const own = headers.get('content-security-policy');
+  for (const [name, value] of Object.entries(SECURITY_HEADERS)) headers.set(name, value);
+  if (own !== null) headers.set('content-security-policy', own);
   for (const [name, value] of Object.entries({ ...answer.limits, ...corsHeaders(request, settings) })) {
     headers.set(name, value);
   }

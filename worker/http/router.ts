@@ -17,10 +17,8 @@ export interface Route {
 
 type Router = (request: Request, context: RequestContext) => Promise<Response>;
 
-const PATH = /^https?:\/\/[^/?#\\]+([^?#]*)/;
-
 /** Returns the path of an address, for less than a URL costs. Only one without anything to normalize equals a route's. */
-export const pathOf = ({ url }: Request): string => PATH.exec(url)?.[1] ?? '';
+export const pathOf = ({ url }: Request): string => /^https?:\/\/[^/?#\\]+([^?#]*)/.exec(url)?.[1] ?? '';
 
 /** Combines routes into one function. @throws ApiError 404 or 405 if no route matches, and what handlers throw */
 export function createRouter(routes: readonly Route[]): Router {

@@ -18,9 +18,6 @@ export class ModelLists {
   readonly #now: () => number;
   readonly #after: After;
   readonly #known = new Map<string, KnownList>();
-  /** The models of all lists, until one of these is out of date. */
-  #merged: readonly OriginModel[] = [];
-  #mergedUntil = 0;
   /** The upstreams that did not answer when they were last asked. */
   readonly #lost = new Set<string>();
   /** When upstreams with configured lists are asked again, in Unix milliseconds. */
@@ -41,7 +38,6 @@ export class ModelLists {
    * @throws the error of the first upstream, if no list is known
    */
   async all(upstreams: readonly Upstream[], signal: AbortSignal): Promise<readonly OriginModel[]> {
-    if (this.#now() < this.#mergedUntil) return this.#merged;
     const failures: unknown[] = [];
     await Promise.all(
       upstreams.map((upstream) =>
@@ -51,13 +47,11 @@ export class ModelLists {
     const models = upstreams.flatMap(({ name }) => this.#known.get(name)?.models ?? []);
     if (models.length === 0 && failures.length > 0) throw failures[0];
     const ids = new Set(models.map(({ id }) => id));
-    this.#mergedUntil = Math.min(...upstreams.map(({ name }) => this.#known.get(name)?.until ?? 0));
-    this.#merged = [...ids].map((id) => {
+    return [...ids].map((id) => {
       const offers = models.filter((model) => model.id === id);
       const readable = offers.find(({ state }) => state !== 'unavailable');
       return offers.find(({ state }) => state === 'loaded') ?? readable ?? offers[0]!;
     });
-    return this.#merged;
   }
 
   async #refresh(upstream: Upstream, signal: AbortSignal): Promise<void> {

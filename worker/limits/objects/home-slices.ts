@@ -64,7 +64,10 @@ export class HomeSlices {
    */
   exchange(call: LimiterCall, now: number): LimiterAnswer {
     const { isolate, first, renewals, reservation, sliceRequests } = call;
-    this.#noteCall(`${isolate}.${call.number}`);
+    const name = `${isolate}.${call.number}`;
+    if (this.#calls.has(name)) throw new Error('This call has arrived before.');
+    const [oldest] = this.#calls.add(name);
+    if (this.#calls.size > RECENT_CALLS) this.#calls.delete(oldest!);
     this.endDue(now);
     const known = this.#isolates.get(isolate);
     // Home forgets only isolates that hold nothing, so one with earlier decisions has been given up.
@@ -87,12 +90,6 @@ export class HomeSlices {
     }
     const blocked = state.slices.map(({ keyId }) => keyId).filter((keyId) => this.#home.isBlocked(keyId));
     return { cursor: gone ? null : state.cursor, reservation: result, slices, blocked };
-  }
-
-  #noteCall(name: string): void {
-    if (this.#calls.has(name)) throw new Error('This call has arrived before.');
-    const [oldest] = this.#calls.add(name);
-    if (this.#calls.size > RECENT_CALLS) this.#calls.delete(oldest!);
   }
 
   /** Counts the slices of silent isolates as spent, and takes back those that an isolate has never received. */

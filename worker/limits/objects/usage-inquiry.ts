@@ -16,8 +16,6 @@ const ACCOUNT_TIMEOUT_MS = 5_000;
 const STILL_RUNNING_MS = 1_000;
 /** The stream of a vanished Worker may go on. It is asked about this often per lifetime. */
 const INQUIRIES_PER_LIFETIME = 8;
-/** Used if no upstream can be asked, for example because a variable is invalid. */
-const UNKNOWN_ACCOUNT: KnownAccount = { account: null, complete: false };
 
 /** Asks upstreams what ended requests have used. */
 export class UsageInquiry {
@@ -50,7 +48,8 @@ export class UsageInquiry {
       const signal = AbortSignal.timeout(ACCOUNT_TIMEOUT_MS);
       return await this.#upstreams().usageOf(reservation.id, upstream, signal);
     } catch {
-      return UNKNOWN_ACCOUNT;
+      // For example because a variable is invalid.
+      return { account: null, complete: false };
     }
   }
 }
