@@ -100,7 +100,7 @@ export interface Move {
 }
 
 /** Positions of KV that can be copied in the time of computing one row. A low estimate: copying is cheap. */
-const COPIED_POSITIONS_PER_ROW = 64;
+export const COPIED_POSITIONS_PER_ROW = 64;
 
 /**
  * Decides when to close a hole in the range of decoding slots. Applies the ski-rental rule: a sequence at the end of the

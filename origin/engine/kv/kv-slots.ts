@@ -1,3 +1,4 @@
+import { COPIED_POSITIONS_PER_ROW } from '../step-plan.ts';
 import { commonPrefix, firstDifference, type PromptSpan } from './prompt-match.ts';
 
 /** Copy the KV of positions [0, length) from one slot to another, before the next run. */
@@ -99,7 +100,7 @@ export class KvSlots {
     images: readonly PromptSpan[] = [],
   ): SlotAssignment {
     const donor = this.#longestPrefix(prompt, Math.min(limit, prompt.length - 1), namespace, images);
-    const slot = this.#chooseSlot(donor?.slot ?? null);
+    const slot = this.#chooseSlot(donor);
     const copies: KvCopy[] = [];
     const cached = donor?.length ?? 0;
     if (donor?.slot !== slot || this.kept(slot) > cached) this.#saveKept(slot, donor?.slot ?? null, copies);
@@ -228,12 +229,16 @@ export class KvSlots {
     return length > 0 ? { slot, length } : null;
   }
 
-  /** Returns the donor's slot if it is free and near the held range; else the free slot that keeps the range shortest. */
-  #chooseSlot(donor: number | null): number {
+  /**
+   * Returns the donor's slot if it is free, and so near the held range that the copy would cost more; else the free slot that
+   * keeps the range shortest.
+   */
+  #chooseSlot(donor: { readonly slot: number; readonly length: number } | null): number {
     const { first, last } = this.#heldRange();
     const growth = (slot: number): number =>
       last < 0 ? 0 : Math.max(0, first - slot) + Math.max(0, slot - last);
-    if (donor !== null && !this.isHeld(donor) && growth(donor) <= 1) return donor;
+    const maxGrowth = Math.max(1, (donor?.length ?? 0) / COPIED_POSITIONS_PER_ROW);
+    if (donor !== null && !this.isHeld(donor.slot) && growth(donor.slot) <= maxGrowth) return donor.slot;
     const free = Array.from(this.#slots.keys()).filter((slot) => !this.isHeld(slot));
     if (free.length === 0) throw new Error('no free KV slot');
     const least = Math.min(...free.map(growth));

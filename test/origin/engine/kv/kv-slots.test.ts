@@ -225,6 +225,16 @@ describe('KV slots', () => {
     expect(kv.assign(whole, 'x', Infinity).cached).toBe(2 * CHUNK);
   });
 
+  it('continue in a free slot whose copy would cost more than the rows between it and the held ones', () => {
+    const kv = new KvSlots({ slots: 6, contextLength: 400, prefillChunk: CHUNK });
+    for (let serial = 0; serial < 3; serial++) kv.assign(Int32Array.of(serial), 'x', Infinity);
+    const long = Int32Array.from({ length: 261 }, (_, at) => at);
+    const { slot } = kv.assign(long, 'x', Infinity);
+    kv.record(slot, 261);
+    for (const free of [slot, 1, 2]) kv.release(free, true);
+    expect(kv.assign(long, 'x', Infinity)).toEqual({ slot, cached: 260, copies: [] });
+  });
+
   it('drop first a prefix that was copied to another slot', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const long = (serial: number) => Int32Array.from({ length: 9 }, (_, at) => serial * 10 + at);
