@@ -257,9 +257,9 @@ export class TimeShares {
     this.#accounts.set(key, account);
   }
 
-  /** Moves all lags so that one of them is zero: what all have gained by computing together, or lost, is no debt. */
+  /** Moves all lags so that one is zero: what all have gained by computing together, or lost, is no debt. What idle tenants owe is. */
   #settle(): void {
-    const all = [...this.#work.keys()].map((key) => this.#account(key));
+    const all = [...this.#accounts.values()];
     const shift = Math.max(0, Math.min(...all.map(behind))) + Math.min(0, Math.max(...all.map(behind)));
     if (shift !== 0 && Number.isFinite(shift))
       for (const account of all) account.lag -= shift * account.weight;

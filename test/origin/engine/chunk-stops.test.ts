@@ -20,15 +20,21 @@ async function stepWith(driver: Driver, ...submissions: readonly Submission[]): 
   await step;
 }
 
-/** Each run takes 4 ms. */
-function start() {
-  const beforeRun = () => {
-    driver.now += 4;
+/** Each run takes 4 ms, of which some have passed when it can be stopped. */
+function startTimed(slots: number, passedMs = 1) {
+  const passing = (ms: number) => () => {
+    driver.now += ms;
   };
-  const runner = new ScriptedRunner(shape(8), { turns: TURNS, beforeRun });
-  const driver = new Driver(runner);
-  driver.submit(LONG);
+  const options = { turns: TURNS, beforeRun: passing(passedMs), afterRun: passing(4 - passedMs) };
+  const runner = new ScriptedRunner(shape(slots), options);
+  const driver: Driver = new Driver(runner);
   return { runner, driver };
+}
+
+function start(passedMs?: number) {
+  const started = startTimed(8, passedMs);
+  started.driver.submit(LONG);
+  return started;
 }
 
 describe('a chunk of a long prompt', () => {
@@ -91,6 +97,14 @@ describe('a chunk of a long prompt', () => {
     expect(runner.prefills.filter((length) => length === CHUNK)).toHaveLength(20);
   });
 
+  it('is not stopped if more than half of it is done', async () => {
+    const { runner, driver } = start(3);
+    await driver.step();
+    await stepWith(driver, endless('short', 4, 'quiet'));
+    await driver.finish();
+    expect(runner.prefills).toEqual([CHUNK, CHUNK, 2, ...Array<number>(18).fill(CHUNK)]);
+  });
+
   it('counts if it was done before it could be stopped', async () => {
     const { runner, driver } = start();
     await driver.step();
@@ -144,11 +158,7 @@ describe('a decode run of many rows', () => {
   const crowd = (length: number) => ({ ...endless('crowd', length, 'loud'), choices: ROWS });
 
   async function decoding(maxTokens: number, rows = ROWS) {
-    const beforeRun = () => {
-      driver.now += 4;
-    };
-    const runner = new ScriptedRunner(shape(rows + 2), { turns: TURNS, beforeRun });
-    const driver = new Driver(runner);
+    const { runner, driver } = startTimed(rows + 2);
     driver.submit({ ...crowd(maxTokens), choices: rows });
     while (tokensSoFar(driver, 'crowd') < 3 * rows) await driver.step();
     return { runner, driver };

@@ -35,6 +35,8 @@ export const MODEL = {
 export interface ScriptedOptions {
   /** Called before every run; throws to make it fail. */
   readonly beforeRun?: (kind: 'decode' | 'prefill' | 'copy') => void;
+  /** Called after every run that was not stopped. */
+  readonly afterRun?: () => void;
   /** Turns of the event loop per run that can be stopped. */
   readonly turns?: number;
   /** Decode returns a promise. */
@@ -106,6 +108,7 @@ export class ScriptedRunner implements ModelRunner {
         await setImmediate();
         if (signal.aborted) throw new RunTerminated();
       }
+      this.#options.afterRun?.();
     } finally {
       this.#busy = false;
     }
