@@ -43,6 +43,8 @@ interface Account {
 const ADVANCE_MS = 10;
 /** So much of the time of a tenant's runs may be lost in runs that are stopped. */
 const MAX_STOPPED = 0.2;
+/** A run of which more is done is not stopped, because a prompt waits less for its end than is lost. */
+const MAX_DONE = 0.5;
 /** A tenant that lags behind by more than so many of its runs comes before all short prompts. */
 const LATE_RUNS = 2;
 const FLEX_WEIGHT = 1 / 32;
@@ -76,8 +78,8 @@ export class TimeShares {
   #longestMs = 0;
   /** Whether the next run is a chunk of a short prompt that goes first. */
   #isAdvance = false;
-  /** Of the last decode run of several tenants. */
-  #msPerRow = Infinity;
+  /** Learned from decode runs of several tenants: the milliseconds of a row; empty = unknown. */
+  readonly #rowCost: number[] = [];
 
   /** @param promptShare the part of a tenant's time that its prompts get while it also has streams */
   constructor(promptShare = 0.5) {
@@ -106,6 +108,8 @@ export class TimeShares {
   mayStop(key: string, weight: number, running: ReadonlySet<string>, lostMs: number): boolean {
     const others = [...running].map((one) => this.#accounts.get(one));
     if (others.some((other) => !other || this.#isLate(other) || other.stopMs < lostMs)) return false;
+    const wholeMs = others.reduce((sum, other) => sum + other!.longestMs, 0);
+    if (lostMs > MAX_DONE * wholeMs) return false;
     const { lag, longestMs } = this.#accounts.get(key) ?? newAccount();
     const weights = this.#weights() + (this.#work.has(key) ? 0 : weight);
     return lag - lostMs >= -Math.max(lostMs, longestMs, (ADVANCE_MS * weight) / weights);
@@ -114,8 +118,8 @@ export class TimeShares {
   /** Charges the account whose prompt has stopped a run of others with the time of that run. */
   chargeStop(key: string, running: ReadonlySet<string>, elapsedMs: number): void {
     this.#isAdvance = true;
-    for (const [one, account] of this.#accounts)
-      if (running.has(one)) account.stopMs -= Math.max(0, elapsedMs);
+    const ms = this.#bounded(elapsedMs);
+    for (const [one, account] of this.#accounts) if (running.has(one)) account.stopMs -= ms;
     this.charge('other', elapsedMs, new Map([[key, { rows: 1, size: 1, ownMs: 0 }]]));
   }
 
@@ -129,22 +133,20 @@ export class TimeShares {
     return new Set(due.map(([key]) => key));
   }
 
-  /**
-   * Notes that a run has ended.
-   * @param elapsedMs measured; whatever a clock that jumps makes of it
-   */
+  /** Notes that a run has ended. */
   charge(kind: RunKind, elapsedMs: number, parts: ReadonlyMap<string, RunPart>): void {
-    const bound = Math.max(LEAST_BOUND_MS, MAX_GROWTH * this.#longestMs);
-    const ms = elapsedMs > 0 ? Math.min(elapsedMs, bound) : 0;
+    const ms = this.#bounded(elapsedMs);
     this.#longestMs = Math.max(ms, FORGET_LONGEST * this.#longestMs);
+    let allRows = 0;
     let allSizes = 0;
     let commonMs = ms;
-    for (const { size, ownMs } of parts.values()) {
+    for (const { rows, size, ownMs } of parts.values()) {
+      allRows += rows;
       allSizes += size;
       commonMs -= ownMs;
     }
     commonMs = Math.max(0, commonMs);
-    if (parts.size > 1) this.#learnTogether(ms / rowsOf(parts));
+    if (parts.size > 1) learn(this.#rowCost, 0, ms / allRows);
     this.#addShares(ms);
     for (const [key, { rows, size, ownMs }] of parts) {
       const account = this.#accounts.get(key) ?? newAccount();
@@ -157,6 +159,12 @@ export class TimeShares {
       this.#receive(key, account, kind, partMs, Math.max(partMs, worthMs));
     }
     this.#settle();
+  }
+
+  /** Bounds what a clock that jumps makes of a measured time. */
+  #bounded(elapsedMs: number): number {
+    const bound = Math.max(LEAST_BOUND_MS, MAX_GROWTH * this.#longestMs);
+    return elapsedMs > 0 ? Math.min(elapsedMs, bound) : 0;
   }
 
   #update(work: Work): void {
@@ -184,18 +192,13 @@ export class TimeShares {
     pool: readonly (readonly [string, TenantWork])[],
     together: readonly (readonly [string, TenantWork])[],
   ): boolean {
-    const ms = this.#msPerRow * together.reduce((sum, [, { rows }]) => sum + rows, 0);
+    const ms = (this.#rowCost[0] ?? Infinity) * together.reduce((sum, [, { rows }]) => sum + rows, 0);
     const weights = this.#weights();
     return pool.every(([key, work]) => {
       const { lag, longestMs, weight, costs } = this.#account(key);
       const worthMs = this.#streamsAreDue([key, work]) ? (costs[work.rows] ?? 0) : 0;
       return lag <= longestMs && worthMs >= (ms * weight) / weights;
     });
-  }
-
-  #learnTogether(msPerRow: number): void {
-    const known = Number.isFinite(this.#msPerRow) ? this.#msPerRow : msPerRow;
-    this.#msPerRow = known + (msPerRow - known) * LEARN_COST;
   }
 
   /** Short prompts of others must not hold up a tenant for ever. */
@@ -291,10 +294,4 @@ function worthOf(costs: number[], rows: number, commonMs: number): number {
   const known = (costs[rows] ?? 0) * FORGET_COST;
   costs[rows] = known;
   return Math.min(commonMs, CAUTION * known);
-}
-
-function rowsOf(parts: ReadonlyMap<string, RunPart>): number {
-  let sum = 0;
-  for (const { rows } of parts.values()) sum += rows;
-  return sum;
 }
