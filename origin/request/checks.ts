@@ -24,8 +24,7 @@ export function checkPrompt({ tokens }: TokenizedPrompt, param: string, model: S
     const message = `Invalid '${param}': it has no tokens, and this model needs at least one.`;
     throw new ApiError('invalid_value', message, { param });
   }
-  const unknown = tokens.find((id) => id >= model.vocabularySize);
-  if (unknown !== undefined) throw unknownToken(unknown, param, model);
+  for (const id of tokens) if (id >= model.vocabularySize) throw unknownToken(id, param, model);
 }
 
 /**

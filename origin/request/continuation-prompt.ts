@@ -8,7 +8,7 @@ type WireContext = NonNullable<GenerationRequest['context']>;
 
 /** The context of a request's continuations, encoded once for all of them. */
 export interface EncodedContext {
-  readonly ids: readonly number[];
+  readonly ids: Int32Array;
   /** The text that precedes each continuation when both are encoded together; null = they are encoded separately. */
   readonly joint: string | null;
 }
@@ -34,7 +34,7 @@ export async function encodeContext(
   });
   if (ids.length === 0) throw emptyContext();
   refuseFullContext(ids.length, model.contextLength);
-  return { ids, joint: isJoint ? prompt : null };
+  return { ids: Int32Array.from(ids), joint: isJoint ? prompt : null };
 }
 
 /**
@@ -53,8 +53,12 @@ export async function continuationPrompt(
       ? (await encodePrompt(joint + continuation, context, options)).slice(ids.length)
       : await encodePrompt(continuation, context, { ...options, addSpecialTokens: false });
   if (after.length === 0) throw emptyContinuation(context.param);
+  // Copied as memory: a request may have hundreds of continuations of a long context.
+  const tokens = new Int32Array(ids.length + after.length);
+  tokens.set(ids);
+  tokens.set(after, ids.length);
   return {
-    tokens: Int32Array.from([...ids, ...after]),
+    tokens,
     echo: { kind: 'continuation', contextTokens: ids.length },
     images: [],
   };
