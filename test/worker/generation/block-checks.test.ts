@@ -1,0 +1,92 @@
+import { setImmediate } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { ApiError } from '../../../shared/errors.ts';
+import type { CompletionCall } from '../../../worker/dialects/completion-call.ts';
+import { Generation } from '../../../worker/generation/generation.ts';
+import { BlockCache } from '../../../worker/limits/recent-blocks.ts';
+import { ACCEPTED } from './short-generation.ts';
+
+/** Milliseconds for a call of the limiter. */
+const CALL_MS = 80;
+const MAX_MS = 2_000;
+
+/** A clock that the test turns. */
+class Clock {
+  now = 0;
+  readonly #timers = new Set<{ readonly at: number; readonly then: () => void }>();
+
+  readonly after = (ms: number, then: () => void): (() => void) => {
+    const timer = { at: this.now + ms, then };
+    this.#timers.add(timer);
+    return () => void this.#timers.delete(timer);
+  };
+
+  async turnTo(end: number): Promise<void> {
+    for (;;) {
+      await setImmediate();
+      const [next] = [...this.#timers].sort((a, b) => a.at - b.at);
+      if (next === undefined || next.at > end) break;
+      this.#timers.delete(next);
+      this.now = next.at;
+      next.then();
+    }
+    this.now = end;
+  }
+}
+
+const call = {
+  generation: { constraint: null, prompts: ['a'], choices: 1 },
+  constraintField: null,
+  promptIsListed: false,
+} as Partial<CompletionCall> as CompletionCall;
+
+/** Returns when streams of one key ended that was blocked at `blockedAt`. */
+async function endsOf(startedAt: readonly number[], blockedAt: number): Promise<number[]> {
+  const clock = new Clock();
+  const blocks = new BlockCache(() => clock.now);
+  const ask = async () => {
+    const block = clock.now >= blockedAt ? ('revoked' as const) : null;
+    await new Promise<void>((resolve) => clock.after(CALL_MS, resolve));
+    return block;
+  };
+  const ends: number[] = [];
+  const start = () =>
+    new Generation({
+      call,
+      envelope: { id: 'cmpl-1', created: 0, model: 'm', fingerprint: 'fp' },
+      reservation: {
+        watch: () => {},
+        settle: () => void ends.push(clock.now),
+        block: async () =>
+          (await blocks.of('key', ask)) ? new ApiError('invalid_api_key', 'Revoked.') : null,
+        allowance: null,
+      },
+      upstream: { name: 'fake' },
+      send: async () =>
+        (async function* () {
+          yield [ACCEPTED];
+          await new Promise(() => {});
+        })(),
+      onPromptTokens: async () => {},
+      client: new AbortController().signal,
+      timeoutMs: 60_000,
+      after: clock.after,
+      now: () => clock.now,
+      waitUntil: () => {},
+    });
+  for (const at of startedAt) clock.after(at, start);
+  await clock.turnTo(blockedAt + 2 * MAX_MS);
+  return ends;
+}
+
+test.each([
+  ['a stream', [0]],
+  ['each of several streams that began together', [0, 0, 0]],
+  ['each of several streams that began one after the other', [0, 90, 390, 700]],
+])('%s ends within 2 s of the block of its key', async (_, startedAt) => {
+  for (let blockedAt = 720; blockedAt < 2_400; blockedAt += 30) {
+    const ends = await endsOf(startedAt, blockedAt);
+    expect(ends).toHaveLength(startedAt.length);
+    expect(Math.max(...ends) - blockedAt, `blocked at ${blockedAt}`).toBeLessThanOrEqual(MAX_MS);
+  }
+});
