@@ -12,7 +12,7 @@ export function violations(running: RunningSet): string[] {
   const expect = (holds: boolean, rule: string): void => {
     if (!holds) broken.push(rule);
   };
-  const { kv, decoding, prefills, requests } = running;
+  const { kv, decoding, prefills, requests, queues } = running;
   const sequences = new Map([...requests.values()].map((request) => [request, 0]));
   const count = (request: OpenRequest, by: number): void => {
     expect(sequences.has(request) && !request.closed, 'a sequence belongs to a request that is not open');
@@ -48,8 +48,8 @@ export function violations(running: RunningSet): string[] {
   for (const { request } of running.suspended.sequences) count(request, 1);
   expect(running.suspended.holdsItsMemory, 'main memory holds other KV than that of the suspended sequences');
   expect(
-    running.suspended.size === running.returned,
-    `${running.suspended.size} sequences are suspended, ${running.returned} wait to continue`,
+    running.suspended.size === queues.returned,
+    `${running.suspended.size} sequences are suspended, ${queues.returned} wait to continue`,
   );
   expect(kv.held === used.size, `${kv.held} slots are held, ${used.size} are used`);
   expect(running.running <= kv.slots, `${running.running} sequences run in ${kv.slots} slots`);
@@ -60,6 +60,6 @@ export function violations(running: RunningSet): string[] {
     expect(waiting === request.waiting, `${waiting} sequences should wait, ${request.waiting} do`);
     if (waiting > 0) queued++;
   }
-  expect(queued === running.queued, `${queued} requests should be queued, ${running.queued} are`);
+  expect(queued === queues.length, `${queued} requests should be queued, ${queues.length} are`);
   return broken;
 }

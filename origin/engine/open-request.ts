@@ -67,6 +67,9 @@ export interface OpeningContext extends Preparation {
 /** A request from its admission to its terminal event: the state that its sequences share. */
 export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequest {
   readonly submission: Submission;
+  readonly tenantId: string;
+  readonly weight: number;
+  readonly flex: boolean;
   readonly grammar: CompiledGrammar | null;
   readonly stops: SearchTargets;
   /** What must not appear in the text. */
@@ -103,6 +106,9 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
     { grammar, stopPatterns, bannedPatterns, images, eosIds, submittedAt, deadline }: OpeningContext,
   ) {
     this.submission = submission;
+    this.tenantId = submission.tenantId;
+    this.weight = submission.weight;
+    this.flex = submission.flex;
     this.grammar = grammar;
     this.#images = images;
     const { stop, stopRegex = [], bannedPhrases = [] } = submission;
@@ -156,18 +162,6 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
   /** Image vectors of a prompt. */
   images(promptIndex: number): readonly EmbeddedImage[] {
     return this.#images[promptIndex] ?? [];
-  }
-
-  get tenantId(): string {
-    return this.submission.tenantId;
-  }
-
-  get weight(): number {
-    return this.submission.weight;
-  }
-
-  get flex(): boolean {
-    return this.submission.flex;
   }
 
   get waiting(): number {

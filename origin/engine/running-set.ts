@@ -26,7 +26,7 @@ export class RunningSet {
   /** The sequence decoding in each slot. */
   readonly decoding: (Sequence | null)[];
   readonly suspended: SuspendedSet;
-  readonly #queues: PriorityQueues<QueuedSequence, OpenRequest>;
+  readonly queues: PriorityQueues<QueuedSequence, OpenRequest>;
   readonly #store: PrefixStore | null;
   readonly #compaction = new Compaction();
   readonly #chunk: number;
@@ -38,7 +38,7 @@ export class RunningSet {
     this.#chunk = shape.prefillChunk;
     this.kv = new KvSlots(shape, store !== null);
     this.prefixes = new PrefixCache(this.kv, store, shape.prefillChunk);
-    this.#queues = new PriorityQueues(shape.slots, maxWaiting);
+    this.queues = new PriorityQueues(shape.slots, maxWaiting);
     this.suspended = new SuspendedSet(this.kv, store);
     this.decoding = Array.from({ length: shape.slots }, () => null);
   }
@@ -46,16 +46,6 @@ export class RunningSet {
   /** In the order of admission. */
   get prefills(): readonly PromptPrefill[] {
     return this.#prefills;
-  }
-
-  /** Requests in the waiting queue. */
-  get queued(): number {
-    return this.#queues.length;
-  }
-
-  /** Suspended sequences in the waiting queue. */
-  get returned(): number {
-    return this.#queues.returned;
   }
 
   /** Sequences of these requests that wait for a slot. */
@@ -76,7 +66,7 @@ export class RunningSet {
   }
 
   get hasFreeSlot(): boolean {
-    return this.#queues.isEmpty && this.running < this.kv.slots;
+    return this.queues.isEmpty && this.running < this.kv.slots;
   }
 
   /** @param preparing by tenant, requests of the same class that have been admitted and not opened */
@@ -85,16 +75,16 @@ export class RunningSet {
     const flex = holders.filter(({ request }) => request.flex).length;
     const suspendable = submission.flex || this.#store === null ? 0 : Math.max(0, flex - 1);
     const free = this.kv.slots - holders.length + suspendable;
-    return this.#queues.hasRoom(submission, sequenceCount(submission), free, preparing);
+    return this.queues.hasRoom(submission, sequenceCount(submission), free, preparing);
   }
 
   /** Adds a request and queues it. */
   open(request: OpenRequest): void {
     this.requests.set(request.submission.requestId, request);
-    this.#queues.push(request);
+    this.queues.push(request);
     // Suspended sequences come first, and their KV must not be moved during a run.
     while (this.suspended.size === 0 && this.running < this.kv.slots) {
-      const next = this.#queues.take(this.#holders());
+      const next = this.queues.take(this.#holders());
       if (next === null) return;
       this.#join(next);
     }
@@ -112,11 +102,11 @@ export class RunningSet {
     onFault: (cause: unknown, lost: OpenRequest | null) => void,
   ): void {
     // A tenant whose requests differ in weight could otherwise take a slot from itself for ever.
-    for (let moves = 0; moves < 2 * this.kv.slots && !this.#queues.isEmpty; moves++) {
+    for (let moves = 0; moves < 2 * this.kv.slots && !this.queues.isEmpty; moves++) {
       let next: QueuedSequence | null = null;
       try {
         if (this.running === this.kv.slots && !this.#suspendOne()) return;
-        next = this.#queues.take(this.#holders());
+        next = this.queues.take(this.#holders());
         if (next === null) return;
         const suspended = this.suspended.size;
         this.#start(next, this.suspended.take(next, copy) ?? null);
@@ -147,7 +137,7 @@ export class RunningSet {
 
   /** Suspends the sequence that should give up its slot. Returns false if there is none, or no memory for it. */
   #suspendOne(): boolean {
-    const victim = this.#queues.victim(this.#holders());
+    const victim = this.queues.victim(this.#holders());
     if (victim === null) return false;
     const { account } = victim.request;
     // Nothing has to be moved of a prompt that has not begun.
@@ -158,7 +148,7 @@ export class RunningSet {
     const { slot } = sequence;
     if (!this.suspended.add(victim, sequence)) return false;
     this.decoding[slot] = null;
-    this.#queues.putBack(victim, sequence.remaining);
+    this.queues.putBack(victim, sequence.remaining);
     return true;
   }
 
@@ -169,7 +159,7 @@ export class RunningSet {
     if (!this.suspended.add(last, sequences.length === 1 ? prefill : null)) return false;
     if (sequences.length > 1) sequences.pop();
     else this.#prefills = this.#prefills.filter((other) => other !== prefill);
-    this.#queues.putBack(last, last.cost);
+    this.queues.putBack(last, last.cost);
     return true;
   }
 
@@ -214,7 +204,7 @@ export class RunningSet {
   isShortNext(request: OpenRequest): boolean {
     if (this.work.get(request.account)?.prompts === 'short') return true;
     const isShort = this.#store !== null && this.isShort({ request, promptIndex: 0, computed: 0 });
-    return isShort && this.#queues.isNext(request, this.#holders());
+    return isShort && this.queues.isNext(request, this.#holders());
   }
 
   /** Returns a position of a slot that a row without a sequence may overwrite. */
@@ -251,7 +241,7 @@ export class RunningSet {
 
   /** Refunds the tokens that a sequence was charged for and did not generate. */
   refund({ queued, remaining }: Sequence): void {
-    this.#queues.refund(queued, remaining);
+    this.queues.refund(queued, remaining);
   }
 
   /**
@@ -263,12 +253,12 @@ export class RunningSet {
     this.requests.delete(request.submission.requestId);
     const distrusted = reusable ? [] : request.submission.prompts;
     for (const { tokens } of distrusted) this.#store?.drop(request.prefixNamespace, tokens);
-    this.#queues.remove(request);
-    for (const queued of this.suspended.remove(request)) this.#queues.withdraw(queued);
+    this.queues.remove(request);
+    for (const queued of this.suspended.remove(request)) this.queues.withdraw(queued);
     for (const prefill of this.#prefills) {
       if (prefill.request !== request) continue;
       if (prefill.slot >= 0) this.#release(prefill.slot, request, reusable);
-      for (const queued of prefill.sequences) this.#queues.refund(queued, queued.cost);
+      for (const queued of prefill.sequences) this.queues.refund(queued, queued.cost);
     }
     this.#prefills = this.#prefills.filter((prefill) => prefill.request !== request);
     this.decoding.forEach((sequence, slot) => {
