@@ -22,7 +22,7 @@ export interface DeployOptions {
   readonly url?: string;
 }
 
-export interface DeployContext extends SmokeTest {
+export interface DeployContext extends Omit<SmokeTest, 'env'> {
   readonly terminal: Terminal;
   readonly environment: Environment;
   readonly wrangler: Wrangler;
@@ -52,12 +52,13 @@ export async function deploy(options: DeployOptions, context: DeployContext): Pr
     await wrangler(words);
   }
   terminal.note('Deploying …');
-  const url = options.url ?? (await upload(plan, lacking, context));
+  const reported = await upload(plan, lacking, context);
+  const url = options.url ?? reported;
   if (url === null)
     return terminal.note('Deployed. To test an address of yours, repeat with --url https://…');
   const keyFile = path.join(options.secrets, ADMIN_KEY_FILE);
   const adminKey = existsSync(keyFile) ? readFileSync(keyFile, 'utf8').trim() : null;
-  const probes = await smokeTest(url, options.env, adminKey, context);
+  const probes = await smokeTest(url, adminKey, { ...context, ...options });
   terminal.note(`Deployed. Testing ${url}: ${probes.join(', ')}`);
   terminal.print(nextStep(url, options.secrets, adminKey !== null));
 }

@@ -154,6 +154,16 @@ test('makes what is missing, sets secrets, migrates, deploys and tests; the next
   expect(site.account().secrets).toEqual(secrets);
 });
 
+test('deploys also if the address for the last test is named', async () => {
+  const site = checkout();
+  const answer = await deployedWorker(site.secrets);
+  const printed = await site.deploy({ url: 'https://api.example.net' }, {}, (input, init) =>
+    answer(String(input).replace('https://api.example.net', ADDRESS), init),
+  );
+  expect(site.runs().at(-1)).toMatch(/^deploy --env=production --secrets-file /);
+  expect(printed).toContain('Testing https://api.example.net: /health 200');
+});
+
 test('takes secrets of the environment, and makes none in a build service', async () => {
   const site = checkout((config) =>
     config.replace(
