@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, statSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -68,4 +70,16 @@ test('an address that is not plain HTTP is refused before anything starts', asyn
   const { child, output } = launch({}, [CONTINUO, 'edge', ...args]);
   expect(await exitOf(child)).toBe(2);
   expect(output()).toBe("continuo: 'https://x.example' is no http address.\n");
+});
+
+test('an edge whose port is taken ends, so that it can be started again', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const folders = ['--state', temporary(), '--secrets', temporary()];
+  const args = ['--origin', 'http://127.0.0.1:1', ...folders, '--port', String(port)];
+  const { child, output } = launch({}, [CONTINUO, 'edge', ...args]);
+  expect(await exitOf(child)).toBe(1);
+  expect(output()).toContain('Address already in use');
 });

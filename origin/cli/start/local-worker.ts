@@ -81,19 +81,19 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
     },
   };
   // In a Worker of its own: with assets, the simulator sends every request through two more Workers.
-  const site: V4WorkerOptions = {
-    name: ASSETS,
-    assets,
-    modules: true,
-    script: SERVE_ASSETS,
-  };
+  const site: V4WorkerOptions = { name: ASSETS, assets, modules: true, script: SERVE_ASSETS };
   const miniflare = new Miniflare({
     ...convertV4MiniflareOptions({ workers: [main, site], cf: false }),
     ...(state === undefined ? {} : { resourcePersistencePath: state }),
     ...(onLog === undefined ? {} : { handleStructuredLogs: onLog }),
   });
-  const url = (await miniflare.unsafeGetDirectURL(NAME)).origin;
-  return { url, miniflare };
+  try {
+    return { url: (await miniflare.unsafeGetDirectURL(NAME)).origin, miniflare };
+  } catch (error) {
+    // A simulator that cannot listen would keep the process running.
+    await miniflare.dispose();
+    throw error;
+  }
 }
 
 /** Wrangler and Vite would keep 330 MiB in the process that serves, so they run in one of their own. */
