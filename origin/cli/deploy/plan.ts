@@ -19,11 +19,11 @@ export interface Plan {
 /** @param environment name in wrangler.toml; '' = the top level */
 export function planOf({ databases, secrets }: WorkerEnvironment, environment: string): Plan {
   const env = `--env=${environment}`;
-  const unnamed = databases.filter(({ database_id: id }) => id === undefined);
+  const unnamed = databases.filter((one) => one.database_id === undefined).map((one) => one.database_name);
   return {
     check: ['deploy', '--dry-run', env],
     listDatabases: ['d1', 'list', '--json'],
-    createDatabases: unnamed.map(({ database_name: name }) => ({ name, words: ['d1', 'create', name] })),
+    createDatabases: [...new Set(unnamed)].map((name) => ({ name, words: ['d1', 'create', name] })),
     listSecrets: ['secret', 'list', env],
     secrets,
     migrate: databases.map(({ binding }) => ['d1', 'migrations', 'apply', binding, env, '--remote']),

@@ -196,6 +196,12 @@ test('a dry run prints the plan, asks no account and accepts the template’s ad
   expect(site.runs()).toEqual([CHECK]);
 });
 
+test('one database for keys and ledger is made once', async () => {
+  const site = checkout((config) => config.replaceAll('continuo-usage-production', 'continuo-production'));
+  await site.deploy({}, {}, await deployedWorker(site.secrets));
+  expect(site.runs().filter((run) => run.startsWith('d1 create'))).toEqual(['d1 create continuo-production']);
+});
+
 test('a database with an id is not looked for, and an account that refuses is explained', async () => {
   const named = checkout((config) =>
     config.replaceAll('migrations_dir', 'database_id = "1"\nmigrations_dir'),
