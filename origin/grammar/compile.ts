@@ -7,8 +7,8 @@ import { jsonObjectGrammar, jsonSchemaGrammar } from './json-schema/json-schema.
 import { larkGrammar, llguidanceGrammar } from './lark/llguidance.ts';
 import { lowerGrammar, lowerPatterns } from './program/lower.ts';
 import type { Program } from './program/program.ts';
-import { wholeMatchExpression } from './regex/regex-automaton.ts';
-import { parseRegex, type RegexNode } from './regex/regex-parser.ts';
+import { needsAutomaton, wholeMatchExpression } from './regex/regex-automaton.ts';
+import { parseRegex } from './regex/regex-parser.ts';
 import { BudgetExceeded, WorkBudget } from './work-budget.ts';
 
 /** Work units that one compilation may spend; about one second. */
@@ -69,12 +69,6 @@ function read(wire: WireConstraint, budget: WorkBudget): Grammar {
   }
 }
 
-/** Whether a match depends on the text around it. */
-function looksAround(node: RegexNode): boolean {
-  if (node.kind === 'sequence' || node.kind === 'choice') return node.items.some(looksAround);
-  return node.kind === 'repeat' ? looksAround(node.item) : node.kind !== 'chars';
-}
-
 /** @throws ApiError naming the pattern */
 function compilePatterns({ field, value }: PatternList, budget: WorkBudget): Program {
   const indices = value.flatMap((source, index) => (source === null ? [] : [index]));
@@ -87,7 +81,8 @@ function compilePatterns({ field, value }: PatternList, budget: WorkBudget): Pro
     const expressions = indices.map((index, place) => {
       current = place;
       const node = parseRegex(value[index]!, budget);
-      if (looksAround(node)) fail(place, 'Anchors, look-around and word boundaries are not supported here');
+      if (needsAutomaton(node))
+        fail(place, 'Anchors, look-around and word boundaries are not supported here');
       return wholeMatchExpression(node, budget);
     });
     return lowerPatterns(expressions, budget, fail);

@@ -92,28 +92,6 @@ export class JsonRules {
     return choice([text('true'), text('false')]);
   }
 
-  /** Any JSON value. */
-  get value(): Expression {
-    return this.#once('value', () =>
-      choice([this.string, this.number, this.boolean, text('null'), this.anyArray, this.anyObject]),
-    );
-  }
-
-  get anyArray(): Expression {
-    return this.#once('array', () => {
-      const more = repeat(sequence(this.comma, this.value), 0, Number.POSITIVE_INFINITY);
-      return this.arrayOf(optional(sequence(this.value, more)));
-    });
-  }
-
-  get anyObject(): Expression {
-    return this.#once('object', () => {
-      const member = sequence(this.string, this.colon, this.value);
-      const more = repeat(sequence(this.comma, member), 0, Number.POSITIVE_INFINITY);
-      return this.objectOf(optional(sequence(member, more)));
-    });
-  }
-
   get comma(): Expression {
     return sequence(text(','), this.space);
   }

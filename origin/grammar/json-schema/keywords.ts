@@ -163,8 +163,6 @@ export type Keywords = {
 
 export type CheckedSchema = JsonObject & Keywords;
 
-export const OBJECT_KEYWORDS: readonly string[] = Object.keys(object);
-
 /** The type that a keyword applies to; undefined if it applies to all types. */
 export function typeOfKeyword(keyword: string): TypeName | undefined {
   return (['object', 'array', 'string', 'number'] as const).find((type) =>

@@ -10,6 +10,7 @@ import {
 } from './conjunction.ts';
 import type { SchemaContext, ValidationContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
+import { both } from './string-schema.ts';
 import { languageOf } from './string-values.ts';
 
 const MAX_PATTERNS = 6;
@@ -147,15 +148,15 @@ function otherKeys(
       : [...conjunctionOf(...value.flatMap((part) => part ?? [])), ...rest];
   };
   if (patterns.length === 0 && schemasOf(new Set()) === null) return [];
-  const both = (a: Dfa | null, b: Dfa): Dfa => (a === null ? b : languages.both(a, b));
-  const start = names.length === 0 ? allowed : both(allowed, languages.not(languages.anyOf(names)));
+  const start =
+    names.length === 0 ? allowed : both(allowed, languages.not(languages.anyOf(names)), languages);
   let regions: { keys: Dfa | null; matching: ReadonlySet<SchemaNode> }[] = [
     { keys: start, matching: new Set() },
   ];
   for (const { language, value } of patterns) {
     regions = regions.flatMap(({ keys, matching }) => [
-      { keys: both(keys, language), matching: new Set([...matching, value]) },
-      { keys: both(keys, languages.not(language)), matching },
+      { keys: both(keys, language, languages), matching: new Set([...matching, value]) },
+      { keys: both(keys, languages.not(language), languages), matching },
     ]);
     regions = regions.filter(({ keys }) => keys === null || !isEmptyLanguage(keys));
   }

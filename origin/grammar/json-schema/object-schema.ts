@@ -1,4 +1,4 @@
-import { acceptsText, type Dfa, isEmptyLanguage } from '../automaton/dfa.ts';
+import { acceptsText, isEmptyLanguage } from '../automaton/dfa.ts';
 import {
   choice,
   EMPTY,
@@ -14,21 +14,15 @@ import { anyOrder } from './any-order.ts';
 import { countRange } from './assertions.ts';
 import { derived, type KeywordNode, type KeywordNodes, SOME_PROPERTY } from './conjunction.ts';
 import { escapedExpression } from './escaped-string.ts';
-import { OBJECT_KEYWORDS } from './keywords.ts';
 import { type ObjectProperties, objectProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
+import { both } from './string-schema.ts';
 import { languageOf } from './string-values.ts';
 
 const MAX_COUNTED = 200;
 
 /** Objects: declared members in the order of declaration, optional ones present or absent, then other members. */
 export function objectExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
-  const isFree = nodes.every(({ schema }) =>
-    [...OBJECT_KEYWORDS, SOME_PROPERTY].every(
-      (keyword) => schema[keyword as keyof typeof schema] === undefined,
-    ),
-  );
-  if (isFree) return context.json.anyObject;
   const keys = objectProperties(nodes, context);
   const open = nodes.find(
     ({ schema }) => schema[SOME_PROPERTY] !== undefined && schema[SOME_PROPERTY].key === undefined,
@@ -46,7 +40,7 @@ export function objectExpression(nodes: KeywordNodes, context: SchemaContext): E
   const isDistinct = keys.others.length > 0 && (min > 1 || marked !== null);
   const objectOf = (content: Expression): Expression =>
     isDistinct ? context.withDistinct(context.json.objectOf(content)) : context.json.objectOf(content);
-  if (context.style.anyKeyOrder && marked === null) {
+  if (context.style.anyKeyOrder && marked === null && keys.declared.length > 0) {
     const members = keys.declared.map((member) => ({
       label: memberExpression(member, context),
       required: member.required,
@@ -218,10 +212,11 @@ function markedMember(
   if (condition === undefined) return null;
   if (conditions.length > 1) return 'impossible';
   const names = languageOf(condition.names, context);
-  const within = (keys: Dfa | null): Dfa | null =>
-    keys === null || names === null ? (keys ?? names) : context.languages.both(keys, names);
   const groups = others
-    .map(({ keys, value }) => ({ keys: within(keys), value: [...value, ...condition.value] }))
+    .map(({ keys, value }) => ({
+      keys: both(keys, names, context.languages),
+      value: [...value, ...condition.value],
+    }))
     .filter(({ keys }) => keys === null || !isEmptyLanguage(keys));
   return otherMember(groups, context) ?? 'impossible';
 }

@@ -34,8 +34,8 @@ export function searchAutomaton(node: RegexNode, budget: WorkBudget): Nfa {
   return wholeMatchAutomaton({ kind: 'sequence', items: [anything, node, anything] }, budget);
 }
 
-/** Whether an automaton is needed, because an expression tree cannot say the same. */
-function needsAutomaton(node: RegexNode): boolean {
+/** Whether an automaton is needed, because of anchors and look-arounds: an expression tree cannot say the same. */
+export function needsAutomaton(node: RegexNode): boolean {
   if (node.kind === 'sequence' || node.kind === 'choice') return node.items.some(needsAutomaton);
   return node.kind === 'repeat' ? needsAutomaton(node.item) : node.kind !== 'chars';
 }
