@@ -3,7 +3,7 @@ import type { WireConstraint } from '@continuo/shared/generation.ts';
 import { choice, type Grammar, text } from './expression.ts';
 import { parseGbnf } from './gbnf/gbnf-parser.ts';
 import { GrammarError } from './grammar-error.ts';
-import { jsonObjectGrammar, jsonSchemaGrammar } from './json-schema/json-schema.ts';
+import { jsonSchemaGrammar } from './json-schema/json-schema.ts';
 import { larkGrammar, llguidanceGrammar } from './lark/llguidance.ts';
 import { lowerGrammar, lowerPatterns } from './program/lower.ts';
 import type { Program } from './program/program.ts';
@@ -60,7 +60,7 @@ function read(wire: WireConstraint, budget: WorkBudget): Grammar {
     case 'json_schema':
       return jsonSchemaGrammar(wire.value, budget, wire);
     case 'json_object':
-      return jsonObjectGrammar(budget);
+      return jsonSchemaGrammar({ type: 'object' }, budget);
     case 'lark':
       // A Lark grammar never begins with a brace, so this is llguidance's JSON form.
       return /^\s*\{/.test(wire.value)

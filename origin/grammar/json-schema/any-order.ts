@@ -1,13 +1,8 @@
 import { EMPTY, type Expression, NOTHING, optional, rule } from '../expression.ts';
 import type { SchemaContext } from './schema-context.ts';
 
-export interface Member {
-  readonly label: Expression;
-  readonly required: boolean;
-}
-
-export interface MembersInAnyOrder {
-  readonly members: readonly Member[];
+interface MembersInAnyOrder {
+  readonly members: readonly { readonly label: Expression; readonly required: boolean }[];
   /** Further members, of which any number may be written anywhere; null if there are none. */
   readonly other: Expression | null;
   /** Least and most members written. */

@@ -182,15 +182,12 @@ const WIDER: ReadonlyMap<string, string> = new Map([
   ['email', '[^]*@[^]*'],
   ['hostname', `(?:${LABEL}\\.)*${LABEL}\\.?`],
   ['uuid', `(?:urn:uuid:)?${uuid(HEX, HEX)}`],
-  ['ulid', '[0-9A-Za-z]{26}'],
-  ['cuid2', '[0-9a-z]+'],
-  ['e164', '\\+[0-9]+'],
-  ['mac', '[0-9A-Fa-f:.-]+'],
   ...['uri', 'url', 'iri'].map((name) => [name, '[A-Za-z][A-Za-z0-9+.-]*:[^]*'] as const),
   ...['byte', 'base64', 'base64url'].map((name) => [name, ANY_BASE64] as const),
-  ...['regex', 'iri-reference', 'idn-hostname', 'idn-email', 'base32', 'quoted-printable'].map(
+  ...['regex', 'iri-reference', 'idn-hostname', 'idn-email', 'ulid', 'cuid2', 'e164', 'mac'].map(
     (name) => [name, '[^]*'] as const,
   ),
+  ...['base32', 'quoted-printable'].map((name) => [name, '[^]*'] as const),
   ...['uri-reference', 'uri-template'].map((name) => [name, '[^ <>"]*'] as const),
 ]);
 

@@ -88,10 +88,6 @@ export class JsonRules {
     });
   }
 
-  get boolean(): Expression {
-    return choice([text('true'), text('false')]);
-  }
-
   get comma(): Expression {
     return sequence(text(','), this.space);
   }

@@ -53,11 +53,6 @@ export function jsonSchemaExpression(
   return sequence(compiler.json.space, compiler.compile());
 }
 
-/** Any JSON object. */
-export function jsonObjectGrammar(budget: WorkBudget): Grammar {
-  return jsonSchemaGrammar({ type: 'object' }, budget);
-}
-
 class SchemaCompiler implements SchemaContext {
   readonly document: SchemaDocument;
   readonly json: JsonRules;
@@ -197,7 +192,7 @@ class SchemaCompiler implements SchemaContext {
       case 'null':
         return text('null');
       case 'boolean':
-        return this.json.boolean;
+        return choice([text('true'), text('false')]);
       case 'string':
         return stringExpression(nodes, this);
       case 'array':

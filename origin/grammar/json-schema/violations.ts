@@ -139,22 +139,23 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
     }),
   ],
   items: (items, node, document) => {
-    if (Array.isArray(items)) return items.map((_, i) => [violatedItem(node, 'items', i, document)]);
-    if (node.schema.prefixItems) return [itemBeyond(node, 'items', node.schema.prefixItems, document)];
+    if (Array.isArray(items)) return items.map((_, i) => violatedItem(node, i, document, 'items', i));
+    if (node.schema.prefixItems)
+      return [violatedItem(node, node.schema.prefixItems.length, document, 'items')];
     document.child(node, 'items');
     return [[derived(node, 'not items', { type: 'array', contains: { not: items } })]];
   },
   prefixItems: (items, node, document) =>
-    items.map((_, i) => [violatedItem(node, 'prefixItems', i, document)]),
+    items.map((_, i) => violatedItem(node, i, document, 'prefixItems', i)),
   additionalItems: (_, node, document) =>
     Array.isArray(node.schema.items)
-      ? [itemBeyond(node, 'additionalItems', node.schema.items, document)]
+      ? [violatedItem(node, node.schema.items.length, document, 'additionalItems')]
       : [],
   unevaluatedItems: (_, node, document) => {
     const { prefixItems, items = prefixItems ?? [], contains, additionalItems } = node.schema;
     if (hasApplicators(node) || contains !== undefined) return null;
     if (!Array.isArray(items) || additionalItems !== undefined) return [];
-    return [itemBeyond(node, 'unevaluatedItems', items, document)];
+    return [violatedItem(node, items.length, document, 'unevaluatedItems')];
   },
   unevaluatedProperties: (_, node, document) => {
     if (hasApplicators(node)) return null;
@@ -223,16 +224,16 @@ function someOther(
   });
 }
 
-/** Arrays of which the first item after the listed ones violates the schema of the rest. */
-function itemBeyond(
+/** Arrays whose item at an index violates the schema at a keyword, or the one in its list. */
+function violatedItem(
   node: KeywordNode,
-  keyword: 'items' | 'additionalItems' | 'unevaluatedItems',
-  listed: readonly unknown[],
+  index: number,
   document: SchemaDocument,
+  ...keys: readonly (string | number)[]
 ): Conjunction {
-  document.child(node, keyword);
-  const prefixItems = [...listed.map(() => true), { not: node.schema[keyword] }];
-  return [derived(node, `not ${keyword}`, { type: 'array', minItems: prefixItems.length, prefixItems })];
+  const { schema } = document.child(node, ...keys);
+  const prefixItems = [...Array.from({ length: index }, () => true), { not: schema }];
+  return [derived(node, `not ${keys.join(' ')}`, { type: 'array', minItems: index + 1, prefixItems })];
 }
 
 function withKey(node: KeywordNode, key: string, condition: Conjunction[number]): Conjunction {
@@ -247,18 +248,6 @@ function missingDependents(node: KeywordNode, key: string, names: readonly strin
       derived(node, `without ${name}`, { properties: { [name]: false }, additionalProperties: true }),
     ),
   );
-}
-
-function violatedItem(
-  node: KeywordNode,
-  keyword: 'items' | 'prefixItems',
-  index: number,
-  document: SchemaDocument,
-): Conjunction[number] {
-  document.child(node, keyword, index);
-  const item = { not: (node.schema[keyword] as readonly unknown[])[index] };
-  const prefixItems = [...Array.from({ length: index }, () => true), item];
-  return derived(node, `not ${keyword} ${index}`, { type: 'array', minItems: index + 1, prefixItems });
 }
 
 /** Values that are not listed. Arrays and objects are left out if one of them is listed. */

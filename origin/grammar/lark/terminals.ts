@@ -1,6 +1,6 @@
 import { codePoints } from '../automaton/code-points.ts';
 import { determinize } from '../automaton/determinize.ts';
-import { complement, type Dfa, intersect, isEmptyLanguage, trim } from '../automaton/dfa.ts';
+import { complement, type Dfa, intersect, trim } from '../automaton/dfa.ts';
 import { GrammarError, syntaxError } from '../grammar-error.ts';
 import { bothCases } from '../regex/character-sets.ts';
 import type { Surroundings } from '../regex/look-around.ts';
@@ -25,6 +25,7 @@ export class Terminals {
   /** Names of the terminals that are being built. */
   readonly #open = new Set<string>();
   readonly #lazy = new Map<LarkDefinition, Dfa>();
+  readonly #nullable = new Map<LarkNode, boolean>();
 
   constructor(source: string, definitions: LarkGrammar['definitions'], budget: WorkBudget) {
     this.#source = source;
@@ -115,7 +116,9 @@ export class Terminals {
 
   /** Whether a terminal may be empty. */
   mayBeEmpty(node: LarkNode): boolean {
-    return mayBeEmpty(this.of(node));
+    const known = this.#nullable.get(node) ?? this.#dfa(this.of(node)).final[0] === 1;
+    this.#nullable.set(node, known);
+    return known;
   }
 
   #dfa(node: RegexNode): Dfa {
@@ -149,20 +152,3 @@ const NAMES = {
   lark: '%lark',
   json: '%json',
 } as const;
-
-function mayBeEmpty(node: RegexNode): boolean {
-  switch (node.kind) {
-    case 'chars':
-      return false;
-    case 'sequence':
-      return node.items.every(mayBeEmpty);
-    case 'choice':
-      return node.items.some(mayBeEmpty);
-    case 'repeat':
-      return node.min === 0 || mayBeEmpty(node.item);
-    case 'automaton':
-      return !isEmptyLanguage(node.automaton) && node.automaton.final[0] === 1;
-    default:
-      return true;
-  }
-}
