@@ -59,6 +59,11 @@ const URI =
   `[A-Za-z][A-Za-z0-9+.-]*:(?://${AUTHORITY}(?:/${SEGMENT}*)*|${SEGMENT}+(?:/${SEGMENT}*)*)` +
   `(?:\\?(?:${SEGMENT}|[/?])*)?(?:#(?:${SEGMENT}|[/?])*)?`;
 
+/** What every validator takes for a URL. */
+const WEB_URL =
+  `(?:https?|ftp)://(?:[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*\\.)+[A-Za-z]{2,}(?::[0-9]{2,5})?` +
+  `(?:/(?:${SEGMENT}|/)*(?:\\?(?:${SEGMENT}|[/?])*)?(?:#(?:${SEGMENT}|[/?])*)?)?`;
+
 /** RFC 3986. A first segment with a colon would be a scheme. */
 const NO_SCHEME = `(?:[${UNRESERVED}@]|${PERCENT})+`;
 const RELATIVE =
@@ -146,7 +151,7 @@ export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['ipvanyaddress', `${IPV4}|${ipv6()}`],
   ['ipvanyinterface', `${IPV4}(?:/${IPV4_PREFIX})?|(?:${ipv6()})(?:/${IPV6_PREFIX})?`],
   ['uri', URI],
-  ['url', URI],
+  ['url', WEB_URL],
   ['uri-reference', URI_REFERENCE],
   // ASCII texts of the narrower format are valid in the wider one, too.
   ['iri', URI],
@@ -184,11 +189,10 @@ const WIDER: ReadonlyMap<string, string> = new Map([
   ['uuid', `(?:urn:uuid:)?${uuid(HEX, HEX)}`],
   ...['uri', 'url', 'iri'].map((name) => [name, '[A-Za-z][A-Za-z0-9+.-]*:[^]*'] as const),
   ...['byte', 'base64', 'base64url'].map((name) => [name, ANY_BASE64] as const),
-  ...['regex', 'iri-reference', 'idn-hostname', 'idn-email', 'ulid', 'cuid2', 'e164', 'mac'].map(
+  ...['regex', 'iri-reference', 'idn-hostname', 'idn-email', 'uri-reference', 'uri-template'].map(
     (name) => [name, '[^]*'] as const,
   ),
-  ...['base32', 'quoted-printable'].map((name) => [name, '[^]*'] as const),
-  ...['uri-reference', 'uri-template'].map((name) => [name, '[^ <>"]*'] as const),
+  ...['ulid', 'cuid2', 'e164', 'mac', 'base32', 'quoted-printable'].map((name) => [name, '[^]*'] as const),
 ]);
 
 /** The values of `contentEncoding`: RFC 4648, and RFC 2045 without limits of lines. */

@@ -175,7 +175,7 @@ class SchemaContents {
   }
 
   #valueKey(keyword: string, value: unknown): string {
-    if (VALUE_KEYWORDS.has(keyword)) return JSON.stringify(value);
+    if (VALUE_KEYWORDS.has(keyword) || keyword === 'dependentRequired') return JSON.stringify(value);
     const inner = (schema: unknown): string =>
       isJsonObject(schema) ? `#${this.of(schema)}` : JSON.stringify(schema);
     if (Array.isArray(value)) return `[${value.map(inner).join()}]`;

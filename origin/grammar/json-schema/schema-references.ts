@@ -11,13 +11,7 @@ export const SCHEMA_MAPS: ReadonlySet<string> = new Set([
   'dependencies',
   'dependentSchemas',
 ]);
-export const VALUE_KEYWORDS: ReadonlySet<string> = new Set([
-  'enum',
-  'const',
-  'default',
-  'examples',
-  'dependentRequired',
-]);
+export const VALUE_KEYWORDS: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
 
 /** Resolves `$ref` within one document. A schema with `$id` is a resource with its own anchors. */
 export class ReferenceResolver {

@@ -1697,6 +1697,12 @@ const CONDITIONS: readonly Row[] = [
       [valid],
     ],
   ]),
+  [
+    'url',
+    { ...S, format: 'url' },
+    ['https://a-b.example.com:80/x//y?z=/#?', 'ftp://b.co'],
+    ['mailto:a@b.co', 'b.co', 'http://b', 'http://a--b.co'],
+  ],
   ['template of a URI', { ...S, format: 'uri-template' }, ['/a{?b*,c:3}'], ["it's", '{']],
 ];
 
