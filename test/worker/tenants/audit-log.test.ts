@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { type AuditEntry, runAudited } from '../../../worker/tenants/audit-log.ts';
 
-const MIGRATION = new URL('../../../worker/migrations/0006_roles_and_audit.sql', import.meta.url);
+const MIGRATION = path.resolve(import.meta.dirname, '../../../worker/migrations/0006_roles_and_audit.sql');
 
 const ENTRY: AuditEntry = {
   ...{ at: 1, actor: 'key', actorTenant: 'operator', address: null, requestId: 'r', action: 'replayEvent' },
