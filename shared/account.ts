@@ -1,8 +1,9 @@
 import * as z from 'zod';
+import { metadata } from './batch.ts';
 import { toSnakeCase } from './field-names.ts';
 import { integer } from './json-fields.ts';
 import { adminRole, dialectName, limits, scope, weight } from './tenant.ts';
-import { USAGE_GROUPS } from './usage.ts';
+import { USAGE_GROUPS, usageRow } from './usage.ts';
 
 /** Plans, tenants, keys and usage: requests and responses of the admin API and of a tenant's account. */
 
@@ -144,6 +145,7 @@ export const keyBody = z.strictObject({
     .describe(
       'Networks from which the key may be used, such as 203.0.113.0/24 or 2001:db8::/32; null = all.',
     ),
+  metadata: metadata.nullable().default(null).describe(`${metadata.description} null = none.`),
 });
 export const keyPatch = z
   .strictObject({
@@ -154,6 +156,7 @@ export const keyPatch = z
     allowed_addresses: keyBody.shape.allowed_addresses
       .unwrap()
       .describe('Networks from which the key may be used; null = all.'),
+    metadata: keyBody.shape.metadata.unwrap().describe('Your own pairs, which replace all earlier ones.'),
     disabled: z.boolean().describe('Rejects all requests of the key, and ends its streams within 2 s.'),
   })
   .partial();
@@ -180,6 +183,7 @@ export const keyObject = z.object({
   last_used_at: seconds
     .nullable()
     .describe('Beginning of the last UTC day with a request to a model, in Unix seconds; null = none.'),
+  metadata: z.record(z.string(), z.string()).nullable().describe('Your own pairs; null = none.'),
   disabled: z.boolean().describe('Whether all requests of the key are rejected.'),
   revoked_at: seconds.nullable().describe('Time of the revocation in Unix seconds; null = not revoked.'),
   replaced_by: z.string().nullable().describe('Id of the key that replaces it; null = none.'),
@@ -190,12 +194,14 @@ export const newKeyObject = keyObject.extend({
   warning: z.string().optional().describe('Limits of the key that are more than the account has left.'),
 });
 
-export const pageQuery = z.strictObject({
-  limit: z.coerce
+const pageSize = (most: number, usual: number) =>
+  z.coerce
     .number('integer')
-    .pipe(integer(1, 1000))
-    .default(100)
-    .describe('Maximum number of items on a page.'),
+    .pipe(integer(1, most))
+    .default(usual)
+    .describe('Maximum number of items on a page.');
+export const pageQuery = z.strictObject({
+  limit: pageSize(1_000, 100),
   after: z.string().default('').describe('Last id of the previous page.'),
 });
 export const keyQuery = pageQuery.extend({
@@ -219,27 +225,8 @@ export const usageQuery = z.strictObject({
     .describe(
       'Groups, comma-separated: day, tenant, model, key, user. With user: only requests that name one.',
     ),
-});
-export const usageRow = z.object({
-  object: kindOf('usage'),
-  day: z.string().optional().describe('UTC day, if grouped by it.'),
-  tenant: z.string().optional().describe('Id of the tenant, if grouped by it.'),
-  model: z.string().optional().describe('Id of the model, if grouped by it.'),
-  key: z.string().optional().describe('Id of the key, if grouped by it.'),
-  user: z.string().optional().describe("Hash of the end user's name, if grouped by it."),
-  requests: z.int().describe('All requests that reached a model.'),
-  completed: z.int().describe('Requests that ended regularly.'),
-  failed: z.int().describe('Requests that ended with an error.'),
-  cancelled: z.int().describe('Requests whose client disconnected.'),
-  abandoned: z.int().describe('Requests whose Worker never reported their end.'),
-  finish_stop: z.int().describe('Choices that ended with finish_reason stop.'),
-  finish_length: z.int().describe('Choices that ended with finish_reason length.'),
-  prompt_tokens: z.int().describe('Tokens of all prompts.'),
-  cached_tokens: z.int().describe('Prompt tokens found in the prefix cache.'),
-  completion_tokens: z.int().describe('Generated tokens.'),
-  cost_micros: z.int().describe('Cost in micro-units of the currency.'),
-  mean_latency_ms: z.number().nullable().describe('Mean duration of a request in milliseconds.'),
-  mean_first_token_ms: z.number().nullable().describe('Mean time to the first token in milliseconds.'),
+  limit: pageSize(10_000, 10_000),
+  after: z.string().default('').describe('`next` of the previous page: the groups of its last row, as JSON.'),
 });
 export const listOf = <T extends z.ZodType>(item: T) =>
   z.object({
@@ -250,7 +237,8 @@ export const listOf = <T extends z.ZodType>(item: T) =>
 
 /** A list of usage with its sums. */
 export const usageAnswer = listOf(usageRow).extend({
-  total: z.record(z.string(), z.int()).describe('Sums of all rows.'),
+  next: z.string().nullable().describe('`after` of the next page; null = there is none.'),
+  total: z.record(z.string(), z.int()).describe('Sums of the rows of all pages.'),
 });
 
 const tenantLimits = z.strictObject(limitShape);
@@ -260,6 +248,11 @@ const used = z.object({
   tokens_per_month: z.int().describe('Tokens of the UTC month, with those that are reserved.'),
   micros_per_day: z.int().describe('Cost of requests that began on the UTC day and have ended.'),
   micros_per_month: z.int().describe('Cost of requests that began in the UTC month and have ended.'),
+});
+const rest = (limit: string) => z.int().nullable().describe(`What is left of ${limit}; null = no limit.`);
+const left = z.object({
+  ...{ tokens_per_day: rest('tokens_per_day'), tokens_per_month: rest('tokens_per_month') },
+  ...{ micros_per_day: rest('micros_per_day'), micros_per_month: rest('micros_per_month') },
 });
 const alert = z.object({
   key: z.string().nullable().describe('Id of the key; null = a limit of the account.'),
@@ -280,6 +273,7 @@ export const ownKey = keyObject
   .extend({
     limits: tenantLimits.describe('Limits of this key; null = no limit.'),
     used: used.describe('What this key has used.'),
+    left: left.describe('Its limits without what is used.'),
     alerts: z.array(alert).describe('Shares of limits that were reached, newest first.'),
     tenant: z
       .object({
@@ -287,6 +281,7 @@ export const ownKey = keyObject
         name: z.string().describe('Name for people.'),
         limits: tenantLimits.describe('Limits of all keys together; null = no limit.'),
         used: used.describe('What all keys have used.'),
+        left: left.describe('These limits without what is used.'),
         balance_micros: z.int().nullable().describe('What is left of the prepaid balance; null = none.'),
       })
       .describe('The account to which the key belongs.'),

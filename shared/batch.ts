@@ -69,15 +69,16 @@ export const fileDeletion = z.object({
   deleted: z.literal(true).describe('Always true.'),
 });
 
-const metadata = optional(
-  z.record(z.string(), z.string().max(512)).check(({ value, issues }) => {
+/** Pairs of the caller. */
+export const metadata = z
+  .record(z.string(), z.string().max(512))
+  .check(({ value, issues }) => {
     const names = Object.keys(value);
     if (names.length <= 16 && names.every((name) => name.length <= 64)) return;
     const message = "Invalid 'metadata': expected at most 16 pairs, with names of at most 64 characters.";
     issues.push({ code: 'custom', input: value, message, params: { code: 'invalid_value' } });
-  }),
-  'At most 16 pairs of your own: names of 64 characters, values of 512.',
-);
+  })
+  .describe('At most 16 pairs of your own: names of 64 characters, values of 512.');
 
 /** Endpoints that the lines of a batch may call. */
 export const batchEndpoint = z.enum(['/v1/completions', '/v1/score']);
@@ -87,7 +88,7 @@ export const batchRequest = z.object({
   input_file_id: z.string().describe('Id of a file with the purpose batch.'),
   endpoint: batchEndpoint.describe('Endpoint that all lines call.'),
   completion_window: z.literal('24h').describe("Time for the batch. Only '24h' is supported."),
-  metadata,
+  metadata: optional(metadata, metadata.description!),
 });
 
 const batchFault = z.object({

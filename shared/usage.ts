@@ -98,6 +98,29 @@ export class UsageTally {
 export const USAGE_GROUPS = ['day', 'tenant', 'model', 'key', 'user'] as const;
 export type UsageGroup = (typeof USAGE_GROUPS)[number];
 
+/** What the requests of a group have used. */
+export const usageRow = z.object({
+  object: z.literal('usage').describe("Always 'usage'."),
+  day: z.string().optional().describe('UTC day, if grouped by it.'),
+  tenant: z.string().optional().describe('Id of the tenant, if grouped by it.'),
+  model: z.string().optional().describe('Id of the model, if grouped by it.'),
+  key: z.string().optional().describe('Id of the key, if grouped by it.'),
+  user: z.string().optional().describe("Hash of the end user's name, if grouped by it."),
+  requests: z.int().describe('All requests that reached a model.'),
+  completed: z.int().describe('Requests that ended regularly.'),
+  failed: z.int().describe('Requests that ended with an error.'),
+  cancelled: z.int().describe('Requests whose client disconnected.'),
+  abandoned: z.int().describe('Requests whose Worker never reported their end.'),
+  finish_stop: z.int().describe('Choices that ended with finish_reason stop.'),
+  finish_length: z.int().describe('Choices that ended with finish_reason length.'),
+  prompt_tokens: z.int().describe('Tokens of all prompts.'),
+  cached_tokens: z.int().describe('Prompt tokens found in the prefix cache.'),
+  completion_tokens: z.int().describe('Generated tokens.'),
+  cost_micros: z.int().describe('Cost in micro-units of the currency.'),
+  mean_latency_ms: z.number().nullable().describe('Mean duration of a request in milliseconds.'),
+  mean_first_token_ms: z.number().nullable().describe('Mean time to the first token in milliseconds.'),
+});
+
 /** GET /usage?account=… of the origin: the usage of a generation; null for an unknown account. */
 export const usageAccount = z
   .object({
@@ -142,6 +165,7 @@ export const requestObject = z.object({
   cached_tokens: z.int().describe('Prompt tokens found in the prefix cache.'),
   completion_tokens: z.int().describe('Generated tokens.'),
   cost_micros: z.int().describe('Cost in micro-units of the currency.'),
+  price_version: z.string().nullable().describe('Version of the price; null = no price.'),
   latency_ms: z.number().describe('Duration in milliseconds.'),
   first_token_ms: z.number().nullable().describe('Milliseconds to the first token; null = none.'),
 });

@@ -20,7 +20,11 @@ type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 const object = z.record(z.string(), z.unknown());
 /** An error answer; servers differ in the other fields. */
 export const failure = z.object({ error: errorResponseBody.shape.error.pick({ message: true }) });
-const list = z.object({ data: z.array(object), has_more: z.boolean().default(false) });
+const list = z.object({
+  data: z.array(object),
+  has_more: z.boolean().default(false),
+  next: z.string().nullish(),
+});
 
 const NO_SERVER_HINT = 'Run continuo serve, or name another server in CONTINUO_URL.';
 
@@ -52,13 +56,12 @@ export function createApi({ url, key }: Access, fetchFrom: typeof fetch): Api {
     call,
     async list(path) {
       const items: Fields[] = [];
-      for (;;) {
-        const last = items.at(-1)?.id;
-        const after = typeof last === 'string' ? `after=${encodeURIComponent(last)}` : '';
-        const separator = path.includes('?') ? '&' : '?';
-        const page = parse(list, await call('GET', `${path}${separator}${after}`));
+      const separator = path.includes('?') ? '&' : '?';
+      for (let after = ''; ; ) {
+        const page = parse(list, await call('GET', `${path}${separator}after=${encodeURIComponent(after)}`));
         items.push(...page.data);
         if (!page.has_more) return items;
+        after = page.next ?? String(page.data.at(-1)?.id);
       }
     },
   };

@@ -64,6 +64,7 @@ const KEY: keys.KeyRecord = {
     disabled: false,
     replacedBy: null,
     allowedAddresses: null,
+    metadata: null,
   },
 };
 const LIMITS = { maxTokens: 1 };

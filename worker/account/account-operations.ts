@@ -40,11 +40,19 @@ const shownLimits = (held: Limits & Partial<TenantLimits>) => {
   return toSnakeCase(limits);
 };
 
-const showUse = (use: BudgetUse) => ({
-  tokens_per_day: use.day,
-  tokens_per_month: use.month,
-  micros_per_day: use.spentDay,
-  micros_per_month: use.spentMonth,
+const leftOf = (limit: number | null, used: number) => limit && Math.max(0, limit - used);
+
+const showUse = ({ day, month, spentDay, spentMonth }: BudgetUse, limits: Limits) => ({
+  used: {
+    ...{ tokens_per_day: day, tokens_per_month: month },
+    ...{ micros_per_day: spentDay, micros_per_month: spentMonth },
+  },
+  left: {
+    tokens_per_day: leftOf(limits.tokensPerDay, day),
+    tokens_per_month: leftOf(limits.tokensPerMonth, month),
+    micros_per_day: leftOf(limits.microsPerDay, spentDay),
+    micros_per_month: leftOf(limits.microsPerMonth, spentMonth),
+  },
 });
 
 async function showOwn({ key, tenant }: Principal, context: RequestContext): Promise<z.infer<typeof ownKey>> {
@@ -65,14 +73,14 @@ async function showOwn({ key, tenant }: Principal, context: RequestContext): Pro
     allowed_addresses: key.allowedAddresses && [...key.allowedAddresses],
     last_used_at: dayStart(uses.get(key.id)),
     limits: shownLimits(key.limits),
-    used: showUse(use.key),
+    ...showUse(use.key, key.limits),
     alerts: use.alerts.map(({ subject, limit, period, share, limitMicros, spentMicros, at }) => ({
       ...{ key: subject === key.id ? key.id : null, limit, period, share_percent: share },
       ...{ limit_micros: limitMicros, spent_micros: spentMicros, reached_at: Math.floor(at / 1000) },
     })),
     tenant: {
       ...{ id: tenant.id, name: tenant.name, limits: shownLimits(tenant.limits) },
-      used: showUse(use.tenant),
+      ...showUse(use.tenant, tenant.limits),
       balance_micros: creditMicros === null ? null : creditMicros - use.tenant.spentEver,
     },
   };
@@ -103,6 +111,7 @@ async function showRequest(
     completion_tokens: usage.completionTokens,
     // Records of older limiters have no cost.
     cost_micros: record.cost ?? 0,
+    price_version: record.priceVersion?.toString() ?? null,
     latency_ms: record.latencyMs,
     first_token_ms: record.firstTokenMs,
   };
@@ -125,7 +134,9 @@ export const ACCOUNT_OPERATIONS: readonly AccountOperation[] = [
     query: ownUsageQuery,
     async run({ query, principal }, context) {
       const list = await usageList(query, principal.tenant.id, context);
-      return query.format === 'csv' ? csvResponse(list.data) : list;
+      if (query.format === 'json') return list;
+      const columns = ['object', ...new Set(query.group_by), ...Object.keys(list.total)];
+      return csvResponse([...columns, 'mean_latency_ms', 'mean_first_token_ms'], list.data);
     },
   }),
   accountOperation('keys', {

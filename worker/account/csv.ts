@@ -1,6 +1,5 @@
-/** Answers with rows as CSV (RFC 4180). The columns are those of the first row. */
-export function csvResponse(rows: readonly object[]): Response {
-  const names = Object.keys(rows[0] ?? {});
+/** Answers with columns of rows as CSV (RFC 4180). */
+export function csvResponse(names: readonly string[], rows: readonly object[]): Response {
   const lines = rows.map((row) => {
     const values = row as Readonly<Record<string, unknown>>;
     return names.map((name) => field(values[name])).join(',');

@@ -1,6 +1,7 @@
 import { errorResponseBody } from '@continuo/shared/completion-response.ts';
 import type { ErrorCode } from '@continuo/shared/errors.ts';
 import { errorResponses, type Json, jsonSchema } from '../openapi/document.ts';
+import { BODY as BODY_ERRORS } from '../openapi/documented-operation.ts';
 import { ADMIN_BASE, type AdminOperation, operationId } from './admin-operation.ts';
 
 /** Errors of every operation. */
@@ -23,17 +24,12 @@ const QUERY: readonly ErrorCode[] = [
 ];
 
 const BODY: readonly ErrorCode[] = [
-  ...QUERY,
-  'invalid_json',
-  'missing_required_parameter',
+  ...new Set([...QUERY, ...BODY_ERRORS]),
   'conflicting_parameters',
   'empty_string',
   'string_above_max_length',
   'empty_array',
   'decimal_above_max_value',
-  'unsupported_media_type',
-  'request_too_large',
-  'request_timeout',
   'conflict',
 ];
 

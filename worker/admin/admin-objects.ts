@@ -53,6 +53,7 @@ export const showKey = (key: KeyRecord, lastUsed?: string): z.infer<typeof keyOb
   expires_at: secondsOrNull(key.expiresAt),
   allowed_addresses: key.allowedAddresses && [...key.allowedAddresses],
   last_used_at: dayStart(lastUsed),
+  metadata: key.metadata && { ...key.metadata },
   disabled: key.disabled,
   revoked_at: secondsOrNull(key.revokedAt),
   replaced_by: key.replacedBy,

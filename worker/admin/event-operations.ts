@@ -1,4 +1,4 @@
-import { listOf } from '@continuo/shared/account.ts';
+import { listOf, pageQuery } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import * as z from 'zod';
 import { tenantSecret } from '../delivery/delivery.ts';
@@ -32,11 +32,7 @@ const eventObject = z.object({
 });
 const eventQuery = z.strictObject({
   tenant,
-  limit: z.coerce
-    .number('integer')
-    .pipe(z.int().min(1).max(1_000))
-    .default(100)
-    .describe('Maximum number of events.'),
+  limit: pageQuery.shape.limit,
 });
 const replayed = z.object({
   object: z.literal('replay').describe("Always 'replay'."),

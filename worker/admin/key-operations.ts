@@ -33,10 +33,7 @@ import { found, page, showKey } from './admin-objects.ts';
 import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
 import { limitWarning } from './limit-warning.ts';
 
-type KeyTerms = Pick<
-  KeyRecord,
-  'tenantId' | 'name' | 'scopes' | 'role' | 'models' | 'limits' | 'expiresAt' | 'allowedAddresses'
->;
+type KeyTerms = Omit<KeyRecord, 'id' | 'hash' | 'createdAt' | 'revokedAt' | 'disabled' | 'replacedBy'>;
 
 /** Creates a key. The whole key is only returned, never stored. */
 async function createKey(
@@ -111,14 +108,11 @@ export async function addKey(
   entry: EntryMaker,
   context: RequestContext,
 ): Promise<z.infer<typeof newKeyObject>> {
-  const { expires_at, limits, name, scopes, models, allowed_addresses: allowedAddresses } = body;
-  checkScopes(scopes, tenantId);
-  const role = roleOf(body.role ?? null, scopes);
+  const { expires_at, limits, allowed_addresses: allowedAddresses, ...rest } = body;
+  checkScopes(body.scopes, tenantId);
+  const role = roleOf(body.role ?? null, body.scopes);
   const expiresAt = expiryOf(expires_at, context);
-  const terms = {
-    ...{ tenantId, name, scopes, role, models, limits: toCamelCase(limits) },
-    ...{ expiresAt, allowedAddresses },
-  };
+  const terms = { ...rest, tenantId, role, limits: toCamelCase(limits), expiresAt, allowedAddresses };
   const { record, key } = await createKey(terms, context);
   await insertKey(context.env.DB, record, entry(record.id, tenantId, { ...body, role }));
   const warning = await limitWarning(record.id, record.limits, context);

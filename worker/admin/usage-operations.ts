@@ -1,10 +1,10 @@
 import { usageAnswer, usageQuery } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
-import type * as z from 'zod';
+import * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
 import { endUserHash } from '../limits/end-user.ts';
 import { dayName } from '../usage/usage-ledger.ts';
-import { MAX_USAGE_ROWS, queryUsage, SUMS, type UsageSums } from '../usage/usage-query.ts';
+import { queryUsage, type UsageSums } from '../usage/usage-query.ts';
 import { type AdminOperation, operation } from './admin-operation.ts';
 
 const mean = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
@@ -18,11 +18,6 @@ function showRow({ latency_ms, first_token_ms, first_tokens, ...row }: UsageSums
   };
 }
 
-/** Returns the sums of all rows. */
-function total(rows: readonly UsageSums[]): Record<string, number> {
-  return Object.fromEntries(SUMS.map((name) => [name, rows.reduce((sum, row) => sum + row[name], 0)]));
-}
-
 export const DAY_MS = 86_400_000;
 
 /** Returns the first and last day of a query. Without a first day, it covers 31 days. */
@@ -31,19 +26,23 @@ export function daysOf({ from, to }: { from?: string | undefined; to?: string | 
   return { from: from ?? dayName(Date.parse(last) - 30 * DAY_MS), to: last };
 }
 
-const tooManyRows = (): ApiError =>
-  new ApiError(
-    'invalid_value',
-    `The query has more than ${MAX_USAGE_ROWS} rows. Group by fewer columns, or narrow from, to, tenant, key, model or user.`,
-    { param: 'group_by' },
-  );
+/** Returns the values of a row's groups; none for an empty text. @throws ApiError 400 */
+function valuesIn(after: string, groups: readonly string[]): readonly string[] {
+  if (after === '') return [];
+  try {
+    return z.array(z.string()).length(groups.length).parse(JSON.parse(after));
+  } catch {
+    const message = `Invalid 'after': expected a JSON list of ${groups.join(', ')}, as 'next' of the previous page.`;
+    throw new ApiError('invalid_value', message, { param: 'after' });
+  }
+}
 
 const userWithoutTenant = (): ApiError =>
   new ApiError('invalid_value', "Invalid 'user': an end user belongs to a tenant. Add 'tenant'.", {
     param: 'user',
   });
 
-/** Answers a usage query; `tenantId` null = all tenants. @throws ApiError 400 for too many rows, or a user without a tenant */
+/** Answers a usage query; `tenantId` null = all tenants. @throws ApiError 400 for a wrong `after`, or a user without a tenant */
 export async function usageList(
   query: Omit<z.infer<typeof usageQuery>, 'tenant'>,
   tenantId: string | null,
@@ -57,9 +56,14 @@ export async function usageList(
     keyId: query.key ?? null,
     model: query.model ?? null,
   };
-  const rows = await queryUsage(env.USAGE_DB, filter, [...new Set(query.group_by)]);
-  if (rows === null) throw tooManyRows();
-  return { object: 'list', data: rows.map(showRow), has_more: false, total: total(rows) };
+  const { limit } = query;
+  const groups = [...new Set(query.group_by)];
+  const after = valuesIn(query.after, groups);
+  const { rows, total } = await queryUsage(env.USAGE_DB, filter, groups, after, limit + 1);
+  const data = rows.slice(0, limit).map(showRow);
+  const has_more = rows.length > limit;
+  const next = has_more ? JSON.stringify(groups.map((group) => data.at(-1)![group])) : null;
+  return { object: 'list', data, has_more, next, total };
 }
 
 export const USAGE_OPERATIONS: readonly AdminOperation[] = [

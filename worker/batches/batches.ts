@@ -3,7 +3,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import * as z from 'zod';
 import { authenticate } from '../auth/auth.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
-import { newId } from '../files/file-store.ts';
+import { newId, tooMany } from '../files/file-store.ts';
 import { findFile, pageOf } from '../files/files.ts';
 import { readJsonObject } from '../http/request-body.ts';
 import type { RequestContext } from '../http/request-context.ts';
@@ -25,7 +25,8 @@ export const createBatch: RouteHandler = async (request, context) => {
     throw new ApiError('invalid_value', message, { param: 'input_file_id' });
   }
   const running = (await listRecords(context.env, tenant.id)).filter(({ ended }) => !ended);
-  if (running.length >= MAX_RUNNING) throw tooMany();
+  if (running.length >= MAX_RUNNING)
+    throw tooMany(`You have ${MAX_RUNNING} running batches. Wait until one has ended.`);
   const batch = newBatch(asked, context);
   const started = await batchRunOf(context.env, tenant.id, batch.id).start({
     tenantId: tenant.id,
@@ -37,11 +38,6 @@ export const createBatch: RouteHandler = async (request, context) => {
   if (fault === undefined) return jsonResponse(shown);
   throw new ApiError('invalid_value', fault.message, { param: fault.param, shownCode: fault.code });
 };
-
-const tooMany = (): ApiError =>
-  new ApiError('rate_limit_exceeded', `You have ${MAX_RUNNING} running batches. Wait until one has ended.`, {
-    headers: { 'retry-after': '60' },
-  });
 
 function newBatch(asked: z.infer<typeof batchRequest>, context: RequestContext): Batch {
   const now = context.now();

@@ -86,3 +86,6 @@ export async function deleteAllObjects(bucket: R2Bucket, tenantId: string): Prom
 
 export const noSuchFile = (id: string, param = 'id'): ApiError =>
   new ApiError('not_found', `No such File object: ${id.slice(0, 100)}`, { param });
+
+export const tooMany = (message: string): ApiError =>
+  new ApiError('rate_limit_exceeded', message, { headers: { 'retry-after': '60' } });

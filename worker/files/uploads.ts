@@ -14,7 +14,7 @@ import { readJsonObject } from '../http/request-body.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { jsonResponse } from '../http/responses.ts';
 import type { RouteHandler } from '../http/router.ts';
-import { deleteObjects, fileOf, fileOptions, newId, objectKey } from './file-store.ts';
+import { deleteObjects, fileOf, fileOptions, newId, objectKey, tooMany } from './file-store.ts';
 import { checkFileCount, checkFileName, MAX_FILE_BYTES } from './files.ts';
 import { PartedObject } from './parted-object.ts';
 import { receiveForm } from './received-form.ts';
@@ -46,7 +46,8 @@ export const createUpload: RouteHandler = async (request, context) => {
   }
   await checkFileCount(context, tenant.id);
   const now = context.now();
-  if ((await countPending(context.env.FILES, tenant.id, now)) >= MAX_PENDING) throw tooMany();
+  if ((await countPending(context.env.FILES, tenant.id, now)) >= MAX_PENDING)
+    throw tooMany(`You have ${MAX_PENDING} pending uploads. Complete or cancel one.`);
   const createdAt = Math.floor(now / 1_000);
   const upload: Upload = {
     id: newId('upload_', now, context.randomHex),
@@ -62,11 +63,6 @@ export const createUpload: RouteHandler = async (request, context) => {
   await putUpload(context.env.FILES, tenant.id, upload, null);
   return jsonResponse(upload);
 };
-
-const tooMany = (): ApiError =>
-  new ApiError('rate_limit_exceeded', `You have ${MAX_PENDING} pending uploads. Complete or cancel one.`, {
-    headers: { 'retry-after': '60' },
-  });
 
 /** @throws ApiError 404 if the tenant has no such upload */
 async function findUpload({ env, now }: RequestContext, tenantId: string, id: string): Promise<StoredUpload> {

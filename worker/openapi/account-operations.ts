@@ -31,7 +31,7 @@ const KEY = {
   expires_at: null,
   allowed_addresses: null,
   last_used_at: 1_795_046_400,
-  disabled: false,
+  ...{ metadata: { team: 'search' }, disabled: false },
   revoked_at: null,
   replaced_by: null,
 };
@@ -44,6 +44,10 @@ const USED = {
   ...{ tokens_per_day: 1451, tokens_per_month: 9230 },
   ...{ micros_per_day: 1208, micros_per_month: 80_000_312 },
 };
+const LEFT = {
+  ...{ tokens_per_day: 98_549, tokens_per_month: null },
+  ...{ micros_per_day: null, micros_per_month: 19_999_688 },
+};
 const ALERT = {
   ...{ key: null, limit: 'micros_per_month', period: '2030-01', share_percent: 80 },
   ...{ limit_micros: 100_000_000, spent_micros: 80_000_312, reached_at: 1_895_000_000 },
@@ -51,8 +55,8 @@ const ALERT = {
 const OWN_KEY = {
   ...{ object: 'key', id: KEY.id, name: KEY.name, scopes: KEY.scopes, models: null, expires_at: null },
   ...{ allowed_addresses: null, last_used_at: KEY.last_used_at },
-  ...{ limits: LIMITS, used: USED, alerts: [ALERT] },
-  tenant: { id: 'acme', name: 'Acme', limits: LIMITS, used: USED, balance_micros: null },
+  ...{ limits: LIMITS, used: USED, left: LEFT, alerts: [ALERT] },
+  tenant: { id: 'acme', name: 'Acme', limits: LIMITS, used: USED, left: LEFT, balance_micros: null },
 };
 const SUMS = {
   ...{ requests: 12, completed: 11, failed: 1, cancelled: 0, abandoned: 0, finish_stop: 9, finish_length: 2 },
@@ -62,7 +66,7 @@ const REQUEST = {
   ...{ object: 'request', id: 'req_4f1c', created_at: 1_795_000_000, key: KEY.id, user: null },
   ...{ model: 'default', status: 'completed', error_code: null, finish_reasons: ['length'] },
   ...{ prompt_tokens: 12, cached_tokens: 8, completion_tokens: 16, cost_micros: 30 },
-  ...{ latency_ms: 420, first_token_ms: 38 },
+  ...{ price_version: '7', latency_ms: 420, first_token_ms: 38 },
 };
 const USAGE = {
   object: 'list',
@@ -76,7 +80,7 @@ const USAGE = {
       mean_first_token_ms: 38,
     },
   ],
-  has_more: false,
+  ...{ has_more: false, next: null },
   total: SUMS,
 };
 

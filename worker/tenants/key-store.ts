@@ -19,22 +19,23 @@ export interface KeyRecord {
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;
   readonly allowedAddresses: readonly string[] | null;
+  /** The tenant's own pairs. */
+  readonly metadata: Readonly<Record<string, string>> | null;
   readonly disabled: boolean;
   /** Id of the key that replaces it; null if there is none. */
   readonly replacedBy: string | null;
 }
 
-const stringsIn = (json: string | null): string[] | null =>
-  json === null ? null : (JSON.parse(json) as string[]);
-const jsonOf = (strings: readonly string[] | null): string | null =>
-  strings === null ? null : JSON.stringify(strings);
+const valueIn = <T>(json: string | null): T | null => (json === null ? null : (JSON.parse(json) as T));
+const jsonOf = (value: object | null): string | null => (value === null ? null : JSON.stringify(value));
 
 const toKey = (row: Row<KeyRecord>): KeyRecord => ({
   ...toCamelCase(row),
   scopes: JSON.parse(row.scopes) as Scope[],
-  models: stringsIn(row.models),
+  models: valueIn(row.models),
   limits: JSON.parse(row.limits) as SomeLimits,
-  allowedAddresses: stringsIn(row.allowed_addresses),
+  allowedAddresses: valueIn(row.allowed_addresses),
+  metadata: valueIn(row.metadata),
   disabled: row.disabled !== 0,
 });
 
@@ -64,13 +65,13 @@ const insertion = (db: D1Database, key: KeyRecord, instead: string | null): D1Pr
   db
     .prepare(`
       INSERT INTO keys (id, tenant_id, name, hash, scopes, models, limits, expires_at, created_at, role,
-        allowed_addresses)
-      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?11, ?12
+        allowed_addresses, metadata)
+      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?11, ?12, ?13
       WHERE ?10 IS NULL OR EXISTS (SELECT 1 FROM keys WHERE id = ?10 AND ${IS_CURRENT})`)
     .bind(
       ...[key.id, key.tenantId, key.name, key.hash, JSON.stringify(key.scopes), jsonOf(key.models)],
       ...[JSON.stringify(key.limits), key.expiresAt, key.createdAt, instead, key.role],
-      jsonOf(key.allowedAddresses),
+      ...[jsonOf(key.allowedAddresses), jsonOf(key.metadata)],
     );
 
 export async function insertKey(db: D1Database, key: KeyRecord, entry: AuditEntry): Promise<void> {
@@ -94,7 +95,7 @@ export async function replaceKey(
 
 /** Changes of a key. Absent fields stay. */
 export type KeyChanges = {
-  readonly [K in 'name' | 'models' | 'expiresAt' | 'allowedAddresses' | 'disabled']?:
+  readonly [K in 'name' | 'models' | 'expiresAt' | 'allowedAddresses' | 'metadata' | 'disabled']?:
     | KeyRecord[K]
     | undefined;
 } & { readonly limits?: SomeLimits | undefined };
@@ -109,19 +110,19 @@ const change = (value: string | number | null | undefined): (string | number | n
 export async function updateKey(
   db: D1Database,
   id: string,
-  { name, models, limits, expiresAt, allowedAddresses, disabled }: KeyChanges,
+  { name, models, limits, expiresAt, allowedAddresses, metadata, disabled }: KeyChanges,
   entry: AuditEntry,
 ): Promise<KeyRecord | null> {
   const update = db
     .prepare(`
       UPDATE keys SET name = COALESCE(?2, name), models = IIF(?3, ?4, models), limits = ${changedLimits('?5')},
         expires_at = IIF(?6, ?7, expires_at), disabled = COALESCE(?8, disabled),
-        allowed_addresses = IIF(?9, ?10, allowed_addresses)
+        allowed_addresses = IIF(?9, ?10, allowed_addresses), metadata = IIF(?11, ?12, metadata)
       WHERE id = ?1 RETURNING *`)
     .bind(
       ...[id, name ?? null, ...change(models && jsonOf(models)), JSON.stringify(limits ?? {})],
       ...[...change(expiresAt), disabled === undefined ? null : Number(disabled)],
-      ...change(allowedAddresses && jsonOf(allowedAddresses)),
+      ...[...change(allowedAddresses && jsonOf(allowedAddresses)), ...change(metadata && jsonOf(metadata))],
     );
   const [row] = (await runAudited<Row<KeyRecord>>(db, [update], entry))[0]!.results;
   return row ? toKey(row) : null;

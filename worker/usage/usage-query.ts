@@ -60,29 +60,39 @@ export const ADD_SUMS = ALL_SUMS.map((name) => `${name} = ${name} + excluded.${n
 export type UsageSums = Partial<Record<UsageGroup, string>> &
   Record<(typeof SUMS)[number] | (typeof SUMS_FOR_MEANS)[number], number>;
 
-/** A query returns at most this many rows. */
-export const MAX_USAGE_ROWS = 10_000;
+const sumsOf = (names: readonly string[]): string =>
+  names.map((name) => `COALESCE(SUM(${name}), 0) AS ${name}`).join(', ');
 
-/** Returns the sums of each group; null if there are more than MAX_USAGE_ROWS groups. */
+/**
+ * Returns the sums of each group in their order, and the sums of all groups.
+ * @param after values of the group before the first one; none = from the first
+ * @param limit of the groups
+ */
 export async function queryUsage(
   db: D1Database,
   filter: UsageFilter,
   groups: readonly UsageGroup[],
-): Promise<UsageSums[] | null> {
-  const selected = groups.map((group) => `${COLUMNS[group]} AS "${group}"`);
-  const sums = ALL_SUMS.map((name) => `SUM(${name}) AS ${name}`);
+  after: readonly string[] = [],
+  limit = 10_000,
+): Promise<{ readonly rows: UsageSums[]; readonly total: Record<string, number> }> {
+  const selected = groups.map((group) => `${COLUMNS[group]} AS "${group}"`).join(', ');
   const columns = groups.map((group) => COLUMNS[group]).join(', ');
   // Only given filters are in the statement, so that SQLite can use an index.
   const wanted = (Object.keys(FILTERED) as (keyof typeof FILTERED)[]).filter((name) => filter[name] !== null);
   const table = groups.includes('user') || filter.endUser !== null ? 'usage_users' : 'usage_daily';
   const conditions = wanted.map((name) => `AND ${FILTERED[name]} = ?`).join(' ');
-  const { results } = await db
-    .prepare(`
-      SELECT ${[...selected, ...sums].join(', ')} FROM ${table} WHERE day BETWEEN ? AND ? ${conditions}
-      GROUP BY ${columns} ORDER BY ${columns} LIMIT ${MAX_USAGE_ROWS + 1}`)
-    .bind(filter.from, filter.to, ...wanted.map((name) => filter[name]))
-    .all<UsageSums>();
-  return results.length > MAX_USAGE_ROWS ? null : results;
+  const from = `FROM ${table} WHERE day BETWEEN ? AND ? ${conditions}`;
+  const values = [filter.from, filter.to, ...wanted.map((name) => filter[name])];
+  const later = after.length === 0 ? '' : `AND (${columns}) > (${after.map(() => '?').join(', ')})`;
+  const [page, all] = await db.batch([
+    db
+      .prepare(`
+        SELECT ${selected}, ${sumsOf(ALL_SUMS)} ${from} ${later}
+        GROUP BY ${columns} ORDER BY ${columns} LIMIT ?`)
+      .bind(...values, ...after, limit),
+    db.prepare(`SELECT ${sumsOf(SUMS)} ${from}`).bind(...values),
+  ]);
+  return { rows: page!.results as UsageSums[], total: all!.results[0] as Record<string, number> };
 }
 
 /** Returns the record of a tenant's request, the last one of several with this id; null if there is none. */

@@ -121,6 +121,28 @@ describe('own keys', () => {
     expect((await call(manager, 'DELETE', `/keys/${wide.id}`)).status).toBe(200);
   });
 
+  test('metadata is kept, changed as a whole without a new key, and copied by a rotation', async () => {
+    const { key: manager } = await managed('own-metadata');
+    const metadata = { team: 'search', 'cost center': '17' };
+    const { body: made } = await call(manager, 'POST', '/keys', { name: 'web', metadata });
+    expect(made).toMatchObject({ metadata });
+    expect((await call(manager, 'PATCH', `/keys/${made.id}`, { name: 'site' })).body).toMatchObject({
+      metadata,
+    });
+    const changed = await call(manager, 'PATCH', `/keys/${made.id}`, { metadata: { team: 'ads' } });
+    expect(changed.body).toMatchObject({ name: 'site', metadata: { team: 'ads' } });
+    const next = await call(manager, 'POST', `/keys/${made.id}/rotate`, {});
+    expect(next.body).toMatchObject({ metadata: { team: 'ads' } });
+    const shown = await call(manager, 'PATCH', `/keys/${next.body.id}`, { metadata: null });
+    expect(shown.body).toMatchObject({ metadata: null });
+    expect((await completion(worker, made.key)).status).toBe(200);
+    const many = Object.fromEntries(Array.from({ length: 17 }, (_, index) => [index, '']));
+    for (const wrong of [many, { a: 1 }, { ['x'.repeat(65)]: '' }, { a: 'x'.repeat(513) }]) {
+      const { status, body } = await call(manager, 'POST', '/keys', { name: 'web', metadata: wrong });
+      expect([status, body.error.param?.split('.')[0]]).toEqual([400, 'metadata']);
+    }
+  });
+
   test('whatever is granted, nobody gets more than the granting key has', () => {
     const maybe = fc.option(fc.integer({ min: 1, max: 5 }));
     const models = fc.option(fc.subarray(['a', 'b', 'c'], { minLength: 1 }));
@@ -135,6 +157,7 @@ describe('own keys', () => {
             role: null,
             revokedAt: null,
             allowedAddresses: null,
+            metadata: null,
           },
           ...{ models: own, expiresAt: end && end * 1000, limits: { ...UNLIMITED, tokensPerDay: mine } },
         };
@@ -178,6 +201,38 @@ describe('own usage', () => {
     });
     expect(end).toEqual(['']);
     expect((await call(key, 'GET', '/usage?tenant=own-usage-other')).status).toBe(400);
+  });
+
+  test('is shown page by page, every row once, with the total of all pages', async () => {
+    const { key } = await tenantWithKey(worker, 'own-pages');
+    for (const user of ['a', 'b', 'c', 'd', 'e']) await completion(worker, key, { user });
+    const rows = 'group_by=model,user';
+    await expect.poll(async () => (await call(key, 'GET', `/usage?${rows}`)).body.total.requests).toBe(5);
+    const users = (body: AnswerBody) => body.data.map((row) => (row as unknown as { user: string }).user);
+    const all = users((await call(key, 'GET', `/usage?${rows}`)).body);
+    const seen: string[] = [];
+    for (let after: string | null = ''; after !== null; ) {
+      const query = `/usage?${rows}&limit=2&after=${encodeURIComponent(after)}`;
+      const body = (await call(key, 'GET', query)).body as AnswerBody & { next: string | null };
+      expect(body.total.requests).toBe(5);
+      expect(body.has_more).toBe(body.next !== null);
+      seen.push(...users(body));
+      after = body.next;
+    }
+    expect(seen).toEqual(all);
+    for (const after of ['x', '{}', '["a"]', '["a",1]', '["a","b","c"]'])
+      expect((await call(key, 'GET', `/usage?${rows}&after=${after}`)).body.error.param, after).toBe('after');
+    expect((await call(key, 'GET', '/usage?limit=0')).body.error.param).toBe('limit');
+  });
+
+  test('names the columns of a CSV without rows', async () => {
+    const { key } = await tenantWithKey(worker, 'own-empty');
+    const csv = await worker.request('/v1/usage?group_by=day,key&format=csv', {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    expect(await csv.text()).toMatch(
+      /^object,day,key,requests,.*,cost_micros,mean_latency_ms,mean_first_token_ms\r\n$/,
+    );
   });
 
   test('any key sees itself and the limits of its account, but no managing key’s secret', async () => {

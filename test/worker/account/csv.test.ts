@@ -6,7 +6,7 @@ test('fields with commas, quotes and line breaks are quoted, numbers stay, and n
     { model: 'a,b', key: 'say "hi"', tokens: -1 },
     { model: '=SUM(A1)', key: 'two\nlines', tokens: null },
   ];
-  expect(await csvResponse(rows).text()).toBe(
+  expect(await csvResponse(['model', 'key', 'tokens'], rows).text()).toBe(
     'model,key,tokens\r\n"a,b","say ""hi""",-1\r\n\'=SUM(A1),"two\nlines",\r\n',
   );
 });

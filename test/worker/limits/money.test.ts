@@ -37,7 +37,8 @@ const total = async (tenant: string, requests: number) =>
 
 interface OwnKey {
   readonly used: Readonly<Record<string, number>>;
-  readonly tenant: { readonly balance_micros: number | null };
+  readonly left: object;
+  readonly tenant: { readonly left: object; readonly balance_micros: number | null };
 }
 const ownKey = async (key: string): Promise<OwnKey> =>
   (await (await worker.request('/v1/key', { headers: { authorization: `Bearer ${key}` } })).json()) as OwnKey;
@@ -66,6 +67,31 @@ describe('costs', () => {
     // 5 · 1 + 5 · 0.1 + 3 · 2.5 = 13 micro-units; with the factor 6.5, rounded up.
     expect((await total('costs', 3)).cost_micros).toBe(13 + 7 + 13);
     expect((await ownKey(key)).used).toMatchObject({ micros_per_day: 33, micros_per_month: 33 });
+  });
+
+  test('are shown with their request, with the version of their price and what they leave of limits', async () => {
+    const limits = { micros_per_day: 1_000, tokens_per_day: 500 };
+    const { key } = await tenantWithKey(worker, 'left', { micros_per_month: 90 }, { limits });
+    origin.script = cachedPrompt(5);
+    const { headers } = await completion(worker, key, { max_tokens: 3 });
+    origin.reset();
+    await total('left', 1);
+    const path = `/v1/requests/${headers.get('x-request-id')}`;
+    const shown = await (await worker.request(path, { headers: { authorization: `Bearer ${key}` } })).json();
+    expect(shown).toMatchObject({ cost_micros: 13, price_version: '1' });
+    const own = await ownKey(key);
+    const none = {
+      tokens_per_day: null,
+      tokens_per_month: null,
+      micros_per_day: null,
+      micros_per_month: null,
+    };
+    expect(own.left).toEqual({
+      ...none,
+      tokens_per_day: 500 - own.used.tokens_per_day!,
+      micros_per_day: 987,
+    });
+    expect(own.tenant.left).toEqual({ ...none, micros_per_month: 77 });
   });
 
   test('have a price that /v1/models shows', async () => {

@@ -13,7 +13,7 @@ const LEDGER_WORKER = `
   export default {
     async fetch(request, env) {
       const { add, ask } = await request.json();
-      return Response.json(add ? ((await addToLedger(env.DB, ...add)) ?? null) : await queryUsage(env.DB, ...ask));
+      return Response.json(add ? ((await addToLedger(env.DB, ...add)) ?? null) : (await queryUsage(env.DB, ...ask)).rows);
     },
   };
 `;
