@@ -217,6 +217,12 @@ describe('bad words', () => {
     expect(texts).toEqual(['a', ' a', 'b', ' b']);
   });
 
+  it('of white space only forbid it as it is', () => {
+    const parameters = { badWords: [' '], temperature: 0 };
+    const logits = TEXTS.map((text) => (text === ' ' ? 5 : text === 'a' ? 1 : 0));
+    expect(sampleOnce({ parameters, logits, texts: TEXTS }).token).toBe(TEXTS.indexOf('a'));
+  });
+
   it('without text forbid nothing', () => {
     const logits = [0, 5];
     const { token } = sampleOnce({ parameters: { badWords: ['', '  '], temperature: 0 }, logits });
