@@ -49,6 +49,10 @@ export const kindOf = (value: unknown): string =>
         ? 'an object'
         : `a ${typeof value}`;
 
+/** Returns the issue to report. Of integers beyond 2⁵³, zod reports its own bound, with a note, before that of the field. */
+export const firstOf = <T extends object>(issues: readonly T[]): T | undefined =>
+  issues.find((issue) => !('note' in issue)) ?? issues[0];
+
 /** Metadata key of a field with custom checks: the plain schema that documents it. */
 export const DOCUMENTED_AS = 'documentedAs';
 
@@ -70,7 +74,7 @@ export function list<T extends z.ZodType>(
       for (const [index, item] of items.entries()) {
         const parsed = element.safeParse(item, { reportInput: true });
         if (!parsed.success) {
-          const [issue] = parsed.error.issues;
+          const issue = firstOf(parsed.error.issues);
           if (issue)
             context.issues.push({
               ...issue,

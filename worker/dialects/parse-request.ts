@@ -1,5 +1,5 @@
 import { ApiError, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
-import { kindOf } from '@continuo/shared/json-fields.ts';
+import { firstOf, kindOf } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
 import { missingParameter } from './request-errors.ts';
 
@@ -127,7 +127,7 @@ function expectations(branch: readonly Issue[]): string[] {
 export function parseRequest<T>(schema: z.ZodType<T>, value: unknown): T {
   const parsed = schema.safeParse(value, { reportInput: true });
   if (parsed.success) return parsed.data;
-  throw toRequestError(parsed.error.issues[0]!);
+  throw toRequestError(firstOf(parsed.error.issues)!);
 }
 
 /** Sets of fields that a parser keeps a schema for. */
@@ -163,7 +163,7 @@ function toRequestError(issue: Issue, path: Path = []): ApiError {
   const whole = [...path, ...issue.path];
   const name = paramOf(whole);
   if (issue.code === 'invalid_union') {
-    const branch = issue.errors.find((errors) => !mismatch(errors))?.[0];
+    const branch = firstOf(issue.errors.find((errors) => !mismatch(errors)) ?? []);
     if (branch) return toRequestError(branch, whole);
     const text = wrongType(name, [...new Set(issue.errors.flatMap(expectations))].join(' or '), issue.input);
     return new ApiError(text.code, text.message, { param: name });

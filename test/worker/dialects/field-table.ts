@@ -20,6 +20,7 @@ const integer = (min: number, max: number, beside?: FieldRow['beside']): FieldRo
   bad: [
     [min - 1, 'integer_below_min_value'],
     [max + 1, 'integer_above_max_value'],
+    [1e20, 'integer_above_max_value'],
     ...wrong(min + 0.5, '1', true, [1], {}),
   ],
   ...(beside && { beside }),

@@ -69,6 +69,16 @@ describe.each(Object.entries(FIELD_TABLE))('%s', (field, { good, bad, beside }) 
   });
 });
 
+test('names the bounds of a field for numbers that no double holds exactly', async () => {
+  const messages = [1e20, -1e20].map(async (n) => {
+    return errorResponseBody.parse(await (await send({ n })).json()).error.message;
+  });
+  expect(await Promise.all(messages)).toEqual([
+    expect.stringContaining('Expected a value <= 128, but got 100000000000000000000 instead.'),
+    expect.stringContaining('Expected a value >= 1, but got -100000000000000000000 instead.'),
+  ]);
+});
+
 test.each([...IGNORED_FIELDS, ...SERVICE_FIELDS])('accepts and ignores %s', async (field) => {
   const values = [0, 'x', true, [{}], { a: { b: [] } }, null];
   const statuses = await Promise.all(values.map(async (value) => (await send({ [field]: value })).status));
