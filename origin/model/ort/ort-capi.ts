@@ -1,8 +1,7 @@
 import koffi, { type LibraryHandle, type TypeObject } from 'koffi';
 import { cudaFolder, ONNX_RUNTIME_VERSION } from './cuda-folder.ts';
 import { ortFault } from './ort-fault.ts';
-import { loadPermanently, onnxRuntimeLibrary } from './ort-library.ts';
-import { pageRelease } from './page-release.ts';
+import { loadPermanently, onnxRuntimeLibrary, pageRelease } from './ort-library.ts';
 
 /**
  * The part of ONNX Runtime's C API that the runner needs, called through koffi in the library that onnxruntime-node ships.

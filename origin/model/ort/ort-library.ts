@@ -12,6 +12,8 @@ import { ONNX_RUNTIME_VERSION } from './cuda-folder.ts';
 /** Stack of native calls. Operators of large models need more than koffi's 128 KiB (asynchronous) and 2 MiB (synchronous). */
 const STACK_BYTES = 8 << 20;
 const NOW = 2;
+/** MADV_DONTNEED of sys/mman.h: private anonymous memory reads as zeros afterwards. Other systems keep the pages. */
+const DO_NOT_NEED = 4;
 /** Keeps a library mapped; by platform, as in dlfcn.h. */
 const NO_DELETE: Partial<Record<NodeJS.Platform, number>> = { linux: 0x1000, darwin: 0x80 };
 const LIBRARY_NAMES: Partial<Record<NodeJS.Platform, string>> = {
@@ -98,4 +100,18 @@ export function ordinaryBuffer(memory: SharedArrayBuffer): ArrayBuffer {
   const buffer = koffi.view(koffi.address(new Uint8Array(memory)), memory.byteLength);
   // The view does not keep the memory alive.
   return Object.assign(buffer, { memory });
+}
+
+/** Returns `releasePages` of OrtApi. */
+export function pageRelease(): (memory: Uint8Array) => void {
+  if (process.platform !== 'linux') return () => {};
+  const system = openLibrary(null);
+  const advise = system.func('madvise', 'int', ['void *', 'size_t', 'int']);
+  const page = BigInt(system.func('getpagesize', 'int', [])());
+  return (memory) => {
+    const address = koffi.address(memory);
+    const first = ((address + page - 1n) / page) * page;
+    const bytes = ((address + BigInt(memory.byteLength)) / page) * page - first;
+    if (bytes > 0n) advise(first, bytes, DO_NOT_NEED);
+  };
 }

@@ -20,25 +20,34 @@ export function allocateInt64(length: number): BigInt64Array<ArrayBuffer> {
 
 const allocateInt32 = (length: number) => new Int32Array(new ArrayBuffer(4 * length));
 
-/** Ragged decode: one token per row, rows of different lengths. */
-export class DecodeInputs {
-  /** [rows, 1] */
+/** The inputs of a batch of sequences, with the same number of tokens each. */
+export class BatchInputs {
+  /** [sequences, tokens] */
   readonly tokens: BigInt64Array<ArrayBuffer>;
-  /** [rows, 1] */
+  /** [sequences, tokens] */
   readonly positions: BigInt64Array<ArrayBuffer>;
-  /** [rows]: the last position of each row. */
+  /** [sequences]: the last position of each. */
   readonly lastPositions: Int32Array<ArrayBuffer>;
-  /** []: at least as many positions as the longest row has. */
+  /** []: at least as many positions as the longest sequence has. */
   readonly totalLength = allocateInt32(1);
-  /** 0 … rows − 1, because the logits of every row are needed. */
+  /** Indices of the tokens whose logits are needed. */
   readonly logitsIndex: BigInt64Array<ArrayBuffer>;
+
+  /** Allocates room for these numbers; `tokens` counts those of all sequences. */
+  constructor(sequences: number, tokens: number, logits: number) {
+    this.tokens = allocateInt64(tokens);
+    this.positions = allocateInt64(tokens);
+    this.lastPositions = allocateInt32(sequences);
+    this.logitsIndex = allocateInt64(logits);
+  }
+}
+
+/** Ragged decode: one token per row, rows of different lengths. The logits of every row are needed. */
+export class DecodeInputs extends BatchInputs {
   readonly #contextLength: number;
 
   constructor(slots: number, contextLength: number) {
-    this.tokens = allocateInt64(slots);
-    this.positions = allocateInt64(slots);
-    this.lastPositions = allocateInt32(slots);
-    this.logitsIndex = allocateInt64(slots);
+    super(slots, slots, slots);
     for (let row = 0; row < slots; row++) this.logitsIndex[row] = BigInt(row);
     this.#contextLength = contextLength;
   }
@@ -55,22 +64,9 @@ export class DecodeInputs {
 }
 
 /** One chunk of one prompt: a batch of one row. */
-export class PrefillInputs {
-  /** [1, tokens] */
-  readonly tokens: BigInt64Array<ArrayBuffer>;
-  /** [1, tokens] */
-  readonly positions: BigInt64Array<ArrayBuffer>;
-  /** [1]: the last position of the chunk. */
-  readonly lastPositions = allocateInt32(1);
-  /** []: positions up to the end of the chunk. */
-  readonly totalLength = allocateInt32(1);
-  /** [logitsAt + 1]: the last index twice, for runs that must not have a single row. */
-  readonly logitsIndex: BigInt64Array<ArrayBuffer>;
-
+export class PrefillInputs extends BatchInputs {
   constructor(prefillChunk: number) {
-    this.tokens = allocateInt64(prefillChunk);
-    this.positions = allocateInt64(prefillChunk);
-    this.logitsIndex = allocateInt64(prefillChunk + 1);
+    super(1, prefillChunk, prefillChunk + 1);
   }
 
   fill({ start, tokens, logitsAt }: PrefillChunk): void {
@@ -81,6 +77,7 @@ export class PrefillInputs {
     this.totalLength[0] = start + tokens.length;
     this.lastPositions[0] = start + tokens.length - 1;
     for (let i = 0; i < logitsAt.length; i++) this.logitsIndex[i] = BigInt(logitsAt[i]!);
+    // The last one twice, for runs that must not have a single row.
     this.logitsIndex[logitsAt.length] = BigInt(logitsAt.at(-1) ?? 0);
   }
 }

@@ -4,7 +4,7 @@ import { LOGITS_INDEX } from '../onnx/onnx-patch.ts';
 import { arrayTensor, type BoundTensor, type Elements, type OrtBinding } from '../ort/ort-binding.ts';
 import type { RunSession } from '../ort/ort-session.ts';
 import { RunGuard } from '../ort/run-guard.ts';
-import { DecodeInputs, PrefillInputs } from './batch-inputs.ts';
+import { type BatchInputs, DecodeInputs, PrefillInputs } from './batch-inputs.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import { KvCache, type KvStore } from './kv-cache.ts';
 import { inOrdinaryMemory, keptLogitRows, MAX_PREFILL_CHUNKS, type RunnerOptions } from './runner-options.ts';
@@ -12,6 +12,10 @@ import type { TokenEmbedder } from './token-embedder.ts';
 
 /** Maximum of cached bindings, one per recently decoded slot range; each costs a few kilobytes of native memory. */
 const MAX_BINDINGS = 64;
+
+/** Sequences, and tokens of each. */
+type Dimensions = readonly [sequences: number, tokens: number];
+type Logits = Float32Array<ArrayBuffer>;
 
 /**
  * A ModelRunner over ONNX Runtime with the KV cache updated in place. Owns the session.
@@ -31,7 +35,7 @@ export class OrtRunner implements ModelRunner {
   readonly #decodeInputs: DecodeInputs;
   readonly #prefillInputs: PrefillInputs;
   readonly #embedder: TokenEmbedder | null;
-  readonly #logits: Float32Array<ArrayBuffer>;
+  readonly #logits: Logits;
   /** By slot range; least recently used first. */
   readonly #bindings = new Map<number, OrtBinding>();
   readonly #guard = new RunGuard(() => this.#release());
@@ -87,9 +91,9 @@ export class OrtRunner implements ModelRunner {
     const { rows, firstSlot } = batch;
     this.#decodeInputs.fill(batch);
     this.#embedder?.embed(batch.tokens, rows);
-    const binding = this.#decodeBinding(firstSlot, rows);
-    if (this.#session.copiesInputs) this.#bindDecodeInputs(binding, rows);
     const logits = this.#logits.subarray(0, rows * this.shape.vocabularySize);
+    const binding = this.#decodeBinding(firstSlot, rows, logits);
+    if (this.#session.copiesInputs) this.#bindInputs(binding, this.#decodeInputs, [rows, 1]);
     if (signal) return this.#guard.run(() => this.#session.runAsync(binding, signal).then(() => logits));
     this.#session.run(binding);
     return logits;
@@ -102,7 +106,7 @@ export class OrtRunner implements ModelRunner {
       this.#embedder?.embed(chunk.tokens, chunk.tokens.length, chunk.images);
       const rows = chunk.logitsAt.length === 0 ? 0 : Math.max(chunk.logitsAt.length, this.shape.minRows);
       const logits = this.#logitsFor(rows);
-      using binding = this.#prefillBinding(chunk, rows, logits);
+      using binding = this.#bind(this.#prefillInputs, [1, chunk.tokens.length], chunk.slot, logits);
       await this.#session.runAsync(binding, signal);
       return logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
     });
@@ -125,33 +129,15 @@ export class OrtRunner implements ModelRunner {
     this.#session.dispose();
   }
 
-  #decodeBinding(firstSlot: number, rows: number): OrtBinding {
+  #decodeBinding(firstSlot: number, rows: number, logits: Logits): OrtBinding {
     const { slots } = this.shape;
     const key = firstSlot * (slots + 1) + rows;
     const known = this.#bindings.get(key);
     this.#bindings.delete(key);
-    const binding = known ?? this.#newDecodeBinding(firstSlot, rows);
+    const binding = known ?? this.#bind(this.#decodeInputs, [rows, 1], firstSlot, logits);
     this.#bindings.set(key, binding);
     this.#dropOldestBinding();
     return binding;
-  }
-
-  #newDecodeBinding(firstSlot: number, rows: number): OrtBinding {
-    return this.#session.bound((binding) => {
-      this.#bindDecodeInputs(binding, rows);
-      binding.input(LOGITS_INDEX, this.#tensor(this.#decodeInputs.logitsIndex, [rows]));
-      binding.output(this.#logitsName, this.#tensor(this.#logits, [rows, this.shape.vocabularySize]));
-      this.#cache.bind(binding, firstSlot, rows);
-    });
-  }
-
-  #bindDecodeInputs(binding: OrtBinding, rows: number): void {
-    const { tokens, positions, lastPositions, totalLength } = this.#decodeInputs;
-    const { tokenInput, positionIds } = this.#decoder;
-    binding.input(tokenInput, this.#tokens(tokens, [rows, 1]));
-    if (positionIds !== null) binding.input(positionIds, this.#tensor(positions, [rows, 1]));
-    binding.input(LAST_POSITIONS, this.#tensor(lastPositions, [rows]));
-    binding.input(TOTAL_LENGTH, this.#tensor(totalLength, []));
   }
 
   #dropOldestBinding(): void {
@@ -163,29 +149,29 @@ export class OrtRunner implements ModelRunner {
     }
   }
 
-  #logitsFor(rows: number): Float32Array<ArrayBuffer> {
+  #logitsFor(rows: number): Logits {
     const length = rows * this.shape.vocabularySize;
-    return length > this.#logits.length ? inOrdinaryMemory(length) : this.#logits;
+    return length > this.#logits.length ? inOrdinaryMemory(length) : this.#logits.subarray(0, length);
   }
 
-  #prefillBinding(
-    { slot, tokens }: PrefillChunk,
-    rows: number,
-    logits: Float32Array<ArrayBuffer>,
-  ): OrtBinding {
-    const inputs = this.#prefillInputs;
-    const length = tokens.length;
-    const { tokenInput, positionIds } = this.#decoder;
+  /** @param logits as many rows as the run computes */
+  #bind(inputs: BatchInputs, dimensions: Dimensions, firstSlot: number, logits: Logits): OrtBinding {
     const { vocabularySize } = this.shape;
+    const rows = logits.length / vocabularySize;
     return this.#session.bound((binding) => {
-      binding.input(tokenInput, this.#tokens(inputs.tokens, [1, length]));
-      binding.input(LAST_POSITIONS, this.#tensor(inputs.lastPositions, [1]));
-      binding.input(TOTAL_LENGTH, this.#tensor(inputs.totalLength, []));
-      if (positionIds !== null) binding.input(positionIds, this.#tensor(inputs.positions, [1, length]));
+      this.#bindInputs(binding, inputs, dimensions);
       binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [rows]));
       binding.output(this.#logitsName, this.#tensor(logits, [rows, vocabularySize]));
-      this.#cache.bind(binding, slot, 1);
+      this.#cache.bind(binding, firstSlot, dimensions[0]);
     });
+  }
+
+  #bindInputs(binding: OrtBinding, inputs: BatchInputs, dimensions: Dimensions): void {
+    const { tokenInput, positionIds } = this.#decoder;
+    binding.input(tokenInput, this.#tokens(inputs.tokens, dimensions));
+    if (positionIds !== null) binding.input(positionIds, this.#tensor(inputs.positions, dimensions));
+    binding.input(LAST_POSITIONS, this.#tensor(inputs.lastPositions, [dimensions[0]]));
+    binding.input(TOTAL_LENGTH, this.#tensor(inputs.totalLength, []));
   }
 
   /** Binds the ids, or the vectors of the embedder. */
