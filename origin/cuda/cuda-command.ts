@@ -24,7 +24,7 @@ export function installsCuda(command: Command, terminal: Terminal, environment: 
       const folder = named ?? installedCudaFolder(environment);
       if (folder === null) throw new CommandError('set HOME, or name a folder to install into');
       const wheels = [...(cudnn ? CUDNN_WHEELS : []), ...CUDA_WHEELS];
-      const bytes = wheels.reduce((sum, { identity }) => sum + identity.size, 0);
+      const bytes = wheels.reduce((sum, { size }) => sum + size, 0);
       progress.note(`installing into ${folder}; up to ${byteSize(bytes)} to download`);
       const index = new PackageIndex({ url: environment.PIP_INDEX_URL, ...commandConnection(progress) });
       await throughProxy(() => installWheels(wheels, { index, folder, progress, sleep }));

@@ -45,13 +45,13 @@ export async function installWheels(wheels: readonly Wheel[], context: InstallCo
 }
 
 async function installWheel(wheel: Wheel, { index, folder, progress }: InstallContext): Promise<void> {
-  const { file, identity, libraries } = wheel;
+  const { file, libraries } = wheel;
   const blob = path.join(folder, file);
   if (!existsSync(blob)) {
     const source = await index.source(wheel);
-    const display = progress.start(wheel.project, identity.size);
+    const display = progress.start(wheel.project, wheel.size);
     try {
-      await downloadBlob({ source, identity, blob, onBytes: (bytes) => display.update(bytes) });
+      await downloadBlob({ source, identity: wheel, blob, onBytes: (bytes) => display.update(bytes) });
     } finally {
       display.stop();
     }

@@ -48,8 +48,7 @@ export function wheelOf(project: string, libraries: Readonly<Record<string, Buff
   );
   const checksum = createHash('sha256').update(content).digest('hex');
   const file = `${project.replaceAll('-', '_')}-13.0-py3-none-any.whl`;
-  const identity = { size: content.length, checksum };
-  const wheel: Wheel = { project, file, identity, libraries: Object.keys(libraries) };
+  const wheel: Wheel = { project, file, size: content.length, checksum, libraries: Object.keys(libraries) };
   return { wheel, content };
 }
 

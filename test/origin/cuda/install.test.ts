@@ -168,9 +168,9 @@ describe('the pinned wheels', () => {
 
   it('are for Linux on x64, with distinct libraries', () => {
     const wheels = [...CUDA_WHEELS, ...CUDNN_WHEELS];
-    for (const { file, identity } of wheels) {
+    for (const { file, checksum } of wheels) {
       expect(file).toMatch(/manylinux\w*_x86_64\.whl$/);
-      expect(identity.checksum).toMatch(/^[0-9a-f]{64}$/);
+      expect(checksum).toMatch(/^[0-9a-f]{64}$/);
     }
     const libraries = wheels.flatMap((wheel) => wheel.libraries);
     expect(new Set(libraries).size).toBe(libraries.length);
