@@ -5,7 +5,6 @@ const PATHS = {
   undo: 'M6 4 3 7l3 3M3 7h6a3.5 3.5 0 0 1 0 7H7',
   theme: 'M8 2.5a5.5 5.5 0 1 0 0 11zM8 2.5a5.5 5.5 0 0 1 0 11',
   close: 'm4 4 8 8M12 4l-8 8',
-  copy: 'M5.5 5.5v-3h8v8h-3M2.5 5.5h8v8h-8z',
   sliders: 'M2 5h6M12 5h2M2 11h2M8 11h6M10 3v4M6 9v4',
   keyboard: 'M1.5 4.5h13v7h-13zM4 7h.01M6.5 7h.01M9 7h.01M11.5 7h.01M5 9.5h6',
   redo: 'm10 4 3 3-3 3M13 7H6.5a3.5 3.5 0 0 0 0 7H9',
