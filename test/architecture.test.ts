@@ -59,7 +59,7 @@ const MAX_MEDIAN_LINES = 90;
 const MAX_FILES_PER_FOLDER = 25;
 
 /** Caps of the whole source. Raise one only with a line in docs/decisions that says what came and what went instead. */
-const BUDGET = { source: { files: 652, lines: 68_865 }, page: { files: 121, lines: 11_010 } };
+const BUDGET = { source: { files: 649, lines: 68_744 }, page: { files: 121, lines: 10_963 } };
 const MAX_WORKER_ROOT_FILES = 8;
 
 describe('packages', () => {
@@ -176,7 +176,7 @@ describe('structure', () => {
   });
 
   test.each(['source', 'page'] as const)('the %s keeps to its budget of files and lines', (part) => {
-    const styles = globSync('worker/site/**/*.css').map((file) => readFileSync(file, 'utf8'));
+    const styles = globSync('worker/site/!(dist)/**/*.css').map((file) => readFileSync(file, 'utf8'));
     const own = sources.filter(({ file }) => file.startsWith('worker/site/') === (part === 'page'));
     const texts = [...own.map(({ text }) => text), ...(part === 'page' ? styles : [])];
     const lines = texts.reduce((sum, text) => sum + text.trimEnd().split('\n').length, 0);
