@@ -193,3 +193,24 @@ test('gives other events another webhook id, so that a receiver that ignores kno
   }
   expect([...texts.values()].map(({ size }) => size)).toEqual([1, 1]);
 });
+
+test('bills what an erased tenant has used before its state is deleted, also if billing refuses it at first', async () => {
+  const billing = { BILLING_URL: `${url}/billing`, BILLING_SECRET: 'a secret for billing' };
+  const brief = await startWorker(origin, { ADMIN_KEY_SHA256, ERASE_AFTER_MS: '50', ...billing });
+  try {
+    const { key: token } = await tenantWithKey(brief, 'leaving');
+    answers = { leaving: [503, 503] };
+    await completion(brief, token);
+    const attempts = (count: number) =>
+      eventually(
+        async () => at('/billing').filter(({ text }) => text.includes('"leaving"')).length,
+        (all) => all >= count,
+      );
+    await attempts(1);
+    await admin(brief, 'PATCH', '/tenants/leaving', { suspended: true });
+    expect((await admin(brief, 'DELETE', '/tenants/leaving')).status).toBe(200);
+    expect(await attempts(3)).toBe(3);
+  } finally {
+    await brief.stop();
+  }
+});

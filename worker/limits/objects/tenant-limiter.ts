@@ -148,6 +148,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
       await this.#scheduleAlarm();
       return;
     }
+    // What is being sent may have to be sent again. The alarm is set when it has ended.
+    if (this.#events.queue.nextDue() !== null) return;
     this.#isErased = true;
     await this.ctx.storage.deleteAll();
   }
