@@ -58,17 +58,15 @@ function wrongType(name: string, expected: string, input: unknown): ErrorText {
   };
 }
 
-const lengthOf = (input: unknown): number => (Array.isArray(input) ? input.length : 0);
+const lengthOf = (input: unknown): number => (input as string | unknown[] | undefined)?.length ?? 0;
 
 function tooBig(name: string, issue: z.core.$ZodIssueTooBig): ErrorText {
   const { input, maximum } = issue;
-  if (issue.origin === 'string') {
-    const message = `Invalid '${name}': string too long. Expected a string with maximum length ${maximum}, but got a string with length ${String(input).length} instead.`;
-    return { code: 'string_above_max_length', message };
-  }
-  if (issue.origin === 'array') {
-    const message = `Invalid '${name}': array too long. Expected an array with maximum length ${maximum}, but got an array with length ${lengthOf(input)} instead.`;
-    return { code: 'array_above_max_length', message };
+  if (issue.origin === 'string' || issue.origin === 'array') {
+    const [type, one] =
+      issue.origin === 'string' ? (['string', 'a string'] as const) : (['array', 'an array'] as const);
+    const message = `Invalid '${name}': ${type} too long. Expected ${one} with maximum length ${maximum}, but got ${one} with length ${lengthOf(input)} instead.`;
+    return { code: `${type}_above_max_length`, message };
   }
   const kind = issue.origin === 'int' || issue.message === 'integer' ? 'integer' : 'decimal';
   const message = `Invalid '${name}': ${kind} above maximum value. Expected a value ${issue.inclusive === false ? '<' : '<='} ${maximum}, but got ${String(input)} instead.`;

@@ -45,7 +45,7 @@ export async function fetchUpstream(
 export const MAX_MESSAGE_LENGTH = 16 * 1024 * 1024;
 
 /** Read at a time. Most answers arrive in one such read, which costs less than several of the platform's choice. */
-const READ_BYTES = 4_096;
+const READ_BYTES = 16_384;
 
 /**
  * Returns the JSON of an answer; null if it has none, is too long or breaks off.

@@ -5,7 +5,7 @@ import { type LogitProcessorFactory, MAX_FLOAT32 } from './processor.ts';
 
 /**
  * Forbids the token that would complete a bad word: the last one of the word's tokenisation, with and without a space
- * before it, if the history ends with the tokens before that one (as vLLM's bad_words). White space is taken as it is.
+ * before it, if the history ends with the tokens before that one (as vLLM's bad_words). White space is a word as well.
  */
 export const badWords: LogitProcessorFactory = ({ badWords }, vocabulary, workspace) => {
   const words = workspace.badWords.get(badWords) ?? tokenise(badWords, vocabulary);
@@ -22,11 +22,9 @@ export const badWords: LogitProcessorFactory = ({ badWords }, vocabulary, worksp
 
 const tokenise = (words: readonly string[], vocabulary: SamplerVocabulary) =>
   words
-    .flatMap((word) => {
-      const text = word.trimStart();
-      return text === '' ? [word] : [text, ` ${text}`];
-    })
-    .map((text) => vocabulary.encode(text))
+    .map((word) => word.trimStart() || word)
+    .filter((word) => word !== '')
+    .flatMap((word) => [vocabulary.encode(word), vocabulary.encode(` ${word}`)])
     .filter((tokens) => tokens.length > 0);
 
 function endsWithAllButLast(history: TokenHistory, tokens: readonly number[]): boolean {
