@@ -1,27 +1,11 @@
 import * as z from 'zod';
 import { ApiError, counted } from './errors.ts';
 import type { WirePrompt } from './generation.ts';
-import { DOCUMENTED_AS, type Fault, integer, kindOf, MAX_INT32, report } from './json-fields.ts';
+import { type Fault, integer, kindOf, MAX_INT32, type ReadResult, required } from './json-fields.ts';
 
 /** All forms of `prompt`; `readPrompts` explains their meaning. */
 const parts = z.array(z.union([integer(0), z.string()])).min(1);
 const documented = z.union([z.string(), parts, z.array(z.union([z.string(), parts])).min(1)]);
-
-export type ReadResult<T> = { readonly value: T } | { readonly fault: Fault };
-
-/** A required field with checks of its own. @param documented the plain schema that documents it */
-export const required = <T>(field: string, documented: z.ZodType, read: (value: unknown) => ReadResult<T>) =>
-  z
-    .unknown()
-    .transform((value, context): T => {
-      const message = `Missing required parameter: '${field}'.`;
-      const missing = { fault: { code: 'missing_required_parameter', message } };
-      const result = value === undefined || value === null ? missing : read(value);
-      if ('value' in result) return result.value;
-      report(context, result.fault);
-      return z.NEVER;
-    })
-    .meta({ [DOCUMENTED_AS]: documented });
 
 const nameOf = (field: string, path: readonly number[]): string =>
   `${field}${path.map((index) => `[${index}]`).join('')}`;

@@ -56,6 +56,22 @@ export const firstOf = <T extends object>(issues: readonly T[]): T | undefined =
 /** Metadata key of a field with custom checks: the plain schema that documents it. */
 export const DOCUMENTED_AS = 'documentedAs';
 
+export type ReadResult<T> = { readonly value: T } | { readonly fault: Fault };
+
+/** A required field with checks of its own. @param documented the plain schema that documents it */
+export const required = <T>(field: string, documented: z.ZodType, read: (value: unknown) => ReadResult<T>) =>
+  z
+    .unknown()
+    .transform((value, context): T => {
+      const message = `Missing required parameter: '${field}'.`;
+      const missing = { fault: { code: 'missing_required_parameter', message } };
+      const result = value === undefined || value === null ? missing : read(value);
+      if ('value' in result) return result.value;
+      report(context, result.fault);
+      return z.NEVER;
+    })
+    .meta({ [DOCUMENTED_AS]: documented });
+
 /**
  * A list whose check stops at the first invalid element. Otherwise, a body with a million invalid elements would produce
  * a million issues.

@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { type ReadResult, required } from './completion-prompt.ts';
-import { flag, integer, list } from './json-fields.ts';
+import { flag, integer, list, type ReadResult, required } from './json-fields.ts';
 import { MAX_LISTED_LOGPROBS } from './logprob.ts';
 import {
   commonFields,

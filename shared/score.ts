@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import { logprobsFormat } from './completion-output.ts';
-import { type ReadResult, readTextOrIds, required } from './completion-prompt.ts';
+import { readTextOrIds } from './completion-prompt.ts';
 import { completionUsage } from './completion-response.ts';
-import { flag, integer, kindOf, optional } from './json-fields.ts';
+import { flag, integer, kindOf, optional, type ReadResult, required } from './json-fields.ts';
 
 /** The bodies of POST /v1/score: the likelihoods of continuations of a prompt. */
 

@@ -33,9 +33,10 @@ export type TenantLimits = Limits & { readonly creditMicros: number | null };
 /** Limits of which some are not set. Their meaning depends on the reader: the plan's limit, or no limit. */
 export type SomeLimits = { readonly [Name in keyof Limits]?: Limits[Name] | undefined };
 
-export const UNLIMITED = Object.fromEntries(
-  [...Object.keys(limits.shape), 'creditMicros'].map((name) => [name, null]),
-) as unknown as TenantLimits;
+export const UNLIMITED: TenantLimits = {
+  ...limits.parse(Object.fromEntries(Object.keys(limits.shape).map((name) => [name, null]))),
+  creditMicros: null,
+};
 
 export const dialectName = z.enum(['openai', 'fireworks', 'llamacpp', 'mistralrs', 'vllm']);
 export type DialectName = z.infer<typeof dialectName>;

@@ -130,6 +130,7 @@ export class SchemaDocument {
     const key = `${parted(path).scope} ${this.#contents.of(value)}`;
     const known = this.#nodeWith.get(key);
     if (known) return known;
+    this.#draft.requireKnown(value, path);
     const schema = this.#withStaticReference(this.#draft.modernized(value), path);
     for (const keyword of checkKeywords(schema, path, this.lenient)) this.#ignored.add(keyword);
     const node = { path, schema: schema as CheckedSchema };

@@ -162,6 +162,18 @@ it('ignores keywords beside $ref up to draft 7', () => {
   expect(acceptsText(grammar, '["a"]', tokens)).toBe(false);
 });
 
+it.each(['prefixItems', 'dependentSchemas', 'minContains'])(
+  'refuses a keyword of a later draft than the document names: %s',
+  (keyword) => {
+    const later = { [keyword]: { prefixItems: [{}], dependentSchemas: { a: {} }, minContains: 0 }[keyword] };
+    const inside = { properties: { a: { ...later, contains: { const: 1 } } } };
+    const compile = (draft: string) =>
+      compileConstraint({ type: 'json_schema', value: { $schema: draft, ...inside } }, vocabulary);
+    expect(() => compile('http://json-schema.org/draft-07/schema#')).toThrow(`#/properties/a/${keyword}`);
+    expect(() => compile('https://json-schema.org/draft/2020-12/schema')).not.toThrow();
+  },
+);
+
 describe('the style of objects', () => {
   const value = {
     type: 'object',

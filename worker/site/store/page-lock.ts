@@ -28,8 +28,10 @@ const TAB = 'continuo-tab';
  */
 export async function tabNumber(): Promise<number> {
   const own = Number(sessionStorage.getItem(TAB));
-  // The copy of a tab has its number, too.
-  if (own > 0 && (await lockForPage(`${TAB}-${own}`))) return own;
+  const [opened] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[];
+  // The copy of a tab has its number, too. On a busy machine, a reloaded page loses its lock late.
+  const patience = (opened?.type === 'reload' ? 10 : 1) * PREDECESSOR_MS;
+  if (own > 0 && (await lockForPage(`${TAB}-${own}`, patience))) return own;
   for (let free = 1; ; free += 1) {
     if (!(await lockForPage(`${TAB}-${free}`, 0))) continue;
     sessionStorage.setItem(TAB, String(free));
