@@ -20,6 +20,8 @@ import type { Measurement, Scenario } from './scenario.ts';
 
 /** Load between two steps of an upgrade. */
 const STEADY_MS = 3_000;
+/** Workers of 0.2.0 ask every five seconds for the models of an origin that was away. */
+const SEEN_MS = 6_000;
 /** The platform lets a replaced isolate finish its work in the background, which delivers its last settlements. */
 const BACKGROUND_MS = 5_000;
 const TENANT = 'upgraded';
@@ -55,12 +57,12 @@ class RollingSystem {
     this.#origins[index] = stoppable(child);
   }
 
-  /** Replaces one origin after the other: the first one takes requests again before the second one stops. */
+  /** Replaces one origin after the other: all isolates have seen the first one again before the second one stops. */
   async replaceOrigins(release: Release): Promise<void> {
     for (const index of [0, 1]) {
       await this.#origins[index]!.stop();
       await this.#startOrigin(release, index);
-      await sleep(STEADY_MS);
+      await sleep(SEEN_MS);
     }
   }
 
