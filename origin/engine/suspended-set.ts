@@ -29,8 +29,7 @@ export class SuspendedSet {
   readonly #kv: KvSlots;
   readonly #store: PrefixStore | null;
   readonly #sequences = new Map<QueuedSequence, Suspended>();
-  /** How often `add` has succeeded. */
-  suspensions = 0;
+  #suspensions = 0;
 
   constructor(kv: KvSlots, store: PrefixStore | null) {
     this.#kv = kv;
@@ -43,6 +42,11 @@ export class SuspendedSet {
 
   get size(): number {
     return this.#sequences.size;
+  }
+
+  /** How often `add` has succeeded. */
+  get suspensions(): number {
+    return this.#suspensions;
   }
 
   /** True if main memory holds exactly the KV of the suspended sequences. */
@@ -66,7 +70,7 @@ export class SuspendedSet {
       state.slot = -1;
       this.#sequences.set(queued, { state, kv: { prompt, memory } });
     }
-    this.suspensions++;
+    this.#suspensions++;
     return true;
   }
 

@@ -2,7 +2,7 @@ import { toCamelCase } from '@continuo/shared/field-names.ts';
 import type { Scope, SomeLimits } from '@continuo/shared/tenant.ts';
 import { type AuditEntry, runAudited } from './audit-log.ts';
 import { changedLimits } from './plan-store.ts';
-import type { Row } from './row.ts';
+import { change, type Row } from './row.ts';
 
 /** A stored key. Times are Unix milliseconds. */
 export interface KeyRecord {
@@ -99,12 +99,6 @@ export type KeyChanges = {
     | KeyRecord[K]
     | undefined;
 } & { readonly limits?: SomeLimits | undefined };
-
-/** Whether a column changes, and its new value. */
-const change = (value: string | number | null | undefined): (string | number | null)[] => [
-  Number(value !== undefined),
-  value ?? null,
-];
 
 /** Changes only the given fields, so that concurrent changes are all kept. Returns null if there is no such key. */
 export async function updateKey(

@@ -2,7 +2,7 @@ import { toCamelCase } from '@continuo/shared/field-names.ts';
 import type { DialectName, ObjectDefaults, SomeLimits } from '@continuo/shared/tenant.ts';
 import { type AuditEntry, runAudited } from './audit-log.ts';
 import { changedLimits, type LimitChanges } from './plan-store.ts';
-import type { Row } from './row.ts';
+import { change, type Row } from './row.ts';
 
 /** A stored tenant. Unset limits and weight come from its plan. */
 export interface TenantRecord extends ObjectDefaults {
@@ -92,8 +92,8 @@ export async function updateTenant(
         aliases = json_patch(aliases, ?12)
       WHERE id = ?1 RETURNING *`)
     .bind(
-      ...[id, name ?? null, planId === undefined ? 0 : 1, planId ?? null, JSON.stringify(limits ?? {})],
-      ...[weight === undefined ? 0 : 1, weight ?? null, dialect ?? null],
+      ...[id, name ?? null, ...change(planId), JSON.stringify(limits ?? {}), ...change(weight)],
+      dialect ?? null,
       ...flags.map((flag) => (flag === undefined ? null : Number(flag))),
       JSON.stringify(changes.aliases ?? {}),
     );

@@ -64,10 +64,7 @@ export class HomeSlices {
    */
   exchange(call: LimiterCall, now: number): LimiterAnswer {
     const { isolate, first, renewals, reservation, sliceRequests } = call;
-    const name = `${isolate}.${call.number}`;
-    if (this.#calls.has(name)) throw new Error('This call has arrived before.');
-    const [oldest] = this.#calls.add(name);
-    if (this.#calls.size > RECENT_CALLS) this.#calls.delete(oldest!);
+    this.#noteCall(`${isolate}.${call.number}`);
     this.endDue(now);
     const known = this.#isolates.get(isolate);
     // Home forgets only isolates that hold nothing, so one with earlier decisions has been given up.
@@ -92,6 +89,13 @@ export class HomeSlices {
     return { cursor: gone ? null : state.cursor, reservation: result, slices, blocked };
   }
 
+  /** @throws Error if the call has arrived before */
+  #noteCall(name: string): void {
+    if (this.#calls.has(name)) throw new Error('This call has arrived before.');
+    const [oldest] = this.#calls.add(name);
+    if (this.#calls.size > RECENT_CALLS) this.#calls.delete(oldest!);
+  }
+
   /** Counts the slices of silent isolates as spent, and takes back those that an isolate has never received. */
   endDue(now: number): void {
     for (const [isolate, state] of this.#isolates) {
@@ -100,7 +104,7 @@ export class HomeSlices {
       for (const slice of due) {
         // An isolate that has called since would have returned it.
         if (state.heardAt >= slice.endsAt - SLICE_GRACE_MS + RETURN_MS) this.#remove(state, slice);
-        // Nobody could call.
+        // While home was away, no isolate could call.
         else if (wasAway(slice.endsAt, now)) slice.endsAt = now + SLICE_GRACE_MS;
         else {
           end(this.#quota, slice, now);
