@@ -31,6 +31,8 @@ export function useScroller() {
     const observer = new ResizeObserver(measure);
     observer.observe(element);
     element.addEventListener('scroll', measure, { passive: true });
+    // The observer answers after the first paint, which would show few rows.
+    measure();
     element.focus({ preventScroll: true });
     return () => observer.disconnect();
   }, []);
