@@ -1,4 +1,3 @@
-import { FairShares } from './fair-shares.ts';
 import { type ChargedSequence, WaitingQueue, type WaitingRequest } from './waiting-queue.ts';
 
 /** A sequence that waits for a slot or holds one. */
@@ -157,9 +156,9 @@ export class PriorityQueues<
   }
 
   /** The shares of the tenants that hold or want slots of a class. */
-  #sharesOf(flex: boolean, holders: readonly Sequence[]): FairShares {
+  #sharesOf(flex: boolean, holders: readonly Sequence[]): ReturnType<typeof fairShares> {
     const tenants = holders.map(({ request }) => request).filter((request) => request.flex === flex);
-    return new FairShares(this.#slots, tenants, this.#queueOf(flex).tenants);
+    return fairShares(this.#slots, tenants, this.#queueOf(flex).tenants);
   }
 
   #queueOf(flex: boolean): WaitingQueue<Sequence, Request> {
@@ -172,3 +171,25 @@ const oldest = <S extends PrioritySequence>(sequences: readonly S[]): S =>
 
 const youngest = <S extends PrioritySequence>(sequences: readonly S[]): S =>
   sequences.reduce((best, one) => (one.order > best.order ? one : best));
+
+type Tenant = Pick<PriorityRequest, 'tenantId' | 'weight'>;
+
+/**
+ * Compares the slots that tenants hold with their fair shares: slots · weight ÷ all weights, rounded up.
+ * @param holders one entry per slot held
+ * @param waiting tenants that want slots
+ */
+function fairShares(slots: number, holders: readonly Tenant[], waiting: readonly Tenant[]) {
+  const held = new Map<string, number>();
+  for (const { tenantId } of holders) held.set(tenantId, (held.get(tenantId) ?? 0) + 1);
+  const weights = new Map([...holders, ...waiting].map(({ tenantId, weight }) => [tenantId, weight]));
+  const allWeights = [...weights.values()].reduce((sum, weight) => sum + weight, 0);
+  const heldBy = (tenantId: string) => held.get(tenantId) ?? 0;
+  const shareOf = (tenantId: string) => Math.ceil((slots * (weights.get(tenantId) ?? 0)) / allWeights);
+  return {
+    held,
+    /** True for a tenant that holds more than its share: it keeps at least one slot when it gives one up. */
+    isAbove: (tenantId: string) => heldBy(tenantId) > shareOf(tenantId),
+    isBelow: (tenantId: string) => heldBy(tenantId) < shareOf(tenantId),
+  };
+}
