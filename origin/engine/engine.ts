@@ -19,7 +19,7 @@ import type { KvCopy } from './kv/kv-slots.ts';
 import { prefixStoreRoom } from './kv/prefix-memory.ts';
 import { PrefixStore } from './kv/prefix-store.ts';
 import { SlotTrimmer } from './kv/slot-trimmer.ts';
-import { TimedKvBytes } from './kv/timed-kv-bytes.ts';
+import { timedKvBytes } from './kv/timed-kv-bytes.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { type ModelRun, ModelRuns } from './model-runs.ts';
 import { type OpenRequest, prefixNamespace, storablePositions } from './open-request.ts';
@@ -67,7 +67,7 @@ export class Engine {
   readonly #grammarWork: GrammarWork;
   readonly #store: PrefixStore | null;
   readonly #disk: DiskTier | null;
-  readonly #kvBytes: TimedKvBytes;
+  readonly #kv: ReturnType<typeof timedKvBytes>;
   /** Failed runs since the last successful one. */
   #failures = 0;
   /** The time of the step before this has been charged. */
@@ -76,7 +76,7 @@ export class Engine {
   constructor(options: EngineOptions) {
     const { runner, vocabulary, now, maxWaiting, pool = null } = options;
     const { shape } = runner;
-    this.#kvBytes = new TimedKvBytes(runner.kvBytes, now);
+    this.#kv = timedKvBytes(runner.kvBytes, now);
     this.#disk = options.disk ?? null;
     this.#store = this.#newStore(shape, options.prefixStoreBytes ?? 0);
     this.#runner = runner;
@@ -92,7 +92,7 @@ export class Engine {
       grammarWork: this.#grammarWork,
       sparse: runner.sparse ?? null,
     };
-    this.trimmer = new SlotTrimmer(this.#running.kv, this.#kvBytes, now);
+    this.trimmer = new SlotTrimmer(this.#running.kv, this.#kv.kvBytes, now);
     this.#requests = new Requests({
       ...options,
       charge: (account, ms) => this.#charge(account, ms),
@@ -126,7 +126,7 @@ export class Engine {
       suspended: this.#running.suspended.size,
       suspensions: this.#running.suspended.suspensions,
       healthy: this.#failures <= MAX_FAILURES,
-      prefixStore: this.#store ? { ...this.#store.status, copySeconds: this.#kvBytes.seconds } : undefined,
+      prefixStore: this.#store ? { ...this.#store.status, copySeconds: this.#kv.seconds() } : undefined,
       prefixDisk: this.#disk?.status,
     };
   }
@@ -198,7 +198,7 @@ export class Engine {
 
   /** Returns null without memory for a single chunk. */
   #newStore({ prefillChunk, vocabularySize }: ModelShape, budgetBytes: number): PrefixStore | null {
-    const shape = { chunk: prefillChunk, kvBytes: this.#kvBytes, vocabularySize, budgetBytes };
+    const shape = { chunk: prefillChunk, kvBytes: this.#kv.kvBytes, vocabularySize, budgetBytes };
     return prefixStoreRoom(shape).chunks > 0 ? new PrefixStore(shape, this.#disk) : null;
   }
 
