@@ -10,8 +10,7 @@ import { NO_MEMORY_LIMITS } from '../serving/memory-budget.ts';
 import { readModels } from '../serving/models-file.ts';
 import { findCached } from './cache.ts';
 import { HubError } from './hub-error.ts';
-import { isPath } from './model-name.ts';
-import { requireRepository, requireRevision } from './names.ts';
+import { isPath, requireRepository, requireRevision } from './names.ts';
 import { chooseVariant, precisionOf } from './variants.ts';
 
 export interface TargetOptions {

@@ -10,7 +10,7 @@ import { byteSize, type FileProgress } from '../terminal/progress.ts';
 import { withFileLock } from './file-lock.ts';
 import { HubError, withDiskErrors } from './hub-error.ts';
 import { locate, TOKENIZER_FILE } from './locate.ts';
-import { type RepositoryName, readModelName } from './model-name.ts';
+import { type RepositoryName, readModelName } from './names.ts';
 import { freeBytes, type PullContext } from './pull.ts';
 import { variantsOf } from './variants.ts';
 
