@@ -1,9 +1,11 @@
+import { createHash, createHmac } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { requireKnownVariables } from '@continuo/origin/config/config.ts';
 import type { Environment } from '@continuo/origin/config/environment.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
-import { edgeCommand, originCommand } from './child-commands.ts';
-import { developmentState } from './development-state.ts';
+import { type DevelopmentState, developmentState } from './development-state.ts';
 import { stateDirectory as stateDirectoryOf } from './installation.ts';
 import { portFault } from './port.ts';
 import { type Command, ProcessGroup } from './process-group.ts';
@@ -29,6 +31,48 @@ async function refuseUnusablePorts({ host, port, originPort }: StartSettings): P
     if (fault !== null) throw new Error(`Cannot listen on port ${number} of ${address} (${fault}).`);
   }
 }
+
+interface CommandContext {
+  readonly environment: Environment;
+  readonly stateDirectory: string;
+  readonly settings: StartSettings;
+  readonly state: DevelopmentState;
+}
+
+function commandOf(name: string, entry: URL, stateDirectory: string, env: Environment): Command {
+  const logFile = path.join(stateDirectory, `${name}.log`);
+  return { name, file: process.execPath, args: [fileURLToPath(entry)], env, logFile };
+}
+
+const originCommand = ({ environment, stateDirectory, settings, state }: CommandContext): Command =>
+  commandOf('origin', new URL('./origin-entry.ts', import.meta.url), stateDirectory, {
+    ...environment,
+    CONTINUO_ORIGIN_HOST: '127.0.0.1',
+    CONTINUO_ORIGIN_PORT: String(settings.originPort),
+    CONTINUO_ORIGIN_SECRET: state.originSecret,
+    // Ctrl-C does not wait for running streams: they get their error event.
+    CONTINUO_DRAIN_SECONDS: '0',
+  });
+
+const edgeCommand = ({ environment, stateDirectory, settings, state }: CommandContext): Command =>
+  commandOf('worker', new URL('./edge.ts', import.meta.url), stateDirectory, {
+    ...environment,
+    // wrangler reads settings from the home directory and fails if it cannot.
+    HOME: stateDirectory,
+    XDG_CONFIG_HOME: stateDirectory,
+    CONTINUO_HOST: settings.host,
+    CONTINUO_PORT: String(settings.port),
+    // Where `wrangler --persist-to` keeps local state, too.
+    CONTINUO_WORKER_STATE: path.join(stateDirectory, 'worker', 'v3'),
+    CONTINUO_ORIGIN_URL: settings.originUrl,
+    CONTINUO_WORKER_VARS: JSON.stringify({
+      ...settings.workerVariables,
+      ENVIRONMENT: 'development',
+      ORIGIN_SECRET: state.originSecret,
+      DEVELOPMENT_KEY_SHA256: createHash('sha256').update(state.apiKey).digest('hex'),
+      KEY_ID_SECRET: createHmac('sha256', state.originSecret).update('key ids').digest('hex'),
+    }),
+  });
 
 /** Returns the last lines of a child's log, without workerd's stack addresses. */
 function lastLogLines(logFile: string): string {
