@@ -3,6 +3,7 @@ import type { Connection } from '../api/client.ts';
 import type { Usage } from '../api/completion-stream.ts';
 import type { RequestFailure } from '../api/request-failure.ts';
 import { requestChoices, type WholeChoice } from '../api/whole-choices.ts';
+import { jointLogprob } from '../tokens/probability.ts';
 
 /** How one side is requested. */
 export interface SideSettings {
@@ -64,11 +65,6 @@ export class Side {
   }
 }
 
-/** Returns the sum of the logprobs of a sample; null if a token has none. */
+/** Returns the sum of the logprobs of a sample; null without tokens, or if one has none. */
 export const logLikelihood = ({ tokens }: WholeChoice): number | null =>
-  tokens.length === 0
-    ? null
-    : tokens.reduce<number | null>(
-        (sum, { logprob }) => (sum === null || logprob === null ? null : sum + logprob),
-        0,
-      );
+  tokens.length === 0 ? null : jointLogprob(tokens);

@@ -11,10 +11,10 @@ import {
 import { type Annotation, Compartment, EditorState, Prec, Transaction } from '@codemirror/state';
 import { drawSelection, EditorView, highlightWhitespace, type KeyBinding, keymap } from '@codemirror/view';
 import type { TokenDisplay } from '../store/session.ts';
-import type { PlacedTokens } from '../tokens/placed-tokens.ts';
+import { leadOf, type PlacedTokens } from '../tokens/placed-tokens.ts';
 import { insertionMark, markPosition, placeMark } from './insertion-mark.ts';
 import { editorTheme, openEditor } from './shadow-editor.ts';
-import { addTokens, leadOf, placedTokens, selectTokens, tokensAt, tokenTints } from './token-marks.ts';
+import { addTokens, placedTokens, selectTokens, tokensAt, tokenTints } from './token-marks.ts';
 
 /** What the editor holds. It survives a reload. */
 export interface EditorContent {

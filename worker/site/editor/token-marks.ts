@@ -8,7 +8,7 @@ import {
   StateField,
 } from '@codemirror/state';
 import { Decoration, EditorView } from '@codemirror/view';
-import type { PlacedTokens } from '../tokens/placed-tokens.ts';
+import { leadOf, type PlacedTokens } from '../tokens/placed-tokens.ts';
 import { jointLogprob, TINT_LEVELS, tintClass } from '../tokens/probability.ts';
 
 /** Tints the tokens of the text. A change takes the tints of everything after it, because it changes the probabilities. */
@@ -24,9 +24,6 @@ export const addTokens = StateEffect.define<readonly PlacedTokens[]>({
 });
 /** Outlines one range; null outlines none. */
 export const selectTokens = StateEffect.define<{ readonly from: number; readonly to: number } | null>();
-
-/** Returns the length of the white space before a word. It hangs at the end of a line, where it would be a block of its own. */
-export const leadOf = (text: string): number => Math.max(0, text.search(/\S/));
 
 function tint({ from, to, tokens }: PlacedTokens) {
   const name = tokens[0]!.name;

@@ -158,7 +158,7 @@ async function send(
 const isEcho = ({ promptIds, tokens }: ChoiceUpdate): boolean => promptIds !== null && tokens.length > 0;
 
 function scoreOf(tokens: ChoiceUpdate['tokens']): Score | null {
-  const perplexity = perplexityOf(tokens.map(({ logprob }) => logprob));
+  const perplexity = perplexityOf(tokens);
   return perplexity === null ? null : { perplexity, tokens: tokens.length };
 }
 

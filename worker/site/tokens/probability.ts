@@ -30,17 +30,16 @@ export function percent(logprob: number): string {
   return value < 1e-6 ? '< 0.000001 %' : `${value.toPrecision(2)} %`;
 }
 
-/** Returns exp of the mean negative logprob; null without tokens that have one. */
-export function perplexityOf(logprobs: readonly (number | null)[]): number | null {
-  const known = logprobs.filter((logprob) => logprob !== null);
-  if (known.length === 0) return null;
-  return Math.exp(-known.reduce((sum, logprob) => sum + logprob, 0) / known.length);
-}
-
 /** Returns the mean logprob of the tokens that have one; null without any. */
 export function meanLogprob(tokens: readonly { readonly logprob: number | null }[]): number | null {
   const known = tokens.filter(({ logprob }) => logprob !== null);
   return known.length === 0 ? null : jointLogprob(known)! / known.length;
+}
+
+/** Returns exp of the mean negative logprob; null without tokens that have one. */
+export function perplexityOf(tokens: Parameters<typeof meanLogprob>[0]): number | null {
+  const mean = meanLogprob(tokens);
+  return mean === null ? null : Math.exp(-mean);
 }
 
 /** Returns a probability in whole per cent, such as `41 %`. */

@@ -4,7 +4,7 @@ import type { PromptToken } from '../api/completion-stream.ts';
 import type { TokenizedText } from '../api/whole-choices.ts';
 import { useSession } from '../store/session.ts';
 import { AlternativesPopover, type Choose } from './alternatives.tsx';
-import { type PlacedTokens, TokenPlacer } from './placed-tokens.ts';
+import { leadOf, type PlacedTokens, TokenPlacer } from './placed-tokens.ts';
 import { jointLogprob, percent, tintClass } from './probability.ts';
 import { TokenName } from './token-name.tsx';
 
@@ -81,8 +81,7 @@ export function TokenList({ content, label, cursor, isMarked = () => false, onCh
             ...(from === shown?.from ? ['selected'] : []),
             ...(tokens.some(isMarked) ? ['marked'] : []),
           ];
-          // White space before a word hangs at the end of a line, where it would be a block of its own.
-          const lead = Math.max(0, text.search(/\S/));
+          const lead = leadOf(text);
           return (
             // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus and names the active token.
             // biome-ignore lint/a11y/useKeyWithClickEvents: the list handles the keys.

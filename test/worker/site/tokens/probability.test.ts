@@ -31,8 +31,9 @@ test('a token without a probability has no tint', () => {
 });
 
 test('the perplexity of n equally likely choices is n, and tokens without a logprob do not count', () => {
-  expect(perplexityOf([null, Math.log(1 / 8), Math.log(1 / 8)])).toBeCloseTo(8);
-  expect(perplexityOf([null])).toBeNull();
+  const tokens = [null, Math.log(1 / 8), Math.log(1 / 8)].map((logprob) => ({ logprob }));
+  expect(perplexityOf(tokens)).toBeCloseTo(8);
+  expect(perplexityOf(tokens.slice(0, 1))).toBeNull();
 });
 
 test('the tokens of one character have the product of their probabilities', () => {
