@@ -51,7 +51,7 @@ interface OriginCall {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const modelList = z.object({ models: z.array(originModel), capabilities: z.array(z.string()).optional() });
+const modelList = z.object({ models: z.array(originModel), capabilities: z.array(z.string()) });
 
 /** Speaks the origin's protocol: signed requests, events as NDJSON. */
 export class OriginUpstream implements Upstream {
@@ -61,7 +61,7 @@ export class OriginUpstream implements Upstream {
   /** Base address without a trailing slash. */
   readonly #base: string;
   #key: { readonly id: string; readonly key: SigningKey } | null = null;
-  /** What the origin announced; null = nothing, because it is older or has not been asked. */
+  /** What the origin announced; null = it has not been asked. */
   #capabilities: ReadonlySet<string> | null = null;
 
   constructor(options: OriginOptions) {
@@ -105,7 +105,7 @@ export class OriginUpstream implements Upstream {
   async models(signal: AbortSignal): Promise<readonly OriginModel[]> {
     const call = { method: 'GET', path: '/models', signal } as const;
     const { models, capabilities } = await this.#json(call, modelList);
-    this.#capabilities = capabilities === undefined ? null : new Set(capabilities);
+    this.#capabilities = new Set(capabilities);
     if (models.length === 0) throw loading();
     return this.#options.models?.flatMap((name) => renamed(models, name)) ?? models;
   }
@@ -201,18 +201,12 @@ const envelope = z.object({
   error: z.object({ message: z.string(), param: z.string().nullish(), code: z.string() }),
 });
 
-/**
- * Codes that do not concern the caller: the Worker has checked its fields. Origins that do not announce their
- * capabilities have no code of their own for them.
- */
+/** Codes that do not concern the caller: the Worker has checked its fields. */
 const MISMATCHES: ReadonlySet<string> = new Set<ErrorCode>([
   'protocol_mismatch',
-  'invalid_json',
-  'invalid_type',
   'unknown_url',
   'method_not_supported',
 ]);
-const UNKNOWN_FIELD = /: Unrecognized keys?: /;
 
 /**
  * Returns the client's error for an answer that is not 200: the origin's own errors as they are, with the time to wait,
@@ -224,7 +218,7 @@ async function errorOf(response: Response, upstream: string): Promise<ApiError> 
   const isInternal = response.status === 401 || response.status === 403 || response.status === 500;
   if (!body.success || isInternal) return malformed();
   const { code, message, param } = body.data.error;
-  if (MISMATCHES.has(code) || UNKNOWN_FIELD.test(message)) {
+  if (MISMATCHES.has(code)) {
     reportMismatch(upstream, message);
     return malformed();
   }

@@ -42,8 +42,8 @@ export interface FakeOrigin {
   /** Answers /generate; tests replace it. */
   script: Script;
   models: OriginModel[];
-  /** What it announces; null = nothing, as older origins. */
-  capabilities: readonly string[] | null;
+  /** What it announces. */
+  capabilities: readonly string[];
   /** The requests to /generate, oldest first. */
   readonly requests: GenerationRequest[];
   /** The requests to /tokenize and /detokenize, oldest first. */
@@ -178,8 +178,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
       return wire.refuse(401, { error });
     }
     if (path === '/models') {
-      const { models, capabilities } = origin;
-      return wire.refuse(200, capabilities === null ? { models } : { models, capabilities });
+      return wire.refuse(200, { models: origin.models, capabilities: origin.capabilities });
     }
     if (path.startsWith('/usage')) {
       const { searchParams } = new URL(path, 'http://origin');
