@@ -15,7 +15,7 @@ import { toCamelCase } from '@continuo/shared/field-names.ts';
 import { importSigningKey, sha256Hex } from '@continuo/shared/signing.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
-import { limiterOf } from '../limits/limiter-client.ts';
+import { syncBlock } from '../limits/limiter-client.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import {
   insertKey,
@@ -27,7 +27,6 @@ import {
   updateKey,
 } from '../tenants/key-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
-import { retry } from '../timers/retry.ts';
 import { lastUses } from '../usage/usage-query.ts';
 import { found, page, showKey } from './admin-objects.ts';
 import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
@@ -85,9 +84,14 @@ const expiryOf = (seconds: number | null, { now }: RequestContext): number | nul
   return seconds && seconds * 1000;
 };
 
-/** Blocks a key at once, in spite of the Workers' caches; or ends the block. */
-async function block({ id, tenantId }: KeyRecord, blocked: boolean, context: RequestContext): Promise<void> {
-  await retry(() => limiterOf(context, tenantId).block(id, blocked), context.backoff);
+/** Blocks a key that must not be used any more at once, in spite of the Workers' caches, and no other. */
+async function block({ id, tenantId }: KeyRecord, context: RequestContext): Promise<void> {
+  const isBlocked = async () => {
+    const key = await readKeyRecord(context.env.DB, id);
+    const now = context.now();
+    return key && (key.disabled || key.revokedAt !== null || (key.expiresAt ?? now + 1) <= now);
+  };
+  await syncBlock({ tenantId, keyId: id }, isBlocked, context);
   context.keys.forget(id);
 }
 
@@ -134,7 +138,7 @@ export async function changeKey(
     'key',
     old.id,
   );
-  if (rest.disabled !== undefined && key.revokedAt === null) await block(key, rest.disabled, context);
+  if (rest.disabled !== undefined || expiresAt !== undefined) await block(key, context);
   context.keys.forget(key.id);
   return keyShown(key, context);
 }
@@ -154,7 +158,7 @@ export async function rotateKey(
   if (expired || !(await replaceKey(context.env.DB, old, record, endsAt, rotated))) {
     throw new ApiError('conflict', `The key '${old.id}' is revoked, expired or already replaced.`);
   }
-  if (endsAt <= now) await block(old, true, context);
+  if (endsAt <= now) await block(old, context);
   context.keys.forget(old.id);
   return { ...showKey(record), key };
 }
@@ -166,7 +170,7 @@ export async function endKey(
   context: RequestContext,
 ): Promise<z.infer<typeof keyObject>> {
   await revokeKey(context.env.DB, key.id, context.now(), entry(key.id, key.tenantId));
-  await block(key, true, context);
+  await block(key, context);
   return keyShown(found(await readKeyRecord(context.env.DB, key.id), 'key', key.id), context);
 }
 

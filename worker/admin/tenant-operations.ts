@@ -12,13 +12,12 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { toCamelCase } from '@continuo/shared/field-names.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
-import { limiterOf } from '../limits/limiter-client.ts';
+import { syncBlock } from '../limits/limiter-client.ts';
 import type { AuditEntry } from '../tenants/audit-log.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';
 import type { KeyDirectory } from '../tenants/key-directory.ts';
 import { insertPlan, listPlans, readPlan, updatePlan } from '../tenants/plan-store.ts';
 import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/tenant-store.ts';
-import { retry } from '../timers/retry.ts';
 import { found, page, showPlan, showTenant } from './admin-objects.ts';
 import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
 import { erase, erasedObject, erasureQuery } from './erasure.ts';
@@ -146,16 +145,6 @@ export const PLAN_OPERATIONS = recordOperations({
   forget: (_, keys) => keys.forgetAll(),
 });
 
-/**
- * Sends the suspension to the limiter until it matches the record. Of two concurrent changes, the one that was recorded
- * first may reach the limiter last.
- */
-async function sendSuspension(id: string, suspended: boolean, context: RequestContext): Promise<void> {
-  await retry(() => limiterOf(context, id).block(null, suspended), context.backoff);
-  const tenant = await readTenant(context.env.DB, id);
-  if (tenant && tenant.suspended !== suspended) await sendSuspension(id, tenant.suspended, context);
-}
-
 async function checkPlan(id: string | null | undefined, { env }: RequestContext): Promise<void> {
   if (id === null || id === undefined || (await readPlan(env.DB, id))) return;
   throw new ApiError('invalid_value', `There is no plan '${id}'.`, { param: 'plan' });
@@ -203,7 +192,8 @@ const TENANT_RECORDS = recordOperations({
     await checkPlan(plan, context);
     const changes = { ...toCamelCase(patch), planId: plan, limits: limits && toCamelCase(limits) };
     const changed = await updateTenant(context.env.DB, id, changes, entry(id, id, body));
-    if (changed && patch.suspended !== undefined) await sendSuspension(id, patch.suspended, context);
+    const isSuspended = async () => (await readTenant(context.env.DB, id))?.suspended ?? null;
+    if (patch.suspended !== undefined) await syncBlock({ tenantId: id, keyId: null }, isSuspended, context);
     return changed;
   },
   forget: ({ id }, keys) => keys.forgetTenant(id),

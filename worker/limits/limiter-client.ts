@@ -9,6 +9,7 @@ import type {
   TenantLimiterRpc,
 } from '../env/limiter-protocol.ts';
 import type { AdmittedHere, LimiterCaller as Caller, TenantLimiterClient } from '../http/request-context.ts';
+import { retry } from '../timers/retry.ts';
 import { inTime } from '../timers/time-limit.ts';
 import { isEndUser } from './end-user.ts';
 import { NOTHING } from './quota/budget.ts';
@@ -40,6 +41,24 @@ export function limiterOf(
   tenantId: string,
 ): DurableObjectStub<TenantLimiterRpc> {
   return env.LIMITER.get(env.LIMITER.idFromName(tenantId));
+}
+
+/**
+ * Tells a tenant's limiter whether one of its keys, or the tenant if `keyId` is null, is blocked, until it is what the
+ * database says: of two concurrent changes, the one that was stored first may reach the limiter last.
+ * @param read reads it from the database; null = there is no such record
+ */
+export async function syncBlock(
+  { tenantId, keyId }: { readonly tenantId: string; readonly keyId: string | null },
+  read: () => Promise<boolean | null>,
+  context: Pick<Caller, 'env' | 'backoff'>,
+): Promise<void> {
+  for (let told: boolean | null = null; ; ) {
+    const blocked = await read();
+    if (blocked === null || blocked === told) return;
+    await retry(() => limiterOf(context, tenantId).block(keyId, blocked), context.backoff);
+    told = blocked;
+  }
 }
 
 /**

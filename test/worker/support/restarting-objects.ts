@@ -37,6 +37,12 @@ export class TenantLimiter extends Limiter {
     this.#fate = () => scheduler.wait(500);
   }
 
+  /** Ids of blocked keys. */
+  async blocks(): Promise<string[]> {
+    const rows = this.ctx.storage.sql.exec<{ id: string }>('SELECT id FROM blocked');
+    return rows.toArray().map(({ id }) => id);
+  }
+
   override async block(...who: Parameters<Limiter['block']>): Promise<void> {
     const fate = this.#fate;
     this.#fate = async () => {};

@@ -74,6 +74,34 @@ test('ends concurrent suspension and resumption in the recorded state', async ()
   expect((await completion(worker, key)).status).toBe(200);
 });
 
+test.each([
+  ['disabling and enabling', 'PATCH', { disabled: false }, 200],
+  ['disabling and revocation', 'DELETE', undefined, 401],
+] as const)('ends concurrent %s of a key in the recorded state', async (_, method, body, status) => {
+  const tenant = `wavering${status}`;
+  const { key, keyId } = await tenantWithKey(worker, tenant);
+  const path = `/keys/${keyId}`;
+  await tell('limiter', 'dawdle', tenant);
+  const first = admin(worker, 'PATCH', path, { disabled: method === 'PATCH' });
+  await eventually(
+    async () => (await admin(worker, 'GET', `/audit?tenant=${tenant}&action=changeKey`)).body.data.length,
+    (count) => count === 1,
+  );
+  const second = await admin(worker, method, path, body);
+  expect([(await first).status, second.status]).toEqual([200, 200]);
+  expect((await completion(worker, key)).status).toBe(status);
+  expect(await tell('limiter', 'blocks', tenant)).toEqual(status === 401 ? [keyId] : []);
+});
+
+test('a key that was ended by a rotation works again once its time is prolonged, and not before', async () => {
+  const { key, keyId } = await tenantWithKey(worker, 'prolonged');
+  await admin(worker, 'POST', `/keys/${keyId}/rotate`, { overlap_seconds: 0 });
+  await admin(worker, 'PATCH', `/keys/${keyId}`, { disabled: false });
+  expect(await tell('limiter', 'blocks', 'prolonged')).toEqual([keyId]);
+  await admin(worker, 'PATCH', `/keys/${keyId}`, { expires_at: 4_000_000_000 });
+  expect((await completion(worker, key)).status).toBe(200);
+});
+
 test('stores and returns a response although the idempotency object restarts', async () => {
   const { key } = await tenantWithKey(worker, 'keeping', {});
   const stage = new Stage(origin);
