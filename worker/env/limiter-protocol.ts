@@ -79,7 +79,7 @@ export interface SubjectUse {
 
 /** A share of a limit of money was reached. */
 export interface SpendingAlert {
-  /** Unique per tenant: a share is reached once per limit and period. */
+  /** Unique per tenant: a share of an amount is reached once per limit and period. */
   readonly id: string;
   /** `tenant`, or the id of a key. */
   readonly subject: string;

@@ -10,7 +10,7 @@ const MONEY_LIMITS = [
 ] as const;
 
 /**
- * Returns the alerts of all shares that a subject has reached. Each id occurs once per limit, period and share.
+ * Returns the alerts of all shares that a subject has reached. Each id occurs once per limit, its amount, period and share.
  * @param shares in per cent
  * @param paid what was spent when the last amount was paid into a prepaid balance
  */
@@ -36,8 +36,8 @@ export function reachedShares(
       : shares
           .filter((share) => used * 100 >= limit * share)
           .map((share) => ({
-            ...{ id: `${id}:${name}:${period}:${share}`, subject: id, limit: name, period, share },
-            ...{ limitMicros: limit, spentMicros: used, at: now },
+            ...{ id: `${id}:${name}:${period}:${limit}:${share}`, subject: id, limit: name },
+            ...{ period, share, limitMicros: limit, spentMicros: used, at: now },
           })),
   );
 }

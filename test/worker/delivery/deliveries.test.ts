@@ -111,6 +111,24 @@ test('alerts a tenant once per share of its limit, signed and repeated until the
   expect(keyId).toBeTypeOf('string');
 });
 
+test('a limit that is raised alerts again at the shares of its new amount, once each', async () => {
+  const { key: token } = await tenantWithKey(worker, 'raised', { micros_per_month: 500 });
+  await admin(worker, 'POST', '/webhooks', { tenant: 'raised', url: `${url}/raised` });
+  await completion(worker, token);
+  await admin(worker, 'PATCH', '/tenants/raised', { limits: { micros_per_month: 2_000 } });
+  for (const count of [2, 3, 4]) expect((await completion(worker, token)).status, `${count}`).toBe(200);
+  const deliveries = await eventually(
+    async () => at('/raised'),
+    (all) => all.length >= 4,
+  );
+  const sent = deliveries.map(({ text }) => (JSON.parse(text) as { data: Record<string, unknown> }).data);
+  expect(sent.map(({ limit_micros, share_percent }) => [limit_micros, share_percent])).toEqual([
+    ...[[500, 50], [500, 80]],
+    ...[[2_000, 50], [2_000, 80]],
+  ]);
+  expect(new Set(deliveries.map(({ headers }) => headers['webhook-id'])).size).toBe(4);
+});
+
 test('a soft limit alerts and refuses nothing', async () => {
   const { key: token } = await tenantWithKey(worker, 'soft', { soft_micros_per_day: 300 });
   expect((await completion(worker, token)).status).toBe(200);
