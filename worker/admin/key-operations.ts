@@ -105,6 +105,10 @@ export async function findKey(
   return found(tenantId === null || key?.tenantId === tenantId ? key : null, 'key', id);
 }
 
+/** A key that exists must be shown, also if its limiter fails: no later answer does. */
+const UNCHECKED_LIMITS = 'The limits could not be compared with what the account has left.';
+const STILL_USABLE = 'The old key may work for another minute, because its revocation did not reach all places.';
+
 /** Creates a key for a tenant. Returns the only object that shows it. @throws ApiError 400 */
 export async function addKey(
   tenantId: string,
@@ -119,7 +123,7 @@ export async function addKey(
   const terms = { ...rest, tenantId, role, limits: toCamelCase(limits), expiresAt, allowedAddresses };
   const { record, key } = await createKey(terms, context);
   await insertKey(context.env.DB, record, entry(record.id, tenantId, { ...body, role }));
-  const warning = await limitWarning(record.id, record.limits, context);
+  const warning = await limitWarning(record.id, record.limits, context).catch(() => UNCHECKED_LIMITS);
   return { ...showKey(record), key, ...(warning !== undefined && { warning }) };
 }
 
@@ -158,9 +162,9 @@ export async function rotateKey(
   if (expired || !(await replaceKey(context.env.DB, old, record, endsAt, rotated))) {
     throw new ApiError('conflict', `The key '${old.id}' is revoked, expired or already replaced.`);
   }
-  if (endsAt <= now) await block(old, context);
+  const blocked = endsAt > now || (await block(old, context).then(() => true, () => false));
   context.keys.forget(old.id);
-  return { ...showKey(record), key };
+  return { ...showKey(record), key, ...(!blocked && { warning: STILL_USABLE }) };
 }
 
 /** Ends a key at once. */

@@ -11,6 +11,7 @@ export class TenantLimiter extends Limiter {
   #fate: () => Promise<unknown> = async () => {};
 
   #losesReply = false;
+  #fails = false;
 
   async restart(): Promise<void> {
     this.ctx.abort('restarted');
@@ -43,7 +44,18 @@ export class TenantLimiter extends Limiter {
     return rows.toArray().map(({ id }) => id);
   }
 
+  /** Fails until it restarts. */
+  async fail(): Promise<void> {
+    this.#fails = true;
+  }
+
+  override async use(...who: Parameters<Limiter['use']>): ReturnType<Limiter['use']> {
+    if (this.#fails) throw new Error('failed');
+    return super.use(...who);
+  }
+
   override async block(...who: Parameters<Limiter['block']>): Promise<void> {
+    if (this.#fails) throw new Error('failed');
     const fate = this.#fate;
     this.#fate = async () => {};
     await fate();

@@ -63,6 +63,21 @@ test('shows a rotated key although the limiter restarts', async () => {
   expect((await completion(worker, body.key)).status).toBe(200);
 });
 
+test('shows a key that was made or rotated while the limiter fails, with a warning', async () => {
+  const { key, keyId } = await tenantWithKey(worker, 'failing');
+  await tell('limiter', 'fail', 'failing');
+  const limits = { tokens_per_day: 500 };
+  const made = await admin(worker, 'POST', '/keys', { tenant: 'failing', name: 'made', limits });
+  const rotated = await admin(worker, 'POST', `/keys/${keyId}/rotate`, { overlap_seconds: 0 });
+  expect([made, rotated].map(({ status, body }) => ({ status, ...body }))).toMatchObject([
+    { status: 201, warning: expect.stringContaining('could not be compared') },
+    { status: 201, warning: expect.stringContaining('old key may work') },
+  ]);
+  await tell('limiter', 'restart', 'failing');
+  for (const one of [made, rotated]) expect((await completion(worker, one.body.key)).status).toBe(200);
+  expect((await completion(worker, key)).status).toBe(401);
+});
+
 test('ends concurrent suspension and resumption in the recorded state', async () => {
   const { key } = await tenantWithKey(worker, 'wavering');
   await tell('limiter', 'dawdle', 'wavering');
