@@ -65,7 +65,9 @@ async function changeWebhook(
       "Invalid 'url': events cannot be signed. Set the secret WEBHOOK_SECRET of the Worker first.";
     throw new ApiError('invalid_value', message, { param: 'url' });
   }
-  await setWebhook(env.DB, tenantId, url, entry(tenantId, tenantId, body));
+  // Path and query of such an address are often secret.
+  const origin = url && new URL(url).origin;
+  await setWebhook(env.DB, tenantId, url, entry(tenantId, tenantId, { tenant: tenantId, url: origin }));
   return showWebhook(tenantId, context);
 }
 

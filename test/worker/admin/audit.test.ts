@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { ADMIN_KEY, ADMIN_KEY_SHA256, type AnswerBody, admin, tenantWithKey } from './admin-client.ts';
 
-const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
+const { worker } = workerForTests({ ADMIN_KEY_SHA256, WEBHOOK_SECRET: 'a secret for the webhooks of tests' });
 
 interface Entry {
   readonly id: string;
@@ -124,6 +124,15 @@ describe('the audit log', () => {
     expect(await entriesOf('action=createPrice')).toMatchObject([
       { target: 'audited', tenant: null, changes: { completion_micros: 2 } },
     ]);
+  });
+
+  test('has scheme, host and port of a webhook, and nothing else of its address', async () => {
+    await tenantWithKey(worker, 'audit-hook');
+    const url = 'https://hooks.example.com:8443/T0/path-secret?token=query-secret#end';
+    const { body } = await admin(worker, 'POST', '/webhooks', { tenant: 'audit-hook', url });
+    expect(body).toMatchObject({ url });
+    const [entry] = await entriesOf('tenant=audit-hook&action=createWebhook');
+    expect(entry!.changes).toEqual({ tenant: 'audit-hook', url: 'https://hooks.example.com:8443' });
   });
 
   test('cannot be changed, and a change that cannot be recorded is not made', async () => {
