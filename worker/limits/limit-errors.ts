@@ -1,43 +1,50 @@
 import { ApiError, retryAfter } from '@continuo/shared/errors.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import { invalidKey, suspended } from '../auth/auth-errors.ts';
-import type { ExceededLimit, ReservationResult } from '../env/limiter-protocol.ts';
+import type { ExceededLimit, ReservationResult, Spend } from '../env/limiter-protocol.ts';
 import { isEndUser } from './end-user.ts';
 import { goDuration } from './quota/rate-limit-headers.ts';
 import type { RequestCost } from './request-cost.ts';
 
-/** Its model is null if the body has not been read. */
-type RefusedCost = { readonly model: RequestCost['model'] | null };
+interface RefusedCost {
+  /** Null if the body has not been read. */
+  readonly model: RequestCost['model'] | null;
+  /** What the request may need until its end, of which a part is reserved at first. */
+  readonly most?: Spend;
+}
 
-type Refusal = Extract<ReservationResult, { admitted: false }>['refusal'];
+export type Refusal = Extract<ReservationResult, { admitted: false }>['refusal'];
 
-const LIMIT_NAMES = {
-  requests: 'requests per min (RPM)',
-  tokens: 'tokens per min (TPM)',
-  too_large: 'tokens per min (TPM)',
-  concurrency: 'concurrent requests',
-  day: 'tokens per day',
-  month: 'tokens per month',
-  moneyDay: 'cost per day',
-  moneyMonth: 'cost per month',
-  balance: 'balance',
-} as const satisfies Record<ExceededLimit['kind'], string>;
+/** Names of the limits, and what they limit of a spend. */
+const LIMITS = {
+  requests: ['requests per min (RPM)', null],
+  tokens: ['tokens per min (TPM)', 'tokens'],
+  too_large: ['tokens per min (TPM)', 'tokens'],
+  concurrency: ['concurrent requests', null],
+  day: ['tokens per day', 'tokens'],
+  month: ['tokens per month', 'tokens'],
+  moneyDay: ['cost per day (micro-units)', 'money'],
+  moneyMonth: ['cost per month (micro-units)', 'money'],
+  balance: ['balance (micro-units)', 'money'],
+} as const satisfies Record<ExceededLimit['kind'], readonly [string, keyof Spend | null]>;
 
 /** "Rate limit reached for tiny in tenant acme on requests per min (RPM): Limit 3, Used 3, Requested 1." */
 function describe(
   opening: string,
-  exceeded: ExceededLimit,
+  { kind, subject, limit, used, requested }: ExceededLimit,
   { tenant, key }: Principal,
-  { model }: RefusedCost,
+  { model, most }: RefusedCost,
 ): string {
-  const holder = isEndUser(exceeded.subject)
+  const holder = isEndUser(subject)
     ? "the end user of 'user'"
-    : exceeded.subject === key.id
+    : subject === key.id
       ? `key ${key.id}`
       : `tenant ${tenant.id}`;
-  const numbers = `Limit ${exceeded.limit}, Used ${exceeded.used}, Requested ${exceeded.requested}.`;
-  const subject = model === null ? '' : ` for ${model}`;
-  return `${opening}${subject} in ${holder} on ${LIMIT_NAMES[exceeded.kind]}: ${numbers}`;
+  const [name, resource] = LIMITS[kind];
+  const whole = (resource && most?.[resource]) ?? requested;
+  const first = whole > requested ? `${whole}, of which ${requested} must be left at the start` : requested;
+  const target = model === null ? '' : ` for ${model}`;
+  return `${opening}${target} in ${holder} on ${name}: Limit ${limit}, Used ${used}, Requested ${first}.`;
 }
 
 /** Admitting everyone would switch the limits off when they are needed most. */

@@ -15,7 +15,7 @@ import { isOverloaded } from '../timers/retry.ts';
 import { NO_USAGE, spendOf } from '../usage/usage-record.ts';
 import { Allowance } from './allowance.ts';
 import { endUserOf } from './end-user.ts';
-import { limitError, limiterOverloaded, unchecked } from './limit-errors.ts';
+import { limitError, limiterOverloaded, type Refusal, unchecked } from './limit-errors.ts';
 import { limiterOf } from './limiter-client.ts';
 import { BUDGETS, type Budget, eachOf, NOTHING, RESOURCES } from './quota/budget.ts';
 import type { Subject } from './quota/state.ts';
@@ -77,6 +77,8 @@ export async function admit(
   const limited = limitsSpend(principal, endUser, cost);
   const first = spendFor(cost, limited ? cost.tokens : cost.most, cost);
   const claimant = claimantOf(principal, { ...cost, ...first, endUser }, context);
+  const errorOf = (refusal: Refusal) =>
+    limitError(refusal, principal, { model: cost.model, most: spendFor(cost, cost.most, cost) });
   const settled = async (asked: Promise<ReservationResult>): Promise<void> => {
     const result = await asked.catch((thrown: unknown) => {
       // The limiter is not called again for this request, because a limiter that fails may have too many calls already.
@@ -84,7 +86,7 @@ export async function admit(
       throw isOverloaded(thrown) ? limiterOverloaded(context.backoff.random()) : unchecked();
     });
     context.answer.limits = result.headers;
-    if (!result.admitted) throw limitError(result.refusal, principal, cost);
+    if (!result.admitted) throw errorOf(result.refusal);
   };
   const requestId = await reserve(client, claimant, context, settled);
   const { now, settings, backoff } = context;
@@ -94,7 +96,7 @@ export async function admit(
     growHere: (more) => client.extend({ ...claimant, ...more }, requestId, false, context),
     growAtHome: (total) => client.raise({ ...claimant, ...total, requestId, raise: 'growth' }, context),
     refuse: (refusal) => {
-      throw limitError(refusal, principal, cost);
+      throw errorOf(refusal);
     },
     pause: (ms) => backoff.pause(ms),
   });
@@ -112,7 +114,7 @@ export async function admit(
   const block = async (): Promise<ApiError | null> => {
     const ask = async () => await limiterOf(context, principal.tenant.id).blockOf(principal.key.id);
     const found = await context.blocks.of(principal.key.id, ask);
-    return found && limitError(found, principal, cost);
+    return found && errorOf(found);
   };
   return {
     ...hold(client, requestId, { allowance, price: cost.price }, context),

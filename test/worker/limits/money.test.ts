@@ -206,7 +206,7 @@ describe('limits of cost', () => {
       () => completion(worker, key),
       ({ status }) => status === 429,
     );
-    expect(body.error.message).toMatch(/in key \S+ on cost per day: Limit 12/);
+    expect(body.error.message).toMatch(/in key \S+ on cost per day \(micro-units\): Limit 12/);
   });
 
   test('refuse nothing that costs nothing', async () => {
