@@ -7,8 +7,12 @@ import { type LogprobRows, MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logpr
 
 const salt = (description: string) => optional(z.string().max(256), description);
 
-/** Number of alternatives. The dialect checks the maximum, which may be lower. */
-const count = integer(0).meta({ [DOCUMENTED_AS]: integer(0, MAX_TOP_LOGPROBS) });
+/** Number of alternatives. Only the dialect knows the maximum, so that its error names it for numbers of any size. */
+const count = z
+  .number('integer')
+  .min(0, 'integer')
+  .refine(Number.isInteger, 'integer')
+  .meta({ [DOCUMENTED_AS]: integer(0, MAX_TOP_LOGPROBS) });
 
 /** `true` means the number in top_logprobs. */
 const alternatives = z.union([count, z.literal(true)]);

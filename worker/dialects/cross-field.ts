@@ -16,7 +16,7 @@ export interface Resolved {
 interface Rule {
   readonly param: string;
   readonly broken: (request: CompletionRequest, resolved: Resolved) => boolean;
-  readonly message: string;
+  readonly message: string | ((request: CompletionRequest, resolved: Resolved) => string);
 }
 
 /** Combinations of fields that are invalid although each field is valid. */
@@ -24,7 +24,8 @@ const RULES: readonly Rule[] = [
   {
     param: 'best_of',
     broken: (_, { n, bestOf }) => bestOf < n,
-    message: "Conflicting parameters: 'best_of' must be at least 'n'.",
+    message: (_, { n, bestOf }) =>
+      `Conflicting parameters: 'best_of' is ${bestOf}, and must be at least 'n', which is ${n}.`,
   },
   {
     param: 'best_of',
@@ -39,7 +40,8 @@ const RULES: readonly Rule[] = [
   {
     param: 'min_tokens',
     broken: (request, { maxTokens }) => maxTokens >= 0 && (request.min_tokens ?? 0) > maxTokens,
-    message: "Conflicting parameters: 'min_tokens' must not exceed 'max_tokens'.",
+    message: (request, { maxTokens }) =>
+      `Conflicting parameters: 'min_tokens' is ${request.min_tokens}, and must not exceed 'max_tokens', which is ${maxTokens}.`,
   },
   {
     param: 'prompt_logprobs',
@@ -106,5 +108,8 @@ const RULES: readonly Rule[] = [
 /** @throws ApiError 400 conflicting_parameters for the first broken rule */
 export function checkTogether(request: CompletionRequest, resolved: Resolved): void {
   const rule = RULES.find(({ broken }) => broken(request, resolved));
-  if (rule) throw new ApiError('conflicting_parameters', rule.message, { param: rule.param });
+  if (rule === undefined) return;
+  const { param, message } = rule;
+  const text = typeof message === 'string' ? message : message(request, resolved);
+  throw new ApiError('conflicting_parameters', text, { param });
 }

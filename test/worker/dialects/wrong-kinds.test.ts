@@ -13,3 +13,18 @@ test.each([
 ])(`${refused}: %s in %j`, (kind, fields, code, param) => {
   expect(refusal(fields)).toMatchObject({ code, param, message: expect.stringContaining(kind) });
 });
+
+test.each([
+  ['openai', 5],
+  ['vllm', 20],
+] as const)('the error of too many alternatives names the maximum of the dialect %s', (dialect, maximum) => {
+  for (const field of ['logprobs', 'top_logprobs', 'n_probs', 'prompt_logprobs']) {
+    for (const value of [21, 2 ** 31, 2 ** 53, 1e300])
+      expect(refusal({ [field]: value }, dialect)).toMatchObject({
+        ...{ code: 'integer_above_max_value', param: field },
+        message: expect.stringContaining(`Expected a value <= ${maximum}, but got ${value} instead.`),
+      });
+    expect(refusal({ [field]: 0.5 }, dialect)).toMatchObject({ code: 'invalid_type', param: field });
+    expect(refusal({ [field]: -1 }, dialect)).toMatchObject({ code: 'integer_below_min_value', param: field });
+  }
+});
