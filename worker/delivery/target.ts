@@ -17,7 +17,13 @@ export function targetProblem(text: string, local: boolean): string | null {
   // The URL parser has written IPv4 addresses in their usual form, whatever form they came in.
   const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
   const isPublic = ipaddr.isValid(host)
-    ? ipaddr.process(host).range() === 'unicast'
+    ? isPublicAddress(host)
     : !PRIVATE_NAMES.test(host) && host.includes('.');
   return isPublic ? null : 'private, local and reserved addresses are not allowed.';
+}
+
+/** IPv6 addresses that begin with zeros hold IPv4 addresses in a form that is not used any more. */
+function isPublicAddress(host: string): boolean {
+  const address = ipaddr.process(host);
+  return address.range() === 'unicast' && (address.kind() === 'ipv4' || !host.startsWith('::'));
 }

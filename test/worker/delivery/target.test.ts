@@ -39,6 +39,7 @@ test.each([
     'https://[2002:a00:1::]/',
     'https://localhost./',
   ],
+  ...['https://[::127.0.0.1]/', 'https://[::a00:1]/', 'https://[fec0::1]/'],
   ...['https://user:word@hooks.example.com/', 'https://user@hooks.example.com/', 'https://127.0.0.1./'],
 ])('sends no events to %s', (url) => {
   expect(targetProblem(url, false)).toBeTypeOf('string');
