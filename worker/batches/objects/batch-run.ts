@@ -64,7 +64,6 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
     if (this.#progress === null) {
       this.#save(order);
       await this.ctx.storage.setAlarm(Date.now());
-      await putRecord(this.env, order);
     }
     const until = Date.now() + START_WAIT_MS;
     let shown = await this.show();
@@ -163,6 +162,8 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
   async #validate(): Promise<void> {
     const { tenantId, batch } = this.#progress!;
     this.#lines.clear();
+    // Written before all that follows: no later record of the batch can be overwritten by this one.
+    await putRecord(this.env, this.#progress!);
     const isOver = () => this.#status() !== 'validating';
     try {
       const object = await this.env.FILES.get(objectKey(tenantId, 'files', batch.input_file_id));
