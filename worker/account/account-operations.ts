@@ -117,6 +117,12 @@ async function showRequest(
   };
 }
 
+/** Rows of CSV have no place for the address of the next page. */
+function nextPage(query: object): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined);
+  return `</v1/usage?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}>; rel="next"`;
+}
+
 export const ACCOUNT_OPERATIONS: readonly AccountOperation[] = [
   accountOperation(null, {
     method: 'GET',
@@ -136,7 +142,9 @@ export const ACCOUNT_OPERATIONS: readonly AccountOperation[] = [
       const list = await usageList(query, principal.tenant.id, context);
       if (query.format === 'json') return list;
       const columns = ['object', ...new Set(query.group_by), ...Object.keys(list.total)];
-      return csvResponse([...columns, 'mean_latency_ms', 'mean_first_token_ms'], list.data);
+      const answer = csvResponse([...columns, 'mean_latency_ms', 'mean_first_token_ms'], list.data);
+      if (list.next !== null) answer.headers.set('link', nextPage({ ...query, after: list.next }));
+      return answer;
     },
   }),
   accountOperation('keys', {

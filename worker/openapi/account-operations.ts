@@ -125,7 +125,11 @@ export const ACCOUNT_OPERATIONS: OperationGroup = {
     summary: 'Show the usage of the account by day, model, key and end user, as JSON or CSV.',
     query: queryOf(ownUsageQuery),
     answer: { name: 'Usage', schema: usageAnswer, example: USAGE },
-    errors: [...CALLER, 'unsupported_parameter'],
+    answerHeaders: { link: 'Address of the next page, for CSV; absent on the last one.' },
+    errors: [
+      ...[...CALLER, 'unsupported_parameter', 'invalid_type', 'invalid_value'] as const,
+      ...['integer_above_max_value', 'integer_below_min_value'] as const,
+    ],
   },
   'GET /v1/keys': {
     id: 'listKeys',

@@ -220,6 +220,14 @@ describe('own usage', () => {
       after = body.next;
     }
     expect(seen).toEqual(all);
+    const pages: string[] = [];
+    let next: string | undefined = `/v1/usage?${rows}&limit=2&format=csv`;
+    while (next !== undefined) {
+      const page: Response = await worker.request(next, { headers: { authorization: `Bearer ${key}` } });
+      pages.push(...(await page.text()).split('\r\n').slice(1, -1));
+      [, next] = /^<([^>]+)>; rel="next"$/.exec(page.headers.get('link') ?? '') ?? [];
+    }
+    expect(pages.map((row) => row.split(',')[2])).toEqual(all);
     for (const after of ['x', '{}', '["a"]', '["a",1]', '["a","b","c"]'])
       expect((await call(key, 'GET', `/usage?${rows}&after=${after}`)).body.error.param, after).toBe('after');
     expect((await call(key, 'GET', '/usage?limit=0')).body.error.param).toBe('limit');
