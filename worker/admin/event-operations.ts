@@ -30,10 +30,7 @@ const eventObject = z.object({
   channel: z.enum(['alert', 'usage']).describe('alert: to the webhook; usage: to the billing endpoint.'),
   event: z.unknown().describe('The event as it is sent.'),
 });
-const eventQuery = z.strictObject({
-  tenant,
-  limit: pageQuery.shape.limit,
-});
+const eventQuery = pageQuery.extend({ tenant });
 const replayed = z.object({
   object: z.literal('replay').describe("Always 'replay'."),
   events: z.int().describe('Number of events that are sent again.'),
@@ -93,12 +90,13 @@ export const EVENT_OPERATIONS: readonly AdminOperation[] = [
   operation({
     method: 'GET',
     path: '/events',
-    summary: 'List the oldest events of a tenant that their endpoint has refused too often',
+    summary: 'List the events of a tenant that their endpoint has refused too often, oldest first',
     query: eventQuery,
     response: listOf(eventObject),
     async run({ query }, context) {
-      const dead = await limiterOf(context, query.tenant).deadEvents(query.limit + 1);
-      return page(dead, query.limit, ({ id, channel, body }) => ({
+      const { tenant: id, limit, after } = query;
+      const dead = await limiterOf(context, id).deadEvents(limit + 1, after);
+      return page(dead, limit, ({ id, channel, body }) => ({
         ...{ object: 'event', id, channel },
         event: JSON.parse(body) as unknown,
       }));

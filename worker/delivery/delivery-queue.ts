@@ -88,10 +88,11 @@ export class DeliveryQueue {
     );
   }
 
-  /** Returns the oldest events that were given up. */
-  dead(limit: number): DeadEvent[] {
-    const sql = 'SELECT id, channel, body FROM deliveries WHERE dead = 1 ORDER BY sequence LIMIT ?';
-    return this.#sql.exec<{ id: string; channel: Channel; body: string }>(sql, limit).toArray();
+  /** Returns the oldest events that were given up, after the one with this id. */
+  dead(limit: number, after: string): DeadEvent[] {
+    const sql = `SELECT id, channel, body FROM deliveries WHERE dead = 1 AND sequence >
+      COALESCE((SELECT MAX(sequence) FROM deliveries WHERE id = ?), 0) ORDER BY sequence LIMIT ?`;
+    return this.#sql.exec<{ id: string; channel: Channel; body: string }>(sql, after, limit).toArray();
   }
 
   /** Sends all events again that were given up. Returns their number. */

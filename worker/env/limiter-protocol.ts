@@ -208,8 +208,8 @@ export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
   erase(afterMs: number): Promise<void>;
   /** Returns what the tenant and one of its keys have used. Open reservations and slices count as used, but not as spent. */
   use(keyId: string): Promise<SubjectUse>;
-  /** Returns the oldest events that their endpoint has refused too often. */
-  deadEvents(limit: number): Promise<DeadEvent[]>;
+  /** Returns the oldest events that their endpoint has refused too often, after the one with this id. */
+  deadEvents(limit: number, after: string): Promise<DeadEvent[]>;
   /** Sends all these events again. Returns their number. */
   replayEvents(): Promise<number>;
   /** Returns whether a key or its tenant is blocked. */

@@ -46,8 +46,18 @@ test('gives an event up after twenty attempts, lists it, goes on with the next, 
     queue.failed(queue.due('usage', 1, now), now);
   }
   expect(ids(queue.due('usage', 9, now))).toEqual(['good']);
-  expect(queue.dead(9)).toEqual([{ id: 'bad', channel: 'usage', body: '{}' }]);
+  expect(queue.dead(9, '')).toEqual([{ id: 'bad', channel: 'usage', body: '{}' }]);
+  expect(queue.dead(9, 'bad')).toEqual([]);
   expect(queue.replay(now)).toBe(1);
-  expect(queue.dead(9)).toEqual([]);
+  expect(queue.dead(9, '')).toEqual([]);
   expect(ids(queue.due('usage', 9, now))).toEqual(['bad', 'good']);
+});
+
+test('lists what was given up page by page', () => {
+  const queue = new DeliveryQueue(sqlStorage());
+  const all = Array.from({ length: 5 }, (_, index) => ({ id: `e${5 - index}`, body: '{}' }));
+  queue.add('usage', all, 0);
+  for (let attempt = 0; attempt < 20; attempt += 1) queue.failed(queue.due('usage', 9, 1e9), 0);
+  const pages = [queue.dead(2, ''), queue.dead(2, 'e4'), queue.dead(2, 'e2')].map(ids);
+  expect(pages).toEqual([['e5', 'e4'], ['e3', 'e2'], ['e1']]);
 });

@@ -121,8 +121,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     return { tenant: of(TENANT), key: of(keyId), alerts: this.#events.alertsOf(keyId) };
   }
 
-  async deadEvents(limit: number): Promise<DeadEvent[]> {
-    return this.#events.queue.dead(limit);
+  async deadEvents(limit: number, after: string): Promise<DeadEvent[]> {
+    return this.#events.queue.dead(limit, after);
   }
 
   async replayEvents(): Promise<number> {
