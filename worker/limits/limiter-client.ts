@@ -43,6 +43,17 @@ export function limiterOf(
   return env.LIMITER.get(env.LIMITER.idFromName(tenantId));
 }
 
+/** Returns the answer to a call of a limiter. @throws what the call throws, and Error if it is late */
+export async function answerOf<T>(asked: Promise<T>, { timers }: Pick<Caller, 'timers'>): Promise<T> {
+  const limit = { after: timers.after, ms: CALL_WITHIN_MS };
+  const answer = await inTime(
+    asked.then((value) => ({ value })),
+    limit,
+  );
+  if (answer === null) throw new Error('late');
+  return answer.value;
+}
+
 /**
  * Tells a tenant's limiter whether one of its keys, or the tenant if `keyId` is null, is blocked, until it is what the
  * database says: of two concurrent changes, the one that was stored first may reach the limiter last.
@@ -177,9 +188,7 @@ export class LimiterClient implements TenantLimiterClient {
     const call = this.#purse.compose(request, sentAt, all);
     this.#carried = call.decisions.length;
     try {
-      const limit = { after: context.timers.after, ms: CALL_WITHIN_MS };
-      const answer = await inTime(limiterOf(context, this.#tenantId).exchange(call), limit);
-      if (answer === null) throw new Error('late');
+      const answer = await answerOf(limiterOf(context, this.#tenantId).exchange(call), context);
       this.#purse.take(call, answer, sentAt, context.randomHex(8));
       this.#failing = false;
       return answer;

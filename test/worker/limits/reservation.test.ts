@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import { type ApiKey, type Principal, type Tenant, UNLIMITED } from '../../../shared/tenant.ts';
-import type { LimiterAnswer, LimiterCall, ReservationResult } from '../../../worker/env/limiter-protocol.ts';
+import type { Block, LimiterAnswer, LimiterCall, ReservationResult } from '../../../worker/env/limiter-protocol.ts';
 import type { RequestContext } from '../../../worker/http/request-context.ts';
 import { LimiterClients } from '../../../worker/limits/limiter-client.ts';
+import { BlockCache } from '../../../worker/limits/recent-blocks.ts';
 import { admit } from '../../../worker/limits/reservation.ts';
 import { Timings } from '../../../worker/timers/timings.ts';
 
@@ -91,6 +92,31 @@ test('a limiter that does not answer within ten seconds is a 503, and what it ma
   expect(calls[1]!.decisions).toMatchObject([
     { kind: 'settled', requestId: calls[0]!.reservation!.requestId },
   ]);
+});
+
+test('a stream whose limiter has hung once is checked again, and ends when its key is revoked', async () => {
+  const { context } = contextBefore([ADMITTED]);
+  const late: (() => void)[] = [];
+  const answers: Promise<Block | null>[] = [new Promise(() => {}), Promise.resolve('revoked')];
+  const { LIMITER } = context.env as unknown as { LIMITER: { get: () => object } };
+  const limiter = { ...LIMITER.get(), blockOf: () => answers.shift()! };
+  let now = 0;
+  const { block } = await admit(CALLER, cost, {
+    ...{ ...context, env: { LIMITER: { ...LIMITER, get: () => limiter } } },
+    blocks: new BlockCache(() => now),
+    timers: {
+      after: (_: number, then: () => void) => {
+        late.push(then);
+        return () => {};
+      },
+    },
+  } as unknown as RequestContext);
+  const first = block();
+  await Promise.resolve();
+  for (const then of late) then();
+  expect(await first).toBeNull();
+  now = 1_000;
+  expect(await block()).toMatchObject({ status: 401 });
 });
 
 test('a refused reservation leaves nothing to settle', async () => {
