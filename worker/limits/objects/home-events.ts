@@ -14,7 +14,7 @@ import { reachedShares } from '../spending-alerts.ts';
 import { TENANT } from './open-requests.ts';
 
 const BATCH: Record<Channel, number> = { alert: 1, usage: 100 };
-/** Alerts of the past are forgotten after this time. No limit lasts longer, except that of a balance. */
+/** Alerts are forgotten after this time, except those of balances: no other limit lasts longer. */
 const KEEP_MS = 40 * 86_400_000;
 
 /**
@@ -111,7 +111,7 @@ export class HomeEvents {
     for (const alert of reachedShares(subject, use, { shares, paid, now })) {
       const sql = 'INSERT OR IGNORE INTO alerts (id, at, alert) VALUES (?, ?, ?)';
       if (this.#sql.exec(sql, alert.id, now, JSON.stringify(alert)).rowsWritten === 0) continue;
-      this.#sql.exec('DELETE FROM alerts WHERE at < ?', now - KEEP_MS);
+      this.#sql.exec("DELETE FROM alerts WHERE at < ? AND alert->>'limit' <> 'balance'", now - KEEP_MS);
       this.queue.add('alert', [{ id: `${tenantId}:${alert.id}`, body: alertBody(alert, tenantId) }], now);
     }
   }
