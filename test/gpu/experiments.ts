@@ -12,7 +12,6 @@ import { ordinaryBuffer } from '../../origin/model/ort/ort-library.ts';
 import type { AllocateLogits } from '../../origin/model/runner/runner-options.ts';
 import { SimdKernel } from '../../origin/sampling/kernel/simd-kernel.ts';
 import { median } from '../bench/statistics.ts';
-import { hostCopyTimes } from './host-copies.ts';
 import { deviceRunnerOn } from './runners.ts';
 import { prefixGains } from './served-rates.ts';
 import { SPARSE_THREADS, sparseTokens } from './sparse-tokens.ts';
@@ -56,8 +55,6 @@ export async function runExperiments(
     'prompts sent before, with a prefix store and without': () => prefixGains(setting),
     'KV of a prompt: computed, kept in main memory and restored, in ms': () => storeTimes(setting),
     'rows of a batch against the row alone': () => rowsInBatches(setting),
-    'copy of logits to the host in ms': async () => hostCopies(setting),
-    'stack of native calls, with cuDNN attention': async () => stackSizes(setting),
     'attention kernels': async () => attentionKernels(setting),
   };
   const answers: Record<string, Answer> = {};
@@ -94,7 +91,7 @@ function withCudaOptions(api: OrtApi, changes: Changes): OrtApi {
   return { ...api, UpdateCudaOptions: update };
 }
 
-export type Changes = Readonly<Record<string, string>>;
+type Changes = Readonly<Record<string, string>>;
 
 interface Opened {
   readonly slots: number;
@@ -234,38 +231,15 @@ async function storeTimes(setting: Setting): Promise<Answer> {
   });
 }
 
-/** Runs a prompt of 33 tokens and two rows in a process of its own. Returns what it printed. @throws Error how it ended */
-function oneRun(
-  { provider, directory }: Setting,
-  choices: { readonly stackBytes?: number; readonly changes?: Changes },
-  variables: Readonly<Record<string, string>> = {},
-): string {
+/** Runs a prompt of 33 tokens and two rows in a process of its own, which prints the kernels. */
+function attentionKernels({ provider, directory }: Setting): Answer {
   const program = new URL('./one-run.ts', import.meta.url).pathname;
-  const args = [program, JSON.stringify({ provider, directory, ...choices })];
-  const env = { ...process.env, ...variables };
+  const args = [program, JSON.stringify({ provider, directory })];
+  const env = { ...process.env, ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO: '1' };
   const { stdout, stderr, status, signal } = spawnSync(process.execPath, args, { env, encoding: 'utf8' });
-  if (status === 0) return stdout;
-  throw new Error(signal ?? stderr.trim().split('\n').at(-1) ?? `exit code ${status}`);
-}
-
-function attentionKernels(setting: Setting): Answer {
-  const lines = oneRun(setting, {}, { ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO: '1' }).split('\n');
-  const kinds = [...new Set(lines.filter((line) => line.trim() !== ''))];
+  if (status !== 0) throw new Error(signal ?? stderr.trim().split('\n').at(-1) ?? `exit code ${status}`);
+  const kinds = [...new Set(stdout.split('\n').filter((line) => line.trim() !== ''))];
   return Object.fromEntries(kinds.slice(0, 20).map((line, at) => [`${at}`, line.slice(0, 300)]));
-}
-
-/** cuDNN builds its attention plans with a deep stack. */
-function stackSizes(setting: Setting): Answer {
-  const changes = { sdpa_kernel: '8', enable_cudnn: '1' };
-  const ends = [2, 8].map((mib) => {
-    try {
-      oneRun(setting, { stackBytes: mib * MIB, changes });
-      return [`${mib} MiB`, 'runs'];
-    } catch (error) {
-      return [`${mib} MiB`, (error as Error).message];
-    }
-  });
-  return Object.fromEntries(ends);
 }
 
 /** Compares a row of batches with the same row computed alone. */
@@ -288,8 +262,3 @@ async function rowsInBatches(setting: Setting): Promise<Answer> {
 
 const largestDifference = (one: Float32Array, other: Float32Array): number =>
   one.reduce((most, value, at) => Math.max(most, Math.abs(value - other[at]!)), 0);
-
-/** Logits of a full batch of Qwen's vocabulary. */
-function hostCopies({ maxRows, now }: Setting): Answer {
-  return hostCopyTimes({ folder: thisMachine().cuda.folder, bytes: 4 * 151_936 * maxRows, now });
-}
