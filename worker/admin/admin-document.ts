@@ -1,19 +1,8 @@
 import { errorResponseBody } from '@continuo/shared/completion-response.ts';
 import type { ErrorCode } from '@continuo/shared/errors.ts';
 import { errorResponses, type Json, jsonSchema } from '../openapi/document.ts';
-import { BODY as BODY_ERRORS } from '../openapi/documented-operation.ts';
+import { AUTHENTICATED, BODY as BODY_ERRORS } from '../openapi/documented-operation.ts';
 import { ADMIN_BASE, type AdminOperation, operationId } from './admin-operation.ts';
-
-/** Errors of every operation. */
-const CALLER: readonly ErrorCode[] = [
-  'internal_error',
-  'missing_api_key',
-  'invalid_api_key',
-  'address_not_allowed',
-  'insufficient_scope',
-  'rate_limit_exceeded',
-  'server_is_overloaded',
-];
 
 const QUERY: readonly ErrorCode[] = [
   'invalid_value',
@@ -67,7 +56,7 @@ function tagOf({ path }: AdminOperation): string {
 function describe(operation: AdminOperation): Json {
   const { summary, status = 200, path, body, query, example, response } = operation;
   const errors = [
-    ...CALLER,
+    ...AUTHENTICATED,
     ...(path.includes('{id}') ? ['not_found' as const] : []),
     ...(body ? BODY : query ? QUERY : []),
   ];

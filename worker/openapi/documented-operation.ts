@@ -9,18 +9,19 @@ type Codes = readonly ErrorCode[];
 /** Errors of every operation. 404 and 405 of the router belong to no operation. */
 export const ANY: Codes = ['internal_error'];
 
-/** Errors of authentication and of the dialect header. */
-export const CALLER: Codes = [
+/** Errors of authentication. */
+export const AUTHENTICATED: Codes = [
   ...ANY,
   'missing_api_key',
   'invalid_api_key',
   'address_not_allowed',
   'insufficient_scope',
-  'tenant_suspended',
   'rate_limit_exceeded',
   'server_is_overloaded',
-  'invalid_value',
 ];
+
+/** Errors of a tenant's key and of the dialect header. */
+export const CALLER: Codes = [...AUTHENTICATED, 'tenant_suspended', 'invalid_value'];
 
 /** Errors of listing the served models. */
 export const MODELS: Codes = [...CALLER, 'model_loading', 'upstream_error', 'upstream_timeout'];
