@@ -92,27 +92,3 @@ test('usage and timings are in the requested chunks only, whichever choice ends 
     }),
   );
 });
-
-test('a chunk of text only is the same from precomputed parts as from the whole delta', () => {
-  const texts = fc.array(fc.tuple(fc.nat(3), fc.string({ unit: 'binary' })), { minLength: 1, maxLength: 8 });
-  const usages = fc.constantFrom('none' as const, 'final' as const, 'last-choice' as const);
-  fc.assert(
-    fc.property(texts, usages, (tokens, streamUsage) => {
-      const { answer } = parse({ stream: true });
-      const write = (tokenIds: boolean) => {
-        const parts = { answer: { ...answer, streamUsage, tokenIds }, envelope: ENVELOPE };
-        const writer = new StreamWriter({ ...parts, prompts: 2, choices: 2 }, () => {
-          throw new Error('Usage is not needed before the end.');
-        });
-        const events = tokens.map(
-          ([choice, text], index): GenerationEvent => ({
-            ...{ type: 'token', choice, text, completionTokens: index + 1 },
-          }),
-        );
-        return writer.write(events);
-      };
-      // Requested token ids exclude the precomputed parts, and these events have none.
-      expect(write(false)).toBe(write(true));
-    }),
-  );
-});

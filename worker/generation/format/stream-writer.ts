@@ -19,8 +19,6 @@ export class StreamWriter {
   readonly #deltas: ChoiceDeltas;
   /** Start of each chunk, up to its choices. */
   readonly #head: string;
-  /** End of a chunk that carries text only; null if chunks carry more, such as logprobs. */
-  readonly #textTail: string | null;
   #unfinished: number;
   /** The last delta of the last choice, held back until the totals for it are known. */
   #last: ChoiceDelta | null = null;
@@ -32,26 +30,11 @@ export class StreamWriter {
     this.#deltas = new ChoiceDeltas(answer, choices);
     this.#head = `data: ${headJson(envelope)}`;
     this.#unfinished = prompts * choices;
-    const isTextOnly = answer.logprobs === null && !answer.tokenIds && answer.streamUsage !== 'continuous';
-    this.#textTail = isTextOnly
-      ? `,"logprobs":null,"finish_reason":null}${tailJson(this.#running())}\n\n`
-      : null;
   }
 
   /** Returns the SSE text of events that arrived together; '' if they add nothing to the stream. */
   write(events: readonly GenerationEvent[]): string {
-    let text = '';
-    for (const event of events) {
-      if (event.type === 'token' && this.#textTail !== null) text += this.#text(event, this.#textTail);
-      else text += event.type === 'done' ? this.#end(event) : this.#event(event);
-    }
-    return text;
-  }
-
-  /** Writes a chunk as `#event` does, from precomputed parts. */
-  #text({ choice, text }: EventOf<'token'>, tail: string): string {
-    if (text === '') return '';
-    return `${this.#head}{"index":${choice},"text":${JSON.stringify(text)}${tail}`;
+    return events.map((event) => (event.type === 'done' ? this.#end(event) : this.#event(event))).join('');
   }
 
   #event(event: GenerationEvent): string {
