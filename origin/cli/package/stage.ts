@@ -25,8 +25,7 @@ const MAIN = 'origin/cli/main.ts';
 const STARTED = /new URL\('(\.[^']+)\.ts', import\.meta\.url\)/g;
 
 /** Node runs no TypeScript in node_modules, so the names of started modules follow the compiled files. */
-const renameStarted = (code: string): string =>
-  code.replace(STARTED, "new URL('$1.js', import.meta.url)");
+const renameStarted = (code: string): string => code.replace(STARTED, "new URL('$1.js', import.meta.url)");
 
 /** The folders whose modules run in Node. */
 const FOLDERS = 'origin/**/*.ts';
