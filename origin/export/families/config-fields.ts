@@ -48,12 +48,12 @@ export class ConfigFields {
 
   /** A number, or null if it is absent. @throws ModelError */
   optionalNumber(name: string): number | null {
-    return this.has(name) ? this.number(name) : this.#absent(name);
+    return this.#take(name) === undefined ? null : this.number(name);
   }
 
   /** A positive integer, or null if it is absent. @throws ModelError */
   optionalCount(name: string): number | null {
-    return this.has(name) ? this.count(name) : this.#absent(name);
+    return this.#take(name) === undefined ? null : this.count(name);
   }
 
   flag(name: string, absent?: boolean): boolean {
@@ -113,7 +113,7 @@ export class ConfigFields {
   require(name: string, ...allowed: readonly unknown[]): void {
     const value = this.#take(name);
     if ((value ?? null) === null || allowed.includes(value)) return;
-    throw this.fault(name, allowed.map((one) => JSON.stringify(one)).join(' or '));
+    throw this.fault(name, allowed.map((one) => JSON.stringify(one)).join(' or ') || 'null');
   }
 
   /** Fields that were not read and are not null, with their paths. */
@@ -137,10 +137,5 @@ export class ConfigFields {
 
   #value(name: string): unknown {
     return this.#values[name] === undefined ? this.#defaults[name] : this.#values[name];
-  }
-
-  #absent(name: string): null {
-    this.#read.add(name);
-    return null;
   }
 }

@@ -30,7 +30,9 @@ import { readRotary } from './rotary.ts';
 /** @throws ModelError that names a field which is missing or has an unsupported value */
 export function describeRow(row: DecoderRow, fields: ConfigFields): DecoderDesign {
   const sizes = readSizes(fields, row);
-  fields.require('is_encoder_decoder', false);
+  for (const name of ['is_encoder_decoder', 'add_cross_attention', 'tie_encoder_decoder'])
+    fields.require(name, false);
+  fields.inner('pruned_heads'); // Any is refused as a field that nothing reads.
   for (const [name, allowed] of Object.entries(row.requires ?? {})) fields.require(name, ...allowed);
   const found = row.differences({ fields, sizes });
   return new RowDesigner(fields, { ...sizes, ...found.sizes }, found).decoder();

@@ -24,8 +24,8 @@ const GPT_SIZES = {
 
 const GPT_NEUTRAL = words(`
   n_ctx scale_attention_softmax_in_fp32 attention_softmax_in_fp32 reorder_and_upcast_attn summary_activation
-  summary_first_dropout summary_proj_to_labels summary_type summary_use_proj tokenizer_class embed_dropout
-  resid_dropout
+  summary_first_dropout summary_proj_to_labels summary_type summary_use_proj embed_dropout resid_dropout
+  n_special predict_special_tokens
 `);
 
 const GPT_NAMES = {
@@ -65,7 +65,6 @@ export const GPT_ROWS: readonly DecoderRow[] = [
     sizeFields: GPT_SIZES,
     ignored: GPT_NEUTRAL,
     defaults: { layer_norm_epsilon: 1e-5, activation_function: 'gelu_new' },
-    requires: { add_cross_attention: [false] },
     differences: (row) => {
       const common = gpt2(row);
       const byDepth = row.fields.flag('scale_attn_by_inverse_layer_idx', false);
@@ -85,7 +84,6 @@ export const GPT_ROWS: readonly DecoderRow[] = [
       `),
     ],
     defaults: { layer_norm_epsilon: 1e-5, activation_function: 'gelu_pytorch_tanh' },
-    requires: { add_cross_attention: [false] },
     differences: (row) => {
       const common = gpt2(row);
       if (row.fields.flag('multi_query', true)) return { ...common, sizes: { kvHeads: 1 } };
@@ -176,7 +174,7 @@ export const GPT_ROWS: readonly DecoderRow[] = [
     modelTypes: ['opt'],
     prefixes: ['model.decoder.', 'decoder.', ''],
     sizeFields: { width: ['ffn_dim'] },
-    ignored: ['activation_dropout', 'init_std', 'output_projection', 'prefix'],
+    ignored: ['activation_dropout', 'init_std', 'output_projection'],
     defaults: { activation_function: 'relu' },
     requires: { layer_norm_elementwise_affine: [true] },
     differences: opt,

@@ -41,6 +41,10 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['llama'],
     defaults: { rms_norm_eps: 1e-6 },
+    sizeFields: { positions: ['max_position_embeddings', 'max_sequence_length'] },
+    ignored: ['max_sequence_length'],
+    // What SmolLM and Falcon 3 say beside the fields that transformers reads.
+    requires: { is_llama_config: [true], rope_interleaved: [false], activation: ['swiglu'] },
     differences: ({ fields }) => ({ biases: { ...attentionBias(fields), ...mlpBias(fields) } }),
   },
   {
@@ -233,7 +237,6 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['internlm2'],
     defaults: { rms_norm_eps: 1e-6 },
-    ignored: ['attn_implementation'],
     differences: ({ fields }) => ({
       biases: attentionBias(fields, 'bias', true),
       names: {
