@@ -45,15 +45,17 @@ interface Scaled {
 export function readRotary(fields: ConfigFields, options: RotaryOptions): RotaryPositions {
   const { positions, headSize, theta = 10_000, partial = 1, thetaField = 'rope_theta' } = options;
   const all = fields.inner('rope_parameters');
-  const own = all === null || options.layerType === undefined ? all : all.inner(options.layerType);
-  const newer = own ?? all;
-  const older = options.scaled === false ? null : fields.inner('rope_scaling');
+  const own = options.layerType === undefined ? null : all?.inner(options.layerType);
+  const older = fields.inner('rope_scaling');
+  // One object for all layer types, as transformers 5.0 to 5.2 wrote it, means what rope_theta and rope_scaling mean.
+  const parameters = own ?? (options.scaled === false ? null : (all ?? older));
   const outer = fields.number(thetaField, theta);
-  const base = newer?.optionalNumber('rope_theta') ?? outer;
+  const shared = thetaField === 'rope_theta' ? all?.optionalNumber('rope_theta') : null;
+  const base = parameters?.optionalNumber('rope_theta') ?? shared ?? outer;
   const outerShare = fields.number('partial_rotary_factor', partial);
-  const share = newer?.optionalNumber('partial_rotary_factor') ?? outerShare;
+  const share = parameters?.optionalNumber('partial_rotary_factor') ?? outerShare;
   const dimensions = Math.floor(headSize * share + 1e-6);
-  const scaling = { ...options, fields, base, dimensions, parameters: newer ?? older };
+  const scaling = { ...options, fields, base, dimensions, parameters };
   const { frequencies, magnitude = 1, maxPositions = positions } = scale(scaling);
   const interleaved = options.interleaved ?? false;
   return { rotary: { frequencies, magnitude, interleaved }, maxPositions };
@@ -115,11 +117,14 @@ function llama3(scaling: Scaling, parameters: ConfigFields): Scaled {
 const yarnMagnitude = (factor: number, share = 1): number =>
   factor <= 1 ? 1 : 0.1 * share * Math.log(factor) + 1;
 
+/** Positions before the scaling. */
+const originalPositions = ({ fields, positions }: Scaling, parameters: ConfigFields): number =>
+  parameters.optionalCount('original_max_position_embeddings') ??
+  fields.count('original_max_position_embeddings', positions);
+
 function yarn(scaling: Scaling, parameters: ConfigFields): Scaled {
-  const { positions, dimensions, base, fields } = scaling;
-  const original =
-    parameters.optionalCount('original_max_position_embeddings') ??
-    fields.count('original_max_position_embeddings', positions);
+  const { positions, dimensions, base } = scaling;
+  const original = originalPositions(scaling, parameters);
   const factor = parameters.optionalNumber('factor') ?? positions / original;
   const share = parameters.optionalNumber('mscale');
   const shareOfAll = parameters.optionalNumber('mscale_all_dim');
@@ -146,9 +151,7 @@ function yarn(scaling: Scaling, parameters: ConfigFields): Scaled {
 /** Longer sequences use other factors, which keys of a cached prefix would not have: the original length is the limit. */
 function longrope(scaling: Scaling, parameters: ConfigFields): Scaled {
   const { positions, fields } = scaling;
-  const original =
-    parameters.optionalCount('original_max_position_embeddings') ??
-    fields.count('original_max_position_embeddings', positions);
+  const original = originalPositions(scaling, parameters);
   fields.ignore('original_max_position_embeddings');
   parameters.ignore('long_factor', 'long_mscale', 'short_mscale');
   const factor = parameters.optionalNumber('factor') ?? positions / original;

@@ -53,4 +53,13 @@ describe('config.json as published', () => {
     const { max_position_embeddings: positions, ...config } = caseOf('llama').config;
     expect(designOf({ ...config, max_sequence_length: positions })).toEqual(designOf(caseOf('llama').config));
   });
+
+  it.each(['olmo3', 'gemma3_text'])(
+    'of %s scales the positions of full attention only, also with one rope_parameters for all layers',
+    (name) => {
+      const { rope_scaling: scaling, rope_theta: theta = 500_000, ...config } = caseOf(name).config;
+      const flat = { ...config, rope_parameters: { ...(scaling as Fields), rope_theta: theta } };
+      expect(designOf(flat)).toEqual(designOf(caseOf(name).config));
+    },
+  );
 });
