@@ -60,7 +60,8 @@ export function longestSpan(tokenizer: TokenizerJson, longest: number): number {
   const swallows = (tokenizer.added_tokens ?? []).some(
     (token) => token.lstrip === true || token.rstrip === true,
   );
-  const drops = stepsOf(tokenizer.pre_tokenizer).some((step) => step.behavior === 'Removed');
+  const cuts = stepsOf(tokenizer.pre_tokenizer);
+  const drops = cuts.some(({ type, behavior }) => behavior === 'Removed' || /^(Whitespace|Bert)/.test(type));
   const spelled = isByteLevel(tokenizer) || tokenizer.model.byte_fallback === true;
   const normalizers = stepsOf(tokenizer.normalizer);
   const shortens = normalizers.some((step) => !KEEPS_LENGTH.has(step.type) && !replacesSpace(step));

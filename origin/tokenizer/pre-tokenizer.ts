@@ -10,8 +10,9 @@ const PUNCTUATION = String.raw`[\p{P}!-\/:-@\[-\x60{-~]`;
 
 /**
  * Rewrites pre-tokenizer steps so that the JavaScript library splits text as the Rust library does, which models are
- * trained with. Otherwise it never splits at Metaspace marks, isolates every match of a Split, knows only ASCII digits, and
- * uses JavaScript's white space in the words of byte-level vocabularies.
+ * trained with. Otherwise it never splits at Metaspace marks, isolates every match of a Split, drops what an inverted one does
+ * not match, knows only ASCII digits and letters, and uses JavaScript's white space.
+ * @throws Error for an inverted Split that merges
  */
 export function withPortableCuts(step: Step): Step {
   switch (step.type) {
@@ -26,7 +27,11 @@ export function withPortableCuts(step: Step): Step {
     case 'Punctuation':
       return cut(PUNCTUATION, step.behavior ?? 'Isolated');
     case 'Split':
-      return step.invert === true ? step : cut(expressionOf(step.pattern), step.behavior);
+      return step.invert === true ? inverted(step) : cut(expressionOf(step.pattern), step.behavior);
+    case 'Whitespace':
+      return matches(String.raw`\w+|[^\w\s]+`);
+    case 'WhitespaceSplit':
+      return matches(String.raw`\S+`);
     case 'ByteLevel':
       // The library adds the space only after splitting.
       if (step.use_regex === false || step.add_prefix_space === true) return step;
@@ -34,6 +39,21 @@ export function withPortableCuts(step: Step): Step {
     default:
       return step;
   }
+}
+
+/** Keeps the matches of an expression and drops what is between them. */
+const matches = (Regex: string): Step => ({
+  type: 'Split',
+  pattern: { Regex },
+  behavior: 'Removed',
+  invert: true,
+});
+
+/** Isolated and Contiguous do the same with matches and with what is between them. */
+function inverted({ pattern, behavior }: Step): Step {
+  if (behavior === 'Removed') return matches(expressionOf(pattern));
+  if (behavior === 'Isolated' || behavior === 'Contiguous') return cut(expressionOf(pattern), behavior);
+  throw new Error(`pre_tokenizer: Split with invert and the behavior ${behavior} is not supported`);
 }
 
 const sequence = (...pretokenizers: Step[]): Step => ({ type: 'Sequence', pretokenizers });

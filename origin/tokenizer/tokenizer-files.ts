@@ -8,6 +8,7 @@ const addedToken = z.looseObject({
   id: z.int().min(0),
   content: z.string().min(1),
   special: z.boolean().optional(),
+  single_word: z.literal(false, 'tokens that are only found as single words are not supported').nullish(),
 });
 
 /** A step of the tokenizer's pipeline; sequences nest under a key that depends on the kind of step. */

@@ -149,13 +149,15 @@ const UNREACHABLE = '\ud800';
  * Returns the tokenizer without its control tokens, so that text that spells one stays text. Added tokens that are neither
  * special nor in `markers`, such as runs of spaces, are part of normal text and stay.
  *
- * Control tokens are also removed from the model, because merges (BPE) or the best segmentation (Unigram) could produce them.
+ * Control tokens are also hidden in the model, because merges (BPE) or the best segmentation (Unigram) could produce them. The
+ * unknown token keeps its id.
  */
 function withoutControlTokens(tokenizer: TokenizerJson, markers: ReadonlySet<string>): TokenizerJson {
   const added = tokenizer.added_tokens ?? [];
   const isControl = (token: (typeof added)[number]) => token.special === true || markers.has(token.content);
   const control = new Set(added.filter(isControl).map((token) => token.content));
-  const { vocab, merges } = tokenizer.model;
+  const { vocab, merges, unk_token: unknown } = tokenizer.model;
+  const hidden = (text: string) => (control.has(text) ? UNREACHABLE + text : text);
   const merged = (merge: string | [string, string]) =>
     typeof merge === 'string' ? merge.replace(' ', '') : merge.join('');
   return {
@@ -164,11 +166,9 @@ function withoutControlTokens(tokenizer: TokenizerJson, markers: ReadonlySet<str
     model: {
       ...tokenizer.model,
       vocab: Array.isArray(vocab)
-        ? vocab.map(([text, score]): [string, number] => [
-            control.has(text) ? UNREACHABLE + text : text,
-            score,
-          ])
-        : Object.fromEntries(Object.entries(vocab).filter(([text]) => !control.has(text))),
+        ? vocab.map(([text, score]): [string, number] => [hidden(text), score])
+        : Object.fromEntries(Object.entries(vocab).map(([text, id]) => [hidden(text), id])),
+      ...(typeof unknown === 'string' ? { unk_token: hidden(unknown) } : {}),
       ...(merges ? { merges: merges.filter((merge) => !control.has(merged(merge))) } : {}),
     },
   };

@@ -4,7 +4,7 @@ import { byteLevelTokenizer, modelDirectory, sentencePieceTokenizer } from './fi
 
 /** Where texts are cut before the model merges: merges that only a cut forbids show it. */
 
-const CROSSING = ['a Ġ', 'Ġ b', 'Ġ Ġ', '! !', 'Â ²', 'Â² Â²', '¿ Ċ', 'ħ Ċ'];
+const CROSSING = ['a Ġ', 'Ġ b', 'Ġ Ġ', '! !', 'Â ²', 'Â² Â²', '¿ Ċ', 'ħ Ċ', 'a b', 'Ã ©', 'a Ã©'];
 
 function pieces(json: object, text: string): string[] {
   const tokenizer = Tokenizer.fromDirectory(modelDirectory({ 'tokenizer.json': json }));
@@ -23,11 +23,13 @@ function withMerges(json: object, merges: readonly string[], overrides: object):
 describe('splits byte-level texts as the Rust library does', () => {
   const bytes = { type: 'ByteLevel', add_prefix_space: false, use_regex: false };
   const words = { ...bytes, use_regex: true };
-  const split = (behavior: string, pattern: object = { String: ' ' }) => ({
+  const split = (behavior: string, pattern: object = { String: ' ' }, invert = false) => ({
     type: 'Split',
     pattern,
     behavior,
+    invert,
   });
+  const letters = { Regex: 'a|b' };
 
   // Recorded from tokenizers 0.23.3 (Rust).
   test.each([
@@ -41,6 +43,17 @@ describe('splits byte-level texts as the Rust library does', () => {
     ['runs of punctuation marks', { type: 'Punctuation', behavior: 'Contiguous' }, bytes, 'a b!!', 'aĠ|b|!!'],
     ['a byte order mark, which is no space', words, null, 'a\ufeff\n', 'a|ï|»|¿|Ċ'],
     ['a next-line mark, which is one', words, null, 'a\u0085\n', 'a|Â|ħĊ'],
+    ['what an inverted expression leaves', split('Isolated', letters, true), bytes, 'ab  b', 'a|b|ĠĠ|b'],
+    ['runs of both, inverted', split('Contiguous', letters, true), bytes, 'ab  b', 'ab|ĠĠ|b'],
+    ['matches of an expression only', split('Removed', letters, true), bytes, 'ab  b', 'a|b|b'],
+    ['words with accents and drops white space', { type: 'Whitespace' }, bytes, 'aé\u0085b!! ', 'aÃ©|b|!!'],
+    [
+      'at white space and drops it',
+      { type: 'WhitespaceSplit' },
+      bytes,
+      'aé\u0085b!! \ufeff',
+      'aÃ©|b|!!|ï|»|¿',
+    ],
   ])('%s', (_, first, second, text, cut) => {
     const steps = second === null ? first : { type: 'Sequence', pretokenizers: [first, second] };
     const json = withMerges(byteLevelTokenizer([]), CROSSING, { pre_tokenizer: steps });

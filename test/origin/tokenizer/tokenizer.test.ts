@@ -138,6 +138,19 @@ test('a control token that merges could build stays out of plain text, and its b
   expect(bytesOfIds(tokenizer, ids)).toEqual(bytes('hello'));
 });
 
+test('a character without a token is the unknown token, also where control tokens are text', () => {
+  const json = sentencePieceTokenizer() as { model: object; added_tokens: { id: number }[] };
+  const [, ...others] = json.added_tokens;
+  const unknown = { id: 9, content: '<0x06>', special: true };
+  const model = { ...json.model, byte_fallback: false, unk_token: unknown.content };
+  const decoder = { type: 'Metaspace', replacement: '▁' };
+  const files = { 'tokenizer.json': { ...json, model, decoder, added_tokens: [unknown, ...others] } };
+  const tokenizer = Tokenizer.fromDirectory(modelDirectory(files));
+  for (const parseSpecial of [true, false]) {
+    expect(tokenizer.encode('éé', { addSpecialTokens: false, parseSpecial }).slice(-1)).toEqual([unknown.id]);
+  }
+});
+
 describe('a Unigram vocabulary', () => {
   const tokenizer = Tokenizer.fromDirectory(modelDirectory({ 'tokenizer.json': unigramTokenizer() }));
   const spelt = (text: string, parseSpecial: boolean) =>
@@ -167,10 +180,13 @@ test('a text may be any length where tokens swallow white space or the normalise
     const files = { 'tokenizer.json': byteLevelTokenizer(FIM_TOKENS, overrides) };
     return Tokenizer.fromDirectory(modelDirectory(files)).longestSpan;
   };
+  const bytes = { type: 'ByteLevel', add_prefix_space: false, use_regex: false };
+  const sequence = (first: object) => ({ type: 'Sequence', pretokenizers: [first, bytes] });
   const finite = spanOf({});
   expect(finite).toBe('<|fim_prefix|>'.length);
   expect(spanOf({ normalizer: { type: 'NFC' } })).toBe(2 * finite);
   expect(spanOf({ normalizer: { type: 'StripAccents' } })).toBe(Number.POSITIVE_INFINITY);
+  expect(spanOf({ pre_tokenizer: sequence({ type: 'Whitespace' }) })).toBe(Number.POSITIVE_INFINITY);
   const swallowing = FIM_TOKENS.map((token) => ({ ...token, rstrip: true }));
   expect(spanOf({ added_tokens: swallowing })).toBe(Number.POSITIVE_INFINITY);
 });
@@ -247,6 +263,32 @@ describe('a broken directory is one clear line', () => {
       'a vocabulary whose ids are no numbers',
       { ...config, 'tokenizer.json': byteLevelTokenizer([], { model: { type: 'BPE', vocab: { a: 'b' } } }) },
       /tokenizer\.json: model\.vocab: /,
+    ],
+    [
+      'a token that is found as a single word only',
+      {
+        ...config,
+        'tokenizer.json': byteLevelTokenizer([], {
+          added_tokens: [{ id: 4, content: 'a', single_word: true }],
+        }),
+      },
+      /added_tokens\.0\.single_word: tokens that are only found as single words are not supported/,
+    ],
+    [
+      'a split that merges what it does not match',
+      {
+        ...config,
+        'tokenizer.json': byteLevelTokenizer([], {
+          pre_tokenizer: {
+            type: 'Split',
+            pattern: { String: ' ' },
+            behavior: 'MergedWithNext',
+            invert: true,
+          },
+          decoder: { type: 'ByteLevel' },
+        }),
+      },
+      /pre_tokenizer: Split with invert and the behavior MergedWithNext is not supported/,
     ],
     [
       'an unsupported spelling',
