@@ -28,8 +28,12 @@ export interface LocatedModel {
   readonly commit: string;
   readonly bytes: number;
   readonly missingBytes: number;
-  /** Fetches what is missing. Returns the model directory, or the first .gguf file. @throws HubError */
-  readonly fetch: () => Promise<string>;
+  /**
+   * Fetches what is missing. Returns the model directory, or the first .gguf file.
+   * @param check as of `pullFiles`
+   * @throws HubError
+   */
+  readonly fetch: (check?: (directory: string) => void) => Promise<string>;
 }
 
 /**
@@ -53,8 +57,8 @@ async function locateOnHub(request: LocateRequest, context: PullContext): Promis
   const plan = await planPull({ repository, revision, choose: chooserOf(request) }, context);
   const { commit, missingBytes, variant } = plan;
   const bytes = plan.files.reduce((sum, { identity }) => sum + identity.size, 0);
-  const fetch = async () => {
-    const { snapshot } = await pullFiles(plan, context);
+  const fetch: LocatedModel['fetch'] = async (check) => {
+    const { snapshot } = await pullFiles(plan, context, check);
     return weightsOf(snapshot, variant);
   };
   return { ...described(variant), commit, bytes, missingBytes, fetch };

@@ -2,11 +2,14 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type BuildProgress, type BuiltModel, buildModel, PARTIAL_SUFFIX } from '../export/build.ts';
+import { readConfig } from '../export/checkpoint/safetensors.ts';
+import { describeFamily } from '../export/families/families.ts';
 import type { WeightPrecision } from '../export/graph/linear.ts';
 import { openCheckpoint } from '../export/open-checkpoint.ts';
 import { filesOf, type Precision } from '../model/config/model-files.ts';
 import { readProvenance } from '../model/config/provenance.ts';
 import { byteSize, type FileProgress } from '../terminal/progress.ts';
+import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { withFileLock } from './file-lock.ts';
 import { HubError, withDiskErrors } from './hub-error.ts';
 import { locate, TOKENIZER_FILE } from './locate.ts';
@@ -98,7 +101,10 @@ export async function prepareModel(request: PrepareRequest, context: PrepareCont
   const files = name.kind === 'directory' ? filesOf(name.path) : [fileOf(name.path)];
   const bytes = files.reduce((sum, [, size]) => sum + size, 0);
   const key = `${id}-${digest([name.path, files])}`;
-  const fetch = async () => name.path;
+  const fetch = async () => {
+    if (name.kind === 'directory') requireKnown(name.path);
+    return name.path;
+  };
   return await build(
     { id, key, isGguf: name.kind === 'gguf', bytes, missingBytes: 0, fetch },
     request,
@@ -121,6 +127,12 @@ function requireTokenizer(source: string, hasTokenizer: boolean): void {
   );
 }
 
+/** Checks the JSON files of weights: a build, and a download before it, can take hours. @throws Error with one line */
+function requireKnown(directory: string): void {
+  describeFamily(readConfig(directory), new Set());
+  Tokenizer.fromDirectory(directory);
+}
+
 async function prepareRepository(
   { repository, variant }: RepositoryName,
   request: PrepareRequest,
@@ -139,7 +151,8 @@ async function prepareRepository(
   const part = isGguf ? `-${located.variant}` : '';
   const key = `${repository.replace('/', '--')}-${commit.slice(0, 12)}${part}`;
   const published = `${repository}@${commit.slice(0, 12)}${isGguf ? ` ${located.variant}` : ''}`;
-  const source = { id: repository, published, key, isGguf, bytes, missingBytes, fetch: located.fetch };
+  const fetch = () => located.fetch(isGguf ? undefined : requireKnown);
+  const source = { id: repository, published, key, isGguf, bytes, missingBytes, fetch };
   return await build(source, { ...request, precision: precision ?? request.precision }, context);
 }
 

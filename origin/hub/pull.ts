@@ -81,28 +81,31 @@ export async function planPull(
 
 /**
  * Downloads the missing files of a plan into the cache. Pulls of the same repository run one after the other.
- * @throws HubError
+ * @param check called with the model directory once it has its JSON files, before the weights are fetched
+ * @throws HubError; errors of `check` unchanged
  */
-export async function pullFiles(plan: PullPlan, context: PullContext): Promise<PulledModel> {
+export async function pullFiles(
+  plan: PullPlan,
+  context: PullContext,
+  check?: (directory: string) => void,
+): Promise<PulledModel> {
   const { repository, revision, commit, variant, files } = plan;
   const { client, cache, progress } = context;
   const { root, blobs, snapshots, refs, lock } = repositoryPaths(cache, repository);
   const snapshot = path.join(snapshots, commit);
+  const directory = path.join(snapshot, variant.directory);
   const onWait = () => progress.note(`waiting for another pull of ${repository}`);
   const download = async () => {
     await mkdir(blobs, { recursive: true });
     await requireSpace(files, root);
-    for (const file of files) await fetchFile(file, snapshot, context);
+    const isJson = ({ file }: WantedFile) => file.path.endsWith('.json');
+    for (const file of files.filter(isJson)) await fetchFile(file, snapshot, context);
+    check?.(directory);
+    for (const file of files.filter((one) => !isJson(one))) await fetchFile(file, snapshot, context);
     if (revision !== commit) await writeReference(refs, revision, commit);
   };
   await withFileLock(lock, { onWait, sleep: client.retries.sleep }, () => withDiskErrors(root, download));
-  return {
-    variant: variant.name,
-    precision: precisionOf(variant),
-    commit,
-    snapshot,
-    directory: path.join(snapshot, variant.directory),
-  };
+  return { variant: variant.name, precision: precisionOf(variant), commit, snapshot, directory };
 }
 
 /** Downloads the missing files of one variant into the cache. @throws HubError */
@@ -115,8 +118,7 @@ export async function pull(request: PullRequest, context: PullContext): Promise<
 /** Graphs come last, so that a snapshot with a graph is complete. */
 function filesOf(variant: Variant, listing: Listing): ListedFile[] {
   const files = listing.files.filter(({ path }) => variant.files.includes(path));
-  const isGraph = ({ path }: ListedFile) => path.endsWith('.onnx');
-  return [...files.filter((file) => !isGraph(file)), ...files.filter(isGraph)];
+  return files.toSorted((a, b) => Number(a.path.endsWith('.onnx')) - Number(b.path.endsWith('.onnx')));
 }
 
 async function fetchFile({ file, identity, blob }: WantedFile, snapshot: string, context: PullContext) {

@@ -39,11 +39,17 @@ interface OpenTensor extends StoredTensor {
  * @throws ModelError that names what is missing, damaged or unsupported
  */
 export async function openSafetensors(directory: string): Promise<Checkpoint> {
+  const config = readConfig(directory);
+  const weights = await openWeights(directory);
+  return new SafetensorsCheckpoint(directory, config, weights, float8BlockSize(config));
+}
+
+/** Reads config.json. @throws ModelError if there is none, or it names an unsupported quantization */
+export function readConfig(directory: string): Checkpoint['config'] {
   const config = readModelJson(directory, 'config.json', configSchema);
   if (config === undefined) throw new ModelError(`${directory} has no config.json`);
-  const scaleBlock = float8BlockSize(config);
-  const weights = await openWeights(directory);
-  return new SafetensorsCheckpoint(directory, config, weights, scaleBlock);
+  float8BlockSize(config);
+  return config;
 }
 
 /** Opens one file of tensors without a configuration, such as an adapter's. @throws ModelError */

@@ -142,6 +142,22 @@ describe('a repository of safetensors', () => {
     expect(await messageOf(prepare('other/model', {}, unreachable))).toMatch(/^failed after 2 attempts/);
   });
 
+  it.each([
+    ['config.json', { model_type: 'mamba2' }, /^config\.json: model_type is "mamba2"; supported is one of /],
+    [
+      'config.json',
+      { quantization_config: { quant_method: 'gptq' } },
+      /quant_method is "gptq"; supported is /,
+    ],
+    ['tokenizer.json', { model: { type: 'WordPiece', vocab: {} } }, /^tokenizer\.json: model\.type: /],
+  ])('is refused before its weights are fetched if %s has %j', async (file, changes, message) => {
+    const files = weightsFiles();
+    const content = JSON.stringify({ ...JSON.parse(String(files[file])), ...changes });
+    hub.repositories.set(NAME, { files: { ...files, [file]: content } });
+    expect(await messageOf(prepare())).toMatch(message);
+    expect(hub.downloads('model.safetensors')).toEqual([]);
+  });
+
   it('is refused before anything is fetched if disk or memory do not suffice', async () => {
     memory = 300 * 2 ** 20;
     expect(await messageOf(prepare())).toMatch(
