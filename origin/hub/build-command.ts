@@ -30,7 +30,7 @@ export const withBuildOptions = (command: Command): Command =>
     .option('--revision <name>', 'branch, tag or commit of a repository', 'main')
     .addHelpText(
       'after',
-      '\nReads HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE, XDG_CACHE_HOME and HTTPS_PROXY.',
+      '\nReads HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE, XDG_CACHE_HOME and HTTPS_PROXY.',
     );
 
 export function addBuildCommand(model: Command, terminal: Terminal, environment: Environment): void {

@@ -1,5 +1,5 @@
 import { type HttpOptions, type HttpRequest, type HttpResponse, readText, request } from './http.ts';
-import { HubError, type HubTarget, statusError } from './hub-error.ts';
+import { HubError, type HubTarget, HubUnreachable, statusError } from './hub-error.ts';
 import type { HubSettings } from './hub-settings.ts';
 import { type FileIdentity, fileIdentity, type Listing, readListing } from './listing.ts';
 import { type RetryOptions, withRetries } from './retries.ts';
@@ -58,7 +58,8 @@ export class HubClient {
 
   /** Sends the token only to the hub. */
   #request(method: HttpRequest['method'], path: string, headers: HttpRequest['headers'] = {}) {
-    const { endpoint, token } = this.#options.settings;
+    const { endpoint, token, offline } = this.#options.settings;
+    if (offline) throw new HubUnreachable('HF_HUB_OFFLINE is set, so the hub is not asked');
     const hub = new URL(endpoint + path);
     return request(this.#options, {
       method,

@@ -10,12 +10,14 @@ export interface HubSettings {
   readonly token: string | null;
   /** The directory with one directory per repository. */
   readonly cache: string;
+  /** Nothing is requested from the hub. */
+  readonly offline?: boolean;
 }
 
 /**
  * Reads the variables that all Hugging Face tools share: HF_ENDPOINT, HF_TOKEN (or the file HF_TOKEN_PATH, by default
- * HF_HOME/token), HF_HUB_CACHE (by default HF_HOME/hub) and HF_HOME (by default ~/.cache/huggingface). An empty variable
- * counts as absent.
+ * HF_HOME/token), HF_HUB_CACHE (by default HF_HOME/hub), HF_HOME (by default ~/.cache/huggingface) and HF_HUB_OFFLINE.
+ * An empty variable counts as absent.
  * @throws HubError
  */
 export function readHubSettings(environment: Environment, homeDirectory: string): HubSettings {
@@ -30,6 +32,7 @@ export function readHubSettings(environment: Environment, homeDirectory: string)
     token:
       token === undefined ? requireToken(readToken(tokenFile), tokenFile) : requireToken(token, 'HF_TOKEN'),
     cache: resolve(value('HF_HUB_CACHE') ?? path.join(home, 'hub')),
+    offline: /^(1|on|yes|true)$/i.test(value('HF_HUB_OFFLINE') ?? ''),
   };
 }
 

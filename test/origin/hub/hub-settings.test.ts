@@ -11,6 +11,7 @@ test('defaults to the public hub, no token and the cache of Hugging Face’s too
     endpoint: 'https://huggingface.co',
     token: null,
     cache: '/home/someone/.cache/huggingface/hub',
+    offline: false,
   });
 });
 
@@ -22,6 +23,15 @@ test.each([
   [{ HF_HOME: '', HF_HUB_CACHE: '' }, '/home/someone/.cache/huggingface/hub'],
 ])('%j: the cache is %s', (environment, cache) => {
   expect(readHubSettings(environment, HOME).cache).toBe(cache);
+});
+
+test.each([
+  ['1', true],
+  ['TRUE', true],
+  ['0', false],
+  ['', false],
+])('HF_HUB_OFFLINE=%s: offline is %j', (value, offline) => {
+  expect(readHubSettings({ HF_HUB_OFFLINE: value }, HOME).offline).toBe(offline);
 });
 
 test('removes the slash at the end of HF_ENDPOINT and rejects other text than an address', () => {

@@ -36,12 +36,12 @@ beforeEach(async () => {
 });
 afterEach(() => hub.stop());
 
-function context(endpoint = hub.endpoint): PrepareContext {
+function context(endpoint = hub.endpoint, offline = false): PrepareContext {
   const cache = path.join(root, 'hub');
   const note = (line: string) => void notes.push(line);
   const sleep = () => nextTurn();
   const client = new HubClient({
-    settings: { endpoint, token: null, cache },
+    settings: { endpoint, token: null, cache, offline },
     fetch,
     retries: { maxAttempts: 2, sleep, random: () => 0.5, onRetry: note },
     stallMs: 10_000,
@@ -140,6 +140,15 @@ describe('a repository of safetensors', () => {
     expect(await prepare(NAME, {}, unreachable)).toEqual({ ...first, built: null });
     expect(notes.at(-1)).toContain(`using the cached commit ${COMMIT.slice(0, 12)}`);
     expect(await messageOf(prepare('other/model', {}, unreachable))).toMatch(/^failed after 2 attempts/);
+  });
+
+  it('is served from the cache without a request if HF_HUB_OFFLINE is set', async () => {
+    const first = await prepare();
+    const requests = hub.seen.length;
+    const offline = context(hub.endpoint, true);
+    expect(await prepare(NAME, {}, offline)).toEqual({ ...first, built: null });
+    expect(await messageOf(prepare('other/model', {}, offline))).toMatch(/^HF_HUB_OFFLINE is set/);
+    expect(hub.seen.length).toBe(requests);
   });
 
   it.each([
