@@ -103,7 +103,7 @@ function llama3(scaling: Scaling, parameters: ConfigFields): Scaled {
   const factor = parameters.number('factor');
   const low = parameters.number('low_freq_factor');
   const high = parameters.number('high_freq_factor');
-  const original = parameters.count('original_max_position_embeddings', scaling.positions);
+  const original = originalPositions(scaling, parameters);
   const frequencies = frequenciesOf(scaling).map((frequency) => {
     const turns = (original * frequency) / (2 * Math.PI);
     if (turns < low) return frequency / factor;
@@ -117,10 +117,11 @@ function llama3(scaling: Scaling, parameters: ConfigFields): Scaled {
 const yarnMagnitude = (factor: number, share = 1): number =>
   factor <= 1 ? 1 : 0.1 * share * Math.log(factor) + 1;
 
-/** Positions before the scaling. */
-const originalPositions = ({ fields, positions }: Scaling, parameters: ConfigFields): number =>
-  parameters.optionalCount('original_max_position_embeddings') ??
-  fields.count('original_max_position_embeddings', positions);
+/** Positions before the scaling. Phi 3 has them beside the other parameters; there they outrank those among them. */
+function originalPositions({ fields, positions }: Scaling, parameters: ConfigFields): number {
+  const inner = parameters.count('original_max_position_embeddings', positions);
+  return fields.optionalCount('original_max_position_embeddings') ?? inner;
+}
 
 function yarn(scaling: Scaling, parameters: ConfigFields): Scaled {
   const { positions, dimensions, base } = scaling;
@@ -150,9 +151,8 @@ function yarn(scaling: Scaling, parameters: ConfigFields): Scaled {
 
 /** Longer sequences use other factors, which keys of a cached prefix would not have: the original length is the limit. */
 function longrope(scaling: Scaling, parameters: ConfigFields): Scaled {
-  const { positions, fields } = scaling;
+  const { positions } = scaling;
   const original = originalPositions(scaling, parameters);
-  fields.ignore('original_max_position_embeddings');
   parameters.ignore('long_factor', 'long_mscale', 'short_mscale');
   const factor = parameters.optionalNumber('factor') ?? positions / original;
   const inferred = factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(original));

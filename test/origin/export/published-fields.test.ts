@@ -54,6 +54,12 @@ describe('config.json as published', () => {
     expect(designOf({ ...config, max_sequence_length: positions })).toEqual(designOf(caseOf('llama').config));
   });
 
+  it('of Phi 3 may name the original context twice, of which the outer one counts', () => {
+    const { config } = caseOf('phi3-longrope');
+    const scaling = { ...(config.rope_scaling as Fields), original_max_position_embeddings: 64 };
+    expect(designOf({ ...config, rope_scaling: scaling })).toEqual(designOf(config));
+  });
+
   it.each(['olmo3', 'gemma3_text'])(
     'of %s scales the positions of full attention only, also with one rope_parameters for all layers',
     (name) => {
