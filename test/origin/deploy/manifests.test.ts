@@ -180,6 +180,17 @@ test.runIf(hasHelm)('an origin with a card claims it and serves the model that i
   expect(pull.image).toBe(origin.image);
 });
 
+test.runIf(hasHelm)('a model that is pulled keeps its name, unless another one is set', () => {
+  const nameIn = (model: object) => {
+    const all = render({ model }) as unknown as readonly Present<IDeployment>[];
+    const { env } = all.find(({ kind }) => kind === 'Deployment')!.spec.template.spec.containers[0]!;
+    return env.find(({ name }) => name === 'CONTINUO_MODEL_NAME')?.value;
+  };
+  expect(nameIn({ pull: MODEL.pull })).toBe(MODEL.pull);
+  expect(nameIn(MODEL)).toBe(MODEL.name);
+  expect(nameIn({})).toBe(undefined);
+});
+
 test.runIf(hasHelm)('the schemas reject misspelled fields, wrong types and missing fields', () => {
   const text = JSON.stringify(chart('defaults').deployment);
   const changed = (from: string, to: string) => () => validated(JSON.parse(text.replace(from, to)));
