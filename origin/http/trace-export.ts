@@ -56,17 +56,33 @@ const genAiAttributes = ({ model, usage }: Generation) => ({
   'gen_ai.usage.output_tokens': usage.completionTokens,
 });
 
+function collectorOf(environment: Variables): string | undefined {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = environment;
+  const url = whole || (base && `${base.replace(/\/$/, '')}/v1/traces`);
+  if (!url || /^https?:$/.test(URL.parse(url)?.protocol ?? '')) return url;
+  const name = whole ? 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT' : 'OTEL_EXPORTER_OTLP_ENDPOINT';
+  throw new Error(`${name}: '${url}' is no http address`);
+}
+
+function headersOf(text: string): Headers {
+  try {
+    const pairs = [...text.matchAll(/([^=,\s]+)\s*=\s*([^,]*)/g)];
+    const decoded = pairs.map(([, name, value]): [string, string] => [name!, decodeURIComponent(value!)]);
+    return new Headers([['content-type', 'application/json'], ...decoded]);
+  } catch {
+    // The values may be secrets.
+    throw new Error('OTEL_EXPORTER_OTLP_HEADERS: expected pairs such as api-key=URL-encoded-value');
+  }
+}
+
 /** Returns the exporter that OpenTelemetry's variables describe; null without a collector. @throws Error that names the variable */
 export function createTraceExport(
   environment: Variables,
   { fetch, log, randomHex }: Tools,
 ): TraceExport | null {
-  const base = environment.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/$/, '');
-  const url = environment.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || (base && `${base}/v1/traces`);
+  const url = collectorOf(environment);
   if (!url) return null;
-  if (!URL.canParse(url)) throw new Error(`OTEL_EXPORTER_OTLP_ENDPOINT: '${url}' is not an address`);
-  const pairs = [...(environment.OTEL_EXPORTER_OTLP_HEADERS ?? '').matchAll(/([^=,\s]+)\s*=\s*([^,]*)/g)];
-  const headers = Object.fromEntries(pairs.map(([, name, value]) => [name, decodeURIComponent(value!)]));
+  const headers = headersOf(environment.OTEL_EXPORTER_OTLP_HEADERS ?? '');
   const isGenAi = /\bgen_ai_latest_experimental\b/.test(environment.OTEL_SEMCONV_STABILITY_OPT_IN ?? '');
   const resource = {
     attributes: encode({ 'service.name': environment.OTEL_SERVICE_NAME || 'continuo-origin' }),
@@ -84,7 +100,7 @@ export function createTraceExport(
     try {
       const response = await fetch(url!, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', ...headers },
+        headers,
         body: JSON.stringify({
           resourceSpans: [{ resource, scopeSpans: [{ scope: { name: 'continuo' }, spans }] }],
         }),

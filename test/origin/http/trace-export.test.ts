@@ -142,4 +142,11 @@ test('a collector that refuses is logged once, and what waits is bounded', async
 test('without a collector nothing is exported, and a malformed address is named', () => {
   expect(exportTo('').traces).toBeNull();
   expect(() => exportTo('collector')).toThrow("OTEL_EXPORTER_OTLP_ENDPOINT: 'collector/v1/traces'");
+  // An address without its scheme is one of the scheme `collector:` to a parser.
+  expect(() => exportTo('collector:4318')).toThrow('OTEL_EXPORTER_OTLP_ENDPOINT: ');
+  const own = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'collector:4318/v1/traces' };
+  expect(() => exportTo('http://collector:4318', own)).toThrow('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: ');
+  expect(() => exportTo('http://collector:4318', { OTEL_EXPORTER_OTLP_HEADERS: 'key=50%' })).toThrow(
+    /^OTEL_EXPORTER_OTLP_HEADERS: [^%]*$/,
+  );
 });
