@@ -1,10 +1,20 @@
 import { execFileSync } from 'node:child_process';
-import { globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { packageManifest } from '../../origin/cli/package/manifest.ts';
 import { stagePackage } from '../../origin/cli/package/stage.ts';
+import { buildSite } from '../../origin/cli/start/local-worker.ts';
 import { Chroot, hasChroot } from '../support/chroot.ts';
 import { installedFolders } from '../support/production-packages.ts';
 import { exitOf, freePort, startSystem } from '../support/system.ts';
@@ -24,10 +34,14 @@ describe('the package', () => {
   const { name, bin, dependencies } = packageManifest();
   const folder = path.join(app, 'node_modules', name);
   const command = path.join(folder, bin.continuo);
+  const PAGE = 'worker/site/dist/public/index.html';
 
   // An installation without the network: the package, and only the packages that its manifest names.
   beforeAll(async () => {
     mkdirSync(folder, { recursive: true });
+    // As `npm start` leaves the page.
+    await buildSite();
+    chmodSync(PAGE, 0o600);
     await stagePackage(folder);
     for (const dependency of Object.keys(dependencies)) {
       const link = path.join(app, 'node_modules', dependency);
@@ -45,6 +59,11 @@ describe('the package', () => {
     const files = globSync('**/*.*', { cwd: folder });
     expect(files.filter((file) => file.endsWith('.ts'))).toEqual([]);
     expect(packed!.entryCount).toBeGreaterThanOrEqual(files.length);
+  });
+
+  test('everyone can read the page, also if its files were made for one user', () => {
+    expect(statSync(path.join(folder, PAGE)).mode & 0o777).toBe(0o644);
+    expect(statSync(path.dirname(path.join(folder, PAGE))).mode & 0o777).toBe(0o755);
   });
 
   test('serves the page and completions with constraints outside a checkout', async () => {

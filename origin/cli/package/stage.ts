@@ -1,4 +1,4 @@
-import { cpSync, globSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, globSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { build } from 'vite';
 import { bundleWorker } from '../start/bundle-worker.ts';
@@ -73,4 +73,7 @@ export async function stagePackage(directory: string): Promise<void> {
   write(BIN, renameStarted(read(BIN)));
   write('README.md', read(README));
   write('package.json', JSON.stringify(packageManifest(), null, 2));
+  // Neither the umask of this process nor that of `npm start`, which builds the page, is for other machines.
+  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true }))
+    chmodSync(path.join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
 }
