@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { CommandError, EXIT, withExamples } from '@continuo/origin/terminal/program.ts';
+import { CommandError, EXIT, whole, withExamples } from '@continuo/origin/terminal/program.ts';
 import { parseSettings, VARIABLE_NAMES, type Variables } from '@continuo/worker/env/settings.ts';
 import type { Command } from 'commander';
 import type { CliContext } from './session.ts';
@@ -22,7 +22,7 @@ export function addEdgeCommand(program: Command, { terminal, environment }: CliC
     .requiredOption('--state <directory>', 'databases: tenants, keys, usage')
     .requiredOption('--secrets <directory>', 'secrets; the first start makes them')
     .option('--host <address>', 'listening address', '127.0.0.1')
-    .option('--port <number>', 'listening port', Number, 8787);
+    .option('--port <number>', 'listening port', whole(1), 8787);
   withExamples(
     edge,
     'continuo edge --origin http://10.0.0.8:9100 --state /var/lib/continuo --secrets /etc/continuo',
@@ -37,7 +37,7 @@ export function addEdgeCommand(program: Command, { terminal, environment }: CliC
     parseSettings(configured as Variables);
     // The files hold keys and what callers may ask to be repeated.
     process.umask(0o077);
-    using _lock = lockStateDirectory(state);
+    using _lock = lockStateDirectory(state, '--state');
     const vars = { ...configured, ...hostSecrets(secrets), ENVIRONMENT: 'production' };
     const { miniflare } = await openLocalWorker({ ...address, originUrl: origin, state, vars });
     terminal.note(`Listening on http://${address.host}:${address.port}`);

@@ -65,11 +65,20 @@ test('one host serves tenants without Cloudflare, keeps them over a restart, and
   expect(await answer.json()).toMatchObject({ usage: { completion_tokens: 2 } });
 });
 
-test('an address that is not plain HTTP is refused before anything starts', async () => {
-  const args = ['--origin', 'https://x.example', '--state', temporary(), '--secrets', temporary()];
-  const { child, output } = launch({}, [CONTINUO, 'edge', ...args]);
+test.each([
+  [
+    'an address that is not plain HTTP',
+    '--origin',
+    'https://x.example',
+    "'https://x.example' is no http address.",
+  ],
+  ['a port that is no number', '--port', 'first', 'Expected a whole number of at least 1.'],
+])('%s is refused before anything starts', async (_, option, value, message) => {
+  const valid = ['--origin', 'http://127.0.0.1:1', '--state', temporary(), '--secrets', temporary()];
+  const { child, output } = launch({}, [CONTINUO, 'edge', ...valid, option, value]);
   expect(await exitOf(child)).toBe(2);
-  expect(output()).toBe("continuo: 'https://x.example' is no http address.\n");
+  expect(output().split('\n')[0]).toMatch(/^continuo: /);
+  expect(output().split('\n')[0]).toContain(message);
 });
 
 test('an edge whose port is taken ends, so that it can be started again', async () => {

@@ -127,7 +127,7 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
   const stateDirectory = stateDirectoryOf(environment);
   // Also for the children, because the local database stores prompts and completions for replay.
   process.umask(0o077);
-  using _lock = lockStateDirectory(stateDirectory);
+  using _lock = lockStateDirectory(stateDirectory, 'CONTINUO_STATE_DIR');
   await refuseUnusablePorts(settings);
   const state = developmentState(stateDirectory);
   const context = { environment, stateDirectory, settings, state };

@@ -6,28 +6,27 @@ import { errorMessage } from '@continuo/shared/error-details.ts';
 /**
  * Locks a state directory for this process, and creates it if necessary. The lock of a process that was killed is gone, so
  * there are no stale locks.
+ * @param setting the variable or option that names the directory
  * @returns the lock; disposing it releases the directory
- * @throws Error one line that names the holder or, if the directory cannot be written, the variable
+ * @throws Error one line that names the holder or, if the directory cannot be written, the setting
  */
-export function lockStateDirectory(directory: string): Disposable {
+export function lockStateDirectory(directory: string, setting: string): Disposable {
   const holder = path.join(directory, 'launcher.pid');
-  const lock = openLock(directory);
+  const lock = openLock(directory, setting);
   if (lock === null) {
     throw new Error(
-      `The state directory ${directory} is in use by process ${readHolder(holder)}. Stop it, or set CONTINUO_STATE_DIR to another directory.`,
+      `The state directory ${directory} is in use by process ${readHolder(holder)}. Stop it, or set ${setting} to another directory.`,
     );
   }
   writeFileSync(holder, `${process.pid}\n`);
   return lock;
 }
 
-function openLock(directory: string): Disposable | null {
+function openLock(directory: string, setting: string): Disposable | null {
   try {
     return tryFileLock(path.join(directory, 'launcher.lock'));
   } catch (error) {
-    throw new Error(
-      `CONTINUO_STATE_DIR: the directory ${directory} cannot be written (${errorMessage(error)}).`,
-    );
+    throw new Error(`${setting}: the directory ${directory} cannot be written (${errorMessage(error)}).`);
   }
 }
 

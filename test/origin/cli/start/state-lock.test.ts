@@ -14,7 +14,7 @@ const temporaryDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'contin
 async function holderOf(directory: string) {
   const code = `
     import { lockStateDirectory } from ${JSON.stringify(MODULE)};
-    globalThis.lock = lockStateDirectory(${JSON.stringify(directory)});
+    globalThis.lock = lockStateDirectory(${JSON.stringify(directory)}, '');
     console.log('locked');
     setInterval(() => undefined, 1000);
   `;
@@ -28,23 +28,23 @@ async function holderOf(directory: string) {
 test('a second start on a state directory names the process that holds it; a killed holder holds nothing', async () => {
   const directory = path.join(temporaryDirectory(), 'new');
   const holder = await holderOf(directory);
-  expect(() => lockStateDirectory(directory)).toThrow(
-    `The state directory ${directory} is in use by process ${holder.pid}. Stop it, or set CONTINUO_STATE_DIR to another directory.`,
+  expect(() => lockStateDirectory(directory, '--state')).toThrow(
+    `The state directory ${directory} is in use by process ${holder.pid}. Stop it, or set --state to another directory.`,
   );
   holder.kill('SIGKILL');
   await once(holder, 'exit');
-  using _lock = lockStateDirectory(directory);
+  using _lock = lockStateDirectory(directory, '--state');
   expect(readFileSync(path.join(directory, 'launcher.pid'), 'utf8')).toBe(`${process.pid}\n`);
 });
 
 test('a released directory can be locked again', () => {
   const directory = temporaryDirectory();
-  lockStateDirectory(directory)[Symbol.dispose]();
-  lockStateDirectory(directory)[Symbol.dispose]();
+  lockStateDirectory(directory, '--state')[Symbol.dispose]();
+  lockStateDirectory(directory, '--state')[Symbol.dispose]();
 });
 
-test('a directory that cannot be created is one line that names the variable', () => {
+test('a directory that cannot be created is one line that names the setting', () => {
   const file = path.join(temporaryDirectory(), 'file');
   writeFileSync(file, '');
-  expect(() => lockStateDirectory(file)).toThrow(/^CONTINUO_STATE_DIR: [^\n]+$/);
+  expect(() => lockStateDirectory(file, 'CONTINUO_STATE_DIR')).toThrow(/^CONTINUO_STATE_DIR: [^\n]+$/);
 });
