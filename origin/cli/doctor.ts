@@ -27,7 +27,7 @@ export function addDoctorCommand(program: Command, context: CliContext): void {
     .command('doctor')
     .description('find what keeps Continuo from working on this machine, and say what to do')
     .option('--config <file>', "the Worker's configuration; default: that of a checkout", CONFIGURATION)
-    .option('--origin <address>', 'origin whose clock is compared; default: that of npm start');
+    .option('--origin <address>', 'origin whose clock is compared; default: the local one');
   withExamples(
     doctor,
     'continuo doctor',
@@ -71,7 +71,7 @@ async function* examine(
     yield machine.checkStateDirectory(stateDirectory(environment));
     originUrl ??= settings.originUrl;
   } catch (error) {
-    yield fail('npm start', errorMessage(error), 'Correct it; docs/configuration.md lists all variables.');
+    yield fail('Launcher', errorMessage(error), 'Correct it; docs/configuration.md lists all variables.');
   }
   const { checkModels } = await import('./doctor/model.ts');
   const { thisMachine } = await import('@continuo/origin/model/device/device-choice.ts');

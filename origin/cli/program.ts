@@ -19,10 +19,10 @@ export function createContinuo(context: CliContext): Command {
   const { terminal, environment } = context;
   const program = createProgram('continuo', 'Completes texts and manages a Continuo server.', terminal)
     .version(manifest.version, '--version', 'print the version')
-    .option('--url <address>', 'server; default: CONTINUO_URL, else the server of npm start')
+    .option('--url <address>', 'server; default: CONTINUO_URL, else the local one')
     .option(
       '--key-file <path>',
-      'file with the API key; default: CONTINUO_API_KEY (CONTINUO_ADMIN_KEY for tenants, keys, plans and usage), else the key of npm start',
+      'file with the API key; default: CONTINUO_API_KEY (CONTINUO_ADMIN_KEY for tenants, keys, plans and usage), else the development key',
     )
     .option('--json', 'print JSON instead of text and tables', false);
   const asCaller = sessionOpener(program, context, 'caller');

@@ -51,9 +51,9 @@ export function AdminOverview({ docs }: { readonly docs: DocsState }) {
     <article class="guide overview">
       <h1>Admin API</h1>
       <p>
-        Plans, tenants, API keys and usage. Every request needs a key with the scope <code>admin</code>; the
-        development key of <code>npm start</code> has it.{' '}
-        <a href={toGuide('tenants-and-limits')}>Tenants and limits</a> explains the records.
+        Plans, tenants, API keys and usage. Every request needs a key with the scope <code>admin</code>, which
+        the development key has. <a href={toGuide('tenants-and-limits')}>Tenants and limits</a> explains the
+        records.
       </p>
       <OperationList loaded={docs.documents.admin.value} api="admin" />
     </article>

@@ -4,7 +4,7 @@ import type { FailureKind, RequestFailure } from '../api/request-failure.ts';
 type Advice = readonly [what: string, todo: string];
 
 const ADVICE: Readonly<Record<FailureKind, Advice>> = {
-  'no-key': ['This page has no API key', 'Enter a key. npm start prints one.'],
+  'no-key': ['This page has no API key', 'Enter the key that the server printed, or ask its operator.'],
   'key-refused': ['The server refused the key', 'Enter another key, or ask the operator of this endpoint.'],
   'rate-limited': ['Too many requests', 'Your limit per minute is used up. Retry when the countdown ends.'],
   'quota-exhausted': ['The quota is used up', 'Ask the operator for more, or retry in the next period.'],

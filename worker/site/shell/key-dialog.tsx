@@ -5,7 +5,7 @@ import { type Access, useSession } from '../store/session.ts';
 import { SharedDialect } from './connection-settings.tsx';
 
 const WHAT: Readonly<Record<Access['state'], string>> = {
-  'no-key': 'Requests need an API key. npm start prints one for development.',
+  'no-key': 'Requests need an API key. A local server prints one; ask the operator of another.',
   checking: 'The server is checking the key.',
   accepted: 'The server accepts this key.',
   refused: 'The server refused this key.',
