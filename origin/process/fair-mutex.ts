@@ -6,24 +6,31 @@ export interface LockCaller {
 }
 
 /**
- * Runs one piece of work at a time. Tenants alternate; within a tenant, the order is first come, first served. A caller
- * whose signal aborts leaves the queue at once.
+ * Runs one piece of work at a time. Tenants get equal shares by the sizes of their work, however many callers they have
+ * (start-time fair queueing, Goyal 1996). Within a tenant, the order is first come, first served. A caller whose signal
+ * aborts leaves the queue at once.
  */
 export class FairMutex {
   #locked = false;
   /** Waiting callers by tenant. The tenant whose last turn is longest ago comes first; each function starts one caller. */
   readonly #waiting = new Map<string, Set<() => void>>();
+  /** Sizes that every tenant has had, or could have had, when the running work began. */
+  #served = 0;
+  /** By tenant, the same after its last work; only those above `#served`. */
+  readonly #ahead = new Map<string, number>();
 
   /**
    * Returns the result of `work`. If the caller disconnects first, `work` is never started.
+   * @param size of the work, in any unit that all callers share
    * @throws what `work` throws, or the signal's reason
    */
-  async run<T>({ tenantId, signal }: LockCaller, work: () => Promise<T>): Promise<T> {
+  async run<T>({ tenantId, signal }: LockCaller, work: () => Promise<T>, size = 1): Promise<T> {
     signal.throwIfAborted();
     if (this.#locked) await this.#wait(tenantId, signal);
     this.#locked = true;
     try {
       signal.throwIfAborted();
+      this.#charge(tenantId, size);
       return await work();
     } finally {
       this.#startNext(tenantId);
@@ -46,6 +53,17 @@ export class FairMutex {
     });
   }
 
+  #charge(tenantId: string, size: number): void {
+    this.#served = this.#startOf(tenantId);
+    this.#ahead.set(tenantId, this.#served + size);
+    for (const [tenant, end] of this.#ahead) if (end <= this.#served) this.#ahead.delete(tenant);
+  }
+
+  /** A tenant that had no work collects no credit. */
+  #startOf(tenantId: string): number {
+    return this.#ahead.get(tenantId) ?? this.#served;
+  }
+
   /** Keeps the lock while a caller waits, so that a new caller cannot overtake it. */
   #startNext(lastTenant: string): void {
     const own = this.#waiting.get(lastTenant);
@@ -53,13 +71,15 @@ export class FairMutex {
       this.#waiting.delete(lastTenant);
       this.#waiting.set(lastTenant, own);
     }
-    for (const [tenantId, [start]] of this.#waiting) {
-      if (start === undefined) continue;
-      this.#remove(tenantId, start);
-      start();
+    const [next] = [...this.#waiting.keys()].sort((a, b) => this.#startOf(a) - this.#startOf(b));
+    if (next === undefined) {
+      this.#locked = false;
+      this.#ahead.clear();
       return;
     }
-    this.#locked = false;
+    const [start] = this.#waiting.get(next)!;
+    this.#remove(next, start!);
+    start!();
   }
 
   #remove(tenantId: string, start: () => void): void {

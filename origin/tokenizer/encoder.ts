@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { LockCaller } from '../process/fair-mutex.ts';
+import { FairMutex, type LockCaller } from '../process/fair-mutex.ts';
 import type { EncodeOptions, Tokenizer } from './tokenizer.ts';
 import { TokenizerThread } from './tokenizer-thread.ts';
 
@@ -13,9 +13,10 @@ const INLINE_LENGTH = 4096;
 export class Encoder {
   readonly #tokenizer: Tokenizer;
   readonly #thread: TokenizerThread;
-  /** Characters encoded inline since the event loop last ran. */
+  /** For texts that are encoded inline. */
+  readonly #turns = new FairMutex();
+  /** Characters encoded inline since the event loop last ran for them. */
   #inline = 0;
-  #turn: Promise<void> | null = null;
 
   constructor(tokenizer: Tokenizer) {
     this.#tokenizer = tokenizer;
@@ -23,26 +24,25 @@ export class Encoder {
   }
 
   /**
-   * Encodes a text. Tenants alternate with long texts.
+   * Encodes a text. Tenants get equal shares, by characters.
    * @throws the signal's reason if the client disconnects first
    */
   async encode(text: string, options: EncodeOptions, caller: LockCaller): Promise<ArrayLike<number>> {
-    if (text.length > INLINE_LENGTH) return this.#thread.run({ kind: 'encode', text, options }, caller);
-    while (this.#inline + text.length > INLINE_LENGTH) await this.#nextTurn();
-    this.#inline += text.length;
-    return this.#tokenizer.encode(text, options);
+    const { length } = text;
+    if (length > INLINE_LENGTH) return this.#thread.run({ kind: 'encode', text, options }, caller);
+    const encodeInline = async () => {
+      if (this.#inline + length > INLINE_LENGTH) {
+        await setImmediate();
+        this.#inline = 0;
+      }
+      this.#inline += length;
+      return this.#tokenizer.encode(text, options);
+    };
+    return this.#turns.run(caller, encodeInline, length);
   }
 
   /** Fails the waiting texts. A later text starts the thread again. */
   close(): Promise<void> {
     return this.#thread.close();
-  }
-
-  #nextTurn(): Promise<void> {
-    this.#turn ??= setImmediate().then(() => {
-      this.#inline = 0;
-      this.#turn = null;
-    });
-    return this.#turn;
   }
 }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { FairMutex, type LockCaller } from '../process/fair-mutex.ts';
 import { THREAD_MEMORY } from '../process/thread-memory.ts';
@@ -44,13 +45,11 @@ const ended = () => new Error('the tokenizer thread ended');
 /** Bytes of a token id in JSON, about. */
 const BYTES_PER_ID = 6;
 
-/** Returns the bytes of a job's request and answer, about: all other work on a request grows with them. */
-function bytesOf(job: TokenizerJob, result: Results[keyof Results]): number {
-  const received = job.kind === 'detokenize' ? BYTES_PER_ID * job.tokens.length : job.text.length;
-  return received + (typeof result === 'number' ? 0 : result.byteLength);
-}
+/** Returns the bytes of a job's request, about: all work on it grows with them. */
+const receivedBytes = (job: TokenizerJob): number =>
+  job.kind === 'detokenize' ? BYTES_PER_ID * job.tokens.length : job.text.length;
 
-/** Runs a tokenizer in a thread of its own. Tenants alternate. The thread starts with the first job. */
+/** Runs a tokenizer in a thread of its own. Tenants get equal shares of it, by bytes. The thread starts with the first job. */
 export class TokenizerThread {
   readonly #data: TokenizerThreadData;
   readonly #mutex = new FairMutex();
@@ -75,13 +74,19 @@ export class TokenizerThread {
     caller: LockCaller,
   ): Promise<Results[Kind]> {
     const signal = AbortSignal.any([caller.signal, this.#closing.signal]);
-    return this.#mutex.run({ ...caller, signal }, async () => {
+    const done = Promise.withResolvers<Results[Kind]>();
+    const received = receivedBytes(job);
+    const work = async () => {
       await this.#rested;
       signal.throwIfAborted();
       const result = await this.#send(job);
-      this.#rested = this.#rest(bytesOf(job, result));
-      return result as Results[Kind];
-    });
+      this.#rested = this.#rest(received + (typeof result === 'number' ? 0 : result.byteLength));
+      done.resolve(result as Results[Kind]);
+      // A request with several texts brings its next one before another tenant's turn is decided.
+      await setImmediate();
+    };
+    this.#mutex.run({ ...caller, signal }, work, received).catch(done.reject);
+    return done.promise;
   }
 
   /** Fails the waiting jobs. A later job starts the thread again. */

@@ -106,3 +106,44 @@ it('runs one caller at a time, tenants in turn and each in order of arrival, and
     }),
   );
 });
+
+const { signal } = new AbortController();
+
+it('gives tenants that always wait equal parts by the sizes of their work, but for the largest size', async () => {
+  const sizes = fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 30, maxLength: 30 });
+  await fc.assert(
+    fc.asyncProperty(fc.tuple(sizes, sizes, sizes), async (tenants) => {
+      const mutex = new FairMutex();
+      const left = tenants.map((own) => own.length);
+      const had = tenants.map(() => 0);
+      const calls = tenants.flatMap((own, tenant) =>
+        own.map((size) => {
+          const work = async () => {
+            if (left.includes(0)) return;
+            left[tenant]! -= 1;
+            had[tenant]! += size;
+            expect(Math.max(...had) - Math.min(...had)).toBeLessThanOrEqual(2 * 100);
+          };
+          return mutex.run({ tenantId: `${tenant}`, signal }, work, size);
+        }),
+      );
+      await Promise.all(calls);
+    }),
+  );
+});
+
+it('gives a tenant nothing for the time in which it had no work', async () => {
+  const mutex = new FairMutex();
+  const order: string[] = [];
+  const late: Promise<void>[] = [];
+  const call = async (tenantId: string): Promise<void> => {
+    const work = async () => {
+      order.push(tenantId);
+      if (order.length === 3) late.push(...['b', 'b', 'b'].map(call));
+    };
+    await mutex.run({ tenantId, signal }, work, 10);
+  };
+  await Promise.all(['a', 'a', 'a', 'a', 'a', 'a'].map(call));
+  await Promise.all(late);
+  expect(order.join('')).toBe('aaabababa');
+});

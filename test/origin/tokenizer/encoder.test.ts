@@ -48,8 +48,18 @@ describe('Encoder', () => {
       await encoder.encode(text, options, callerOf(tenantId));
       done.push(tenantId);
     };
-    await Promise.all([...Array.from({ length: 5 }, () => encode('a')), encode('b')]);
-    expect(done).toEqual(['a', 'b', 'a', 'a', 'a', 'a']);
+    await Promise.all([...Array.from({ length: 5 }, () => encode('busy')), encode('quiet')]);
+    expect(done).toEqual(['busy', 'quiet', 'busy', 'busy', 'busy', 'busy']);
+  });
+
+  test('a tenant’s short text waits for at most one of another tenant', async () => {
+    const done: string[] = [];
+    const encode = async (tenantId: string) => {
+      await encoder.encode('hello '.repeat(600), options, callerOf(tenantId));
+      done.push(tenantId);
+    };
+    await Promise.all([...Array.from({ length: 5 }, () => encode('busy')), encode('quiet')]);
+    expect(done).toEqual(['busy', 'quiet', 'busy', 'busy', 'busy', 'busy']);
   });
 
   test('does not encode a long text whose client disconnected', async () => {

@@ -38,6 +38,18 @@ describe('the tokenizer thread', () => {
     expect(done.indexOf('other')).toBe(1);
   });
 
+  test('lets small jobs, one after the other, wait for only one large job of another tenant', async () => {
+    const done: string[] = [];
+    const decode = async (tenantId: string, ids: number) => {
+      await thread.run({ kind: 'detokenize', tokens: Array<number>(ids).fill(5) }, callerOf(tenantId));
+      done.push(tenantId);
+    };
+    const large = Array.from({ length: 3 }, () => decode('large', 20_000));
+    for (let job = 0; job < 4; job += 1) await decode('small', 5_000);
+    await Promise.all(large);
+    expect(done).toEqual(['large', 'small', 'small', 'small', 'small', 'large', 'large']);
+  });
+
   test('rests after a job as long as its request and answer are, but not before its answer', async () => {
     const rests: number[] = [];
     const rested = Promise.withResolvers<void>();
