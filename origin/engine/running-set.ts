@@ -2,7 +2,7 @@ import { type KvCopy, KvSlots, type KvSlotsShape } from './kv/kv-slots.ts';
 import type { PrefixStore } from './kv/prefix-store.ts';
 import type { Submission } from './messages.ts';
 import { type OpenRequest, type QueuedSequence, sequenceCount } from './open-request.ts';
-import { PrefixCache } from './prefix-cache.ts';
+import { MAX_COPIED_CHUNKS, PrefixCache } from './prefix-cache.ts';
 import { PromptPrefill, type PromptProgress } from './prompt-prefill.ts';
 import { PriorityQueues } from './scheduling/priority-queues.ts';
 import type { TenantWork, Work } from './scheduling/time-shares.ts';
@@ -91,7 +91,8 @@ export class RunningSet {
   }
 
   /**
-   * Gives slots to waiting sequences, and suspends running ones for those that come first. Not during a run.
+   * Gives slots to waiting sequences, and suspends running ones for those that come first. Not during a run. A call moves the KV
+   * of MAX_COPIED_CHUNKS, and of two more sequences at most. The rest waits for the next one.
    * @param copy makes KV copies at once
    * @param onMove called when the KV of a suspended sequence has been written back, with its request
    * @param onFault called if the KV of a sequence could not be moved; its request is lost, unless null
@@ -101,8 +102,10 @@ export class RunningSet {
     onMove: (request: OpenRequest) => void,
     onFault: (cause: unknown, lost: OpenRequest | null) => void,
   ): void {
+    const enough = this.suspended.movedPositions + MAX_COPIED_CHUNKS * this.#chunk;
     // A tenant whose requests differ in weight could otherwise take a slot from itself for ever.
     for (let moves = 0; moves < 2 * this.kv.slots && !this.queues.isEmpty; moves++) {
+      if (this.suspended.movedPositions >= enough) return;
       let next: QueuedSequence | null = null;
       try {
         if (this.running === this.kv.slots && !this.#suspendOne()) return;

@@ -29,6 +29,8 @@ export class SuspendedSet {
   readonly #kv: KvSlots;
   readonly #store: PrefixStore | null;
   readonly #sequences = new Map<QueuedSequence, Suspended>();
+  /** Positions whose KV has been moved so far, to main memory or back. */
+  movedPositions = 0;
   #suspensions = 0;
 
   constructor(kv: KvSlots, store: PrefixStore | null) {
@@ -66,6 +68,7 @@ export class SuspendedSet {
     else {
       const memory = moved(() => this.#store?.saved.save(state.slot, state.computed) ?? null);
       if (memory === null) return false;
+      this.movedPositions += state.computed;
       const prompt = this.#kv.suspend(state.slot, queued.request.submission.cachePrompt);
       state.slot = -1;
       this.#sequences.set(queued, { state, kv: { prompt, memory } });
@@ -88,6 +91,7 @@ export class SuspendedSet {
     if (state === null || kv === null) return state;
     const { slot, copies } = this.#kv.resume(kv.prompt);
     copy(copies);
+    this.movedPositions += state.computed;
     try {
       moved(() => this.#store!.saved.writeBack(slot, kv.memory, state.computed));
     } catch (error) {

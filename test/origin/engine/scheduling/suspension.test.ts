@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Submission } from '../../../../origin/engine/messages.ts';
 import type { KvBytes } from '../../../../origin/model/model-runner.ts';
-import { Driver, STEP_MS } from '../support/engine-driver.ts';
+import { Driver, STEP_MS, storeBytes } from '../support/engine-driver.ts';
 import { CHUNK, endless, ends, longPrompt, shape, tokensSoFar } from '../support/long-requests.ts';
 import { plainTranscript } from '../support/reference-generation.ts';
 import { type ScriptedOptions, ScriptedRunner } from '../support/scripted-runner.ts';
@@ -235,6 +235,33 @@ describe('a tenant above its share of the slots', () => {
     await steps(driver, 40);
     for (let index = 0; index < 6; index++) expect(ends(driver, `quiet ${index}`)).not.toBeNull();
     expect(driver.engine.status.suspended).toBe(0);
+    await driver.finish();
+    expectWhole(driver, attack, 8);
+  });
+
+  it('has the KV of at most 32 chunks and two more sequences moved per step, and none of its tokens changed', async () => {
+    const runner = new ScriptedRunner(shape(8));
+    let moved = 0;
+    const { read } = runner.kvBytes;
+    runner.kvBytes.read = (slot, start, end, bytes) => {
+      moved += end - start;
+      read(slot, start, end, bytes);
+    };
+    const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, 1000) });
+    const long = { ...longPrompt('attack', 20 * CHUNK, 'greedy'), choices: 8, cachePrompt: false };
+    const attack = { ...long, prompts: long.prompts.map((prompt) => ({ ...prompt, maxTokens: 60 })) };
+    driver.submit(attack);
+    while (tokensSoFar(driver, 'attack') < 2 * 8) await driver.step();
+    const movedBy: number[] = [];
+    for (let index = 0; index < 4; index++)
+      driver.submit({ ...endless(`quiet ${index}`, 12, 'quiet'), cachePrompt: false });
+    for (const suspended of [2, 4, 4]) {
+      moved = 0;
+      await driver.step();
+      movedBy.push(moved);
+      expect(driver.engine.status.suspended).toBe(suspended);
+    }
+    expect(Math.max(...movedBy)).toBeLessThan(32 * CHUNK + 2 * (20 * CHUNK + 60));
     await driver.finish();
     expectWhole(driver, attack, 8);
   });
