@@ -31,8 +31,8 @@ export interface InnerRequestProps {
 /** The Worker's own entry point, which accepts properties that outside requests cannot set. */
 export type LoopbackWorker = (options: { props: InnerRequestProps }) => Fetcher;
 
-/** The rest of a stream; `beyond-end` if it has no event with this number; null if the tenant has no such stream. */
-export type Resumed = ReadableStream<Uint8Array> | 'beyond-end' | null;
+/** The rest of a stream, as bytes if it has ended and is short; `beyond-end` if it has no event with this number; null if the tenant has no such stream. */
+export type Resumed = Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | 'beyond-end' | null;
 
 export interface StreamTailRpc extends Rpc.DurableObjectBranded {
   begin(request: Request, tenantId: string, props: InnerRequestProps): Promise<Response>;

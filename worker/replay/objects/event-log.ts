@@ -9,6 +9,10 @@ const SCHEMA = `
 
 /** A SQLite value holds at most 2 MB. Larger events are stored in pieces of this size. */
 const PIECE_BYTES = 65_536;
+/** Events are written after so much time or so many bytes. A write stops the thread until the disk has it, so one per event is dear. */
+const UNSAVED = { ms: 1_000, bytes: 65_536 };
+/** More events than a stream sends between two writes. */
+const MOST_LOST = 1_000_000;
 /** Bytes per read. Readers may be slow and many, so each of them holds only this much. */
 const MAX_READ_BYTES = 65_536;
 
@@ -23,22 +27,33 @@ type Piece = LogPosition & { readonly bytes: ArrayBuffer };
 export interface LogChunk {
   readonly bytes: Uint8Array;
   readonly position: LogPosition;
+  /** No pieces follow so far. */
+  readonly isLast: boolean;
 }
 
 /** The position after the last piece of an event. */
 export const endOf = (id: number): LogPosition => ({ id, part: Number.MAX_SAFE_INTEGER });
 
-/** The numbered events of one stream in its object's database. */
+/** The numbered events of one stream in its object's database. The last ones are only in memory. */
 export class EventLog {
   readonly #sql: SqlStorage;
+  readonly #now: () => number;
+  /** Number of the last event; null = not known. */
+  #lastId: number | null = null;
+  #unsaved: Piece[] = [];
+  #unsavedBytes = 0;
+  #savedAt = 0;
 
-  constructor(sql: SqlStorage) {
+  /** @param now milliseconds */
+  constructor(sql: SqlStorage, now: () => number) {
     this.#sql = sql;
+    this.#now = now;
   }
 
   begin(tenant: string): void {
     this.#sql.exec(SCHEMA);
     this.#sql.exec('INSERT INTO stream (only, tenant, ended) VALUES (0, ?, 0)', tenant);
+    this.#savedAt = this.#now();
   }
 
   /** Null if no stream has begun. Creates no tables, so a request for an unknown stream stores nothing. */
@@ -54,8 +69,8 @@ export class EventLog {
   /** Returns the number of the last event; 0 if there is none. */
   lastId(): number {
     const sql = 'SELECT id FROM pieces ORDER BY id DESC LIMIT 1';
-    const [{ id } = { id: 0 }] = this.#sql.exec<{ id: number }>(sql).toArray();
-    return id;
+    this.#lastId ??= this.#sql.exec<{ id: number }>(sql).toArray()[0]?.id ?? 0;
+    return this.#lastId;
   }
 
   append(events: readonly string[]): void {
@@ -65,27 +80,52 @@ export class EventLog {
       const bytes = encoder.encode(`id: ${id}\n${event}\n\n`);
       for (let part = 0; part * PIECE_BYTES < bytes.length; part += 1) {
         const piece = bytes.slice(part * PIECE_BYTES, (part + 1) * PIECE_BYTES);
-        this.#sql.exec('INSERT INTO pieces (id, part, bytes) VALUES (?, ?, ?)', id, part, piece.buffer);
+        this.#unsaved.push({ id, part, bytes: piece.buffer });
       }
+      this.#unsavedBytes += bytes.length;
     }
+    this.#lastId = id;
+    if (this.#unsavedBytes >= UNSAVED.bytes || this.#now() - this.#savedAt >= UNSAVED.ms) this.#save();
+  }
+
+  #save(): void {
+    for (const { id, part, bytes } of this.#unsaved) {
+      this.#sql.exec('INSERT INTO pieces (id, part, bytes) VALUES (?, ?, ?)', id, part, bytes);
+    }
+    this.#unsaved = [];
+    this.#unsavedBytes = 0;
+    this.#savedAt = this.#now();
+  }
+
+  /** Leaves numbers out: those of events that were sent and are lost. */
+  skip(): void {
+    this.#lastId = this.lastId() + MOST_LOST;
   }
 
   end(): void {
+    this.#save();
     this.#sql.exec('UPDATE stream SET ended = 1');
   }
 
   /** Returns about MAX_READ_BYTES of the pieces after a position; null if there are none. */
-  after({ id, part }: LogPosition): LogChunk | null {
-    const sql = 'SELECT id, part, bytes FROM pieces WHERE (id, part) > (?, ?) ORDER BY id, part';
+  after(position: LogPosition): LogChunk | null {
     const pieces: Uint8Array[] = [];
     let length = 0;
     let last: Piece | null = null;
-    for (const piece of this.#sql.exec<Piece>(sql, id, part)) {
+    for (const piece of this.#piecesAfter(position)) {
+      if (length >= MAX_READ_BYTES) return { bytes: joinedBytes(pieces), position: last!, isLast: false };
       pieces.push(new Uint8Array(piece.bytes));
       last = piece;
       length += piece.bytes.byteLength;
-      if (length >= MAX_READ_BYTES) break;
     }
-    return last ? { bytes: joinedBytes(pieces), position: { id: last.id, part: last.part } } : null;
+    return last && { bytes: joinedBytes(pieces), position: endOf(last.id), isLast: true };
+  }
+
+  *#piecesAfter({ id, part }: LogPosition): Generator<Piece> {
+    const lastSaved = (this.#unsaved[0]?.id ?? this.lastId() + 1) - 1;
+    const sql = 'SELECT id, part, bytes FROM pieces WHERE (id, part) > (?, ?) ORDER BY id, part';
+    // A reader of a running stream has nearly always read what is saved.
+    if (id < lastSaved || part !== endOf(id).part) yield* this.#sql.exec<Piece>(sql, id, part);
+    yield* this.#unsaved.filter((piece) => piece.id > id || (piece.id === id && piece.part > part));
   }
 }

@@ -37,7 +37,7 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.#log = new EventLog(ctx.storage.sql);
+    this.#log = new EventLog(ctx.storage.sql, Date.now);
   }
 
   /** Answers a resumable request with a numbered stream, or with the Worker's response if that is not a stream. */
@@ -53,10 +53,13 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
     return new Response(this.#follow(0), answer);
   }
 
-  /** Returns the events after `lastEventId`. */
+  /** Returns the events after `lastEventId`. A short rest is returned as bytes, because a stream between objects costs more. */
   async resume(lastEventId: number, tenantId: string): Promise<Resumed> {
     if (this.#log.stream()?.tenant !== tenantId) return null;
-    return lastEventId > this.#log.lastId() ? 'beyond-end' : this.#follow(lastEventId);
+    await this.#endIfLost();
+    if (lastEventId > this.#log.lastId()) return 'beyond-end';
+    const rest = this.#pumping ? null : this.#log.after(endOf(lastEventId));
+    return rest?.isLast ? rest.bytes : this.#follow(lastEventId);
   }
 
   override async alarm(): Promise<void> {
@@ -90,6 +93,13 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
     await this.ctx.storage.setAlarm(Date.now() + RETENTION_MS);
   }
 
+  /** Ends a stream that this object cannot continue, because it has restarted. The reader may know events that were not stored. */
+  async #endIfLost(): Promise<void> {
+    if (this.#pumping || this.#log.stream()?.ended !== false) return;
+    this.#log.skip();
+    await this.#end(INTERRUPTION);
+  }
+
   #append(events: readonly string[]): void {
     if (events.length === 0) return;
     this.#log.append(events);
@@ -109,19 +119,18 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
       for (;;) {
         const news = this.#news.promise;
         if (!this.#pumping) {
-          const stream = this.#log.stream();
-          if (!stream) {
+          await this.#endIfLost();
+          if (!this.#log.stream()) {
             // The stream was deleted before this slow reader reached its end.
             controller.enqueue(encoder.encode(INTERRUPTION.map((block) => `${block}\n\n`).join('')));
             return controller.close();
           }
-          if (!stream.ended) await this.#end(INTERRUPTION);
         }
         const chunk = this.#log.after(position);
         if (chunk) {
           position = chunk.position;
           controller.enqueue(chunk.bytes);
-          if (!this.#pumping && !this.#log.after(position)) controller.close();
+          if (!this.#pumping && chunk.isLast) controller.close();
           return;
         }
         if (!this.#pumping) return controller.close();
