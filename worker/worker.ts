@@ -9,7 +9,7 @@ import { parseSettings, type Settings } from './env/settings.ts';
 import { countAnswer, logMisconfiguration, logRequest, reportBug } from './http/access-log.ts';
 import { BodyBudget, HeldBody } from './http/body-budget.ts';
 import { preflight } from './http/cors.ts';
-import { RefusalPace } from './http/refusal-pace.ts';
+import { FreeWorkPace } from './http/free-work-pace.ts';
 import { drain, sizeOf } from './http/request-body.ts';
 import type { RequestContext, ResponseState } from './http/request-context.ts';
 import { incomingRequestId, traceparentOf } from './http/request-context.ts';
@@ -38,7 +38,7 @@ interface Isolate {
   readonly blocks: BlockCache;
   readonly backoff: Backoff;
   readonly bodies: BodyBudget;
-  readonly refusals: RefusalPace;
+  readonly freeWork: FreeWorkPace;
   readonly openApi: () => unknown;
 }
 
@@ -79,7 +79,7 @@ function createIsolate(env: Env): Isolate {
     backoff,
     // A single body of the largest size must fit.
     bodies: new BodyBudget(Math.max(settings.MAX_HELD_BODY_BYTES, settings.MAX_BODY_BYTES)),
-    refusals: new RefusalPace(now, backoff.pause),
+    freeWork: new FreeWorkPace(now, backoff.pause),
     openApi: once(() => openApiDocument(ROUTES)),
   };
 }
@@ -158,7 +158,7 @@ async function serve(
 async function paceRefusal(request: Request, context: RequestContext): Promise<void> {
   context.heldBody.release();
   const tenantId = context.caller.principal?.tenant.id ?? '';
-  await context.refusals.turn(tenantId, sizeOf(request, context.settings));
+  await context.freeWork.turn(tenantId, sizeOf(request, context.settings));
 }
 
 /** The platform builds the address of a request from its Host header. */

@@ -18,8 +18,8 @@ import type { Backoff } from '../timers/retry.ts';
 import type { Timings } from '../timers/timings.ts';
 import type { Catalogue } from '../upstreams/pool.ts';
 import type { HeldBody } from './body-budget.ts';
+import type { FreeWorkPace } from './free-work-pace.ts';
 import { REQUEST_ID_HEADER } from './headers.ts';
-import type { RefusalPace } from './refusal-pace.ts';
 
 /** What earlier steps decide about the response. It applies to error responses as well. */
 export interface ResponseState {
@@ -109,7 +109,7 @@ export interface RequestContext {
   readonly caller: CallerState;
   /** The bytes of its body, until its response starts. */
   readonly heldBody: HeldBody;
-  readonly refusals: Pick<RefusalPace, 'turn'>;
+  readonly freeWork: Pick<FreeWorkPace, 'turn'>;
   readonly timings: Timings;
   readonly timers: RequestTimers;
   /** W3C trace context of this request; the Worker sends it to the upstream. */

@@ -48,6 +48,9 @@ export function resumable(handler: RouteHandler): RouteHandler {
   };
 }
 
+/** To read a stream again costs as much as to refuse a body of so many bytes, so a tenant gets 100 per second. */
+const REPLAY_COST_BYTES = 327_680;
+
 const ID = /^cmpl-([0-9a-f]{32})$/;
 
 function lastEventId(request: Request): number {
@@ -63,6 +66,7 @@ export async function resumeStream(request: Request, context: RequestContext, id
   const { tenant } = await authenticate(request, context, 'completions');
   const completion = ID.exec(id)?.[1];
   const from = lastEventId(request);
+  await context.freeWork.turn(tenant.id, REPLAY_COST_BYTES);
   const stream: Resumed =
     completion === undefined
       ? null

@@ -1,18 +1,18 @@
-/** Refusals of smaller bodies cost too little to wait. */
-const LARGE_BODY_BYTES = 16_384;
-/** Keeps the refusals of one tenant below a twentieth of a core. */
+/** Less work costs too little to wait. */
+const LEAST_BYTES = 16_384;
+/** Keeps the free work for one tenant below a twentieth of a core. */
 const BYTES_PER_MS = 32_768;
-/** No refusal waits longer. A caller then gets one per second. */
+/** Nothing waits longer. A caller then gets one answer per second. */
 const MAX_WAIT_MS = 1_000;
 
 /**
- * Spaces out the refusals of large bodies by tenant, because a body costs time whether or not its request is refused. The
+ * Spaces out by tenant what costs time and counts in no limit: refusals of large bodies, and streams that are read again. The
  * first one is sent at once. Callers without a valid key count as one tenant.
  */
-export class RefusalPace {
+export class FreeWorkPace {
   readonly #now: () => number;
   readonly #pause: (ms: number) => Promise<unknown>;
-  /** By tenant, when its next refusal may be sent; in the future. */
+  /** By tenant, when its next work may begin; in the future. */
   readonly #next = new Map<string, number>();
 
   constructor(now: () => number, pause: (ms: number) => Promise<unknown>) {
@@ -20,9 +20,9 @@ export class RefusalPace {
     this.#pause = pause;
   }
 
-  /** Waits until a body of `bytes` may be refused. */
+  /** Waits for the turn of a refused body of `bytes`, or of work that costs as much. */
   async turn(tenantId: string, bytes: number): Promise<void> {
-    if (bytes < LARGE_BODY_BYTES) return;
+    if (bytes < LEAST_BYTES) return;
     const now = this.#now();
     for (const [tenant, next] of this.#next) if (next <= now) this.#next.delete(tenant);
     const wait = Math.min(MAX_WAIT_MS, (this.#next.get(tenantId) ?? now) - now);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RefusalPace } from '../../../worker/http/refusal-pace.ts';
+import { FreeWorkPace } from '../../../worker/http/free-work-pace.ts';
 
 const LARGE = 2 ** 20;
 
@@ -7,7 +7,7 @@ const LARGE = 2 ** 20;
 function newPace() {
   const clock = { now: 1e12 };
   const waits: number[] = [];
-  const pace = new RefusalPace(
+  const pace = new FreeWorkPace(
     () => clock.now,
     async (ms) => waits.push(ms),
   );
