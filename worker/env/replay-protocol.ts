@@ -32,7 +32,7 @@ export interface InnerRequestProps {
 export type LoopbackWorker = (options: { props: InnerRequestProps }) => Fetcher;
 
 /** The rest of a stream, as bytes if it has ended and is short; `beyond-end` if it has no event with this number; null if the tenant has no such stream. */
-export type Resumed = Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | 'beyond-end' | null;
+export type Resumed = Uint8Array | ReadableStream<Uint8Array> | 'beyond-end' | null;
 
 export interface StreamTailRpc extends Rpc.DurableObjectBranded {
   begin(request: Request, tenantId: string, props: InnerRequestProps): Promise<Response>;

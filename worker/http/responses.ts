@@ -24,7 +24,7 @@ const EVENT_STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 };
 
-export const eventStreamResponse = (body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>): Response =>
+export const eventStreamResponse = (body: ReadableStream<Uint8Array> | Uint8Array): Response =>
   new Response(body, { headers: EVENT_STREAM_HEADERS });
 
 /** Clients retry these statuses unless `x-should-retry` forbids it. */
