@@ -191,10 +191,7 @@ export const keyObject = z.object({
 /** The only responses that contain a whole key. */
 export const newKeyObject = keyObject.extend({
   key: z.string().describe('The key itself. No other response shows it.'),
-  warning: z
-    .string()
-    .optional()
-    .describe('Limits of the key that are more than the account has left, or what could not be done at once.'),
+  warning: z.string().optional().describe('Limits above what the account has left, or what has failed.'),
 });
 
 const pageSize = (most: number, usual: number) =>

@@ -22,7 +22,7 @@ import { PriceList } from './prices/price-list.ts';
 import { ROUTES } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
 import { RequestTimers } from './timers/request-timers.ts';
-import type { Backoff } from './timers/retry.ts';
+import { type Backoff, settleAll } from './timers/retry.ts';
 import { Timings } from './timers/timings.ts';
 import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
 import { pruneRequests, rollUpUsage } from './usage/usage-retention.ts';
@@ -191,9 +191,12 @@ export function createWorker(): ExportedHandler<Env> {
     },
     async scheduled(_, env) {
       const settings = parseSettings(env);
-      await rollUpUsage(env.USAGE_DB, settings.USAGE_DAYS, now());
-      await pruneRequests(env.USAGE_DB, settings.REQUEST_DAYS, now());
-      await eraseAgain({ env, settings, backoff, now });
+      // A store that fails for one task must not delay the others.
+      await settleAll([
+        eraseAgain({ env, settings, backoff, now }),
+        pruneRequests(env.USAGE_DB, settings.REQUEST_DAYS, now()),
+        rollUpUsage(env.USAGE_DB, settings.USAGE_DAYS, now()),
+      ]);
     },
   };
 }

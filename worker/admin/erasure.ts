@@ -6,7 +6,7 @@ import type { RequestContext } from '../http/request-context.ts';
 import { limiterOf } from '../limits/limiter-client.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import { erasedTenants, eraseTenant, readTenant } from '../tenants/tenant-store.ts';
-import { retry } from '../timers/retry.ts';
+import { retry, settleAll } from '../timers/retry.ts';
 import { eraseUsage } from '../usage/usage-retention.ts';
 import { found } from './admin-objects.ts';
 import type { EntryMaker } from './admin-operation.ts';
@@ -62,6 +62,6 @@ const AGAIN_FOR_MS = 3 * 86_400_000;
 
 /** Erases the data of recently erased tenants again: what a failure left, and what arrived late from other places. */
 export async function eraseAgain(stores: Stores): Promise<void> {
-  for (const { id, keepUsage } of await erasedTenants(stores.env.DB, stores.now() - AGAIN_FOR_MS))
-    await eraseData(stores, id, keepUsage);
+  const tenants = await erasedTenants(stores.env.DB, stores.now() - AGAIN_FOR_MS);
+  await settleAll(tenants.map(({ id, keepUsage }) => eraseData(stores, id, keepUsage)));
 }

@@ -107,7 +107,7 @@ export async function findKey(
 
 /** A key that exists must be shown, also if its limiter fails: no later answer does. */
 const UNCHECKED_LIMITS = 'The limits could not be compared with what the account has left.';
-const STILL_USABLE = 'The old key may work for another minute, because its revocation did not reach all places.';
+const STILL_USABLE = 'The old key may work for another minute: its end did not reach all places.';
 
 /** Creates a key for a tenant. Returns the only object that shows it. @throws ApiError 400 */
 export async function addKey(
@@ -162,9 +162,9 @@ export async function rotateKey(
   if (expired || !(await replaceKey(context.env.DB, old, record, endsAt, rotated))) {
     throw new ApiError('conflict', `The key '${old.id}' is revoked, expired or already replaced.`);
   }
-  const blocked = endsAt > now || (await block(old, context).then(() => true, () => false));
+  const warning = endsAt <= now && (await block(old, context).catch(() => STILL_USABLE));
   context.keys.forget(old.id);
-  return { ...showKey(record), key, ...(!blocked && { warning: STILL_USABLE }) };
+  return { ...showKey(record), key, ...(typeof warning === 'string' && { warning }) };
 }
 
 /** Ends a key at once. */

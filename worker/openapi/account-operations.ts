@@ -127,8 +127,11 @@ export const ACCOUNT_OPERATIONS: OperationGroup = {
     answer: { name: 'Usage', schema: usageAnswer, example: USAGE },
     answerHeaders: { link: 'Address of the next page, for CSV; absent on the last one.' },
     errors: [
-      ...[...CALLER, 'unsupported_parameter', 'invalid_type', 'invalid_value'] as const,
-      ...['integer_above_max_value', 'integer_below_min_value'] as const,
+      ...CALLER,
+      'unsupported_parameter',
+      'invalid_type',
+      'integer_above_max_value',
+      'integer_below_min_value',
     ],
   },
   'GET /v1/keys': {

@@ -31,3 +31,8 @@ export async function retry<T>(call: () => Promise<T>, { random, pause }: Backof
     }
   }
 }
+
+/** Waits for the end of all, also if one fails. @throws what the first one that failed throws */
+export async function settleAll(work: readonly Promise<unknown>[]): Promise<void> {
+  for (const ended of await Promise.allSettled(work)) if (ended.status === 'rejected') throw ended.reason;
+}

@@ -115,6 +115,10 @@ test('a limit that is raised alerts again at the shares of its new amount, once 
   const { key: token } = await tenantWithKey(worker, 'raised', { micros_per_month: 500 });
   await admin(worker, 'POST', '/webhooks', { tenant: 'raised', url: `${url}/raised` });
   await completion(worker, token);
+  await eventually(
+    () => key(token),
+    ({ alerts }) => alerts.length === 2,
+  );
   await admin(worker, 'PATCH', '/tenants/raised', { limits: { micros_per_month: 2_000 } });
   for (const count of [2, 3, 4]) expect((await completion(worker, token)).status, `${count}`).toBe(200);
   const deliveries = await eventually(
@@ -123,8 +127,14 @@ test('a limit that is raised alerts again at the shares of its new amount, once 
   );
   const sent = deliveries.map(({ text }) => (JSON.parse(text) as { data: Record<string, unknown> }).data);
   expect(sent.map(({ limit_micros, share_percent }) => [limit_micros, share_percent])).toEqual([
-    ...[[500, 50], [500, 80]],
-    ...[[2_000, 50], [2_000, 80]],
+    ...[
+      [500, 50],
+      [500, 80],
+    ],
+    ...[
+      [2_000, 50],
+      [2_000, 80],
+    ],
   ]);
   expect(new Set(deliveries.map(({ headers }) => headers['webhook-id'])).size).toBe(4);
 });

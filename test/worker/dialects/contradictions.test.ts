@@ -48,7 +48,9 @@ describe('conflicting fields', () => {
   });
 
   test('names both values of fields of which one must not exceed the other', () => {
-    expect(refusal({ min_tokens: 5, max_tokens: 4 })?.message).toMatch(/'min_tokens' is 5, .*, which is 4\.$/);
+    expect(refusal({ min_tokens: 5, max_tokens: 4 })?.message).toMatch(
+      /'min_tokens' is 5, .*, which is 4\.$/,
+    );
     expect(refusal({ min_tokens: 17 })?.message).toMatch(/'min_tokens' is 17, .*, which is 16\.$/);
     expect(refusal({ best_of: 2, n: 3 })?.message).toMatch(/'best_of' is 2, .*, which is 3\.$/);
   });

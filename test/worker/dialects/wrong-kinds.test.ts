@@ -25,6 +25,9 @@ test.each([
         message: expect.stringContaining(`Expected a value <= ${maximum}, but got ${value} instead.`),
       });
     expect(refusal({ [field]: 0.5 }, dialect)).toMatchObject({ code: 'invalid_type', param: field });
-    expect(refusal({ [field]: -1 }, dialect)).toMatchObject({ code: 'integer_below_min_value', param: field });
+    expect(refusal({ [field]: -1 }, dialect)).toMatchObject({
+      code: 'integer_below_min_value',
+      param: field,
+    });
   }
 });

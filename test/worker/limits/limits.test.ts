@@ -91,13 +91,22 @@ describe('limits over HTTP', () => {
 
   test.each([
     ['tokens_per_day', 100, /Limit 100, Used 0, Requested 1001, of which 257 must be left at the start\.$/],
-    ['tokens_per_minute', 100, /Limit 100, Used 0, Requested 1001, of which 257 must be left at the start\. The/],
+    [
+      'tokens_per_minute',
+      100,
+      /Limit 100, Used 0, Requested 1001, of which 257 must be left at the start\. The/,
+    ],
     ['tokens_per_day', 4, /Limit 4, Used 0, Requested 101\.$/],
-  ])('a refusal by %s %i says what the request asked for, and what it needs at the start', async (name, limit, message) => {
-    const { key } = await tenantWithKey(worker, `told-${name.replaceAll('_', '-')}-${limit}`, { [name]: limit });
-    const { body } = await completion(worker, key, { max_tokens: limit === 4 ? 100 : 1_000 });
-    expect(body.error.message).toMatch(message);
-  });
+  ])(
+    'a refusal by %s %i says what the request asked for, and what it needs at the start',
+    async (name, limit, message) => {
+      const { key } = await tenantWithKey(worker, `told-${name.replaceAll('_', '-')}-${limit}`, {
+        [name]: limit,
+      });
+      const { body } = await completion(worker, key, { max_tokens: limit === 4 ? 100 : 1_000 });
+      expect(body.error.message).toMatch(message);
+    },
+  );
 
   test.each([
     ['a stream', true],

@@ -157,7 +157,7 @@ describe('a prepaid balance', () => {
       ({ status }) => status === 429,
     );
     expect(refused.body.error).toMatchObject({ type: 'insufficient_quota' });
-    expect(refused.body.error.message).toContain('on balance: Limit 700, Used 700');
+    expect(refused.body.error.message).toContain('on balance (micro-units): Limit 700, Used 700');
     expect(refused.headers.get('x-should-retry')).toBe('false');
     await credit('prepaid', 'second', 1_000);
     expect((await completion(worker, key, { max_tokens: 4 })).status).toBe(200);

@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import { type ApiKey, type Principal, type Tenant, UNLIMITED } from '../../../shared/tenant.ts';
-import type { Block, LimiterAnswer, LimiterCall, ReservationResult } from '../../../worker/env/limiter-protocol.ts';
+import type {
+  Block,
+  LimiterAnswer,
+  LimiterCall,
+  ReservationResult,
+} from '../../../worker/env/limiter-protocol.ts';
 import type { RequestContext } from '../../../worker/http/request-context.ts';
 import { LimiterClients } from '../../../worker/limits/limiter-client.ts';
 import { BlockCache } from '../../../worker/limits/recent-blocks.ts';
@@ -113,7 +118,7 @@ test('a stream whose limiter has hung once is checked again, and ends when its k
   } as unknown as RequestContext);
   const first = block();
   await Promise.resolve();
-  for (const then of late) then();
+  for (const then of [...late]) then();
   expect(await first).toBeNull();
   now = 1_000;
   expect(await block()).toMatchObject({ status: 401 });
