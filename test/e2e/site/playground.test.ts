@@ -161,6 +161,27 @@ describe('the playground', () => {
   });
 });
 
+test('a change whose writing the reload cuts off is kept', async ({ visit }) => {
+  const { page } = await visit('/');
+  await textOf(page).waitFor();
+  const cut = await page.evaluateHandle(() => {
+    const { put } = IDBObjectStore.prototype;
+    const seen: string[] = [];
+    // As browsers do with what a page that is left writes.
+    IDBObjectStore.prototype.put = function (value, key) {
+      const request = put.call(this, value, key);
+      this.transaction.abort();
+      seen.push(JSON.stringify(value));
+      return request;
+    };
+    return seen;
+  });
+  await typeInto(textOf(page), PROMPT);
+  await expect.poll(() => cut.jsonValue()).toContainEqual(expect.stringContaining(PROMPT));
+  await page.reload();
+  await expect.poll(() => shown(page)).toBe(PROMPT);
+});
+
 async function detokenized({ url, apiKey }: { url: string; apiKey: string }, id: number): Promise<string> {
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   const response = await fetch(`${url}/detokenize`, {

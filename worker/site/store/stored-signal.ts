@@ -9,9 +9,11 @@ const pending = new Map<string, { readonly value: unknown; readonly timer: numbe
 const leftName = (name: string) => `continuo-left-${name}`;
 
 async function write(name: string, value: unknown): Promise<void> {
+  await (await openDatabase()).put('values', value, name);
+  // Only now: a page that is left meanwhile must keep it.
+  if (pending.get(name)?.value !== value) return;
   pending.delete(name);
   localStorage.removeItem(leftName(name));
-  await (await openDatabase()).put('values', value, name);
 }
 
 function writeSoon(name: string, value: unknown): void {
