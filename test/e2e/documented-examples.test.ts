@@ -21,7 +21,7 @@ async function runExample(command: string, args: readonly string[]): Promise<str
     CONTINUO_URL: system.url,
     CONTINUO_STATE_DIR: system.stateDirectory,
   };
-  return (await run(command, args, { cwd: ROOT, env, timeout: 120_000 })).stdout;
+  return (await run(command, args, { cwd: ROOT, env, timeout: 290_000 })).stdout;
 }
 
 /** An error status of curl fails the example, as does any failing command of a pipe. */

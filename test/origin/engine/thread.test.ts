@@ -206,7 +206,7 @@ it('a hung engine thread becomes unhealthy, fails its requests and is replaced',
   expect(await unanswered).toMatchObject({ admitted: false });
   expect(client.status.healthy).toBe(false);
   expect(events).toMatchObject([{ type: 'error', code: 'upstream_error', retryable: true }]);
-  await vi.waitUntil(() => client.status.healthy, 20_000);
+  await untilHealthy(client);
   expect(deaths).toEqual(['the engine thread did not answer for 0.5 s']);
   const done = Promise.withResolvers<void>();
   await client.submit(request('next', 3), (more) => {
@@ -214,7 +214,7 @@ it('a hung engine thread becomes unhealthy, fails its requests and is replaced',
   });
   await done.promise;
   await client.stop();
-}, 30_000);
+});
 
 it('a thread that hangs while it is stopped is ended', async () => {
   const client = new EngineClient({
@@ -225,7 +225,7 @@ it('a thread that hangs while it is stopped is ended', async () => {
   void client.submit(request('silent', 3), () => undefined);
   await client.stop();
   expect(client.status.healthy).toBe(false);
-}, 10_000);
+});
 
 let now = 0;
 beforeEach(() => {

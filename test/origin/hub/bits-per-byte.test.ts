@@ -24,7 +24,7 @@ function expectedBits(directory: string, bytes: readonly number[], window: numbe
   return bits;
 }
 
-it('measures the bits per byte of a text that is longer than a window', { timeout: 60_000 }, async () => {
+it('measures the bits per byte of a text that is longer than a window', async () => {
   const { runner, directory } = await syntheticRunner({ contextLength: 64, vocabulary: 258 });
   writeByteTokenizer(directory, 258);
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);

@@ -116,7 +116,7 @@ describe('a line', () => {
     const batch = await client.until(id, 'completed');
     expect(batch.request_counts).toEqual({ total: 3, completed: 2, failed: 1 });
     expect((await client.records(batch.error_file_id))[0]?.response?.status_code).toBe(502);
-  }, 120_000);
+  });
 
   test('runs with the key of its batch: a revoked key runs none', async () => {
     const { key, keyId } = await tenantWithKey(worker, 'revoked');

@@ -34,7 +34,7 @@ it('an idle engine goes on until all free slots have given their memory back', a
     (hooks) => new Driver(runner, { ...hooks, now: () => performance.now() }).engine,
   );
   for (const id of ['a', 'b', 'c']) send({ type: 'submit', submission: longPrompt(id, LENGTH) });
-  await expect.poll(() => runner.discards.length, { timeout: 20_000 }).toBe(3);
+  await expect.poll(() => runner.discards.length).toBe(3);
   send({ type: 'stop' });
   await served;
   port2.close();
