@@ -199,7 +199,10 @@ describe('continuo model', () => {
 
   test('resumes a killed pull at the end of the partial file', async () => {
     hub.repositories.set(NAME, { files: FILES });
-    hub.faults.set(WEIGHTS, { slowly: { bytes: 50_000, pause: () => sleep(100) } });
+    let pieces = 0;
+    // The rest never comes, so that the pull cannot end before it is killed.
+    const pause = () => (++pieces < 3 ? Promise.resolve() : Promise.withResolvers<void>().promise);
+    hub.faults.set(WEIGHTS, { slowly: { bytes: 50_000, pause } });
     const { child, ended } = start('pull', NAME);
     await until(() => existsSync(partial()) && statSync(partial()).size >= 100_000);
     child.kill('SIGKILL');
