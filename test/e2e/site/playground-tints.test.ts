@@ -62,6 +62,7 @@ test('alternatives have readable bars, bytes on one line, and the rest of the pr
   await page.keyboard.press('Control+Home');
   await page.keyboard.press('Alt+]');
   const popover = page.getByRole('region', { name: 'Alternatives' });
+  await popover.waitFor();
   const rows = await popover.getByRole('listitem').allInnerTexts();
   expect(rows.at(-1)).toContain('all others');
   const percents = rows.map((row) => Number(/([\d.]+) %/.exec(row)![1]));

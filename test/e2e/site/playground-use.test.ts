@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import { singleTokens } from '../../support/browser/single-tokens.ts';
-import { typeInto } from '../../support/browser/site-page.ts';
+import { closeAndLeave, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
@@ -150,7 +150,7 @@ describe('the playground, by hand', () => {
     for (const one of [page, other]) await one.reload();
     await expect.poll(() => shown(page)).toBe('The changed text of the first tab');
     await expect.poll(() => shown(other)).toBe('The text of the second tab');
-    await other.close({ runBeforeUnload: true });
+    await closeAndLeave(other);
     const third = await context.newPage();
     await third.goto(`${system.url}/#key=${system.apiKey}`);
     await expect.poll(() => shown(third)).toBe('The text of the second tab');

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
-import { OTHER_HOST, typeInto } from '../../support/browser/site-page.ts';
+import { closeAndLeave, OTHER_HOST, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
@@ -215,7 +215,7 @@ describe('the tree view', () => {
     await untilGrown(page);
     const grown = await rows(page).allTextContents();
     expect(grown.length).toBeGreaterThan(5);
-    await page.close({ runBeforeUnload: true });
+    await closeAndLeave(page);
     const [, stored] = await other.getByRole('combobox', { name: 'Tree' }).locator('option').all();
     await other.getByRole('combobox', { name: 'Tree' }).selectOption(await stored!.getAttribute('value'));
     await expect.poll(() => rows(other).allTextContents()).toEqual(grown);

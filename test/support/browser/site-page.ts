@@ -81,6 +81,8 @@ export async function openPage(
     hasTouch: touch,
     reducedMotion: 'reduce',
   });
+  // As long as a test; Playwright's own 30 s pass on a busy machine.
+  context.setDefaultTimeout(290_000);
   const page = await context.newPage();
   const consoleErrors: string[] = [];
   const failedRequests: string[] = [];
@@ -115,6 +117,13 @@ export async function typeInto(field: Locator, text: string): Promise<void> {
   await field.click({ position: { x: 8, y: 8 } });
   await field.page().keyboard.press('ControlOrMeta+a');
   await field.page().keyboard.type(text);
+}
+
+/** Closes a page as a person does, and resolves when it is gone: it stores its last changes meanwhile. */
+export async function closeAndLeave(page: Page): Promise<void> {
+  const gone = page.waitForEvent('close');
+  await page.close({ runBeforeUnload: true });
+  await gone;
 }
 
 async function violationsOf(page: Page): Promise<string[]> {
