@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { expect, onTestFinished } from 'vitest';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
@@ -11,16 +11,14 @@ const run = promisify(execFile);
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 
 /** Types a question as a visitor does: the slash key focuses the field. */
-async function search(page: Page, question: string): Promise<string[]> {
+async function search(page: Page, question: string): Promise<Locator> {
   const field = page.getByRole('searchbox');
   await field.waitFor();
   await page.keyboard.press('/');
   await field.and(page.locator(':focus')).waitFor();
   await page.keyboard.press('Control+a');
   await page.keyboard.type(question);
-  const results = page.getByRole('list', { name: 'Results' }).getByRole('link');
-  await results.first().waitFor();
-  return results.allInnerTexts();
+  return page.getByRole('list', { name: 'Results' }).getByRole('link');
 }
 
 /** Replaces the body of the form. */
@@ -30,16 +28,21 @@ async function writeBody(page: Page, body: string): Promise<void> {
   await page.keyboard.insertText(body);
 }
 
+/** Sends the form by a key, once the last request has ended. */
+const send = (page: Page) =>
+  page.getByRole('button', { name: 'Send' }).and(page.locator(':enabled')).press('Enter');
+
 const response = (page: Page) => page.getByRole('region', { name: 'Response', exact: true });
 
 test('search finds an operation by one of its fields, and a guide by a question', async ({ visit }) => {
   const { page, violations } = await visit('/docs');
   // Several operations have the field.
-  const places = (await search(page, 'repetition_penalty')).slice(0, 4).join();
-  expect(places).toContain('POST /v1/completions');
+  const places = await search(page, 'repetition_penalty');
+  const firstFour = async () => (await places.allInnerTexts()).slice(0, 4).join();
+  await expect.poll(firstFour).toContain('POST /v1/completions');
   expect(await violations()).toEqual([]);
-  const [first] = await search(page, 'serve my own huggingface model');
-  expect(first).toMatch(/^Models\s+.*model/s);
+  await search(page, 'serve my own huggingface model');
+  await expect.poll(() => places.first().innerText()).toMatch(/^Models\s+.*model/s);
   const marks = await page.locator('.docs-results li').first().locator('mark').allInnerTexts();
   expect(marks.join()).toMatch(/model/i);
   await page.keyboard.press('Enter');
@@ -56,7 +59,7 @@ test('"Try it" sends a completion with the key in a header only, and shows the a
   const body = '{"model":"default","prompt":"Once","max_tokens":5,"seed":7}';
   await writeBody(page, body);
   const sent = page.waitForRequest(`${system.url}/v1/completions`);
-  await page.getByRole('button', { name: 'Send' }).press('Enter');
+  await send(page);
   const request = await sent;
   expect(await request.headerValue('authorization')).toBe(`Bearer ${system.apiKey}`);
   // Chromium does not keep every body: the same request, sent from here, says what is due.
@@ -83,10 +86,10 @@ test('"Try it" shows a stream, an error with its status, and what is wrong with 
 }) => {
   const { page } = await visit('/docs/api/createCompletion');
   await page.getByLabel('Example', { exact: true }).selectOption('stream');
-  await page.getByRole('button', { name: 'Send' }).press('Enter');
+  await send(page);
   await expect.poll(() => response(page).innerText()).toContain('data: [DONE]');
   await writeBody(page, '{"prompt":"Once","max_tokens":"many"}');
-  await page.getByRole('button', { name: 'Send' }).press('Enter');
+  await send(page);
   await response(page).getByText('Status 400').waitFor();
   await expect.poll(() => response(page).innerText()).toContain('missing_required_parameter');
   await writeBody(page, '{"prompt":');
@@ -101,7 +104,7 @@ test('"Try it" puts values into the path, the query and headers', async ({ visit
   await page.getByRole('textbox', { name: 'x-dialect' }).focus();
   await page.keyboard.type('vllm');
   const sent = page.waitForRequest(`${system.url}/v1/models/continuo-mini`);
-  await page.getByRole('button', { name: 'Send' }).press('Enter');
+  await send(page);
   expect(await (await sent).headerValue('x-dialect')).toBe('vllm');
   await response(page).getByText('Status 200').waitFor();
   expect(await page.getByRole('region', { name: 'Code' }).innerText()).toContain('x-dialect: vllm');

@@ -100,8 +100,11 @@ describe('a failure says what happened and what to do', () => {
       (route) => route.fulfill({ status: 503, headers: { 'retry-after': '1' }, json: { error } }),
       { times: 1 },
     );
-    await startCompletion(page);
-    await notice(page).getByText('The model is loading', { exact: true }).waitFor();
+    // Awaited from the start, because the notice goes by itself.
+    await Promise.all([
+      notice(page).getByText('The model is loading', { exact: true }).waitFor(),
+      startCompletion(page),
+    ]);
     await status(page).getByText('Finished').waitFor();
     await notice(page).waitFor({ state: 'detached' });
   });
@@ -120,9 +123,12 @@ describe('a failure says what happened and what to do', () => {
         }),
       { times: 1 },
     );
-    await startCompletion(page);
-    await notice(page).getByText('The model is loading', { exact: true }).waitFor();
-    await notice(page).getByRole('button', { name: 'Retry in 2 s' }).waitFor();
+    // Awaited from the start, because the notice goes by itself.
+    await Promise.all([
+      notice(page).getByText('The model is loading', { exact: true }).waitFor(),
+      notice(page).getByRole('button', { name: 'Retry in 2 s' }).waitFor(),
+      startCompletion(page),
+    ]);
     await status(page).getByText('Finished').waitFor();
     await notice(page).waitFor({ state: 'detached' });
   });
