@@ -26,12 +26,13 @@ async function limitedKey({ url, apiKey }: System, requestsPerMinute: number): P
     expect(response.ok, await response.clone().text()).toBe(true);
     return (await response.json()) as { key: string };
   };
+  const tenant = `visitor-${requestsPerMinute}`;
   await post('tenants', {
-    id: 'visitor',
+    id: tenant,
     name: 'Visitor',
     limits: { requests_per_minute: requestsPerMinute },
   });
-  const made = await post('keys', { tenant: 'visitor', name: 'page', scopes: ['completions', 'models'] });
+  const made = await post('keys', { tenant, name: 'page', scopes: ['completions', 'models'] });
   return made.key;
 }
 
@@ -51,15 +52,31 @@ describe('a failure says what happened and what to do', () => {
 
   test('a rate limit: the retry counts down', async ({ visit, system }) => {
     const { page } = await visit('/', { key: await limitedKey(system, 1) });
+    // The one request is for the completion, however slowly the text is written.
+    await page.route('**/tokenize', (route) => route.abort());
     await startCompletion(page);
     await status(page).getByText('Finished').waitFor();
     await page.getByText('limit 0/1').waitFor();
     await page.getByRole('button', { name: 'Complete' }).click();
     await notice(page).getByText('Too many requests').waitFor();
-    const retry = notice(page).getByRole('button', { name: /Retry in \d+ s/ });
+    const retry = notice(page).getByRole('button', { name: 'Retry' });
     expect(await retry.isDisabled()).toBe(true);
     const before = await retry.textContent();
+    expect(before).toMatch(/^Retry in \d+ s$/);
     await expect.poll(() => retry.textContent()).not.toBe(before);
+  });
+
+  test('counts of tokens leave few requests for completions', async ({ visit, system }) => {
+    const { page, requestedUrls } = await visit('/', { key: await limitedKey(system, 3) });
+    await typeInto(textOf(page), PROMPT);
+    await page.getByText(/^Prompt: \d+ of/).waitFor();
+    await page.getByText('limit 2/3').waitFor();
+    await page.keyboard.type(' in');
+    expect(await page.getByText('Prompt:').count()).toBe(0);
+    await page.getByRole('button', { name: 'Complete' }).click();
+    await status(page).getByText('Finished').waitFor();
+    await page.getByText('limit 1/3').waitFor();
+    expect(requestedUrls.filter((url) => url.endsWith('/tokenize'))).toHaveLength(1);
   });
 
   test('an origin that dies in mid-stream: what came is kept, and a retry continues', async ({

@@ -118,7 +118,7 @@ function* updatesOf({ choices, usage }: Chunk): Generator<StreamUpdate> {
   }
 }
 
-function limitsOf(headers: Headers): RemainingLimits {
+export function limitsOf(headers: Headers): RemainingLimits {
   const read = (unit: string) => {
     const [left, of] = ['remaining', 'limit'].map((part) => headers.get(`x-ratelimit-${part}-${unit}`));
     return left == null || of == null ? null : { left: Number(left), of: Number(of) };

@@ -1,5 +1,6 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
-import { requestJson } from '../api/client.ts';
+import { send } from '../api/client.ts';
+import { limitsOf } from '../api/completion-stream.ts';
 import { usePlayground } from './playground-state.ts';
 import { promptOf } from './request-body.ts';
 
@@ -22,12 +23,15 @@ export function PromptSize() {
     const { left = MIN_LEFT } = generation.figures.peek().limits?.requests ?? {};
     const [connection, model] = [session.connection.value, session.model.value];
     const hasText = prompt + suffix !== '' && session.access.value.state === 'accepted';
-    if (!hasText) size.value = null;
+    if (!hasText || left < MIN_LEFT) size.value = null;
     if (!hasText || isRunning.value || left < MIN_LEFT) return;
     const changed = new AbortController();
     const { signal } = changed;
-    const count = async (text: string) =>
-      requestJson<Count>(connection, '/tokenize', { body: { model, prompt: text }, signal });
+    const count = async (text: string) => {
+      const response = await send(connection, '/tokenize', { body: { model, prompt: text }, signal });
+      generation.figures.value = { ...generation.figures.peek(), limits: limitsOf(response.headers) };
+      return (await response.json()) as Count;
+    };
     const timer = setTimeout(async () => {
       const counts = await Promise.all([prompt, suffix].filter((text) => text !== '').map(count)).catch(
         () => [],
