@@ -65,7 +65,7 @@ function SubjectForm({ state }: { readonly state: CompareState }) {
   const { prompt, n } = settings.value;
   const running = sides.some(({ answer }) => answer.value.running);
   const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => field.current?.focus({ preventScroll: true }), []);
+  useLayoutEffect(() => field.current?.focus({ preventScroll: true }), []);
   return (
     <section class="subject" aria-label="Prompt and samples">
       <div class="field">

@@ -1,5 +1,5 @@
 import { type Signal, useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Parameters } from '../api/request-field.ts';
 import { Button } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
@@ -33,6 +33,7 @@ export function ConstraintDialog({ parameters, session, onClose }: ConstraintDia
   const current = field.value;
   const source =
     sources.value[current] ?? sourceOf(current, parameters.peek()) ?? CONSTRAINT_EXAMPLES[current];
+  const isRefused = typeof verdict.value === 'object' && 'error' in verdict.value;
   const use = (value: unknown) => {
     const { json_schema: _, grammar: __, regex: ___, ...others } = parameters.peek();
     parameters.value = value === undefined ? others : { ...others, [current]: value };
@@ -60,7 +61,7 @@ export function ConstraintDialog({ parameters, session, onClose }: ConstraintDia
           <Button
             class="primary"
             text="Use this constraint"
-            disabled={typeof verdict.value === 'object' && 'error' in verdict.value}
+            disabled={isRefused || verdict.value === 'checking'}
             onClick={() => use(constraintValue(current, source))}
           />
           <Button text="Use no constraint" onClick={() => use(undefined)} />
@@ -97,11 +98,11 @@ interface CheckedEditorProps {
 function CheckedEditor({ session, field, source, onChange, onVerdict }: CheckedEditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<CodeEditor | null>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     editor.current = new CodeEditor(host.current!, source, field === 'json_schema', onChange);
     return () => editor.current?.destroy();
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const replaced = new AbortController();
     onVerdict('checking');
     const timer = setTimeout(async () => {

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 import { PageHeader } from '../shell/page-header.tsx';
 import { DocsNavigation } from './docs-navigation.tsx';
 import type { DocsState } from './docs-state.ts';
@@ -20,7 +20,7 @@ function addressOfClick(event: MouseEvent): string | null {
 
 export function DocsApp({ docs }: { readonly docs: DocsState }) {
   const menuOpen = useSignal(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const follow = (event: MouseEvent) => {
       const address = addressOfClick(event);
       if (address === null) return;

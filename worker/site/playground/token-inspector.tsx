@@ -1,5 +1,5 @@
 import { type Signal, signal } from '@preact/signals';
-import { useEffect, useMemo } from 'preact/hooks';
+import { useLayoutEffect, useMemo } from 'preact/hooks';
 import type { TextEditor } from '../editor/text-editor.ts';
 import { AlternativesPopover } from '../tokens/alternatives.tsx';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
@@ -104,7 +104,7 @@ export function InspectorPopover({ inspector }: { readonly inspector: TokenInspe
   const state = usePlayground();
   const inspected = inspector.inspected.value;
   inspector.moves.value;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = ({ target }: Event) => {
       if (target instanceof Element && !target.closest('.popover, .text-editor')) inspector.close();
     };

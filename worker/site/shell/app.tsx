@@ -1,6 +1,6 @@
-import { useSignal, useSignalEffect } from '@preact/signals';
+import { effect, useSignal } from '@preact/signals';
 import type { ComponentType } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
 import { Playground } from '../playground/playground.tsx';
 import { PageHeader } from './page-header.tsx';
@@ -18,25 +18,23 @@ type Loaded = { readonly name: ViewName; readonly View: ComponentType } | { read
 export function App() {
   const view = useSignal(viewOf(location.hash));
   const loaded = useSignal<Loaded | null>(null);
-  useEffect(() => {
-    const follow = () => {
+  // Before the first paint, and so before the first click. Lasts as long as the page.
+  useLayoutEffect(() => {
+    addEventListener('hashchange', () => {
       view.value = viewOf(location.hash);
-    };
-    addEventListener('hashchange', follow);
-    return () => removeEventListener('hashchange', follow);
+    });
+    effect(() => {
+      const name = view.value;
+      document.title = `${VIEW_TITLES[name]} · Continuo`;
+      const show = (next: Loaded) => {
+        if (view.value === name) loaded.value = next;
+      };
+      LOADERS[name]().then(
+        (View) => show({ name, View }),
+        (reason: unknown) => show({ failed: String(reason) }),
+      );
+    });
   }, []);
-  useSignalEffect(() => {
-    const name = view.value;
-    document.title = `${VIEW_TITLES[name]} · Continuo`;
-    LOADERS[name]().then(
-      (View) => {
-        if (view.value === name) loaded.value = { name, View };
-      },
-      (reason: unknown) => {
-        loaded.value = { failed: String(reason) };
-      },
-    );
-  });
   return (
     <>
       <PageHeader view={view.value} />

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
 import { meanLogprob, percent } from '../tokens/probability.ts';
 import { TokenList } from '../tokens/token-list.tsx';
@@ -18,7 +18,7 @@ export function ReadingView({ state, editor }: OpenTreeProps) {
   const parts = useSignal(PARTS);
   const end = useRef<HTMLDivElement>(null);
   const hasBranches = node.children.length > 0;
-  useEffect(() => {
+  useLayoutEffect(() => {
     parts.value = PARTS;
     // Shows the end of the text and the first branches.
     end.current?.scrollIntoView({ block: 'center' });

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
 import { EXAMPLES } from '../playground/presets.ts';
 import { branch, importTree, plant } from './tree-commands.ts';
@@ -9,7 +9,7 @@ import type { TreeState } from './tree-state.ts';
 export function TreeStart({ state }: { readonly state: TreeState }) {
   const prompt = useSignal('');
   const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
   const start = (text: string) => {
     plant(state, text);
     branch(state, state.library.editor.peek()!);

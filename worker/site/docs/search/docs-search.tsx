@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { DocsState } from '../docs-state.ts';
 import { openSearch, type Search } from './search.ts';
 import type { FoundPlace } from './search-options.ts';
@@ -18,7 +18,7 @@ export function DocsSearch({ docs, children }: SearchProps) {
   const field = useRef<HTMLInputElement>(null);
   const query = useSignal('');
   const search = useSignal<Search | null>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const focus = (event: KeyboardEvent) => {
       if (event.key !== '/' || (event.target as Element).matches('input, textarea, select')) return;
       event.preventDefault();

@@ -1,0 +1,63 @@
+import { expect } from 'vitest';
+import type { SitePage } from '../../support/browser/site-page.ts';
+import { siteTest as test } from '../../support/browser/site-test.ts';
+
+/** Loads the page again as on a busy machine: what it does with a timer, also after a paint, comes late. */
+async function withLateTimers({ page, context }: SitePage, lateMs = 1_000): Promise<void> {
+  await context.addInitScript((added) => {
+    const inTime = setTimeout;
+    const late = (run: () => void, ms = 0) => inTime(run, ms + added);
+    Reflect.set(globalThis, 'setTimeout', late);
+  }, lateMs);
+  await page.reload();
+}
+
+test('what is clicked and typed as soon as a view is seen arrives', async ({ visit }) => {
+  const site = await visit('/');
+  const { page } = site;
+  await withLateTimers(site);
+  for (const view of ['Tree', 'Compare']) {
+    await page.getByRole('link', { name: view }).click();
+    await page.getByRole('heading', { name: view, exact: true }).waitFor();
+    await page.keyboard.type('ab');
+    expect(await page.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe('ab');
+  }
+});
+
+test('the documentation has its key and its links as soon as it is seen', async ({ visit }) => {
+  const site = await visit('/docs');
+  const { page } = site;
+  await withLateTimers(site);
+  await page.getByRole('searchbox').waitFor();
+  await page.keyboard.press('/');
+  expect(await page.getByRole('searchbox').and(page.locator(':focus')).count()).toBe(1);
+  const { length } = site.requestedUrls;
+  await page.getByRole('link', { name: 'Models', exact: true }).first().press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'Models' }).waitFor();
+  expect(site.requestedUrls.slice(length).filter((url) => url.endsWith('/docs/guides/models'))).toEqual([]);
+});
+
+test('the verdict on a constraint is that of the shown text, and nothing unchecked can be used', async ({
+  visit,
+  system,
+}) => {
+  const site = await visit('/');
+  const { page } = site;
+  await withLateTimers(site, 5_000);
+  await page.evaluate((key) => location.assign(`#key=${key}`), system.apiKey);
+  await page.locator('summary', { hasText: 'Constraint' }).press('Enter');
+  await page.getByRole('button', { name: 'Edit schema' }).press('Enter');
+  const dialog = page.getByRole('dialog');
+  const verdict = dialog.getByRole('status');
+  const use = dialog.getByRole('button', { name: 'Use this constraint' });
+  await verdict.getByText('Valid').waitFor();
+  await dialog.getByRole('textbox', { name: 'Constraint' }).press('x');
+  expect([await verdict.textContent(), await use.isEnabled()]).toEqual(['Checking', false]);
+  await verdict.getByText('at line 1').waitFor();
+  expect(await use.isEnabled()).toBe(false);
+  await dialog.getByRole('radio', { name: 'Grammar' }).press('Space');
+  expect(await verdict.textContent()).toBe('Checking');
+  await verdict.getByText('Valid').waitFor();
+  expect(await use.isEnabled()).toBe(true);
+  expect(site.consoleErrors).toEqual([]);
+});
