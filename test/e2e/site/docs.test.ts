@@ -50,6 +50,35 @@ test('search finds an operation by one of its fields, and a guide by a question'
   expect(new URL(page.url()).pathname).toBe('/docs/guides/models');
 });
 
+test('a search shows results, or that there are none, only once its index is there', async ({ visit }) => {
+  const { page } = await visit('/docs');
+  await page.getByRole('link', { name: 'GET /v1/models', exact: true }).first().waitFor();
+  const released = Promise.withResolvers<void>();
+  await page.route('**/*.js', async (route) => {
+    await released.promise;
+    await route.continue();
+  });
+  const results = await search(page, 'models');
+  const status = page.locator('search').getByRole('status');
+  expect([await page.getByText('Nothing found').count(), await status.textContent()]).toEqual([0, '']);
+  released.resolve();
+  await results.first().waitFor();
+  await page.keyboard.type('qqqqqq');
+  await page.getByText('Nothing found').waitFor();
+  expect(await status.textContent()).toBe('0 results');
+});
+
+test('on a narrow screen, Enter in the search closes the contents and shows the place', async ({ visit }) => {
+  const { page } = await visit('/docs', { width: 390 });
+  const contents = page.getByRole('button', { name: 'Contents and search' });
+  await contents.press('Enter');
+  await (await search(page, 'gbnf')).first().waitFor();
+  await page.keyboard.press('Enter');
+  await page.waitForURL('**/docs/guides/**');
+  await page.locator('.guide h1').waitFor();
+  expect(await contents.getAttribute('aria-expanded')).toBe('false');
+});
+
 test('"Try it" sends a completion with the key in a header only, and shows the answer', async ({
   visit,
   system,

@@ -30,7 +30,9 @@ export function DocsSearch({ docs, children }: SearchProps) {
   const load = () => {
     if (search.value === null) void openSearch(docs).then((opened) => (search.value = opened));
   };
-  const found = search.value?.find(query.value).slice(0, MAX_RESULTS) ?? [];
+  const isAsked = query.value.trim() !== '';
+  /** Null while nothing is asked, or the index is not there. */
+  const found = (isAsked && search.value?.find(query.value).slice(0, MAX_RESULTS)) || null;
   return (
     <search>
       <label class="field docs-search">
@@ -48,15 +50,15 @@ export function DocsSearch({ docs, children }: SearchProps) {
             query.value = event.currentTarget.value;
           }}
           onKeyDown={(event) => {
-            if (event.key === 'Enter' && found[0]) docs.go(found[0].id);
+            if (event.key === 'Enter') resultsOf(event)[1]?.click();
             if (event.key === 'ArrowDown') moveFocus(event, 1);
           }}
         />
       </label>
       <p class="visually-hidden" role="status">
-        {query.value.trim() !== '' && `${found.length} results`}
+        {found && `${found.length} results`}
       </p>
-      {query.value.trim() === '' ? children : <Results found={found} />}
+      {found ? <Results found={found} /> : children}
     </search>
   );
 }
@@ -87,10 +89,14 @@ function Results({ found }: { readonly found: readonly FoundPlace[] }) {
   );
 }
 
+/** The field and the results below it. */
+const resultsOf = ({ currentTarget }: KeyboardEvent): HTMLElement[] => [
+  ...(currentTarget as Element).closest('search')!.querySelectorAll<HTMLElement>('input, .docs-results a'),
+];
+
 /** Moves the focus between the field and the results. */
 function moveFocus(event: KeyboardEvent, step: 1 | -1): void {
-  const within = (event.currentTarget as Element).closest('search')!;
-  const places = [...within.querySelectorAll<HTMLElement>('input, .docs-results a')];
+  const places = resultsOf(event);
   event.preventDefault();
   places[places.indexOf(event.currentTarget as HTMLElement) + step]?.focus();
 }
