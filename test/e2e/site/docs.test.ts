@@ -79,6 +79,25 @@ test('on a narrow screen, Enter in the search closes the contents and shows the 
   expect(await contents.getAttribute('aria-expanded')).toBe('false');
 });
 
+test('a link shows the top of another operation, and loads the page of the shown one no second time', async ({
+  visit,
+}) => {
+  const { page, requestedUrls } = await visit('/docs/api/createCompletion');
+  const link = (name: string) =>
+    page.getByRole('navigation', { name: 'Documentation' }).getByRole('link', { name, exact: true });
+  const scrollTop = () => page.locator('main').evaluate((main) => main.scrollTop);
+  await page.getByRole('button', { name: 'Send' }).waitFor();
+  await page.locator('main').hover();
+  await page.mouse.wheel(0, 2_000);
+  await expect.poll(scrollTop).toBeGreaterThan(1_000);
+  await link('POST /v1/score').press('Enter');
+  await page.getByRole('heading', { level: 1, name: /score/i }).waitFor();
+  expect(await scrollTop()).toBe(0);
+  await link('POST /v1/score').press('Enter');
+  await page.getByRole('button', { name: 'Key accepted' }).waitFor();
+  expect(requestedUrls.filter((url) => new URL(url).pathname.startsWith('/docs/api'))).toHaveLength(1);
+});
+
 test('"Try it" sends a completion with the key in a header only, and shows the answer', async ({
   visit,
   system,

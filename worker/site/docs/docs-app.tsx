@@ -15,7 +15,8 @@ function addressOfClick(event: MouseEvent): string | null {
   const { origin, pathname, hash } = new URL(link.href);
   if (origin !== location.origin || link.target !== '') return null;
   const inside = pathname === OVERVIEW || pathname.startsWith(`${OVERVIEW}/`);
-  return inside && pathname !== location.pathname ? pathname + hash : null;
+  // To a section of the same page, the browser scrolls; the page itself would be loaded again, without its key.
+  return inside && (pathname !== location.pathname || hash === '') ? pathname + hash : null;
 }
 
 export function DocsApp({ docs }: { readonly docs: DocsState }) {
@@ -36,8 +37,8 @@ export function DocsApp({ docs }: { readonly docs: DocsState }) {
       <PageHeader view="docs" />
       <div class="docs">
         <DocsNavigation docs={docs} menuOpen={menuOpen} />
-        <main class="docs-content" id="content">
-          <View docs={docs} key={docs.pathname.value} />
+        <main class="docs-content" id="content" key={docs.pathname.value}>
+          <View docs={docs} />
         </main>
       </div>
     </>
