@@ -259,6 +259,10 @@ test('the key goes from the playground to the documentation and back, and stays 
   await page.getByRole('link', { name: 'Tree' }).click();
   await page.waitForURL('**/#/tree');
   await accepted();
+  await page.getByRole('link', { name: 'Playground' }).click();
+  await page.getByRole('link', { name: 'Basics in the documentation' }).press('Enter');
+  await page.waitForURL('**/docs/guides/api#fields');
+  await accepted();
 });
 
 test('an operation loads at most 120 KB of compressed scripts', async ({ visit }) => {

@@ -3,6 +3,7 @@ import type { Signal } from '@preact/signals';
 import type { Parameters } from '../api/request-field.ts';
 import { ConstraintButton } from '../constraint/constraint-button.tsx';
 import { Select } from '../controls/select.tsx';
+import { followWithKey } from '../store/api-key.ts';
 import { useSession } from '../store/session.ts';
 import { FieldControl } from './field-control.tsx';
 import { FIELD_GROUPS, type FieldGroup } from './field-groups.ts';
@@ -71,7 +72,11 @@ function Group({ group: { title, fields, section }, parameters }: GroupProps) {
           onChange={(value) => change(name, value)}
         />
       ))}
-      <a class="group-link" href={`/docs/guides/api#${section}`}>
+      <a
+        class="group-link"
+        href={`/docs/guides/api#${section}`}
+        onClick={(event) => followWithKey(event, session.key.value)}
+      >
         {title} in the documentation
       </a>
     </details>
