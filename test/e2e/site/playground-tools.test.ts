@@ -55,6 +55,22 @@ describe('the playground', () => {
     expect(await shown(page)).toBe(text);
   });
 
+  test('a preset takes the place of what a slider or a faulty number shows', async ({ visit }) => {
+    const { page } = await visit('/');
+    const written = page.getByRole('textbox', { name: 'temperature', exact: true });
+    await page.getByRole('slider', { name: 'temperature', exact: true }).press('ArrowRight');
+    expect(await written.inputValue()).toBe('0.81');
+    await page.getByLabel('Preset').selectOption('Most likely');
+    expect(await written.inputValue()).toBe('0');
+    await typeInto(written, '0.');
+    expect(await written.inputValue()).toBe('0.');
+    await page.keyboard.type('9x');
+    await page.getByRole('alert').getByText('0.9x is not a number.').waitFor();
+    await page.getByLabel('Preset').focus();
+    await page.getByLabel('Preset').selectOption('Story');
+    expect([await written.inputValue(), await page.getByRole('alert').count()]).toEqual(['0.8', 0]);
+  });
+
   test('a wrong schema is marked at its place, and a right one constrains the text', async ({ visit }) => {
     const { page } = await visit('/');
     await typeInto(textOf(page), 'A king as JSON:');

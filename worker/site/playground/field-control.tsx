@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useId } from 'preact/hooks';
+import { useId, useLayoutEffect } from 'preact/hooks';
 import type { RequestField } from '../api/request-field.ts';
 import { Button } from '../controls/button.tsx';
 import { Select } from '../controls/select.tsx';
@@ -16,9 +16,8 @@ interface FieldControlProps {
 /** One request field with its explanation. An empty control leaves the field out of the request. */
 export function FieldControl(props: FieldControlProps) {
   const { field, value } = props;
-  const isSet = value !== undefined;
   return (
-    <div class={`parameter ${isSet ? 'set' : ''}`}>
+    <div class={`parameter ${value === undefined ? '' : 'set'}`}>
       {field.kind === 'flag' ? (
         <Flag {...props} />
       ) : field.kind === 'choice' ? (
@@ -84,6 +83,12 @@ function Written({ name, field, value, onChange }: FieldControlProps) {
   const id = useId();
   const fault = useSignal<Extract<ReadValue, { fault: string }> | null>(null);
   const written = useSignal<string | null>(null);
+  // A preset or the slider has changed the value.
+  useLayoutEffect(() => {
+    if (document.activeElement?.id === id) return;
+    written.value = null;
+    fault.value = null;
+  }, [value]);
   const read = (text: string) => {
     const result = readValue(field, text);
     written.value = text;
