@@ -82,6 +82,17 @@ describe('the tree view, by hand', () => {
     expect(await rows(page).count()).toBe(5);
   });
 
+  test('a selected token is one of the selected node', async ({ visit }) => {
+    const { page } = await visit('/');
+    await startTree(page);
+    const branch = page.getByRole('button', { name: /^Branch( at token)?$/ });
+    const alternatives = page.getByRole('region', { name: 'Alternatives' });
+    await page.keyboard.type('1]]');
+    expect([await branch.textContent(), await alternatives.count()]).toEqual(['Branch at token', 1]);
+    await page.keyboard.press('j');
+    expect([await branch.textContent(), await alternatives.count()]).toEqual(['Branch', 0]);
+  });
+
   test('while a dialog or a menu is open, keys of the view do nothing', async ({ visit }) => {
     const { page } = await visit('/');
     await startTree(page);

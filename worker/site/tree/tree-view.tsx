@@ -86,9 +86,12 @@ function OpenTree({ state, editor }: OpenTreeProps) {
     addEventListener('keydown', press);
     return () => removeEventListener('keydown', press);
   }, [editor]);
+  const { tree, selected } = editor.position.value;
+  // The place of a token means nothing in another node.
+  useLayoutEffect(() => () => void (state.cursor.value = null), [editor, selected]);
   return (
     <>
-      <h1 class="visually-hidden">{editor.position.value.tree.name}</h1>
+      <h1 class="visually-hidden">{tree.name}</h1>
       <div class={`tree-panes ${state.graph.value ? 'with-graph' : ''}`}>
         <Nodes editor={editor} growing={state.branching.growing.value} />
         <div class="reading-pane">
