@@ -93,6 +93,18 @@ describe('the tree view, by hand', () => {
     expect([await branch.textContent(), await alternatives.count()]).toEqual(['Branch', 0]);
   });
 
+  test('a name of 120 letters fits into every dialog', async ({ visit }) => {
+    const { page } = await visit('/', { width: 390 });
+    await startTree(page);
+    await fileCommand(page, 'Rename tree…');
+    await page.keyboard.press('Control+a');
+    await page.keyboard.insertText('x'.repeat(120));
+    await page.keyboard.press('Enter');
+    await fileCommand(page, 'Delete tree…');
+    const over = () => page.getByRole('dialog').evaluate((one) => one.scrollWidth - one.clientWidth);
+    expect(await over()).toBe(0);
+  });
+
   test('while a dialog or a menu is open, keys of the view do nothing', async ({ visit }) => {
     const { page } = await visit('/');
     await startTree(page);
