@@ -37,6 +37,8 @@ export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
           icon="retry"
           text={seconds > 0 ? `Retry in ${seconds} s` : 'Retry'}
           disabled={seconds > 0}
+          // The alert is read out once, not with each second.
+          aria-live="off"
           onClick={onRetry}
         />
       )}
