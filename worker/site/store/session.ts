@@ -32,8 +32,6 @@ export interface Session {
   readonly dialect: Signal<string | null>;
   readonly connection: ReadonlySignal<Connection>;
   readonly access: ReadonlySignal<Access>;
-  /** Asks the server again for its models. */
-  checkAccess(): void;
   readonly display: Signal<TokenDisplay>;
   /** Whether the dialog for the key is open. */
   readonly askForKey: Signal<boolean>;
@@ -94,9 +92,7 @@ export async function openSession(): Promise<Session> {
   ]);
   const connection = computed(() => ({ key: key.value, dialect: dialect.value }));
   const access = signal<Access>({ state: 'no-key' });
-  const attempts = signal(0);
   effect(() => {
-    attempts.value;
     if (key.value === null) {
       access.value = { state: 'no-key' };
       return;
@@ -108,18 +104,8 @@ export async function openSession(): Promise<Session> {
     });
     return () => replaced.abort();
   });
-  const checkAccess = () => {
-    attempts.value += 1;
-  };
   return {
-    key,
-    rememberKey,
-    model,
-    dialect,
-    connection,
-    access,
-    checkAccess,
-    display,
+    ...{ key, rememberKey, model, dialect, connection, access, display },
     askForKey: signal(false),
     carried: signal(null),
   };
