@@ -134,6 +134,31 @@ describe('the compare view', () => {
     expect(dialects).toHaveLength(3);
   });
 
+  test('alternatives are those of the shown sample', async ({ visit }) => {
+    const { page } = await visit('/');
+    const choices = ['One', 'Two'].map((text, index) => ({
+      ...{ index, text, finish_reason: 'stop' },
+      logprobs: {
+        ...{ tokens: [text], token_logprobs: [-1], text_offset: [0] },
+        top_logprobs: [{ [text]: -1 }],
+      },
+    }));
+    const body = `data: ${JSON.stringify({ choices })}\n\ndata: [DONE]\n\n`;
+    await page.route('**/v1/completions', (route) =>
+      route.fulfill({ contentType: 'text/event-stream', body }),
+    );
+    await openComparison(page);
+    await typeInto(page.getByRole('textbox', { name: 'Prompt' }), PROMPT);
+    await typeInto(page.getByRole('spinbutton', { name: 'n', exact: true }), '2');
+    await compare(page);
+    await answer(page, 'A').getByRole('listbox').press('ArrowRight');
+    const head = page.getByRole('region', { name: 'Alternatives' }).locator('.alternatives-head code');
+    expect(await head.textContent()).toBe('One');
+    await page.getByRole('button', { name: 'Next' }).press('Enter');
+    expect(await answer(page, 'A').getByRole('option').allTextContents()).toEqual(['Two']);
+    expect(await head.textContent()).toBe('Two');
+  });
+
   test('a reload keeps the prompt and both sides', async ({ visit }) => {
     const { page } = await visit('/');
     await openComparison(page);

@@ -47,9 +47,9 @@ export function TokenList({ content, label, cursor, isMarked = () => false, onCh
   const placed = useMemo(() => placedTokens(content), [content]);
   if (placed.length === 0) return <span>{content.text}</span>;
   const { tint, whiteSpace } = display.value;
-  const shown = hovered.value ?? cursor.value;
-  const anchor =
-    shown && list.current?.children[placed.findIndex(({ from }) => from === shown.from)]?.lastElementChild;
+  const at = placed.findIndex(({ from }) => from === (hovered.value ?? cursor.value)?.from);
+  const shown = placed[at];
+  const anchor = list.current?.children[at]?.lastElementChild;
   const press = (event: KeyboardEvent) => {
     const step = STEPS[event.key];
     if (step === undefined) return;
