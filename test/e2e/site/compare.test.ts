@@ -159,6 +159,26 @@ describe('the compare view', () => {
     expect(await head.textContent()).toBe('Two');
   });
 
+  test('two tabs keep a prompt each', async ({ visit, system }) => {
+    const { page, context } = await visit('/');
+    const other = await context.newPage();
+    await other.goto(system.url);
+    const tabs = [
+      [page, 'first'],
+      [other, 'second'],
+    ] as const;
+    for (const [tab, text] of tabs) {
+      await openComparison(tab);
+      await typeInto(tab.getByRole('textbox', { name: 'Prompt' }), text);
+    }
+    // Longer than until the last one is stored.
+    await page.waitForTimeout(1_000);
+    for (const [tab, text] of tabs) {
+      await tab.reload();
+      expect(await tab.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe(text);
+    }
+  });
+
   test('a reload keeps the prompt and both sides', async ({ visit }) => {
     const { page } = await visit('/');
     await openComparison(page);

@@ -82,6 +82,20 @@ describe('the tree view, by hand', () => {
     expect(await rows(page).count()).toBe(5);
   });
 
+  test('a prompt that is written survives a reload until its tree is started', async ({ visit }) => {
+    const { page } = await visit('/');
+    const prompt = page.getByRole('textbox', { name: 'Prompt' });
+    await page.getByRole('link', { name: 'Tree' }).click();
+    await prompt.waitFor();
+    await page.keyboard.type(PROMPT);
+    await page.reload();
+    expect(await prompt.inputValue()).toBe(PROMPT);
+    await page.keyboard.press('Control+Enter');
+    await page.getByRole('alert').getByText('This page has no API key').waitFor();
+    await page.getByRole('button', { name: 'New', exact: true }).press('Enter');
+    expect(await prompt.inputValue()).toBe('');
+  });
+
   test('a selected token is one of the selected node', async ({ visit }) => {
     const { page } = await visit('/');
     await startTree(page);

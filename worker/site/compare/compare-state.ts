@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import type { TokenizedText } from '../api/whole-choices.ts';
 import type { Session } from '../store/session.ts';
-import { storedSignal } from '../store/stored-signal.ts';
+import { tabSignal } from '../store/stored-signal.ts';
 import { Side, type SideSettings, type Subject } from './comparison.ts';
 
 export type Sides<T> = readonly [left: T, right: T];
@@ -70,7 +70,7 @@ let opened: Promise<CompareState> | null = null;
 
 /** Reads the stored settings; later calls return the same state. */
 export function openComparison(session: Session): Promise<CompareState> {
-  opened ??= storedSignal<CompareSettings>('compare', { ...EXAMPLES[0]!.settings, prompt: '' }).then(
+  opened ??= tabSignal<CompareSettings>('compare', { ...EXAMPLES[0]!.settings, prompt: '' }).then(
     (settings) => ({
       ...{ session, settings, sides: [new Side(), new Side()] },
       sample: signal(0),

@@ -4,9 +4,8 @@ import { useContext } from 'preact/hooks';
 import type { Alternative } from '../api/completion-stream.ts';
 import type { Parameters } from '../api/request-field.ts';
 import type { EditorContent, TextEditor } from '../editor/text-editor.ts';
-import { tabNumber } from '../store/page-lock.ts';
 import { canHeal, type Session } from '../store/session.ts';
-import { storedSignal } from '../store/stored-signal.ts';
+import { tabSignal } from '../store/stored-signal.ts';
 import { type PlacedTokens, TokenPlacer } from '../tokens/placed-tokens.ts';
 import { perplexityOf } from '../tokens/probability.ts';
 import { type ChoiceUpdate, Generation } from './generation.ts';
@@ -37,19 +36,13 @@ export interface Score {
 const EMPTY: EditorContent = { text: '', tokens: [], mark: null };
 
 export async function openPlayground(session: Session): Promise<PlaygroundState> {
-  // Two tabs with the same names would overwrite each other's text.
-  const tab = await tabNumber();
-  const ownName = (name: string) => (tab === 1 ? name : `${name}-${tab}`);
   const [content, parameters] = await Promise.all([
-    storedSignal(ownName('playground-text'), EMPTY),
-    storedSignal<Parameters>(ownName('playground-parameters'), DEFAULT_PARAMETERS),
+    tabSignal('playground-text', EMPTY),
+    tabSignal<Parameters>('playground-parameters', DEFAULT_PARAMETERS),
   ]);
   const generation = new Generation(() => performance.now());
   return {
-    session,
-    content,
-    parameters,
-    generation,
+    ...{ session, content, parameters, generation },
     editor: signal(null),
     isRunning: computed(() => ['waiting', 'streaming'].includes(generation.phase.value.name)),
     canUndo: signal(false),

@@ -22,11 +22,15 @@ export async function lockForPage(name: string, patience = PREDECESSOR_MS): Prom
 
 const TAB = 'continuo-tab';
 
+let ownTab: Promise<number> | null = null;
+
 /**
  * Returns the number of this tab among the open ones, from 1. A reload keeps it, so each tab can store values of its own,
  * and the first tab that opens finds those of the last one.
  */
-export async function tabNumber(): Promise<number> {
+export const tabNumber = (): Promise<number> => (ownTab ??= takeTabNumber());
+
+async function takeTabNumber(): Promise<number> {
   const own = Number(sessionStorage.getItem(TAB));
   const [opened] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[];
   // The copy of a tab has its number, too. On a busy machine, a reloaded page loses its lock late.

@@ -1,5 +1,6 @@
 import { effect, type Signal, signal } from '@preact/signals';
 import { openDatabase } from './database.ts';
+import { tabNumber } from './page-lock.ts';
 
 /** Time between a change and its writing. */
 const WRITE_DELAY_MS = 250;
@@ -53,6 +54,12 @@ export async function storedSignal<T>(name: string, initial: T): Promise<Signal<
     else writeSoon(name, current);
   });
   return value;
+}
+
+/** As `storedSignal`, with a value for each tab: two tabs would overwrite each other's text. */
+export async function tabSignal<T>(name: string, initial: T): Promise<Signal<T>> {
+  const tab = await tabNumber();
+  return storedSignal(tab === 1 ? name : `${name}-${tab}`, initial);
 }
 
 /** Removes a stored value. */

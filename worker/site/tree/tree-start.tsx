@@ -1,4 +1,3 @@
-import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
 import { EXAMPLES } from '../playground/presets.ts';
@@ -7,7 +6,7 @@ import type { TreeState } from './tree-state.ts';
 
 /** Asks for the prompt of a new tree. */
 export function TreeStart({ state }: { readonly state: TreeState }) {
-  const prompt = useSignal('');
+  const { prompt } = state;
   const field = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => field.current?.focus(), []);
   const start = (text: string) => {
@@ -16,7 +15,9 @@ export function TreeStart({ state }: { readonly state: TreeState }) {
   };
   const submit = (event: Event) => {
     event.preventDefault();
-    if (prompt.value !== '') start(prompt.value);
+    if (prompt.value === '') return;
+    start(prompt.value);
+    prompt.value = '';
   };
   return (
     <div class="empty tree-start">

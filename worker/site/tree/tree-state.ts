@@ -2,7 +2,7 @@ import { type Signal, signal } from '@preact/signals';
 import type { Parameters } from '../api/request-field.ts';
 import { openDatabase } from '../store/database.ts';
 import type { Session } from '../store/session.ts';
-import { storedSignal } from '../store/stored-signal.ts';
+import { storedSignal, tabSignal } from '../store/stored-signal.ts';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { type Branching, createBranching } from './branching.ts';
 import type { TreeEditor } from './tree-editor.ts';
@@ -15,6 +15,8 @@ export interface TreeState {
   readonly session: Session;
   readonly library: TreeLibrary;
   readonly branching: Branching;
+  /** What the visitor has written for a new tree. */
+  readonly prompt: Signal<string>;
   /** Number of branches per request. */
   readonly n: Signal<number>;
   /** Further fields of the request for branches. */
@@ -46,8 +48,9 @@ export function openTrees(session: Session): Promise<TreeState> {
 }
 
 async function open(session: Session): Promise<TreeState> {
-  const [library, n, parameters, graph] = await Promise.all([
+  const [library, prompt, n, parameters, graph] = await Promise.all([
     openDatabase().then((database) => openLibrary(database)),
+    tabSignal('tree-prompt', ''),
     storedSignal('tree-n', DEFAULT_N),
     storedSignal('tree-parameters', DEFAULT_PARAMETERS),
     storedSignal('tree-graph', false),
@@ -55,7 +58,7 @@ async function open(session: Session): Promise<TreeState> {
   addEventListener('pagehide', library.saver.flush);
   document.addEventListener('visibilitychange', library.saver.flush);
   return {
-    ...{ session, library, n, parameters, graph },
+    ...{ session, library, prompt, n, parameters, graph },
     branching: createBranching(),
     cursor: signal(null),
     dialog: signal(null),
