@@ -121,6 +121,12 @@ async function activePrincipal(
   return stored.principal;
 }
 
+/** Returns the caller with its present limits: they may change while its completion runs. */
+export async function currentPrincipal(caller: Principal, context: RequestContext): Promise<Principal> {
+  const found = await context.keys.find(caller.key.id, keyReader(context)).catch(() => null);
+  return found?.key?.principal ?? caller;
+}
+
 function unavailable(): never {
   throw new ApiError('server_is_overloaded', 'API keys cannot be checked right now. Retry the request.');
 }

@@ -198,8 +198,6 @@ export interface LimiterAnswer {
 /** A tenant's home limiter. */
 export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
   exchange(call: LimiterCall): Promise<LimiterAnswer>;
-  /** Returns `x-ratelimit-*` headers; changes nothing. */
-  rateLimitHeaders(holder: LimitHolder): Promise<Record<string, string>>;
   block(keyId: string | null, blocked: boolean): Promise<void>;
   /**
    * Refuses everything from now on, and deletes all data when the open requests have ended, not before `afterMs`: until

@@ -66,7 +66,7 @@ export interface TenantLimiterClient {
   extend(claimant: Claimant, requestId: string, whole: boolean, caller: LimiterCaller): Spend;
   /** Raises a reservation at home. */
   raise(request: ReservationRequest, caller: LimiterCaller): Promise<ReservationResult>;
-  /** Asks whether there is room for a request. Reserves nothing. */
+  /** Asks whether there is room for a request; a slice of its key is room. Reserves nothing. */
   probe(claimant: Claimant, caller: LimiterCaller): Promise<ReservationResult>;
   /**
    * Settles in the background, together with other requests.
@@ -74,8 +74,6 @@ export interface TenantLimiterClient {
    */
   settle(settlement: SettlementRequest, unused: Spend, caller: LimiterCaller): void;
   renew(requestId: string, renewal: Renewal, caller: LimiterCaller): void;
-  /** Returns `x-ratelimit-*` headers from the key's slice; null without one. */
-  rateLimitHeaders(keyId: string, now: number): Record<string, string> | null;
 }
 
 export interface AdmittedHere {

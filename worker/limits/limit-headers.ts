@@ -3,8 +3,7 @@ import type { Principal } from '@continuo/shared/tenant.ts';
 import { authenticate } from '../auth/auth.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import type { RouteHandler } from '../http/router.ts';
-import { limiterOf } from './limiter-client.ts';
-import { requireRoom } from './reservation.ts';
+import { probe, requireRoom } from './reservation.ts';
 
 const hasLimitHeaders = ({ headers }: Response): boolean =>
   headers.has('x-ratelimit-limit-requests') || headers.has('x-ratelimit-limit-tokens');
@@ -16,18 +15,13 @@ const isLimited = ({ tenant, key }: Principal): boolean =>
 
 /** Reads the caller's `x-ratelimit-*` headers if no reservation has returned them. Changes no counter. */
 async function readLimits(context: RequestContext): Promise<void> {
-  const { caller, answer, timings } = context;
-  const { principal } = caller;
+  const { answer } = context;
+  const { principal } = context.caller;
   const unknown = answer.limits !== null && Object.keys(answer.limits).length === 0;
   if (!unknown || principal === null || !isLimited(principal)) return;
-  const { tenant, key } = principal;
-  answer.limits = context.limiters.of(tenant.id).rateLimitHeaders(key.id, context.now());
-  if (answer.limits !== null) return;
-  const holder = { tenantId: tenant.id, keyId: key.id, tenantLimits: tenant.limits, keyLimits: key.limits };
-  answer.limits = await timings
-    .measure('limit', async () => await limiterOf(context, tenant.id).rateLimitHeaders(holder))
-    // The response is valid without these headers.
-    .catch(() => ({}));
+  const probed = await probe(principal, context);
+  // The response is valid without these headers.
+  answer.limits = probed?.headers ?? {};
 }
 
 /** To read and parse a smaller body costs less than another call of the limiter. */

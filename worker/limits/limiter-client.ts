@@ -100,7 +100,7 @@ export class LimiterClient implements TenantLimiterClient {
     const requestId = this.#purse.admit(claimant, context.requestId, now);
     if (requestId === null) return null;
     this.#wake(claimant.keyId, context);
-    return { requestId, headers: this.rateLimitHeaders(claimant.keyId, now) ?? {} };
+    return { requestId, headers: this.#purse.rateLimitHeaders(claimant.keyId, now) ?? {} };
   }
 
   async reserve(
@@ -156,10 +156,8 @@ export class LimiterClient implements TenantLimiterClient {
   }
 
   async probe(claimant: Claimant, context: Caller): Promise<ReservationResult> {
-    const { keyId } = claimant;
-    const now = context.now();
-    if (this.#purse.holds(keyId, now))
-      return { admitted: true, headers: this.rateLimitHeaders(keyId, now) ?? {} };
+    const headers = this.#purse.rateLimitHeaders(claimant.keyId, context.now());
+    if (headers !== null) return { admitted: true, headers };
     const requestId = this.#purse.nameOf(context.requestId, claimant.price);
     return this.#ask({ ...claimant, requestId, probe: true }, context);
   }
@@ -172,10 +170,6 @@ export class LimiterClient implements TenantLimiterClient {
   renew(requestId: string, renewal: Renewal, context: Caller): void {
     this.#purse.renew(requestId, renewal);
     this.#keep(context);
-  }
-
-  rateLimitHeaders(keyId: string, now: number): Record<string, string> | null {
-    return this.#purse.rateLimitHeaders(keyId, now);
   }
 
   async #ask(request: ReservationRequest, context: Caller, all = false): Promise<ReservationResult> {

@@ -1,14 +1,8 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
 import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type {
-  Claimant,
-  EndUser,
-  Renewal,
-  ReservationResult,
-  Settlement,
-  Spend,
-} from '../env/limiter-protocol.ts';
+import { currentPrincipal } from '../auth/auth.ts';
+import type { Claimant, Renewal, ReservationResult, Settlement, Spend } from '../env/limiter-protocol.ts';
 import type { RequestContext, TenantLimiterClient } from '../http/request-context.ts';
 import { costOf } from '../prices/price.ts';
 import { isOverloaded } from '../timers/retry.ts';
@@ -73,10 +67,13 @@ export async function admit(
   context: RequestContext,
 ): Promise<Reservation> {
   const client = context.limiters.of(principal.tenant.id);
-  const endUser = endUserOf(principal, context.caller.endUser);
-  const limited = limitsSpend(principal, endUser, cost);
+  const limited = limitsSpend(principal, context, cost);
   const first = spendFor(cost, limited ? cost.tokens : cost.most, cost);
-  const claimant = claimantOf(principal, { ...cost, ...first, endUser }, context);
+  let claimant = claimantOf(principal, { ...cost, ...first }, context);
+  const readLimits = async (): Promise<void> => {
+    if (limited)
+      claimant = claimantOf(await currentPrincipal(principal, context), { ...cost, ...first }, context);
+  };
   const errorOf = (refusal: Refusal) =>
     limitError(refusal, principal, { model: cost.model, most: spendFor(cost, cost.most, cost) });
   const settled = async (asked: Promise<ReservationResult>): Promise<void> => {
@@ -118,7 +115,7 @@ export async function admit(
     return found && errorOf(found);
   };
   return {
-    ...hold(client, requestId, { allowance, price: cost.price }, context),
+    ...hold(client, requestId, { allowance, price: cost.price, onRenewal: readLimits }, context),
     allowance: limited ? allowance : null,
     begin,
     block,
@@ -153,14 +150,15 @@ async function reserve(
 }
 
 const claimantOf = (
-  { tenant, key }: Principal,
-  claim: Pick<Required<Claimant>, 'model' | 'tokens' | 'money' | 'price' | 'endUser'>,
-  { settings }: RequestContext,
+  principal: Principal,
+  { model, tokens, money, price }: Pick<Claimant, 'model' | 'tokens' | 'money' | 'price'>,
+  { settings, caller }: RequestContext,
 ): Claimant => {
-  const { model, tokens, money, price, endUser } = claim;
+  const { tenant, key } = principal;
   return {
     ...{ tenantId: tenant.id, keyId: key.id, tenantLimits: tenant.limits, keyLimits: key.limits },
-    ...{ model, tokens, money, price, endUser, ttlMs: settings.RESERVATION_TTL_MS },
+    ...{ model, tokens, money, price, ttlMs: settings.RESERVATION_TTL_MS },
+    endUser: endUserOf(principal, caller.endUser),
   };
 };
 
@@ -170,22 +168,21 @@ const hasLimit = (limits: Subject['limits'], resources: readonly Budget['resourc
       limit !== null && resources.includes(resource) && (limits[limit] ?? null) !== null,
   );
 
+/** Asks whether there is room for any request. Reserves nothing. Returns null if the limiter fails. */
+export function probe(principal: Principal, context: RequestContext): Promise<ReservationResult | null> {
+  const claimant = claimantOf(principal, { model: '', price: null, tokens: 1, money: 0 }, context);
+  const client = context.limiters.of(principal.tenant.id);
+  return context.timings.measure('limit', () => client.probe(claimant, context)).catch(() => null);
+}
+
 /**
  * Refuses a request that would exceed a limit whatever its body says, before it is read. Reserves nothing.
  * @throws ApiError 429; 401 or 403 if the key or tenant was blocked recently
  */
 export async function requireRoom(principal: Principal, context: RequestContext): Promise<void> {
   if (![principal.tenant, principal.key].some(({ limits }) => hasLimit(limits, RESOURCES))) return;
-  const claimant = claimantOf(
-    principal,
-    { model: '', price: null, tokens: 1, money: 0, endUser: null },
-    context,
-  );
-  const client = context.limiters.of(principal.tenant.id);
   // If the limiter fails, the reservation will fail as well.
-  const result = await context.timings
-    .measure('limit', () => client.probe(claimant, context))
-    .catch(() => null);
+  const result = await probe(principal, context);
   if (result === null || result.admitted) return;
   context.answer.limits = result.headers;
   throw limitError(result.refusal, principal, { model: null });
@@ -216,15 +213,21 @@ const spendFor = (
 };
 
 /** Returns whether a limit of tokens applies to the request, or one of money if it costs any. */
-const limitsSpend = ({ tenant, key }: Principal, endUser: EndUser | null, { price }: RequestCost): boolean =>
-  [tenant, key, endUser].some(
+const limitsSpend = (principal: Principal, { caller }: RequestContext, { price }: RequestCost): boolean =>
+  [principal.tenant, principal.key, endUserOf(principal, caller.endUser)].some(
     (holder) => holder !== null && hasLimit(holder.limits, price === null ? ['tokens'] : ['tokens', 'money']),
   );
+
+interface Held {
+  readonly allowance: Allowance;
+  readonly price: RequestCost['price'];
+  readonly onRenewal: () => Promise<void>;
+}
 
 function hold(
   client: TenantLimiterClient,
   requestId: string,
-  { allowance, price }: { readonly allowance: Allowance; readonly price: RequestCost['price'] },
+  { allowance, price, onRenewal }: Held,
   context: RequestContext,
 ): Pick<Reservation, 'id' | 'watch' | 'settle'> {
   const { now, timings, timers } = context;
@@ -234,6 +237,7 @@ function hold(
   // The timer ends with the request's context. Without renewals, the reservation expires.
   const renew = (): void => {
     client.renew(requestId, { ...progress(), ttlMs }, context);
+    void onRenewal();
     cancelRenewal = timers.after(ttlMs / RENEWALS, renew);
   };
   let cancelRenewal = timers.after(ttlMs / RENEWALS, renew);

@@ -85,11 +85,12 @@ export class OpenRequests {
 
   /** Reserves all that the request needs, or nothing. Idempotent per request id. A probe changes nothing. */
   reserve(request: ReservationRequest, now: number): ReservationResult {
-    const block = this.#blocked.of(request.keyId);
-    if (block !== null) return { admitted: false, refusal: block, headers: {} };
     const subjects = subjectsOf(request);
     this.#recall(subjects.map(({ id }) => id));
     const headers = () => rateLimitHeaders(this.quota, subjects, now);
+    const block = this.#blocked.of(request.keyId);
+    if (block !== null)
+      return { admitted: false, refusal: block, headers: block === 'revoked' ? {} : headers() };
     const open = this.#open.get(request.requestId);
     const { requestId: id, tokens, money, ttlMs, raise, probe } = request;
     if (open && !raise) return { admitted: true, headers: headers() };

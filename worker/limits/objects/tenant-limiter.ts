@@ -5,14 +5,12 @@ import type {
   Block,
   LimiterAnswer,
   LimiterCall,
-  LimitHolder,
   SettlementRequest,
   SubjectUse,
   TenantLimiterRpc,
 } from '../../env/limiter-protocol.ts';
 import { parseSettings } from '../../env/settings.ts';
 import { flushOutbox } from '../../usage/usage-outbox.ts';
-import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import { useOf } from '../quota/state.ts';
 import { AlarmClock } from './alarm-clock.ts';
 import { BlockList } from './block-list.ts';
@@ -84,11 +82,6 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     const due = [this.#firstExpiry, this.#slices.nextEnd(), this.#flushAt, this.#inquireAt];
     await this.#clock.ringBy(...due, this.#events.nextDue());
     return answer;
-  }
-
-  /** Returns `x-ratelimit-*` headers; changes nothing. */
-  async rateLimitHeaders(holder: LimitHolder): Promise<Record<string, string>> {
-    return rateLimitHeaders(this.#requests.quota, subjectsOf(holder), this.#clock.now());
   }
 
   #settle(request: SettlementRequest): void {

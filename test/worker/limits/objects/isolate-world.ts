@@ -385,6 +385,7 @@ export class World {
       },
       backoff: { random: () => 0.5, pause: (ms: number) => new Promise<void>((wake) => after(ms, wake)) },
       ...{ waitUntil: () => {}, limiters: isolate.clients, caller: { principal: null, endUser } },
+      ...{ batchKey: null, keys: { find: async () => ({ key: null, stale: false }) } },
     } as unknown as RequestContext;
   }
 
