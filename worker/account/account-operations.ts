@@ -27,7 +27,7 @@ import { usageList } from '../admin/usage-operations.ts';
 import type { BudgetUse } from '../env/limiter-protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { unchecked } from '../limits/limit-errors.ts';
-import { limiterOf } from '../limits/limiter-client.ts';
+import { callHome } from '../limits/limiter-client.ts';
 import { readRequest } from '../usage/usage-query.ts';
 import { csvResponse } from './csv.ts';
 import { checkGrant, checkHolds, granted } from './grant.ts';
@@ -57,11 +57,9 @@ const showUse = ({ day, month, spentDay, spentMonth }: BudgetUse, limits: Limits
 
 async function showOwn({ key, tenant }: Principal, context: RequestContext): Promise<z.infer<typeof ownKey>> {
   const uses = await usesOf([key], context.env);
-  const use = await limiterOf(context, tenant.id)
-    .use(key.id)
-    .catch(() => {
-      throw unchecked();
-    });
+  const use = await callHome(context, tenant.id, (home) => home.use(key.id)).catch(() => {
+    throw unchecked();
+  });
   const { creditMicros } = tenant.limits;
   return {
     object: 'key',

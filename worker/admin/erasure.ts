@@ -3,9 +3,10 @@ import * as z from 'zod';
 import { batchRunOf, listRecords } from '../batches/batch-record.ts';
 import { deleteAllObjects } from '../files/file-store.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { limiterOf } from '../limits/limiter-client.ts';
+import { callHome } from '../limits/limiter-client.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import { erasedTenants, eraseTenant, readTenant } from '../tenants/tenant-store.ts';
+import { afterAlone } from '../timers/request-timers.ts';
 import { retry, settleAll } from '../timers/retry.ts';
 import { eraseUsage } from '../usage/usage-retention.ts';
 import { found } from './admin-objects.ts';
@@ -35,7 +36,9 @@ async function eraseData(
 ): Promise<void> {
   const running = (await listRecords(env, tenantId)).filter(({ ended }) => !ended);
   for (const { id } of running) await batchRunOf(env, tenantId, id).erase();
-  await retry(() => limiterOf({ env }, tenantId).erase(settings.ERASE_AFTER_MS), backoff);
+  const eraseLimiter = () =>
+    callHome({ env, timers: { after: afterAlone } }, tenantId, (home) => home.erase(settings.ERASE_AFTER_MS));
+  await retry(eraseLimiter, backoff);
   await deleteAllObjects(env.FILES, tenantId);
   await eraseUsage(env.USAGE_DB, tenantId, keepUsage);
 }

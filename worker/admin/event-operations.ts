@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { tenantSecret } from '../delivery/delivery.ts';
 import { targetProblem } from '../delivery/target.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { limiterOf } from '../limits/limiter-client.ts';
+import { callHome } from '../limits/limiter-client.ts';
 import { runAudited } from '../tenants/audit-log.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
 import { readWebhook, setWebhook } from '../tenants/webhook-store.ts';
@@ -95,7 +95,7 @@ export const EVENT_OPERATIONS: readonly AdminOperation[] = [
     response: listOf(eventObject),
     async run({ query }, context) {
       const { tenant: id, limit, after } = query;
-      const dead = await limiterOf(context, id).deadEvents(limit + 1, after);
+      const dead = await callHome(context, id, (home) => home.deadEvents(limit + 1, after));
       return page(dead, limit, ({ id, channel, body }) => ({
         ...{ object: 'event', id, channel },
         event: JSON.parse(body) as unknown,
@@ -111,7 +111,7 @@ export const EVENT_OPERATIONS: readonly AdminOperation[] = [
     async run({ id, entry }, context) {
       found(await readTenant(context.env.DB, id), 'tenant', id);
       await runAudited(context.env.DB, [], entry(id, id));
-      return { object: 'replay', events: await limiterOf(context, id).replayEvents() };
+      return { object: 'replay', events: await callHome(context, id, (home) => home.replayEvents()) };
     },
   }),
 ];

@@ -1,7 +1,7 @@
 import type { SomeLimits, TenantLimits } from '@continuo/shared/tenant.ts';
 import type { BudgetUse } from '../env/limiter-protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { limiterOf } from '../limits/limiter-client.ts';
+import { callHome } from '../limits/limiter-client.ts';
 import { readKey } from '../tenants/stored-key.ts';
 
 /** The limits of a key that can exceed what is left of its tenant's. A cost also reduces the balance. */
@@ -33,7 +33,7 @@ export async function limitWarning(
   const stored = set.length === 0 ? null : await readKey(context.env.DB, keyId);
   if (stored === null) return undefined;
   const { tenant } = stored.principal;
-  const { tenant: use } = await limiterOf(context, tenant.id).use(keyId);
+  const { tenant: use } = await callHome(context, tenant.id, (home) => home.use(keyId));
   const excess = set
     .map((one) => ({ ...one, left: leftOf(tenant.limits, use, one) }))
     .filter(({ limit, left }) => limits[limit]! > left)

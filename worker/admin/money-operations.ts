@@ -3,7 +3,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { integer } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
-import { limiterOf } from '../limits/limiter-client.ts';
+import { callHome } from '../limits/limiter-client.ts';
 import { insertPrice, listPrices, type ModelPrice } from '../prices/price-store.ts';
 import { type Credit, insertCredits, listCredits, readCredit } from '../tenants/credit-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
@@ -137,7 +137,7 @@ async function addCredit(
 
 /** What was spent before the first entry does not reduce the balance. */
 async function openingOf(tenantId: string, context: RequestContext) {
-  const { tenant } = await limiterOf(context, tenantId).use('');
+  const { tenant } = await callHome(context, tenantId, (home) => home.use(''));
   const note = 'Spent before the first entry.';
   return { id: OPENING, micros: tenant.spentEver, note, createdAt: context.now() };
 }

@@ -8,7 +8,7 @@ import { isWithin } from '../tenants/address-ranges.ts';
 import { BOOTSTRAP_ADMIN, DEVELOPMENT } from '../tenants/built-in.ts';
 import { readKey, type StoredKey } from '../tenants/stored-key.ts';
 import { retry } from '../timers/retry.ts';
-import { inTime } from '../timers/time-limit.ts';
+import { requireInTime } from '../timers/time-limit.ts';
 import {
   addressNotAllowed,
   flooded,
@@ -131,17 +131,14 @@ function unavailable(): never {
   throw new ApiError('server_is_overloaded', 'API keys cannot be checked right now. Retry the request.');
 }
 
-/** A key store that takes longer counts as failed. */
+/** A key store or a limiter that takes longer counts as failed. */
 const READ_WITHIN_MS = 5_000;
 
 /** Returns the function that reads the key store. It logs a failed read: an outdated key may hide it from callers. */
 function keyReader({ env, timers, requestId }: RequestContext) {
   return async (id: string): Promise<StoredKey | null> => {
     try {
-      const reading = readKey(env.DB, id).then((key) => ({ key }));
-      const read = await inTime(reading, { after: timers.after, ms: READ_WITHIN_MS });
-      if (read === null) throw new Error('late');
-      return read.key;
+      return await requireInTime(readKey(env.DB, id), { after: timers.after, ms: READ_WITHIN_MS });
     } catch (thrown) {
       console.error(JSON.stringify({ event: 'key_store_failed', requestId }));
       throw thrown;
@@ -150,9 +147,13 @@ function keyReader({ env, timers, requestId }: RequestContext) {
 }
 
 /** @throws ApiError 401 if the limiter has blocked the key; 403 if it has blocked the tenant; 503 if it is unreachable */
-async function checkRevocation({ tenant, key }: Principal, { env, backoff }: RequestContext): Promise<void> {
+async function checkRevocation(
+  { tenant, key }: Principal,
+  { env, backoff, timers }: RequestContext,
+): Promise<void> {
   const ask = async () => await env.LIMITER.get(env.LIMITER.idFromName(tenant.id)).blockOf(key.id);
-  const block = await retry(ask, backoff).catch(unavailable);
+  const limit = { after: timers.after, ms: READ_WITHIN_MS };
+  const block = await requireInTime(retry(ask, backoff), limit).catch(unavailable);
   if (block === 'revoked') throw invalidKey();
   if (block === 'suspended') throw suspended();
 }

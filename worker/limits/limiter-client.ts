@@ -9,8 +9,9 @@ import type {
   TenantLimiterRpc,
 } from '../env/limiter-protocol.ts';
 import type { AdmittedHere, LimiterCaller as Caller, TenantLimiterClient } from '../http/request-context.ts';
+import type { After } from '../timers/request-timers.ts';
 import { retry } from '../timers/retry.ts';
-import { inTime } from '../timers/time-limit.ts';
+import { requireInTime } from '../timers/time-limit.ts';
 import { isEndUser } from './end-user.ts';
 import { NOTHING } from './quota/budget.ts';
 import { Purse } from './quota/purse.ts';
@@ -35,23 +36,15 @@ const POLL_MS = 5;
 /** Clients that hold nothing are forgotten when there are more. */
 const MAX_CLIENTS = 1_000;
 
-/** Returns the home limiter of a tenant. Valid for one call: a restarted limiter breaks its stubs. */
-export function limiterOf(
-  { env }: Pick<Caller, 'env'>,
+/** Calls a tenant's home limiter. @throws what the call throws, or an Error if it hangs */
+export async function callHome<T>(
+  { env, timers }: { readonly env: Caller['env']; readonly timers: { readonly after: After } },
   tenantId: string,
-): DurableObjectStub<TenantLimiterRpc> {
-  return env.LIMITER.get(env.LIMITER.idFromName(tenantId));
-}
-
-/** Returns the answer to a call of a limiter. @throws what the call throws, and Error if it is late */
-export async function answerOf<T>(asked: Promise<T>, { timers }: Pick<Caller, 'timers'>): Promise<T> {
-  const limit = { after: timers.after, ms: CALL_WITHIN_MS };
-  const answer = await inTime(
-    asked.then((value) => ({ value })),
-    limit,
-  );
-  if (answer === null) throw new Error('late');
-  return answer.value;
+  call: (home: DurableObjectStub<TenantLimiterRpc>) => Promise<T>,
+): Promise<T> {
+  // Each call gets its own stub, because a restarted limiter breaks its stubs.
+  const home = env.LIMITER.get(env.LIMITER.idFromName(tenantId));
+  return requireInTime(call(home), { after: timers.after, ms: CALL_WITHIN_MS });
 }
 
 /**
@@ -62,12 +55,12 @@ export async function answerOf<T>(asked: Promise<T>, { timers }: Pick<Caller, 't
 export async function syncBlock(
   { tenantId, keyId }: { readonly tenantId: string; readonly keyId: string | null },
   read: () => Promise<boolean | null>,
-  context: Pick<Caller, 'env' | 'backoff'>,
+  context: Parameters<typeof callHome>[0] & Pick<Caller, 'backoff'>,
 ): Promise<void> {
   for (let told: boolean | null = null; ; ) {
     const blocked = await read();
     if (blocked === null || blocked === told) return;
-    await retry(() => limiterOf(context, tenantId).block(keyId, blocked), context.backoff);
+    await retry(() => callHome(context, tenantId, (home) => home.block(keyId, blocked)), context.backoff);
     told = blocked;
   }
 }
@@ -182,7 +175,7 @@ export class LimiterClient implements TenantLimiterClient {
     const call = this.#purse.compose(request, sentAt, all);
     this.#carried = call.decisions.length;
     try {
-      const answer = await answerOf(limiterOf(context, this.#tenantId).exchange(call), context);
+      const answer = await callHome(context, this.#tenantId, (home) => home.exchange(call));
       this.#purse.take(call, answer, sentAt, context.randomHex(8));
       this.#failing = false;
       return answer;

@@ -10,7 +10,7 @@ import { NO_USAGE, spendOf } from '../usage/usage-record.ts';
 import { Allowance } from './allowance.ts';
 import { endUserOf } from './end-user.ts';
 import { limitError, limiterOverloaded, type Refusal, unchecked } from './limit-errors.ts';
-import { answerOf, limiterOf } from './limiter-client.ts';
+import { callHome } from './limiter-client.ts';
 import { BUDGETS, type Budget, eachOf, NOTHING, RESOURCES } from './quota/budget.ts';
 import type { Subject } from './quota/state.ts';
 import type { RequestCost, RequestTokens } from './request-cost.ts';
@@ -109,9 +109,9 @@ export async function admit(
     allowance.begin(known, needed);
   };
   const block = async (): Promise<ApiError | null> => {
-    const ask = async () =>
-      await answerOf(limiterOf(context, principal.tenant.id).blockOf(principal.key.id), context);
-    const found = await context.blocks.of(principal.key.id, ask);
+    const { tenant, key } = principal;
+    const ask = () => callHome(context, tenant.id, (home) => home.blockOf(key.id));
+    const found = await context.blocks.of(key.id, ask);
     return found && errorOf(found);
   };
   return {

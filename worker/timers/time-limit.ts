@@ -36,3 +36,13 @@ export async function inTime<T>(
   const cancel = after(ms, () => late.resolve(null));
   return Promise.race([work, late.promise]).finally(cancel);
 }
+
+/** Returns the result of `work`. @throws what `work` throws, or an Error if it takes longer than `ms` milliseconds */
+export async function requireInTime<T>(work: Promise<T>, limit: Pick<TimeLimit, 'after' | 'ms'>): Promise<T> {
+  const done = await inTime(
+    work.then((result) => ({ result })),
+    limit,
+  );
+  if (done === null) throw new Error('late');
+  return done.result;
+}

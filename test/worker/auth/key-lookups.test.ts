@@ -39,7 +39,8 @@ const AUTHENTICATION = `
           return db ? { bind: () => ({ first: () => failures[db] }) } : env.DB.prepare(sql);
         },
       };
-      const LIMITER = { idFromName: (name) => name, get: () => ({ blockOf: async () => block ?? null }) };
+      const blockOf = () => block === 'hangs' ? new Promise(() => {}) : Promise.resolve(block ?? null);
+      const LIMITER = { idFromName: (name) => name, get: () => ({ blockOf }) };
       const compare = crypto.subtle.timingSafeEqual.bind(crypto.subtle);
       crypto.subtle.timingSafeEqual = (...pair) => { comparisons += 1; return compare(...pair); };
       const context = {
@@ -73,11 +74,11 @@ function expectLoggedFailures(): (failures: number) => Promise<void> {
   return (failures) => expect.poll(() => log.lines.length - before).toBe(failures);
 }
 
-/** `minutes` = the time; `db` = how the database fails; `block` = what the limiter knows about the key. */
+/** `minutes` = the time; `db` = how the database fails; `block` = what the limiter knows about the key, or that it hangs. */
 interface World {
   readonly minutes?: string;
   readonly db?: 'fails' | 'hangs';
-  readonly block?: Block;
+  readonly block?: Block | 'hangs';
   /** `refused`: ids without a keyed check are. */
   readonly unchecked?: 'refused';
 }
@@ -207,3 +208,10 @@ test('rejects an admin call at once if the limiter knows that the key is revoked
   expect(await present(key, 'admin')).toMatchObject({ statements: 0, answer: 'admin0000000' });
   expect((await present(key, 'admin', { block: 'revoked' })).answer).toEqual(expect.arrayContaining([401]));
 });
+
+test('rejects an admin call if the limiter does not answer', async () => {
+  await store('hanging00000', null, null);
+  await db.prepare(`UPDATE keys SET scopes = '["admin"]' WHERE id = 'hanging00000'`).run();
+  const { answer } = await present(keyOf('hanging00000', 1), 'admin', { block: 'hangs' });
+  expect(answer).toEqual(expect.arrayContaining([503]));
+}, 10_000);
