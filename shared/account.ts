@@ -69,8 +69,13 @@ const aliasMap = <T extends z.ZodType>(value: T) =>
   z
     .record(modelName, value)
     .refine((map) => Object.keys(map).length <= MAX_ALIASES, `expected at most ${MAX_ALIASES} names`);
-const openObjects = z.boolean().describe('Default of the request field open_objects.');
-const anyKeyOrder = z.boolean().describe('Default of the request field any_key_order.');
+const tenantFlags = {
+  open_objects: z.boolean().describe('Default of the request field open_objects.'),
+  any_key_order: z.boolean().describe('Default of the request field any_key_order.'),
+  wait_for_tokens: z
+    .boolean()
+    .describe("Completions wait for tokens_per_minute. Otherwise they end with finish_reason 'length'."),
+};
 
 export const tenantBody = z.strictObject({
   id: identifier.optional().describe('Id of the tenant. If absent, the server creates one.'),
@@ -79,8 +84,9 @@ export const tenantBody = z.strictObject({
   limits: ownLimits.default({}),
   weight: ownWeight.default(null),
   dialect: tenantDialect.default('openai'),
-  open_objects: openObjects.default(false),
-  any_key_order: anyKeyOrder.default(false),
+  open_objects: tenantFlags.open_objects.default(false),
+  any_key_order: tenantFlags.any_key_order.default(false),
+  wait_for_tokens: tenantFlags.wait_for_tokens.default(false),
   aliases: aliasMap(modelName).default({}).describe('Names of the tenant for models: name to model.'),
 });
 export const tenantPatch = z
@@ -90,8 +96,7 @@ export const tenantPatch = z
     limits: limitChanges,
     weight: ownWeight,
     dialect: tenantDialect,
-    open_objects: openObjects,
-    any_key_order: anyKeyOrder,
+    ...tenantFlags,
     aliases: aliasMap(modelName.nullable()).describe('Names to change; null removes one.'),
     suspended: z.boolean().describe('Rejects all requests of the tenant.'),
   })
@@ -104,8 +109,7 @@ export const tenantObject = z.object({
   limits: ownLimits,
   weight: z.number().nullable().describe("Share of an origin; null = the plan's."),
   dialect: tenantDialect,
-  open_objects: openObjects,
-  any_key_order: anyKeyOrder,
+  ...tenantFlags,
   aliases: z.record(z.string(), z.string()).describe('Names of the tenant for models: name to model.'),
   suspended: z.boolean().describe('Whether all requests of the tenant are rejected.'),
   created_at: createdAt,
@@ -282,6 +286,7 @@ export const ownKey = keyObject
         limits: tenantLimits.describe('Limits of all keys together; null = no limit.'),
         used: used.describe('What all keys have used.'),
         left: left.describe('These limits without what is used.'),
+        wait_for_tokens: tenantFlags.wait_for_tokens,
         balance_micros: z.int().nullable().describe('What is left of the prepaid balance; null = none.'),
       })
       .describe('The account to which the key belongs.'),

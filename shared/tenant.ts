@@ -58,6 +58,8 @@ export interface Tenant extends ObjectDefaults {
   readonly limits: TenantLimits;
   readonly weight: number;
   readonly dialect: DialectName;
+  /** Completions wait for the next tokens of a limit per minute. Otherwise they end by their length. */
+  readonly waitForTokens: boolean;
   /** Names of the tenant for models. */
   readonly aliases: Readonly<Record<string, string>>;
 }

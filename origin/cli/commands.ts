@@ -28,17 +28,17 @@ interface TenantOptions extends PlanOptions {
   readonly dialect?: string;
   readonly openObjects?: boolean;
   readonly anyKeyOrder?: boolean;
+  readonly waitForTokens?: boolean;
   readonly alias?: AliasOption;
 }
 
 const planFields = ({ limit, ...rest }: PlanOptions) => given({ ...rest, limits: limit });
 
-const tenantFields = ({ plan, openObjects, anyKeyOrder, alias, ...rest }: TenantOptions) =>
+const tenantFields = ({ plan, openObjects, anyKeyOrder, waitForTokens, alias, ...rest }: TenantOptions) =>
   given({
     ...planFields(rest),
     plan: plan === 'none' ? null : plan,
-    open_objects: openObjects,
-    any_key_order: anyKeyOrder,
+    ...{ open_objects: openObjects, any_key_order: anyKeyOrder, wait_for_tokens: waitForTokens },
     aliases: alias,
   });
 
@@ -70,7 +70,9 @@ const withTenantOptions = (command: Command): Command =>
     .option('--open-objects', 'objects of JSON Schemas may have undeclared properties by default')
     .option('--no-open-objects', 'they may not')
     .option('--any-key-order', 'properties come in any order by default')
-    .option('--no-any-key-order', 'they come in the declared order');
+    .option('--no-any-key-order', 'they come in the declared order')
+    .option('--wait-for-tokens', 'completions wait at the end of tokens_per_minute')
+    .option('--no-wait-for-tokens', "they end with finish_reason 'length'");
 
 export function addPlanCommands(program: Command, open: OpenSession): void {
   const plans = program.command('plans').description('manage limits that tenants share');
@@ -104,7 +106,7 @@ export function addPlanCommands(program: Command, open: OpenSession): void {
 
 const TENANT_COLUMNS = [
   ...['id', 'name', 'plan', 'limits', 'weight', 'dialect', 'open_objects', 'any_key_order'],
-  ...['aliases', 'suspended', 'created_at'],
+  ...['wait_for_tokens', 'aliases', 'suspended', 'created_at'],
 ];
 
 export function addTenantCommands(program: Command, open: OpenSession): void {

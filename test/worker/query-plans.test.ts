@@ -85,7 +85,7 @@ const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
       db,
       {
         ...{ id: 'acme', name: 'a', planId: 'p', limits: {}, weight: 1, dialect: 'openai', suspended: false },
-        ...{ openObjects: false, anyKeyOrder: false, aliases: {}, createdAt: 0 },
+        ...{ openObjects: false, anyKeyOrder: false, waitForTokens: false, aliases: {}, createdAt: 0 },
       },
       ENTRY,
     ),

@@ -79,6 +79,7 @@ async function showOwn({ key, tenant }: Principal, context: RequestContext): Pro
     tenant: {
       ...{ id: tenant.id, name: tenant.name, limits: shownLimits(tenant.limits) },
       ...showUse(use.tenant, tenant.limits),
+      wait_for_tokens: tenant.waitForTokens,
       balance_micros: creditMicros === null ? null : creditMicros - use.tenant.spentEver,
     },
   };

@@ -34,6 +34,7 @@ export const showTenant = (tenant: TenantRecord): z.infer<typeof tenantObject> =
   dialect: tenant.dialect,
   open_objects: tenant.openObjects,
   any_key_order: tenant.anyKeyOrder,
+  wait_for_tokens: tenant.waitForTokens,
   aliases: { ...tenant.aliases },
   suspended: tenant.suspended,
   created_at: seconds(tenant.createdAt),

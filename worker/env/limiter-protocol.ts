@@ -105,6 +105,8 @@ export interface ExceededLimit {
   readonly requested: number;
   /** Milliseconds after which the same request fits if no other takes the room; null = waiting does not help. */
   readonly retryAfterMs: number | null;
+  /** Isolates hold unused amounts of it. */
+  readonly held?: true;
 }
 
 /** A revoked key, or a key of a suspended tenant. */

@@ -38,7 +38,9 @@ export interface AllowanceOptions {
   readonly pause: (ms: number) => Promise<unknown>;
   /** Unix milliseconds. */
   readonly now: () => number;
-  /** Unix milliseconds after which the request waits for no limit. */
+  /** Waits for a limit per minute. Otherwise it waits only for what isolates hold unused. */
+  readonly waits: boolean;
+  /** Unix milliseconds after which the request waits no longer. */
   readonly waitsUntil: number;
 }
 
@@ -111,16 +113,15 @@ export class Allowance {
   }
 
   /**
-   * Waits until the request may use so many tokens. Returns the limit that has no room for them, or null. A limit per minute,
-   * and what other isolates hold unused, has room later.
+   * Waits until the request may use so many tokens. Returns the limit that has no room for them, or null.
    * @throws ApiError if the key was blocked; 503 if home cannot be reached
    */
   async cover(needed: number): Promise<string | null> {
-    const { pause, now, waitsUntil } = this.#options;
+    const { pause, now, waits, waitsUntil } = this.#options;
     while (!this.#ended && !this.covers(needed)) {
       const limit = await this.#grow(needed);
       if (limit === null) continue;
-      const wait = limit.retryAfterMs;
+      const wait = limit.held || waits ? limit.retryAfterMs : null;
       if (wait === null || now() + wait > waitsUntil) {
         const field = LIMIT_FIELDS[limit.kind as keyof typeof LIMIT_FIELDS];
         return isEndUser(limit.subject) ? `user_${field}` : field;

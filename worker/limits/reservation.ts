@@ -89,7 +89,9 @@ export async function admit(
   const { now, settings, backoff } = context;
   const allowance = new Allowance({
     ...{ reserved: first, tokens: cost, price: cost.price },
-    ...{ now, waitsUntil: now() + settings.REQUEST_TIMEOUT_MS },
+    // Nobody waits in front of a batch.
+    ...{ now, waits: principal.tenant.waitForTokens || context.batchKey !== null },
+    waitsUntil: now() + settings.REQUEST_TIMEOUT_MS,
     growHere: (more) => client.extend({ ...claimant, ...more }, requestId, false, context),
     growAtHome: (total) => client.raise({ ...claimant, ...total, requestId, raise: 'growth' }, context),
     refuse: (refusal) => {

@@ -5,7 +5,7 @@ function builtIn(id: string, name: string, scopes: readonly Scope[]): Principal 
   return {
     tenant: {
       ...{ id, name, suspended: false, limits: UNLIMITED, weight: 1, dialect: 'openai' },
-      ...{ openObjects: false, anyKeyOrder: false, aliases: {} },
+      ...{ openObjects: false, anyKeyOrder: false, waitForTokens: false, aliases: {} },
     },
     key: {
       id,

@@ -46,6 +46,7 @@ const row = z.object({
   dialect: dialectName.catch('openai'),
   open_objects: z.number(),
   any_key_order: z.number(),
+  wait_for_tokens: z.number(),
   aliases: json(z.record(z.string(), z.string())),
   suspended: z.number(),
   credit_micros: z.number().nullable(),
@@ -58,7 +59,7 @@ const SELECT = `
     keys.revoked_at, keys.disabled,
     tenants.id AS tenant_id, tenants.name AS tenant_name, tenants.limits AS tenant_limits,
     tenants.weight AS tenant_weight, tenants.dialect, tenants.open_objects, tenants.any_key_order,
-    tenants.suspended, tenants.aliases, tenants.credit_micros,
+    tenants.wait_for_tokens, tenants.suspended, tenants.aliases, tenants.credit_micros,
     plans.limits AS plan_limits, plans.weight AS plan_weight
   FROM keys JOIN tenants ON tenants.id = keys.tenant_id LEFT JOIN plans ON plans.id = tenants.plan_id
   WHERE keys.id = ?`;
@@ -85,6 +86,7 @@ export async function readKey(db: D1Database, id: string): Promise<StoredKey | n
         dialect: key.dialect,
         openObjects: key.open_objects !== 0,
         anyKeyOrder: key.any_key_order !== 0,
+        waitForTokens: key.wait_for_tokens !== 0,
         aliases: key.aliases,
       },
       key: {

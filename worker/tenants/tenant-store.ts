@@ -12,12 +12,15 @@ export interface TenantRecord extends ObjectDefaults {
   readonly limits: SomeLimits;
   readonly weight: number | null;
   readonly dialect: DialectName;
+  readonly waitForTokens: boolean;
   /** Names of the tenant for models. */
   readonly aliases: Readonly<Record<string, string>>;
   readonly suspended: boolean;
   /** Unix milliseconds. */
   readonly createdAt: number;
 }
+
+const FLAGS = ['suspended', 'openObjects', 'anyKeyOrder', 'waitForTokens'] as const;
 
 /** The operator's tenant has no limits. */
 type TenantRow = Omit<Row<TenantRecord>, 'limits'> & { limits: string | null };
@@ -28,6 +31,7 @@ const toTenant = (row: TenantRow): TenantRecord => ({
   aliases: JSON.parse(row.aliases) as Record<string, string>,
   openObjects: row.open_objects !== 0,
   anyKeyOrder: row.any_key_order !== 0,
+  waitForTokens: row.wait_for_tokens !== 0,
   suspended: row.suspended !== 0,
 });
 
@@ -50,23 +54,22 @@ export async function insertTenant(
   tenant: TenantRecord,
   entry: AuditEntry,
 ): Promise<boolean> {
-  const { id, name, planId, limits, weight, dialect, openObjects, anyKeyOrder, suspended, createdAt } =
-    tenant;
-  const flags = [openObjects, anyKeyOrder, suspended].map(Number);
+  const { id, name, planId, limits, weight, dialect, aliases, createdAt } = tenant;
+  const flags = FLAGS.map((flag) => Number(tenant[flag]));
   const insertion = db
     .prepare(`
-      INSERT OR IGNORE INTO tenants (id, name, plan_id, limits, weight, dialect, open_objects, any_key_order,
-        suspended, created_at, aliases)
-      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 WHERE NOT EXISTS (${ERASURE})`)
+      INSERT OR IGNORE INTO tenants (id, name, plan_id, limits, weight, dialect, suspended, open_objects, any_key_order,
+        wait_for_tokens, created_at, aliases)
+      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 WHERE NOT EXISTS (${ERASURE})`)
     .bind(
       ...[id, name, planId, JSON.stringify(limits), weight, dialect, ...flags, createdAt],
-      JSON.stringify(tenant.aliases),
+      JSON.stringify(aliases),
     );
   const [inserted] = await runAudited(db, [insertion], entry);
   return inserted!.meta.changes > 0;
 }
 
-type Changeable = 'name' | 'planId' | 'weight' | 'dialect' | 'suspended' | keyof ObjectDefaults;
+type Changeable = 'name' | 'planId' | 'weight' | 'dialect' | (typeof FLAGS)[number];
 
 /** Changes of a tenant. Absent fields stay. */
 export type TenantChanges = { readonly [K in Changeable]?: TenantRecord[K] | undefined } & {
@@ -83,19 +86,17 @@ export async function updateTenant(
   entry: AuditEntry,
 ): Promise<TenantRecord | null> {
   const { name, planId, limits, weight, dialect } = changes;
-  const flags = [changes.suspended, changes.openObjects, changes.anyKeyOrder];
+  const flags = FLAGS.map((flag) => (changes[flag] === undefined ? null : Number(changes[flag])));
   const update = db
     .prepare(`
       UPDATE tenants SET name = COALESCE(?2, name), plan_id = IIF(?3, ?4, plan_id), limits = ${changedLimits('?5')},
         weight = IIF(?6, ?7, weight), dialect = COALESCE(?8, dialect), suspended = COALESCE(?9, suspended),
         open_objects = COALESCE(?10, open_objects), any_key_order = COALESCE(?11, any_key_order),
-        aliases = json_patch(aliases, ?12)
+        wait_for_tokens = COALESCE(?12, wait_for_tokens), aliases = json_patch(aliases, ?13)
       WHERE id = ?1 RETURNING *`)
     .bind(
       ...[id, name ?? null, ...change(planId), JSON.stringify(limits ?? {}), ...change(weight)],
-      dialect ?? null,
-      ...flags.map((flag) => (flag === undefined ? null : Number(flag))),
-      JSON.stringify(changes.aliases ?? {}),
+      ...[dialect ?? null, ...flags, JSON.stringify(changes.aliases ?? {})],
     );
   const [row] = (await runAudited<TenantRow>(db, [update], entry))[0]!.results;
   return row ? toTenant(row) : null;

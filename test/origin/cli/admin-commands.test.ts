@@ -65,6 +65,14 @@ test("sets and clears a tenant's defaults for the objects of schemas", async () 
   expect(await adminJson('tenants', 'update', 'open', '--name', 'P')).toMatchObject({ any_key_order: true });
 });
 
+test('sets and clears whether a tenant waits for tokens', async () => {
+  const created = await adminJson('tenants', 'create', '--id', 'waits', '--name', 'W');
+  expect(created).toMatchObject({ wait_for_tokens: false });
+  const update = (flag: string) => adminJson('tenants', 'update', 'waits', flag);
+  expect(await update('--wait-for-tokens')).toMatchObject({ wait_for_tokens: true });
+  expect(await update('--no-wait-for-tokens')).toMatchObject({ wait_for_tokens: false });
+});
+
 test('tables show the same fields as JSON, and never a key', async () => {
   const { key } = await adminJson(
     'keys',

@@ -15,7 +15,14 @@ import { Timings } from '../../../worker/timers/timings.ts';
 
 const TENANT: Tenant = {
   ...{ id: 'acme', name: 'Acme', suspended: false, limits: { ...UNLIMITED, tokensPerMinute: 100 } },
-  ...{ weight: 1, dialect: 'openai', openObjects: false, anyKeyOrder: false, aliases: {} },
+  ...{
+    weight: 1,
+    dialect: 'openai',
+    openObjects: false,
+    anyKeyOrder: false,
+    waitForTokens: false,
+    aliases: {},
+  },
 };
 const KEY: ApiKey = {
   ...{ id: 'key', tenantId: 'acme', name: 'k', scopes: ['completions'], role: null, models: null },
@@ -46,12 +53,34 @@ function contextBefore(results: (ReservationResult | Error | Promise<never>)[]) 
     // Nothing runs in the background.
     ...{ backoff: { random: () => 0.5, pause: () => new Promise(() => {}) }, waitUntil: () => {} },
     ...{ timers: { after: () => () => {} }, limiters: new LimiterClients(() => 'isolate') },
-    caller: { principal: CALLER, endUser: null },
+    ...{ caller: { principal: CALLER, endUser: null }, batchKey: null },
+    keys: { find: async () => ({ key: null, stale: false }) },
   } as unknown as RequestContext;
   return { calls, context };
 }
 
+/** Timers that the test runs. */
+class Timers {
+  readonly waits = new Set<readonly [ms: number, then: () => void]>();
+  readonly after = (ms: number, then: () => void): (() => void) => {
+    const wait = [ms, then] as const;
+    this.waits.add(wait);
+    return () => void this.waits.delete(wait);
+  };
+
+  run(): void {
+    for (const wait of [...this.waits]) if (this.waits.delete(wait)) wait[1]();
+  }
+}
+
 const ADMITTED: ReservationResult = { admitted: true, headers: {} };
+const refusedBy = (kind: 'tokens' | 'day', retryAfterMs: number | null, held?: true): ReservationResult => ({
+  ...{ admitted: false, headers: {} },
+  refusal: {
+    ...{ kind, subject: 'tenant', limit: 9, used: 9, requested: 1, retryAfterMs },
+    ...(held && { held }),
+  },
+});
 const cost = { tokens: 10, most: 10, prompt: 10, model: 'm', price: null };
 
 test('a limiter that fails is not called again, and the next request settles what it may have reserved', async () => {
@@ -83,15 +112,11 @@ test('an overloaded limiter is a 429 with a random time to wait, and is not call
 
 test('a limiter that does not answer within ten seconds is a 503, and what it may have reserved is settled', async () => {
   const { calls, context } = contextBefore([new Promise<never>(() => {}), ADMITTED]);
-  const waits: [ms: number, then: () => void][] = [];
-  const after = (ms: number, then: () => void) => {
-    waits.push([ms, then]);
-    return () => {};
-  };
-  const hanging = admit(CALLER, cost, { ...context, timers: { after } } as unknown as RequestContext);
+  const timers = new Timers();
+  const hanging = admit(CALLER, cost, { ...context, timers } as unknown as RequestContext);
   await Promise.resolve();
-  expect(waits.map(([ms]) => ms)).toEqual([10_000]);
-  waits[0]![1]();
+  expect([...timers.waits].map(([ms]) => ms)).toEqual([10_000]);
+  timers.run();
   await expect(hanging).rejects.toMatchObject({ status: 503 });
   await admit(CALLER, cost, context);
   expect(calls[1]!.decisions).toMatchObject([
@@ -99,29 +124,57 @@ test('a limiter that does not answer within ten seconds is a 503, and what it ma
   ]);
 });
 
-test('a stream whose limiter has hung once is checked again, and ends when its key is revoked', async () => {
+test('a check for a block ends after ten seconds if the limiter hangs, so that the next check asks again', async () => {
   const { context } = contextBefore([ADMITTED]);
-  const late: (() => void)[] = [];
-  const answers: Promise<Block | null>[] = [new Promise(() => {}), Promise.resolve('revoked')];
-  const { LIMITER } = context.env as unknown as { LIMITER: { get: () => object } };
-  const limiter = { ...LIMITER.get(), blockOf: () => answers.shift()! };
+  const timers = new Timers();
   let now = 0;
+  const blocks = new BlockCache(() => now);
+  const answers: Promise<Block | null>[] = [new Promise(() => {}), Promise.resolve('revoked')];
+  const get = context.env.LIMITER.get as unknown as () => object;
+  const limiter = { ...get(), blockOf: () => answers.shift() };
+  const env = { LIMITER: { idFromName: (name: string) => name, get: () => limiter } };
   const { block } = await admit(CALLER, cost, {
-    ...{ ...context, env: { LIMITER: { ...LIMITER, get: () => limiter } } },
-    blocks: new BlockCache(() => now),
-    timers: {
-      after: (_: number, then: () => void) => {
-        late.push(then);
-        return () => {};
-      },
-    },
+    ...context,
+    env,
+    timers,
+    blocks,
   } as unknown as RequestContext);
-  const first = block();
-  await Promise.resolve();
-  for (const then of [...late]) then();
-  expect(await first).toBeNull();
-  now = 1_000;
+  const hanging = block();
+  timers.run();
+  expect(await hanging).toBeNull();
+  now = 2_000;
   expect(await block()).toMatchObject({ status: 401 });
+});
+
+test('a completion grows within the limits that its tenant has now', async () => {
+  const { calls, context } = contextBefore([ADMITTED, refusedBy('day', null)]);
+  const timers = new Timers();
+  const lowered = { ...CALLER, tenant: { ...TENANT, limits: { ...UNLIMITED, tokensPerMinute: 50 } } };
+  const keys = { find: async () => ({ key: { principal: lowered, hash: '' }, stale: false }) };
+  const more = { ...cost, most: 90 };
+  const { allowance } = await admit(CALLER, more, { ...context, keys, timers } as unknown as RequestContext);
+  timers.run();
+  await new Promise(setImmediate);
+  expect(await allowance!.cover(20)).toBe('tokens_per_day');
+  expect(calls[1]!.reservation).toMatchObject({ raise: 'growth', tenantLimits: { tokensPerMinute: 50 } });
+});
+
+test.each([
+  ['ends', 'the minute', {}, {}, false],
+  ['waits', 'the minute, if its tenant chose that', { waitForTokens: true }, {}, true],
+  ['waits', 'the minute in a batch', {}, { batchKey: 'key' }, true],
+  ['waits', 'what isolates hold unused', {}, {}, true, true],
+] as const)('a completion %s at the end of %s', async (_, __, tenant, more, waits, held?: true) => {
+  const { context } = contextBefore([ADMITTED, refusedBy('tokens', 700, held)]);
+  const pauses: number[] = [];
+  const pause = (ms: number) => new Promise(() => pauses.push(ms));
+  const caller = { ...CALLER, tenant: { ...TENANT, ...tenant } };
+  const changed = { ...context, ...more, backoff: { ...context.backoff, pause } };
+  const { allowance } = await admit(caller, { ...cost, most: 90 }, changed as unknown as RequestContext);
+  const ended: (string | null)[] = [];
+  void allowance!.cover(20).then((limit) => ended.push(limit));
+  await new Promise(setImmediate);
+  expect([ended, pauses.includes(700)]).toEqual([waits ? [] : ['tokens_per_minute'], waits]);
 });
 
 test('a refused reservation leaves nothing to settle', async () => {

@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { randomFrom } from '../../support/random.ts';
-import { ADMIN_KEY_SHA256, type AnswerBody, tenantWithKey } from '../admin/admin-client.ts';
-import { defaultScript } from '../support/scripts.ts';
+import { ADMIN_KEY_SHA256, type AnswerBody, admin, tenantWithKey } from '../admin/admin-client.ts';
+import { acceptedFor, defaultScript, doneFor, finishOf, tokenEvent } from '../support/scripts.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
 /** Half an hour before the end of a day and of a month. */
@@ -99,5 +100,46 @@ describe('retry-after', () => {
     });
     expect((await ask(key, START + 1_799_999, 11)).status).toBe(429);
     expect((await ask(key, START + 1_800_000, 11)).status).toBe(200);
+  });
+});
+
+describe('the end of tokens_per_minute', () => {
+  /** Begins a completion of 400 tokens with 300 per minute. It reaches the limit 100 ms before the minute ends. */
+  async function reachLimit(tenant: string, waits: boolean): Promise<{ answer: Promise<AnswerBody> }> {
+    const { key } = await tenantWithKey(worker, tenant, { tokens_per_minute: 300 });
+    await admin(worker, 'PATCH', `/tenants/${tenant}`, { wait_for_tokens: waits });
+    const begun = Promise.withResolvers<void>();
+    const late = Promise.withResolvers<void>();
+    origin.script = async (request, wire) => {
+      wire.send(...acceptedFor(request));
+      begun.resolve();
+      await late.promise;
+      for (let token = 1; token <= 400; token += 1) wire.send(tokenEvent(token, 'x'));
+      wire.send(finishOf(0, 'stop', 400), doneFor(request, 400));
+      wire.end();
+    };
+    const headers = { authorization: `Bearer ${key}`, 'x-now': String(START) };
+    const answer = worker.post({ model: 'org/tiny', prompt: [1], max_tokens: 1_000 }, { headers });
+    await begun.promise;
+    await setClock(START + 59_900);
+    late.resolve();
+    return { answer: answer.then((response) => response.json() as Promise<AnswerBody>) };
+  }
+  const setClock = (at: number) => worker.request('/v1/models', { headers: { 'x-now': String(at) } });
+
+  test('ends a completion with the finish reason length', async () => {
+    const { choices, usage } = await (await reachLimit('impatient', false)).answer;
+    expect(choices[0]!.finish_reason).toBe('length');
+    expect(usage).toMatchObject({ total_tokens: 300, limit_reached: 'tokens_per_minute' });
+  });
+
+  test('pauses a completion until the minute has room, if the tenant waits for tokens', async () => {
+    const { answer } = await reachLimit('waiting', true);
+    expect(await Promise.race([answer, sleep(500, 'waits')])).toBe('waits');
+    await setClock(START + 60_000);
+    const { choices, usage } = await answer;
+    expect(choices[0]!.finish_reason).toBe('stop');
+    expect(usage).toMatchObject({ completion_tokens: 400 });
+    expect(usage).not.toHaveProperty('limit_reached');
   });
 });

@@ -201,7 +201,7 @@ export class HomeSlices {
     const isHeld = [...this.#isolates.values()].some(({ slices }) => slices.some(holdsSome));
     if (!isHeld) return result;
     const retryAfterMs = Math.min(HELD_MS, result.refusal.retryAfterMs ?? HELD_MS);
-    return { ...result, refusal: { ...result.refusal, retryAfterMs } };
+    return { ...result, refusal: { ...result.refusal, retryAfterMs, held: true } };
   }
 
   #applyAll(state: IsolateState, { first, decisions }: LimiterCall, now: number): void {

@@ -75,6 +75,7 @@ describe('limits across isolates', () => {
         faults,
         ...(hasUserLimits && { userLimits: drawLimits() }),
         ...(index % 3 > 0 && anyPrice(draw)),
+        waitForTokens: index % 2 === 1,
       });
       await play(world, isolates, draw);
       await world.settle();

@@ -136,6 +136,8 @@ export interface WorldOptions {
   readonly delay?: number;
   /** The upstreams keep no usage accounts. */
   readonly withoutAccounts?: boolean;
+  /** Completions wait for the minute. */
+  readonly waitForTokens?: boolean;
 }
 
 export interface Wanted {
@@ -317,6 +319,7 @@ export class World {
     const principal = {
       tenant: {
         id: 'tenant',
+        waitForTokens: this.#options.waitForTokens ?? false,
         limits: { ...(this.#options.limits.tenant ?? UNLIMITED), ...this.#userLimits() },
       },
       key: { id: key, limits: this.#options.limits[key] ?? UNLIMITED },
