@@ -10,7 +10,6 @@ import type {
 } from '../../env/limiter-protocol.ts';
 import { numberOf, priceOf, sliceOf } from '../../usage/reservation-id.ts';
 import { spendOf } from '../../usage/usage-record.ts';
-import { isEndUser } from '../end-user.ts';
 import { budgetOf, eachOf } from '../quota/budget.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
 import { draw, drawSpend, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
@@ -194,10 +193,9 @@ export class HomeSlices {
     const result = this.#home.reserve(request, now);
     if (request.raise !== 'growth' || result.admitted || typeof result.refusal === 'string') return result;
     const { kind, subject } = result.refusal;
-    // No isolate holds anything of an end user.
-    if (isEndUser(subject)) return result;
     const { resource } = budgetOf(kind === 'too_large' ? 'tokens' : kind);
-    const holdsSome = ({ ended, left }: Slice) => !ended && (left[resource] ?? 0) > 0;
+    const holdsSome = ({ ended, subjects, left }: Slice) =>
+      !ended && subjects.includes(subject) && (left[resource] ?? 0) > 0;
     const isHeld = [...this.#isolates.values()].some(({ slices }) => slices.some(holdsSome));
     if (!isHeld) return result;
     const retryAfterMs = Math.min(HELD_MS, result.refusal.retryAfterMs ?? HELD_MS);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { UNLIMITED } from '../../../../shared/tenant.ts';
+import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
 import type { Decision, LimiterAnswer, LimiterCall } from '../../../../worker/env/limiter-protocol.ts';
 import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
 import { type HomeCallbacks, HomeSlices } from '../../../../worker/limits/objects/home-slices.ts';
@@ -11,12 +11,15 @@ import { emptyQuota } from '../../../../worker/limits/quota/state.ts';
 const START = Date.UTC(2026, 0, 15, 12);
 
 /** A home that stores nothing. */
-function newHome(): HomeSlices {
+function newHome(onOpen: (at: number) => void = () => {}): HomeSlices {
   const storage = { loadOpen: () => new Map(), loadQuota: emptyQuota } as unknown as LimiterStorage;
   const requests = new OpenRequests(storage, { of: () => null } as unknown as BlockList);
   const home: HomeCallbacks = {
     settle: () => {},
-    open: (request, reservation, at) => requests.add(request, reservation, at),
+    open: (request, reservation, at) => {
+      onOpen(at);
+      requests.add(request, reservation, at);
+    },
     reserve: (request, now) => requests.reserve(request, now),
     ...{ subjectsOf, isBlocked: () => false, saveIsolate: () => {} },
   };
@@ -61,6 +64,40 @@ test('applies lowered limits to what slices hold as soon as they return', () => 
   });
   home.exchange(callOf('i', 2, { decisions: [...decisions, { kind: 'returned', slice: 1 }] }), START + 1_000);
   expect([ask(), ask(), ask()].map(({ reservation }) => reservation?.admitted)).toEqual([true, true, false]);
+});
+
+test('lets a completion wait for slices of the budget that it lacks, not for those of other keys', () => {
+  const home = newHome();
+  const tenantLimits = { ...UNLIMITED, tokensPerDay: 200 };
+  const grow = (keyId: string, keyLimits: Limits) => {
+    const request = { ...claimant(80), keyId, tenantLimits, keyLimits, requestId: `j.0.${keyId}.p.r` };
+    home.exchange(callOf(keyId, 1, { reservation: { ...request, tokens: 50 } }), START);
+    const reservation = { ...request, tokens: 1_000, raise: 'growth' as const };
+    home.exchange(callOf(keyId, 2, { reservation }), START);
+    return home.exchange(callOf(keyId, 3, { reservation }), START).reservation;
+  };
+  home.exchange(callOf('i', 1, { sliceRequests: [{ ...claimant(80), keyId: 'busy', tenantLimits }] }), START);
+  const own = { kind: 'day', subject: 'spent', retryAfterMs: null };
+  expect(grow('spent', { ...UNLIMITED, tokensPerDay: 50 })).toMatchObject({ refusal: own });
+  const shared = { kind: 'day', subject: 'tenant', retryAfterMs: 500, held: true };
+  expect(grow('open', UNLIMITED)).toMatchObject({ refusal: shared });
+});
+
+test('a request begins between the grant of its slice and the report, whatever the clock of the isolate says', () => {
+  const opened: number[] = [];
+  const home = newHome((at) => opened.push(at));
+  home.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
+  const admitted = (number: number, at: number): Decision => {
+    const requestId = `i.1.${number}.p.r`;
+    return { kind: 'admitted', requestId, slice: 1, model: 'tiny', tokens: 1, money: 0, at };
+  };
+  const decisions = [
+    admitted(1, START - 3_600_000),
+    admitted(2, START + 500),
+    admitted(3, START + 3_600_000),
+  ];
+  home.exchange(callOf('i', 2, { decisions }), START + 1_000);
+  expect(opened).toEqual([START, START + 500, START + 1_000]);
 });
 
 test('ignores decisions about slices that it has not granted, or has taken back', () => {
