@@ -52,6 +52,11 @@ export class HomeEvents {
     return subjects;
   }
 
+  /** Forgets the limits of subjects. */
+  forget(ids: readonly string[]): void {
+    for (const id of ids) this.#subjects.delete(id);
+  }
+
   /** Adds the events of requests that have ended. */
   add(records: readonly UsageRecord[], quota: QuotaState): void {
     const now = this.#now();

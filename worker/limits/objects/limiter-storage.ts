@@ -125,8 +125,6 @@ export class LimiterStorage {
     sql.exec(SCHEMA);
     // A ledger that is older than these tables would ignore records with an old sequence number.
     if (isNew) this.#numberOutboxFrom(now);
-    // No window of theirs is longer than a month.
-    sql.exec('DELETE FROM end_users WHERE month < ?', momentOf(now).month - 1);
   }
 
   #numberOutboxFrom(sequence: number): void {
@@ -163,6 +161,15 @@ export class LimiterStorage {
       });
       this.#sql.exec(SAVE_END_USERS, JSON.stringify(rows));
     }
+  }
+
+  /** Deletes the counters of these keys, and those of end users without requests for a month: no window of theirs is longer. */
+  dropSubjects(keys: readonly string[], now: number): void {
+    for (const batch of batches(keys)) {
+      const sql = 'DELETE FROM subjects WHERE id IN (SELECT value FROM json_each(?))';
+      this.#sql.exec(sql, JSON.stringify(batch));
+    }
+    this.#sql.exec('DELETE FROM end_users WHERE month < ?', momentOf(now).month - 1);
   }
 
   /** Returns the counters of an end user; null if there are none. */

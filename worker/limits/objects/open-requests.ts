@@ -12,11 +12,13 @@ import * as quota from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import {
   type Charge,
+  isUnused,
   type QuotaReservation,
   type QuotaState,
   reservedBy,
   type Subject,
 } from '../quota/state.ts';
+import { DAY_MS, momentOf } from '../quota/window.ts';
 import { wasAway } from './alarm-clock.ts';
 import type { BlockList } from './block-list.ts';
 import {
@@ -57,6 +59,8 @@ export class OpenRequests {
   readonly #changed = new Set<string>();
   /** Subjects whose counters are not written yet. */
   readonly #touched = new Set<string>();
+  /** The day on which unused counters were last dropped. */
+  #droppedOn = 0;
   /** Records of closed requests that are not written yet. */
   #closed: UsageRecord[] = [];
 
@@ -81,6 +85,23 @@ export class OpenRequests {
     const busy = new Set([...this.#open.values()].flatMap(({ reservation }) => reservation.subjects));
     for (const id of this.quota.subjects.keys())
       if (isEndUser(id) && !busy.has(id)) this.quota.subjects.delete(id);
+  }
+
+  /**
+   * Drops the counters of keys and end users that no window counts any more, once a day. To be called after `write`.
+   * @returns the ids of these subjects
+   */
+  dropUnused(now: number): readonly string[] {
+    const { day } = momentOf(now);
+    if (day === this.#droppedOn) return [];
+    this.#droppedOn = day;
+    // After a restart, the clock may be back in the day or month before.
+    const at = momentOf(now - DAY_MS);
+    const unused = [...this.quota.subjects].filter(([id, state]) => id !== TENANT && isUnused(state, at));
+    const ids = unused.map(([id]) => id);
+    for (const id of ids) this.quota.subjects.delete(id);
+    this.#storage.dropSubjects(ids, now);
+    return ids;
   }
 
   /** Reserves all that the request needs, or nothing. Idempotent per request id. A probe changes nothing. */
@@ -128,17 +149,16 @@ export class OpenRequests {
     this.#release(openReservation(reservation, request, at), now);
   }
 
-  /** Renews a reservation and records what was used so far. Returns false if the reservation has ended. */
-  renew(requestId: string, { ttlMs, ...progress }: Renewal, now: number): boolean {
+  /** Renews a reservation and records what was used so far. */
+  renew(requestId: string, { ttlMs, ...progress }: Renewal, now: number): void {
     const open = this.#open.get(requestId);
     // A settlement may overtake the last renewal.
-    if (open?.record.status !== 'abandoned') return false;
+    if (open?.record.status !== 'abandoned') return;
     const alive = quota.renew(this.quota, requestId, now + ttlMs);
     // This Worker was unreachable for a while, and will settle its request itself.
     const abandonAt = open.abandonAt && now + ABANDON_LIFETIMES * ttlMs;
     const reservation = alive ? open.reservation : { ...open.reservation, expiresAt: now + ttlMs };
     this.#keep({ ...open, reservation, record: { ...open.record, ...progress }, abandonAt });
-    return alive;
   }
 
   /**

@@ -131,6 +131,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#requests.releaseDue(now);
     this.#inquireAt = null;
     this.#write();
+    this.#events.forget(this.#requests.dropUnused(now));
     await Promise.all(this.#slices.silent(now).map((isolate) => this.#giveUp(isolate)));
     this.#write();
     await Promise.all(this.#requests.abandoned(now).map((open) => this.#inquire(open, now)));

@@ -62,6 +62,12 @@ export function useOf(state: QuotaState, id: string, now: number): BudgetUse {
   return Object.fromEntries(entries) as unknown as BudgetUse;
 }
 
+/** Returns whether a key or an end user has used nothing of a window that lasts at a moment or later, and runs no request. */
+export const isUnused = (state: SubjectState, at: Moment): boolean =>
+  BUDGETS.every(
+    (budget) => (budget.window === 'ever' && budget.resource !== 'slots') || usedOf(state, budget, at) === 0,
+  );
+
 /** Charges an amount to all budgets of the subjects, at the moment at which it counts. */
 export function charge(state: QuotaState, subjects: readonly string[], cost: Cost, at: Moment): void {
   for (const id of subjects) {

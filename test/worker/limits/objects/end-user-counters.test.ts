@@ -27,6 +27,7 @@ class Home {
 
   restart(now: number): void {
     this.requests = this.#open(now);
+    this.requests.dropUnused(now);
   }
 
   /** Number of end users in the database. */

@@ -48,6 +48,12 @@ class VirtualClock {
     heap[place] = event;
   }
 
+  /** Lets time pass in which nothing happens: all events are later. */
+  skip(ms: number): void {
+    this.now += ms;
+    this.#events = this.#events.map((event) => ({ ...event, at: event.at + ms }));
+  }
+
   /** Runs all events of the next `ms` milliseconds. */
   async run(ms: number): Promise<void> {
     const end = this.now + ms;
@@ -213,6 +219,10 @@ export class World {
         for (const record of records) open.delete(record.requestId);
         this.ledger.push(...records);
       },
+      loadEndUser: () => null,
+      dropSubjects: (ids: readonly string[]) => {
+        for (const id of ids) subjects.delete(id);
+      },
       saveSubjects: ({ subjects: all }: ReturnType<typeof emptyQuota>, ids: readonly string[]) => {
         for (const id of ids) subjects.set(id, JSON.stringify(all.get(id)));
       },
@@ -255,6 +265,7 @@ export class World {
       else this.#requests.postpone(open, record, askAt);
     }
     this.#requests.write();
+    this.#requests.dropUnused(now);
   }
 
   #under(isolate: string) {
@@ -527,6 +538,17 @@ export class World {
         throw new Error(`${subject} has ${sums[name]} of ${limit} ${name} at ${now}.`);
       }
     }
+  }
+
+  /** Lets time pass in which nothing happens but home's alarm. */
+  async pass(ms: number): Promise<void> {
+    this.clock.skip(ms);
+    await this.clock.run(1_000);
+  }
+
+  /** Ids of the subjects that home stores. */
+  get stored(): string[] {
+    return [...this.#disk.subjects.keys()];
   }
 
   /** What the limiter counts: tokens and money of today, money in all, and running requests. */
