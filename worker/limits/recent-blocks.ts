@@ -27,7 +27,8 @@ export class BlockCache implements RecentBlocks {
   async of(keyId: string, ask: () => Promise<Block | null>): Promise<Block | null> {
     const known = this.#byKey.get(keyId);
     const now = this.#now();
-    if (known && now - known.askedAt < MAX_AGE_MS) return known.block;
+    // The clock may have stepped back.
+    if (known && Math.abs(now - known.askedAt) < MAX_AGE_MS) return known.block;
     if (this.#byKey.size >= MAX_KEYS) this.#byKey.clear();
     const entry: Entry = { askedAt: now, block: known?.block ?? null };
     this.#byKey.set(keyId, entry);

@@ -79,6 +79,15 @@ async function endsOf(startedAt: readonly number[], blockedAt: number): Promise<
   return ends;
 }
 
+test('an isolate whose clock has stepped back asks about blocks again', async () => {
+  const clock = new Clock();
+  clock.now = 60_000;
+  const blocks = new BlockCache(() => clock.now);
+  expect(await blocks.of('key', async () => null)).toBeNull();
+  clock.now = 0;
+  expect(await blocks.of('key', async () => 'revoked')).toBe('revoked');
+});
+
 test.each([
   ['a stream', [0]],
   ['each of several streams that began together', [0, 0, 0]],

@@ -235,7 +235,9 @@ export class HomeSlices {
       this.#requests.extend(requestId, drawSpend(this.#quota, slice, spend, now));
       return;
     }
-    const { model, at } = decision;
+    const { model } = decision;
+    // The isolate's clock may be wrong.
+    const at = Math.min(now, Math.max(decision.at, slice.second * 1000));
     state.named = numberOf(requestId);
     const { tenantId, keyId, ttlMs } = slice;
     const reservation = draw(this.#quota, slice, { id: requestId, spend }, now);
