@@ -25,7 +25,7 @@ const tenants = {
 test('a list in a pipe has one line per entry and a tab between columns, which are always the same', async () => {
   const { stdout, stderr } = await runCli(['tenants', 'list'], { environment, fetch: answering(tenants) });
   expect(stdout).toBe(
-    'a\tA and B\t\trequests_per_minute=5, tokens_per_day=none\t\t\t\t\t\t\t1970-01-01T00:00:00Z\nb\tB\t\t\t2\t\t\t\t\t\t\n',
+    'a\tA and B\t\trequests_per_minute=5, tokens_per_day=none\t\t\t\t\t\t\t\t1970-01-01T00:00:00Z\nb\tB\t\t\t2\t\t\t\t\t\t\t\n',
   );
   expect(stderr).toBe(
     'id\tname\tplan\tlimits\tweight\tdialect\topen_objects\tany_key_order\twait_for_tokens\taliases\tsuspended\tcreated_at\n',
