@@ -56,7 +56,10 @@ const OWN_KEY = {
   ...{ object: 'key', id: KEY.id, name: KEY.name, scopes: KEY.scopes, models: null, expires_at: null },
   ...{ allowed_addresses: null, last_used_at: KEY.last_used_at },
   ...{ limits: LIMITS, used: USED, left: LEFT, alerts: [ALERT] },
-  tenant: { id: 'acme', name: 'Acme', limits: LIMITS, used: USED, left: LEFT, balance_micros: null },
+  tenant: {
+    ...{ id: 'acme', name: 'Acme', limits: LIMITS, used: USED, left: LEFT },
+    ...{ wait_for_tokens: false, balance_micros: null },
+  },
 };
 const SUMS = {
   ...{ requests: 12, completed: 11, failed: 1, cancelled: 0, abandoned: 0, finish_stop: 9, finish_length: 2 },

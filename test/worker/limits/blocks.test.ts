@@ -20,6 +20,7 @@ test('whatever the order of concurrent changes at database and limiter, both end
       };
       const context = {
         env: { LIMITER: { idFromName: () => 'id', get: () => limiter } },
+        timers: { after: () => () => {} },
         backoff: { random: () => 0, pause: () => scheduler.schedule(Promise.resolve(), 'pause') },
       } as unknown as Context;
       const read = async () => {
