@@ -31,7 +31,10 @@ export interface InnerRequestProps {
 /** The Worker's own entry point, which accepts properties that outside requests cannot set. */
 export type LoopbackWorker = (options: { props: InnerRequestProps }) => Fetcher;
 
-/** The rest of a stream, as bytes if it has ended and is short; `beyond-end` if it has no event with this number; null if the tenant has no such stream. */
+/**
+ * The rest of a stream, as bytes if it has ended and is short. `beyond-end`: it has no event with this number. Null: the
+ * tenant has no such stream.
+ */
 export type Resumed = Uint8Array | ReadableStream<Uint8Array> | 'beyond-end' | null;
 
 export interface StreamTailRpc extends Rpc.DurableObjectBranded {

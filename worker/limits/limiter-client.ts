@@ -48,8 +48,8 @@ export async function callHome<T>(
 }
 
 /**
- * Tells a tenant's limiter whether one of its keys, or the tenant if `keyId` is null, is blocked, until it is what the
- * database says: of two concurrent changes, the one that was stored first may reach the limiter last.
+ * Tells a tenant's limiter whether one of its keys is blocked, or the tenant if `keyId` is null. It repeats this until the
+ * limiter has what the database says: of two concurrent changes, the one stored first may reach the limiter last.
  * @param read reads it from the database; null = there is no such record
  */
 export async function syncBlock(

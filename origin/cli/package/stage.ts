@@ -39,8 +39,8 @@ function startedModules(): string[] {
 }
 
 /**
- * Compiles the command line, the origin and all that they import to JavaScript, each module into a file of its own at the
- * same place, so that paths relative to a module stay true.
+ * Compiles the command line, the origin and all that they import to JavaScript. Each module becomes a file at the same place,
+ * so that paths relative to it stay true.
  */
 async function compile(out: string): Promise<void> {
   const entries = [...new Set([MAIN, ...startedModules()])];
