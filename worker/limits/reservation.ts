@@ -89,7 +89,7 @@ export async function admit(
   const { now, settings, backoff } = context;
   const allowance = new Allowance({
     ...{ reserved: first, tokens: cost, price: cost.price },
-    // Nobody waits in front of a batch.
+    // No reader waits for the text of a batch.
     ...{ now, waits: principal.tenant.waitForTokens || context.batchKey !== null },
     waitsUntil: now() + settings.REQUEST_TIMEOUT_MS,
     growHere: (more) => client.extend({ ...claimant, ...more }, requestId, false, context),
