@@ -26,7 +26,7 @@ const ADVANCE = `
 /** Adds the records one by one; like the sums, only at the cursor. */
 const KEEP = `
   INSERT INTO requests (tenant_id, request_id, sequence, started_at, record)
-  SELECT ?1, value->>'id', value->>'sequence', value->'record'->>'startedAt', value->'record' FROM json_each(?2)
+  SELECT ?1, value->>0, value->>1, value->>2, value->>3 FROM json_each(?2)
   WHERE COALESCE((SELECT sequence FROM usage_cursors WHERE tenant_id = ?1), 0) = ?3`;
 
 /** The UTC day of a time, as YYYY-MM-DD. */
@@ -103,7 +103,9 @@ export async function addToLedger(
     ...additions(db, 'usage_daily', records, cursor),
     ...additions(db, 'usage_users', named, cursor),
   ];
-  const kept = entries.map((entry) => ({ id: nameOf(entry.record.requestId), ...entry }));
+  const kept = entries.map(({ sequence, record }) => {
+    return [nameOf(record.requestId), sequence, record.startedAt, JSON.stringify(record)];
+  });
   if (keepRequests) statements.push(db.prepare(KEEP).bind(tenantId, JSON.stringify(kept), cursor));
   await db.batch([...statements, db.prepare(ADVANCE).bind(tenantId, last.sequence, cursor)]);
 }

@@ -60,7 +60,8 @@ test('deletes old records of requests, however many, and keeps the sums', async 
   await db
     .prepare(`
       WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10002)
-      INSERT INTO requests SELECT 'a', 'r' || i, i, iif(i > 10000, ?, 0), '{}' FROM n`)
+      INSERT INTO requests (tenant_id, request_id, sequence, started_at, record)
+      SELECT 'a', 'r' || i, i, iif(i > 10000, ?, 0), '{}' FROM n`)
     .bind(40 * DAY_MS)
     .run();
   await add('1970-01-01', 'a', 'k', 1);
