@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { optional } from './json-fields.ts';
+import { integer, optional } from './json-fields.ts';
 
 /** Files and batches in OpenAI's form. */
 
@@ -17,14 +17,19 @@ export const fileObject = z.object({
 });
 export type FileObject = z.infer<typeof fileObject>;
 
-export const uploadRequest = z.object({
+export const MAX_FILE_BYTES = 200 * 1024 * 1024;
+
+/** The fields of a form beside its file. One without an effect is refused, such as the time after which a file expires. */
+export const fileFields = z.strictObject({ purpose: z.literal('batch').describe("Always 'batch'.") });
+
+export const uploadRequest = z.strictObject({
   filename: z.string().describe('Name of the file.'),
   purpose: z.literal('batch').describe("Always 'batch'."),
-  bytes: z.int('integer').min(0, 'integer').describe('Size of the whole file.'),
+  bytes: integer(0, MAX_FILE_BYTES).describe('Size of the whole file.'),
   mime_type: optional(z.string(), 'Accepted and ignored: all files are JSON Lines.'),
 });
 
-export const uploadCompletion = z.object({
+export const uploadCompletion = z.strictObject({
   part_ids: z.array(z.string()).min(1).max(1_000).describe('Ids of the parts, in the order of the file.'),
   md5: optional(
     z.string().regex(/^[0-9a-f]{32}$/i),
@@ -84,7 +89,7 @@ export const metadata = z
 export const batchEndpoint = z.enum(['/v1/completions', '/v1/score']);
 export type BatchEndpoint = z.infer<typeof batchEndpoint>;
 
-export const batchRequest = z.object({
+export const batchRequest = z.strictObject({
   input_file_id: z.string().describe('Id of a file with the purpose batch.'),
   endpoint: batchEndpoint.describe('Endpoint that all lines call.'),
   completion_window: z.literal('24h').describe("Time for the batch. Only '24h' is supported."),

@@ -1,4 +1,4 @@
-import type { FileObject } from '@continuo/shared/batch.ts';
+import { type FileObject, fileFields, MAX_FILE_BYTES } from '@continuo/shared/batch.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import * as z from 'zod';
 import { authenticate } from '../auth/auth.ts';
@@ -10,7 +10,6 @@ import { fileOf, fileOptions, listObjects, newId, noSuchFile, objectKey } from '
 import { PartedObject } from './parted-object.ts';
 import { receiveForm } from './received-form.ts';
 
-export const MAX_FILE_BYTES = 200 * 1024 * 1024;
 /** Files of one tenant. */
 const MAX_FILES = 1_000;
 const MAX_NAME_LENGTH = 255;
@@ -22,16 +21,6 @@ export function checkFileName(name: string): string {
   if (valid && name.isWellFormed()) return name;
   const message = `Invalid 'filename': expected a name of 1 to ${MAX_NAME_LENGTH} characters without path separators and control characters.`;
   throw new ApiError('invalid_value', message, { param: 'filename' });
-}
-
-/** @throws ApiError 400 for any other purpose than `batch` */
-function checkPurpose(purpose: string | undefined): void {
-  if (purpose === 'batch') return;
-  const [code, message] =
-    purpose === undefined
-      ? (['missing_required_parameter', "Missing required parameter: 'purpose'."] as const)
-      : (['invalid_value', "Invalid 'purpose'. Supported values are: 'batch'."] as const);
-  throw new ApiError(code, message, { param: 'purpose' });
 }
 
 /** @throws ApiError 400 if the tenant has too many files */
@@ -60,7 +49,7 @@ export const uploadFile: RouteHandler = async (request, context) => {
     open,
   });
   try {
-    checkPurpose(fields.get('purpose'));
+    parseRequest(fileFields, Object.fromEntries(fields));
     return jsonResponse(fileOf(await object.complete()));
   } catch (thrown) {
     await object.abort();

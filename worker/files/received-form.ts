@@ -15,18 +15,12 @@ interface FormOptions {
   readonly open: (filename: string) => PartedObject;
 }
 
-/** What a form has beside its content. */
-interface ReceivedForm {
-  readonly fields: ReadonlyMap<string, string>;
-  readonly object: PartedObject;
-}
-
-/** Writes the content of a form to R2 as it arrives. The object appears when the caller completes it. */
+/** Writes the content of a form to R2 as it arrives, and returns its other fields. The object appears when the caller completes it. */
 export async function receiveForm(
   request: Request,
   context: RequestContext,
   { field, maxBytes, open }: FormOptions,
-): Promise<ReceivedForm> {
+): Promise<{ readonly fields: ReadonlyMap<string, string>; readonly object: PartedObject }> {
   const boundary = boundaryOf(request);
   context.heldBody.take(context.caller.principal?.tenant.id ?? '', PART_BYTES);
   const fields = new Map<string, string>();

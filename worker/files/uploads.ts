@@ -15,7 +15,7 @@ import type { RequestContext } from '../http/request-context.ts';
 import { jsonResponse } from '../http/responses.ts';
 import type { RouteHandler } from '../http/router.ts';
 import { deleteObjects, fileOf, fileOptions, newId, objectKey, tooMany } from './file-store.ts';
-import { checkFileCount, checkFileName, MAX_FILE_BYTES } from './files.ts';
+import { checkFileCount, checkFileName } from './files.ts';
 import { PartedObject } from './parted-object.ts';
 import { receiveForm } from './received-form.ts';
 import {
@@ -40,10 +40,6 @@ export const createUpload: RouteHandler = async (request, context) => {
   const { tenant } = await authenticate(request, context, 'completions');
   const { filename, bytes } = parseRequest(uploadRequest, await readJsonObject(request, context));
   checkFileName(filename);
-  if (bytes > MAX_FILE_BYTES) {
-    const message = `Invalid 'bytes': expected at most ${MAX_FILE_BYTES}.`;
-    throw new ApiError('invalid_value', message, { param: 'bytes' });
-  }
   await checkFileCount(context, tenant.id);
   const now = context.now();
   if ((await countPending(context.env.FILES, tenant.id, now)) >= MAX_PENDING)

@@ -3,6 +3,7 @@ import {
   batchObject,
   batchRequest,
   fileDeletion,
+  fileFields,
   fileList,
   fileObject,
   uploadCompletion,
@@ -79,8 +80,7 @@ const batch = { name: 'Batch', schema: batchObject, example: BATCH };
 
 const upload = { name: 'Upload', schema: uploadObject, example: UPLOAD };
 
-const fileForm = z.object({
-  purpose: z.literal('batch').describe("Always 'batch'."),
+const fileForm = fileFields.extend({
   file: z.string().meta({ format: 'binary' }).describe('JSON Lines: at most 200 MiB and 50,000 lines.'),
 });
 
@@ -149,7 +149,7 @@ export const BATCH_OPERATIONS: OperationGroup = {
       },
     },
     answer: upload,
-    errors: [...CALLER, ...BODY, 'integer_below_min_value'],
+    errors: [...CALLER, ...BODY, 'integer_above_max_value', 'integer_below_min_value'],
   },
   'POST /v1/uploads/:rest/parts': {
     id: 'addUploadPart',

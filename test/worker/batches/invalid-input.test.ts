@@ -57,6 +57,7 @@ test.each<[Fields, string]>([
   [{ endpoint: '/v1/chat/completions' }, 'endpoint'],
   [{ completion_window: '1h' }, 'completion_window'],
   [{ input_file_id: 7 }, 'input_file_id'],
+  [{ output_expires_after: { anchor: 'created_at', seconds: 3_600 } }, 'output_expires_after'],
   [{ metadata: { a: 1 } }, 'metadata.a'],
   [{ metadata: { a: 'x'.repeat(513) } }, 'metadata.a'],
   [{ metadata: Object.fromEntries(Array.from({ length: 17 }, (_, index) => [index, ''])) }, 'metadata'],

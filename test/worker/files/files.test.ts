@@ -110,12 +110,18 @@ describe('an upload is refused', () => {
   );
 
   test.each([
-    [{}, 'missing_required_parameter'],
-    [{ purpose: 'fine-tune' }, 'invalid_value'],
-  ])('with the fields %j, and leaves no file', async (fields, code) => {
+    [{}, 'missing_required_parameter', 'purpose'],
+    [{ purpose: 'fine-tune' }, 'invalid_value', 'purpose'],
+    // openai-python and openai-node send the object as such fields.
+    [
+      { purpose: 'batch', 'expires_after[seconds]': '3600' },
+      'unsupported_parameter',
+      'expires_after[seconds]',
+    ],
+  ])('with the fields %j, and leaves no file', async (fields, code, param) => {
     const own = new BatchClient(worker, (await tenantWithKey(worker, `purpose-${code.length}`)).key);
     const { status, body } = await own.send('x', 'a.jsonl', fields as Record<string, string>);
-    expect([status, body.error.code, body.error.param]).toEqual([400, code, 'purpose']);
+    expect([status, body.error.code, body.error.param]).toEqual([400, code, param]);
     expect((await own.call('GET', '/v1/files')).body.data).toEqual([]);
   });
 

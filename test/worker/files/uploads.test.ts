@@ -166,6 +166,7 @@ describe('an upload in parts', () => {
     [{ bytes: -1 }, 'bytes'],
     [{ bytes: 0.5 }, 'bytes'],
     [{ purpose: 'fine-tune' }, 'purpose'],
+    [{ expires_after: { anchor: 'created_at', seconds: 3_600 } }, 'expires_after'],
   ])('created with %j is refused', async (wrong, param) => {
     const asked = { filename: 'in.jsonl', purpose: 'batch', bytes: 1, ...wrong };
     const { status, body } = await call('', asked);
