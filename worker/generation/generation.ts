@@ -200,7 +200,9 @@ export class Generation {
 
   /** Returns the limit that has no room for so many tokens, or the error of a request that must not go on. */
   async #reserve(tokens: number): Promise<string | ApiError | null> {
-    return this.#options.reservation.allowance!.cover(tokens).catch(toApiError);
+    const limit = await this.#options.reservation.allowance!.cover(tokens).catch(toApiError);
+    // While it waited, its key may have been blocked.
+    return this.#settled ? toApiError(causeOf(this.#abort.signal, endedEarly())) : limit;
   }
 
   /** Ends all choices at a limit of the tenant. What the upstream has generated ahead is not billed. */

@@ -1,7 +1,8 @@
+import type { ApiError } from '@continuo/shared/errors.ts';
 import type { ExceededLimit, ReservationResult, Spend } from '../env/limiter-protocol.ts';
 import { affordable, costOf, type Price, type PricedPrompt } from '../prices/price.ts';
 import { isEndUser } from './end-user.ts';
-import { unchecked } from './limit-errors.ts';
+import { type Refusal, unchecked } from './limit-errors.ts';
 import { eachOf } from './quota/budget.ts';
 import { FIRST_PART, type RequestTokens } from './request-cost.ts';
 
@@ -31,10 +32,8 @@ export interface AllowanceOptions {
   readonly growHere: (more: Spend) => Spend;
   /** Raises the reservation at home to a total, or to what is left. */
   readonly growAtHome: (total: Spend) => Promise<ReservationResult>;
-  /** @throws ApiError for a request that must not go on */
-  readonly refuse: (
-    refusal: Extract<Extract<ReservationResult, { admitted: false }>['refusal'], string>,
-  ) => never;
+  /** Returns the error of a request that must not go on. */
+  readonly errorOf: (refusal: Refusal) => ApiError;
   readonly pause: (ms: number) => Promise<unknown>;
   /** Unix milliseconds. */
   readonly now: () => number;
@@ -61,6 +60,7 @@ export class Allowance {
   /** Tokens that were reserved when more were last reserved ahead of need. */
   #aheadOf = -1;
   #ended = false;
+  readonly #end = Promise.withResolvers<void>();
 
   constructor(options: AllowanceOptions) {
     this.#options = options;
@@ -106,14 +106,14 @@ export class Allowance {
 
   /** Reserves more ahead of need. */
   note(used: number): void {
-    if (this.#aheadOf === this.#usable || this.covers(used + AHEAD)) return;
+    if (this.#ended || this.#aheadOf === this.#usable || this.covers(used + AHEAD)) return;
     this.#aheadOf = this.#usable;
     // `cover` asks again, and fails if that fails.
     void this.#grow(used).catch(() => {});
   }
 
   /**
-   * Waits until the request may use so many tokens. Returns the limit that has no room for them, or null.
+   * Waits until the request may use so many tokens, or has ended. Returns the limit that has no room for them, or null.
    * @throws ApiError if the key was blocked; 503 if home cannot be reached
    */
   async cover(needed: number): Promise<string | null> {
@@ -126,14 +126,15 @@ export class Allowance {
         const field = LIMIT_FIELDS[limit.kind as keyof typeof LIMIT_FIELDS];
         return isEndUser(limit.subject) ? `user_${field}` : field;
       }
-      await pause(wait);
+      await Promise.race([pause(wait), this.#end.promise]);
     }
     return null;
   }
 
-  /** Reserves nothing more. */
+  /** Reserves nothing more, and waits no longer. */
   end(): void {
     this.#ended = true;
+    this.#end.resolve();
   }
 
   #grow(used: number): Promise<ExceededLimit | null> {
@@ -158,7 +159,8 @@ export class Allowance {
     }
     const result = await this.#askHome(total);
     if (!result.admitted) {
-      return typeof result.refusal === 'string' ? this.#options.refuse(result.refusal) : result.refusal;
+      if (typeof result.refusal === 'string') throw this.#options.errorOf(result.refusal);
+      return result.refusal;
     }
     const { tokens: reservedTokens = 0, money: reservedMoney = 0 } = result;
     this.#raise({ tokens: reservedTokens, money: reservedMoney });

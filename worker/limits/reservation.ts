@@ -94,9 +94,7 @@ export async function admit(
     waitsUntil: now() + settings.REQUEST_TIMEOUT_MS,
     growHere: (more) => client.extend({ ...claimant, ...more }, requestId, false, context),
     growAtHome: (total) => client.raise({ ...claimant, ...total, requestId, raise: 'growth' }, context),
-    refuse: (refusal) => {
-      throw errorOf(refusal);
-    },
+    errorOf,
     pause: (ms) => backoff.pause(ms),
   });
   const begin: Reservation['begin'] = async (known) => {

@@ -162,6 +162,20 @@ describe('a generation whose account has few tokens left', () => {
     expect(error?.code).toBe('server_is_overloaded');
     expect(settled).toMatchObject([{ status: 'failed', usage: { completionTokens: 1 } }]);
   });
+
+  test('fails at once if it is stopped while it waits for more, and relays only what it bills', async () => {
+    const stopped = Promise.withResolvers<null>();
+    const allowance = { ...allowanceOf(8, []), cover: () => stopped.promise };
+    const { generation, settled, deadline } = runOver(batches, { allowance });
+    const ending = drain(generation);
+    await new Promise(setImmediate);
+    deadline();
+    stopped.resolve(null);
+    const { events, error } = await ending;
+    expect(events.at(-1)).toMatchObject({ type: 'token', completionTokens: 1 });
+    expect(error?.code).toBe('upstream_timeout');
+    expect(settled).toMatchObject([{ status: 'failed', usage: { completionTokens: 1 } }]);
+  });
 });
 
 describe('how a generation ends', () => {

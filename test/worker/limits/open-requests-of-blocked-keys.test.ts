@@ -63,3 +63,24 @@ test.each(BLOCKS)(
     expect(await (await answer).json()).toMatchObject({ error: { code } });
   },
 );
+
+test('a stream that waits for tokens is kept alive, and ends within 2 s of the revocation of its key', async () => {
+  const { key, keyId } = await tenantWithKey(worker, 'stream-waits', { tokens_per_minute: 300 });
+  await admin(worker, 'PATCH', '/tenants/stream-waits', { wait_for_tokens: true });
+  origin.script = async (request, wire) => {
+    wire.send(...acceptedFor(request));
+    for (let step = 1; step <= 400; step += 1) wire.send(tokenEvent(step));
+    await wire.closed;
+  };
+  const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 2_000, stream: true };
+  const response = await worker.post(body, { headers: { authorization: `Bearer ${key}` } });
+  const text = response.text();
+  await sleep(2_500);
+  const revokedAt = performance.now();
+  await block('revoked', 'stream-waits', keyId);
+  const stream = await text;
+  expect(performance.now() - revokedAt).toBeLessThan(2_500);
+  expect(stream).toMatch(/^:.*\n\n(?=data: \{"error")/m);
+  expect(payloadsOf(stream).at(-1)).toMatchObject({ error: { code: 'invalid_api_key' } });
+  expect(stream.match(/ t\d+/g)!.length).toBeLessThanOrEqual(300);
+});

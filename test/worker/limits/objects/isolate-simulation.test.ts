@@ -49,7 +49,8 @@ async function play(world: World, isolates: number, draw: Draw, bursts = 60): Pr
       const wanted = { isolate: draw(0, some - 1), key: draw(0, 1) === 0 ? 'a' : 'b', user, tokens, runMs };
       const most = draw(0, 3) === 0 ? draw(tokens, 3_000) : tokens;
       const used = draw(0, most);
-      void world.ask({ ...wanted, used, ...(most > tokens ? { most } : {}) });
+      const leavesMs = draw(0, 4) === 0 ? draw(1, 2 * runMs) : undefined;
+      void world.ask({ ...wanted, used, leavesMs, ...(most > tokens ? { most } : {}) });
     }
     if (draw(0, 14) === 0) world.vanish(draw(0, isolates - 1));
     if (draw(0, 14) === 0) world.crashHome();

@@ -156,6 +156,8 @@ export interface Wanted {
   readonly most?: number;
   readonly used: number;
   readonly runMs: number;
+  /** The client of a stream leaves after this time. */
+  readonly leavesMs?: number | undefined;
 }
 
 /** Steps of a stream. */
@@ -441,12 +443,21 @@ export class World {
       const rest = { finishReasons: [], upstream: null, firstTokenAt: null };
       reservation.settle({ ...result, errorCode, usage: usageOf(account.used), ...rest });
     };
+    let left = false;
+    const leave = () => {
+      if (!isolate.alive || account.ended) return;
+      left = true;
+      settle('left');
+    };
+    if (wanted.leavesMs !== undefined) this.clock.after(wanted.leavesMs, leave);
     for (let step = 1; step <= STEPS; step += 1) {
       await new Promise<void>((resume) => this.clock.after(wanted.runMs / STEPS, resume));
-      if (!isolate.alive) return;
+      if (!isolate.alive || left) return;
       const next = Math.floor((wanted.used * step) / STEPS);
       const limit = allowance && (await allowance.cover(next).catch(() => 'failed'));
       if (!isolate.alive) return;
+      // The Worker learns of the end from its next read.
+      if (left) return allowance?.note(next);
       if (allowance) this.#reserved(id, allowance.reserved);
       if (limit !== null) {
         this.counts.cut += 1;
