@@ -121,7 +121,7 @@ async function activePrincipal(
   return stored.principal;
 }
 
-/** Returns the caller with its present limits: they may change while its completion runs. */
+/** Returns the caller as the database has it now: its limits may change, or its key end, while its completion runs. */
 export async function currentPrincipal(caller: Principal, context: RequestContext): Promise<Principal> {
   const found = await context.keys.find(caller.key.id, keyReader(context)).catch(() => null);
   return found?.key?.principal ?? caller;

@@ -70,9 +70,10 @@ export async function admit(
   const limited = limitsSpend(principal, context, cost);
   const first = spendFor(cost, limited ? cost.tokens : cost.most, cost);
   let claimant = claimantOf(principal, { ...cost, ...first }, context);
-  const readLimits = async (): Promise<void> => {
-    if (limited)
-      claimant = claimantOf(await currentPrincipal(principal, context), { ...cost, ...first }, context);
+  let current = principal;
+  const readAgain = async (): Promise<void> => {
+    current = await currentPrincipal(principal, context);
+    claimant = claimantOf(current, { ...cost, ...first }, context);
   };
   const errorOf = (refusal: Refusal) =>
     limitError(refusal, principal, { model: cost.model, most: spendFor(cost, cost.most, cost) });
@@ -109,13 +110,14 @@ export async function admit(
     allowance.begin(known, needed);
   };
   const block = async (): Promise<ApiError | null> => {
-    const { tenant, key } = principal;
+    const { tenant, key } = current;
+    if (tenant.suspended) return errorOf('suspended');
     const ask = () => callHome(context, tenant.id, (home) => home.blockOf(key.id));
-    const found = await context.blocks.of(key.id, ask);
+    const found = key.revokedAt === null ? await context.blocks.of(key.id, ask) : 'revoked';
     return found && errorOf(found);
   };
   return {
-    ...hold(client, requestId, { allowance, price: cost.price, onRenewal: readLimits }, context),
+    ...hold(client, requestId, { allowance, price: cost.price, onRenewal: readAgain }, context),
     allowance: limited ? allowance : null,
     begin,
     block,

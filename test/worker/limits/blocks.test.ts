@@ -41,6 +41,39 @@ test('whatever the order of concurrent changes at database and limiter, both end
   );
 });
 
+test('a change that is repeated because the Worker died at any moment of it ends in limiter and database', async () => {
+  for (const value of [true, false]) {
+    for (let died = 0; died < 4; died += 1) {
+      let blocked = !value;
+      let steps = 0;
+      const step = async () => {
+        if (steps++ === died) throw Object.assign(new Error('died'), { overloaded: true });
+      };
+      const context = {
+        env: {
+          LIMITER: {
+            idFromName: () => 'id',
+            get: () => ({
+              block: async (_: unknown, now: boolean) => {
+                await step();
+                blocked = now;
+                await step();
+              },
+            }),
+          },
+        },
+        timers: { after: () => () => {} },
+        backoff: { random: () => 0, pause: async () => {} },
+      } as unknown as Context;
+      const change = () =>
+        syncBlock({ tenantId: 'tenant', keyId: 'key' }, () => step().then(() => value), context);
+      await expect(change()).rejects.toThrow('died');
+      await change();
+      expect([died, blocked]).toEqual([died, value]);
+    }
+  }
+});
+
 test('what the database does not have is not sent to a limiter', async () => {
   const context = { env: {}, backoff: { random: () => 0, pause: async () => {} } } as unknown as Context;
   await syncBlock({ tenantId: 'tenant', keyId: null }, async () => null, context);

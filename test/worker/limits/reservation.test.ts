@@ -160,6 +160,26 @@ test('a completion grows within the limits that its tenant has now', async () =>
 });
 
 test.each([
+  ['a revoked key', { key: { ...KEY, revokedAt: 0 } }, 401],
+  ['a suspended tenant', { tenant: { ...TENANT, suspended: true } }, 403],
+] as const)('a completion of %s ends although its limiter was never told', async (_, changed, status) => {
+  const { context } = contextBefore([ADMITTED, ADMITTED]);
+  const timers = new Timers();
+  const blocks = { of: async () => null };
+  const keys = { find: async () => ({ key: { principal: { ...CALLER, ...changed }, hash: '' }, stale: false }) };
+  for (const limits of [UNLIMITED, TENANT.limits]) {
+    const caller = { ...CALLER, tenant: { ...TENANT, limits } };
+    const { block } = await admit(caller, cost, {
+      ...{ ...context, blocks, keys, timers },
+    } as unknown as RequestContext);
+    expect(await block()).toBeNull();
+    timers.run();
+    await new Promise(setImmediate);
+    expect(await block()).toMatchObject({ status });
+  }
+});
+
+test.each([
   ['ends', 'the minute', {}, {}, false],
   ['waits', 'the minute, if its tenant chose that', { waitForTokens: true }, {}, true],
   ['waits', 'the minute in a batch', {}, { batchKey: 'key' }, true],
