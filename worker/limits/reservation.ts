@@ -73,7 +73,10 @@ export async function admit(
   let current = principal;
   const readAgain = async (): Promise<void> => {
     current = await currentPrincipal(principal, context);
+    const { endUser = null } = claimant;
     claimant = claimantOf(current, { ...cost, ...first }, context);
+    // The request is charged to its end user until its end, also if end users have no limits any more.
+    claimant = { ...claimant, endUser: claimant.endUser ?? endUser };
   };
   const errorOf = (refusal: Refusal) =>
     limitError(refusal, principal, { model: cost.model, most: spendFor(cost, cost.most, cost) });

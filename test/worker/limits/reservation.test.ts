@@ -179,6 +179,20 @@ test.each([
   }
 });
 
+test('a completion is charged to its end user until its end, also if end users have no limits any more', async () => {
+  const { calls, context } = contextBefore([ADMITTED, refusedBy('day', null)]);
+  const timers = new Timers();
+  const limits = { ...TENANT.limits, userTokensPerDay: 90 };
+  const caller = { ...CALLER, tenant: { ...TENANT, limits } };
+  const keys = { find: async () => ({ key: { principal: CALLER, hash: '' }, stale: false }) };
+  const named = { ...context, caller: { principal: caller, endUser: 'hash' }, keys, timers };
+  const { allowance } = await admit(caller, { ...cost, most: 90 }, named as unknown as RequestContext);
+  timers.run();
+  await new Promise(setImmediate);
+  await allowance!.cover(20);
+  expect(calls[1]!.reservation).toMatchObject({ raise: 'growth', endUser: { hash: 'hash' } });
+});
+
 test.each([
   ['ends', 'the minute', {}, {}, false],
   ['waits', 'the minute, if its tenant chose that', { waitForTokens: true }, {}, true],
