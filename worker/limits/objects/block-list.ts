@@ -1,30 +1,44 @@
 import type { Block } from '../../env/limiter-protocol.ts';
+import { DAY_MS } from '../quota/window.ts';
 
 /** Id of the tenant among the blocked ids. Key ids are longer. */
 const TENANT = 'tenant';
 
-/** A tenant's revoked keys, and whether the tenant is suspended: in memory, and in the limiter's table `blocked`. */
+const SCHEMA =
+  'CREATE TABLE IF NOT EXISTS blocked (id TEXT PRIMARY KEY, at INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID';
+const UNDATED = "SELECT 1 FROM sqlite_master WHERE name = 'blocked' AND sql NOT LIKE '% at INTEGER%'";
+
+/**
+ * A tenant's revoked keys, and whether the tenant is suspended: in memory, and in the limiter's table `blocked`. A key leaves
+ * after a day: caches know it for half an hour, and then the database refuses it.
+ */
 export class BlockList {
   readonly #sql: SqlStorage;
-  readonly #ids: Set<string>;
+  #ids: ReadonlySet<string>;
 
-  constructor(sql: SqlStorage) {
+  /** @param now Unix milliseconds */
+  constructor(sql: SqlStorage, now: number) {
     this.#sql = sql;
-    sql.exec('CREATE TABLE IF NOT EXISTS blocked (id TEXT PRIMARY KEY) WITHOUT ROWID');
-    const rows = sql.exec<{ id: string }>('SELECT id FROM blocked').toArray();
-    this.#ids = new Set(rows.map(({ id }) => id));
+    sql.exec(SCHEMA);
+    if (sql.exec(UNDATED).toArray().length > 0)
+      sql.exec('ALTER TABLE blocked ADD COLUMN at INTEGER NOT NULL DEFAULT 0');
+    // The rows of older Workers have no time.
+    sql.exec('UPDATE blocked SET at = ? WHERE at = 0', now);
+    this.#ids = this.#load(now);
+  }
+
+  #load(now: number): ReadonlySet<string> {
+    this.#sql.exec('DELETE FROM blocked WHERE at <= ? AND id <> ?', now - DAY_MS, TENANT);
+    const rows = this.#sql.exec<{ id: string }>('SELECT id FROM blocked').toArray();
+    return new Set(rows.map(({ id }) => id));
   }
 
   /** Blocks or unblocks a key, or the tenant if `keyId` is null. */
-  set(keyId: string | null, blocked: boolean): void {
+  set(keyId: string | null, blocked: boolean, now: number): void {
     const id = keyId ?? TENANT;
-    if (blocked) {
-      this.#ids.add(id);
-      this.#sql.exec('INSERT OR IGNORE INTO blocked (id) VALUES (?)', id);
-    } else {
-      this.#ids.delete(id);
-      this.#sql.exec('DELETE FROM blocked WHERE id = ?', id);
-    }
+    if (blocked) this.#sql.exec('INSERT OR REPLACE INTO blocked (id, at) VALUES (?, ?)', id, now);
+    else this.#sql.exec('DELETE FROM blocked WHERE id = ?', id);
+    this.#ids = this.#load(now);
   }
 
   /** Returns whether a key or its tenant is blocked. */

@@ -59,7 +59,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     const settings = parseSettings(env);
     this.#keepRequests = settings.REQUEST_DAYS > 0;
     this.#storage = new LimiterStorage(ctx.storage.sql, this.#clock.now());
-    this.#blocked = new BlockList(ctx.storage.sql);
+    this.#blocked = new BlockList(ctx.storage.sql, this.#clock.now());
     this.#requests = new OpenRequests(this.#storage, this.#blocked);
     this.#events = new HomeEvents(ctx.storage.sql, { env, settings, now: () => this.#clock.now() });
     this.#slices = this.#loadSlices();
@@ -94,7 +94,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
    * learn it with their next call.
    */
   async block(keyId: string | null, blocked: boolean): Promise<void> {
-    this.#blocked.set(keyId, blocked);
+    this.#blocked.set(keyId, blocked, this.#clock.now());
   }
 
   async erase(afterMs: number): Promise<void> {

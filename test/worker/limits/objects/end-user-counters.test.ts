@@ -22,7 +22,7 @@ class Home {
   requests = this.#open(START);
 
   #open(now: number): OpenRequests {
-    return new OpenRequests(new LimiterStorage(this.#sql, now), new BlockList(this.#sql));
+    return new OpenRequests(new LimiterStorage(this.#sql, now), new BlockList(this.#sql, now));
   }
 
   restart(now: number): void {
