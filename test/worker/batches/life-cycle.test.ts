@@ -107,6 +107,18 @@ describe('a line', () => {
     });
   });
 
+  test('whose answer is long runs beside as many others as their answers fit into memory', async () => {
+    slow.text = 'x'.repeat(100_000);
+    const { id } = await client.start(linesOf(30, 40));
+    await eventually(
+      () => client.show(id),
+      ({ request_counts }) => request_counts.completed > 8,
+    );
+    slow.most = 0;
+    await client.until(id, 'completed');
+    expect(slow.most).toBeLessThanOrEqual(5);
+  });
+
   test('whose answers break off every time goes to the error file, and the others run', async () => {
     origin.script = (request, wire) =>
       String(request.prompts[0]) === 'poison' ? wire.die() : defaultScript(request, wire);

@@ -8,6 +8,8 @@ const STEP_MS = 5;
 export class SlowOrigin {
   /** Maximum number of requests at the same time. */
   most = 0;
+  /** Of each token. */
+  text = 'x';
   readonly #origin: FakeOrigin;
   readonly #wires = new Set<Wire>();
 
@@ -51,7 +53,7 @@ export class SlowOrigin {
     wire.send(...acceptedFor(request));
     while (usage.completionTokens < request.maxTokens && !wire.gone()) {
       usage.completionTokens += 1;
-      wire.send({ type: 'token', choice: 0, text: 'x', completionTokens: usage.completionTokens });
+      wire.send({ type: 'token', choice: 0, text: this.text, completionTokens: usage.completionTokens });
       await new Promise((resolve) => setTimeout(resolve, STEP_MS));
     }
     account.ended = true;

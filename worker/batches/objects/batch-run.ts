@@ -19,8 +19,8 @@ const START_WAIT_MS = 2_000;
 /** The alarm rings again after this time at most, so that the platform keeps the object running. */
 const HEARTBEAT_MS = 10_000;
 const FAULT_PAUSE_MS = 5_000;
-/** Bytes of the requests that run at the same time; a single one may be larger. */
-const MAX_RUNNING_BYTES = 4 * 1024 * 1024;
+/** Bytes of the requests that run at the same time and of their answers; those of a single one may be larger. */
+const MAX_RUNNING_BYTES = 16 * 1024 * 1024;
 /** Attempts of a line that the service fails. Refusals for lack of room do not count. */
 const MAX_ATTEMPTS = 6;
 /** Records that one transaction writes. */
@@ -49,6 +49,8 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
   readonly #window = new SendWindow();
   /** Bytes of the requests that run, by line. */
   readonly #running = new Map<number, number>();
+  /** Bytes of the largest answer so far. Each line that runs may get one like it. */
+  #largestAnswer = 0;
   #progress: Progress | null;
   #working: Promise<void> | null = null;
   #news = Promise.withResolvers<void>();
@@ -202,12 +204,12 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
   }
 
   #fill(now: number): void {
-    let bytes = 0;
+    let bytes = this.#running.size * this.#largestAnswer;
     for (const size of this.#running.values()) bytes += size;
     while (this.#running.size < this.#window.size(now) && bytes < MAX_RUNNING_BYTES) {
       const line = this.#lines.next(this.#running);
       if (line === null) return;
-      bytes += line.body.length;
+      bytes += line.body.length + this.#largestAnswer;
       this.#running.set(line.number, line.body.length);
       void this.#answer(line)
         .catch((thrown: unknown) => this.#report(thrown))
@@ -221,15 +223,15 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
   /** Runs a line once, and keeps its record if it got a final answer. */
   async #answer(line: WaitingLine): Promise<void> {
     const answer = await sendLine(this.ctx.exports, this.#progress!, line.body).catch(() => null);
-    const now = Date.now();
     if (this.#progress === null) return;
+    this.#largestAnswer = Math.max(this.#largestAnswer, answer?.body.length ?? 0);
     if (answer?.mayRetry === false) {
       if (answer.status < 500) this.#window.answered();
       const file = answer.status === 200 ? 'output' : 'error';
       return this.#lines.finish(line.number, file, answerRecord(line, answer, randomHex(16)));
     }
     const hasNoRoom = answer?.status === 429 || answer?.status === 503;
-    this.#window.refused(now, hasNoRoom ? answer.retryAfterMs : null);
+    this.#window.refused(Date.now(), hasNoRoom ? answer.retryAfterMs : null);
     if (hasNoRoom) return;
     this.#lines.countAttempt(line.number);
     if (line.attempts + 1 < MAX_ATTEMPTS) return;
