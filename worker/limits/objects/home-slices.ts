@@ -10,6 +10,7 @@ import type {
 } from '../../env/limiter-protocol.ts';
 import { numberOf, priceOf, sliceOf } from '../../usage/reservation-id.ts';
 import { spendOf } from '../../usage/usage-record.ts';
+import { isEndUser } from '../end-user.ts';
 import { budgetOf, eachOf } from '../quota/budget.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
 import { draw, drawSpend, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
@@ -177,7 +178,8 @@ export class HomeSlices {
   /** The isolate may have given a known request more of a slice, and not have reported it. */
   #extend(state: IsolateState, { account, usage }: ListedAccount, now: number): void {
     const open = this.#requests.find(account);
-    if (!open) return;
+    // Slices pay for nothing that counts for an end user.
+    if (!open || open.reservation.subjects.some(isEndUser)) return;
     const used = spendOf(priceOf(account), usage);
     const reserved = reservedBy(open.reservation);
     let missing = eachOf((name) => Math.max(0, used[name] - reserved[name]));

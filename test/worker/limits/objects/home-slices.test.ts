@@ -6,14 +6,18 @@ import { type HomeCallbacks, HomeSlices } from '../../../../worker/limits/object
 import type { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
 import { SLICE_GRACE_MS, SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
-import { emptyQuota } from '../../../../worker/limits/quota/state.ts';
+import { emptyQuota, useOf } from '../../../../worker/limits/quota/state.ts';
 
 const START = Date.UTC(2026, 0, 15, 12);
 
+/** Requests that are not stored. */
+function newRequests(): OpenRequests {
+  const none = { loadOpen: () => new Map(), loadQuota: emptyQuota, loadEndUser: () => null };
+  return new OpenRequests(none as unknown as LimiterStorage, { of: () => null } as unknown as BlockList);
+}
+
 /** A home that stores nothing. */
-function newHome(onOpen: (at: number) => void = () => {}): HomeSlices {
-  const storage = { loadOpen: () => new Map(), loadQuota: emptyQuota } as unknown as LimiterStorage;
-  const requests = new OpenRequests(storage, { of: () => null } as unknown as BlockList);
+function newHome(onOpen: (at: number) => void = () => {}, requests = newRequests()): HomeSlices {
   const home: HomeCallbacks = {
     settle: () => {},
     open: (request, reservation, at) => {
@@ -98,6 +102,22 @@ test('a request begins between the grant of its slice and the report, whatever t
   ];
   home.exchange(callOf('i', 2, { decisions }), START + 1_000);
   expect(opened).toEqual([START, START + 500, START + 1_000]);
+});
+
+test('a request of an end user is billed for no more than it has reserved, if its isolate vanishes', () => {
+  const requests = newRequests();
+  const home = newHome(() => {}, requests);
+  const tenantLimits = { ...UNLIMITED, tokensPerDay: 8_000 };
+  const endUser = { hash: 'u', limits: { ...UNLIMITED, tokensPerDay: 500 } };
+  const request = { ...claimant(80), tenantLimits, tokens: 300, requestId: 'i.0.1.p.r', endUser };
+  const sliceRequests = [{ ...claimant(80), tenantLimits }];
+  home.exchange(callOf('i', 1, { reservation: request, sliceRequests }), START);
+  const end = START + SLICE_MS + SLICE_GRACE_MS;
+  home.endDue(end);
+  const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 400 };
+  home.giveUp('i', [{ account: request.requestId, model: 'tiny', usage, ageMs: 0 }], end);
+  const today = (id: string) => useOf(requests.quota, id, end).day;
+  expect([today('tenant'), today('key'), today('user:u')]).toEqual([300, 300, 300]);
 });
 
 test('ignores decisions about slices that it has not granted, or has taken back', () => {
