@@ -60,7 +60,7 @@ export class Allowance {
   /** Tokens that were reserved when more were last reserved ahead of need. */
   #aheadOf = -1;
   #ended = false;
-  readonly #end = Promise.withResolvers<void>();
+  readonly #end = Promise.withResolvers<null>();
 
   constructor(options: AllowanceOptions) {
     this.#options = options;
@@ -119,7 +119,7 @@ export class Allowance {
   async cover(needed: number): Promise<string | null> {
     const { pause, now, waits, waitsUntil } = this.#options;
     while (!this.#ended && !this.covers(needed)) {
-      const limit = await this.#grow(needed);
+      const limit = await Promise.race([this.#grow(needed), this.#end.promise]);
       if (limit === null) continue;
       const wait = limit.held || waits ? limit.retryAfterMs : null;
       if (wait === null || now() + wait > waitsUntil) {
@@ -134,7 +134,7 @@ export class Allowance {
   /** Reserves nothing more, and waits no longer. */
   end(): void {
     this.#ended = true;
-    this.#end.resolve();
+    this.#end.resolve(null);
   }
 
   #grow(used: number): Promise<ExceededLimit | null> {
@@ -169,12 +169,10 @@ export class Allowance {
 
   async #askHome(total: Spend): Promise<ReservationResult> {
     for (const pauseMs of RETRY_MS) {
-      try {
-        return await this.#options.growAtHome(total);
-      } catch {
-        if (this.#ended) break;
-        await this.#options.pause(pauseMs);
-      }
+      const result = await this.#options.growAtHome(total).catch(() => null);
+      if (result !== null) return result;
+      if (this.#ended) break;
+      await this.#options.pause(pauseMs);
     }
     throw unchecked();
   }

@@ -4,7 +4,7 @@ import { Allowance } from '../../../worker/limits/allowance.ts';
 import { unchecked } from '../../../worker/limits/limit-errors.ts';
 
 /** The allowance of a completion of up to 2,000 tokens, with 100 reserved, whose minute has no room. */
-function waitingAllowance() {
+function waitingAllowance(answer: 'refusal' | 'none' = 'refusal') {
   const grown: Spend[] = [];
   let slice = 0;
   const refused: ReservationResult = {
@@ -22,7 +22,7 @@ function waitingAllowance() {
       if (more.tokens > 0) grown.push(more);
       return more;
     },
-    growAtHome: async () => refused,
+    growAtHome: () => (answer === 'none' ? new Promise(() => {}) : Promise.resolve(refused)),
     errorOf: unchecked,
     pause: () => new Promise(() => {}),
     now: () => 0,
@@ -35,8 +35,11 @@ function waitingAllowance() {
   return { allowance, grown, fillSlice };
 }
 
-test('a completion that has ended waits no longer', async () => {
-  const { allowance } = waitingAllowance();
+test.each([
+  ['the minute', 'refusal'],
+  ['a limiter that hangs', 'none'],
+] as const)('a completion that has ended waits no longer for %s', async (_, answer) => {
+  const { allowance } = waitingAllowance(answer);
   const covered = allowance.cover(101);
   await new Promise(setImmediate);
   allowance.end();
