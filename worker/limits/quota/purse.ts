@@ -139,7 +139,7 @@ export class Purse {
 
   /** Returns whether home counts a slice of this key, or of any key if null, that has not been returned. */
   mayHold(keyId: string | null, now: number): boolean {
-    const held = keyId === null ? !this.#slices.isEmpty : this.holds(keyId, now);
+    const held = keyId === null ? !this.#slices.isEmpty : this.#slices.of(keyId, now) !== null;
     return held || this.isAsking(keyId, now);
   }
 
@@ -159,14 +159,9 @@ export class Purse {
     for (const [keyId, { usedAt, askedUntil }] of this.#keys) {
       if (now - usedAt >= IDLE_MS && askedUntil <= now) this.#keys.delete(keyId);
     }
-    this.#return((keyId) => !this.holds(keyId, now) || !this.#keys.has(keyId));
+    this.#return((keyId) => this.#slices.of(keyId, now) === null || !this.#keys.has(keyId));
     if (this.#renewals.size > 0 || this.#hasUncarried(now)) return true;
     return !this.#slices.isEmpty && this.#contactAt + CONTACT_MS <= now;
-  }
-
-  /** Returns whether a slice of the key is held. What is left of it may suffice together with what is left at home. */
-  holds(keyId: string, now: number): boolean {
-    return this.#slices.of(keyId, now) !== null;
   }
 
   /** Returns whether nothing is left to tell home, now or later. */

@@ -100,13 +100,11 @@ export function draw(
   const first = drawSpend(state, slice, spend, now);
   charge(state, subjects, { requests: 1, slots: 1 }, first);
   const expiresAt = now + slice.ttlMs;
-  const reservation = { id, subjects, charges: [first], limited: isLimited(left), expiresAt };
+  const limited = typeof left.tokens === 'number' || typeof left.money === 'number';
+  const reservation = { id, subjects, charges: [first], limited, expiresAt };
   state.reservations.set(id, reservation);
   return reservation;
 }
-
-const isLimited = ({ tokens, money }: Amounts): boolean =>
-  typeof tokens === 'number' || typeof money === 'number';
 
 /** Turns a part of the slice into a charge of a request. */
 export function drawSpend(state: QuotaState, slice: Slice, spend: Spend, now: number): Charge {
