@@ -166,7 +166,9 @@ test.each([
   const { context } = contextBefore([ADMITTED, ADMITTED]);
   const timers = new Timers();
   const blocks = { of: async () => null };
-  const keys = { find: async () => ({ key: { principal: { ...CALLER, ...changed }, hash: '' }, stale: false }) };
+  const keys = {
+    find: async () => ({ key: { principal: { ...CALLER, ...changed }, hash: '' }, stale: false }),
+  };
   for (const limits of [UNLIMITED, TENANT.limits]) {
     const caller = { ...CALLER, tenant: { ...TENANT, limits } };
     const { block } = await admit(caller, cost, {
