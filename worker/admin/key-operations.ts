@@ -127,7 +127,7 @@ export async function addKey(
   return { ...showKey(record), key, ...(warning !== undefined && { warning }) };
 }
 
-/** Changes a key. It is disabled or enabled at once; the other changes take at most one minute. @throws ApiError 400 */
+/** Changes a key. It is disabled at once; the other changes take at most one minute. @throws ApiError 400 */
 export async function changeKey(
   old: KeyRecord,
   patch: z.infer<typeof keyPatch>,

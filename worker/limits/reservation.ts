@@ -259,8 +259,7 @@ function hold(
       if (outcome.queueMs !== undefined) timings.set('queue', outcome.queueMs);
       if (outcome.firstTokenAt !== null) timings.set('first-token', outcome.firstTokenAt - startedAt);
       const { inquire = false } = outcome;
-      const { endUser } = context.caller;
-      const settlement = { ...settlementOf(outcome, startedAt, now()), endUser };
+      const settlement = { ...settlementOf(outcome, startedAt, now()), endUser: context.caller.endUser };
       client.settle({ requestId, settlement, inquire }, unused, context);
     },
   };
