@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
 import { type OriginConfig, readConfig } from './config/config.ts';
-import { requirePrefixDirectory } from './config/prefix-directory.ts';
+import { requireDirectory } from './config/writable-directory.ts';
 import { Authenticator, importSecrets } from './http/authentication.ts';
 import { HEARTBEAT_MS, READER_LIMITS } from './http/event-stream.ts';
 import { createMetrics, recordSteps } from './http/metrics.ts';
@@ -37,7 +37,8 @@ const LEAVE_MS = 2000;
  */
 async function main(): Promise<void> {
   const config = readConfig(process.env);
-  requirePrefixDirectory(config);
+  const { directory } = config.model.engine.prefixDisk;
+  if (directory !== null) requireDirectory(directory, 'CONTINUO_PREFIX_CACHE_DIR');
   const log = createLog(config.logLevel);
   const now = () => performance.now();
   const runLock = createRunLock();

@@ -1,7 +1,7 @@
-import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { errorMessage } from '@continuo/shared/error-details.ts';
+import { createDirectory } from '../config/writable-directory.ts';
 import { HubError } from './hub-error.ts';
 
 export interface LockOptions {
@@ -17,18 +17,19 @@ const POLL_MS = 200;
  * Locks a file between processes: SQLite's lock of a database file. Node has no other lock that the system releases when
  * a process is killed.
  * @returns the lock, which ends when it is closed; null if another process holds it
- * @throws Error if the file or its directory cannot be created
+ * @throws HubError if the file or its directory cannot be created
  */
 export function tryFileLock(file: string): DatabaseSync | null {
-  mkdirSync(path.dirname(file), { recursive: true });
-  const database = new DatabaseSync(file, { timeout: 0 });
+  let database: DatabaseSync | null = null;
   try {
+    createDirectory(path.dirname(file));
+    database = new DatabaseSync(file, { timeout: 0 });
     database.exec('BEGIN EXCLUSIVE');
     return database;
   } catch (error) {
-    database.close();
+    database?.close();
     if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return null;
-    throw error;
+    throw new HubError(`cannot lock ${file}: ${errorMessage(error)}`);
   }
 }
 
@@ -41,20 +42,12 @@ export async function withFileLock<T>(
   { onWait, sleep }: LockOptions,
   work: () => Promise<T>,
 ): Promise<T> {
-  let lock = lockOrFail(file);
+  let lock = tryFileLock(file);
   if (lock === null) onWait();
   while (lock === null) {
     await sleep(POLL_MS);
-    lock = lockOrFail(file);
+    lock = tryFileLock(file);
   }
   using _held = lock;
   return await work();
-}
-
-function lockOrFail(file: string): DatabaseSync | null {
-  try {
-    return tryFileLock(file);
-  } catch (error) {
-    throw new HubError(`cannot lock ${file}: ${errorMessage(error)}`);
-  }
 }

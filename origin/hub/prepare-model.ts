@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { createDirectory } from '../config/writable-directory.ts';
 import { type BuildProgress, type BuiltModel, buildModel, PARTIAL_SUFFIX } from '../export/build.ts';
 import { readConfig } from '../export/checkpoint/safetensors.ts';
 import { describeFamily } from '../export/families/families.ts';
@@ -220,7 +221,7 @@ interface Needs {
 /** Compares what a model needs with what is free, before anything is fetched. @throws HubError */
 function requireResources({ missingBytes, builtBytes, loadedBytes }: Needs, context: PrepareContext): void {
   const { cache, builds, availableMemory } = context;
-  for (const directory of [cache, builds]) mkdirSync(directory, { recursive: true });
+  for (const directory of [cache, builds]) createDirectory(directory);
   const isOneDisk = statSync(cache).dev === statSync(builds).dev;
   const disks = isOneDisk
     ? [[cache, missingBytes + builtBytes] as const]

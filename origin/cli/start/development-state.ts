@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { newApiKey } from '@continuo/shared/api-key.ts';
-import { errorMessage } from '@continuo/shared/error-details.ts';
 import * as z from 'zod';
 
 const schema = z.object({ apiKey: z.string(), originSecret: z.string() });
@@ -19,22 +18,12 @@ function readState(file: string): DevelopmentState | null {
   }
 }
 
-/**
- * Reads the state under `directory`, or creates it in a file that only its owner can read.
- * @throws Error one line that names the variable if the directory cannot be written
- */
+/** Reads the state under `directory`, or creates it in a file that only its owner can read. */
 export function developmentState(directory: string): DevelopmentState {
   const file = path.join(directory, 'development.json');
   const stored = readState(file);
   if (stored !== null) return stored;
   const state = { apiKey: newApiKey(randomBytes).secret, originSecret: randomBytes(32).toString('hex') };
-  try {
-    mkdirSync(directory, { recursive: true });
-    writeFileSync(file, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600 });
-  } catch (error) {
-    throw new Error(
-      `CONTINUO_STATE_DIR: the directory ${directory} cannot be written (${errorMessage(error)}).`,
-    );
-  }
+  writeFileSync(file, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600 });
   return state;
 }

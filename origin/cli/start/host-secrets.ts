@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { createDirectory } from '@continuo/origin/config/writable-directory.ts';
 import { newApiKey } from '@continuo/shared/api-key.ts';
 import { errorCode } from '@continuo/shared/error-details.ts';
 
@@ -31,7 +32,7 @@ export const ADMIN_KEY_FILE = 'admin-key';
 
 /** Reads one secret in `directory`; makes its file if there is none. */
 export function hostSecret(directory: string, name: Secret): string {
-  mkdirSync(directory, { recursive: true });
+  createDirectory(directory);
   const file = (base: string) => path.join(directory, base);
   if (name === 'ORIGIN_SECRET') return secretIn(file('origin-secret'), randomHex);
   if (name === 'KEY_ID_SECRET') return secretIn(file('key-id-secret'), randomHex);

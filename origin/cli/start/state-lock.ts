@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { requireDirectory } from '@continuo/origin/config/writable-directory.ts';
 import { tryFileLock } from '@continuo/origin/hub/file-lock.ts';
-import { errorMessage } from '@continuo/shared/error-details.ts';
 
 /**
  * Locks a state directory for this process, and creates it if necessary. The lock of a process that was killed is gone, so
@@ -11,8 +11,9 @@ import { errorMessage } from '@continuo/shared/error-details.ts';
  * @throws Error one line that names the holder or, if the directory cannot be written, the setting
  */
 export function lockStateDirectory(directory: string, setting: string): Disposable {
+  requireDirectory(directory, setting);
   const holder = path.join(directory, 'launcher.pid');
-  const lock = openLock(directory, setting);
+  const lock = tryFileLock(path.join(directory, 'launcher.lock'));
   if (lock === null) {
     throw new Error(
       `The state directory ${directory} is in use by process ${readHolder(holder)}. Stop it, or set ${setting} to another directory.`,
@@ -20,14 +21,6 @@ export function lockStateDirectory(directory: string, setting: string): Disposab
   }
   writeFileSync(holder, `${process.pid}\n`);
   return lock;
-}
-
-function openLock(directory: string, setting: string): Disposable | null {
-  try {
-    return tryFileLock(path.join(directory, 'launcher.lock'));
-  } catch (error) {
-    throw new Error(`${setting}: the directory ${directory} cannot be written (${errorMessage(error)}).`);
-  }
 }
 
 /** The holder writes its id right after it has locked the directory. */

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -46,5 +46,16 @@ test('a released directory can be locked again', () => {
 test('a directory that cannot be created is one line that names the setting', () => {
   const file = path.join(temporaryDirectory(), 'file');
   writeFileSync(file, '');
-  expect(() => lockStateDirectory(file, 'CONTINUO_STATE_DIR')).toThrow(/^CONTINUO_STATE_DIR: [^\n]+$/);
+  // Node's recursive mkdir never returns in /proc.
+  for (const directory of [file, path.join(file, 'below'), '/proc/continuo'])
+    expect(() => lockStateDirectory(directory, 'CONTINUO_STATE_DIR')).toThrow(
+      `CONTINUO_STATE_DIR: ${directory} cannot be used (`,
+    );
+});
+
+test('a lock file that cannot be opened is named', () => {
+  const directory = temporaryDirectory();
+  const lock = path.join(directory, 'launcher.lock');
+  mkdirSync(lock);
+  expect(() => lockStateDirectory(directory, 'CONTINUO_STATE_DIR')).toThrow(`cannot lock ${lock}: `);
 });

@@ -1,35 +1,41 @@
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { errorCode } from '@continuo/shared/error-details.ts';
-import type { OriginConfig } from './config.ts';
 
 const FAULTS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EPERM: 'permission denied',
   EROFS: 'read-only file system',
+  ENOSPC: 'the disk is full',
   ENOTDIR: 'not a directory',
-  EEXIST: 'not a directory',
 };
 
-/** Creates the directory of the prefix cache, if one is set. @throws Error one line that names the variable */
-export function requirePrefixDirectory({ model }: Pick<OriginConfig, 'model'>): void {
-  const { directory } = model.engine.prefixDisk;
-  if (directory === null) return;
+/**
+ * Creates a directory that only this user can read, unless it exists.
+ * @param setting the variable or option that names it
+ * @throws Error one line that names the setting, if files cannot be written there
+ */
+export function requireDirectory(directory: string, setting: string): void {
   try {
-    createDirectory(directory);
+    createDirectory(directory, 0o700);
     accessSync(`${directory}/.`, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     const code = errorCode(error) ?? '';
     const reason = FAULTS[code] === undefined ? code : `${FAULTS[code]}, ${code}`;
     const fault = `${directory} cannot be used (${reason})`;
-    throw new Error(`CONTINUO_PREFIX_CACHE_DIR: ${fault}; name a directory that the origin may write to`);
+    throw new Error(`${setting}: ${fault}; name a directory that Continuo may write to`);
   }
 }
 
 /** Node's own recursive mkdir never ends in /proc, where a directory cannot be created although its parent exists. */
-function createDirectory(directory: string): void {
+export function createDirectory(directory: string, mode?: number): void {
   if (existsSync(directory)) return;
   const parent = dirname(directory);
-  if (parent !== directory) createDirectory(parent);
-  mkdirSync(directory, { mode: 0o700 });
+  if (parent !== directory) createDirectory(parent, mode);
+  try {
+    mkdirSync(directory, { mode });
+  } catch (error) {
+    // Another process may have created it meanwhile.
+    if (errorCode(error) !== 'EEXIST') throw error;
+  }
 }

@@ -2,11 +2,9 @@ import { mkdtempSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readModelSettings } from '../../../origin/config/config.ts';
-import { requirePrefixDirectory } from '../../../origin/config/prefix-directory.ts';
+import { requireDirectory } from '../../../origin/config/writable-directory.ts';
 
-const requireDirectory = (directory?: string): void =>
-  requirePrefixDirectory(readModelSettings({ CONTINUO_PREFIX_CACHE_DIR: directory }));
+const SETTING = 'CONTINUO_STATE_DIR';
 
 const newDirectory = () => mkdtempSync(join(tmpdir(), 'continuo-config-'));
 
@@ -23,32 +21,28 @@ function asNobody(work: () => void): void {
   }
 }
 
-describe('the directory of prefixes', () => {
+describe('a directory that a setting names', () => {
   test('is created, and only its owner can read it', () => {
     const directory = join(newDirectory(), 'one', 'two');
-    requireDirectory(directory);
+    requireDirectory(directory, SETTING);
     expect(statSync(directory).mode & 0o777).toBe(0o700);
-    requireDirectory(directory);
-    requireDirectory();
+    requireDirectory(directory, SETTING);
   });
 
   // Node's recursive mkdir never returns in /proc.
   test.each([
-    [
-      '/proc/continuo',
-      /^CONTINUO_PREFIX_CACHE_DIR: \/proc\/continuo cannot be used \(.*ENOENT\); name a directory/,
-    ],
-    ['/proc/continuo/below', /^CONTINUO_PREFIX_CACHE_DIR: \/proc\/continuo\/below cannot be used \(/],
-    ['/dev/null', /\(not a directory, ENOTDIR\); name a directory that the origin may write to$/],
+    ['/proc/continuo', /^CONTINUO_STATE_DIR: \/proc\/continuo cannot be used \(.*ENOENT\); name a directory/],
+    ['/proc/continuo/below', /^CONTINUO_STATE_DIR: \/proc\/continuo\/below cannot be used \(/],
+    ['/dev/null', /\(not a directory, ENOTDIR\); name a directory that Continuo may write to$/],
     ['/dev/null/below', /\(not a directory, ENOTDIR\)/],
-  ])('%s is refused at once, with the variable and the reason', (directory, message) => {
-    expect(() => requireDirectory(directory)).toThrow(message);
+  ])('%s is refused at once, with the setting and the reason', (directory, message) => {
+    expect(() => requireDirectory(directory, SETTING)).toThrow(message);
   });
 
   test('is refused without permission, which the message says', () => {
     const closed = process.geteuid?.() === 0 ? newDirectory() : '/root';
     asNobody(() => {
-      expect(() => requireDirectory(join(closed, 'below'))).toThrow(/\(permission denied, EACCES\)/);
+      expect(() => requireDirectory(join(closed, 'below'), SETTING)).toThrow(/\(permission denied, EACCES\)/);
     });
   });
 });
