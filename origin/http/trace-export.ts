@@ -1,4 +1,4 @@
-import { errorMessage } from '@continuo/shared/error-details.ts';
+import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
 import type { Usage } from '@continuo/shared/generation.ts';
 import type { Logger } from '../process/log.ts';
 
@@ -56,12 +56,20 @@ const genAiAttributes = ({ model, usage }: Generation) => ({
   'gen_ai.usage.output_tokens': usage.completionTokens,
 });
 
-function collectorOf(environment: Variables): string | undefined {
+function collectorOf(environment: Variables): URL | null {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = environment;
   const url = whole || (base && `${base.replace(/\/$/, '')}/v1/traces`);
-  if (!url || /^https?:$/.test(URL.parse(url)?.protocol ?? '')) return url;
+  if (!url) return null;
   const name = whole ? 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT' : 'OTEL_EXPORTER_OTLP_ENDPOINT';
-  throw new Error(`${name}: '${url}' is no http address`);
+  const address = URL.parse(url);
+  if (!address || !/^https?:$/.test(address.protocol))
+    throw new Error(`${name}: '${url}' is no http address`);
+  // `fetch` would refuse each batch, and quote the password.
+  if (address.username || address.password)
+    throw new Error(
+      `${name}: put user and password into OTEL_EXPORTER_OTLP_HEADERS, as authorization=Basic%20…`,
+    );
+  return address;
 }
 
 function headersOf(text: string): Headers {
@@ -81,7 +89,7 @@ export function createTraceExport(
   { fetch, log, randomHex }: Tools,
 ): TraceExport | null {
   const url = collectorOf(environment);
-  if (!url) return null;
+  if (url === null) return null;
   const headers = headersOf(environment.OTEL_EXPORTER_OTLP_HEADERS ?? '');
   const isGenAi = /\bgen_ai_latest_experimental\b/.test(environment.OTEL_SEMCONV_STABILITY_OPT_IN ?? '');
   const resource = {
@@ -91,14 +99,14 @@ export function createTraceExport(
   let timer: NodeJS.Timeout | null = null;
   let hasFailed = false;
 
-  async function flush(): Promise<void> {
+  const flush = async (): Promise<void> => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
     const spans = waiting;
     if (spans.length === 0) return;
     waiting = [];
     try {
-      const response = await fetch(url!, {
+      const response = await fetch(url, {
         method: 'POST',
         headers,
         body: JSON.stringify({
@@ -110,11 +118,13 @@ export function createTraceExport(
       if (!response.ok) throw new Error(`status ${response.status}`);
       hasFailed = false;
     } catch (error) {
-      // Dropped. The first failure of a row is logged.
-      if (!hasFailed) log.warn({ why: errorMessage(error) }, 'traces were not sent');
+      // Dropped. The first failure of a row is logged. That `fetch` has failed says nothing, but its cause does.
+      const { cause = error } = error as Error;
+      const why = errorCode(cause) ?? errorMessage(cause);
+      if (!hasFailed) log.warn({ collector: url.origin + url.pathname, why }, 'traces were not sent');
       hasFailed = true;
     }
-  }
+  };
 
   return {
     record(generation) {

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createTraceExport } from '../../../origin/http/trace-export.ts';
 import { createLog } from '../../../origin/process/log.ts';
 import { request } from '../../support/generation-request.ts';
+import { freePort } from '../../support/system.ts';
 import { RunningOrigin } from './running-origin.ts';
 
 interface Received {
@@ -139,11 +140,26 @@ test('a collector that refuses is logged once, and what waits is bounded', async
   expect(spansOf(refusing.received.slice(3))).toHaveLength(2_048);
 });
 
+test('a collector that cannot be reached is logged once, with its address but no secret, and with the reason', async () => {
+  const address = `http://localhost:${await freePort()}/v1/traces`;
+  const { traces, lines } = exportTo('', { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${address}?token=SECRET` });
+  for (let count = 0; count < 2; count += 1) {
+    traces.record(GENERATION);
+    await traces.flush();
+  }
+  expect(lines).toHaveLength(1);
+  expect(JSON.parse(lines[0]!)).toMatchObject({ collector: address, why: 'ECONNREFUSED' });
+});
+
 test('without a collector nothing is exported, and a malformed address is named', () => {
   expect(exportTo('').traces).toBeNull();
   expect(() => exportTo('collector')).toThrow("OTEL_EXPORTER_OTLP_ENDPOINT: 'collector/v1/traces'");
   // An address without its scheme is one of the scheme `collector:` to a parser.
   expect(() => exportTo('collector:4318')).toThrow('OTEL_EXPORTER_OTLP_ENDPOINT: ');
+  // Fetch would refuse each batch and quote the password in its message.
+  expect(() => exportTo('http://user:SECRET@collector:4318')).toThrow(
+    /^OTEL_EXPORTER_OTLP_ENDPOINT: (?!.*SECRET).*OTEL_EXPORTER_OTLP_HEADERS/,
+  );
   const own = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'collector:4318/v1/traces' };
   expect(() => exportTo('http://collector:4318', own)).toThrow('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: ');
   expect(() => exportTo('http://collector:4318', { OTEL_EXPORTER_OTLP_HEADERS: 'key=50%' })).toThrow(
