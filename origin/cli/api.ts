@@ -1,6 +1,7 @@
 import { CommandError, EXIT } from '@continuo/origin/terminal/program.ts';
 import type { Fields } from '@continuo/origin/terminal/tables.ts';
 import { completionChunk, errorResponseBody } from '@continuo/shared/completion-response.ts';
+import { errorCode } from '@continuo/shared/error-details.ts';
 import { SseDecoder } from '@continuo/shared/framing.ts';
 import * as z from 'zod';
 import type { Access } from './access.ts';
@@ -38,8 +39,10 @@ export function createApi({ url, key }: Access, fetchFrom: typeof fetch): Api {
       },
       body: body === undefined ? null : body instanceof FormData ? body : JSON.stringify(body),
       signal: signal ?? null,
-    }).catch(() => {
-      throw new CommandError(`No server answers at ${url.origin}. ${NO_SERVER_HINT}`, EXIT.unreachable);
+    }).catch((error: unknown) => {
+      const code = errorCode((error as Error).cause);
+      const why = code === undefined ? '' : ` (${code})`;
+      throw new CommandError(`No server answers at ${url.origin}${why}. ${NO_SERVER_HINT}`, EXIT.unreachable);
     });
     if (response.ok) return response;
     throw await refusal(response);

@@ -1,12 +1,12 @@
-import { CommandError, requireOption, withExamples } from '@continuo/origin/terminal/program.ts';
+import { CommandError, EXIT, requireOption, withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Command } from 'commander';
 import { given, instant, queryOf } from './options.ts';
 import type { OpenSession } from './session.ts';
 
 /** Money is in micro-units of the currency, so that no amount is rounded. */
 function micros(text: string): number {
-  if (!/^-?\d{1,15}$/.test(text)) throw new CommandError(`'${text}' is no integer of micro-units.`);
-  return Number(text);
+  if (/^-?\d{1,15}$/.test(text)) return Number(text);
+  throw new CommandError(`'${text}' is no integer of micro-units.`, EXIT.usage);
 }
 
 const PRICE_COLUMNS = [

@@ -1,4 +1,4 @@
-import { CommandError } from '@continuo/origin/terminal/program.ts';
+import { CommandError, EXIT } from '@continuo/origin/terminal/program.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import { limits } from '@continuo/shared/tenant.ts';
 import { InvalidArgumentError } from 'commander';
@@ -56,7 +56,7 @@ export function instant(text: string): number {
 
 /** Returns the path of one object. @throws CommandError if the id would lead to another path */
 export function pathTo(kind: 'tenants' | 'keys' | 'plans', id: string): string {
-  if (['', '.', '..'].includes(id)) throw new CommandError(`'${id}' is not an id.`);
+  if (['', '.', '..'].includes(id)) throw new CommandError(`'${id}' is not an id.`, EXIT.usage);
   return `/admin/v1/${kind}/${encodeURIComponent(id)}`;
 }
 

@@ -5,6 +5,8 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { isLocal, localAddress } from '../../../origin/cli/access.ts';
 import { readStartSettings } from '../../../origin/cli/start/settings.ts';
+import { freePort } from '../../support/system.ts';
+import { runCli } from './run-cli.ts';
 
 test.each([
   {},
@@ -46,4 +48,13 @@ test('without a running server, the command tells to run continuo serve', () => 
     stderr:
       'continuo: No server answers at http://127.0.0.1:1. Run continuo serve, or name another server in CONTINUO_URL.\n',
   });
+});
+
+test('a server that cannot be reached is named with the reason', async () => {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const { code, stderr } = await runCli(['--url', url, 'models'], {
+    environment: { CONTINUO_API_KEY: 'a key' },
+  });
+  expect(code).toBe(3);
+  expect(stderr).toContain(`No server answers at ${url} (ECONNREFUSED).`);
 });

@@ -49,7 +49,9 @@ test('sets prices and adds to a balance once per id, in whole micro-units', asyn
     admin('credits', 'add', '--tenant', 'payer', '--id', 'p1', '--micros', micros, '--note', 'first');
   await add('70');
   await add('70');
-  await expect(add('7.5')).rejects.toThrow("'7.5' is no integer of micro-units.");
+  await expect(add('7.5')).rejects.toThrow(
+    new CommandError("'7.5' is no integer of micro-units.", EXIT.usage),
+  );
   const entries = await adminJson<{ id: string; micros: number }[]>('credits', 'list', '--tenant', 'payer');
   expect(entries.map(({ id, micros }) => [id, micros])).toEqual([
     ['opening', 0],
@@ -181,7 +183,9 @@ test('rejects invalid addresses, ids and weights in one line', async () => {
   await expect(adminAt('ftp://127.0.0.1', ['tenants', 'list'])).rejects.toThrow(CommandError);
   // These ids would lead to another path: the list, or its parent.
   for (const id of ['', '.', '..']) {
-    await expect(admin('tenants', 'show', id)).rejects.toThrow(new CommandError(`'${id}' is not an id.`));
+    await expect(admin('tenants', 'show', id)).rejects.toThrow(
+      new CommandError(`'${id}' is not an id.`, EXIT.usage),
+    );
   }
   for (const weight of ['0', '-1', 'x', 'Infinity']) {
     await expect(admin('tenants', 'create', '--name', 'x', '--weight', weight)).rejects.toThrow(/above 0/);
