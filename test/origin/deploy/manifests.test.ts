@@ -180,6 +180,23 @@ test.runIf(hasHelm)('an origin with a card claims it and serves the model that i
   expect(pull.image).toBe(origin.image);
 });
 
+test.runIf(hasHelm)(
+  'a model that is built in the pod gets the memory of the origin, and its name from what is built',
+  () => {
+    const all = render({ model: { build: 'Qwen/Qwen3-0.6B-Base:q4' } });
+    const deployment = all.find(({ kind }) => kind === 'Deployment') as unknown as Present<IDeployment>;
+    const { initContainers, containers } = deployment.spec.template.spec;
+    const [build, origin] = [initContainers[0]!, containers[0]!];
+    expect(build.args).toEqual(['build', 'Qwen/Qwen3-0.6B-Base:q4', '--out', '/models/current']);
+    expect(build.resources).toEqual(origin.resources);
+    expect(origin.env).toContainEqual({ name: 'CONTINUO_MODEL_DIR', value: '/models/current' });
+    expect(namesOf(origin)).not.toContain('CONTINUO_MODEL_NAME');
+    expect(() => render({ model: { pull: MODEL.pull, build: MODEL.pull } })).toThrow(
+      'pull or build, not both',
+    );
+  },
+);
+
 test.runIf(hasHelm)('a model that is pulled keeps its name, unless another one is set', () => {
   const nameIn = (model: object) => {
     const all = render({ model }) as unknown as readonly Present<IDeployment>[];
