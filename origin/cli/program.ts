@@ -10,7 +10,7 @@ import { addDoctorCommand } from './doctor.ts';
 import { addEdgeCommand } from './edge.ts';
 import { addCreditCommands, addPriceCommands } from './money-commands.ts';
 import manifest from './package.json' with { type: 'json' };
-import { addServeCommand } from './serve.ts';
+import { addOriginCommand, addServeCommand } from './serve.ts';
 import { type CliContext, sessionOpener } from './session.ts';
 import { addAuditCommand, addUsageCommand } from './usage-commands.ts';
 
@@ -28,6 +28,7 @@ export function createContinuo(context: CliContext): Command {
   const asCaller = sessionOpener(program, context, 'caller');
   const asAdmin = sessionOpener(program, context, 'admin');
   addServeCommand(program, context);
+  addOriginCommand(program, context);
   addEdgeCommand(program, context);
   addCompleteCommand(program, asCaller);
   addBatchCommands(program, asCaller);

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readConfig } from '@continuo/origin/config/config.ts';
 import {
   type BuildOptions,
   prepareForCommand,
@@ -10,7 +11,7 @@ import type { Command } from 'commander';
 import type { CliContext } from './session.ts';
 import { banner, pageOf } from './start/banner.ts';
 
-/** `continuo serve`: from the name of a model to a served one. */
+/** `continuo serve` and `continuo origin`: from the name of a model to a served one. */
 
 interface ServeOptions extends BuildOptions {
   readonly open: boolean;
@@ -45,12 +46,32 @@ export function addServeCommand(program: Command, { terminal, environment }: Cli
   });
 }
 
+/** The origin in this process, with the variables that `npm run origin` reads. */
+export function addOriginCommand(program: Command, { terminal, environment }: CliContext): void {
+  const origin = program
+    .command('origin [model]')
+    .description('run only the origin, for an edge elsewhere; the model is named as for continuo serve');
+  withExamples(
+    withBuildOptions(origin),
+    'CONTINUO_ORIGIN_SECRET_FILE=origin-secret continuo origin Qwen/Qwen3-0.6B-Base',
+  ).action(async (name: string | undefined, options: BuildOptions) => {
+    // A wrong variable ends the command before a download that can take hours.
+    readConfig(environment);
+    if (name !== undefined) {
+      const prepared = await prepareForCommand(name, options, terminal, environment);
+      // The origin reads the variables of its process.
+      Object.assign(process.env, variablesOf(prepared, environment));
+    }
+    await import('@continuo/origin/main.ts');
+  });
+}
+
 const variablesOf = ({ id, directory, variant }: PreparedModel, environment: CliContext['environment']) => ({
   ...environment,
-  CONTINUO_MODELS_FILE: undefined,
+  CONTINUO_MODELS_FILE: '',
   CONTINUO_MODEL_DIR: directory,
   CONTINUO_MODEL_NAME: id,
-  CONTINUO_MODEL_VARIANT: variant ?? undefined,
+  CONTINUO_MODEL_VARIANT: variant ?? '',
 });
 
 /** `continuo model check` fills all slots, which takes minutes on a CPU. */
