@@ -1,14 +1,6 @@
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { errorCode } from '@continuo/shared/error-details.ts';
-
-const FAULTS: Readonly<Record<string, string>> = {
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EROFS: 'read-only file system',
-  ENOSPC: 'the disk is full',
-  ENOTDIR: 'not a directory',
-};
+import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
 
 /**
  * Creates a directory that only this user can read, unless it exists.
@@ -20,9 +12,7 @@ export function requireDirectory(directory: string, setting: string): void {
     createDirectory(directory, 0o700);
     accessSync(`${directory}/.`, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
-    const code = errorCode(error) ?? '';
-    const reason = FAULTS[code] === undefined ? code : `${FAULTS[code]}, ${code}`;
-    const fault = `${directory} cannot be used (${reason})`;
+    const fault = `${directory} cannot be used (${errorMessage(error)})`;
     throw new Error(`${setting}: ${fault}; name a directory that Continuo may write to`);
   }
 }

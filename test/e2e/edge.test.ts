@@ -8,11 +8,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { exitOf, freePort, launch } from '../support/system.ts';
 
 const CONTINUO = path.resolve('origin/cli/continuo.js');
-const ORIGIN = path.resolve('origin/main.ts');
 
 const temporary = () => mkdtempSync(path.join(tmpdir(), 'continuo-edge-'));
 
-/** Runs `continuo edge` and an origin as on one host, until the test ends. Returns the endpoint's address. */
+/** Runs `continuo edge` and `continuo origin` as on one host, until the test ends. Returns the endpoint's address. */
 async function startHost(state: string, secrets: string) {
   const [port, originPort] = [await freePort(), await freePort()];
   const origin = `http://127.0.0.1:${originPort}`;
@@ -24,7 +23,7 @@ async function startHost(state: string, secrets: string) {
     CONTINUO_ORIGIN_SECRET_FILE: path.join(secrets, 'origin-secret'),
     CONTINUO_DRAIN_SECONDS: '0',
   };
-  const { child, output } = launch(variables, [ORIGIN]);
+  const { child, output } = launch(variables, [CONTINUO, 'origin']);
   const stop = async () => {
     for (const one of [child, edge.child]) {
       one.kill('SIGTERM');

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { COMMIT, FakeHub } from '../origin/hub/fake-hub.ts';
 import { weightsFiles } from '../origin/hub/weights-repository.ts';
-import { startSystem } from '../support/system.ts';
+import { exitOf, launch, startSystem } from '../support/system.ts';
 
 const MAIN = path.resolve(import.meta.dirname, '../../origin/cli/main.ts');
 const NAME = 'tiny-org/tiny-base';
@@ -18,18 +18,16 @@ beforeAll(async () => {
 });
 afterAll(() => hub.stop());
 
+// It must not win over the argument.
+const MISSING = path.join(home, 'missing');
+const environment = () => ({
+  ...{ HF_ENDPOINT: hub.endpoint, HF_HOME: path.join(home, 'hf'), XDG_CACHE_HOME: path.join(home, 'cache') },
+  CONTINUO_MODEL_DIR: MISSING,
+});
+
 /** Runs `continuo serve` and asks for one completion. Returns what the launcher printed before it was ready. */
 async function served(...options: string[]) {
-  const environment = {
-    ...{
-      HF_ENDPOINT: hub.endpoint,
-      HF_HOME: path.join(home, 'hf'),
-      XDG_CACHE_HOME: path.join(home, 'cache'),
-    },
-    // It must not win over the argument.
-    CONTINUO_MODEL_DIR: path.join(home, 'missing'),
-  };
-  const system = await startSystem(environment, null, [MAIN, 'serve', NAME, ...options]);
+  const system = await startSystem(environment(), null, [MAIN, 'serve', NAME, ...options]);
   try {
     const headers = { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' };
     const models = await fetch(`${system.url}/v1/models/${NAME}`, { headers });
@@ -57,5 +55,20 @@ test('continuo serve goes from the name of a base model to a completion, and doe
   expect(second.output).toContain('tiny-org/tiny-base is ready in ');
   expect(second.output).not.toMatch(/is built|^checked/m);
   expect(hub.downloads('model.safetensors')).toHaveLength(downloads);
-  expect(existsSync(path.join(home, 'missing'))).toBe(false);
+  expect(existsSync(MISSING)).toBe(false);
+});
+
+test('continuo origin serves a base model by its name to an edge elsewhere, and fetches nothing without its secret', async () => {
+  const requests = hub.seen.length;
+  const refused = launch(environment(), [MAIN, 'origin', NAME]);
+  expect(await exitOf(refused.child)).toBe(1);
+  expect(refused.output()).toMatch(/^continuo: CONTINUO_ORIGIN_SECRET: must be set[^\n]*\n$/);
+  expect(hub.seen).toHaveLength(requests);
+
+  const variables = { CONTINUO_ORIGIN_SECRET: 'a secret of thirty-two characters', CONTINUO_ORIGIN_PORT: '0' };
+  const { child, output } = launch({ ...environment(), ...variables }, [MAIN, 'origin', NAME]);
+  await expect.poll(output).toContain(`"model":"${NAME}"`);
+  await expect.poll(output).toContain('"msg":"loaded"');
+  child.kill('SIGINT');
+  expect(await exitOf(child)).toBe(0);
 });

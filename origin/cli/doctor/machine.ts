@@ -1,7 +1,6 @@
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
-import path from 'node:path';
 import { requireKnownVariables } from '@continuo/origin/config/config.ts';
 import type { Environment } from '@continuo/origin/config/environment.ts';
+import { requireDirectory } from '@continuo/origin/config/writable-directory.ts';
 import { SIGNATURE_WINDOW_MS } from '@continuo/origin/http/authentication.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { portFault } from '../start/port.ts';
@@ -41,18 +40,14 @@ export async function checkPort(variable: string, port: number, host: string): P
   return fail(name, 'another program uses it', `Set ${variable} to a free port, or stop that program.`);
 }
 
-/** Checks that `npm start` can write its keys, database and logs. */
+/** Checks that `npm start` can write its keys, database and logs, in the directory that it would create. */
 export function checkStateDirectory(directory: string): Finding {
   const name = 'State directory';
-  const advice = 'Set CONTINUO_STATE_DIR to a directory that you can write.';
-  let nearest = directory;
-  while (!existsSync(nearest)) nearest = path.dirname(nearest);
-  if (!statSync(nearest).isDirectory()) return fail(name, `${nearest} is not a directory`, advice);
   try {
-    accessSync(nearest, constants.W_OK);
+    requireDirectory(directory, 'CONTINUO_STATE_DIR');
     return ok(name, directory);
-  } catch {
-    return fail(name, `${nearest} cannot be written`, advice);
+  } catch (error) {
+    return fail(name, errorMessage(error), 'Set CONTINUO_STATE_DIR to a directory that you can write.');
   }
 }
 

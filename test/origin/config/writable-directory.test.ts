@@ -31,10 +31,10 @@ describe('a directory that a setting names', () => {
 
   // Node's recursive mkdir never returns in /proc.
   test.each([
-    ['/proc/continuo', /^CONTINUO_STATE_DIR: \/proc\/continuo cannot be used \(.*ENOENT\); name a directory/],
+    ['/proc/continuo', /^CONTINUO_STATE_DIR: \/proc\/continuo cannot be used \(ENOENT: [^\n]*\); name a directory/],
     ['/proc/continuo/below', /^CONTINUO_STATE_DIR: \/proc\/continuo\/below cannot be used \(/],
-    ['/dev/null', /\(not a directory, ENOTDIR\); name a directory that Continuo may write to$/],
-    ['/dev/null/below', /\(not a directory, ENOTDIR\)/],
+    ['/dev/null', /\(ENOTDIR: not a directory, [^\n]*\); name a directory that Continuo may write to$/],
+    ['/dev/null/below', /\(ENOTDIR: not a directory, /],
   ])('%s is refused at once, with the setting and the reason', (directory, message) => {
     expect(() => requireDirectory(directory, SETTING)).toThrow(message);
   });
@@ -42,7 +42,7 @@ describe('a directory that a setting names', () => {
   test('is refused without permission, which the message says', () => {
     const closed = process.geteuid?.() === 0 ? newDirectory() : '/root';
     asNobody(() => {
-      expect(() => requireDirectory(join(closed, 'below'), SETTING)).toThrow(/\(permission denied, EACCES\)/);
+      expect(() => requireDirectory(join(closed, 'below'), SETTING)).toThrow(/\(EACCES: permission denied, /);
     });
   });
 });

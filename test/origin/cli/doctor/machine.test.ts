@@ -76,8 +76,9 @@ test('a state directory below a file fails; one that does not exist yet is ok', 
   expect(checkStateDirectory(path.join(directory, 'new', 'deep')).status).toBe('ok');
   expect(checkStateDirectory('/dev/null/state')).toMatchObject({
     status: 'fail',
-    text: '/dev/null is not a directory',
+    text: expect.stringContaining('/dev/null/state cannot be used (ENOTDIR: not a directory, '),
   });
+  expect(checkStateDirectory('/proc/state').status).toBe('fail');
 });
 
 test.each([
