@@ -65,7 +65,10 @@ test('continuo origin serves a base model by its name to an edge elsewhere, and 
   expect(refused.output()).toMatch(/^continuo: CONTINUO_ORIGIN_SECRET: must be set[^\n]*\n$/);
   expect(hub.seen).toHaveLength(requests);
 
-  const variables = { CONTINUO_ORIGIN_SECRET: 'a secret of thirty-two characters', CONTINUO_ORIGIN_PORT: '0' };
+  const variables = {
+    CONTINUO_ORIGIN_SECRET: 'a secret of thirty-two characters',
+    CONTINUO_ORIGIN_PORT: '0',
+  };
   const { child, output } = launch({ ...environment(), ...variables }, [MAIN, 'origin', NAME]);
   await expect.poll(output).toContain(`"model":"${NAME}"`);
   await expect.poll(output).toContain('"msg":"loaded"');

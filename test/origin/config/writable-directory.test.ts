@@ -31,7 +31,10 @@ describe('a directory that a setting names', () => {
 
   // Node's recursive mkdir never returns in /proc.
   test.each([
-    ['/proc/continuo', /^CONTINUO_STATE_DIR: \/proc\/continuo cannot be used \(ENOENT: [^\n]*\); name a directory/],
+    [
+      '/proc/continuo',
+      /^CONTINUO_STATE_DIR: \/proc\/continuo cannot be used \(ENOENT: [^\n]*\); name a directory/,
+    ],
     ['/proc/continuo/below', /^CONTINUO_STATE_DIR: \/proc\/continuo\/below cannot be used \(/],
     ['/dev/null', /\(ENOTDIR: not a directory, [^\n]*\); name a directory that Continuo may write to$/],
     ['/dev/null/below', /\(ENOTDIR: not a directory, /],
