@@ -3,7 +3,6 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { type Entry, openPromise as openZip } from 'yauzl';
-import { createDirectory } from '../config/writable-directory.ts';
 import { downloadBlob } from '../hub/download.ts';
 import { withFileLock } from '../hub/file-lock.ts';
 import { HubError, withDiskErrors } from '../hub/hub-error.ts';
@@ -30,7 +29,6 @@ const LOCK = '.install.lock';
 export async function installWheels(wheels: readonly Wheel[], context: InstallContext): Promise<void> {
   const { folder, progress, sleep } = context;
   const lock = path.join(folder, LOCK);
-  await withDiskErrors(folder, async () => createDirectory(folder));
   const onWait = () => progress.note('waiting for another installation');
   const install = async () => {
     const installed = new Set(await readInstalled(folder));

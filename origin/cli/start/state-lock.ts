@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { requireDirectory } from '@continuo/origin/config/writable-directory.ts';
 import { tryFileLock } from '@continuo/origin/hub/file-lock.ts';
@@ -15,19 +15,12 @@ export function lockStateDirectory(directory: string, setting: string): Disposab
   const holder = path.join(directory, 'launcher.pid');
   const lock = tryFileLock(path.join(directory, 'launcher.lock'));
   if (lock === null) {
+    // The holder writes its id right after it has locked the directory.
+    const id = existsSync(holder) ? readFileSync(holder, 'utf8').trim() : '(unknown)';
     throw new Error(
-      `The state directory ${directory} is in use by process ${readHolder(holder)}. Stop it, or set ${setting} to another directory.`,
+      `The state directory ${directory} is in use by process ${id}. Stop it, or set ${setting} to another directory.`,
     );
   }
   writeFileSync(holder, `${process.pid}\n`);
   return lock;
-}
-
-/** The holder writes its id right after it has locked the directory. */
-function readHolder(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim();
-  } catch {
-    return '(unknown)';
-  }
 }
