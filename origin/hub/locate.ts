@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { WeightPrecision } from '../export/graph/linear.ts';
 import type { Precision } from '../model/config/model-files.ts';
 import { bytesBelow, findCached } from './cache.ts';
@@ -45,8 +46,9 @@ export async function locate(request: LocateRequest, context: PullContext): Prom
     return await locateOnHub(request, context);
   } catch (error) {
     if (!(error instanceof HubUnreachable)) throw error;
-    const cached = await locateInCache(request, context).catch(() => null);
-    if (cached === null) throw error;
+    const cached = await locateInCache(request, context).catch((missing: unknown) => {
+      throw new HubUnreachable(`${error.message}; ${errorMessage(missing)}`);
+    });
     context.progress.note(`${error.message}; using the cached commit ${cached.commit.slice(0, 12)}`);
     return cached;
   }
