@@ -4,7 +4,7 @@ export class TokenHistory {
   readonly tokens: Int32Array;
   readonly promptLength: number;
   #used: number;
-  /** By window; `push` keeps them current. Nearly always none or one. */
+  /** By window; `push` and `truncate` keep them current. Nearly always none or one. */
   readonly #counters = new Map<number, TokenCounts>();
 
   /** @param capacity prompt and generated tokens together */
@@ -31,17 +31,22 @@ export class TokenHistory {
   push(id: number): void {
     if (this.#used === this.tokens.length) throw new RangeError(`history is full at ${this.#used} tokens`);
     this.tokens[this.#used++] = id;
-    for (const [window, counts] of this.#counters) {
-      counts.add(id, 1, true);
-      const left = this.#used - 1 - window;
-      if (window >= 0 && left >= 0) counts.add(this.tokens[left]!, -1, left >= this.promptLength);
-    }
+    this.#countLast(1);
   }
 
-  /** Removes the tokens from a position on. */
+  /** Removes the generated tokens from a position on. Costs what they have cost, however long the prompt is. */
   truncate(length: number): void {
-    this.#used = length;
-    this.#counters.clear();
+    for (; this.#used > length; this.#used--) this.#countLast(-1);
+  }
+
+  /** Adds the last token to the counts and removes the one that leaves the window, or the other way round. */
+  #countLast(change: 1 | -1): void {
+    const last = this.#used - 1;
+    for (const [window, counts] of this.#counters) {
+      counts.add(this.tokens[last]!, change, true);
+      const left = last - window;
+      if (window >= 0 && left >= 0) counts.add(this.tokens[left]!, -change, left >= this.promptLength);
+    }
   }
 
   /**
@@ -61,8 +66,7 @@ export class TokenHistory {
 }
 
 /**
- * How often each distinct token occurs in a window of one history. The entries are in the order of first appearance. Tokens
- * that have left the window keep their entry with counts of zero.
+ * How often each distinct token occurs in a window of one history. The entries are in no order.
  */
 export class TokenCounts {
   /** Token id of each entry. */
@@ -94,5 +98,16 @@ export class TokenCounts {
     }
     this.total[entry]! += change;
     if (isGenerated) this.generated[entry]! += change;
+    if (this.total[entry] === 0) this.#remove(entry);
+  }
+
+  /** The last entry takes its place. */
+  #remove(entry: number): void {
+    const last = this.distinct - 1;
+    this.#entries.set(this.ids[last]!, entry).delete(this.ids[entry]!);
+    for (const column of [this.ids, this.total, this.generated]) {
+      column[entry] = column[last]!;
+      column[last] = 0;
+    }
   }
 }

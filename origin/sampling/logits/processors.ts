@@ -54,9 +54,8 @@ const repetition: LogitProcessorFactory = ({ repetitionPenalty, repeatLastN }) =
   if (repetitionPenalty === 1 || repeatLastN === 0) return null;
   return {
     apply(logits, history) {
-      const { distinct, ids, total } = history.countsOver(repeatLastN);
+      const { distinct, ids } = history.countsOver(repeatLastN);
       for (let entry = 0; entry < distinct; entry++) {
-        if (total[entry] === 0) continue;
         const id = ids[entry]!;
         const logit = logits.get(id);
         // A penalty near 0 rewards without limit, but a logit must stay finite.

@@ -5,10 +5,11 @@ import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 const someTokens = fc.array(fc.oneof(fc.nat(5), fc.nat(200_000)), { maxLength: 40 });
 
 describe('a token history', () => {
-  it('keeps the counts of every window correct, whenever it is first read', () => {
+  it('keeps the counts of every window correct, whenever it is first read and whatever is removed', () => {
     const anyWindows = fc.array(fc.tuple(fc.integer({ min: -1, max: 12 }), fc.nat(40)), { maxLength: 3 });
+    const removals = fc.array(fc.integer({ min: 1, max: 20 }), { maxLength: 3 });
     fc.assert(
-      fc.property(someTokens, someTokens, anyWindows, (prompt, generated, windows) => {
+      fc.property(someTokens, someTokens, anyWindows, removals, (prompt, generated, windows, removals) => {
         const history = new TokenHistory(Int32Array.from(prompt), prompt.length + generated.length);
         const all = [...prompt];
         for (let pushed = 0; pushed <= generated.length; pushed++) {
@@ -19,6 +20,16 @@ describe('a token history', () => {
             history.push(generated[pushed]!);
             all.push(generated[pushed]!);
           }
+        }
+        for (const removed of removals) {
+          all.length = Math.max(prompt.length, all.length - removed);
+          history.truncate(all.length);
+          for (const [window] of windows) expectCounts(history, window, all);
+        }
+        while (all.length < prompt.length + generated.length) {
+          history.push(200_001 + all.length);
+          all.push(200_001 + all.length);
+          for (const [window] of windows) expectCounts(history, window, all);
         }
         expect(history.length).toBe(all.length);
         expect(history.promptLength).toBe(prompt.length);
