@@ -70,7 +70,12 @@ export class SequenceSampling {
 
   /** True if the next token has to wait for a later step. */
   get mustWait(): boolean {
-    return this.#constraint !== null && this.#context.grammarWork.isSpent(this.#request.tenantId);
+    return this.#constraint !== null && !this.mayRepeat;
+  }
+
+  /** Whether another token may be sampled in this step after one was taken back. */
+  get mayRepeat(): boolean {
+    return !this.#context.grammarWork.isSpent(this.#request.tenantId);
   }
 
   /** Whether the pool can draw the next token: no grammar or allowed ids mask the row, and its logprobs are no list and no row. */
@@ -190,11 +195,13 @@ export class SequenceSampling {
     return null;
   }
 
-  /** Returns a function that goes back to the state before the next token. */
+  /** Returns a function that goes back to the state before the next token, whose tenant pays for the repetition. */
   save(): () => void {
     const { bound } = this.#sampler.draw;
     const restore = this.#constraint?.save();
+    const { grammarWork, workspace } = this.#context;
     return () => {
+      grammarWork.spend(this.#request.tenantId, workspace.vocabularySize);
       this.#sampler.draw.bound = bound;
       restore?.();
     };

@@ -81,11 +81,12 @@ export class Sequence implements DecodeRow {
 
   /** Positions whose KV is in the slot: all tokens except the last, which the next step feeds, and those to compute again. */
   get computed(): number {
-    return this.#history.length - 1 - this.#behind;
+    // Before the first token, the whole prompt. The row that is computed meanwhile is not used.
+    return this.#length === 0 ? this.#history.length : this.#history.length - 1 - this.#behind;
   }
 
   get lastToken(): number {
-    return this.#history.at(this.computed);
+    return this.#history.at(Math.min(this.computed, this.#history.length - 1));
   }
 
   /** Tokens it may still generate. */
@@ -119,7 +120,8 @@ export class Sequence implements DecodeRow {
 
   /** Adds the draw of the next token, from the row that `advance` will get, to the pool. False if it needs more logits first. */
   submitDraw(logits: Float32Array): boolean {
-    return this.#behind > 0 || this.#sampling.submitDraw(logits, this.#place);
+    const isUnused = this.#behind > 0 || this.#length === 0;
+    return isUnused || this.#sampling.submitDraw(logits, this.#place);
   }
 
   /**
@@ -134,15 +136,12 @@ export class Sequence implements DecodeRow {
       return;
     }
     const at = this.#history.length;
-    while (this.#take(() => this.#sampling.next(logits, this.#place), now)) {
-      if (this.#length === 0) {
-        this.#sampleFirst(now);
-        return;
-      }
-      // The next step computes the row of an earlier place again.
-      if (this.#history.length < at) return;
+    while (this.#length > 0 && this.#take(() => this.#sampling.next(logits, this.#place), now)) {
+      // The next step computes the row of an earlier place again, or this one.
+      if (this.#history.length < at || !this.#sampling.mayRepeat) break;
     }
-    if (!this.#output.mayReturn) this.#first = null;
+    if (this.#length === 0 && this.#finish === null) this.#sampleFirst(now);
+    else if (!this.#output.mayReturn) this.#first = null;
   }
 
   /**
@@ -154,9 +153,10 @@ export class Sequence implements DecodeRow {
     this.#first = { logits, healing };
     this.#sampleFirst(now);
     // The runner overwrites the row.
-    this.#first = this.#output.mayReturn ? { logits: logits.slice(), healing } : null;
+    if (this.#first !== null) this.#first = { logits: logits.slice(), healing };
   }
 
+  /** Samples the first token; in a later step if too many were taken back in this one. */
   #sampleFirst(now: number): void {
     const { logits, healing } = this.#first!;
     const sample = (): SampledToken | null => {
@@ -165,9 +165,10 @@ export class Sequence implements DecodeRow {
       this.#history = healed.history;
       return healed.token;
     };
-    while (this.#take(sample, now));
+    while (this.#take(sample, now)) if (!this.#sampling.mayRepeat) return;
     this.#behind = Math.max(0, this.#history.length - 1 - this.#stale);
     this.#stale = Number.POSITIVE_INFINITY;
+    if (!this.#output.mayReturn) this.#first = null;
   }
 
   #heal(healing: Healing) {
@@ -209,7 +210,7 @@ export class Sequence implements DecodeRow {
       if (!first) return;
       if (undone > 1) this.#stale = at;
       const { tokens } = this.request.prompt(this.queued.promptIndex);
-      this.#history = new TokenHistory(tokens, tokens.length + this.#maxTokens);
+      if (at < tokens.length) this.#history = new TokenHistory(tokens, tokens.length + this.#maxTokens);
     };
   }
 

@@ -1,11 +1,13 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
+import { runs } from '../../support/random.ts';
 import { Driver } from './support/engine-driver.ts';
 import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
 import { TOKENS_ONLY } from './support/positional-grammar.ts';
 import { plainTranscript } from './support/reference-generation.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
-import { NEUTRAL } from './support/submissions.ts';
+import { anySubmission, NEUTRAL } from './support/submissions.ts';
 import { ordered, transcribe } from './support/transcript.ts';
 import { EOS, VOCABULARY } from './support/vocabulary.ts';
 
@@ -179,6 +181,46 @@ describe('grammar work', () => {
     const ids = (of: Driver, id: string) => transcribe(of.eventsOf(id), 1).choices.get(0)?.ids;
     expect(ids(driver, 'first')).toEqual(ids(plain, 'first'));
     expect(ids(driver, 'second')).toEqual(ids(plain, 'first'));
+  });
+
+  const banning = anySubmission(8).filter(({ bannedPhrases }) => bannedPhrases !== undefined);
+
+  it('that is spent leaves tokens that were taken back to later steps, and changes no token', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(banning, { minLength: 1, maxLength: 4 }), async (submissions) => {
+        const { driver, step } = start();
+        for (const tenant of ['a', 'b', 'c']) {
+          driver.submit({ ...endless(`hostile ${tenant}`, 3000, tenant), constraint: '{}' });
+        }
+        const named = submissions.map((fields, serial) => ({ ...fields, requestId: `banned ${serial}` }));
+        for (const one of named) driver.submit(one);
+        const transcriptOf = ({ requestId, choices }: (typeof named)[number]) =>
+          transcribe(driver.eventsOf(requestId), choices);
+        while (named.some((one) => transcriptOf(one).end === null)) await step();
+        for (const one of named) {
+          expect(ordered(transcriptOf(one))).toEqual(ordered(plainTranscript(one, shape(8))));
+        }
+      }),
+      { numRuns: runs(60) },
+    );
+  });
+
+  it('has room for two tokens of a vocabulary of 100,000 that were taken back, beside one of each sequence', async () => {
+    const driver = new Driver(new ScriptedRunner({ ...shape(4), vocabularySize: PER_STEP / 2 }));
+    const sampling = { ...NEUTRAL, allowedTokenIds: [0, 1, 2, 3, 4, 5, 6, 7, 8, 10] };
+    const bannedPhrases = ['a', 'b', 'c', ' ', 'é'];
+    driver.submit({ ...endless('banned', 40), choices: 4, sampling, bannedPhrases });
+    const sampled = () => {
+      const { choices } = transcribe(driver.eventsOf('banned'), 4);
+      return [...choices.values()].reduce((sum, { completionTokens }) => sum + completionTokens, 0);
+    };
+    // The first step computes the prompt and the rows after it.
+    for (let most = 4 + 2 + 4; doneBy(driver, 'banned') === 0; most = 4 + 2) {
+      const before = sampled();
+      await driver.step();
+      expect(sampled() - before).toBeLessThanOrEqual(most);
+    }
+    expect(sampled()).toBe(4 * 40);
   });
 
   it('that waits for a step wakes an idle engine', async () => {
