@@ -19,6 +19,9 @@ const MAX_EVENTS_PER_SECOND_AND_CORE = 150;
 /** However many streams run, each sends ten events per second. */
 const MAX_EVENT_INTERVAL_MS = 100;
 
+/** Logits that the first tokens of a prompt's sequences are sampled from in one step: about 5 ms. */
+const MAX_FIRST_LOGITS = 2 ** 21;
+
 export interface RequestsOptions
   extends Pick<
     AdmissionOptions,
@@ -128,7 +131,7 @@ export class Requests {
 
   /**
    * Takes the results of a chunk. After the last chunk, every sequence samples its first token from the same logits and
-   * starts decoding in its own slot. If that needs many copies, some start in later calls, with the same logits. If the prompt is late, its sequences end; the KV so far stays in the prefix cache.
+   * starts decoding in its own slot. If there are many, or if they need many copies, some start in later calls, with the same logits. If the prompt is late, its sequences end; the KV so far stays in the prefix cache.
    * @param end position after the chunk
    * @param row logits of the chunk's wanted positions; the last of them is row −1
    */
@@ -151,8 +154,9 @@ export class Requests {
     }
     const sequences: Sequence[] = [];
     const started = this.#attempt(request, () => {
-      const needsCopies = prefill.generates && !isCut;
-      const count = needsCopies ? running.prefixes.copiesPerRun(prefill) : prefill.sequences.length;
+      const mostSampled = Math.max(1, Math.floor(MAX_FIRST_LOGITS / context.workspace.vocabularySize));
+      const mostStarted = Math.min(mostSampled, running.prefixes.copiesPerRun(prefill));
+      const count = prefill.generates && !isCut ? mostStarted : prefill.sequences.length;
       if (count < prefill.sequences.length) prefill.logits ??= row(-1).slice();
       for (const queued of prefill.sequences.slice(0, count)) {
         const sequence = new Sequence(queued, context);

@@ -55,6 +55,16 @@ describe('fairness between tenants', () => {
     await driver.finish();
   });
 
+  it('samples the first tokens of the choices of a prompt from two million logits per step', async () => {
+    const driver = new Driver(new ScriptedRunner({ ...shape(8), vocabularySize: 2 ** 19 }));
+    driver.submit({ ...endless('many', 2), choices: 8 });
+    const begun = () => transcribe(driver.eventsOf('many'), 8).choices.size;
+    await driver.step();
+    expect(begun()).toBe(4);
+    await driver.step();
+    expect(begun()).toBe(8);
+  });
+
   it('alternates prefill chunks between tenants, so that a long prompt does not block the others', async () => {
     const driver = new Driver(new ScriptedRunner(shape(4)));
     driver.submit(longPrompt('long', 50 * CHUNK, 'a'));
