@@ -47,6 +47,10 @@ export interface TokenPlace {
 
 const NO_BYTES = new Uint8Array(0);
 
+/** Units of grammar work to heal a prompt: 100 ms. Every token that covers the rest of it is checked, in one step. */
+const MAX_HEALING_UNITS = 10_000_000;
+const UNITS_PER_CHECK = 100;
+
 /** Samples the tokens of one sequence: its sampler, its constraint and its draws in the pool. */
 export class SequenceSampling {
   readonly #request: OpenRequest;
@@ -56,6 +60,8 @@ export class SequenceSampling {
   readonly #choices: number;
   /** The pool's handle of the next token's draw; −1 = none. */
   #draw = -1;
+  /** Units of grammar work so far. */
+  #units = 0;
 
   constructor({ request, promptIndex, firstChoice, choices }: QueuedSequence, context: SamplingContext) {
     const { sampling } = request.submission;
@@ -64,7 +70,10 @@ export class SequenceSampling {
     this.#choices = choices;
     const identity = { seed: sampling.seed, prompt: promptIndex, choice: firstChoice };
     this.#sampler = new Sampler(sampling, identity, context.vocabulary, context.workspace);
-    const onWork = (units: number) => context.grammarWork.spend(request.tenantId, units);
+    const onWork = (units: number) => {
+      this.#units += units;
+      context.grammarWork.spend(request.tenantId, units);
+    };
     this.#constraint = request.grammar?.start(onWork) ?? null;
   }
 
@@ -173,6 +182,7 @@ export class SequenceSampling {
    * Chooses the prompt's last tokens again.
    * @param capacity tokens of prompt and completion together
    * @param forbidden returns the ids other than the prompt's own that may not come at a position
+   * @throws ApiError if that needs too much grammar work
    * @returns the first token that differs from the prompt's and takes the place of the rest; null if none does
    */
   heal(
@@ -181,8 +191,7 @@ export class SequenceSampling {
     capacity: number,
     forbidden: (at: number) => readonly number[],
   ): { readonly token: SampledToken; readonly history: TokenHistory } | null {
-    const allows = (bytes: Uint8Array) => this.#constraint === null || this.#constraint.allowsBytes(bytes);
-    const steps = healing.steps(this.#context.vocabulary.tokenBytes, allows);
+    const steps = healing.steps(this.#context.vocabulary.tokenBytes, this.#boundedCheck());
     for (const { at, own, row, conditioned, mask, rest } of steps) {
       const history = new TokenHistory(tokens.subarray(0, at), capacity);
       // Numbers below 0 are steps of their own, so these draws are independent of those of the text.
@@ -193,6 +202,19 @@ export class SequenceSampling {
       return { token: { id, logprobs: this.#logprobs(row, id, false), healed: rest }, history };
     }
     return null;
+  }
+
+  /** Returns the constraint's check of a text's first bytes, within `MAX_HEALING_UNITS`; null without a constraint. */
+  #boundedCheck(): ((bytes: Uint8Array) => boolean) | null {
+    const constraint = this.#constraint;
+    if (constraint === null) return null;
+    const most = this.#units + MAX_HEALING_UNITS;
+    return (bytes) => {
+      this.#units += UNITS_PER_CHECK;
+      if (this.#units <= most) return constraint.allowsBytes(bytes);
+      const message = 'The grammar is too ambiguous or too large for token healing. Simplify it.';
+      throw new ApiError('invalid_grammar', message);
+    };
   }
 
   /** Returns a function that goes back to the state before the next token, whose tenant pays for the repetition. */

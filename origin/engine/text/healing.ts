@@ -53,8 +53,8 @@ export class Healing {
     if (this.#rows.length < this.#tokens.length - this.from) this.#rows.push(row.slice());
   }
 
-  /** @param allows whether a text may begin with the bytes after the prompt */
-  steps(tokenBytes: TokenBytes, allows: (bytes: Uint8Array) => boolean): readonly HealingStep[] {
+  /** @param allows whether a text may begin with the bytes after the prompt; null = with any */
+  steps(tokenBytes: TokenBytes, allows: ((bytes: Uint8Array) => boolean) | null): readonly HealingStep[] {
     if (this.#steps !== null) return this.#steps;
     const steps: HealingStep[] = [];
     let mass = 1;
@@ -70,7 +70,7 @@ export class Healing {
         const weight = Math.exp(row[id]! - max);
         total += weight;
         const isOther = id !== own && id < tokenBytes.vocabularySize && covers(tokenBytes, id, rest);
-        if (!isOther || !allows(bytesOf(tokenBytes, id).subarray(rest.length))) continue;
+        if (!isOther || allows?.(bytesOf(tokenBytes, id).subarray(rest.length)) === false) continue;
         covering += weight;
         mask[id >>> 5]! |= 1 << (id & 31);
       }

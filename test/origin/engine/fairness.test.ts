@@ -9,7 +9,7 @@ import { plainTranscript } from './support/reference-generation.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { anySubmission, NEUTRAL } from './support/submissions.ts';
 import { ordered, transcribe } from './support/transcript.ts';
-import { EOS, VOCABULARY } from './support/vocabulary.ts';
+import { BOS, EOS, VOCABULARY } from './support/vocabulary.ts';
 
 const doneBy = (driver: Driver, tenant: string) =>
   [...driver.events].filter(([id, events]) => id.startsWith(tenant) && events.at(-1)?.type === 'done').length;
@@ -191,6 +191,32 @@ describe('grammar work', () => {
     const ids = (of: Driver, id: string) => transcribe(of.eventsOf(id), 1).choices.get(0)?.ids;
     expect(ids(driver, 'first')).toEqual(ids(plain, 'first'));
     expect(ids(driver, 'second')).toEqual(ids(plain, 'first'));
+  });
+
+  it('to heal a prompt is limited, because all tokens that cover its end are checked in one step', async () => {
+    let checks = 0;
+    const costly: CompiledGrammar = {
+      start: (onWork) => ({
+        ...TOKENS_ONLY,
+        accepting: false,
+        mask: () => new Uint32Array((VOCABULARY + 31) >>> 5).fill(2 ** 32 - 1),
+        accept: () => undefined,
+        allowsBytes: () => {
+          checks++;
+          onWork?.(3_000_000);
+          return true;
+        },
+      }),
+    };
+    const driver = new Driver(new ScriptedRunner(shape(8)), { compile: () => costly });
+    const prompts = [{ tokens: Int32Array.of(BOS, 0), maxTokens: 5, healFrom: 1 }];
+    driver.submit({ ...endless('healed', 5), prompts, constraint: '{}' });
+    for (let steps = 0; steps < 100; steps++) {
+      await driver.step();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(transcribe(driver.eventsOf('healed'), 1).end).toBe('invalid_grammar');
+    expect(checks).toBe(4);
   });
 
   const banning = anySubmission(8).filter(({ bannedPhrases }) => bannedPhrases !== undefined);
