@@ -2,7 +2,7 @@ import type { EventOf, TokenLogprob } from '@continuo/shared/generation.ts';
 import { type LogprobRow, MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import { tokenLogprob, tokenRank } from '../sampling/logprobs.ts';
-import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
+import { type TokenBytes, textOf } from '../tokenizer/token-bytes.ts';
 import type { StoredPrompt } from './kv/prefix-store.ts';
 import { PromptLogprobs } from './kv/prompt-logprobs.ts';
 import { type OpenRequest, type QueuedSequence, storablePositions } from './open-request.ts';
@@ -161,20 +161,10 @@ export class PromptPrefill {
     const event: EventOf<'prompt'> = {
       type: 'prompt',
       prompt: this.promptIndex,
-      text: promptText(tokens, tokenBytes, this.request.submission.skipSpecialTokens),
+      text: textOf(tokenBytes, tokens, this.request.submission.skipSpecialTokens),
       ids: [...tokens],
     };
     if (this.logprobs !== null) event.logprobs = this.#logprobs;
     return event;
   }
-}
-
-function promptText(tokens: Int32Array, tokenBytes: TokenBytes, skipSpecialTokens: boolean): string {
-  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-  let text = '';
-  for (const id of tokens) {
-    const isHidden = skipSpecialTokens && tokenBytes.special[id] === 1;
-    if (!isHidden) text += decoder.decode(bytesOf(tokenBytes, id), { stream: true });
-  }
-  return text + decoder.decode();
 }

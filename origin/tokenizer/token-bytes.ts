@@ -17,6 +17,19 @@ export function bytesOf(table: TokenBytes, id: number): Uint8Array {
   return table.bytes.subarray(table.offsets[id] ?? 0, table.offsets[id + 1] ?? 0);
 }
 
+/** Returns the text of ids. Broken characters become U+FFFD; ids outside the table have no text. */
+export function textOf(table: TokenBytes, ids: Iterable<number>, skipSpecialTokens: boolean): string {
+  const shown = Array.from(ids).filter((id) => !(skipSpecialTokens && table.special[id] === 1));
+  const pieces = shown.map((id) => bytesOf(table, id));
+  const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+}
+
 /** Returns the table of the first `count` ids, because a tokenizer may have more tokens than its model. */
 export function firstTokens(
   { vocabularySize, bytes, offsets, special }: TokenBytes,

@@ -2,7 +2,7 @@ import { Tokenizer as Pipeline } from '@huggingface/tokenizers';
 import { addsLeadingSpace, leadingSpecials, longestSpan } from './pipeline.ts';
 import { withPortableCuts } from './pre-tokenizer.ts';
 import { tokenBytesOf } from './read-token-bytes.ts';
-import { bytesOf, type TokenBytes } from './token-bytes.ts';
+import { type TokenBytes, textOf } from './token-bytes.ts';
 import { readTokenizerFiles, type TokenizerFiles, type TokenizerJson } from './tokenizer-files.ts';
 
 export interface EncodeOptions {
@@ -98,15 +98,7 @@ export class Tokenizer {
 
   /** Returns the text of the ids. Broken characters become U+FFFD; ids outside the vocabulary have no text. */
   decode(ids: readonly number[], { skipSpecialTokens }: { readonly skipSpecialTokens: boolean }): string {
-    const shown = ids.filter((id) => !(skipSpecialTokens && this.tokenBytes.special[id] === 1));
-    const pieces = shown.map((id) => bytesOf(this.tokenBytes, id));
-    const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
-    let at = 0;
-    for (const piece of pieces) {
-      bytes.set(piece, at);
-      at += piece.length;
-    }
-    const text = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true }).decode(bytes);
+    const text = textOf(this.tokenBytes, ids, skipSpecialTokens);
     return this.addsLeadingSpace && text.startsWith(' ') ? text.slice(1) : text;
   }
 
