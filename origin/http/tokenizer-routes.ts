@@ -48,7 +48,7 @@ async function tokenized(
   }
   const options = { addSpecialTokens, parseSpecial: true };
   const job = { kind: 'tokenize', text: prompt, options, maxTokens, ...wanted } as const;
-  const answer = await model.tokenizerThread.run(job, { tenantId, signal });
+  const answer = await model.tokenizerThreads.run(job, { tenantId, signal });
   if (typeof answer !== 'number') return answer;
   const message = `Invalid 'prompt': ${answer} tokens. ${expected(maxTokens)}`;
   throw new ApiError('string_above_max_length', message, { param: 'prompt' });
@@ -85,7 +85,7 @@ async function detokenized(
       { param: `tokens[${outside}]` },
     );
   }
-  return model.tokenizerThread.run({ kind: 'detokenize', tokens }, { tenantId, signal });
+  return model.tokenizerThreads.run({ kind: 'detokenize', tokens }, { tenantId, signal });
 }
 
 /** Sends JSON that a tokenizer thread has written. */

@@ -3,7 +3,7 @@ import type { ImageInput } from '../images/prompt-images.ts';
 import type { Infill } from '../infill/infill.ts';
 import type { Encoder } from '../tokenizer/encoder.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
-import type { TokenizerThread } from '../tokenizer/tokenizer-thread.ts';
+import type { TokenizerThreads } from '../tokenizer/tokenizer-thread.ts';
 
 /** The model that the engine runs, as request preparation sees it. */
 export interface ServedModel {
@@ -18,7 +18,7 @@ export interface ServedModel {
   /** Encodes prompts. */
   readonly encoder: Encoder;
   /** Serves the tokenizer endpoints, after everything else. */
-  readonly tokenizerThread: TokenizerThread;
+  readonly tokenizerThreads: TokenizerThreads;
   /** Null if the model has no fill-in-the-middle template. */
   readonly infill: Infill | null;
   /** Null if the model does not accept images. */

@@ -188,7 +188,7 @@ export class Fleet {
   async #unload(id: number): Promise<void> {
     const { model, engine } = this.#loaded.get(id)!;
     this.#loaded.delete(id);
-    await Promise.allSettled([engine.stop(), model.encoder.close(), model.tokenizerThread.close()]);
+    await Promise.allSettled([engine.stop(), model.encoder.close(), model.tokenizerThreads.close()]);
     this.#options.log.info({ model: model.id }, 'unloaded');
     this.#life.unloaded(id, this.#options.now());
   }

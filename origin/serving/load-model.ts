@@ -15,7 +15,7 @@ import type { Logger } from '../process/log.ts';
 import type { ServedModel } from '../request/served-model.ts';
 import { Encoder } from '../tokenizer/encoder.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
-import { TokenizerThread } from '../tokenizer/tokenizer-thread.ts';
+import { TokenizerThreads } from '../tokenizer/tokenizer-thread.ts';
 import { oncePerCause } from './fault-log.ts';
 import type { InspectedModel } from './inspect-model.ts';
 
@@ -107,7 +107,7 @@ export async function loadModel(
     vocabularySize,
     tokenizer,
     encoder: new Encoder(tokenizer),
-    tokenizerThread: new TokenizerThread({ parts: tokenizer.parts, background: true }, rest),
+    tokenizerThreads: new TokenizerThreads({ parts: tokenizer.parts, background: true }, rest),
     infill,
     images: await images,
   };

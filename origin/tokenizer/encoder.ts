@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import { FairMutex, type LockCaller } from '../process/fair-mutex.ts';
 import type { EncodeOptions, Tokenizer } from './tokenizer.ts';
-import { TokenizerThread } from './tokenizer-thread.ts';
+import { TokenizerThreads } from './tokenizer-thread.ts';
 
 /**
- * Texts up to this length are encoded inline, in a few milliseconds; longer ones in a tokenizer thread. It also bounds the
+ * Texts up to this length are encoded inline, in a few milliseconds; longer ones in tokenizer threads. It also bounds the
  * characters encoded inline before the event loop runs, because a request may have hundreds of short texts.
  */
 const INLINE_LENGTH = 4096;
@@ -12,7 +12,7 @@ const INLINE_LENGTH = 4096;
 /** Encodes prompts without blocking the calling thread. */
 export class Encoder {
   readonly #tokenizer: Tokenizer;
-  readonly #thread: TokenizerThread;
+  readonly #threads: TokenizerThreads;
   /** For texts that are encoded inline. */
   readonly #turns = new FairMutex();
   /** Characters encoded inline since the event loop last ran for them. */
@@ -20,7 +20,7 @@ export class Encoder {
 
   constructor(tokenizer: Tokenizer) {
     this.#tokenizer = tokenizer;
-    this.#thread = new TokenizerThread({ parts: tokenizer.parts, background: false });
+    this.#threads = new TokenizerThreads({ parts: tokenizer.parts, background: false });
   }
 
   /**
@@ -29,7 +29,7 @@ export class Encoder {
    */
   async encode(text: string, options: EncodeOptions, caller: LockCaller): Promise<ArrayLike<number>> {
     const { length } = text;
-    if (length > INLINE_LENGTH) return this.#thread.run({ kind: 'encode', text, options }, caller);
+    if (length > INLINE_LENGTH) return this.#threads.run({ kind: 'encode', text, options }, caller);
     const encodeInline = async () => {
       if (this.#inline + length > INLINE_LENGTH) {
         await setImmediate();
@@ -41,8 +41,8 @@ export class Encoder {
     return this.#turns.run(caller, encodeInline, length);
   }
 
-  /** Fails the waiting texts. A later text starts the thread again. */
+  /** Fails the waiting texts. A later text starts its thread again. */
   close(): Promise<void> {
-    return this.#thread.close();
+    return this.#threads.close();
   }
 }

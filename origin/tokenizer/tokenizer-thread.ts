@@ -132,3 +132,27 @@ export class TokenizerThread {
     else pending?.reject(new Error(result.failure));
   }
 }
+
+/** A text of so many bytes takes about 60 ms. */
+const MAX_SHORT_BYTES = 2 ** 16;
+
+/** Runs long jobs in one thread and the others in another, so that a short text never waits for a long one. */
+export class TokenizerThreads {
+  readonly #short: TokenizerThread;
+  readonly #long: TokenizerThread;
+
+  /** @param options as for each of the threads */
+  constructor(...options: ConstructorParameters<typeof TokenizerThread>) {
+    this.#short = new TokenizerThread(...options);
+    this.#long = new TokenizerThread(...options);
+  }
+
+  /** @throws the signal's reason if the client disconnects before its turn */
+  run: TokenizerThread['run'] = (job, caller) =>
+    (receivedBytes(job) > MAX_SHORT_BYTES ? this.#long : this.#short).run(job, caller);
+
+  /** Fails the waiting jobs. A later job starts its thread again. */
+  async close(): Promise<void> {
+    await Promise.all([this.#short.close(), this.#long.close()]);
+  }
+}

@@ -21,7 +21,7 @@ describe('the tokenizer', () => {
   });
 
   test('refuses a text that is longer than the longest tokens, before it is encoded', async () => {
-    const run = vi.spyOn(origin.model.tokenizerThread, 'run');
+    const run = vi.spyOn(origin.model.tokenizerThreads, 'run');
     const longest = 4 * 64 * origin.model.tokenizer.longestSpan;
     const body = { model: 'tiny', prompt: 'x'.repeat(longest + 1), addSpecialTokens: true };
     const refusal = { status: 400, code: 'string_above_max_length', param: 'prompt' };
@@ -45,7 +45,7 @@ describe('the tokenizer', () => {
     ['/tokenize', { prompt: 'hello', addSpecialTokens: true }],
     ['/detokenize', { tokens: [1] }],
   ])('%s takes a turn of the tenant in the thread', async (path, fields) => {
-    const run = vi.spyOn(origin.model.tokenizerThread, 'run');
+    const run = vi.spyOn(origin.model.tokenizerThreads, 'run');
     await origin.call(path, { body: { model: 'tiny', tenantId: 'acme', ...fields } });
     await origin.call(path, { body: { model: 'tiny', ...fields } });
     expect(run.mock.calls.map(([, { tenantId }]) => tenantId)).toEqual(['acme', '']);

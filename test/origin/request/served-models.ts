@@ -7,7 +7,7 @@ import type { ServedModel } from '../../../origin/request/served-model.ts';
 import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
 import { Encoder } from '../../../origin/tokenizer/encoder.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
-import { TokenizerThread } from '../../../origin/tokenizer/tokenizer-thread.ts';
+import { TokenizerThreads } from '../../../origin/tokenizer/tokenizer-thread.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import { request } from '../../support/generation-request.ts';
 
@@ -38,7 +38,7 @@ export function servedModel(directory: string, contextLength = 64): ServedModel 
     vocabularySize: tokenizer.tokenBytes.vocabularySize,
     tokenizer,
     encoder: new Encoder(tokenizer),
-    tokenizerThread: new TokenizerThread({ parts: tokenizer.parts, background: true }),
+    tokenizerThreads: new TokenizerThreads({ parts: tokenizer.parts, background: true }),
     infill: findInfill(tokenizer, 'auto'),
     images: null,
   };

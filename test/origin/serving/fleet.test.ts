@@ -60,7 +60,7 @@ function fleetOfLoads() {
   });
   const loaded = async (load: string) => {
     const closing = { close: async () => undefined };
-    const parts = { id: load, encoder: closing, tokenizerThread: closing };
+    const parts = { id: load, encoder: closing, tokenizerThreads: closing };
     const model = parts as unknown as LoadedModel['model'];
     loads.get(load)!.resolve({ model, engine: new ScriptedEngine() });
     await setImmediate();

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
-import { TokenizerThread } from '../../../origin/tokenizer/tokenizer-thread.ts';
+import { TokenizerThread, TokenizerThreads } from '../../../origin/tokenizer/tokenizer-thread.ts';
 import { byteLevelDirectory } from './fixtures.ts';
 
 const tokenizer = Tokenizer.fromDirectory(byteLevelDirectory());
@@ -68,6 +68,25 @@ describe('the tokenizer thread', () => {
     rested.resolve();
     await second;
     await paced.close();
+  });
+
+  test('serves short texts while a long one has its thread', async () => {
+    const rested = Promise.withResolvers<void>();
+    const threads = new TokenizerThreads({ parts: tokenizer.parts, background: true }, async (bytes) => {
+      if (bytes > 2 ** 16) await rested.promise;
+    });
+    const done: number[] = [];
+    const decode = async (ids: number) => {
+      await threads.run({ kind: 'detokenize', tokens: Array<number>(ids).fill(5) }, callerOf('a'));
+      done.push(ids);
+    };
+    await decode(20_000);
+    const second = decode(20_000);
+    for (let job = 0; job < 3; job += 1) await decode(10);
+    rested.resolve();
+    await second;
+    expect(done).toEqual([20_000, 10, 10, 10, 20_000]);
+    await threads.close();
   });
 
   test('lets this thread go on while it decodes', async () => {
