@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { flag, integer, list, optional } from './json-fields.ts';
+import { weight } from './tenant.ts';
 
 /** Returns whether a value can be a token id: a non-negative safe integer. */
 export const isTokenId = (value: unknown): value is number =>
@@ -7,12 +8,12 @@ export const isTokenId = (value: unknown): value is number =>
 
 /** The origin's tokenizer endpoints: POST /tokenize, POST /detokenize, GET /tokenizer_info?model=… */
 
-/** Tenants take turns. Requests without a tenant, from an older Worker, count as those of one tenant. */
-const tenantId = z.string().default('');
+/** Tenants share the tokenizer by weight. Requests without a tenant, from an older Worker, count as those of one tenant. */
+const caller = { tenantId: z.string().default(''), weight: weight.default(1) };
 
 export const tokenizeRequest = z.object({
   model: z.string(),
-  tenantId,
+  ...caller,
   prompt: z.string(),
   /** Add the tokenizer's own special tokens (BOS). */
   addSpecialTokens: z.boolean(),
@@ -34,7 +35,7 @@ export type TokenizeResult = z.infer<typeof tokenizeResult>;
 
 export const detokenizeRequest = z.object({
   model: z.string(),
-  tenantId,
+  ...caller,
   tokens: z.custom<number[]>(Array.isArray).superRefine((tokens: readonly unknown[], context) => {
     const wrong = tokens.findIndex((token) => !isTokenId(token));
     if (wrong >= 0) context.addIssue({ code: 'custom', path: [wrong], message: 'expected a token id' });

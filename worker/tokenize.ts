@@ -135,7 +135,8 @@ export async function tokenize(request: Request, context: RequestContext): Promi
   const native = has('content') || (isNative(context) && !has('prompt'));
   const { wanted, answer } = native ? readNativeTokenize(body) : readTokenize(body);
   const { principal, model, tokenizer } = found;
-  const wire = { model: model.id, tenantId: principal.tenant.id, ...wanted };
+  const { id: tenantId, weight } = principal.tenant;
+  const wire = { model: model.id, tenantId, weight, ...wanted };
   const size = new TextEncoder().encode(wanted.prompt).length;
   const result = await metered(found, size, request, context, () => tokenizer.tokenize(wire, request.signal));
   return jsonResponse(answer(result, model));
@@ -146,7 +147,8 @@ export async function detokenize(request: Request, context: RequestContext): Pro
   const [body, found] = await target(request, context, () => readBody(request, context));
   const { tokens } = parseRequest(publicDetokenizeRequest, body);
   const { principal, model, tokenizer } = found;
-  const wire = { model: model.id, tenantId: principal.tenant.id, tokens };
+  const { id: tenantId, weight } = principal.tenant;
+  const wire = { model: model.id, tenantId, weight, tokens };
   const { text } = await metered(found, tokens.length, request, context, () =>
     tokenizer.detokenize(wire, request.signal),
   );

@@ -10,7 +10,7 @@ export type EncodeImage = (pixels: Float32Array<ArrayBuffer>, signal: AbortSigna
 const MAX_CACHED_BYTES = 256 * 2 ** 20;
 
 /**
- * Encodes the images of submissions concurrently with the decode loop, one at a time. Tenants alternate.
+ * Encodes the images of submissions concurrently with the decode loop, one at a time. Tenants share the time by their weights.
  * Caches recent vectors by the rules of the prefix cache: never across tenants or cache keys, and not with
  * `cachePrompt` off.
  */
@@ -32,13 +32,14 @@ export class ImageFeatures {
    * @throws ApiError upstream_error if the encoder fails; the signal's reason once it is aborted
    */
   async of(submission: Submission, signal: AbortSignal): Promise<EmbeddedImage[][]> {
-    const { prompts, cachePrompt, cacheNamespace, tenantId } = submission;
+    const { prompts, cachePrompt, cacheNamespace, tenantId, weight } = submission;
+    const caller = { tenantId, weight, signal };
     const placed: EmbeddedImage[][] = [];
     for (const { images = [] } of prompts) {
       const ofPrompt: EmbeddedImage[] = [];
       for (const image of images) {
         const key = cachePrompt ? JSON.stringify([cacheNamespace, image.key]) : null;
-        const vectors = await this.#mutex.run({ tenantId, signal }, () => this.#vectors(image, key, signal));
+        const vectors = await this.#mutex.run(caller, () => this.#vectors(image, key, signal));
         ofPrompt.push({ at: image.at, count: image.count, vectors });
       }
       placed.push(ofPrompt);

@@ -36,7 +36,7 @@ export async function handleTokenize(
 }
 
 async function tokenized(
-  { tenantId, prompt, addSpecialTokens, ...wanted }: TokenizeRequest,
+  { tenantId, weight, prompt, addSpecialTokens, ...wanted }: TokenizeRequest,
   model: ServedModel,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
@@ -48,7 +48,7 @@ async function tokenized(
   }
   const options = { addSpecialTokens, parseSpecial: true };
   const job = { kind: 'tokenize', text: prompt, options, maxTokens, ...wanted } as const;
-  const answer = await model.tokenizerThreads.run(job, { tenantId, signal });
+  const answer = await model.tokenizerThreads.run(job, { tenantId, weight, signal });
   if (typeof answer !== 'number') return answer;
   const message = `Invalid 'prompt': ${answer} tokens. ${expected(maxTokens)}`;
   throw new ApiError('string_above_max_length', message, { param: 'prompt' });
@@ -68,7 +68,7 @@ export async function handleDetokenize(
 }
 
 async function detokenized(
-  { tenantId, tokens }: DetokenizeRequest,
+  { tenantId, weight, tokens }: DetokenizeRequest,
   model: ServedModel,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
@@ -85,7 +85,7 @@ async function detokenized(
       { param: `tokens[${outside}]` },
     );
   }
-  return model.tokenizerThreads.run({ kind: 'detokenize', tokens }, { tenantId, signal });
+  return model.tokenizerThreads.run({ kind: 'detokenize', tokens }, { tenantId, weight, signal });
 }
 
 /** Sends JSON that a tokenizer thread has written. */

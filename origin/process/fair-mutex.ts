@@ -1,20 +1,22 @@
 /** The tenant and abort signal of one caller. */
 export interface LockCaller {
   readonly tenantId: string;
+  /** The tenant's share relative to others; greater than zero. Default: 1. */
+  readonly weight?: number;
   /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Runs one piece of work at a time. Tenants get equal shares by the sizes of their work, however many callers they have
- * (start-time fair queueing, Goyal 1996). Within a tenant, the order is first come, first served. A caller whose signal
+ * Runs one piece of work at a time. Tenants get their weighted shares by the sizes of their work, however many callers they
+ * have (start-time fair queueing, Goyal 1996). Within a tenant, the order is first come, first served. A caller whose signal
  * aborts leaves the queue at once.
  */
 export class FairMutex {
   #locked = false;
   /** Waiting callers by tenant. The tenant whose last turn is longest ago comes first; each function starts one caller. */
   readonly #waiting = new Map<string, Set<() => void>>();
-  /** Sizes that every tenant has had, or could have had, when the running work began. */
+  /** Size ÷ weight that every tenant has had, or could have had, when the running work began. */
   #served = 0;
   /** By tenant, the same after its last work; only those above `#served`. */
   readonly #ahead = new Map<string, number>();
@@ -24,13 +26,14 @@ export class FairMutex {
    * @param size of the work, in any unit that all callers share
    * @throws what `work` throws, or the signal's reason
    */
-  async run<T>({ tenantId, signal }: LockCaller, work: () => Promise<T>, size = 1): Promise<T> {
+  async run<T>(caller: LockCaller, work: () => Promise<T>, size = 1): Promise<T> {
+    const { tenantId, weight = 1, signal } = caller;
     signal.throwIfAborted();
     if (this.#locked) await this.#wait(tenantId, signal);
     this.#locked = true;
     try {
       signal.throwIfAborted();
-      this.#charge(tenantId, size);
+      this.#charge(tenantId, size / weight);
       return await work();
     } finally {
       this.#startNext(tenantId);
@@ -53,9 +56,9 @@ export class FairMutex {
     });
   }
 
-  #charge(tenantId: string, size: number): void {
+  #charge(tenantId: string, cost: number): void {
     this.#served = this.#startOf(tenantId);
-    this.#ahead.set(tenantId, this.#served + size);
+    this.#ahead.set(tenantId, this.#served + cost);
     for (const [tenant, end] of this.#ahead) if (end <= this.#served) this.#ahead.delete(tenant);
   }
 

@@ -58,7 +58,7 @@ export async function prepareGeneration(
 ): Promise<PreparedGeneration> {
   const { model, signal } = context;
   checkRequest(request, model);
-  const caller = { tenantId: request.tenantId, signal };
+  const caller = { tenantId: request.tenantId, weight: request.weight, signal };
   const prompts = await encodePrompts(request, model, caller);
   const fitted = prompts.map((prompt, index) => ({
     tokens: prompt.tokens,

@@ -24,7 +24,7 @@ export class Encoder {
   }
 
   /**
-   * Encodes a text. Tenants get equal shares, by characters.
+   * Encodes a text. Tenants get their weighted shares, by characters.
    * @throws the signal's reason if the client disconnects first
    */
   async encode(text: string, options: EncodeOptions, caller: LockCaller): Promise<ArrayLike<number>> {

@@ -49,7 +49,7 @@ const BYTES_PER_ID = 6;
 const receivedBytes = (job: TokenizerJob): number =>
   job.kind === 'detokenize' ? BYTES_PER_ID * job.tokens.length : job.text.length;
 
-/** Runs a tokenizer in a thread of its own. Tenants get equal shares of it, by bytes. The thread starts with the first job. */
+/** Runs a tokenizer in a thread of its own. Tenants share it by weight and bytes. The thread starts with the first job. */
 export class TokenizerThread {
   readonly #data: TokenizerThreadData;
   readonly #mutex = new FairMutex();

@@ -107,9 +107,9 @@ describe('tokenizer requests count against the limits of their tenant', () => {
     await post('/tokenize', { prompt: 'Hi', return_token_strs: true }, key);
     await post('/detokenize', { tokens: [72] }, key);
     expect(origin.tokenizerRequests).toMatchObject([
-      { tenantId: 'acme', withStrings: false },
+      { tenantId: 'acme', weight: 1, withStrings: false },
       { tenantId: 'acme', withStrings: true },
-      { tenantId: 'acme' },
+      { tenantId: 'acme', weight: 1 },
     ]);
   });
 });

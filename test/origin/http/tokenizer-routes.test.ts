@@ -46,9 +46,13 @@ describe('the tokenizer', () => {
     ['/detokenize', { tokens: [1] }],
   ])('%s takes a turn of the tenant in the thread', async (path, fields) => {
     const run = vi.spyOn(origin.model.tokenizerThreads, 'run');
-    await origin.call(path, { body: { model: 'tiny', tenantId: 'acme', ...fields } });
+    await origin.call(path, { body: { model: 'tiny', tenantId: 'acme', weight: 3, ...fields } });
     await origin.call(path, { body: { model: 'tiny', ...fields } });
-    expect(run.mock.calls.map(([, { tenantId }]) => tenantId)).toEqual(['acme', '']);
+    const callers = run.mock.calls.map(([, { tenantId, weight }]) => [tenantId, weight]);
+    expect(callers).toEqual([
+      ['acme', 3],
+      ['', 1],
+    ]);
   });
 
   test.each([

@@ -109,22 +109,26 @@ it('runs one caller at a time, tenants in turn and each in order of arrival, and
 
 const { signal } = new AbortController();
 
-it('gives tenants that always wait equal parts by the sizes of their work, but for the largest size', async () => {
+it('gives tenants that always wait their weighted parts by the sizes of their work, but for the largest size', async () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 30, maxLength: 30 });
+  const tenant = fc.record({ sizes, weight: fc.constantFrom(0.5, 1, 4) });
   await fc.assert(
-    fc.asyncProperty(fc.tuple(sizes, sizes, sizes), async (tenants) => {
+    fc.asyncProperty(fc.array(tenant, { minLength: 3, maxLength: 3 }), async (tenants) => {
       const mutex = new FairMutex();
-      const left = tenants.map((own) => own.length);
+      const left = tenants.map(({ sizes }) => sizes.length);
       const had = tenants.map(() => 0);
-      const calls = tenants.flatMap((own, tenant) =>
-        own.map((size) => {
+      const largest = tenants.map(({ weight }) => 100 / weight);
+      const calls = tenants.flatMap(({ sizes, weight }, index) =>
+        sizes.map((size) => {
           const work = async () => {
             if (left.includes(0)) return;
-            left[tenant]! -= 1;
-            had[tenant]! += size;
-            expect(Math.max(...had) - Math.min(...had)).toBeLessThanOrEqual(2 * 100);
+            left[index]! -= 1;
+            had[index]! += size / weight;
+            const ahead = had.map((one, other) => one - largest[other]!);
+            const behind = had.map((one, other) => one + largest[other]!);
+            expect(Math.max(...ahead)).toBeLessThanOrEqual(Math.min(...behind) + 1e-6);
           };
-          return mutex.run({ tenantId: `${tenant}`, signal }, work, size);
+          return mutex.run({ tenantId: `${index}`, weight, signal }, work, size);
         }),
       );
       await Promise.all(calls);

@@ -56,7 +56,7 @@ test('an origin whose answer is too long to hold in memory fails', async () => {
     ...{ fetch: endless, acceptTimeoutMs: 60_000, now: Date.now },
     validation: 'every',
   });
-  const asked = { model: 'tiny', tenantId: 'tenant', tokens: [1] };
+  const asked = { model: 'tiny', tenantId: 'tenant', weight: 1, tokens: [1] };
   const answer = origin.tokenizer.detokenize(asked, new AbortController().signal);
   await expect(answer).rejects.toMatchObject({ code: 'upstream_error' });
   expect(sent).toBeLessThan(20);

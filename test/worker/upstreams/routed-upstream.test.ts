@@ -157,6 +157,7 @@ describe('the tokenizer', () => {
     prompt: 'x',
     addSpecialTokens: true,
     tenantId: 'tenant',
+    weight: 1,
     withStrings: false,
     withBytes: false,
   };
