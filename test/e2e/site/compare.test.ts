@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import { tokenDifferences } from '../../../worker/site/compare/token-differences.ts';
-import { typeInto } from '../../support/browser/site-page.ts';
+import { storedText, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 import type { System } from '../../support/system.ts';
 
@@ -53,11 +53,12 @@ describe('the compare view', () => {
       ['B', right!, differences.right],
     ] as const) {
       const options = answer(page, name).getByRole('option');
-      expect(await options.allTextContents()).toEqual(logprobs.tokens);
-      const marked = await options.evaluateAll((elements) =>
-        elements.map((element) => element.querySelector('.marked') !== null),
-      );
-      expect(marked).toEqual(marks);
+      await expect.poll(() => options.allTextContents()).toEqual(logprobs.tokens);
+      const marked = () =>
+        options.evaluateAll((elements) =>
+          elements.map((element) => element.querySelector('.marked') !== null),
+        );
+      await expect.poll(marked).toEqual(marks);
     }
     await page.getByText(`${differences.equal} tokens in common`).waitFor();
     await page.getByText(`The first difference is token ${differences.first! + 1}.`).waitFor();
@@ -83,20 +84,19 @@ describe('the compare view', () => {
       const samples = await choicesOf(system, { ...fields, n: 6 });
       const mean = (of: (choice: Choice) => number) =>
         (samples.reduce((sum, choice) => sum + of(choice), 0) / 6).toFixed(1).replace('-', '−');
-      const cells = (title: string) =>
-        page
-          .getByRole('figure', { name: title })
-          .getByRole('row')
+      const countAndMean = async (title: string) => {
+        const shown = page.getByRole('figure', { name: title }).getByRole('row');
+        const cells = await shown
           .nth(row + 1)
           .getByRole('cell')
           .allTextContents();
+        return cells.slice(0, 2);
+      };
       const sum = ({ logprobs }: Choice) =>
         logprobs.token_logprobs.reduce((total, value) => total + value, 0);
-      expect((await cells('Length')).slice(0, 2)).toEqual([
-        '6',
-        mean(({ logprobs }) => logprobs.tokens.length),
-      ]);
-      expect((await cells('Log-likelihood')).slice(0, 2)).toEqual(['6', mean(sum)]);
+      const length = mean(({ logprobs }) => logprobs.tokens.length);
+      await expect.poll(() => countAndMean('Length')).toEqual(['6', length]);
+      await expect.poll(() => countAndMean('Log-likelihood')).toEqual(['6', mean(sum)]);
     }
   });
 
@@ -114,23 +114,28 @@ describe('the compare view', () => {
       param: null,
       code: 'server_is_overloaded',
     };
-    await page.route(
-      (url) => url.pathname === '/v1/completions',
-      (route) =>
-        route.request().headers()['x-dialect'] === 'llamacpp'
-          ? route.fulfill({ status: 503, json: { error } })
-          : route.continue(),
-    );
+    let loading = true;
+    await page.route('**/v1/completions', (route) => {
+      const request = route.request();
+      if (loading && request.headers()['x-dialect'] === 'llamacpp')
+        return route.fulfill({ status: 503, json: { error } });
+      // A random sample can end before its first token.
+      const body: Record<string, unknown> = request.postDataJSON();
+      return route.continue({ postData: JSON.stringify({ ...body, seed: 1 }) });
+    });
     await openComparison(page);
     await page.getByRole('button', { name: /Two dialects/ }).click();
     await answer(page, 'B').getByRole('alert').waitFor();
     await untilDone(page);
     expect(dialects.toSorted()).toEqual(['llamacpp', 'openai']);
-    expect(await answer(page, 'A').getByRole('option').count()).toBeGreaterThan(5);
-    await page.unrouteAll();
+    const tokensOf = (name: 'A' | 'B') => answer(page, name).getByRole('option');
+    await expect.poll(() => tokensOf('A').count()).toBeGreaterThan(5);
+    const kept = await tokensOf('A').allTextContents();
+    loading = false;
     await answer(page, 'B').getByRole('button', { name: 'Retry' }).click();
-    // The first tokens of code can be line breaks, which have no width.
-    await answer(page, 'B').getByRole('option').nth(5).waitFor({ state: 'attached' });
+    await expect.poll(() => tokensOf('B').count()).toBeGreaterThan(5);
+    await untilDone(page);
+    await expect.poll(() => tokensOf('A').allTextContents()).toEqual(kept);
     expect(dialects).toHaveLength(3);
   });
 
@@ -153,10 +158,10 @@ describe('the compare view', () => {
     await compare(page);
     await answer(page, 'A').getByRole('listbox').press('ArrowRight');
     const head = page.getByRole('region', { name: 'Alternatives' }).locator('.alternatives-head code');
-    expect(await head.textContent()).toBe('One');
+    await expect.poll(() => head.textContent()).toBe('One');
     await page.getByRole('button', { name: 'Next' }).press('Enter');
-    expect(await answer(page, 'A').getByRole('option').allTextContents()).toEqual(['Two']);
-    expect(await head.textContent()).toBe('Two');
+    await expect.poll(() => answer(page, 'A').getByRole('option').allTextContents()).toEqual(['Two']);
+    await expect.poll(() => head.textContent()).toBe('Two');
   });
 
   test('two tabs keep a prompt each', async ({ visit, system }) => {
@@ -171,11 +176,10 @@ describe('the compare view', () => {
       await openComparison(tab);
       await typeInto(tab.getByRole('textbox', { name: 'Prompt' }), text);
     }
-    // Longer than until the last one is stored.
-    await page.waitForTimeout(1_000);
+    for (const [, text] of tabs) await expect.poll(() => storedText(page)).toContain(text);
     for (const [tab, text] of tabs) {
       await tab.reload();
-      expect(await tab.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe(text);
+      await expect.poll(() => tab.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe(text);
     }
   });
 
@@ -186,9 +190,8 @@ describe('the compare view', () => {
     await setSide(page, 'B', { top_k: 7 });
     await page.reload();
     const side = page.getByRole('region', { name: 'Settings of B' });
-    await side.waitFor();
-    expect(await page.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe('kept prompt');
-    expect(await side.getByRole('spinbutton', { name: 'top_k' }).inputValue()).toBe('7');
+    await expect.poll(() => page.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe('kept prompt');
+    await expect.poll(() => side.getByRole('spinbutton', { name: 'top_k' }).inputValue()).toBe('7');
   });
 
   test.for(['light', 'dark'] as const)('is accessible in every state: %s', async (scheme, { visit }) => {

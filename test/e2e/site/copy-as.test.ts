@@ -58,6 +58,6 @@ test('the code is selected where the browser has no clipboard', async ({ visit }
   await page.getByRole('button', { name: 'Copy as code…' }).click();
   await page.getByRole('button', { name: 'Copy', exact: true }).click();
   const code = await page.locator('.code-block code').textContent();
-  expect(await page.evaluate('getSelection().toString()')).toBe(code);
+  await expect.poll(() => page.evaluate('getSelection().toString()')).toBe(code);
   expect(consoleErrors).toEqual([]);
 });

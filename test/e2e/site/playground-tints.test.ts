@@ -21,9 +21,20 @@ test('the first screen shows what tints mean, until a text is written', async ({
   await sample.waitFor({ state: 'detached' });
 });
 
-test('the tokens of the prompt are counted before it is sent', async ({ visit, system }) => {
+test('the tokens of the prompt are counted once it is written, before it is sent', async ({
+  visit,
+  system,
+}) => {
   const { page, requestedUrls } = await visit('/');
-  await write(page, PROMPT);
+  // A clock of its own: on a busy machine, the time between two letters can be longer than a pause.
+  await page.clock.install();
+  await write(page, '');
+  await page.clock.pauseAt((await page.evaluate(() => Date.now())) + 1_000);
+  for (const letter of PROMPT) {
+    await page.keyboard.type(letter);
+    await page.clock.runFor(100);
+  }
+  await page.clock.runFor(1_000);
   const response = await fetch(`${system.url}/tokenize`, {
     method: 'POST',
     headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
@@ -31,8 +42,7 @@ test('the tokens of the prompt are counted before it is sent', async ({ visit, s
   });
   const { count } = (await response.json()) as { count: number };
   await page.getByText(`Prompt: ${count} of 2,048 tokens`, { exact: true }).waitFor();
-  // Typing 33 letters is not 33 requests.
-  expect(requestedUrls.filter((url) => url.endsWith('/tokenize')).length).toBeLessThan(4);
+  expect(requestedUrls.filter((url) => url.endsWith('/tokenize'))).toHaveLength(1);
 });
 
 test('more alternatives than the dialect allows are refused with what it allows', async ({ visit }) => {
@@ -49,7 +59,8 @@ test('more alternatives than the dialect allows are refused with what it allows'
   await page.keyboard.press('Control+Enter');
   const request = await sent;
   expect(request.postDataJSON()).toMatchObject({ logprobs: allowed });
-  expect((await request.response())!.status()).toBe(200);
+  const answer = await request.response();
+  expect(answer!.status()).toBe(200);
 });
 
 test('alternatives have readable bars, bytes on one line, and the rest of the probability last', async ({
@@ -62,9 +73,8 @@ test('alternatives have readable bars, bytes on one line, and the rest of the pr
   await page.keyboard.press('Control+Home');
   await page.keyboard.press('Alt+]');
   const popover = page.getByRole('region', { name: 'Alternatives' });
-  await popover.waitFor();
+  await popover.getByRole('listitem').last().getByText('all others').waitFor();
   const rows = await popover.getByRole('listitem').allInnerTexts();
-  expect(rows.at(-1)).toContain('all others');
   const percents = rows.map((row) => Number(/([\d.]+) %/.exec(row)![1]));
   expect(percents.reduce((sum, value) => sum + value, 0)).toBeCloseTo(100, 0);
   const bars = await popover

@@ -36,7 +36,7 @@ describe('the playground', () => {
     const text = 'The king had three daughters.';
     await typeInto(textOf(page), text);
     await page.getByRole('button', { name: 'Score text' }).click();
-    const line = await page.getByText('Perplexity').textContent();
+    await status(page).getByText('Finished').waitFor();
     const response = await fetch(`${system.url}/v1/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
@@ -48,27 +48,29 @@ describe('the playground', () => {
     const { tokens, token_logprobs } = choices[0]!.logprobs;
     const known = token_logprobs.filter((logprob) => logprob !== null);
     const perplexity = Math.exp(-known.reduce((sum, one) => sum + one, 0) / known.length);
-    expect(line).toBe(`Perplexity ${perplexity.toFixed(2)} over ${tokens.length} tokens`);
-    expect(await textOf(page).locator('.token').allTextContents()).toEqual(
-      tokens.map((name) => name.trimStart() || name),
-    );
-    expect(await shown(page)).toBe(text);
+    const line = `Perplexity ${perplexity.toFixed(2)} over ${tokens.length} tokens`;
+    await page.getByText(line, { exact: true }).waitFor();
+    await expect
+      .poll(() => textOf(page).locator('.token').allTextContents())
+      .toEqual(tokens.map((name) => name.trimStart() || name));
+    await expect.poll(() => shown(page)).toBe(text);
   });
 
   test('a preset takes the place of what a slider or a faulty number shows', async ({ visit }) => {
     const { page } = await visit('/');
     const written = page.getByRole('textbox', { name: 'temperature', exact: true });
     await page.getByRole('slider', { name: 'temperature', exact: true }).press('ArrowRight');
-    expect(await written.inputValue()).toBe('0.81');
+    await expect.poll(() => written.inputValue()).toBe('0.81');
     await page.getByLabel('Preset').selectOption('Most likely');
-    expect(await written.inputValue()).toBe('0');
+    await expect.poll(() => written.inputValue()).toBe('0');
     await typeInto(written, '0.');
-    expect(await written.inputValue()).toBe('0.');
+    await expect.poll(() => written.inputValue()).toBe('0.');
     await page.keyboard.type('9x');
     await page.getByRole('alert').getByText('0.9x is not a number.').waitFor();
     await page.getByLabel('Preset').focus();
     await page.getByLabel('Preset').selectOption('Story');
-    expect([await written.inputValue(), await page.getByRole('alert').count()]).toEqual(['0.8', 0]);
+    await expect.poll(() => written.inputValue()).toBe('0.8');
+    await page.getByRole('alert').waitFor({ state: 'detached' });
   });
 
   test('a wrong schema is marked at its place, and a right one constrains the text', async ({ visit }) => {
@@ -80,7 +82,7 @@ describe('the playground', () => {
     const editor = dialog.getByRole('textbox', { name: 'Constraint' });
     await typeInto(editor, '{"type": "object", "properties": {"a": {"type": "strin"}}}');
     await dialog.getByText('#/properties/a/type').waitFor();
-    expect(await editor.locator('.cm-lintRange-error').textContent()).toBe('"strin"');
+    await expect.poll(() => editor.locator('.cm-lintRange-error').textContent()).toBe('"strin"');
     await typeInto(editor, '{"enum": ["Arthur", ]}');
     await dialog.getByText('at line 1').waitFor();
     await typeInto(editor, '{"enum": ["Arthur"]}');
@@ -88,6 +90,6 @@ describe('the playground', () => {
     await dialog.getByRole('button', { name: 'Use this constraint' }).click();
     await page.getByRole('button', { name: 'Complete' }).click();
     await status(page).getByText('Finished: stop').waitFor();
-    expect(await shown(page)).toMatch(/^A king as JSON:\s*"Arthur"$/);
+    await expect.poll(() => shown(page)).toMatch(/^A king as JSON:\s*"Arthur"$/);
   });
 });

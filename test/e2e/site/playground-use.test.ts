@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import { singleTokens } from '../../support/browser/single-tokens.ts';
-import { closeAndLeave, typeInto } from '../../support/browser/site-page.ts';
+import { closeAndLeave, storedText, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
@@ -23,7 +23,7 @@ async function complete(page: Page): Promise<void> {
   await status(page).getByText('Finished').waitFor();
 }
 
-/** Waits longer than what closes or is stored by itself takes. */
+/** Waits longer than what closes by itself takes. */
 const wait = (page: Page) => page.waitForTimeout(1_000);
 
 describe('the playground, by hand', () => {
@@ -38,24 +38,25 @@ describe('the playground, by hand', () => {
 
     await page.keyboard.press('Control+Home');
     await page.keyboard.type('x');
-    expect(await tints(page)).toEqual([]);
+    await expect.poll(() => tints(page)).toEqual([]);
     await button(page, 'Undo').click();
-    expect(await now()).toEqual(first);
+    await expect.poll(now).toEqual(first);
 
     await textOf(page).locator('.token').nth(5).hover();
     await popover(page).getByRole('button').first().click();
+    await expect.poll(() => shown(page)).not.toBe(first.text);
     await status(page).getByText('Finished').waitFor();
     const second = await now();
     expect(second.text).not.toBe(first.text);
     await button(page, 'Undo').click();
-    expect(await now()).toEqual(first);
+    await expect.poll(now).toEqual(first);
     await button(page, 'Undo').click();
-    expect(await now()).toEqual({ text: PROMPT, tints: [] });
+    await expect.poll(now).toEqual({ text: PROMPT, tints: [] });
     await button(page, 'Redo').click();
-    expect(await now()).toEqual(first);
+    await expect.poll(now).toEqual(first);
     await button(page, 'Redo').click();
-    expect(await now()).toEqual(second);
-    expect(await button(page, 'Redo').isDisabled()).toBe(true);
+    await expect.poll(now).toEqual(second);
+    await expect.poll(() => button(page, 'Redo').isDisabled()).toBe(true);
   });
 
   test('a tap opens the alternatives, which stay until a tap elsewhere', async ({ visit }) => {
@@ -67,7 +68,8 @@ describe('the playground, by hand', () => {
     await popover(page).waitFor();
     await wait(page);
     await site.screenshot('tap');
-    expect(await popover(page).count()).toBe(1);
+    const stayed = await popover(page).count();
+    expect(stayed).toBe(1);
     await page.getByText('TTFT').tap();
     await popover(page).waitFor({ state: 'detached' });
     await token.tap();
@@ -82,16 +84,18 @@ describe('the playground, by hand', () => {
     await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
     await options.nth(3).tap();
     await wait(page);
-    expect(await popover(page).count()).toBe(1);
+    const stayedInCompare = await popover(page).count();
+    expect(stayedInCompare).toBe(1);
   });
 
   test('the controls are whole at 390 and 820 pixels', async ({ visit }) => {
     for (const width of [390, 820]) {
       const { page } = await visit('/', { width, touch: width === 390 });
       await textOf(page).waitFor();
+      await button(page, 'Key accepted').waitFor();
       const primary = button(page, 'Complete');
-      expect(await primary.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
-      expect((await page.locator('.key-state').boundingBox())?.width).toBe(8);
+      await expect.poll(() => primary.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
+      await expect.poll(() => page.locator('.key-state').boundingBox()).toMatchObject({ width: 8 });
       const hidden = await page.evaluate(() =>
         [...document.querySelectorAll('select')]
           .filter((select) => select.checkVisibility())
@@ -131,10 +135,10 @@ describe('the playground, by hand', () => {
     await status(page).getByText('Finished').waitFor();
     const counts = await page.evaluate(() => Reflect.get(globalThis, 'counts') as Record<string, number>);
     upstream.close();
-    expect(await shown(page)).toBe(PROMPT + tokens.join(''));
+    await expect.poll(() => shown(page)).toBe(PROMPT + tokens.join(''));
     // White space before a word has no tint.
     const words = tokens.map((token) => token.trimStart());
-    expect(await textOf(page).locator('.token').allTextContents()).toEqual(words);
+    await expect.poll(() => textOf(page).locator('.token').allTextContents()).toEqual(words);
     // A change, and once more for its measures.
     expect(counts.changes).toBeLessThanOrEqual(2 * counts.frames! + 2);
   });
@@ -146,7 +150,8 @@ describe('the playground, by hand', () => {
     await other.goto(`${system.url}/#key=${system.apiKey}`);
     await typeInto(textOf(other), 'The text of the second tab');
     await typeInto(textOf(page), 'The changed text of the first tab');
-    await wait(page);
+    for (const text of ['The text of the second tab', 'The changed text of the first tab'])
+      await expect.poll(() => storedText(page)).toContain(text);
     for (const one of [page, other]) await one.reload();
     await expect.poll(() => shown(page)).toBe('The changed text of the first tab');
     await expect.poll(() => shown(other)).toBe('The text of the second tab');
@@ -177,9 +182,9 @@ describe('the playground, by hand', () => {
     await fail(null);
     await button(page, 'Complete').click();
     await status(page).getByText('Failed').waitFor();
-    expect(await page.locator('.status-line').textContent()).toBe('Failed');
+    await expect.poll(() => page.locator('.status-line').textContent()).toBe('Failed');
     const notice = page.getByRole('alert');
-    expect(await notice.textContent()).toContain('Not so. Change the text or the parameters, then retry.');
+    await notice.getByText('Not so. Change the text or the parameters, then retry.').waitFor();
     await fail('stop[2]');
     await notice.getByRole('button', { name: 'Retry' }).click();
     await notice.getByText('Correct stop[2], then retry.').waitFor();
@@ -207,8 +212,9 @@ describe('the playground, by hand', () => {
     await page.getByRole('treeitem').nth(4).waitFor();
     await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
     await page.keyboard.press('1');
-    const branch = await reading.textContent();
-    expect(branch?.length).toBeGreaterThan(PROMPT.length);
+    await expect.poll(() => reading.textContent()).not.toBe(PROMPT);
+    const branch = (await reading.textContent())!;
+    expect(branch.length).toBeGreaterThan(PROMPT.length);
 
     await button(page, 'File').click();
     await button(page, 'Open in Compare').click();
@@ -217,15 +223,15 @@ describe('the playground, by hand', () => {
     await page.keyboard.press('Control+Enter');
     const answer = page.getByRole('region', { name: 'Answer of A' });
     // A token of line breaks has no width, so it counts as hidden.
-    await answer.getByRole('option').nth(10).waitFor({ state: 'attached' });
+    await answer.getByRole('option').first().waitFor({ state: 'attached' });
     await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
     const answered = await answer.getByRole('option').allTextContents();
     await button(page, 'Open A in').click();
     await button(page, 'Open in Playground').locator('visible=true').click();
     await expect.poll(() => shown(page)).toBe(branch + answered.join(''));
-    expect(await textOf(page).locator('.token').count()).toBeGreaterThan(10);
+    await expect.poll(() => textOf(page).locator('.token').count()).toBeGreaterThan(10);
     await button(page, 'Undo').click();
-    expect(await shown(page)).toBe(PROMPT);
+    await expect.poll(() => shown(page)).toBe(PROMPT);
   });
 
   test('Compare sends nothing while a dialog is open', async ({ visit }) => {
@@ -235,10 +241,15 @@ describe('the playground, by hand', () => {
     await page.getByRole('heading', { name: 'Compare' }).waitFor();
     await page.keyboard.type(PROMPT);
     await page.getByRole('button', { name: /^Key/ }).click();
-    expect(await page.evaluate(() => document.activeElement?.getAttribute('type'))).toBe('password');
+    await page.locator('input[type=password]:focus').waitFor();
     await page.keyboard.press('Control+Enter');
     await page.keyboard.press('Escape');
-    expect(site.requestedUrls.filter((url) => url.endsWith('/v1/completions'))).toEqual([]);
-    expect(await page.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe(PROMPT);
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    const prompt = page.getByRole('textbox', { name: 'Prompt' });
+    await expect.poll(() => prompt.inputValue()).toBe(PROMPT);
+    await prompt.press('Control+Enter');
+    await page.getByText('tokens in common').waitFor();
+    // One for each side.
+    expect(site.requestedUrls.filter((url) => url.endsWith('/v1/completions'))).toHaveLength(2);
   });
 });

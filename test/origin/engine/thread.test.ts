@@ -193,15 +193,22 @@ const SPINNING = `
 it('a hung engine thread becomes unhealthy, fails its requests and is replaced', async () => {
   const deaths: string[] = [];
   let spawned = 0;
+  // Time passes only while the thread spins: on a busy machine, any other may be silent for as long.
+  let spins = false;
+  let passed = 0;
   const client = new EngineClient({
     spawn: () => (spawned++ === 0 ? new Worker(SPINNING, { eval: true }) : spawnEngineThread(model.data)),
-    stall: { afterMs: 500, now: () => performance.now() },
+    stall: { afterMs: 500, now: () => (passed += spins ? 50 : 0) },
     restartDelayMs: 1,
-    onDeath: (reason) => deaths.push(reason),
+    onDeath: (reason) => {
+      deaths.push(reason);
+      spins = false;
+    },
   });
   await client.start();
   const events: GenerationEvent[] = [];
   expect(await client.submit(request('open', 3), (more) => events.push(...more))).toEqual({ admitted: true });
+  spins = true;
   const unanswered = client.submit(request('silent', 3), () => undefined);
   expect(await unanswered).toMatchObject({ admitted: false });
   expect(client.status.healthy).toBe(false);

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { AxeResults } from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
+import { expect } from 'vitest';
 import { runs } from '../random.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -119,12 +120,43 @@ export async function typeInto(field: Locator, text: string): Promise<void> {
   await field.page().keyboard.type(text);
 }
 
-/** Closes a page as a person does, and resolves when it is gone: it stores its last changes meanwhile. */
+/** Closes a page as a person does, and resolves when it and its locks are gone: it stores its last changes meanwhile. */
 export async function closeAndLeave(page: Page): Promise<void> {
+  const [other] = page
+    .context()
+    .pages()
+    .filter((one) => one !== page);
+  const holders = () =>
+    other!.evaluate(async () => {
+      const { held = [] } = await navigator.locks.query();
+      return new Set(held.map(({ clientId }) => clientId)).size;
+    });
+  const before = await holders();
   const gone = page.waitForEvent('close');
   await page.close({ runBeforeUnload: true });
   await gone;
+  await expect.poll(holders).toBeLessThan(before);
 }
+
+/** Everything that the page stored, as JSON. */
+export const storedText = (page: Page): Promise<string> =>
+  page.evaluate(
+    () =>
+      new Promise<string>((resolve, reject) => {
+        const opening = indexedDB.open('continuo');
+        opening.onerror = () => reject(opening.error);
+        opening.onsuccess = () => {
+          const database = opening.result;
+          const all = database.transaction('values').objectStore('values').getAll();
+          all.onsuccess = () => {
+            database.close();
+            resolve(
+              JSON.stringify([all.result, { ...localStorage }, { ...sessionStorage }, document.cookie]),
+            );
+          };
+        };
+      }),
+  );
 
 async function violationsOf(page: Page): Promise<string[]> {
   // The protocol runs this outside the page's Content-Security-Policy.

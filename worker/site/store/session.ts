@@ -63,9 +63,13 @@ export interface TokenDisplay {
 
 /** Keeps the key in storage while the visitor wants it, and removes it as soon as not. */
 async function keySignals() {
-  const fromAddress = takeKeyFromAddress();
+  const key = signal(takeKeyFromAddress());
+  // Before the first wait: a link may bring the key while the page loads.
+  addEventListener('hashchange', () => {
+    key.value = takeKeyFromAddress() ?? key.peek();
+  });
   const stored = await storedSignal<string | null>('api-key', null);
-  const key = signal(fromAddress ?? stored.peek());
+  key.value ??= stored.peek();
   const rememberKey = signal(stored.peek() !== null);
   effect(() => {
     const kept = rememberKey.value ? key.value : null;
@@ -74,10 +78,6 @@ async function keySignals() {
       stored.value = null;
       void forget('api-key');
     }
-  });
-  addEventListener('hashchange', () => {
-    const replacement = takeKeyFromAddress();
-    if (replacement !== null) key.value = replacement;
   });
   return { key, rememberKey };
 }
