@@ -35,6 +35,13 @@ async function setSide(page: Page, name: 'A' | 'B', fields: Record<string, numbe
 const untilDone = (page: Page) =>
   page.getByRole('button', { name: 'Stop' }).and(page.locator(':disabled')).waitFor();
 
+/** A failure would leave nothing to wait for. */
+async function untilAnswered(page: Page): Promise<void> {
+  await untilDone(page);
+  const failures = await page.getByRole('alert').allTextContents();
+  expect(failures).toEqual([]);
+}
+
 describe('the compare view', () => {
   test('marks exactly the tokens that differ in the answers of the API', async ({ visit, system }) => {
     const { page } = await visit('/');
@@ -47,7 +54,7 @@ describe('the compare view', () => {
     expect(differences.first).not.toBeNull();
     await openComparison(page);
     await page.getByRole('button', { name: /With and without a penalty/ }).click();
-    await untilDone(page);
+    await untilAnswered(page);
     for (const [name, { logprobs }, marks] of [
       ['A', left!, differences.left],
       ['B', right!, differences.right],
@@ -78,7 +85,7 @@ describe('the compare view', () => {
     await typeInto(page.getByRole('spinbutton', { name: 'n', exact: true }), '6');
     for (const [name, fields] of Object.entries(sides)) await setSide(page, name as 'A' | 'B', fields);
     await compare(page);
-    await untilDone(page);
+    await untilAnswered(page);
     await page.locator('.plot').nth(1).waitFor();
     for (const [row, fields] of Object.values(sides).entries()) {
       const samples = await choicesOf(system, { ...fields, n: 6 });
@@ -134,7 +141,7 @@ describe('the compare view', () => {
     loading = false;
     await answer(page, 'B').getByRole('button', { name: 'Retry' }).click();
     await expect.poll(() => tokensOf('B').count()).toBeGreaterThan(5);
-    await untilDone(page);
+    await untilAnswered(page);
     await expect.poll(() => tokensOf('A').allTextContents()).toEqual(kept);
     expect(dialects).toHaveLength(3);
   });
@@ -206,7 +213,7 @@ describe('the compare view', () => {
       await typeInto(page.getByRole('spinbutton', { name: 'n', exact: true }), '3');
       await setSide(page, 'A', { max_tokens: 16 });
       await compare(page);
-      await untilDone(page);
+      await untilAnswered(page);
       await page.locator('.plot').nth(1).waitFor();
       await site.screenshot('compare');
       expect(await site.violations()).toEqual([]);
