@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { UNLIMITED } from '../../../shared/tenant.ts';
+import { toSnakeCase } from '../../../shared/field-names.ts';
+import { limits, UNLIMITED } from '../../../shared/tenant.ts';
 import { checkGrant, checkHolds } from '../../../worker/account/grant.ts';
 import {
   ADMIN_KEY_SHA256,
@@ -146,8 +147,12 @@ describe('own keys', () => {
   test('whatever is granted, nobody gets more than the granting key has', () => {
     const maybe = fc.option(fc.integer({ min: 1, max: 5 }));
     const models = fc.option(fc.subarray(['a', 'b', 'c'], { minLength: 1 }));
+    const networks = fc.option(fc.subarray(['10.0.0.0/8', '2001:db8::/32', '192.0.2.7'], { minLength: 1 }));
+    const limit = fc.constantFrom(...(Object.keys(limits.shape) as (keyof typeof limits.shape)[]));
+    const pair = <T>(one: fc.Arbitrary<T>) => fc.tuple(one, one);
+    const terms = [limit, pair(maybe), pair(models), pair(maybe), pair(networks)] as const;
     fc.assert(
-      fc.property(maybe, maybe, models, models, maybe, maybe, (mine, theirs, own, wanted, end, expiry) => {
+      fc.property(...terms, (name, [mine, theirs], [own, wanted], [end, expiry], [allowed, ranges]) => {
         const key = {
           ...{
             id: 'k',
@@ -156,24 +161,29 @@ describe('own keys', () => {
             scopes: ['keys'] as const,
             role: null,
             revokedAt: null,
-            allowedAddresses: null,
+            allowedAddresses: allowed,
             metadata: null,
           },
-          ...{ models: own, expiresAt: end && end * 1000, limits: { ...UNLIMITED, tokensPerDay: mine } },
+          ...{ models: own, expiresAt: end && end * 1000, limits: { ...UNLIMITED, [name]: mine } },
         };
         const within = (limit: number | null, most: number | null) =>
           most === null || (limit !== null && limit <= most);
         const fits =
           (own === null || wanted?.every((model) => own.includes(model)) === true) &&
+          (allowed === null || ranges?.every((range) => allowed.includes(range)) === true) &&
           within(expiry, end) &&
           within(theirs, mine);
-        const terms = { models: wanted, expires_at: expiry, limits: { tokens_per_day: theirs } };
-        if (fits) expect(() => checkGrant(terms, key)).not.toThrow();
-        else expect(() => checkGrant(terms, key)).toThrow(/^Invalid '/);
+        const asked = {
+          ...{ models: wanted, expires_at: expiry, allowed_addresses: ranges },
+          limits: toSnakeCase({ [name]: theirs }),
+        };
+        if (fits) expect(() => checkGrant(asked, key)).not.toThrow();
+        else expect(() => checkGrant(asked, key)).toThrow(/^Invalid '/);
         const record = {
           ...{ ...key, scopes: ['completions'] as const, models: wanted, hash: '', createdAt: 0 },
           ...{ expiresAt: expiry && expiry * 1000, disabled: false, replacedBy: null },
-          limits: theirs === null ? {} : { tokensPerDay: theirs },
+          allowedAddresses: ranges,
+          limits: theirs === null ? {} : { [name]: theirs },
         };
         if (fits) expect(() => checkHolds(record, key)).not.toThrow();
         else expect(() => checkHolds(record, key)).toThrow(/^Invalid '/);
