@@ -10,11 +10,12 @@ const UNDATED = "SELECT 1 FROM sqlite_master WHERE name = 'blocked' AND sql NOT 
 
 /**
  * A tenant's revoked keys, and whether the tenant is suspended: in memory, and in the limiter's table `blocked`. A key leaves
- * after a day: caches know it for half an hour, and then the database refuses it.
+ * after a day or two: caches know it for half an hour, and then the database refuses it.
  */
 export class BlockList {
   readonly #sql: SqlStorage;
-  #ids: ReadonlySet<string>;
+  #ids: Set<string>;
+  #loadedAt = 0;
 
   /** @param now Unix milliseconds */
   constructor(sql: SqlStorage, now: number) {
@@ -27,7 +28,8 @@ export class BlockList {
     this.#ids = this.#load(now);
   }
 
-  #load(now: number): ReadonlySet<string> {
+  #load(now: number): Set<string> {
+    this.#loadedAt = now;
     this.#sql.exec('DELETE FROM blocked WHERE at <= ? AND id <> ?', now - DAY_MS, TENANT);
     const rows = this.#sql.exec<{ id: string }>('SELECT id FROM blocked').toArray();
     return new Set(rows.map(({ id }) => id));
@@ -36,9 +38,14 @@ export class BlockList {
   /** Blocks or unblocks a key, or the tenant if `keyId` is null. */
   set(keyId: string | null, blocked: boolean, now: number): void {
     const id = keyId ?? TENANT;
-    if (blocked) this.#sql.exec('INSERT OR REPLACE INTO blocked (id, at) VALUES (?, ?)', id, now);
-    else this.#sql.exec('DELETE FROM blocked WHERE id = ?', id);
-    this.#ids = this.#load(now);
+    if (now - this.#loadedAt >= DAY_MS) this.#ids = this.#load(now);
+    if (blocked) {
+      this.#ids.add(id);
+      this.#sql.exec('INSERT OR REPLACE INTO blocked (id, at) VALUES (?, ?)', id, now);
+    } else {
+      this.#ids.delete(id);
+      this.#sql.exec('DELETE FROM blocked WHERE id = ?', id);
+    }
   }
 
   /** Returns whether a key or its tenant is blocked. */

@@ -114,6 +114,19 @@ describe('a tenant limiter in workerd', () => {
     expect(admitted(await call(reservation('guarded', 'd', {})))).toBe(1);
   });
 
+  test('reads the blocks that an older Worker has stored without their times', async () => {
+    const tell = async (method: Call['method'], ...args: unknown[]) =>
+      (await call({ tenant: 'older', method, args }))[0];
+    await tell('query', 'DROP TABLE blocked');
+    await tell('query', 'CREATE TABLE blocked (id TEXT PRIMARY KEY) WITHOUT ROWID');
+    await tell('query', "INSERT INTO blocked (id) VALUES ('key')");
+    await tell('restart');
+    expect(await tell('blockOf', 'key')).toBe('revoked');
+    const rows = (await tell('query', 'SELECT id, at FROM blocked')) as { id: string; at: number }[];
+    expect(rows).toEqual([{ id: 'key', at: expect.any(Number) }]);
+    expect(Math.abs(rows[0]!.at - Date.now())).toBeLessThan(60_000);
+  });
+
   test('counts a repeated settlement once and writes every record to the ledger', async () => {
     const ids = Array.from({ length: 20 }, (_, index) => `r${index}`);
     await call(...ids.map((id) => reservation('counted', id, {})));
