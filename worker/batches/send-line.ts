@@ -24,11 +24,10 @@ export async function sendLine(
   body: Uint8Array,
 ): Promise<LineAnswer> {
   const worker = (exports as { default: LoopbackWorker }).default({ props: { batchKey: keyId } });
-  const headers = { 'content-type': 'application/json' };
   // The address only has to be one.
   const response = await worker.fetch(`https://batch.invalid${batch.endpoint}`, {
     method: 'POST',
-    headers,
+    headers: { 'content-type': 'application/json' },
     body,
   });
   return {

@@ -38,11 +38,8 @@ export async function inTime<T>(
 }
 
 /** Returns the result of `work`. @throws what `work` throws, or an Error if it takes longer than `ms` milliseconds */
-export async function requireInTime<T>(work: Promise<T>, limit: Pick<TimeLimit, 'after' | 'ms'>): Promise<T> {
-  const done = await inTime(
-    work.then((result) => ({ result })),
-    limit,
-  );
-  if (done === null) throw new Error('late');
-  return done.result;
+export function requireInTime<T>(work: Promise<T>, limit: Pick<TimeLimit, 'after' | 'ms'>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const cancel = limit.after(limit.ms, () => late.reject(new Error('late')));
+  return Promise.race([work, late.promise]).finally(cancel);
 }

@@ -124,12 +124,10 @@ export class LimiterStorage {
     const isNew = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'outbox'").toArray().length === 0;
     sql.exec(SCHEMA);
     // A ledger that is older than these tables would ignore records with an old sequence number.
-    if (isNew) this.#numberOutboxFrom(now);
-  }
-
-  #numberOutboxFrom(sequence: number): void {
-    this.#sql.exec("INSERT INTO outbox (sequence, record) VALUES (?, '')", sequence);
-    this.#sql.exec('DELETE FROM outbox');
+    if (isNew) {
+      sql.exec("INSERT INTO outbox (sequence, record) VALUES (?, '')", now);
+      sql.exec('DELETE FROM outbox');
+    }
   }
 
   /** Returns the counters, and the reservations of the open requests. */
