@@ -53,8 +53,8 @@ export async function continuationPrompt(
       ? (await encodePrompt(joint + continuation, context, options)).slice(ids.length)
       : await encodePrompt(continuation, context, { ...options, addSpecialTokens: false });
   if (after.length === 0) throw emptyContinuation(context.param);
-  // Copied as memory: a request may have hundreds of continuations of a long context.
-  const tokens = new Int32Array(ids.length + after.length);
+  // Copied as memory, and shared with the engine thread: a request may have hundreds of continuations of a long context.
+  const tokens = new Int32Array(new SharedArrayBuffer(4 * (ids.length + after.length)));
   tokens.set(ids);
   tokens.set(after, ids.length);
   return {

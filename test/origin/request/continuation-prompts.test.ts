@@ -131,4 +131,9 @@ describe('a 400 names the field', () => {
     ];
     expect(ids).toHaveLength(CONTEXT);
   });
+
+  test('the engine gets the tokens without a copy, because each continuation repeats the context', async () => {
+    const { submission } = await prepare(scoring([5], [[7], [8]]), byteLevel);
+    for (const { tokens } of submission.prompts) expect(tokens.buffer).toBeInstanceOf(SharedArrayBuffer);
+  });
 });
