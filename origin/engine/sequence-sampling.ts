@@ -191,7 +191,15 @@ export class SequenceSampling {
     capacity: number,
     forbidden: (at: number) => readonly number[],
   ): { readonly token: SampledToken; readonly history: TokenHistory } | null {
-    const steps = healing.steps(this.#context.vocabulary.tokenBytes, this.#boundedCheck());
+    const constraint = this.#constraint;
+    const most = this.#units + MAX_HEALING_UNITS;
+    const allows = (bytes: Uint8Array): boolean => {
+      this.#units += UNITS_PER_CHECK;
+      if (this.#units <= most) return constraint!.allowsBytes(bytes);
+      const message = 'The grammar is too ambiguous or too large for token healing. Simplify it.';
+      throw new ApiError('invalid_grammar', message);
+    };
+    const steps = healing.steps(this.#context.vocabulary.tokenBytes, constraint && allows);
     for (const { at, own, row, conditioned, mask, rest } of steps) {
       const history = new TokenHistory(tokens.subarray(0, at), capacity);
       // Numbers below 0 are steps of their own, so these draws are independent of those of the text.
@@ -202,19 +210,6 @@ export class SequenceSampling {
       return { token: { id, logprobs: this.#logprobs(row, id, false), healed: rest }, history };
     }
     return null;
-  }
-
-  /** Returns the constraint's check of a text's first bytes, within `MAX_HEALING_UNITS`; null without a constraint. */
-  #boundedCheck(): ((bytes: Uint8Array) => boolean) | null {
-    const constraint = this.#constraint;
-    if (constraint === null) return null;
-    const most = this.#units + MAX_HEALING_UNITS;
-    return (bytes) => {
-      this.#units += UNITS_PER_CHECK;
-      if (this.#units <= most) return constraint.allowsBytes(bytes);
-      const message = 'The grammar is too ambiguous or too large for token healing. Simplify it.';
-      throw new ApiError('invalid_grammar', message);
-    };
   }
 
   /** Returns a function that goes back to the state before the next token, whose tenant pays for the repetition. */
