@@ -24,6 +24,17 @@ test('what is clicked and typed as soon as a view is seen arrives', async ({ vis
   }
 });
 
+test('a key that a link brings while the page waits for its storage is taken', async ({ visit, system }) => {
+  const { page, context } = await visit('/', { key: null });
+  // Another version has to wait until this page is closed, and every later opening waits for it.
+  await page.evaluate(() => void indexedDB.open('continuo', 2));
+  const other = await context.newPage();
+  await other.goto(system.url);
+  await other.evaluate((key) => location.assign(`#key=${key}`), system.apiKey);
+  await page.close();
+  await other.getByRole('button', { name: 'Key accepted' }).waitFor();
+});
+
 test('the documentation has its key and its links as soon as it is seen', async ({ visit }) => {
   const site = await visit('/docs');
   const { page } = site;
