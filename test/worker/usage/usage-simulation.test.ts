@@ -245,7 +245,8 @@ test.concurrent('asks an unreachable origin again about an abandoned request', a
 test.concurrent('frees the slot of a settled request before the upstream’s account is known', async () => {
   const limits = { ...UNLIMITED, concurrentRequests: 1 };
   const tenant = 'one-at-a-time';
-  const reservation = { ...reservationOf(tenant), tenantLimits: limits };
+  // Neither reservation may expire: a busy machine can pause between two calls.
+  const reservation = { ...reservationOf(tenant), tenantLimits: limits, ttlMs: 600_000 };
   const ask = (method: Call['method'], ...args: readonly unknown[]) =>
     callLimiter(workerd, { tenant, method, args });
   const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 4 };
