@@ -170,7 +170,7 @@ describe('several models in one origin', () => {
   test('a reload interrupts no stream: changed models are replaced beside it, removed ones end after it', async () => {
     await reload('models reloaded', mini, beta);
     const from = origin.lines.length;
-    const long = { maxTokens: 1000, ignoreEos: true, choices: 3, deadlineMs: 110_000 };
+    const long = { maxTokens: 1000, ignoreEos: true, choices: 3, deadlineMs: 290_000 };
     const streams = [
       await origin.generate({ ...long, model: 'mini' }),
       await origin.generate({ ...long, model: 'beta', maxTokens: 490 }),
