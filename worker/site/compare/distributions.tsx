@@ -1,9 +1,8 @@
-import { useMemo } from 'preact/hooks';
 import type { WholeChoice } from '../api/whole-choices.ts';
 import type { Sides } from './compare-state.ts';
 import { logLikelihood } from './comparison.ts';
 import { SIDE_NAMES } from './side-form.tsx';
-import { decimal, type Histogram, histogram, summarize } from './statistics.ts';
+import { decimal, summarize } from './statistics.ts';
 
 /** With fewer samples, a distribution says nothing. */
 const MIN_SAMPLES = 2;
@@ -11,16 +10,15 @@ const MIN_SAMPLES = 2;
 interface Quantity {
   readonly title: string;
   readonly unit: string;
-  readonly integers: boolean;
   readonly of: (sample: WholeChoice) => number | null;
 }
 
 const QUANTITIES: readonly Quantity[] = [
-  { title: 'Length', unit: 'tokens', integers: true, of: ({ tokens }) => tokens.length },
-  { title: 'Log-likelihood', unit: 'nats', integers: false, of: logLikelihood },
+  { title: 'Length', unit: 'tokens', of: ({ tokens }) => tokens.length },
+  { title: 'Log-likelihood', unit: 'nats', of: logLikelihood },
 ];
 
-/** Histograms of the finished samples of both sides. */
+/** Lengths and log-likelihoods of the finished samples of both sides. */
 export function Distributions({ sides }: { readonly sides: Sides<readonly WholeChoice[]> }) {
   const finished = sides.map((samples) => samples.filter(({ finishReason }) => finishReason !== null));
   if (finished.every(({ length }) => length < MIN_SAMPLES)) return null;
@@ -46,14 +44,13 @@ interface DistributionProps {
   readonly series: readonly (readonly number[])[];
 }
 
-function Distribution({ quantity: { title, unit, integers }, series }: DistributionProps) {
-  const bins = useMemo(() => histogram(series, integers), [series.flat().join(), integers]);
+function Distribution({ quantity: { title, unit }, series }: DistributionProps) {
   return (
     <figure class="distribution">
       <figcaption>
         {title} <span class="quiet">in {unit}</span>
       </figcaption>
-      {bins && <Bars bins={bins} label={`${title} in ${unit}`} />}
+      <Marks series={series} label={`${title} in ${unit}`} />
       <table class="figures">
         <thead>
           <tr>
@@ -74,29 +71,22 @@ function Distribution({ quantity: { title, unit, integers }, series }: Distribut
   );
 }
 
-const LABELS = 6;
-
-/** Bars of both sides over the same bins: A filled, B outlined, so that colour is not needed. */
-function Bars({ bins: { edges, counts }, label }: { readonly bins: Histogram; readonly label: string }) {
-  const most = Math.max(...counts.flat());
-  const step = Math.ceil(edges.length / LABELS);
+/** One line per side, with a translucent mark per sample: where samples are dense, the line is dark. */
+function Marks({ series, label }: Pick<DistributionProps, 'series'> & { readonly label: string }) {
+  const values = series.flat();
+  if (values.length === 0) return null;
+  const [least, greatest] = [Math.min(...values), Math.max(...values)];
+  const share = (value: number) => (greatest > least ? (value - least) / (greatest - least) : 0.5);
   return (
-    <div class="plot" role="img" aria-label={label}>
-      {edges.map((edge, bin) => (
-        <div key={edge} class="bin figures">
-          {counts.map((list, side) => (
-            <span
-              key={SIDE_NAMES[side]}
-              class={`bar ${SIDE_NAMES[side]}`}
-              title={`${SIDE_NAMES[side]}: ${list[bin]}`}
-              style={{ height: `${(100 * list[bin]!) / most}%` }}
-            />
+    <div class="plot quiet figures" role="img" aria-label={label}>
+      {series.map((list, side) => (
+        <div key={SIDE_NAMES[side]} class={`marks ${SIDE_NAMES[side]}`}>
+          {list.map((value, index) => (
+            <span key={index} title={decimal(value)} style={{ left: `${100 * share(value)}%` }} />
           ))}
-          {bin % step === 0 && (
-            <small class="quiet">{String(Number(edge.toFixed(2))).replace('-', '−')}</small>
-          )}
         </div>
       ))}
+      <small>{decimal(least)}</small> <small>{decimal(greatest)}</small>
     </div>
   );
 }
