@@ -31,7 +31,7 @@ export interface PatternList {
  * @throws ApiError naming the error and the request field
  */
 export function compileProgram(wire: WireConstraint | PatternList, isExpired?: () => boolean): Program {
-  const budget = new WorkBudget('The grammar', COMPILE_BUDGET, isExpired);
+  const budget = new WorkBudget(COMPILE_BUDGET, isExpired);
   if (wire.type === 'patterns') return compilePatterns(wire, budget);
   try {
     const length = sourceLength(wire);

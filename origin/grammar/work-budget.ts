@@ -2,10 +2,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 
 /** A work budget is spent. The owner of the budget maps this to an error for the caller. */
 export class BudgetExceeded extends Error {
-  constructor(purpose: string) {
-    super(`${purpose} needs too much work`);
-    this.name = 'BudgetExceeded';
-  }
+  override readonly name = 'BudgetExceeded';
 }
 
 /** Units between two calls of `isExpired`. */
@@ -17,14 +14,12 @@ const NEVER = (): boolean => false;
  * One unit is about 10 ns.
  */
 export class WorkBudget {
-  readonly #purpose: string;
   readonly #isExpired: () => boolean;
   #left: number;
   #pollAt: number;
 
   /** @param isExpired polled every 100,000 units; if it returns true, the budget counts as spent */
-  constructor(purpose: string, units: number, isExpired: () => boolean = NEVER) {
-    this.#purpose = purpose;
+  constructor(units: number, isExpired: () => boolean = NEVER) {
     this.#isExpired = isExpired;
     this.#left = units;
     this.#pollAt = Math.max(0, units - UNITS_PER_POLL);
@@ -38,7 +33,7 @@ export class WorkBudget {
     this.#left -= units;
     if (this.#left >= this.#pollAt) return;
     this.#pollAt = Math.max(0, this.#left - UNITS_PER_POLL);
-    if (this.#left < 0 || this.#isExpired()) throw new BudgetExceeded(this.#purpose);
+    if (this.#left < 0 || this.#isExpired()) throw new BudgetExceeded();
   }
 }
 
@@ -72,7 +67,7 @@ export class StepBudget {
   run<T>(operation: (budget: WorkBudget) => T): T {
     this.#savings = Math.min(MAX_SAVED_CALLS * this.#perCall, this.#savings + UNITS_EARNED_PER_CALL);
     const allowed = Math.min(this.#perCall, this.#savings);
-    const budget = new WorkBudget('The grammar', allowed);
+    const budget = new WorkBudget(allowed);
     try {
       return operation(budget);
     } catch (error) {

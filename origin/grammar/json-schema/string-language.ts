@@ -105,7 +105,7 @@ export class StringLanguages {
     try {
       const nfa = automatonOf(parseRegex(source, this.#budget), this.#budget);
       const dfa = determinize(nfa, { budget: this.#budget, maxStates: MAX_STATES, nonEmpty: false });
-      if (dfa === null) throw new BudgetExceeded('The pattern');
+      if (dfa === null) throw new BudgetExceeded();
       return trim(dfa);
     } catch (error) {
       if (error instanceof GrammarError) throw schemaError(path, error.message);

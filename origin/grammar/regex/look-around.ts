@@ -82,7 +82,7 @@ function deciderOf(
     { before, ends: ahead && ends, anchored: false },
   );
   const found = determinize(inner, { budget, maxStates: MAX_STATES, nonEmpty: false });
-  if (found === null) throw new BudgetExceeded('A look-around');
+  if (found === null) throw new BudgetExceeded();
   const dfa = ahead && negative ? complement(trim(found)) : trim(found);
   return { look, dfa, initial: initialStates(dfa, before), ends, certain: certainStates(dfa, budget) };
 }

@@ -85,7 +85,7 @@ type Program = NonNullable<ReturnType<typeof compile>>;
 
 function accepts(program: Program, text: Uint8Array): boolean {
   const table = new StateTable(program);
-  const budget = new WorkBudget('The instance', Number.MAX_SAFE_INTEGER);
+  const budget = new WorkBudget(Number.MAX_SAFE_INTEGER);
   let position: TextPosition | null = startOf(table);
   for (const byte of text) {
     position = nextPosition(table, position, byte, budget);

@@ -222,7 +222,7 @@ describe('members in any order', () => {
     { type: 'array', items: { enum: [1, 12, 'a', [1]] }, uniqueItems: true, minItems: 2 },
   ])('have masks that equal the oracle in every bit: %j', (value) => {
     const grammar = compileConstraint({ type: 'json_schema', value, ...style }, vocabulary);
-    const bnf = bnfOfGrammar(jsonSchemaGrammar(value, new WorkBudget('Test', 1e9), style));
+    const bnf = bnfOfGrammar(jsonSchemaGrammar(value, new WorkBudget(1e9), style));
     const options = { tokens, random: randomFrom(5), walks: 4, steps: 14 };
     expect(firstDifference(() => grammar.start(), bnf, options).difference).toBeNull();
   });
@@ -312,7 +312,7 @@ describe('items that must differ', () => {
     const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
     // An `enum` would leave out objects that differ only in the order of their keys.
     const anyOf = values.map((one) => ({ const: one }));
-    const bnf = bnfOfGrammar(jsonSchemaGrammar({ anyOf }, new WorkBudget('Test', 1e9)));
+    const bnf = bnfOfGrammar(jsonSchemaGrammar({ anyOf }, new WorkBudget(1e9)));
     const options = { tokens, random: randomFrom(7), walks: 12, steps: 14 };
     expect(firstDifference(() => grammar.start(), bnf, options).difference).toBeNull();
   });
@@ -446,7 +446,7 @@ describe.each(SCHEMA_CASES)('schema: $name', ({ schema, valid, invalid }) => {
 
   it('has masks that equal the oracle in every bit', () => {
     const grammar = compile();
-    const bnf = bnfOfGrammar(jsonSchemaGrammar(schema, new WorkBudget('Test', 1e9)));
+    const bnf = bnfOfGrammar(jsonSchemaGrammar(schema, new WorkBudget(1e9)));
     const options = { tokens, random: randomFrom(3), walks: 1, steps: 6 };
     const { difference, compared } = firstDifference(() => grammar.start(), bnf, options);
     expect(difference).toBeNull();

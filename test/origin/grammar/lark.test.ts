@@ -24,7 +24,7 @@ describe.each(LARK_CASES)('Lark: $name', ({ source, valid, invalid }) => {
 
   it('has masks that equal the oracle in every bit', () => {
     const grammar = compileConstraint({ type: 'lark', value: source }, vocabulary);
-    const bnf = bnfOfGrammar(larkGrammar(source, new WorkBudget('Test', 1e9)));
+    const bnf = bnfOfGrammar(larkGrammar(source, new WorkBudget(1e9)));
     const { difference } = firstDifference(() => grammar.start(), bnf, {
       tokens,
       random: randomFrom(2),

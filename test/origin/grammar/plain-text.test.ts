@@ -50,7 +50,7 @@ test.each([
 ])('of the schema %j after %s, %d bytes of plain text are free', (value, start, expected) => {
   const program = compileProgram({ type: 'json_schema', value }, () => false);
   const table = new StateTable(program);
-  const budget = new WorkBudget('The test', 10_000_000);
+  const budget = new WorkBudget(10_000_000);
   let state = table.initial;
   for (const byte of new TextEncoder().encode(start)) state = table.next(state, byte, budget);
   expect(new PlainText(program).freeBytes(table, state, budget, 1_000_000)).toBe(expected);

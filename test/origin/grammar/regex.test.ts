@@ -67,7 +67,7 @@ describe.each(REGEX_CASES)('regular expression %s', (source) => {
   });
 
   it('has masks that equal the oracle in every bit', () => {
-    const budget = new WorkBudget('Test', 1e9);
+    const budget = new WorkBudget(1e9);
     const bnf = bnfOfGrammar({ rules: [wholeMatchExpression(parseRegex(source, budget), budget)], root: 0 });
     const { difference } = firstDifference(() => grammar.start(), bnf, {
       tokens,
