@@ -136,6 +136,6 @@ function afterBackslash(set: CodePoints): Expression {
   return choice([...(short.length === 0 ? [] : [oneOf(short)]), ...long]);
 }
 
-function oneOf(characters: readonly string[]): Expression {
-  return chars(codePoints(characters.map((char) => [char.codePointAt(0)!, char.codePointAt(0)!])));
-}
+/** One of these characters. */
+export const oneOf = (characters: Iterable<string>): Expression =>
+  chars(codePoints(Array.from(characters, (char) => [char.codePointAt(0)!, char.codePointAt(0)!])));

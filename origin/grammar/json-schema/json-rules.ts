@@ -1,4 +1,3 @@
-import { codePoints } from '../automaton/code-points.ts';
 import {
   chars,
   choice,
@@ -10,7 +9,7 @@ import {
   sequence,
   text,
 } from '../expression.ts';
-import { UNESCAPED_CHARACTERS } from './escaped-string.ts';
+import { oneOf, UNESCAPED_CHARACTERS } from './escaped-string.ts';
 
 /**
  * Maximum spaces or tabs after a line break: ten levels of the usual indentation. The limit keeps weak models from
@@ -26,18 +25,16 @@ const MAX_EXPONENT_DIGITS = 2;
 
 const HEX = [0x30, 0x39, 0x41, 0x46, 0x61, 0x66];
 const DIGIT = [0x30, 0x39];
-const letters = (set: string): Expression =>
-  chars(codePoints(Array.from(set, (c) => [c.codePointAt(0)!, c.codePointAt(0)!])));
 
 /** `\uXXXX`: a scalar value, or a pair of surrogates. */
 function unicodeEscape(): Expression {
   const hex = chars(HEX);
-  const d = letters('dD');
+  const d = oneOf('dD');
   const plain = choice([
-    sequence(letters('0123456789abcefABCEF'), hex, hex, hex),
-    sequence(d, letters('01234567'), hex, hex),
+    sequence(oneOf('0123456789abcefABCEF'), hex, hex, hex),
+    sequence(d, oneOf('01234567'), hex, hex),
   ]);
-  const pair = sequence(d, letters('89abAB'), hex, hex, text('\\u'), d, letters('cdefCDEF'), hex, hex);
+  const pair = sequence(d, oneOf('89abAB'), hex, hex, text('\\u'), d, oneOf('cdefCDEF'), hex, hex);
   return sequence(text('u'), choice([plain, pair]));
 }
 
@@ -45,7 +42,7 @@ function unicodeEscape(): Expression {
 export function stringCharacter(): Expression {
   return choice([
     chars(UNESCAPED_CHARACTERS),
-    sequence(text('\\'), choice([letters('"\\/bfnrt'), unicodeEscape()])),
+    sequence(text('\\'), choice([oneOf('"\\/bfnrt'), unicodeEscape()])),
   ]);
 }
 
@@ -76,13 +73,13 @@ export class JsonRules {
     return this.#once('number', () => {
       const fraction = sequence(text('.'), repeat(chars(DIGIT), 1, MAX_DIGITS));
       const exponent = sequence(
-        letters('eE'),
-        optional(letters('+-')),
+        oneOf('eE'),
+        optional(oneOf('+-')),
         repeat(chars(DIGIT), 1, MAX_EXPONENT_DIGITS),
       );
       const whole = choice([
         text('0'),
-        sequence(letters('123456789'), repeat(chars(DIGIT), 0, MAX_DIGITS - 1)),
+        sequence(oneOf('123456789'), repeat(chars(DIGIT), 0, MAX_DIGITS - 1)),
       ]);
       return sequence(optional(text('-')), whole, optional(fraction), optional(exponent));
     });

@@ -17,7 +17,7 @@ export interface Surroundings {
 
 const MAX_STATES = 10_000;
 const ANY: RegexNode = { kind: 'chars', set: ALL_CODE_POINTS };
-const ANYTHING: RegexNode = { kind: 'repeat', item: ANY, min: 0, max: Number.POSITIVE_INFINITY };
+export const ANYTHING: RegexNode = { kind: 'repeat', item: ANY, min: 0, max: Number.POSITIVE_INFINITY };
 const SCALAR_VALUES = 0x110000 - 0x800;
 
 /** `^` and `$` as look-arounds. */

@@ -1,9 +1,9 @@
-import { ALL_CODE_POINTS, rangesOf } from '../automaton/code-points.ts';
+import { rangesOf } from '../automaton/code-points.ts';
 import { codePointsByTarget } from '../automaton/dfa.ts';
 import { CALL, Nfa } from '../automaton/nfa.ts';
 import { chars, EMPTY, type Expression, type GraphEdge } from '../expression.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { anchorAsLook, resolveLookArounds, type Surroundings } from './look-around.ts';
+import { ANYTHING, anchorAsLook, resolveLookArounds, type Surroundings } from './look-around.ts';
 import type { LookAround, RegexNode } from './regex-parser.ts';
 
 /** The expression is the whole text. */
@@ -24,15 +24,8 @@ export function wholeMatchAutomaton(node: RegexNode, budget: WorkBudget, around 
 }
 
 /** An automaton over code points that accepts texts that contain a match, like JSON Schema's `pattern`. */
-export function searchAutomaton(node: RegexNode, budget: WorkBudget): Nfa {
-  const anything: RegexNode = {
-    kind: 'repeat',
-    item: { kind: 'chars', set: ALL_CODE_POINTS },
-    min: 0,
-    max: Number.POSITIVE_INFINITY,
-  };
-  return wholeMatchAutomaton({ kind: 'sequence', items: [anything, node, anything] }, budget);
-}
+export const searchAutomaton = (node: RegexNode, budget: WorkBudget): Nfa =>
+  wholeMatchAutomaton({ kind: 'sequence', items: [ANYTHING, node, ANYTHING] }, budget);
 
 /** Whether an automaton is needed, because of anchors and look-arounds: an expression tree cannot say the same. */
 export function needsAutomaton(node: RegexNode): boolean {
