@@ -1,7 +1,8 @@
 import { MAX_LOGPROBS, REQUEST_FIELDS } from 'virtual:request-fields';
-import type { Signal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
+import type { ComponentType } from 'preact';
 import type { Parameters } from '../api/request-field.ts';
-import { ConstraintButton } from '../constraint/constraint-button.tsx';
+import type { ConstraintDialogProps } from '../constraint/constraint-dialog.tsx';
 import { Select } from '../controls/select.tsx';
 import { followWithKey } from '../store/api-key.ts';
 import { useSession } from '../store/session.ts';
@@ -80,5 +81,22 @@ function Group({ group: { title, fields, section }, parameters }: GroupProps) {
         {title} in the documentation
       </a>
     </details>
+  );
+}
+
+/** Opens the editor of constraints, which is loaded when it is first used. */
+function ConstraintButton(props: Omit<ConstraintDialogProps, 'onClose'>) {
+  const Opened = useSignal<ComponentType<ConstraintDialogProps> | null>(null);
+  const open = async () => {
+    const { ConstraintDialog } = await import('../constraint/constraint-dialog.tsx');
+    Opened.value = ConstraintDialog;
+  };
+  return (
+    <>
+      <button type="button" class="button" onClick={() => void open()}>
+        Edit schema, grammar or expression
+      </button>
+      {Opened.value && <Opened.value {...props} onClose={() => (Opened.value = null)} />}
+    </>
   );
 }
