@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { CommandError, EXIT, whole, withExamples } from '@continuo/origin/terminal/program.ts';
+import { CommandError, EXIT, requireOption, whole, withExamples } from '@continuo/origin/terminal/program.ts';
 import { parseSettings, VARIABLE_NAMES, type Variables } from '@continuo/worker/env/settings.ts';
 import type { Command } from 'commander';
 import type { CliContext } from './session.ts';
@@ -17,14 +17,14 @@ interface EdgeOptions {
 export function addEdgeCommand(program: Command, { terminal, environment }: CliContext): void {
   const edge = program
     .command('edge')
-    .description('run the Worker on this host, without Cloudflare, in front of an origin')
-    .requiredOption('--origin <address>', 'address of the origin, for example http://origin:9100')
-    .requiredOption('--state <directory>', 'databases: tenants, keys, usage')
-    .requiredOption('--secrets <directory>', 'secrets; the first start makes them')
-    .option('--host <address>', 'listening address', '127.0.0.1')
-    .option('--port <number>', 'listening port', whole(1), 8787);
+    .description('run the Worker on this host, without Cloudflare, in front of an origin');
+  requireOption(edge, '--origin <address>', 'address of the origin, for example http://origin:9100');
+  requireOption(edge, '--state <directory>', 'databases: tenants, keys, usage');
+  requireOption(edge, '--secrets <directory>', 'secrets; the first start makes them');
   withExamples(
-    edge,
+    edge
+      .option('--host <address>', 'listening address', '127.0.0.1')
+      .option('--port <number>', 'listening port', whole(1), 8787),
     'continuo edge --origin http://10.0.0.8:9100 --state /var/lib/continuo --secrets /etc/continuo',
   ).action(async ({ origin, state, secrets, ...address }: EdgeOptions) => {
     const { hostSecrets } = await import('./start/host-secrets.ts');

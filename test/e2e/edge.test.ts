@@ -80,6 +80,12 @@ test.each([
   expect(output().split('\n')[0]).toContain(message);
 });
 
+test('all missing options are named together', async () => {
+  const { child, output } = launch({}, [CONTINUO, 'edge']);
+  expect(await exitOf(child)).toBe(2);
+  for (const option of ['--origin', '--state', '--secrets']) expect(output()).toContain(option);
+});
+
 test('an edge whose port is taken ends, so that it can be started again', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
