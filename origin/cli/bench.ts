@@ -1,4 +1,4 @@
-import { CommandError, commaList, whole, withExamples } from '@continuo/origin/terminal/program.ts';
+import { CommandError, commaList, EXIT, whole, withExamples } from '@continuo/origin/terminal/program.ts';
 import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
 import type { Access } from './access.ts';
@@ -44,8 +44,10 @@ export function addBenchCommand(program: Command, open: OpenSession, now: () => 
     const { access, terminal, showList } = open();
     const requests = new TracedRequests(new URL('/v1/completions', access.url), now);
     const request = requestOf(access, options);
+    let isReached = false;
     const send = async () => {
       const trace = await requests.post(request);
+      isReached ||= trace.status !== 0;
       bar?.increment();
       return trace;
     };
@@ -70,7 +72,7 @@ export function addBenchCommand(program: Command, open: OpenSession, now: () => 
     const reasons = new Set(rows.flatMap((row) => row.reasons));
     for (const reason of reasons) terminal.note(reason);
     if (rows.every(({ errors, requests }) => errors === requests))
-      throw new CommandError('All requests failed.');
+      throw new CommandError('All requests failed.', isReached ? EXIT.failed : EXIT.unreachable);
   });
 }
 

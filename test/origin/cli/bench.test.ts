@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { freePort } from '../../support/system.ts';
 import { acceptedFor, doneFor, finishOf, tokenEvent } from '../../worker/support/scripts.ts';
 import { KEY } from '../../worker/support/worker.ts';
 import { workerForTests } from '../../worker/support/worker-for-tests.ts';
@@ -52,6 +53,13 @@ test('prints one row per concurrency, and a bar only on a terminal', async () =>
   expect(piped.stderr).toMatch(/^concurrency\trequests\t[^\n]*\n$/);
   const shown = await bench(words, { hasColors: true });
   expect(shown.stderr).toContain('6/6 requests');
+});
+
+test('without a server, the exit code is that of no connection', async () => {
+  const environment = { CONTINUO_URL: `http://127.0.0.1:${await freePort()}`, CONTINUO_API_KEY: KEY };
+  const { code, stderr } = await runCli(['bench', '--concurrency', '1', '--requests', '1'], { environment });
+  expect(code).toBe(3);
+  expect(stderr).toContain('ECONNREFUSED');
 });
 
 test('counts failed requests and names their causes; fails if all fail', async () => {
