@@ -47,7 +47,7 @@ export interface RepositoryName {
 
 /** Returns whether a model argument is a path: what exists is one, and what is written as one. */
 export const isPath = (text: string): boolean =>
-  path.isAbsolute(text) || /^\.{1,2}([/\\]|$)/.test(text) || existsSync(text);
+  path.isAbsolute(text) || /^\.{1,2}([/\\]|$)|^[^/:]+\.gguf$/i.test(text) || existsSync(text);
 
 /**
  * Reads a path of a directory or of a .gguf file, or `owner/name[:variant]`. What exists as a path is a path.

@@ -270,6 +270,7 @@ describe('other sources', () => {
 
   it.each([
     ['./missing', /^there is no file or directory \.\/missing$/],
+    ['missing.gguf', /^there is no file or directory missing\.gguf$/],
     ['no-owner', /is not a model name: it must have the form owner\/name/],
     [import.meta.filename, /is neither a directory nor a \.gguf file$/],
   ])('refuses the name %s', async (name, message) => {
