@@ -2,9 +2,11 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { statOf, untilEnded } from '../support/child-processes.ts';
+import { hasChroot } from '../support/chroot.ts';
 import { exitOf, freePort, launch, startSystem } from '../support/system.ts';
 
 const LAUNCHER = path.resolve(import.meta.dirname, '../../origin/cli/start/main.ts');
@@ -91,6 +93,25 @@ describe('npm start', () => {
     const { child, output } = await launchOnFreePorts({ CONTINUO_HOST: '192.0.2.1' });
     expect(await exitOf(child)).toBe(1);
     expect(output().trim()).toMatch(/^Cannot listen on port \d+ of 192\.0\.2\.1 \(EADDRNOTAVAIL\)\.$/);
+  });
+
+  test.runIf(hasChroot)('says what an empty log means on a full disk', async () => {
+    const directory = newDirectory();
+    const full = `mount -t tmpfs -o size=200k,mode=700 tmpfs ${directory} && exec "$0" "$1"`;
+    const child = spawn('unshare', ['--mount', 'sh', '-c', full, process.execPath, LAUNCHER], {
+      env: {
+        ...process.env,
+        CONTINUO_PORT: String(await freePort()),
+        CONTINUO_ORIGIN_PORT: String(await freePort()),
+        CONTINUO_STATE_DIR: directory,
+      },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    const output = text(child.stderr);
+    expect(await exitOf(child)).toBe(1);
+    expect(await output).toBe(
+      `The worker stopped:\n${directory}/worker.log is empty, as if the disk were full.\n`,
+    );
   });
 
   test('replaces an incomplete state file', async () => {

@@ -80,7 +80,8 @@ function lastLogLines(logFile: string): string {
   const told = lines.filter((line) => !line.startsWith('stack: '));
   // The origin's last line repeats what its structured log says.
   const plain = told.filter((line) => !line.startsWith('{'));
-  return (plain.length > 0 ? plain : told).slice(-5).join('\n');
+  const last = (plain.length > 0 ? plain : told).slice(-5).join('\n');
+  return last || `${logFile} is empty, as if the disk were full.`;
 }
 
 /** A child failed to start. Its log has the reason once everything has stopped. */
