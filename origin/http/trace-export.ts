@@ -66,9 +66,7 @@ function collectorOf(environment: Variables): URL | null {
     throw new Error(`${name}: '${url}' is no http address`);
   // `fetch` would refuse each batch, and quote the password.
   if (address.username || address.password)
-    throw new Error(
-      `${name}: put user and password into OTEL_EXPORTER_OTLP_HEADERS, as authorization=Basic%20…`,
-    );
+    throw new Error(`${name}: put user and password into OTEL_EXPORTER_OTLP_HEADERS`);
   return address;
 }
 
