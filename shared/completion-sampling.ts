@@ -48,7 +48,7 @@ function mapEntries(value: unknown): [number, unknown][] | null {
 }
 
 export const MAX_WORD_LENGTH = 4_096;
-/** Total of all bad words. Other requests wait for their next token while the words are tokenized. */
+/** Total of all bad words. Each is tokenized twice. */
 const MAX_BAD_CHARACTERS = 16_384;
 
 const lengthOf = (words: readonly string[]): number => words.reduce((sum, { length }) => sum + length, 0);

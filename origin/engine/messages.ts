@@ -1,6 +1,6 @@
 import type { GenerationEvent } from '@continuo/shared/generation.ts';
 import type { LogprobRows } from '@continuo/shared/logprob.ts';
-import type { SamplingParameters } from '@continuo/shared/sampling.ts';
+import type { SamplerParameters } from '../sampling/parameters.ts';
 import type { ChunkDirectoryStatus } from './kv/disk/chunk-directory.ts';
 import type { PrefixStoreStatus } from './kv/prefix-store.ts';
 import type { PromptSpan } from './kv/prompt-match.ts';
@@ -8,7 +8,7 @@ import type { PromptSpan } from './kv/prompt-match.ts';
 /** Messages between the origin and its engine thread: structured clones over a MessagePort, both ways. */
 
 /** Sampling parameters with a seed: the request's own, or a random one. It keys every draw of the request. */
-export type SeededSampling = SamplingParameters & { readonly seed: number | string };
+export type SeededSampling = SamplerParameters & { readonly seed: number | string };
 
 /** One request, tokenised and fitted to the context. Its sequences are admitted or refused together. */
 export interface Submission {

@@ -1,8 +1,13 @@
 import type { InfillFile, WirePrompt } from '@continuo/shared/generation.ts';
 import { assemble, cutToFit, type Infill } from '../infill/infill.ts';
-import { afterGuard, GUARD } from '../tokenizer/guard.ts';
 import { PLAIN } from '../tokenizer/tokenizer.ts';
-import { boundedText, encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
+import {
+  boundedText,
+  encodeContinuing,
+  encodePrompt,
+  type PromptContext,
+  type TokenizedPrompt,
+} from './prompt.ts';
 
 /**
  * Assembles an infill by the model's fill-in-the-middle template. If it exceeds the budget, other files go first, the
@@ -39,19 +44,15 @@ export async function infillPrompt(
 }
 
 /**
- * Encodes a text that follows a marker. It may continue a line, so the tokenizer must not add a space.
+ * Encodes a text that follows a marker. It may continue a line.
  * @param kept the end of a text that is too long which matters
  */
-async function encodeText(
+function encodeText(
   whole: string,
   kept: 'start' | 'end',
   context: PromptContext,
 ): Promise<ArrayLike<number>> {
-  const { encoder, tokenizer } = context.model;
-  const text = boundedText(whole, kept, context);
-  const encode = (part: string) => encoder.encode(part, PLAIN, context.caller);
-  if (!tokenizer.addsLeadingSpace || text === '') return encode(text);
-  return afterGuard(await encode(GUARD + text), tokenizer.tokenBytes) ?? encode(text);
+  return encodeContinuing(boundedText(whole, kept, context), context);
 }
 
 /**

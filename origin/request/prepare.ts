@@ -14,7 +14,7 @@ import { completionBudget, promptBudget } from './context-budget.ts';
 import { continuationPrompt, type EncodedContext, encodeContext } from './continuation-prompt.ts';
 import { imagePrompt } from './image-prompt.ts';
 import { infillPrompt } from './infill-prompt.ts';
-import { type PromptContext, plainPrompt, type TokenizedPrompt } from './prompt.ts';
+import { encodeBadWords, type PromptContext, plainPrompt, type TokenizedPrompt } from './prompt.ts';
 import { ECHO_TOKENS, echoEvent } from './prompt-echo.ts';
 import type { ServedModel } from './served-model.ts';
 import { healingStart } from './token-healing.ts';
@@ -71,8 +71,11 @@ export async function prepareGeneration(
   // Images come last, because reading them is the most work.
   const submitted = await withImages(request, prompts, fitted, model, caller);
   const hiddenStops = addedTokensOf(request.stop, model);
+  const { badWords, seed, ...sampling } = request.sampling;
+  const badTokens = await encodeBadWords(badWords, { model, caller });
   const submission: Submission = {
     ...engineFields(request, context),
+    sampling: { ...sampling, badTokens, seed: seed ?? context.drawSeed() },
     prompts: submitted,
     stopTokenIds: [...new Set([...request.stopTokenIds, ...hiddenStops.keys()])],
     echo: request.echo && prompts.every(({ echo }) => echo.kind === 'tokens'),
@@ -167,8 +170,8 @@ async function withImages(
 /** What the engine gets of a request unchanged or by itself, without its prompts. */
 function engineFields(
   request: GenerationRequest,
-  { model, engineId, receivedAt, drawSeed }: PreparationContext,
-): Omit<Submission, 'prompts' | 'stopTokenIds' | 'echo'> {
+  { model, engineId, receivedAt }: PreparationContext,
+): Omit<Submission, 'prompts' | 'sampling' | 'stopTokenIds' | 'echo'> {
   return {
     requestId: engineId,
     tenantId: request.tenantId,
@@ -186,7 +189,6 @@ function engineFields(
     maxGenerationMs: request.maxGenerationMs ?? null,
     includeStop: request.includeStop,
     ignoreEos: request.ignoreEos,
-    sampling: { ...request.sampling, seed: request.sampling.seed ?? drawSeed() },
     constraint: request.constraint && constraintJson(request.constraint),
     topLogprobs: request.topLogprobs,
     logprobTokenIds: request.logprobTokenIds,

@@ -1,5 +1,10 @@
 import type { SamplingParameters } from '@continuo/shared/sampling.ts';
 
+/** What a sampler gets of a request: `badTokens` are the tokens of its bad words. */
+export type SamplerParameters = Omit<SamplingParameters, 'badWords'> & {
+  readonly badTokens?: readonly (readonly number[])[];
+};
+
 /** The parameters of the draw from a processed row. All are numbers, so that they can be shared with other threads. */
 export const DRAW_PARAMETERS = [
   'temperature',

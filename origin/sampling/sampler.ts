@@ -1,8 +1,8 @@
-import type { SamplingParameters } from '@continuo/shared/sampling.ts';
 import type { SparseRow } from '../model/sparse-logits.ts';
 import { bitSetOf, copyMasked } from './logits/masked-copy.ts';
 import type { LogitProcessor } from './logits/processor.ts';
 import { LOGIT_PROCESSORS } from './logits/processors.ts';
+import type { SamplerParameters } from './parameters.ts';
 import type { DrawIdentity } from './rng.ts';
 import type { RowEdits } from './row-edits.ts';
 import { TokenDraw } from './token-draw.ts';
@@ -30,7 +30,7 @@ export class Sampler {
   #edits = 0;
 
   constructor(
-    parameters: SamplingParameters,
+    parameters: SamplerParameters,
     identity: DrawIdentity,
     vocabulary: SamplerVocabulary,
     workspace: SamplerWorkspace,

@@ -23,9 +23,8 @@ export class SamplerWorkspace {
   readonly ids: Int32Array;
   /** By token id; all zeros between calls. */
   readonly longestRepeat: Int32Array;
-  /** What is known of a request's sequence breakers and bad words, which all its sequences share. */
+  /** What is known of a request's sequence breakers, which all its sequences share. */
   readonly breakers = new WeakMap<readonly string[], Breakers>();
-  readonly badWords = new WeakMap<readonly string[], readonly (readonly number[])[]>();
   #lengthBuffer = new Int32Array(0);
 
   /**

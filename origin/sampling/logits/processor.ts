@@ -1,4 +1,4 @@
-import type { SamplingParameters } from '@continuo/shared/sampling.ts';
+import type { SamplerParameters } from '../parameters.ts';
 import type { RowEdits } from '../row-edits.ts';
 import type { TokenHistory } from '../token-history.ts';
 import type { SamplerVocabulary } from '../vocabulary.ts';
@@ -15,7 +15,7 @@ export interface LogitProcessor {
 
 /** Makes the processor for one sequence, or returns null if its parameters switch it off. */
 export type LogitProcessorFactory = (
-  parameters: SamplingParameters,
+  parameters: SamplerParameters,
   vocabulary: SamplerVocabulary,
   workspace: SamplerWorkspace,
 ) => LogitProcessor | null;

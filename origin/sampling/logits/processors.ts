@@ -1,16 +1,10 @@
 import type { TokenHistory } from '../token-history.ts';
-import type { SamplerVocabulary } from '../vocabulary.ts';
 import { dry } from './dry.ts';
 import { type LogitProcessorFactory, MAX_FLOAT32 } from './processor.ts';
 
-/**
- * Forbids the token that would complete a bad word: the last one of the word's tokenisation, with and without a space
- * before it, if the history ends with the tokens before that one (as vLLM's bad_words). White space is a word as well.
- */
-export const badWords: LogitProcessorFactory = ({ badWords }, vocabulary, workspace) => {
-  const words = workspace.badWords.get(badWords) ?? tokenise(badWords, vocabulary);
+/** Forbids the last token of a bad word if the history ends with the tokens before it (as vLLM's bad_words). */
+export const badWords: LogitProcessorFactory = ({ badTokens: words = [] }) => {
   if (words.length === 0) return null;
-  workspace.badWords.set(badWords, words);
   return {
     apply(logits, history) {
       for (const tokens of words) {
@@ -19,13 +13,6 @@ export const badWords: LogitProcessorFactory = ({ badWords }, vocabulary, worksp
     },
   };
 };
-
-const tokenise = (words: readonly string[], vocabulary: SamplerVocabulary) =>
-  words
-    .map((word) => word.trimStart() || word)
-    .filter((word) => word !== '')
-    .flatMap((word) => [vocabulary.encode(word), vocabulary.encode(` ${word}`)])
-    .filter((tokens) => tokens.length > 0);
 
 function endsWithAllButLast(history: TokenHistory, tokens: readonly number[]): boolean {
   const start = history.length - (tokens.length - 1);

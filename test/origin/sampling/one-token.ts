@@ -1,9 +1,10 @@
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
+import type { SamplerParameters } from '../../../origin/sampling/parameters.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import type { SamplerVocabulary } from '../../../origin/sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
-import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
+import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import type { Share } from './reference.ts';
 
 const KERNEL = new SimdKernel();
@@ -34,7 +35,7 @@ export function vocabularyOf(texts: readonly string[]): SamplerVocabulary {
 }
 
 export interface Trial {
-  readonly parameters: Partial<SamplingParameters>;
+  readonly parameters: Partial<SamplerParameters>;
   /** A Float32Array is passed to the sampler itself. */
   readonly logits: readonly number[] | Float32Array;
   readonly prompt?: readonly number[];
