@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import type { Environment } from '@continuo/origin/config/environment.ts';
 import { CommandError, EXIT } from '@continuo/origin/terminal/program.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import * as z from 'zod';
 import { stateDirectory } from './start/installation.ts';
 
 /** Finds the server and the key: from options, the environment, or the state of `npm start`. */
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface AccessOptions {
   readonly url?: string;

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import type { Environment } from '@continuo/origin/config/environment.ts';
 import { CommandError, withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Color, Terminal } from '@continuo/origin/terminal/terminal.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { Command } from 'commander';
-import { type Environment, findAccess, findAddress } from './access.ts';
+import { findAccess, findAddress } from './access.ts';
 import { createApi } from './api.ts';
 import { answerOf, type Finding, fail, isHealth, ok, warn } from './doctor/finding.ts';
 import type { CliContext, GlobalOptions } from './session.ts';

@@ -1,7 +1,8 @@
+import type { Environment } from '@continuo/origin/config/environment.ts';
 import { createResults, type Results } from '@continuo/origin/terminal/tables.ts';
 import type { Terminal } from '@continuo/origin/terminal/terminal.ts';
 import type { Command } from 'commander';
-import { type Access, type AccessOptions, type Environment, findAccess } from './access.ts';
+import { type Access, type AccessOptions, findAccess } from './access.ts';
 import { type Api, createApi } from './api.ts';
 
 /** What the program reads and writes. */

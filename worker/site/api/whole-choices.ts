@@ -58,8 +58,8 @@ export class WholeChoices {
 
 /** Time between two views of choices that arrive, in milliseconds: figures that change more often cannot be read. */
 const UPDATE_MS = 100;
-/** Alternatives per token that every dialect allows. */
-const LOGPROBS = 5;
+/** Alternatives per token that the page asks for: as many as every dialect allows. */
+export const LOGPROBS = 5;
 
 /**
  * Requests n choices and shows them as they arrive.

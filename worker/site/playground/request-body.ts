@@ -1,8 +1,6 @@
 import type { Parameters } from '../api/request-field.ts';
+import { LOGPROBS } from '../api/whole-choices.ts';
 import type { EditorContent } from '../editor/text-editor.ts';
-
-/** Alternatives per token that the page asks for: the maximum of all dialects. */
-export const LOGPROBS = 5;
 
 /** Returns what of a text goes into `prompt` and `suffix`. With a mark, it is an infill. */
 export function promptOf({ text, mark }: Pick<EditorContent, 'text' | 'mark'>): {
