@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import { tokenDifferences } from '../../../worker/site/compare/token-differences.ts';
-import { storedText, typeInto } from '../../support/browser/site-page.ts';
+import { ALL_APPEARANCES, storedText, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 import type { System } from '../../support/system.ts';
 
@@ -202,12 +202,7 @@ describe('the compare view', () => {
   });
 
   // One test for each: two widths in one have taken 114 s on a busy machine.
-  test.for([
-    { scheme: 'light', width: 1280 },
-    { scheme: 'light', width: 390 },
-    { scheme: 'dark', width: 1280 },
-    { scheme: 'dark', width: 390 },
-  ] as const)(
+  test.for(ALL_APPEARANCES)(
     'is accessible in every state: $scheme, $width pixels',
     async ({ scheme, width }, { visit }) => {
       const site = await visit('/', { scheme, width });

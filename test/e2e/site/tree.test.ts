@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
-import { closeAndLeave, OTHER_HOST, typeInto } from '../../support/browser/site-page.ts';
+import { ALL_APPEARANCES, closeAndLeave, OTHER_HOST, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
@@ -319,12 +319,7 @@ describe('the tree view', () => {
   });
 
   // One test for each: two widths in one have taken 114 s on a busy machine.
-  test.for([
-    { scheme: 'light', width: 1280 },
-    { scheme: 'light', width: 390 },
-    { scheme: 'dark', width: 1280 },
-    { scheme: 'dark', width: 390 },
-  ] as const)(
+  test.for(ALL_APPEARANCES)(
     'is accessible in every state: $scheme, $width pixels',
     async ({ scheme, width }, { visit }) => {
       const site = await visit('/', { scheme, width });

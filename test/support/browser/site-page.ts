@@ -27,15 +27,15 @@ export interface SiteAddress {
   readonly apiKey: string;
 }
 
+export const ALL_APPEARANCES = [
+  { scheme: 'light', width: 1280 },
+  { scheme: 'dark', width: 390 },
+  { scheme: 'light', width: 390 },
+  { scheme: 'dark', width: 1280 },
+] as const;
+
 /** `npm test` checks each scheme and each width once, `npm run test:explore` all combinations. */
-export const APPEARANCES = (
-  [
-    { scheme: 'light', width: 1280 },
-    { scheme: 'dark', width: 390 },
-    { scheme: 'light', width: 390 },
-    { scheme: 'dark', width: 1280 },
-  ] as const
-).slice(0, runs(4, 2));
+export const APPEARANCES = ALL_APPEARANCES.slice(0, runs(4, 2));
 
 export interface PageOptions {
   readonly scheme?: 'light' | 'dark';
