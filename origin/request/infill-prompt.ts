@@ -1,13 +1,7 @@
 import type { InfillFile, WirePrompt } from '@continuo/shared/generation.ts';
 import { assemble, cutToFit, type Infill } from '../infill/infill.ts';
-import { PLAIN } from '../tokenizer/tokenizer.ts';
-import {
-  boundedText,
-  encodeContinuing,
-  encodePrompt,
-  type PromptContext,
-  type TokenizedPrompt,
-} from './prompt.ts';
+import { CONTINUING, PLAIN } from '../tokenizer/tokenizer.ts';
+import { boundedText, encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
 
 /**
  * Assembles an infill by the model's fill-in-the-middle template. If it exceeds the budget, other files go first, the
@@ -52,7 +46,7 @@ function encodeText(
   kept: 'start' | 'end',
   context: PromptContext,
 ): Promise<ArrayLike<number>> {
-  return encodeContinuing(boundedText(whole, kept, context), context);
+  return context.model.encoder.encode(boundedText(whole, kept, context), CONTINUING, context.caller);
 }
 
 /**

@@ -2,8 +2,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationRequest, WirePrompt } from '@continuo/shared/generation.ts';
 import { type ImagePositions, imagePositions, withImageTokens } from '../images/prompt-images.ts';
 import type { LockCaller } from '../process/fair-mutex.ts';
-import { afterGuard, GUARD } from '../tokenizer/guard.ts';
-import { type EncodeOptions, PLAIN } from '../tokenizer/tokenizer.ts';
+import { CONTINUING, type EncodeOptions } from '../tokenizer/tokenizer.ts';
 import { reachableText, refuseHopelessText } from './context-budget.ts';
 import { addedTokenCount, ECHO_TOKENS, leadingSpaces, type PromptEcho } from './prompt-echo.ts';
 import type { ServedModel } from './served-model.ts';
@@ -110,26 +109,15 @@ function echoOf(prompt: WirePrompt, ids: readonly number[], { request, model }: 
   };
 }
 
-interface TextContext {
-  readonly model: Pick<ServedModel, 'encoder' | 'tokenizer'>;
-  readonly caller: LockCaller;
-}
-
-/** Encodes a text that continues another one, so the tokenizer must not add a space. */
-export async function encodeContinuing(
-  text: string,
-  { model: { encoder, tokenizer }, caller }: TextContext,
-): Promise<ArrayLike<number>> {
-  const encode = (part: string) => encoder.encode(part, PLAIN, caller);
-  if (!tokenizer.addsLeadingSpace || text === '') return encode(text);
-  return afterGuard(await encode(GUARD + text), tokenizer.tokenBytes) ?? encode(text);
-}
-
 /** Returns the tokens of bad words, with and without a space before each. White space is a word as well. */
-export async function encodeBadWords(words: readonly string[], context: TextContext): Promise<number[][]> {
+export async function encodeBadWords(
+  words: readonly string[],
+  { model, caller }: Pick<PromptContext, 'model' | 'caller'>,
+): Promise<number[][]> {
   const encoded: number[][] = [];
   for (const word of words.map((text) => text.trimStart() || text).filter((text) => text !== '')) {
-    for (const text of [word, ` ${word}`]) encoded.push(Array.from(await encodeContinuing(text, context)));
+    for (const text of [word, ` ${word}`])
+      encoded.push(Array.from(await model.encoder.encode(text, CONTINUING, caller)));
   }
   return encoded.filter(({ length }) => length > 0);
 }

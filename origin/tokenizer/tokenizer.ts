@@ -1,4 +1,5 @@
 import { Tokenizer as Pipeline } from '@huggingface/tokenizers';
+import { afterGuard, GUARD } from './guard.ts';
 import { addsLeadingSpace, leadingSpecials, longestSpan } from './pipeline.ts';
 import { withPortableCuts } from './pre-tokenizer.ts';
 import { tokenBytesOf } from './read-token-bytes.ts';
@@ -13,10 +14,14 @@ export interface EncodeOptions {
   readonly addSpecialTokens: boolean | 'always';
   /** True: parse the text of a special token as that token. False: as ordinary text. */
   readonly parseSpecial: boolean;
+  /** True: the text continues another one, so no space is added before it. Default: false. */
+  readonly continues?: boolean;
 }
 
 /** Encodes only the text itself. */
 export const PLAIN: EncodeOptions = { addSpecialTokens: false, parseSpecial: false };
+/** Encodes only a text that continues another one. */
+export const CONTINUING: EncodeOptions = { ...PLAIN, continues: true };
 
 export interface TokenizerParts {
   readonly files: TokenizerFiles;
@@ -81,7 +86,12 @@ export class Tokenizer {
     return this.#special.id_to_token(id) ?? '';
   }
 
-  encode(text: string, { addSpecialTokens, parseSpecial }: EncodeOptions): number[] {
+  encode(text: string, options: EncodeOptions): number[] {
+    const { addSpecialTokens, parseSpecial, continues = false } = options;
+    if (continues && this.addsLeadingSpace) {
+      const guarded = this.encode(GUARD + text, { ...options, continues: false });
+      return afterGuard(guarded, this.tokenBytes) ?? this.encode(text, { ...options, continues: false });
+    }
     const pipeline = parseSpecial ? this.#special : this.#withoutControl();
     const ids = text === '' ? [] : pipeline.encode(text.toWellFormed(), { add_special_tokens: false }).ids;
     const startsWithBos = this.bosId !== null && ids[0] === this.bosId;
