@@ -113,7 +113,8 @@ describe('a directory of chunks', () => {
       origins[at]!.write(name, round % 3, contentOf(name, round % 3));
       const wanted = nameOf(1, Math.floor(random() * 20));
       if ((await contentsOf(origins[1 - at]!, wanted)) !== null) read++;
-      if (round % 40 === 0) origins[at] = open(directory, { ...limits[at], id: `${at}`, warn });
+      // Its predecessor may still be writing.
+      if (round % 40 === 0) origins[at] = open(directory, { ...limits[at], id: `start ${round}`, warn });
       if (round % 5 === 0) await Promise.all(origins.map((origin) => origin.settled()));
     }
     await Promise.all(origins.map((origin) => origin.settled()));
