@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { AxeResults } from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { runs } from '../random.ts';
+import { runs, TEST_SEED } from '../random.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -99,6 +99,7 @@ export async function openPage(
   const address = new URL(location, site.url);
   if (host !== undefined) address.hostname = host;
   if (key !== null) address.hash = `key=${key}`;
+  await seedSampling(context);
   await page.goto(address.href);
   return {
     ...{ page, context, consoleErrors, failedRequests, requestedUrls },
@@ -111,6 +112,15 @@ export async function openPage(
     },
     close: () => context.close(),
   };
+}
+
+/** Gives each completion that has no seed one of its own, so that a run samples the texts of the run before. */
+async function seedSampling(context: BrowserContext): Promise<void> {
+  let seed = TEST_SEED;
+  await context.route('**/v1/completions', (route) => {
+    const body: { seed?: number } = route.request().postDataJSON();
+    return route.continue({ postData: { seed: seed++, ...body } });
+  });
 }
 
 /** Replaces the text of a field as a person does: a click at its start, then keys. */
