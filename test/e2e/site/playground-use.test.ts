@@ -90,6 +90,30 @@ describe('the playground, by hand', () => {
     expect(stayedInCompare).toBe(1);
   });
 
+  test('alternatives open without moving the text, wherever the cursor is, and close when a change takes their token', async ({
+    visit,
+  }) => {
+    const site = await visit('/', { height: 360, touch: true });
+    const { page } = site;
+    await page.getByLabel('Preset').selectOption('Most likely');
+    await complete(page);
+    const token = textOf(page).locator('.token').nth(8);
+    const scrolled = () => textOf(page).evaluate((content) => content.parentElement!.scrollTop);
+    const end = await scrolled();
+    expect(end).toBeGreaterThan(40);
+    await textOf(page).evaluate((content) => content.parentElement!.scrollTo(0, 20));
+    await token.tap();
+    await popover(page).waitFor();
+    await expect.poll(scrolled).toBe(20);
+    await page.keyboard.type('x');
+    await wait(page);
+    const stayed = await popover(page).count();
+    expect(stayed).toBe(1);
+    await typeInto(textOf(page), PROMPT);
+    await popover(page).waitFor({ state: 'detached' });
+    expect(site.consoleErrors).toEqual([]);
+  });
+
   test('the controls are whole at 390 and 820 pixels', async ({ visit }) => {
     for (const width of [390, 820]) {
       const { page } = await visit('/', { width, touch: width === 390 });

@@ -150,9 +150,14 @@ export class TextEditor {
     this.#view.dispatch({ effects: addTokens.of(tokens) });
   }
 
+  /** Outlines tokens, and scrolls to them, wherever the cursor is. */
   select(tokens: PlacedTokens | null): void {
-    this.#view.dispatch({ effects: selectTokens.of(tokens), ...(tokens && { scrollIntoView: true }) });
+    const show = tokens === null ? [] : [EditorView.scrollIntoView(tokens.to - 1)];
+    this.#view.dispatch({ effects: [selectTokens.of(tokens), ...show] });
   }
+
+  /** Whether tokens are still where they were. */
+  has = ({ to, tokens }: PlacedTokens): boolean => tokensAt(this.#view.state, to - 1)?.tokens === tokens;
 
   /** Returns where tokens are shown; null while they are not in view. */
   rectOf({ from, to }: PlacedTokens): DOMRect | null {
@@ -226,13 +231,8 @@ const pointing = ({ onHover, onTap, onMove }: TextEditorOptions) =>
     scroll: onMove,
   });
 
-/** Beside a line's end, the nearest position is not under the pointer. */
+/** The element tells which tokens: the position nearest to a point may be the one behind them. */
 function tokensUnder(view: EditorView, event: PointerEvent): PlacedTokens | null {
-  const isToken = (event.composedPath()[0] as Element | undefined)?.closest?.('.token');
-  if (!isToken) return null;
-  const position = view.posAtCoords({ x: event.clientX, y: event.clientY }, false);
-  // The nearest position may be at the other side of the character.
-  const rect = view.coordsAtPos(position, 1);
-  const before = rect !== null && event.clientX < rect.left;
-  return tokensAt(view.state, before ? position - 1 : position);
+  const element = (event.composedPath()[0] as Element | undefined)?.closest?.('.token');
+  return element ? tokensAt(view.state, view.posAtDOM(element)) : null;
 }

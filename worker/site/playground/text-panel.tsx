@@ -34,6 +34,7 @@ export function TextPanel({ inspector }: { readonly inspector: TokenInspector })
           state.content.value = editor.content;
           state.canUndo.value = editor.canUndo;
           state.canRedo.value = editor.canRedo;
+          inspector.change();
         },
       });
       state.editor.value = editor;

@@ -36,6 +36,12 @@ export class TokenInspector {
 
   tap = (tokens: PlacedTokens | null): void => this.#show(tokens && { tokens, row: null, pinned: true });
 
+  /** Closes when a change of the text has taken the tokens. */
+  change = (): void => {
+    const inspected = this.inspected.peek();
+    if (inspected !== null && this.#editor?.has(inspected.tokens) === false) this.close();
+  };
+
   move = (): void => {
     if (this.inspected.peek() !== null) this.moves.value += 1;
   };
