@@ -15,7 +15,7 @@ import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
 import { violations } from './invariants.ts';
 import type { DiskTier } from './kv/disk/disk-tier.ts';
-import type { KvCopy } from './kv/kv-slots.ts';
+import type { KvCopy } from './kv/pending-copies.ts';
 import { prefixStoreRoom } from './kv/prefix-memory.ts';
 import { PrefixStore } from './kv/prefix-store.ts';
 import { SlotTrimmer } from './kv/slot-trimmer.ts';
@@ -269,7 +269,7 @@ export class Engine {
   /** After a failed copy the slots no longer hold what KvSlots has recorded. */
   #copy(copies: readonly KvCopy[]): void {
     try {
-      for (const { from, to, length } of copies) this.#runner.copy(from, to, length);
+      for (const { from, to, start, end } of copies) this.#runner.copy(from, to, end, start);
     } catch (cause) {
       throw new EngineFailure(`a KV copy failed: ${describeFault(cause)}`, { cause });
     }

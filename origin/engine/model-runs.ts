@@ -1,9 +1,8 @@
 import type { DecodeBatch, ModelRunner, PrefillChunk } from '../model/model-runner.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
-import type { KvCopy } from './kv/kv-slots.ts';
+import { type KvCopy, MAX_COPIED_CHUNKS } from './kv/pending-copies.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
-import { MAX_COPIED_CHUNKS } from './prefix-cache.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 import type { Requests } from './requests.ts';
 import type { RunningSet } from './running-set.ts';
@@ -143,7 +142,7 @@ export class ModelRuns {
       if (prefill === null) return;
       const copies = prefill.done;
       const run = this.#schedulePrefill(prefill);
-      const computes = !prefill.done && !prefill.restores;
+      const computes = !this.#waits(prefill);
       yield run;
       if ((computes && !this.#wasStopped) || copies) return;
       if (!computes) restored += Math.min(prefill.tokens.length, mostRestored);
@@ -152,9 +151,9 @@ export class ModelRuns {
 
   /** Schedules the decoding sequences of the accounts. */
   #scheduleDecode(accounts: ReadonlySet<string>): ModelRun | null {
-    const { decoding } = this.#running;
-    const bySlot = decoding.map((sequence) =>
-      sequence && accounts.has(sequence.request.account) ? sequence : null,
+    const { decoding, kv } = this.#running;
+    const bySlot = decoding.map((sequence, slot) =>
+      sequence && accounts.has(sequence.request.account) && !kv.isArriving(slot) ? sequence : null,
     );
     const batch = this.#batch.build(bySlot, (slot) => this.#running.idlePosition(slot));
     if (batch === null) return null;
@@ -240,7 +239,7 @@ export class ModelRuns {
     const copies = prefill.slot < 0 ? this.#enter(prefill) : [];
     const restored = this.#running.prefixes.restore(prefill);
     const { request, computed } = prefill;
-    const chunk = prefill.done || prefill.restores ? null : this.#nextChunk(prefill);
+    const chunk = this.#waits(prefill) ? null : this.#nextChunk(prefill);
     const run = this.#newStoppable(new Set([request.account]));
     return {
       kind: 'prefill',
@@ -264,6 +263,11 @@ export class ModelRuns {
       },
       charge: (ms) => this.#charge('prefill', run, ms, new Map([[request.account, ONE_ROW]])),
     };
+  }
+
+  /** Whether a prompt is computed, or waits for KV that is copied to its slot. */
+  #waits({ done, restores, slot }: PromptPrefill): boolean {
+    return done || restores || this.#running.kv.isArriving(slot);
   }
 
   #enter(prefill: PromptPrefill): readonly KvCopy[] {

@@ -1,4 +1,5 @@
-import type { KvCopy, KvSlots } from './kv/kv-slots.ts';
+import type { KvSlots } from './kv/kv-slots.ts';
+import { type KvCopy, MAX_COPIED_CHUNKS } from './kv/pending-copies.ts';
 import type { PrefixStore } from './kv/prefix-store.ts';
 import { takeLogprobs } from './kv/prompt-logprobs.ts';
 import type { StoredChunk } from './kv/stored-chunk.ts';
@@ -11,9 +12,6 @@ export interface Restored {
   /** Of the last restored position; null if they are not stored. */
   readonly logits: Float32Array | null;
 }
-
-/** To copy so many chunks takes a fraction of the time to compute one. */
-export const MAX_COPIED_CHUNKS = 32;
 
 const NOTHING_RESTORED: Restored = { write: () => undefined, logits: null };
 
@@ -53,8 +51,9 @@ export class PrefixCache {
     return { copies, cached: Math.max(cached, restorable) };
   }
 
-  /** Returns how many sequences of a computed prompt may start in one run, so that streams do not wait for their copies. */
-  copiesPerRun({ tokens }: PromptPrefill): number {
+  /** Returns how many sequences of a computed prompt may start in one run, so that nobody waits for their copies. */
+  copiesPerRun({ tokens, slot }: PromptPrefill): number {
+    if (this.#slots.isCopied(slot)) return 0;
     return Math.max(1, Math.floor((MAX_COPIED_CHUNKS * this.#chunkLength) / tokens.length));
   }
 
@@ -63,8 +62,8 @@ export class PrefixCache {
    * more, they are computed.
    */
   restore(prefill: PromptPrefill): Restored {
-    if (!prefill.restores) return NOTHING_RESTORED;
     const { slot, computed } = prefill;
+    if (!prefill.restores || this.#slots.isArriving(slot)) return NOTHING_RESTORED;
     const usable = this.#usableChunks(prefill);
     const first = computed / this.#chunkLength;
     const chunks = usable.slice(first, first + MAX_COPIED_CHUNKS);

@@ -1,7 +1,7 @@
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import { InvalidLogitsError, NoCandidatesError } from '../sampling/argmax.ts';
 import { Admission, type AdmissionOptions } from './admission.ts';
-import type { KvCopy } from './kv/kv-slots.ts';
+import type { KvCopy } from './kv/pending-copies.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { OpenRequest } from './open-request.ts';
 import { Outbox } from './outbox.ts';
@@ -217,7 +217,8 @@ export class Requests {
     const { requestId } = request.submission;
     this.#outbox.add(requestId, ...sequence.publish(now, this.#minEventIntervalMs));
     if (!sequence.finished) return;
-    running.refund(sequence);
+    // It was charged for tokens that it did not generate.
+    running.queues.refund(sequence.queued, sequence.remaining);
     request.unfinished--;
     if (request.unfinished > 0) return;
     this.#admission.recordFinish(now);

@@ -1,8 +1,9 @@
-import { type KvCopy, KvSlots, type KvSlotsShape } from './kv/kv-slots.ts';
+import { KvSlots, type KvSlotsShape } from './kv/kv-slots.ts';
+import { type KvCopy, MAX_COPIED_CHUNKS } from './kv/pending-copies.ts';
 import type { PrefixStore } from './kv/prefix-store.ts';
 import type { Submission } from './messages.ts';
 import { type OpenRequest, type QueuedSequence, sequenceCount } from './open-request.ts';
-import { MAX_COPIED_CHUNKS, PrefixCache } from './prefix-cache.ts';
+import { PrefixCache } from './prefix-cache.ts';
 import { PromptPrefill, type PromptProgress } from './prompt-prefill.ts';
 import { PriorityQueues } from './scheduling/priority-queues.ts';
 import type { TenantWork, Work } from './scheduling/time-shares.ts';
@@ -50,9 +51,7 @@ export class RunningSet {
 
   /** Sequences of these requests that wait for a slot. */
   get waiting(): number {
-    let count = 0;
-    for (const request of this.requests.values()) count += request.waiting;
-    return count;
+    return [...this.requests.values()].reduce((sum, { waiting }) => sum + waiting, 0);
   }
 
   /** Sequences in prefill or decoding. */
@@ -91,10 +90,10 @@ export class RunningSet {
   }
 
   /**
-   * Gives slots to waiting sequences, and suspends running ones for those that come first. Not during a run. A call moves the KV
-   * of MAX_COPIED_CHUNKS, and of two more sequences at most. The rest waits for the next one.
+   * Makes pieces of long copies, gives slots to waiting sequences, and suspends running ones for those that come first. Not during
+   * a run. A call moves the KV of MAX_COPIED_CHUNKS twice, and of two more sequences at most. The rest waits for the next one.
    * @param copy makes KV copies at once
-   * @param onMove called when the KV of a suspended sequence has been written back, with its request
+   * @param onMove called when KV of a sequence has been copied, or written back, with its request
    * @param onFault called if the KV of a sequence could not be moved; its request is lost, unless null
    */
   admit(
@@ -102,6 +101,10 @@ export class RunningSet {
     onMove: (request: OpenRequest) => void,
     onFault: (cause: unknown, lost: OpenRequest | null) => void,
   ): void {
+    const pieces = this.kv.pieces();
+    copy(pieces);
+    const owner = pieces[0] && this.#inSlot(pieces[0].to)?.request;
+    if (owner) onMove(owner);
     const enough = this.suspended.movedPositions + MAX_COPIED_CHUNKS * this.#chunk;
     // A tenant whose requests differ in weight could otherwise take a slot from itself for ever.
     for (let moves = 0; moves < 2 * this.kv.slots && !this.queues.isEmpty; moves++) {
@@ -172,16 +175,25 @@ export class RunningSet {
     return [...decoding, ...this.#prefills.flatMap(({ sequences }) => sequences)];
   }
 
+  #inSlot(slot: number): Sequence | PromptPrefill | undefined {
+    return this.decoding[slot] ?? this.#prefills.find((prefill) => prefill.slot === slot);
+  }
+
+  /** The prompts that need not wait for KV that is copied to their slot. */
+  get #ready(): PromptPrefill[] {
+    return this.#prefills.filter(({ slot }) => !this.kv.isArriving(slot));
+  }
+
   /** What each account can compute now. */
   get work(): Work {
     const work = new Map<string, TenantWork>();
-    for (const prefill of this.#prefills) {
+    for (const prefill of this.#ready) {
       const { weight, flex, account } = prefill.request;
       const isShort = this.isShort(prefill) || work.get(account)?.prompts === 'short';
       work.set(account, { weight, flex, prompts: isShort ? 'short' : 'long', rows: 0 });
     }
     for (const sequence of this.decoding) {
-      if (sequence === null) continue;
+      if (sequence === null || this.kv.isArriving(sequence.slot)) continue;
       const { weight, flex, account } = sequence.request;
       const { prompts = 'none', rows = 0 } = work.get(account) ?? {};
       work.set(account, { weight, flex, prompts, rows: rows + 1 });
@@ -191,7 +203,7 @@ export class RunningSet {
 
   /** Returns the prompt of an account that computes its next chunk: the oldest, except that a short one may pass it once. */
   nextPrefill(account: string): PromptPrefill | null {
-    const prefills = this.#prefills.filter(({ request }) => request.account === account);
+    const prefills = this.#ready.filter(({ request }) => request.account === account);
     const [oldest] = prefills;
     if (oldest === undefined) return null;
     const short = oldest.passed ? undefined : prefills.find((prefill) => this.isShort(prefill));
@@ -212,14 +224,12 @@ export class RunningSet {
 
   /** Returns a position of a slot that a row without a sequence may overwrite. */
   idlePosition(slot: number): number {
-    const prefill = this.#prefills.find((one) => one.slot === slot);
-    return (this.decoding[slot] ?? prefill)?.computed ?? this.kv.kept(slot);
+    return this.#inSlot(slot)?.computed ?? this.kv.kept(slot);
   }
 
   /** Gives slots to sequences of a computed prompt that continue. When none is left, the first takes the prompt's slot. */
   startDecoding(prefill: PromptPrefill, sequences: readonly Sequence[]): readonly KvCopy[] {
-    this.kv.keepAtMost(prefill.slot, prefill.fixed);
-    const copies: KvCopy[] = [];
+    const copies = [...this.kv.keepAtMost(prefill.slot, prefill.fixed)];
     let others = sequences;
     if (prefill.sequences.length === 0) {
       this.#prefills = this.#prefills.filter((other) => other !== prefill);
@@ -233,18 +243,14 @@ export class RunningSet {
       copies.push(...fork.copies);
       this.#place(sequence, fork.slot);
     }
-    return copies;
+    // Tokens that are chosen again are computed in the prompt's slot.
+    return [...copies, ...this.kv.keepAtMost(prefill.slot, prefill.fixed)];
   }
 
   /** Frees the slot of a finished sequence. */
   finish(sequence: Sequence): void {
     this.decoding[sequence.slot] = null;
     this.#release(sequence.slot, sequence.request);
-  }
-
-  /** Refunds the tokens that a sequence was charged for and did not generate. */
-  refund({ queued, remaining }: Sequence): void {
-    this.queues.refund(queued, remaining);
   }
 
   /**
@@ -268,12 +274,13 @@ export class RunningSet {
       if (sequence?.request !== request) return;
       this.decoding[slot] = null;
       this.#release(slot, request, reusable);
-      this.refund(sequence);
+      this.queues.refund(sequence.queued, sequence.remaining);
     });
   }
 
   /** Closes a hole between the decoding slots if that pays. */
   compact(): readonly KvCopy[] {
+    if (this.kv.isCopying) return [];
     const move = this.#compaction.next(this.decoding, (slot) => !this.kv.isHeld(slot));
     const sequence = move === null ? null : this.decoding[move.from];
     if (move === null || !sequence) return [];

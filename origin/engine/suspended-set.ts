@@ -1,6 +1,8 @@
-import type { KvCopy, KvSlots, SlotPrompt } from './kv/kv-slots.ts';
+import type { KvSlots } from './kv/kv-slots.ts';
+import type { KvCopy } from './kv/pending-copies.ts';
 import type { ChunkMemory } from './kv/prefix-memory.ts';
 import type { PrefixStore } from './kv/prefix-store.ts';
+import type { SlotPrompt } from './kv/slot.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 import type { Sequence } from './sequence.ts';
@@ -60,12 +62,13 @@ export class SuspendedSet {
 
   /**
    * Saves the KV of a sequence and frees its slot.
-   * @returns false if there is no memory for it; nothing has changed then
+   * @returns false if there is no memory for it, or if its KV is still being copied to its slot; nothing has changed then
    * @throws KvMoveFailure if the KV cannot be read; nothing has changed then
    */
   add(queued: QueuedSequence, state: SuspendedState): boolean {
     if (state === null || state.slot < 0) this.#sequences.set(queued, { state, kv: null });
     else {
+      if (this.#kv.isArriving(state.slot)) return false;
       const memory = moved(() => this.#store?.saved.save(state.slot, state.computed) ?? null);
       if (memory === null) return false;
       this.movedPositions += state.computed;

@@ -23,6 +23,8 @@ export interface ModelShape {
    * most the number of slots.
    */
   readonly minRows: number;
+  /** Positions whose KV is copied from slot to slot without interruption. Absent = 32 chunks. */
+  readonly maxCopied?: number;
 }
 
 /** One decode step: row r is the sequence in slot `firstSlot + r`. */
@@ -141,7 +143,7 @@ export interface ModelRunner {
   decode(batch: DecodeBatch, signal?: AbortSignal): Float32Array | Promise<Float32Array>;
   /** Returns the logits of logitsAt[i] at row i, valid until the next call. Does not block the event loop. */
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array>;
-  /** Copies the KV of positions [0, length) from one slot to another. */
-  copy(from: number, to: number, length: number): void;
+  /** Copies the KV of positions [start, end) from one slot to another. */
+  copy(from: number, to: number, end: number, start?: number): void;
   dispose(): void;
 }

@@ -88,7 +88,7 @@ export const changedRunner = (runner: ModelRunner, changes: Partial<ModelRunner>
   sparse: runner.sparse ?? null,
   decode: (batch) => runner.decode(batch),
   prefill: (chunk, signal) => runner.prefill(chunk, signal),
-  copy: (from, to, length) => runner.copy(from, to, length),
+  copy: (...args) => runner.copy(...args),
   dispose: () => {},
   ...changes,
 });

@@ -1,49 +1,13 @@
+import type { ModelShape } from '../../model/model-runner.ts';
 import { COPIED_POSITIONS_PER_ROW } from '../step-plan.ts';
+import { type KvCopy, MAX_COPIED_CHUNKS, PendingCopies } from './pending-copies.ts';
 import { commonPrefix, firstDifference, type PromptSpan } from './prompt-match.ts';
-
-/** Copy the KV of positions [0, length) from one slot to another, before the next run. */
-export interface KvCopy {
-  readonly from: number;
-  readonly to: number;
-  readonly length: number;
-}
-
-export interface SlotAssignment {
-  readonly slot: number;
-  /** Positions whose KV is in the slot once `copies` are made; a multiple of the chunk. */
-  readonly cached: number;
-  /** To be made in this order. */
-  readonly copies: readonly KvCopy[];
-}
-
-/** The prompt whose first `kept` positions are in a slot. */
-export interface SlotPrompt {
-  readonly tokens: Int32Array;
-  /** In order. */
-  readonly images: readonly PromptSpan[];
-  readonly namespace: string;
-  readonly kept: number;
-}
-
-interface Slot extends SlotPrompt {
-  held: boolean;
-  kept: number;
-  /** Whether positions after the kept ones may take memory. */
-  surplus: boolean;
-  /** Tick of the last use; 0 = never. */
-  used: number;
-}
-
-const NO_TOKENS = new Int32Array(0);
+import { emptySlot, leastUsed, type Slot, type SlotAssignment, type SlotPrompt } from './slot.ts';
 
 /** With a prefix store, as many free slots keep the memory of their prefixes: those that were used last. */
 const KEPT_PREFIXES = 8;
 
-export interface KvSlotsShape {
-  readonly slots: number;
-  readonly contextLength: number;
-  readonly prefillChunk: number;
-}
+export type KvSlotsShape = Pick<ModelShape, 'slots' | 'contextLength' | 'prefillChunk' | 'maxCopied'>;
 
 /**
  * Assigns the slots of the KV cache and finds the prompt prefixes that they still hold (the prefix cache).
@@ -59,6 +23,8 @@ export class KvSlots {
   readonly #hasStore: boolean;
   /** Leaves one position of every slot free, where an idle row of a decode batch may write. */
   readonly #maxKept: number;
+  readonly #maxCopied: number;
+  readonly #pending = new PendingCopies();
   #held = 0;
   #tick = 0;
 
@@ -67,6 +33,7 @@ export class KvSlots {
     this.#chunk = shape.prefillChunk;
     this.#hasStore = hasStore;
     this.#maxKept = this.#wholeChunks(shape.contextLength - 1);
+    this.#maxCopied = shape.maxCopied ?? MAX_COPIED_CHUNKS * shape.prefillChunk;
     this.#slots = Array.from({ length: shape.slots }, () => emptySlot());
   }
 
@@ -84,7 +51,26 @@ export class KvSlots {
 
   /** Positions at the start of a slot that must not be overwritten. */
   kept(slot: number): number {
-    return this.#slot(slot).kept;
+    return Math.max(this.#slot(slot).kept, this.#pending.sourceEnd(slot));
+  }
+
+  /** Whether a slot does not have all the KV yet that is copied to it. */
+  isArriving(slot: number): boolean {
+    return this.#pending.isTarget(slot);
+  }
+
+  /** Whether the KV of a slot is still being copied. */
+  isCopied(slot: number): boolean {
+    return this.#pending.sourceEnd(slot) > 0;
+  }
+
+  get isCopying(): boolean {
+    return !this.#pending.isEmpty;
+  }
+
+  /** Returns the next pieces of long copies. */
+  pieces(): readonly KvCopy[] {
+    return this.#pending.take(this.#maxCopied);
   }
 
   /**
@@ -101,11 +87,11 @@ export class KvSlots {
   ): SlotAssignment {
     const donor = this.#longestPrefix(prompt, Math.min(limit, prompt.length - 1), namespace, images);
     const slot = this.#chooseSlot(donor);
-    const copies: KvCopy[] = [];
+    const copies = this.#pending.settle(slot);
     const cached = donor?.length ?? 0;
     if (donor?.slot !== slot || this.kept(slot) > cached) this.#saveKept(slot, donor?.slot ?? null, copies);
     if (donor !== null && donor.slot !== slot) {
-      copies.push({ from: donor.slot, to: slot, length: cached });
+      this.#copy(donor.slot, slot, cached, copies);
       this.#dropCovered(donor.slot, cached);
     }
     this.#hold(slot, { tokens: prompt, images, namespace }, Math.min(cached, this.#maxKept));
@@ -116,9 +102,9 @@ export class KvSlots {
   fork(from: number, length: number): SlotAssignment {
     const source = this.#slot(from);
     const slot = this.#chooseSlot(null);
-    const copies: KvCopy[] = [];
+    const copies = this.#pending.settle(slot);
     this.#saveKept(slot, null, copies);
-    copies.push({ from, to: slot, length });
+    this.#copy(from, slot, length, copies);
     this.#hold(slot, source, source.kept);
     return { slot, cached: source.kept, copies };
   }
@@ -126,9 +112,9 @@ export class KvSlots {
   /** Moves a sequence with `length` positions to a free slot. */
   move(from: number, to: number, length: number): readonly KvCopy[] {
     const source = this.#slot(from);
-    const copies: KvCopy[] = [];
+    const copies = this.#pending.settle(to);
     this.#saveKept(to, null, copies);
-    copies.push({ from, to, length });
+    this.#copy(from, to, length, copies);
     this.#hold(to, source, source.kept);
     this.release(from, false);
     return copies;
@@ -144,7 +130,7 @@ export class KvSlots {
   /** Assigns a slot to a suspended sequence, whose KV the caller writes after the copies. */
   resume(prompt: SlotPrompt): { readonly slot: number; readonly copies: readonly KvCopy[] } {
     const slot = this.#chooseSlot(null);
-    const copies: KvCopy[] = [];
+    const copies = this.#pending.settle(slot);
     this.#saveKept(slot, null, copies);
     this.#hold(slot, prompt, prompt.kept);
     return { slot, copies };
@@ -157,10 +143,11 @@ export class KvSlots {
     target.kept = Math.max(target.kept, Math.min(whole, this.#maxKept));
   }
 
-  /** Notes that positions from `length` on may be overwritten. */
-  keepAtMost(slot: number, length: number): void {
+  /** Notes that positions from `length` on may be overwritten, after the copies. */
+  keepAtMost(slot: number, length: number): readonly KvCopy[] {
     const target = this.#slot(slot);
     target.kept = Math.min(target.kept, this.#wholeChunks(length));
+    return this.#pending.sourceEnd(slot) > length ? this.#pending.settle(slot) : [];
   }
 
   /** Frees a slot. Its prefix stays in the cache if it is reusable. */
@@ -194,8 +181,9 @@ export class KvSlots {
     return { slot: this.#slots.indexOf(found), kept: found.kept };
   }
 
+  /** The free slots that no pending copy needs. */
   get #free(): Slot[] {
-    return this.#slots.filter(({ held }) => !held);
+    return this.#slots.filter(({ held }, slot) => !held && !this.isCopied(slot) && !this.isArriving(slot));
   }
 
   /** The free slots whose prefix the store has. */
@@ -253,8 +241,15 @@ export class KvSlots {
     const source = donor === null ? null : this.#slot(donor);
     const victim = leastUsed(this.#free.filter((other) => other !== source && other.used < saved.used));
     if (victim === null) return;
-    copies.push({ from: slot, to: this.#slots.indexOf(victim), length: saved.kept });
+    copies.push({ from: slot, to: this.#slots.indexOf(victim), start: 0, end: saved.kept });
     Object.assign(victim, { ...saved, held: false, surplus: true });
+  }
+
+  /** Copies the start of a slot now, or piece by piece if it is long or is not all there yet. */
+  #copy(from: number, to: number, end: number, copies: KvCopy[]): void {
+    const copy = { from, to, start: 0, end };
+    if (end > this.#maxCopied || this.isArriving(from)) this.#pending.add(copy);
+    else copies.push(copy);
   }
 
   /** Drops a free donor's prefix if all of it was copied. */
@@ -289,11 +284,4 @@ export class KvSlots {
     if (found === undefined) throw new RangeError(`no KV slot ${slot}`);
     return found;
   }
-}
-
-const leastUsed = (slots: readonly Slot[]): Slot | null =>
-  slots.reduce<Slot | null>((best, slot) => (best !== null && best.used <= slot.used ? best : slot), null);
-
-function emptySlot(): Slot {
-  return { held: false, tokens: NO_TOKENS, images: [], namespace: '', kept: 0, surplus: false, used: 0 };
 }

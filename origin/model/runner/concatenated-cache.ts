@@ -60,7 +60,7 @@ export class ConcatenatedCache implements KvBytes {
     one.length += tokens;
   }
 
-  /** Copies positions [0, length) of a slot. */
+  /** Copies positions [0, length) of a slot, also if some are there already: the length of a cache is part of its layout. */
   copy(from: number, to: number, length: number): void {
     const source = this.#require(from, length);
     const target = this.#slots[to]!;

@@ -50,8 +50,8 @@ export class DeviceKvCache implements KvStore {
     }
   }
 
-  copy(from: number, to: number, length: number): void {
-    this.copyTo(this, { slot: from, start: 0, end: length }, to);
+  copy(from: number, to: number, end: number, start = 0): void {
+    this.copyTo(this, { slot: from, start, end }, to);
   }
 
   /** Copies to the same positions of a slot in another cache or this one. */

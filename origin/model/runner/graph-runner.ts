@@ -78,11 +78,11 @@ export class GraphRunner implements ModelRunner {
     });
   }
 
-  copy(from: number, to: number, length: number): void {
+  copy(from: number, to: number, end: number, start = 0): void {
     this.#guard.requireIdle();
     if (from === to) return;
-    this.#parts.prefiller.copy(from, to, length);
-    this.#idle.written(to, 0, length);
+    this.#parts.prefiller.copy(from, to, end, start);
+    this.#idle.written(to, start, end - start);
   }
 
   dispose(): void {

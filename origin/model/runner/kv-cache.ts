@@ -68,8 +68,8 @@ export function requireFit(layout: KvLayout, limitBytes: number, weightBytes = 0
 export interface KvStore extends KvBytes {
   /** Binds slots firstSlot … firstSlot + rows − 1 as the past and present of a run. */
   bind(binding: OrtBinding, firstSlot: number, rows: number): void;
-  /** Copies positions [0, length) of a slot. */
-  copy(from: number, to: number, length: number): void;
+  /** Copies positions [start, end) of a slot. */
+  copy(from: number, to: number, end: number, start?: number): void;
 }
 
 /**
@@ -106,16 +106,11 @@ export class KvCache implements KvStore {
     }
   }
 
-  copy(from: number, to: number, length: number): void {
-    const { kvHeads } = this.#decoder;
-    const headBytes = this.#slotBytes / kvHeads;
-    const copied = (headBytes / this.#layout.contextLength) * length;
-    for (const { bytes } of this.#buffers) {
-      for (let head = 0; head < kvHeads; head++) {
-        const source = from * this.#slotBytes + head * headBytes;
-        bytes.copyWithin(to * this.#slotBytes + head * headBytes, source, source + copied);
-      }
-    }
+  copy(from: number, to: number, end: number, start = 0): void {
+    const distance = (to - from) * this.#slotBytes;
+    this.#eachRun(from, start, end, (run) =>
+      new Uint8Array(run.buffer, run.byteOffset + distance, run.length).set(run),
+    );
   }
 
   get positionBytes(): number {

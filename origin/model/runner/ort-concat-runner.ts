@@ -95,9 +95,9 @@ export class OrtConcatRunner implements ModelRunner {
     return this.#cache;
   }
 
-  copy(from: number, to: number, length: number): void {
+  copy(from: number, to: number, end: number): void {
     this.#guard.requireIdle();
-    if (from !== to) this.#cache.copy(from, to, length);
+    if (from !== to) this.#cache.copy(from, to, end);
   }
 
   /** Releases native memory now, or after the current prefill. */

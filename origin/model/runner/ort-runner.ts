@@ -112,9 +112,9 @@ export class OrtRunner implements ModelRunner {
     });
   }
 
-  copy(from: number, to: number, length: number): void {
+  copy(from: number, to: number, end: number, start?: number): void {
     this.#guard.requireIdle();
-    if (from !== to) this.#cache.copy(from, to, length);
+    if (from !== to) this.#cache.copy(from, to, end, start);
   }
 
   /** Releases native memory now, or after the current prefill. */

@@ -40,8 +40,8 @@ export class SingleRowRunner implements ModelRunner {
     return this.#inner.prefill(chunk, signal);
   }
 
-  copy(from: number, to: number, length: number): void {
-    this.#inner.copy(from, to, length);
+  copy(from: number, to: number, end: number, start?: number): void {
+    this.#inner.copy(from, to, end, start);
   }
 
   dispose(): void {

@@ -61,11 +61,11 @@ export class StagedRunner implements ModelRunner {
     });
   }
 
-  copy(from: number, to: number, length: number): void {
+  copy(from: number, to: number, end: number, start = 0): void {
     this.#guard.requireIdle();
     if (from === to) return;
-    this.#parts.slots.copy(from, to, length);
-    this.#written(to, 0, length);
+    this.#parts.slots.copy(from, to, end, start);
+    this.#written(to, start, end - start);
   }
 
   get kvBytes(): KvBytes {

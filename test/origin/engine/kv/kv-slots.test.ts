@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type KvCopy, KvSlots } from '../../../../origin/engine/kv/kv-slots.ts';
+import { KvSlots } from '../../../../origin/engine/kv/kv-slots.ts';
+import type { KvCopy } from '../../../../origin/engine/kv/pending-copies.ts';
 
 const CHUNK = 4;
 const CONTEXT = 20;
@@ -14,8 +15,8 @@ class Memory {
   }
 
   copy(copies: readonly KvCopy[]): void {
-    for (const { from, to, length } of copies) {
-      for (let at = 0; at < length; at++) this.rows[to]![at] = this.rows[from]![at]!;
+    for (const { from, to, start, end } of copies) {
+      for (let at = start; at < end; at++) this.rows[to]![at] = this.rows[from]![at]!;
     }
   }
 
@@ -30,7 +31,7 @@ const tokensOf = (namespace: string, prompt: Int32Array) =>
   [...prompt].map((token) => `${namespace}${token}`);
 
 const prompt = fc
-  .array(fc.nat(1), { minLength: 1, maxLength: CONTEXT })
+  .array(fc.nat(1), { minLength: 1, maxLength: CONTEXT, size: 'max' })
   .map((tokens) => Int32Array.from(tokens));
 const command = fc.oneof(
   {
@@ -53,6 +54,11 @@ const command = fc.oneof(
       generated: fc.array(fc.nat(1), { maxLength: CONTEXT }),
     }),
   },
+  {
+    weight: 1,
+    arbitrary: fc.record({ type: fc.constant('rewrite' as const), pick: fc.nat(), from: fc.nat() }),
+  },
+  { weight: 3, arbitrary: fc.constant({ type: 'piece' as const }) },
   { weight: 2, arbitrary: fc.constant({ type: 'idle' as const }) },
   { weight: 2, arbitrary: fc.constant({ type: 'trim' as const }) },
 );
@@ -65,66 +71,92 @@ interface Holder {
 }
 
 /** More slots than free ones keep prefixes beside a store, or few. */
-const slotsAndStore = fc.tuple(fc.oneof(fc.integer({ min: 1, max: 5 }), fc.constant(12)), fc.boolean());
+const slotsAndStore = fc.tuple(
+  fc.oneof(fc.integer({ min: 1, max: 5 }), fc.constant(12)),
+  fc.boolean(),
+  fc.constantFrom(3, 7, CONTEXT),
+);
 
 describe('KV slots', () => {
-  it('hold for every sequence what it would have computed itself, after any reuse, copy, move, decode, idle write and trim', () => {
+  it('hold for every sequence what it would have computed itself, after any reuse, copy in pieces, move, decode, rewrite, idle write and trim', () => {
     fc.assert(
-      fc.property(slotsAndStore, fc.array(command, { maxLength: 60 }), ([slots, hasStore], commands) => {
-        const kv = new KvSlots({ slots, contextLength: CONTEXT, prefillChunk: CHUNK }, hasStore);
-        const memory = new Memory(slots);
-        const holders: Holder[] = [];
-        for (const step of commands) {
-          const holder = 'pick' in step ? holders[step.pick % Math.max(1, holders.length)] : undefined;
-          if (step.type === 'assign' && holders.length < slots) {
-            const assignment = kv.assign(step.prompt, step.namespace, Infinity);
-            memory.copy(assignment.copies);
-            expect(assignment.cached % CHUNK).toBe(0);
-            expect(assignment.cached).toBeLessThan(step.prompt.length);
-            holders.push({ ...step, slot: assignment.slot, computed: assignment.cached });
-          } else if (step.type === 'compute' && holder !== undefined) {
-            const end = Math.min(holder.prompt.length, holder.computed + CHUNK);
-            const computed = tokensOf(holder.namespace, holder.prompt).slice(holder.computed, end);
-            memory.write(holder.slot, holder.computed, computed);
-            holder.computed = end;
-            kv.record(holder.slot, end);
-          } else if (step.type === 'fork' && holder !== undefined && holders.length < slots) {
-            const fork = kv.fork(holder.slot, holder.computed);
-            memory.copy(fork.copies);
-            holders.push({ ...holder, slot: fork.slot });
-          } else if (step.type === 'move' && holder !== undefined && holders.length < slots) {
-            const free = Array.from({ length: slots }, (_, slot) => slot).filter((slot) => !kv.isHeld(slot));
-            const to = free[step.to % free.length]!;
-            memory.copy(kv.move(holder.slot, to, holder.computed));
-            holder.slot = to;
-          } else if (step.type === 'release' && holder !== undefined) {
-            const { slot, namespace, prompt: tokens, computed } = holder;
-            if (computed === tokens.length) {
-              const whole = Int32Array.from([...tokens, ...step.generated]).subarray(0, CONTEXT);
-              memory.write(slot, computed, tokensOf(namespace, whole).slice(computed));
+      fc.property(
+        slotsAndStore,
+        fc.array(command, { maxLength: 60, size: 'max' }),
+        ([slots, hasStore, maxCopied], commands) => {
+          const kv = new KvSlots({ slots, contextLength: CONTEXT, prefillChunk: CHUNK, maxCopied }, hasStore);
+          const memory = new Memory(slots);
+          const holders: Holder[] = [];
+          for (const step of commands) {
+            const holder = 'pick' in step ? holders[step.pick % Math.max(1, holders.length)] : undefined;
+            if (step.type === 'assign' && holders.length < slots) {
+              const assignment = kv.assign(step.prompt, step.namespace, Infinity);
+              memory.copy(assignment.copies);
+              expect(assignment.cached % CHUNK).toBe(0);
+              expect(assignment.cached).toBeLessThan(step.prompt.length);
+              holders.push({ ...step, slot: assignment.slot, computed: assignment.cached });
+            } else if (step.type === 'compute' && holder !== undefined && !kv.isArriving(holder.slot)) {
+              const end = Math.min(holder.prompt.length, holder.computed + CHUNK);
+              const computed = tokensOf(holder.namespace, holder.prompt).slice(holder.computed, end);
+              memory.write(holder.slot, holder.computed, computed);
+              holder.computed = end;
+              kv.record(holder.slot, end);
+            } else if (step.type === 'fork' && holder !== undefined && holders.length < slots) {
+              const fork = kv.fork(holder.slot, holder.computed);
+              memory.copy(fork.copies);
+              holders.push({ ...holder, slot: fork.slot });
+            } else if (
+              step.type === 'move' &&
+              holder !== undefined &&
+              holders.length < slots &&
+              !kv.isCopying
+            ) {
+              const free = Array.from({ length: slots }, (_, slot) => slot).filter(
+                (slot) => !kv.isHeld(slot),
+              );
+              const to = free[step.to % free.length]!;
+              memory.copy(kv.move(holder.slot, to, holder.computed));
+              holder.slot = to;
+            } else if (step.type === 'release' && holder !== undefined) {
+              const { slot, namespace, prompt: tokens, computed } = holder;
+              if (computed === tokens.length && !kv.isArriving(slot)) {
+                const whole = Int32Array.from([...tokens, ...step.generated]).subarray(0, CONTEXT);
+                memory.write(slot, computed, tokensOf(namespace, whole).slice(computed));
+              }
+              kv.release(holder.slot, step.reusable);
+              holders.splice(holders.indexOf(holder), 1);
+            } else if (step.type === 'rewrite' && holder !== undefined && !kv.isArriving(holder.slot)) {
+              const { slot, computed } = holder;
+              holder.computed = Math.min(computed, step.from % CONTEXT);
+              memory.copy(kv.keepAtMost(slot, holder.computed));
+              memory.write(slot, holder.computed, Array(computed - holder.computed).fill('rewritten'));
+            } else if (step.type === 'piece') {
+              const pieces = kv.pieces();
+              memory.copy(pieces);
+              const copied = pieces.reduce((sum, { start, end }) => sum + end - start, 0);
+              expect(copied).toBeLessThanOrEqual(maxCopied);
+            } else if (step.type === 'idle') {
+              for (let slot = 0; slot < slots; slot++) {
+                if (!kv.isHeld(slot)) memory.write(slot, kv.kept(slot), ['garbage']);
+              }
+            } else if (step.type === 'trim') {
+              const waiting = kv.surplus;
+              const surplus = kv.takeSurplus();
+              expect(surplus !== null).toBe(waiting > 0);
+              if (surplus !== null) memory.rows[surplus.slot]!.fill('nothing', surplus.kept);
             }
-            kv.release(holder.slot, step.reusable);
-            holders.splice(holders.indexOf(holder), 1);
-          } else if (step.type === 'idle') {
-            for (let slot = 0; slot < slots; slot++) {
-              if (!kv.isHeld(slot)) memory.write(slot, kv.kept(slot), ['garbage']);
+            expect(kv.held).toBe(holders.length);
+            expect(new Set(holders.map(({ slot }) => slot)).size).toBe(holders.length);
+            for (const { slot, namespace, prompt: tokens, computed } of holders) {
+              expect(kv.isHeld(slot)).toBe(true);
+              if (kv.isArriving(slot)) continue;
+              expect(memory.rows[slot]!.slice(0, computed)).toEqual(
+                tokensOf(namespace, tokens).slice(0, computed),
+              );
             }
-          } else if (step.type === 'trim') {
-            const waiting = kv.surplus;
-            const surplus = kv.takeSurplus();
-            expect(surplus !== null).toBe(waiting > 0);
-            if (surplus !== null) memory.rows[surplus.slot]!.fill('nothing', surplus.kept);
           }
-          expect(kv.held).toBe(holders.length);
-          expect(new Set(holders.map(({ slot }) => slot)).size).toBe(holders.length);
-          for (const { slot, namespace, prompt: tokens, computed } of holders) {
-            expect(kv.isHeld(slot)).toBe(true);
-            expect(memory.rows[slot]!.slice(0, computed)).toEqual(
-              tokensOf(namespace, tokens).slice(0, computed),
-            );
-          }
-        }
-      }),
+        },
+      ),
       { numRuns: 1500 },
     );
   });
@@ -220,7 +252,7 @@ describe('KV slots', () => {
     expect(branch).toEqual({
       slot: 1,
       cached: CHUNK,
-      copies: [{ from: far, to: 1, length: CHUNK }],
+      copies: [{ from: far, to: 1, start: 0, end: CHUNK }],
     });
     expect(kv.assign(whole, 'x', Infinity).cached).toBe(2 * CHUNK);
   });
@@ -260,7 +292,7 @@ describe('KV slots', () => {
     kv.record(slot, 9);
     const second = kv.assign(tokens.slice(0, 6), 'x', Infinity);
     expect(second.cached).toBe(4);
-    expect(second.copies).toEqual([{ from: slot, to: second.slot, length: 4 }]);
+    expect(second.copies).toEqual([{ from: slot, to: second.slot, start: 0, end: 4 }]);
   });
 
   it('never share a prefix across namespaces, or if the cache is off', () => {
@@ -281,5 +313,35 @@ describe('KV slots', () => {
     expect(Math.max(...slots) - Math.min(...slots)).toBe(4);
     kv.release(slots[2]!, true);
     expect(kv.assign(Int32Array.of(9), 'x', Infinity).slot).toBe(slots[2]);
+  });
+
+  it('read a slot after the pieces that it waits for, and leave its memory alone until then', () => {
+    const kv = new KvSlots({ slots: 3, contextLength: CONTEXT, prefillChunk: CHUNK, maxCopied: 5 });
+    const tokens = Int32Array.from({ length: 13 }, (_, at) => at);
+    const assign = (prompt: Int32Array) => kv.assign(prompt, 'x', Infinity);
+    const before = assign(Int32Array.of(7)).slot;
+    const from = assign(tokens).slot;
+    kv.record(from, 12);
+    const after = assign(Int32Array.of(8)).slot;
+    kv.release(before, false);
+    const long = assign(tokens);
+    expect(long).toMatchObject({ slot: before, cached: 12, copies: [] });
+    kv.release(after, false);
+    const short = assign(Int32Array.of(0, 1, 2, 3, 9));
+    expect(short).toMatchObject({ slot: after, cached: 4, copies: [] });
+    kv.release(long.slot, false);
+    expect(kv.surplus).toBe(0);
+    expect(kv.pieces()).toEqual([{ from, to: long.slot, start: 0, end: 5 }]);
+    expect(kv.pieces()).toEqual([{ from, to: long.slot, start: 5, end: 10 }]);
+    expect(kv.pieces()).toEqual([
+      { from, to: long.slot, start: 10, end: 12 },
+      { from: long.slot, to: short.slot, start: 0, end: 3 },
+    ]);
+    expect(kv.isArriving(short.slot)).toBe(true);
+    expect(kv.pieces()).toEqual([{ from: long.slot, to: short.slot, start: 3, end: 4 }]);
+    expect(kv.isCopying).toBe(false);
+    expect(kv.surplus).toBe(1);
+    kv.release(assign(tokens).slot, false);
+    expect(kv.surplus).toBe(0);
   });
 });

@@ -114,10 +114,10 @@ export class ScriptedRunner implements ModelRunner {
     }
   }
 
-  copy(from: number, to: number, length: number): void {
+  copy(from: number, to: number, end: number, start = 0): void {
     this.#begin('copy');
-    if (length > this.shape.contextLength || from === to) throw new Error('bad copy');
-    for (let at = 0; at < length; at++) this.#cache[to]![at] = this.#cache[from]![at] ?? 'never written';
+    if (end > this.shape.contextLength || from === to) throw new Error('bad copy');
+    for (let at = start; at < end; at++) this.#cache[to]![at] = this.#cache[from]![at] ?? 'never written';
   }
 
   /** Positions as the numbers of their entries. */

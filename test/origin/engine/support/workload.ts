@@ -16,6 +16,7 @@ export const shape = (slots: number) => ({
   maxPrefillChunks: 2,
   vocabularySize: VOCABULARY,
   minRows: Math.min(2, slots),
+  maxCopied: 5,
 });
 
 export interface Arrival {
