@@ -10,7 +10,7 @@ import { StatusLine } from './status-line.tsx';
 
 export function ActionBar() {
   const state = usePlayground();
-  const { generation, editor, isRunning, canUndo, canRedo, content, parameters, session } = state;
+  const { generation, editor, isRunning, content, parameters, session } = state;
   const sheetOpen = useSignal(false);
   const copyOpen = useSignal(false);
   const isReady = editor.value !== null && content.value.text !== '';
@@ -37,8 +37,8 @@ export function ActionBar() {
         </IconButton>
         <UndoButtons
           class="icon"
-          canUndo={!isRunning.value && canUndo.value}
-          canRedo={!isRunning.value && canRedo.value}
+          canUndo={!isRunning.value && editor.value?.canUndo === true}
+          canRedo={!isRunning.value && editor.value?.canRedo === true}
           undo={() => editor.value?.undo()}
           redo={() => editor.value?.redo()}
         />

@@ -21,8 +21,6 @@ export interface PlaygroundState {
   /** Null until the editor is loaded. */
   readonly editor: Signal<TextEditor | null>;
   readonly isRunning: ReadonlySignal<boolean>;
-  readonly canUndo: Signal<boolean>;
-  readonly canRedo: Signal<boolean>;
   /** Of the echoed prompt; null without echo. */
   readonly score: Signal<Score | null>;
 }
@@ -45,8 +43,6 @@ export async function openPlayground(session: Session): Promise<PlaygroundState>
     ...{ session, content, parameters, generation },
     editor: signal(null),
     isRunning: computed(() => ['waiting', 'streaming'].includes(generation.phase.value.name)),
-    canUndo: signal(false),
-    canRedo: signal(false),
     score: signal(null),
   };
 }

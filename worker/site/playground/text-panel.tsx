@@ -32,8 +32,6 @@ export function TextPanel({ inspector }: { readonly inspector: TokenInspector })
         onChange: () => {
           if (editor === null) return;
           state.content.value = editor.content;
-          state.canUndo.value = editor.canUndo;
-          state.canRedo.value = editor.canRedo;
           inspector.change();
         },
       });
