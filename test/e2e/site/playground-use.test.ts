@@ -114,6 +114,19 @@ describe('the playground, by hand', () => {
     expect(site.consoleErrors).toEqual([]);
   });
 
+  test('the echo of the end of a prompt tints that end, and the completion after it', async ({ visit }) => {
+    const { page } = await visit('/');
+    await page.getByLabel('Preset').selectOption('Most likely');
+    await page.locator('summary', { hasText: 'Logprobs' }).click();
+    await page.getByRole('checkbox', { name: 'echo', exact: true }).check();
+    await page.getByLabel('echo_last', { exact: true }).fill('3');
+    await complete(page);
+    const tinted = await textOf(page).locator('.token').allTextContents();
+    expect(tinted.length).toBeGreaterThan(60);
+    const [text, end] = [await shown(page), tinted.join('')].map((one) => one.replace(/\s/g, ''));
+    expect(text!.slice(-end!.length)).toBe(end);
+  });
+
   test('the controls are whole at 390 and 820 pixels', async ({ visit }) => {
     for (const width of [390, 820]) {
       const { page } = await visit('/', { width, touch: width === 390 });

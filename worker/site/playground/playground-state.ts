@@ -125,7 +125,7 @@ async function send(
 ): Promise<void> {
   const model = session.model.peek();
   const body = requestBody(model, content, parameters, canHeal(session.access.peek(), model));
-  const insertion = new Insertion(editor, promptOf(content).prompt.length, body.echo === true);
+  const insertion = new Insertion(editor, promptOf(content).prompt.length);
   score.value = null;
   editor.lock();
   await generation.run(
@@ -157,22 +157,24 @@ const HIDDEN_WRITE_MS = 250;
 /** Writes the updates of one completion into the text, at most once per frame: each change costs a layout of the page. */
 class Insertion {
   readonly #editor: TextEditor;
-  readonly #placer: TokenPlacer;
+  #placer: TokenPlacer;
   /** End of the text so far. */
   position: number;
   #text = '';
   #placed: PlacedTokens[] = [];
 
   /** @param position end of the prompt */
-  constructor(editor: TextEditor, position: number, echo: boolean) {
+  constructor(editor: TextEditor, position: number) {
     this.#editor = editor;
     this.position = position;
-    this.#placer = new TokenPlacer(echo ? 0 : position);
+    this.#placer = new TokenPlacer(position);
   }
 
   add(update: ChoiceUpdate): void {
     const { index, text, tokens, offsets } = update;
     if (index > 0) return;
+    // An echo may be only the end of the prompt.
+    if (isEcho(update)) this.#placer = new TokenPlacer(this.position - text.length);
     const placed = this.#placer.place(text, tokens, offsets);
     if (isEcho(update)) this.#editor.tint(placed);
     else if (text !== '') {
