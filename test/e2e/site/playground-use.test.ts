@@ -114,6 +114,34 @@ describe('the playground, by hand', () => {
     expect(site.consoleErrors).toEqual([]);
   });
 
+  test('line breaks of Windows stay in what the model writes, and become plain ones in pasted text', async ({
+    visit,
+  }) => {
+    const site = await visit('/');
+    const { page } = site;
+    await site.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await textOf(page).click({ position: { x: 8, y: 8 } });
+    await page.evaluate(() => navigator.clipboard.writeText('one\r\ntwo'));
+    await page.keyboard.press('Control+v');
+    const parts = ['\r\nthree', '\r\nfour'].map((text, index) => ({
+      ...{ index: 0, text, finish_reason: index === 1 ? 'stop' : null },
+      logprobs: { tokens: [text], token_logprobs: [-1], top_logprobs: [{}], text_offset: [7 * index] },
+    }));
+    const events = parts.map((choice) => `data: ${JSON.stringify({ choices: [choice] })}\n\n`);
+    const prompts: string[] = [];
+    await page.route('**/v1/completions', (route) => {
+      prompts.push(route.request().postDataJSON().prompt);
+      return route.fulfill({ contentType: 'text/event-stream', body: `${events.join('')}data: [DONE]\n\n` });
+    });
+    for (const times of [1, 2]) {
+      await page.keyboard.press('Control+Enter');
+      await expect.poll(() => textOf(page).locator('.token').count()).toBe(2 * times);
+      await status(page).getByText('Finished').waitFor();
+    }
+    expect(prompts).toEqual(['one\ntwo', 'one\ntwo\r\nthree\r\nfour']);
+    expect(site.consoleErrors).toEqual([]);
+  });
+
   test('the echo of the end of a prompt tints that end, and the completion after it', async ({ visit }) => {
     const { page } = await visit('/');
     await page.getByLabel('Preset').selectOption('Most likely');

@@ -56,6 +56,9 @@ export class TextEditor {
           keymap.of([...historyKeymap, ...defaultKeymap]),
           drawSelection(),
           EditorView.lineWrapping,
+          // A model may write \r\n: its length must stay. Pasted text has the breaks that are usual here.
+          EditorState.lineSeparator.of('\n'),
+          EditorView.clipboardInputFilter.of((text) => text.replace(/\r\n?/g, '\n')),
           EditorView.contentAttributes.of({ 'aria-label': 'Text', spellcheck: 'false', tabindex: '0' }),
           tokenTints,
           insertionMark,
