@@ -114,6 +114,20 @@ describe('the playground, by hand', () => {
     expect(site.consoleErrors).toEqual([]);
   });
 
+  test('alternatives stay with the outline of their token while the text grows', async ({ visit }) => {
+    const { page } = await visit('/');
+    await page.getByLabel('Preset').selectOption('Most likely');
+    await complete(page);
+    await textOf(page).locator('.token').nth(8).hover();
+    await popover(page).waitFor();
+    const before = await shown(page);
+    await page.keyboard.press('Control+Enter');
+    await expect.poll(() => shown(page)).not.toBe(before);
+    await status(page).getByText('Finished').waitFor();
+    const stayed = await Promise.all([popover(page).count(), textOf(page).locator('.selected').count()]);
+    expect(stayed).toEqual([1, 1]);
+  });
+
   test('line breaks of Windows stay in what the model writes, and become plain ones in pasted text', async ({
     visit,
   }) => {

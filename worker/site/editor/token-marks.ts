@@ -77,7 +77,8 @@ const selection = StateField.define<RangeSet<Decoration>>({
   create: () => RangeSet.empty,
   update(marked, transaction) {
     const chosen = transaction.effects.find((effect) => effect.is(selectTokens));
-    if (chosen === undefined) return transaction.docChanged ? RangeSet.empty : marked;
+    if (chosen === undefined)
+      return transaction.docChanged ? beforeChange(marked, transaction.changes) : marked;
     if (chosen.value === null) return RangeSet.empty;
     const { from: start, to } = chosen.value;
     const from = start + leadOf(transaction.newDoc.sliceString(start, to));
