@@ -114,6 +114,31 @@ describe('the playground, by hand', () => {
     expect(site.consoleErrors).toEqual([]);
   });
 
+  test('alternatives move and hide with their token when the page scrolls', async ({ visit }) => {
+    const { page } = await visit('/', { height: 500 });
+    await page.getByRole('link', { name: 'Compare' }).click();
+    await page.getByRole('button', { name: /With and without a penalty/ }).click();
+    const options = page.getByRole('region', { name: 'Answer of A' }).getByRole('option');
+    await options.nth(20).waitFor();
+    await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
+    await options.nth(3).click();
+    await popover(page).waitFor();
+    const distance = async () => {
+      const token = (await options.nth(3).locator('.token').boundingBox())!;
+      const { y, height } = (await popover(page).boundingBox())!;
+      return Math.round(Math.min(Math.abs(y - token.y - token.height), Math.abs(y + height - token.y)));
+    };
+    await expect.poll(distance).toBeLessThan(8);
+    const scrolled = () => page.locator('main').evaluate((main) => main.scrollTop);
+    const before = await scrolled();
+    await page.mouse.move(4, 300);
+    await page.mouse.wheel(0, 60);
+    await expect.poll(scrolled).toBe(before + 60);
+    await expect.poll(distance).toBeLessThan(8);
+    await page.mouse.wheel(0, -2_000);
+    await popover(page).waitFor({ state: 'hidden' });
+  });
+
   test('alternatives stay with the outline of their token while the text grows', async ({ visit }) => {
     const { page } = await visit('/');
     await page.getByLabel('Preset').selectOption('Most likely');
@@ -126,6 +151,21 @@ describe('the playground, by hand', () => {
     await status(page).getByText('Finished').waitFor();
     const stayed = await Promise.all([popover(page).count(), textOf(page).locator('.selected').count()]);
     expect(stayed).toEqual([1, 1]);
+  });
+
+  test('the alternatives of a character of several tokens fit beside it in a low window', async ({
+    visit,
+  }) => {
+    const { page } = await visit('/', { height: 480 });
+    await typeInto(textOf(page), 'A 😀');
+    await button(page, 'Score text').click();
+    const token = textOf(page).locator('.token', { hasText: '😀' });
+    await token.hover();
+    await popover(page).getByText('f0').first().waitFor();
+    const { y, height } = (await popover(page).boundingBox())!;
+    const character = (await token.boundingBox())!;
+    expect(y).toBeGreaterThan(character.y + character.height - 8);
+    expect(y + height).toBeLessThanOrEqual(480);
   });
 
   test('line breaks of Windows stay in what the model writes, and become plain ones in pasted text', async ({

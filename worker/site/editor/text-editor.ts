@@ -162,19 +162,11 @@ export class TextEditor {
   /** Whether tokens are still where they were. */
   has = ({ to, tokens }: PlacedTokens): boolean => tokensAt(this.#view.state, to - 1)?.tokens === tokens;
 
-  /** Returns where tokens are shown; null while they are not in view. */
-  rectOf({ from, to }: PlacedTokens): DOMRect | null {
+  /** Returns where tokens begin; null while that is not in view. */
+  rectOf({ from, to }: PlacedTokens): Pick<DOMRect, 'left' | 'top' | 'bottom'> | null {
     const start = this.#view.coordsAtPos(from + leadOf(this.#view.state.sliceDoc(from, to)), 1);
-    const end = this.#view.coordsAtPos(to, -1);
     const { top, bottom } = this.#view.scrollDOM.getBoundingClientRect();
-    if (start === null || end === null || start.bottom < top || start.top > bottom) return null;
-    const sameLine = start.top === end.top;
-    return new DOMRect(
-      start.left,
-      start.top,
-      sameLine ? end.right - start.left : 0,
-      start.bottom - start.top,
-    );
+    return start === null || start.bottom < top || start.top > bottom ? null : start;
   }
 
   undo = (): boolean => undo(this.#view);

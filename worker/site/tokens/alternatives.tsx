@@ -94,12 +94,15 @@ function AlternativeRow({ alternative, number, chosen, active, onChoose }: RowPr
 interface PopoverProps extends Omit<AlternativesProps, 'token'> {
   /** One token, or several that form one character together. */
   readonly tokens: readonly PromptToken[];
-  readonly anchor: { getBoundingClientRect(): DOMRect };
+  readonly anchor: { getBoundingClientRect(): Pick<DOMRect, 'left' | 'top' | 'bottom'> };
   readonly onPointerEnter?: () => void;
   readonly onPointerLeave?: () => void;
 }
 
-/** The alternatives of a token in a popover below or above it. */
+/** Distance of a popover from the edges of the window, in pixels. */
+const MARGIN = 8;
+
+/** The alternatives of a token in a popover below it, or above it if there is no room below. It hides with the token. */
 export function AlternativesPopover({
   tokens,
   anchor,
@@ -109,7 +112,21 @@ export function AlternativesPopover({
 }: PopoverProps) {
   const element = useRef<HTMLElement>(null);
   useLayoutEffect(() => {
-    if (element.current) place(element.current, anchor.getBoundingClientRect());
+    const popover = element.current!;
+    const ended = new AbortController();
+    const follow = () => {
+      const { left, top, bottom } = anchor.getBoundingClientRect();
+      const view = popover.closest('.reading, main')!.getBoundingClientRect();
+      popover.hidden = bottom < view.top || top > view.bottom;
+      const { width, height } = popover.getBoundingClientRect();
+      const fits = bottom + height + MARGIN <= innerHeight;
+      popover.style.left = `${Math.max(MARGIN, Math.min(left, innerWidth - width - MARGIN))}px`;
+      popover.style.top = `${fits ? bottom : Math.max(MARGIN, top - height)}px`;
+    };
+    follow();
+    for (const event of ['scroll', 'resize'])
+      addEventListener(event, follow, { capture: true, signal: ended.signal });
+    return () => ended.abort();
   });
   return (
     <section
@@ -124,16 +141,4 @@ export function AlternativesPopover({
       ))}
     </section>
   );
-}
-
-const MARGIN = 8;
-
-/** Puts a popover below the anchor, or above it if there is no room below. */
-export function place(popover: HTMLElement, anchor: DOMRect): void {
-  const { width, height } = popover.getBoundingClientRect();
-  const left = Math.max(MARGIN, Math.min(anchor.left, innerWidth - width - MARGIN));
-  const below = anchor.bottom;
-  const fits = below + height + MARGIN <= innerHeight;
-  popover.style.left = `${left}px`;
-  popover.style.top = `${fits ? below : Math.max(MARGIN, anchor.top - height)}px`;
 }
