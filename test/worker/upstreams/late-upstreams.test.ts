@@ -11,11 +11,17 @@ import { promptFor, upstreamsForTests } from './upstreams-for-tests.ts';
 const { origins, openAi, worker, another } = upstreamsForTests();
 /** Each short timeout is the subject of one test. */
 const impatient = another({
-  first: { connectMs: 500, idleMs: 2000 },
-  // Longer than a busy machine pauses while it reads.
+  first: { connectMs: 500 },
   second: { idleMs: 1_000 },
   foreign: { firstEventMs: 400 },
 });
+/** Its clock is turned by the test, because a busy machine may pause for longer than these timeouts. */
+const timed = another(
+  { first: { idleMs: 2_000 }, second: { idleMs: 1_000 } },
+  { entry: 'test/worker/support/standing-clock.ts' },
+);
+const turnClock = (ms: number) => timed.request('/health', { headers: { 'x-now': String(START + ms) } });
+const START = Date.UTC(2100, 0, 1);
 
 test('sends the request to the other origin after the accept timeout of the first', async () => {
   const prompt = await promptFor(origins[0], worker);
@@ -66,22 +72,28 @@ test('a stream that waits for longer than idleMs continues while heartbeats arri
   const prompt = await promptFor(origins[0], worker);
   origins[0].script = async (request, wire) => {
     wire.send(...acceptedFor(request));
-    for (let beats = 0; beats < 9; beats += 1) {
+    for (let beats = 1; beats <= 9; beats += 1) {
       await sleep(300);
+      await turnClock(300 * beats);
       await wire.raw('\n');
     }
     wire.send(tokenEvent(1), finishOf(0, 'length', 1), doneFor(request, 1));
     wire.end();
   };
-  const answer = await impatient.post({ model: 'org/tiny', prompt, max_tokens: 1, stream: true });
+  await turnClock(0);
+  const answer = await timed.post({ model: 'org/tiny', prompt, max_tokens: 1, stream: true });
   expect(chunksOf(await answer.text())).toHaveLength(2);
 });
 
 test('a client that reads nothing for longer than idleMs still gets the whole stream', async () => {
   const prompt = await promptFor(origins[1], worker);
   origins[1].script = manyEvents;
-  const { response } = await openStream(impatient, { model: 'org/tiny', prompt });
-  await sleep(1500);
+  await turnClock(0);
+  const { response } = await openStream(timed, { model: 'org/tiny', prompt });
+  await sleep(1_500);
+  await turnClock(1_500);
+  // Each timer has had the time to fire.
+  await sleep(1_500);
   let seen = '';
   for await (const part of response) seen += String(part);
   expect(chunksOf(seen)).toHaveLength(TOKENS + 1);
