@@ -3,8 +3,11 @@ import { expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { CompletionCall } from '../../../worker/dialects/completion-call.ts';
 import { Generation } from '../../../worker/generation/generation.ts';
+import { Allowance } from '../../../worker/limits/allowance.ts';
+import { unchecked } from '../../../worker/limits/limit-errors.ts';
+import { NOTHING } from '../../../worker/limits/quota/budget.ts';
 import { BlockCache } from '../../../worker/limits/recent-blocks.ts';
-import { ACCEPTED } from './short-generation.ts';
+import { ACCEPTED, TOKEN } from './short-generation.ts';
 
 /** Milliseconds for a call of the limiter. */
 const CALL_MS = 80;
@@ -40,8 +43,20 @@ const call = {
   promptIsListed: false,
 } as Partial<CompletionCall> as CompletionCall;
 
-/** Returns when streams of one key ended that was blocked at `blockedAt`. */
-async function endsOf(startedAt: readonly number[], blockedAt: number): Promise<number[]> {
+/** An allowance that waits for the next minute. */
+const waitingAllowance = () =>
+  new Allowance({
+    ...{ reserved: NOTHING, tokens: { prompt: 0, most: 9 }, price: null, errorOf: unchecked },
+    growHere: () => NOTHING,
+    growAtHome: async () => ({
+      ...{ admitted: false, headers: {} },
+      refusal: { kind: 'tokens', subject: 'tenant', limit: 9, used: 9, requested: 1, retryAfterMs: 50_000 },
+    }),
+    ...{ pause: () => new Promise(() => {}), now: () => 0, waits: true, waitsUntil: 60_000 },
+  });
+
+/** Returns when streams of one key ended for their readers. The key was blocked at `blockedAt`. */
+async function endsOf(startedAt: readonly number[], blockedAt: number, waits: boolean): Promise<number[]> {
   const clock = new Clock();
   const blocks = new BlockCache(() => clock.now);
   const ask = async () => {
@@ -50,22 +65,24 @@ async function endsOf(startedAt: readonly number[], blockedAt: number): Promise<
     return block;
   };
   const ends: number[] = [];
-  const start = () =>
-    new Generation({
+  const start = async () => {
+    const allowance = waits ? waitingAllowance() : null;
+    const generation = new Generation({
       call,
       envelope: { id: 'cmpl-1', created: 0, model: 'm', fingerprint: 'fp' },
       reservation: {
         watch: () => {},
-        settle: () => void ends.push(clock.now),
+        settle: () => allowance?.end(),
         block: async () =>
           (await blocks.of('key', ask)) ? new ApiError('invalid_api_key', 'Revoked.') : null,
-        allowance: null,
+        allowance,
       },
       upstream: { name: 'fake' },
-      send: async () =>
+      send: async (signal) =>
         (async function* () {
           yield [ACCEPTED];
-          await new Promise(() => {});
+          if (waits) yield [TOKEN];
+          await new Promise((_, reject) => signal.addEventListener('abort', reject));
         })(),
       onPromptTokens: async () => {},
       client: new AbortController().signal,
@@ -74,7 +91,10 @@ async function endsOf(startedAt: readonly number[], blockedAt: number): Promise<
       now: () => clock.now,
       waitUntil: () => {},
     });
-  for (const at of startedAt) clock.after(at, start);
+    await generation.first;
+    await generation.next().catch(() => ends.push(clock.now));
+  };
+  for (const at of startedAt) clock.after(at, () => void start());
   await clock.turnTo(blockedAt + 2 * MAX_MS);
   return ends;
 }
@@ -89,12 +109,13 @@ test('an isolate whose clock has stepped back asks about blocks again', async ()
 });
 
 test.each([
-  ['a stream', [0]],
-  ['each of several streams that began together', [0, 0, 0]],
-  ['each of several streams that began one after the other', [0, 90, 390, 700]],
-])('%s ends within 2 s of the block of its key', async (_, startedAt) => {
+  ['a stream', [0], false],
+  ['a stream that waits for tokens', [0], true],
+  ['each of several streams that began together', [0, 0, 0], false],
+  ['each of several streams that began one after the other', [0, 90, 390, 700], false],
+])('%s ends within 2 s of the block of its key', async (_, startedAt, waits) => {
   for (let blockedAt = 720; blockedAt < 2_400; blockedAt += 30) {
-    const ends = await endsOf(startedAt, blockedAt);
+    const ends = await endsOf(startedAt, blockedAt, waits);
     expect(ends).toHaveLength(startedAt.length);
     expect(Math.max(...ends) - blockedAt, `blocked at ${blockedAt}`).toBeLessThanOrEqual(MAX_MS);
   }

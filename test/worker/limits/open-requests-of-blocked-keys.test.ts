@@ -64,7 +64,8 @@ test.each(BLOCKS)(
   },
 );
 
-test('a stream that waits for tokens is kept alive, and ends within 2 s of the revocation of its key', async () => {
+// How long it may take is tested with a clock of its own, in test/worker/generation/block-checks.test.ts.
+test('a stream that waits for tokens is kept alive, and ends with an error after the revocation of its key', async () => {
   const { key, keyId } = await tenantWithKey(worker, 'stream-waits', { tokens_per_minute: 300 });
   await admin(worker, 'PATCH', '/tenants/stream-waits', { wait_for_tokens: true });
   origin.script = async (request, wire) => {
@@ -74,13 +75,14 @@ test('a stream that waits for tokens is kept alive, and ends within 2 s of the r
   };
   const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 2_000, stream: true };
   const response = await worker.post(body, { headers: { authorization: `Bearer ${key}` } });
-  const text = response.text();
-  await sleep(2_500);
-  const revokedAt = performance.now();
-  await block('revoked', 'stream-waits', keyId);
-  const stream = await text;
-  expect(performance.now() - revokedAt).toBeLessThan(2_500);
-  expect(stream).toMatch(/^:.*\n\n(?=data: \{"error")/m);
+  let stream = '';
+  let revoked: Promise<unknown> | null = null;
+  for await (const part of response.body!.pipeThrough(new TextDecoderStream())) {
+    stream += part;
+    if (/ t\d+.*\n\n: keep-alive\n\n$/.test(stream)) revoked ??= block('revoked', 'stream-waits', keyId);
+  }
+  await revoked;
+  expect(stream).toMatch(/^: keep-alive\n\n(?=data: \{"error")/m);
   expect(payloadsOf(stream).at(-1)).toMatchObject({ error: { code: 'invalid_api_key' } });
   expect(stream.match(/ t\d+/g)!.length).toBeLessThanOrEqual(300);
 });
