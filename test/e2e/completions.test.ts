@@ -224,7 +224,10 @@ describe('raw HTTP', () => {
       chunks += 1;
       if (chunks === 3) break;
     }
-    const next = () => leaver.completions.create({ model, prompt: 'Once', max_tokens: 2 }).catch(() => null);
+    const next = () =>
+      leaver.completions
+        .create({ model, prompt: 'Once', max_tokens: 2, ...{ ignore_eos: true } })
+        .catch(() => null);
     await expect.poll(next).not.toBeNull();
     const usage = async () => (await admin('/usage?tenant=leaver')).total;
     await expect.poll(async () => (await usage()).requests).toBeGreaterThanOrEqual(2);
