@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../shared/tenant.ts';
@@ -9,10 +8,15 @@ import { eventually } from '../support/eventually.ts';
 import { startWorkerd } from '../support/workerd.ts';
 import { type ForgetfulOrigin, startForgetfulOrigin } from './forgetful-origin.ts';
 
-/** Settlements that make the limiter ask the upstream, and messages that arrive late. */
+/**
+ * Settlements that make the limiter ask the upstream, and messages that arrive late. The clock stands in a year in which no
+ * alarm rings by itself, because a busy machine may pause for longer than a reservation lives.
+ */
 
+const START = Date.UTC(2100, 0, 1);
 /** Longer than every test, so that no reservation expires. */
 const LONG_MS = 600_000;
+const TTL_MS = 3_000;
 
 let origin: ForgetfulOrigin;
 let workerd: Miniflare;
@@ -23,6 +27,7 @@ beforeAll(async () => {
   const objects = { LIMITER: 'TenantLimiter' };
   ({ workerd, db } = await startWorkerd(LIMITER_WORKER, objects, undefined, origin.bindings));
   await migrate(db);
+  await limiterOf('first', {}).pass(START - Date.now());
 });
 afterAll(async () => {
   await workerd?.dispose();
@@ -40,6 +45,12 @@ const departure = (requestId: string, completionTokens: number): SettlementReque
   },
   inquire: true,
 });
+
+/** Returns the settlement of a completed request, about which the limiter asks no upstream. */
+const ending = (requestId: string, completionTokens: number): SettlementRequest => {
+  const { settlement } = departure(requestId, completionTokens);
+  return { requestId, settlement: { ...settlement, status: 'completed', finishReasons: ['stop'] } };
+};
 
 function limiterOf(tenant: string, limits: Partial<Limits>) {
   const call = (method: Call['method'], ...args: readonly unknown[]) =>
@@ -61,17 +72,22 @@ function limiterOf(tenant: string, limits: Partial<Limits>) {
     call('settle', [departure(requestId, completionTokens)]);
   const renew = (requestId: string, completionTokens: number, ttlMs: number) =>
     call('renew', requestId, { usage: usageOf(completionTokens), upstream: 'origin', ttlMs });
-  const state = () => call('state') as Promise<{ alarms: number; next: number | null; outbox: number }>;
-  return { call, reserve, leave, renew, state };
+  const settle = (settlement: SettlementRequest) => call('settle', [settlement]);
+  const pass = (ms: number) => call('pass', ms);
+  const state = () => call('state') as Promise<{ next: number; outbox: number }>;
+  return { call, reserve, leave, settle, renew, pass, state };
 }
 
-/** Waits until this number of requests is in the tenant's only row, and returns the row. */
+/** Lets time pass until this number of requests is in the tenant's only row, and returns the row. */
 async function rowOf(tenant: string, requests: number): Promise<Record<string, unknown>> {
-  const rows = async () =>
-    (await db.prepare('SELECT * FROM usage_daily WHERE tenant_id = ?').bind(tenant).all()).results as Record<
-      string,
-      unknown
-    >[];
+  const rows = async () => {
+    await limiterOf(tenant, {}).pass(500);
+    const { results } = await db
+      .prepare('SELECT * FROM usage_daily WHERE tenant_id = ?')
+      .bind(tenant)
+      .all<Record<string, unknown>>();
+    return results;
+  };
   const [row] = await eventually(rows, ([one]) => Number(one?.requests) >= requests);
   return row!;
 }
@@ -85,13 +101,13 @@ test('ignores a renewal that arrives after the settlement', async () => {
 });
 
 test('counts a late settlement with an upstream account once against budgets', async () => {
-  const { reserve, leave } = limiterOf('after-its-reservation', {
+  const { reserve, leave, pass } = limiterOf('after-its-reservation', {
     concurrentRequests: 1,
     tokensPerMonth: 1000,
   });
-  await reserve('late', 1_500);
-  const next = () => reserve('next', LONG_MS);
-  await eventually(next, ({ admitted }) => admitted);
+  await reserve('late', TTL_MS);
+  await pass(TTL_MS);
+  expect(await reserve('next', LONG_MS)).toMatchObject({ admitted: true });
   await leave('late', 900);
   await rowOf('after-its-reservation', 1);
   await leave('next', 5);
@@ -105,35 +121,38 @@ test('counts a late settlement with an upstream account once against budgets', a
 });
 
 test('asks the upstream once about a settlement that arrived with a reservation', async () => {
-  const { reserve, state } = limiterOf('along', {});
+  const { reserve, pass, state } = limiterOf('along', {});
   await reserve('first', LONG_MS);
   await reserve('second', LONG_MS, [departure('first', 7)]);
   expect(await rowOf('along', 1)).toMatchObject({ cancelled: 1, completion_tokens: 7 });
-  // Waits until the record has left the outbox.
-  const { alarms } = await eventually(state, ({ next }) => next !== null && next > Date.now() + LONG_MS / 2);
-  for (let index = 0; index < 20; index += 1) await reserve(`more-${index}`, LONG_MS);
-  expect((await state()).alarms).toBe(alarms);
+  // The record leaves the outbox.
+  await pass(500);
+  for (let index = 0; index < 20; index += 1) {
+    await reserve(`more-${index}`, LONG_MS);
+    expect((await state()).next).toBeGreaterThan(LONG_MS / 2);
+  }
 });
 
 test('records only the settlement that arrives while the limiter asks the upstream', async () => {
-  const { call, reserve, leave, state } = limiterOf('twice-ended', {});
+  const { reserve, leave, settle, pass, state } = limiterOf('twice-ended', {});
   await reserve('r', LONG_MS);
   await leave('r', 3);
-  const { promise, resolve } = Promise.withResolvers<unknown>();
+  const open: unknown[] = [];
   origin.answers.push(async () => {
-    resolve(await call('settle', [{ ...departure('r', 9), inquire: false }]));
+    open.push(await settle({ ...departure('r', 9), inquire: false }));
     return null;
   });
-  expect(await promise).toBe(1);
+  await pass(500);
+  expect(open).toEqual([1]);
   await rowOf('twice-ended', 1);
-  await eventually(state, ({ outbox }) => outbox === 0);
+  await pass(500);
+  expect((await state()).outbox).toBe(0);
   expect(await rowOf('twice-ended', 1)).toMatchObject({ requests: 1, completion_tokens: 9 });
 });
 
 test('bills the last account of a running request that the upstream then forgets', async () => {
   const { reserve, leave } = limiterOf('forgotten', {});
-  // Longer than a busy machine pauses between the two calls.
-  await reserve('r', 2_000);
+  await reserve('r', LONG_MS);
   origin.answers.push(async () => ({ usage: usageOf(30), finishReasons: [], ended: false }));
   await leave('r', 3);
   expect(await rowOf('forgotten', 1)).toMatchObject({ cancelled: 1, completion_tokens: 30 });
@@ -148,22 +167,35 @@ test('never bills less than the Worker has relayed, if a restarted upstream know
 });
 
 test('asks an unreachable upstream again about a request that outlived its reservation', async () => {
-  // Longer than a busy machine pauses between two calls.
-  const ttlMs = 2_000;
-  const { reserve, leave, renew } = limiterOf('outlived', {});
-  await reserve('r', ttlMs);
-  const alive = () => renew('r', 1, ttlMs);
-  const later = async () => {
-    await sleep(1.2 * ttlMs);
-    return alive();
-  };
-  await eventually(later, (renewed) => renewed === false);
-  for (let beats = 0; beats < 16; beats += 1) {
-    await sleep(ttlMs / 10);
-    await alive();
+  const { reserve, leave, renew, pass } = limiterOf('outlived', {});
+  await reserve('r', TTL_MS);
+  for (let beats = 0; beats < 6; beats += 1) {
+    await pass(beats === 0 ? TTL_MS : TTL_MS / 3);
+    expect(await renew('r', 1, TTL_MS)).toBe(false);
   }
   const lost = async () => Promise.reject(new Error('out of reach'));
   origin.answers.push(lost, async () => ({ usage: usageOf(9), finishReasons: [], ended: true }));
   await leave('r', 3);
   expect(await rowOf('outlived', 1)).toMatchObject({ cancelled: 1, completion_tokens: 9 });
+});
+
+test('accepts the settlement of a Worker that renews after its reservation expired', async () => {
+  const { reserve, renew, settle, pass } = limiterOf('back-again', {});
+  await reserve('r', TTL_MS);
+  for (let beats = 0; beats < 15; beats += 1) {
+    await pass(beats === 0 ? TTL_MS : TTL_MS / 3);
+    expect(await renew('r', 1, TTL_MS)).toBe(false);
+  }
+  await settle(ending('r', 700));
+  expect(await rowOf('back-again', 1)).toMatchObject({ requests: 1, completed: 1, completion_tokens: 700 });
+});
+
+test('counts the tokens of a settlement that arrives after the reservation expired', async () => {
+  const { reserve, settle, pass } = limiterOf('late', { concurrentRequests: 1, tokensPerMonth: 1_000 });
+  await reserve('cut-off', TTL_MS);
+  await pass(TTL_MS);
+  expect(await reserve('next', LONG_MS)).toMatchObject({ admitted: true });
+  await settle(ending('next', 4));
+  expect(await settle(ending('cut-off', 988))).toBe(1);
+  expect(await reserve('beyond', LONG_MS)).toMatchObject({ refusal: { kind: 'month', used: 992 } });
 });

@@ -2,8 +2,9 @@ import type { Miniflare } from 'miniflare';
 
 /**
  * A Worker with only the home limiter and the ledger. It forwards calls to a tenant's object, can restart it, and reports
- * the number of alarms, the next alarm and the number of records in the outbox. Each call comes from an isolate of its own.
- * `settle` returns how many requests were open before, `renew` whether the reservation still runs.
+ * the milliseconds to the next alarm and the number of records in the outbox. Each call comes from an isolate of its own.
+ * `settle` returns how many requests were open before, `renew` whether the reservation still runs. `pass` lets time pass
+ * and the alarm ring. From then on, the clock stands between these calls.
  */
 export const LIMITER_WORKER = `
   const callOf = (settlements, more) => ({
@@ -15,7 +16,6 @@ export const LIMITER_WORKER = `
   import { addToLedger } from './usage/usage-ledger.ts';
   import { TenantLimiter as Limiter } from './limits/objects/tenant-limiter.ts';
   export class TenantLimiter extends Limiter {
-    #alarms = 0;
     #open(ids) {
       const rows = this.ctx.storage.sql.exec('SELECT id, open FROM reservations').toArray();
       return rows.filter(({ id }) => ids.includes(id)).map(({ open }) => JSON.parse(open));
@@ -32,13 +32,14 @@ export const LIMITER_WORKER = `
       await this.exchange(callOf([], { renewals: [{ requestId, ...renewal }] }));
       return this.#open([requestId]).some(({ abandonAt }) => abandonAt === null);
     }
-    async alarm() {
-      this.#alarms += 1;
-      await super.alarm();
+    async pass(ms) {
+      const now = Date.now() + ms;
+      Date.now = () => now;
+      await this.alarm();
     }
     async state() {
       const outbox = this.ctx.storage.sql.exec('SELECT 1 FROM outbox').toArray();
-      return { alarms: this.#alarms, next: await this.ctx.storage.getAlarm(), outbox: outbox.length };
+      return { next: (await this.ctx.storage.getAlarm()) - Date.now(), outbox: outbox.length };
     }
     async query(sql) {
       return this.ctx.storage.sql.exec(sql).toArray();
@@ -66,6 +67,7 @@ export interface Call {
     | 'settle'
     | 'block'
     | 'blockOf'
+    | 'pass'
     | 'restart'
     | 'state'
     | 'query'

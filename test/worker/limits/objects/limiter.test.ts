@@ -251,17 +251,4 @@ describe('a tenant limiter in workerd', () => {
     await call(settlement('older-counters', 'first', 1));
     expect(admitted(await call(reservation('older-counters', 'second', limits)))).toBe(1);
   });
-
-  test('counts the tokens of a settlement that arrives after the reservation expired', async () => {
-    const limits = { concurrentRequests: 1, tokensPerMonth: 1_000 };
-    // Its settlement counts within four of these lifetimes.
-    await call(reservation('late', 'cut-off', limits, { ttlMs: 1_500 }));
-    const slotIsFree = async () => admitted(await call(reservation('late', 'next', limits)));
-    await eventually(slotIsFree, (count) => count === 1);
-    await call(settlement('late', 'next', 1));
-    expect(await call(settlement('late', 'cut-off', 985))).toEqual([1]);
-    expect(await call(reservation('late', 'beyond', limits))).toMatchObject([
-      { admitted: false, refusal: { kind: 'month', used: 992 } },
-    ]);
-  });
 });
