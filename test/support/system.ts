@@ -26,15 +26,17 @@ export interface System {
   readonly launcher: ChildProcess;
 }
 
-/** A range below the system's ephemeral ports; each test process has its own part. */
-const PORTS = { first: 20_000, each: 20, processes: 500 };
+/** A range below the system's ephemeral ports. Each worker process of a test run has its own part. */
+const PORTS = { first: 20_000, each: 20, workers: 10, runs: 50 };
 let ports = 0;
 
 /** Returns a free port that neither the system nor another test process will take before a child listens on it. */
 export async function freePort(): Promise<number> {
-  const { first, each, processes } = PORTS;
+  const { first, each, workers, runs } = PORTS;
+  // The number of a worker, unlike the id of its process, is another one for each that runs.
+  const part = (process.ppid % runs) * workers + (Number(process.env.VITEST_POOL_ID ?? 0) % workers);
   for (;;) {
-    const port = first + (process.pid % processes) * each + (ports++ % each);
+    const port = first + part * each + (ports++ % each);
     if ((await portFault(port, '127.0.0.1')) === null) return port;
   }
 }
