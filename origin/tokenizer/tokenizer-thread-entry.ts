@@ -1,4 +1,4 @@
-import { setPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { DetokenizeResult, TokenizeResult } from '@continuo/shared/tokenization.ts';
 import { bytesOf } from './token-bytes.ts';
@@ -10,9 +10,10 @@ import type { TokenizerJob, TokenizerResult, TokenizerThreadData } from './token
 const { parts, background } = workerData as TokenizerThreadData;
 const tokenizer = new Tokenizer(parts);
 
-const LOW_PRIORITY = 10;
+// Relative, because only root may raise a priority: that of `nice -n 12` is below 10. The lowest is 19.
+const lowPriority = Math.min(19, getPriority() + 10);
 // On Linux, the priority is that of the calling thread. Elsewhere it would be that of the process.
-if (background && process.platform === 'linux') setPriority(LOW_PRIORITY);
+if (background && process.platform === 'linux') setPriority(lowPriority);
 
 const utf8 = new TextEncoder();
 const json = (value: TokenizeResult | DetokenizeResult) => utf8.encode(JSON.stringify(value));

@@ -1,4 +1,7 @@
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { getPriority } from 'node:os';
+import path from 'node:path';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { TokenizerThread, TokenizerThreads } from '../../../origin/tokenizer/tokenizer-thread.ts';
@@ -12,12 +15,17 @@ const callerOf = (tenantId: string) => ({ tenantId, signal: new AbortController(
 const options = { addSpecialTokens: false, parseSpecial: true };
 const parsed = (json: Uint8Array) => JSON.parse(new TextDecoder().decode(json)) as unknown;
 
-/** Number of this process's threads with the nice value 10; Linux only. */
+/** 19 is the lowest priority. */
+const lowerThan = (niceness: number): number => Math.min(19, niceness + 10);
+
+/** Number of this process's threads with the low priority; Linux only. */
 const lowThreads = () =>
   readdirSync('/proc/self/task').filter((id) => {
     const stat = readFileSync(`/proc/self/task/${id}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16] === '10';
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]) === lowerThan(getPriority());
   }).length;
+
+const PRIORITIES = path.join(import.meta.dirname, 'thread-priorities.ts');
 
 describe('the tokenizer thread', () => {
   test('decodes as the tokenizer itself', async () => {
@@ -113,5 +121,12 @@ describe('the tokenizer thread', () => {
     const { parts } = tokenizer;
     expect(await lowAfter(new TokenizerThread({ parts, background: true }))).toBe(before + 1);
     expect(await lowAfter(new TokenizerThread({ parts, background: false }))).toBe(before + 1);
+  });
+
+  test.runIf(process.platform === 'linux')('has a lower priority than a process with a low one', () => {
+    const node = [process.execPath, PRIORITIES, byteLevelDirectory()];
+    const told = execFileSync('nice', ['-n', '12', ...node], { encoding: 'utf8' });
+    const own = Math.min(19, getPriority() + 12);
+    expect(new Set(JSON.parse(told) as number[])).toEqual(new Set([own, lowerThan(own)]));
   });
 });
