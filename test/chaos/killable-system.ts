@@ -65,7 +65,7 @@ export class KillableSystem {
   async #startWorker(): Promise<void> {
     this.#worker = await spawnWorker({
       origin: { url: `http://127.0.0.1:${this.#port}`, secret: SECRET },
-      vars: { ADMIN_KEY_SHA256, RESERVATION_TTL_MS: String(RESERVATION_TTL_MS) },
+      vars: { ADMIN_KEY_SHA256, RESERVATION_TTL_MS: String(RESERVATION_TTL_MS), EARLY_ANSWER_MS: '2000' },
       options: { state: this.#state },
     });
   }

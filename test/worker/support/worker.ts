@@ -86,6 +86,8 @@ export async function startWorker(
       DEVELOPMENT_KEY_SHA256: await sha256Hex(KEY),
       // Tests change the models between requests.
       MODELS_TTL_MS: '0',
+      // An answer begins when its status is known, however long a busy machine pauses.
+      EARLY_ANSWER_MS: '600000',
       ...vars,
     },
     onLog: log.handler,

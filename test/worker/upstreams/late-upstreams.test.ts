@@ -20,6 +20,7 @@ const timed = another(
   { first: { idleMs: 2_000 }, second: { idleMs: 1_000 } },
   { entry: 'test/worker/support/standing-clock.ts' },
 );
+const early = another({}, {}, { EARLY_ANSWER_MS: '100' });
 const turnClock = (ms: number) => timed.request('/health', { headers: { 'x-now': String(START + ms) } });
 const START = Date.UTC(2100, 0, 1);
 
@@ -114,8 +115,7 @@ test('a 400 of an OpenAI-compatible server after the answer has begun breaks a p
     const error = { message: 'Too many stops.', type: 'invalid_request_error', param: 'stop', code: null };
     response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error }));
   };
-  const ask = (stream: boolean) => worker.post({ model: 'foreign', prompt: 'Hi', stream });
-  // Both begin after EARLY_ANSWER_MS.
+  const ask = (stream: boolean) => early.post({ model: 'foreign', prompt: 'Hi', stream });
   const [plain, streamed] = await Promise.all([ask(false), ask(true)]);
   begun.resolve();
   expect([plain.status, streamed.status]).toEqual([200, 200]);

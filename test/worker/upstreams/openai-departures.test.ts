@@ -6,7 +6,8 @@ import { eventually } from '../support/eventually.ts';
 import { reset, sendRaw } from '../support/raw-request.ts';
 import { upstreamsForTests } from './upstreams-for-tests.ts';
 
-const { openAi, worker } = upstreamsForTests();
+const { openAi, worker, another } = upstreamsForTests();
+const early = another({}, {}, { EARLY_ANSWER_MS: '100' });
 
 test.each([
   ['accepts a stream', true],
@@ -15,14 +16,14 @@ test.each([
   'a client that disconnects after the server %s is billed the prompt estimate, and the server is aborted',
   async (_, stream) => {
     const tenant = `departed-${stream}`;
-    const { key } = await tenantWithKey(worker, tenant);
+    const { key } = await tenantWithKey(early, tenant);
     const accepted = Promise.withResolvers<ServerResponse>();
     openAi.script = (_body, response) => {
       if (stream) response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
       accepted.resolve(response);
     };
     const body = { model: 'foreign', prompt: 'four times ten characters in this prompt', stream };
-    const request = sendRaw(worker, body, { authorization: `Bearer ${key}` });
+    const request = sendRaw(early, body, { authorization: `Bearer ${key}` });
     const response = await accepted.promise;
     // The response begins before the first event, because that takes long.
     if (stream) await once(request, 'response');
@@ -30,7 +31,7 @@ test.each([
     reset(request);
     await closed;
     const { body: usage } = await eventually(
-      () => admin(worker, 'GET', `/usage?tenant=${tenant}`),
+      () => admin(early, 'GET', `/usage?tenant=${tenant}`),
       (answer) => answer.body.total.requests === 1,
     );
     expect(usage.total).toMatchObject({ cancelled: 1, prompt_tokens: 10, completion_tokens: 0 });

@@ -111,13 +111,17 @@ export function upstreamsForTests() {
   const origins = [forAllTests(startFakeOrigin), forAllTests(startFakeOrigin)] as const;
   const openAi = forAllTests(startFakeOpenAi);
   /** Another Worker before the same ones. */
-  const another = (patience: Patience, options: WorkerOptions = {}) =>
+  const another = (
+    patience: Patience,
+    options: WorkerOptions = {},
+    more: Readonly<Record<string, string>> = {},
+  ) =>
     forAllTests(() => {
       const vars = {
         UPSTREAMS: JSON.stringify(configured(...origins, openAi, patience)),
         FOREIGN_KEY: 'secret-of-the-foreign-server',
         ORIGIN_SECRET: SECRET,
-        ADMIN_KEY_SHA256,
+        ...{ ADMIN_KEY_SHA256, ...more },
       };
       return startWorker(origins[0], vars, options);
     });
