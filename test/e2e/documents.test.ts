@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { sharedSystem } from '../support/shared-system.ts';
 import { DOCUMENTED_REQUESTS } from '../worker/dialects/documents.ts';
+import { payloadsOf } from '../worker/support/sse.ts';
 
 /** Sends every example request of the five compatible APIs' documents, with the model's name replaced. */
 
@@ -46,9 +47,7 @@ async function stream(fields: object): Promise<{ text: string; chunks: Completio
   const response = await post({ ...fields, stream: true });
   expect(response.status).toBe(200);
   expect(response.headers.get('content-type')).toContain('text/event-stream');
-  const events = (await response.text()).trim().split('\n\n');
-  expect(events.pop()).toBe('data: [DONE]');
-  const chunks = events.map((event) => JSON.parse(event.replace(/^data: /, '')) as Completion);
+  const chunks = payloadsOf(await response.text()) as Completion[];
   for (const chunk of chunks) expect(chunk.object).toBe('text_completion');
   return { chunks, text: chunks.map(({ choices }) => choices[0]?.text ?? '').join('') };
 }

@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { completionChunk, completionResponse } from '../../shared/completion-response.ts';
+import { completionResponse } from '../../shared/completion-response.ts';
 import { writeByteTokenizer } from '../support/synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../support/synthetic/synthetic-model.ts';
 import { type System, startSystem } from '../support/system.ts';
+import { chunksOf } from '../worker/support/sse.ts';
 
 /** Tests several models behind `npm start`: requests by name, and a reload while a stream runs. */
 
@@ -92,9 +93,7 @@ test('SIGHUP replaces one model by another without interrupting its stream', asy
   process.kill(system.originPid(), 'SIGHUP');
   for (let part = await reader.read(); !part.done; part = await reader.read()) text += part.value;
 
-  const events = text.trim().split('\n\n');
-  expect(events.at(-1)).toBe('data: [DONE]');
-  const chunks = events.slice(0, -1).map((event) => completionChunk.parse(JSON.parse(event.slice(6))));
+  const chunks = chunksOf(text);
   expect(chunks.flatMap(({ choices }) => choices).at(-1)?.finish_reason).toBe('length');
   expect(chunks.at(-1)?.usage?.completion_tokens).toBe(n * tokens);
   // The reload finished before the stream ended: the stream's log line is the later one.
