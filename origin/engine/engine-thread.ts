@@ -22,7 +22,6 @@ import { ImageFeatures } from './image-features.ts';
 import { type DiskTier, openDiskTier, type PrefixDisk } from './kv/disk/disk-tier.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { samplerThreads } from './sampler-threads.ts';
-import { samplerVocabulary } from './sampler-vocabulary.ts';
 
 /** Entry of the engine thread: opens the model, then runs the engine until the `stop` command. */
 
@@ -109,7 +108,7 @@ try {
     promptShare,
     prefixStoreBytes,
     disk,
-    vocabulary: samplerVocabulary(model.directory, tokenBytes),
+    tokenBytes,
     compile: (constraint: string, tenantId: string) => grammars.get(constraint, tenantId),
     compilePatterns: (list: string, tenantId: string) => patterns.get(list, tenantId),
     encodeImages: (submission: Submission, signal: AbortSignal) => features.of(submission, signal),

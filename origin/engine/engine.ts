@@ -11,8 +11,8 @@ import {
 } from '../model/model-runner.ts';
 import type { SimdKernel } from '../sampling/kernel/simd-kernel.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
-import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
+import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import { violations } from './invariants.ts';
 import type { DiskTier } from './kv/disk/disk-tier.ts';
 import type { KvCopy } from './kv/pending-copies.ts';
@@ -34,7 +34,7 @@ export class EngineFailure extends Error {
 export interface EngineOptions
   extends Omit<RequestsOptions, 'running' | 'context' | 'loadPrefixes' | 'charge' | 'opened'> {
   readonly runner: ModelRunner;
-  readonly vocabulary: SamplerVocabulary;
+  readonly tokenBytes: TokenBytes;
   /** Requests that may wait for a slot. */
   readonly maxWaiting: number;
   /** Reads the runner's logits in place if they lie in its memory. */
@@ -74,7 +74,7 @@ export class Engine {
   #chargedUntil = 0;
 
   constructor(options: EngineOptions) {
-    const { runner, vocabulary, now, maxWaiting, pool = null } = options;
+    const { runner, tokenBytes, now, maxWaiting, pool = null } = options;
     const { shape } = runner;
     this.#kv = timedKvBytes(runner.kvBytes, now);
     this.#disk = options.disk ?? null;
@@ -85,7 +85,7 @@ export class Engine {
     this.#grammarWork = new GrammarWork(options.onWork);
     this.#running = new RunningSet(shape, maxWaiting, this.#store);
     const context = {
-      vocabulary,
+      tokenBytes,
       workspace: new SamplerWorkspace(shape.vocabularySize, options.kernel),
       pool,
       mask: new Uint32Array((shape.vocabularySize + 31) >>> 5),

@@ -131,7 +131,7 @@ export class PromptPrefill {
     logprobs: PromptLogprobs,
     end: number,
     row: (index: number) => Float32Array,
-    { vocabulary: { tokenBytes }, workspace }: SamplingContext,
+    { tokenBytes, workspace }: SamplingContext,
   ): void {
     const { skipSpecialTokens, promptTopLogprobs, choices } = this.request.submission;
     const rows = new Map<number, LogprobRow | null>();

@@ -7,15 +7,14 @@ import { type TokenLogprobs, tokenLogprob } from '../sampling/logprobs.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import { Sampler } from '../sampling/sampler.ts';
 import { TokenHistory } from '../sampling/token-history.ts';
-import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import type { SamplerWorkspace } from '../sampling/workspace.ts';
-import { bytesOf } from '../tokenizer/token-bytes.ts';
+import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import type { Healing } from './text/healing.ts';
 
 /** What all sequences of an engine use to turn logits into tokens. */
 export interface SamplingContext {
-  readonly vocabulary: SamplerVocabulary;
+  readonly tokenBytes: TokenBytes;
   readonly workspace: SamplerWorkspace;
   /** Draws the tokens of several sequences in parallel; null = each sequence samples by itself. */
   readonly pool: SamplerPool | null;
@@ -69,7 +68,7 @@ export class SequenceSampling {
     this.#context = context;
     this.#choices = choices;
     const identity = { seed: sampling.seed, prompt: promptIndex, choice: firstChoice };
-    this.#sampler = new Sampler(sampling, identity, context.vocabulary, context.workspace);
+    this.#sampler = new Sampler(sampling, identity, context.tokenBytes, context.workspace);
     const onWork = (units: number) => {
       this.#units += units;
       context.grammarWork.spend(request.tenantId, units);
@@ -199,7 +198,7 @@ export class SequenceSampling {
       const message = 'The grammar is too ambiguous or too large for token healing. Simplify it.';
       throw new ApiError('invalid_grammar', message);
     };
-    const steps = healing.steps(this.#context.vocabulary.tokenBytes, constraint && allows);
+    const steps = healing.steps(this.#context.tokenBytes, constraint && allows);
     for (const { at, own, row, conditioned, mask, rest } of steps) {
       const history = new TokenHistory(tokens.subarray(0, at), capacity);
       // Numbers below 0 are steps of their own, so these draws are independent of those of the text.
@@ -228,7 +227,7 @@ export class SequenceSampling {
   accept({ id, healed }: SampledToken): void {
     if (healed.length === 0) this.#constraint?.accept(id);
     else {
-      const bytes = bytesOf(this.#context.vocabulary.tokenBytes, id);
+      const bytes = bytesOf(this.#context.tokenBytes, id);
       this.#constraint?.acceptBytes(bytes.subarray(healed.length));
     }
   }

@@ -69,7 +69,7 @@ export class Sequence implements DecodeRow {
     this.#history = new TokenHistory(tokens, tokens.length + maxTokens);
     this.#sampling = new SequenceSampling(queued, context);
     this.#output = new SequenceOutput({
-      tokenBytes: context.vocabulary.tokenBytes,
+      tokenBytes: context.tokenBytes,
       stops: request.stops,
       banned: request.banned,
       includeStop: submission.includeStop,
@@ -237,7 +237,7 @@ export class Sequence implements DecodeRow {
   #append(token: SampledToken, restore: () => void): boolean {
     const { id, logprobs, healed } = token;
     const { submission, stopTokenIds, endTokenIds } = this.request;
-    const { tokenBytes } = this.#context.vocabulary;
+    const { tokenBytes } = this.#context;
     const isStop = stopTokenIds.has(id);
     const ends = isStop || endTokenIds.has(id);
     const isSpecial = tokenBytes.special[id] === 1;

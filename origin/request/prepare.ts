@@ -14,8 +14,9 @@ import { completionBudget, promptBudget } from './context-budget.ts';
 import { continuationPrompt, type EncodedContext, encodeContext } from './continuation-prompt.ts';
 import { imagePrompt } from './image-prompt.ts';
 import { infillPrompt } from './infill-prompt.ts';
-import { encodeBadWords, type PromptContext, plainPrompt, type TokenizedPrompt } from './prompt.ts';
+import { type PromptContext, plainPrompt, type TokenizedPrompt } from './prompt.ts';
 import { ECHO_TOKENS, echoEvent } from './prompt-echo.ts';
+import { encodeBadWords, encodeBreakers } from './sampling-texts.ts';
 import type { ServedModel } from './served-model.ts';
 import { healingStart } from './token-healing.ts';
 
@@ -71,11 +72,12 @@ export async function prepareGeneration(
   // Images come last, because reading them is the most work.
   const submitted = await withImages(request, prompts, fitted, model, caller);
   const hiddenStops = addedTokensOf(request.stop, model);
-  const { badWords, seed, ...sampling } = request.sampling;
+  const { badWords, drySequenceBreakers: _, seed, ...sampling } = request.sampling;
   const badTokens = await encodeBadWords(badWords, { model, caller });
+  const dryBreakers = await encodeBreakers(request.sampling, { model, caller });
   const submission: Submission = {
     ...engineFields(request, context),
-    sampling: { ...sampling, badTokens, seed: seed ?? context.drawSeed() },
+    sampling: { ...sampling, badTokens, dryBreakers, seed: seed ?? context.drawSeed() },
     prompts: submitted,
     stopTokenIds: [...new Set([...request.stopTokenIds, ...hiddenStops.keys()])],
     echo: request.echo && prompts.every(({ echo }) => echo.kind === 'tokens'),

@@ -2,7 +2,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationRequest, WirePrompt } from '@continuo/shared/generation.ts';
 import { type ImagePositions, imagePositions, withImageTokens } from '../images/prompt-images.ts';
 import type { LockCaller } from '../process/fair-mutex.ts';
-import { CONTINUING, type EncodeOptions } from '../tokenizer/tokenizer.ts';
+import type { EncodeOptions } from '../tokenizer/tokenizer.ts';
 import { reachableText, refuseHopelessText } from './context-budget.ts';
 import { addedTokenCount, ECHO_TOKENS, leadingSpaces, type PromptEcho } from './prompt-echo.ts';
 import type { ServedModel } from './served-model.ts';
@@ -107,17 +107,4 @@ function echoOf(prompt: WirePrompt, ids: readonly number[], { request, model }: 
     addedTokens: isText ? addedTokenCount(prompt, ids, tokenizer, request.addSpecialTokens) : 0,
     leadingSpaces: tokenizer.addsLeadingSpace ? spaces : Number.POSITIVE_INFINITY,
   };
-}
-
-/** Returns the tokens of bad words, with and without a space before each. White space is a word as well. */
-export async function encodeBadWords(
-  words: readonly string[],
-  { model, caller }: Pick<PromptContext, 'model' | 'caller'>,
-): Promise<number[][]> {
-  const encoded: number[][] = [];
-  for (const word of words.map((text) => text.trimStart() || text).filter((text) => text !== '')) {
-    for (const text of [word, ` ${word}`])
-      encoded.push(Array.from(await model.encoder.encode(text, CONTINUING, caller)));
-  }
-  return encoded.filter(({ length }) => length > 0);
 }

@@ -1,38 +1,119 @@
-import { bytesOf } from '../tokenizer/token-bytes.ts';
+import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import type { TokenHistory } from './token-history.ts';
-import type { SamplerVocabulary } from './vocabulary.ts';
 
-/** Longer breakers are cut to this many code points, longer tails to this many tokens, as in llama.cpp. */
-const MAX_BREAKER_LENGTH = 40;
+/** Longer tails are cut to this many tokens, as in llama.cpp. */
 const MAX_TAIL_LENGTH = 20;
 
-type Tail = readonly number[];
-
-/** A token's part in breakers. */
-export interface Breaking {
-  /** Its own bytes contain a breaker. */
-  readonly isBreaker: boolean;
-  /** The tokens that must follow it if a breaker starts inside it and ends in another. */
-  readonly tails: readonly Tail[];
+/** A text at which repeats end. */
+export interface Breaker {
+  readonly bytes: Uint8Array;
+  /** Entry n: the tokens of what follows the first n bytes; null if these end within a character. Empty for a single byte. */
+  readonly tokens: readonly (readonly number[] | null)[];
 }
 
-const NONE: readonly number[] = [];
-const NO_BREAKING: Breaking = { isBreaker: false, tails: [] };
+/** A node of the tree of all tails. */
+interface TailNode {
+  readonly next: Map<number, TailNode>;
+}
 
-/** The breakers of one request. Looks a token up when it first occurs: few tokens of a large vocabulary ever do. */
+/** For the node where a tail ends: the indices of the breakers that it belongs to. */
+type Tails = Map<TailNode, number[]>;
+
+/** A node of the tree of all breakers' bytes: the beginning of some breakers. */
+interface ByteNode {
+  readonly next: Map<number, ByteNode>;
+  /** The tokens that must follow a token that ends with this beginning. */
+  readonly tails: Tails;
+  /** Indices of the breakers that end here. */
+  readonly whole: number[];
+}
+
+/** A token's part in breakers. */
+interface Breaking {
+  /** Breakers that its own bytes contain. */
+  readonly whole: ReadonlySet<number>;
+  /** Of the breakers that start inside it and end in another token. */
+  readonly tails: readonly Tails[];
+}
+
+const NO_BREAKING: Breaking = { whole: new Set(), tails: [] };
+
+/** Stands for the breaker of a tail that counts even if the token before it contains the breaker. */
+const ANY_BREAKER = -1;
+
+const newByteNode = (): ByteNode => ({ next: new Map(), tails: new Map(), whole: [] });
+
+function childOf<Node extends { next: Map<number, Node> }>(
+  parent: Node,
+  key: number,
+  create: () => Node,
+): Node {
+  const child = parent.next.get(key) ?? create();
+  parent.next.set(key, child);
+  return child;
+}
+
+/**
+ * The breakers of one request. Looks a token up when it first occurs: few tokens of a large vocabulary ever do. What a token or
+ * a position costs does not depend on the number of breakers.
+ */
 export class Breakers {
-  readonly #vocabulary: SamplerVocabulary;
-  readonly #breakers: readonly Breaker[];
+  readonly #tokenBytes: TokenBytes;
+  readonly #beginnings = newByteNode();
+  /** Tails of the tokens that breakers' own tokens begin with. */
+  readonly #afterFirst = new Map<number, Tails>();
+  readonly #tails: TailNode = { next: new Map() };
   readonly #known = new Map<number, Breaking>();
 
-  constructor(texts: readonly string[], vocabulary: SamplerVocabulary) {
-    this.#vocabulary = vocabulary;
-    this.#breakers = [...new Set(texts)]
-      .filter((text) => text !== '')
-      .map((text) => new Breaker(text, vocabulary));
+  constructor(breakers: readonly Breaker[], tokenBytes: TokenBytes) {
+    this.#tokenBytes = tokenBytes;
+    breakers.forEach(({ bytes, tokens: [own, ...rests] }, index) => {
+      const [first, ...others] = own ?? [];
+      if (first !== undefined && others.length > 0) {
+        const tails: Tails = this.#afterFirst.get(first) ?? new Map();
+        this.#afterFirst.set(first, tails);
+        this.#addTail(tails, others, ANY_BREAKER);
+      }
+      let node = this.#beginnings;
+      bytes.forEach((byte, at) => {
+        node = childOf(node, byte, newByteNode);
+        const tail = rests[at];
+        if (tail) this.#addTail(node.tails, tail, index);
+      });
+      node.whole.push(index);
+    });
   }
 
-  of(id: number): Breaking {
+  #addTail(tails: Tails, tokens: readonly number[], breaker: number): void {
+    let node = this.#tails;
+    for (const id of tokens.slice(0, MAX_TAIL_LENGTH)) node = childOf(node, id, () => ({ next: new Map() }));
+    tails.set(node, [...(tails.get(node) ?? []), breaker]);
+  }
+
+  /** Whether a token's own bytes contain a breaker. */
+  areIn(id: number): boolean {
+    return this.#of(id).whole.size > 0;
+  }
+
+  /**
+   * Returns the number of tokens after position `head` that belong to the longest breaker that starts in its token; −1 if none
+   * does before position `end`.
+   */
+  lengthAfter(tokens: Int32Array, head: number, end: number): number {
+    const { whole, tails } = this.#of(tokens[head]!);
+    let longest = whole.size > 0 ? 0 : -1;
+    if (tails.length === 0) return longest;
+    let node: TailNode | undefined = this.#tails;
+    for (let at = head + 1; node !== undefined; at++) {
+      for (const breakers of tails) {
+        if (breakers.get(node)?.some((breaker) => !whole.has(breaker))) longest = at - head - 1;
+      }
+      node = at < end ? node.next.get(tokens[at]!) : undefined;
+    }
+    return longest;
+  }
+
+  #of(id: number): Breaking {
     let breaking = this.#known.get(id);
     if (breaking === undefined) {
       breaking = this.#lookUp(id);
@@ -42,62 +123,26 @@ export class Breakers {
   }
 
   #lookUp(id: number): Breaking {
-    const bytes = bytesOf(this.#vocabulary.tokenBytes, id);
-    let isBreaker = false;
-    const tails: Tail[] = [];
-    for (const breaker of this.#breakers) {
-      const overlaps = breaker.overlapsWith(bytes);
-      if (overlaps.includes(breaker.bytes.length)) isBreaker = true;
-      else for (const length of overlaps) tails.push(...breaker.tailAfter(length));
-      if (breaker.tokens[0] === id && breaker.tokens.length > 1) tails.push(breaker.tokens.slice(1));
+    const { bytes, offsets } = this.#tokenBytes;
+    const end = offsets[id + 1] ?? 0;
+    const after = this.#afterFirst.get(id);
+    const tails = after ? [after] : [];
+    const whole = new Set<number>();
+    for (let start = offsets[id] ?? 0; start < end; start++) {
+      let node: ByteNode | undefined = this.#beginnings;
+      for (let at = start; node !== undefined && at < end; at++) {
+        node = node.next.get(bytes[at]!);
+        for (const breaker of node?.whole ?? []) whole.add(breaker);
+      }
+      if (node !== undefined && node.tails.size > 0) tails.push(node.tails);
     }
-    return isBreaker || tails.length > 0 ? { isBreaker, tails } : NO_BREAKING;
-  }
-}
-
-class Breaker {
-  readonly bytes: Uint8Array;
-  /** Its tokenisation; empty for a single byte, which lies within one token. So the usual breakers need no tokenizer. */
-  readonly tokens: Tail;
-  readonly #vocabulary: SamplerVocabulary;
-  readonly #tails = new Map<number, readonly Tail[]>();
-
-  constructor(text: string, vocabulary: SamplerVocabulary) {
-    const cut = [...text].slice(0, MAX_BREAKER_LENGTH).join('');
-    this.bytes = new TextEncoder().encode(cut);
-    this.#vocabulary = vocabulary;
-    this.tokens = this.bytes.length === 1 ? NONE : vocabulary.encode(cut).slice(0, MAX_TAIL_LENGTH + 1);
-  }
-
-  /** For each place in the token where the breaker starts: how many of its bytes the token holds. */
-  overlapsWith(token: Uint8Array): readonly number[] {
-    const { bytes } = this;
-    let overlaps = NONE;
-    for (let start = 0; start < token.length; start++) {
-      const length = Math.min(bytes.length, token.length - start);
-      let same = 0;
-      while (same < length && token[start + same] === bytes[same]) same++;
-      if (same === length) overlaps = [...overlaps, length];
-    }
-    return overlaps;
-  }
-
-  /** The tokens of what follows the first `length` bytes; none if these end within a character. */
-  tailAfter(length: number): readonly Tail[] {
-    let tails = this.#tails.get(length);
-    if (tails === undefined) {
-      const splitsCharacter = (this.bytes[length]! & 0xc0) === 0x80;
-      const rest = new TextDecoder().decode(this.bytes.subarray(length));
-      tails = splitsCharacter ? [] : [this.#vocabulary.encode(rest).slice(0, MAX_TAIL_LENGTH)];
-      this.#tails.set(length, tails);
-    }
-    return tails;
+    return whole.size > 0 || tails.length > 0 ? { whole, tails } : NO_BREAKING;
   }
 }
 
 /** Finds the latest breaker in a growing history. Each call reads the new tokens, and as far back as a tail can reach. */
 export class LatestBreaker {
-  readonly #breakers: Pick<Breakers, 'of'>;
+  readonly #breakers: Pick<Breakers, 'lengthAfter'>;
   /** All breakers that start before this position and have ended are found. */
   #settled = 0;
   /** Start and end of the latest one found. */
@@ -106,13 +151,12 @@ export class LatestBreaker {
   /** Of the history, at the last call. */
   #length = 0;
 
-  constructor(breakers: Pick<Breakers, 'of'>) {
+  constructor(breakers: Pick<Breakers, 'lengthAfter'>) {
     this.#breakers = breakers;
   }
 
   /** The number of tokens after the breaker that starts last within the window; the window's length if there is none. */
-  lengthSince(history: Pick<TokenHistory, 'tokens' | 'length'>, window: number): number {
-    const { tokens, length } = history;
+  lengthSince({ tokens, length }: Pick<TokenHistory, 'tokens' | 'length'>, window: number): number {
     if (length < this.#length) {
       // Tokens were removed.
       this.#settled = 0;
@@ -122,11 +166,7 @@ export class LatestBreaker {
     this.#length = length;
     const first = length - window;
     for (let head = length - 1; head >= Math.max(first, this.#settled); head--) {
-      const { isBreaker, tails } = this.#breakers.of(tokens[head]!);
-      let following = isBreaker ? 0 : -1;
-      for (const tail of tails) {
-        if (tail.length > following && follows(tokens, head + 1, length, tail)) following = tail.length;
-      }
+      const following = this.#breakers.lengthAfter(tokens, head, length);
       if (following < 0) continue;
       this.#start = head;
       this.#end = head + 1 + following;
@@ -135,11 +175,4 @@ export class LatestBreaker {
     this.#settled = Math.max(this.#settled, length - MAX_TAIL_LENGTH);
     return this.#start >= first ? length - this.#end : window;
   }
-}
-
-/** Whether the history has these tokens from `start` on, before `end`. */
-function follows(tokens: Int32Array, start: number, end: number, tail: Tail): boolean {
-  if (start + tail.length > end) return false;
-  for (let i = 0; i < tail.length; i++) if (tokens[start + i] !== tail[i]) return false;
-  return true;
 }

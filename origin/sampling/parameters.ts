@@ -1,8 +1,11 @@
 import type { SamplingParameters } from '@continuo/shared/sampling.ts';
+import type { Breaker } from './dry-breakers.ts';
 
-/** What a sampler gets of a request: `badTokens` are the tokens of its bad words. */
-export type SamplerParameters = Omit<SamplingParameters, 'badWords'> & {
+/** What a sampler gets of a request: its texts come with their tokens, so that samplers need no tokenizer. */
+export type SamplerParameters = Omit<SamplingParameters, 'badWords' | 'drySequenceBreakers'> & {
   readonly badTokens?: readonly (readonly number[])[];
+  /** Absent = none. */
+  readonly dryBreakers?: readonly Breaker[];
 };
 
 /** The parameters of the draw from a processed row. All are numbers, so that they can be shared with other threads. */

@@ -1,4 +1,5 @@
 import type { SparseRow } from '../model/sparse-logits.ts';
+import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import { bitSetOf, copyMasked } from './logits/masked-copy.ts';
 import type { LogitProcessor } from './logits/processor.ts';
 import { LOGIT_PROCESSORS } from './logits/processors.ts';
@@ -7,7 +8,6 @@ import type { DrawIdentity } from './rng.ts';
 import type { RowEdits } from './row-edits.ts';
 import { TokenDraw } from './token-draw.ts';
 import type { TokenHistory } from './token-history.ts';
-import type { SamplerVocabulary } from './vocabulary.ts';
 import type { SamplerWorkspace } from './workspace.ts';
 
 /** With more edits, a whole row is faster: each may be in a block of its own, which is brought and summed again. */
@@ -32,14 +32,14 @@ export class Sampler {
   constructor(
     parameters: SamplerParameters,
     identity: DrawIdentity,
-    vocabulary: SamplerVocabulary,
+    tokenBytes: TokenBytes,
     workspace: SamplerWorkspace,
   ) {
     const { allowedTokenIds } = parameters;
     this.draw = new TokenDraw(parameters, identity, workspace);
     this.#workspace = workspace;
     this.allowed = allowedTokenIds && bitSetOf(allowedTokenIds, workspace.vocabularySize);
-    this.#processors = LOGIT_PROCESSORS.map((create) => create(parameters, vocabulary, workspace)).filter(
+    this.#processors = LOGIT_PROCESSORS.map((create) => create(parameters, tokenBytes, workspace)).filter(
       (processor) => processor !== null,
     );
   }

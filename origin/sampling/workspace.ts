@@ -1,5 +1,5 @@
 import { Candidates } from './candidates.ts';
-import type { Breakers } from './dry-breakers.ts';
+import type { Breaker, Breakers } from './dry-breakers.ts';
 import type { SimdKernel } from './kernel/simd-kernel.ts';
 import { isLargeVocabulary, Row } from './row.ts';
 import { RowEdits } from './row-edits.ts';
@@ -24,7 +24,7 @@ export class SamplerWorkspace {
   /** By token id; all zeros between calls. */
   readonly longestRepeat: Int32Array;
   /** What is known of a request's sequence breakers, which all its sequences share. */
-  readonly breakers = new WeakMap<readonly string[], Breakers>();
+  readonly breakers = new WeakMap<readonly Breaker[], Breakers>();
   #lengthBuffer = new Int32Array(0);
 
   /**

@@ -2,8 +2,8 @@ import { SimdKernel } from '../../origin/sampling/kernel/simd-kernel.ts';
 import { tokenLogprob } from '../../origin/sampling/logprobs.ts';
 import { Sampler } from '../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../origin/sampling/token-history.ts';
-import type { SamplerVocabulary } from '../../origin/sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../../origin/sampling/workspace.ts';
+import type { TokenBytes } from '../../origin/tokenizer/token-bytes.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
 import { SAMPLER_CONFIGURATIONS } from './sampler-configurations.ts';
 import { median } from './statistics.ts';
@@ -56,11 +56,11 @@ function entropyOf(row: Float32Array): number {
   return Math.log(sum) - weighted / sum;
 }
 
-function plainVocabulary(vocabularySize: number): SamplerVocabulary {
+function plainVocabulary(vocabularySize: number): TokenBytes {
   const bytes = new Uint8Array(4 * vocabularySize).map((_, i) => (i * 2_654_435_761) >>> 24);
   const offsets = new Uint32Array(vocabularySize + 1).map((_, id) => 4 * id);
   const special = new Uint8Array(vocabularySize);
-  return { tokenBytes: { vocabularySize, bytes, offsets, special }, encode: () => [] };
+  return { vocabularySize, bytes, offsets, special };
 }
 
 /** Median over batches of the time of one call, in microseconds. */
@@ -79,15 +79,17 @@ function microseconds(call: (round: number) => void): number {
 function measure(size: number): Map<string, number> {
   const kernel = new SimdKernel();
   const rows = trainedRows(size, kernel.allocate(ROWS * size));
-  const vocabulary = plainVocabulary(size);
+  const tokenBytes = plainVocabulary(size);
   const workspace = new SamplerWorkspace(size, kernel);
+  const { drySequenceBreakers } = NEUTRAL_SAMPLING;
+  const dryBreakers = drySequenceBreakers.map((text) => ({ bytes: Buffer.from(text), tokens: [] }));
   const prompt = Int32Array.from({ length: HISTORY }, (_, i) => (i * i * 31) % Math.min(size, 700));
   const results = new Map<string, number>();
   for (const [name, { logprobs, ...changes }] of Object.entries(SAMPLER_CONFIGURATIONS)) {
     // Logprobs are measured separately.
     if (logprobs !== undefined) continue;
-    const parameters = { ...NEUTRAL_SAMPLING, ...changes };
-    const sampler = new Sampler(parameters, { seed: 1, prompt: 0, choice: 0 }, vocabulary, workspace);
+    const parameters = { ...NEUTRAL_SAMPLING, dryBreakers, ...changes };
+    const sampler = new Sampler(parameters, { seed: 1, prompt: 0, choice: 0 }, tokenBytes, workspace);
     const history = new TokenHistory(prompt, HISTORY + 1);
     results.set(
       name,

@@ -31,7 +31,7 @@ function answersAreTheModels(one: RunnerCase): void {
     async () => {
       const { model, runner } = opened;
       const { tokenBytes, eosIds } = model.data;
-      const engine = new Driver(runner, { vocabulary: { tokenBytes, encode: () => [] }, eosIds });
+      const engine = new Driver(runner, { tokenBytes, eosIds });
       for (let request = 0; request < REQUESTS; request++) {
         const prompts = [{ tokens: promptOf(request), maxTokens: 12 }];
         const choices = 1 + (request % 3);

@@ -29,7 +29,7 @@ export async function sparseTokens(runner: ModelRunner, kernel: SimdKernel): Pro
       const driver = new Driver(one, {
         kernel,
         pool,
-        vocabulary: plainVocabulary(vocabularySize),
+        tokenBytes: plainVocabulary(vocabularySize),
         eosIds: [],
       });
       for (let request = 0; request < slots; request++) {
@@ -60,11 +60,8 @@ export async function sparseTokens(runner: ModelRunner, kernel: SimdKernel): Pro
 
 /** Each token is the letter a. */
 const plainVocabulary = (vocabularySize: number) => ({
-  tokenBytes: {
-    vocabularySize,
-    bytes: new Uint8Array(vocabularySize).fill(97),
-    offsets: Uint32Array.from({ length: vocabularySize + 1 }, (_, id) => id),
-    special: new Uint8Array(vocabularySize),
-  },
-  encode: () => [],
+  vocabularySize,
+  bytes: new Uint8Array(vocabularySize).fill(97),
+  offsets: Uint32Array.from({ length: vocabularySize + 1 }, (_, id) => id),
+  special: new Uint8Array(vocabularySize),
 });

@@ -33,7 +33,7 @@ function keepsBits(one: RunnerCase): void {
     const { model, runner } = opened;
     const { tokenBytes, eosIds } = model.data;
     const prefixStoreBytes = chunks === 0 ? 0 : storeBytes(runner, chunks);
-    return new Driver(runner, { prefixStoreBytes, vocabulary: { tokenBytes, encode: () => [] }, eosIds });
+    return new Driver(runner, { prefixStoreBytes, tokenBytes, eosIds });
   };
   const outputOf = (engine: Driver, { requestId, choices }: Submission) =>
     ordered(transcribe(engine.eventsOf(requestId), choices));

@@ -1,10 +1,12 @@
-import { Breakers, LatestBreaker } from '../dry-breakers.ts';
+import { type Breaker, Breakers, LatestBreaker } from '../dry-breakers.ts';
 import type { TokenHistory } from '../token-history.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
 import { type LogitProcessorFactory, MAX_FLOAT32 } from './processor.ts';
 
 /** ln of the largest float32: limits the penalty's growth. */
 const MAX_LOG = 88.7228391;
+
+const NO_BREAKERS: readonly Breaker[] = [];
 
 /**
  * DRY, "don't repeat yourself" (p-e-w's proposal for text-generation-webui; llama.cpp's algorithm).
@@ -13,12 +15,11 @@ const MAX_LOG = 88.7228391;
  * of the longest suffix of the history that also precedes an earlier occurrence of the token. Breakers end a repeat: m
  * counts back to the latest one only. A token that is a breaker itself is never penalised.
  */
-export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) => {
-  const { dryMultiplier, dryBase, dryAllowedLength, dryPenaltyLastN } = parameters;
+export const dry: LogitProcessorFactory = (parameters, tokenBytes, workspace) => {
+  const { dryMultiplier, dryBase, dryAllowedLength, dryPenaltyLastN, dryBreakers = NO_BREAKERS } = parameters;
   if (dryMultiplier === 0 || dryBase < 1 || dryPenaltyLastN === 0) return null;
-  const texts = parameters.drySequenceBreakers;
-  const breakers = workspace.breakers.get(texts) ?? new Breakers(texts, vocabulary);
-  workspace.breakers.set(texts, breakers);
+  const breakers = workspace.breakers.get(dryBreakers) ?? new Breakers(dryBreakers, tokenBytes);
+  workspace.breakers.set(dryBreakers, breakers);
   const latest = new LatestBreaker(breakers);
   const maxExcess = dryBase > 1.000001 ? Math.floor(MAX_LOG / Math.log(dryBase)) : Number.POSITIVE_INFINITY;
   const { longestRepeat, ids: repeated } = workspace;
@@ -42,7 +43,7 @@ export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) =>
         const id = repeated[i]!;
         const excess = longestRepeat[id]! - 1 - dryAllowedLength;
         longestRepeat[id] = 0;
-        if (breakers.of(id).isBreaker) continue;
+        if (breakers.areIn(id)) continue;
         const logit = logits.get(id);
         const penalised = logit - dryMultiplier * dryBase ** Math.min(excess, maxExcess);
         // A penalty never forbids a token.

@@ -1,7 +1,7 @@
+import type { TokenBytes } from '../../tokenizer/token-bytes.ts';
 import type { SamplerParameters } from '../parameters.ts';
 import type { RowEdits } from '../row-edits.ts';
 import type { TokenHistory } from '../token-history.ts';
-import type { SamplerVocabulary } from '../vocabulary.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
 
 /** Processors keep logits within ±this: an infinity would make probabilities NaN, or forbid the token. */
@@ -16,6 +16,6 @@ export interface LogitProcessor {
 /** Makes the processor for one sequence, or returns null if its parameters switch it off. */
 export type LogitProcessorFactory = (
   parameters: SamplerParameters,
-  vocabulary: SamplerVocabulary,
+  tokenBytes: TokenBytes,
   workspace: SamplerWorkspace,
 ) => LogitProcessor | null;

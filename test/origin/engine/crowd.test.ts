@@ -27,8 +27,8 @@ describe('a request with as many sequences as the waiting queue has places', () 
   afterAll(() => runner.dispose());
 
   const start = () => {
-    const vocabulary = { tokenBytes: tokenizer.tokenBytes, encode: () => [] };
-    const driver = new Driver(runner, { kernel, vocabulary, eosIds: tokenizer.eosIds, maxWaiting: 256 });
+    const { tokenBytes, eosIds } = tokenizer;
+    const driver = new Driver(runner, { kernel, tokenBytes, eosIds, maxWaiting: 256 });
     const prompts = ['a', 'b'].map((text) => ({
       tokens: encode(text),
       maxTokens: 20,

@@ -48,7 +48,7 @@ describe.each([
       prefixStoreBytes,
       kernel,
       pool,
-      vocabulary: { tokenBytes: model.data.tokenBytes, encode: () => [] },
+      tokenBytes: model.data.tokenBytes,
       eosIds: model.data.eosIds,
     });
 

@@ -109,11 +109,10 @@ describe.runIf(hasCompiler)('rows that stay on the card', () => {
     const threads = samplerThreads(2)!;
     const rows = runner.sparse!.logits.rows;
     const pool = sparse ? new SamplerPool(kernel, VOCABULARY, threads, rows) : null;
-    const vocabulary = { tokenBytes, encode: () => [] };
     const driver = new Driver(sparse ? observed() : changedRunner(runner, { sparse: null }), {
       kernel,
       pool,
-      vocabulary,
+      tokenBytes,
       eosIds,
     });
     for (const request of requests) driver.submit(request);

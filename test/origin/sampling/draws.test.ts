@@ -11,7 +11,7 @@ import { bitsOf, historyOf, vocabularyOf, workspaceOf } from './one-token.ts';
 import { distribution, drawn, normalised, type Share, softmax } from './reference.ts';
 
 const SIZE = 30;
-const VOCABULARY = vocabularyOf(Array.from({ length: SIZE }, (_, id) => String.fromCharCode(97 + id)));
+const { tokenBytes } = vocabularyOf(Array.from({ length: SIZE }, (_, id) => String.fromCharCode(97 + id)));
 const LOGITS = Array.from({ length: SIZE }, (_, id) => Math.round(40 * Math.sin(id * id)) / 16);
 
 function samplerOf(
@@ -20,7 +20,7 @@ function samplerOf(
   workspace: SamplerWorkspace,
 ): Sampler {
   const identity = { seed, prompt: 0, choice: 0 };
-  return new Sampler({ ...NEUTRAL_SAMPLING, ...parameters }, identity, VOCABULARY, workspace);
+  return new Sampler({ ...NEUTRAL_SAMPLING, ...parameters }, identity, tokenBytes, workspace);
 }
 
 describe('tokens drawn over many steps', () => {

@@ -78,7 +78,7 @@ describe('logprobs', () => {
         const sampler = new Sampler(
           { ...NEUTRAL_SAMPLING, ...parameters },
           { seed: 1, prompt: 0, choice: 0 },
-          vocabularyOf(texts),
+          vocabularyOf(texts).tokenBytes,
           workspace,
         );
         const mask = masked ? bitsOf([id], row.length) : null;

@@ -1,10 +1,12 @@
+import { splitBreaker } from '../../../origin/request/sampling-texts.ts';
+import type { Breaker } from '../../../origin/sampling/dry-breakers.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import type { SamplerParameters } from '../../../origin/sampling/parameters.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
-import type { SamplerVocabulary } from '../../../origin/sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
-import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
+import type { TokenBytes } from '../../../origin/tokenizer/token-bytes.ts';
+import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
 import type { Share } from './reference.ts';
 
 const KERNEL = new SimdKernel();
@@ -14,8 +16,21 @@ export function workspaceOf(vocabularySize: number, sumsInFloat32?: boolean): Sa
   return new SamplerWorkspace(vocabularySize, KERNEL, sumsInFloat32);
 }
 
+export interface TestVocabulary {
+  readonly tokenBytes: TokenBytes;
+  encode(text: string): readonly number[];
+}
+
+/** Prepares breakers as a request does. */
+export function breakersOf(texts: readonly string[], encode: TestVocabulary['encode']): Breaker[] {
+  return texts.map((text) => {
+    const { bytes, rests } = splitBreaker(text);
+    return { bytes, tokens: rests.map((rest) => (rest === null ? null : encode(rest))) };
+  });
+}
+
 /** A vocabulary of these texts; the tokenizer takes the longest one that fits. */
-export function vocabularyOf(texts: readonly string[]): SamplerVocabulary {
+export function vocabularyOf(texts: readonly string[]): TestVocabulary {
   const encoded = texts.map((text) => new TextEncoder().encode(text));
   const offsets = new Uint32Array(texts.length + 1);
   encoded.forEach((bytes, id) => {
@@ -35,7 +50,7 @@ export function vocabularyOf(texts: readonly string[]): SamplerVocabulary {
 }
 
 export interface Trial {
-  readonly parameters: Partial<SamplerParameters>;
+  readonly parameters: Partial<SamplerParameters & Pick<SamplingParameters, 'drySequenceBreakers'>>;
   /** A Float32Array is passed to the sampler itself. */
   readonly logits: readonly number[] | Float32Array;
   readonly prompt?: readonly number[];
@@ -58,9 +73,11 @@ export interface Outcome {
 /** Draws one token with a fresh sampler. */
 export function sampleOnce(trial: Trial, workspace = workspaceOf(trial.logits.length)): Outcome {
   const { logits, prompt = [], generated = [], seed = 1, step = 0, mask = null, forbidden = [] } = trial;
-  const vocabulary = vocabularyOf(trial.texts ?? Array.from(logits, (_, id) => `<${id}>`));
-  const parameters = { ...NEUTRAL_SAMPLING, ...trial.parameters };
-  const sampler = new Sampler(parameters, { seed, prompt: 0, choice: 0 }, vocabulary, workspace);
+  const { tokenBytes, encode } = vocabularyOf(trial.texts ?? Array.from(logits, (_, id) => `<${id}>`));
+  const { drySequenceBreakers, ...parameters } = { ...NEUTRAL_SAMPLING, ...trial.parameters };
+  const dryBreakers = breakersOf(drySequenceBreakers, encode);
+  const identity = { seed, prompt: 0, choice: 0 };
+  const sampler = new Sampler({ ...parameters, dryBreakers }, identity, tokenBytes, workspace);
   const history = historyOf(prompt, generated);
   const row = logits instanceof Float32Array ? logits : Float32Array.from(logits);
   const bits = mask && bitsOf(mask, logits.length);

@@ -18,7 +18,7 @@ import { historyOf, vocabularyOf, workspaceOf } from './one-token.ts';
 const SIZE = 6 * TILE;
 const MAX_ROWS = 8;
 
-const vocabulary = vocabularyOf(Array.from({ length: SIZE }, (_, id) => `<${id}>`));
+const { tokenBytes } = vocabularyOf(Array.from({ length: SIZE }, (_, id) => `<${id}>`));
 const alone = workspaceOf(SIZE);
 
 const anyBad = fc.tuple(fc.nat(SIZE - 1), fc.constantFrom(Number.NaN, Infinity, -Infinity, 0));
@@ -88,7 +88,7 @@ describe('a sampler pool', () => {
       const expected = asked.map((one, index) => {
         const { parameters, prompt, generated, seed, forbidden, topLogprobs } = one;
         const history = historyOf(prompt, generated);
-        const sampler = new Sampler(parameters, { seed, prompt: 1, choice: 2 }, vocabulary, alone);
+        const sampler = new Sampler(parameters, { seed, prompt: 1, choice: 2 }, tokenBytes, alone);
         const edits = sampler.edit(rowAt(index), history, forbidden);
         expect(pool.add(sampler.draw, rowAt(index), edits, one.step, topLogprobs)).toBe(index);
         return drawnAlone(sampler, rowAt(index), history, one);

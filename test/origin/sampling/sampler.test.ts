@@ -112,9 +112,9 @@ it('agrees with the reference while its history grows', () => {
         allowedTokenIds: null,
       };
       const draws = new DrawSource({ seed, prompt: 0, choice: 0 });
-      const vocabulary = vocabularyOf([...'abcdefgh']);
+      const { tokenBytes } = vocabularyOf([...'abcdefgh']);
       const workspace = workspaceOf(8);
-      const sampler = new Sampler(parameters, { seed, prompt: 0, choice: 0 }, vocabulary, workspace);
+      const sampler = new Sampler(parameters, { seed, prompt: 0, choice: 0 }, tokenBytes, workspace);
       const history = new TokenHistory(Int32Array.from(prompt), prompt.length + rows.length);
       const generated: number[] = [];
       for (const [step, logits] of rows.entries()) {
@@ -134,7 +134,7 @@ it('agrees with the reference while its history grows', () => {
 it('draws the token that XTC keeps even if its probability underflows to zero', () => {
   const parameters = { ...NEUTRAL_SAMPLING, temperature: 0.01, xtcProbability: 1, xtcThreshold: 0 };
   const identity = { seed: 0, prompt: 0, choice: 0 };
-  const sampler = new Sampler(parameters, identity, vocabularyOf([...'abcd']), workspaceOf(4));
+  const sampler = new Sampler(parameters, identity, vocabularyOf([...'abcd']).tokenBytes, workspaceOf(4));
   const logits = Float32Array.of(0, 9, -1, 0);
   const history = new TokenHistory(Int32Array.of(), 1);
   // Every token reaches a threshold of zero, so only one remains: among equally unlikely ones, the highest id.

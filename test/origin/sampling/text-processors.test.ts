@@ -4,7 +4,7 @@ import { Breakers, LatestBreaker } from '../../../origin/sampling/dry-breakers.t
 import { dry } from '../../../origin/sampling/logits/dry.ts';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
-import { sampleOnce, vocabularyOf, workspaceOf } from './one-token.ts';
+import { breakersOf, sampleOnce, vocabularyOf, workspaceOf } from './one-token.ts';
 import { processed } from './reference.ts';
 
 /** Texts with all kinds of overlap; each letter is a token. */
@@ -78,46 +78,66 @@ describe('DRY', () => {
   });
 });
 
+/** Returns what is found from each token on, if it is the first of these. */
+const lengthsAfter = (breakers: Breakers, tokens: readonly number[]): number[] =>
+  tokens.map((_, head) => breakers.lengthAfter(Int32Array.from(tokens), head, tokens.length));
+
+/** Breakers that begin in each token of a text of one letter, and differ at their ends, which are tokens as well. */
+const LAST_LETTERS = Array.from({ length: 64 }, (_, index) => String.fromCharCode(0x3b1 + index));
+const REPEATING = ['a'.repeat(8), 'a', ...LAST_LETTERS];
+const repeatingBreakers = (count: number) =>
+  LAST_LETTERS.slice(0, count).map((letter) => 'a'.repeat(39) + letter);
+
 describe('a breaker', () => {
   it('that tokens split inside a character is found as the tokenisation of the whole text', () => {
     // "é" is C3 A9; here only its bytes exist as tokens.
-    const vocabulary = {
-      tokenBytes: {
-        vocabularySize: 3,
-        bytes: Uint8Array.of(0xc3, 0xa9, 0x61),
-        offsets: Uint32Array.of(0, 1, 2, 3),
-        special: new Uint8Array(3),
-      },
-      encode: (text: string) => (text === 'é' ? [0, 1] : []),
+    const tokenBytes = {
+      vocabularySize: 3,
+      bytes: Uint8Array.of(0xc3, 0xa9, 0x61),
+      offsets: Uint32Array.of(0, 1, 2, 3),
+      special: new Uint8Array(3),
     };
-    const breakers = new Breakers(['é'], vocabulary);
-    expect([0, 1, 2].map((id) => breakers.of(id).tails)).toEqual([[[1]], [], []]);
-    expect([0, 1, 2].some((id) => breakers.of(id).isBreaker)).toBe(false);
+    const breakers = new Breakers(
+      breakersOf(['é'], (text) => (text === 'é' ? [0, 1] : [])),
+      tokenBytes,
+    );
+    expect(lengthsAfter(breakers, [0, 1, 0, 2, 1])).toEqual([1, -1, -1, -1, -1]);
+    expect([0, 1, 2].some((id) => breakers.areIn(id))).toBe(false);
   });
 
   it('longer than forty characters counts as its first forty', () => {
     const text = 'ab'.repeat(40);
     const { tokenBytes, encode } = vocabularyOf(['a', 'b', text.slice(0, 40), text.slice(0, 39)]);
-    const breakers = new Breakers([text], { tokenBytes, encode });
-    expect([2, 3].map((id) => breakers.of(id).isBreaker)).toEqual([true, false]);
+    const breakers = new Breakers(breakersOf([text], encode), tokenBytes);
+    expect([2, 3].map((id) => breakers.areIn(id))).toEqual([true, false]);
   });
 
-  it('of a single byte does not load the tokenizer', () => {
-    const encode = (): number[] => {
-      throw new Error('it would be loaded now');
-    };
-    const usual = new Breakers(NEUTRAL_SAMPLING.drySequenceBreakers, {
-      ...vocabularyOf(['a:', 'b']),
-      encode,
+  it('ends a token that contains another breaker, but not one that contains itself', () => {
+    const { tokenBytes, encode } = vocabularyOf(['xaba', 'b', 'c']);
+    const found = (texts: string[], tokens: number[]) =>
+      lengthsAfter(new Breakers(breakersOf(texts, encode), tokenBytes), tokens)[0];
+    expect(found(['ab'], [0, 1])).toBe(0);
+    expect(found(['ab', 'abc'], [0, 1, 2])).toBe(2);
+  });
+
+  it.each([1, 64])('costs a look-up in each token, also if there are %i with the same beginning', (count) => {
+    const { tokenBytes, encode } = vocabularyOf(REPEATING);
+    let bytes = 0;
+    const counted = new Proxy(tokenBytes.bytes, {
+      get(target, name) {
+        bytes++;
+        return Reflect.get(target, name, target);
+      },
     });
-    expect([0, 1].map((id) => usual.of(id))).toEqual([
-      { isBreaker: true, tails: [] },
-      { isBreaker: false, tails: [] },
-    ]);
+    const prepared = breakersOf(repeatingBreakers(count), encode);
+    const breakers = new Breakers(prepared, { ...tokenBytes, bytes: counted });
+    expect([0, 1, 0, 1].some((id) => breakers.areIn(id))).toBe(false);
+    expect(bytes).toBe((8 * 9) / 2 + 1);
   });
 
   it('is looked up only for tokens that occur, once for all sequences of a request', () => {
-    const parameters = { ...NEUTRAL_SAMPLING, dryMultiplier: 1, drySequenceBreakers: ['abc', 'bé'] };
+    const dryBreakers = breakersOf(['abc', 'bé'], VOCABULARY.encode);
+    const parameters = { ...NEUTRAL_SAMPLING, dryMultiplier: 1, dryBreakers };
     const workspace = workspaceOf(TEXTS.length);
     const looked: number[] = [];
     const offsets = new Proxy(VOCABULARY.tokenBytes.offsets, {
@@ -126,9 +146,9 @@ describe('a breaker', () => {
         return Reflect.get(target, name, target);
       },
     });
-    const vocabulary = { ...VOCABULARY, tokenBytes: { ...VOCABULARY.tokenBytes, offsets } };
+    const tokenBytes = { ...VOCABULARY.tokenBytes, offsets };
     for (let choice = 0; choice < 3; choice++) {
-      const processor = dry(parameters, vocabulary, workspace);
+      const processor = dry(parameters, tokenBytes, workspace);
       workspace.edits.begin(Float32Array.from(ZEROS));
       processor?.apply(workspace.edits, new TokenHistory(Int32Array.of(7, 2, 7, 2, 7), 5));
     }
@@ -147,7 +167,7 @@ describe('the latest breaker', () => {
     });
     fc.assert(
       fc.property(trials, ({ breakers: texts, prompt, generated, window }) => {
-        const breakers = new Breakers(texts, VOCABULARY);
+        const breakers = new Breakers(breakersOf(texts, VOCABULARY.encode), VOCABULARY.tokenBytes);
         const growing = new LatestBreaker(breakers);
         const history = new TokenHistory(Int32Array.from(prompt), prompt.length + generated.length);
         const push = (id: number) => {
@@ -169,9 +189,9 @@ describe('the latest breaker', () => {
   it('is searched only near the end of a long history whose rest is known', () => {
     let looks = 0;
     const none = {
-      of: () => {
+      lengthAfter: () => {
         looks++;
-        return { isBreaker: false, tails: [[1, 2]] };
+        return -1;
       },
     };
     const latest = new LatestBreaker(none);
@@ -181,6 +201,20 @@ describe('the latest breaker', () => {
       history.push(0);
     }
     expect(looks).toBeLessThan(10_000 + 1000 * 25);
+  });
+
+  it.each([1, 64])('costs some reads per token, also if %i breakers begin anywhere', (count) => {
+    const { tokenBytes, encode } = vocabularyOf(REPEATING);
+    const breakers = new Breakers(breakersOf(repeatingBreakers(count), encode), tokenBytes);
+    let reads = 0;
+    const tokens = new Proxy(new Int32Array(10_000), {
+      get(target, name) {
+        reads++;
+        return Reflect.get(target, name, target);
+      },
+    });
+    expect(new LatestBreaker(breakers).lengthSince({ tokens, length: 10_000 }, 10_000)).toBe(10_000);
+    expect(reads).toBeLessThan(10_000 * (1 + 20));
   });
 });
 

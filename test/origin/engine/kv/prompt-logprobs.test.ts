@@ -36,7 +36,7 @@ describe.each([
   const driver = (chunks: number) =>
     new Driver(runner, {
       prefixStoreBytes: storeBytes(runner, chunks),
-      vocabulary: { tokenBytes: model.data.tokenBytes, encode: () => [] },
+      tokenBytes: model.data.tokenBytes,
       eosIds: model.data.eosIds,
     });
   const output = (engine: Driver, { requestId, choices }: Submission) =>

@@ -35,7 +35,7 @@ describe.each([
     new Driver(runner, {
       prefixStoreBytes,
       kernel,
-      vocabulary: { tokenBytes: model.data.tokenBytes, encode: () => [] },
+      tokenBytes: model.data.tokenBytes,
       eosIds: model.data.eosIds,
     });
   const outputOf = (driver: Driver, { requestId, choices }: Submission) =>

@@ -42,7 +42,7 @@ export class Driver {
     this.engine = new Engine({
       runner,
       kernel: KERNEL,
-      vocabulary: { tokenBytes: TOKEN_BYTES, encode: () => [] },
+      tokenBytes: TOKEN_BYTES,
       eosIds: [EOS],
       compile: () => {
         throw new Error('no grammars here');

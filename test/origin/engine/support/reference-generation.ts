@@ -119,8 +119,7 @@ function attempt(
   let history = new TokenHistory(prompt, prompt.length + maxTokens);
   const identity = { seed: submission.sampling.seed, prompt: promptIndex, choice: candidate };
   const workspace = new SamplerWorkspace(shape.vocabularySize, KERNEL);
-  const vocabulary = { tokenBytes: TOKEN_BYTES, encode: () => [] };
-  const sampler = new Sampler(submission.sampling, identity, vocabulary, workspace);
+  const sampler = new Sampler(submission.sampling, identity, TOKEN_BYTES, workspace);
   let entries = promptEntries(prompt, shape.prefillChunk);
   const keyOf = () =>
     `${history.promptLength}: ${history.tokens.slice(history.promptLength, history.length)}`;

@@ -54,7 +54,7 @@ export async function visionEngine(
       return encoder.encode(pixels, signal);
     });
     return new Driver(opened.runner, {
-      vocabulary: { tokenBytes, encode: () => [] },
+      tokenBytes,
       eosIds,
       encodeImages: (submission, signal) => features.of(submission, signal),
     });
