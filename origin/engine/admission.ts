@@ -1,5 +1,5 @@
 import { toApiError } from '@continuo/shared/errors.ts';
-import type { GenerationEvent } from '@continuo/shared/generation.ts';
+import type { EventOf } from '@continuo/shared/generation.ts';
 import type { PatternList } from '../grammar/compile.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { GrammarWork } from '../grammar/grammar-work.ts';
@@ -46,7 +46,7 @@ export interface AdmissionOptions {
   /** Opens the request of a prepared submission. */
   readonly open: (submission: Submission, preparation: Preparation, submittedAt: number) => void;
   /** Ends a submission whose preparation failed; the event is its only one. */
-  readonly fail: (requestId: string, error: GenerationEvent) => void;
+  readonly fail: (requestId: string, error: EventOf<'error'>) => void;
 }
 
 /** Admits or refuses submissions, then prepares the grammars, images and stored prefixes of those it admits. */

@@ -1,9 +1,15 @@
 import { Worker } from 'node:worker_threads';
-import type { GenerationEvent } from '@continuo/shared/generation.ts';
 import { freeAfterThread } from '../process/thread-lock.ts';
 import { THREAD_MEMORY } from '../process/thread-memory.ts';
 import type { EngineThreadData } from './engine-thread.ts';
-import type { EngineCommand, EngineReport, EngineStatus, StepReport, Submission } from './messages.ts';
+import type {
+  EngineCommand,
+  EngineEvent,
+  EngineReport,
+  EngineStatus,
+  StepReport,
+  Submission,
+} from './messages.ts';
 import { Watchdog } from './watchdog.ts';
 
 /** The part of a worker_threads Worker that the client uses. */
@@ -57,7 +63,7 @@ export type SubmissionAnswer =
   | { readonly admitted: false; readonly retryAfterMs: number };
 
 /** @param ignoredKeywords of the request's constraint; given once, without an event, when it has been compiled */
-type EventListener = (events: readonly GenerationEvent[], ignoredKeywords?: readonly string[]) => void;
+type EventListener = (events: readonly EngineEvent[], ignoredKeywords?: readonly string[]) => void;
 
 interface OpenSubmission {
   readonly onEvents: EventListener;
@@ -252,7 +258,7 @@ export class EngineClient {
     if (open !== undefined) open.answer = null;
   }
 
-  #deliver(requestId: string, events: readonly GenerationEvent[]): void {
+  #deliver(requestId: string, events: readonly EngineEvent[]): void {
     const open = this.#open.get(requestId);
     if (open === undefined) return;
     const last = events.at(-1)?.type;

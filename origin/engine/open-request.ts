@@ -1,4 +1,4 @@
-import type { GenerationEvent, Usage } from '@continuo/shared/generation.ts';
+import type { EventOf, Usage } from '@continuo/shared/generation.ts';
 import { type LogprobRow, rowsTooLarge } from '@continuo/shared/logprob.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { PatternSet } from '../grammar/runtime/pattern-set.ts';
@@ -198,7 +198,7 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
   }
 
   /** Notes that a prompt has entered a slot, and returns the event. */
-  start(promptIndex: number, cachedTokens: number, now: number): GenerationEvent {
+  start(promptIndex: number, cachedTokens: number, now: number): EventOf<'started'> {
     this.#promptStarted[promptIndex] = true;
     this.#cachedTokens += cachedTokens;
     this.#startedAt ??= now;
@@ -222,7 +222,7 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
   }
 
   /** Returns the terminal event of a request that has finished. */
-  done(now: number): GenerationEvent {
+  done(now: number): EventOf<'done'> {
     const startedAt = this.#startedAt ?? now;
     const firstTokenAt = this.#firstTokenAt ?? now;
     return {

@@ -1,15 +1,14 @@
-import type { GenerationEvent } from '@continuo/shared/generation.ts';
-import type { EngineReport, EngineStatus, StepReport } from './messages.ts';
+import type { EngineEvent, EngineReport, EngineStatus, StepReport } from './messages.ts';
 
 /** Step reports without events are sent when this many have been collected. */
 const MAX_REPORTS = 32;
 
 /** Collects the events of one step, so that they leave the engine thread as one message. */
 export class Outbox {
-  #events = new Map<string, GenerationEvent[]>();
+  #events = new Map<string, EngineEvent[]>();
   #reports: StepReport[] = [];
 
-  add(requestId: string, ...events: readonly GenerationEvent[]): void {
+  add(requestId: string, ...events: readonly EngineEvent[]): void {
     if (events.length === 0) return;
     const known = this.#events.get(requestId);
     if (known === undefined) this.#events.set(requestId, [...events]);

@@ -1,15 +1,13 @@
-import type { EventOf, TokenLogprob } from '@continuo/shared/generation.ts';
 import { type LogprobRow, MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import { tokenLogprob, tokenRank } from '../sampling/logprobs.ts';
-import { type TokenBytes, textOf } from '../tokenizer/token-bytes.ts';
 import type { StoredPrompt } from './kv/prefix-store.ts';
 import { PromptLogprobs } from './kv/prompt-logprobs.ts';
+import type { PromptResult } from './messages.ts';
 import { type OpenRequest, type QueuedSequence, storablePositions } from './open-request.ts';
 import type { SamplingContext } from './sequence-sampling.ts';
 import type { WantedLogits } from './step-plan.ts';
 import { Healing } from './text/healing.ts';
-import { wireTokenLogprob } from './token-logprob.ts';
 
 export type PromptProgress = Pick<PromptPrefill, 'request' | 'promptIndex' | 'computed'>;
 
@@ -44,9 +42,9 @@ export class PromptPrefill {
   readonly logprobs: PromptLogprobs | null;
   /** Null if none of its tokens is chosen again. */
   readonly healing: Healing | null;
-  /** The wire form of those known so far. */
-  readonly #logprobs: TokenLogprob[] = [];
-  /** First token that the event reports. */
+  /** Of the tokens that have rows, so far. */
+  readonly #rows: LogprobRow[] = [];
+  /** First token that the `prompt` event reports. */
   readonly #echoFrom: number;
 
   /**
@@ -131,40 +129,27 @@ export class PromptPrefill {
     logprobs: PromptLogprobs,
     end: number,
     row: (index: number) => Float32Array,
-    { tokenBytes, workspace }: SamplingContext,
+    { workspace }: SamplingContext,
   ): void {
-    const { skipSpecialTokens, promptTopLogprobs, choices } = this.request.submission;
-    const rows = new Map<number, LogprobRow | null>();
     const last = Math.min(end, this.tokens.length - 1);
     for (let at = Math.max(this.computed, this.logprobsFrom); at < last; at++) {
       const id = this.tokens[at + 1]!;
-      const known = tokenLogprob(row(at - this.computed), id, logprobs.top, workspace);
+      const logits = row(at - this.computed);
+      const known = tokenLogprob(logits, id, logprobs.top, workspace);
       logprobs.set(at + 1, { ...known, rank: tokenRank(id, workspace) });
-      if (this.wantsRows && at + 1 >= this.#echoFrom) {
-        rows.set(at + 1, this.request.row(row(at - this.computed), choices, workspace));
-      }
-    }
-    for (let at = this.#echoFrom + this.#logprobs.length; at <= last; at++) {
-      const id = this.tokens[at]!;
-      const hidden = skipSpecialTokens && tokenBytes.special[id] === 1;
-      const known = at <= this.logprobsFrom ? null : logprobs.get(at, promptTopLogprobs ?? 0);
-      const own = rows.get(at);
-      this.#logprobs.push(
-        wireTokenLogprob(tokenBytes, id, known && { ...known, ...(own && { row: own }) }, hidden),
-      );
+      const own =
+        this.wantsRows && at + 1 >= this.#echoFrom
+          ? this.request.row(logits, this.request.submission.choices, workspace)
+          : null;
+      if (own !== null) this.#rows.push(own);
     }
   }
 
-  /** Returns the `prompt` event of a prompt that is done. */
-  event(tokenBytes: TokenBytes): EventOf<'prompt'> {
-    const tokens = this.tokens.subarray(this.#echoFrom);
-    const event: EventOf<'prompt'> = {
-      type: 'prompt',
-      prompt: this.promptIndex,
-      text: textOf(tokenBytes, tokens, this.request.submission.skipSpecialTokens),
-      ids: [...tokens],
-    };
-    if (this.logprobs !== null) event.logprobs = this.#logprobs;
-    return event;
+  /** What was computed of a prompt that is done. */
+  get result(): PromptResult {
+    const { logprobs, promptIndex: prompt } = this;
+    if (logprobs === null) return { type: 'prompt', prompt };
+    const { bytes, top, first } = logprobs;
+    return { type: 'prompt', prompt, scores: { bytes, top, first, rows: this.#rows } };
   }
 }

@@ -150,7 +150,7 @@ export class Requests {
     const isCut = !prefill.done && prefill.isLate(now);
     if (!prefill.done && !isCut) return [];
     if (prefill.sendsEvent && prefill.logits === null) {
-      this.#outbox.add(request.submission.requestId, prefill.event(context.tokenBytes));
+      this.#outbox.add(request.submission.requestId, prefill.result);
     }
     const sequences: Sequence[] = [];
     const started = this.#attempt(request, () => {

@@ -1,5 +1,6 @@
-import type { EventOf, FinishReason, GenerationEvent } from '@continuo/shared/generation.ts';
+import type { EventOf, FinishReason } from '@continuo/shared/generation.ts';
 import { TokenHistory } from '../sampling/token-history.ts';
+import type { EngineEvent } from './messages.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import {
   type SampledToken,
@@ -11,7 +12,7 @@ import type { DecodeRow } from './step-plan.ts';
 import type { Healing } from './text/healing.ts';
 import { SequenceOutput } from './text/sequence-output.ts';
 import { TokenBans } from './text/token-bans.ts';
-import { wireTokenLogprob } from './token-logprob.ts';
+import { wireBytes, wireTokenLogprob } from './token-logprob.ts';
 
 interface Finish {
   readonly reason: FinishReason;
@@ -245,7 +246,9 @@ export class Sequence implements DecodeRow {
     const undo = this.request.isBanning ? this.#undo(token, restore) : NOTHING;
     this.#score += logprobs?.logprob ?? 0;
     const sendsLogprob = logprobs !== null && submission.topLogprobs !== null;
-    const logprob = sendsLogprob ? wireTokenLogprob(tokenBytes, id, logprobs, !visible, healed) : null;
+    const logprob = sendsLogprob
+      ? wireTokenLogprob((other) => wireBytes(tokenBytes, other, healed), id, logprobs, !visible)
+      : null;
     const armed = !ends && this.#length >= submission.minTokens;
     if (this.#output.push({ id, logprob, visible, armed, skip: healed.length, undo })) return true;
     if (ends) this.#end('stop', isStop ? id : null);
@@ -263,12 +266,12 @@ export class Sequence implements DecodeRow {
    * Returns the events that are due, including `finish`.
    * @param minIntervalMs least interval that the machine can afford; a longer one of the submission wins
    */
-  publish(now: number, minIntervalMs: number): GenerationEvent[] {
+  publish(now: number, minIntervalMs: number): EngineEvent[] {
     if (this.#finish === null && !this.#isDue(now, minIntervalMs)) return [];
     this.#publishedAt = now;
     const event = this.#output.take(this.#choice, this.completionTokens, this.#finish === null);
     const finish = this.#finish && this.#finishEvent(this.#finish);
-    const events: GenerationEvent[] = [];
+    const events: EngineEvent[] = [];
     for (let copy = 0; copy < this.queued.choices; copy++) {
       const choice = this.#choice + copy;
       if (event !== null) events.push({ ...event, choice });

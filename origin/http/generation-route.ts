@@ -50,9 +50,10 @@ async function generate(
   try {
     const admission = await engine.submit(submission, (events, names) => {
       ignored = names ?? ignored;
-      meter.observe(events);
-      account.observe(events);
-      stream.write(events.map(restore));
+      const restored = events.map(restore);
+      meter.observe(restored);
+      account.observe(restored);
+      stream.write(restored);
     });
     if (!admission.admitted) throw notAdmitted(admission.retryAfterMs, engine.status.healthy);
     if (needsCompilation(submission)) await untilCompiled(stream, closed);

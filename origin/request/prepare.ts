@@ -5,7 +5,7 @@ import type {
   WireConstraint,
   WirePrompt,
 } from '@continuo/shared/generation.ts';
-import type { Submission, SubmittedPrompt } from '../engine/messages.ts';
+import type { EngineEvent, Submission, SubmittedPrompt } from '../engine/messages.ts';
 import { checkImageCount, readImages } from '../images/prompt-images.ts';
 import type { LockCaller } from '../process/fair-mutex.ts';
 import { firstTokens } from '../tokenizer/token-bytes.ts';
@@ -16,6 +16,7 @@ import { imagePrompt } from './image-prompt.ts';
 import { infillPrompt } from './infill-prompt.ts';
 import { type PromptContext, plainPrompt, type TokenizedPrompt } from './prompt.ts';
 import { ECHO_TOKENS, echoEvent } from './prompt-echo.ts';
+import { promptEvent } from './prompt-event.ts';
 import { encodeBadWords, encodeBreakers } from './sampling-texts.ts';
 import type { ServedModel } from './served-model.ts';
 import { healingStart } from './token-healing.ts';
@@ -46,7 +47,7 @@ export interface PreparedGeneration {
   /** Events that precede the engine's. */
   readonly preamble: readonly GenerationEvent[];
   /** Replaces the engine's tokens and stops by the prompt and stop strings that the client sent. */
-  restore(event: GenerationEvent): GenerationEvent;
+  restore(event: EngineEvent): GenerationEvent;
 }
 
 /**
@@ -82,8 +83,11 @@ export async function prepareGeneration(
     stopTokenIds: [...new Set([...request.stopTokenIds, ...hiddenStops.keys()])],
     echo: request.echo && prompts.every(({ echo }) => echo.kind === 'tokens'),
   };
-  const restore = (event: GenerationEvent): GenerationEvent => {
-    if (event.type === 'prompt') return echoEvent(event, prompts[event.prompt]?.echo ?? ECHO_TOKENS);
+  const restore = (event: EngineEvent): GenerationEvent => {
+    if (event.type === 'prompt') {
+      const known = promptEvent(event, fitted[event.prompt]!, request, model.tokenizer.tokenBytes);
+      return echoEvent(known, prompts[event.prompt]?.echo ?? ECHO_TOKENS);
+    }
     if (event.type !== 'finish' || typeof event.stopReason !== 'number') return event;
     return { ...event, stopReason: hiddenStops.get(event.stopReason) ?? event.stopReason };
   };

@@ -12,7 +12,8 @@ export class PromptLogprobs {
   /** As `#topLogprobs`; −1 beyond the end of the vocabulary. */
   readonly #topIds: Int32Array;
   readonly #ranks: Int32Array;
-  readonly #first: number;
+  /** The first of the positions. */
+  readonly first: number;
 
   /**
    * @param memory `logprobBytes` for each position
@@ -21,7 +22,7 @@ export class PromptLogprobs {
   constructor(positions: number, top: number, memory?: ArrayBufferLike, first = 0) {
     const buffer = memory ?? new ArrayBuffer(positions * logprobBytes(top));
     this.top = top;
-    this.#first = first;
+    this.first = first;
     this.bytes = new Uint8Array(buffer, 0, positions * logprobBytes(top));
     this.#logprobs = new Float32Array(buffer, 0, positions);
     this.#topLogprobs = new Float32Array(buffer, 4 * positions, positions * top);
@@ -31,7 +32,7 @@ export class PromptLogprobs {
 
   /** @param score with its rank */
   set(position: number, { logprob, top, rank = 0 }: TokenLogprobs): void {
-    const at = position - this.#first;
+    const at = position - this.first;
     this.#logprobs[at] = logprob;
     this.#ranks[at] = rank;
     for (let place = 0; place < this.top; place++) {
@@ -44,18 +45,18 @@ export class PromptLogprobs {
   /** @param count most likely tokens to return, at most `top` */
   get(position: number, count: number): TokenLogprobs {
     const top: [number, number][] = [];
-    const first = (position - this.#first) * this.top;
+    const first = (position - this.first) * this.top;
     for (let at = first; at < first + count && this.#topIds[at]! >= 0; at++) {
       top.push([this.#topIds[at]!, this.#topLogprobs[at]!]);
     }
-    const index = position - this.#first;
+    const index = position - this.first;
     return { logprob: this.#logprobs[index]!, top, rank: this.#ranks[index]! };
   }
 
   /** Copies positions [start, end) of other logprobs with the same `top` to positions from `to` on. */
   copy(from: PromptLogprobs, start: number, end: number, to: number): void {
     const { top } = this;
-    const [first, last, at] = [start - from.#first, end - from.#first, to - this.#first];
+    const [first, last, at] = [start - from.first, end - from.first, to - this.first];
     this.#logprobs.set(from.#logprobs.subarray(first, last), at);
     this.#ranks.set(from.#ranks.subarray(first, last), at);
     this.#topLogprobs.set(from.#topLogprobs.subarray(first * top, last * top), at * top);

@@ -7,13 +7,13 @@ import {
   type SubmissionAnswer,
   spawnEngineThread,
 } from '../../../origin/engine/engine-client.ts';
-import type { Submission } from '../../../origin/engine/messages.ts';
+import type { EngineEvent, Submission } from '../../../origin/engine/messages.ts';
 import { Watchdog } from '../../../origin/engine/watchdog.ts';
 import { tokenBytesOf } from '../../../origin/tokenizer/read-token-bytes.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 import { submission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
-import { transcribe } from './support/transcript.ts';
+import { transcribe, wireEvents } from './support/transcript.ts';
 
 let model: SyntheticEngine;
 beforeAll(() => {
@@ -45,7 +45,7 @@ function open(client: EngineClient, submitted: Submission): Stream {
   const ended = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const admission = client.submit(submitted, (more) => {
-    events.push(...more);
+    events.push(...wireEvents(more, submitted, model.data.tokenBytes));
     if (more.some(({ type }) => type === 'token')) begun.resolve();
     if (more.some(({ type }) => type === 'done' || type === 'error')) ended.resolve();
   });
@@ -171,7 +171,7 @@ it('reports a compiled constraint while its request still waits for a slot', asy
   await client.start();
   const busy = open(client, endless('busy'));
   await busy.begun;
-  const compiled = Promise.withResolvers<readonly GenerationEvent[]>();
+  const compiled = Promise.withResolvers<readonly EngineEvent[]>();
   const constraint = JSON.stringify({ type: 'regex', value: '[ab]{3}' });
   await client.submit(request('waiting', 3, { constraint }), compiled.resolve);
   expect(await compiled.promise).toEqual([]);
@@ -206,7 +206,7 @@ it('a hung engine thread becomes unhealthy, fails its requests and is replaced',
     },
   });
   await client.start();
-  const events: GenerationEvent[] = [];
+  const events: EngineEvent[] = [];
   expect(await client.submit(request('open', 3), (more) => events.push(...more))).toEqual({ admitted: true });
   spins = true;
   const unanswered = client.submit(request('silent', 3), () => undefined);

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { wireTokenLogprob } from '../../../origin/engine/token-logprob.ts';
-import type { ServedModel } from '../../../origin/request/served-model.ts';
+import { PromptLogprobs } from '../../../origin/engine/kv/prompt-logprobs.ts';
+import type { PromptResult } from '../../../origin/engine/messages.ts';
+import { textOf } from '../../../origin/tokenizer/token-bytes.ts';
 import type { EventOf } from '../../../shared/generation.ts';
 import {
   byteLevelDirectory,
@@ -12,19 +13,14 @@ import {
 } from '../tokenizer/fixtures.ts';
 import { prepare, servedModel } from './served-models.ts';
 
-/** The `prompt` event as the engine makes it of the bytes of tokens; special ones are hidden. */
-function eventOf(ids: readonly number[], { tokenizer }: ServedModel): EventOf<'prompt'> {
-  const { tokenBytes } = tokenizer;
-  const scored = { logprob: -1, top: ids.slice(0, 2).map((id) => [id, -1] as const) };
-  const tokens = ids.map((id) => wireTokenLogprob(tokenBytes, id, scored, tokenBytes.special[id] === 1));
-  const shown = tokens.filter(({ hidden }) => !hidden).map(({ bytes }) => Buffer.from(bytes, 'latin1'));
-  return {
-    type: 'prompt',
-    prompt: 0,
-    text: Buffer.concat(shown).toString(),
-    ids: [...ids],
-    logprobs: tokens,
-  };
+/** What the engine computes of a prompt with two logprobs per token. */
+function resultOf(ids: readonly number[]): PromptResult {
+  const logprobs = new PromptLogprobs(ids.length, 2);
+  const top = ids.slice(0, 2).map((id) => [id, -1] as const);
+  ids.forEach((_, at) => {
+    logprobs.set(at, { logprob: -1, top, rank: 1 });
+  });
+  return { type: 'prompt', prompt: 0, scores: { bytes: logprobs.bytes, top: 2, first: 0, rows: [] } };
 }
 
 const models = {
@@ -42,8 +38,11 @@ const models = {
 
 describe.each(Object.entries(models))('%s', (_, model) => {
   const told = async (prompt: string, changes = {}) => {
-    const { submission, restore } = await prepare({ prompts: [prompt], ...changes }, model);
-    const event = restore(eventOf([...(submission.prompts[0]?.tokens ?? [])], model));
+    const { submission, restore } = await prepare(
+      { promptTopLogprobs: 2, prompts: [prompt], ...changes },
+      model,
+    );
+    const event = restore(resultOf([...(submission.prompts[0]?.tokens ?? [])]));
     if (event.type !== 'prompt') throw new Error(event.type);
     return event;
   };
@@ -71,8 +70,8 @@ describe.each(Object.entries(models))('%s', (_, model) => {
 test('echoes a prompt of ids as its text', async () => {
   const model = models['a prepended ▁'];
   const hello = model.tokenizer.encode('hello', { addSpecialTokens: true, parseSpecial: true });
-  const { restore } = await prepare({ prompts: [hello] }, model);
-  expect(restore(eventOf(hello, model))).toMatchObject({ text: 'hello' });
+  const { restore } = await prepare({ promptTopLogprobs: 2, prompts: [hello] }, model);
+  expect(restore(resultOf(hello))).toMatchObject({ text: 'hello' });
 });
 
 test.each(['hello', ' hello', '  w', 'é'])(
@@ -81,8 +80,8 @@ test.each(['hello', ' hello', '  w', 'é'])(
     const pre_tokenizer = { type: 'ByteLevel', add_prefix_space: true, use_regex: true };
     const files = { 'tokenizer.json': byteLevelTokenizer([], { pre_tokenizer }) };
     const model = servedModel(modelDirectory(files));
-    const { submission, restore } = await prepare({ prompts: [prompt] }, model);
-    expect(restore(eventOf([...(submission.prompts[0]?.tokens ?? [])], model))).toMatchObject({
+    const { submission, restore } = await prepare({ promptTopLogprobs: 2, prompts: [prompt] }, model);
+    expect(restore(resultOf([...(submission.prompts[0]?.tokens ?? [])]))).toMatchObject({
       text: prompt,
     });
   },
@@ -97,13 +96,16 @@ describe('special tokens', () => {
   const turns = { ...hello, model: byteLevel, prompt: '<|endoftext|>hello<|endoftext|> world' };
 
   const engineEvent = async ({ model, prompt, addSpecialTokens }: typeof hello | typeof twoBos) => {
-    const { submission, restore } = await prepare({ prompts: [prompt], addSpecialTokens }, model);
-    return { restore, event: eventOf([...(submission.prompts[0]?.tokens ?? [])], model) };
+    const { submission, restore } = await prepare(
+      { promptTopLogprobs: 2, prompts: [prompt], addSpecialTokens },
+      model,
+    );
+    return { restore, event: resultOf([...(submission.prompts[0]?.tokens ?? [])]) };
   };
 
   test.each([hello, ownBos, twoBos, turns])('in a text are echoed: $prompt', async (sent) => {
     const { restore, event } = await engineEvent(sent);
-    const { logprobs: _, ...unscored } = event;
+    const { scores: _, ...unscored } = event;
     expect(restore(unscored)).toMatchObject({ text: sent.prompt });
     expect(restore(event)).toMatchObject({ text: sent.prompt });
   });
@@ -121,16 +123,17 @@ describe('special tokens', () => {
 
   test('of a prompt of ids stay hidden', async () => {
     const ids = byteLevel.tokenizer.encode(turns.prompt, { addSpecialTokens: false, parseSpecial: true });
-    const { restore } = await prepare({ prompts: [ids] }, byteLevel);
-    expect(restore(eventOf(ids, byteLevel))).toMatchObject({ text: 'hello world' });
+    const { restore } = await prepare({ promptTopLogprobs: 2, prompts: [ids] }, byteLevel);
+    expect(restore(resultOf(ids))).toMatchObject({ text: 'hello world' });
   });
 });
 
 test('echoes a prompt as written although the tokenizer rewrites it', async () => {
   const files = { 'tokenizer.json': byteLevelTokenizer([], { normalizer: { type: 'NFC' } }) };
   const model = servedModel(modelDirectory(files));
-  const { submission, restore } = await prepare({ prompts: ['e\u0301'] }, model);
-  const { logprobs: _, ...event } = eventOf([...(submission.prompts[0]?.tokens ?? [])], model);
-  expect(event.text).toBe('\u00e9');
+  const { submission, restore } = await prepare({ promptTopLogprobs: 2, prompts: ['e\u0301'] }, model);
+  const ids = submission.prompts[0]?.tokens ?? [];
+  expect(textOf(model.tokenizer.tokenBytes, ids, false)).toBe('\u00e9');
+  const { scores: _, ...event } = resultOf([...ids]);
   expect(restore(event)).toMatchObject({ text: 'e\u0301' });
 });

@@ -6,7 +6,9 @@ import { compileProgram } from '../../../../origin/grammar/compile.ts';
 import { PatternSet } from '../../../../origin/grammar/runtime/pattern-set.ts';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import { SimdKernel } from '../../../../origin/sampling/kernel/simd-kernel.ts';
+import type { TokenBytes } from '../../../../origin/tokenizer/token-bytes.ts';
 import type { GenerationEvent } from '../../../../shared/generation.ts';
+import { wireEvents } from './transcript.ts';
 import { EOS, TOKEN_BYTES } from './vocabulary.ts';
 
 const KERNEL = new SimdKernel();
@@ -34,11 +36,14 @@ export class Driver {
   /** Retry-after of the refused requests, in milliseconds. */
   readonly refused = new Map<string, number>();
   now = 1_000_000;
+  readonly #submissions = new Map<string, Submission>();
+  readonly #tokenBytes: TokenBytes;
   /** Whether requests wait for a disk, or for patterns to be compiled. */
   #preparesRequests: boolean;
 
   constructor(runner: ModelRunner, options: Partial<EngineOptions> = {}) {
     this.#preparesRequests = Boolean(options.disk);
+    this.#tokenBytes = options.tokenBytes ?? TOKEN_BYTES;
     this.engine = new Engine({
       runner,
       kernel: KERNEL,
@@ -58,6 +63,7 @@ export class Driver {
   }
 
   submit(submission: Submission): void {
+    this.#submissions.set(submission.requestId, submission);
     this.#preparesRequests ||=
       submission.bannedPhrases?.some((phrase) => typeof phrase !== 'string') === true;
     this.engine.submit(submission);
@@ -94,7 +100,7 @@ export class Driver {
     if (report.type !== 'step') return;
     for (const [requestId, events] of report.events) {
       const known = this.events.get(requestId) ?? [];
-      known.push(...events);
+      known.push(...wireEvents(events, this.#submissions.get(requestId)!, this.#tokenBytes));
       this.events.set(requestId, known);
     }
   }

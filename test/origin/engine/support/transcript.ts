@@ -1,3 +1,6 @@
+import type { EngineEvent, Submission } from '../../../../origin/engine/messages.ts';
+import { promptEvent } from '../../../../origin/request/prompt-event.ts';
+import type { TokenBytes } from '../../../../origin/tokenizer/token-bytes.ts';
 import type { EventOf, GenerationEvent, TokenLogprob } from '../../../../shared/generation.ts';
 
 export interface ChoiceTranscript {
@@ -13,6 +16,19 @@ export interface Transcript {
   readonly prompts: Map<number, EventOf<'prompt'>>;
   readonly choices: Map<number, ChoiceTranscript>;
   end: { readonly promptTokens: number; readonly completionTokens: number } | string | null;
+}
+
+/** Completes what the engine sends of prompts, as the preparation of a request does. */
+export function wireEvents(
+  events: readonly EngineEvent[],
+  submission: Submission,
+  tokenBytes: TokenBytes,
+): GenerationEvent[] {
+  return events.map((event) =>
+    event.type === 'prompt'
+      ? promptEvent(event, submission.prompts[event.prompt]!, submission, tokenBytes)
+      : event,
+  );
 }
 
 /** @throws Error if the order of the events breaks the protocol */

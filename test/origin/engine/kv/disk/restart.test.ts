@@ -10,7 +10,7 @@ import { Tokenizer } from '../../../../../origin/tokenizer/tokenizer.ts';
 import type { GenerationEvent } from '../../../../../shared/generation.ts';
 import { TEST_SEED } from '../../../../support/random.ts';
 import { submission } from '../../support/submissions.ts';
-import { ordered, transcribe } from '../../support/transcript.ts';
+import { ordered, transcribe, wireEvents } from '../../support/transcript.ts';
 
 const DIRECTORY = join(import.meta.dirname, '../../../../../origin/models/continuo-mini');
 const TEXT = `The tower stood at the edge of the village, where the river turned south. Nobody had lived in it for
@@ -43,7 +43,7 @@ async function run(options: EngineThreadData, requests: readonly Submission[]) {
       const events: GenerationEvent[] = [];
       const ended = Promise.withResolvers<void>();
       await client.submit(request, (more) => {
-        events.push(...more);
+        events.push(...wireEvents(more, request, options.tokenBytes));
         if (more.some(({ type }) => type === 'done' || type === 'error')) ended.resolve();
       });
       await ended.promise;
