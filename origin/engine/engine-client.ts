@@ -2,14 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { freeAfterThread } from '../process/thread-lock.ts';
 import { THREAD_MEMORY } from '../process/thread-memory.ts';
 import type { EngineThreadData } from './engine-thread.ts';
-import type {
-  EngineCommand,
-  EngineEvent,
-  EngineReport,
-  EngineStatus,
-  StepReport,
-  Submission,
-} from './messages.ts';
+import type { EngineCommand, EngineReport, EngineStatus, StepReport, Submission } from './messages.ts';
 import { Watchdog } from './watchdog.ts';
 
 /** The part of a worker_threads Worker that the client uses. */
@@ -56,6 +49,7 @@ export class EngineStartError extends Error {
 }
 
 export type EngineReady = Extract<EngineReport, { type: 'ready' }>;
+type EngineEvents = Extract<EngineReport, { type: 'step' }>['events'][number][1];
 
 /** Immediate answer to a submission. Not admitted if the waiting queue is full or the engine is restarting. */
 export type SubmissionAnswer =
@@ -63,7 +57,7 @@ export type SubmissionAnswer =
   | { readonly admitted: false; readonly retryAfterMs: number };
 
 /** @param ignoredKeywords of the request's constraint; given once, without an event, when it has been compiled */
-type EventListener = (events: readonly EngineEvent[], ignoredKeywords?: readonly string[]) => void;
+type EventListener = (events: EngineEvents, ignoredKeywords?: readonly string[]) => void;
 
 interface OpenSubmission {
   readonly onEvents: EventListener;
@@ -258,12 +252,11 @@ export class EngineClient {
     if (open !== undefined) open.answer = null;
   }
 
-  #deliver(requestId: string, events: readonly EngineEvent[]): void {
+  #deliver(requestId: string, events: EngineEvents): void {
     const open = this.#open.get(requestId);
-    if (open === undefined) return;
     const last = events.at(-1)?.type;
     if (last === 'done' || last === 'error') this.#open.delete(requestId);
-    open.onEvents(events);
+    open?.onEvents(events);
   }
 
   #died(error: EngineStartError): void {

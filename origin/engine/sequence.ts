@@ -1,6 +1,5 @@
 import type { EventOf, FinishReason } from '@continuo/shared/generation.ts';
 import { TokenHistory } from '../sampling/token-history.ts';
-import type { EngineEvent } from './messages.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import {
   type SampledToken,
@@ -246,9 +245,8 @@ export class Sequence implements DecodeRow {
     const undo = this.request.isBanning ? this.#undo(token, restore) : NOTHING;
     this.#score += logprobs?.logprob ?? 0;
     const sendsLogprob = logprobs !== null && submission.topLogprobs !== null;
-    const logprob = sendsLogprob
-      ? wireTokenLogprob((other) => wireBytes(tokenBytes, other, healed), id, logprobs, !visible)
-      : null;
+    const bytesOf = (other: number) => wireBytes(tokenBytes, other, healed);
+    const logprob = sendsLogprob ? wireTokenLogprob(bytesOf, id, logprobs, !visible) : null;
     const armed = !ends && this.#length >= submission.minTokens;
     if (this.#output.push({ id, logprob, visible, armed, skip: healed.length, undo })) return true;
     if (ends) this.#end('stop', isStop ? id : null);
@@ -266,12 +264,12 @@ export class Sequence implements DecodeRow {
    * Returns the events that are due, including `finish`.
    * @param minIntervalMs least interval that the machine can afford; a longer one of the submission wins
    */
-  publish(now: number, minIntervalMs: number): EngineEvent[] {
+  publish(now: number, minIntervalMs: number): EventOf<'token' | 'finish'>[] {
     if (this.#finish === null && !this.#isDue(now, minIntervalMs)) return [];
     this.#publishedAt = now;
     const event = this.#output.take(this.#choice, this.completionTokens, this.#finish === null);
     const finish = this.#finish && this.#finishEvent(this.#finish);
-    const events: EngineEvent[] = [];
+    const events: EventOf<'token' | 'finish'>[] = [];
     for (let copy = 0; copy < this.queued.choices; copy++) {
       const choice = this.#choice + copy;
       if (event !== null) events.push({ ...event, choice });

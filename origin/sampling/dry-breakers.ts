@@ -11,22 +11,11 @@ export interface Breaker {
   readonly tokens: readonly (readonly number[] | null)[];
 }
 
-/** A node of the tree of all tails. */
-interface TailNode {
-  readonly next: Map<number, TailNode>;
-}
+/** Sequences of bytes or of tokens: each is the way from the root to a node. */
+interface Tree extends Map<number, Tree> {}
 
 /** For the node where a tail ends: the indices of the breakers that it belongs to. */
-type Tails = Map<TailNode, number[]>;
-
-/** A node of the tree of all breakers' bytes: the beginning of some breakers. */
-interface ByteNode {
-  readonly next: Map<number, ByteNode>;
-  /** The tokens that must follow a token that ends with this beginning. */
-  readonly tails: Tails;
-  /** Indices of the breakers that end here. */
-  readonly whole: number[];
-}
+type Tails = Map<Tree, number[]>;
 
 /** A token's part in breakers. */
 interface Breaking {
@@ -41,16 +30,10 @@ const NO_BREAKING: Breaking = { whole: new Set(), tails: [] };
 /** Stands for the breaker of a tail that counts even if the token before it contains the breaker. */
 const ANY_BREAKER = -1;
 
-const newByteNode = (): ByteNode => ({ next: new Map(), tails: new Map(), whole: [] });
-
-function childOf<Node extends { next: Map<number, Node> }>(
-  parent: Node,
-  key: number,
-  create: () => Node,
-): Node {
-  const child = parent.next.get(key) ?? create();
-  parent.next.set(key, child);
-  return child;
+function entryOf<Key, Value>(map: Map<Key, Value>, key: Key, create: () => Value): Value {
+  const entry = map.get(key) ?? create();
+  map.set(key, entry);
+  return entry;
 }
 
 /**
@@ -59,35 +42,34 @@ function childOf<Node extends { next: Map<number, Node> }>(
  */
 export class Breakers {
   readonly #tokenBytes: TokenBytes;
-  readonly #beginnings = newByteNode();
-  /** Tails of the tokens that breakers' own tokens begin with. */
-  readonly #afterFirst = new Map<number, Tails>();
-  readonly #tails: TailNode = { next: new Map() };
+  readonly #beginnings: Tree = new Map();
+  /** Indices of the breakers that end at a node. */
+  readonly #endings = new Map<Tree, number[]>();
+  readonly #tails: Tree = new Map();
+  /** The tokens that must follow a token that ends with a beginning, or that is the first of a breaker's own tokens. */
+  readonly #tailsAfter = new Map<Tree | number, Tails>();
   readonly #known = new Map<number, Breaking>();
 
   constructor(breakers: readonly Breaker[], tokenBytes: TokenBytes) {
     this.#tokenBytes = tokenBytes;
     breakers.forEach(({ bytes, tokens: [own, ...rests] }, index) => {
       const [first, ...others] = own ?? [];
-      if (first !== undefined && others.length > 0) {
-        const tails: Tails = this.#afterFirst.get(first) ?? new Map();
-        this.#afterFirst.set(first, tails);
-        this.#addTail(tails, others, ANY_BREAKER);
-      }
+      if (first !== undefined && others.length > 0) this.#addTail(first, others, ANY_BREAKER);
       let node = this.#beginnings;
       bytes.forEach((byte, at) => {
-        node = childOf(node, byte, newByteNode);
+        node = entryOf(node, byte, () => new Map());
         const tail = rests[at];
-        if (tail) this.#addTail(node.tails, tail, index);
+        if (tail) this.#addTail(node, tail, index);
       });
-      node.whole.push(index);
+      entryOf(this.#endings, node, () => []).push(index);
     });
   }
 
-  #addTail(tails: Tails, tokens: readonly number[], breaker: number): void {
-    let node = this.#tails;
-    for (const id of tokens.slice(0, MAX_TAIL_LENGTH)) node = childOf(node, id, () => ({ next: new Map() }));
-    tails.set(node, [...(tails.get(node) ?? []), breaker]);
+  #addTail(after: Tree | number, tokens: readonly number[], breaker: number): void {
+    let end = this.#tails;
+    for (const id of tokens.slice(0, MAX_TAIL_LENGTH)) end = entryOf(end, id, () => new Map());
+    const tails = entryOf(this.#tailsAfter, after, () => new Map<Tree, number[]>());
+    entryOf(tails, end, () => []).push(breaker);
   }
 
   /** Whether a token's own bytes contain a breaker. */
@@ -103,12 +85,12 @@ export class Breakers {
     const { whole, tails } = this.#of(tokens[head]!);
     let longest = whole.size > 0 ? 0 : -1;
     if (tails.length === 0) return longest;
-    let node: TailNode | undefined = this.#tails;
+    let node: Tree | undefined = this.#tails;
     for (let at = head + 1; node !== undefined; at++) {
       for (const breakers of tails) {
         if (breakers.get(node)?.some((breaker) => !whole.has(breaker))) longest = at - head - 1;
       }
-      node = at < end ? node.next.get(tokens[at]!) : undefined;
+      node = at < end ? node.get(tokens[at]!) : undefined;
     }
     return longest;
   }
@@ -125,16 +107,17 @@ export class Breakers {
   #lookUp(id: number): Breaking {
     const { bytes, offsets } = this.#tokenBytes;
     const end = offsets[id + 1] ?? 0;
-    const after = this.#afterFirst.get(id);
-    const tails = after ? [after] : [];
     const whole = new Set<number>();
+    const own = this.#tailsAfter.get(id);
+    const tails = own ? [own] : [];
     for (let start = offsets[id] ?? 0; start < end; start++) {
-      let node: ByteNode | undefined = this.#beginnings;
+      let node: Tree | undefined = this.#beginnings;
       for (let at = start; node !== undefined && at < end; at++) {
-        node = node.next.get(bytes[at]!);
-        for (const breaker of node?.whole ?? []) whole.add(breaker);
+        node = node.get(bytes[at]!);
+        for (const breaker of (node && this.#endings.get(node)) ?? []) whole.add(breaker);
       }
-      if (node !== undefined && node.tails.size > 0) tails.push(node.tails);
+      const after = node && this.#tailsAfter.get(node);
+      if (after) tails.push(after);
     }
     return whole.size > 0 || tails.length > 0 ? { whole, tails } : NO_BREAKING;
   }
