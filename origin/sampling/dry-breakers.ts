@@ -107,19 +107,20 @@ export class Breakers {
   #lookUp(id: number): Breaking {
     const { bytes, offsets } = this.#tokenBytes;
     const end = offsets[id + 1] ?? 0;
-    const whole = new Set<number>();
+    const found: number[] = [];
     const own = this.#tailsAfter.get(id);
     const tails = own ? [own] : [];
     for (let start = offsets[id] ?? 0; start < end; start++) {
       let node: Tree | undefined = this.#beginnings;
       for (let at = start; node !== undefined && at < end; at++) {
         node = node.get(bytes[at]!);
-        for (const breaker of (node && this.#endings.get(node)) ?? []) whole.add(breaker);
+        for (const breaker of (node && this.#endings.get(node)) ?? []) found.push(breaker);
       }
       const after = node && this.#tailsAfter.get(node);
       if (after) tails.push(after);
     }
-    return whole.size > 0 || tails.length > 0 ? { whole, tails } : NO_BREAKING;
+    if (found.length === 0 && tails.length === 0) return NO_BREAKING;
+    return { whole: found.length === 0 ? NO_BREAKING.whole : new Set(found), tails };
   }
 }
 
