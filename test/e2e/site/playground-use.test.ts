@@ -99,16 +99,11 @@ describe('the playground, by hand', () => {
     await complete(page);
     const token = textOf(page).locator('.token').nth(8);
     const scrolled = () => textOf(page).evaluate((content) => content.parentElement!.scrollTop);
-    const end = await scrolled();
-    expect(end).toBeGreaterThan(40);
+    await expect.poll(scrolled).toBeGreaterThan(40);
     await textOf(page).evaluate((content) => content.parentElement!.scrollTo(0, 20));
     await token.tap();
     await popover(page).waitFor();
     await expect.poll(scrolled).toBe(20);
-    await page.keyboard.type('x');
-    await wait(page);
-    const stayed = await popover(page).count();
-    expect(stayed).toBe(1);
     await typeInto(textOf(page), PROMPT);
     await popover(page).waitFor({ state: 'detached' });
     expect(site.consoleErrors).toEqual([]);
