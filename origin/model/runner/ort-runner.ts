@@ -54,7 +54,9 @@ export class OrtRunner implements ModelRunner {
   ) {
     const { slots, contextLength } = layout;
     const { vocabularySize } = decoder;
-    this.#shape = { vocabularySize, contextLength, slots, prefillChunk, minRows: 1 };
+    // A device copies its own memory in a fraction of a step.
+    const maxCopied = cache ? { maxCopied: contextLength } : {};
+    this.#shape = { vocabularySize, contextLength, slots, prefillChunk, minRows: 1, ...maxCopied };
     this.#session = session;
     this.#decoder = decoder;
     this.#logitsName = logits;
