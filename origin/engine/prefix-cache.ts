@@ -51,7 +51,7 @@ export class PrefixCache {
     return { copies, cached: Math.max(cached, restorable) };
   }
 
-  /** Returns how many sequences of a computed prompt may start in one run, so that nobody waits for their copies. */
+  /** Returns how many sequences of a computed prompt may start in one run, so that other requests do not wait for their copies. */
   copiesPerRun({ tokens, slot }: PromptPrefill): number {
     if (this.#slots.isCopied(slot)) return 0;
     return Math.max(1, Math.floor((MAX_COPIED_CHUNKS * this.#chunkLength) / tokens.length));

@@ -227,11 +227,14 @@ export class KvSlots {
       last < 0 ? 0 : Math.max(0, first - slot) + Math.max(0, slot - last);
     const maxGrowth = Math.max(1, (donor?.length ?? 0) / COPIED_POSITIONS_PER_ROW);
     if (donor !== null && !this.isHeld(donor.slot) && growth(donor.slot) <= maxGrowth) return donor.slot;
-    const free = Array.from(this.#slots.keys()).filter((slot) => !this.isHeld(slot));
-    if (free.length === 0) throw new Error('no free KV slot');
-    const least = Math.min(...free.map(growth));
-    const best = leastUsed(free.filter((slot) => growth(slot) === least).map((slot) => this.#slot(slot)));
-    return this.#slots.indexOf(best!);
+    const idle = this.#free;
+    // Another slot would have to be copied as a whole now.
+    const free = idle.length > 0 ? idle : this.#slots.filter(({ held }) => !held);
+    const growths = free.map((slot) => growth(this.#slots.indexOf(slot)));
+    const least = Math.min(...growths);
+    const best = leastUsed(free.filter((_, at) => growths[at] === least));
+    if (best === null) throw new Error('no free KV slot');
+    return this.#slots.indexOf(best);
   }
 
   /** Moves a prefix that is about to be overwritten to the free slot with the least recently used one. */

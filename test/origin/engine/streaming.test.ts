@@ -5,6 +5,8 @@ import { ScriptedRunner } from './support/scripted-runner.ts';
 import { NEUTRAL } from './support/submissions.ts';
 import { transcribe } from './support/transcript.ts';
 
+const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
+
 describe('running streams', () => {
   it('get a token in every step while a long prompt is in prefill', async () => {
     const driver = new Driver(new ScriptedRunner(shape(2)));
@@ -18,6 +20,30 @@ describe('running streams', () => {
     }
     await driver.step();
     expect(tokensSoFar(driver, 'long')).toBeGreaterThan(0);
+  });
+
+  it('get a token in every step while a long prompt is copied for its choices, 32 chunks at a time', async () => {
+    const runner = new ScriptedRunner(shape(8));
+    const copies: number[] = [];
+    const copy = runner.copy.bind(runner);
+    runner.copy = (from, to, end, start = 0) => {
+      copies.push(end - start);
+      copy(from, to, end, start);
+    };
+    const driver = new Driver(runner);
+    driver.submit(endless('stream', 300));
+    await driver.step();
+    driver.submit({ ...longPrompt('long', 1500), choices: 3 });
+    let most = 0;
+    while (driver.eventsOf('long').at(-1)?.type !== 'done') {
+      const before = tokensSoFar(driver, 'stream');
+      const start = copies.length;
+      await driver.step();
+      expect(tokensSoFar(driver, 'stream')).toBe(before + 1);
+      most = Math.max(most, sum(copies.slice(start)));
+    }
+    expect(sum(copies)).toBe(2 * 1500);
+    expect(most).toBe(32 * CHUNK);
   });
 
   it('are decoded in as many rows as there are streams, once compaction has closed the holes', async () => {

@@ -344,4 +344,16 @@ describe('KV slots', () => {
     kv.release(assign(tokens).slot, false);
     expect(kv.surplus).toBe(0);
   });
+
+  it('leave a slot that is still read alone while there is another free one', () => {
+    const kv = new KvSlots({ slots: 3, contextLength: CONTEXT, prefillChunk: CHUNK, maxCopied: 5 });
+    const tokens = Int32Array.from({ length: 13 }, (_, at) => at);
+    const { slot: from } = kv.assign(tokens, 'x', Infinity);
+    kv.record(from, 13);
+    expect(kv.move(from, 1, 13)).toEqual([]);
+    const other = kv.assign(Int32Array.of(99), 'y', Infinity);
+    expect(other).toMatchObject({ slot: 2, copies: [] });
+    const last = kv.assign(Int32Array.of(98), 'y', Infinity);
+    expect(last).toMatchObject({ slot: from, copies: [{ from, to: 1, start: 0, end: 13 }] });
+  });
 });
