@@ -102,6 +102,8 @@ export class Driver {
       const known = this.events.get(requestId) ?? [];
       known.push(...wireEvents(events, this.#submissions.get(requestId)!, this.#tokenBytes));
       this.events.set(requestId, known);
+      const last = events.at(-1)?.type;
+      if (last === 'done' || last === 'error') this.#submissions.delete(requestId);
     }
   }
 }
