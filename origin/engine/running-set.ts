@@ -280,7 +280,7 @@ export class RunningSet {
 
   /** Closes a hole between the decoding slots if that pays. */
   compact(): readonly KvCopy[] {
-    if (this.kv.isCopying) return [];
+    if (this.decoding.some((_, slot) => this.kv.isArriving(slot))) return [];
     const move = this.#compaction.next(this.decoding, (slot) => !this.kv.isHeld(slot));
     const sequence = move === null ? null : this.decoding[move.from];
     if (move === null || !sequence) return [];

@@ -1,7 +1,7 @@
 /** Less work costs too little to wait. */
 const LEAST_BYTES = 16_384;
-/** Keeps the free work for one tenant below a twentieth of a core. */
-const BYTES_PER_MS = 32_768;
+/** Keeps the free work for one tenant near a hundredth of a core. */
+const BYTES_PER_MS = 8_192;
 /** Nothing waits longer. A caller then gets one answer per second. */
 const MAX_WAIT_MS = 1_000;
 

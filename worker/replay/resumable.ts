@@ -48,7 +48,7 @@ export function resumable(handler: RouteHandler): RouteHandler {
   };
 }
 
-/** To read a stream again costs as much as to refuse a body of so many bytes, so a tenant gets 100 per second. */
+/** To read a stream again costs as much as to refuse a body of so many bytes, so a tenant gets 25 per second. */
 const REPLAY_COST_BYTES = 327_680;
 
 const ID = /^cmpl-([0-9a-f]{32})$/;

@@ -64,10 +64,6 @@ export class KvSlots {
     return this.#pending.sourceEnd(slot) > 0;
   }
 
-  get isCopying(): boolean {
-    return !this.#pending.isEmpty;
-  }
-
   /** Returns the next pieces of long copies. */
   pieces(): readonly KvCopy[] {
     return this.#pending.take(this.#maxCopied);

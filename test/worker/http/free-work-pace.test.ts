@@ -21,14 +21,14 @@ test('the first large body and all small ones are refused at once', async () => 
   expect(waits).toEqual([]);
 });
 
-test('more of them are refused at 32 MiB per second, and none later than after a second', async () => {
+test('more of them are refused at 8 MiB per second, and none later than after a second', async () => {
   const { pace, waits, clock } = newPace();
-  for (let count = 0; count < 40; count++) await pace.turn('a', LARGE);
-  expect(waits.slice(0, 3)).toEqual([32, 64, 96]);
-  expect(waits.slice(31)).toEqual(Array.from({ length: 8 }, () => 1000));
-  clock.now += 1032;
+  for (let count = 0; count < 16; count++) await pace.turn('a', LARGE);
+  expect(waits.slice(0, 3)).toEqual([128, 256, 384]);
+  expect(waits.slice(7)).toEqual(Array.from({ length: 8 }, () => 1000));
+  clock.now += 1128;
   await pace.turn('a', LARGE);
-  expect(waits).toHaveLength(39);
+  expect(waits).toHaveLength(15);
 });
 
 test('tenants do not wait for each other', async () => {

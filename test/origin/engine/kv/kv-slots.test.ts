@@ -105,12 +105,7 @@ describe('KV slots', () => {
               const fork = kv.fork(holder.slot, holder.computed);
               memory.copy(fork.copies);
               holders.push({ ...holder, slot: fork.slot });
-            } else if (
-              step.type === 'move' &&
-              holder !== undefined &&
-              holders.length < slots &&
-              !kv.isCopying
-            ) {
+            } else if (step.type === 'move' && holder !== undefined && holders.length < slots) {
               const free = Array.from({ length: slots }, (_, slot) => slot).filter(
                 (slot) => !kv.isHeld(slot),
               );
@@ -339,7 +334,7 @@ describe('KV slots', () => {
     ]);
     expect(kv.isArriving(short.slot)).toBe(true);
     expect(kv.pieces()).toEqual([{ from: long.slot, to: short.slot, start: 3, end: 4 }]);
-    expect(kv.isCopying).toBe(false);
+    expect(kv.pieces()).toEqual([]);
     expect(kv.surplus).toBe(1);
     kv.release(assign(tokens).slot, false);
     expect(kv.surplus).toBe(0);
