@@ -265,9 +265,9 @@ export class ModelRuns {
     };
   }
 
-  /** Whether a prompt is computed, or waits for KV that is copied to its slot. */
-  #waits({ done, restores, slot }: PromptPrefill): boolean {
-    return done || restores || this.#running.kv.isArriving(slot);
+  /** Whether a prompt is computed, or waits for KV. */
+  #waits(prefill: PromptPrefill): boolean {
+    return prefill.done || prefill.restores || this.#running.prefixes.waits(prefill);
   }
 
   #enter(prefill: PromptPrefill): readonly KvCopy[] {

@@ -51,9 +51,13 @@ export class PrefixCache {
     return { copies, cached: Math.max(cached, restorable) };
   }
 
+  /** Whether a prompt waits for copies: of KV to its slot, or from it to its first choices. */
+  waits({ slot, done }: PromptPrefill): boolean {
+    return this.#slots.isArriving(slot) || (done && this.#slots.isCopied(slot));
+  }
+
   /** Returns how many sequences of a computed prompt may start in one run, so that other requests do not wait for their copies. */
-  copiesPerRun({ tokens, slot }: PromptPrefill): number {
-    if (this.#slots.isCopied(slot)) return 0;
+  copiesPerRun({ tokens }: PromptPrefill): number {
     return Math.max(1, Math.floor((MAX_COPIED_CHUNKS * this.#chunkLength) / tokens.length));
   }
 

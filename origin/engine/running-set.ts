@@ -179,9 +179,9 @@ export class RunningSet {
     return this.decoding[slot] ?? this.#prefills.find((prefill) => prefill.slot === slot);
   }
 
-  /** The prompts that need not wait for KV that is copied to their slot. */
+  /** The prompts that do not wait for copies. */
   get #ready(): PromptPrefill[] {
-    return this.#prefills.filter(({ slot }) => !this.kv.isArriving(slot));
+    return this.#prefills.filter((prefill) => !this.prefixes.waits(prefill));
   }
 
   /** What each account can compute now. */

@@ -8,23 +8,20 @@ import { type TokenBytes, textOf } from '../tokenizer/token-bytes.ts';
 export function promptEvent(
   { prompt, scores }: PromptResult,
   { tokens, echoFrom = 0, logprobsFrom = 0 }: SubmittedPrompt,
-  {
-    skipSpecialTokens,
-    promptTopLogprobs,
-  }: Pick<GenerationRequest, 'skipSpecialTokens' | 'promptTopLogprobs'>,
+  request: Pick<GenerationRequest, 'skipSpecialTokens' | 'promptTopLogprobs'>,
   tokenBytes: TokenBytes,
 ): EventOf<'prompt'> {
+  const { skipSpecialTokens, promptTopLogprobs } = request;
   const ids = [...tokens.subarray(echoFrom)];
   const text = textOf(tokenBytes, ids, skipSpecialTokens);
   if (scores === undefined) return { type: 'prompt', prompt, text, ids };
   const { bytes, top, first, rows } = scores;
   const known = new PromptLogprobs(bytes.length / logprobBytes(top), top, bytes.buffer, first);
   // The same tokens are likely in many places.
-  const texts = new Map<number, string>();
+  const written = new Map<number, string>();
   const bytesOf = (id: number): string => {
-    const text = texts.get(id) ?? wireBytes(tokenBytes, id);
-    texts.set(id, text);
-    return text;
+    if (!written.has(id)) written.set(id, wireBytes(tokenBytes, id));
+    return written.get(id)!;
   };
   const logprobs = ids.map((id, index) => {
     const at = echoFrom + index;

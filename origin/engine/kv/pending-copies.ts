@@ -33,10 +33,8 @@ export class PendingCopies {
 
   /** Takes all until no copy reads or writes a slot. */
   settle(slot: number): KvCopy[] {
-    return this.#copies.splice(
-      0,
-      1 + this.#copies.findLastIndex(({ from, to }) => from === slot || to === slot),
-    );
+    const last = this.#copies.findLastIndex(({ from, to }) => from === slot || to === slot);
+    return this.#copies.splice(0, last + 1);
   }
 
   isTarget(slot: number): boolean {

@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import { singleTokens } from '../../support/browser/single-tokens.ts';
 import { closeAndLeave, storedText, typeInto } from '../../support/browser/site-page.ts';
@@ -21,6 +21,14 @@ async function complete(page: Page): Promise<void> {
   await typeInto(textOf(page), PROMPT);
   await page.keyboard.press('Control+Enter');
   await status(page).getByText('Finished').waitFor();
+}
+
+/** Returns the tokens of A when a comparison has ended. */
+async function comparedTokens(page: Page): Promise<Locator> {
+  const options = page.getByRole('region', { name: 'Answer of A' }).getByRole('option');
+  await options.nth(20).waitFor();
+  await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
+  return options;
 }
 
 /** Waits longer than what closes by itself takes. */
@@ -81,9 +89,7 @@ describe('the playground, by hand', () => {
 
     await page.getByRole('link', { name: 'Compare' }).tap();
     await page.getByRole('button', { name: /With and without a penalty/ }).tap();
-    const options = page.getByRole('region', { name: 'Answer of A' }).getByRole('option');
-    await options.nth(20).waitFor();
-    await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
+    const options = await comparedTokens(page);
     await options.nth(3).tap();
     await wait(page);
     const stayedInCompare = await popover(page).count();
@@ -113,9 +119,7 @@ describe('the playground, by hand', () => {
     const { page } = await visit('/', { height: 500 });
     await page.getByRole('link', { name: 'Compare' }).click();
     await page.getByRole('button', { name: /With and without a penalty/ }).click();
-    const options = page.getByRole('region', { name: 'Answer of A' }).getByRole('option');
-    await options.nth(20).waitFor();
-    await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
+    const options = await comparedTokens(page);
     await options.nth(3).click();
     await popover(page).waitFor();
     const distance = async () => {

@@ -4,15 +4,18 @@ import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { byteLevelDirectory, sentencePieceDirectory } from '../tokenizer/fixtures.ts';
 import { prepare, servedModel } from './served-models.ts';
 
+/** Vocabularies with the tokens of "hello" within a word. */
+const HELLO = [
+  ['byte-level', byteLevelDirectory(), ['hello']],
+  ['SentencePiece', sentencePieceDirectory(), ['h', 'el', 'lo']],
+] as const;
+
 const badTokensOf = async (badWords: string[], model: ReturnType<typeof servedModel>) => {
   const { submission } = await prepare({ sampling: { ...NEUTRAL_SAMPLING, badWords } }, model);
   return submission.sampling.badTokens;
 };
 
-test.each([
-  ['byte-level', byteLevelDirectory(), ['hello']],
-  ['SentencePiece', sentencePieceDirectory(), ['h', 'el', 'lo']],
-] as const)(
+test.each(HELLO)(
   'a bad word of a %s vocabulary is forbidden within a word and after a space',
   async (_, directory, within) => {
     const model = servedModel(directory);
@@ -41,10 +44,7 @@ const breakersOf = async (texts: string[], model: ReturnType<typeof servedModel>
   return submission.sampling.dryBreakers ?? [];
 };
 
-test.each([
-  ['byte-level', byteLevelDirectory(), ['hello']],
-  ['SentencePiece', sentencePieceDirectory(), ['h', 'el', 'lo']],
-] as const)(
+test.each(HELLO)(
   "what follows a split of DRY's breaker is encoded without a space in a %s vocabulary",
   async (_, directory, expected) => {
     const model = servedModel(directory);

@@ -78,6 +78,19 @@ function limiterOf(tenant: string, limits: Partial<Limits>) {
   return { call, reserve, leave, settle, renew, pass, state };
 }
 
+/** Lets a reservation expire, and renews it in vain so often. */
+async function outlive(
+  { reserve, renew, pass }: ReturnType<typeof limiterOf>,
+  requestId: string,
+  renewals: number,
+): Promise<void> {
+  await reserve(requestId, TTL_MS);
+  for (let renewal = 0; renewal < renewals; renewal += 1) {
+    await pass(renewal === 0 ? TTL_MS : TTL_MS / 3);
+    expect(await renew(requestId, 1, TTL_MS)).toBe(false);
+  }
+}
+
 /** Lets time pass until this number of requests is in the tenant's only row, and returns the row. */
 async function rowOf(tenant: string, requests: number): Promise<Record<string, unknown>> {
   const rows = async () => {
@@ -167,26 +180,18 @@ test('never bills less than the Worker has relayed, if a restarted upstream know
 });
 
 test('asks an unreachable upstream again about a request that outlived its reservation', async () => {
-  const { reserve, leave, renew, pass } = limiterOf('outlived', {});
-  await reserve('r', TTL_MS);
-  for (let beats = 0; beats < 6; beats += 1) {
-    await pass(beats === 0 ? TTL_MS : TTL_MS / 3);
-    expect(await renew('r', 1, TTL_MS)).toBe(false);
-  }
+  const limiter = limiterOf('outlived', {});
+  await outlive(limiter, 'r', 6);
   const lost = async () => Promise.reject(new Error('out of reach'));
   origin.answers.push(lost, async () => ({ usage: usageOf(9), finishReasons: [], ended: true }));
-  await leave('r', 3);
+  await limiter.leave('r', 3);
   expect(await rowOf('outlived', 1)).toMatchObject({ cancelled: 1, completion_tokens: 9 });
 });
 
 test('accepts the settlement of a Worker that renews after its reservation expired', async () => {
-  const { reserve, renew, settle, pass } = limiterOf('back-again', {});
-  await reserve('r', TTL_MS);
-  for (let beats = 0; beats < 15; beats += 1) {
-    await pass(beats === 0 ? TTL_MS : TTL_MS / 3);
-    expect(await renew('r', 1, TTL_MS)).toBe(false);
-  }
-  await settle(ending('r', 700));
+  const limiter = limiterOf('back-again', {});
+  await outlive(limiter, 'r', 15);
+  await limiter.settle(ending('r', 700));
   expect(await rowOf('back-again', 1)).toMatchObject({ requests: 1, completed: 1, completion_tokens: 700 });
 });
 

@@ -3,8 +3,10 @@ import type { Miniflare } from 'miniflare';
 /**
  * A Worker with only the home limiter and the ledger. It forwards calls to a tenant's object, can restart it, and reports
  * the milliseconds to the next alarm and the number of records in the outbox. Each call comes from an isolate of its own.
- * `settle` returns how many requests were open before, `renew` whether the reservation still runs. `pass` lets time pass
- * and the alarm ring. From then on, the clock stands between these calls.
+ *
+ * `settle` returns how many requests were open before, `renew` whether the reservation still runs.
+ *
+ * `pass` lets time pass and the alarm ring. From then on, the clock stands between these calls.
  */
 export const LIMITER_WORKER = `
   const callOf = (settlements, more) => ({
