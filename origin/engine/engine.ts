@@ -88,7 +88,6 @@ export class Engine {
       tokenBytes,
       workspace: new SamplerWorkspace(shape.vocabularySize, options.kernel),
       pool,
-      mask: new Uint32Array((shape.vocabularySize + 31) >>> 5),
       grammarWork: this.#grammarWork,
       sparse: runner.sparse ?? null,
     };

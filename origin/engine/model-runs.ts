@@ -213,8 +213,8 @@ export class ModelRuns {
     const pool = this.#pool;
     if (pool === null) return;
     const { sparse } = this.#runner;
-    const drawn = sequences.flatMap((sequence, row) =>
-      sequence && !sequence.request.closed ? { sequence, logits: this.#row(logits, row) } : [],
+    const drawn = inTurn(sequences).flatMap(({ sequence, row }) =>
+      sequence.request.closed ? [] : { sequence, logits: this.#row(logits, row) },
     );
     const sparseDraws = drawn.filter(({ logits: row }) => (sparse?.logits.indexOf(row) ?? -1) >= 0).length;
     if (drawn.length < 2 && sparseDraws === 0) return;

@@ -18,8 +18,6 @@ export interface SamplingContext {
   readonly workspace: SamplerWorkspace;
   /** Draws the tokens of several sequences in parallel; null = each sequence samples by itself. */
   readonly pool: SamplerPool | null;
-  /** Scratch for a grammar's mask with the end tokens added; ⌈vocabulary ÷ 32⌉ words. */
-  readonly mask: Uint32Array;
   readonly grammarWork: GrammarWork;
   /** Rows of which the device keeps a part; null if all come as a whole. */
   readonly sparse: SparseRows | null;
@@ -56,6 +54,10 @@ export class SequenceSampling {
   readonly #context: SamplingContext;
   readonly #sampler: Sampler;
   readonly #constraint: Constraint | null;
+  /** Holds a mask of the constraint with the end tokens; ⌈vocabulary ÷ 32⌉ words. */
+  readonly #ownMask: Uint32Array;
+  /** What the constraint allows next, from the submission of a draw on; null = not known yet, or no constraint. */
+  #mask: Uint32Array | 'nothing' | null = null;
   readonly #choices: number;
   /** The pool's handle of the next token's draw; −1 = none. */
   #draw = -1;
@@ -74,11 +76,13 @@ export class SequenceSampling {
       context.grammarWork.spend(request.tenantId, units);
     };
     this.#constraint = request.grammar?.start(onWork) ?? null;
+    const words = this.#constraint === null ? 0 : (context.workspace.vocabularySize + 31) >>> 5;
+    this.#ownMask = new Uint32Array(words);
   }
 
   /** True if the next token has to wait for a later step. */
   get mustWait(): boolean {
-    return this.#constraint !== null && !this.mayRepeat;
+    return this.#constraint !== null && this.#mask === null && !this.mayRepeat;
   }
 
   /** Whether another token may be sampled in this step after one was taken back. */
@@ -86,15 +90,20 @@ export class SequenceSampling {
     return !this.#context.grammarWork.isSpent(this.#request.tenantId);
   }
 
-  /** Whether the pool can draw the next token: no grammar or allowed ids mask the row, and its logprobs are no list and no row. */
+  /** Whether the pool can draw the next token: its logprobs are no list and no row. */
   get #suitsPool(): boolean {
     const { logprobTokenIds, logprobRows } = this.#request.submission;
-    return this.#constraint === null && this.#sampler.allowed === null && !logprobTokenIds && !logprobRows;
+    return !logprobTokenIds && !logprobRows;
   }
 
-  /** 1 / temperature, if the next token can be drawn from a sparse row; else null. A banned phrase may need the row again. */
+  /**
+   * 1 / temperature, if the next token can be drawn from a sparse row; else null. A banned phrase may need the row again. If a
+   * mask applies, the draw reads the blocks with tokens that it allows, and only logprobs need sums.
+   */
   get coldness(): number | null {
-    return this.#suitsPool && !this.#request.isBanning ? this.#sampler.coldness : null;
+    if (!this.#suitsPool || this.#request.isBanning) return null;
+    const isMasked = this.#constraint !== null || this.#sampler.allowed !== null;
+    return isMasked ? 1 : this.#sampler.coldness;
   }
 
   /**
@@ -102,14 +111,19 @@ export class SequenceSampling {
    * @param logits the row that `next` will get
    * @returns false if the device is to bring some logits first
    */
-  submitDraw(logits: Float32Array, { history, step, forbidden }: TokenPlace): boolean {
+  submitDraw(logits: Float32Array, { history, step, mayEnd, forbidden }: TokenPlace): boolean {
     const sampler = this.#sampler;
     const { pool, sparse } = this.#context;
-    if (pool === null || !this.#suitsPool) return true;
-    const edits = sampler.edit(logits, history, forbidden, sparse?.logits.of(logits) ?? null);
-    if (!edits.isComplete) return false;
+    if (pool === null || !this.#suitsPool || this.mustWait) return true;
+    this.#mask ??= this.#findMask(mayEnd);
+    if (this.#mask === 'nothing') return true;
+    const mask = sampler.restrict(this.#mask);
+    const known = sparse?.logits.of(logits) ?? null;
+    const edits = sampler.edit(logits, history, forbidden, known, mask);
+    const isHere = mask === null || known === null || known.askMasked(mask);
+    if (!isHere || !edits.isComplete) return false;
     const topLogprobs = this.#wantsLogprobs ? (this.#request.submission.topLogprobs ?? 0) : null;
-    this.#draw = pool.add(sampler.draw, logits, edits, step, topLogprobs);
+    this.#draw = pool.add(sampler.draw, logits, edits, mask, step, topLogprobs);
     return true;
   }
 
@@ -119,7 +133,9 @@ export class SequenceSampling {
    * @throws NoCandidatesError, InvalidLogitsError
    */
   next(logits: Float32Array, place: TokenPlace): SampledToken | null {
-    return this.#takeFromPool() ?? this.#sample(logits, place);
+    const sampled = this.#takeFromPool() ?? this.#sample(logits, place);
+    this.#mask = null;
+    return sampled;
   }
 
   #takeFromPool(): SampledToken | null {
@@ -133,7 +149,7 @@ export class SequenceSampling {
   }
 
   #sample(logits: Float32Array, { history, step, mayEnd, forbidden }: TokenPlace): SampledToken | null {
-    const mask = this.#mask(mayEnd);
+    const mask = this.#mask ?? this.#findMask(mayEnd);
     if (mask === 'nothing') return null;
     this.#context.sparse?.complete(logits);
     const id = this.#sampler.sample(logits, history, step, mask, forbidden);
@@ -159,10 +175,10 @@ export class SequenceSampling {
    * with a reference to the token. One that is not flagged as special has a text, which the grammar may allow elsewhere.
    * @throws ApiError if no token continues a text that is not complete
    */
-  #mask(mayEnd: boolean): Uint32Array | null | 'nothing' {
+  #findMask(mayEnd: boolean): Uint32Array | null | 'nothing' {
     const constraint = this.#constraint;
     if (constraint === null) return null;
-    const { mask } = this.#context;
+    const mask = this.#ownMask;
     mask.set(constraint.mask());
     const { finishTokenIds, endTokenIds } = this.#request;
     for (const id of mayEnd ? endTokenIds : finishTokenIds) mask[id >>> 5]! &= ~(1 << (id & 31));

@@ -1,6 +1,9 @@
 /** Consecutive ids whose logits are summarized and brought to main memory together. */
 export const BLOCK_SIZE = 128;
 
+/** Words of a bit set of ids. */
+const WORDS_PER_BLOCK = BLOCK_SIZE / 32;
+
 /** Numbers of each block, in the order in which a device writes them. */
 const STATISTICS = 4;
 
@@ -179,6 +182,15 @@ export class SparseRow {
     // A thread that was late may ask for a row that has become whole.
     if (this.#state[0] === SPARSE) this.#state[0] = WANTING;
     return false;
+  }
+
+  /** Asks for all blocks of these ids (bit id & 31 of word id >>> 5). Returns whether all are here. */
+  askMasked(mask: Uint32Array): boolean {
+    let areHere = true;
+    for (let word = 0; word < mask.length; word++) {
+      if (mask[word] !== 0 && !this.ask(Math.floor(word / WORDS_PER_BLOCK))) areHere = false;
+    }
+    return areHere;
   }
 
   /** @throws AbsentLogits after it has asked for the block */

@@ -1,4 +1,5 @@
 import { BLOCK_SIZE, type SparseRow } from '../model/sparse-logits.ts';
+import { isIn } from './logits/masked-copy.ts';
 
 /** A row of logits with single numbers changed, without a copy of it. One object serves all rows. */
 export class RowEdits {
@@ -9,6 +10,7 @@ export class RowEdits {
   isComplete = true;
   #row: Float32Array = new Float32Array(0);
   #sparse: SparseRow | null = null;
+  #mask: Uint32Array | null = null;
   /** By token id; valid if `changedIn` holds the current round. */
   readonly #values: Float32Array;
   readonly #changedIn: Int32Array;
@@ -20,10 +22,14 @@ export class RowEdits {
     this.#changedIn = new Int32Array(vocabularySize);
   }
 
-  /** Sets the row and forgets the changes of the last one. */
-  begin(row: Float32Array, sparse: SparseRow | null = null): void {
+  /**
+   * Sets the row and forgets the changes of the last one.
+   * @param mask bit set of the tokens that may come; null = all
+   */
+  begin(row: Float32Array, sparse: SparseRow | null = null, mask: Uint32Array | null = null): void {
     this.#row = row;
     this.#sparse = sparse;
+    this.#mask = mask;
     this.isComplete = true;
     this.count = 0;
     this.#round = (this.#round + 1) | 0;
@@ -33,9 +39,9 @@ export class RowEdits {
     return this.#changedIn[id] === this.#round ? this.#values[id]! : this.#row[id]!;
   }
 
-  /** Rounds to float32; ignores ids beyond the row. */
+  /** Rounds to float32; ignores ids beyond the row, and those that may not come. */
   set(id: number, value: number): void {
-    if (id >= this.#row.length) return;
+    if (id >= this.#row.length || (this.#mask !== null && !isIn(this.#mask, id))) return;
     if (this.#changedIn[id] !== this.#round) {
       if (this.#sparse?.ask(Math.floor(id / BLOCK_SIZE)) === false) this.isComplete = false;
       this.#changedIn[id] = this.#round;

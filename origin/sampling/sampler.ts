@@ -44,16 +44,24 @@ export class Sampler {
     );
   }
 
-  /** The draw's coldness; null if it needs whole rows, or if a list of ids or many edits change them. */
+  /** The draw's coldness if nothing masks the row; null if it needs whole rows, or if many edits change them. */
   get coldness(): number | null {
-    return this.allowed === null && this.#edits <= MOST_SPARSE_EDITS ? this.draw.coldness : null;
+    return this.#edits <= MOST_SPARSE_EDITS ? this.draw.coldness : null;
+  }
+
+  /** Returns the tokens that a constraint's mask and the parameters allow, in the mask if there is one; null = all. */
+  restrict(mask: Uint32Array | null): Uint32Array | null {
+    const { allowed } = this;
+    if (mask === null || allowed === null) return mask ?? allowed;
+    for (let word = 0; word < mask.length; word++) mask[word]! &= allowed[word]!;
+    return mask;
   }
 
   /**
    * Returns the next token's id.
    * @param logits one raw row, float32 per token id; not modified
    * @param step how many tokens this sequence has generated before; keys the draw
-   * @param mask bit set of the tokens that a constraint allows (bit id & 31 of word id >>> 5), or null
+   * @param mask bit set of the tokens that a constraint allows (bit id & 31 of word id >>> 5), or null; may be restricted
    * @param forbidden ids that may not come next, such as end tokens before min_tokens
    * @throws InvalidLogitsError if the row holds NaN or +∞, NoCandidatesError if all tokens are forbidden
    */
@@ -77,11 +85,11 @@ export class Sampler {
     forbidden: readonly number[],
   ): Float32Array {
     const { edited } = this.#workspace;
-    const masked = mask !== null || this.allowed !== null;
-    if (masked) copyMasked(edited, logits, mask, this.allowed);
-    const edits = this.edit(masked ? edited : logits, history, forbidden);
-    if (edits.count === 0) return masked ? edited : logits;
-    if (!masked) edited.set(logits);
+    const allowed = this.restrict(mask);
+    const edits = this.edit(logits, history, forbidden, null, allowed);
+    if (allowed !== null) copyMasked(edited, logits, allowed);
+    else if (edits.count === 0) return logits;
+    else edited.set(logits);
     edits.applyTo(edited);
     return edited;
   }
@@ -89,15 +97,17 @@ export class Sampler {
   /**
    * Returns what the processors change in a row; valid until the workspace's next row.
    * @param sparse what is known of a row of which not all logits are here
+   * @param mask bit set of the tokens that may come, of which the others are not changed; null = all
    */
   edit(
     logits: Float32Array,
     history: TokenHistory,
     forbidden: readonly number[],
     sparse: SparseRow | null = null,
+    mask: Uint32Array | null = null,
   ): RowEdits {
     const { edits } = this.#workspace;
-    edits.begin(logits, sparse);
+    edits.begin(logits, sparse, mask);
     for (const id of forbidden) edits.set(id, Number.NEGATIVE_INFINITY);
     for (const processor of this.#processors) processor.apply(edits, history);
     this.#edits = edits.count;

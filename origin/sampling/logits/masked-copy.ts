@@ -1,24 +1,18 @@
 /**
- * Copies the logits of the tokens that every given bit set contains (bit id & 31 of word id >>> 5) and sets all others
- * to −∞. Starts from a full or an empty copy, whichever is nearer, so tight and wide masks are fast. Ids beyond a bit set
- * are not in it.
+ * Copies the logits of the tokens in a bit set (bit id & 31 of word id >>> 5) and sets all others to −∞. Starts from a full
+ * or an empty copy, whichever is nearer, so tight and wide masks are fast. Ids beyond the bit set are not in it.
  */
-export function copyMasked(
-  edited: Float32Array,
-  logits: Float32Array,
-  mask: Uint32Array | null,
-  allowed: Uint32Array | null,
-): void {
+export function copyMasked(edited: Float32Array, logits: Float32Array, mask: Uint32Array): void {
   const size = logits.length;
   const words = (size + 31) >>> 5;
   let count = 0;
-  for (let word = 0; word < words; word++) count += bitCount(wordOf(mask, word) & wordOf(allowed, word));
+  for (let word = 0; word < words; word++) count += bitCount(mask[word] ?? 0);
   const mostly = 2 * count > size;
   if (mostly) edited.set(logits);
   else edited.fill(Number.NEGATIVE_INFINITY);
   for (let word = 0; word < words; word++) {
-    const both = wordOf(mask, word) & wordOf(allowed, word);
-    for (let bits = mostly ? ~both : both; bits !== 0; bits &= bits - 1) {
+    const allowed = mask[word] ?? 0;
+    for (let bits = mostly ? ~allowed : allowed; bits !== 0; bits &= bits - 1) {
       const id = (word << 5) + 31 - Math.clz32(bits & -bits);
       // The last word may have bits past the row.
       if (id < size) edited[id] = mostly ? Number.NEGATIVE_INFINITY : logits[id]!;
@@ -26,9 +20,8 @@ export function copyMasked(
   }
 }
 
-function wordOf(set: Uint32Array | null, word: number): number {
-  return set === null ? -1 : (set[word] ?? 0);
-}
+/** Whether a bit set has an id. */
+export const isIn = (set: Uint32Array, id: number): boolean => (set[id >>> 5]! & (1 << (id & 31))) !== 0;
 
 /** The number of bits set in a 32-bit word (Warren, "Hacker's Delight", 5-1). */
 function bitCount(word: number): number {

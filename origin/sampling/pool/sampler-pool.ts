@@ -23,7 +23,7 @@ export interface SamplerThreads {
 /** Waking a thread costs more than drawing one token. */
 const MIN_JOBS = 2;
 
-/** Drawing so many tokens from sparse rows takes as long as waking a thread. */
+/** Drawing so many tokens from sparse rows without masks takes as long as waking a thread. */
 const SPARSE_JOBS_PER_THREAD = 8;
 
 /** How often the pool looks whether other threads have done their jobs: about a millisecond. */
@@ -39,12 +39,14 @@ export class SamplerPool {
   readonly #workspace: SamplerWorkspace;
   readonly #sparseRows: number;
   readonly #list = new JobList();
-  readonly #jobs = new SharedJobs();
+  readonly #jobs: SharedJobs;
   /** The memory of all rows. */
   #arena: Arena | null = null;
   #worker: SamplerWorker | null = null;
   #count = 0;
   #sparseDraws = 0;
+  /** Draws of this step whose rows are copied with a mask. */
+  #maskedDraws = 0;
 
   /**
    * @param kernel made for as many threads as there are; the rows come from its memory
@@ -53,6 +55,7 @@ export class SamplerPool {
   constructor(kernel: SimdKernel, vocabularySize: number, threads: SamplerThreads, sparseRows = 0) {
     this.#kernel = kernel;
     this.#threads = threads;
+    this.#jobs = new SharedJobs(vocabularySize);
     this.#workspace = new SamplerWorkspace(vocabularySize, kernel);
     this.#sparseRows = sparseRows;
   }
@@ -68,6 +71,7 @@ export class SamplerPool {
     if (arena === null || (this.#arena !== null && this.#arena !== arena)) return false;
     this.#arena = arena;
     this.#sparseDraws = sparseDraws;
+    this.#maskedDraws = 0;
     this.#jobs.clear();
     return true;
   }
@@ -76,6 +80,7 @@ export class SamplerPool {
    * Adds a draw to the list.
    * @param logits the sequence's row
    * @param edits what the logits processors change in it
+   * @param mask bit set of the tokens that may come, whose logits must be here; null = all
    * @param topLogprobs how many of the most likely tokens to return; null = no logprobs
    * @returns the draw's index; −1 if there is no room for it
    */
@@ -83,13 +88,16 @@ export class SamplerPool {
     draw: TokenDraw,
     logits: Float32Array,
     edits: RowEdits,
+    mask: Uint32Array | null,
     step: number,
     topLogprobs: number | null,
   ): number {
     const { parameters, identity, bound } = draw;
     const job = { parameters, identity, bound, row: logits.byteOffset, step, topLogprobs };
-    const hasRoom = this.#count < MAX_JOBS && this.#jobs.write(this.#count, job, edits);
-    return hasRoom ? this.#count++ : -1;
+    const hasRoom = this.#count < MAX_JOBS && this.#jobs.write(this.#count, job, edits, mask);
+    if (!hasRoom) return -1;
+    this.#maskedDraws += Number(mask !== null);
+    return this.#count++;
   }
 
   /** Returns when every draw is done or in progress on another thread. The rows must not change until `end`. */
@@ -103,7 +111,7 @@ export class SamplerPool {
 
   /** How many threads are worth waking. */
   get #wakes(): number {
-    const sparse = Math.min(this.#sparseDraws, this.#count);
+    const sparse = Math.max(0, Math.min(this.#sparseDraws, this.#count) - this.#maskedDraws);
     return Math.ceil(this.#count - sparse + sparse / SPARSE_JOBS_PER_THREAD) - 1;
   }
 

@@ -1,7 +1,8 @@
 import { SparseLogits, type SparseRow } from '../../model/sparse-logits.ts';
-import { EditedRow, type Edits } from '../edited-row.ts';
+import { EditedRow } from '../edited-row.ts';
 import type { Arena, ArenaShare, ViewMemory } from '../kernel/arena.ts';
 import { SimdKernel } from '../kernel/simd-kernel.ts';
+import { copyMasked } from '../logits/masked-copy.ts';
 import { tokenLogprob } from '../logprobs.ts';
 import { TokenDraw } from '../token-draw.ts';
 import { SamplerWorkspace } from '../workspace.ts';
@@ -64,7 +65,7 @@ export class SamplerWorker {
       draw.bound = bound;
       const logits = new Float32Array(this.#rows.buffer, address, workspace.vocabularySize);
       const sparse = this.#sparse.of(logits);
-      const token = this.#drawFrom(draw, step, logits, sparse, jobs.editsOf(index));
+      const token = this.#drawFrom(draw, step, logits, sparse, index);
       const isCurrent = workspace.row.logits === logits;
       const logprobs =
         topLogprobs === null ? null : tokenLogprob(logits, token, topLogprobs, workspace, isCurrent, sparse);
@@ -80,12 +81,17 @@ export class SamplerWorker {
     step: number,
     logits: Float32Array,
     sparse: SparseRow | null,
-    edits: Edits,
+    index: number,
   ): number {
     const { edited } = this.#workspace;
-    if (edits.ids.length === 0) return draw.from(logits, step, sparse);
-    if (sparse !== null) return draw.from(edited, step, this.#edited.write(logits, sparse, edits, edited));
-    edited.set(logits);
+    const edits = this.#jobs.editsOf(index);
+    const mask = this.#jobs.maskOf(index);
+    // All logits that the mask allows are here.
+    if (mask !== null) copyMasked(edited, logits, mask);
+    else if (edits.ids.length === 0) return draw.from(logits, step, sparse);
+    else if (sparse !== null) {
+      return draw.from(edited, step, this.#edited.write(logits, sparse, edits, edited));
+    } else edited.set(logits);
     for (const [index, id] of edits.ids.entries()) edited[id] = edits.values[index]!;
     return draw.from(edited, step);
   }
@@ -96,7 +102,13 @@ export function runSamplerWorker(share: WorkerShare, viewMemory: ViewMemory): ne
   const { kernel, arena } = SimdKernel.attach(share.rows, share.thread, viewMemory);
   const workspace = new SamplerWorkspace(share.vocabularySize, kernel);
   const list = new JobList(share.list, share.thread);
-  const worker = new SamplerWorker(list, new SharedJobs(share.jobs), workspace, arena.rows, share.sparseRows);
+  const worker = new SamplerWorker(
+    list,
+    new SharedJobs(share.vocabularySize, share.jobs),
+    workspace,
+    arena.rows,
+    share.sparseRows,
+  );
   for (let round = 0; ; ) {
     round = list.awaitRound(round);
     worker.workOff();

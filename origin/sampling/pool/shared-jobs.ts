@@ -10,8 +10,8 @@ import { MAX_JOBS } from './job-list.ts';
 const MAX_EDITS = 65_536;
 
 /** Layout of a job, in float64: the request, then the result. */
-const [ROW, FIRST_EDIT, EDIT_COUNT, STEP, BOUND, TOP_LOGPROBS, SEED, PROMPT, CHOICE, PARAMETERS] = [
-  0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
+const [ROW, FIRST_EDIT, EDIT_COUNT, MASKED, STEP, BOUND, TOP_LOGPROBS, SEED, PROMPT, CHOICE, PARAMETERS] = [
+  0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
 ] as const;
 const TOKEN = PARAMETERS + DRAW_PARAMETERS.length;
 const LOGPROB = TOKEN + 1;
@@ -43,12 +43,18 @@ export class SharedJobs {
   readonly #integers: BigInt64Array;
   readonly #editIds: Int32Array;
   readonly #editValues: Float32Array;
+  /** A bit set per job. Memory that no mask has touched is not used. */
+  readonly #masks: Uint32Array;
+  readonly #maskLength: number;
   #usedEdits = 0;
 
   /** @param memory another thread's; new by default */
-  constructor(memory?: SharedArrayBuffer) {
+  constructor(vocabularySize: number, memory?: SharedArrayBuffer) {
     const numbers = SIZE * MAX_JOBS;
-    this.memory = memory ?? new SharedArrayBuffer(8 * (numbers + MAX_EDITS));
+    const masksAt = 8 * (numbers + MAX_EDITS);
+    this.#maskLength = (vocabularySize + 31) >>> 5;
+    this.memory = memory ?? new SharedArrayBuffer(masksAt + 4 * this.#maskLength * MAX_JOBS);
+    this.#masks = new Uint32Array(this.memory, masksAt);
     this.#numbers = new Float64Array(this.memory, 0, numbers);
     this.#integers = new BigInt64Array(this.memory, 0, numbers);
     this.#editIds = new Int32Array(this.memory, 8 * numbers, MAX_EDITS);
@@ -60,8 +66,11 @@ export class SharedJobs {
     this.#usedEdits = 0;
   }
 
-  /** Writes a job; returns false if there is no room for its edits. */
-  write(index: number, job: DrawJob, edits: RowEdits): boolean {
+  /**
+   * Writes a job; returns false if there is no room for its edits.
+   * @param mask bit set of the tokens that may come; null = all
+   */
+  write(index: number, job: DrawJob, edits: RowEdits, mask: Uint32Array | null): boolean {
     const first = this.#usedEdits;
     if (first + edits.count > MAX_EDITS) return false;
     for (let i = 0; i < edits.count; i++) {
@@ -74,6 +83,8 @@ export class SharedJobs {
     numbers[ROW] = job.row;
     numbers[FIRST_EDIT] = first;
     numbers[EDIT_COUNT] = edits.count;
+    numbers[MASKED] = Number(mask !== null);
+    if (mask !== null) this.#masks.set(mask, index * this.#maskLength);
     numbers[STEP] = job.step;
     numbers[BOUND] = job.bound;
     numbers[TOP_LOGPROBS] = job.topLogprobs ?? NONE;
@@ -109,6 +120,12 @@ export class SharedJobs {
     const first = numbers[FIRST_EDIT]!;
     const end = first + numbers[EDIT_COUNT]!;
     return { ids: this.#editIds.subarray(first, end), values: this.#editValues.subarray(first, end) };
+  }
+
+  /** Bit set of the tokens that may come; null = all. */
+  maskOf(index: number): Uint32Array | null {
+    if (this.#of(index)[MASKED] === 0) return null;
+    return this.#masks.subarray(index * this.#maskLength, (index + 1) * this.#maskLength);
   }
 
   /** @param bound Mirostat's, after the draw */

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
+import { bitsOf } from './one-token.ts';
 
 /**
  * Logits with many ties, with none, and with forbidden ones among them; at least one is finite. None differ by less
@@ -21,6 +22,15 @@ export function anyLogits(size: number): fc.Arbitrary<number[]> {
 
 export function anyHistory(size: number, maxLength: number): fc.Arbitrary<number[]> {
   return fc.array(fc.nat(size - 1), { maxLength });
+}
+
+/** The bit set of a few ids, or of all but a few. */
+export function anyMask(size: number): fc.Arbitrary<Uint32Array> {
+  const few = fc.array(fc.nat(size - 1), { minLength: 1, maxLength: 40 });
+  return fc.tuple(few, fc.boolean()).map(([ids, areOut]) => {
+    const bits = bitsOf(ids, size);
+    return areOut ? bits.map((word) => ~word) : bits;
+  });
 }
 
 /** A share on a grid (where boundaries are met) or anywhere. */

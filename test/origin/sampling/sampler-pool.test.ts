@@ -12,7 +12,7 @@ import { TokenDraw } from '../../../origin/sampling/token-draw.ts';
 import type { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
 import { anyRow, SIZE as TILE } from './any-row.ts';
-import { anyHistory, anyParameters } from './arbitraries.ts';
+import { anyHistory, anyMask, anyParameters } from './arbitraries.ts';
 import { historyOf, vocabularyOf, workspaceOf } from './one-token.ts';
 
 const SIZE = 6 * TILE;
@@ -37,7 +37,7 @@ const anySampling = fc
     const { temperature, topP } = parameters;
     if (kind === 'top-p only') return { ...NEUTRAL_SAMPLING, temperature, topP };
     if (kind === 'whole') return { ...NEUTRAL_SAMPLING, temperature };
-    return { ...parameters, mirostat: mirostat as 0 | 1 | 2, allowedTokenIds: null };
+    return { ...parameters, mirostat: mirostat as 0 | 1 | 2 };
   });
 
 const anyAsked = fc.record({
@@ -46,6 +46,7 @@ const anyAsked = fc.record({
   prompt: anyHistory(SIZE, 12),
   generated: anyHistory(4, 30),
   forbidden: fc.array(fc.nat(SIZE - 1), { maxLength: 2 }),
+  mask: fc.option(anyMask(SIZE)),
   seed: fc.maxSafeInteger(),
   step: fc.nat(100_000),
   topLogprobs: fc.option(fc.nat(20)),
@@ -62,10 +63,10 @@ function drawnAlone(
   sampler: Sampler,
   row: Float32Array,
   history: TokenHistory,
-  { step, forbidden, topLogprobs }: Pick<Asked, 'step' | 'forbidden' | 'topLogprobs'>,
+  { step, mask, forbidden, topLogprobs }: Pick<Asked, 'step' | 'mask' | 'forbidden' | 'topLogprobs'>,
 ): Drawn | null {
   try {
-    const token = sampler.sample(row, history, step, null, forbidden);
+    const token = sampler.sample(row, history, step, mask, forbidden);
     const logprobs = topLogprobs === null ? null : tokenLogprob(row, token, topLogprobs, alone);
     return { token, bound: sampler.draw.bound, logprobs };
   } catch {
@@ -89,8 +90,9 @@ describe('a sampler pool', () => {
         const { parameters, prompt, generated, seed, forbidden, topLogprobs } = one;
         const history = historyOf(prompt, generated);
         const sampler = new Sampler(parameters, { seed, prompt: 1, choice: 2 }, tokenBytes, alone);
-        const edits = sampler.edit(rowAt(index), history, forbidden);
-        expect(pool.add(sampler.draw, rowAt(index), edits, one.step, topLogprobs)).toBe(index);
+        const mask = sampler.restrict(one.mask?.slice() ?? null);
+        const edits = sampler.edit(rowAt(index), history, forbidden, null, mask);
+        expect(pool.add(sampler.draw, rowAt(index), edits, mask, one.step, topLogprobs)).toBe(index);
         return drawnAlone(sampler, rowAt(index), history, one);
       });
       pool.run();
@@ -114,7 +116,7 @@ describe('a sampler pool', () => {
     const threads = samplerThreads(3)!;
     const kernel = new SimdKernel(threads.threads, threads.viewMemory);
     const memory = kernel.allocate(MAX_ROWS * SIZE);
-    const [list, jobs] = [new JobList(), new SharedJobs()];
+    const [list, jobs] = [new JobList(), new SharedJobs(SIZE)];
     for (const thread of [1, 2]) {
       const share = {
         rows: kernel.sharedArenaOf(memory)!.share,
@@ -134,7 +136,7 @@ describe('a sampler pool', () => {
         const address = memory.byteOffset + 4 * index * SIZE;
         const job = { parameters, identity, bound, row: address, step: 3, topLogprobs: null };
         alone.edits.begin(memory);
-        jobs.write(index, job, alone.edits);
+        jobs.write(index, job, alone.edits, null);
         try {
           return draw.from(row, 3);
         } catch {
@@ -177,7 +179,7 @@ describe('a sampler pool', () => {
       alone.edits.begin(memory);
       const draws = [0, 1].map((row) => {
         const draw = new TokenDraw(NEUTRAL_SAMPLING, { seed: 1, prompt: 0, choice: row }, alone);
-        return pool.add(draw, memory.subarray(row * SIZE, (row + 1) * SIZE), alone.edits, 0, null);
+        return pool.add(draw, memory.subarray(row * SIZE, (row + 1) * SIZE), alone.edits, null, 0, null);
       });
       pool.run();
       const tokens = draws.map((draw) => pool.token(draw));
@@ -220,11 +222,12 @@ describe('a sampler pool', () => {
     edits.begin(memory);
     for (let id = 0; id < SIZE; id++) edits.set(id, 1);
     const room = Math.floor(65_536 / SIZE);
-    for (let row = 0; row < room; row++) expect(pool.add(draw, memory, edits, 0, null)).toBe(row);
-    expect(pool.add(draw, memory, edits, 0, null)).toBe(-1);
+    for (let row = 0; row < room; row++) expect(pool.add(draw, memory, edits, null, 0, null)).toBe(row);
+    expect(pool.add(draw, memory, edits, null, 0, null)).toBe(-1);
     edits.begin(memory);
-    for (let row = room; row < MAX_JOBS; row++) expect(pool.add(draw, memory, edits, 0, null)).toBe(row);
-    expect(pool.add(draw, memory, edits, 0, null)).toBe(-1);
+    for (let row = room; row < MAX_JOBS; row++)
+      expect(pool.add(draw, memory, edits, null, 0, null)).toBe(row);
+    expect(pool.add(draw, memory, edits, null, 0, null)).toBe(-1);
   });
 });
 

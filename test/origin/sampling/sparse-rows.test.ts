@@ -4,12 +4,13 @@ import { expect, it } from 'vitest';
 import { samplerThreads } from '../../../origin/engine/sampler-threads.ts';
 import { SparseLogits } from '../../../origin/model/sparse-logits.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
+import { isIn } from '../../../origin/sampling/logits/masked-copy.ts';
 import { tokenLogprob } from '../../../origin/sampling/logprobs.ts';
 import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
 import { TokenDraw } from '../../../origin/sampling/token-draw.ts';
 import type { SamplingParameters } from '../../../shared/sampling.ts';
 import { anyRow, SIZE as TILE } from './any-row.ts';
-import { anyParameters } from './arbitraries.ts';
+import { anyMask, anyParameters } from './arbitraries.ts';
 import { workspaceOf } from './one-token.ts';
 import { SparseDevice } from './sparse-device.ts';
 
@@ -34,6 +35,7 @@ const anyAsked = fc.record({
     maxLength: 40,
   }),
   banBest: fc.boolean(),
+  mask: fc.option(anyMask(SIZE), { freq: 2 }),
   parameters: anyParameters(SIZE).map((all): SamplingParameters => ({ ...all, allowedTokenIds: null })),
   seed: fc.maxSafeInteger(),
   step: fc.nat(100_000),
@@ -50,27 +52,31 @@ it('draws from sparse rows are those from whole rows, and what they read has bee
   const step = async (asked: readonly (typeof anyAsked extends fc.Arbitrary<infer T> ? T : never)[]) => {
     while (!pool.begin(device.logits.memory, asked.length)) await sleep(1);
     device.logits.clear();
-    const expected = asked.map(({ row, parameters, seed, step: at, topLogprobs, edits, banBest }, index) => {
+    const expected = asked.map((one, index) => {
+      const { row, parameters, seed, step: at, topLogprobs, edits, banBest, mask } = one;
       const draw = new TokenDraw(parameters, { seed, prompt: 0, choice: index }, alone);
-      const { coldness } = draw;
+      const coldness = mask === null ? draw.coldness : 1;
       if (coldness === null) device.rowAt(index).set(row);
       else device.keep(index, row, coldness);
       sparse += Number(coldness !== null);
       const best = row.reduce((most, logit, id) => (logit > row[most]! ? id : most), 0);
       const changed = Float32Array.from(row);
       const edit = () => {
-        alone.edits.begin(device.rowAt(index), device.logits.of(device.rowAt(index)));
+        const known = device.logits.of(device.rowAt(index));
+        alone.edits.begin(device.rowAt(index), known, mask);
         for (const [id, value] of banBest ? [...edits, [best, -Infinity] as const] : edits) {
           alone.edits.set(id, value);
           changed[id] = value;
         }
-        return alone.edits.isComplete;
+        const isHere = mask === null || known!.askMasked(mask);
+        return isHere && alone.edits.isComplete;
       };
       if (!edit()) {
         device.fetchWanted();
         expect(edit()).toBe(true);
       }
-      expect(pool.add(draw, device.rowAt(index), alone.edits, at, topLogprobs)).toBe(index);
+      expect(pool.add(draw, device.rowAt(index), alone.edits, mask, at, topLogprobs)).toBe(index);
+      if (mask) for (const id of changed.keys()) if (!isIn(mask, id)) changed[id] = -Infinity;
       try {
         const token = draw.from(changed, at);
         const logprobs = topLogprobs === null ? null : tokenLogprob(row, token, topLogprobs, alone);
