@@ -1,10 +1,11 @@
 import type { Env } from '../../../worker/env/env.ts';
 import { createWorker } from '../../../worker/worker.ts';
+import { turnClock } from './turned-clock.ts';
 
 /**
  * The Worker with a distant limiter: each call takes a round trip of this length. The header `x-isolate` selects one of
  * several isolates. GET /calls returns how many calls the limiters have got so far, and how many of them a request has
- * waited for.
+ * waited for. Tests may turn its clock.
  */
 const ROUND_TRIP_MS = 100;
 
@@ -40,6 +41,7 @@ function isolateOf(name: string): ReturnType<typeof createWorker> {
 
 export default {
   fetch(request, env, context) {
+    turnClock(request);
     if (new URL(request.url).pathname === '/calls') return Response.json(calls);
     const worker = isolateOf(request.headers.get('x-isolate') ?? '');
     return worker.fetch!(request, { ...env, LIMITER: distant(env.LIMITER) }, context);

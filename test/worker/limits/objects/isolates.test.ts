@@ -35,6 +35,12 @@ async function ask(
 const passed = (answers: readonly { readonly status: number }[]) =>
   answers.filter(({ status }) => status === 200).length;
 
+/** Sends two requests, after which the isolate holds a slice of this key. */
+const warm = async (key: string, fields = {}) => {
+  await ask(key, 'a', fields);
+  await ask(key, 'a', fields);
+};
+
 const wave = (key: string, count: number) =>
   Promise.all(Array.from({ length: count }, (_, index) => ask(key, ISOLATES[index % ISOLATES.length]!)));
 
@@ -60,56 +66,6 @@ describe('limits in several isolates', () => {
       (answer) => answer.body.total.requests === 100,
     );
     expect(body.total).toMatchObject({ requests: 100, completed: 100, prompt_tokens: 200 });
-  });
-
-  /** Sends two requests, after which the isolate holds a slice of this key. */
-  const warm = async (key: string, fields = {}) => {
-    await ask(key, 'a', fields);
-    await ask(key, 'a', fields);
-  };
-  const waitedFor = async () =>
-    ((await (await worker.request('/calls')).json()) as { waitedFor: number }).waitedFor;
-
-  test('admits from a slice without home, and reports the remaining amounts', async () => {
-    const { key } = await tenantWithKey(worker, 'near', { requests_per_minute: 800 });
-    const before = await waitedFor();
-    await warm(key);
-    expect(await waitedFor()).toBe(before + 2);
-    const third = await ask(key, 'a');
-    expect(await waitedFor()).toBe(before + 2);
-    expect(third.headers.get('x-ratelimit-remaining-requests')).toBe('797');
-    expect(third.headers.get('x-ratelimit-reset-requests')).toMatch(/^[\d.]+s$|^1m0s$/);
-  });
-
-  test('asks home about no prompt that the slice pays for, whatever its tokens are', async () => {
-    const { key } = await tenantWithKey(worker, 'raised', { tokens_per_day: 60_000 });
-    await warm(key, { prompt: [1] });
-    const before = await waitedFor();
-    await ask(key, 'a', { prompt: [1, 2, 3, 4] });
-    // The whole context is reserved.
-    await ask(key, 'a', { prompt: 'x'.repeat(40), max_tokens: -1 });
-    expect((await ask(key, 'a', { prompt: 'x'.repeat(40) })).status).toBe(200);
-    expect(await waitedFor()).toBe(before);
-  });
-
-  test('makes few calls at a steady load, and none after it', async () => {
-    const { key } = await tenantWithKey(worker, 'steady', { requests_per_minute: 80_000 });
-    const calls = async () => (await (await worker.request('/calls')).json()) as { all: number };
-    await warm(key);
-    const before = (await calls()).all;
-    for (let round = 0; round < 10; round += 1) {
-      await Promise.all(Array.from({ length: 50 }, () => ask(key, 'a')));
-    }
-    expect((await calls()).all - before).toBeLessThan(100);
-    // Returns its slice after two idle seconds.
-    const left = () => admin(worker, 'GET', '/usage?tenant=steady').then(({ body }) => body.total.requests);
-    await eventually(left, (requests) => requests === 502);
-    const isStill = async () => {
-      const first = (await calls()).all;
-      await sleep(1500);
-      return (await calls()).all === first;
-    };
-    await eventually(isStill, (still) => still);
   });
 
   test('never exceeds a token limit with 90 parallel prompts that have more tokens than estimated', async () => {
@@ -188,18 +144,6 @@ describe('limits in several isolates', () => {
     },
   );
 
-  test('charges nothing for a rejected body and shows its limits, with and without a slice', async () => {
-    const { key } = await tenantWithKey(worker, 'told', { requests_per_minute: 800 });
-    const left = async (fields: Readonly<Record<string, unknown>>) => {
-      const { status, headers } = await ask(key, 'a', fields);
-      return [status, headers.get('x-ratelimit-remaining-requests')];
-    };
-    expect(await left({ n: 0 })).toEqual([400, '800']);
-    await warm(key);
-    expect(await left({ n: 0 })).toEqual([400, '798']);
-    expect(await left({})).toEqual([200, '797']);
-  });
-
   test('an isolate that holds a slice ends the streams of a key that another isolate has revoked, and admits no more', async () => {
     const { key, keyId } = await tenantWithKey(worker, 'revoked', { requests_per_minute: 8000 });
     await warm(key);
@@ -245,5 +189,74 @@ describe('limits in several isolates', () => {
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,
     });
+  });
+});
+
+describe('a slice while the clock stands', () => {
+  // Idle slices return to home: on a busy machine, two requests may be as far apart.
+  const START = Date.UTC(2100, 0, 1);
+  const turnClock = (ms: number) => worker.request('/health', { headers: { 'x-now': String(START + ms) } });
+  beforeAll(() => turnClock(0));
+  const calls = async () =>
+    (await (await worker.request('/calls')).json()) as { readonly all: number; readonly waitedFor: number };
+  const waitedFor = async () => (await calls()).waitedFor;
+  const remainingOf = ({ headers }: Response) => headers.get('x-ratelimit-remaining-requests');
+
+  test('admits from a slice without home, and reports the remaining amounts', async () => {
+    const { key } = await tenantWithKey(worker, 'near', { requests_per_minute: 800 });
+    const before = await waitedFor();
+    await warm(key);
+    expect(await waitedFor()).toBe(before + 2);
+    const third = await ask(key, 'a');
+    expect(await waitedFor()).toBe(before + 2);
+    expect(third.headers.get('x-ratelimit-remaining-requests')).toBe('797');
+    expect(third.headers.get('x-ratelimit-reset-requests')).toMatch(/^[\d.]+s$|^1m0s$/);
+  });
+
+  test('asks home about no prompt that the slice pays for, whatever its tokens are', async () => {
+    const { key } = await tenantWithKey(worker, 'raised', { tokens_per_day: 60_000 });
+    await warm(key, { prompt: [1] });
+    const before = await waitedFor();
+    await ask(key, 'a', { prompt: [1, 2, 3, 4] });
+    // The whole context is reserved.
+    await ask(key, 'a', { prompt: 'x'.repeat(40), max_tokens: -1 });
+    expect((await ask(key, 'a', { prompt: 'x'.repeat(40) })).status).toBe(200);
+    expect(await waitedFor()).toBe(before);
+  });
+
+  test('charges nothing for a rejected body and shows its limits, with and without a slice', async () => {
+    const { key } = await tenantWithKey(worker, 'told', { requests_per_minute: 800 });
+    const left = async (fields: Readonly<Record<string, unknown>>) => {
+      const { status, headers } = await ask(key, 'a', fields);
+      return [status, headers.get('x-ratelimit-remaining-requests')];
+    };
+    expect(await left({ n: 0 })).toEqual([400, '800']);
+    await warm(key);
+    expect(await left({ n: 0 })).toEqual([400, '798']);
+    expect(await left({})).toEqual([200, '797']);
+  });
+
+  test('makes few calls at a steady load, and none after it', async () => {
+    const { key } = await tenantWithKey(worker, 'steady', { requests_per_minute: 80_000 });
+    await warm(key);
+    const begun = performance.now();
+    const before = (await calls()).all;
+    for (let round = 0; round < 10; round += 1) {
+      await Promise.all(Array.from({ length: 50 }, () => ask(key, 'a')));
+    }
+    const made = (await calls()).all - before;
+    // One per 100 ended requests, and one per pause and round trip.
+    expect(made).toBeLessThan(10 + (performance.now() - begun) / 200);
+    await turnClock(2_000);
+    await eventually(
+      () => ask(key, 'b', { n: 0 }),
+      (answer) => remainingOf(answer) === '79498',
+    );
+    const isStill = async () => {
+      const first = (await calls()).all;
+      await sleep(1500);
+      return (await calls()).all === first;
+    };
+    await eventually(isStill, (still) => still);
   });
 });
