@@ -105,6 +105,21 @@ async function rowOf(tenant: string, requests: number): Promise<Record<string, u
   return row!;
 }
 
+test('expires a reservation without renewals and bills the last renewal', async () => {
+  const { reserve, renew, settle, pass } = limiterOf('vanished', { concurrentRequests: 2 });
+  await reserve('silent', TTL_MS);
+  await reserve('told', TTL_MS);
+  await pass(TTL_MS - 1);
+  expect(await renew('told', 6, TTL_MS)).toBe(true);
+  await pass(1);
+  expect(await reserve('next', LONG_MS)).toMatchObject({ admitted: true });
+  expect(await reserve('beyond', LONG_MS)).toMatchObject({ admitted: false });
+  expect(await rowOf('vanished', 2)).toMatchObject({ abandoned: 2, completion_tokens: 6 });
+  expect(await settle(ending('told', 99))).toBe(0);
+  expect(await renew('told', 7, TTL_MS)).toBe(false);
+  expect(await reserve('beyond', LONG_MS)).toMatchObject({ admitted: true });
+});
+
 test('ignores a renewal that arrives after the settlement', async () => {
   const { reserve, leave, renew } = limiterOf('overtaken', {});
   await reserve('r', LONG_MS);

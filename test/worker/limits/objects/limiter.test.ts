@@ -167,40 +167,6 @@ describe('a tenant limiter in workerd', () => {
     );
   });
 
-  test('expires a reservation without renewals and bills the last renewal', async () => {
-    const limits = { concurrentRequests: 2 };
-    const lifetime = { ttlMs: 100 };
-    await call(reservation('forgotten', 'silent', limits, lifetime));
-    const usage = { promptTokens: 4, cachedTokens: 0, completionTokens: 6 };
-    const renewal = (id: string): Call => ({
-      tenant: 'forgotten',
-      method: 'renew',
-      args: [id, { usage, upstream: 'origin', ...lifetime }],
-    });
-    let count = 1;
-    // If the machine pauses for longer than a reservation lives, the renewal comes too late, and another request is made.
-    const told = async () => {
-      count += 1;
-      const keyId = `told-${count}`;
-      await call(reservation('forgotten', keyId, limits, { ...lifetime, keyId }));
-      const [heard] = await call(renewal(`told-${count}`));
-      return heard === true;
-    };
-    await eventually(told, (heard) => heard);
-    const rows = await eventually(
-      () => ledger('forgotten'),
-      (all) => all.length === count,
-    );
-    const of = (keyId: string) => rows.find(({ key_id }) => key_id === keyId);
-    expect(of('key')).toMatchObject({ abandoned: 1, prompt_tokens: 0, completion_tokens: 0 });
-    expect(of(`told-${count}`)).toMatchObject({ abandoned: 1, prompt_tokens: 4, completion_tokens: 6 });
-    expect(await call(settlement('forgotten', `told-${count}`, 99))).toEqual([0]);
-    expect(await call(renewal(`told-${count}`))).toEqual([false]);
-    expect(
-      admitted(await call(reservation('forgotten', 'a', limits), reservation('forgotten', 'b', limits))),
-    ).toBe(2);
-  });
-
   test('keeps an expired reservation’s slot free after a restart', async () => {
     const limits = { concurrentRequests: 1 };
     await call(reservation('restarted', 'silent', limits, { ttlMs: 500 }));
