@@ -15,7 +15,6 @@ const SLOTS = 4;
 const CONTEXT = 96;
 const CHUNK = 32;
 const VOCABULARY = 256;
-/** Shaders are compiled at first use, which takes a software renderer 30 s. */
 
 /** Some devices use other kernels for long runs than for short ones. */
 const LONGEST = Array.from({ length: CHUNK }, (_, at) => (at * 31 + 7) % VOCABULARY);
@@ -42,7 +41,13 @@ const operation = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.record({ kind: fc.constant('copy' as const), from: slot, to: slot, keep: fc.nat(CONTEXT) }),
+    arbitrary: fc.record({
+      kind: fc.constant('copy' as const),
+      from: slot,
+      to: slot,
+      keep: fc.nat(CONTEXT),
+      piece: fc.integer({ min: 1, max: CONTEXT }),
+    }),
   },
   {
     weight: 2,
@@ -80,7 +85,7 @@ class Slots {
 
   async do(one: Operation): Promise<void> {
     if (one.kind === 'decode') return this.#decode(one.first, one.tokens);
-    if (one.kind === 'copy') return this.#copy(one.from, one.to, one.keep);
+    if (one.kind === 'copy') return this.#copy(one);
     if (one.kind === 'carry') return this.#carry(one);
     const held = this.#held[one.slot]!;
     const start = Math.min(one.keep, held.length, CONTEXT - CHUNK);
@@ -122,9 +127,11 @@ class Slots {
     }
   }
 
-  #copy(from: number, to: number, keep: number): void {
+  #copy({ from, to, keep, piece }: Extract<Operation, { kind: 'copy' }>): void {
     const length = Math.min(keep, this.#held[from]!.length);
-    this.#runner.copy(from, to, length);
+    for (let start = 0; start < length; start += piece) {
+      this.#runner.copy(from, to, Math.min(start + piece, length), start);
+    }
     if (from !== to) this.#held[to] = this.#held[from]!.slice(0, length);
   }
 
