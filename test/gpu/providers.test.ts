@@ -1,0 +1,32 @@
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import type { Machine } from '../../origin/model/device/device-choice.ts';
+import { bundledFolder } from '../../origin/model/ort/ort-library.ts';
+import { providersAtHand } from './providers.ts';
+
+it.runIf(process.platform === 'linux')('CUDA without a driver is absent, also where its provider is', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'continuo-cuda-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  for (const name of ['shared', 'cuda']) {
+    symlinkSync(
+      join(bundledFolder(), 'libonnxruntime.so.1'),
+      join(folder, `libonnxruntime_providers_${name}.so`),
+    );
+  }
+  const machine: Machine = {
+    platform: 'linux',
+    arch: 'x64',
+    cuda: { folder, map: () => null },
+    adapters: () => [],
+    driver: () => {
+      throw new Error('is missing (libcuda.so.1)');
+    },
+  };
+  expect(providersAtHand(machine).map(({ provider, absent }) => [provider, absent])).toEqual([
+    ['cpu', null],
+    ['webgpu', 'there is no Vulkan device'],
+    ['cuda', 'the NVIDIA driver is missing (libcuda.so.1); check it with nvidia-smi'],
+  ]);
+});
