@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import Table from 'cli-table3';
 import { Command } from 'commander';
 import { measureBatchInvariance } from '../../origin/hub/batch-invariance.ts';
 import { type ModelPlan, openModel, planModel } from '../../origin/model/open/open-model.ts';
+import { cudaFolder } from '../../origin/model/ort/cuda-folder.ts';
 import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
 import { aboveZero, list, modelOrDirectory, whole } from '../bench/arguments.ts';
 import { benchModels } from '../bench/models.ts';
@@ -199,7 +200,9 @@ async function main(): Promise<void> {
   const here = asked.filter(({ absent }) => absent === null);
   if (!options.skipTests) {
     const vitest = path.resolve('node_modules/vitest/vitest.mjs');
-    const tests = spawnSync(process.execPath, [vitest, 'run', 'test/gpu'], { stdio: 'inherit' });
+    // Tests have another home directory.
+    const env = { ...process.env, ORT_CUDA_PATH: cudaFolder(process.env) };
+    const tests = spawnSync(process.execPath, [vitest, 'run', 'test/gpu'], { stdio: 'inherit', env });
     if (tests.status !== 0) process.exitCode = 1;
   }
   let transformers: TransformersRates | null = null;
@@ -209,9 +212,11 @@ async function main(): Promise<void> {
   // After each measurement, because the time on a borrowed machine can end at any moment.
   const write = (unfinished: readonly Report[] = []) => {
     const all = { reports: [...reports, ...unfinished], transformers, notRun };
-    writeFileSync(file, `${JSON.stringify(all, null, 2)}\n`);
+    writeFileSync(`${file}.new`, `${JSON.stringify(all, null, 2)}\n`);
+    renameSync(`${file}.new`, file);
   };
   write();
+  if (here.length === 0) process.exitCode = 1;
   for (const one of here) {
     try {
       const report = await measure(one, options, (unfinished) => write([unfinished]));

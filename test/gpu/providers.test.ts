@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -6,9 +7,14 @@ import type { Machine } from '../../origin/model/device/device-choice.ts';
 import { bundledFolder } from '../../origin/model/ort/ort-library.ts';
 import { providersAtHand } from './providers.ts';
 
-it.runIf(process.platform === 'linux')('CUDA without a driver is absent, also where its provider is', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'continuo-cuda-'));
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'continuo-providers-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+it.runIf(process.platform === 'linux')('CUDA without a driver is absent, also where its provider is', () => {
+  const folder = temporaryFolder();
   for (const name of ['shared', 'cuda']) {
     symlinkSync(
       join(bundledFolder(), 'libonnxruntime.so.1'),
@@ -29,4 +35,13 @@ it.runIf(process.platform === 'linux')('CUDA without a driver is absent, also wh
     ['webgpu', 'there is no Vulkan device'],
     ['cuda', 'the NVIDIA driver is missing (libcuda.so.1); check it with nvidia-smi'],
   ]);
+});
+
+it('measurements for which no provider is there fail, and their report says why', () => {
+  const out = temporaryFolder();
+  const args = ['test/gpu/main.ts', '--providers', 'cuda', '--skip-tests', '--out', out];
+  const { status } = spawnSync(process.execPath, args, { env: { ...process.env, ORT_CUDA_PATH: out } });
+  const report = JSON.parse(readFileSync(join(out, 'report.json'), 'utf8'));
+  expect([status, report.reports]).toEqual([1, []]);
+  expect(report.notRun).toEqual([expect.stringMatching(/^cuda: .*CUDA/)]);
 });

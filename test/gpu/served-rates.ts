@@ -104,8 +104,10 @@ async function withOrigin<T>(
   variables: Readonly<Record<string, string>>,
   use: (target: Target) => Promise<T>,
 ): Promise<T> {
+  // Libraries of devices may be found by the home directory or LD_LIBRARY_PATH.
+  const machine = Object.entries(process.env).filter(([name]) => !name.startsWith('CONTINUO_'));
   const origin = new OriginProcess({
-    ...(process.env.ORT_CUDA_PATH !== undefined && { ORT_CUDA_PATH: process.env.ORT_CUDA_PATH }),
+    ...(Object.fromEntries(machine) as Record<string, string>),
     CONTINUO_MODEL_DIR: directory,
     CONTINUO_MODEL_NAME: 'bench',
     CONTINUO_PROVIDER: device.provider,
