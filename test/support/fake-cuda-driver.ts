@@ -22,7 +22,7 @@ const LIBRARY = `
   typedef uint64_t Arguments[ARGUMENTS];
   typedef struct { const char *name; int threads, arguments; void (*run)(unsigned, unsigned, const Arguments); } Kernel;
   typedef struct { Copy copy; const Kernel *kernel; unsigned columns, rows; Arguments arguments; } Work;
-  static int retained, depth, streams, queued, waited, failure, modules;
+  static int retained, depth, streams, queued, waited, failure, modules, refusal, spoiled;
   static Work queue[MOST];
   static struct { char *start; size_t bytes; int registered; } pinned[PINNED];
 
@@ -32,6 +32,8 @@ const LIBRARY = `
     return count;
   }
   void fail_with(int error) { failure = error; }
+  void refuse_kernels_with(int error) { refusal = error; }
+  void spoil_sums(void) { spoiled = 1; }
 
   int cuInit(unsigned flags) { return 0; }
   int cuGetErrorString(int error, const char **text) { *text = "as the test demands"; return 0; }
@@ -138,7 +140,7 @@ const LIBRARY = `
           cold += exp(((double)logit - highest) * coldness[row]);
           if (present) host[row * vocabulary + id] = logit;
         }
-        own[blocks + block] = sum;
+        own[blocks + block] = spoiled ? 2 * sum : sum;
         own[2 * blocks + block] = cold;
         ((int *)own)[3 * blocks + block] = present;
       }
@@ -160,7 +162,7 @@ const LIBRARY = `
   };
   int cuModuleLoadData(size_t *module, const char *text) {
     if (!depth) return NO_CONTEXT;
-    if (!strstr(text, ".version")) return 218;
+    if (refusal || !strstr(text, ".version")) return refusal ? refusal : 218;
     modules++;
     *module = 0x6000;
     return 0;

@@ -1,3 +1,4 @@
+import koffi from 'koffi';
 import { expect, it, onTestFinished } from 'vitest';
 import type { DecodeBatch } from '../../../../origin/model/model-runner.ts';
 import { TOTAL_LENGTH } from '../../../../origin/model/onnx/attention-lengths.ts';
@@ -121,4 +122,27 @@ it.runIf(hasCompiler)('a graph that does not follow its inputs is refused at the
   };
   expect(() => open(api)).toThrow('a CUDA graph of 2 rows gives other bits than an ordinary run');
   expect(() => open(real)).not.toThrow();
+});
+
+it.runIf(hasCompiler).each([
+  ['the driver refuses the kernels', ['refuse_kernels_with', ['int'], 218], 'cuModuleLoadData'],
+  ['the kernels compute wrong sums', ['spoil_sums', []], 'row 0 of 4: block 0 has another sum'],
+] as const)('logits come as whole rows if %s', (_, [name, types, ...values], fault) => {
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, { contextLength: 64 });
+  const open = (file: string) => {
+    const runner = driverRunner(directory, { slots: 4, prefillChunk: 32 }, file);
+    onTestFinished(() => runner.dispose());
+    return runner as GraphRunner;
+  };
+  const [right, faulty] = [buildFakeCudaDriver().file, buildFakeCudaDriver().file];
+  const library = koffi.load(faulty);
+  // Holds it until then: koffi unloads a library that is garbage.
+  onTestFinished(() => library.unload());
+  library.func(name, 'void', [...types])(...values);
+  const [sparse, whole] = [open(right), open(faulty)];
+  expect([sparse.sparse === null, sparse.sparseFault]).toEqual([false, null]);
+  expect([whole.sparse, whole.sparseFault]).toEqual([null, expect.stringContaining(fault)]);
+  const asked = { ...batch(0, 0, 0, 0, 0), coldness: [1, 1, null, 0.5] };
+  expect(whole.decode(asked)).toEqual(sparse.decode(batch(0, 0, 0, 0, 0)));
 });
