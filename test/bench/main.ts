@@ -21,7 +21,7 @@ import {
   measureStore,
   measureStoreMemory,
 } from './run.ts';
-import { sharedPrefixTable } from './shared-prefix.ts';
+import { PROMPTS, sharedPrefixTable } from './shared-prefix.ts';
 import { rounded } from './statistics.ts';
 import { openAiTarget } from './target.ts';
 
@@ -81,6 +81,7 @@ const program = new Command('bench')
     whole(1),
     128,
   )
+  .option('--prompts <number>', 'prompts of each workload of --shared-prefix', whole(1), PROMPTS)
   .option(
     '--architectures <names>',
     `measure only serving published sizes with random weights: all, or comma-separated ${ARCHITECTURES.join(', ')}`,
@@ -114,6 +115,7 @@ interface Options {
   readonly upstreamPort: number;
   readonly sharedPrefix: boolean;
   readonly store: number;
+  readonly prompts: number;
   readonly architectures?: string[];
   readonly url?: string;
   readonly rival: boolean;
@@ -233,6 +235,7 @@ async function main(): Promise<void> {
     soakSeconds: options.soak,
     constraints: options.constraints,
     storeMiB: options.store,
+    prompts: options.prompts,
     threads: options.threads,
     foreign: options.url
       ? openAiTarget(options.url, {

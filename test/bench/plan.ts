@@ -18,6 +18,8 @@ export interface Plan {
   readonly constraints: boolean;
   /** Memory of the prefix store where it is measured, in MiB. New memory is slower than memory that is used again. */
   readonly storeMiB: number;
+  /** Prompts of each workload with shared prefixes. */
+  readonly prompts: number;
   readonly threads: number;
   /** Another server to measure with the same client; null = none. */
   readonly foreign: Target | null;

@@ -7,14 +7,13 @@ import type { Job, Target } from './target.ts';
 
 /** Measures prompts that begin as earlier ones did, with the prefix store and without it. */
 
-/** Prompts or conversations, more than the slots; the slots keep none of them until its next turn. */
-const PROMPTS = 24;
+/** Prompts or conversations. If they are more than the slots, these keep none of them until its next turn. */
+export const PROMPTS = 24;
 const PROMPT_TOKENS = 180;
 const ANSWER_TOKENS = 64;
 /** Of each conversation. The first is not measured. */
 const TURNS = 3;
-/** Texts of the evaluation workload, each with four continuations that are scored. */
-const CONTEXTS = 6;
+/** Of the texts of the evaluation workload, each with four continuations that are scored. */
 const CONTEXT_TOKENS = 1000;
 const CONTINUATIONS = 4;
 const CONTINUATION_TOKENS = 8;
@@ -67,8 +66,14 @@ function measure(name: string, traces: readonly Trace[]): Measured {
   return { name, tokensPerSecond: (1000 * tokens) / (ended - begun), firstTokenMs };
 }
 
-async function repeated(target: Target, streams: number, seed: number): Promise<Measured[]> {
-  const jobs = Array.from({ length: PROMPTS }, (_, index): Job => {
+/** How many requests a workload has, and at once. */
+interface Load {
+  readonly streams: number;
+  readonly prompts: number;
+}
+
+async function repeated(target: Target, { streams, prompts }: Load, seed: number): Promise<Measured[]> {
+  const jobs = Array.from({ length: prompts }, (_, index): Job => {
     return { prompt: tokenIds(seed + index, PROMPT_TOKENS), maxTokens: ANSWER_TOKENS };
   });
   const first = await inStreams(target, streams, jobs);
@@ -87,21 +92,21 @@ function words(seed: number, count: number): string {
 }
 
 /** Each prompt is the last one, its answer and a question. */
-async function chat(target: Target, streams: number, seed: number): Promise<Measured[]> {
+async function chat(target: Target, { streams, prompts }: Load, seed: number): Promise<Measured[]> {
   const later: Trace[] = [];
-  let prompts = Array.from({ length: PROMPTS }, (_, index) => words(seed + index, PROMPT_TOKENS));
+  let texts = Array.from({ length: prompts }, (_, index) => words(seed + index, PROMPT_TOKENS));
   for (let turn = 0; turn < TURNS; turn++) {
-    const jobs = prompts.map((prompt): Job => ({ prompt, maxTokens: ANSWER_TOKENS, keepsText: true }));
+    const jobs = texts.map((prompt): Job => ({ prompt, maxTokens: ANSWER_TOKENS, keepsText: true }));
     const traces = await inStreams(target, streams, jobs);
     if (turn > 0) later.push(...traces);
     const answered = (prompt: string, index: number) => prompt + (traces[index]?.text ?? '');
-    prompts = prompts.map((prompt, index) => answered(prompt, index) + words(seed + turn + index, 20));
+    texts = texts.map((prompt, index) => answered(prompt, index) + words(seed + turn + index, 20));
   }
   return [measure(`chat, ${streams} streams`, later)];
 }
 
-async function evaluation(target: Target, seed: number): Promise<Measured[]> {
-  const jobs = Array.from({ length: CONTEXTS * CONTINUATIONS }, (_, index): Job => {
+async function evaluation(target: Target, prompts: number, seed: number): Promise<Measured[]> {
+  const jobs = Array.from({ length: prompts }, (_, index): Job => {
     const context = tokenIds(seed + Math.floor(index / CONTINUATIONS), CONTEXT_TOKENS);
     const prompt = [...context, ...tokenIds(seed + 1000 + index, CONTINUATION_TOKENS)];
     return { prompt, maxTokens: 1, fields: { echo: true, logprobs: 1 } };
@@ -111,9 +116,9 @@ async function evaluation(target: Target, seed: number): Promise<Measured[]> {
 }
 
 /** The same texts and continuations, in one request per text. */
-async function scoring(target: Target, seed: number): Promise<Measured[]> {
+async function scoring(target: Target, prompts: number, seed: number): Promise<Measured[]> {
   if (target.score === undefined) return [];
-  const seeds = Array.from({ length: CONTEXTS }, (_, index) => seed + index);
+  const seeds = Array.from({ length: Math.ceil(prompts / CONTINUATIONS) }, (_, index) => seed + index);
   const traces = await together(target, EVALUATION_STREAMS, seeds, (one) => {
     const continuations = Array.from({ length: CONTINUATIONS }, (_, index) =>
       tokenIds(1000 + CONTINUATIONS * one + index, CONTINUATION_TOKENS),
@@ -125,17 +130,19 @@ async function scoring(target: Target, seed: number): Promise<Measured[]> {
 
 type Workload = (target: Target, seed: number) => Promise<readonly Measured[]>;
 
-const repeatedAt = (streams: readonly number[]): Workload[] =>
-  streams.map((count) => (target, seed) => repeated(target, count, seed));
+type Sizes = Pick<Plan, 'concurrency' | 'waves' | 'prompts'>;
+
+const repeatedAt = ({ concurrency, prompts }: Sizes): Workload[] =>
+  concurrency.map((streams) => (target, seed) => repeated(target, { streams, prompts }, seed));
 
 /** The workloads for each number of streams. The seed differs per round, so that every round has new prompts. */
-const workloads = (streams: readonly number[]): Workload[] => [
-  ...streams.flatMap((count): Workload[] => [
-    (target, seed) => repeated(target, count, seed),
-    (target, seed) => chat(target, count, seed),
+const workloads = ({ concurrency, prompts }: Sizes): Workload[] => [
+  ...concurrency.flatMap((streams): Workload[] => [
+    (target, seed) => repeated(target, { streams, prompts }, seed),
+    (target, seed) => chat(target, { streams, prompts }, seed),
   ]),
-  evaluation,
-  scoring,
+  (target, seed) => evaluation(target, prompts, seed),
+  (target, seed) => scoring(target, prompts, seed),
 ];
 
 /**
@@ -144,11 +151,11 @@ const workloads = (streams: readonly number[]): Workload[] => [
  */
 export async function measureSharedPrefix(
   targets: readonly Target[],
-  plan: Pick<Plan, 'concurrency' | 'waves'>,
+  plan: Sizes,
   progress: Progress,
   repeatedOnly: boolean,
 ): Promise<SharedPrefixReport> {
-  const parts = repeatedOnly ? repeatedAt(plan.concurrency) : workloads(plan.concurrency);
+  const parts = repeatedOnly ? repeatedAt(plan) : workloads(plan);
   const rounds: Measured[][][] = [];
   // The first round warms up.
   for (let round = 0; round <= plan.waves; round++) {

@@ -6,7 +6,7 @@ import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
 import { benchSubmission, engineTargetOf } from '../bench/engine-target.ts';
 import { measureLoad } from '../bench/load.ts';
 import { tokenIds } from '../bench/plan.ts';
-import { type Measured, measureSharedPrefix } from '../bench/shared-prefix.ts';
+import { type Measured, measureSharedPrefix, PROMPTS } from '../bench/shared-prefix.ts';
 import { median } from '../bench/statistics.ts';
 import { originTarget, type Target } from '../bench/target.ts';
 import { OriginProcess, SECRET } from '../origin/http/origin-process.ts';
@@ -134,7 +134,7 @@ export async function prefixGains(
   setting: Pick<ServedSetting, 'directory' | 'device'>,
 ): Promise<Record<string, string>> {
   const size = { ...setting, slots: 16 };
-  const plan = { concurrency: [4, 16], waves: 3 };
+  const plan = { concurrency: [4, 16], waves: 3, prompts: PROMPTS };
   const { targets, gains } = await withOrigin('with', size, { CONTINUO_PREFIX_CACHE_MIB: '4096' }, (stored) =>
     withOrigin('without', size, { CONTINUO_PREFIX_CACHE_MIB: '0' }, (plain) =>
       measureSharedPrefix([stored, plain], plan, () => {}, true),
