@@ -19,7 +19,7 @@ export type Answer = Readonly<Record<string, number | string>>;
 export type Answers = Readonly<Record<string, Answer>>;
 
 export interface Setting {
-  readonly provider: 'cpu' | 'cuda';
+  readonly provider: OrtDevice['provider'];
   readonly device: DeviceSettings;
   readonly directory: string;
   readonly maxRows: number;

@@ -77,7 +77,7 @@ interface Report {
   readonly greedy: readonly number[];
   /** Null = not measured. */
   readonly served: ServedRates | null;
-  /** Null on WebGPU, and if not asked for. */
+  /** Null = not yet asked. */
   readonly experiments: Answers | null;
 }
 
@@ -137,7 +137,6 @@ async function measure(
     ? await servedRates({ directory, device, ...load })
     : null;
   save({ ...report, served, experiments: null });
-  if (provider === 'webgpu') return { ...report, served, experiments: null };
   const onAnswers = (experiments: Answers) => save({ ...report, served, experiments });
   const setting = { provider, device, directory, maxRows: slots, now };
   const experiments = await runExperiments(setting, options.experiments, onAnswers);
