@@ -3,13 +3,13 @@ import { type FileHandle, open, rename } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { ModelError } from '../model/config/model-json.ts';
 import { PROVENANCE_FILE, type Provenance } from '../model/config/provenance.ts';
-import type { Checkpoint } from './checkpoint/checkpoint.ts';
+import { type Checkpoint, type CheckpointTensor, rowsOf } from './checkpoint/checkpoint.ts';
 import { MatrixReader } from './checkpoint/matrix.ts';
 import type { DecoderDesign } from './families/decoder-design.ts';
-import { describeFamily } from './families/families.ts';
+import { type DescribedDecoder, describeFamily } from './families/families.ts';
 import { writeDecoder } from './graph/decoder-graph.ts';
 import { GraphBuilder, type TensorJob } from './graph/graph-builder.ts';
-import type { WeightPrecision } from './graph/linear.ts';
+import { bytesOf, type WeightPrecision } from './graph/linear.ts';
 import { Quantizer } from './precision/quantize.ts';
 
 const GRAPH_FILE = 'model.onnx';
@@ -57,7 +57,9 @@ export interface BuiltModel extends Provenance {
 export async function buildModel(checkpoint: Checkpoint, options: BuildOptions): Promise<BuiltModel> {
   const { directory, precision } = options;
   if (existsSync(directory)) throw new ModelError(`${directory} exists already; remove it or name another`);
-  const { design, modelType, storedName } = describeFamily(checkpoint.config, checkpoint.tensors);
+  const described = describeFamily(checkpoint.config, checkpoint.tensors);
+  const { modelType, storedName } = described;
+  const design = await withSeparateHead(described, checkpoint);
   const graph = new GraphBuilder(DATA_FILE);
   const weights = new MatrixReader(checkpoint, storedName);
   const type = precision === 'fp16' ? 'float16' : 'float32';
@@ -93,6 +95,36 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
     requantized: requantizedTypes(checkpoint, precision),
     dataBytes: graph.dataBytes,
   };
+}
+
+/** As in transformers and vLLM, a tied head that is stored with other values than the embedding's is used as stored. */
+async function withSeparateHead(
+  { design, storedName }: DescribedDecoder,
+  checkpoint: Checkpoint,
+): Promise<DecoderDesign> {
+  const { head, embedding, separateHead } = design;
+  const [own, shared] = [separateHead, embedding].map(([part]) =>
+    checkpoint.tensors.get(storedName(part!.tensor)),
+  );
+  if (head.weight === separateHead || own === undefined || shared === undefined) return design;
+  const isEqual = own.shape.join() === shared.shape.join() && (await haveEqualRows(checkpoint, own, shared));
+  return isEqual ? design : { ...design, head: { ...head, weight: separateHead } };
+}
+
+const COMPARED_ROWS = 256;
+
+async function haveEqualRows(
+  checkpoint: Checkpoint,
+  a: CheckpointTensor,
+  b: CheckpointTensor,
+): Promise<boolean> {
+  for (let first = 0; first < rowsOf(a); first += COMPARED_ROWS) {
+    const count = Math.min(COMPARED_ROWS, rowsOf(a) - first);
+    const left = await checkpoint.readRows(a.name, first, count);
+    const right = await checkpoint.readRows(b.name, first, count);
+    if (Buffer.compare(bytesOf(left), bytesOf(right)) !== 0) return false;
+  }
+  return true;
 }
 
 const QUANTIZED_TYPE = /^(Q\d|IQ|MXFP)/;

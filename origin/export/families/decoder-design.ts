@@ -186,6 +186,8 @@ export interface DecoderDesign {
   readonly finalNorm: NormDesign | null;
   /** Weight equal to `embedding` = tied: stored once. */
   readonly head: ProjectionDesign;
+  /** Replaces a tied head if the checkpoint has it, with other values than the embedding's. */
+  readonly separateHead: Weight;
   /** Factor of the logits, before the soft cap; usually 1. */
   readonly logitScale: number;
   /** Limits logits to ± this value by tanh; null = no limit. */

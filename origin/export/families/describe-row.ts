@@ -99,6 +99,7 @@ class RowDesigner {
       }),
       finalNorm: this.#names.finalNorm === '' ? null : this.#norm(this.#names.finalNorm),
       head: isTied ? { ...head, weight: whole(embedding) } : head,
+      separateHead: head.weight,
       logitScale: 1,
       logitSoftCap: null,
       ...this.#d.decoder,

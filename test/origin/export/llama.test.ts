@@ -1,12 +1,13 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { WeightPrecision } from '../../../origin/export/graph/linear.ts';
 import { readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
 import { float64Llama } from '../../support/float64-llama.ts';
+import { writeJson } from '../../support/synthetic/synthetic-model.ts';
 import { decodeRows, prefillPrompt, randomTokens, temporaryDirectory } from '../model/synthetic-runner.ts';
 import { built, expectSameBits, largestDifference, openRunner } from './built-model.ts';
-import { writeLlama } from './written-checkpoint.ts';
+import { safetensorsBytes, writeLlama } from './written-checkpoint.ts';
 
 const PRECISIONS: readonly WeightPrecision[] = ['fp32', 'fp16', 'int8', 'int4'];
 const LENGTHS = [1, 2, 31, 32, 33, 90];
@@ -69,18 +70,26 @@ describe('a Llama from safetensors', () => {
     expect(nodes.filter(({ operator }) => operator === 'GatherBlockQuantized')).toHaveLength(1);
   });
 
-  it('stores a tied head once', async () => {
+  it('stores a tied head once, unless the checkpoint has one with other values', async () => {
     const folder = temporaryDirectory();
-    const { directory, model } = writeLlama(folder);
+    const { directory, model, tensors } = writeLlama(folder, { vocabulary: 300 });
     const config = JSON.parse(readFileSync(join(directory, 'config.json'), 'utf8'));
     const apart = await built(directory, { precision: 'int8' });
-    const { writeJson } = await import('../../support/synthetic/synthetic-model.ts');
     writeJson(join(directory, 'config.json'), { ...config, tie_word_embeddings: true });
-    const tied = await built(directory, { precision: 'int8', directory: join(folder, 'tied') });
+    const { shape, values } = tensors['model.embed_tokens.weight']!;
+    const withHead = async (last: number) => {
+      const head = { shape, values: Float32Array.from(values).with(-1, last) };
+      const bytes = safetensorsBytes({ ...tensors, 'lm_head.weight': head });
+      writeFileSync(join(directory, 'model.safetensors'), bytes);
+      return await built(directory, { precision: 'int8', directory: join(folder, `tied-${last}`) });
+    };
+    const tied = await withHead(values[values.length - 1]!);
     expect(tied.unusedTensors).toEqual(['lm_head.weight']);
     const levels = model.vocabulary * model.hidden;
     expect(apart.dataBytes - tied.dataBytes).toBe(levels + (levels / 32) * 4);
     await openRunner(tied.directory);
+    const { unusedTensors, dataBytes } = await withHead(0.5);
+    expect({ unusedTensors, dataBytes }).toEqual({ unusedTensors: [], dataBytes: apart.dataBytes });
   });
 
   it('leaves nothing after an interruption, and refuses to overwrite', async () => {
