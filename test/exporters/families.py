@@ -61,6 +61,22 @@ def longrope(pairs, **fields):
 
 ALTERNATING = ["sliding_attention", "full_attention"]
 
+#: YaRN and the scaling of queries as Ministral 3 writes them, with a shorter original context.
+SCALED_QUERIES = dict(rope_type="yarn", type="yarn", rope_theta=1e6, factor=8.0, original_max_position_embeddings=32,
+                      max_position_embeddings=POSITIONS, beta_fast=32.0, beta_slow=1.0, mscale=1.0,
+                      mscale_all_dim=1.0, llama_4_scaling_beta=0.1)
+
+
+def mistral3(**text):
+    """A model of text and images. transformers ties its head unless the outer configuration says otherwise."""
+    return dict(
+        image_token_index=VOCABULARY - 1, spatial_merge_size=2, vision_feature_layer=-1,
+        text_config=sizes(vocab_size=VOCABULARY, sliding_window=None, **text),
+        vision_config=dict(hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2, head_dim=16,
+                           image_size=28, patch_size=14, model_type="pixtral"),
+    )
+
+
 #: Configurations as published checkpoints write them. The family is the name before the first hyphen.
 CASES = {
     "llama": sizes(head=80, heads=8, kv=1, rope_theta=500000.0, rms_norm_eps=1e-5),
@@ -72,6 +88,10 @@ CASES = {
     "llama-new-form": sizes(rope_parameters=dict(rope_type="default", rope_theta=20000.0)),
     "mistral": sizes(head=96, heads=7, kv=1, sliding_window=WINDOW, rope_theta=10000.0),
     "mistral-plain": sizes(sliding_window=None, rope_theta=1000000.0),
+    "mistral3": dict(tie_word_embeddings=True) | mistral3(model_type="mistral", rope_theta=1e6),
+    "mistral3-tied": mistral3(model_type="ministral3", head=96, tie_word_embeddings=True,
+                              rope_parameters=SCALED_QUERIES),
+    "ministral3": sizes(head=64, heads=6, kv=2, sliding_window=None, rope_parameters=SCALED_QUERIES),
     "mixtral": sizes(num_local_experts=5, num_experts_per_tok=2, sliding_window=None, rope_theta=1e6),
     "qwen2": square(heads=4, head=64, kv=2, use_sliding_window=False, sliding_window=WINDOW, rope_theta=1e6,
                     tie_word_embeddings=True),
@@ -214,7 +234,7 @@ def prompt(length):
 def config_of(name):
     family = name.split("-")[0]
     fields = dict(model_type=family, vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2)
-    if family == "gemma3":
+    if "text_config" in CASES[name]:
         del fields["vocab_size"]
     return copy.deepcopy(fields | CASES[name])
 
@@ -270,18 +290,22 @@ def stand_in(config):
     return config
 
 
+#: Heads that are stored, with other values than the embedding's, although their configurations tie them.
+SEPARATE_HEADS = {"mistral3": "language_model.lm_head.weight"}
+
 #: Falcon's eager attention adds ALiBi twice: in the mask and to the scores. Its default attention adds it once.
 DEFAULT_ATTENTION = ["falcon-alibi"]
 
 
 def loaded(directory, config):
     """Writes the weights of a case and returns the model that transformers loads from them."""
-    from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+    from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForImageTextToText
 
     known = stand_in(config)
     attention = "sdpa" if directory.name in DEFAULT_ATTENTION else "eager"
     made = CONFIG_MAPPING[known["model_type"]].from_dict(copy.deepcopy(known))
-    model = AutoModelForCausalLM.from_config(made, attn_implementation=attention, dtype=torch.float32).eval()
+    model_class = AutoModelForImageTextToText if "text_config" in config else AutoModelForCausalLM
+    model = model_class.from_config(made, attn_implementation=attention, dtype=torch.float32).eval()
     reference = directory / "transformers"
     model.save_pretrained(reference)
     stored = reference / "model.safetensors"
@@ -289,13 +313,15 @@ def loaded(directory, config):
         shapes = internlm2_shapes(config)
     else:
         shapes = {name: list(tensor.shape) for name, tensor in load_file(stored).items()}
+    if directory.name in SEPARATE_HEADS:
+        shapes[SEPARATE_HEADS[directory.name]] = [VOCABULARY, config.get("text_config", config)["hidden_size"]]
     tensors = {name: weights(config["model_type"], name, shape) for name, shape in shapes.items()}
     save_file(tensors, directory / "model.safetensors", metadata={"format": "pt"})
     save_file(internlm2_tensors(tensors, config) if config["model_type"] == "internlm2" else tensors, stored,
               metadata={"format": "pt"})
     (reference / "config.json").write_text(json.dumps(known))
     (directory / "config.json").write_text(json.dumps(config, indent=1))
-    model, info = AutoModelForCausalLM.from_pretrained(
+    model, info = model_class.from_pretrained(
         reference, attn_implementation=attention, dtype=torch.float32, output_loading_info=True)
     problems = {kind: found for kind, found in info.items() if found}
     if problems:
@@ -340,7 +366,8 @@ def all_fields(config):
 
     if config["model_type"] not in CONFIG_MAPPING:
         return None
-    return CONFIG_MAPPING[config["model_type"]].from_dict(copy.deepcopy(config)).to_dict()
+    made = CONFIG_MAPPING[config["model_type"]].from_dict(copy.deepcopy(config))
+    return json.loads(made.to_json_string(use_diff=False))
 
 
 def write_case(name, output):

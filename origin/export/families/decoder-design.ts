@@ -81,6 +81,8 @@ export interface AttentionDesign {
   readonly normPlace: 'before-rotary' | 'after-rotary';
   /** Factor of the scores; usually 1 / √headSize. */
   readonly scale: number;
+  /** Queries of position p are multiplied by 1 + beta · ln(1 + ⌊p / originalPositions⌋) (Ministral 3); null = they are not. */
+  readonly queryScaling: { readonly beta: number; readonly originalPositions: number } | null;
   /** Positions that a token attends to, itself included; null = all. */
   readonly window: number | null;
   /** Limits scores s to ± this value by tanh; null = no limit. */

@@ -13,8 +13,8 @@ export interface DecoderRow {
   /** Neutral whatever their value, beside those that are for every family. */
   readonly ignored?: readonly string[];
   /**
-   * Beginnings that names of tensors may have in place of the first one, which the design uses. Absent = `model.`, nothing,
-   * `language_model.model.` and `model.language_model.`.
+   * Beginnings that names of tensors may have in place of the first one, which the design uses. Absent = `model.`, nothing
+   * and `model.language_model.`. Any name may follow `language_model.`.
    */
   readonly prefixes?: readonly string[];
   /** Names in config.json of sizes that have another name than in Llama. */
@@ -61,7 +61,9 @@ export interface Differences {
   /** Field of the activation, or the activation of every layer. */
   readonly activation?: string | ((layer: string) => Activation);
   readonly headNorm?: HeadNormStyle | null;
-  readonly attention?: Partial<Pick<AttentionDesign, 'clip' | 'scale' | 'softCap' | 'slopes' | 'normPlace'>>;
+  readonly attention?: Partial<
+    Pick<AttentionDesign, 'clip' | 'scale' | 'softCap' | 'slopes' | 'normPlace' | 'queryScaling'>
+  >;
   /** Null = none. */
   readonly rotary?: Partial<RotaryOptions> | null;
   /** Rotary positions of layers with a window, if they are others. */

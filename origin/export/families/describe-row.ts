@@ -27,15 +27,18 @@ import { readRotary } from './rotary.ts';
 
 /** Turns a row of the table into the design of a decoder. */
 
-/** @throws ModelError that names a field which is missing or has an unsupported value */
-export function describeRow(row: DecoderRow, fields: ConfigFields): DecoderDesign {
+/**
+ * @param outer config.json, in whose text_config `fields` may be
+ * @throws ModelError that names a field which is missing or has an unsupported value
+ */
+export function describeRow(row: DecoderRow, fields: ConfigFields, outer: ConfigFields): DecoderDesign {
   const sizes = readSizes(fields, row);
   for (const name of ['is_encoder_decoder', 'add_cross_attention', 'tie_encoder_decoder'])
     fields.require(name, false);
   fields.inner('pruned_heads'); // Any is refused as a field that nothing reads.
   for (const [name, allowed] of Object.entries(row.requires ?? {})) fields.require(name, ...allowed);
   const found = row.differences({ fields, sizes });
-  return new RowDesigner(fields, { ...sizes, ...found.sizes }, found).decoder();
+  return new RowDesigner(fields, { ...sizes, ...found.sizes }, found).decoder(outer);
 }
 
 function readSizes(fields: ConfigFields, row: DecoderRow): Sizes {
@@ -73,7 +76,7 @@ class RowDesigner {
     this.#biases = { qkv: false, output: false, mlp: false, head: false, ...differences.biases };
   }
 
-  decoder(): DecoderDesign {
+  decoder(outer: ConfigFields): DecoderDesign {
     const { vocabulary, hidden, layers, headSize, positions } = this.#sizes;
     const { rotary, slidingRotary = rotary, tied = false } = this.#d;
     const options = { headSize, positions };
@@ -81,7 +84,7 @@ class RowDesigner {
     const sliding =
       slidingRotary === null ? null : readRotary(this.#fields, { ...options, ...slidingRotary });
     const embedding = `${this.#names.embedding}.weight`;
-    const isTied = this.#fields.flag('tie_word_embeddings', tied);
+    const isTied = outer.flag('tie_word_embeddings', this.#fields.flag('tie_word_embeddings', tied));
     const head = projection(this.#names.head, this.#biases.head);
     return {
       vocabulary,
@@ -142,6 +145,7 @@ class RowDesigner {
       queryNorm: this.#headNorm(`${name}.${queryNorm}`, heads),
       keyNorm: this.#headNorm(`${name}.${keyNorm}`, kvHeads),
       normPlace: 'before-rotary',
+      queryScaling: null,
       softCap: null,
       slopes: null,
       ...this.#d.attention,

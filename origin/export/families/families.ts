@@ -21,7 +21,7 @@ export const FAMILIES: readonly DecoderRow[] = [
   ...ALIBI_ROWS,
 ];
 
-const PREFIXES = ['model.', '', 'language_model.model.', 'model.language_model.'];
+const PREFIXES = ['model.', '', 'model.language_model.'];
 
 export interface DescribedDecoder {
   readonly modelType: string;
@@ -51,15 +51,14 @@ export function describeFamily(
     const known = FAMILIES.flatMap(({ modelTypes, within = [] }) => [...modelTypes, ...within]).toSorted();
     throw outer.fault('model_type', `one of ${known.join(', ')}`);
   }
-  if (text !== null) outer.require('tie_word_embeddings', true);
   const fields = given.withDefaults(family.defaults ?? {});
   const [canonical = '', ...others] = family.prefixes ?? PREFIXES;
   const storedName = (name: string) => {
-    if (tensors.has(name) || !name.startsWith(canonical)) return name;
-    const alternatives = others.map((prefix) => prefix + name.slice(canonical.length));
-    return alternatives.find((one) => tensors.has(one)) ?? name;
+    const inner = name.startsWith(canonical) ? name.slice(canonical.length) : null;
+    const alternatives = inner === null ? [] : others.map((prefix) => prefix + inner);
+    return [name, `language_model.${name}`, ...alternatives].find((one) => tensors.has(one)) ?? name;
   };
-  const design = describeRow(family, fields);
+  const design = describeRow(family, fields, outer);
   fields.ignore(...NEUTRAL_FIELDS, ...(family.ignored ?? []));
   const [unread] = fields.unread;
   if (unread === undefined) return { modelType, design, storedName };

@@ -49,9 +49,26 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
   },
   {
     modelTypes: ['mistral'],
+    within: ['mistral3'],
     defaults: { rms_norm_eps: 1e-6, sliding_window: 4096 },
     requires: { layer_types: [] },
     differences: ({ fields }) => everywhere(fields),
+  },
+  {
+    modelTypes: ['ministral3'],
+    within: ['mistral3'],
+    defaults: { rms_norm_eps: 1e-5, head_dim: 128 },
+    requires: { layer_types: [] },
+    differences: ({ fields }) => {
+      const parameters = fields.inner('rope_parameters');
+      if (parameters === null) throw fields.fault('rope_parameters', 'an object');
+      parameters.ignore('max_position_embeddings');
+      const queryScaling = {
+        beta: parameters.number('llama_4_scaling_beta'),
+        originalPositions: parameters.count('original_max_position_embeddings'),
+      };
+      return { ...everywhere(fields), attention: { queryScaling } };
+    },
   },
   {
     modelTypes: ['qwen2'],

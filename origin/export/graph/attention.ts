@@ -92,8 +92,8 @@ function prepare(
   rotary: RotaryDesign | null,
 ): string[] {
   const { graph } = context;
-  const { queryNorm, keyNorm, heads, kvHeads, headSize } = design;
-  const changes = queryNorm !== null || keyNorm !== null || rotary !== null;
+  const { queryNorm, keyNorm, queryScaling, heads, kvHeads, headSize } = design;
+  const changes = queryNorm !== null || keyNorm !== null || rotary !== null || queryScaling !== null;
   if (projected.length === 1 && !changes) return [clipped(context, design, projected[0]!), '', ''];
   const parts = projected.length === 1 ? split(context, projected[0]!, sizesOf(design)) : projected;
   const [query = '', key = '', value = ''] = parts;
@@ -114,7 +114,10 @@ function prepare(
     design.normPlace === 'before-rotary'
       ? rotate(norm(name, of, count), count)
       : norm(rotate(name, count), of, count);
-  return [both(query, queryNorm, heads), both(key, keyNorm, kvHeads), clipped(context, design, value)];
+  const queries = both(query, queryNorm, heads);
+  const scaled =
+    queryScaling === null ? queries : graph.node('Mul', [queries, positions.queryFactors(queryScaling)]);
+  return [scaled, both(key, keyNorm, kvHeads), clipped(context, design, value)];
 }
 
 /** Splits the last dimension. */

@@ -1,7 +1,7 @@
 import { toFloat16 } from '@continuo/shared/float16.ts';
 import { DEFAULT_NAMES } from '../../model/config/decoder-names.ts';
 import { LAST_POSITIONS, TOTAL_LENGTH } from '../../model/onnx/attention-lengths.ts';
-import type { RotaryDesign } from '../families/decoder-design.ts';
+import type { AttentionDesign, RotaryDesign } from '../families/decoder-design.ts';
 import { WeightType } from './graph-builder.ts';
 import { bytesOf, eachChunk, type GraphContext } from './linear.ts';
 
@@ -59,6 +59,22 @@ export class Positions {
         }),
     );
     return [cosines!, sines!];
+  }
+
+  /** Factors of queries, [batch, sequence, 1]. */
+  queryFactors({ beta, originalPositions }: NonNullable<AttentionDesign['queryScaling']>): string {
+    const { graph, type } = this.#context;
+    const rows = this.#maxPositions;
+    const [factors] = graph.tensors([{ name: 'query-factors', type, dimensions: [rows, 1] }], (emit) =>
+      eachChunk({ rows, columns: 1 }, async (first, count) => {
+        const values = Float32Array.from(
+          { length: count },
+          (_, index) => 1 + beta * Math.log(1 + Math.floor((first + index) / originalPositions)),
+        );
+        await emit(0, bytesOf(type === 'float16' ? toFloat16(values) : values));
+      }),
+    );
+    return graph.node('Gather', [factors!, this.ids()]);
   }
 
   /** ALiBi: −slope · distance for each head, [batch, heads, sequence, total length]. */

@@ -45,6 +45,7 @@ describe('config.json as published', () => {
     ['gpt2', { pruned_heads: { 0: [1, 2] } }, /field pruned_heads\.0 is unknown/],
     ['gpt2', { add_cross_attention: true }, /add_cross_attention is true; supported is false/],
     ['minicpm', { rope_scaling: { type: 'dynamic' } }, /rope_scaling is {.*}; supported is null$/],
+    ['ministral3', { rope_parameters: null }, /rope_parameters is null; supported is an object/],
   ])('of %s is refused with %j', (name, fields, message) => {
     expect(() => designOf({ ...caseOf(name).config, ...fields })).toThrow(message);
   });
