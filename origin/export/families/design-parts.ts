@@ -1,3 +1,4 @@
+import { ModelError } from '../../model/config/model-json.ts';
 import type { ConfigFields } from './config-fields.ts';
 import { type Activation, type NormDesign, type ProjectionDesign, whole } from './decoder-design.ts';
 
@@ -34,6 +35,9 @@ export const layerNorm = (name: string, epsilon: number, bias = true): NormDesig
   weightOffset: 0,
 });
 
+/** Granite 4 writes attention for full attention. */
+const ATTENTION_TYPES: readonly string[] = ['full_attention', 'sliding_attention', 'attention'];
+
 /** For each layer, whether it attends to a window: from layer_types, which transformers writes since 4.53. */
 export function readSlidingLayers(
   fields: ConfigFields,
@@ -42,7 +46,11 @@ export function readSlidingLayers(
 ): boolean[] {
   if (!fields.has('layer_types')) return Array.from({ length: layers }, (_, layer) => absent(layer));
   const types = fields.texts('layer_types');
-  const known = types.every((type) => type === 'full_attention' || type === 'sliding_attention');
-  if (known && types.length === layers) return types.map((type) => type === 'sliding_attention');
-  throw fields.fault('layer_types', `full_attention or sliding_attention for each of ${layers} layers`);
+  const unknown = types.find((type) => !ATTENTION_TYPES.includes(type));
+  if (unknown !== undefined)
+    throw new ModelError(
+      `config.json: layer_types has ${unknown}; supported are ${ATTENTION_TYPES.join(', ')}`,
+    );
+  if (types.length === layers) return types.map((type) => type === 'sliding_attention');
+  throw fields.fault('layer_types', `${layers} types`);
 }

@@ -1,7 +1,8 @@
+import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, ExpertsStyle, RowContext } from './decoder-row.ts';
 import { attentionBias, graniteFactors } from './llama-rows.ts';
-import { byLayer, everywhere, laterLayers } from './windows.ts';
+import { byLayer, everyNthFull, everywhere, laterLayers } from './windows.ts';
 
 /** Families with experts. */
 
@@ -115,6 +116,26 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
           clipped: null,
         },
       },
+    }),
+  },
+  {
+    // Granite 4 without layers of Mamba and without experts.
+    modelTypes: ['granitemoehybrid'],
+    defaults: { rms_norm_eps: 1e-6, num_local_experts: 8, layer_types: ['mamba'] },
+    sizeFields: { width: ['shared_intermediate_size'] },
+    ignored: words(`
+      output_router_logits router_aux_loss_coef num_experts_per_tok intermediate_size init_method time_step_limit
+      mamba_chunk_size mamba_conv_bias mamba_d_conv mamba_d_head mamba_d_state mamba_expand mamba_n_groups mamba_n_heads
+      mamba_proj_bias
+    `),
+    requires: { num_local_experts: [0], normalization_function: ['rmsnorm'] },
+    differences: (row) => ({
+      biases: attentionBias(row.fields),
+      names: { gateUp: 'shared_mlp.input_linear', down: 'shared_mlp.output_linear' },
+      mlp: 'fused',
+      rotary: row.fields.choice('position_embedding_type', { rope: {} }),
+      ...graniteFactors(row),
+      ...everyNthFull(row, 1),
     }),
   },
   {

@@ -45,6 +45,15 @@ describe('config.json as published', () => {
     ['gpt2', { pruned_heads: { 0: [1, 2] } }, /field pruned_heads\.0 is unknown/],
     ['gpt2', { add_cross_attention: true }, /add_cross_attention is true; supported is false/],
     ['minicpm', { rope_scaling: { type: 'dynamic' } }, /rope_scaling is {.*}; supported is null$/],
+    ['granitemoehybrid', { layer_types: ['attention', 'mamba'] }, /layer_types has mamba; supported are/],
+    [
+      'granitemoehybrid',
+      { layer_types: ['attention'] },
+      /layer_types is \["attention"\]; supported is 2 types/,
+    ],
+    ['granitemoehybrid', { num_local_experts: 8 }, /num_local_experts is 8; supported is 0/],
+    ['granitemoehybrid', { position_embedding_type: null }, /position_embedding_type is null; supported/],
+    ['granitemoehybrid', { layer_types: undefined }, /layer_types has mamba; supported are/],
     ['ministral3', { rope_parameters: null }, /rope_parameters is null; supported is an object/],
   ])('of %s is refused with %j', (name, fields, message) => {
     expect(() => designOf({ ...caseOf(name).config, ...fields })).toThrow(message);
