@@ -43,10 +43,6 @@ function spelling(tokenizer: TokenizerJson): (text: string) => Uint8Array {
   if (!isSentencePiece(tokenizer)) {
     throw new Error('tokenizer.json: the vocabulary is neither byte-level nor SentencePiece');
   }
-  if (tokenizer.model.type === 'Unigram' && tokenizer.model.byte_fallback === true) {
-    // The pipeline would silently turn every character without a piece into <unk>.
-    throw new Error('tokenizer.json: a Unigram model with byte fallback is not supported');
-  }
   return (text) => {
     const byte = BYTE_TOKEN.exec(text)?.[1];
     return byte === undefined

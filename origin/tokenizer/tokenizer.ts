@@ -132,11 +132,28 @@ function pipelineOf(tokenizer: TokenizerJson): Pipeline {
   try {
     const pre_tokenizer = tokenizer.pre_tokenizer ? withPortableCuts(tokenizer.pre_tokenizer) : null;
     const json = { ...missing, ...tokenizer, pre_tokenizer, added_tokens: tokenizer.added_tokens ?? [] };
-    return new Pipeline(json, {});
+    const pipeline = new Pipeline(json, {});
+    const { type, byte_fallback: fallsBack } = tokenizer.model;
+    if (type === 'Unigram' && fallsBack === true) addByteFallback(pipeline.model!);
+    return pipeline;
   } catch (error) {
     throw new Error(`tokenizer.json: ${error instanceof Error ? error.message : 'not supported'}`);
   }
 }
+
+/** Spells characters without a piece in bytes, which the library does for BPE only. */
+function addByteFallback(model: NonNullable<Pipeline['model']>): void {
+  const encode = model.encode.bind(model);
+  const isKnown = (piece: string) => model.tokens_to_ids.has(piece);
+  model.encode = (texts) =>
+    encode(texts).flatMap((piece) => {
+      if (isKnown(piece)) return piece;
+      const bytes = Array.from(Buffer.from(piece), byteToken);
+      return bytes.every(isKnown) ? bytes : piece;
+    });
+}
+
+const byteToken = (byte: number): string => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`;
 
 function longestToken({ offsets, vocabularySize }: TokenBytes): number {
   let length = 0;

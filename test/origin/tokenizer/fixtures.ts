@@ -56,14 +56,18 @@ export const FIM_TOKENS: readonly AddedToken[] = [
 const SP_MERGES = ['▁ h', 'e l', '▁h el', 'l o', '▁hel lo', '▁ w', '< s', '<s >'];
 const SP_CHARACTERS = ['▁', 'h', 'e', 'l', 'o', 'w', 'r', 'd', '<', 's', '>', '/'];
 
+const BYTE_PIECES = Array.from(
+  { length: 256 },
+  (_, b) => `<0x${b.toString(16).toUpperCase().padStart(2, '0')}>`,
+);
+
 /** Llama's layout: `<unk>`, `<s>`, `</s>`, 256 byte tokens, then pieces; BOS by template. */
 export function sentencePieceTokenizer(extra: readonly AddedToken[] = []): object {
-  const bytes = Array.from({ length: 256 }, (_, b) => `<0x${b.toString(16).toUpperCase().padStart(2, '0')}>`);
   const pieces = [
     '<unk>',
     '<s>',
     '</s>',
-    ...bytes,
+    ...BYTE_PIECES,
     ...SP_CHARACTERS,
     ...SP_MERGES.map((m) => m.replace(' ', '')),
   ];
@@ -114,6 +118,13 @@ export function unigramTokenizer(overrides: object = {}): object {
       ...overrides,
     },
   };
+}
+
+/** The same with byte fallback. */
+export function unigramByteTokenizer(): object {
+  const { model, ...others } = unigramTokenizer() as { model: { vocab: readonly [string, number][] } };
+  const vocab = [...model.vocab, ...BYTE_PIECES.map((text): [string, number] => [text, 0])];
+  return { ...others, model: { ...model, vocab, byte_fallback: true } };
 }
 
 export const sentencePieceDirectory = (config: object = {}, extra: readonly AddedToken[] = []): string =>

@@ -12,6 +12,7 @@ import {
   modelDirectory,
   sentencePieceDirectory,
   sentencePieceTokenizer,
+  unigramByteTokenizer,
   unigramTokenizer,
 } from './fixtures.ts';
 
@@ -173,6 +174,20 @@ describe('a Unigram vocabulary', () => {
   test('says nothing of how long a text of so many tokens may be', () => {
     expect(tokenizer.longestSpan).toBe(Number.POSITIVE_INFINITY);
   });
+});
+
+/** Recorded from tokenizers 0.23.3 (Rust). */
+test.each([
+  ['hello world', [15, 16, 17]],
+  ['hello héllo wor\tld', [15, 3, 4, 213, 187, 6, 6, 7, 16, 27, 17]],
+  ['漢', [3, 248, 206, 180]],
+  ['hello\n\n👩', [15, 28, 28, 258, 177, 163, 187]],
+  ['\0h', [3, 18, 4]],
+])('a Unigram vocabulary with byte fallback has the bytes of characters without a piece: %j', (text, ids) => {
+  const files = { 'tokenizer.json': unigramByteTokenizer() };
+  const tokenizer = Tokenizer.fromDirectory(modelDirectory(files));
+  expect(tokenizer.encode(text, { addSpecialTokens: false, parseSpecial: true })).toEqual(ids);
+  expect(tokenizer.decode(ids, { skipSpecialTokens: false })).toBe(text);
 });
 
 test('a text may be any length where tokens swallow white space or the normaliser drops characters', () => {
