@@ -75,4 +75,6 @@ const KEEPS_LENGTH: ReadonlySet<string> = new Set(['NFC', 'NFD', 'Prepend']);
 const COMPOSED = 2;
 
 const replacesSpace = (step: Step) =>
-  step.type === 'Replace' && JSON.stringify(step.pattern) === '{"String":" "}' && step.content === '\u2581';
+  step.type === 'Replace' &&
+  /^{"(String|Regex)":" "}$/.test(JSON.stringify(step.pattern)) &&
+  step.content === '\u2581';

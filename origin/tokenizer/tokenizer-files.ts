@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import { ModelError, readModelJson, tokenIds } from '../model/config/model-json.ts';
 
@@ -12,7 +13,19 @@ const addedToken = z.looseObject({
 });
 
 /** A step of the tokenizer's pipeline; sequences nest under a key that depends on the kind of step. */
-const step = z.looseObject({ type: z.string() }).nullish();
+const namedStep = z.looseObject({ type: z.string() });
+const step = namedStep.nullish();
+type Step = z.infer<typeof namedStep>;
+
+/** LLM-jp's Prepend is a Replace of this place, which the library also finds inside of surrogate pairs. */
+const START = { Regex: '(?<!\\n)^' };
+
+function withPrepend(one: Step): Step {
+  if (Array.isArray(one.normalizers))
+    return { ...one, normalizers: (one.normalizers as Step[]).map(withPrepend) };
+  const atStart = one.type === 'Replace' && isDeepStrictEqual(one.pattern, START);
+  return atStart ? { type: 'Prepend', prepend: one.content } : one;
+}
 
 type IdsByText = Readonly<Record<string, number>>;
 
@@ -24,7 +37,7 @@ function isIdsByText(value: unknown): boolean {
 
 const tokenizerJson = z.looseObject({
   added_tokens: z.array(addedToken).nullish(),
-  normalizer: step,
+  normalizer: namedStep.transform(withPrepend).nullish(),
   pre_tokenizer: step,
   post_processor: step,
   decoder: step,

@@ -1,4 +1,4 @@
-import { Tokenizer as Pipeline } from '@huggingface/tokenizers';
+import { Tokenizer as Pipeline, Unigram } from '@huggingface/tokenizers';
 import { afterGuard, GUARD } from './guard.ts';
 import { addsLeadingSpace, leadingSpecials, longestSpan } from './pipeline.ts';
 import { withPortableCuts } from './pre-tokenizer.ts';
@@ -133,24 +133,23 @@ function pipelineOf(tokenizer: TokenizerJson): Pipeline {
     const pre_tokenizer = tokenizer.pre_tokenizer ? withPortableCuts(tokenizer.pre_tokenizer) : null;
     const json = { ...missing, ...tokenizer, pre_tokenizer, added_tokens: tokenizer.added_tokens ?? [] };
     const pipeline = new Pipeline(json, {});
-    const { type, byte_fallback: fallsBack } = tokenizer.model;
-    if (type === 'Unigram' && fallsBack === true) addByteFallback(pipeline.model!);
+    const { model } = pipeline;
+    if (model instanceof Unigram) replaceEncode(model, tokenizer.model.byte_fallback === true);
     return pipeline;
   } catch (error) {
     throw new Error(`tokenizer.json: ${error instanceof Error ? error.message : 'not supported'}`);
   }
 }
 
-/** Spells characters without a piece in bytes, which the library does for BPE only. */
-function addByteFallback(model: NonNullable<Pipeline['model']>): void {
-  const encode = model.encode.bind(model);
+/** The library spells characters in bytes for BPE only, and passes all pieces as arguments, which fails for long texts. */
+function replaceEncode(model: Unigram, fallsBack: boolean): void {
   const isKnown = (piece: string) => model.tokens_to_ids.has(piece);
-  model.encode = (texts) =>
-    encode(texts).flatMap((piece) => {
-      if (isKnown(piece)) return piece;
-      const bytes = Array.from(Buffer.from(piece), byteToken);
-      return bytes.every(isKnown) ? bytes : piece;
-    });
+  const spelled = (piece: string) => {
+    if (!fallsBack || isKnown(piece)) return piece;
+    const bytes = Array.from(Buffer.from(piece), byteToken);
+    return bytes.every(isKnown) ? bytes : piece;
+  };
+  model.encode = (texts) => texts.flatMap((text) => model.tokenize(text)).flatMap(spelled);
 }
 
 const byteToken = (byte: number): string => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`;

@@ -120,11 +120,17 @@ export function unigramTokenizer(overrides: object = {}): object {
   };
 }
 
-/** The same with byte fallback. */
+/** The same with byte fallback, in LLM-jp's form. */
 export function unigramByteTokenizer(): object {
   const { model, ...others } = unigramTokenizer() as { model: { vocab: readonly [string, number][] } };
   const vocab = [...model.vocab, ...BYTE_PIECES.map((text): [string, number] => [text, 0])];
-  return { ...others, model: { ...model, vocab, byte_fallback: true } };
+  const replace = (Regex: string) => ({ type: 'Replace', pattern: { Regex }, content: '▁' });
+  return {
+    ...others,
+    normalizer: { type: 'Sequence', normalizers: [replace('(?<!\\n)^'), replace(' ')] },
+    pre_tokenizer: null,
+    model: { ...model, vocab, byte_fallback: true },
+  };
 }
 
 export const sentencePieceDirectory = (config: object = {}, extra: readonly AddedToken[] = []): string =>

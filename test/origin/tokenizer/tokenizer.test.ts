@@ -176,18 +176,29 @@ describe('a Unigram vocabulary', () => {
   });
 });
 
-/** Recorded from tokenizers 0.23.3 (Rust). */
-test.each([
-  ['hello world', [15, 16, 17]],
-  ['hello héllo wor\tld', [15, 3, 4, 213, 187, 6, 6, 7, 16, 27, 17]],
-  ['漢', [3, 248, 206, 180]],
-  ['hello\n\n👩', [15, 28, 28, 258, 177, 163, 187]],
-  ['\0h', [3, 18, 4]],
-])('a Unigram vocabulary with byte fallback has the bytes of characters without a piece: %j', (text, ids) => {
-  const files = { 'tokenizer.json': unigramByteTokenizer() };
-  const tokenizer = Tokenizer.fromDirectory(modelDirectory(files));
-  expect(tokenizer.encode(text, { addSpecialTokens: false, parseSpecial: true })).toEqual(ids);
-  expect(tokenizer.decode(ids, { skipSpecialTokens: false })).toBe(text);
+describe('a Unigram vocabulary with byte fallback', () => {
+  const tokenizer = Tokenizer.fromDirectory(modelDirectory({ 'tokenizer.json': unigramByteTokenizer() }));
+
+  /** Recorded from tokenizers 0.23.3 (Rust). */
+  test.each([
+    ['hello world', [15, 16, 17]],
+    [' hello', [3, 15]],
+    ['hello héllo wor\tld', [15, 3, 4, 213, 187, 6, 6, 7, 16, 27, 17]],
+    ['hello\n\n👩', [15, 28, 28, 258, 177, 163, 187]],
+    ['\0h', [3, 18, 4]],
+  ])('has the bytes of characters without a piece: %j', (text, ids) => {
+    expect(tokenizer.encode(text, { addSpecialTokens: false, parseSpecial: true })).toEqual(ids);
+    expect(tokenizer.decode(ids, { skipSpecialTokens: false })).toBe(text);
+  });
+
+  test('adds no space before a text that continues another one', () => {
+    expect(tokenizer.encode('é', { ...AS_TEXT, continues: true })).toEqual([213, 187]);
+  });
+
+  test('reads a text of more pieces than a call can have arguments', () => {
+    expect(tokenizer.encode('h'.repeat(130_000), AS_TEXT)).toHaveLength(130_001);
+    expect(tokenizer.longestSpan).toBe('▁hello'.length);
+  });
 });
 
 test('a text may be any length where tokens swallow white space or the normaliser drops characters', () => {
