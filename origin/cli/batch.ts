@@ -112,24 +112,22 @@ export function addBatchCommands(program: Command, open: OpenSession): void {
     async (file: string, { endpoint, wait }: { endpoint: string; wait: boolean }) => {
       const session = open();
       const batch = await start(session, file, endpoint);
-      if (!wait) return session.showOne(batch);
+      if (!wait) return session.results.one(batch);
       session.terminal.note(`Batch ${batch.id}`);
       await printResults(session, await untilEnded(session.api, session.terminal, batch.id));
     },
   );
   const status = batches.command('status <id>').description('show the state of a batch');
-  withExamples(status, 'continuo batch status BATCH_ID').action(async (id: string) => {
-    const { api, showOne } = open();
-    showOne(await showBatch(api, id));
-  });
+  withExamples(status, 'continuo batch status BATCH_ID').action((id: string) =>
+    open().call('GET', pathOf(id)),
+  );
   const get = batches.command('get <id>').description('wait for a batch and print the results');
   withExamples(get, 'continuo batch get BATCH_ID > output.jsonl').action(async (id: string) => {
     const session = open();
     await printResults(session, await untilEnded(session.api, session.terminal, id));
   });
   const cancel = batches.command('cancel <id>').description('cancel a batch');
-  withExamples(cancel, 'continuo batch cancel BATCH_ID').action(async (id: string) => {
-    const { api, showOne } = open();
-    showOne(await api.call('POST', pathOf(id, '/cancel')));
-  });
+  withExamples(cancel, 'continuo batch cancel BATCH_ID').action((id: string) =>
+    open().call('POST', pathOf(id, '/cancel')),
+  );
 }

@@ -41,7 +41,7 @@ export function addBenchCommand(program: Command, open: OpenSession, now: () => 
     'continuo bench',
     'continuo bench --concurrency 1,16 --requests 64 --max-tokens 128 --json',
   ).action(async (options: BenchOptions) => {
-    const { access, terminal, showList } = open();
+    const { access, terminal, results } = open();
     const requests = new TracedRequests(new URL('/v1/completions', access.url), now);
     const request = requestOf(access, options);
     let isReached = false;
@@ -65,7 +65,7 @@ export function addBenchCommand(program: Command, open: OpenSession, now: () => 
       bar?.stop();
       requests.close();
     }
-    showList(
+    results.list(
       rows.map(({ reasons: _, ...row }) => row),
       COLUMNS,
     );

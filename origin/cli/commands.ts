@@ -6,7 +6,7 @@ import {
   collectAlias,
   collectLimit,
   duration,
-  given,
+  type Filter,
   instant,
   LIMIT_HELP,
   type LimitOption,
@@ -16,31 +16,28 @@ import {
 } from './options.ts';
 import type { OpenSession } from './session.ts';
 
+/** Options with other names than their fields of the body. The others are sent as they are. */
 interface PlanOptions {
-  readonly id?: string;
-  readonly name?: string;
   readonly limit?: LimitOption;
-  readonly weight?: number;
 }
 
 interface TenantOptions extends PlanOptions {
   readonly plan?: string;
-  readonly dialect?: string;
   readonly openObjects?: boolean;
   readonly anyKeyOrder?: boolean;
   readonly waitForTokens?: boolean;
   readonly alias?: AliasOption;
 }
 
-const planFields = ({ limit, ...rest }: PlanOptions) => given({ ...rest, limits: limit });
+// JSON leaves out the fields that were not given.
+const planFields = ({ limit, ...rest }: PlanOptions) => ({ ...rest, limits: limit });
 
-const tenantFields = ({ plan, openObjects, anyKeyOrder, waitForTokens, alias, ...rest }: TenantOptions) =>
-  given({
-    ...planFields(rest),
-    plan: plan === 'none' ? null : plan,
-    ...{ open_objects: openObjects, any_key_order: anyKeyOrder, wait_for_tokens: waitForTokens },
-    aliases: alias,
-  });
+const tenantFields = ({ plan, openObjects, anyKeyOrder, waitForTokens, alias, ...rest }: TenantOptions) => ({
+  ...planFields(rest),
+  plan: plan === 'none' ? null : plan,
+  ...{ open_objects: openObjects, any_key_order: anyKeyOrder, wait_for_tokens: waitForTokens },
+  aliases: alias,
+});
 
 const withWeight = (command: Command): Command =>
   command.option('--weight <number>', 'share of an origin relative to other tenants', positive);
@@ -76,11 +73,9 @@ const withTenantOptions = (command: Command): Command =>
 
 export function addPlanCommands(program: Command, open: OpenSession): void {
   const plans = program.command('plans').description('manage limits that tenants share');
-  withExamples(plans.command('list').description('list the plans'), 'continuo plans list').action(
-    async () => {
-      const { api, showList } = open();
-      showList(await api.list('/admin/v1/plans'), ['id', 'name', 'limits', 'weight', 'created_at']);
-    },
+  const list = plans.command('list').description('list the plans');
+  withExamples(list, 'continuo plans list').action(() =>
+    open().list('/admin/v1/plans', ['id', 'name', 'limits', 'weight', 'created_at']),
   );
   const create = plans.command('create').description('create a plan');
   requireOption(create, '--id <id>', 'id of the plan');
@@ -88,19 +83,13 @@ export function addPlanCommands(program: Command, open: OpenSession): void {
   withExamples(
     withPlanOptions(create),
     'continuo plans create --id small --name Small --limit requests_per_minute=60',
-  ).action(async (options: PlanOptions) => {
-    const { api, showOne } = open();
-    showOne(await api.call('POST', '/admin/v1/plans', planFields(options)));
-  });
+  ).action((options: PlanOptions) => open().call('POST', '/admin/v1/plans', planFields(options)));
   const update = plans
     .command('update <id>')
     .description('change a plan')
     .option('--name <name>', 'new name');
   withExamples(withPlanOptions(update), 'continuo plans update small --limit tokens_per_day=100000').action(
-    async (id: string, options: PlanOptions) => {
-      const { api, showOne } = open();
-      showOne(await api.call('PATCH', pathTo('plans', id), planFields(options)));
-    },
+    (id: string, options: PlanOptions) => open().call('PATCH', pathTo('plans', id), planFields(options)),
   );
 }
 
@@ -112,28 +101,18 @@ const TENANT_COLUMNS = [
 export function addTenantCommands(program: Command, open: OpenSession): void {
   const tenants = program.command('tenants').description('manage tenants, the holders of API keys');
   const list = tenants.command('list').description('list the tenants');
-  withExamples(list, 'continuo tenants list').action(async () => {
-    const { api, showList } = open();
-    showList(await api.list('/admin/v1/tenants'), TENANT_COLUMNS);
-  });
+  withExamples(list, 'continuo tenants list').action(() => open().list('/admin/v1/tenants', TENANT_COLUMNS));
   const show = tenants.command('show <id>').description('show a tenant');
-  withExamples(show, 'continuo tenants show acme').action(async (id: string) => {
-    const { api, showOne } = open();
-    showOne(await api.call('GET', pathTo('tenants', id)));
-  });
+  withExamples(show, 'continuo tenants show acme').action((id: string) =>
+    open().call('GET', pathTo('tenants', id)),
+  );
   const create = tenants.command('create').description('create a tenant');
   requireOption(create, '--name <name>', 'name for people');
   withExamples(
     withTenantOptions(create.option('--id <id>', 'id; default: a random one')),
     'continuo tenants create --id acme --name Acme --plan small',
-  ).action(async (options: TenantOptions) => {
-    const { api, showOne } = open();
-    showOne(await api.call('POST', '/admin/v1/tenants', tenantFields(options)));
-  });
-  const change = async (id: string, body: unknown): Promise<void> => {
-    const { api, showOne } = open();
-    showOne(await api.call('PATCH', pathTo('tenants', id), body));
-  };
+  ).action((options: TenantOptions) => open().call('POST', '/admin/v1/tenants', tenantFields(options)));
+  const change = (id: string, body: unknown) => open().call('PATCH', pathTo('tenants', id), body);
   const update = tenants
     .command('update <id>')
     .description('change a tenant')
@@ -146,11 +125,8 @@ export function addTenantCommands(program: Command, open: OpenSession): void {
     .command('delete <id>')
     .description('erase a suspended tenant with its keys, files and usage')
     .option('--usage <keep|erase>', 'keep (default): sums by month and model stay; erase: nothing stays');
-  withExamples(erase, 'continuo tenants delete acme').action(
-    async (id: string, { usage }: { usage?: string }) => {
-      const { api, showOne } = open();
-      showOne(await api.call('DELETE', `${pathTo('tenants', id)}${queryOf({ usage })}`));
-    },
+  withExamples(erase, 'continuo tenants delete acme').action((id: string, filter: Filter) =>
+    open().call('DELETE', pathTo('tenants', id) + queryOf(filter)),
   );
   const suspend = tenants.command('suspend <id>').description('refuse all requests of a tenant');
   withExamples(suspend, 'continuo tenants suspend acme').action((id: string) =>
@@ -167,13 +143,7 @@ const KEY_COLUMNS = [
   ...['disabled', 'revoked_at'],
 ];
 
-interface KeyOptions {
-  readonly tenant: string;
-  readonly name: string;
-  readonly scopes?: string[];
-  readonly role?: string;
-  readonly models?: string[];
-  readonly limit?: LimitOption;
+interface KeyOptions extends PlanOptions {
   readonly expires?: number;
   readonly allow?: string[];
 }
@@ -184,15 +154,13 @@ export function addKeyCommands(program: Command, open: OpenSession): void {
     .command('list')
     .description('list the keys')
     .option('--tenant <id>', 'only of this tenant');
-  withExamples(list, 'continuo keys list --tenant acme').action(async ({ tenant }: { tenant?: string }) => {
-    const { api, showList } = open();
-    showList(await api.list(`/admin/v1/keys${queryOf({ tenant })}`), KEY_COLUMNS);
-  });
+  withExamples(list, 'continuo keys list --tenant acme').action((filter: Filter) =>
+    open().list(`/admin/v1/keys${queryOf(filter)}`, KEY_COLUMNS),
+  );
   const show = keys.command('show <id>').description('show the settings of a key, not the key');
-  withExamples(show, 'continuo keys show KEY_ID').action(async (id: string) => {
-    const { api, showOne } = open();
-    showOne(await api.call('GET', pathTo('keys', id)));
-  });
+  withExamples(show, 'continuo keys show KEY_ID').action((id: string) =>
+    open().call('GET', pathTo('keys', id)),
+  );
   const create = keys.command('create').description('create a key; the key is shown only here');
   requireOption(create, '--tenant <id>', 'tenant that holds the key');
   requireOption(create, '--name <name>', 'name for people');
@@ -206,29 +174,20 @@ export function addKeyCommands(program: Command, open: OpenSession): void {
       .option('--expires <date>', 'for example 2030-01-31; default: never', instant),
     'continuo keys create --tenant acme --name production --expires 2030-01-31',
     'continuo keys create --tenant operator --name alice --scopes admin --role read-only',
-  ).action(async ({ limit, expires, allow, ...rest }: KeyOptions) => {
-    const { api, showOne } = open();
-    showOne(
-      await api.call(
-        'POST',
-        '/admin/v1/keys',
-        given({ ...rest, limits: limit, expires_at: expires, allowed_addresses: allow }),
-      ),
-    );
+  ).action(({ limit, expires, allow, ...rest }: KeyOptions) => {
+    const body = { ...rest, limits: limit, expires_at: expires, allowed_addresses: allow };
+    return open().call('POST', '/admin/v1/keys', body);
   });
   const rotate = keys
     .command('rotate <id>')
     .description('create a new key with the same settings; the old key works until the overlap ends')
     .option('--overlap <duration>', 'for example 24h', duration);
   withExamples(rotate, 'continuo keys rotate KEY_ID --overlap 1h').action(
-    async (id: string, { overlap }: { overlap?: number }) => {
-      const { api, showOne } = open();
-      showOne(await api.call('POST', `${pathTo('keys', id)}/rotate`, given({ overlap_seconds: overlap })));
-    },
+    (id: string, { overlap }: { overlap?: number }) =>
+      open().call('POST', `${pathTo('keys', id)}/rotate`, { overlap_seconds: overlap }),
   );
   const revoke = keys.command('revoke <id>').description('end a key now');
-  withExamples(revoke, 'continuo keys revoke KEY_ID').action(async (id: string) => {
-    const { api, showOne } = open();
-    showOne(await api.call('DELETE', pathTo('keys', id)));
-  });
+  withExamples(revoke, 'continuo keys revoke KEY_ID').action((id: string) =>
+    open().call('DELETE', pathTo('keys', id)),
+  );
 }

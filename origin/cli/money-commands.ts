@@ -1,6 +1,6 @@
 import { CommandError, EXIT, requireOption, withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Command } from 'commander';
-import { given, instant, queryOf } from './options.ts';
+import { type Filter, given, instant, queryOf } from './options.ts';
 import type { OpenSession } from './session.ts';
 
 /** Money is in micro-units of the currency, so that no amount is rounded. */
@@ -30,10 +30,9 @@ export function addPriceCommands(program: Command, open: OpenSession): void {
     .command('list')
     .description('list all prices, also past and future ones')
     .option('--model <id>', 'only of this model');
-  withExamples(list, 'continuo prices list --model org/model').action(async (filter: { model?: string }) => {
-    const { api, showList } = open();
-    showList(await api.list(`/admin/v1/prices${queryOf({ ...filter })}`), PRICE_COLUMNS);
-  });
+  withExamples(list, 'continuo prices list --model org/model').action((filter: Filter) =>
+    open().list(`/admin/v1/prices${queryOf(filter)}`, PRICE_COLUMNS),
+  );
   const set = prices.command('set').description('set the price of a model from a time on');
   requireOption(set, '--model <id>', 'id of the model, not an alias');
   requireOption(set, '--prompt <micros>', 'micro-units per million prompt tokens');
@@ -45,15 +44,14 @@ export function addPriceCommands(program: Command, open: OpenSession): void {
       .option('--batch <permille>', 'factor of batches in thousandths; default: 1000')
       .option('--from <time>', 'for example 2030-01-31; default: now', instant),
     'continuo prices set --model org/model --prompt 500000 --completion 1500000 --batch 500',
-  ).action(async ({ model, prompt, cachedPrompt, completion, flex, batch, from }: PriceOptions) => {
-    const { api, showOne } = open();
+  ).action(({ model, prompt, cachedPrompt, completion, flex, batch, from }: PriceOptions) => {
     const amounts = {
       ...{ prompt_micros: prompt, cached_prompt_micros: cachedPrompt, completion_micros: completion },
       ...{ flex_permille: flex, batch_permille: batch },
     };
     const numbers = Object.entries(given(amounts)).map(([name, text]) => [name, micros(String(text))]);
     const body = { model, ...Object.fromEntries(numbers), valid_from: from };
-    showOne(await api.call('POST', '/admin/v1/prices', given(body)));
+    return open().call('POST', '/admin/v1/prices', body);
   });
 }
 
@@ -63,10 +61,9 @@ export function addCreditCommands(program: Command, open: OpenSession): void {
   const credits = program.command('credits').description('manage prepaid balances of tenants');
   const list = credits.command('list').description('list the entries of a balance');
   requireOption(list, '--tenant <id>', 'tenant with the balance');
-  withExamples(list, 'continuo credits list --tenant acme').action(async (filter: { tenant: string }) => {
-    const { api, showList } = open();
-    showList(await api.list(`/admin/v1/credits${queryOf({ ...filter })}`), CREDIT_COLUMNS);
-  });
+  withExamples(list, 'continuo credits list --tenant acme').action((filter: Filter) =>
+    open().list(`/admin/v1/credits${queryOf(filter)}`, CREDIT_COLUMNS),
+  );
   const add = credits.command('add').description('add to a balance, which begins with its first entry');
   requireOption(add, '--tenant <id>', 'tenant with the balance');
   requireOption(add, '--id <id>', 'unique, for example the number of a payment: it counts once');
@@ -74,9 +71,7 @@ export function addCreditCommands(program: Command, open: OpenSession): void {
   withExamples(
     add.option('--note <text>', 'text for people'),
     'continuo credits add --tenant acme --id invoice-17 --micros 50000000',
-  ).action(async (options: Readonly<Record<'tenant' | 'id' | 'micros', string>> & { note?: string }) => {
-    const { api, showOne } = open();
-    const body = { ...options, micros: micros(options.micros) };
-    showOne(await api.call('POST', '/admin/v1/credits', given(body)));
-  });
+  ).action((options: { readonly micros: string }) =>
+    open().call('POST', '/admin/v1/credits', { ...options, micros: micros(options.micros) }),
+  );
 }

@@ -64,8 +64,11 @@ export function pathTo(kind: 'tenants' | 'keys' | 'plans', id: string): string {
 export const given = (fields: Readonly<Record<string, unknown>>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
+/** Options that are parameters of the query as they are. */
+export type Filter = Readonly<Record<string, string | undefined>>;
+
 /** Returns the query of the given fields: `?a=1&b=2`. */
-export function queryOf(fields: Readonly<Record<string, string | undefined>>): string {
+export function queryOf(fields: Filter): string {
   const query = new URLSearchParams(given(fields) as Record<string, string>).toString();
   return query === '' ? '' : `?${query}`;
 }

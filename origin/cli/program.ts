@@ -48,12 +48,9 @@ export function createContinuo(context: CliContext): Command {
   return program;
 }
 
-const MODEL_COLUMNS = ['id', 'root', 'max_model_len', 'state'];
-
 function addModelsCommand(program: Command, open: ReturnType<typeof sessionOpener>): void {
   const models = program.command('models').description('list the models that the server offers to the key');
-  withExamples(models, 'continuo models', 'continuo models --json').action(async () => {
-    const { api, showList } = open();
-    showList(await api.list('/v1/models'), MODEL_COLUMNS);
-  });
+  withExamples(models, 'continuo models', 'continuo models --json').action(() =>
+    open().list('/v1/models', ['id', 'root', 'max_model_len', 'state']),
+  );
 }

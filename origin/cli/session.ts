@@ -22,8 +22,11 @@ export interface Session {
   readonly api: Api;
   readonly terminal: Terminal;
   readonly json: boolean;
-  readonly showList: Results['list'];
-  readonly showOne: Results['one'];
+  readonly results: Results;
+  /** Shows all pages of a list of the server. */
+  list(path: string, columns: readonly string[]): Promise<void>;
+  /** Sends a request and shows the object in the answer. */
+  call(...request: Parameters<Api['call']>): Promise<void>;
 }
 
 export type OpenSession = () => Session;
@@ -33,8 +36,12 @@ export const sessionOpener =
   (program: Command, { terminal, environment, fetch }: CliContext, kind: 'admin' | 'caller'): OpenSession =>
   () => {
     const options = program.opts<GlobalOptions>();
-    const { list, one } = createResults(terminal, options.json);
+    const results = createResults(terminal, options.json);
     const access = findAccess(options, environment, kind);
     const api = createApi(access, fetch);
-    return { access, api, terminal, json: options.json, showList: list, showOne: one };
+    return {
+      ...{ access, api, terminal, json: options.json, results },
+      list: async (path, columns) => results.list(await api.list(path), columns),
+      call: async (...request) => results.one(await api.call(...request)),
+    };
   };

@@ -1,6 +1,6 @@
 import { withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Command } from 'commander';
-import { queryOf } from './options.ts';
+import { type Filter, queryOf } from './options.ts';
 import type { OpenSession } from './session.ts';
 
 const USAGE_COLUMNS = (
@@ -9,16 +9,6 @@ const USAGE_COLUMNS = (
   'prompt_tokens cached_tokens completion_tokens cost_micros ' +
   'mean_latency_ms mean_first_token_ms'
 ).split(' ');
-
-interface UsageOptions {
-  readonly from?: string;
-  readonly to?: string;
-  readonly tenant?: string;
-  readonly key?: string;
-  readonly model?: string;
-  readonly user?: string;
-  readonly by?: string;
-}
 
 export function addUsageCommand(program: Command, open: OpenSession): void {
   const usage = program
@@ -35,15 +25,12 @@ export function addUsageCommand(program: Command, open: OpenSession): void {
     usage,
     'continuo usage --tenant acme --by day,key',
     'continuo usage --from 2030-01-01 --to 2030-01-31 --json',
-  ).action(async ({ by, ...filter }: UsageOptions) => {
-    const { api, showList } = open();
-    showList(await api.list(`/admin/v1/usage${queryOf({ ...filter, group_by: by })}`), USAGE_COLUMNS);
-  });
+  ).action(({ by, ...filter }: Filter) =>
+    open().list(`/admin/v1/usage${queryOf({ ...filter, group_by: by })}`, USAGE_COLUMNS),
+  );
 }
 
 const AUDIT_COLUMNS = 'id created_at key address action target tenant changes request_id'.split(' ');
-
-type AuditOptions = Pick<UsageOptions, 'from' | 'to' | 'tenant' | 'key'> & { readonly action?: string };
 
 export function addAuditCommand(program: Command, open: OpenSession): void {
   const audit = program
@@ -54,8 +41,7 @@ export function addAuditCommand(program: Command, open: OpenSession): void {
     .option('--tenant <id>', 'only changes of this tenant')
     .option('--key <id>', 'only changes by this key')
     .option('--action <name>', 'only this action, for example revokeKey');
-  withExamples(audit, 'continuo audit --tenant acme').action(async (filter: AuditOptions) => {
-    const { api, showList } = open();
-    showList(await api.list(`/admin/v1/audit${queryOf({ ...filter })}`), AUDIT_COLUMNS);
-  });
+  withExamples(audit, 'continuo audit --tenant acme').action((filter: Filter) =>
+    open().list(`/admin/v1/audit${queryOf(filter)}`, AUDIT_COLUMNS),
+  );
 }
