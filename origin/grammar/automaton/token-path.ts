@@ -1,4 +1,5 @@
 import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
+import { type BytePath, digitRanges } from './byte-paths.ts';
 
 /**
  * References to tokens as byte sequences, so that an automaton over bytes can read them. An id is BY_ID and three bytes,
@@ -13,25 +14,9 @@ export function pathOfName(name: string): Uint8Array {
   return Uint8Array.of(BY_NAME, ...new TextEncoder().encode(name), BY_ID);
 }
 
-/** The paths of an inclusive range of ids: an inclusive byte range for each position. */
-export function pathsOfIds(lo: number, hi: number): (readonly (readonly [number, number])[])[] {
-  return digitRanges(lo, hi, 3).map((digits) => [[BY_ID, BY_ID], ...digits]);
-}
-
-function digitRanges(lo: number, hi: number, length: number): [number, number][][] {
-  if (length === 1) return [[[lo, hi]]];
-  const unit = 256 ** (length - 1);
-  const out: [number, number][][] = [];
-  for (let from = lo; from <= hi; ) {
-    const first = Math.floor(from / unit);
-    const full = from % unit === 0 ? Math.floor((hi + 1) / unit) - 1 : -1;
-    const last = Math.max(first, full);
-    const to = full >= first ? (last + 1) * unit - 1 : Math.min(hi, (first + 1) * unit - 1);
-    const rest = full >= first ? [0, unit - 1] : [from % unit, to % unit];
-    for (const digits of digitRanges(rest[0]!, rest[1]!, length - 1)) out.push([[first, last], ...digits]);
-    from = to + 1;
-  }
-  return out;
+/** The paths of an inclusive range of ids. */
+export function pathsOfIds(lo: number, hi: number): BytePath[] {
+  return digitRanges(lo, hi, 256, 3).map((digits) => [[BY_ID, BY_ID], ...digits]);
 }
 
 /** The paths by which a grammar may reach a token: as text, by id, and by name for special tokens and names in `<…>`. */

@@ -1,7 +1,7 @@
+import { type BytePath, utf8Paths } from '../automaton/byte-paths.ts';
 import { rangesOf } from '../automaton/code-points.ts';
 import { CALL, Nfa } from '../automaton/nfa.ts';
 import { pathsOfIds } from '../automaton/token-path.ts';
-import { utf8Sequences } from '../automaton/utf8.ts';
 import type { AnyOrder, Expression, Grammar, Graph } from '../expression.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import type { CallPlan } from './inlining.ts';
@@ -10,9 +10,6 @@ import type { CallPlan } from './inlining.ts';
 export function ruleAutomaton(grammar: Grammar, rule: number, plan: CallPlan, budget: WorkBudget): Nfa {
   return new RuleAutomatonBuilder(grammar, rule, plan, budget).nfa;
 }
-
-/** An inclusive byte range for each position. */
-type BytePath = readonly (readonly [number, number])[];
 
 function pathsOf(
   ranges: readonly number[],
@@ -62,7 +59,7 @@ class RuleAutomatonBuilder {
         this.#addBytes(expression.bytes, from, to);
         return;
       case 'chars':
-        this.#addPaths(pathsOf(expression.set, utf8Sequences), from, to);
+        this.#addPaths(pathsOf(expression.set, utf8Paths), from, to);
         return;
       case 'tokens':
         this.#addPaths(pathsOf(expression.ids, pathsOfIds), from, to);
