@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ndjsonLine } from '../../../shared/framing.ts';
 import type { GenerationEvent, GenerationRequest } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, verify } from '../../../shared/signing.ts';
+import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
 import { now, PACED_MODEL, type Pace } from './pace.ts';
 
 /**
@@ -98,7 +99,7 @@ async function play(prompt: string, maxTokens: number, format: Format, response:
 }
 
 const key = await importSigningKey(process.argv[2] ?? '');
-const server = createServer(async (request, response) => {
+const server = createServer(KEPT_CONNECTIONS, async (request, response) => {
   const body = await text(request);
   if (request.url === '/v1/models') return response.end(JSON.stringify({ data: [{ id: PACED_MODEL.id }] }));
   if (request.url === '/v1/completions') {

@@ -8,6 +8,7 @@ import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Usage } from '../../../shared/generation.ts';
+import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
 import { randomFrom } from '../../support/random.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -30,7 +31,7 @@ const costOf = ({
 /** A billing system: the cost of each event by its id. */
 async function startBilling() {
   const costs = new Map<string, number>();
-  const server = createServer(async (request, response) => {
+  const server = createServer(KEPT_CONNECTIONS, async (request, response) => {
     // A killed workerd breaks off.
     const events = (await json(request).catch(() => [])) as { id: string; data: { cost_micros: number } }[];
     for (const { id, data } of events) costs.set(id, data.cost_micros);

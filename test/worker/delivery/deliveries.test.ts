@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
 import {
   ADMIN_KEY_SHA256,
   type AnswerBody,
@@ -23,7 +24,7 @@ interface Received {
 const received: Received[] = [];
 /** Statuses of the next answers by path, or by the tenant of usage events; 204 after them. */
 let answers: Record<string, number[]> = {};
-const endpoint = createServer((request, response) => {
+const endpoint = createServer(KEPT_CONNECTIONS, (request, response) => {
   let text = '';
   request.on('data', (chunk) => (text += chunk));
   request.on('end', () => {

@@ -15,6 +15,7 @@ import {
 import { importSigningKey, SIGNATURE_HEADER, sha256Hex, verify } from '../../../shared/signing.ts';
 import { detokenizeRequest, tokenizeRequest } from '../../../shared/tokenization.ts';
 import type { usageAccount } from '../../../shared/usage.ts';
+import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
 import { defaultScript } from './scripts.ts';
 
 /** The connection of one generation, for the script of a test. */
@@ -152,7 +153,7 @@ function tokenizerAnswer(path: string, body: string, requests: unknown[]): objec
 /** Starts a server that speaks the origin's protocol, with signatures, and runs a script for each generation. */
 export async function startFakeOrigin(): Promise<FakeOrigin> {
   const key = await importSigningKey(SECRET);
-  const server = createServer((request, response) => {
+  const server = createServer(KEPT_CONNECTIONS, (request, response) => {
     void handle(request, response).catch((fault: unknown) => {
       origin.faults.push(fault);
       response.destroy();

@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
 
 /** An OpenAI-compatible completions server that does what a script says. */
 export interface FakeOpenAi {
@@ -35,7 +36,7 @@ export function answer({ stream }: Record<string, unknown>, response: ServerResp
 }
 
 export async function startFakeOpenAi(): Promise<FakeOpenAi> {
-  const server = createServer(async (request, response) => {
+  const server = createServer(KEPT_CONNECTIONS, async (request, response) => {
     let text = '';
     for await (const part of request) text += part;
     const body = JSON.parse(text === '' ? '{}' : text) as Record<string, unknown>;

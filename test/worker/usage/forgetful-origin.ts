@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
 
 export interface ForgetfulOrigin {
   readonly bindings: Readonly<Record<string, string>>;
@@ -10,7 +11,7 @@ export interface ForgetfulOrigin {
 
 /** An origin that serves only usage accounts and knows no request, unless a test sets answers. So renewals are billed. */
 export async function startForgetfulOrigin(): Promise<ForgetfulOrigin> {
-  const server = createServer(async (_, response) => {
+  const server = createServer(KEPT_CONNECTIONS, async (_, response) => {
     const answer = origin.answers.shift() ?? (async () => null);
     await answer().then(
       (account) => response.end(JSON.stringify(account)),

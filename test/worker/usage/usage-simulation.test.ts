@@ -11,6 +11,7 @@ import type { FinishReason, Usage } from '../../../shared/generation.ts';
 import { UNLIMITED } from '../../../shared/tenant.ts';
 import type { usageAccount } from '../../../shared/usage.ts';
 import type { SettlementRequest } from '../../../worker/env/limiter-protocol.ts';
+import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
 import { randomFrom } from '../../support/random.ts';
 import { type Call, callLimiter, LIMITER_WORKER } from '../limits/objects/limiter-worker.ts';
 import { type Database, migrate } from '../support/database.ts';
@@ -74,7 +75,7 @@ interface Accounts {
 async function startAccounts(): Promise<Accounts> {
   const known: Accounts['known'] = new Map();
   const asked: Accounts['asked'] = new Map();
-  const server = createServer((request, response) => {
+  const server = createServer(KEPT_CONNECTIONS, (request, response) => {
     const name = new URL(request.url ?? '', 'http://origin').searchParams.get('account') ?? '';
     const answers = known.get(name) ?? [];
     asked.set(name, [...(asked.get(name) ?? []), now]);
