@@ -57,7 +57,13 @@ describe('a failure says what happened and what to do', () => {
     await startCompletion(page);
     await status(page).getByText('Finished').waitFor();
     await page.getByText('limit 0/1').waitFor();
-    await page.getByRole('button', { name: 'Complete' }).click();
+    // On a busy machine the minute may be over, or nearly so.
+    const secondsToWait = async () => {
+      const answer = page.waitForResponse('**/v1/completions');
+      await page.getByRole('button', { name: 'Complete' }).click();
+      return Number((await answer).headers()['retry-after'] ?? 0);
+    };
+    await expect.poll(secondsToWait).toBeGreaterThan(20);
     await notice(page).getByText('Too many requests').waitFor();
     const retry = notice(page).getByRole('button', { name: 'Retry' });
     await expect.poll(() => retry.isDisabled()).toBe(true);
@@ -68,14 +74,17 @@ describe('a failure says what happened and what to do', () => {
 
   test('counts of tokens leave few requests for completions', async ({ visit, system }) => {
     const { page, requestedUrls } = await visit('/', { key: await limitedKey(system, 3) });
-    await typeInto(textOf(page), PROMPT);
+    const begun = performance.now();
+    // All at once: between two keys, a busy machine may pause for so long that the first ones are counted.
+    await textOf(page).fill(PROMPT);
     await page.getByText(/^Prompt: \d+ of/).waitFor();
     await page.getByText('limit 2/3').waitFor();
     await page.keyboard.type(' in');
     await page.getByText('Prompt:').waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'Complete' }).click();
     await status(page).getByText('Finished').waitFor();
-    await page.getByText('limit 1/3').waitFor();
+    // On a busy machine, the count may be more than a minute ago.
+    if (performance.now() - begun < 60_000) await page.getByText('limit 1/3').waitFor();
     expect(requestedUrls.filter((url) => url.endsWith('/tokenize'))).toHaveLength(1);
   });
 
