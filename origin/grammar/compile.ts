@@ -27,11 +27,10 @@ export interface PatternList {
 
 /**
  * Compiles a constraint or a list of patterns to a program, which does not depend on the vocabulary.
- * @param isExpired polled during compilation; if it returns true, the compilation fails
  * @throws ApiError naming the error and the request field
  */
-export function compileProgram(wire: WireConstraint | PatternList, isExpired?: () => boolean): Program {
-  const budget = new WorkBudget(COMPILE_BUDGET, isExpired);
+export function compileProgram(wire: WireConstraint | PatternList): Program {
+  const budget = new WorkBudget(COMPILE_BUDGET);
   if (wire.type === 'patterns') return compilePatterns(wire, budget);
   try {
     const length = sourceLength(wire);

@@ -5,24 +5,12 @@ export class BudgetExceeded extends Error {
   override readonly name = 'BudgetExceeded';
 }
 
-/** Units between two calls of `isExpired`. */
-const UNITS_PER_POLL = 100_000;
-const NEVER = (): boolean => false;
-
-/**
- * Counts elementary steps instead of time, so that equal inputs give equal results unless `isExpired` ends the work.
- * One unit is about 10 ns.
- */
+/** Counts elementary steps instead of time, so that equal inputs give equal results. One unit is about 10 ns. */
 export class WorkBudget {
-  readonly #isExpired: () => boolean;
   #left: number;
-  #pollAt: number;
 
-  /** @param isExpired polled every 100,000 units; if it returns true, the budget counts as spent */
-  constructor(units: number, isExpired: () => boolean = NEVER) {
-    this.#isExpired = isExpired;
+  constructor(units: number) {
     this.#left = units;
-    this.#pollAt = Math.max(0, units - UNITS_PER_POLL);
   }
 
   get left(): number {
@@ -31,9 +19,7 @@ export class WorkBudget {
 
   spend(units: number): void {
     this.#left -= units;
-    if (this.#left >= this.#pollAt) return;
-    this.#pollAt = Math.max(0, this.#left - UNITS_PER_POLL);
-    if (this.#left < 0 || this.#isExpired()) throw new BudgetExceeded();
+    if (this.#left < 0) throw new BudgetExceeded();
   }
 }
 

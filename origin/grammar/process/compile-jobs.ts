@@ -8,19 +8,15 @@ import {
 } from './compile-messages.ts';
 import { ignoreTerminationSignals } from './isolated-process.ts';
 
-/** If the parent process died, a hanging job ends after this multiple of its time limit. */
+/** If the parent process died, a hanging job ends after this multiple of its longest time. */
 const ORPHAN_LIMIT_RATIO = 2;
 
 /** The loop of a compile process: answers each job with a program or an error until the parent exits. */
-export function serveJobs(compile: (wire: string, isExpired: () => boolean) => Program): void {
+export function serveJobs(compile: (wire: string) => Program): void {
   ignoreTerminationSignals();
   process.on('disconnect', () => process.exit());
-  process.on('message', ({ wire, limitMs }: CompileJob) => {
-    const deadline = performance.now() + limitMs;
-    const isExpired = (): boolean => performance.now() > deadline;
-    const outcome = runWithTimeout(ORPHAN_LIMIT_RATIO * limitMs, () =>
-      outcomeOf(() => compile(wire, isExpired)),
-    );
+  process.on('message', ({ wire, maxMs }: CompileJob) => {
+    const outcome = runWithTimeout(ORPHAN_LIMIT_RATIO * maxMs, () => outcomeOf(() => compile(wire)));
     process.send?.(outcome satisfies CompileResult);
   });
   process.send?.({ ready: true } satisfies CompileResult);

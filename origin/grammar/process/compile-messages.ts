@@ -5,7 +5,7 @@ import type { Program } from '../program/program.ts';
 export interface CompileJob {
   /** A WireConstraint or a PatternList as JSON. */
   readonly wire: string;
-  readonly limitMs: number;
+  readonly maxMs: number;
 }
 
 /** Message from a compile process: `ready` once, then one outcome per job. */
@@ -47,6 +47,14 @@ export function settlePending({ resolve, reject }: PendingCompile, outcome: Comp
 
 export function shutdownError(): ApiError {
   return new ApiError('server_is_overloaded', 'The server is shutting down.');
+}
+
+/** Too many grammars wait, or one has had too little CPU time. */
+export function busyError(): ApiError {
+  return new ApiError(
+    'server_is_overloaded',
+    'The server is too busy to compile grammars. Retry the request.',
+  );
 }
 
 /** The process died for a reason that may be unrelated to the grammar. */

@@ -1,11 +1,8 @@
-import { ApiError } from '@continuo/shared/errors.ts';
 import type { Program } from '../program/program.ts';
-import { shutdownError } from './compile-messages.ts';
-import { CompileProcess } from './compile-process.ts';
+import { busyError, shutdownError } from './compile-messages.ts';
+import { CompileProcess, type TimeLimits } from './compile-process.ts';
 
-export interface CompilePoolOptions {
-  /** Maximum time of a compilation in milliseconds; default 2,000. */
-  readonly timeLimitMs?: number;
+export interface CompilePoolOptions extends Partial<TimeLimits> {
   /** Number of processes; default 2, so that one slow grammar does not block all others. */
   readonly processes?: number;
   /** Maximum waiting compilations per tenant; default 64. More are rejected with 503. */
@@ -42,8 +39,9 @@ export class CompilePool {
 
   constructor(options: CompilePoolOptions = {}) {
     const { timeLimitMs = 2000, processes = 2, maxWaiting = 64, maxWaitMs = 1000 } = options;
-    const { entry = new URL('./compile-process-entry.ts', import.meta.url) } = options;
-    this.#startProcess = (onEnd) => new CompileProcess(entry, timeLimitMs, onEnd);
+    const { maxMs = 10 * timeLimitMs, entry = new URL('./compile-process-entry.ts', import.meta.url) } =
+      options;
+    this.#startProcess = (onEnd) => new CompileProcess(entry, { timeLimitMs, maxMs }, onEnd);
     this.#maxWaiting = maxWaiting;
     this.#maxWaitMs = maxWaitMs;
     for (let i = 0; i < processes; i++) this.#addProcess();
@@ -56,11 +54,11 @@ export class CompilePool {
   compile(wire: string, tenantId: string): Promise<Program> {
     if (this.#closed) return Promise.reject(shutdownError());
     const waiting = this.#waiting.filter((job) => job.tenantId === tenantId).length;
-    if (waiting >= this.#maxWaiting) return Promise.reject(queueFullError());
+    if (waiting >= this.#maxWaiting) return Promise.reject(busyError());
     return new Promise((resolve, reject) => {
       const expiry = setTimeout(() => {
         this.#waiting = this.#waiting.filter((waiting) => waiting !== job);
-        reject(queueFullError());
+        reject(busyError());
       }, this.#maxWaitMs);
       const job: Job = { wire, tenantId, resolve, reject, expiry };
       this.#waiting.push(job);
@@ -113,11 +111,4 @@ export class CompilePool {
     this.#waiting = [...this.#waiting.filter(isOther), ...own];
     return job;
   }
-}
-
-function queueFullError(): ApiError {
-  return new ApiError(
-    'server_is_overloaded',
-    'Too many grammars are waiting to be compiled. Retry the request.',
-  );
 }

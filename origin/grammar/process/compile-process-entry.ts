@@ -9,4 +9,4 @@ compileProgram({
   type: 'json_schema',
   value: { type: 'object', properties: { a: { type: 'integer', minimum: 0 } } },
 });
-serveJobs((wire, isExpired) => compileProgram(JSON.parse(wire) as WireConstraint | PatternList, isExpired));
+serveJobs((wire) => compileProgram(JSON.parse(wire) as WireConstraint | PatternList));

@@ -1,9 +1,10 @@
 import type { ChildProcess } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { Program } from '../program/program.ts';
 import {
+  busyError,
   type CompileJob,
   type CompileResult,
   type PendingCompile,
@@ -13,8 +14,6 @@ import {
 import { startIsolatedProcess } from './isolated-process.ts';
 
 const STARTUP_LIMIT_MS = 20_000;
-/** A compilation stops itself at this fraction of the limit. The owner kills a process that does not. */
-const SELF_LIMIT_RATIO = 0.9;
 /** Node reserves about 600 MiB of data, so these limits leave typed arrays about as much as the heap. */
 const LIMITS = { heapMiB: 512, dataMiB: 1536, stackKiB: 4000 };
 /** Exit signals of a Node process that runs out of memory. */
@@ -26,6 +25,13 @@ const OUT_OF_MEMORY: readonly (string | null)[] = ['SIGABRT', 'SIGTRAP', 'SIGILL
 const NICE_INCREMENT = 10;
 const MAX_NICE = 19;
 
+export interface TimeLimits {
+  /** Maximum CPU time of a compilation in milliseconds; default 2,000. */
+  readonly timeLimitMs: number;
+  /** Maximum time of a compilation on busy cores in milliseconds; default ten times its CPU time. */
+  readonly maxMs: number;
+}
+
 interface Running extends PendingCompile {
   readonly wire: string;
   timer: NodeJS.Timeout;
@@ -35,15 +41,15 @@ interface Running extends PendingCompile {
 export class CompileProcess {
   readonly #process: ChildProcess;
   readonly #exited: Promise<unknown>;
-  readonly #timeLimitMs: number;
+  readonly #limits: TimeLimits;
   readonly #onEnd: (wasReady: boolean) => void;
   #ready = false;
   #ended = false;
   #running: Running | null = null;
 
   /** @param onEnd called once when the process takes no more jobs; `wasReady` is false if it never started */
-  constructor(entry: URL, timeLimitMs: number, onEnd: (wasReady: boolean) => void) {
-    this.#timeLimitMs = timeLimitMs;
+  constructor(entry: URL, limits: TimeLimits, onEnd: (wasReady: boolean) => void) {
+    this.#limits = limits;
     this.#onEnd = onEnd;
     this.#process = startIsolatedProcess(entry, LIMITS);
     this.#process.on('message', (result: CompileResult) => this.#take(result));
@@ -71,7 +77,7 @@ export class CompileProcess {
   /** @throws ApiError naming the error in the constraint */
   run(wire: string): Promise<Program> {
     return new Promise((resolve, reject) => {
-      const timer = this.#timer(STARTUP_LIMIT_MS);
+      const timer = setTimeout(() => void this.terminate(busyError()), STARTUP_LIMIT_MS);
       this.#running = { wire, resolve, reject, timer };
       if (this.#ready) this.#send(this.#running);
     });
@@ -87,17 +93,17 @@ export class CompileProcess {
   /** The time limit of a job starts when the process is ready. */
   #send(running: Running): void {
     clearTimeout(running.timer);
-    running.timer = this.#timer(this.#timeLimitMs);
-    this.#process.send({
-      wire: running.wire,
-      limitMs: SELF_LIMIT_RATIO * this.#timeLimitMs,
-    } satisfies CompileJob);
-  }
-
-  #timer(limitMs: number): NodeJS.Timeout {
-    return setTimeout(() => {
-      void this.terminate(refusal(`takes more than ${this.#timeLimitMs / 1000} s to compile`));
-    }, limitMs);
+    const { timeLimitMs, maxMs } = this.#limits;
+    const end = cpuMsOf(this.#process) + timeLimitMs;
+    const latest = performance.now() + maxMs;
+    const check = (): void => {
+      const left = end - cpuMsOf(this.#process);
+      if (left <= 0) void this.terminate(refusal(`takes more than ${timeLimitMs / 1000} s to compile`));
+      else if (performance.now() > latest) void this.terminate(busyError());
+      else running.timer = setTimeout(check, left);
+    };
+    check();
+    this.#process.send({ wire: running.wire, maxMs } satisfies CompileJob);
   }
 
   #take(result: CompileResult): void {
@@ -124,6 +130,18 @@ export class CompileProcess {
     this.#running = null;
     if (running !== null) clearTimeout(running.timer);
     return running;
+  }
+}
+
+/** Returns the CPU time that a process has used, in milliseconds. Where the system does not tell it, all time counts. */
+function cpuMsOf({ pid }: ChildProcess): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // "pid (name) state …": user and system time are fields 14 and 15, in ticks of 10 ms.
+    const [user, system] = stat.slice(stat.lastIndexOf(')')).split(' ').slice(12);
+    return 10 * (Number(user) + Number(system));
+  } catch {
+    return performance.now();
   }
 }
 

@@ -76,9 +76,8 @@ function unlessRefused<T>(run: () => T): T | null {
 
 function compile(value: unknown, style: Style) {
   const end = performance.now() + TIME_LIMIT_MS;
-  return unlessRefused(() =>
-    compileProgram({ type: 'json_schema', value, ...style }, () => performance.now() > end),
-  );
+  const program = unlessRefused(() => compileProgram({ type: 'json_schema', value, ...style }));
+  return performance.now() > end ? null : program;
 }
 
 type Program = NonNullable<ReturnType<typeof compile>>;

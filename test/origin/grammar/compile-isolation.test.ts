@@ -18,19 +18,21 @@ const SLOW = JSON.stringify({ type: 'regex', value: '(^|a)((b{60}){50}){50}($|c)
 const defect = (name: string, argument = '') => JSON.stringify({ defect: name, with: argument });
 const DIED = { code: 'upstream_error', status: 502 };
 const REFUSED = { code: 'invalid_grammar', status: 400 };
+const BUSY = { code: 'server_is_overloaded', status: 503 };
 
-/** Limit for grammars that hang. Quick grammars must meet it at low priority on a busy machine. */
-const LIMIT_MS = 5000;
+/** CPU time of grammars that hang. */
+const LIMIT_MS = 500;
 /** Practically no limit. */
 const AMPLE_MS = 110_000;
+const AMPLE = { timeLimitMs: AMPLE_MS, maxMs: AMPLE_MS, maxWaitMs: AMPLE_MS };
 
 describe('a grammar that crashes its compile process', () => {
-  const frail = new CompilePool({ processes: 1, timeLimitMs: LIMIT_MS, maxWaitMs: AMPLE_MS, entry });
-  const roomy = new CompilePool({ processes: 1, timeLimitMs: AMPLE_MS, maxWaitMs: AMPLE_MS, entry });
+  const frail = new CompilePool({ processes: 1, ...AMPLE, timeLimitMs: LIMIT_MS, entry });
+  const roomy = new CompilePool({ processes: 1, ...AMPLE, entry });
   afterAll(() => Promise.all([frail.close(), roomy.close()]));
 
   it.each([
-    ['hangs', frail, defect('hang'), REFUSED, /more than 5 s/],
+    ['hangs', frail, defect('hang'), REFUSED, /more than 0.5 s/],
     ['throws', roomy, defect('die'), { code: 'internal_error' }, /^The server had an error/],
     ['exits', roomy, defect('exit'), DIED, /stopped unexpectedly/],
     ['is killed', roomy, defect('signal', 'SIGKILL'), DIED, /stopped unexpectedly/],
@@ -50,9 +52,19 @@ describe('a grammar that crashes its compile process', () => {
     expect(Number.parseInt(error.message, 10)).toBeLessThan(24);
   });
 
+  it.runIf(process.platform === 'linux')(
+    'is charged only the CPU time of its process, and must be sent again if it gets too little for too long',
+    async () => {
+      const paused = new CompilePool({ processes: 1, timeLimitMs: 200, maxWaitMs: AMPLE_MS, entry });
+      expect((await paused.compile(defect('pause', '600'), 'a')).ruleOf.length).toBeGreaterThan(0);
+      await expect(paused.compile(defect('pause', '600000'), 'a')).rejects.toMatchObject(BUSY);
+      await paused.close();
+    },
+  );
+
   it('has no access to the environment', async () => {
     process.env.TEST_SECRET = 'seen';
-    const fresh = new CompilePool({ processes: 1, timeLimitMs: AMPLE_MS, maxWaitMs: AMPLE_MS, entry });
+    const fresh = new CompilePool({ processes: 1, ...AMPLE, entry });
     // A shell sets its directory.
     await expect(fresh.compile(defect('environment'), 'a')).rejects.toThrow(
       /^names:( (PWD|OLDPWD|SHLVL|_))*\s*$/,
@@ -77,7 +89,7 @@ describe('a grammar that crashes its compile process', () => {
     );
     const job = fc.record({ kind, tenant: fc.constantFrom('a', 'b', 'c') });
     const all = kinds.map((one, at) => ({ kind: one, tenant: 'abc'.charAt(at % 3) }));
-    const compiler = new CompilePool({ timeLimitMs: LIMIT_MS, maxWaitMs: AMPLE_MS, entry });
+    const compiler = new CompilePool({ ...AMPLE, timeLimitMs: LIMIT_MS, entry });
     const run = async (jobs: readonly { kind: keyof typeof expected; tenant: string }[]) => {
       const outcomes = await Promise.all(
         jobs.map(({ kind, tenant }) =>

@@ -21,7 +21,7 @@ const SLOW: WireConstraint = { type: 'regex', value: '(^|a)((b{60}){50}){50}($|c
 const HANGING = '{"defect":"hang"}';
 const frail = new URL('../../support/grammar/frail-compile-process.ts', import.meta.url);
 /** Practically no limit, because quick jobs run at low priority on a busy machine. */
-const AMPLE = { timeLimitMs: 110_000, maxWaitMs: 110_000 };
+const AMPLE = { timeLimitMs: 110_000, maxMs: 110_000, maxWaitMs: 110_000 };
 
 describe('the compile pool', () => {
   const compiler = new CompilePool({ processes: 1, ...AMPLE });
@@ -41,9 +41,6 @@ describe('the compile pool', () => {
   });
 
   it('stops a compilation that exceeds its time limit', async () => {
-    let asked = 0;
-    expect(() => compileProgram(SLOW, () => ++asked === 3)).toThrow(/too complex to compile/);
-    expect(asked).toBe(3);
     // No machine compiles this in 100 ms.
     const hurried = new CompilePool({ processes: 1, ...AMPLE, timeLimitMs: 100 });
     const late = { code: 'invalid_grammar', status: 400 };
@@ -61,7 +58,7 @@ describe('the compile pool', () => {
   });
 
   it('rejects a job that has waited too long', async () => {
-    const busy = new CompilePool({ processes: 1, maxWaitMs: 50, timeLimitMs: 400, entry: frail });
+    const busy = new CompilePool({ processes: 1, ...AMPLE, maxWaitMs: 50, timeLimitMs: 400, entry: frail });
     const slow = busy.compile(HANGING, 'a');
     await expect(busy.compile(JSON.stringify(PRODUCT), 'b')).rejects.toMatchObject({ status: 503 });
     await expect(slow).rejects.toMatchObject({ status: 400 });

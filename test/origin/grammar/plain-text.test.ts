@@ -48,7 +48,7 @@ test.each([
   [{ type: 'string', pattern: '^a' }, '"a', Number.POSITIVE_INFINITY],
   [{ type: 'integer' }, '', 0],
 ])('of the schema %j after %s, %d bytes of plain text are free', (value, start, expected) => {
-  const program = compileProgram({ type: 'json_schema', value }, () => false);
+  const program = compileProgram({ type: 'json_schema', value });
   const table = new StateTable(program);
   const budget = new WorkBudget(10_000_000);
   let state = table.initial;

@@ -14,6 +14,8 @@ const DEFECTS: Readonly<Record<string, (argument: string) => unknown>> = {
   },
   exit: () => process.exit(3),
   signal: (name) => process.kill(process.pid, name),
+  /** Uses no CPU time for so many milliseconds, as on a machine that pauses, and compiles then. */
+  pause: (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(ms)),
   /** One array that exceeds the heap limit. Node ends the process, even if this runs in a thread. */
   array: () => {
     const list: number[] = [];
@@ -45,5 +47,6 @@ serveJobs((wire) => {
   const constraint = JSON.parse(wire) as WireConstraint | { readonly defect: string; readonly with: string };
   if ('type' in constraint) return compileProgram(constraint);
   DEFECTS[constraint.defect]?.(constraint.with);
+  if (constraint.defect === 'pause') return compileProgram({ type: 'json_object' });
   throw new Error('no defect after all');
 });
