@@ -57,7 +57,7 @@ const biases = (keys: GgufKeys, tensors: StoredTensors) => ({
   mlp_bias: tensors.has('blk.0.ffn_up.bias'),
 });
 
-const expertCounts = (keys: GgufKeys) => ({
+export const expertCounts = (keys: GgufKeys) => ({
   num_experts: keys.number('expert_count'),
   num_experts_per_tok: keys.number('expert_used_count'),
 });
@@ -72,13 +72,6 @@ const qwenExperts = (normalized: boolean) => (keys: GgufKeys, tensors: StoredTen
     (layer) => !tensors.has(`blk.${layer}.ffn_gate_inp.weight`),
   ),
 });
-
-export function mistralExperts(keys: GgufKeys) {
-  return {
-    num_local_experts: keys.number('expert_count'),
-    num_experts_per_tok: keys.number('expert_used_count'),
-  };
-}
 
 /** Layers are counted where the file does not tell the model: the largest ones have another scale. */
 function gemmaScale(keys: GgufKeys, largest: number) {
@@ -157,7 +150,7 @@ export const LLAMA_ARCHITECTURES: readonly Architecture[] = [
     config: (keys, tensors) =>
       keys.number('expert_count', 0) === 0
         ? config('llama', biases)(keys, tensors)
-        : config('mixtral', mistralExperts)(keys, tensors),
+        : config('mixtral', expertCounts)(keys, tensors),
   },
   { name: 'internlm2', names: LLAMA, pairs: true, config: config('llama', biases) },
   { name: 'minicpm', names: LLAMA, pairs: true, config: minicpmConfig },
@@ -212,16 +205,7 @@ export const LLAMA_ARCHITECTURES: readonly Architecture[] = [
     names: { ...LLAMA, ...HEAD_NORMS, ...EXPERTS },
     config: config('olmoe', (keys) => ({ ...expertCounts(keys), norm_topk_prob: false })),
   },
-  {
-    name: 'smollm3',
-    names: LLAMA,
-    pairs: true,
-    config: config('smollm3', (keys) => ({
-      no_rope_layers: Array.from({ length: keys.number('block_count') }, (_, layer) =>
-        (layer + 1) % 4 === 0 ? 0 : 1,
-      ),
-    })),
-  },
+  { name: 'smollm3', names: LLAMA, pairs: true, config: config('smollm3') },
   {
     name: 'granite',
     names: LLAMA,
@@ -244,7 +228,7 @@ export const LLAMA_ARCHITECTURES: readonly Architecture[] = [
       order: 'after',
     },
     pairs: true,
-    config: config('granitemoe', (keys) => ({ ...graniteMultipliers(keys), ...mistralExperts(keys) })),
+    config: config('granitemoe', (keys) => ({ ...graniteMultipliers(keys), ...expertCounts(keys) })),
   },
   { name: 'arcee', names: LLAMA, pairs: true, config: config('arcee', () => ({ hidden_act: 'relu2' })) },
   { name: 'ernie4_5', names: LLAMA, config: config('ernie4_5') },

@@ -4,16 +4,16 @@ import {
   BODY,
   type Config,
   config,
+  expertCounts,
   HEAD_NORMS,
   LAYER,
   LLAMA,
-  mistralExperts,
 } from './llama-architectures.ts';
 
 const gptOssConfig: Config = (keys, tensors) => ({
   ...llamaConfig('gpt_oss', keys, tensors),
   intermediate_size: keys.number('expert_feed_forward_length'),
-  ...mistralExperts(keys),
+  ...expertCounts(keys),
   attention_bias: true,
   sliding_window: keys.number('attention.sliding_window'),
   layer_types: layerTypes(keys, (layer) => layer % 2 === 0),
