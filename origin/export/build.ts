@@ -5,7 +5,7 @@ import { ModelError } from '../model/config/model-json.ts';
 import { PROVENANCE_FILE, type Provenance } from '../model/config/provenance.ts';
 import { type Checkpoint, type CheckpointTensor, rowsOf } from './checkpoint/checkpoint.ts';
 import { MatrixReader } from './checkpoint/matrix.ts';
-import type { DecoderDesign } from './families/decoder-design.ts';
+import type { DecoderDesign, Weight } from './families/decoder-design.ts';
 import { type DescribedDecoder, describeFamily } from './families/families.ts';
 import { writeDecoder } from './graph/decoder-graph.ts';
 import { GraphBuilder, type TensorJob } from './graph/graph-builder.ts';
@@ -97,18 +97,17 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
   };
 }
 
-/** As in transformers and vLLM, a tied head that is stored with other values than the embedding's is used as stored. */
+/** As in transformers and vLLM, a head that is stored with other values than the embedding's is not tied to it. */
 async function withSeparateHead(
   { design, storedName }: DescribedDecoder,
   checkpoint: Checkpoint,
 ): Promise<DecoderDesign> {
   const { head, embedding, separateHead } = design;
-  const [own, shared] = [separateHead, embedding].map(([part]) =>
-    checkpoint.tensors.get(storedName(part!.tensor)),
-  );
-  if (head.weight === separateHead || own === undefined || shared === undefined) return design;
-  const isEqual = own.shape.join() === shared.shape.join() && (await haveEqualRows(checkpoint, own, shared));
-  return isEqual ? design : { ...design, head: { ...head, weight: separateHead } };
+  const stored = ([part]: Weight) => checkpoint.tensors.get(storedName(part!.tensor));
+  const [own, shared] = [stored(separateHead), stored(embedding)];
+  if (own === undefined || shared === undefined || (await haveEqualRows(checkpoint, own, shared)))
+    return design;
+  return { ...design, head: { ...head, weight: separateHead } };
 }
 
 const COMPARED_ROWS = 256;
@@ -118,6 +117,7 @@ async function haveEqualRows(
   a: CheckpointTensor,
   b: CheckpointTensor,
 ): Promise<boolean> {
+  if (a.shape.join() !== b.shape.join()) return false;
   for (let first = 0; first < rowsOf(a); first += COMPARED_ROWS) {
     const count = Math.min(COMPARED_ROWS, rowsOf(a) - first);
     const left = await checkpoint.readRows(a.name, first, count);

@@ -18,6 +18,7 @@ import {
   type LayerDifferences,
   LLAMA_NAMES,
   type Names,
+  type NormStyle,
   SIZE_FIELDS,
   type Sizes,
 } from './decoder-row.ts';
@@ -205,7 +206,8 @@ class RowDesigner {
   }
 
   #norm(name: string): NormDesign {
-    const { kind, epsilon, weightOffset = 0, weighted = true, biased = false } = this.#style();
+    const style: NormStyle = this.#d.norm ?? { kind: 'rms', epsilon: 'rms_norm_eps' };
+    const { kind, epsilon, weightOffset = 0, weighted = true, biased = false } = style;
     return {
       kind,
       epsilon: typeof epsilon === 'number' ? epsilon : this.#fields.number(epsilon),
@@ -213,10 +215,6 @@ class RowDesigner {
       bias: biased ? whole(`${name}.bias`) : null,
       weightOffset,
     };
-  }
-
-  #style() {
-    return this.#d.norm ?? { kind: 'rms' as const, epsilon: 'rms_norm_eps' };
   }
 
   #headNorm(name: string, heads: number): HeadNormDesign | null {

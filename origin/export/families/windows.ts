@@ -58,7 +58,6 @@ export function withoutPositions(row: RowContext): Pick<Differences, 'layer'> {
 export function exaoneLayers(row: RowContext): Pick<Differences, 'layer'> {
   const { fields } = row;
   const hybrid = fields.has('sliding_window');
-  if (fields.has('layer_types')) fields.ignore('sliding_window_pattern');
   const pattern = fields.has('layer_types') || !hybrid ? 1 : fields.count('sliding_window_pattern', 4);
   fields.ignore('sliding_window_pattern');
   const { window, isSliding } = byLayer(row, (layer) => (layer + 1) % pattern !== 0);
