@@ -2,7 +2,7 @@ import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, ExpertsStyle, RowContext } from './decoder-row.ts';
 import { attentionBias, graniteFactors } from './llama-rows.ts';
-import { byLayer, everyNthFull, everywhere, laterLayers } from './windows.ts';
+import { everyNthFull, everywhere, laterLayers } from './windows.ts';
 
 /** Families with experts. */
 
@@ -22,14 +22,15 @@ const separate = (fields: ConfigFields, width: string): ExpertsStyle => ({
   },
 });
 
-/** Layers with one MLP: those that mlp_only_layers lists and all but every decoder_sparse_step-th. */
+/** Layers with one MLP: those that mlp_only_layers or mlp_layer_types lists, and all but every decoder_sparse_step-th. */
 function withDenseLayers({ fields }: RowContext, layer: Differences['layer']): Pick<Differences, 'layer'> {
   const dense = fields.has('mlp_only_layers') ? fields.numbers('mlp_only_layers') : [];
+  const types = fields.has('mlp_layer_types') ? fields.texts('mlp_layer_types') : [];
   const step = fields.count('decoder_sparse_step', 1);
   return {
     layer: (index) => ({
       ...layer?.(index),
-      sparse: !dense.includes(index) && (index + 1) % step === 0,
+      sparse: !dense.includes(index) && types[index] !== 'dense' && (index + 1) % step === 0,
     }),
   };
 }
@@ -90,6 +91,23 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
     },
   },
   {
+    modelTypes: ['mellum'],
+    defaults: { rms_norm_eps: 1e-6, head_dim: 128, sliding_window: 1024, norm_topk_prob: true },
+    // Layers that predict further tokens are not served.
+    ignored: words(`
+      output_router_logits router_aux_loss_coef max_window_layers num_nextn_predict_layers mtp_layer_types mtp_mlp_layer_types
+    `),
+    requires: { use_sliding_window: [true] },
+    differences: (row) => ({
+      biases: attentionBias(row.fields),
+      headNorm: { over: 'head' },
+      rotary: { theta: 500_000, layerType: 'full_attention' },
+      slidingRotary: { layerType: 'sliding_attention', scaled: false },
+      experts: separate(row.fields, 'moe_intermediate_size'),
+      ...withDenseLayers(row, everyNthFull(row, 1).layer),
+    }),
+  },
+  {
     modelTypes: ['olmoe'],
     defaults: { rms_norm_eps: 1e-5 },
     ignored: ROUTER_TRAINING,
@@ -143,28 +161,24 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
     defaults: { rms_norm_eps: 1e-5, head_dim: 64, sliding_window: 128 },
     ignored: [...ROUTER_TRAINING, 'experts_per_token', 'initial_context_length'],
     requires: { hidden_act: ['silu'] },
-    differences: (row) => {
-      const { fields } = row;
-      const { window, isSliding } = byLayer(row, (layer) => layer % 2 === 0);
-      return {
-        biases: attentionBias(fields, 'attention_bias', true),
-        names: { sinks: 'self_attn.sinks' },
-        rotary: { theta: 150_000 },
-        layer: (index) => ({ window: isSliding[index] ? window : null }),
-        experts: {
-          width: 'intermediate_size',
-          normalized: true,
-          router: 'mlp.router',
-          routerBias: true,
-          matrices: {
-            stacks: { gateUp: 'mlp.experts.gate_up_proj', down: 'mlp.experts.down_proj' },
-            clipped: {
-              alpha: fields.number('swiglu_alpha', 1.702),
-              limit: fields.number('swiglu_limit', 7),
-            },
+    differences: (row) => ({
+      biases: attentionBias(row.fields, 'attention_bias', true),
+      names: { sinks: 'self_attn.sinks' },
+      rotary: { theta: 150_000 },
+      experts: {
+        width: 'intermediate_size',
+        normalized: true,
+        router: 'mlp.router',
+        routerBias: true,
+        matrices: {
+          stacks: { gateUp: 'mlp.experts.gate_up_proj', down: 'mlp.experts.down_proj' },
+          clipped: {
+            alpha: row.fields.number('swiglu_alpha', 1.702),
+            limit: row.fields.number('swiglu_limit', 7),
           },
         },
-      };
-    },
+      },
+      ...everyNthFull(row, 2),
+    }),
   },
 ];

@@ -36,6 +36,20 @@ const REQUIRES = {
   use_bidirectional_attention: [false],
 };
 
+const GEMMA2: DecoderRow = {
+  modelTypes: ['gemma2'],
+  defaults: {
+    rms_norm_eps: 1e-6,
+    head_dim: 256,
+    sliding_window: 4096,
+    attn_logit_softcapping: 50,
+    final_logit_softcapping: 30,
+  },
+  ignored: ['cache_implementation', 'sliding_window_size'],
+  requires: { ...REQUIRES, hidden_act: ['gelu_pytorch_tanh'] },
+  differences: (row) => gemma2(row, 2),
+};
+
 export const GEMMA_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['gemma'],
@@ -44,18 +58,11 @@ export const GEMMA_ROWS: readonly DecoderRow[] = [
     requires: { ...REQUIRES, hidden_act: ['gelu', 'gelu_pytorch_tanh'] },
     differences: gemma,
   },
+  GEMMA2,
   {
-    modelTypes: ['gemma2'],
-    defaults: {
-      rms_norm_eps: 1e-6,
-      head_dim: 256,
-      sliding_window: 4096,
-      attn_logit_softcapping: 50,
-      final_logit_softcapping: 30,
-    },
-    ignored: ['cache_implementation', 'sliding_window_size'],
-    requires: { ...REQUIRES, hidden_act: ['gelu_pytorch_tanh'] },
-    differences: (row) => gemma2(row, 2),
+    ...GEMMA2,
+    modelTypes: ['vaultgemma'],
+    differences: (row) => ({ ...gemma2(row, 2), names: { feedForwardNorm: 'pre_feedforward_layernorm' } }),
   },
   {
     modelTypes: ['gemma3_text'],

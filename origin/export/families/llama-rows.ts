@@ -39,12 +39,19 @@ const glm = ({ fields }: RowContext): Differences => ({
 
 export const LLAMA_ROWS: readonly DecoderRow[] = [
   {
-    modelTypes: ['llama'],
+    modelTypes: ['llama', 'iquestcoder'],
     defaults: { rms_norm_eps: 1e-6 },
     sizeFields: { positions: ['max_position_embeddings', 'max_sequence_length'] },
-    ignored: ['max_sequence_length'],
-    // What SmolLM and Falcon 3 say beside the fields that transformers reads.
-    requires: { is_llama_config: [true], rope_interleaved: [false], activation: ['swiglu'] },
+    ignored: ['max_sequence_length', 'max_window_layers'],
+    // What SmolLM, Falcon 3 and IQuest-Coder say beside the fields that transformers reads.
+    requires: {
+      is_llama_config: [true],
+      rope_interleaved: [false],
+      activation: ['swiglu'],
+      clip_qkv: [],
+      use_sliding_window: [false],
+      sliding_window: [],
+    },
     differences: ({ fields }) => ({ biases: { ...attentionBias(fields), ...mlpBias(fields) } }),
   },
   {
