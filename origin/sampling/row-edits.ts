@@ -1,5 +1,5 @@
 import { BLOCK_SIZE, type SparseRow } from '../model/sparse-logits.ts';
-import { isIn } from './logits/masked-copy.ts';
+import { isIn } from './masked-copy.ts';
 
 /** A row of logits with single numbers changed, without a copy of it. One object serves all rows. */
 export class RowEdits {

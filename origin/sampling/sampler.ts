@@ -1,8 +1,8 @@
 import type { SparseRow } from '../model/sparse-logits.ts';
 import type { TokenBytes } from '../tokenizer/token-bytes.ts';
-import { bitSetOf, copyMasked } from './logits/masked-copy.ts';
 import type { LogitProcessor } from './logits/processor.ts';
 import { LOGIT_PROCESSORS } from './logits/processors.ts';
+import { bitSetOf, copyMasked } from './masked-copy.ts';
 import type { SamplerParameters } from './parameters.ts';
 import type { DrawIdentity } from './rng.ts';
 import type { RowEdits } from './row-edits.ts';

@@ -39,7 +39,7 @@ export class CompilePool {
 
   constructor(options: CompilePoolOptions = {}) {
     const { timeLimitMs = 2000, processes = 2, maxWaiting = 64, maxWaitMs = 1000 } = options;
-    const { maxMs = 10 * timeLimitMs, entry = new URL('./compile-process-entry.ts', import.meta.url) } =
+    const { maxMs = 5 * timeLimitMs, entry = new URL('./compile-process-entry.ts', import.meta.url) } =
       options;
     this.#startProcess = (onEnd) => new CompileProcess(entry, { timeLimitMs, maxMs }, onEnd);
     this.#maxWaiting = maxWaiting;

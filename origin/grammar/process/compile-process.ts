@@ -28,7 +28,7 @@ const MAX_NICE = 19;
 export interface TimeLimits {
   /** Maximum CPU time of a compilation in milliseconds; default 2,000. */
   readonly timeLimitMs: number;
-  /** Maximum time of a compilation on busy cores in milliseconds; default ten times its CPU time. */
+  /** Maximum time of a compilation on busy cores in milliseconds; default five times its CPU time. */
   readonly maxMs: number;
 }
 

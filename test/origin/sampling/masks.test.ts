@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/argmax.ts';
-import { copyMasked } from '../../../origin/sampling/logits/masked-copy.ts';
+import { copyMasked } from '../../../origin/sampling/masked-copy.ts';
 import { bitsOf, sampleOnce, workspaceOf } from './one-token.ts';
 
 describe('masks', () => {
