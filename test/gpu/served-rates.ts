@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { EngineClient, spawnEngineThread } from '../../origin/engine/engine-client.ts';
-import type { StepReport } from '../../origin/engine/messages.ts';
+import type { SeededSampling, StepReport } from '../../origin/engine/messages.ts';
 import type { DeviceSettings } from '../../origin/model/config/device.ts';
 import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
 import { benchSubmission, engineTargetOf } from '../bench/engine-target.ts';
@@ -8,7 +8,7 @@ import { measureLoad } from '../bench/load.ts';
 import { tokenIds } from '../bench/plan.ts';
 import { type Measured, measureSharedPrefix, PROMPTS } from '../bench/shared-prefix.ts';
 import { median } from '../bench/statistics.ts';
-import { originTarget, type Target } from '../bench/target.ts';
+import { type Job, originTarget, type Target } from '../bench/target.ts';
 import { OriginProcess, SECRET } from '../origin/http/origin-process.ts';
 
 export interface ServedSetting {
@@ -19,18 +19,22 @@ export interface ServedSetting {
   readonly tokens: number;
 }
 
-/** Samplings of the engine's measurement. */
-const SAMPLINGS = {
+/** Ends after the last token that is asked for. */
+const SCHEMA = { type: 'array', items: { type: 'string', maxLength: 40 }, minItems: 1000 };
+
+/** What the engine's measurement changes in greedy requests. */
+const CHANGES: Readonly<Record<string, Partial<SeededSampling> & Pick<Job, 'constraint'>>> = {
   greedy: { temperature: 0 },
   'temperature 1': { temperature: 1 },
   // Random weights give flat distributions, in which top-p alone keeps nearly all tokens.
   'temperature 0.8, top-k 40, top-p 0.95': { temperature: 0.8, topK: 40, topP: 0.95 },
-} as const;
+  'temperature 1, JSON Schema': { temperature: 1, constraint: { type: 'json_schema', value: SCHEMA } },
+};
 
 /** Tokens per second, and of the engine the milliseconds of a full decode step, by batch. */
 export type ServedRates = Readonly<Record<string, Readonly<Record<number, string>>>>;
 
-/** Measures the engine thread with each sampling, then the origin over HTTP. */
+/** Measures the engine thread with each change, then the origin over HTTP. */
 export async function servedRates(setting: ServedSetting): Promise<ServedRates> {
   return { ...(await engineRates(setting)), 'HTTP, greedy': await httpRates(setting) };
 }
@@ -55,9 +59,9 @@ async function engineRates({ directory, device, batches, promptTokens, tokens }:
   await engine.start();
   const rates: Record<string, Record<number, string>> = {};
   try {
-    for (const [name, sampling] of Object.entries(SAMPLINGS)) {
+    for (const [name, { constraint, ...sampling }] of Object.entries(CHANGES)) {
       const target = engineTargetOf(name, engine, (job) => {
-        const greedy = benchSubmission(job, tokenizer);
+        const greedy = benchSubmission({ ...job, ...(constraint && { constraint }) }, tokenizer);
         return { ...greedy, sampling: { ...greedy.sampling, ...sampling } };
       });
       rates[name] = {};
