@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../../origin/engine/messages.ts';
 import { samplerThreads } from '../../../origin/engine/sampler-threads.ts';
+import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import type { ModelRunner, SparseRows } from '../../../origin/model/model-runner.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
@@ -62,14 +63,23 @@ const GRAMMARS: Readonly<Record<string, readonly number[]>> = {
   most: allIds.filter((id) => id % 7 > 0),
   half: allIds.slice(1000, 2500),
 };
-const compile = (name: string) => {
+/** Two masks are more work than a tenant may do in a step. */
+const UNITS_PER_MASK = 120_000;
+const compile = async (name: string): Promise<CompiledGrammar> => {
   const idsAt = (place: number) => GRAMMARS[name]!.map((id) => (id + 37 * place) % VOCABULARY);
-  return Promise.resolve(
-    grammarOf(
-      Array.from({ length: TOKENS }, (_, place) => idsAt(place)),
-      VOCABULARY,
-    ),
-  );
+  const places = Array.from({ length: TOKENS }, (_, place) => idsAt(place));
+  const { start } = grammarOf(places, VOCABULARY);
+  return {
+    start: (onWork) => {
+      const constraint = start();
+      const { mask } = constraint;
+      constraint.mask = () => {
+        onWork?.(UNITS_PER_MASK);
+        return mask();
+      };
+      return constraint;
+    },
+  };
 };
 
 /** The card sums in float32, so logprobs differ in their last bits. */
