@@ -95,7 +95,8 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
     defaults: { rms_norm_eps: 1e-6, head_dim: 128, sliding_window: 1024, norm_topk_prob: true },
     // Layers that predict further tokens are not served.
     ignored: words(`
-      output_router_logits router_aux_loss_coef max_window_layers num_nextn_predict_layers mtp_layer_types mtp_mlp_layer_types
+      output_router_logits router_aux_loss_coef max_window_layers num_mtp_layers num_nextn_predict_layers
+      mtp_layer_types mtp_mlp_layer_types
     `),
     requires: { use_sliding_window: [true] },
     differences: (row) => ({

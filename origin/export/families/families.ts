@@ -49,7 +49,8 @@ export function describeFamily(
   );
   if (family === undefined) {
     const known = FAMILIES.flatMap(({ modelTypes, within = [] }) => [...modelTypes, ...within]).toSorted();
-    throw outer.fault('model_type', `one of ${known.join(', ')}`);
+    const unknown = FAMILIES.some(({ within }) => within?.includes(outerType)) ? given : outer;
+    throw unknown.fault('model_type', `one of ${known.join(', ')}`);
   }
   const fields = given.withDefaults(family.defaults ?? {});
   const [canonical = '', ...others] = family.prefixes ?? PREFIXES;

@@ -81,6 +81,11 @@ describe('the fields of config.json', () => {
     },
   );
 
+  it('name an unknown text model in a known model with images', () => {
+    const config = { model_type: 'mistral3', text_config: { model_type: 'mistral4' } };
+    expect(() => designOf(config, {})).toThrow(/text_config\.model_type is "mistral4"/);
+  });
+
   it('name an unknown family and the known ones', () => {
     expect(() => designOf({ model_type: 'mamba2' }, {})).toThrow(
       /model_type is "mamba2".*gpt_neox.*qwen3_moe/,
