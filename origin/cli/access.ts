@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import type { Environment } from '@continuo/origin/config/environment.ts';
 import { CommandError, EXIT } from '@continuo/origin/terminal/program.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
-import * as z from 'zod';
+import { readState } from './start/development-state.ts';
 import { stateDirectory } from './start/installation.ts';
 
 /** Finds the server and the key: from options, the environment, or the state of `npm start`. */
@@ -40,17 +39,6 @@ export function findAddress({ url }: AccessOptions, environment: Environment): U
   throw new CommandError(message, url ? EXIT.usage : EXIT.failed);
 }
 
-/** The key that `npm start` or `continuo serve` created. Only its own server accepts it. */
-function developmentKey(url: URL, environment: Environment): string | null {
-  if (!isLocal(url, environment)) return null;
-  try {
-    const text = readFileSync(path.join(stateDirectory(environment), 'development.json'), 'utf8');
-    return z.object({ apiKey: z.string() }).parse(JSON.parse(text)).apiKey;
-  } catch {
-    return null;
-  }
-}
-
 function keyIn(file: string): string {
   try {
     return readFileSync(file, 'utf8').trim();
@@ -68,9 +56,11 @@ export function findAccess(
   const url = findAddress(options, environment);
   const variable = kind === 'admin' ? 'CONTINUO_ADMIN_KEY' : 'CONTINUO_API_KEY';
   const set = options.keyFile === undefined ? environment[variable] : keyIn(options.keyFile);
-  const key = set || developmentKey(url, environment);
+  const isOwn = isLocal(url, environment);
+  // The key that `npm start` or `continuo serve` created. Only its own server accepts it.
+  const key = set || (isOwn && readState(stateDirectory(environment))?.apiKey);
   if (key) return { url, key };
-  const how = isLocal(url, environment) ? 'Run continuo serve, which creates one, or set' : 'Set';
+  const how = isOwn ? 'Run continuo serve, which creates one, or set' : 'Set';
   const name = kind === 'admin' ? 'admin key' : 'API key';
   throw new CommandError(`There is no ${name}. ${how} ${variable}.`);
 }

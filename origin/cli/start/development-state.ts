@@ -9,10 +9,12 @@ const schema = z.object({ apiKey: z.string(), originSecret: z.string() });
 /** Secrets that a checkout keeps between starts, so that a key pasted into a client keeps working. */
 export type DevelopmentState = z.infer<typeof schema>;
 
-/** Returns the stored state; null if the file is missing or incomplete. */
-function readState(file: string): DevelopmentState | null {
+const fileIn = (directory: string): string => path.join(directory, 'development.json');
+
+/** Returns the state under `directory`; null if the file is missing or incomplete. */
+export function readState(directory: string): DevelopmentState | null {
   try {
-    return schema.parse(JSON.parse(readFileSync(file, 'utf8')));
+    return schema.parse(JSON.parse(readFileSync(fileIn(directory), 'utf8')));
   } catch {
     return null;
   }
@@ -20,10 +22,9 @@ function readState(file: string): DevelopmentState | null {
 
 /** Reads the state under `directory`, or creates it in a file that only its owner can read. */
 export function developmentState(directory: string): DevelopmentState {
-  const file = path.join(directory, 'development.json');
-  const stored = readState(file);
+  const stored = readState(directory);
   if (stored !== null) return stored;
   const state = { apiKey: newApiKey(randomBytes).secret, originSecret: randomBytes(32).toString('hex') };
-  writeFileSync(file, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600 });
+  writeFileSync(fileIn(directory), `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600 });
   return state;
 }

@@ -42,7 +42,7 @@ test('without a running server, the command tells to run continuo serve', () => 
     stderr:
       'continuo: There is no admin key. Run continuo serve, which creates one, or set CONTINUO_ADMIN_KEY.\n',
   });
-  writeFileSync(path.join(state, 'development.json'), '{"apiKey":"a key"}');
+  writeFileSync(path.join(state, 'development.json'), '{"apiKey":"a key","originSecret":"a secret"}');
   expect(continuo()).toMatchObject({
     status: 3,
     stderr:
