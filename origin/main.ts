@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
 import { type OriginConfig, readConfig } from './config/config.ts';
 import { requireDirectory } from './config/writable-directory.ts';
-import { Authenticator, importSecrets } from './http/authentication.ts';
+import { authenticator, importSecrets } from './http/authentication.ts';
 import { HEARTBEAT_MS, READER_LIMITS } from './http/event-stream.ts';
 import { createMetrics, recordSteps } from './http/metrics.ts';
 import type { ServerContext } from './http/route.ts';
@@ -63,7 +63,7 @@ async function main(): Promise<void> {
     metrics,
     log,
     traces,
-    authenticator: new Authenticator(await importSecrets(config.secrets), Date.now, log),
+    authenticate: authenticator(await importSecrets(config.secrets), Date.now, log),
     readerLimits: READER_LIMITS,
     heartbeatMs: HEARTBEAT_MS,
     usageAccounts: new UsageAccounts(Date.now),

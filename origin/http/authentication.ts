@@ -15,26 +15,22 @@ export const SIGNATURE_WINDOW_MS = 60_000;
 /** Maximum number of nonces in memory; further signed requests within the window are rejected. */
 const MAX_NONCES = 500_000;
 
-/** Rejects a nonce while an earlier signature with it may still be valid. */
-export class ReplayGuard {
+/**
+ * Rejects a nonce while an earlier signature with it may still be valid. The returned function returns true the first time;
+ * false for a replay, and for all nonces while the memory is full.
+ */
+export function replayGuard(capacity = MAX_NONCES): (nonce: string, now: number) => boolean {
   /** Nonce → time after which any signature with it is expired; in order of arrival, so also of expiry. */
-  readonly #expiry = new Map<string, number>();
-  readonly #capacity: number;
-
-  constructor(capacity = MAX_NONCES) {
-    this.#capacity = capacity;
-  }
-
-  /** Returns true the first time; false for a replay, and for all nonces while the memory is full. */
-  accept(nonce: string, now: number): boolean {
-    for (const [old, expiry] of this.#expiry) {
+  const expiryOf = new Map<string, number>();
+  return (nonce, now) => {
+    for (const [old, expiry] of expiryOf) {
       if (expiry > now) break;
-      this.#expiry.delete(old);
+      expiryOf.delete(old);
     }
-    if (this.#expiry.has(nonce) || this.#expiry.size >= this.#capacity) return false;
-    this.#expiry.set(nonce, now + 2 * SIGNATURE_WINDOW_MS);
+    if (expiryOf.has(nonce) || expiryOf.size >= capacity) return false;
+    expiryOf.set(nonce, now + 2 * SIGNATURE_WINDOW_MS);
     return true;
-  }
+  };
 }
 
 /** Returns the checks of the secrets' signatures, by the ids of the secrets. */
@@ -49,57 +45,44 @@ const macCheck =
   (mac, message) =>
     timingSafeEqual(mac, createHmac('sha256', secret).update(message).digest());
 
-/** Authenticates the Worker by its signature. */
-export class Authenticator {
-  readonly #keys: ReadonlyMap<string, MacCheck>;
-  readonly #now: () => number;
-  readonly #log: Pick<Logger, 'warn'>;
-  readonly #seen: ReplayGuard;
+/**
+ * Authenticates the Worker by its signature. Returns the hash that the body must have. The body has not been read yet.
+ * @param id id of the secret; absent = any of them
+ * @throws ApiError 401 whose message does not say which check failed
+ */
+export type Authenticate = (
+  signature: string | undefined,
+  id: string | readonly string[] | undefined,
+  parts: SignedParts,
+) => Promise<string>;
 
-  /** @param keys checks by the ids of their secrets */
-  constructor(
-    keys: ReadonlyMap<string, MacCheck>,
-    now: () => number,
-    log: Pick<Logger, 'warn'>,
-    seen: ReplayGuard = new ReplayGuard(),
-  ) {
-    this.#keys = keys;
-    this.#now = now;
-    this.#log = log;
-    this.#seen = seen;
-  }
-
-  /**
-   * Returns the hash that the body must have. The body has not been read yet.
-   * @param id id of the secret; absent = any of them
-   * @throws ApiError 401 whose message does not say which check failed
-   */
-  async check(
-    signature: string | undefined,
-    id: string | readonly string[] | undefined,
-    parts: SignedParts,
-  ): Promise<string> {
-    const named = [...this.#keys].filter(([known]) => id === undefined || id === known);
-    if (named.length === 0) this.#log.warn({ secret: String(id).slice(0, 8) }, 'unknown secret');
+/** @param keys checks by the ids of their secrets */
+export function authenticator(
+  keys: ReadonlyMap<string, MacCheck>,
+  now: () => number,
+  log: Pick<Logger, 'warn'>,
+): Authenticate {
+  const isNew = replayGuard();
+  const requireFresh = ({ timestamp, nonce }: SignatureClaims, secret: string): void => {
+    const time = now();
+    const skewMs = timestamp - time;
+    if (Math.abs(skewMs) > SIGNATURE_WINDOW_MS) {
+      log.warn({ secret, skewMs }, 'clock skew');
+      throw notSigned();
+    }
+    if (!isNew(nonce, time)) throw notSigned();
+  };
+  return async (signature, id, parts) => {
+    const named = [...keys].filter(([known]) => id === undefined || id === known);
+    if (named.length === 0) log.warn({ secret: String(id).slice(0, 8) }, 'unknown secret');
     for (const [secret, key] of named) {
       const claims = await verify(key, signature, parts);
       if (claims === null) continue;
-      this.#requireFresh(claims, secret);
+      requireFresh(claims, secret);
       return claims.bodyHash;
     }
     throw notSigned();
-  }
-
-  /** @throws ApiError 401 */
-  #requireFresh({ timestamp, nonce }: SignatureClaims, secret: string): void {
-    const now = this.#now();
-    const skewMs = timestamp - now;
-    if (Math.abs(skewMs) > SIGNATURE_WINDOW_MS) {
-      this.#log.warn({ secret, skewMs }, 'clock skew');
-      throw notSigned();
-    }
-    if (!this.#seen.accept(nonce, now)) throw notSigned();
-  }
+  };
 }
 
 export const notSigned = (): ApiError =>

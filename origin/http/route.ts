@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../process/log.ts';
 import type { UsageAccounts } from '../request/usage-accounts.ts';
 import type { Service } from '../serving/service.ts';
-import type { Authenticator } from './authentication.ts';
+import type { Authenticate } from './authentication.ts';
 import type { ReaderLimits } from './event-stream.ts';
 import type { Metrics } from './metrics.ts';
 import type { TraceExport } from './trace-export.ts';
@@ -10,7 +10,7 @@ import type { TraceExport } from './trace-export.ts';
 /** Dependencies of the routes. */
 export interface ServerContext {
   readonly service: Service;
-  readonly authenticator: Authenticator;
+  readonly authenticate: Authenticate;
   readonly metrics: Metrics;
   readonly log: Logger;
   /** Null if no collector takes traces. */

@@ -122,13 +122,13 @@ async function answer(
 }
 
 /** @throws ApiError 401, 413 */
-async function signedBody(request: IncomingMessage, { authenticator }: ServerContext): Promise<string> {
+async function signedBody(request: IncomingMessage, { authenticate }: ServerContext): Promise<string> {
   const signature = request.headers[SIGNATURE_HEADER];
   if (typeof signature !== 'string') throw notSigned();
   const { method = '', url: path = '' } = request;
   // Checked before the body is read, so that unsigned requests cost nothing.
   const keyId = request.headers[SECRET_ID_HEADER];
-  const bodyHash = await authenticator.check(signature, keyId, { method, path });
+  const bodyHash = await authenticate(signature, keyId, { method, path });
   const body = await readBody(request);
   if (hash('sha256', body) !== bodyHash) throw notSigned();
   return body;

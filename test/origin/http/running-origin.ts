@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { Authenticator, importSecrets } from '../../../origin/http/authentication.ts';
+import { authenticator, importSecrets } from '../../../origin/http/authentication.ts';
 import { HEARTBEAT_MS, READER_LIMITS, type ReaderLimits } from '../../../origin/http/event-stream.ts';
 import { createMetrics } from '../../../origin/http/metrics.ts';
 import { createMetricsServer, createOriginServer } from '../../../origin/http/server.ts';
@@ -84,7 +84,7 @@ export class RunningOrigin {
       metrics: origin.metrics,
       traces,
       log: origin.#log,
-      authenticator: new Authenticator(await importSecrets(secrets), now, origin.#log),
+      authenticate: authenticator(await importSecrets(secrets), now, origin.#log),
       readerLimits,
       heartbeatMs,
       usageAccounts: new UsageAccounts(now),
