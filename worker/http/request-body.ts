@@ -58,7 +58,7 @@ export async function readText(
   try {
     if (claimed === null) return await readPieces(request.body!, MAX_BODY_BYTES, late.promise, hold);
     hold(claimed);
-    return new BodyDecoder(WHOLE).last(await Promise.race([request.arrayBuffer(), late.promise]));
+    return decoded(WHOLE, await Promise.race([request.arrayBuffer(), late.promise]));
   } catch (thrown) {
     throw thrown instanceof ApiError ? thrown : unreadable('the body is incomplete');
   } finally {
@@ -83,28 +83,12 @@ const newDecoder = (): TextDecoder => new TextDecoder('utf-8', { fatal: true, ig
 /** For whole bodies. It keeps nothing between two of them. */
 const WHOLE = newDecoder();
 
-/** Decodes UTF-8 in pieces. @throws ApiError 400 for invalid UTF-8 */
-class BodyDecoder {
-  readonly #decoder: TextDecoder;
-
-  constructor(decoder = newDecoder()) {
-    this.#decoder = decoder;
-  }
-
-  next(bytes: Uint8Array): string {
-    return this.#decode(bytes, true);
-  }
-
-  last(bytes?: ArrayBuffer): string {
-    return this.#decode(bytes, false);
-  }
-
-  #decode(bytes: ArrayBuffer | Uint8Array | undefined, stream: boolean): string {
-    try {
-      return this.#decoder.decode(bytes, { stream });
-    } catch {
-      throw unreadable('the body is not valid UTF-8');
-    }
+/** @throws ApiError 400 for invalid UTF-8 */
+function decoded(decoder: TextDecoder, bytes?: ArrayBuffer | Uint8Array, stream = false): string {
+  try {
+    return decoder.decode(bytes, { stream });
+  } catch {
+    throw unreadable('the body is not valid UTF-8');
   }
 }
 
@@ -114,20 +98,31 @@ async function readPieces(
   late: Promise<never>,
   hold: (bytes: number) => void,
 ): Promise<string> {
-  const reader = body.getReader();
-  const decoder = new BodyDecoder();
+  const decoder = newDecoder();
   let size = 0;
   let text = '';
+  for await (const bytes of piecesOf(body, (piece) => Promise.race([piece, late]))) {
+    size += bytes.byteLength;
+    if (size > limit) throw tooLarge(limit);
+    hold(bytes.byteLength);
+    text += decoded(decoder, bytes, true);
+  }
+  return text + decoded(decoder);
+}
+
+/** Yields a body as it arrives. @param limited limits the time that each piece may take */
+async function* piecesOf(
+  body: ReadableStream<Uint8Array>,
+  limited: (piece: Promise<Piece>) => Promise<Piece>,
+): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
   let reading = true;
   try {
     for (;;) {
-      const { value, done } = await Promise.race([reader.read(), late]);
+      const { value, done } = await limited(reader.read());
       reading = false;
-      if (done) return text + decoder.last();
-      size += value.byteLength;
-      if (size > limit) throw tooLarge(limit);
-      hold(value.byteLength);
-      text += decoder.next(value);
+      if (done) return;
+      yield value;
       reading = true;
     }
   } finally {
@@ -136,6 +131,8 @@ async function readPieces(
     else reader.releaseLock();
   }
 }
+
+type Piece = ReadableStreamReadResult<Uint8Array>;
 
 /**
  * Yields a body of any length as it arrives.
@@ -147,26 +144,18 @@ export async function* bodyPieces(
 ): AsyncGenerator<Uint8Array> {
   checkEncoding(request);
   if (request.body === null) return;
-  const reader = request.body.getReader();
-  let reading = true;
+  const limited = async (piece: Promise<Piece>): Promise<Piece> => {
+    const whole = piece.catch(() => {
+      throw new ApiError('invalid_value', 'The request body is incomplete.');
+    });
+    const read = await inTime(whole, { after: timers.after, ms: settings.BODY_TIMEOUT_MS });
+    if (read === null) throw bodyTimeout();
+    return read;
+  };
   try {
-    for (;;) {
-      const piece = reader.read().catch(() => {
-        throw new ApiError('invalid_value', 'The request body is incomplete.');
-      });
-      const read = await inTime(piece, { after: timers.after, ms: settings.BODY_TIMEOUT_MS });
-      if (read === null) throw bodyTimeout();
-      reading = false;
-      if (read.done) return;
-      yield read.value;
-      reading = true;
-    }
+    yield* piecesOf(request.body, limited);
   } finally {
-    if (reading) void reader.cancel().catch(() => {});
-    else {
-      reader.releaseLock();
-      await drainRest(request.body, settings);
-    }
+    if (!request.body.locked) await drainRest(request.body, settings);
   }
 }
 
