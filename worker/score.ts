@@ -3,8 +3,8 @@ import type { CompletionCall } from './dialects/completion-call.ts';
 import type { RequestBounds } from './dialects/request.ts';
 import { answerPlain, type ChooseFormat } from './generation/plain-answer.ts';
 import type { RouteHandler } from './http/router.ts';
-import { LabelFormat, type LabelStyle, parseLabels } from './score/label-scores.ts';
-import { LikelihoodFormat } from './score/likelihoods.ts';
+import { type LabelStyle, labelFormat, parseLabels } from './score/label-scores.ts';
+import { likelihoodFormat } from './score/likelihoods.ts';
 import { parseLikelihoods } from './score/score-call.ts';
 
 /** POST /v1/score: likelihoods of continuations; with `query`, probabilities of labels in SGLang's form. */
@@ -24,12 +24,12 @@ const wantsLabels = ({ query = null, items = null, continuations = null }: Body)
 
 function readLikelihoods(body: Body, bounds: RequestBounds): ReadCall {
   const parsed = parseLikelihoods(body, bounds);
-  return answered(parsed.call, ({ envelope }) => new LikelihoodFormat(parsed, envelope));
+  return answered(parsed.call, ({ envelope }) => likelihoodFormat(parsed, envelope));
 }
 
 function readLabels(body: Body, bounds: RequestBounds, style: LabelStyle): ReadCall {
   const parsed = parseLabels(body, bounds, style);
-  return answered(parsed.call, ({ envelope }) => new LabelFormat(parsed, envelope));
+  return answered(parsed.call, ({ envelope }) => labelFormat(parsed, envelope));
 }
 
 const answered = (call: CompletionCall, format: ChooseFormat): ReadCall => ({

@@ -1,13 +1,12 @@
 import { toApiError } from '@continuo/shared/errors.ts';
 import type { EventOf, GenerationEvent } from '@continuo/shared/generation.ts';
-import type { AnswerOptions, CompletionCall } from '../dialects/completion-call.ts';
 import { reportBug } from '../http/access-log.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { jsonText } from '../http/responses.ts';
 import { inTime } from '../timers/time-limit.ts';
 import { ChoiceCollector } from './format/choice-collector.ts';
 import { ChoiceDeltas } from './format/choice-deltas.ts';
-import { completionJson, type Envelope } from './format/completion-json.ts';
+import { completionJson } from './format/completion-json.ts';
 import { doneOf, type Generation } from './generation.ts';
 
 /** JSON allows white space before a value. */
@@ -32,7 +31,7 @@ export type ChooseFormat = (generation: Generation) => PlainFormat;
 export async function answerPlain(
   generation: Generation,
   context: RequestContext,
-  chooseFormat: ChooseFormat = ({ call, envelope }) => new CompletionFormat(call, envelope),
+  chooseFormat: ChooseFormat = completionFormat,
 ): Promise<Response> {
   const body = collect(generation, chooseFormat);
   const { settings, timers, waitUntil } = context;
@@ -44,28 +43,20 @@ export async function answerPlain(
   return jsonText(readable);
 }
 
-class CompletionFormat implements PlainFormat {
-  readonly #answer: AnswerOptions;
-  readonly #envelope: Envelope;
-  readonly #deltas: ChoiceDeltas;
-  readonly #collector: ChoiceCollector;
-
-  constructor({ answer, generation: { prompts, choices } }: CompletionCall, envelope: Envelope) {
-    this.#answer = answer;
-    this.#envelope = envelope;
-    this.#deltas = new ChoiceDeltas(answer, choices);
-    this.#collector = new ChoiceCollector(answer, prompts.length, choices);
-  }
-
-  add(event: GenerationEvent): void {
-    for (const delta of this.#deltas.of(event)) this.#collector.add(delta);
-  }
-
-  end(done: EventOf<'done'>): string {
-    const trailer = { usage: done.usage, ...(this.#answer.timings ? { timings: done } : {}) };
-    return completionJson(this.#envelope, this.#collector.chosen(), trailer);
-  }
-}
+const completionFormat: ChooseFormat = ({ call: { answer, generation }, envelope }) => {
+  const { prompts, choices } = generation;
+  const deltas = new ChoiceDeltas(answer, choices);
+  const collector = new ChoiceCollector(answer, prompts.length, choices);
+  return {
+    add: (event) => {
+      for (const delta of deltas.of(event)) collector.add(delta);
+    },
+    end: (done) => {
+      const trailer = { usage: done.usage, ...(answer.timings ? { timings: done } : {}) };
+      return completionJson(envelope, collector.chosen(), trailer);
+    },
+  };
+};
 
 async function collect(generation: Generation, chooseFormat: ChooseFormat): Promise<string> {
   try {

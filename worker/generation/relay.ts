@@ -21,8 +21,7 @@ export async function answerStream(
   const { settings, timers, waitUntil } = context;
   await inTime(generation.first, { after: timers.after, ms: settings.EARLY_ANSWER_MS });
   const { readable, writable } = new IdentityTransformStream();
-  const relay = new StreamRelay(generation, context, writable.getWriter(), format);
-  waitUntil(relay.run());
+  waitUntil(relay(generation, context, writable.getWriter(), format));
   return eventStreamResponse(readable);
 }
 
@@ -50,71 +49,55 @@ const OPENAI_FORMAT: StreamFormat = {
  * Relays one stream: one write to the client per read from the upstream. Nothing is read before the client has taken
  * the last write, so a slow client slows the upstream. A failure is one error event, then the format's end.
  */
-class StreamRelay {
-  readonly #generation: Generation;
-  readonly #context: RequestContext;
-  readonly #client: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #format: StreamFormat;
-  readonly #silence: SilenceTimer;
-  readonly #encoder = new TextEncoder();
-  /** Null until the first events have arrived. */
-  #writer: EventWriter | null = null;
-
-  constructor(
-    generation: Generation,
-    context: RequestContext,
-    client: WritableStreamDefaultWriter<Uint8Array>,
-    format: StreamFormat,
-  ) {
-    this.#generation = generation;
-    this.#context = context;
-    this.#client = client;
-    this.#format = format;
-    this.#silence = new SilenceTimer(context.now, context.timers.after, () => this.#keepAlive());
-  }
-
-  async run(): Promise<void> {
-    const { KEEP_ALIVE_MS } = this.#context.settings;
-    this.#silence.begin(KEEP_ALIVE_MS);
-    try {
-      for (let last = false; !last; ) {
-        const next = await this.#next();
-        last = next.last;
-        // Heartbeats and held-back tokens do not reach the client, so its silence goes on.
-        if (next.text === '') continue;
-        this.#silence.end();
-        await this.#write(next.text);
-        this.#silence.begin(KEEP_ALIVE_MS);
-      }
-      await this.#client.close();
-    } catch {
-      // Only a disconnected client makes a write fail.
-      this.#generation.cancel();
-    } finally {
-      this.#silence.stop();
+async function relay(
+  generation: Generation,
+  context: RequestContext,
+  client: WritableStreamDefaultWriter<Uint8Array>,
+  format: StreamFormat,
+): Promise<void> {
+  const { settings, now, timers } = context;
+  const encoder = new TextEncoder();
+  const write = (text: string): Promise<void> => client.write(encoder.encode(text));
+  const silence = new SilenceTimer(now, timers.after, () => {
+    silence.begin(settings.KEEP_ALIVE_MS);
+    write(SSE_KEEP_ALIVE).catch(() => generation.cancel());
+  });
+  const nextText = textsOf(generation, context, format);
+  silence.begin(settings.KEEP_ALIVE_MS);
+  try {
+    for (let last = false; !last; ) {
+      const next = await nextText();
+      last = next.last;
+      // Heartbeats and held-back tokens do not reach the client, so its silence goes on.
+      if (next.text === '') continue;
+      silence.end();
+      await write(next.text);
+      silence.begin(settings.KEEP_ALIVE_MS);
     }
+    await client.close();
+  } catch {
+    // Only a disconnected client makes a write fail.
+    generation.cancel();
+  } finally {
+    silence.stop();
   }
+}
 
-  async #next(): Promise<{ readonly text: string; readonly last: boolean }> {
+/** Returns a function for the texts of a stream, one after the other. It never fails. */
+function textsOf(generation: Generation, context: RequestContext, format: StreamFormat) {
+  /** Null until the first events have arrived. */
+  let writer: EventWriter | null = null;
+  return async (): Promise<{ readonly text: string; readonly last: boolean }> => {
     try {
-      const events = await (this.#writer ? this.#generation.next() : this.#generation.first);
-      this.#writer ??= this.#format.writerOf(this.#generation);
-      return { text: this.#writer.write(events), last: doneOf(events) !== undefined };
+      const events = await (writer ? generation.next() : generation.first);
+      writer ??= format.writerOf(generation);
+      return { text: writer.write(events), last: doneOf(events) !== undefined };
     } catch (thrown) {
       const error = toApiError(thrown);
-      if (error !== thrown) reportBug(thrown, this.#context);
-      this.#generation.fail(error);
-      const body = errorBody(error, this.#context.answer.dialect.errorCode);
-      return { text: sseData(body) + this.#format.end, last: true };
+      if (error !== thrown) reportBug(thrown, context);
+      generation.fail(error);
+      const body = errorBody(error, context.answer.dialect.errorCode);
+      return { text: sseData(body) + format.end, last: true };
     }
-  }
-
-  #keepAlive(): void {
-    this.#silence.begin(this.#context.settings.KEEP_ALIVE_MS);
-    this.#write(SSE_KEEP_ALIVE).catch(() => this.#generation.cancel());
-  }
-
-  #write(text: string): Promise<void> {
-    return this.#client.write(this.#encoder.encode(text));
-  }
+  };
 }

@@ -1,5 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
-import type { EventOf, GenerationEvent, TopLogprob, WirePrompt } from '@continuo/shared/generation.ts';
+import type { TopLogprob, WirePrompt } from '@continuo/shared/generation.ts';
 import { type LabelScoreRequest, labelScoreRequest } from '@continuo/shared/label-scores.ts';
 import { LOWEST_LOGPROB } from '@continuo/shared/logprob.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
@@ -10,41 +10,38 @@ import type { PlainFormat } from '../generation/plain-answer.ts';
 import { scoringCall } from './score-call.ts';
 
 /** Writes the probabilities of labels from the one token that is generated after each item. */
-export class LabelFormat implements PlainFormat {
-  readonly #call: LabelCall;
-  readonly #envelope: Envelope;
-  /** Of each item. */
-  readonly #logprobs: (readonly TopLogprob[] | null | undefined)[] = [];
+export function labelFormat(call: LabelCall, { created, model, id }: Envelope): PlainFormat {
+  const logprobsOfItems: (readonly TopLogprob[] | null | undefined)[] = [];
+  return {
+    add: (event) => {
+      if (event.type === 'token') logprobsOfItems[event.choice] ??= event.logprobs?.[0]?.topLogprobs;
+    },
+    end: ({ usage }) => {
+      const scores = call.call.generation.prompts.map((_, index) =>
+        probabilities(call, index, logprobsOfItems[index]),
+      );
+      const common = { created, model, usage: usageObject(usage) };
+      const forms: Record<LabelStyle, () => object> = {
+        vllm: () => ({
+          id: id.replace(/^cmpl/, 'generative-scoring'),
+          object: 'list',
+          data: scores.map(([score], index) => ({ index, object: 'score', score })),
+        }),
+        sglang: () => ({ object: 'scoring', scores }),
+      };
+      return JSON.stringify({ ...forms[call.style](), ...common });
+    },
+  };
+}
 
-  constructor(call: LabelCall, envelope: Envelope) {
-    this.#call = call;
-    this.#envelope = envelope;
-  }
-
-  add(event: GenerationEvent): void {
-    if (event.type === 'token') this.#logprobs[event.choice] ??= event.logprobs?.[0]?.topLogprobs;
-  }
-
-  end({ usage }: EventOf<'done'>): string {
-    const { created, model, id } = this.#envelope;
-    const scores = this.#call.call.generation.prompts.map((_, index) => this.#probabilities(index));
-    const common = { created, model, usage: usageObject(usage) };
-    const forms: Record<LabelStyle, () => object> = {
-      vllm: () => ({
-        id: id.replace(/^cmpl/, 'generative-scoring'),
-        object: 'list',
-        data: scores.map(([score], index) => ({ index, object: 'score', score })),
-      }),
-      sglang: () => ({ object: 'scoring', scores }),
-    };
-    return JSON.stringify({ ...forms[this.#call.style](), ...common });
-  }
-
-  #probabilities(index: number): readonly number[] {
-    const logprobs = new Map(this.#logprobs[index]?.map(([id, , logprob]) => [id, logprob]));
-    const labels = this.#call.labels.map((id) => logprobs.get(id) ?? throwUnscored(index));
-    return this.#call.softmax ? softmax(labels) : labels.map(probabilityOf);
-  }
+function probabilities(
+  call: LabelCall,
+  index: number,
+  top: readonly TopLogprob[] | null | undefined,
+): readonly number[] {
+  const logprobs = new Map(top?.map(([id, , logprob]) => [id, logprob]));
+  const labels = call.labels.map((id) => logprobs.get(id) ?? throwUnscored(index));
+  return call.softmax ? softmax(labels) : labels.map(probabilityOf);
 }
 
 const probabilityOf = (logprob: number): number => (logprob <= LOWEST_LOGPROB ? 0 : Math.exp(logprob));

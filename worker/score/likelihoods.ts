@@ -1,6 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
-import type { EventOf, GenerationEvent, TokenLogprob, WirePrompt } from '@continuo/shared/generation.ts';
-import type { RowMember } from '../dialects/completion-call.ts';
+import type { TokenLogprob, WirePrompt } from '@continuo/shared/generation.ts';
 import { type Envelope, usageObject } from '../generation/format/completion-json.ts';
 import { shownLogprob } from '../generation/format/float32.ts';
 import { rowsOf } from '../generation/format/openai-logprobs.ts';
@@ -9,54 +8,44 @@ import type { PlainFormat } from '../generation/plain-answer.ts';
 import type { LikelihoodCall } from './score-call.ts';
 
 /** Writes the scores of continuations from the `prompt` events of a generation. */
-export class LikelihoodFormat implements PlainFormat {
-  readonly #envelope: Envelope;
-  readonly #continuations: readonly WirePrompt[];
-  readonly #tokenLogprobs: boolean;
-  readonly #rowMembers: readonly RowMember[];
-  readonly #tokens: (readonly TokenLogprob[] | undefined)[] = [];
-
-  constructor({ call, tokenLogprobs }: LikelihoodCall, envelope: Envelope) {
-    this.#envelope = envelope;
-    this.#continuations = call.generation.prompts;
-    this.#tokenLogprobs = tokenLogprobs;
-    this.#rowMembers = call.answer.rowMembers;
-  }
-
-  add(event: GenerationEvent): void {
-    if (event.type === 'prompt') this.#tokens[event.prompt] = event.logprobs;
-  }
-
-  end({ usage }: EventOf<'done'>): string {
-    const { id, created, model } = this.#envelope;
-    return JSON.stringify({
-      id: id.replace(/^cmpl/, 'score'),
-      created,
-      model,
-      object: 'list',
-      data: this.#continuations.map((continuation, index) => this.#score(continuation, index)),
-      usage: usageObject(usage),
-    });
-  }
-
-  #score(continuation: WirePrompt, index: number): object {
-    const tokens = this.#tokens[index] ?? [];
-    const logprobs = tokens.map(({ logprob }) => (logprob === null ? null : shownLogprob(logprob)));
-    if (logprobs.length === 0 || logprobs.includes(null)) throw unscored(index);
-    return {
-      index,
-      object: 'score',
-      logprob: logprobs.reduce<number>((sum, logprob) => sum + (logprob ?? 0), 0),
-      is_greedy: tokens.every(({ id, topLogprobs }) => topLogprobs?.[0]?.[0] === id),
-      token_count: tokens.length,
-      byte_count: byteCount(continuation, tokens),
-      ...(this.#tokenLogprobs && {
-        tokens: tokens.map(({ bytes }) => tokenText(bytes)),
-        token_logprobs: logprobs,
+export function likelihoodFormat(call: LikelihoodCall, { id, created, model }: Envelope): PlainFormat {
+  const scored: (readonly TokenLogprob[] | undefined)[] = [];
+  return {
+    add: (event) => {
+      if (event.type === 'prompt') scored[event.prompt] = event.logprobs;
+    },
+    end: ({ usage }) =>
+      JSON.stringify({
+        id: id.replace(/^cmpl/, 'score'),
+        created,
+        model,
+        object: 'list',
+        data: call.call.generation.prompts.map((_, index) => scoreOf(call, index, scored[index] ?? [])),
+        usage: usageObject(usage),
       }),
-      ...Object.fromEntries(this.#rowMembers.map((member) => [member, rowsOf(tokens, member)])),
-    };
-  }
+  };
+}
+
+function scoreOf(
+  { call, tokenLogprobs }: LikelihoodCall,
+  index: number,
+  tokens: readonly TokenLogprob[],
+): object {
+  const logprobs = tokens.map(({ logprob }) => (logprob === null ? null : shownLogprob(logprob)));
+  if (logprobs.length === 0 || logprobs.includes(null)) throw unscored(index);
+  return {
+    index,
+    object: 'score',
+    logprob: logprobs.reduce<number>((sum, logprob) => sum + (logprob ?? 0), 0),
+    is_greedy: tokens.every(({ id, topLogprobs }) => topLogprobs?.[0]?.[0] === id),
+    token_count: tokens.length,
+    byte_count: byteCount(call.generation.prompts[index]!, tokens),
+    ...(tokenLogprobs && {
+      tokens: tokens.map(({ bytes }) => tokenText(bytes)),
+      token_logprobs: logprobs,
+    }),
+    ...Object.fromEntries(call.answer.rowMembers.map((member) => [member, rowsOf(tokens, member)])),
+  };
 }
 
 /** Returns the bytes of a text as it was sent, or those that its token ids stand for. */
