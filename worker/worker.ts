@@ -5,18 +5,18 @@ import { eraseAgain } from './admin/erasure.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import type { Env } from './env/env.ts';
 import type { InnerRequestProps } from './env/replay-protocol.ts';
-import { parseSettings, type Settings } from './env/settings.ts';
+import { parseSettings } from './env/settings.ts';
 import { countAnswer, logMisconfiguration, logRequest, reportBug } from './http/access-log.ts';
-import { BodyBudget, HeldBody } from './http/body-budget.ts';
+import { bodyBudget } from './http/body-budget.ts';
 import { preflight } from './http/cors.ts';
-import { FreeWorkPace } from './http/free-work-pace.ts';
+import { freeWorkPace } from './http/free-work-pace.ts';
 import { drain, sizeOf } from './http/request-body.ts';
 import type { RequestContext, ResponseState } from './http/request-context.ts';
 import { incomingRequestId, traceparentOf } from './http/request-context.ts';
 import { addCommonHeaders, errorResponse, misconfiguredResponse } from './http/responses.ts';
 import { createRouter } from './http/router.ts';
-import { LimiterClients } from './limits/limiter-client.ts';
-import { BlockCache } from './limits/recent-blocks.ts';
+import { limiterClients } from './limits/limiter-client.ts';
+import { recentBlocks } from './limits/recent-blocks.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { PriceList } from './prices/price-list.ts';
 import { ROUTES } from './routes.ts';
@@ -24,23 +24,8 @@ import { KeyDirectory } from './tenants/key-directory.ts';
 import { RequestTimers } from './timers/request-timers.ts';
 import { type Backoff, settleAll } from './timers/retry.ts';
 import { Timings } from './timers/timings.ts';
-import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
+import { createCatalogue } from './upstreams/pool.ts';
 import { pruneRequests, rollUpUsage } from './usage/usage-retention.ts';
-
-/** State that one isolate keeps between requests. It holds no I/O objects: those belong to a single request. */
-interface Isolate {
-  readonly randomHex: RequestContext['randomHex'];
-  readonly settings: Settings;
-  readonly catalogue: Catalogue;
-  readonly keys: KeyDirectory;
-  readonly prices: PriceList;
-  readonly limiters: LimiterClients;
-  readonly blocks: BlockCache;
-  readonly backoff: Backoff;
-  readonly bodies: BodyBudget;
-  readonly freeWork: FreeWorkPace;
-  readonly openApi: () => unknown;
-}
 
 const now = (): number => Date.now();
 
@@ -62,7 +47,8 @@ function hexSource(): (count: number) => string {
 
 const backoff: Backoff = { random: Math.random, pause: (ms) => scheduler.wait(ms) };
 
-function createIsolate(env: Env): Isolate {
+/** The state that one isolate keeps between requests. It holds no I/O objects: those belong to a single request. */
+function createIsolate(env: Env) {
   const settings = parseSettings(env);
   const randomHex = hexSource();
   return {
@@ -74,15 +60,17 @@ function createIsolate(env: Env): Isolate {
       acceptUnchecked: settings.UNCHECKED_KEYS === 'accepted',
     }),
     prices: new PriceList(now),
-    limiters: new LimiterClients(randomHex),
-    blocks: new BlockCache(now),
+    limiterOf: limiterClients(randomHex),
+    recentBlock: recentBlocks(now),
     backoff,
     // A single body of the largest size must fit.
-    bodies: new BodyBudget(Math.max(settings.MAX_HELD_BODY_BYTES, settings.MAX_BODY_BYTES)),
-    freeWork: new FreeWorkPace(now, backoff.pause),
+    newBody: bodyBudget(Math.max(settings.MAX_HELD_BODY_BYTES, settings.MAX_BODY_BYTES)),
+    freeWorkTurn: freeWorkPace(now, backoff.pause),
     openApi: once(() => openApiDocument(ROUTES)),
   };
 }
+
+type Isolate = ReturnType<typeof createIsolate>;
 
 /** Runs `make` at the first call and returns its result from then on. */
 function once<T>(make: () => T): () => T {
@@ -119,7 +107,7 @@ function createContext(
     batchKey,
     answer,
     caller: { principal: null, endUser: null },
-    heldBody: new HeldBody(isolate.bodies),
+    heldBody: isolate.newBody(),
     timings: new Timings(now),
     timers: new RequestTimers(now),
     traceparent: traceparentOf(request, randomHex),
@@ -158,7 +146,7 @@ async function serve(
 async function paceRefusal(request: Request, context: RequestContext): Promise<void> {
   context.heldBody.release();
   const tenantId = context.caller.principal?.tenant.id ?? '';
-  await context.freeWork.turn(tenantId, sizeOf(request, context.settings));
+  await context.freeWorkTurn(tenantId, sizeOf(request, context.settings));
 }
 
 /** The platform builds the address of a request from its Host header. */

@@ -18,7 +18,7 @@ import type { Backoff } from '../timers/retry.ts';
 import type { Timings } from '../timers/timings.ts';
 import type { Catalogue } from '../upstreams/pool.ts';
 import type { HeldBody } from './body-budget.ts';
-import type { FreeWorkPace } from './free-work-pace.ts';
+import type { FreeWorkTurn } from './free-work-pace.ts';
 import { REQUEST_ID_HEADER } from './headers.ts';
 
 /** What earlier steps decide about the response. It applies to error responses as well. */
@@ -82,11 +82,8 @@ export interface AdmittedHere {
   readonly headers: Record<string, string>;
 }
 
-/** Blocks of keys that limiters have reported within the last second. */
-export interface RecentBlocks {
-  /** Returns the block of a key or its tenant. Calls `ask` at most once a second per key. Never fails. */
-  of(keyId: string, ask: () => Promise<Block | null>): Promise<Block | null>;
-}
+/** Returns the block of a key or its tenant. Calls `ask` at most once a second per key. Never fails. */
+export type RecentBlock = (keyId: string, ask: () => Promise<Block | null>) => Promise<Block | null>;
 
 /** Everything that belongs to one request. Handlers take time, randomness and background work only from here. */
 export interface RequestContext {
@@ -100,14 +97,14 @@ export interface RequestContext {
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
   readonly prices: PriceList;
-  readonly limiters: { of(tenantId: string): TenantLimiterClient };
-  readonly blocks: RecentBlocks;
+  readonly limiterOf: (tenantId: string) => TenantLimiterClient;
+  readonly recentBlock: RecentBlock;
   readonly backoff: Backoff;
   readonly answer: ResponseState;
   readonly caller: CallerState;
   /** The bytes of its body, until its response starts. */
   readonly heldBody: HeldBody;
-  readonly freeWork: Pick<FreeWorkPace, 'turn'>;
+  readonly freeWorkTurn: FreeWorkTurn;
   readonly timings: Timings;
   readonly timers: RequestTimers;
   /** W3C trace context of this request; the Worker sends it to the upstream. */

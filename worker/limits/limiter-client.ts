@@ -232,25 +232,16 @@ export class LimiterClient implements TenantLimiterClient {
   }
 }
 
-/** The clients of an isolate, one per tenant. Holds no I/O objects. */
-export class LimiterClients {
-  readonly #clients = new Map<string, LimiterClient>();
-  readonly #randomHex: (bytes: number) => string;
-
-  constructor(randomHex: (bytes: number) => string) {
-    this.#randomHex = randomHex;
-  }
-
-  of(tenantId: string): LimiterClient {
-    const known = this.#clients.get(tenantId);
+/** Returns the clients of an isolate, one per tenant. They hold no I/O objects. */
+export function limiterClients(randomHex: (bytes: number) => string): (tenantId: string) => LimiterClient {
+  const clients = new Map<string, LimiterClient>();
+  return (tenantId) => {
+    const known = clients.get(tenantId);
     if (known) return known;
-    if (this.#clients.size >= MAX_CLIENTS) this.#forgetQuiet();
-    const client = new LimiterClient(tenantId, this.#randomHex(8));
-    this.#clients.set(tenantId, client);
+    if (clients.size >= MAX_CLIENTS)
+      for (const [other, { isQuiet }] of clients) if (isQuiet) clients.delete(other);
+    const client = new LimiterClient(tenantId, randomHex(8));
+    clients.set(tenantId, client);
     return client;
-  }
-
-  #forgetQuiet(): void {
-    for (const [tenantId, client] of this.#clients) if (client.isQuiet) this.#clients.delete(tenantId);
-  }
+  };
 }

@@ -1,5 +1,5 @@
 import type { Block } from '../env/limiter-protocol.ts';
-import type { RecentBlocks } from '../http/request-context.ts';
+import type { RecentBlock } from '../http/request-context.ts';
 
 /** An answer of the limiter serves all requests of the key for this long. */
 const MAX_AGE_MS = 1_000;
@@ -14,26 +14,20 @@ interface Entry {
 /**
  * What limiters have said about blocked keys, so that an isolate asks about a key at most once a second, however many
  * requests of it are open. While one request asks, the others get the previous answer: they cannot wait for its I/O.
+ * @param now Unix milliseconds
  */
-export class BlockCache implements RecentBlocks {
-  readonly #now: () => number;
-  readonly #byKey = new Map<string, Entry>();
-
-  /** @param now Unix milliseconds */
-  constructor(now: () => number) {
-    this.#now = now;
-  }
-
-  async of(keyId: string, ask: () => Promise<Block | null>): Promise<Block | null> {
-    const known = this.#byKey.get(keyId);
-    const now = this.#now();
+export function recentBlocks(now: () => number): RecentBlock {
+  const byKey = new Map<string, Entry>();
+  return async (keyId, ask) => {
+    const known = byKey.get(keyId);
+    const askedAt = now();
     // The clock may have stepped back.
-    if (known && Math.abs(now - known.askedAt) < MAX_AGE_MS) return known.block;
-    if (this.#byKey.size >= MAX_KEYS) this.#byKey.clear();
-    const entry: Entry = { askedAt: now, block: known?.block ?? null };
-    this.#byKey.set(keyId, entry);
+    if (known && Math.abs(askedAt - known.askedAt) < MAX_AGE_MS) return known.block;
+    if (byKey.size >= MAX_KEYS) byKey.clear();
+    const entry: Entry = { askedAt, block: known?.block ?? null };
+    byKey.set(keyId, entry);
     // An unreachable limiter ends no request.
     entry.block = await ask().catch(() => entry.block);
     return entry.block;
-  }
+  };
 }

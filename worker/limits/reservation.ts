@@ -66,7 +66,7 @@ export async function admit(
   cost: RequestCost,
   context: RequestContext,
 ): Promise<Reservation> {
-  const client = context.limiters.of(principal.tenant.id);
+  const client = context.limiterOf(principal.tenant.id);
   const limited = limitsSpend(principal, context, cost);
   const first = spendFor(cost, limited ? cost.tokens : cost.most, cost);
   let claimant = claimantOf(principal, { ...cost, ...first }, context);
@@ -116,7 +116,7 @@ export async function admit(
     const { tenant, key } = current;
     if (tenant.suspended) return errorOf('suspended');
     const ask = () => callHome(context, tenant.id, (home) => home.blockOf(key.id));
-    const found = key.revokedAt === null ? await context.blocks.of(key.id, ask) : 'revoked';
+    const found = key.revokedAt === null ? await context.recentBlock(key.id, ask) : 'revoked';
     return found && errorOf(found);
   };
   return {
@@ -176,7 +176,7 @@ const hasLimit = (limits: Subject['limits'], resources: readonly Budget['resourc
 /** Asks whether there is room for any request. Reserves nothing. Returns null if the limiter fails. */
 export function probe(principal: Principal, context: RequestContext): Promise<ReservationResult | null> {
   const claimant = claimantOf(principal, { model: '', price: null, tokens: 1, money: 0 }, context);
-  const client = context.limiters.of(principal.tenant.id);
+  const client = context.limiterOf(principal.tenant.id);
   return context.timings.measure('limit', () => client.probe(claimant, context)).catch(() => null);
 }
 

@@ -66,7 +66,7 @@ export async function resumeStream(request: Request, context: RequestContext, id
   const { tenant } = await authenticate(request, context, 'completions');
   const completion = ID.exec(id)?.[1];
   const from = lastEventId(request);
-  await context.freeWork.turn(tenant.id, REPLAY_COST_BYTES);
+  await context.freeWorkTurn(tenant.id, REPLAY_COST_BYTES);
   const stream: Resumed =
     completion === undefined
       ? null

@@ -6,7 +6,7 @@ import { Generation } from '../../../worker/generation/generation.ts';
 import { Allowance } from '../../../worker/limits/allowance.ts';
 import { unchecked } from '../../../worker/limits/limit-errors.ts';
 import { NOTHING } from '../../../worker/limits/quota/budget.ts';
-import { BlockCache } from '../../../worker/limits/recent-blocks.ts';
+import { recentBlocks } from '../../../worker/limits/recent-blocks.ts';
 import { ACCEPTED, TOKEN } from './short-generation.ts';
 
 /** Milliseconds for a call of the limiter. */
@@ -58,7 +58,7 @@ const waitingAllowance = () =>
 /** Returns when streams of one key ended for their readers. The key was blocked at `blockedAt`. */
 async function endsOf(startedAt: readonly number[], blockedAt: number, waits: boolean): Promise<number[]> {
   const clock = new Clock();
-  const blocks = new BlockCache(() => clock.now);
+  const recentBlock = recentBlocks(() => clock.now);
   const ask = async () => {
     const block = clock.now >= blockedAt ? ('revoked' as const) : null;
     await new Promise<void>((resolve) => clock.after(CALL_MS, resolve));
@@ -74,7 +74,7 @@ async function endsOf(startedAt: readonly number[], blockedAt: number, waits: bo
         watch: () => {},
         settle: () => allowance?.end(),
         block: async () =>
-          (await blocks.of('key', ask)) ? new ApiError('invalid_api_key', 'Revoked.') : null,
+          (await recentBlock('key', ask)) ? new ApiError('invalid_api_key', 'Revoked.') : null,
         allowance,
       },
       upstream: { name: 'fake' },
@@ -102,10 +102,10 @@ async function endsOf(startedAt: readonly number[], blockedAt: number, waits: bo
 test('an isolate whose clock has stepped back asks about blocks again', async () => {
   const clock = new Clock();
   clock.now = 60_000;
-  const blocks = new BlockCache(() => clock.now);
-  expect(await blocks.of('key', async () => null)).toBeNull();
+  const recentBlock = recentBlocks(() => clock.now);
+  expect(await recentBlock('key', async () => null)).toBeNull();
   clock.now = 0;
-  expect(await blocks.of('key', async () => 'revoked')).toBe('revoked');
+  expect(await recentBlock('key', async () => 'revoked')).toBe('revoked');
 });
 
 test.each([

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { BodyBudget, HeldBody } from '../../../worker/http/body-budget.ts';
+import { bodyBudget, type HeldBody } from '../../../worker/http/body-budget.ts';
 
 describe('the bytes of bodies that an isolate holds', () => {
   test('never exceed the limit, fit again once released, and leave room for other tenants', () => {
@@ -11,11 +11,11 @@ describe('the bytes of bodies that an isolate holds', () => {
     fc.assert(
       fc.property(bodies, fc.nat(), (all, seed) => {
         const limit = 200;
-        const budget = new BodyBudget(limit);
+        const newBody = bodyBudget(limit);
         const held: { body: HeldBody; tenant: string; bytes: number }[] = [];
         const sum = (of: typeof held) => of.reduce((total, { bytes }) => total + bytes, 0);
         for (const [index, { tenant, bytes }] of all.entries()) {
-          const body = new HeldBody(budget);
+          const body = newBody();
           const own = sum(held.filter((other) => other.tenant === tenant));
           const fits = own <= limit - sum(held) - bytes;
           if (fits) body.take(tenant, bytes);
@@ -25,20 +25,20 @@ describe('the bytes of bodies that an isolate holds', () => {
           if ((index + seed) % 3 === 0) held.shift()?.body.release();
         }
         for (const { body } of held) body.release();
-        expect(() => new HeldBody(budget).take('a', limit)).not.toThrow();
+        expect(() => newBody().take('a', limit)).not.toThrow();
       }),
     );
   });
 
   test('of one tenant are at most about half, and a body that grows counts as it grows', () => {
-    const budget = new BodyBudget(100);
-    const growing = new HeldBody(budget);
+    const newBody = bodyBudget(100);
+    const growing = newBody();
     for (let piece = 0; piece < 5; piece++) growing.take('a', 10);
     expect(() => growing.take('a', 10)).toThrow();
-    new HeldBody(budget).take('b', 20);
+    newBody().take('b', 20);
     growing.release();
     growing.release();
-    expect(() => new HeldBody(budget).take('c', 81)).toThrow();
-    expect(() => new HeldBody(budget).take('c', 80)).not.toThrow();
+    expect(() => newBody().take('c', 81)).toThrow();
+    expect(() => newBody().take('c', 80)).not.toThrow();
   });
 });

@@ -8,8 +8,8 @@ import type {
   ReservationResult,
 } from '../../../worker/env/limiter-protocol.ts';
 import type { RequestContext } from '../../../worker/http/request-context.ts';
-import { LimiterClients } from '../../../worker/limits/limiter-client.ts';
-import { BlockCache } from '../../../worker/limits/recent-blocks.ts';
+import { limiterClients } from '../../../worker/limits/limiter-client.ts';
+import { recentBlocks } from '../../../worker/limits/recent-blocks.ts';
 import { admit } from '../../../worker/limits/reservation.ts';
 import { Timings } from '../../../worker/timers/timings.ts';
 
@@ -52,7 +52,7 @@ function contextBefore(results: (ReservationResult | Error | Promise<never>)[]) 
     },
     // Nothing runs in the background.
     ...{ backoff: { random: () => 0.5, pause: () => new Promise(() => {}) }, waitUntil: () => {} },
-    ...{ timers: { after: () => () => {} }, limiters: new LimiterClients(() => 'isolate') },
+    ...{ timers: { after: () => () => {} }, limiterOf: limiterClients(() => 'isolate') },
     ...{ caller: { principal: CALLER, endUser: null }, batchKey: null },
     keys: { find: async () => ({ key: null, stale: false }) },
   } as unknown as RequestContext;
@@ -128,7 +128,7 @@ test('a check for a block ends after ten seconds if the limiter hangs, so that t
   const { context } = contextBefore([ADMITTED]);
   const timers = new Timers();
   let now = 0;
-  const blocks = new BlockCache(() => now);
+  const recentBlock = recentBlocks(() => now);
   const answers: Promise<Block | null>[] = [new Promise(() => {}), Promise.resolve('revoked')];
   const get = context.env.LIMITER.get as unknown as () => object;
   const limiter = { ...get(), blockOf: () => answers.shift() };
@@ -137,7 +137,7 @@ test('a check for a block ends after ten seconds if the limiter hangs, so that t
     ...context,
     env,
     timers,
-    blocks,
+    recentBlock,
   } as unknown as RequestContext);
   const hanging = block();
   timers.run();
@@ -165,14 +165,14 @@ test.each([
 ] as const)('a completion of %s ends although its limiter was never told', async (_, changed, status) => {
   const { context } = contextBefore([ADMITTED, ADMITTED]);
   const timers = new Timers();
-  const blocks = { of: async () => null };
+  const recentBlock = async () => null;
   const keys = {
     find: async () => ({ key: { principal: { ...CALLER, ...changed }, hash: '' }, stale: false }),
   };
   for (const limits of [UNLIMITED, TENANT.limits]) {
     const caller = { ...CALLER, tenant: { ...TENANT, limits } };
     const { block } = await admit(caller, cost, {
-      ...{ ...context, blocks, keys, timers },
+      ...{ ...context, recentBlock, keys, timers },
     } as unknown as RequestContext);
     expect(await block()).toBeNull();
     timers.run();

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { type Limits, type Principal, type TenantLimits, UNLIMITED } from '../../../../shared/tenant.ts';
 import type { LimiterAnswer, LimiterCall, Spend } from '../../../../worker/env/limiter-protocol.ts';
 import type { RequestContext } from '../../../../worker/http/request-context.ts';
-import { LimiterClients } from '../../../../worker/limits/limiter-client.ts';
+import { limiterClients } from '../../../../worker/limits/limiter-client.ts';
 import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
 import { HomeSlices } from '../../../../worker/limits/objects/home-slices.ts';
 import type {
@@ -114,7 +114,7 @@ function countedSpend(
 
 interface Isolate {
   readonly name: number;
-  readonly clients: LimiterClients;
+  readonly limiterOf: ReturnType<typeof limiterClients>;
   /** Milliseconds of one way to home. */
   readonly delay: number;
   /** Its clock is this far ahead of home's. */
@@ -190,7 +190,7 @@ export class World {
     let ids = 0;
     this.#isolates = Array.from({ length: options.isolates }, (_, name) => ({
       name,
-      clients: new LimiterClients(() => `i${ids++}`),
+      limiterOf: limiterClients(() => `i${ids++}`),
       delay: options.delay ?? draw(5, 250),
       skew: Math.round(draw(-3_600_000, 3_600_000)),
       alive: true,
@@ -400,7 +400,7 @@ export class World {
         timers: { after },
       },
       backoff: { random: () => 0.5, pause: (ms: number) => new Promise<void>((wake) => after(ms, wake)) },
-      ...{ waitUntil: () => {}, limiters: isolate.clients, caller: { principal: null, endUser } },
+      ...{ waitUntil: () => {}, limiterOf: isolate.limiterOf, caller: { principal: null, endUser } },
       ...{ batchKey: null, keys: { find: async () => ({ key: null, stale: false }) } },
     } as unknown as RequestContext;
   }
