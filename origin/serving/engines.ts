@@ -19,12 +19,8 @@ export type LimitOf = (memory: string) => number;
 
 export type Phase = 'unloaded' | 'waiting' | 'loading' | 'loaded' | 'unloading' | 'failed';
 
-export interface ModelEngine {
+export interface ModelEngine extends Pick<ModelSpec, 'name' | 'key' | 'memory' | 'bytes'> {
   readonly id: number;
-  readonly name: string;
-  readonly key: string;
-  readonly memory: string;
-  readonly bytes: number;
   phase: Phase;
   /** True if the engine is no longer configured, or was replaced. */
   retired: boolean;

@@ -1,14 +1,12 @@
 import type { CompletionRequest } from '@continuo/shared/completion.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import type { AnswerOptions } from './completion-call.ts';
 import type { NamedConstraint } from './constraints.ts';
 
 /** Values that the rules check in addition to the body. */
-export interface Resolved {
+export interface Resolved extends Pick<AnswerOptions, 'n' | 'echo' | 'logprobs'> {
   readonly maxTokens: number;
-  readonly n: number;
   readonly bestOf: number;
-  readonly echo: boolean;
-  readonly logprobs: number | null;
   readonly suffix: string | null;
   readonly constraint: NamedConstraint | null;
 }

@@ -1,12 +1,11 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
-import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import { currentPrincipal } from '../auth/auth.ts';
 import type { Claimant, Renewal, ReservationResult, Settlement, Spend } from '../env/limiter-protocol.ts';
 import type { RequestContext, TenantLimiterClient } from '../http/request-context.ts';
 import { costOf } from '../prices/price.ts';
 import { isOverloaded } from '../timers/retry.ts';
-import { NO_USAGE, spendOf } from '../usage/usage-record.ts';
+import { NO_USAGE, spendOf, type UsageRecord } from '../usage/usage-record.ts';
 import { Allowance } from './allowance.ts';
 import { endUserOf } from './end-user.ts';
 import { limitError, limiterOverloaded, type Refusal, unchecked } from './limit-errors.ts';
@@ -16,15 +15,9 @@ import type { Subject } from './quota/state.ts';
 import type { RequestCost, RequestTokens } from './request-cost.ts';
 
 /** How a generation ended. Reported exactly once. */
-export interface Outcome {
+export interface Outcome extends Pick<UsageRecord, 'usage' | 'errorCode' | 'finishReasons' | 'upstream'> {
   /** `cancelled`: the client disconnected. `failed`: the upstream or the Worker failed. */
   readonly status: 'completed' | 'failed' | 'cancelled';
-  readonly usage: Usage;
-  /** Code of the error the caller saw; null for `completed` and `cancelled`. */
-  readonly errorCode: string | null;
-  readonly finishReasons: readonly FinishReason[];
-  /** Name of the upstream; null if no upstream was reached. */
-  readonly upstream: string | null;
   /** Unix milliseconds of the first generated token; null if there was none. */
   readonly firstTokenAt: number | null;
   /** Longest wait of a prompt in the upstream's queue, in milliseconds. */

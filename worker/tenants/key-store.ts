@@ -1,24 +1,15 @@
 import { toCamelCase } from '@continuo/shared/field-names.ts';
-import type { Scope, SomeLimits } from '@continuo/shared/tenant.ts';
+import type { ApiKey, Scope, SomeLimits } from '@continuo/shared/tenant.ts';
 import { type AuditEntry, runAudited } from './audit-log.ts';
 import { changedLimits } from './plan-store.ts';
 import { change, type Row } from './row.ts';
 
 /** A stored key. Times are Unix milliseconds. */
-export interface KeyRecord {
-  readonly id: string;
-  readonly tenantId: string;
-  readonly name: string;
+export interface KeyRecord extends Omit<ApiKey, 'limits'> {
   /** Hex SHA-256 of the whole key. */
   readonly hash: string;
-  readonly scopes: readonly Scope[];
-  readonly role: string | null;
-  readonly models: readonly string[] | null;
   readonly limits: SomeLimits;
   readonly createdAt: number;
-  readonly expiresAt: number | null;
-  readonly revokedAt: number | null;
-  readonly allowedAddresses: readonly string[] | null;
   /** The tenant's own pairs. */
   readonly metadata: Readonly<Record<string, string>> | null;
   readonly disabled: boolean;

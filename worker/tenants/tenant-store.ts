@@ -1,21 +1,14 @@
 import { toCamelCase } from '@continuo/shared/field-names.ts';
-import type { DialectName, ObjectDefaults, SomeLimits } from '@continuo/shared/tenant.ts';
+import type { SomeLimits, Tenant } from '@continuo/shared/tenant.ts';
 import { type AuditEntry, runAudited } from './audit-log.ts';
 import { changedLimits, type LimitChanges } from './plan-store.ts';
 import { change, type Row } from './row.ts';
 
 /** A stored tenant. Unset limits and weight come from its plan. */
-export interface TenantRecord extends ObjectDefaults {
-  readonly id: string;
-  readonly name: string;
+export interface TenantRecord extends Omit<Tenant, 'limits' | 'weight'> {
   readonly planId: string | null;
   readonly limits: SomeLimits;
   readonly weight: number | null;
-  readonly dialect: DialectName;
-  readonly waitForTokens: boolean;
-  /** Names of the tenant for models. */
-  readonly aliases: Readonly<Record<string, string>>;
-  readonly suspended: boolean;
   /** Unix milliseconds. */
   readonly createdAt: number;
 }

@@ -20,6 +20,7 @@ export interface UsageRecord {
   /** Version of the price; null = no price. */
   readonly priceVersion: number | null;
   readonly status: UsageStatus;
+  /** Code of the error that the caller saw; null for `completed` and `cancelled`. */
   readonly errorCode: string | null;
   readonly finishReasons: readonly FinishReason[];
   /** Unix milliseconds of the reservation. */

@@ -1,14 +1,8 @@
 import { useId } from 'preact/hooks';
-
-interface SegmentsProps<T extends string> {
-  readonly label: string;
-  readonly value: T;
-  readonly options: readonly (readonly [value: T, name: string])[];
-  readonly onChange: (value: T) => void;
-}
+import type { ChoiceProps } from './select.tsx';
 
 /** A choice of few values, all visible. */
-export function Segments<T extends string>({ label, value, options, onChange }: SegmentsProps<T>) {
+export function Segments<T extends string>({ label, value, options, onChange }: ChoiceProps<T>) {
   const name = useId();
   return (
     <fieldset class="segments">

@@ -1,11 +1,11 @@
-interface SelectProps<T extends string> {
+/** What a control for one of several values needs. */
+export interface ChoiceProps<T extends string> {
   /** Name for screen readers. */
   readonly label: string;
   readonly value: T;
   /** Values with their shown names. */
   readonly options: readonly (readonly [value: T, name: string])[];
   readonly onChange: (value: T) => void;
-  readonly class?: string;
 }
 
 export const Select = <T extends string>({
@@ -14,7 +14,7 @@ export const Select = <T extends string>({
   options,
   onChange,
   class: name = '',
-}: SelectProps<T>) => (
+}: ChoiceProps<T> & { readonly class?: string }) => (
   <span class={`select ${name}`}>
     <select
       aria-label={label}

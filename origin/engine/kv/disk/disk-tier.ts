@@ -11,14 +11,8 @@ import { ChunkDirectory, type ChunkDirectoryOptions, type ChunkDirectoryStatus }
 import { type ChunkFile, HEADER_BYTES } from './chunk-file.ts';
 import { FAMILY_DIGITS } from './chunk-index.ts';
 
-export interface PrefixDisk {
-  /** Of this model only. */
-  readonly directory: string;
-  /** Most bytes of all files. */
-  readonly limitBytes: number;
-  /** Authenticates the files. */
-  readonly secret: string;
-}
+/** The directory is of one model only. */
+export type PrefixDisk = Pick<ChunkDirectoryOptions, 'directory' | 'limitBytes' | 'secret'>;
 
 export interface DiskTierOptions extends Omit<ChunkDirectoryOptions, 'payloadBytes'> {
   /** Positions of a chunk. */
