@@ -16,7 +16,7 @@ export interface AnswerOptions {
   readonly listedLogprobs: boolean;
   /** The members of `logprobs` with the rows of `logprobs_format`. */
   readonly rowMembers: readonly RowMember[];
-  /** Name tokens `token_id:N` instead of by their text. */
+  /** Name tokens `token_id:N`, because two ids may have the same text. */
   readonly tokensAsIds: boolean;
   readonly tokenIds: boolean;
   /** Top logprobs in `prompt_logprobs`; null = absent. */

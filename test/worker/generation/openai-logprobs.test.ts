@@ -14,7 +14,7 @@ import { type PlainLogprobs, slowLogprobs, slowShortest, slowTopIds } from './sl
 
 const units = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
 
-const options = { tokensAsIds: false, topTokenIds: false, rowMembers: [] };
+const options = { tokensAsIds: false, tokenIds: false, rowMembers: [] };
 
 const format = (
   tokens: readonly TokenLogprob[],
@@ -67,7 +67,7 @@ test('the arrays equal those of a reference formatter for any bytes', () => {
       const slow = slowLogprobs(tokens, topLogprobs);
       expect(format(tokens, topLogprobs)).toEqual(slow);
       const ids = tokens.map((token) => slowTopIds(token, topLogprobs));
-      expect(format(tokens, topLogprobs, { topTokenIds: true })).toEqual({ ...slow, top_token_ids: ids });
+      expect(format(tokens, topLogprobs, { tokenIds: true })).toEqual({ ...slow, top_token_ids: ids });
     }),
     { numRuns: 500 },
   );

@@ -1,5 +1,5 @@
 import type { AnswerOptions } from '../../dialects/completion-call.ts';
-import type { ChoiceDelta, Finish } from './choice-deltas.ts';
+import { type ChoiceDelta, type Finish, NOTHING } from './choice-deltas.ts';
 import { appendLogprobs, type Logprobs } from './openai-logprobs.ts';
 
 type Whole = { -readonly [K in keyof ChoiceDelta]: ChoiceDelta[K] };
@@ -29,14 +29,9 @@ export class ChoiceCollector {
     this.#texts = Array.from({ length }, () => []);
     this.#ids = Array.from({ length }, () => []);
     this.#choices = Array.from({ length }, (_, choice) => ({
+      ...NOTHING,
       choice,
-      text: '',
       logprobs: answer.logprobs === null ? null : emptyLogprobs(answer),
-      tokens: [],
-      tokenIds: null,
-      promptTokenIds: null,
-      promptLogprobs: null,
-      finish: null,
     }));
   }
 

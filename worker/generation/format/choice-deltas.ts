@@ -34,7 +34,8 @@ interface Pending {
   ids: number[];
 }
 
-const NOTHING = {
+/** A delta that adds nothing. */
+export const NOTHING = {
   text: '',
   logprobs: null,
   tokens: [],
@@ -74,7 +75,7 @@ export class ChoiceDeltas {
     const { logprobs, listedLogprobs, tokensAsIds, tokenIds, rowMembers } = this.#answer;
     if (logprobs === null) return null;
     const topLogprobs = listedLogprobs && of === 'completion' ? MAX_LISTED_LOGPROBS : logprobs;
-    return new LogprobsFormatter({ topLogprobs, tokensAsIds, topTokenIds: tokenIds, rowMembers }, start);
+    return new LogprobsFormatter({ topLogprobs, tokensAsIds, tokenIds, rowMembers }, start);
   }
 
   #pendingOf(choice: number): Pending {

@@ -1,5 +1,5 @@
 import type { TokenLogprob, TopLogprob } from '@continuo/shared/generation.ts';
-import type { RowMember } from '../../dialects/completion-call.ts';
+import type { AnswerOptions, RowMember } from '../../dialects/completion-call.ts';
 import { shownLogprob } from './float32.ts';
 import { CodePointCounter } from './text-offsets.ts';
 import { tokenText } from './token-text.ts';
@@ -18,14 +18,9 @@ export interface Logprobs {
   readonly rows: readonly (readonly [RowMember, (string | null)[]])[];
 }
 
-export interface LogprobsOptions {
+export interface LogprobsOptions extends Pick<AnswerOptions, 'tokensAsIds' | 'tokenIds' | 'rowMembers'> {
   /** Number of top logprobs per token. The token itself is added if it is not among them. */
   readonly topLogprobs: number;
-  /** Name tokens `token_id:N`, because two ids may have the same text. */
-  readonly tokensAsIds: boolean;
-  /** Add the ids of the top logprobs. */
-  readonly topTokenIds: boolean;
-  readonly rowMembers: readonly RowMember[];
 }
 
 /**
@@ -49,7 +44,7 @@ export class LogprobsFormatter {
       tokens: tokens.map((token) => this.#name(token.id, token.bytes)),
       tokenLogprobs: tokens.map(({ logprob }) => (logprob === null ? null : shownLogprob(logprob))),
       topLogprobs: tokens.map((token) => this.#top(token)),
-      topTokenIds: this.#options.topTokenIds ? tokens.map((token) => this.#topIds(token)) : null,
+      topTokenIds: this.#options.tokenIds ? tokens.map((token) => this.#topIds(token)) : null,
       textOffset: tokens.map((token) => this.#offset(token)),
       rows: this.#options.rowMembers.map((member) => [member, rowsOf(tokens, member)]),
     };
