@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { Access } from './access.ts';
 import { loadFigures, runLoad, type Trace } from './load.ts';
 import type { OpenSession } from './session.ts';
-import { readSse, type TracedRequest, TracedRequests } from './traced-requests.ts';
+import { readSse, type TracedRequest, tracedRequests } from './traced-requests.ts';
 
 /** `continuo bench`: measures a server as its callers see it. `npm run bench` measures the layers of this one. */
 
@@ -42,7 +42,7 @@ export function addBenchCommand(program: Command, open: OpenSession, now: () => 
     'continuo bench --concurrency 1,16 --requests 64 --max-tokens 128 --json',
   ).action(async (options: BenchOptions) => {
     const { access, terminal, results } = open();
-    const requests = new TracedRequests(new URL('/v1/completions', access.url), now);
+    const requests = tracedRequests(new URL('/v1/completions', access.url), now);
     const request = requestOf(access, options);
     let isReached = false;
     const send = async () => {

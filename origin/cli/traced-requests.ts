@@ -24,66 +24,60 @@ export interface TracedRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Posts to one URL and keeps connections open. */
-export class TracedRequests {
-  readonly #url: URL;
-  readonly #agent: HttpAgent;
-  readonly #now: () => number;
-
-  /** @param now milliseconds, monotonic */
-  constructor(url: URL, now: () => number) {
-    const options = { keepAlive: true, maxSockets: 1024 };
-    this.#url = url;
-    this.#agent = url.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);
-    this.#now = now;
-  }
-
-  /** Never throws: a failure is in the trace. */
-  post({ headers, body, read, signal }: TracedRequest): Promise<Trace> {
-    const request = this.#url.protocol === 'https:' ? httpsRequest : httpRequest;
-    const sent = this.#now();
+/**
+ * Posts to one URL and keeps connections open. `post` never throws: a failure is in the trace.
+ * @param now milliseconds, monotonic
+ */
+export function tracedRequests(url: URL, now: () => number) {
+  const [Agent, request] =
+    url.protocol === 'https:' ? ([HttpsAgent, httpsRequest] as const) : ([HttpAgent, httpRequest] as const);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1024 });
+  const post = ({ headers, body, read, signal }: TracedRequest): Promise<Trace> => {
+    const sent = now();
     return new Promise((resolve) => {
       const broken = ({ message, code }: NodeJS.ErrnoException) =>
-        resolve({ sent, events: [], ended: this.#now(), tokens: 0, status: 0, error: message || `${code}` });
-      const options = { method: 'POST', agent: this.#agent, headers, ...(signal && { signal }) };
-      request(this.#url, options, (response) => resolve(this.#readAnswer(response, sent, read)))
+        resolve({ sent, events: [], ended: now(), tokens: 0, status: 0, error: message || `${code}` });
+      const options = { method: 'POST', agent, headers, ...(signal && { signal }) };
+      request(url, options, (response) => resolve(traceOf(response, sent, read, now)))
         .on('error', broken)
         .end(body);
     });
-  }
+  };
+  return { post, close: () => agent.destroy() };
+}
 
-  close(): void {
-    this.#agent.destroy();
-  }
-
-  async #readAnswer(response: IncomingMessage, sent: number, read: TracedRequest['read']): Promise<Trace> {
-    const { statusCode: status = 0 } = response;
-    const events: number[] = [];
-    const generated: number[] = [];
-    const refusal: string[] = [];
-    let tokens = 0;
-    let error: string | null = null;
-    const take = (line: string, at: number): void => {
-      const seen = read(line);
-      if (seen.text) events.push(at);
-      if (seen.generated !== undefined) generated.push(seen.generated);
-      tokens = seen.tokens ?? tokens;
-      error = seen.error ?? error;
-    };
-    const lines = new LineDecoder();
-    response.setEncoding('utf8').on('data', (chunk: string) => {
-      const at = this.#now();
-      if (status !== 200) refusal.push(chunk);
-      else for (const line of lines.push(chunk)) if (line !== '') take(line, at);
-    });
-    const fault = await new Promise<Error | null>((resolve) => {
-      response.on('end', () => resolve(null)).on('error', resolve);
-    });
-    const times = { sent, events, ended: this.#now(), tokens };
-    const counts = generated.length === events.length ? { generated } : {};
-    if (fault !== null) return { ...times, ...counts, status: 0, error: fault.message };
-    return { ...times, ...counts, status, error: status === 200 ? error : messageOf(refusal.join('')) };
-  }
+async function traceOf(
+  response: IncomingMessage,
+  sent: number,
+  read: TracedRequest['read'],
+  now: () => number,
+): Promise<Trace> {
+  const { statusCode: status = 0 } = response;
+  const events: number[] = [];
+  const generated: number[] = [];
+  const refusal: string[] = [];
+  let tokens = 0;
+  let error: string | null = null;
+  const take = (line: string, at: number): void => {
+    const seen = read(line);
+    if (seen.text) events.push(at);
+    if (seen.generated !== undefined) generated.push(seen.generated);
+    tokens = seen.tokens ?? tokens;
+    error = seen.error ?? error;
+  };
+  const lines = new LineDecoder();
+  response.setEncoding('utf8').on('data', (chunk: string) => {
+    const at = now();
+    if (status !== 200) refusal.push(chunk);
+    else for (const line of lines.push(chunk)) if (line !== '') take(line, at);
+  });
+  const fault = await new Promise<Error | null>((resolve) => {
+    response.on('end', () => resolve(null)).on('error', resolve);
+  });
+  const times = { sent, events, ended: now(), tokens };
+  const counts = generated.length === events.length ? { generated } : {};
+  if (fault !== null) return { ...times, ...counts, status: 0, error: fault.message };
+  return { ...times, ...counts, status, error: status === 200 ? error : messageOf(refusal.join('')) };
 }
 
 /** Returns the message of an error answer; null if it has none. */

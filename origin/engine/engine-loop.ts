@@ -33,7 +33,7 @@ export async function serveEngine(
       pinged = false;
       if (engine.idle) {
         engine.settle();
-        const trimsAgain = engine.trimmer.trim();
+        const trimsAgain = engine.trim();
         let timer: NodeJS.Timeout | undefined;
         await new Promise<void>((resolve) => {
           wake = resolve;

@@ -18,7 +18,7 @@ import type { DiskTier } from './kv/disk/disk-tier.ts';
 import type { KvCopy } from './kv/pending-copies.ts';
 import { prefixStoreRoom } from './kv/prefix-memory.ts';
 import { PrefixStore } from './kv/prefix-store.ts';
-import { SlotTrimmer } from './kv/slot-trimmer.ts';
+import { slotTrimmer } from './kv/slot-trimmer.ts';
 import { timedKvBytes } from './kv/timed-kv-bytes.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { type ModelRun, ModelRuns } from './model-runs.ts';
@@ -57,7 +57,8 @@ const MAX_FAILURES = 2;
  * `abort` may be called at any time, also while a step waits for the model.
  */
 export class Engine {
-  readonly trimmer: SlotTrimmer;
+  /** Trims a slot if it is time. Returns whether more may be left. */
+  readonly trim: () => boolean;
   readonly #runner: ModelRunner;
   readonly #now: () => number;
   readonly #report: EngineOptions['report'];
@@ -91,7 +92,7 @@ export class Engine {
       grammarWork: this.#grammarWork,
       sparse: runner.sparse ?? null,
     };
-    this.trimmer = new SlotTrimmer(this.#running.kv, this.#kv.kvBytes, now);
+    this.trim = slotTrimmer(this.#running.kv, this.#kv.kvBytes, now);
     this.#requests = new Requests({
       ...options,
       charge: (account, ms) => this.#charge(account, ms),
@@ -154,7 +155,7 @@ export class Engine {
     this.#chargedUntil = startedAt;
     this.#grammarWork.beginStep();
     this.#requests.expire(startedAt);
-    this.trimmer.trim();
+    this.trim();
     this.#admit();
     for (const run of this.#runs.schedule()) {
       this.#copy(run.copies);

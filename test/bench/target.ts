@@ -1,5 +1,5 @@
 import type { Trace } from '../../origin/cli/load.ts';
-import { readSse, type SeenLine, TracedRequests } from '../../origin/cli/traced-requests.ts';
+import { readSse, type SeenLine, tracedRequests } from '../../origin/cli/traced-requests.ts';
 import type { GenerationEvent, GenerationRequest, WireConstraint } from '../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
@@ -71,7 +71,7 @@ export interface OpenAiOptions {
 }
 
 export function openAiTarget(name: string, options: OpenAiOptions): Target {
-  const requests = new TracedRequests(new URL(`${options.baseUrl}/completions`), now);
+  const requests = tracedRequests(new URL(`${options.baseUrl}/completions`), now);
   const headers = {
     'content-type': 'application/json',
     authorization: `Bearer ${options.apiKey}`,
@@ -161,7 +161,7 @@ const generation = (job: Job, model: string): GenerationRequest =>
 export async function originTarget(name: string, options: OriginOptions): Promise<Target> {
   const key = await importSigningKey(options.secret);
   const url = new URL('/generate', options.url);
-  const requests = new TracedRequests(url, now);
+  const requests = tracedRequests(url, now);
   return {
     name,
     run: async (job, signal) => {

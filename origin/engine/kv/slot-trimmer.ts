@@ -7,32 +7,24 @@ export const TRIM_INTERVAL_MS = 500;
 const BUSY_INTERVAL_MS = 50;
 const MANY_SLOTS = 8;
 
-/** Gives the memory of free slots back to the system, one slot per interval. They keep some of their cached prefixes. */
-export class SlotTrimmer {
-  readonly #slots: KvSlots;
-  readonly #kvBytes: KvBytes;
-  readonly #now: () => number;
-  #trimmedAt = -Infinity;
-
-  /** @param now milliseconds of a monotonic clock */
-  constructor(slots: KvSlots, kvBytes: KvBytes, now: () => number) {
-    this.#slots = slots;
-    this.#kvBytes = kvBytes;
-    this.#now = now;
-  }
-
-  /** Trims a slot if the interval has passed. Returns whether more may be left. Not during a run. */
-  trim(): boolean {
-    const now = this.#now();
+/**
+ * Gives the memory of free slots back to the system, one slot per interval. They keep some of their cached prefixes.
+ * @param now milliseconds of a monotonic clock
+ * @returns trims a slot if the interval has passed, and returns whether more may be left. Not during a run
+ */
+export function slotTrimmer(slots: KvSlots, kvBytes: KvBytes, now: () => number): () => boolean {
+  let trimmedAt = -Infinity;
+  return () => {
+    const time = now();
     // Steps follow each other faster, and need not look at all slots.
-    if (now - this.#trimmedAt < BUSY_INTERVAL_MS) return true;
-    const waiting = this.#slots.surplus;
+    if (time - trimmedAt < BUSY_INTERVAL_MS) return true;
+    const waiting = slots.surplus;
     const interval = waiting > MANY_SLOTS ? BUSY_INTERVAL_MS : TRIM_INTERVAL_MS;
-    if (now - this.#trimmedAt < interval) return waiting > 0;
-    const surplus = this.#slots.takeSurplus();
+    if (time - trimmedAt < interval) return waiting > 0;
+    const surplus = slots.takeSurplus();
     if (surplus === null) return false;
-    this.#trimmedAt = now;
-    this.#kvBytes.discard(surplus.slot, surplus.kept);
+    trimmedAt = time;
+    kvBytes.discard(surplus.slot, surplus.kept);
     return waiting > 1;
-  }
+  };
 }

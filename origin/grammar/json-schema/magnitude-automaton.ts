@@ -46,7 +46,7 @@ export function magnitudeAutomaton(range: MagnitudeRange, budget: WorkBudget): D
   const nfa = new Nfa(budget);
   const open = Math.max(wholeOnly ? MAX_WHOLE_DIGITS : MAX_DIGITS, (low?.whole.length ?? 0) + 1);
   const longest = high ? Math.min(open, Math.max(1, high.whole.length)) : open;
-  for (let length = 1; length <= longest; length++) new MagnitudeBuilder(nfa, length, range).build();
+  for (let length = 1; length <= longest; length++) addMagnitudes(nfa, length, range);
   const dfa = determinize(nfa, { budget, maxStates: Number.POSITIVE_INFINITY, nonEmpty: true })!;
   return trim(dfa);
 }
@@ -56,84 +56,67 @@ function isSame(a: Progress, b: Progress): boolean {
 }
 
 /** Adds the absolute values whose integer part has a given number of digits. */
-class MagnitudeBuilder {
-  readonly #nfa: Nfa;
-  readonly #length: number;
-  readonly #range: MagnitudeRange;
-  readonly #states = new Map<string, number>();
-
-  constructor(nfa: Nfa, length: number, range: MagnitudeRange) {
-    this.#nfa = nfa;
-    this.#length = length;
-    this.#range = range;
-  }
-
-  build(): void {
-    this.#visit(this.#nfa.start, { low: 0, high: 0, count: 0, fraction: false });
-  }
-
-  #visit(state: number, at: Progress): void {
-    const { low, high, wholeOnly } = this.#range;
-    const wholeDone = at.fraction || at.count === this.#length;
-    if (wholeDone && (!at.fraction || at.count > this.#length) && this.#within(at))
-      this.#nfa.addEpsilon(state, this.#nfa.end);
-    if (wholeDone && !at.fraction && !wholeOnly && this.#length < MAX_DIGITS) {
-      this.#nfa.addEdge(state, POINT, POINT, this.#state({ ...at, fraction: true }));
-    }
-    if (wholeDone && (!at.fraction || at.count >= MAX_DIGITS)) return;
-    for (let digit = at.count === 0 && this.#length > 1 ? 1 : 0; digit <= 9; ) {
-      const next = this.#after(at, digit);
-      // Digits with the same comparison result share an edge.
-      let last = digit;
-      while (last < 9 && isSame(next, this.#after(at, last + 1))) last++;
-      const isWithin = !(low && next.low < 0) && !(high && next.high > 0);
-      if (isWithin) this.#nfa.addEdge(state, DIGIT_0 + digit, DIGIT_0 + last, this.#state(next));
-      digit = last + 1;
-    }
-  }
-
-  #after(at: Progress, digit: number): Progress {
-    return {
-      ...at,
-      low: this.#compare(at.low, digit, this.#range.low, at),
-      high: this.#compare(at.high, digit, this.#range.high, at),
-      count: at.count + 1,
-    };
-  }
-
-  #state(at: Progress): number {
+function addMagnitudes(nfa: Nfa, length: number, range: MagnitudeRange): void {
+  const { low, high, wholeOnly } = range;
+  const states = new Map<string, number>();
+  const stateOf = (at: Progress): number => {
     const key = `${at.low},${at.high},${at.count},${at.fraction}`;
-    let state = this.#states.get(key);
+    let state = states.get(key);
     if (state === undefined) {
-      state = this.#nfa.addState();
-      this.#states.set(key, state);
-      this.#visit(state, at);
+      state = nfa.addState();
+      states.set(key, state);
+      visit(state, at);
     }
     return state;
-  }
+  };
+  const after = (at: Progress, digit: number): Progress => ({
+    ...at,
+    low: compare(at.low, digit, low, at, length),
+    high: compare(at.high, digit, high, at, length),
+    count: at.count + 1,
+  });
+  const visit = (state: number, at: Progress): void => {
+    const wholeDone = at.fraction || at.count === length;
+    if (wholeDone && (!at.fraction || at.count > length) && isWithin(at, range, length))
+      nfa.addEpsilon(state, nfa.end);
+    if (wholeDone && !at.fraction && !wholeOnly && length < MAX_DIGITS) {
+      nfa.addEdge(state, POINT, POINT, stateOf({ ...at, fraction: true }));
+    }
+    if (wholeDone && (!at.fraction || at.count >= MAX_DIGITS)) return;
+    for (let digit = at.count === 0 && length > 1 ? 1 : 0; digit <= 9; ) {
+      const next = after(at, digit);
+      // Digits with the same comparison result share an edge.
+      let last = digit;
+      while (last < 9 && isSame(next, after(at, last + 1))) last++;
+      const mayFit = !(low && next.low < 0) && !(high && next.high > 0);
+      if (mayFit) nfa.addEdge(state, DIGIT_0 + digit, DIGIT_0 + last, stateOf(next));
+      digit = last + 1;
+    }
+  };
+  visit(nfa.start, { low: 0, high: 0, count: 0, fraction: false });
+}
 
-  #compare(order: Order, digit: number, bound: Magnitude | null, at: Progress): Order {
-    if (order !== 0 || bound === null) return order;
-    const expected = at.fraction
-      ? Number(bound.fraction[at.count - this.#length] ?? 0)
-      : Number(bound.whole.padStart(this.#length, '0')[at.count]);
-    // A bound with more digits before the point exceeds every number of this length.
-    if (!at.fraction && bound.whole.length > this.#length) return -1;
-    return digit < expected ? -1 : digit > expected ? 1 : 0;
-  }
+/** @param length digits before the point */
+function compare(order: Order, digit: number, bound: Magnitude | null, at: Progress, length: number): Order {
+  if (order !== 0 || bound === null) return order;
+  const expected = at.fraction
+    ? Number(bound.fraction[at.count - length] ?? 0)
+    : Number(bound.whole.padStart(length, '0')[at.count]);
+  // A bound with more digits before the point exceeds every number of this length.
+  if (!at.fraction && bound.whole.length > length) return -1;
+  return digit < expected ? -1 : digit > expected ? 1 : 0;
+}
 
-  /** Whether the number that ends here lies within the bounds. */
-  #within(at: Progress): boolean {
-    const ended = (order: Order, bound: Magnitude): Order => {
-      const rest = bound.fraction.slice(at.fraction ? at.count - this.#length : 0);
-      return order === 0 && rest !== '' ? -1 : order;
-    };
-    const { low, high } = this.#range;
-    const fromLow = low === null ? 1 : ended(at.low, low);
-    const fromHigh = high === null ? -1 : ended(at.high, high);
-    return (
-      (fromLow > 0 || (fromLow === 0 && !low?.exclusive)) &&
-      (fromHigh < 0 || (fromHigh === 0 && !high?.exclusive))
-    );
-  }
+/** Whether the number that ends here lies within the bounds. */
+function isWithin(at: Progress, { low, high }: MagnitudeRange, length: number): boolean {
+  const ended = (order: Order, bound: Magnitude): Order => {
+    const rest = bound.fraction.slice(at.fraction ? at.count - length : 0);
+    return order === 0 && rest !== '' ? -1 : order;
+  };
+  const fromLow = low === null ? 1 : ended(at.low, low);
+  const fromHigh = high === null ? -1 : ended(at.high, high);
+  return (
+    (fromLow > 0 || (fromLow === 0 && !low?.exclusive)) &&
+    (fromHigh < 0 || (fromHigh === 0 && !high?.exclusive))
+  );
 }

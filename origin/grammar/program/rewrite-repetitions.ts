@@ -38,41 +38,28 @@ function rewriteRepeat(item: Expression, min: number, max: number, builder: Gram
   if (count <= 1 || size * count <= MAX_EXPANDED_STATES) return repeat(item, min, max);
   const unit = item.kind === 'rule' ? item : builder.add(item);
   if (count <= MAX_UNROLLED) return repeat(unit, min, max);
-  const halving = new Halving(unit, builder);
-  const rest = Number.isFinite(max) ? halving.upTo(max - min) : repeat(unit, 0, Number.POSITIVE_INFINITY);
-  return sequence(halving.exactly(min), rest);
+  const { exactly, upTo } = halving(unit, builder);
+  const rest = Number.isFinite(max) ? upTo(max - min) : repeat(unit, 0, Number.POSITIVE_INFINITY);
+  return sequence(exactly(min), rest);
 }
 
 /** Repetitions of one unit, in size logarithmic in the count. */
-class Halving {
-  readonly #unit: Expression;
-  readonly #builder: GrammarBuilder;
-  readonly #rules = new Map<string, Expression>();
-
-  constructor(unit: Expression, builder: GrammarBuilder) {
-    this.#unit = unit;
-    this.#builder = builder;
-  }
-
-  exactly(count: number): Expression {
-    if (count <= MAX_UNROLLED) return repeat(this.#unit, count, count);
+function halving(unit: Expression, builder: GrammarBuilder) {
+  const rules = new Map<string, Expression>();
+  const ruleFor = (key: string, make: () => Expression): Expression => {
+    const rule = rules.get(key) ?? builder.add(make());
+    rules.set(key, rule);
+    return rule;
+  };
+  const exactly = (count: number): Expression => {
+    if (count <= MAX_UNROLLED) return repeat(unit, count, count);
     const half = Math.floor(count / 2);
-    return this.#rule(`${count}`, () => sequence(this.exactly(half), this.exactly(count - half)));
-  }
-
-  upTo(count: number): Expression {
-    if (count <= MAX_UNROLLED) return repeat(this.#unit, 0, count);
+    return ruleFor(`${count}`, () => sequence(exactly(half), exactly(count - half)));
+  };
+  const upTo = (count: number): Expression => {
+    if (count <= MAX_UNROLLED) return repeat(unit, 0, count);
     const half = Math.floor(count / 2);
-    return this.#rule(`0-${count}`, () =>
-      choice([this.upTo(half), sequence(this.exactly(half), this.upTo(count - half))]),
-    );
-  }
-
-  #rule(key: string, make: () => Expression): Expression {
-    const known = this.#rules.get(key);
-    if (known) return known;
-    const created = this.#builder.add(make());
-    this.#rules.set(key, created);
-    return created;
-  }
+    return ruleFor(`0-${count}`, () => choice([upTo(half), sequence(exactly(half), upTo(count - half))]));
+  };
+  return { exactly, upTo };
 }

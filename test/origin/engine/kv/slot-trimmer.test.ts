@@ -15,12 +15,12 @@ it('free slots give their memory back one per interval, except cached prefixes; 
   for (const id of ['a', 'b']) driver.submit(longPrompt(id, LENGTH));
   driver.submit(longPrompt('long', 400));
   while (driver.engine.status.running !== 1) await driver.step();
-  const { trimmer } = driver.engine;
-  expect(trimmer.trim()).toBe(true);
+  const { trim } = driver.engine;
+  expect(trim()).toBe(true);
   expect(runner.discards).toEqual([3 * CHUNK]);
-  for (let trim = 0; trim < 3; trim++) {
+  for (let count = 0; count < 3; count++) {
     driver.now += TRIM_INTERVAL_MS;
-    expect(trimmer.trim()).toBe(false);
+    expect(trim()).toBe(false);
   }
   expect(runner.discards).toEqual([3 * CHUNK, 3 * CHUNK]);
 });
