@@ -20,13 +20,13 @@ const timeouts = z.strictObject({
 
 const name = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/);
 
-const originModelName = z.strictObject({
+const modelName = z.strictObject({
   /** The public name. */
   id: z.string().min(1),
-  /** The origin's name or alias of the model; default: `id`. Several public names may use one model. */
+  /** The server's name or an origin's alias of the model; default: `id`. Several public names may use one model. */
   upstreamId: z.string().min(1).optional(),
 });
-export type OriginModelName = z.infer<typeof originModelName>;
+export type OriginModelName = z.infer<typeof modelName>;
 
 /** Fields of every kind of upstream. */
 const connection = {
@@ -44,14 +44,10 @@ const origin = z.strictObject({
   /** Name of the variable with the shared secret. */
   secret: z.string().default('ORIGIN_SECRET'),
   /** The models that clients may use, under these names; default: all models under their own names. */
-  models: z.array(originModelName).min(1).optional(),
+  models: z.array(modelName).min(1).optional(),
 });
 
-const openAiModel = z.strictObject({
-  /** The public name. */
-  id: z.string().min(1),
-  /** The server's name; default: `id`. */
-  upstreamId: z.string().min(1).optional(),
+const openAiModel = modelName.extend({
   contextLength: z.int().min(1),
   /** Unix seconds. */
   created: z.int().default(0),
