@@ -99,8 +99,8 @@ export class CompileProcess {
     const check = (): void => {
       const left = end - cpuMsOf(this.#process);
       if (left <= 0) void this.terminate(refusal(`takes more than ${timeLimitMs / 1000} s to compile`));
-      else if (performance.now() > latest) void this.terminate(busyError());
-      else running.timer = setTimeout(check, left);
+      else if (performance.now() >= latest) void this.terminate(busyError());
+      else running.timer = setTimeout(check, Math.min(left, latest - performance.now()));
     };
     check();
     this.#process.send({ wire: running.wire, maxMs } satisfies CompileJob);
