@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { exitOf, freePort, launch, type System, startSystem } from '../support/system.ts';
 import { payloadsOf } from '../worker/support/sse.ts';
 
@@ -33,37 +34,6 @@ function readCurl(banner: string) {
     [...banner.matchAll(/-H "([^:]+): ([^"]+)"/g)].map(([, k, v]) => [k, v]),
   );
   return { url, headers: headers as Record<string, string>, body: /-d '([^']+)'/.exec(banner)?.[1] ?? '' };
-}
-
-/**
- * Starts everything, pauses the origin once it listens, and resumes it when the Worker answers. Returns false if the model
- * was loaded before the pause.
- */
-async function saysNothingBeforeItsModel(): Promise<boolean> {
-  const state = mkdtempSync(path.join(tmpdir(), 'continuo-start-'));
-  const url = `http://127.0.0.1:${await freePort()}`;
-  const { child, output } = launch({
-    CONTINUO_STATE_DIR: state,
-    CONTINUO_PORT: new URL(url).port,
-    CONTINUO_ORIGIN_PORT: String(await freePort()),
-  });
-  onTestFinished(() => void child.kill('SIGINT'));
-  const file = path.join(state, 'origin.log');
-  const log = () => readFileSync(file, { encoding: 'utf8', flag: 'a+' });
-  const pid = await vi.waitUntil(() => /"pid":(\d+).*"listening"/.exec(log())?.[1], {
-    ...{ timeout: 290_000, interval: 5 },
-  });
-  process.kill(Number(pid), 'SIGSTOP');
-  await expect.poll(() => fetch(`${url}/health`).catch(() => null)).not.toBeNull();
-  await sleep(300);
-  const early = output();
-  const inTime = !log().includes('"msg":"loaded"');
-  process.kill(Number(pid), 'SIGCONT');
-  await expect.poll(output).toContain('curl');
-  child.kill('SIGINT');
-  expect(await exitOf(child)).toBe(0);
-  if (inTime) expect(early).toBe('');
-  return inTime;
 }
 
 describe('npm start', () => {
@@ -198,9 +168,29 @@ describe('npm start', () => {
   });
 
   test('prints the curl line only after the model is loaded', async () => {
-    while (!(await saysNothingBeforeItsModel())) {
-      // The model was loaded before the pause.
-    }
+    const state = mkdtempSync(path.join(tmpdir(), 'continuo-start-'));
+    const url = `http://127.0.0.1:${await freePort()}`;
+    // The origin reads this file once it listens, and waits until the test writes it.
+    const models = path.join(mkdtempSync(path.join(tmpdir(), 'continuo-models-')), 'models.json');
+    execFileSync('mkfifo', [models]);
+    const { child, output } = launch({
+      CONTINUO_STATE_DIR: state,
+      CONTINUO_PORT: new URL(url).port,
+      CONTINUO_ORIGIN_PORT: String(await freePort()),
+      CONTINUO_MODELS_FILE: models,
+    });
+    onTestFinished(() => void child.kill('SIGINT'));
+    const log = () => readFileSync(path.join(state, 'origin.log'), { encoding: 'utf8', flag: 'a+' });
+    await expect.poll(log).toContain('"msg":"listening"');
+    await expect.poll(() => fetch(`${url}/health`).catch(() => null)).not.toBeNull();
+    await sleep(300);
+    expect(output()).toBe('');
+    const mini = { name: 'mini', directory: path.resolve('origin/models/continuo-mini') };
+    await writeFile(models, JSON.stringify({ models: [mini] }));
+    await expect.poll(output).toContain('curl');
+    expect(log()).toContain('"msg":"loaded"');
+    child.kill('SIGINT');
+    expect(await exitOf(child)).toBe(0);
   });
 
   test('a port in use is one clear line and exit code 1', async () => {
