@@ -189,7 +189,8 @@ describe('npm start', () => {
     const mini = { name: 'mini', directory: path.resolve('origin/models/continuo-mini') };
     await writeFile(models, JSON.stringify({ models: [mini] }));
     await expect.poll(output).toContain('curl');
-    expect(log()).toContain('"msg":"loaded"');
+    // The line in the log may be written later than the answer that the command has waited for.
+    await expect.poll(log).toContain('"msg":"loaded"');
     child.kill('SIGINT');
     expect(await exitOf(child)).toBe(0);
   });
