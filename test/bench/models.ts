@@ -53,6 +53,16 @@ export const benchModels: Readonly<Record<string, BenchModel>> = {
     name: 'built-in',
     directory: () => fileURLToPath(new URL('../../origin/models/continuo-mini', import.meta.url)),
   },
+  // For software renderers of WebGPU.
+  'one-layer': synthetic('one-layer', {
+    layers: 1,
+    hidden: 64,
+    heads: 4,
+    kvHeads: 2,
+    headSize: 16,
+    intermediate: 96,
+    vocabulary: 512,
+  }),
   '32m-fp32': synthetic('32m-fp32', {}),
   '32m-8bit': synthetic('32m-8bit', { quantization: 'q8' }),
   '32m-4bit': synthetic('32m-4bit', { quantization: 'q4' }),
