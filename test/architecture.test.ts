@@ -59,7 +59,7 @@ const MAX_MEDIAN_LINES = 90;
 const MAX_FILES_PER_FOLDER = 25;
 
 /** Caps of the whole source. Raise one only with a line in docs/decisions that says what came and what went instead. */
-const BUDGET = { source: { files: 646, lines: 68_966 }, page: { files: 119, lines: 10_874 } };
+const BUDGET = { source: { files: 646, lines: 68_971 }, page: { files: 119, lines: 10_874 } };
 const MAX_WORKER_ROOT_FILES = 8;
 
 describe('packages', () => {

@@ -236,14 +236,14 @@ export class ModelRuns {
    * run may restore, or all of it, the run computes nothing.
    */
   #schedulePrefill(prefill: PromptPrefill): ModelRun {
-    const copies = prefill.slot < 0 ? this.#enter(prefill) : [];
+    const entered = prefill.slot < 0 ? this.#enter(prefill) : [];
     const restored = this.#running.prefixes.restore(prefill);
     const { request, computed } = prefill;
     const chunk = this.#waits(prefill) ? null : this.#nextChunk(prefill);
     const run = this.#newStoppable(new Set([request.account]));
     return {
       kind: 'prefill',
-      copies,
+      copies: [...entered, ...restored.copies],
       requests: [request],
       start: () => {
         restored.write();

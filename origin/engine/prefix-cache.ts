@@ -7,13 +7,15 @@ import type { PromptPrefill } from './prompt-prefill.ts';
 
 /** Stored chunks of a prompt that are written to its slot. The prompt's `computed` counts them. */
 export interface Restored {
+  /** To be made before: other slots wait for positions that are computed again. */
+  readonly copies: readonly KvCopy[];
   /** Writes them. Call it after the copies of the prompt's slot and before the next prefill ends. */
   readonly write: () => void;
   /** Of the last restored position; null if they are not stored. */
   readonly logits: Float32Array | null;
 }
 
-const NOTHING_RESTORED: Restored = { write: () => undefined, logits: null };
+const NOTHING_RESTORED: Restored = { copies: [], write: () => undefined, logits: null };
 
 /** Takes what is known of a prompt from the slots and the prefix store, and adds what is computed of it. */
 export class PrefixCache {
@@ -72,9 +74,12 @@ export class PrefixCache {
     const first = computed / this.#chunkLength;
     const chunks = usable.slice(first, first + MAX_COPIED_CHUNKS);
     prefill.restores = usable.length > first + MAX_COPIED_CHUNKS;
-    prefill.computed = Math.min(computed, positionsOf(usable)) + positionsOf(chunks);
+    const known = Math.min(computed, positionsOf(usable));
+    const copies = this.#slots.keepAtMost(slot, known);
+    prefill.computed = known + positionsOf(chunks);
     this.#slots.record(slot, prefill.computed);
     return {
+      copies,
       write: () => this.#store?.restore(slot, computed, chunks),
       logits: chunks.at(-1)?.logits ?? null,
     };

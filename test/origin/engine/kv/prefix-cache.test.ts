@@ -242,6 +242,27 @@ describe('the prefix cache', () => {
       },
     );
 
+    it('computes what is evicted while an earlier part is still copied from another slot', async () => {
+      const runner = new ScriptedRunner({ ...shape(3), maxCopied: 1 });
+      const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, 8) });
+      driver.submit(again('stored'));
+      await driver.finish();
+      const held = { tokens: Int32Array.of(...prefix(2 * CHUNK), 1, 1), maxTokens: 200 };
+      // Takes the slot that has the prompt, and keeps two chunks of it.
+      driver.submit(again('held', { prompts: [held] }));
+      for (let step = 0; step < 4; step++) await driver.step();
+      const scored = again('').prompts.map((prompt) => ({ ...prompt, logprobsFrom: 3 * CHUNK }));
+      const restored = again('restored', { prompts: scored, promptTopLogprobs: 0 });
+      driver.submit(restored);
+      driver.submit(longPrompt('evicting', 12 * CHUNK, 'another'));
+      for (let step = 0; step < 20; step++) await driver.step();
+      driver.engine.abort('held');
+      await driver.finish();
+      expect(ordered(transcribe(driver.eventsOf('restored'), 1))).toEqual(
+        ordered(plainTranscript(restored, shape(3))),
+      );
+    });
+
     it('keeps longest what was used last, also if a slot had it', async () => {
       const { driver } = small(8, 2);
       const short = (requestId: string, id: number) =>
