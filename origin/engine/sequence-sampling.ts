@@ -4,6 +4,7 @@ import type { GrammarWork } from '../grammar/grammar-work.ts';
 import type { SparseRows } from '../model/model-runner.ts';
 import { NoCandidatesError } from '../sampling/argmax.ts';
 import { type TokenLogprobs, tokenLogprob } from '../sampling/logprobs.ts';
+import { wordsOf } from '../sampling/masked-copy.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import { Sampler } from '../sampling/sampler.ts';
 import { TokenHistory } from '../sampling/token-history.ts';
@@ -54,7 +55,7 @@ export class SequenceSampling {
   readonly #context: SamplingContext;
   readonly #sampler: Sampler;
   readonly #constraint: Constraint | null;
-  /** Holds a mask of the constraint with the end tokens; ⌈vocabulary ÷ 32⌉ words. */
+  /** Holds a mask of the constraint with the end tokens. */
   readonly #ownMask: Uint32Array;
   /** What the constraint allows next, from the submission of a draw on; null = not known yet, or no constraint. */
   #mask: Uint32Array | 'nothing' | null = null;
@@ -76,8 +77,8 @@ export class SequenceSampling {
       context.grammarWork.spend(request.tenantId, units);
     };
     this.#constraint = request.grammar?.start(onWork) ?? null;
-    const words = this.#constraint === null ? 0 : (context.workspace.vocabularySize + 31) >>> 5;
-    this.#ownMask = new Uint32Array(words);
+    const { vocabularySize } = context.workspace;
+    this.#ownMask = new Uint32Array(this.#constraint === null ? 0 : wordsOf(vocabularySize));
   }
 
   /** True if the next token has to wait for a later step. */
@@ -123,7 +124,7 @@ export class SequenceSampling {
     const isHere = mask === null || known === null || known.askMasked(mask);
     if (!isHere || !edits.isComplete) return false;
     const topLogprobs = this.#wantsLogprobs ? (this.#request.submission.topLogprobs ?? 0) : null;
-    this.#draw = pool.add(sampler.draw, logits, edits, mask, step, topLogprobs);
+    this.#draw = pool.add(sampler.draw, logits, edits, step, topLogprobs);
     return true;
   }
 

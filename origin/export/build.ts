@@ -105,8 +105,8 @@ async function withSeparateHead(
   const { head, embedding, separateHead } = design;
   const stored = ([part]: Weight) => checkpoint.tensors.get(storedName(part!.tensor));
   const [own, shared] = [stored(separateHead), stored(embedding)];
-  if (own === undefined || shared === undefined || (await haveEqualRows(checkpoint, own, shared)))
-    return design;
+  if (head.weight === separateHead || own === undefined || shared === undefined) return design;
+  if (await haveEqualRows(checkpoint, own, shared)) return design;
   return { ...design, head: { ...head, weight: separateHead } };
 }
 

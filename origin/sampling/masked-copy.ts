@@ -4,7 +4,7 @@
  */
 export function copyMasked(edited: Float32Array, logits: Float32Array, mask: Uint32Array): void {
   const size = logits.length;
-  const words = (size + 31) >>> 5;
+  const words = wordsOf(size);
   let count = 0;
   for (let word = 0; word < words; word++) count += bitCount(mask[word] ?? 0);
   const mostly = 2 * count > size;
@@ -20,6 +20,9 @@ export function copyMasked(edited: Float32Array, logits: Float32Array, mask: Uin
   }
 }
 
+/** The length of a bit set of so many ids. */
+export const wordsOf = (size: number): number => (size + 31) >>> 5;
+
 /** Whether a bit set has an id. */
 export const isIn = (set: Uint32Array, id: number): boolean => (set[id >>> 5]! & (1 << (id & 31))) !== 0;
 
@@ -32,7 +35,7 @@ function bitCount(word: number): number {
 
 /** Returns the bit set of these ids, without those outside the vocabulary. */
 export function bitSetOf(ids: readonly number[], vocabularySize: number): Uint32Array {
-  const words = new Uint32Array((vocabularySize + 31) >>> 5);
+  const words = new Uint32Array(wordsOf(vocabularySize));
   for (const id of ids) if (id < vocabularySize) words[id >>> 5]! |= 1 << (id & 31);
   return words;
 }

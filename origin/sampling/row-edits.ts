@@ -10,7 +10,8 @@ export class RowEdits {
   isComplete = true;
   #row: Float32Array = new Float32Array(0);
   #sparse: SparseRow | null = null;
-  #mask: Uint32Array | null = null;
+  /** Bit set of the tokens that may come; null = all. */
+  mask: Uint32Array | null = null;
   /** By token id; valid if `changedIn` holds the current round. */
   readonly #values: Float32Array;
   readonly #changedIn: Int32Array;
@@ -22,14 +23,11 @@ export class RowEdits {
     this.#changedIn = new Int32Array(vocabularySize);
   }
 
-  /**
-   * Sets the row and forgets the changes of the last one.
-   * @param mask bit set of the tokens that may come; null = all
-   */
+  /** Sets the row and its mask, and forgets the changes of the last one. */
   begin(row: Float32Array, sparse: SparseRow | null = null, mask: Uint32Array | null = null): void {
     this.#row = row;
     this.#sparse = sparse;
-    this.#mask = mask;
+    this.mask = mask;
     this.isComplete = true;
     this.count = 0;
     this.#round = (this.#round + 1) | 0;
@@ -41,7 +39,7 @@ export class RowEdits {
 
   /** Rounds to float32; ignores ids beyond the row, and those that may not come. */
   set(id: number, value: number): void {
-    if (id >= this.#row.length || (this.#mask !== null && !isIn(this.#mask, id))) return;
+    if (id >= this.#row.length || (this.mask !== null && !isIn(this.mask, id))) return;
     if (this.#changedIn[id] !== this.#round) {
       if (this.#sparse?.ask(Math.floor(id / BLOCK_SIZE)) === false) this.isComplete = false;
       this.#changedIn[id] = this.#round;

@@ -1,3 +1,4 @@
+import { wordsOf } from '../../sampling/masked-copy.ts';
 import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
 
 /** The choice of one token again: that of the prompt, or one whose bytes begin with the rest of the prompt. */
@@ -62,7 +63,7 @@ export class Healing {
       const row = this.#rows[at - this.from]!;
       const own = this.#tokens[at]!;
       const rest = restOf(this.#tokens, at, tokenBytes);
-      const mask = new Uint32Array((row.length + 31) >>> 5);
+      const mask = new Uint32Array(wordsOf(row.length));
       const max = row.reduce((most, logit) => Math.max(most, logit), Number.NEGATIVE_INFINITY);
       let total = 0;
       let covering = 0;

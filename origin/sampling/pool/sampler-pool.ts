@@ -79,8 +79,7 @@ export class SamplerPool {
   /**
    * Adds a draw to the list.
    * @param logits the sequence's row
-   * @param edits what the logits processors change in it
-   * @param mask bit set of the tokens that may come, whose logits must be here; null = all
+   * @param edits what the logits processors change in it; the logits that its mask allows must be here
    * @param topLogprobs how many of the most likely tokens to return; null = no logprobs
    * @returns the draw's index; −1 if there is no room for it
    */
@@ -88,15 +87,14 @@ export class SamplerPool {
     draw: TokenDraw,
     logits: Float32Array,
     edits: RowEdits,
-    mask: Uint32Array | null,
     step: number,
     topLogprobs: number | null,
   ): number {
     const { parameters, identity, bound } = draw;
     const job = { parameters, identity, bound, row: logits.byteOffset, step, topLogprobs };
-    const hasRoom = this.#count < MAX_JOBS && this.#jobs.write(this.#count, job, edits, mask);
+    const hasRoom = this.#count < MAX_JOBS && this.#jobs.write(this.#count, job, edits);
     if (!hasRoom) return -1;
-    this.#maskedDraws += Number(mask !== null);
+    this.#maskedDraws += Number(edits.mask !== null);
     return this.#count++;
   }
 

@@ -81,11 +81,11 @@ export class SamplerWorker {
     step: number,
     logits: Float32Array,
     sparse: SparseRow | null,
-    index: number,
+    job: number,
   ): number {
     const { edited } = this.#workspace;
-    const edits = this.#jobs.editsOf(index);
-    const mask = this.#jobs.maskOf(index);
+    const edits = this.#jobs.editsOf(job);
+    const mask = this.#jobs.maskOf(job);
     // All logits that the mask allows are here.
     if (mask !== null) copyMasked(edited, logits, mask);
     else if (edits.ids.length === 0) return draw.from(logits, step, sparse);

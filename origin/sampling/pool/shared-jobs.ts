@@ -1,6 +1,7 @@
 import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { Edits } from '../edited-row.ts';
 import type { TokenLogprobs } from '../logprobs.ts';
+import { wordsOf } from '../masked-copy.ts';
 import { DRAW_PARAMETERS, type DrawParameters } from '../parameters.ts';
 import type { DrawIdentity } from '../rng.ts';
 import type { RowEdits } from '../row-edits.ts';
@@ -52,7 +53,7 @@ export class SharedJobs {
   constructor(vocabularySize: number, memory?: SharedArrayBuffer) {
     const numbers = SIZE * MAX_JOBS;
     const masksAt = 8 * (numbers + MAX_EDITS);
-    this.#maskLength = (vocabularySize + 31) >>> 5;
+    this.#maskLength = wordsOf(vocabularySize);
     this.memory = memory ?? new SharedArrayBuffer(masksAt + 4 * this.#maskLength * MAX_JOBS);
     this.#masks = new Uint32Array(this.memory, masksAt);
     this.#numbers = new Float64Array(this.memory, 0, numbers);
@@ -66,11 +67,9 @@ export class SharedJobs {
     this.#usedEdits = 0;
   }
 
-  /**
-   * Writes a job; returns false if there is no room for its edits.
-   * @param mask bit set of the tokens that may come; null = all
-   */
-  write(index: number, job: DrawJob, edits: RowEdits, mask: Uint32Array | null): boolean {
+  /** Writes a job; returns false if there is no room for its edits. */
+  write(index: number, job: DrawJob, edits: RowEdits): boolean {
+    const { mask } = edits;
     const first = this.#usedEdits;
     if (first + edits.count > MAX_EDITS) return false;
     for (let i = 0; i < edits.count; i++) {

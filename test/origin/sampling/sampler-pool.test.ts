@@ -92,7 +92,7 @@ describe('a sampler pool', () => {
         const sampler = new Sampler(parameters, { seed, prompt: 1, choice: 2 }, tokenBytes, alone);
         const mask = sampler.restrict(one.mask?.slice() ?? null);
         const edits = sampler.edit(rowAt(index), history, forbidden, null, mask);
-        expect(pool.add(sampler.draw, rowAt(index), edits, mask, one.step, topLogprobs)).toBe(index);
+        expect(pool.add(sampler.draw, rowAt(index), edits, one.step, topLogprobs)).toBe(index);
         return drawnAlone(sampler, rowAt(index), history, one);
       });
       pool.run();
@@ -136,7 +136,7 @@ describe('a sampler pool', () => {
         const address = memory.byteOffset + 4 * index * SIZE;
         const job = { parameters, identity, bound, row: address, step: 3, topLogprobs: null };
         alone.edits.begin(memory);
-        jobs.write(index, job, alone.edits, null);
+        jobs.write(index, job, alone.edits);
         try {
           return draw.from(row, 3);
         } catch {
@@ -179,7 +179,7 @@ describe('a sampler pool', () => {
       alone.edits.begin(memory);
       const draws = [0, 1].map((row) => {
         const draw = new TokenDraw(NEUTRAL_SAMPLING, { seed: 1, prompt: 0, choice: row }, alone);
-        return pool.add(draw, memory.subarray(row * SIZE, (row + 1) * SIZE), alone.edits, null, 0, null);
+        return pool.add(draw, memory.subarray(row * SIZE, (row + 1) * SIZE), alone.edits, 0, null);
       });
       pool.run();
       const tokens = draws.map((draw) => pool.token(draw));
@@ -222,12 +222,11 @@ describe('a sampler pool', () => {
     edits.begin(memory);
     for (let id = 0; id < SIZE; id++) edits.set(id, 1);
     const room = Math.floor(65_536 / SIZE);
-    for (let row = 0; row < room; row++) expect(pool.add(draw, memory, edits, null, 0, null)).toBe(row);
-    expect(pool.add(draw, memory, edits, null, 0, null)).toBe(-1);
+    for (let row = 0; row < room; row++) expect(pool.add(draw, memory, edits, 0, null)).toBe(row);
+    expect(pool.add(draw, memory, edits, 0, null)).toBe(-1);
     edits.begin(memory);
-    for (let row = room; row < MAX_JOBS; row++)
-      expect(pool.add(draw, memory, edits, null, 0, null)).toBe(row);
-    expect(pool.add(draw, memory, edits, null, 0, null)).toBe(-1);
+    for (let row = room; row < MAX_JOBS; row++) expect(pool.add(draw, memory, edits, 0, null)).toBe(row);
+    expect(pool.add(draw, memory, edits, 0, null)).toBe(-1);
   });
 });
 

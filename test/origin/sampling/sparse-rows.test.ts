@@ -75,7 +75,7 @@ it('draws from sparse rows are those from whole rows, and what they read has bee
         device.fetchWanted();
         expect(edit()).toBe(true);
       }
-      expect(pool.add(draw, device.rowAt(index), alone.edits, mask, at, topLogprobs)).toBe(index);
+      expect(pool.add(draw, device.rowAt(index), alone.edits, at, topLogprobs)).toBe(index);
       if (mask) for (const id of changed.keys()) if (!isIn(mask, id)) changed[id] = -Infinity;
       try {
         const token = draw.from(changed, at);
