@@ -1,6 +1,6 @@
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { ALLOWED_EDGES } from './architecture-edges.ts';
 import {
   compareEdges,
@@ -54,13 +54,16 @@ const PURE = [
   /^origin\/request\/context-budget\.ts$/,
 ];
 
-const MAX_LINES = 300;
-const MAX_MEDIAN_LINES = 90;
-const MAX_FILES_PER_FOLDER = 25;
+/** Above these sizes a file or folder may be two rooms. It is listed, not refused. */
+const LARGE_FILE_LINES = 300;
+const LARGE_FOLDER_FILES = 25;
 
-/** Caps of the whole source. Raise one only with a line in docs/decisions that says what came and what went instead. */
-const BUDGET = { source: { files: 646, lines: 68_971 }, page: { files: 119, lines: 10_874 } };
-const MAX_WORKER_ROOT_FILES = 8;
+/** Everything that may lie at the root of the repository, beside what `.gitignore` names. */
+const ROOT = `
+  .ci .dev.vars.example .editorconfig .git .github .gitignore .markdownlint-cli2.jsonc .npmrc
+  CHANGELOG.md CONTRIBUTING.md LICENSE README.md SECURITY.md
+  biome.json docs origin package-lock.json package.json shared test tsconfig.json vitest.config.ts
+  worker wrangler.toml`;
 
 describe('packages', () => {
   test('the scan finds the source tree', () => {
@@ -168,29 +171,25 @@ describe('structure', () => {
     expect(sources.map(({ file }) => file).filter((file) => vague.test(file))).toEqual([]);
   });
 
-  test(`no file has more than ${MAX_LINES} lines, and the median is at most ${MAX_MEDIAN_LINES}`, () => {
-    const lines = sources.map(({ file, text }) => ({ file, count: text.trimEnd().split('\n').length }));
-    const sorted = lines.map(({ count }) => count).toSorted((a, b) => a - b);
-    expect(lines.filter(({ count }) => count > MAX_LINES)).toEqual([]);
-    expect(sorted[Math.floor(sorted.length / 2)]).toBeLessThanOrEqual(MAX_MEDIAN_LINES);
+  afterAll(() => {
+    for (const line of [
+      ...largeFiles(sources),
+      ...largeFolders([...sources, ...readSources('test/**/*.ts')]),
+    ]) {
+      console.info(`Large, perhaps two rooms: ${line}`);
+    }
   });
 
-  test.each(['source', 'page'] as const)('the %s keeps to its budget of files and lines', (part) => {
-    const styles = globSync('worker/site/!(dist)/**/*.css').map((file) => readFileSync(file, 'utf8'));
-    const own = sources.filter(({ file }) => file.startsWith('worker/site/') === (part === 'page'));
-    const texts = [...own.map(({ text }) => text), ...(part === 'page' ? styles : [])];
-    const lines = texts.reduce((sum, text) => sum + text.trimEnd().split('\n').length, 0);
-    expect(own.length).toBeLessThanOrEqual(BUDGET[part].files);
-    expect(lines).toBeLessThanOrEqual(BUDGET[part].lines);
-    // A budget with room to spare guards nothing.
-    expect(lines).toBeGreaterThan(0.98 * BUDGET[part].lines);
-  });
-
-  test(`no folder has more than ${MAX_FILES_PER_FOLDER} files`, () => {
-    expect(oversizedFolders([...sources, ...readSources('test/**/*.ts')])).toEqual([]);
-    expect(sources.filter(({ file }) => path.posix.dirname(file) === 'worker').length).toBeLessThanOrEqual(
-      MAX_WORKER_ROOT_FILES,
-    );
+  test('the root has only the listed files and folders', () => {
+    const listed = new Set(ROOT.trim().split(/\s+/));
+    // A wheel is ignored so that it cannot be committed, and reported all the same.
+    const ignored = readFileSync('.gitignore', 'utf8')
+      .trim()
+      .split('\n')
+      .filter((line) => line !== '*.whl');
+    const isIgnored = (name: string) =>
+      ignored.some((line) => path.matchesGlob(name, line.replace(/\/$/, '')));
+    expect(readdirSync('.').filter((name) => !listed.has(name) && !isIgnored(name))).toEqual([]);
   });
 
   test('every test folder mirrors a source folder or is one of the shared test folders', () => {
@@ -224,13 +223,18 @@ function unmapped(files: readonly SourceFile[], map: readonly string[]): string[
     .map(({ file }) => file);
 }
 
-function oversizedFolders(files: readonly SourceFile[]): string[] {
-  const counts = new Map<string, number>();
-  for (const { file } of files) {
-    const folder = path.posix.dirname(file);
-    counts.set(folder, (counts.get(folder) ?? 0) + 1);
-  }
-  return [...counts].filter(([, count]) => count > MAX_FILES_PER_FOLDER).map(([folder]) => folder);
+function largeFiles(files: readonly SourceFile[]): string[] {
+  return files
+    .map(({ file, text }) => ({ file, lines: text.trimEnd().split('\n').length }))
+    .filter(({ lines }) => lines > LARGE_FILE_LINES)
+    .map(({ file, lines }) => `${file}, ${lines} lines`);
+}
+
+function largeFolders(files: readonly SourceFile[]): string[] {
+  const folders = Map.groupBy(files, ({ file }) => path.posix.dirname(file));
+  return [...folders]
+    .filter(([, inside]) => inside.length > LARGE_FOLDER_FILES)
+    .map(([folder, inside]) => `${folder}/, ${inside.length} files`);
 }
 
 describe('the checks themselves', () => {
@@ -273,13 +277,5 @@ describe('the checks themselves', () => {
       forbidden: ['origin/a → origin/b'],
       unused: ['origin/b → origin/c'],
     });
-  });
-
-  test('find an oversized folder', () => {
-    const many = Array.from({ length: MAX_FILES_PER_FOLDER + 1 }, (_, i) =>
-      parseSource(`origin/a/${i}.ts`, ''),
-    );
-    expect(oversizedFolders(many)).toEqual(['origin/a']);
-    expect(oversizedFolders(many.slice(1))).toEqual([]);
   });
 });
