@@ -170,7 +170,7 @@ function sameHash(left: string, right: string): boolean {
 const NO_HASH = '0'.repeat(64);
 
 /** Returns whether the key is neither revoked nor expired. */
-const isActive = (key: ApiKey, now: number): boolean =>
+export const isActive = (key: ApiKey, now: number): boolean =>
   (key.revokedAt === null || key.revokedAt > now) && (key.expiresAt === null || key.expiresAt > now);
 
 /**

@@ -1,6 +1,6 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import { currentPrincipal } from '../auth/auth.ts';
+import { currentPrincipal, isActive } from '../auth/auth.ts';
 import type { Claimant, Renewal, ReservationResult, Settlement, Spend } from '../env/limiter-protocol.ts';
 import type { RequestContext, TenantLimiterClient } from '../http/request-context.ts';
 import { costOf } from '../prices/price.ts';
@@ -39,7 +39,7 @@ export interface Reservation {
    * @throws ApiError 429 if they exceed a limit; then the caller settles; 503 if no limiter can be reached
    */
   begin(known: RequestTokens): Promise<void>;
-  /** Returns the error of a key that was revoked meanwhile, or of a suspended tenant; null if the request may go on. */
+  /** Returns the error of a key that was revoked or expired meanwhile, or of a suspended tenant; null if the request may go on. */
   block(): Promise<ApiError | null>;
   /** To be called exactly once. The limiter learns it a moment later. */
   settle(outcome: Outcome): void;
@@ -109,7 +109,7 @@ export async function admit(
     const { tenant, key } = current;
     if (tenant.suspended) return errorOf('suspended');
     const ask = () => callHome(context, tenant.id, (home) => home.blockOf(key.id));
-    const found = key.revokedAt === null ? await context.recentBlock(key.id, ask) : 'revoked';
+    const found = isActive(key, now()) ? await context.recentBlock(key.id, ask) : 'revoked';
     return found && errorOf(found);
   };
   return {

@@ -181,6 +181,20 @@ test.each([
   }
 });
 
+test('a completion ends when its key expires', async () => {
+  const { context } = contextBefore([ADMITTED]);
+  let now = 0;
+  const recentBlock = async () => null;
+  const caller = { ...CALLER, key: { ...KEY, expiresAt: 10_000 } };
+  const { block } = await admit(caller, cost, {
+    ...{ ...context, recentBlock, timers: new Timers(), now: () => now },
+  } as unknown as RequestContext);
+  now = 9_999;
+  expect(await block()).toBeNull();
+  now = 10_000;
+  expect(await block()).toMatchObject({ status: 401 });
+});
+
 test('a completion is charged to its end user until its end, also if end users have no limits any more', async () => {
   const { calls, context } = contextBefore([ADMITTED, refusedBy('day', null)]);
   const timers = new Timers();
