@@ -3,8 +3,18 @@
 /** One NDJSON line, newline included. */
 export const ndjsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`;
 
+/** JSON leaves these raw in strings, but readers of lines split at them: Python's `splitlines`, Node's `readline`. */
+const LINE_SEPARATORS = /[\u0085\u2028\u2029]/g;
+
+/** Escapes the line separators in JSON text, or in events that carry JSON. */
+export const withoutLineSeparators = (json: string): string =>
+  json.replace(LINE_SEPARATORS, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+/** Returns JSON for a client. */
+export const clientJson = (value: unknown): string => withoutLineSeparators(JSON.stringify(value));
+
 /** One SSE event carrying JSON. */
-export const sseData = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`;
+export const sseData = (value: unknown): string => `data: ${clientJson(value)}\n\n`;
 
 export const SSE_DONE = 'data: [DONE]\n\n';
 export const SSE_KEEP_ALIVE = ': keep-alive\n\n';

@@ -24,6 +24,7 @@ const anything = fc.oneof(
     '',
     'a',
     '\0',
+    'a\u2028b\u0085c',
     '\ud800',
     [],
     {},

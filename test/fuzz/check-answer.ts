@@ -54,10 +54,16 @@ async function checkHttp(
   }
 }
 
+/** Readers of lines split at these. */
+const LINE_SEPARATORS = /[\u0085\u2028\u2029]/;
+
 function checkAnswer(status: number, headers: Headers, text: string, method: string): void {
   const shown = `${status} ${text.slice(0, 300)}`;
   require(headers.get('x-request-id') !== null, `no x-request-id: ${shown}`);
-  if (headers.get('content-type')?.startsWith('text/event-stream') === true) {
+  const type = headers.get('content-type') ?? '';
+  const isJson = /^(application\/json|text\/event-stream)/.test(type);
+  require(!isJson || !LINE_SEPARATORS.test(text), `raw line separators: ${shown}`);
+  if (type.startsWith('text/event-stream')) {
     require(status === 200, shown);
     // A stream has whole events only, and its last line is the end.
     payloadsOf(text);

@@ -1,3 +1,4 @@
+import { clientJson } from '@continuo/shared/framing.ts';
 import type { LineFault } from './input-lines.ts';
 import type { LineAnswer } from './send-line.ts';
 
@@ -26,8 +27,8 @@ export function answerRecord(
   { status, requestId, body }: LineAnswer,
   hex: string,
 ): string {
-  const head = JSON.stringify({ id: ID + hex, custom_id: customId, ...(status !== 200 && { line: number }) });
-  const response = JSON.stringify({ status_code: status, request_id: requestId });
+  const head = clientJson({ id: ID + hex, custom_id: customId, ...(status !== 200 && { line: number }) });
+  const response = clientJson({ status_code: status, request_id: requestId });
   return `${head.slice(0, -1)},"response":${response.slice(0, -1)},"body":${body}},"error":null}\n`;
 }
 
@@ -37,4 +38,4 @@ export const faultRecord = (
   { code, message }: LineFault,
   hex: string,
 ): string =>
-  `${JSON.stringify({ id: ID + hex, custom_id: customId, line: number, response: null, error: { code, message: `Line ${number}: ${message}` } })}\n`;
+  `${clientJson({ id: ID + hex, custom_id: customId, line: number, response: null, error: { code, message: `Line ${number}: ${message}` } })}\n`;

@@ -1,4 +1,5 @@
 import { toApiError } from '@continuo/shared/errors.ts';
+import { withoutLineSeparators } from '@continuo/shared/framing.ts';
 import type { EventOf, GenerationEvent } from '@continuo/shared/generation.ts';
 import { reportBug } from '../http/access-log.ts';
 import type { RequestContext } from '../http/request-context.ts';
@@ -65,7 +66,7 @@ async function collect(generation: Generation, chooseFormat: ChooseFormat): Prom
     for (let events = first; ; events = await generation.next()) {
       for (const event of events) format.add(event);
       const done = doneOf(events);
-      if (done) return format.end(done);
+      if (done) return withoutLineSeparators(format.end(done));
     }
   } catch (thrown) {
     generation.fail(toApiError(thrown));

@@ -1,14 +1,15 @@
 import { IGNORED_KEYWORDS_HEADER } from '@continuo/shared/capabilities.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { clientJson } from '@continuo/shared/framing.ts';
 import { corsHeaders } from './cors.ts';
 import { REQUEST_ID_HEADER } from './headers.ts';
 import type { RequestContext } from './request-context.ts';
 
 export function jsonResponse(body: unknown, init: ResponseInit = {}): Response {
-  return jsonText(JSON.stringify(body), init);
+  return jsonText(clientJson(body), init);
 }
 
-/** Like `jsonResponse`, for a body that is JSON text already. */
+/** Like `jsonResponse`, for a body that is JSON text without line separators already. */
 export function jsonText(text: string | ReadableStream<Uint8Array>, init: ResponseInit = {}): Response {
   const response = new Response(text, init);
   response.headers.set('content-type', 'application/json');

@@ -1,10 +1,11 @@
+import { clientJson } from '@continuo/shared/framing.ts';
 import type { UsageRecord } from './usage-record.ts';
 
 /** Returns a usage record as a CloudEvent (1.0, JSON), for systems that meter or bill. Its id is that of the record. */
 export function usageEvent(record: UsageRecord): { readonly id: string; readonly body: string } {
   const { requestId, tenantId, keyId, model, usage, status, cost, priceVersion, startedAt } = record;
   const { promptTokens, cachedTokens, completionTokens } = usage;
-  const body = JSON.stringify({
+  const body = clientJson({
     specversion: '1.0',
     id: requestId,
     source: 'continuo',

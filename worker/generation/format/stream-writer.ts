@@ -1,4 +1,4 @@
-import { SSE_DONE } from '@continuo/shared/framing.ts';
+import { SSE_DONE, withoutLineSeparators } from '@continuo/shared/framing.ts';
 import type { EventOf, GenerationEvent, Usage } from '@continuo/shared/generation.ts';
 import type { AnswerOptions } from '../../dialects/completion-call.ts';
 import { type ChoiceDelta, ChoiceDeltas } from './choice-deltas.ts';
@@ -34,7 +34,9 @@ export class StreamWriter {
 
   /** Returns the SSE text of events that arrived together; '' if they add nothing to the stream. */
   write(events: readonly GenerationEvent[]): string {
-    return events.map((event) => (event.type === 'done' ? this.#end(event) : this.#event(event))).join('');
+    return withoutLineSeparators(
+      events.map((event) => (event.type === 'done' ? this.#end(event) : this.#event(event))).join(''),
+    );
   }
 
   #event(event: GenerationEvent): string {
