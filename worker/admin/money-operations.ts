@@ -7,6 +7,7 @@ import { callHome } from '../limits/limiter-client.ts';
 import { insertPrice, listPrices, type ModelPrice } from '../prices/price-store.ts';
 import { type Credit, insertCredits, listCredits, readCredit } from '../tenants/credit-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
+import { retry } from '../timers/retry.ts';
 import { found, page } from './admin-objects.ts';
 import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
 
@@ -121,7 +122,7 @@ async function addCredit(
   context: RequestContext,
 ): Promise<Credit> {
   const { tenant, id, micros, note } = body;
-  const { env, now, keys } = context;
+  const { env, now, keys, backoff } = context;
   found(await readTenant(env.DB, tenant), 'tenant', tenant);
   if (id === OPENING) throw invalid('id', `'${OPENING}' is reserved. Choose another id.`);
   const entry = { id, micros, note, createdAt: now() };
@@ -129,6 +130,10 @@ async function addCredit(
   const opening = isFirst ? [await openingOf(tenant, context)] : [];
   const stored = await insertCredits(env.DB, tenant, [...opening, entry], entryOf(id, tenant, body));
   keys.forgetTenant(tenant);
+  if (stored === null)
+    throw invalid('micros', 'the sum of all entries must stay within 2^53 - 1 micro-units.');
+  const paid = await readCredit(env.DB, tenant);
+  if (paid) await retry(() => callHome(context, tenant, (home) => home.paid(paid.micros, paid.at)), backoff);
   if (stored.micros === micros) return stored;
   throw new ApiError('conflict', `The entry '${id}' exists with ${stored.micros} micro-units.`, {
     param: 'id',

@@ -208,6 +208,8 @@ export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
   erase(afterMs: number): Promise<void>;
   /** Returns what the tenant and one of its keys have used. Open reservations and slices count as used, but not as spent. */
   use(keyId: string): Promise<SubjectUse>;
+  /** Tells the sum of the entries of the prepaid balance, in micro-units, and the time of the last one in Unix milliseconds. */
+  paid(credit: number, at: number): Promise<void>;
   /** Returns the oldest events that their endpoint has refused too often, after the one with this id. */
   deadEvents(limit: number, after: string): Promise<DeadEvent[]>;
   /** Sends all these events again. Returns their number. */

@@ -9,34 +9,43 @@ const MONEY_LIMITS = [
   { name: 'soft_micros_per_month', limit: 'softMicrosPerMonth', used: 'spentMonth', period: 7 },
 ] as const;
 
+/** What a tenant had after the last entry of its prepaid balance. */
+export interface Balance {
+  /** Time of the entry in Unix milliseconds. */
+  readonly at: number;
+  /** Sum of all entries. */
+  readonly credit: number;
+  /** Cost of the requests that had ended by then. */
+  readonly spent: number;
+}
+
 /**
  * Returns the alerts of all shares that a subject has reached. Each id occurs once per limit, its amount, period and share.
  * @param shares in per cent
- * @param paid what was spent when the last amount was paid into a prepaid balance
+ * @param balance of the tenant; null = none, or the subject is a key
  */
 export function reachedShares(
   { id, limits }: Subject,
   use: BudgetUse,
-  { shares, paid, now }: { readonly shares: readonly number[]; readonly paid: number; readonly now: number },
+  options: { readonly shares: readonly number[]; readonly balance: Balance | null; readonly now: number },
 ): SpendingAlert[] {
+  const { shares, balance, now } = options;
   const date = new Date(now).toISOString();
-  const credit = limits.creditMicros ?? null;
-  const all = [
-    ...MONEY_LIMITS.map(({ name, limit, used, period }) => ({
-      ...{ name, limit: limits[limit], used: use[used], period: date.slice(0, period) },
-    })),
-    {
-      ...{ name: 'balance', used: use.spentEver - paid, limit: credit === null ? null : credit - paid },
-      period: String(credit),
-    },
-  ];
-  return all.flatMap(({ name, limit, used, period }) =>
-    limit === null || limit <= 0
+  const all = MONEY_LIMITS.map(({ name, limit, used, period }) => {
+    const [amount, unit] = [limits[limit] ?? 0, date.slice(0, period)];
+    return { name, limit: amount, used: use[used], period: unit, key: `${unit}:${amount}` };
+  });
+  const ofBalance = balance && {
+    ...{ name: 'balance', limit: balance.credit - balance.spent, used: use.spentEver - balance.spent },
+    ...{ period: String(balance.credit), key: String(balance.at) },
+  };
+  return [...all, ...(ofBalance ? [ofBalance] : [])].flatMap(({ name, limit, used, period, key }) =>
+    limit <= 0
       ? []
       : shares
           .filter((share) => used * 100 >= limit * share)
           .map((share) => ({
-            ...{ id: `${id}:${name}:${period}:${limit}:${share}`, subject: id, limit: name },
+            ...{ id: `${id}:${name}:${key}:${share}`, subject: id, limit: name },
             ...{ period, share, limitMicros: limit, spentMicros: used, at: now },
           })),
   );

@@ -28,29 +28,35 @@ export async function listCredits(
   return (await db.prepare(sql).bind(tenantId, after, limit).all<Row<Credit>>()).results.map(toCamelCase);
 }
 
-/** Returns all that was paid in; null if the tenant has no prepaid balance. */
-export async function readCredit(db: D1Database, tenantId: string): Promise<number | null> {
+/** Returns all that was paid in, and the time of the last entry; null if the tenant has no prepaid balance. */
+export async function readCredit(
+  db: D1Database,
+  tenantId: string,
+): Promise<{ readonly micros: number; readonly at: number } | null> {
   const row = await db
-    .prepare('SELECT credit_micros FROM tenants WHERE id = ?')
+    .prepare('SELECT SUM(micros) AS micros, MAX(created_at) AS at FROM credits WHERE tenant_id = ?')
     .bind(tenantId)
-    .first<{ credit_micros: number | null }>();
-  return row?.credit_micros ?? null;
+    .first<{ micros: number | null; at: number }>();
+  return row?.micros == null ? null : { micros: row.micros, at: row.at };
 }
 
-/** Adds entries whose ids are new, and returns the stored entry of the last id. */
+/**
+ * Adds entries whose ids are new. Those that would take the sum beyond what a number can hold are left out.
+ * @returns the stored entry of the last id; null if there is none
+ */
 export async function insertCredits(
   db: D1Database,
   tenantId: string,
   credits: readonly Omit<Credit, 'tenantId'>[],
   entry: AuditEntry,
-): Promise<Credit> {
-  const insert = db.prepare(
-    'INSERT OR IGNORE INTO credits (tenant_id, id, micros, note, created_at) VALUES (?, ?, ?, ?, ?)',
-  );
-  const sum = '(SELECT SUM(micros) FROM credits WHERE tenant_id = ?1)';
-  // An entry that was there before changes no sum, so it is not in the audit log again.
+): Promise<Credit | null> {
+  const sum = 'SELECT SUM(micros) FROM credits WHERE tenant_id = ?1';
+  const insert = db.prepare(`
+    INSERT OR IGNORE INTO credits (tenant_id, id, micros, note, created_at) SELECT ?1, ?2, ?3, ?4, ?5
+    WHERE ABS(COALESCE((${sum}), 0) + ?3) <= ${Number.MAX_SAFE_INTEGER}`);
+  // An entry that was there before is not in the audit log again.
   const update = db
-    .prepare(`UPDATE tenants SET credit_micros = ${sum} WHERE id = ?1 AND credit_micros IS NOT ${sum}`)
+    .prepare(`UPDATE tenants SET credit_micros = (${sum}) WHERE id = ?1 AND changes() > 0`)
     .bind(tenantId);
   const inserts = credits.map(({ id, micros, note, createdAt }) =>
     insert.bind(tenantId, id, micros, note, createdAt),
@@ -60,5 +66,5 @@ export async function insertCredits(
     .prepare('SELECT * FROM credits WHERE tenant_id = ? AND id = ?')
     .bind(tenantId, credits.at(-1)!.id)
     .first<Row<Credit>>();
-  return toCamelCase(stored!);
+  return stored && toCamelCase(stored);
 }

@@ -39,6 +39,7 @@ interface OwnKey {
   readonly used: Readonly<Record<string, number>>;
   readonly left: object;
   readonly tenant: { readonly left: object; readonly balance_micros: number | null };
+  readonly alerts: readonly Readonly<Record<string, unknown>>[];
 }
 const ownKey = async (key: string): Promise<OwnKey> =>
   (await (await worker.request('/v1/key', { headers: { authorization: `Bearer ${key}` } })).json()) as OwnKey;
@@ -186,6 +187,51 @@ describe('a prepaid balance', () => {
       { id: 'same', micros: 70 },
     ]);
     expect((await credit('nobody', 'x', 1)).status).toBe(404);
+  });
+
+  test('alerts about shares of what it had after its last entry', async () => {
+    const { key } = await tenantWithKey(worker, 'alerted');
+    const model = 'one-micro';
+    origin.models = [...origin.models, { ...origin.models[0]!, id: model, aliases: [] }];
+    await admin(worker, 'POST', '/prices', { model, prompt_micros: 0, completion_micros: 1_000_000 });
+    let requests = 0;
+    const alertsAfter = async (tokens: number) => {
+      origin.script = cachedPrompt(0);
+      expect((await completion(worker, key, { model, max_tokens: tokens })).status).toBe(200);
+      requests += 1;
+      await total('alerted', requests);
+      return (await ownKey(key)).alerts
+        .map((alert) => [alert.share_percent, alert.limit_micros, alert.spent_micros])
+        .sort(([one], [other]) => Number(one) - Number(other));
+    };
+    await credit('alerted', 'first', 100);
+    expect(await alertsAfter(60)).toEqual([[50, 100, 60]]);
+    expect(await alertsAfter(20)).toHaveLength(2);
+    expect((await alertsAfter(20)).at(-1)).toEqual([100, 100, 100]);
+    await credit('alerted', 'second', 100);
+    await credit('alerted', 'correction', -50);
+    expect(await alertsAfter(24)).toHaveLength(3);
+    expect((await alertsAfter(1)).filter(([share]) => share === 50)).toContainEqual([50, 50, 25]);
+    origin.reset();
+  });
+
+  test('has a sum that a number can hold exactly, and entries of 0 are in the audit log', async () => {
+    await tenantWithKey(worker, 'rich');
+    for (let count = 1; count <= 9; count += 1)
+      expect((await credit('rich', `${count}`, 1e15)).status).toBe(201);
+    const { status, body } = await credit('rich', 'too-much', 1e15);
+    expect([status, body.error.param]).toEqual([400, 'micros']);
+    expect((await credit('rich', 'rest', Number.MAX_SAFE_INTEGER - 9e15)).status).toBe(201);
+    expect((await credit('rich', 'one-more', 1)).status).toBe(400);
+    expect((await credit('rich', 'nothing', 0)).status).toBe(201);
+    expect((await credit('rich', 'nothing', 0)).status).toBe(201);
+    const audit = await admin(worker, 'GET', '/audit?tenant=rich&action=createCredit');
+    const entries = audit.body.data as unknown as readonly { readonly target: string }[];
+    expect(entries.map(({ target }) => target)).toEqual([
+      'nothing',
+      'rest',
+      ...Array.from({ length: 9 }, (_, index) => `${9 - index}`),
+    ]);
   });
 
   test('does not pay for what was spent before its first entry', async () => {

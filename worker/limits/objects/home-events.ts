@@ -1,4 +1,5 @@
 import { sha256Hex } from '@continuo/shared/signing.ts';
+import { UNLIMITED } from '@continuo/shared/tenant.ts';
 import { type Delivery, send, tenantSecret } from '../../delivery/delivery.ts';
 import { type Channel, DeliveryQueue, type QueuedEvent } from '../../delivery/delivery-queue.ts';
 import { targetProblem } from '../../delivery/target.ts';
@@ -10,7 +11,7 @@ import { usageEvent } from '../../usage/usage-event.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
 import { isEndUser } from '../end-user.ts';
 import { type QuotaState, type Subject, useOf } from '../quota/state.ts';
-import { reachedShares } from '../spending-alerts.ts';
+import { type Balance, reachedShares } from '../spending-alerts.ts';
 import { TENANT } from './open-requests.ts';
 
 const BATCH: Record<Channel, number> = { alert: 1, usage: 100 };
@@ -29,6 +30,7 @@ export class HomeEvents {
   readonly #now: () => number;
   /** The limits of the subjects that have called since the object started. */
   readonly #subjects = new Map<string, Subject>();
+  #balance: Balance | null;
   #sending = false;
 
   /** @param now Unix milliseconds */
@@ -43,13 +45,46 @@ export class HomeEvents {
     this.queue = new DeliveryQueue(sql);
     sql.exec(`
       CREATE TABLE IF NOT EXISTS alerts (id TEXT PRIMARY KEY, at INTEGER NOT NULL, alert TEXT NOT NULL) WITHOUT ROWID;
-      CREATE TABLE IF NOT EXISTS payments (credit INTEGER PRIMARY KEY, spent INTEGER NOT NULL);`);
+      CREATE TABLE IF NOT EXISTS balance (at INTEGER NOT NULL, credit INTEGER NOT NULL, spent INTEGER NOT NULL);
+      DROP TABLE IF EXISTS payments;`);
+    this.#balance = sql.exec<Balance & Record<string, number>>('SELECT * FROM balance').toArray()[0] ?? null;
   }
 
-  /** Remembers the limits of a tenant and of a key. There are no alerts about end users. */
-  know(subjects: Subject[]): Subject[] {
-    for (const subject of subjects) if (!isEndUser(subject.id)) this.#subjects.set(subject.id, subject);
-    return subjects;
+  /**
+   * Remembers the limits of a tenant and of a key, and adds what they have reached if they are new: their requests may have
+   * ended before a restart of the object, and further ones may be refused. There are no alerts about end users.
+   */
+  know(subjects: readonly Subject[], tenantId: string, quota: QuotaState): void {
+    for (const subject of subjects) {
+      if (isEndUser(subject.id)) continue;
+      const known = this.#subjects.get(subject.id);
+      if (known && JSON.stringify(known.limits) === JSON.stringify(subject.limits)) continue;
+      this.#subjects.set(subject.id, subject);
+      const credit = subject.limits.creditMicros ?? null;
+      // Older releases did not report their entries.
+      if (credit !== null && this.#balance === null) this.#keepBalance(0, credit, quota);
+      this.#alert(subject, tenantId, quota);
+    }
+  }
+
+  /**
+   * Receives the sum of the entries of a prepaid balance and the time of the last one. Shares of the balance count from then
+   * on. Ignores an entry that is repeated, or older than the known one.
+   */
+  paid(credit: number, at: number, quota: QuotaState): void {
+    const known = this.#balance ?? { at: 0, credit: 0 };
+    if (at > known.at || (at === known.at && credit !== known.credit)) this.#keepBalance(at, credit, quota);
+  }
+
+  #keepBalance(at: number, credit: number, quota: QuotaState): void {
+    this.#setBalance({ at, credit, spent: useOf(quota, TENANT, this.#now()).spentEver });
+  }
+
+  #setBalance(balance: Balance): void {
+    this.#balance = balance;
+    this.#sql.exec('DELETE FROM balance');
+    const { at, credit, spent } = balance;
+    this.#sql.exec('INSERT INTO balance (at, credit, spent) VALUES (?, ?, ?)', at, credit, spent);
   }
 
   /** Forgets the limits of subjects. */
@@ -59,14 +94,22 @@ export class HomeEvents {
 
   /** Adds the events of requests that have ended. */
   add(records: readonly UsageRecord[], quota: QuotaState): void {
-    const now = this.#now();
-    if (this.#settings.BILLING_URL !== undefined) this.queue.add('usage', records.map(usageEvent), now);
+    if (this.#settings.BILLING_URL !== undefined)
+      this.queue.add('usage', records.map(usageEvent), this.#now());
     const tenantId = records.find(({ cost }) => cost > 0)?.tenantId;
     if (tenantId === undefined) return;
-    for (const id of new Set([TENANT, ...records.map(({ keyId }) => keyId)])) {
-      const subject = this.#subjects.get(id);
-      if (subject) this.#alert(subject, tenantId, quota, now);
-    }
+    this.#countBeforeEntry(records);
+    for (const id of new Set([TENANT, ...records.map(({ keyId }) => keyId)]))
+      this.#alert(this.#subjects.get(id) ?? { id, limits: UNLIMITED }, tenantId, quota);
+  }
+
+  /** Isolates report an end a moment later. What had ended before the last entry is not paid by what was left then. */
+  #countBeforeEntry(records: readonly UsageRecord[]): void {
+    const balance = this.#balance;
+    if (balance === null) return;
+    const before = records.filter(({ startedAt, latencyMs }) => startedAt + latencyMs < balance.at);
+    const cost = before.reduce((sum, record) => sum + record.cost, 0);
+    if (cost > 0) this.#setBalance({ ...balance, spent: balance.spent + cost });
   }
 
   /** Returns the alerts of the tenant and of a key, newest first. */
@@ -109,25 +152,17 @@ export class HomeEvents {
     return delivery === null || (await send(delivery, this.#now()));
   }
 
-  #alert(subject: Subject, tenantId: string, quota: QuotaState, now: number): void {
+  #alert(subject: Subject, tenantId: string, quota: QuotaState): void {
+    const now = this.#now();
     const use = useOf(quota, subject.id, now);
-    const paid = this.#spentAtPayment(subject, use.spentEver);
+    const balance = subject.id === TENANT ? this.#balance : null;
     const shares = this.#settings.ALERT_SHARES;
-    for (const alert of reachedShares(subject, use, { shares, paid, now })) {
+    for (const alert of reachedShares(subject, use, { shares, balance, now })) {
       const sql = 'INSERT OR IGNORE INTO alerts (id, at, alert) VALUES (?, ?, ?)';
       if (this.#sql.exec(sql, alert.id, now, JSON.stringify(alert)).rowsWritten === 0) continue;
       this.#sql.exec("DELETE FROM alerts WHERE at < ? AND alert->>'limit' <> 'balance'", now - KEEP_MS);
       this.queue.add('alert', [{ id: `${tenantId}:${alert.id}`, body: alertBody(alert, tenantId) }], now);
     }
-  }
-
-  /** Returns what was spent when the tenant's credit became what it is: shares of a balance count from then on. */
-  #spentAtPayment({ limits }: Subject, spent: number): number {
-    const credit = limits.creditMicros ?? null;
-    if (credit === null) return 0;
-    this.#sql.exec('INSERT OR IGNORE INTO payments (credit, spent) VALUES (?, ?)', credit, spent);
-    return this.#sql.exec<{ spent: number }>('SELECT spent FROM payments WHERE credit = ?', credit).one()
-      .spent;
   }
 }
 

@@ -114,6 +114,10 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     return { tenant: of(TENANT), key: of(keyId), alerts: this.#events.alertsOf(keyId) };
   }
 
+  async paid(credit: number, at: number): Promise<void> {
+    this.#events.paid(credit, at, this.#requests.quota);
+  }
+
   async deadEvents(limit: number, after: string): Promise<DeadEvent[]> {
     return this.#events.queue.dead(limit, after);
   }
@@ -162,12 +166,16 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
       },
       settle: (settlement) => this.#settle(settlement),
       reserve: (request, now) => {
-        this.#events.know(subjectsOf(request));
+        this.#events.know(subjectsOf(request), request.tenantId, requests.quota);
         const result = requests.reserve(request, now);
         if (result.admitted && !request.probe) this.#expireBy(now + request.ttlMs);
         return result;
       },
-      subjectsOf: (holder) => this.#events.know(subjectsOf(holder)),
+      subjectsOf: (holder) => {
+        const subjects = subjectsOf(holder);
+        this.#events.know(subjects, holder.tenantId, requests.quota);
+        return subjects;
+      },
       isBlocked: (keyId) => this.#blocked.of(keyId) !== null,
       saveIsolate: (isolate, state) => this.#storage.saveIsolate(isolate, state),
     });
