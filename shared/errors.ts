@@ -156,6 +156,7 @@ export const requiredTokens = (maxTokens: number): number => (maxTokens === -1 ?
 
 /**
  * Returns the error of a prompt that does not fit. Clients search for the words "maximum context length is X tokens".
+ * They cut prompts by the numbers, so a prompt that was not counted to its end must be `at-least`.
  * @param param the prompt's name in the error
  */
 export function contextExceeded(
@@ -163,13 +164,16 @@ export function contextExceeded(
   promptTokens: number,
   maxTokens: number,
   param: string,
+  count: 'exact' | 'at-least' = 'exact',
 ): ApiError {
   const completion = requiredTokens(maxTokens);
+  const [least, advice] =
+    count === 'exact' ? ['', ''] : ['at least ', ' POST /tokenize counts the tokens of a text.'];
   return new ApiError(
     'context_length_exceeded',
     `This model's maximum context length is ${contextLength} tokens, however you requested ` +
-      `${promptTokens + completion} tokens (${promptTokens} in your prompt; ${completion} for the completion). ` +
-      'Please reduce your prompt or the completion length.',
+      `${least}${promptTokens + completion} tokens (${least}${promptTokens} in your prompt; ${completion} for the completion). ` +
+      `Please reduce your prompt or the completion length.${advice}`,
     { param },
   );
 }

@@ -30,17 +30,19 @@ export function promptBudget(
  * @throws ApiError context_length_exceeded if nothing fits, or if less than asked fits and `contextOverflow` is `error`
  */
 export function completionBudget(
-  { maxTokens, contextOverflow }: LengthFields,
+  { maxTokens, contextOverflow, truncatePromptTokens }: LengthFields,
   promptTokens: number,
   contextLength: number,
   param: string,
 ): number {
   const room = contextLength - promptTokens;
+  // Of a text whose cut end does not fit either, not all is encoded.
+  const count = (truncatePromptTokens ?? 0) > contextLength && room < 0 ? 'at-least' : 'exact';
+  const exceeded = () => contextExceeded(contextLength, promptTokens, maxTokens, param, count);
   if (maxTokens === 0 && room >= 0) return 0;
-  if (room < 1) throw contextExceeded(contextLength, promptTokens, maxTokens, param);
+  if (room < 1) throw exceeded();
   if (maxTokens === -1) return room;
-  if (maxTokens > room && contextOverflow === 'error')
-    throw contextExceeded(contextLength, promptTokens, maxTokens, param);
+  if (maxTokens > room && contextOverflow === 'error') throw exceeded();
   return Math.min(maxTokens, room);
 }
 
@@ -49,7 +51,8 @@ export function completionBudget(
  * @throws ApiError context_length_exceeded
  */
 export function refuseFullContext(contextTokens: number, contextLength: number): void {
-  if (contextTokens >= contextLength) throw contextExceeded(contextLength, contextTokens, 1, 'prompt');
+  if (contextTokens < contextLength) return;
+  throw contextExceeded(contextLength, contextTokens + 1, 0, 'prompt', 'at-least');
 }
 
 /** A text is encoded this many times further than its kept tokens can reach, so that the cut does not change them. */
@@ -79,5 +82,6 @@ export function refuseHopelessText(
   param: string,
 ): void {
   const minTokens = Math.ceil(text.length / longestSpan);
-  if (minTokens > contextLength) throw contextExceeded(contextLength, minTokens, maxTokens, param);
+  if (minTokens > contextLength)
+    throw contextExceeded(contextLength, minTokens, maxTokens, param, 'at-least');
 }

@@ -147,6 +147,24 @@ describe('the context', () => {
     );
   });
 
+  test('names a lower bound as such if a text was not encoded to its end', async () => {
+    const long = 'word '.repeat(50_000);
+    const count =
+      'requested at least (\\d+) tokens \\(at least (\\d+) in your prompt; 9 for the completion\\)';
+    const cases = [
+      { prompts: [long] },
+      { prompts: [['word', long]] },
+      { prompts: [long], truncatePromptTokens: 40_000 },
+      { prompts: ['word'], context: { prompt: long, tokenization: 'joint' } },
+      { prompts: [long], context: { prompt: 'word', tokenization: 'separate' } },
+    ] as const;
+    for (const fields of cases) {
+      const failing = prepare({ ...fields, maxTokens: 9 } as Partial<GenerationRequest>);
+      await expect(failing).rejects.toMatchObject({ code: 'context_length_exceeded' });
+      await expect(failing).rejects.toThrow(new RegExp(count));
+    }
+  });
+
   test('a prompt that fills it can still be evaluated', async () => {
     expect(await maxTokensOf({ prompts: [ids(CONTEXT)], maxTokens: 0 })).toBe(0);
     const failing = prepare({ prompts: [ids(CONTEXT + 1)], maxTokens: 0 });
