@@ -151,15 +151,15 @@ describe('the context', () => {
     const long = 'word '.repeat(50_000);
     const count =
       'requested at least (\\d+) tokens \\(at least (\\d+) in your prompt; 9 for the completion\\)';
-    const cases = [
+    const cases: Partial<GenerationRequest>[] = [
       { prompts: [long] },
       { prompts: [['word', long]] },
       { prompts: [long], truncatePromptTokens: 40_000 },
       { prompts: ['word'], context: { prompt: long, tokenization: 'joint' } },
       { prompts: [long], context: { prompt: 'word', tokenization: 'separate' } },
-    ] as const;
+    ];
     for (const fields of cases) {
-      const failing = prepare({ ...fields, maxTokens: 9 } as Partial<GenerationRequest>);
+      const failing = prepare({ ...fields, maxTokens: 9 });
       await expect(failing).rejects.toMatchObject({ code: 'context_length_exceeded' });
       await expect(failing).rejects.toThrow(new RegExp(count));
     }
