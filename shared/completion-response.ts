@@ -12,7 +12,9 @@ const logprobs = z.object({
     ),
   top_logprobs: z
     .array(z.record(z.string(), z.number()).nullable())
-    .describe('For each token, a map from token to logprob, best first; null for the first prompt token.'),
+    .describe(
+      'For each token, a map from token to logprob, best first; null for the first prompt token. Of several tokens with one text, the token itself or else the best has it as its key, and the others have token_id:N.',
+    ),
   top_token_ids: z
     .array(z.record(z.string(), z.int().min(0)).nullable())
     .optional()

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type * as z from 'zod';
+import { completionResponse } from '../../../shared/completion-response.ts';
+import type { GenerationEvent } from '../../../shared/generation.ts';
 import { nativeResult } from '../../../worker/openapi/native-operations.ts';
 import { ADMIN_KEY_SHA256, tenantWithKey } from '../admin/admin-client.ts';
 import { acceptedFor, doneFor, finishOf, tokenEvent } from '../support/scripts.ts';
@@ -136,6 +138,24 @@ describe('a plain native answer', () => {
       ],
     });
     expect(await completion({ n_probs: 0 })).not.toHaveProperty('completion_probabilities');
+  });
+
+  test('has every id of logprob_token_ids, also more than n_probs and of one text', async () => {
+    origin.script = (request, wire) => {
+      const listed = (request.logprobTokenIds ?? []).map((id): [number, string, number] => [id, 'x', -id]);
+      const logprobs = [{ id: 9, bytes: 'x', logprob: -9, topLogprobs: listed }];
+      wire.send(...acceptedFor(request), { ...tokenEvent(1, 'x'), logprobs } as GenerationEvent);
+      wire.send(finishOf(0, 'length', 1), doneFor(request, 1));
+      wire.end();
+    };
+    const fields = { n_probs: 1, logprob_token_ids: [5, 6, 7] };
+    const { completion_probabilities: all } = await completion(fields);
+    expect(all?.[0]?.top_logprobs.map(({ id }) => id)).toEqual([5, 6, 7]);
+    const response = await worker.post({ model: 'default', prompt: 'Hi', ...fields });
+    const [choice] = completionResponse.parse(await response.json()).choices;
+    expect(choice?.logprobs?.top_logprobs).toEqual([
+      { 'token_id:5': -5, 'token_id:6': -6, 'token_id:7': -7, x: -9 },
+    ]);
   });
 
   test('is a list if there are several choices', async () => {

@@ -152,11 +152,23 @@ describe('top logprobs', () => {
     expect(json).toContain('"top_logprobs":[{"__proto__":-1}]');
   });
 
-  test('keep the higher value of two ids with one name; token_logprobs keeps the token’s own', () => {
+  test('name ids with the text of another by their number: the token itself has it, or else the best', () => {
     const collision: TokenLogprob = { ...token, bytes: ' b' };
-    const { token_logprobs, top_logprobs } = format([collision], 1);
+    const { token_logprobs, top_logprobs, top_token_ids } = format([collision], 1, { tokenIds: true });
     expect(token_logprobs).toEqual([-2.5]);
-    expect(top_logprobs).toEqual([{ ' b': -0.5 }]);
+    expect(top_logprobs).toEqual([{ 'token_id:1': -0.5, ' b': -2.5 }]);
+    expect(top_token_ids).toEqual([{ 'token_id:1': 1, ' b': 7 }]);
+    const others: TokenLogprob = {
+      ...token,
+      topLogprobs: [
+        [1, ' b', -0.5],
+        [2, ' b', -1],
+        [3, ' b', -1.5],
+      ],
+    };
+    expect(format([others], 3).top_logprobs).toEqual([
+      { ' b': -0.5, 'token_id:2': -1, 'token_id:3': -1.5, ' a': -2.5 },
+    ]);
     expect(format([collision], 1, { tokensAsIds: true }).top_logprobs).toEqual([
       { 'token_id:1': -0.5, 'token_id:7': -2.5 },
     ]);

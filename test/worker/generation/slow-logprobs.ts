@@ -48,30 +48,25 @@ function candidates(
   return [...listed, [token.id, token.bytes, token.logprob ?? 0]];
 }
 
-/** The first id of each name. */
+/** The name of each candidate: its text, unless an earlier one or the token itself has it. */
+function slowNames(token: TokenLogprob, topLogprobs: number): (readonly [string, number, number])[] {
+  const all = candidates(token, topLogprobs);
+  return all.map(([id, bytes, logprob]) => {
+    const alike = all.filter(([, other]) => slowName(other) === slowName(bytes));
+    const holder = alike.some(([other]) => other === token.id) ? token.id : alike[0]?.[0];
+    return [holder === id ? slowName(bytes) : `token_id:${id}`, id, logprob];
+  });
+}
+
 export function slowTopIds(token: TokenLogprob, topLogprobs: number): Record<string, number> | null {
   if (token.logprob === null) return null;
-  const all = candidates(token, topLogprobs);
-  return Object.fromEntries(
-    all.map(([, bytes]) => {
-      const name = slowName(bytes);
-      return [name, all.find(([, other]) => slowName(other) === name)?.[0] ?? -1];
-    }),
-  );
+  return Object.fromEntries(slowNames(token, topLogprobs).map(([name, id]) => [name, id]));
 }
 
 function slowTop(token: TokenLogprob, topLogprobs: number): Record<string, number> | null {
   if (token.logprob === null) return null;
-  const all = candidates(token, topLogprobs);
-  const names = new Set(all.map(([, bytes]) => slowName(bytes)));
-  return Object.fromEntries(
-    [...names].map((name) => {
-      const values = all
-        .filter(([, bytes]) => slowName(bytes) === name)
-        .map(([, , logprob]) => slowValue(logprob));
-      return [name, Math.max(...values)];
-    }),
-  );
+  const all = slowNames(token, topLogprobs);
+  return Object.fromEntries(all.map(([name, , logprob]) => [name, slowValue(logprob)]));
 }
 
 export function slowLogprobs(tokens: readonly TokenLogprob[], topLogprobs: number): PlainLogprobs {

@@ -7,8 +7,8 @@ type Whole = { -readonly [K in keyof ChoiceDelta]: ChoiceDelta[K] };
 const emptyLogprobs = ({ tokenIds, rowMembers }: AnswerOptions): Logprobs => ({
   tokens: [],
   tokenLogprobs: [],
-  topLogprobs: [],
-  topTokenIds: tokenIds ? [] : null,
+  top: [],
+  tokenIds,
   textOffset: [],
   rows: rowMembers.map((member) => [member, []]),
 });

@@ -1,5 +1,6 @@
 import { sseData } from '@continuo/shared/framing.ts';
 import type { EventOf, GenerationEvent, OriginModel, TokenLogprob } from '@continuo/shared/generation.ts';
+import { MAX_LISTED_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { CompletionCall } from '../../dialects/completion-call.ts';
 import type { NativeOptions } from '../../dialects/native-request.ts';
 import { type ChoiceDelta, ChoiceDeltas, type Finish } from './choice-deltas.ts';
@@ -152,7 +153,7 @@ export class NativeAnswer {
   }
 
   #probabilities(tokens: readonly TokenLogprob[]): { completion_probabilities?: unknown[] } {
-    const count = this.#options.probabilities;
+    const count = this.#call.answer.listedLogprobs ? MAX_LISTED_LOGPROBS : this.#options.probabilities;
     const shown = tokens.filter(({ hidden }) => !hidden);
     if (count === null || shown.length === 0) return {};
     return {

@@ -8,10 +8,10 @@ import { tokenText } from './token-text.ts';
 export interface Logprobs {
   readonly tokens: string[];
   readonly tokenLogprobs: (number | null)[];
-  /** Best first. Maps, because objects reorder keys that look like numbers. */
-  readonly topLogprobs: (ReadonlyMap<string, number> | null)[];
-  /** The ids of the names in topLogprobs; null unless token ids are requested. */
-  readonly topTokenIds: (ReadonlyMap<string, number> | null)[] | null;
+  /** By name, best first. Maps, because objects reorder keys that look like numbers. */
+  readonly top: (ReadonlyMap<string, TopLogprob> | null)[];
+  /** Write the ids of `top`, too. */
+  readonly tokenIds: boolean;
   /** Code points from the start of the choice's text. */
   readonly textOffset: number[];
   /** The members with rows, in base64; null = no row. */
@@ -43,15 +43,15 @@ export class LogprobsFormatter {
     return {
       tokens: tokens.map((token) => this.#name(token.id, token.bytes)),
       tokenLogprobs: tokens.map(({ logprob }) => (logprob === null ? null : shownLogprob(logprob))),
-      topLogprobs: tokens.map((token) => this.#top(token)),
-      topTokenIds: this.#options.tokenIds ? tokens.map((token) => this.#topIds(token)) : null,
+      top: tokens.map((token) => this.#top(token)),
+      tokenIds: this.#options.tokenIds,
       textOffset: tokens.map((token) => this.#offset(token)),
       rows: this.#options.rowMembers.map((member) => [member, rowsOf(tokens, member)]),
     };
   }
 
   #name(id: number, bytes: string): string {
-    if (this.#options.tokensAsIds) return `token_id:${id}`;
+    if (this.#options.tokensAsIds) return nameOfId(id);
     const known = this.#names.get(bytes);
     if (known !== undefined) return known;
     const name = tokenText(bytes);
@@ -59,23 +59,20 @@ export class LogprobsFormatter {
     return name;
   }
 
-  /** If two ids have the same name, the higher value is kept. */
-  #top(token: TokenLogprob): ReadonlyMap<string, number> | null {
+  /** If several ids have one text, it names the token itself, or else the best of them, and `token_id:N` the others. */
+  #top(token: TokenLogprob): ReadonlyMap<string, TopLogprob> | null {
     if (token.logprob === null) return null;
-    const map = new Map<string, number>();
-    for (const [id, bytes, logprob] of this.#bestAndOwn(token)) {
-      const name = this.#name(id, bytes);
-      const value = shownLogprob(logprob);
-      map.set(name, Math.max(map.get(name) ?? value, value));
+    const ownText = this.#name(token.id, token.bytes);
+    const top = new Map<string, TopLogprob>();
+    for (const entry of this.#bestAndOwn(token)) {
+      const [id, bytes] = entry;
+      const text = this.#name(id, bytes);
+      const holder = text === ownText ? token.id : (top.get(text)?.[0] ?? id);
+      const name = id === holder ? text : nameOfId(id);
+      // Upstreams without ids may list one name twice.
+      if (!top.has(name)) top.set(name, entry);
     }
-    return map;
-  }
-
-  /** If two ids have the same name, the first one is kept. */
-  #topIds(token: TokenLogprob): ReadonlyMap<string, number> | null {
-    if (token.logprob === null) return null;
-    const worstFirst = this.#bestAndOwn(token).toReversed();
-    return new Map(worstFirst.map(([id, bytes]) => [this.#name(id, bytes), id]));
+    return top;
   }
 
   #bestAndOwn(token: TokenLogprob): readonly TopLogprob[] {
@@ -91,6 +88,8 @@ export class LogprobsFormatter {
   }
 }
 
+const nameOfId = (id: number): string => `token_id:${id}`;
+
 const bestOf = ({ topLogprobs }: TokenLogprob, count: number): readonly TopLogprob[] =>
   (topLogprobs ?? []).slice(0, count);
 
@@ -105,29 +104,31 @@ export const rowsOf = (tokens: readonly TokenLogprob[], member: RowMember): (str
 export function appendLogprobs(whole: Logprobs, next: Logprobs): void {
   for (const token of next.tokens) whole.tokens.push(token);
   for (const logprob of next.tokenLogprobs) whole.tokenLogprobs.push(logprob);
-  for (const top of next.topLogprobs) whole.topLogprobs.push(top);
-  for (const ids of next.topTokenIds ?? []) whole.topTokenIds?.push(ids);
+  for (const top of next.top) whole.top.push(top);
   for (const offset of next.textOffset) whole.textOffset.push(offset);
   next.rows.forEach(([, rows], index) => {
     for (const row of rows) whole.rows[index]?.[1].push(row);
   });
 }
 
-const mapJson = (map: ReadonlyMap<string, number>): string =>
-  `{${Array.from(map, ([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
+type Shown = (entry: TopLogprob) => number;
 
-const mapsJson = (maps: Logprobs['topLogprobs']): string =>
-  `[${maps.map((map) => (map === null ? 'null' : mapJson(map))).join(',')}]`;
+const mapJson = (map: ReadonlyMap<string, TopLogprob>, shown: Shown): string =>
+  `{${Array.from(map, ([name, entry]) => `${JSON.stringify(name)}:${shown(entry)}`).join(',')}}`;
+
+const mapsJson = (maps: Logprobs['top'], shown: Shown): string =>
+  `[${maps.map((map) => (map === null ? 'null' : mapJson(map, shown))).join(',')}]`;
 
 /** Returns JSON text that keeps the order of the top logprobs. */
 export function logprobsJson(logprobs: Logprobs | null): string {
   if (logprobs === null) return 'null';
-  const { tokens, tokenLogprobs, topLogprobs, topTokenIds, textOffset } = logprobs;
+  const { tokens, tokenLogprobs, top, tokenIds, textOffset } = logprobs;
   const rows = logprobs.rows.map(([name, values]) => `"${name}":${JSON.stringify(values)},`).join('');
-  const ids = topTokenIds === null ? '' : `"top_token_ids":${mapsJson(topTokenIds)},`;
+  const values = mapsJson(top, ([, , logprob]) => shownLogprob(logprob));
+  const ids = tokenIds ? `"top_token_ids":${mapsJson(top, ([id]) => id)},` : '';
   return (
     `{"tokens":${JSON.stringify(tokens)},"token_logprobs":${JSON.stringify(tokenLogprobs)},` +
-    `"top_logprobs":${mapsJson(topLogprobs)},${ids}${rows}"text_offset":${JSON.stringify(textOffset)}}`
+    `"top_logprobs":${values},${ids}${rows}"text_offset":${JSON.stringify(textOffset)}}`
   );
 }
 

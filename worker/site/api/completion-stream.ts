@@ -87,6 +87,8 @@ export function tokensOf(
     id: ids[index] ?? null,
     alternatives: Object.entries(top_logprobs[index] ?? {})
       .map(([other, logprob]) => ({ name: other, logprob, id: top_token_ids?.[index]?.[other] ?? null }))
+      // Another token of the list has the same text.
+      .filter((one) => one.name !== `token_id:${one.id}`)
       .sort((a, b) => b.logprob - a.logprob),
   }));
 }
