@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, statSync } from 'node:fs';
+import { globSync, mkdtempSync, readFileSync, statSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { exitOf, freePort, launch } from '../support/system.ts';
 
@@ -57,12 +58,31 @@ test('one host serves tenants without Cloudflare, keeps them over a restart, and
   const key = admin('keys', 'create', '--tenant', 'acme', '--name', 'first').trim();
   expect((await complete(first.url, key)).status).toBe(200);
   expect((await complete(first.url, readFileSync(adminKey, 'utf8').trim())).status).toBe(403);
+  const { headers } = await complete(first.url, key);
+  const recordStatus = async ({ url }: { readonly url: string }) => {
+    const path = `/v1/requests/${headers.get('x-request-id')}`;
+    return (await fetch(url + path, { headers: { authorization: `Bearer ${key}` } })).status;
+  };
+  await expect.poll(() => recordStatus(first)).toBe(200);
   await first.stop();
+  makeRecordsOld(state);
   const second = await startHost(state, secrets);
   const answer = await complete(second.url, key);
   expect(answer.status).toBe(200);
   expect(await answer.json()).toMatchObject({ usage: { completion_tokens: 2 } });
+  // The daily work deletes it.
+  await expect.poll(() => recordStatus(second)).toBe(404);
 });
+
+/** Makes the records of all requests in a state directory older than they may become. */
+function makeRecordsOld(state: string): void {
+  for (const file of globSync(path.join(state, '**/*.sqlite'))) {
+    const database = new DatabaseSync(file);
+    const isLedger = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'requests'").get();
+    if (isLedger) database.exec('UPDATE requests SET started_at = 0');
+    database.close();
+  }
+}
 
 test.each([
   [

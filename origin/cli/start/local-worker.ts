@@ -44,6 +44,9 @@ export interface LocalWorker {
 /** Characters of the prepared Worker at most. */
 const MAX_PREPARED = 64 * 2 ** 20;
 const NAME = 'continuo';
+/** The first requests come before it. */
+const FIRST_DAILY_WORK_MS = 5_000;
+const DAY_MS = 86_400_000;
 const ORIGIN = 'ORIGIN';
 /** Worker that serves the page's files; the binding in wrangler.toml. */
 const ASSETS = 'ASSETS';
@@ -88,12 +91,30 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
     ...(onLog === undefined ? {} : { handleStructuredLogs: onLog }),
   });
   try {
-    return { url: (await miniflare.unsafeGetDirectURL(NAME)).origin, miniflare };
+    const url = (await miniflare.unsafeGetDirectURL(NAME)).origin;
+    if (state !== undefined) repeatDailyWork(miniflare);
+    return { url, miniflare };
   } catch (error) {
     // A simulator that cannot listen would keep the process running.
     await miniflare.dispose();
     throw error;
   }
+}
+
+/**
+ * Runs the Worker's daily work, because the simulator fires no cron triggers. Also soon after the start: some hosts do not
+ * run for a whole day.
+ */
+function repeatDailyWork(miniflare: Miniflare): void {
+  const run = async () => {
+    const worker = await miniflare.getWorker(NAME);
+    const { outcome } = await worker.scheduled();
+    if (outcome !== 'ok') console.error(JSON.stringify({ event: 'daily_work_failed', outcome }));
+  };
+  // A call that the end of the process interrupts has nobody to tell.
+  const runUntilEnd = () => void run().catch(() => {});
+  setTimeout(runUntilEnd, FIRST_DAILY_WORK_MS).unref();
+  setInterval(runUntilEnd, DAY_MS).unref();
 }
 
 /** Wrangler and Vite would keep 330 MiB in the process that serves, so they run in one of their own. */
