@@ -1,11 +1,12 @@
 import ipaddr from 'ipaddr.js';
+import { parse } from 'tldts';
 
-/** Names that resolve to private addresses by definition. */
-const PRIVATE_NAMES = /(^|\.)(localhost|local|internal|lan|home\.arpa)$/;
+/** Suffixes of the list whose names are resolved on the own network or not at all. */
+const LOCAL_SUFFIXES = /(^|\.)(arpa|onion)$/;
 
 /**
- * Returns why events must not be sent to an address; null if they may. The platform resolves names, and its network does
- * not reach private addresses.
+ * Returns why events must not be sent to an address; null if they may. A public name may still resolve to a private address:
+ * `PUBLIC_NETWORK` refuses that when it connects.
  * @param local allows plain HTTP and private addresses, for development
  */
 export function targetProblem(text: string, local: boolean): string | null {
@@ -16,10 +17,18 @@ export function targetProblem(text: string, local: boolean): string | null {
   if (url.protocol !== 'https:') return "expected an address that begins with 'https://'.";
   // The URL parser has written IPv4 addresses in their usual form, whatever form they came in.
   const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
-  const isPublic = ipaddr.isValid(host)
-    ? isPublicAddress(host)
-    : !PRIVATE_NAMES.test(host) && host.includes('.');
-  return isPublic ? null : 'private, local and reserved addresses are not allowed.';
+  const isPublic = ipaddr.isValid(host) ? isPublicAddress(host) : isPublicName(host);
+  return isPublic
+    ? null
+    : 'expected a public name or address: private, local and reserved ones are not allowed.';
+}
+
+/** Returns whether a name is below a public suffix of ICANN's part of the list. A name with an empty label is none. */
+function isPublicName(host: string): boolean {
+  const { domain, isIcann, publicSuffix } = parse(host);
+  return (
+    !host.endsWith('.') && domain !== null && isIcann === true && !LOCAL_SUFFIXES.test(publicSuffix ?? '')
+  );
 }
 
 /** IPv6 addresses that begin with zeros hold IPv4 addresses in a form that is not used any more. */

@@ -28,6 +28,8 @@ interface Bindings {
   /** Approximate rate limits per place that protect the Worker from floods. */
   readonly FLOOD_BY_ADDRESS?: RateLimit;
   readonly FLOOD_BY_KEY?: RateLimit;
+  /** On one host, connects to public addresses only. Cloudflare's network reaches no others. */
+  readonly PUBLIC_NETWORK?: Fetcher;
 }
 
 /** Bindings and variables as the platform provides them. Variables are text until `parseSettings` reads them. */

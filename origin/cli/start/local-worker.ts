@@ -81,6 +81,8 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
     serviceBindings: {
       [ORIGIN]: { external: { address: new URL(originUrl).host, http: {} } },
       [ASSETS]: ASSETS,
+      // Checks the address that a name resolves to, at each connection.
+      PUBLIC_NETWORK: { network: { allow: ['public'], tlsOptions: { trustBrowserCas: true } } },
     },
   };
   // In a Worker of its own: with assets, the simulator sends every request through two more Workers.

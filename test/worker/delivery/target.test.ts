@@ -1,12 +1,22 @@
 import { expect, test } from 'vitest';
 import { targetProblem } from '../../../worker/delivery/target.ts';
 
-test.each(['https://hooks.example.com/x?y=1', 'https://8.8.8.8/', 'https://[2606:4700::1111]:8443/hook'])(
-  'sends events to %s',
-  (url) => {
-    expect(targetProblem(url, false)).toBeNull();
-  },
-);
+test.each([
+  ...[
+    'https://hooks.example.com/x?y=1',
+    'https://hooks.example.com./',
+    'https://a.b.gov.uk/',
+    'https://example.dev/',
+  ],
+  ...[
+    'https://münchen.de/',
+    'https://me.github.io/',
+    'https://8.8.8.8/',
+    'https://[2606:4700::1111]:8443/hook',
+  ],
+])('sends events to %s', (url) => {
+  expect(targetProblem(url, false)).toBeNull();
+});
 
 test.each([
   ...['http://hooks.example.com/', 'ftp://hooks.example.com/', 'hooks.example.com', '', 'https://'],
@@ -39,6 +49,20 @@ test.each([
     'https://[2002:a00:1::]/',
     'https://localhost./',
   ],
+  ...[
+    'https://localhost../',
+    'https://127.0.0.1../',
+    'https://hooks.example.com../',
+    'https://a..example.com/',
+  ],
+  ...[
+    'https://db.corp/',
+    'https://db.svc/',
+    'https://a.test/',
+    'https://hooks.example/',
+    'https://x.home.arpa/',
+  ],
+  ...['https://a.onion/', 'https://com/', 'https://co.uk/', 'https://./', 'https://10.0.0.1.in-addr.arpa/'],
   ...['https://[::127.0.0.1]/', 'https://[::a00:1]/', 'https://[fec0::1]/'],
   ...['https://user:word@hooks.example.com/', 'https://user@hooks.example.com/', 'https://127.0.0.1./'],
 ])('sends no events to %s', (url) => {

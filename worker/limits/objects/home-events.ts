@@ -182,14 +182,17 @@ function alertBody(
 async function alertOf(
   { id, body }: QueuedEvent,
   { WEBHOOK_SECRET: secret, ENVIRONMENT }: Settings,
-  { DB }: Env,
+  { DB, PUBLIC_NETWORK }: Env,
 ): Promise<Delivery | null> {
   const { tenant } = (JSON.parse(body) as { readonly data: { readonly tenant: string } }).data;
   const url = await readWebhook(DB, tenant);
   if (url === null || secret === undefined) return null;
+  const local = ENVIRONMENT === 'development';
   // An address that was set in development must not be used elsewhere.
-  if (targetProblem(url, ENVIRONMENT === 'development') !== null) return null;
-  return { id, url, contentType: 'application/json', body, secret: await tenantSecret(secret, tenant) };
+  if (targetProblem(url, local) !== null) return null;
+  const network = local ? undefined : PUBLIC_NETWORK;
+  const signedWith = await tenantSecret(secret, tenant);
+  return { id, url, contentType: 'application/json', body, secret: signedWith, network };
 }
 
 /** Returns null if billing was switched off. The id is that of these events: a batch that is sent again may have more. */
