@@ -14,8 +14,11 @@ const count = z
   .refine(Number.isInteger, 'integer')
   .meta({ [DOCUMENTED_AS]: integer(0, MAX_TOP_LOGPROBS) });
 
-/** `true` means the number in top_logprobs. */
-const alternatives = z.union([count, z.literal(true)]);
+/** `true` means the number in top_logprobs, and `false` none. */
+const alternatives = z.union([count, z.boolean()]);
+
+/** Some clients write an absent number as `false`. */
+const countOrNone = z.union([count, z.literal(false)]);
 
 /** Number of prompt tokens to keep; −1 = as many as fit. */
 const keptTokens = integer(-1).refine((count) => count !== 0, {
@@ -53,11 +56,14 @@ export const outputFields = {
   echo_last: optional(integer(0), 'Puts the last tokens of the prompt before the completion.'),
   logprobs: optional(
     alternatives,
-    'Number of alternatives per token in the logprobs. true uses the number in top_logprobs.',
+    'Number of alternatives per token in the logprobs. true uses the number in top_logprobs; false returns no logprobs.',
   ),
-  top_logprobs: optional(count, 'Alias of logprobs.'),
-  n_probs: optional(count, 'Alias of logprobs, except that 0 returns no logprobs.'),
-  prompt_logprobs: optional(count, 'Number of alternatives per prompt token. Not available with stream.'),
+  top_logprobs: optional(countOrNone, 'Alias of logprobs.'),
+  n_probs: optional(countOrNone, 'Alias of logprobs, except that 0 returns no logprobs.'),
+  prompt_logprobs: optional(
+    countOrNone,
+    'Number of alternatives per prompt token; false returns none. Not available with stream.',
+  ),
   prompt_logprob_start: optional(
     integer(-1),
     'Position of the prompt after which its tokens have logprobs; they are null before. -1 means the last. Default: 0.',

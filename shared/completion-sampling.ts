@@ -74,6 +74,28 @@ const seed = z
   // As a plain integer, JSON Schema would show the range in which doubles are exact.
   .meta({ [DOCUMENTED_AS]: z.number().meta({ type: 'integer', format: 'int64' }) });
 
+const breakerList = list(z.string().min(1).max(40), { max: 64 });
+
+/** text-generation-webui documents a text of JSON strings with commas between them; its clients also send brackets. */
+const breakers = z
+  .union([
+    breakerList,
+    z
+      .string()
+      .transform((text, context): unknown => {
+        try {
+          return JSON.parse(text.trimStart().startsWith('[') ? text : `[${text}]`);
+        } catch {
+          const message =
+            "Invalid 'dry_sequence_breakers': expected an array of strings, or the JSON text of one, but the text is not valid JSON.";
+          report(context, { code: 'invalid_value', message });
+          return z.NEVER;
+        }
+      })
+      .pipe(breakerList),
+  ])
+  .meta({ [DOCUMENTED_AS]: z.union([z.array(z.string().min(1).max(40)).max(64), z.string()]) });
+
 const repetitionPenalty = z.number().gt(0, 'decimal').max(2, 'decimal');
 
 export const samplingFields = {
@@ -118,8 +140,8 @@ export const samplingFields = {
   dry_allowed_length: optional(integer(0), 'DRY: length of repetitions without a penalty.'),
   dry_penalty_last_n: optional(integer(-1), 'DRY: number of last tokens that are searched. -1 = all.'),
   dry_sequence_breakers: optional(
-    list(z.string().min(1).max(40), { min: 1, max: 64 }),
-    'DRY: texts at which the search for repetitions starts anew.',
+    breakers,
+    'DRY: texts at which the search for repetitions starts anew, as an array or as its JSON text. An empty array means none.',
   ),
   bad_words: optional(
     badWords,

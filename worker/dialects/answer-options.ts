@@ -50,6 +50,7 @@ function atMost([field, value]: NamedValue, maximum: number): number {
 /**
  * Returns the number of alternatives per generated token; null = no logprobs. `logprobs: true` uses the number in
  * top_logprobs. `n_probs: 0` means no logprobs, but `logprobs: 0` means logprobs without alternatives.
+ * @throws ApiError 400 if two names disagree: `logprobs: false` beside a number above 0, or two numbers
  */
 export function logprobsOf(request: CompletionRequest, dialect: Dialect): number | null {
   const { logprobs, top_logprobs: top, n_probs: probabilities } = request;
@@ -61,8 +62,10 @@ export function logprobsOf(request: CompletionRequest, dialect: Dialect): number
   if (typeof logprobs === 'number') given.push(['logprobs', logprobs]);
   if (typeof top === 'number') given.push(['top_logprobs', top]);
   if (typeof probabilities === 'number' && probabilities > 0) given.push(['n_probs', probabilities]);
+  const wanted = given.find(([, count]) => count > 0);
+  if (logprobs === false && wanted) throw conflicting('logprobs', wanted[0]);
   const [first] = given;
-  if (first === undefined) return null;
+  if (first === undefined || logprobs === false) return null;
   const other = given.find((named) => named[1] !== first[1]);
   if (other) throw conflicting(first[0], other[0]);
   return atMost(first, dialect.maxLogprobs);

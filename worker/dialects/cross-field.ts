@@ -43,7 +43,7 @@ const RULES: readonly Rule[] = [
   },
   {
     param: 'prompt_logprobs',
-    broken: (request) => request.stream === true && (request.prompt_logprobs ?? null) !== null,
+    broken: (request) => request.stream === true && typeof request.prompt_logprobs === 'number',
     message: "Conflicting parameters: 'prompt_logprobs' cannot be used with 'stream'.",
   },
   {

@@ -73,4 +73,8 @@ export const passthroughFields = (
   body: Readonly<Record<string, unknown>>,
   request: CompletionRequest,
   constraint: NamedConstraint | null,
-): Record<string, unknown> => ({ ...passedThrough(body), ...originalConstraint(request, constraint) });
+): Record<string, unknown> => ({
+  // A field in another form than other servers read, such as JSON text, is sent as it was parsed.
+  ...passedThrough({ ...body, ...request }),
+  ...originalConstraint(request, constraint),
+});

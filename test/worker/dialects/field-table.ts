@@ -67,7 +67,7 @@ const jsonSchema = (field: string): FieldRow => ({
   bad: [['{', 'invalid_json_schema', field], ...wrong(1, true, [])],
 });
 const source = text(null, false);
-const alternatives = integer(0, 20);
+const alternatives: FieldRow = { ...integer(0, 20), good: [0, 20, false] };
 
 export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   prompt: {
@@ -227,14 +227,25 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   dry_allowed_length: integer(0, INT32),
   dry_penalty_last_n: integer(-1, INT32),
   dry_sequence_breakers: {
-    good: [['\n'], Array.from({ length: 64 }, () => 'x'), ['x'.repeat(40)]],
+    good: [
+      [],
+      ['\n'],
+      Array.from({ length: 64 }, () => 'x'),
+      ['x'.repeat(40)],
+      '["\\n", ":"]',
+      '"\\n", ":"',
+      '',
+    ],
     bad: [
-      [[], 'empty_array'],
       [[''], 'empty_string', 'dry_sequence_breakers[0]'],
       [['x'.repeat(41)], 'string_above_max_length', 'dry_sequence_breakers[0]'],
       [Array.from({ length: 65 }, () => 'x'), 'array_above_max_length'],
       [[1], 'invalid_type', 'dry_sequence_breakers[0]'],
-      ...wrong('a', 1, true, {}),
+      ['a', 'invalid_value'],
+      ['["a"', 'invalid_value'],
+      ['"a", 1', 'invalid_type', 'dry_sequence_breakers[1]'],
+      ['""', 'empty_string', 'dry_sequence_breakers[0]'],
+      ...wrong(1, true, {}),
     ],
   },
   bad_words: {
@@ -275,12 +286,8 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   echo: flag,
   echo_last: integer(0, INT32),
   logprobs: {
-    good: [0, 20],
-    bad: [
-      [-1, 'integer_below_min_value'],
-      [21, 'integer_above_max_value'],
-      ...wrong(true, false, 1.5, '1', [], {}),
-    ],
+    good: [0, 20, false],
+    bad: [[-1, 'integer_below_min_value'], [21, 'integer_above_max_value'], ...wrong(true, 1.5, '1', [], {})],
   },
   top_logprobs: alternatives,
   n_probs: alternatives,

@@ -19,6 +19,19 @@ describe('sampling', () => {
     expect(sampling({ seed: 0 }).seed).toBe(0);
   });
 
+  test.each([
+    ['[]', []],
+    ['', []],
+    ['["\\n", ":", "\\"", "*"]', ['\n', ':', '"', '*']],
+    ['"\\n", ":", "\\"", "*"', ['\n', ':', '"', '*']],
+  ])('reads dry_sequence_breakers as the JSON text of a list, with or without brackets: %j', (text, list) => {
+    for (const dry_multiplier of [0, 0.8]) {
+      const read = parse({ dry_multiplier, dry_sequence_breakers: text });
+      expect(read.generation.sampling.drySequenceBreakers).toEqual(list);
+      expect(read).toEqual(parse({ dry_multiplier, dry_sequence_breakers: list }));
+    }
+  });
+
   test('accepts logit_bias as a map and as pairs, and false forbids a token', () => {
     const pairs = [
       [5, -100],

@@ -5,9 +5,23 @@ describe('logprobs', () => {
   test('true uses the number in top_logprobs; n_probs 0 is off, logprobs 0 is not', () => {
     expect(parse({ logprobs: true, top_logprobs: 3 }).generation.topLogprobs).toBe(3);
     expect(refusal({ logprobs: true })).toMatchObject({ code: 'invalid_type', param: 'logprobs' });
-    expect(refusal({ logprobs: false })?.param).toBe('logprobs');
     expect(parse({ n_probs: 0 }).generation.topLogprobs).toBeNull();
     expect(parse({ logprobs: 0 }).generation.topLogprobs).toBe(0);
+  });
+
+  test.each(['logprobs', 'top_logprobs', 'n_probs', 'prompt_logprobs'])('false in %s means none', (field) => {
+    expect(parse({ [field]: false })).toEqual(parse({}));
+    expect(parse({ [field]: false, stream: true })).toEqual(parse({ stream: true }));
+  });
+
+  test('false in logprobs agrees with no alternatives, and with nothing else', () => {
+    expect(parse({ logprobs: false, top_logprobs: 0, n_probs: 0 }).answer.logprobs).toBeNull();
+    expect(parse({ logprobs: 2, top_logprobs: false }).answer.logprobs).toBe(2);
+    for (const field of ['top_logprobs', 'n_probs']) {
+      const error = refusal({ logprobs: false, [field]: 2 });
+      expect(error).toMatchObject({ code: 'conflicting_parameters', param: 'logprobs' });
+      expect(error?.message).toContain(`'logprobs' and '${field}'`);
+    }
   });
 
   test('of listed ids replace the most likely ones; an empty list does not', () => {
