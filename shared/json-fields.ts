@@ -7,6 +7,9 @@ import * as z from 'zod';
 
 export const MAX_INT32 = 2_147_483_647;
 
+/** Maximum levels of a JSON Schema in a request. The grammar compiler accepts as many. */
+export const MAX_SCHEMA_DEPTH = 256;
+
 export const integer = (min: number, max: number = MAX_INT32) =>
   z.int('integer').min(min, 'integer').max(max, 'integer');
 

@@ -1,7 +1,7 @@
 import type { CompletionRequest } from '@continuo/shared/completion.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { WireConstraint } from '@continuo/shared/generation.ts';
-import { kindOf } from '@continuo/shared/json-fields.ts';
+import { kindOf, MAX_SCHEMA_DEPTH } from '@continuo/shared/json-fields.ts';
 import type { ObjectDefaults } from '@continuo/shared/tenant.ts';
 import type { Dialect } from './dialect.ts';
 import { missingParameter, unsupportedParameter } from './request-errors.ts';
@@ -13,10 +13,7 @@ export interface NamedConstraint {
   readonly constraint: WireConstraint;
 }
 
-/** JSON that nests deeper would overflow the stack when it is serialized again. */
-const MAX_DEPTH = 256;
-
-function nestsTooDeep(value: unknown, limit = MAX_DEPTH): boolean {
+function nestsTooDeep(value: unknown, limit = MAX_SCHEMA_DEPTH): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return limit === 0 || Object.values(value).some((child) => nestsTooDeep(child, limit - 1));
 }
@@ -43,7 +40,8 @@ function schemaConstraint(field: string, value: unknown): NamedConstraint {
   const isSchema =
     typeof schema === 'boolean' || (typeof schema === 'object' && schema !== null && !Array.isArray(schema));
   if (!isSchema) throw invalidSchema(field, 'a JSON Schema must be an object.');
-  if (nestsTooDeep(schema)) throw invalidSchema(field, `the schema nests deeper than ${MAX_DEPTH} levels.`);
+  if (nestsTooDeep(schema))
+    throw invalidSchema(field, `the schema nests deeper than ${MAX_SCHEMA_DEPTH} levels.`);
   if (containsInfinity(schema)) throw invalidSchema(field, 'the schema contains a number that is too large.');
   return { field, constraint: { type: 'json_schema', value: schema } };
 }

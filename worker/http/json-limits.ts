@@ -1,4 +1,7 @@
-const MAX_DEPTH = 32;
+import { MAX_SCHEMA_DEPTH } from '@continuo/shared/json-fields.ts';
+
+/** The deepest values are schemas, so that the limit of a schema decides and names its field. Five levels can be around one. */
+const MAX_DEPTH = MAX_SCHEMA_DEPTH + 8;
 /**
  * Maximum number of strings, names of fields, lists and objects. A parsed `{}` takes many times the memory of its text.
  * Numbers do not, and lists of token ids are long, so numbers are not counted.

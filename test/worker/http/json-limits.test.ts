@@ -7,10 +7,10 @@ const listOf = (count: number, item: string) => `[${Array(count).fill(item).join
 test.each([
   ['lists', '[', ']'],
   ['objects', '{"a":', '}'],
-])('accepts 32 nested %s and rejects 33', (_, open, close) => {
+])('accepts 264 nested %s and rejects 265', (_, open, close) => {
   const nested = (depth: number) => `${open.repeat(depth)}1${close.repeat(depth)}`;
-  expect(complexityFault(nested(32))).toBeNull();
-  expect(complexityFault(nested(33))?.message).toBe('it is nested deeper than 32 levels');
+  expect(complexityFault(nested(264))).toBeNull();
+  expect(complexityFault(nested(265))?.message).toBe('it is nested deeper than 264 levels');
 });
 
 test.each(['{}', '[ ]', '"a, [\\"{\\\\"'])('accepts 100,000 values and rejects more: %s', (item) => {

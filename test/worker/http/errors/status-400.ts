@@ -63,7 +63,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     type,
     code: 'invalid_value',
     param: null,
-    message: /nested deeper than 32 levels/,
+    message: /nested deeper than 264 levels/,
   },
   {
     name: 'a body that is not an object',
