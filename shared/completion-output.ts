@@ -90,6 +90,9 @@ export const outputFields = {
     z.union([z.boolean(), z.literal('always')]),
     "Adds the tokenizer's own special tokens to a text prompt. 'always' adds them also to a text that begins with them, and BOS if the tokenizer adds none.",
   ),
+  parse_special: flag(
+    'false takes the spelling of special tokens, and of <image> marks, in a prompt as text. Default: true. The texts of an infill are always taken so.',
+  ),
   context_length_exceeded_behavior: optional(
     z.enum(['truncate', 'error']),
     'If prompt and max_tokens exceed the context: reduces max_tokens, or rejects the request.',

@@ -132,7 +132,8 @@ export function imageBase64(image: string): { readonly base64: string } | { read
 }
 
 export function wrongImageCount(images: number, marks: number): ApiError {
-  const message = `Invalid 'images': got ${counted(images, 'image')}, but the prompt has ${counted(marks, `'${IMAGE_MARK}' mark`)}.`;
+  const asText = marks > images ? " Send 'parse_special': false to take the spelling of marks as text." : '';
+  const message = `Invalid 'images': got ${counted(images, 'image')}, but the prompt has ${counted(marks, `'${IMAGE_MARK}' mark`)}.${asText}`;
   return new ApiError('invalid_value', message, { param: 'images' });
 }
 

@@ -121,6 +121,8 @@ export const generationRequest = z.object({
    * every text, and BOS if the tokenizer adds none.
    */
   addSpecialTokens: z.union([z.boolean(), z.literal('always')]),
+  /** Take the spelling of special tokens and image marks in prompts as text; absent = parse it. Infills always take it so. */
+  plainText: z.boolean().optional(),
   /** If prompt + maxTokens exceed the context: lower maxTokens, or reject the request. */
   contextOverflow: z.enum(['truncate', 'error']),
   /** Keep only the last k prompt tokens; −1 = as many as fit beside maxTokens; null = never cut the prompt. */

@@ -69,6 +69,7 @@ export const commonFields = {
   add_special_tokens: flag(
     "Adds the tokenizer's own special tokens to a text that begins a prompt. Default: true.",
   ),
+  parse_special: flag('false takes the spelling of special tokens in the texts as text. Default: true.'),
   cache_prompt: flag('Allows reuse of the prefix cache of earlier prompts.'),
   prompt_cache_key: optional(z.string().max(256), 'Prompts with different keys share no prefix cache.'),
   user: optional(z.string().max(256), 'Name of the end user. Only a hash of it is logged.'),

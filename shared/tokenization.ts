@@ -17,6 +17,8 @@ export const tokenizeRequest = z.object({
   prompt: z.string(),
   /** Add the tokenizer's own special tokens (BOS). */
   addSpecialTokens: z.boolean(),
+  /** Read the text of a special token, and an image mark, as that token. */
+  parseSpecial: z.boolean().default(true),
   /** Also return the tokens' texts. */
   withStrings: z.boolean().default(true),
   /** Also return the tokens' bytes. */
@@ -66,10 +68,13 @@ export type TokenizerInfo = z.infer<typeof tokenizerInfo>;
 
 const modelName = optional(z.string(), 'Model id. If absent or empty, the only served model.');
 
+const parseSpecial = flag('false takes the spelling of special tokens as text. Default: true.');
+
 export const publicTokenizeRequest = z.object({
   model: modelName,
   prompt: z.string().describe('The text.'),
   add_special_tokens: flag("Adds the tokenizer's own special tokens. Default: true."),
+  parse_special: parseSpecial,
   return_token_strs: flag("Also returns the tokens' texts."),
 });
 
@@ -84,6 +89,7 @@ export const nativeTokenizeRequest = z.object({
   model: modelName,
   content: z.string().describe('The text, in the form of llama.cpp. It has precedence over prompt.'),
   add_special: flag("Adds the tokenizer's own special tokens. Default: false."),
+  parse_special: parseSpecial,
   with_pieces: flag("Returns the tokens' texts with their ids. Default: false."),
 });
 

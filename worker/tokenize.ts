@@ -82,15 +82,27 @@ async function metered<T>(
 
 /** What is asked of the tokenizer, and how its result is answered. */
 interface Reading {
-  readonly wanted: Pick<TokenizeRequest, 'prompt' | 'addSpecialTokens' | 'withStrings' | 'withBytes'>;
+  readonly wanted: Pick<
+    TokenizeRequest,
+    'prompt' | 'addSpecialTokens' | 'parseSpecial' | 'withStrings' | 'withBytes'
+  >;
   readonly answer: (result: TokenizeResult, model: OriginModel) => object;
 }
 
 function readTokenize(body: JsonBody): Reading {
-  const { prompt, add_special_tokens, return_token_strs } = parseRequest(publicTokenizeRequest, body);
+  const { prompt, add_special_tokens, parse_special, return_token_strs } = parseRequest(
+    publicTokenizeRequest,
+    body,
+  );
   const withStrings = return_token_strs === true;
   return {
-    wanted: { prompt, addSpecialTokens: add_special_tokens ?? true, withStrings, withBytes: false },
+    wanted: {
+      prompt,
+      addSpecialTokens: add_special_tokens ?? true,
+      parseSpecial: parse_special ?? true,
+      withStrings,
+      withBytes: false,
+    },
     answer: ({ tokens, tokenStrings }, { contextLength }) => ({
       count: tokens.length,
       max_model_len: contextLength,
@@ -101,10 +113,16 @@ function readTokenize(body: JsonBody): Reading {
 }
 
 function readNativeTokenize(body: JsonBody): Reading {
-  const { content, add_special, with_pieces } = parseRequest(nativeTokenizeRequest, body);
+  const { content, add_special, parse_special, with_pieces } = parseRequest(nativeTokenizeRequest, body);
   const withBytes = with_pieces === true;
   return {
-    wanted: { prompt: content, addSpecialTokens: add_special ?? false, withStrings: false, withBytes },
+    wanted: {
+      prompt: content,
+      addSpecialTokens: add_special ?? false,
+      parseSpecial: parse_special ?? true,
+      withStrings: false,
+      withBytes,
+    },
     answer: ({ tokens, tokenBytes = [] }) => ({
       tokens: withBytes
         ? tokens.map((id, index) => ({ id, piece: pieceOf(tokenBytes[index] ?? '') }))

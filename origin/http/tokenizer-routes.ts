@@ -7,6 +7,7 @@ import {
   type TokenizerInfo,
   tokenizeRequest,
 } from '@continuo/shared/tokenization.ts';
+import { markedText } from '../request/prompt.ts';
 import type { ServedModel } from '../request/served-model.ts';
 import { parseBody } from './body.ts';
 import { closeSignal, type RouteCall, type ServerContext, sendJson, unlessAborted } from './route.ts';
@@ -22,7 +23,7 @@ const maxTokensOf = ({ contextLength }: ServedModel): number => MAX_CONTEXTS * c
 const expected = (limit: number): string =>
   `Expected at most ${limit}, ${MAX_CONTEXTS} times the context of this model.`;
 
-/** POST /tokenize: parses special tokens in the text, as in a prompt. */
+/** POST /tokenize: encodes a text as in a prompt. */
 export async function handleTokenize(
   { body, response }: RouteCall,
   { service }: ServerContext,
@@ -36,7 +37,7 @@ export async function handleTokenize(
 }
 
 async function tokenized(
-  { tenantId, weight, prompt, addSpecialTokens, ...wanted }: TokenizeRequest,
+  { tenantId, weight, prompt, addSpecialTokens, parseSpecial, ...wanted }: TokenizeRequest,
   model: ServedModel,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
@@ -46,8 +47,9 @@ async function tokenized(
     const message = `Invalid 'prompt': string too long. Expected at most ${maxText} characters.`;
     throw new ApiError('string_above_max_length', message, { param: 'prompt' });
   }
-  const options = { addSpecialTokens, parseSpecial: true };
-  const job = { kind: 'tokenize', text: prompt, options, maxTokens, ...wanted } as const;
+  const options = { addSpecialTokens, parseSpecial };
+  const text = markedText(prompt, parseSpecial, model);
+  const job = { kind: 'tokenize', text, options, maxTokens, ...wanted } as const;
   const answer = await model.tokenizerThreads.run(job, { tenantId, weight, signal });
   if (typeof answer !== 'number') return answer;
   const message = `Invalid 'prompt': ${answer} tokens. ${expected(maxTokens)}`;

@@ -1,8 +1,10 @@
+import { IMAGE_MARK } from '@continuo/shared/completion-prompt.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationRequest, WirePrompt } from '@continuo/shared/generation.ts';
 import { withoutTrailingSpace } from '@continuo/shared/score.ts';
 import { refuseFullContext } from './context-budget.ts';
 import { encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
+import type { ServedModel } from './served-model.ts';
 
 type WireContext = NonNullable<GenerationRequest['context']>;
 
@@ -30,9 +32,10 @@ export async function encodeContext(
   const before = isJoint ? withoutTrailingSpace(prompt) : prompt;
   const ids = await encodePrompt(before, context, {
     addSpecialTokens: request.addSpecialTokens,
-    parseSpecial: true,
+    parseSpecial: !request.plainText,
   });
   if (ids.length === 0) throw emptyContext();
+  refuseImages(ids, 'prompt', model);
   refuseFullContext(ids.length, model.contextLength);
   return { ids: Int32Array.from(ids), joint: isJoint ? prompt : null };
 }
@@ -47,12 +50,14 @@ export async function continuationPrompt(
   { ids, joint }: EncodedContext,
   context: PromptContext,
 ): Promise<TokenizedPrompt> {
-  const options = { addSpecialTokens: context.request.addSpecialTokens, parseSpecial: true };
+  const { addSpecialTokens, plainText } = context.request;
+  const options = { addSpecialTokens, parseSpecial: !plainText };
   const after =
     joint !== null && typeof continuation === 'string'
       ? (await encodePrompt(joint + continuation, context, options)).slice(ids.length)
       : await encodePrompt(continuation, context, { ...options, addSpecialTokens: false });
   if (after.length === 0) throw emptyContinuation(context.param);
+  refuseImages(after, context.param, context.model);
   // Copied as memory, and shared with the engine thread: a request may have hundreds of continuations of a long context.
   const tokens = new Int32Array(new SharedArrayBuffer(4 * (ids.length + after.length)));
   tokens.set(ids);
@@ -62,6 +67,13 @@ export async function continuationPrompt(
     echo: { kind: 'continuation', contextTokens: ids.length },
     images: [],
   };
+}
+
+/** Without its image, the token of an image would be scored as a word. */
+function refuseImages(ids: readonly number[], param: string, { images }: ServedModel): void {
+  if (images === null || !ids.includes(images.tokenId)) return;
+  const message = `Invalid '${param}': it has an '${IMAGE_MARK}' mark, and a request for scores has no images. Send 'parse_special': false to take the spelling of marks as text.`;
+  throw new ApiError('invalid_value', message, { param });
 }
 
 const emptyContext = () =>

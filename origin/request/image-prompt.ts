@@ -13,7 +13,7 @@ export async function imagePrompt(
   const ids = await encodePrompt(
     prompt,
     { ...context, budget: null },
-    { addSpecialTokens: request.addSpecialTokens, parseSpecial: true },
+    { addSpecialTokens: request.addSpecialTokens, parseSpecial: !request.plainText },
   );
   const images = imagePositions(ids, input);
   // A prompt with more marks than images is refused later. Expanding it here could take gigabytes.

@@ -1,5 +1,5 @@
-import type { EventOf, TokenLogprob, TopLogprob } from '@continuo/shared/generation.ts';
-import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.ts';
+import type { EventOf, GenerationRequest, TokenLogprob, TopLogprob } from '@continuo/shared/generation.ts';
+import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 
 /**
  * How echo reports a prompt.
@@ -39,18 +39,18 @@ export const ECHO_TOKENS: PromptEcho = {
 /** Counts the spaces at the start of a text; U+2581 is SentencePiece's form of a space. */
 export const leadingSpaces = (text: string): number => /^[ \u2581]*/.exec(text)?.[0].length ?? 0;
 
-/** Counts the ids that the tokenizer added before a text: none if the text begins with BOS itself, unless `always`. */
+/** Counts the ids that the tokenizer added before a text: none if the text is parsed and begins with BOS, unless `always`. */
 export function addedTokenCount(
   text: string,
   ids: readonly number[],
   tokenizer: Tokenizer,
-  add: EncodeOptions['addSpecialTokens'],
+  { addSpecialTokens: add, plainText = false }: Pick<GenerationRequest, 'addSpecialTokens' | 'plainText'>,
 ): number {
   const { bosId } = tokenizer;
   const added = tokenizer.addedIds(add);
   if (add === 'always') return added.length;
   const isPrefixed = added.every((id, index) => ids[index] === id);
-  const isSpelled = bosId !== null && text.startsWith(tokenizer.spelling(bosId));
+  const isSpelled = !plainText && bosId !== null && text.startsWith(tokenizer.spelling(bosId));
   return isPrefixed && !isSpelled ? added.length : 0;
 }
 

@@ -46,13 +46,17 @@ export async function encodePrompt(
       continue;
     }
     const text = boundedText(part, 'end', context);
-    const marked = model.images && options.parseSpecial ? withImageTokens(text, model.images) : text;
+    const marked = markedText(text, options.parseSpecial, model);
     const addSpecialTokens = index === 0 && options.addSpecialTokens;
     const encoded = await model.encoder.encode(marked, { ...options, addSpecialTokens }, caller);
     for (const id of Array.from(encoded)) ids.push(id);
   }
   return ids;
 }
+
+/** Returns a text with the model's own tokens for image marks, unless their spelling is text. */
+export const markedText = (text: string, parseSpecial: boolean, { images }: ServedModel): string =>
+  images !== null && parseSpecial ? withImageTokens(text, images) : text;
 
 /**
  * Returns the part of a text that is worth encoding: all of it, or what the kept end or start can reach.
@@ -83,7 +87,7 @@ export async function plainPrompt(prompt: WirePrompt, context: PromptContext): P
   const { request, model, budget } = context;
   const ids = await encodePrompt(prompt, context, {
     addSpecialTokens: request.addSpecialTokens,
-    parseSpecial: true,
+    parseSpecial: !request.plainText,
   });
   const kept = budget === null ? ids : ids.slice(Math.max(0, ids.length - budget));
   const tokens = Int32Array.from(kept);
@@ -104,7 +108,7 @@ function echoOf(prompt: WirePrompt, ids: readonly number[], { request, model }: 
   return {
     kind: 'tokens',
     text: isText && request.skipSpecialTokens ? prompt : null,
-    addedTokens: isText ? addedTokenCount(prompt, ids, tokenizer, request.addSpecialTokens) : 0,
+    addedTokens: isText ? addedTokenCount(prompt, ids, tokenizer, request) : 0,
     leadingSpaces: tokenizer.addsLeadingSpace ? spaces : Number.POSITIVE_INFINITY,
   };
 }

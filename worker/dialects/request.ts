@@ -145,6 +145,7 @@ function generationOf(
     tokenIds: answer.tokenIds,
     skipSpecialTokens: request.skip_special_tokens ?? true,
     addSpecialTokens: request.add_special_tokens ?? true,
+    ...(request.parse_special === false && { plainText: true }),
     contextOverflow: request.context_length_exceeded_behavior ?? dialect.contextOverflow,
     truncatePromptTokens: request.truncate_sequence ? -1 : (request.truncate_prompt_tokens ?? null),
     ...(request.service_tier === 'flex' && { flex: true }),

@@ -101,7 +101,7 @@ export async function longestList({ catalogue }: RequestContext, signal: AbortSi
 }
 
 /** Rejects what the origin would also reject. Prompts with token ids are left to the origin, because an id may be a mark. */
-function checkImages({ prompts, images }: CompletionCall['generation'], model: OriginModel): void {
+function checkImages({ prompts, images, plainText }: CompletionCall['generation'], model: OriginModel): void {
   if (images === undefined) return;
   if (model.imageTokens === undefined && model.state === 'loaded') {
     const message = `Unsupported parameter: the model '${model.id}' accepts text only, so 'images' is not available.`;
@@ -109,7 +109,7 @@ function checkImages({ prompts, images }: CompletionCall['generation'], model: O
   }
   const parts = prompts.flat();
   const text = parts.filter((part) => typeof part === 'string');
-  const marks = text.reduce((sum, part) => sum + part.split(IMAGE_MARK).length - 1, 0);
+  const marks = plainText ? 0 : text.reduce((sum, part) => sum + part.split(IMAGE_MARK).length - 1, 0);
   if (text.length === parts.length && marks !== images.length) throw wrongImageCount(images.length, marks);
   for (const [index, image] of images.entries()) {
     const parsed = imageBase64(image);

@@ -51,7 +51,7 @@ const NOTHING: Omit<GenerationFields, 'prompts'> = {
 /** The values of `commonFields`. */
 type CommonFields = Pick<
   ScoreRequest,
-  'model' | 'add_special_tokens' | 'cache_prompt' | 'prompt_cache_key' | 'user'
+  'model' | 'add_special_tokens' | 'parse_special' | 'cache_prompt' | 'prompt_cache_key' | 'user'
 >;
 
 /** Returns the generation whose events contain the scores. */
@@ -65,6 +65,7 @@ export function scoringCall(
     generation: {
       ...NOTHING,
       addSpecialTokens: request.add_special_tokens ?? true,
+      ...(request.parse_special === false && { plainText: true }),
       cachePrompt: request.cache_prompt ?? true,
       cacheSalt: request.prompt_cache_key ?? '',
       ...fields,

@@ -113,10 +113,11 @@ function checkPromptLogprobs(request: GenerationRequest, { shown }: BodyOptions)
 }
 
 /** Fields that only another Continuo has; a server that ignores them would answer another text. */
-const boundaryFields = ({ stopRegex, tokenHealing, bannedPhrases }: GenerationRequest): Fields => ({
+const ownFields = ({ stopRegex, tokenHealing, bannedPhrases, plainText }: GenerationRequest): Fields => ({
   ...(stopRegex && { stop_regex: stopRegex }),
   ...(tokenHealing && { token_healing: true }),
   ...(bannedPhrases && { banned_phrases: bannedPhrases }),
+  ...(plainText && { parse_special: false }),
 });
 
 /** Rejects what needs the server's tokenizer. @throws ApiError 400 */
@@ -126,7 +127,7 @@ function checkSupported(request: GenerationRequest, options: BodyOptions): void 
   if (request.addSpecialTokens === 'always') {
     throw unsupported('add_special_tokens', 'add special tokens always; use true or false');
   }
-  for (const name of Object.keys(boundaryFields(request))) {
+  for (const name of Object.keys(ownFields(request))) {
     if (flavor !== 'continuo') throw unsupported(name, `use '${name}'`);
   }
   if (request.logprobRows) throw unsupported('logprobs_format', 'return rows of logprobs');
@@ -247,7 +248,7 @@ export function openAiBody(generation: GenerationRequest, options: BodyOptions):
     ...(options.shown.promptLogprobs !== null && { prompt_logprobs: options.shown.promptLogprobs }),
     ...(request.minTokens > 0 && { min_tokens: request.minTokens }),
     ...(request.stopTokenIds.length > 0 && { stop_token_ids: request.stopTokenIds }),
-    ...boundaryFields(request),
+    ...ownFields(request),
     ...(request.includeStop && { include_stop_str_in_output: true }),
     ...(request.ignoreEos && { ignore_eos: true }),
     ...(!request.skipSpecialTokens && { skip_special_tokens: false }),

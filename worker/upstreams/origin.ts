@@ -69,7 +69,11 @@ export class OriginUpstream implements Upstream {
     this.#options = options;
     this.#base = new URL('/', options.url).href.slice(0, -1);
     this.tokenizer = {
-      tokenize: (body, signal) => this.#post('/tokenize', this.#named(body), signal, tokenizeResult),
+      tokenize: async (body, signal) => {
+        // An origin that does not know the field of completions would also ignore that of this call.
+        this.#requireCapabilities(body.parseSpecial ? [] : ['plainText']);
+        return this.#post('/tokenize', this.#named(body), signal, tokenizeResult);
+      },
       detokenize: (body, signal) => this.#post('/detokenize', this.#named(body), signal, detokenizeResult),
       info: (model, signal) =>
         this.#json(
@@ -82,7 +86,7 @@ export class OriginUpstream implements Upstream {
   async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventBatches> {
     const { signal, after, abort, traceparent } = context;
     const acceptance = { after, abort, ms: this.#options.acceptTimeoutMs };
-    this.#requireCapabilities(request);
+    this.#requireCapabilities(neededCapabilities(request));
     const call = { method: 'POST', path: '/generate', body: this.#named(request) } as const;
     const response = await this.#call({ ...call, signal, acceptance, headers: { traceparent } });
     if (response.body === null) throw malformed();
@@ -93,10 +97,10 @@ export class OriginUpstream implements Upstream {
   }
 
   /** @throws ApiError 502 if the origin would ignore a part of the request */
-  #requireCapabilities(request: GenerationRequest): void {
+  #requireCapabilities(needed: readonly string[]): void {
     const known = this.#capabilities;
     if (known === null) return;
-    const missing = neededCapabilities(request).find((name) => !known.has(name));
+    const missing = needed.find((name) => !known.has(name));
     if (missing === undefined) return;
     reportMismatch(this.name, `The origin does not support '${missing}'.`);
     throw malformed();

@@ -20,6 +20,16 @@ describe('the tokenizer', () => {
     expect(detokenizeResult.parse(await back.json()).text).toBe(prompt);
   });
 
+  test('takes the spelling of special tokens as text on request', async () => {
+    const prompt = 'hello <|endoftext|>';
+    const body = { model: 'tiny', prompt, addSpecialTokens: false, parseSpecial: false };
+    const { tokens } = tokenizeResult.parse(await (await origin.call('/tokenize', { body })).json());
+    expect(tokens).toEqual(
+      origin.model.tokenizer.encode(prompt, { addSpecialTokens: false, parseSpecial: false }),
+    );
+    expect(tokens).not.toContain(origin.model.tokenizer.idOf('<|endoftext|>'));
+  });
+
   test('refuses a text that is longer than the longest tokens, before it is encoded', async () => {
     const run = vi.spyOn(origin.model.tokenizerThreads, 'run');
     const longest = 4 * 64 * origin.model.tokenizer.longestSpan;

@@ -317,6 +317,7 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   include_stop_str_in_output: flag,
   no_stop_trim: flag,
   skip_special_tokens: flag,
+  parse_special: flag,
   add_special_tokens: { good: [true, false, 'always'], bad: wrong(1, 'true', [], {}) },
   context_length_exceeded_behavior: {
     good: ['truncate', 'error'],

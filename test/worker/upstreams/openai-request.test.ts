@@ -74,10 +74,11 @@ test('rows of logprobs are refused before every other server', () => {
   }
 });
 
-test('stops by pattern, banned phrases and healing go to another Continuo, and are refused before other servers', () => {
+test('stops by pattern, banned phrases, healing and plain text go to another Continuo, and are refused before other servers', () => {
   const fields = {
     stop_regex: { stopRegex: ['a+'] },
     token_healing: { tokenHealing: true },
+    parse_special: { plainText: true },
     banned_phrases: { bannedPhrases: ['a', { regex: 'b+' }] },
   };
   for (const [name, changes] of Object.entries(fields)) {

@@ -158,6 +158,7 @@ describe('the tokenizer', () => {
     addSpecialTokens: true,
     tenantId: 'tenant',
     weight: 1,
+    parseSpecial: true,
     withStrings: false,
     withBytes: false,
   };

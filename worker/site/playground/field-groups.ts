@@ -39,7 +39,7 @@ export const FIELD_GROUPS: readonly FieldGroup[] = [
   group(
     'Output',
     'fields',
-    'include_stop_str_in_output skip_special_tokens add_special_tokens service_tier user',
+    'include_stop_str_in_output skip_special_tokens add_special_tokens parse_special service_tier user',
   ),
   group(
     'Context and cache',
