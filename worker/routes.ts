@@ -7,7 +7,7 @@ import { addPart, cancelUpload, completeUpload, createUpload } from './files/upl
 import { compressed } from './http/compression.ts';
 import { jsonResponse } from './http/responses.ts';
 import type { Route } from './http/router.ts';
-import { docsPage, siteFile, startPage } from './http/site.ts';
+import { docsPage, pageKey, siteFile, startPage } from './http/site.ts';
 import { withLimitHeaders } from './limits/limit-headers.ts';
 import { health, listModels, showModel, showProps } from './models.ts';
 import { idempotent } from './replay/idempotent.ts';
@@ -47,6 +47,7 @@ export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/docs', handler: compressed(docsPage) },
   { method: 'GET', path: '/docs/:rest+', handler: compressed(docsPage) },
   { method: 'GET', path: '/assets/:rest', handler: compressed(siteFile) },
+  { method: 'POST', path: '/page-key', handler: pageKey },
   { method: 'GET', path: '/health', handler: health },
   { method: 'POST', path: '/tokenize', handler: withLimitHeaders(tokenize) },
   { method: 'POST', path: '/detokenize', handler: withLimitHeaders(detokenize) },

@@ -58,12 +58,27 @@ describe('npm start', () => {
       body: JSON.stringify({ model: 'default', ...fields }),
     });
 
-  test('prints the address of the page first, with the key in the fragment', async () => {
+  test('prints the address of the page first, with a code in its fragment that is worth the key once', async () => {
     const [, page] = /^ {2}page {6}(\S+)/m.exec(system.banner)!;
     expect(/https?:\S+/.exec(system.banner)?.[0]).toBe(page);
-    expect(page).toBe(`${system.url}/#key=${system.apiKey}`);
+    expect(page).not.toContain(system.apiKey);
     const answer = await fetch(page!, { headers: { accept: 'text/html' } });
     expect(await answer.text()).toContain('<div id="app">');
+    const [, code] = /\/#code=(\S{20,})$/.exec(page!)!;
+    const exchange = (body: unknown) =>
+      fetch(`${system.url}/page-key`, { method: 'POST', body: JSON.stringify(body) });
+    for (const wrong of [{ code: `${code}x` }, { code: [code] }, {}, null])
+      expect((await exchange(wrong)).status).toBe(404);
+    const first = await exchange({ code });
+    expect([first.headers.get('cache-control'), await first.json()]).toEqual([
+      'no-store',
+      { key: system.apiKey },
+    ]);
+    const second = await exchange({ code });
+    expect([second.status, await second.json()]).toMatchObject([
+      404,
+      { error: { message: expect.stringContaining('used before') } },
+    ]);
   });
 
   test('prints a curl line that returns a completion', async () => {

@@ -7,6 +7,8 @@ import type { Variables } from './settings.ts';
 interface Bindings {
   /** Files of the page. */
   readonly ASSETS: Fetcher;
+  /** Exchanges the one-time code of a local start's link for its key; absent in a deployment. */
+  readonly PAGE_KEY?: Fetcher;
   /** Tenants, keys and plans. */
   readonly DB: D1Database;
   /** The usage ledger. */

@@ -1,7 +1,7 @@
 import type { Ready } from './launcher.ts';
 
-/** The page's address. Its fragment has the key: browsers do not send fragments. */
-export const pageOf = ({ url, apiKey }: Ready): string => `${url}/#key=${apiKey}`;
+/** The page's address. Its code works once: an address stays in the browser's history. */
+export const pageOf = ({ url, pageCode }: Ready): string => `${url}/#code=${pageCode}`;
 
 /** What `npm start` prints when the server is ready: page, address, key and a curl line with settings that suit the model. */
 export function banner(ready: Ready): string {
@@ -18,7 +18,7 @@ export function banner(ready: Ready): string {
   return `
 Continuo is ready.
 
-  page      ${pageOf(ready)}
+  page      ${pageOf(ready)}   (works once)
   endpoint  ${url}/v1
   key       ${apiKey}   (development only)
   logs      ${stateDirectory}

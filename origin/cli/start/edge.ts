@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { openLocalWorker } from './local-worker.ts';
+import { pageLink } from './page-key.ts';
 import { endWithLauncher } from './with-launcher.ts';
 
 /** Entry of the local Worker's process. The launcher passes its settings as environment variables. */
@@ -13,6 +14,8 @@ const schema = z.object({
   CONTINUO_ORIGIN_URL: z.url(),
   /** Variables and secrets as JSON: a command line is visible to every user of the machine. */
   CONTINUO_WORKER_VARS: z.string(),
+  /** As JSON. */
+  CONTINUO_PAGE_LINK: z.string().optional(),
 });
 const vars = z.record(z.string(), z.string());
 
@@ -24,6 +27,7 @@ const { miniflare } = await openLocalWorker({
   host: settings.CONTINUO_HOST,
   port: settings.CONTINUO_PORT,
   vars: vars.parse(JSON.parse(settings.CONTINUO_WORKER_VARS)),
+  ...(settings.CONTINUO_PAGE_LINK && { pageLink: pageLink.parse(JSON.parse(settings.CONTINUO_PAGE_LINK)) }),
   state: settings.CONTINUO_WORKER_STATE,
   originUrl: settings.CONTINUO_ORIGIN_URL,
 });

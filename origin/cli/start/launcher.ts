@@ -1,4 +1,4 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,6 +7,7 @@ import type { Environment } from '@continuo/origin/config/environment.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { type DevelopmentState, developmentState } from './development-state.ts';
 import { stateDirectory as stateDirectoryOf } from './installation.ts';
+import type { PageLink } from './page-key.ts';
 import { portFault } from './port.ts';
 import { type Command, ProcessGroup } from './process-group.ts';
 import { untilReady } from './readiness.ts';
@@ -37,6 +38,7 @@ interface CommandContext {
   readonly stateDirectory: string;
   readonly settings: StartSettings;
   readonly state: DevelopmentState;
+  readonly pageLink: PageLink;
 }
 
 function commandOf(name: string, entry: URL, stateDirectory: string, env: Environment): Command {
@@ -54,7 +56,7 @@ const originCommand = ({ environment, stateDirectory, settings, state }: Command
     CONTINUO_DRAIN_SECONDS: '0',
   });
 
-const edgeCommand = ({ environment, stateDirectory, settings, state }: CommandContext): Command =>
+const edgeCommand = ({ environment, stateDirectory, settings, state, pageLink }: CommandContext): Command =>
   commandOf('worker', new URL('./edge.ts', import.meta.url), stateDirectory, {
     ...environment,
     // wrangler reads settings from the home directory and fails if it cannot.
@@ -65,6 +67,7 @@ const edgeCommand = ({ environment, stateDirectory, settings, state }: CommandCo
     // Where `wrangler --persist-to` keeps local state, too.
     CONTINUO_WORKER_STATE: path.join(stateDirectory, 'worker', 'v3'),
     CONTINUO_ORIGIN_URL: settings.originUrl,
+    CONTINUO_PAGE_LINK: JSON.stringify(pageLink),
     CONTINUO_WORKER_VARS: JSON.stringify({
       ...settings.workerVariables,
       ENVIRONMENT: 'development',
@@ -115,6 +118,8 @@ export interface Ready {
   /** The endpoint's address. */
   readonly url: string;
   readonly apiKey: string;
+  /** The page takes it for the key, once. */
+  readonly pageCode: string;
   readonly stateDirectory: string;
 }
 
@@ -131,7 +136,8 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
   using _lock = lockStateDirectory(stateDirectory, 'CONTINUO_STATE_DIR');
   await refuseUnusablePorts(settings);
   const state = developmentState(stateDirectory);
-  const context = { environment, stateDirectory, settings, state };
+  const pageLink = { code: randomBytes(16).toString('base64url'), key: state.apiKey };
+  const context = { environment, stateDirectory, settings, state, pageLink };
 
   const origin = originCommand(context);
   const edge = edgeCommand(context);
@@ -167,7 +173,7 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
     for (const promise of [originDied, edgeDied, ready]) promise.catch(() => undefined);
     const first = await Promise.race([ready, originDied, edgeDied, stopRequested]);
     if (first !== 'signal') {
-      onReady({ url: settings.url, apiKey: state.apiKey, stateDirectory });
+      onReady({ url: settings.url, apiKey: state.apiKey, pageCode: pageLink.code, stateDirectory });
       await Promise.race([originDied, edgeDied, stopRequested]);
     }
   } finally {

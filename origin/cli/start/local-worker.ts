@@ -11,6 +11,7 @@ import {
   type V4WorkerOptions,
 } from 'miniflare';
 import { BUNDLED_WORKER } from './installation.ts';
+import { keyExchange, type PageLink } from './page-key.ts';
 import type { PreparedWorker } from './prepare-worker.ts';
 
 /** A rate limit of the platform. */
@@ -27,6 +28,8 @@ export interface LocalWorkerOptions {
   readonly originUrl: string;
   /** Variables and secrets in addition to those of wrangler.toml. */
   readonly vars: Readonly<Record<string, string>>;
+  /** The link to the page; absent = there is none. */
+  readonly pageLink?: PageLink;
   /** Directory of databases and objects, where the databases are migrated; absent = empty ones that are lost at the end. */
   readonly state?: string;
   readonly ratelimits?: Record<string, PlatformRateLimit>;
@@ -58,7 +61,7 @@ const SERVE_ASSETS = `export default { fetch: (request, env) => env.${ASSETS}.fe
  * through a binding, because the simulator sends every `fetch` through another Worker.
  */
 export async function openLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
-  const { host, port, originUrl, vars, state, ratelimits = {}, onLog } = options;
+  const { host, port, originUrl, vars, pageLink, state, ratelimits = {}, onLog } = options;
   if (state !== undefined) provideAuthorities(state);
   const [{ configured, assets, script }] = await Promise.all([
     prepareWorker(state, options.script),
@@ -83,6 +86,7 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
       [ASSETS]: ASSETS,
       // Checks the address that a name resolves to, at each connection.
       PUBLIC_NETWORK: { network: { allow: ['public'], tlsOptions: { trustBrowserCas: true } } },
+      ...(pageLink && { PAGE_KEY: keyExchange(pageLink) }),
     },
   };
   // In a Worker of its own: with assets, the simulator sends every request through two more Workers.

@@ -4,7 +4,6 @@ import type { ComponentType } from 'preact';
 import type { Parameters } from '../api/request-field.ts';
 import type { ConstraintDialogProps } from '../constraint/constraint-dialog.tsx';
 import { Select } from '../controls/select.tsx';
-import { followWithKey } from '../store/api-key.ts';
 import { useSession } from '../store/session.ts';
 import { FieldControl } from './field-control.tsx';
 import { FIELD_GROUPS, type FieldGroup } from './field-groups.ts';
@@ -73,11 +72,7 @@ function Group({ group: { title, fields, section }, parameters }: GroupProps) {
           onChange={(value) => change(name, value)}
         />
       ))}
-      <a
-        class="group-link"
-        href={`/docs/guides/api#${section}`}
-        onClick={(event) => followWithKey(event, session.key.value)}
-      >
+      <a class="group-link" href={`/docs/guides/api#${section}`}>
         {title} in the documentation
       </a>
     </details>

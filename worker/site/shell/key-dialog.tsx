@@ -5,7 +5,8 @@ import { type Access, useSession } from '../store/session.ts';
 import { SharedDialect } from './connection-settings.tsx';
 
 const WHAT: Readonly<Record<Access['state'], string>> = {
-  'no-key': 'Requests need an API key. A local server prints one; ask the operator of another.',
+  'no-key':
+    'Requests need an API key. A local server prints one below its link, which works once; ask the operator of another.',
   checking: 'The server is checking the key.',
   accepted: 'The server accepts this key.',
   refused: 'The server refused this key.',
@@ -13,12 +14,18 @@ const WHAT: Readonly<Record<Access['state'], string>> = {
 };
 
 export function KeyDialog({ onClose }: { readonly onClose: () => void }) {
-  const { key, rememberKey, access } = useSession();
+  const { key, keptKey, changeKey, access } = useSession();
   const draft = useSignal(key.value ?? '');
+  const keeps = useSignal(key.value !== null && key.value === keptKey.value);
   const save = (event: Event) => {
     event.preventDefault();
-    key.value = draft.value.trim() === '' ? null : draft.value.trim();
+    changeKey(draft.value.trim() || null, keeps.value);
     onClose();
+  };
+  const keep = (isOn: boolean) => {
+    keeps.value = isOn;
+    // At once for the key in use; one that is being written waits for its button.
+    if (key.value !== null) changeKey(key.value, isOn);
   };
   const { state } = access.value;
   return (
@@ -40,8 +47,8 @@ export function KeyDialog({ onClose }: { readonly onClose: () => void }) {
         <label class="switch">
           <input
             type="checkbox"
-            checked={rememberKey.value}
-            onChange={(event) => (rememberKey.value = event.currentTarget.checked)}
+            checked={keeps.value}
+            onChange={(event) => keep(event.currentTarget.checked)}
           />
           Keep the key on this device
         </label>
@@ -51,6 +58,9 @@ export function KeyDialog({ onClose }: { readonly onClose: () => void }) {
         </div>
         <p class="quiet">
           The key goes only to this server. Without the switch, it is forgotten at a reload.
+          {keptKey.value !== null &&
+            !keeps.value &&
+            ' This device keeps another key, which a reload brings back.'}
         </p>
         <div class="row">
           <Button class="primary" text="Use this key" type="submit" />

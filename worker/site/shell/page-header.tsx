@@ -1,5 +1,4 @@
 import { IconButton } from '../controls/button.tsx';
-import { followWithKey } from '../store/api-key.ts';
 import { useSession } from '../store/session.ts';
 import { SharedDialect, SharedModel } from './connection-settings.tsx';
 import { KeyDialog } from './key-dialog.tsx';
@@ -8,30 +7,23 @@ import { switchTheme } from './theme.ts';
 
 /** The header of all pages: views, model, dialect, key and theme. The documentation is a document of its own. */
 export function PageHeader({ view }: { readonly view: ViewName | 'docs' }) {
-  const { access, askForKey, key } = useSession();
+  const { access, askForKey } = useSession();
   const { state } = access.value;
   const isDocs = view === 'docs';
-  const follow = (event: MouseEvent) => followWithKey(event, key.value);
-  const toView = isDocs ? { onClick: follow } : {};
   const current = (isShown: boolean) => (isShown ? 'page' : undefined);
   return (
     <header class="header">
-      <a class="brand" href={isDocs ? '/' : addressOf('')} aria-label="Continuo" {...toView}>
+      <a class="brand" href={isDocs ? '/' : addressOf('')} aria-label="Continuo">
         <Mark />
         <span>Continuo</span>
       </a>
       <nav aria-label="Views">
         {(Object.keys(VIEW_TITLES) as ViewName[]).map((name) => (
-          <a
-            key={name}
-            href={(isDocs ? '/' : '') + addressOf(name)}
-            aria-current={current(name === view)}
-            {...toView}
-          >
+          <a key={name} href={(isDocs ? '/' : '') + addressOf(name)} aria-current={current(name === view)}>
             {VIEW_TITLES[name]}
           </a>
         ))}
-        <a href="/docs" aria-current={current(isDocs)} {...(isDocs ? {} : { onClick: follow })}>
+        <a href="/docs" aria-current={current(isDocs)}>
           Docs
         </a>
       </nav>

@@ -4,8 +4,9 @@ import { useContext } from 'preact/hooks';
 import { type Connection, listModels, type Model } from '../api/client.ts';
 import { RequestFailure } from '../api/request-failure.ts';
 import type { TokenizedText } from '../api/whole-choices.ts';
-import { takeKeyFromAddress } from './api-key.ts';
-import { forget, storedSignal } from './stored-signal.ts';
+import { shareKey, takeLeftKey } from './key-handover.ts';
+import { keyOfLink, takeLink } from './page-link.ts';
+import { storedSignal } from './stored-signal.ts';
 
 /** Whether the server accepts the key, and which models it offers. */
 export type Access =
@@ -24,9 +25,12 @@ export const offeredModels = (access: Access): readonly string[] =>
 
 /** What all views share: the key, the model, the dialect and the display of tokens. */
 export interface Session {
-  readonly key: Signal<string | null>;
-  /** Whether the key is kept on this device. */
-  readonly rememberKey: Signal<boolean>;
+  /** In this tab; null = none. */
+  readonly key: ReadonlySignal<string | null>;
+  /** On this device, for later visits; null = none. That of a tab with a key from a link is another one. */
+  readonly keptKey: ReadonlySignal<string | null>;
+  /** Changes the key of this tab. @param keeps whether it is the one that this device keeps */
+  readonly changeKey: (next: string | null, keeps: boolean) => void;
   readonly model: Signal<string>;
   /** Null = the tenant's own dialect. */
   readonly dialect: Signal<string | null>;
@@ -61,31 +65,38 @@ export interface TokenDisplay {
   readonly whiteSpace: boolean;
 }
 
-/** Keeps the key in storage while the visitor wants it, and removes it as soon as not. */
-async function keySignals() {
-  const key = signal(takeKeyFromAddress());
+/** The key of this tab, and the one that is kept on this device, which only the visitor changes. */
+async function openKeys() {
+  const key = signal<string | null>(null);
+  const askForKey = signal(false);
+  /** Returns whether the address had a link that brings no key. */
+  const followLink = async (): Promise<boolean> => {
+    const link = takeLink();
+    const brought = link && (await keyOfLink(link));
+    if (brought !== null) key.value = brought;
+    return link !== null && brought === null;
+  };
   // Before the first wait: a link may bring the key while the page loads.
-  addEventListener('hashchange', () => {
-    key.value = takeKeyFromAddress() ?? key.peek();
+  addEventListener('hashchange', async () => {
+    if (await followLink()) askForKey.value = key.peek() === null;
   });
-  const stored = await storedSignal<string | null>('api-key', null);
-  key.value ??= stored.peek();
-  const rememberKey = signal(stored.peek() !== null);
-  effect(() => {
-    const kept = rememberKey.value ? key.value : null;
-    if (kept !== null) stored.value = kept;
-    else if (stored.peek() !== null) {
-      stored.value = null;
-      void forget('api-key');
-    }
-  });
-  return { key, rememberKey };
+  const left = takeLeftKey();
+  const [kept, hasFailed] = await Promise.all([storedSignal<string | null>('api-key', null), followLink()]);
+  key.value ??= left ?? kept.peek();
+  askForKey.value = hasFailed && key.peek() === null;
+  shareKey(key);
+  const changeKey = (next: string | null, keeps: boolean) => {
+    const isKept = key.peek() !== null && key.peek() === kept.peek();
+    key.value = next;
+    if (keeps || isKept) kept.value = keeps ? next : null;
+  };
+  return { key, keptKey: kept, changeKey, askForKey };
 }
 
 /** Reads the stored settings. Takes the key out of the address first. */
 export async function openSession(): Promise<Session> {
-  const [{ key, rememberKey }, model, dialect, display] = await Promise.all([
-    keySignals(),
+  const [{ key, ...keys }, model, dialect, display] = await Promise.all([
+    openKeys(),
     storedSignal('model', 'default'),
     storedSignal<string | null>('dialect', null),
     storedSignal<TokenDisplay>('token-display', { tint: 'background', whiteSpace: false }),
@@ -105,8 +116,7 @@ export async function openSession(): Promise<Session> {
     return () => replaced.abort();
   });
   return {
-    ...{ key, rememberKey, model, dialect, connection, access, display },
-    askForKey: signal(false),
+    ...{ key, ...keys, model, dialect, connection, access, display },
     carried: signal(null),
   };
 }

@@ -1,5 +1,6 @@
 import { effect, type Signal, signal } from '@preact/signals';
 import { openDatabase } from './database.ts';
+import { deviceStorage } from './guarded-storage.ts';
 import { tabNumber } from './page-lock.ts';
 
 /** Time between a change and its writing. */
@@ -14,7 +15,7 @@ async function write(name: string, value: unknown): Promise<void> {
   // Only now: a page that is left meanwhile must keep it.
   if (pending.get(name)?.value !== value) return;
   pending.delete(name);
-  localStorage.removeItem(leftName(name));
+  deviceStorage.remove(leftName(name));
 }
 
 function writeSoon(name: string, value: unknown): void {
@@ -24,13 +25,13 @@ function writeSoon(name: string, value: unknown): void {
 
 /** Keeps the changes that wait. Browsers may drop what a page that is left writes to IndexedDB. */
 function keepPending(): void {
-  for (const [name, { value }] of pending) localStorage.setItem(leftName(name), JSON.stringify(value));
+  for (const [name, { value }] of pending) deviceStorage.set(leftName(name), JSON.stringify(value));
 }
 
 /** Takes the change that the last page left behind; undefined = none. */
 function takeLeft(name: string): unknown {
-  const left = localStorage.getItem(leftName(name));
-  localStorage.removeItem(leftName(name));
+  const left = deviceStorage.get(leftName(name));
+  deviceStorage.remove(leftName(name));
   return left === null ? undefined : JSON.parse(left);
 }
 
@@ -46,7 +47,8 @@ export async function storedSignal<T>(name: string, initial: T): Promise<Signal<
     .catch(() => undefined);
   const left = takeLeft(name);
   if (left !== undefined) writeSoon(name, left);
-  const value = signal((left as T | undefined) ?? (stored as T | undefined) ?? initial);
+  const found = (left === undefined ? stored : left) as T | undefined;
+  const value = signal(found ?? initial);
   let first = true;
   effect(() => {
     const current = value.value;
@@ -60,12 +62,4 @@ export async function storedSignal<T>(name: string, initial: T): Promise<Signal<
 export async function tabSignal<T>(name: string, initial: T): Promise<Signal<T>> {
   const tab = await tabNumber();
   return storedSignal(tab === 1 ? name : `${name}-${tab}`, initial);
-}
-
-/** Removes a stored value. */
-export async function forget(name: string): Promise<void> {
-  window.clearTimeout(pending.get(name)?.timer);
-  pending.delete(name);
-  localStorage.removeItem(leftName(name));
-  await (await openDatabase()).delete('values', name);
 }

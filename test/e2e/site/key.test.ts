@@ -1,0 +1,129 @@
+import type { Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+import { storedText } from '../../support/browser/site-page.ts';
+import { siteTest as test } from '../../support/browser/site-test.ts';
+import { startSystem } from '../../support/system.ts';
+
+const keyButton = (page: Page, state = '') => page.getByRole('button', { name: `Key ${state}` });
+const accepted = (page: Page) => keyButton(page, 'accepted').waitFor();
+const dialog = (page: Page) => page.getByRole('dialog', { name: 'API key' });
+const link = (page: Page, name: string) => page.getByRole('navigation', { name: 'Views' }).getByText(name);
+
+/** Types a key into its dialog. */
+async function enterKey(page: Page, key: string, keeps = false): Promise<void> {
+  await keyButton(page).click();
+  await page.getByLabel('Key', { exact: true }).fill(key);
+  if (keeps) await page.getByLabel('Keep the key on this device').check();
+  await page.getByRole('button', { name: 'Use this key' }).click();
+}
+
+/** Every address that the tab's history has. */
+async function historyOf(page: Page): Promise<string> {
+  const devTools = await page.context().newCDPSession(page);
+  const { entries } = await devTools.send('Page.getNavigationHistory');
+  return JSON.stringify(entries);
+}
+
+/** Clicks and returns the tab that opens. */
+async function openedBy(page: Page, click: () => Promise<void>): Promise<Page> {
+  const opened = page.context().waitForEvent('page');
+  await click();
+  return opened;
+}
+
+describe('a key that is typed, and not kept', () => {
+  test('reaches the documentation and comes back, through no address and no storage that stays', async ({
+    visit,
+    system,
+  }) => {
+    const { page } = await visit('/', { key: null });
+    await enterKey(page, system.apiKey);
+    await accepted(page);
+    await link(page, 'Docs').click();
+    await page.waitForURL('**/docs');
+    await accepted(page);
+    await link(page, 'Tree').click();
+    await page.waitForURL('**/#/tree');
+    await accepted(page);
+    await page.goBack();
+    await page.waitForURL('**/docs');
+    await accepted(page);
+    await page.goForward();
+    await accepted(page);
+    const traces = [await historyOf(page), await storedText(page)].join();
+    expect(traces).not.toContain(system.apiKey);
+    await page.reload();
+    await keyButton(page, 'no-key').waitFor();
+  });
+
+  test('reaches a tab that a middle click, Ctrl-click or the menu opens, and no other tab', async ({
+    visit,
+    system,
+  }) => {
+    const { page, context } = await visit('/', { key: null });
+    const before = await context.newPage();
+    await before.goto(system.url);
+    await enterKey(page, system.apiKey);
+    const later = await context.newPage();
+    await later.goto(system.url);
+    await keyButton(later, 'no-key').waitFor();
+    const middle = await openedBy(page, () => link(page, 'Docs').click({ button: 'middle' }));
+    await accepted(middle);
+    await accepted(
+      await openedBy(middle, () => link(middle, 'Compare').click({ modifiers: ['ControlOrMeta'] })),
+    );
+    await link(page, 'Docs').click({ button: 'right' });
+    const fromMenu = await context.newPage();
+    await fromMenu.goto(`${system.url}/docs`);
+    await accepted(fromMenu);
+    await keyButton(before, 'no-key').waitFor();
+    const histories = await Promise.all([middle, fromMenu].map(historyOf));
+    expect(histories.join()).not.toContain(system.apiKey);
+  });
+});
+
+describe('a link', () => {
+  test('with a key counts for its tab only: the kept key stays', async ({ visit, system }) => {
+    const { page, context } = await visit('/', { key: null });
+    await enterKey(page, system.apiKey, true);
+    await expect.poll(() => storedText(page)).toContain(system.apiKey);
+    await page.goto(`${system.url}/#key=sk-of-a-link`);
+    await keyButton(page, 'refused').click();
+    await dialog(page).getByText('This device keeps another key').waitFor();
+    const keeps = await page.getByLabel('Keep the key on this device').isChecked();
+    expect(keeps).toBe(false);
+    await page.getByRole('button', { name: 'Use this key' }).click();
+    const docs = await openedBy(page, () => link(page, 'Docs').click({ button: 'middle' }));
+    await keyButton(docs, 'refused').waitFor();
+    const later = await context.newPage();
+    await later.goto(system.url);
+    await accepted(later);
+    await page.reload();
+    await accepted(page);
+    await page.goto(`${system.url}/docs#key=sk-of-a-link`);
+    await keyButton(page, 'refused').waitFor();
+    await page.reload();
+    await accepted(page);
+    const stored = await storedText(page);
+    expect(stored).toContain(system.apiKey);
+    expect(stored).not.toContain('sk-of-a-link');
+  });
+
+  test('of a local start has a code that is worth the key once', async ({ visit, onTestFinished }) => {
+    const own = await startSystem();
+    onTestFinished(async () => void (await own.stop()));
+    const [printed = ''] = /\S+#code=\S+/.exec(own.banner) ?? [];
+    const { page, context } = await visit('/', { key: null });
+    await page.goto(printed);
+    await accepted(page);
+    expect(page.url()).toBe(`${own.url}/#/`);
+    const history = await historyOf(page);
+    expect(history).not.toContain(own.apiKey);
+    const again = await context.newPage();
+    await again.goto(printed);
+    await dialog(again).getByText('its link, which works once').waitFor();
+    await again.getByLabel('Key', { exact: true }).fill(own.apiKey);
+    await again.keyboard.press('Enter');
+    await accepted(again);
+  });
+});
