@@ -16,7 +16,7 @@ import { HubError, withDiskErrors } from './hub-error.ts';
 import { locate, TOKENIZER_FILE } from './locate.ts';
 import { type RepositoryName, readModelName } from './names.ts';
 import { freeBytes, type PullContext } from './pull.ts';
-import { variantsOf } from './variants.ts';
+import { chooseVariant, variantsOf } from './variants.ts';
 
 /** Brings a model from its name to a directory that the origin can serve: fetches and builds what is missing. */
 
@@ -97,8 +97,10 @@ export async function prepareModel(request: PrepareRequest, context: PrepareCont
     refuseBuildOptions(request);
     return { id, directory: name.path, variant: null, built: null };
   }
-  if (name.kind === 'directory')
+  if (name.kind === 'directory') {
+    requireWeights(name.path);
     requireTokenizer(name.path, existsSync(path.join(name.path, TOKENIZER_FILE)));
+  }
   const files = name.kind === 'directory' ? filesOf(name.path) : [fileOf(name.path)];
   const bytes = files.reduce((sum, [, size]) => sum + size, 0);
   const key = `${id}-${digest([name.path, files])}`;
@@ -118,6 +120,15 @@ function refuseBuildOptions({ name, adapter, out }: PrepareRequest): void {
   const option = adapter === undefined ? '--out' : '--adapter';
   if (adapter === undefined && out === undefined) return;
   throw new HubError(`${name} has a graph, which is served as it is; ${option} needs safetensors or GGUF`);
+}
+
+/** A directory may hold GGUF files of several models, so its user names one. @throws HubError */
+function requireWeights(directory: string): void {
+  const { format, files } = chooseVariant(pathsIn(directory), directory);
+  if (format === 'safetensors') return;
+  throw new HubError(
+    `${directory} has no safetensors, but GGUF files: serve ${path.join(directory, files[0]!)}`,
+  );
 }
 
 /** @throws HubError */
@@ -163,6 +174,11 @@ async function build(
   context: PrepareContext,
 ): Promise<PreparedModel> {
   const { id, isGguf, bytes, missingBytes } = source;
+  if (adapter !== undefined && !statSync(adapter, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new HubError(
+      `--adapter ${adapter} is not a directory; download the adapter and name its directory`,
+    );
+  }
   const merged = adapter === undefined ? '' : `-${digest(filesOf(adapter))}`;
   const name = `${source.key}-${precision}${merged}-${BUILDER_VERSION}`;
   const directory = path.resolve(out ?? path.join(context.builds, name));
@@ -242,9 +258,10 @@ function requireResources({ missingBytes, builtBytes, loadedBytes }: Needs, cont
 
 /** Returns whether the origin can load a directory as it is. Weights beside a graph are not needed. */
 const hasGraph = (directory: string): boolean =>
-  variantsOf(filesOf(directory).map(([file]) => file.replaceAll(path.sep, '/'))).some(
-    ({ format }) => format === 'onnx',
-  );
+  variantsOf(pathsIn(directory)).some(({ format }) => format === 'onnx');
+
+const pathsIn = (directory: string): string[] =>
+  filesOf(directory).map(([file]) => file.replaceAll(path.sep, '/'));
 
 function fileOf(file: string): readonly [string, number, number] {
   const { size, mtimeMs } = statSync(file);

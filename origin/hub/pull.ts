@@ -1,6 +1,7 @@
 import { statfsSync } from 'node:fs';
 import { mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { readShardNames, SAFETENSORS_INDEX } from '../export/checkpoint/safetensors.ts';
 import type { Precision } from '../model/config/model-files.ts';
 import { byteSize, type ProgressDisplay } from '../terminal/progress.ts';
 import { repositoryPaths } from './cache.ts';
@@ -64,19 +65,53 @@ export interface PullPlan {
  */
 export async function planPull(
   { repository, revision, choose }: Omit<PullRequest, 'variant'> & { choose(files: string[]): Variant },
-  { client, cache }: PullContext,
+  context: PullContext,
 ): Promise<PullPlan> {
+  const { client, cache } = context;
   const listing = await client.listing(repository, revision);
-  const variant = choose(listing.files.map(({ path }) => path));
-  const { blobs } = repositoryPaths(cache, repository);
-  const files: WantedFile[] = [];
-  for (const { path: name, identity: listed } of filesOf(variant, listing)) {
-    const file = { repository, revision: listing.commit, path: name };
-    const identity = listed ?? (await client.identity(file));
-    files.push({ file, identity, blob: path.join(blobs, identity.checksum) });
-  }
   const { commit } = listing;
+  const chosen = choose(listing.files.map(({ path }) => path));
+  const { blobs } = repositoryPaths(cache, repository);
+  const wanted = async ({ path: name, identity: listed }: ListedFile): Promise<WantedFile> => {
+    const file = { repository, revision: commit, path: name };
+    const identity = listed ?? (await client.identity(file));
+    return { file, identity, blob: path.join(blobs, identity.checksum) };
+  };
+  const index = filesOf(chosen, listing).find((file) => file.path === SAFETENSORS_INDEX);
+  const shards = index === undefined ? [] : await fetchShardNames(await wanted(index), listing, context);
+  const variant = { ...chosen, files: [...chosen.files, ...shards] };
+  const files: WantedFile[] = [];
+  for (const file of filesOf(variant, listing)) files.push(await wanted(file));
   return { repository, revision, commit, variant, files, missingBytes: await missingBytesOf(files) };
+}
+
+/** Fetches an index and returns the shards that it names. @throws HubError if the repository lacks one */
+async function fetchShardNames(index: WantedFile, listing: Listing, context: PullContext): Promise<string[]> {
+  const { repository } = index.file;
+  const snapshot = path.join(repositoryPaths(context.cache, repository).snapshots, listing.commit);
+  await changeCache(repository, context, () => fetchFile(index, snapshot, context));
+  const shards = readShardNames(snapshot);
+  const missing = shards.filter((shard) => !listing.files.some((file) => file.path === shard));
+  if (missing.length === 0) return shards;
+  throw new HubError(
+    `${repository} lacks ${missing.length} of the shards that ${SAFETENSORS_INDEX} names: ${missing.slice(0, 3).join(', ')}`,
+  );
+}
+
+/** Runs `work` on the directory of a repository; only one process does so at a time. */
+async function changeCache(
+  repository: string,
+  { client, cache, progress }: PullContext,
+  work: () => Promise<void>,
+): Promise<void> {
+  const { root, blobs, lock } = repositoryPaths(cache, repository);
+  const onWait = () => progress.note(`waiting for another pull of ${repository}`);
+  await withFileLock(lock, { onWait, sleep: client.retries.sleep }, () =>
+    withDiskErrors(root, async () => {
+      await mkdir(blobs, { recursive: true });
+      await work();
+    }),
+  );
 }
 
 /**
@@ -90,21 +125,17 @@ export async function pullFiles(
   check?: (directory: string) => void,
 ): Promise<PulledModel> {
   const { repository, revision, commit, variant, files } = plan;
-  const { client, cache, progress } = context;
-  const { root, blobs, snapshots, refs, lock } = repositoryPaths(cache, repository);
+  const { root, snapshots, refs } = repositoryPaths(context.cache, repository);
   const snapshot = path.join(snapshots, commit);
   const directory = path.join(snapshot, variant.directory);
-  const onWait = () => progress.note(`waiting for another pull of ${repository}`);
-  const download = async () => {
-    await mkdir(blobs, { recursive: true });
+  await changeCache(repository, context, async () => {
     await requireSpace(files, root);
     const isJson = ({ file }: WantedFile) => file.path.endsWith('.json');
     for (const file of files.filter(isJson)) await fetchFile(file, snapshot, context);
     check?.(directory);
     for (const file of files.filter((one) => !isJson(one))) await fetchFile(file, snapshot, context);
     if (revision !== commit) await writeReference(refs, revision, commit);
-  };
-  await withFileLock(lock, { onWait, sleep: client.retries.sleep }, () => withDiskErrors(root, download));
+  });
   return { variant: variant.name, precision: precisionOf(variant), commit, snapshot, directory };
 }
 

@@ -1,7 +1,9 @@
 import path from 'node:path';
 import { words } from '@continuo/shared/field-names.ts';
+import { SAFETENSORS, SAFETENSORS_INDEX } from '../export/checkpoint/safetensors.ts';
 import { PRECISION_SUFFIXES, PRECISIONS, type Precision } from '../model/config/model-files.ts';
 import { HubError } from './hub-error.ts';
+import { missingWeights } from './missing-weights.ts';
 
 /** ONNX graphs are served as they are. A model is built from weights in the other formats. */
 export type ModelFormat = 'onnx' | 'safetensors' | 'gguf';
@@ -11,7 +13,7 @@ export interface Variant {
   readonly format: ModelFormat;
   /**
    * Value of --variant: a precision such as `q4f16`, the directory of an onnxruntime-genai model, `safetensors`, or the
-   * format of a GGUF file's name, such as `Q4_K_M`.
+   * format in a GGUF file's name, such as `Q4_K_M`, else that name.
    */
   readonly name: string;
   /** The model directory inside the repository; '' is the repository itself. */
@@ -30,7 +32,7 @@ const PRECISION_BY_SUFFIX: ReadonlyMap<string, string> = new Map(
  * them those with batch-invariant output; then GGUF files whose blocks lose nothing.
  */
 const PREFERENCE = words(`
-  default safetensors q4f16 q4 fp16 fp32 q8 Q8_0 Q6_K Q5_K_M Q4_K_M Q4_0 F16 BF16
+  default safetensors q4f16 q4 fp16 fp32 q8 Q8_0 Q6_K Q5_K_M Q4_K_M Q4_0 MXFP4 F16 BF16
 `);
 
 /** Decoders in one graph, in the order in which the origin looks for them. */
@@ -40,11 +42,10 @@ const GRAPH = new RegExp(
   `^(${[...DECODERS, ...VISION].join('|')})(${[...PRECISION_BY_SUFFIX.keys()].join('|')})\\.onnx$`,
 );
 
-const SAFETENSORS = /^model(?:-\d{5}-of-\d{5})?\.safetensors$/;
-const SAFETENSORS_INDEX = 'model.safetensors.index.json';
-const PICKLED = /\.(?:bin|pt|pth|ckpt)$/;
-/** A GGUF file and the format in its name; a split file has several parts. Files for images are other models. */
-const GGUF = /^(?!mmproj).*?[-.]((?:I?Q\d\w*|B?F16|F32))(?:-\d{5}-of-\d{5})?\.gguf$/i;
+/** A GGUF file without the number of its part. Files for images and importance matrices are no models. */
+const GGUF = /^(?!.*(?:mmproj|imatrix))(.*?)(?:-\d{5}-of-\d{5})?\.gguf$/i;
+/** The format at the end of a GGUF file's name. */
+const GGUF_FORMAT = /(?:^|[-._])(I?Q\d\w*|TQ\d\w*|MXFP4\w*|B?F16|F32)$/i;
 
 const JSON_FILE =
   /^(?:config|generation_config|genai_config|special_tokens_map|preprocessor_config|tokenizer[\w.-]*)\.json$/;
@@ -66,47 +67,65 @@ export function variantsOf(files: readonly string[]): Variant[] {
   return [...graphs, ...safetensorsVariant(inDirectory.get('') ?? [], jsons), ...ggufVariants(files)];
 }
 
+/** Shards have any names: the index has them, and the pull reads it. */
 function safetensorsVariant(members: readonly string[], jsons: readonly string[]): Variant[] {
-  const weights = members.filter((file) => SAFETENSORS.test(file));
+  const weights = members.filter((file) => file === SAFETENSORS || file === SAFETENSORS_INDEX);
   if (weights.length === 0 || !members.includes('config.json')) return [];
-  const index = members.filter((file) => file === SAFETENSORS_INDEX);
-  const files = [...jsons, ...index, ...weights];
-  return [{ format: 'safetensors', name: 'safetensors', directory: '', files }];
+  return [{ format: 'safetensors', name: 'safetensors', directory: '', files: [...jsons, ...weights] }];
 }
 
-/** One variant per format; a file that is not split wins over one in a folder. */
+/** One variant per file, or per split file. It is named by its format, else by its path; files at the top come first. */
 function ggufVariants(files: readonly string[]): Variant[] {
-  const byName = Map.groupBy(files, (file) => GGUF.exec(path.posix.basename(file))?.[1]?.toUpperCase());
-  byName.delete(undefined);
-  return [...byName].map(([name, members]) => {
-    const directory = path.posix.dirname(members[0]!);
-    const parts = members.filter((file) => path.posix.dirname(file) === directory).toSorted();
-    return { format: 'gguf', name: name!, directory: directory === '.' ? '' : directory, files: parts };
-  });
+  const isModel = (file: string) => GGUF.test(path.posix.basename(file));
+  const stemOf = (file: string) =>
+    path.posix.join(path.posix.dirname(file), GGUF.exec(path.posix.basename(file))![1]!);
+  const byStem = Map.groupBy(files.filter(isModel), stemOf);
+  const depth = (stem: string) => stem.split('/').length;
+  const names = new Set<string>();
+  return [...byStem]
+    .toSorted(([one], [other]) => depth(one) - depth(other))
+    .map(([stem, members]) => {
+      const format = GGUF_FORMAT.exec(stem)?.[1]?.toUpperCase();
+      const name = format === undefined || names.has(format) ? stem : format;
+      names.add(name);
+      const directory = path.posix.dirname(stem);
+      return {
+        format: 'gguf',
+        name,
+        directory: directory === '.' ? '' : directory,
+        files: members.toSorted(),
+      };
+    });
 }
 
 /**
  * Chooses among the variants of a repository's list of paths.
- * @param wanted absent: the preferred variant
+ * @param wanted Name of a variant, or one of its files; absent: the preferred variant
  * @throws HubError with the names of the existing variants
  */
 export function chooseVariant(files: readonly string[], repository: string, wanted?: string): Variant {
-  const variants = variantsOf(files);
   const rank = ({ name }: Variant) =>
     PREFERENCE.includes(name) ? PREFERENCE.indexOf(name) : PREFERENCE.length;
-  const [best] = variants.toSorted((one, other) => rank(one) - rank(other));
-  if (best === undefined) throw new HubError(`${repository} ${lackOf(files)}`);
-  const isWanted = ({ name }: Variant) => name.toLowerCase() === wanted?.toLowerCase();
-  const chosen = wanted === undefined ? best : variants.find(isWanted);
+  const variants = variantsOf(files).toSorted((one, other) => rank(one) - rank(other));
+  const [best] = variants;
+  if (best === undefined)
+    throw new HubError(`${repository} ${missingWeights(files, foldersWithModels(files))}`);
+  if (wanted === undefined) return best;
+  const chosen =
+    variants.find(({ name }) => name.toLowerCase() === wanted.toLowerCase()) ??
+    variants.find((variant) => variant.files.includes(wanted));
   if (chosen !== undefined) return chosen;
   const names = variants.map(({ name }) => name).join(', ');
   throw new HubError(`${repository} has no variant ${wanted}; available: ${names}`);
 }
 
-function lackOf(files: readonly string[]): string {
-  const pickled = files.find((file) => PICKLED.test(file));
-  if (pickled === undefined) return 'has no safetensors, no GGUF file and no ONNX decoder';
-  return `has its weights only as ${pickled}: pickled files can run code, so they are refused; convert them to safetensors`;
+/** Folders that would have a variant if they were repositories. */
+function foldersWithModels(files: readonly string[]): string[] {
+  const byFolder = Map.groupBy(files, (file) => path.posix.dirname(file));
+  byFolder.delete('.');
+  return [...byFolder]
+    .filter(([, members]) => variantsOf(members.map((file) => path.posix.basename(file))).length > 0)
+    .map(([folder]) => folder);
 }
 
 /** Returns the precision of a variant; null if its directory cannot hold other precisions. */

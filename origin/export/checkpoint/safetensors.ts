@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { isAbsolute, join, normalize } from 'node:path';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { words } from '@continuo/shared/field-names.ts';
 import * as z from 'zod';
@@ -9,8 +9,12 @@ import { type Checkpoint, type CheckpointFile, type CheckpointTensor, columnsOf 
 import { DECODERS } from './float-formats.ts';
 import { readHeader, type StoredTensor } from './safetensors-header.ts';
 
-const SINGLE = 'model.safetensors';
-const INDEX = 'model.safetensors.index.json';
+export const SAFETENSORS = 'model.safetensors';
+/** Names the file of each tensor, if there are several: the shards. */
+export const SAFETENSORS_INDEX = 'model.safetensors.index.json';
+/** Pickled weights, and not the state of a training beside them. */
+export const PICKLED_WEIGHTS =
+  /^(?!(?:.*\/)?(?:training_args|optimizer|scheduler|scaler|rng_state)).*\.(?:bin|pt|pth|ckpt)$/;
 /** Scales of float8 weights in blocks, as DeepSeek and Qwen publish them. */
 const BLOCK_SCALES = '_scale_inv';
 
@@ -64,10 +68,18 @@ interface Weights {
 
 /** Opens the file of a directory, or its shards. @throws ModelError */
 async function openWeights(directory: string): Promise<Weights> {
-  const places = readModelJson(directory, INDEX, indexSchema)?.weight_map;
-  const files = places === undefined ? [SINGLE] : [...new Set(Object.values(places))].toSorted();
-  return openFiles(directory, files, places);
+  const places = readModelJson(directory, SAFETENSORS_INDEX, indexSchema)?.weight_map;
+  return openFiles(directory, places === undefined ? [SAFETENSORS] : shardsOf(places), places);
 }
+
+/** Returns the files that the index of a directory names; [] if there is no index. @throws ModelError */
+export const readShardNames = (directory: string): string[] =>
+  shardsOf(readModelJson(directory, SAFETENSORS_INDEX, indexSchema)?.weight_map ?? {});
+
+const shardsOf = (places: Readonly<Record<string, string>>): string[] =>
+  [...new Set(Object.values(places))].toSorted();
+
+const staysBelow = (file: string): boolean => !isAbsolute(file) && !normalize(file).startsWith('..');
 
 /** @param places the file of each tensor; absent = wherever it is */
 async function openFiles(
@@ -75,7 +87,7 @@ async function openFiles(
   files: readonly string[],
   places?: Readonly<Record<string, string>>,
 ): Promise<Weights> {
-  const missing = files.filter((file) => basename(file) !== file || !existsSync(join(directory, file)));
+  const missing = files.filter((file) => !staysBelow(file) || !existsSync(join(directory, file)));
   if (missing.length > 0) throw new ModelError(missingFiles(directory, missing, places !== undefined));
   const handles: FileHandle[] = [];
   try {
@@ -87,7 +99,9 @@ async function openFiles(
     }
     const absent = Object.keys(places ?? {}).find((name) => !tensors.has(name));
     if (absent === undefined) return { tensors, handles };
-    throw new ModelError(`${INDEX} says that ${places![absent]} has the tensor ${absent}, but it has not`);
+    throw new ModelError(
+      `${SAFETENSORS_INDEX} says that ${places![absent]} has the tensor ${absent}, but it has not`,
+    );
   } catch (error) {
     await Promise.all(handles.map((handle) => handle.close()));
     throw error;
@@ -127,10 +141,10 @@ async function readBytes(
 
 function missingFiles(directory: string, missing: readonly string[], sharded: boolean): string {
   if (sharded) {
-    return `${directory} lacks ${missing.length} of the shards that ${INDEX} names: ${missing.slice(0, 3).join(', ')}; fetch them`;
+    return `${directory} lacks ${missing.length} of the shards that ${SAFETENSORS_INDEX} names: ${missing.slice(0, 3).join(', ')}; fetch them`;
   }
-  const pickled = readdirSync(directory).find((file) => /\.(bin|pt|pth)$/.test(file));
-  if (pickled === undefined) return `${directory} has no ${missing.join()} and no ${INDEX}`;
+  const pickled = readdirSync(directory).find((file) => PICKLED_WEIGHTS.test(file));
+  if (pickled === undefined) return `${directory} has no ${missing.join()}`;
   return `${directory} has its weights in ${pickled}, a pickle, which can run any code when it is read; take a revision with safetensors, or convert it where you trust it`;
 }
 

@@ -69,12 +69,17 @@ function candidates(precision: Precision): string[] {
   );
 }
 
-/** Lists graphs with other names, which may have been mistaken for a decoder. */
+/** Lists graphs with other names, which may have been mistaken for a decoder, or else weights without a graph. */
 function others(directory: string): string {
-  const graphs = FOLDERS.filter((folder) => existsSync(join(directory, folder)))
-    .flatMap((folder) => readdirSync(join(directory, folder)).map((name) => posix.join(folder, name)))
-    .filter((name) => name.endsWith('.onnx'));
-  return graphs.length === 0 ? '' : `; found: ${graphs.join(', ')}`;
+  const files = FOLDERS.filter((folder) => existsSync(join(directory, folder))).flatMap((folder) =>
+    readdirSync(join(directory, folder)).map((name) => posix.join(folder, name)),
+  );
+  const graphs = files.filter((name) => name.endsWith('.onnx'));
+  if (graphs.length > 0) return `; found: ${graphs.join(', ')}`;
+  const weights = files.find((name) => /\.(?:safetensors|gguf)$/i.test(name));
+  if (weights === undefined) return '';
+  const source = weights.endsWith('.safetensors') ? directory : join(directory, weights);
+  return `; build one from ${weights}: continuo model build ${source}`;
 }
 
 /** Returns name, size and modification time of every file of a model, skipping broken links and files that were just removed. */

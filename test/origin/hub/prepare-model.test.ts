@@ -18,7 +18,7 @@ import { type PrepareContext, type PrepareRequest, prepareModel } from '../../..
 import { readProvenance } from '../../../origin/model/config/provenance.ts';
 import { COMMIT, FakeHub, sha256 } from './fake-hub.ts';
 import { emptyDirectory, runnableFiles } from './repository-files.ts';
-import { weightsDirectory, weightsFiles } from './weights-repository.ts';
+import { shardedFiles, weightsDirectory, weightsFiles } from './weights-repository.ts';
 
 const NAME = 'tiny-org/tiny-model';
 
@@ -68,6 +68,29 @@ describe('a repository of safetensors', () => {
     expect(hub.downloads('model.safetensors')).toHaveLength(1);
     for (const other of ['pytorch_model.bin', 'consolidated.safetensors', 'README.md'])
       expect(hub.downloads(other)).toEqual([]);
+  });
+
+  it.each([
+    { names: ['model-00001-of-000002.safetensors', 'model-00002-of-000002.safetensors'] },
+    { names: ['pytorch_model-1.safetensors', 'weights/b.safetensors'] },
+  ] as const)('is the shards that its index names: $names', async ({ names }) => {
+    const files = shardedFiles(names);
+    hub.repositories.set(NAME, { files: { ...files, 'model-00003-of-00003.safetensors': 'another model' } });
+    expect((await prepare()).built?.parameters).toBeGreaterThan(0);
+    for (const name of names) expect(hub.downloads(name)).toHaveLength(1);
+    expect(hub.downloads('model-00003-of-00003.safetensors')).toEqual([]);
+    expect(hub.downloads('model.safetensors.index.json')).toHaveLength(1);
+    expect((await prepare()).built).toBeNull();
+    expect((await prepare(NAME, { precision: 'int8' }, context(hub.endpoint, true))).built).not.toBeNull();
+  });
+
+  it('is refused before its weights are fetched, if it lacks a shard that its index names', async () => {
+    const { 'b.safetensors': _, ...files } = shardedFiles(['a.safetensors', 'b.safetensors']);
+    hub.repositories.set(NAME, { files });
+    expect(await messageOf(prepare())).toBe(
+      `${NAME} lacks 1 of the shards that model.safetensors.index.json names: b.safetensors`,
+    );
+    expect(hub.downloads('a.safetensors')).toEqual([]);
   });
 
   it('is neither fetched nor built a second time', async () => {
@@ -216,6 +239,26 @@ describe('other sources', () => {
     expect(await messageOf(prepare(source))).toMatch(/ has no tokenizer\.json; /);
   });
 
+  it.each([
+    [
+      ['adapter_config.json', 'adapter_model.safetensors'],
+      / is the adapter adapter_model\.safetensors: serve /,
+    ],
+    [['config.json', 'pytorch_model.bin'], / has its weights only as pytorch_model\.bin: pickled /],
+    [['m-Q8_0.gguf', 'm-F16.gguf'], / has no safetensors, but GGUF files: serve .*m-Q8_0\.gguf$/],
+    [['README.md'], / has no safetensors, no GGUF file and no ONNX decoder, only README\.md$/],
+  ])('says what a directory has in place of a model: %s', async (files, message) => {
+    for (const file of files) writeFileSync(path.join(root, file), '{}');
+    expect(await messageOf(prepare(root))).toMatch(message);
+  });
+
+  it('refuses an adapter that is no directory by the name of its option', async () => {
+    for (const adapter of ['owner/adapter', import.meta.filename])
+      expect(await messageOf(prepare(weightsDirectory(), { adapter }))).toBe(
+        `--adapter ${adapter} is not a directory; download the adapter and name its directory`,
+      );
+  });
+
   it('builds a directory again only if its files have changed', async () => {
     const source = weightsDirectory();
     const first = await prepare(source);
@@ -253,18 +296,14 @@ describe('other sources', () => {
   });
 
   it.each([
-    [
-      'pickled weights',
-      { files: { 'config.json': '{}', 'pytorch_model.bin': 'x' } },
-      /pickled files can run code/,
-    ],
+    ['pickled weights', { 'config.json': '{}', 'pytorch_model.bin': 'x' }, /pickled files can run code/],
     [
       'no weights',
-      { files: { 'config.json': '{}' } },
-      /has no safetensors, no GGUF file and no ONNX decoder/,
+      { 'config.json': '{}' },
+      /has no safetensors, no GGUF file and no ONNX decoder, only config/,
     ],
-  ])('refuses a repository with %s', async (_, repository, message) => {
-    hub.repositories.set(NAME, repository);
+  ])('refuses a repository with %s', async (_, files, message) => {
+    hub.repositories.set(NAME, { files });
     expect(await messageOf(prepare())).toMatch(message);
   });
 

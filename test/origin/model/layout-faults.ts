@@ -132,6 +132,11 @@ export const LAYOUT_FAULTS: readonly Fault[] = [
     message: /nor has its folder onnx; found: onnx\/decoder_model\.onnx$/,
   },
   {
+    fault: 'weights without a graph',
+    damage: (directory) => renameSync(join(directory, 'model.onnx'), join(directory, 'model.safetensors')),
+    message: /; build one from model\.safetensors: continuo model build \S+$/,
+  },
+  {
     fault: 'external weights of another length',
     model: { externalData: true },
     damage: editModel('65536', '65532'),
