@@ -81,7 +81,7 @@ const MAX_CHECKED_SLOTS = 8;
 async function check({ directory }: PreparedModel, variables: CliContext['environment']): Promise<string> {
   const { checkModel } = await import('@continuo/origin/hub/check.ts');
   const { findCheckTargets } = await import('@continuo/origin/hub/check-targets.ts');
-  const options = { model: directory, variant: undefined, revision: 'main', cache: '' };
+  const options = { model: directory, variant: undefined, revision: 'main', cache: '', endpoint: '' };
   const [target] = await findCheckTargets(options, variables);
   const now = () => performance.now();
   const slots = Math.min(target!.engine.slots, MAX_CHECKED_SLOTS);

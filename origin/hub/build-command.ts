@@ -10,7 +10,7 @@ import type { Terminal } from '../terminal/terminal.ts';
 import { commandConnection, throughProxy } from './command-connection.ts';
 import { HubClient } from './hub-client.ts';
 import { readHubSettings } from './hub-settings.ts';
-import { requireRevision } from './names.ts';
+import { DEFAULT_REVISION, requireRevision } from './names.ts';
 import { type PreparedModel, prepareModel, WEIGHT_PRECISIONS } from './prepare-model.ts';
 
 /** `continuo model build`, and the options that it shares with `continuo serve`. */
@@ -27,7 +27,7 @@ export const withBuildOptions = (command: Command): Command =>
   command
     .option('--precision <name>', 'fp32, fp16, q8 or q4; default: q8 on a CPU, fp16 on a device')
     .option('--adapter <directory>', 'LoRA adapter (PEFT) to merge into the weights')
-    .option('--revision <name>', 'branch, tag or commit of a repository', 'main')
+    .option('--revision <name>', 'branch, tag or commit of a repository', DEFAULT_REVISION)
     .addHelpText(
       'after',
       '\nReads HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE, XDG_CACHE_HOME and HTTPS_PROXY.',

@@ -10,7 +10,7 @@ import { NO_MEMORY_LIMITS } from '../serving/memory-budget.ts';
 import { readModels } from '../serving/models-file.ts';
 import { findCached } from './cache.ts';
 import { HubError } from './hub-error.ts';
-import { isPath, requireRepository, requireRevision } from './names.ts';
+import { DEFAULT_REVISION, isPath, nameOrOption, readRepositoryName, requireRevision } from './names.ts';
 import { chooseVariant, precisionOf } from './variants.ts';
 
 export interface TargetOptions {
@@ -21,6 +21,8 @@ export interface TargetOptions {
   readonly revision: string;
   /** The directory with one directory per repository. */
   readonly cache: string;
+  /** Address of the hub. */
+  readonly endpoint: string;
 }
 
 /** A model to check, with the settings that the origin would use in this environment. */
@@ -31,7 +33,7 @@ export interface CheckTarget {
 
 /** @throws Error one line if the configuration is wrong or the model does not exist */
 export async function findCheckTargets(
-  { model, variant: given, revision, cache }: TargetOptions,
+  { model, variant: given, ...where }: TargetOptions,
   environment: Environment,
 ): Promise<CheckTarget[]> {
   const variant = given === undefined ? null : requirePrecision(given);
@@ -46,7 +48,7 @@ export async function findCheckTargets(
   }
   const found = isPath(model)
     ? { directory: requireDirectory(model), variant }
-    : await findInCache({ model, variant, revision, cache });
+    : await findInCache({ model, variant, ...where });
   const one = { ...withEngine(read.model, found), name: model };
   return withSlots({ models: [one], faulty: [], limits: NO_MEMORY_LIMITS }, () => true);
 }
@@ -89,15 +91,18 @@ interface CachedName extends Omit<TargetOptions, 'model' | 'variant'> {
 }
 
 /** Returns the variant only if the user chose it and its directory may hold other precisions. */
-async function findInCache({ model, variant, revision, cache }: CachedName) {
-  const repository = requireRepository(model);
-  const found = await findCached(cache, repository, requireRevision(revision));
-  const chosen = chooseVariant(found.files, repository, variant ?? undefined);
+async function findInCache({ model, variant, revision, cache, endpoint }: CachedName) {
+  const named = readRepositoryName(model, endpoint);
+  const { repository } = named;
+  const commit = nameOrOption('revision', named.revision, requireRevision(revision), DEFAULT_REVISION);
+  const found = await findCached(cache, repository, commit);
+  const wanted = nameOrOption('variant', named.variant, variant ?? undefined, undefined);
+  const chosen = chooseVariant(found.files, repository, wanted);
   if (chosen.format !== 'onnx') {
     throw new HubError(`${repository} has weights and no graph; run: continuo model build ${repository}`);
   }
   return {
     directory: path.join(found.directory, chosen.directory),
-    variant: precisionOf(chosen) === null ? null : variant,
+    variant: wanted === undefined ? null : precisionOf(chosen),
   };
 }

@@ -22,6 +22,10 @@ export class HubClient {
     this.#options = options;
   }
 
+  get endpoint(): string {
+    return this.#options.settings.endpoint;
+  }
+
   /** Lists the files of a repository at a branch, tag or commit. @throws HubError */
   listing(repository: string, revision: string): Promise<Listing> {
     const path = `/api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`;

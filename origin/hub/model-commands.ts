@@ -16,7 +16,7 @@ import { commandConnection, throughProxy } from './command-connection.ts';
 import { HubClient } from './hub-client.ts';
 import { HubError } from './hub-error.ts';
 import { type HubSettings, readHubSettings } from './hub-settings.ts';
-import { requireRepository, requireRevision } from './names.ts';
+import { DEFAULT_REVISION, nameOrOption, readRepositoryName, requireRevision } from './names.ts';
 import { type PulledModel, pull } from './pull.ts';
 import { linkTo } from './snapshot.ts';
 
@@ -51,7 +51,7 @@ export function addModelCommands(
       .command('pull <owner/name>')
       .description('download the files of one variant into the cache')
       .option('--variant <name>', 'precision, for example q4f16, fp16, q8, fp32')
-      .option('--revision <name>', 'branch, tag or commit', 'main')
+      .option('--revision <name>', 'branch, tag or commit', DEFAULT_REVISION)
       .option('--link <path>', 'also make this path a symbolic link to the model directory')
       .addHelpText('after', '\nReads HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE and HTTPS_PROXY.'),
     'continuo model pull onnx-community/Qwen3-0.6B-ONNX --variant q4f16',
@@ -67,7 +67,9 @@ export function addModelCommands(
     model.command('remove <owner/name>').description('delete a model from the cache'),
     'continuo model remove onnx-community/Qwen3-0.6B-ONNX',
   ).action(async (name: string) => {
-    const repository = requireRepository(name);
+    const { repository, revision, variant } = readRepositoryName(name, settings().endpoint);
+    if (revision !== null || variant !== null)
+      throw new HubError(`remove deletes all of ${repository}; name it without revision and variant`);
     const onWait = () => progress.note(`waiting for a pull of ${repository}`);
     const bytes = await removeCached(settings().cache, repository, { onWait, sleep });
     terminal.print(`removed ${repository}, ${byteSize(bytes)}`);
@@ -79,7 +81,7 @@ export function addModelCommands(
         'load a directory, a name of the models file or a cached owner/name, run a prompt, measure speed and batch invariance; default: all configured models',
       )
       .option('--variant <name>', 'precision, if there are several')
-      .option('--revision <name>', 'branch, tag or commit of a cached model', 'main')
+      .option('--revision <name>', 'branch, tag or commit of a cached model', DEFAULT_REVISION)
       .option('--prompt <text>', 'text to continue', PROMPT)
       .option('--text <file>', 'text to predict; prints bits per byte, which tell what a precision loses')
       .addHelpText(
@@ -94,8 +96,9 @@ export function addModelCommands(
     const { findCheckTargets } = await import('./check-targets.ts');
     const { revision, variant } = options;
     const text = options.text === undefined ? undefined : readText(options.text);
-    const { cache } = settings();
-    for (const target of await findCheckTargets({ model: name, revision, variant, cache }, environment)) {
+    const { cache, endpoint } = settings();
+    const wanted = { model: name, revision, variant, cache, endpoint };
+    for (const target of await findCheckTargets(wanted, environment)) {
       const now = () => performance.now();
       const report = await checkModel({ engine: target.engine, prompt: options.prompt, text, now });
       results().one(checkFields(target.name, report));
@@ -118,9 +121,14 @@ async function pulled(
   settings: HubSettings,
   progress: ProgressDisplay,
 ): Promise<string[]> {
-  const repository = requireRepository(name);
+  const named = readRepositoryName(name, settings.endpoint);
+  const { repository } = named;
   const client = new HubClient({ settings, ...commandConnection(progress) });
-  const request = { repository, revision: requireRevision(revision), variant };
+  const request = {
+    repository,
+    revision: nameOrOption('revision', named.revision, requireRevision(revision), DEFAULT_REVISION),
+    variant: nameOrOption('variant', named.variant, variant, undefined),
+  };
   const model = await throughProxy(() => pull(request, { client, cache: settings.cache, progress }));
   progress.note(`${repository} (${model.variant}) is complete`);
   if (link !== undefined) await linkTo(model.directory, link);

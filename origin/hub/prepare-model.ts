@@ -14,16 +14,16 @@ import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { withFileLock } from './file-lock.ts';
 import { HubError, withDiskErrors } from './hub-error.ts';
 import { locate, TOKENIZER_FILE } from './locate.ts';
-import { type RepositoryName, readModelName } from './names.ts';
+import { DEFAULT_REVISION, nameOrOption, type RepositoryName, readModelName } from './names.ts';
 import { freeBytes, type PullContext } from './pull.ts';
 import { chooseVariant, variantsOf } from './variants.ts';
 
 /** Brings a model from its name to a directory that the origin can serve: fetches and builds what is missing. */
 
 export interface PrepareRequest {
-  /** A directory, a .gguf file, or `owner/name[:variant]`. */
+  /** A directory, a .gguf file, or what `readRepositoryName` takes. */
   readonly name: string;
-  /** Branch, tag or commit of a repository. */
+  /** Branch, tag or commit of a repository, if its name does not say it. */
   readonly revision: string;
   /** Of the weights, if a graph is built and the name does not say it. */
   readonly precision: WeightPrecision;
@@ -90,7 +90,7 @@ interface Source {
 
 /** @throws HubError, ModelError */
 export async function prepareModel(request: PrepareRequest, context: PrepareContext): Promise<PreparedModel> {
-  const name = readModelName(request.name);
+  const name = readModelName(request.name, context.client.endpoint);
   if (name.kind === 'repository') return await prepareRepository(name, request, context);
   const id = path.basename(name.path).replace(/\.gguf$/i, '');
   if (name.kind === 'directory' && hasGraph(name.path)) {
@@ -146,12 +146,13 @@ function requireKnown(directory: string): void {
 }
 
 async function prepareRepository(
-  { repository, variant }: RepositoryName,
+  { repository, variant, revision: named }: RepositoryName,
   request: PrepareRequest,
   context: PrepareContext,
 ): Promise<PreparedModel> {
   const precision = WEIGHT_PRECISIONS[variant?.toLowerCase() ?? ''];
-  const located = await locate({ repository, revision: request.revision, variant, precision }, context);
+  const revision = nameOrOption('revision', named, request.revision, DEFAULT_REVISION);
+  const located = await locate({ repository, revision, variant, precision }, context);
   const { format, commit, bytes, missingBytes } = located;
   if (format === 'onnx') {
     refuseBuildOptions(request);

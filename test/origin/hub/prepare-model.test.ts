@@ -113,6 +113,20 @@ describe('a repository of safetensors', () => {
     expect(hub.downloads('generation_config.json')).toHaveLength(1);
   });
 
+  it('is named by its address, with a revision', async () => {
+    const first = await prepare(`https://huggingface.co/${NAME}`);
+    expect(first.id).toBe(NAME);
+    for (const address of [`hf.co/${NAME}/tree/main`, `${hub.endpoint}/${NAME}/blob/main/model.safetensors`])
+      expect(await prepare(address)).toEqual({ ...first, built: null });
+    expect(await messageOf(prepare(`${NAME}@no-such`))).toBe(`${NAME} has no revision no-such`);
+    expect(await messageOf(prepare(`${NAME}@v1`, { revision: 'v2' }))).toMatch(
+      /^--revision v2 differs from v1 /,
+    );
+    expect(await messageOf(prepare(`hf.co/${NAME}/tree/main/onnx`))).toBe(
+      `${NAME} has no variant onnx; available: safetensors`,
+    );
+  });
+
   it('is refused, and leaves no part of it, if the hub sends another file than it lists', async () => {
     const content = Buffer.from(weightsFiles()['model.safetensors']!).fill(7, 5000);
     hub.faults.set('model.safetensors', { content });
