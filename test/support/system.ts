@@ -41,12 +41,17 @@ export async function freePort(): Promise<number> {
   }
 }
 
-const MAIN = path.resolve(import.meta.dirname, '../../origin/cli/start/main.ts');
+/** The command of `npm start`. */
+export const START = [
+  path.resolve(import.meta.dirname, '../../origin/cli/continuo.js'),
+  'serve',
+  '--no-open',
+];
 
 /** @param command script and arguments; absent: those of `npm start` */
 export function launch(
   environment: Readonly<Record<string, string>>,
-  command: readonly string[] = [MAIN],
+  command: readonly string[] = START,
 ): {
   child: ChildProcess;
   output: () => string;

@@ -11,7 +11,7 @@ import { answerOf, type Finding, fail, isHealth, ok, warn } from './finding.ts';
 
 /** @param node version and whether it runs TypeScript */
 export function checkNode({ version, typescript }: { version: string; typescript: boolean }): Finding {
-  const advice = 'Install Node 24 (or 22.18 and later). In a checkout on linux-x64, npm ci brings it.';
+  const advice = 'Install Node 24. In a checkout on linux-x64, npm ci brings it.';
   return typescript ? ok('Node', version) : fail('Node', `${version} cannot run TypeScript`, advice);
 }
 
