@@ -1,15 +1,12 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { statOf, untilEnded } from '../support/child-processes.ts';
 import { hasChroot } from '../support/chroot.ts';
-import { exitOf, freePort, launch, startSystem } from '../support/system.ts';
-
-const LAUNCHER = path.resolve(import.meta.dirname, '../../origin/cli/start/main.ts');
+import { exitOf, freePort, launch, START, startSystem } from '../support/system.ts';
 
 const newDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'continuo-failed-start-'));
 
@@ -26,20 +23,22 @@ describe('npm start', () => {
   test('reports why an origin cannot start, and exits', async () => {
     const { child, output } = await launchOnFreePorts({ CONTINUO_SLOTS: 'eight' });
     expect(await exitOf(child)).toBe(1);
-    expect(output()).toMatch(/^The origin stopped:\n.*CONTINUO_SLOTS: /);
+    expect(output()).toMatch(/^continuo: The origin stopped:\n.*CONTINUO_SLOTS: /);
   });
 
   test('reports once why no model can be loaded', async () => {
     const { child, output } = await launchOnFreePorts({ CONTINUO_CONTEXT: '1000000' });
     expect(await exitOf(child)).toBe(1);
-    expect(output()).toMatch(/^The origin stopped:\ncontinuo origin: [^\n]*context of 1000000[^\n]*\n$/);
+    expect(output()).toMatch(
+      /^continuo: The origin stopped:\ncontinuo origin: [^\n]*context of 1000000[^\n]*\n$/,
+    );
   });
 
   test('refuses a misspelled variable before it starts anything', async () => {
     const { child, output } = launch({ CONTINUO_PROT: '80' });
     expect(await exitOf(child)).toBe(1);
     expect(output().trim()).toBe(
-      'CONTINUO_PROT: there is no such variable; the nearest name is CONTINUO_PORT',
+      'continuo: CONTINUO_PROT: there is no such variable; the nearest name is CONTINUO_PORT',
     );
   });
 
@@ -58,7 +57,7 @@ describe('npm start', () => {
     ['outlives a shell that is not of npm', ''],
   ])('%s', async (_, event) => {
     const directory = newDirectory();
-    const shell = spawn('sh', ['-c', '"$0" "$1"; exit $?', process.execPath, LAUNCHER], {
+    const shell = spawn('sh', ['-c', '"$0" "$@"; exit $?', process.execPath, ...START], {
       env: {
         ...process.env,
         CONTINUO_PORT: String(await freePort()),
@@ -86,33 +85,70 @@ describe('npm start', () => {
     const port = String(await freePort());
     const { child, output } = launch({ CONTINUO_PORT: port, CONTINUO_ORIGIN_PORT: port });
     expect(await exitOf(child)).toBe(1);
-    expect(output().trim()).toBe(`CONTINUO_ORIGIN_PORT: ${port} is already CONTINUO_PORT; set another one.`);
+    expect(output().trim()).toBe(
+      `continuo: CONTINUO_ORIGIN_PORT: ${port} is already CONTINUO_PORT; set another one.`,
+    );
   });
 
   test('does not report a foreign address as a port in use', async () => {
     const { child, output } = await launchOnFreePorts({ CONTINUO_HOST: '192.0.2.1' });
     expect(await exitOf(child)).toBe(1);
-    expect(output().trim()).toMatch(/^Cannot listen on port \d+ of 192\.0\.2\.1 \(EADDRNOTAVAIL\)\.$/);
+    expect(output().trim()).toMatch(
+      /^continuo: Cannot listen on port \d+ of 192\.0\.2\.1 \(EADDRNOTAVAIL\)\.$/,
+    );
   });
 
-  test.runIf(hasChroot)('says what an empty log means on a full disk', async () => {
-    const directory = newDirectory();
-    const full = `mount -t tmpfs -o size=200k,mode=700 tmpfs ${directory} && exec "$0" "$1"`;
-    const child = spawn('unshare', ['--mount', 'sh', '-c', full, process.execPath, LAUNCHER], {
+  /** Starts on a disk of its own, which is full from then on if it is small. Returns what it printed so far. */
+  async function startOnDisk(directory: string, size: string) {
+    const mounted = `mount -t tmpfs -o size=${size},mode=700 tmpfs ${directory} && exec "$0" "$@"`;
+    const child = spawn('unshare', ['--mount', 'sh', '-c', mounted, process.execPath, ...START], {
       env: {
         ...process.env,
         CONTINUO_PORT: String(await freePort()),
         CONTINUO_ORIGIN_PORT: String(await freePort()),
         CONTINUO_STATE_DIR: directory,
       },
-      stdio: ['ignore', 'ignore', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
-    const output = text(child.stderr);
+    let printed = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        printed += text;
+      });
+    return { child, output: () => printed };
+  }
+
+  test.runIf(hasChroot)('says that the disk is full', async () => {
+    const { child, output } = await startOnDisk(newDirectory(), '200k');
     expect(await exitOf(child)).toBe(1);
-    expect(await output).toBe(
-      `The worker stopped:\n${directory}/worker.log is empty, as if the disk were full.\n`,
-    );
+    expect(output()).toMatch(/^continuo: The worker stopped:\n[^\n]*database or disk is full/);
   });
+
+  test.runIf(hasChroot)(
+    'a disk that fills ends nothing, and requests work when it has room again',
+    async () => {
+      const directory = newDirectory();
+      const { child, output } = await startOnDisk(directory, '24m');
+      onTestFinished(() => void child.kill('SIGINT'));
+      await expect.poll(output).toContain('Ctrl-C stops everything.');
+      const [, url, key] = /endpoint {2}(\S+)\n.*key {7}(\S+)/s.exec(output())!;
+      const complete = () =>
+        fetch(`${url}/completions`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ model: 'default', prompt: 'Once', max_tokens: 2 }),
+        }).then(({ status }) => status);
+      expect(await complete()).toBe(200);
+      const disk = `/proc/${child.pid}/root${directory}`;
+      expect(() => writeFileSync(path.join(disk, 'filler'), Buffer.alloc(2 ** 25))).toThrow('ENOSPC');
+      for (let count = 0; count < 60; count++) await complete();
+      expect(child.exitCode).toBe(null);
+      rmSync(path.join(disk, 'filler'));
+      await expect.poll(complete).toBe(200);
+      child.kill('SIGINT');
+      expect(await exitOf(child)).toBe(0);
+    },
+  );
 
   test('replaces an incomplete state file', async () => {
     const directory = newDirectory();

@@ -1,3 +1,4 @@
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import * as z from 'zod';
 import { openLocalWorker } from './local-worker.ts';
 import { pageLink } from './page-key.ts';
@@ -30,6 +31,10 @@ const { miniflare } = await openLocalWorker({
   ...(settings.CONTINUO_PAGE_LINK && { pageLink: pageLink.parse(JSON.parse(settings.CONTINUO_PAGE_LINK)) }),
   state: settings.CONTINUO_WORKER_STATE,
   originUrl: settings.CONTINUO_ORIGIN_URL,
+}).catch((error: unknown) => {
+  // The launcher shows the last lines.
+  console.error(errorMessage(error));
+  process.exit(1);
 });
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

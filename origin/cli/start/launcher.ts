@@ -1,5 +1,4 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { requireKnownVariables } from '@continuo/origin/config/config.ts';
@@ -7,6 +6,7 @@ import type { Environment } from '@continuo/origin/config/environment.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { type DevelopmentState, developmentState } from './development-state.ts';
 import { stateDirectory as stateDirectoryOf } from './installation.ts';
+import { OutputLog } from './output-log.ts';
 import type { PageLink } from './page-key.ts';
 import { portFault } from './port.ts';
 import { type Command, ProcessGroup } from './process-group.ts';
@@ -42,8 +42,8 @@ interface CommandContext {
 }
 
 function commandOf(name: string, entry: URL, stateDirectory: string, env: Environment): Command {
-  const logFile = path.join(stateDirectory, `${name}.log`);
-  return { name, file: process.execPath, args: [fileURLToPath(entry)], env, logFile };
+  const log = new OutputLog(path.join(stateDirectory, `${name}.log`));
+  return { name, file: process.execPath, args: [fileURLToPath(entry)], env, log };
 }
 
 const originCommand = ({ environment, stateDirectory, settings, state }: CommandContext): Command =>
@@ -77,23 +77,13 @@ const edgeCommand = ({ environment, stateDirectory, settings, state, pageLink }:
     }),
   });
 
-/** Returns the last lines of a child's log, without workerd's stack addresses. */
-function lastLogLines(logFile: string): string {
-  const lines = readFileSync(logFile, 'utf8').trim().split('\n');
-  const told = lines.filter((line) => !line.startsWith('stack: '));
-  // The origin's last line repeats what its structured log says.
-  const plain = told.filter((line) => !line.startsWith('{'));
-  const last = (plain.length > 0 ? plain : told).slice(-5).join('\n');
-  return last || `${logFile} is empty, as if the disk were full.`;
-}
-
 /** A child failed to start. Its log has the reason once everything has stopped. */
 class StartFailure extends Error {
-  readonly logFile: string;
+  readonly log: OutputLog;
 
-  constructor({ name, logFile }: Command, fault: string) {
+  constructor({ name, log }: Command, fault: string) {
     super(`The ${name} ${fault}:`);
-    this.logFile = logFile;
+    this.log = log;
   }
 }
 
@@ -141,7 +131,6 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
 
   const origin = originCommand(context);
   const edge = edgeCommand(context);
-  for (const { logFile } of [origin, edge]) writeFileSync(logFile, '');
 
   const stopRequested = new Promise<'signal'>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
@@ -193,6 +182,6 @@ export async function launch(environment: Environment, onReady: (ready: Ready) =
     await run(environment, onReady);
   } catch (error) {
     if (!(error instanceof StartFailure)) throw error;
-    throw new Error(`${error.message}\n${lastLogLines(error.logFile)}`);
+    throw new Error(`${error.message}\n${error.log.lastLines()}`);
   }
 }

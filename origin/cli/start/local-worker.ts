@@ -127,7 +127,11 @@ function repeatDailyWork(miniflare: Miniflare): void {
 async function prepareWorker(state: string | undefined, script: string | undefined): Promise<PreparedWorker> {
   const entry = fileURLToPath(new URL('./prepare-worker.ts', import.meta.url));
   const task = JSON.stringify({ state, bundles: script === undefined });
-  const { stdout } = await promisify(execFile)(process.execPath, [entry, task], { maxBuffer: MAX_PREPARED });
+  const { stdout } = await promisify(execFile)(process.execPath, [entry, task], {
+    maxBuffer: MAX_PREPARED,
+  }).catch(({ stderr }: { readonly stderr: string }) => {
+    throw new Error(stderr.trim());
+  });
   const prepared = JSON.parse(stdout.slice(stdout.lastIndexOf('\n'))) as PreparedWorker;
   return script === undefined ? prepared : { ...prepared, script };
 }

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { V4WorkerOptions } from 'miniflare';
 import { unstable_getMiniflareWorkerOptions } from 'wrangler';
 import * as z from 'zod';
@@ -21,19 +22,28 @@ const CONFIGURATION = path.join(ROOT, 'wrangler.toml');
 
 const task = z.object({ state: z.string().optional(), bundles: z.boolean() });
 
-const { state, bundles } = task.parse(JSON.parse(process.argv[2]!));
-const {
-  modulesRules: _,
-  assets,
-  ...configured
-} = unstable_getMiniflareWorkerOptions(CONFIGURATION).workerOptions;
-const [script] = await Promise.all([
-  !bundles ? '' : existsSync(BUNDLED_WORKER) ? readFileSync(BUNDLED_WORKER, 'utf8') : bundleWorker(),
-  state === undefined ? null : migrateLocalDatabases(CONFIGURATION, state),
-]);
-const prepared: PreparedWorker = {
-  configured: { ...configured, d1Databases: localIds(Object.keys(configured.d1Databases ?? {})) },
-  assets: assets as PreparedWorker['assets'],
-  script,
-};
-process.stdout.write(`\n${JSON.stringify(prepared)}`);
+async function prepare({ state, bundles }: z.infer<typeof task>): Promise<PreparedWorker> {
+  const {
+    modulesRules: _,
+    assets,
+    ...configured
+  } = unstable_getMiniflareWorkerOptions(CONFIGURATION).workerOptions;
+  const [script] = await Promise.all([
+    !bundles ? '' : existsSync(BUNDLED_WORKER) ? readFileSync(BUNDLED_WORKER, 'utf8') : bundleWorker(),
+    state === undefined ? null : migrateLocalDatabases(CONFIGURATION, state),
+  ]);
+  return {
+    configured: { ...configured, d1Databases: localIds(Object.keys(configured.d1Databases ?? {})) },
+    assets: assets as PreparedWorker['assets'],
+    script,
+  };
+}
+
+try {
+  const prepared = await prepare(task.parse(JSON.parse(process.argv[2]!)));
+  process.stdout.write(`\n${JSON.stringify(prepared)}`);
+} catch (error) {
+  console.error(errorMessage(error));
+  // The simulator may still run.
+  process.exit(1);
+}

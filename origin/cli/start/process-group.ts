@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
 import type { Environment } from '@continuo/origin/config/environment.ts';
 import { errorCode } from '@continuo/shared/error-details.ts';
+import type { OutputLog } from './output-log.ts';
 
 export interface Command {
   readonly name: string;
@@ -10,7 +10,7 @@ export interface Command {
   /** All variables of the process. */
   readonly env: Environment;
   /** Receives all output of the process. */
-  readonly logFile: string;
+  readonly log: OutputLog;
 }
 
 /**
@@ -22,17 +22,21 @@ export class ProcessGroup {
   /** Settles when the child has ended. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>;
   readonly #child: ChildProcess;
+  /** Resolves when nothing holds the output of the child any more. */
+  readonly #closed: Promise<unknown>;
 
   constructor(command: Command) {
-    const log = openSync(command.logFile, 'a');
     this.name = command.name;
     this.#child = spawn(command.file, command.args, {
       detached: true,
       env: command.env,
-      // Its stdin stays open, so that the child notices when the launcher is gone.
-      stdio: ['pipe', log, log],
+      // Its stdin stays open, so that the child notices when the launcher is gone. Node ends a process that cannot write to a
+      // file, as on a full disk, so its output goes through the launcher.
+      stdio: 'pipe',
     });
-    closeSync(log);
+    for (const stream of [this.#child.stdout!, this.#child.stderr!])
+      stream.setEncoding('utf8').on('data', (text: string) => command.log.append(text));
+    this.#closed = new Promise((resolve) => this.#child.once('close', resolve));
     this.ended = new Promise((resolve, reject) => {
       this.#child.once('error', reject);
       this.#child.once('exit', (code, signal) => resolve({ code, signal }));
@@ -51,6 +55,7 @@ export class ProcessGroup {
     clearTimeout(timer);
     // Descendants may have ignored the first signal.
     this.#signal('SIGKILL');
+    await this.#closed;
   }
 
   #signal(signal: NodeJS.Signals): void {

@@ -1,5 +1,6 @@
 import { devNull } from 'node:os';
 import { expect, test } from 'vitest';
+import { OutputLog } from '../../../../origin/cli/start/output-log.ts';
 import type { Command } from '../../../../origin/cli/start/process-group.ts';
 import { Supervisor } from '../../../../origin/cli/start/supervisor.ts';
 
@@ -8,7 +9,7 @@ const program = (code: string): Command => ({
   file: process.execPath,
   args: ['--eval', code],
   env: {},
-  logFile: devNull,
+  log: new OutputLog(devNull),
 });
 
 const never = (over: AbortSignal) =>
