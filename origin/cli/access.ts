@@ -24,10 +24,24 @@ export function localAddress({ CONTINUO_HOST, CONTINUO_PORT }: Environment): str
   return `http://${host.includes(':') ? `[${host}]` : host}:${CONTINUO_PORT || '8787'}`;
 }
 
+const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
+
 /** Returns whether an address is the local machine's, or the configured one of the local server. */
 export function isLocal({ hostname }: URL, environment: Environment): boolean {
   const own = URL.parse(localAddress(environment))?.hostname;
-  return ['127.0.0.1', 'localhost', '[::1]', own].includes(hostname);
+  return hostname === own || LOOPBACK.includes(hostname);
+}
+
+/**
+ * Takes this machine out of the proxy that NODE_USE_ENV_PROXY switches on, because a proxy cannot reach it. Child processes
+ * inherit the variable.
+ */
+export function bypassProxyForLocal(environment: Record<string, string | undefined>): void {
+  const variable = environment.no_proxy === undefined ? 'NO_PROXY' : 'no_proxy';
+  const given = environment[variable];
+  if (environment.NODE_USE_ENV_PROXY !== '1' || given === '*') return;
+  const own = URL.parse(localAddress(environment))?.hostname;
+  environment[variable] = [given, own, ...LOOPBACK].filter(Boolean).join(',');
 }
 
 /** @throws CommandError if it is not an HTTP address */

@@ -41,7 +41,8 @@ describe('npm start', () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'continuo-start-'));
 
   beforeAll(async () => {
-    system = await startSystem({}, directory);
+    // A proxy that does not answer: what stays on this machine is not for it.
+    system = await startSystem({ NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:1' }, directory);
   });
   afterAll(async () => {
     await system.stop();
@@ -131,7 +132,8 @@ describe('npm start', () => {
 
   test('the admin command reads the server address and key from the same settings', () => {
     const { CONTINUO_URL: _, CONTINUO_ADMIN_KEY: __, ...environment } = process.env;
-    const settings = { CONTINUO_PORT: new URL(system.url).port, CONTINUO_STATE_DIR: directory };
+    const proxy = { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:1' };
+    const settings = { CONTINUO_PORT: new URL(system.url).port, CONTINUO_STATE_DIR: directory, ...proxy };
     const main = path.resolve(import.meta.dirname, '../../origin/cli/main.ts');
     const answer = execFileSync(process.execPath, [main, '--json', 'tenants', 'list'], {
       env: { ...environment, ...settings },
@@ -218,7 +220,9 @@ describe('npm start', () => {
       CONTINUO_ORIGIN_PORT: String(await freePort()),
     });
     expect(await exitOf(child)).toBe(1);
-    expect(output().trim()).toBe(`Port ${port} on 127.0.0.1 is in use; set CONTINUO_PORT to a free one.`);
+    expect(output().trim()).toBe(
+      `continuo: Port ${port} on 127.0.0.1 is in use; set CONTINUO_PORT to a free one.`,
+    );
   });
 
   test('a second start on the same state directory names the process that holds it', async () => {
@@ -234,7 +238,7 @@ describe('npm start', () => {
   test('a wrong setting is one clear line and exit code 1', async () => {
     const { child, output } = launch({ CONTINUO_PORT: 'eighty' });
     expect(await exitOf(child)).toBe(1);
-    expect(output().trim()).toMatch(/^CONTINUO_PORT: [^\n]+$/);
+    expect(output().trim()).toMatch(/^continuo: CONTINUO_PORT: [^\n]+$/);
   });
 
   test('Ctrl-C ends streams with an error event and [DONE], ends every process and frees the ports, and the key survives a restart', async () => {

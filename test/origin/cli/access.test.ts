@@ -3,7 +3,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { isLocal, localAddress } from '../../../origin/cli/access.ts';
+import { bypassProxyForLocal, isLocal, localAddress } from '../../../origin/cli/access.ts';
 import { readStartSettings } from '../../../origin/cli/start/settings.ts';
 import { freePort } from '../../support/system.ts';
 import { runCli } from './run-cli.ts';
@@ -57,4 +57,17 @@ test('a server that cannot be reached is named with the reason', async () => {
   });
   expect(code).toBe(3);
   expect(stderr).toContain(`No server answers at ${url} (ECONNREFUSED).`);
+});
+
+test.each([
+  [{}, { NO_PROXY: '127.0.0.1,127.0.0.1,localhost,[::1]' }],
+  [{ NO_PROXY: 'intern' }, { NO_PROXY: 'intern,127.0.0.1,127.0.0.1,localhost,[::1]' }],
+  [{ no_proxy: '' }, { no_proxy: '127.0.0.1,127.0.0.1,localhost,[::1]' }],
+  [{ NO_PROXY: '*' }, { NO_PROXY: '*' }],
+  [{ CONTINUO_HOST: '10.0.0.8' }, { NO_PROXY: '10.0.0.8,127.0.0.1,localhost,[::1]' }],
+  [{ NODE_USE_ENV_PROXY: '0' }, {}],
+])('the proxy of NODE_USE_ENV_PROXY gets no request to this machine: %o', (given, expected) => {
+  const environment: Record<string, string | undefined> = { NODE_USE_ENV_PROXY: '1', ...given };
+  bypassProxyForLocal(environment);
+  expect(environment).toEqual({ NODE_USE_ENV_PROXY: '1', ...given, ...expected });
 });
