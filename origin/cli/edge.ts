@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { requireKnownVariables } from '@continuo/origin/config/config.ts';
 import { CommandError, EXIT, requireOption, whole, withExamples } from '@continuo/origin/terminal/program.ts';
 import { parseSettings, VARIABLE_NAMES, type Variables } from '@continuo/worker/env/settings.ts';
 import type { Command } from 'commander';
@@ -7,8 +8,8 @@ import type { CliContext } from './session.ts';
 /** `continuo edge`: the Worker on a host of one's own, in front of an origin that runs elsewhere. */
 
 interface EdgeOptions {
-  readonly host: string;
-  readonly port: number;
+  readonly host?: string;
+  readonly port?: number;
   readonly origin: string;
   readonly state: string;
   readonly secrets: string;
@@ -23,16 +24,18 @@ export function addEdgeCommand(program: Command, { terminal, environment }: CliC
   requireOption(edge, '--secrets <directory>', 'secrets; the first start makes them');
   withExamples(
     edge
-      .option('--host <address>', 'listening address', '127.0.0.1')
-      .option('--port <number>', 'listening port', whole(1), 8787),
+      .option('--host <address>', 'listening address; default: CONTINUO_HOST, else 127.0.0.1')
+      .option('--port <number>', 'listening port; default: CONTINUO_PORT, else 8787', whole(1)),
     'continuo edge --origin http://10.0.0.8:9100 --state /var/lib/continuo --secrets /etc/continuo',
-  ).action(async ({ origin, state, secrets, ...address }: EdgeOptions) => {
+  ).action(async ({ origin, state, secrets, ...given }: EdgeOptions) => {
     const { hostSecrets } = await import('./start/host-secrets.ts');
     const { openLocalWorker } = await import('./start/local-worker.ts');
     const { lockStateDirectory } = await import('./start/state-lock.ts');
-    const { workerVariablesOf } = await import('./start/settings.ts');
+    const { readListener, workerVariablesOf } = await import('./start/settings.ts');
     if (URL.parse(origin)?.protocol !== 'http:')
       throw new CommandError(`'${origin}' is no http address.`, EXIT.usage);
+    requireKnownVariables(environment);
+    const address = { ...readListener(environment), ...given };
     const configured = workerVariablesOf(environment, VARIABLE_NAMES);
     parseSettings(configured as Variables);
     // The files hold keys and what callers may ask to be repeated.

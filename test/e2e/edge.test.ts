@@ -16,8 +16,8 @@ const temporary = () => mkdtempSync(path.join(tmpdir(), 'continuo-edge-'));
 async function startHost(state: string, secrets: string) {
   const [port, originPort] = [await freePort(), await freePort()];
   const origin = `http://127.0.0.1:${originPort}`;
-  const args = ['--origin', origin, '--state', state, '--secrets', secrets, '--port', String(port)];
-  const edge = launch({}, [CONTINUO, 'edge', ...args]);
+  const args = ['--origin', origin, '--state', state, '--secrets', secrets];
+  const edge = launch({ CONTINUO_PORT: String(port) }, [CONTINUO, 'edge', ...args]);
   await expect.poll(edge.output).toContain(`Listening on http://127.0.0.1:${port}`);
   const variables = {
     CONTINUO_ORIGIN_PORT: String(originPort),
@@ -98,6 +98,16 @@ test.each([
   expect(await exitOf(child)).toBe(2);
   expect(output().split('\n')[0]).toMatch(/^continuo: /);
   expect(output().split('\n')[0]).toContain(message);
+});
+
+test.each([
+  ['CONTINUO_PORT', 'first', /^continuo: CONTINUO_PORT: received "first"; /],
+  ['CONTINUO_PROT', '80', /^continuo: CONTINUO_PROT: there is no such variable/],
+])('a wrong variable is refused by name: %s', async (name, value, message) => {
+  const valid = ['--origin', 'http://127.0.0.1:1', '--state', temporary(), '--secrets', temporary()];
+  const { child, output } = launch({ [name]: value }, [CONTINUO, 'edge', ...valid]);
+  expect(await exitOf(child)).toBe(1);
+  expect(output()).toMatch(message);
 });
 
 test('all missing options are named together', async () => {

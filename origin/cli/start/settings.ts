@@ -10,10 +10,13 @@ const WORKER_VARIABLES = ['CORS_ORIGINS', 'MODEL_ALIASES', 'UPSTREAMS'];
 /** The names in UPSTREAMS of variables with secrets. The Worker checks the rest. */
 const secretNames = z.array(z.object({ apiKey: z.string().optional(), secret: z.string().optional() }));
 
-const schema = z.object({
+const listener = z.object({
   /** Listening address of the endpoint. */
   CONTINUO_HOST: z.string().min(1).default('127.0.0.1'),
   CONTINUO_PORT: portNumber.default(8787),
+});
+
+const schema = listener.extend({
   /** Loopback port of the origin. */
   CONTINUO_ORIGIN_PORT: portNumber.default(9100),
 });
@@ -28,6 +31,12 @@ export interface StartSettings {
   readonly originUrl: string;
   /** Variables for the local Worker, with the secrets that UPSTREAMS names. */
   readonly workerVariables: Readonly<Record<string, string>>;
+}
+
+/** Returns where the endpoint listens. @throws Error one line that names the variable */
+export function readListener(environment: Environment): { readonly host: string; readonly port: number } {
+  const { CONTINUO_HOST: host, CONTINUO_PORT: port } = parseVariables(listener, environment);
+  return { host, port };
 }
 
 /** @throws Error one line that names the variable */
