@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { createDirectory } from '../config/writable-directory.ts';
 import { HubError } from './hub-error.ts';
@@ -13,6 +13,17 @@ export interface LockOptions {
 const SQLITE_BUSY = 5;
 const POLL_MS = 200;
 
+/** Loads SQLite without the warning of Node 22 that it is experimental. */
+function loadSqlite() {
+  const { emitWarning } = process;
+  process.emitWarning = () => undefined;
+  try {
+    return process.getBuiltinModule('node:sqlite');
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
 /**
  * Locks a file between processes: SQLite's lock of a database file. Node has no other lock that the system releases when
  * a process is killed.
@@ -23,7 +34,7 @@ export function tryFileLock(file: string): DatabaseSync | null {
   let database: DatabaseSync | null = null;
   try {
     createDirectory(path.dirname(file));
-    database = new DatabaseSync(file, { timeout: 0 });
+    database = new (loadSqlite().DatabaseSync)(file, { timeout: 0 });
     database.exec('BEGIN EXCLUSIVE');
     return database;
   } catch (error) {
