@@ -167,6 +167,15 @@ describe.each(hasHelm ? (Object.keys(SETTINGS) as Setting[]) : [])('the chart wi
   });
 });
 
+test.runIf(hasHelm)('a scaler with more replicas at least than at most is refused', () => {
+  const turned = { 'autoscaling.minReplicas': 5, 'autoscaling.maxReplicas': 3 };
+  for (const kind of ['hpa', 'keda'])
+    expect(() => render({ ...turned, 'autoscaling.kind': kind })).toThrow(
+      'autoscaling: minReplicas 5 is above maxReplicas 3',
+    );
+  expect(render({ ...turned, 'autoscaling.kind': 'none' })).not.toEqual([]);
+});
+
 test.runIf(hasHelm)('an origin with a card claims it and serves the model that it pulls', () => {
   const { pod, origin } = chart('card');
   expect(origin.resources.limits['nvidia.com/gpu']).toBe('1');
