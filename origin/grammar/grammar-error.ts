@@ -27,15 +27,3 @@ export function syntaxError(source: string, offset: number, message: string): Gr
 export function schemaError(path: string, message: string): GrammarError {
   return new GrammarError(`${path.slice(Math.max(0, path.indexOf('#')))}: ${message}`);
 }
-
-/**
- * @param source what the text is, for the message: `The schema`
- * @throws GrammarError if the text is not JSON
- */
-export function parseJson(text: string, source: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new GrammarError(`${source} is not valid JSON`);
-  }
-}

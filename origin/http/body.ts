@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { withDigits } from '@continuo/shared/exact-numbers.ts';
 import type * as z from 'zod';
 
 const BODY_LIMIT = 8 * 2 ** 20;
@@ -33,10 +34,13 @@ export async function readBody(request: IncomingMessage, limit = BODY_LIMIT): Pr
 
 /**
  * Parses what the Worker sent. It has checked the caller's fields, so the caller is not at fault.
+ * @param exact fields whose numbers keep their digits; see `withDigits`
  * @throws ApiError 502 protocol_mismatch, with the first path that does not match the schema
  */
-export function parseBody<T>(body: string, schema: z.ZodType<T>): T {
-  const parsed = schema.safeParse(parseJson(body));
+export function parseBody<T>(body: string, schema: z.ZodType<T>, exact: readonly string[] = []): T {
+  const value = parseJson(body);
+  const isObject = typeof value === 'object' && value !== null;
+  const parsed = schema.safeParse(isObject ? withDigits(value, body, exact) : value);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const path = issue?.path.map(String).join('.') ?? '';

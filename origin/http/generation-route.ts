@@ -14,7 +14,7 @@ import { closeSignal, type RouteCall, type ServerContext, unlessAborted } from '
  * closes, the generation is aborted at any stage.
  */
 export async function handleGenerate(call: RouteCall, context: ServerContext): Promise<void> {
-  const request = parseBody(call.body, generationRequest);
+  const request = parseBody(call.body, generationRequest, ['constraint']);
   await context.service.hold(request.model, (loaded) => generate(call, context, request, loaded));
 }
 

@@ -16,12 +16,14 @@ interface Answer {
   readonly usage: { readonly completion_tokens: number };
 }
 
+const completionRequest = (fields: object) => ({
+  method: 'POST',
+  headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
+  body: JSON.stringify({ model: 'default', ...fields }),
+});
+
 const post = (fields: object): Promise<Response> =>
-  fetch(`${system.url}/v1/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'default', ...fields }),
-  });
+  fetch(`${system.url}/v1/completions`, completionRequest(fields));
 
 const WHOLE = /^(?:ab|cd){6,20}$/;
 const request = {
@@ -56,6 +58,36 @@ describe('a JSON Schema', () => {
     expect(await headerOf({})).toBe('kind, javaType');
     expect(await headerOf({ stream: true })).toBe('kind, javaType');
     expect(await headerOf({ json_schema: { type: 'integer' } })).toBeNull();
+  });
+
+  test.each([
+    ['as an object', (schema: string) => `"json_schema":${schema}`],
+    ['as text', (schema: string) => `"json_schema":${JSON.stringify(schema)}`],
+    [
+      'in response_format',
+      (schema: string) =>
+        `"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":${schema}}}`,
+    ],
+    ['in structured_outputs', (schema: string) => `"structured_outputs":{"json":${schema}}`],
+    [
+      'in Lark',
+      (schema: string) => `"grammar":{"type":"lark","value":${JSON.stringify(`start: %json ${schema}`)}}`,
+    ],
+    [
+      'of a function',
+      (schema: string) =>
+        `"tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":${schema}}}],` +
+        '"tool_choice":{"type":"function","function":{"name":"f"}}',
+    ],
+  ])('%s keeps all digits of its numbers', async (_, field) => {
+    const number = field('{"minimum":9007199254740993,"maximum":9007199254740993}');
+    const { body, ...init } = completionRequest({ prompt: 'n', max_tokens: 32 });
+    const response = await fetch(`${system.url}/v1/completions`, {
+      ...init,
+      body: `${body.slice(0, -1)},${number}}`,
+    });
+    expect(response.status).toBe(200);
+    expect(((await response.json()) as Answer).choices[0]!.text.trim()).toBe('9007199254740993');
   });
 
   test('lets other properties in if open_objects is true', async () => {

@@ -1,7 +1,7 @@
 import type { BatchEndpoint } from '@continuo/shared/batch.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
+import { parseWithDigits } from '@continuo/shared/exact-numbers.ts';
 import { joinedBytes } from '@continuo/shared/framing.ts';
-import { parseWithDigits } from '@continuo/shared/json-fields.ts';
 
 /** Reads the lines of a batch's input file. */
 

@@ -1,5 +1,6 @@
 import type { CompletionRequest } from '@continuo/shared/completion.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { parseWithDigits } from '@continuo/shared/exact-numbers.ts';
 import type { WireConstraint } from '@continuo/shared/generation.ts';
 import { kindOf, MAX_SCHEMA_DEPTH } from '@continuo/shared/json-fields.ts';
 import type { ObjectDefaults } from '@continuo/shared/tenant.ts';
@@ -32,7 +33,7 @@ function schemaConstraint(field: string, value: unknown): NamedConstraint {
   let schema = value;
   if (typeof value === 'string') {
     try {
-      schema = JSON.parse(value);
+      schema = parseWithDigits(value);
     } catch {
       throw invalidSchema(field, 'the string is not valid JSON.');
     }

@@ -1,6 +1,7 @@
+import { constraintFields } from '@continuo/shared/completion-constraints.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
-import { parseExactly } from '@continuo/shared/json-fields.ts';
+import { parseExactly, withDigits } from '@continuo/shared/exact-numbers.ts';
 import type { Settings } from '../env/settings.ts';
 import { inTime } from '../timers/time-limit.ts';
 import { complexityFault } from './json-limits.ts';
@@ -10,6 +11,9 @@ import type { RequestContext } from './request-context.ts';
 type ReadLimits = Pick<RequestContext, 'settings' | 'timers' | 'caller' | 'heldBody'>;
 
 type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Fields that may hold a JSON Schema, whose numbers are exact. */
+const CONSTRAINTS = Object.keys(constraintFields);
 
 function checkMediaType(request: Request): void {
   const type = request.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
@@ -219,6 +223,7 @@ export async function readJsonObject(
   let body: unknown;
   try {
     body = parseExactly(text, 'seed');
+    if (typeof body === 'object' && body !== null) body = withDigits(body, text, CONSTRAINTS);
   } catch (thrown) {
     throw unreadable(errorMessage(thrown));
   }

@@ -1,8 +1,8 @@
 import { constraintFields as CONSTRAINT_FIELDS } from '@continuo/shared/completion-constraints.ts';
 import { ApiError, contextExceeded, requiredTokens } from '@continuo/shared/errors.ts';
+import { exactNumber } from '@continuo/shared/exact-numbers.ts';
 import { toSnakeCase, words } from '@continuo/shared/field-names.ts';
 import type { GenerationRequest, WireConstraint, WirePrompt } from '@continuo/shared/generation.ts';
-import { exactNumber } from '@continuo/shared/json-fields.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '@continuo/shared/sampling.ts';
 import { ALLOWED_FIELDS, type Flavor, PLAIN_STREAMS, WRAPPED_FIELDS } from './flavors.ts';
 import { estimateTokens } from './token-estimate.ts';

@@ -1,4 +1,5 @@
 import { canonical } from '../canonical.ts';
+import { compareNumbers, type JsonNumber } from '../decimal.ts';
 import { type KeywordNodes, NOT_MULTIPLE_OF } from './conjunction.ts';
 import { type Keywords, TYPES, type TypeName, typeOfKeyword } from './keywords.ts';
 
@@ -58,22 +59,22 @@ export interface NumberAssertions {
 }
 
 export interface Multiple {
-  readonly value: number;
+  readonly value: JsonNumber;
   readonly path: string;
 }
 
 export interface Bound {
-  readonly value: number;
+  readonly value: JsonNumber;
   readonly exclusive: boolean;
 }
 
 export function numberAssertions(nodes: KeywordNodes, integer: boolean): NumberAssertions {
-  const bounds = (keyword: NumberKeyword, exclusive: boolean): Bound[] =>
-    valuesOf(nodes, keyword).map((value) => ({ value, exclusive }));
+  const bounds = (keyword: BoundKeyword, exclusive: boolean): Bound[] =>
+    nodes.flatMap(({ schema: { [keyword]: value } }) => (value === undefined ? [] : [{ value, exclusive }]));
   const tightest = (list: readonly Bound[], sign: 1 | -1): Bound | null =>
     list.reduce<Bound | null>((best, bound) => {
-      if (best === null || sign * (bound.value - best.value) > 0) return bound;
-      return bound.value === best.value && bound.exclusive ? bound : best;
+      const tighter = best === null ? 1 : sign * compareNumbers(bound.value, best.value);
+      return tighter > 0 || (tighter === 0 && bound.exclusive) ? bound : best;
     }, null);
   return {
     integer,
@@ -93,8 +94,8 @@ function multiplesIn(nodes: KeywordNodes, keyword: 'multipleOf' | typeof NOT_MUL
 /** The range that two count keywords such as `minItems` and `maxItems` allow. */
 export function countRange(
   nodes: KeywordNodes,
-  minimum: NumberKeyword,
-  maximum: NumberKeyword,
+  minimum: CountKeyword,
+  maximum: CountKeyword,
 ): { min: number; max: number } {
   return {
     min: Math.max(0, ...valuesOf(nodes, minimum)),
@@ -102,10 +103,12 @@ export function countRange(
   };
 }
 
-/** Keywords whose value is a number. */
-type NumberKeyword = {
+type BoundKeyword = 'minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum';
+
+/** Keywords whose value is a count. */
+type CountKeyword = {
   [Keyword in keyof Keywords]-?: Required<Keywords>[Keyword] extends number ? Keyword : never;
 }[keyof Keywords];
 
-const valuesOf = (nodes: KeywordNodes, keyword: NumberKeyword): number[] =>
+const valuesOf = (nodes: KeywordNodes, keyword: CountKeyword): number[] =>
   nodes.flatMap(({ schema }) => schema[keyword] ?? []);

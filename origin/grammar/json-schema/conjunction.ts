@@ -1,3 +1,4 @@
+import type { JsonNumber } from '../decimal.ts';
 import type { CheckedSchema } from './keywords.ts';
 import type { SchemaNode } from './schema-document.ts';
 
@@ -47,7 +48,7 @@ export const SOME_PROPERTY = Symbol('some property');
 
 /** Conditions that no keyword expresses. They follow from the negation of keywords. */
 export interface DerivedKeywords {
-  readonly [NOT_MULTIPLE_OF]?: number;
+  readonly [NOT_MULTIPLE_OF]?: JsonNumber;
   readonly [SOME_PROPERTY]?: SomeProperty;
 }
 

@@ -1,4 +1,5 @@
 import { isEmptyLanguage } from '../automaton/dfa.ts';
+import { compareNumbers } from '../decimal.ts';
 import { itemSchemas } from './array-schema.ts';
 import { countRange, enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
 import { type Conjunction, conjunctionKey, type KeywordNodes, simplified } from './conjunction.ts';
@@ -77,8 +78,8 @@ function disjointStrings(left: KeywordNodes, right: KeywordNodes, { languages }:
 function disjointNumbers(left: KeywordNodes, right: KeywordNodes): boolean {
   const { minimum, maximum } = numberAssertions([...left, ...right], false);
   if (minimum === null || maximum === null) return false;
-  if (minimum.value === maximum.value) return minimum.exclusive || maximum.exclusive;
-  return minimum.value > maximum.value;
+  const room = compareNumbers(maximum.value, minimum.value);
+  return room < 0 || (room === 0 && (minimum.exclusive || maximum.exclusive));
 }
 
 /** A key that both sides require, or that one requires and the other forbids, separates them. */

@@ -10,6 +10,7 @@ import {
   text,
 } from '../expression.ts';
 import { oneOf, UNESCAPED_CHARACTERS } from './escaped-string.ts';
+import { isJsonObject } from './keywords.ts';
 
 /**
  * Maximum spaces or tabs after a line break: ten levels of the usual indentation. The limit keeps weak models from
@@ -115,7 +116,7 @@ export class JsonRules {
         ),
       );
     }
-    if (typeof value === 'object' && value !== null) {
+    if (isJsonObject(value)) {
       const members = Object.entries(value).map(([key, inner]) =>
         sequence(text(JSON.stringify(key)), this.colon, this.literal(inner)),
       );

@@ -1,4 +1,5 @@
 import { canonical } from '../canonical.ts';
+import { parseJson } from '../exact-json.ts';
 import {
   choice,
   type Expression,
@@ -9,7 +10,7 @@ import {
   sequence,
   text,
 } from '../expression.ts';
-import { parseJson, schemaError } from '../grammar-error.ts';
+import { schemaError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { arrayExpression } from './array-schema.ts';
 import { enumeratedValues, numberAssertions, typesOf } from './assertions.ts';

@@ -1,13 +1,14 @@
+import { isRawNumber } from '@continuo/shared/exact-numbers.ts';
 import leven from 'leven';
+import { compareNumbers, isIntegral, isJsonNumber, type JsonNumber } from '../decimal.ts';
 import { schemaError } from '../grammar-error.ts';
-import { isExact } from './decimal.ts';
 import { ANNOTATION_FORMATS, CONTENT_ENCODINGS, FORMATS, PLAIN_ENCODINGS } from './formats.ts';
 
 /** A JSON object whose keywords are not checked yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }
 
 /** Keywords that do not restrict which values are valid. */
@@ -65,9 +66,10 @@ const SCHEMAS = requires<readonly unknown[]>(
 const SCHEMA_MAP = requires<JsonObject>('must be an object', isJsonObject);
 const COUNT = requires<number>(
   'must be a non-negative integer',
-  (v) => Number.isInteger(v) && Number(v) >= 0,
+  (v) => isJsonNumber(v) && isIntegral(v) && compareNumbers(v, 0) >= 0,
 );
-const NUMBER = requires<number>('must be a finite number', Number.isFinite);
+const isFiniteNumber = (v: unknown): v is JsonNumber => isRawNumber(v) || Number.isFinite(v);
+const NUMBER = requires<JsonNumber>('must be a finite number', isFiniteNumber);
 const TEXT = requires<string>('must be a string', isText);
 const TEXTS = requires<readonly string[]>(
   'must be an array of strings',
@@ -78,9 +80,11 @@ export const TYPES = ['null', 'boolean', 'integer', 'number', 'string', 'array',
 export type TypeName = (typeof TYPES)[number];
 const isType = (value: unknown): boolean => TYPES.some((type) => type === value);
 
-const VALUE: Check<unknown> = inexactNumber;
-const VALUES: Check<readonly unknown[]> = (v) =>
-  isArray(v) && v.length > 0 ? inexactNumber(v) : 'must be a non-empty array of values';
+const VALUE: Check<unknown> = () => null;
+const VALUES = requires<readonly unknown[]>(
+  'must be a non-empty array of values',
+  (v) => isArray(v) && v.length > 0,
+);
 
 /** Enforced keywords that apply to all types. Subschemas are checked when they are visited. */
 const GENERAL_KEYWORDS = {
@@ -146,13 +150,26 @@ const KEYWORDS_BY_TYPE = {
     maximum: NUMBER,
     exclusiveMinimum: NUMBER,
     exclusiveMaximum: NUMBER,
-    multipleOf: requires<number>('must be a number above 0', (v) => Number.isFinite(v) && Number(v) > 0),
+    multipleOf: requires<JsonNumber>(
+      'must be a number above 0',
+      (v) => isFiniteNumber(v) && compareNumbers(v, 0) > 0,
+    ),
   },
 };
 
 const { object, array, string, number } = KEYWORDS_BY_TYPE;
 const KEYWORDS = { ...GENERAL_KEYWORDS, ...object, ...array, ...string, ...number };
 const CHECKS: ReadonlyMap<string, Check<unknown>> = new Map(Object.entries(KEYWORDS));
+
+/** Rounds counts beyond 2^53, which no text reaches. */
+export function withPlainCounts(schema: JsonObject): JsonObject {
+  const long = Object.entries(schema).flatMap(([keyword, value]) =>
+    isRawNumber(value) && CHECKS.get(keyword) === COUNT && isIntegral(value)
+      ? [[keyword, Number(value.rawJSON)]]
+      : [],
+  );
+  return long.length === 0 ? schema : { ...schema, ...Object.fromEntries(long) };
+}
 
 /** The enforced keywords of a checked schema. */
 export type Keywords = {
@@ -168,20 +185,6 @@ export function typeOfKeyword(keyword: string): TypeName | undefined {
   return (['object', 'array', 'string', 'number'] as const).find((type) =>
     Object.hasOwn(KEYWORDS_BY_TYPE[type], keyword),
   );
-}
-
-/** Reports integers that JSON.parse may have rounded: the generator must write numbers exactly. */
-function inexactNumber(value: unknown): string | null {
-  if (typeof value === 'number')
-    return isExact(value)
-      ? null
-      : 'integers of more than 15 digits beyond 2^53 cannot be represented exactly; use a string';
-  if (typeof value !== 'object' || value === null) return null;
-  for (const inner of Object.values(value)) {
-    const fault = inexactNumber(inner);
-    if (fault !== null) return fault;
-  }
-  return null;
 }
 
 /** Keywords of a draft that the compiler cannot enforce. */

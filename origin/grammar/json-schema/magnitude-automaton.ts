@@ -3,10 +3,11 @@ import { type Dfa, trim } from '../automaton/dfa.ts';
 import { Nfa } from '../automaton/nfa.ts';
 import type { WorkBudget } from '../work-budget.ts';
 
-/** Maximum digits of a number. Decimals of up to 15 digits differ as doubles, so bounds are exact. */
-export const MAX_DIGITS = 15;
-/** Maximum digits of an integer without upper bound: those of a 64-bit integer. */
+/** Digits of a number that every double keeps apart from other numbers. */
+export const SAFE_DIGITS = 15;
+/** Maximum digits of an integer: those of 64 bits, with a sign or, if it has an upper bound, without one. */
 const MAX_WHOLE_DIGITS = 19;
+const MAX_BOUNDED_DIGITS = 20;
 
 /** A bound on an absolute value: the digits before and after the decimal point. */
 export interface Magnitude {
@@ -21,6 +22,8 @@ interface MagnitudeRange {
   readonly high: Magnitude | null;
   /** Whether decimal points are excluded. */
   readonly wholeOnly: boolean;
+  /** Maximum digits of a number that is not whole. */
+  readonly maxDigits: number;
 }
 
 export const DIGIT_0 = 0x30;
@@ -42,9 +45,10 @@ interface Progress {
  * separately.
  */
 export function magnitudeAutomaton(range: MagnitudeRange, budget: WorkBudget): Dfa {
-  const { low, high, wholeOnly } = range;
+  const { low, high, wholeOnly, maxDigits } = range;
   const nfa = new Nfa(budget);
-  const open = Math.max(wholeOnly ? MAX_WHOLE_DIGITS : MAX_DIGITS, (low?.whole.length ?? 0) + 1);
+  const maxWhole = high ? MAX_BOUNDED_DIGITS : MAX_WHOLE_DIGITS;
+  const open = Math.max(wholeOnly ? maxWhole : maxDigits, (low?.whole.length ?? 0) + 1);
   const longest = high ? Math.min(open, Math.max(1, high.whole.length)) : open;
   for (let length = 1; length <= longest; length++) addMagnitudes(nfa, length, range);
   const dfa = determinize(nfa, { budget, maxStates: Number.POSITIVE_INFINITY, nonEmpty: true })!;
@@ -57,7 +61,7 @@ function isSame(a: Progress, b: Progress): boolean {
 
 /** Adds the absolute values whose integer part has a given number of digits. */
 function addMagnitudes(nfa: Nfa, length: number, range: MagnitudeRange): void {
-  const { low, high, wholeOnly } = range;
+  const { low, high, wholeOnly, maxDigits } = range;
   const states = new Map<string, number>();
   const stateOf = (at: Progress): number => {
     const key = `${at.low},${at.high},${at.count},${at.fraction}`;
@@ -79,10 +83,10 @@ function addMagnitudes(nfa: Nfa, length: number, range: MagnitudeRange): void {
     const wholeDone = at.fraction || at.count === length;
     if (wholeDone && (!at.fraction || at.count > length) && isWithin(at, range, length))
       nfa.addEpsilon(state, nfa.end);
-    if (wholeDone && !at.fraction && !wholeOnly && length < MAX_DIGITS) {
+    if (wholeDone && !at.fraction && !wholeOnly && length < maxDigits) {
       nfa.addEdge(state, POINT, POINT, stateOf({ ...at, fraction: true }));
     }
-    if (wholeDone && (!at.fraction || at.count >= MAX_DIGITS)) return;
+    if (wholeDone && (!at.fraction || at.count >= maxDigits)) return;
     for (let digit = at.count === 0 && length > 1 ? 1 : 0; digit <= 9; ) {
       const next = after(at, digit);
       // Digits with the same comparison result share an edge.

@@ -1,11 +1,11 @@
-import { type Dfa, intersect } from '../automaton/dfa.ts';
+import { type Dfa, intersect, isEmptyLanguage } from '../automaton/dfa.ts';
+import { type Decimal, decimalOf, decimalParts, isIntegral, negate } from '../decimal.ts';
 import { choice, type Expression, sequence, text } from '../expression.ts';
 import { schemaError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import type { Bound, Multiple, NumberAssertions } from './assertions.ts';
-import { type Decimal, decimalOf, decimalParts, negate } from './decimal.ts';
+import type { Multiple, NumberAssertions } from './assertions.ts';
 import { escapedExpression } from './escaped-string.ts';
-import { DIGIT_0, MAX_DIGITS, type Magnitude, magnitudeAutomaton, POINT } from './magnitude-automaton.ts';
+import { DIGIT_0, type Magnitude, magnitudeAutomaton, POINT, SAFE_DIGITS } from './magnitude-automaton.ts';
 
 const MAX_MULTIPLE = 100_000;
 
@@ -15,17 +15,16 @@ const MAX_MULTIPLE = 100_000;
  */
 export function numberExpression(assertions: NumberAssertions, budget: WorkBudget): Expression {
   const { multiples, nonMultiples } = assertions;
-  const wholeOnly = assertions.integer || multiples.some(({ value }) => Number.isInteger(value));
+  const wholeOnly = assertions.integer || multiples.some(({ value }) => isIntegral(value));
   const steps = multiples.length + nonMultiples.length === 0 ? null : stepsOf(assertions, wholeOnly, budget);
   const magnitudes = (from: Magnitude | null, to: Magnitude | null): Expression => {
-    const dfa = magnitudeAutomaton({ low: from, high: to, wholeOnly }, budget);
+    const dfa = rangeAutomaton(from, to, wholeOnly, budget);
     return escapedExpression(steps === null ? dfa : intersect(dfa, steps, budget));
   };
   const zero: Magnitude = { whole: '', fraction: '', exclusive: true };
-  const minimum = assertions.minimum && nextInside(assertions.minimum, 1);
-  const maximum = assertions.maximum && nextInside(assertions.maximum, -1);
-  const low = minimum && { ...minimum, decimal: boundOf(minimum.value) };
-  const high = maximum && { ...maximum, decimal: boundOf(maximum.value) };
+  const { minimum, maximum } = assertions;
+  const low = minimum && { ...minimum, decimal: decimalOf(minimum.value) };
+  const high = maximum && { ...maximum, decimal: decimalOf(maximum.value) };
   const parts: Expression[] = [];
   if (!high?.decimal.negative) {
     const from = low?.decimal.negative === false ? magnitude(low.decimal, low.exclusive) : null;
@@ -38,23 +37,18 @@ export function numberExpression(assertions: NumberAssertions, budget: WorkBudge
   return choice(parts);
 }
 
-/**
- * Moves an excluded bound of more than 15 digits to the next double. Some longer numbers would read back as the
- * excluded bound itself.
- */
-function nextInside(bound: Bound, direction: 1 | -1): Bound {
-  if (!bound.exclusive || Math.abs(bound.value) < 10 ** MAX_DIGITS) return bound;
-  const view = new DataView(new ArrayBuffer(8));
-  view.setFloat64(0, bound.value);
-  view.setBigInt64(0, view.getBigInt64(0) + BigInt(direction * Math.sign(bound.value)));
-  const value = view.getFloat64(0);
-  return Number.isFinite(value) ? { value, exclusive: false } : bound;
-}
-
-/** A bound of 2⁶³ was 2⁶³ − 1 before JSON.parse rounded it. JavaScript prints the last digits of such integers as zeros. */
-function boundOf(value: number): Decimal {
-  if (!Number.isInteger(value)) return decimalOf(value);
-  return decimalOf(BigInt(value) - (value === 2 ** 63 ? 1n : 0n));
+/** Numbers have more digits than doubles keep apart only if none with fewer lies between the bounds. */
+function rangeAutomaton(
+  low: Magnitude | null,
+  high: Magnitude | null,
+  wholeOnly: boolean,
+  budget: WorkBudget,
+): Dfa {
+  const range = { low, high, wholeOnly };
+  const dfa = magnitudeAutomaton({ ...range, maxDigits: SAFE_DIGITS }, budget);
+  if (wholeOnly || low === null || high === null || !isEmptyLanguage(dfa)) return dfa;
+  const maxDigits = 1 + Math.max(...[low, high].map(({ whole, fraction }) => whole.length + fraction.length));
+  return maxDigits <= SAFE_DIGITS ? dfa : magnitudeAutomaton({ ...range, maxDigits }, budget);
 }
 
 function magnitude(value: Decimal, exclusive: boolean): Magnitude {

@@ -7,6 +7,7 @@ import {
   isAnnotation,
   isJsonObject,
   type JsonObject,
+  withPlainCounts,
 } from './keywords.ts';
 import { childPath, pathKeys, ReferenceResolver, SCHEMA_MAPS, VALUE_KEYWORDS } from './schema-references.ts';
 
@@ -131,7 +132,7 @@ export class SchemaDocument {
     const known = this.#nodeWith.get(key);
     if (known) return known;
     this.#draft.requireKnown(value, path);
-    const schema = this.#withStaticReference(this.#draft.modernized(value), path);
+    const schema = withPlainCounts(this.#withStaticReference(this.#draft.modernized(value), path));
     for (const keyword of checkKeywords(schema, path, this.lenient)) this.#ignored.add(keyword);
     const node = { path, schema: schema as CheckedSchema };
     this.#nodeWith.set(key, node);

@@ -1,4 +1,6 @@
 import { acceptsText } from '../automaton/dfa.ts';
+import { compareNumbers, isIntegral, isJsonNumber, isMultipleOf, type JsonNumber } from '../decimal.ts';
+import { parseExactJson } from '../exact-json.ts';
 import { itemSchemas } from './array-schema.ts';
 import { countRange, isEqual, type Multiple, numberAssertions, typesOf } from './assertions.ts';
 import {
@@ -8,7 +10,7 @@ import {
   type KeywordNodes,
   SOME_PROPERTY,
 } from './conjunction.ts';
-import { decimalOf, isMultipleOf } from './decimal.ts';
+
 import { branchesOf, expand, withoutChoice } from './expansion.ts';
 import { holdsJson, isJsonObject } from './keywords.ts';
 import { propertyNameSchemas, propertySchemas, requiredProperties } from './object-properties.ts';
@@ -47,7 +49,7 @@ function isListed(value: unknown, nodes: KeywordNodes, context: ValidationContex
 /** Checks all keywords except `enum`, `const` and the combining ones. */
 function satisfiesKeywords(value: unknown, nodes: KeywordNodes, context: ValidationContext): boolean {
   if (nodes.some(({ schema }) => schema.type !== undefined) && !hasType(value, typesOf(nodes))) return false;
-  if (typeof value === 'number') return satisfiesNumber(value, nodes);
+  if (isJsonNumber(value)) return satisfiesNumber(value, nodes);
   if (typeof value === 'string') {
     const language = stringLanguage(nodes, context.languages);
     const hasContent = language === null && nodes.some(({ schema }) => holdsJson(schema));
@@ -61,27 +63,27 @@ function satisfiesKeywords(value: unknown, nodes: KeywordNodes, context: Validat
 
 function parsedOrUndefined(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseExactJson(text);
   } catch {
     return undefined;
   }
 }
 
 function hasType(value: unknown, types: ReadonlySet<string>): boolean {
-  if (typeof value === 'number')
-    return types.has('number') || (types.has('integer') && Number.isInteger(value));
+  if (isJsonNumber(value)) return types.has('number') || (types.has('integer') && isIntegral(value));
   if (value === null) return types.has('null');
   return types.has(Array.isArray(value) ? 'array' : typeof value);
 }
 
-function satisfiesNumber(value: number, nodes: KeywordNodes): boolean {
+function satisfiesNumber(value: JsonNumber, nodes: KeywordNodes): boolean {
   // JSON text may contain numbers beyond the range of doubles, which JSON.stringify would write as null.
-  if (!Number.isFinite(value)) return false;
+  if (typeof value === 'number' && !Number.isFinite(value)) return false;
   const { minimum, maximum, multiples, nonMultiples } = numberAssertions(nodes, false);
-  if (minimum && (minimum.exclusive ? value <= minimum.value : value < minimum.value)) return false;
-  if (maximum && (maximum.exclusive ? value >= maximum.value : value > maximum.value)) return false;
-  const isMultiple = (multiple: Multiple): boolean =>
-    isMultipleOf(decimalOf(value), decimalOf(multiple.value));
+  const above = minimum === null ? 1 : compareNumbers(value, minimum.value);
+  const below = maximum === null ? 1 : compareNumbers(maximum.value, value);
+  if (above < 0 || (above === 0 && minimum?.exclusive)) return false;
+  if (below < 0 || (below === 0 && maximum?.exclusive)) return false;
+  const isMultiple = (multiple: Multiple): boolean => isMultipleOf(value, multiple.value);
   return multiples.every(isMultiple) && !nonMultiples.some(isMultiple);
 }
 

@@ -1,3 +1,4 @@
+import { compareNumbers, isJsonNumber, type JsonNumber } from '../decimal.ts';
 import { schemaError } from '../grammar-error.ts';
 import {
   type Conjunction,
@@ -256,7 +257,7 @@ function othersThan(values: readonly unknown[], node: KeywordNode): Conjunction[
   const others = typesBut(listed);
   const texts = values.filter((value) => typeof value === 'string');
   const truths = [true, false].filter((value) => !values.includes(value));
-  const numbers = values.filter((value) => typeof value === 'number').sort((a, b) => a - b);
+  const numbers = values.filter(isJsonNumber).sort(compareNumbers);
   return [
     ...(others.length === 0 ? [] : [derived(node, 'not type', { type: others })]),
     ...(texts.length === 0 ? [] : [derived(node, 'not text', { type: 'string', pattern: noneOf(texts) })]),
@@ -271,11 +272,12 @@ const typesBut = (types: ReadonlySet<TypeName>): readonly TypeName[] =>
 
 function typeOfValue(value: unknown): TypeName {
   if (value === null) return 'null';
+  if (isJsonNumber(value)) return 'number';
   return Array.isArray(value) ? 'array' : (typeof value as TypeName);
 }
 
 /** The numbers between sorted numbers, and those outside of them. */
-function gaps(numbers: readonly number[]) {
+function gaps(numbers: readonly JsonNumber[]) {
   return [...numbers, null].map((value, i) => ({
     type: 'number' as const,
     ...(i === 0 ? {} : { exclusiveMinimum: numbers[i - 1]! }),

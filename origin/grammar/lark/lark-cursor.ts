@@ -1,3 +1,4 @@
+import { parseExactJson } from '../exact-json.ts';
 import { type GrammarError, syntaxError } from '../grammar-error.ts';
 
 /** A token of Lark's syntax. */
@@ -164,7 +165,7 @@ export class LarkCursor {
   jsonAfterDirective(): object {
     const [start, end] = this.#bracesAfterDirective();
     try {
-      return JSON.parse(this.#source.slice(start, end)) as object;
+      return parseExactJson(this.#source.slice(start, end)) as object;
     } catch {
       throw syntaxError(this.#source, start, 'The JSON object is malformed');
     }

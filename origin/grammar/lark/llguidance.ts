@@ -1,5 +1,6 @@
+import { parseJson } from '../exact-json.ts';
 import { type Expression, type Grammar, GrammarBuilder } from '../expression.ts';
-import { GrammarError, parseJson } from '../grammar-error.ts';
+import { GrammarError } from '../grammar-error.ts';
 import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
 import { isJsonObject } from '../json-schema/keywords.ts';
 import type { WorkBudget } from '../work-budget.ts';

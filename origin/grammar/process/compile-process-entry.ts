@@ -1,5 +1,6 @@
 import type { WireConstraint } from '@continuo/shared/generation.ts';
 import { compileProgram, type PatternList } from '../compile.ts';
+import { parseExactJson } from '../exact-json.ts';
 import { serveJobs } from './compile-jobs.ts';
 
 /** Entry point of a compile process. */
@@ -9,4 +10,4 @@ compileProgram({
   type: 'json_schema',
   value: { type: 'object', properties: { a: { type: 'integer', minimum: 0 } } },
 });
-serveJobs((wire) => compileProgram(JSON.parse(wire) as WireConstraint | PatternList));
+serveJobs((wire) => compileProgram(parseExactJson(wire) as WireConstraint | PatternList));

@@ -1,4 +1,6 @@
 import { canonical } from '../canonical.ts';
+import { isJsonNumber } from '../decimal.ts';
+import { parseExactJson } from '../exact-json.ts';
 
 /** An array or object that is open at the end of a text. */
 interface Level {
@@ -15,7 +17,7 @@ interface Level {
 export class Item {
   readonly #text: string;
   #canonical: string | null = null;
-  #scalars: readonly unknown[] | null = null;
+  #scalars: readonly string[] | null = null;
 
   /** @param text one code unit per byte */
   constructor(text: string) {
@@ -23,7 +25,7 @@ export class Item {
   }
 
   get canonical(): string {
-    return (this.#canonical ??= canonical(JSON.parse(decoded(this.#text))));
+    return (this.#canonical ??= canonical(parseExactJson(decoded(this.#text))));
   }
 
   /** Whether it may be a string that begins with a byte of ASCII. */
@@ -31,9 +33,9 @@ export class Item {
     return this.#text[0] === '"' && (this.#text.charCodeAt(1) === byte || this.#text[1] === '\\');
   }
 
-  /** Its scalars and keys. */
-  get scalars(): readonly unknown[] {
-    return (this.#scalars ??= scalarsOf(JSON.parse(decoded(this.#text))));
+  /** Its scalars and keys; see `scalarText`. */
+  get scalars(): readonly string[] {
+    return (this.#scalars ??= scalarsOf(parseExactJson(decoded(this.#text))));
   }
 }
 
@@ -113,10 +115,13 @@ function afterValue(level: Level, end: number, textFrom: TextFrom): ItemPosition
 const bytesOf = (text: string): string => Buffer.from(text).toString('latin1');
 const decoded = (bytes: string): string => Buffer.from(bytes, 'latin1').toString();
 
-function scalarsOf(value: unknown): unknown[] {
+/** A string after a quotation mark, or the JSON text of another scalar. */
+const scalarText = (value: unknown): string => (typeof value === 'string' ? `"${value}` : canonical(value));
+
+function scalarsOf(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(scalarsOf);
-  if (typeof value !== 'object' || value === null) return [value];
-  return Object.entries(value).flatMap(([key, inner]) => [key, ...scalarsOf(inner)]);
+  if (typeof value !== 'object' || value === null || isJsonNumber(value)) return [scalarText(value)];
+  return Object.entries(value).flatMap(([key, inner]) => [scalarText(key), ...scalarsOf(inner)]);
 }
 
 /**
@@ -137,9 +142,9 @@ export function mayOnlyRepeat({ level, token }: ItemPosition, textFrom: TextFrom
 
 /** The keys and scalars of the beginning of an item. */
 interface ScalarsBegun {
-  readonly complete: readonly unknown[];
-  /** How the one that is not complete begins: a string as its value and further bytes, others as text. Null if there is none. */
-  readonly open: { readonly isString: boolean; readonly text: string; readonly bytes: string } | null;
+  readonly complete: readonly string[];
+  /** How the one that is not complete begins: its text, and of a string further bytes. Null if there is none. */
+  readonly open: { readonly text: string; readonly bytes: string } | null;
 }
 
 const TOKENS = /"(?:[^"\\]|\\.)*"|".*|[^\s,:[\]{}"]+/gs;
@@ -150,33 +155,34 @@ const WHOLE_CHARACTERS =
 function scalarsBegun(text: string, token: Token): ScalarsBegun {
   const found = text.match(TOKENS) ?? [];
   const last = token === 'none' ? undefined : found.pop();
-  const complete = found.map((one): unknown => JSON.parse(decoded(one)));
+  const complete = found.map((one) => scalarText(parseExactJson(decoded(one))));
   if (last === undefined) return { complete, open: null };
-  const isString = last[0] === '"';
-  if (!isString) return { complete, open: { isString, text: last, bytes: '' } };
+  if (last[0] !== '"') return { complete, open: { text: last, bytes: '' } };
   const [whole] = WHOLE_CHARACTERS.exec(last)!;
   const rest = last.slice(whole.length);
-  const open = { text: JSON.parse(`${decoded(whole)}"`) as string, bytes: rest[0] === '\\' ? '' : rest };
-  return { complete, open: { isString, ...open } };
+  const begun = scalarText(JSON.parse(`${decoded(whole)}"`));
+  return { complete, open: { text: begun, bytes: rest[0] === '\\' ? '' : rest } };
 }
 
 /** Whether an item has these keys and scalars. If a text can become equal to the item, it does. */
 function hasScalars({ scalars }: Item, { complete, open }: ScalarsBegun): boolean {
   if (!complete.every((one) => scalars.includes(one))) return false;
   if (open === null) return true;
-  const isNumber = !open.isString && /[-\d]/.test(open.text);
+  const isNumber = NUMERIC.test(open.text);
   return scalars.some((value) => {
-    if (isNumber) return typeof value === 'number' && mayBecome(open.text, value);
-    if ((typeof value === 'string') !== open.isString || !String(value).startsWith(open.text)) return false;
-    return open.bytes === '' || bytesOf(String(value).slice(open.text.length)).startsWith(open.bytes);
+    if (isNumber) return NUMERIC.test(value) && mayBecome(open.text, value);
+    if (!value.startsWith(open.text)) return false;
+    return open.bytes === '' || bytesOf(value.slice(open.text.length)).startsWith(open.bytes);
   });
 }
 
+const NUMERIC = /^[-\d]/;
+
 /** Whether the beginning of a number has the digits and the sign of a value, wherever its point is. */
-function mayBecome(begun: string, value: number): boolean {
+function mayBecome(begun: string, value: string): boolean {
   const digits = significantDigits(begun);
-  const hasSign = value === 0 || (begun[0] === '-') === value < 0;
-  return hasSign && significantDigits(String(value)).padEnd(digits.length, '0').startsWith(digits);
+  const hasSign = value === '0' || (begun[0] === '-') === (value[0] === '-');
+  return hasSign && significantDigits(value).padEnd(digits.length, '0').startsWith(digits);
 }
 
 const significantDigits = (number: string): string =>

@@ -10,7 +10,7 @@ import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { tokenBytesOf } from '../../../origin/tokenizer/read-token-bytes.ts';
 import { readTokenizerFiles } from '../../../origin/tokenizer/tokenizer-files.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { exactNumber, type SourceReviver } from '../../../shared/json-fields.ts';
+import { exactNumber, type SourceReviver } from '../../../shared/exact-numbers.ts';
 import { largeVocabulary } from '../../support/grammar/vocabularies.ts';
 import { quantile } from '../statistics.ts';
 import { RivalEngine } from './rival-engine.ts';

@@ -97,21 +97,98 @@ describe('a uri with a large maxLength', () => {
   });
 });
 
-it.each([
-  {
-    value: '{"type":"integer","maximum":9223372036854775807}',
-    most: '9223372036854775807',
-    beyond: '9223372036854775808',
-  },
-  {
-    value: '{"type":"integer","minimum":-9223372036854775808}',
-    most: '-9223372036854775808',
-    beyond: '-9223372036854775809',
-  },
-])('keeps integers of 64 bits within their bounds: $value', ({ value, most, beyond }) => {
-  const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
-  expect(acceptsText(grammar, most, tokens)).toBe(true);
-  expect(acceptsText(grammar, beyond, tokens)).toBe(false);
+const B = '9007199254740993';
+
+describe('reads numbers that a double would round with all their digits', () => {
+  it.each([
+    [`{"type":"integer","minimum":${B},"maximum":${B}}`, [B], ['9007199254740992', '9007199254740994']],
+    [
+      '{"type":"integer","minimum":1000000000000000001,"maximum":1000000000000000063}',
+      ['1000000000000000001', '1000000000000000063'],
+      ['1000000000000000000', '1000000000000000064'],
+    ],
+    ['{"type":"integer","maximum":9223372036854775807}', ['9223372036854775807'], ['9223372036854775808']],
+    ['{"type":"integer","minimum":-9223372036854775808}', ['-9223372036854775808'], ['-9223372036854775809']],
+    [
+      '{"type":"integer","minimum":0,"maximum":18446744073709551615}',
+      ['18446744073709551615'],
+      ['18446744073709551616', '28446744073709551615'],
+    ],
+    [
+      '{"type":"integer","exclusiveMinimum":9007199254740992,"exclusiveMaximum":9007199254740994}',
+      [B],
+      ['9007199254740992', '9007199254740994'],
+    ],
+    ['{"type":"integer","minimum":-9007199254740993,"exclusiveMaximum":-9007199254740992}', [`-${B}`], [B]],
+    [
+      '{"type":"integer","minimum":9.007199254740993e15,"maximum":9007199254740993.0}',
+      [B],
+      ['9007199254740992'],
+    ],
+    [`{"type":"number","minimum":${B},"maximum":${B}}`, [B], ['9007199254740992']],
+    ['{"type":"number","minimum":0,"maximum":0.1000000000000000001}', ['0.1'], ['0.2']],
+    ['{"type":"number","minimum":0.1000000000000000001,"maximum":1}', ['0.2'], ['0.1']],
+    [
+      '{"type":"number","minimum":0.12345678901234567,"maximum":0.12345678901234568}',
+      ['0.12345678901234567', '0.12345678901234568'],
+      ['0.12345678901234566', '0.12345678901234569'],
+    ],
+    ['{"type":"number","minimum":1e-400}', ['0.1'], ['0']],
+    [`{"const":${B}}`, [B], ['9007199254740992']],
+    [`{"enum":[{"ids":[1,-${B}]},9007199254740992]}`, [`{"ids":[1,-${B}]}`, '9007199254740992'], [B]],
+    [`{"enum":[${B},9007199254740994],"multipleOf":3}`, [B], ['9007199254740994']],
+    [`{"enum":[${B},9007199254740995],"not":{"multipleOf":5}}`, [B], ['9007199254740995']],
+    [`{"enum":[${B},9007199254740994],"maximum":${B}}`, [B], ['9007199254740994']],
+    [
+      `{"type":"integer","minimum":9007199254740990,"maximum":9007199254740995,"not":{"const":${B}}}`,
+      ['9007199254740992', '9007199254740994'],
+      [B],
+    ],
+    [
+      `{"type":"integer","minimum":9007199254740990,"not":{"maximum":9007199254740992}}`,
+      [B],
+      ['9007199254740992'],
+    ],
+    [
+      `{"type":"array","minItems":2,"maxItems":2,"items":{"type":"integer"},"if":{"prefixItems":[{"const":${B}}]},"then":{"items":{"const":${B}}}}`,
+      [`[${B},${B}]`, '[9007199254740992,1]'],
+      [`[${B},9007199254740992]`],
+    ],
+    [
+      `{"oneOf":[{"type":"integer","maximum":9007199254740992},{"type":"integer","minimum":${B}}]}`,
+      ['9007199254740992', B],
+      [],
+    ],
+    [`{"oneOf":[{"const":${B}},{"const":9007199254740992}]}`, ['9007199254740992', B], ['9007199254740994']],
+    [
+      '{"type":"array","items":{"type":"integer"},"uniqueItems":true}',
+      [`[${B},9007199254740992]`],
+      [`[${B},${B}]`, `[9007199254740992,${B},9007199254740992]`],
+    ],
+    ['{"type":"string","maxLength":9223372036854775807,"minLength":1}', ['"a"'], ['""']],
+    [
+      `{"type":"string","contentMediaType":"application/json","contentSchema":{"enum":[${B}]}}`,
+      [`"${B}"`],
+      ['"9007199254740992"'],
+    ],
+    [
+      `{"enum":["${B}","9007199254740992"],"contentMediaType":"application/json","contentSchema":{"minimum":${B}}}`,
+      [`"${B}"`],
+      ['"9007199254740992"'],
+    ],
+  ])('%s', (value, accepted, refused) => {
+    const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
+    for (const text of accepted) expect(acceptsText(grammar, text, tokens), text).toBe(true);
+    for (const text of refused) expect(acceptsText(grammar, text, tokens), text).toBe(false);
+  });
+
+  it.each([
+    ['lark', `start: %json {"const": ${B}}`],
+    ['lark', `{"grammars":[{"json_schema":{"const":${B}}}]}`],
+  ] as const)('also in %s', (type, value) => {
+    const grammar = compileConstraint({ type, value }, vocabulary);
+    expect(acceptsText(grammar, B, tokens)).toBe(true);
+  });
 });
 
 it('reads the exclusive bounds of draft 4', () => {

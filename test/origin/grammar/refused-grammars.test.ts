@@ -81,15 +81,16 @@ const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegEx
     /No text can match/,
   ],
   [
-    'a constant that JSON.parse has rounded',
-    '{"properties": {"id": {"const": 1234567890123456789}}}',
-    /^#\/properties\/id\/const: integers of more than 15 digits/,
+    'a bound beyond the range of numbers',
+    '{"type": "integer", "maximum": 1e400}',
+    /^#\/maximum: must be a finite number/,
   ],
   [
-    'a rounded number inside an enumerated value',
-    '{"enum": [{"ids": [1, -9007199254740993]}]}',
-    /^#\/enum: integers of more than 15 digits/,
+    'a count that is no integer',
+    '{"type": "string", "maxLength": 3.00000000000000000001}',
+    /^#\/maxLength: must be a non-negative integer/,
   ],
+  ['a number of too many digits', `{"minimum": 0.${'1'.repeat(1000)}}`, /at most 1000 are allowed/],
   ['text that is not JSON', '{"type":', /not valid JSON/],
 ];
 

@@ -1,6 +1,6 @@
+import { exactNumber } from '@continuo/shared/exact-numbers.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
-import { exactNumber } from '@continuo/shared/json-fields.ts';
 import type { CompletionCall } from '../../dialects/completion-call.ts';
 
 /** llama.cpp's name of a random seed. */

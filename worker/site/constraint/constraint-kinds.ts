@@ -34,6 +34,9 @@ export function sourceOf(field: ConstraintField, parameters: Parameters): string
   return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
 }
 
-/** Returns the value of the request field. @throws SyntaxError for invalid JSON */
-export const constraintValue = (field: ConstraintField, source: string): unknown =>
-  field === 'json_schema' ? JSON.parse(source) : source;
+/** Returns the value of the request field: a schema whose numbers JSON.parse would round stays text. @throws SyntaxError for invalid JSON */
+export function constraintValue(field: ConstraintField, source: string): unknown {
+  if (field !== 'json_schema') return source;
+  const schema: unknown = JSON.parse(source);
+  return /[\d.]{16}/.test(source) ? source : schema;
+}
