@@ -4,8 +4,8 @@ import type { WirePrompt } from './generation.ts';
 import { type Fault, integer, kindOf, MAX_INT32, type ReadResult, required } from './json-fields.ts';
 
 /** All forms of `prompt`; `readPrompts` explains their meaning. */
-const parts = z.array(z.union([integer(0), z.string()])).min(1);
-const documented = z.union([z.string(), parts, z.array(z.union([z.string(), parts])).min(1)]);
+const parts = z.array(z.union([integer(0), z.string()]));
+const documented = z.union([z.string(), parts, z.array(z.union([z.string(), parts])), z.null()]);
 
 const nameOf = (field: string, path: readonly number[]): string =>
   `${field}${path.map((index) => `[${index}]`).join('')}`;
@@ -54,7 +54,8 @@ function readParts(
 
 /**
  * A string is one prompt. An array of strings is many prompts. A flat array with any number is one prompt of ids, or of
- * ids and strings to be joined. An array that contains arrays is many prompts, each a string or such an array.
+ * ids and strings to be joined. An array that contains arrays is many prompts, each a string or such an array. An empty
+ * array in it is an empty prompt.
  */
 function readPrompts(value: unknown): ReadResult<WirePrompt[]> {
   if (typeof value === 'string') return { value: [value] };
@@ -66,10 +67,6 @@ function readPrompts(value: unknown): ReadResult<WirePrompt[]> {
     const one = readParts(value, []);
     return 'fault' in one ? one : { value: [one.value] };
   }
-  if (value.length === 0)
-    return {
-      fault: { code: 'empty_array', message: "Invalid 'prompt': empty array. Expected at least one prompt." },
-    };
   const prompts: WirePrompt[] = [];
   for (const [index, part] of value.entries()) {
     if (!Array.isArray(part)) {
@@ -78,15 +75,19 @@ function readPrompts(value: unknown): ReadResult<WirePrompt[]> {
       prompts.push(part as string);
       continue;
     }
-    const one = readParts(part, [index]);
+    const one: ReadResult<WirePrompt> = part.length === 0 ? { value: '' } : readParts(part, [index]);
     if ('fault' in one) return one;
     prompts.push(one.value);
   }
   return { value: prompts };
 }
 
+/** OpenAI's documents: null is a new document. So is a list of nothing. */
+export const emptyAsText = (value: unknown): unknown =>
+  value === null || (Array.isArray(value) && value.length === 0) ? '' : value;
+
 /** Converts every form of `prompt` to a list of prompts. Checks arrays in one pass, up to the first fault. */
-export const promptField = required('prompt', documented, readPrompts);
+export const promptField = z.preprocess(emptyAsText, required('prompt', documented, readPrompts));
 
 /**
  * Reads a text, or a list of token ids. Unlike a schema, it checks a million ids in milliseconds.

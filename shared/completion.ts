@@ -50,7 +50,7 @@ export const completionRequest = z.object({
       "Model id. 'default' selects the only served model. If absent, 'default'; the dialects openai and fireworks require it.",
     ),
   prompt: promptField.describe(
-    'A text; an array of texts, one prompt each; an array of token ids, or of ids and texts to be joined, as one prompt; or an array of several such prompts.',
+    'A text; an array of texts, one prompt each; an array of token ids, or of ids and texts to be joined, as one prompt; or an array of several such prompts. An empty text or array, or null, begins a new document.',
   ),
   max_tokens: optional(
     integer(-1),

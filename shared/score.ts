@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { logprobsFormat } from './completion-output.ts';
-import { readTextOrIds } from './completion-prompt.ts';
+import { emptyAsText, readTextOrIds } from './completion-prompt.ts';
 import { completionUsage } from './completion-response.ts';
 import { flag, integer, kindOf, optional, type ReadResult, required } from './json-fields.ts';
 
@@ -77,7 +77,11 @@ export const commonFields = {
 
 export const scoreRequest = z.object({
   ...commonFields,
-  prompt: textOrIds('prompt').describe('The text before the continuations, as a string or as token ids.'),
+  prompt: z
+    .preprocess(emptyAsText, textOrIds('prompt'))
+    .describe(
+      'The text before the continuations, as a string or as token ids. If it is empty, they begin a new document.',
+    ),
   continuations: required('continuations', continuations, readContinuations).describe(
     'The texts to score, all as strings or all as lists of token ids.',
   ),

@@ -3,7 +3,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationRequest, WirePrompt } from '@continuo/shared/generation.ts';
 import { withoutTrailingSpace } from '@continuo/shared/score.ts';
 import { refuseFullContext } from './context-budget.ts';
-import { encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
+import { begun, encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
 import type { ServedModel } from './served-model.ts';
 
 type WireContext = NonNullable<GenerationRequest['context']>;
@@ -13,6 +13,8 @@ export interface EncodedContext {
   readonly ids: Int32Array;
   /** The text that precedes each continuation when both are encoded together; null = they are encoded separately. */
   readonly joint: string | null;
+  /** Number of tokens that the text alone has; 0 if `ids` is only the token that begins a document. */
+  readonly encoded: number;
 }
 
 /**
@@ -30,14 +32,14 @@ export async function encodeContext(
     typeof prompt === 'string' &&
     request.prompts.every((continuation) => typeof continuation === 'string');
   const before = isJoint ? withoutTrailingSpace(prompt) : prompt;
-  const ids = await encodePrompt(before, context, {
+  const encoded = await encodePrompt(before, context, {
     addSpecialTokens: request.addSpecialTokens,
     parseSpecial: !request.plainText,
   });
-  if (ids.length === 0) throw emptyContext();
+  const ids = begun(encoded, context);
   refuseImages(ids, 'prompt', model);
   refuseFullContext(ids.length, model.contextLength);
-  return { ids: Int32Array.from(ids), joint: isJoint ? prompt : null };
+  return { ids: Int32Array.from(ids), joint: isJoint ? prompt : null, encoded: encoded.length };
 }
 
 /**
@@ -47,14 +49,14 @@ export async function encodeContext(
  */
 export async function continuationPrompt(
   continuation: WirePrompt,
-  { ids, joint }: EncodedContext,
+  { ids, joint, encoded }: EncodedContext,
   context: PromptContext,
 ): Promise<TokenizedPrompt> {
   const { addSpecialTokens, plainText } = context.request;
   const options = { addSpecialTokens, parseSpecial: !plainText };
   const after =
     joint !== null && typeof continuation === 'string'
-      ? (await encodePrompt(joint + continuation, context, options)).slice(ids.length)
+      ? (await encodePrompt(joint + continuation, context, options)).slice(encoded)
       : await encodePrompt(continuation, context, { ...options, addSpecialTokens: false });
   if (after.length === 0) throw emptyContinuation(context.param);
   refuseImages(after, context.param, context.model);
@@ -75,13 +77,6 @@ function refuseImages(ids: readonly number[], param: string, { images }: ServedM
   const message = `Invalid '${param}': it has an '${IMAGE_MARK}' mark, and a request for scores has no images. Send 'parse_special': false to take the spelling of marks as text.`;
   throw new ApiError('invalid_value', message, { param });
 }
-
-const emptyContext = () =>
-  new ApiError(
-    'invalid_value',
-    "Invalid 'prompt': it has no tokens. A continuation needs at least one token before it; send for example the token id that begins a text.",
-    { param: 'prompt' },
-  );
 
 const emptyContinuation = (param: string) =>
   new ApiError(

@@ -1,7 +1,7 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { WirePrompt } from '@continuo/shared/generation.ts';
 import { expandImageTokens, type ImageInput, imagePositions } from '../images/prompt-images.ts';
-import { encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
+import { begun, encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
 
 /** Encodes a prompt with images: each image token is repeated for the positions of its image. It is never cut. */
 export async function imagePrompt(
@@ -10,11 +10,12 @@ export async function imagePrompt(
   context: PromptContext,
 ): Promise<TokenizedPrompt> {
   const { request, model, budget } = context;
-  const ids = await encodePrompt(
+  const encoded = await encodePrompt(
     prompt,
     { ...context, budget: null },
     { addSpecialTokens: request.addSpecialTokens, parseSpecial: !request.plainText },
   );
+  const ids = begun(encoded, context);
   const images = imagePositions(ids, input);
   // A prompt with more marks than images is refused later. Expanding it here could take gigabytes.
   const hasTooMany = images.length > (request.images ?? []).length;

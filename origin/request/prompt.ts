@@ -82,19 +82,32 @@ export const unknownToken = (id: number, param: string, model: ServedModel): Api
     { param },
   );
 
+/**
+ * Returns the tokens of a prompt. If there are none, the token that begins a new document.
+ * @throws ApiError 400 if the model has no such token
+ */
+export function begun(ids: number[], { model, param }: PromptContext): number[] {
+  const { startId } = model.tokenizer;
+  if (ids.length > 0) return ids;
+  if (startId !== null) return [startId];
+  const message = `Invalid '${param}': it is empty, and this model has no token that begins a text. Send at least one character, or the id of a token to begin with.`;
+  throw new ApiError('invalid_value', message, { param });
+}
+
 /** Encodes a prompt that the model continues. If it exceeds the budget, its end is kept. */
 export async function plainPrompt(prompt: WirePrompt, context: PromptContext): Promise<TokenizedPrompt> {
   const { request, model, budget } = context;
-  const ids = await encodePrompt(prompt, context, {
+  const encoded = await encodePrompt(prompt, context, {
     addSpecialTokens: request.addSpecialTokens,
     parseSpecial: !request.plainText,
   });
+  const ids = begun(encoded, context);
   const kept = budget === null ? ids : ids.slice(Math.max(0, ids.length - budget));
   const tokens = Int32Array.from(kept);
   const isCut = kept.length < ids.length;
   return {
     tokens,
-    echo: isCut ? ECHO_TOKENS : echoOf(prompt, ids, context),
+    echo: isCut ? ECHO_TOKENS : echoOf(prompt, encoded, context),
     images: model.images ? imagePositions(tokens, model.images) : [],
     isCut,
   };
@@ -108,7 +121,8 @@ function echoOf(prompt: WirePrompt, ids: readonly number[], { request, model }: 
   return {
     kind: 'tokens',
     text: isText && request.skipSpecialTokens ? prompt : null,
-    addedTokens: isText ? addedTokenCount(prompt, ids, tokenizer, request) : 0,
+    // An empty text has one token at least, and none of them is its own.
+    addedTokens: prompt === '' ? Infinity : isText ? addedTokenCount(prompt, ids, tokenizer, request) : 0,
     leadingSpaces: tokenizer.addsLeadingSpace ? spaces : Number.POSITIVE_INFINITY,
   };
 }

@@ -36,6 +36,8 @@ export class Tokenizer {
   readonly bosId: number | null;
   /** End tokens named by the tokenizer's, the model's and the generation configuration. */
   readonly eosIds: readonly number[];
+  /** The token that begins a new document: BOS, or else the end token. Null if the model has neither. */
+  readonly startId: number | null;
   /** Tokens put before every text with `addSpecialTokens`; empty for most byte-level models. */
   readonly prefixIds: readonly number[];
   /** Most UTF-16 units of text that one token can represent; Infinity if unknown. */
@@ -72,6 +74,7 @@ export class Tokenizer {
       ...(generation.eos_token_id ?? model.eos_token_id ?? []),
     ];
     this.eosIds = [...new Set(ends)];
+    this.startId = this.bosId ?? this.eosIds[0] ?? null;
     this.prefixIds = this.#prefix(config.add_bos_token ?? null);
     this.addsLeadingSpace = addsLeadingSpace(tokenizer);
   }

@@ -110,8 +110,6 @@ describe('a 400 names the field', () => {
   const VOCABULARY = byteLevel.vocabularySize;
   const long = 'a b'.repeat(CONTEXT);
   test.each([
-    ['prompt', 'invalid_value', scoring('', ['hello'])],
-    ['prompt', 'invalid_value', scoring(' \n', ['hello'])],
     ['prompt', 'context_length_exceeded', scoring(long, ['hello'])],
     ['prompt', 'context_length_exceeded', scoring(new Array(CONTEXT).fill(5), [[7]])],
     ['prompt[1]', 'invalid_value', scoring([5, VOCABULARY], [[7]])],

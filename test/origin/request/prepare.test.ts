@@ -83,18 +83,6 @@ describe('prompts', () => {
     expect(preamble[0]).toMatchObject({ promptTokens: [2 + hello.length] });
   });
 
-  test('an empty text is valid only if BOS is added', async () => {
-    expect(await promptOf({ prompts: [''] }, withBos)).toEqual([1]);
-    await expect(prepare({ prompts: [''] })).rejects.toMatchObject({ status: 400, param: 'prompt' });
-    await expect(prepare({ prompts: [['', '']] })).rejects.toMatchObject({ status: 400, param: 'prompt' });
-  });
-
-  test('the error names the empty one of several texts', async () => {
-    const failing = prepare({ prompts: ['hello', ''] });
-    await expect(failing).rejects.toMatchObject({ status: 400, param: 'prompt[1]' });
-    await expect(failing).rejects.toThrow("Invalid 'prompt[1]'");
-  });
-
   test('encodes long texts like short ones', async () => {
     const text = 'hello world é '.repeat(1000);
     expect(await promptOf({ prompts: [text], truncatePromptTokens: 50 })).toEqual(encode(text).slice(-50));

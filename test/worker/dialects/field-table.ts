@@ -71,11 +71,11 @@ const alternatives: FieldRow = { ...integer(0, 20), good: [0, 20, false] };
 
 export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   prompt: {
-    good: ['', 'a', ['a'], ['a', 'b'], [1, 2], [[1], [2, 3]], [12, 'a', 56], [['a', 1], [2]], ['a', [1]]],
+    good: [
+      ...['', [], [[]], [[1], []], ['a', '']],
+      ...['a', ['a'], ['a', 'b'], [1, 2], [[1], [2, 3]], [12, 'a', 56], [['a', 1], [2]], ['a', [1]]],
+    ],
     bad: [
-      [[], 'empty_array'],
-      [[[]], 'empty_array', 'prompt[0]'],
-      [[[1], []], 'empty_array', 'prompt[1]'],
       [[1, -1], 'integer_below_min_value', 'prompt[1]'],
       [[1, 1.5], 'invalid_type', 'prompt[1]'],
       [[INT32 + 1], 'integer_above_max_value', 'prompt[0]'],

@@ -11,6 +11,11 @@ describe('prompt forms', () => {
     ['a text and an id are one prompt', ['a', 1], [['a', 1]]],
     ['lists of mixtures are many prompts', [['a', 1], [2]], [['a', 1], [2]]],
     ['texts and lists may be mixed', ['a', [1]], ['a', [1]]],
+    ['an empty text is a new document', '', ['']],
+    ['null is a new document', null, ['']],
+    ['an empty list is a new document', [], ['']],
+    ['empty prompts keep their places', ['a', '', [], [1]], ['a', '', '', [1]]],
+    ['a list of an empty list is one prompt', [[]], ['']],
   ])('%s', (_, prompt, prompts) => {
     expect(parse({ prompt }).generation.prompts).toEqual(prompts);
   });

@@ -182,13 +182,20 @@ describe('max_tokens 0', () => {
   });
 });
 
+test('an empty prompt begins a new document in each of its forms, and keeps its place in a list', async () => {
+  const idsOf = async (prompt: unknown) => {
+    const { choices } = await system.complete({ prompt, max_tokens: 1, return_token_ids: true, echo: true });
+    return choices.map(({ prompt_token_ids: ids }) => ids);
+  };
+  for (const prompt of ['', null, [], [[]], ['']]) expect(await idsOf(prompt)).toEqual([[BEGIN]]);
+  expect(await idsOf([[5], '', [], [6]])).toEqual([[5], [BEGIN], [BEGIN], [6]]);
+});
+
 describe('errors that the origin finds name the client’s field', () => {
   const schema = { type: 'nonsense' };
   test.each<[string, Fields, string, string]>([
     ['prompt', { prompt: [1, VOCABULARY] }, 'invalid_value', 'prompt[1]'],
     ['prompts', { prompt: [[1], [VOCABULARY]] }, 'invalid_value', 'prompt[1][0]'],
-    ['no tokens', { prompt: '' }, 'invalid_value', 'prompt'],
-    ['no tokens in one of two', { prompt: ['a', ''] }, 'invalid_value', 'prompt[1]'],
     ['logit_bias', { logit_bias: { [VOCABULARY]: 1 } }, 'invalid_value', 'logit_bias'],
     ['allowed_token_ids', { allowed_token_ids: [VOCABULARY] }, 'invalid_value', 'allowed_token_ids'],
     ['stop_token_ids', { stop_token_ids: [VOCABULARY] }, 'invalid_value', 'stop_token_ids'],

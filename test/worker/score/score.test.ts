@@ -91,6 +91,11 @@ describe('POST /v1/score', () => {
     });
   });
 
+  test('takes an empty prompt in each of its forms', async () => {
+    for (const prompt of ['', null, []]) await score({ prompt });
+    expect(origin.requests.map(({ context }) => context?.prompt)).toEqual(['', '', '']);
+  });
+
   test('fails with 502 if the origin returns no logprobs', async () => {
     origin.script = (_, wire) => {
       const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 0 };
@@ -116,9 +121,8 @@ describe('POST /v1/score', () => {
 
 describe('a 400 names the field', () => {
   test.each([
-    ['prompt', 'missing_required_parameter', { prompt: null }],
+    ['prompt', 'missing_required_parameter', { prompt: undefined }],
     ['prompt', 'invalid_type', { prompt: 7 }],
-    ['prompt', 'empty_array', { prompt: [] }],
     ['prompt[1]', 'integer_below_min_value', { prompt: [1, -1] }],
     ['prompt[1]', 'invalid_type', { prompt: [1, 'a'] }],
     ['continuations', 'missing_required_parameter', { continuations: undefined }],
