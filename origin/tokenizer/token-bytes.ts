@@ -27,7 +27,7 @@ export function textOf(table: TokenBytes, ids: Iterable<number>, skipSpecialToke
     bytes.set(piece, at);
     at += piece.length;
   }
-  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+  return new TextDecoder('utf-8', { ignoreBOM: true, fatal: false }).decode(bytes);
 }
 
 /** Returns the table of the first `count` ids, because a tokenizer may have more tokens than its model. */
