@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { requireKnownVariables } from '@continuo/origin/config/config.ts';
 import { CommandError, EXIT, requireOption, whole, withExamples } from '@continuo/origin/terminal/program.ts';
-import { parseSettings, VARIABLE_NAMES, type Variables } from '@continuo/worker/env/settings.ts';
 import type { Command } from 'commander';
 import type { CliContext } from './session.ts';
 
@@ -36,12 +35,11 @@ export function addEdgeCommand(program: Command, { terminal, environment }: CliC
       throw new CommandError(`'${origin}' is no http address.`, EXIT.usage);
     requireKnownVariables(environment);
     const address = { ...readListener(environment), ...given };
-    const configured = workerVariablesOf(environment, VARIABLE_NAMES);
-    parseSettings(configured as Variables);
+    const configured = workerVariablesOf(environment);
     // The files hold keys and what callers may ask to be repeated.
     process.umask(0o077);
     using _lock = lockStateDirectory(state, '--state');
-    const vars = { ...configured, ...hostSecrets(secrets), ENVIRONMENT: 'production' };
+    const vars = { ...hostSecrets(secrets), ...configured, ENVIRONMENT: 'production' };
     const { miniflare } = await openLocalWorker({ ...address, originUrl: origin, state, vars });
     terminal.note(`Listening on http://${address.host}:${address.port}`);
     await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);

@@ -48,13 +48,25 @@ function cell(name: string, value: unknown, separator = '\n'): string {
     return new Date(value * 1000).toISOString().replace('.000Z', 'Z');
   }
   if (typeof value === 'number') return Number.isInteger(value) ? String(value) : value.toFixed(1);
-  if (Array.isArray(value)) return value.join(', ');
-  if (typeof value === 'object') {
-    const fields = Object.entries(value).map(([field, content]) => `${field}=${content ?? 'none'}`);
-    return fields.join(separator) || '–';
-  }
-  return String(value);
+  if (isObject(value)) return fieldsOf(value).join(separator) || '–';
+  return inline(value);
 }
+
+const isObject = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Returns `name=value` of each field, with the path of its name: `limits.tokens_per_day=100`. */
+const fieldsOf = (object: Fields): string[] =>
+  Object.entries(object).flatMap(([name, value]) =>
+    isObject(value)
+      ? fieldsOf(value).map((field) => `${name}.${field}`)
+      : `${name}=${inline(value ?? 'none')}`,
+  );
+
+const inline = (value: unknown): string =>
+  Array.isArray(value)
+    ? value.map((item) => (isObject(item) ? JSON.stringify(item) : inline(item))).join(', ')
+    : String(value);
 
 const PLAIN = { style: { head: [], border: [] } };
 const MAX_VALUE_WIDTH = 80;

@@ -11,6 +11,8 @@ export interface HostSecrets {
   readonly ORIGIN_SECRET: string;
   readonly KEY_ID_SECRET: string;
   readonly ADMIN_KEY_SHA256: string;
+  /** Signs alerts. */
+  readonly WEBHOOK_SECRET: string;
 }
 
 /** Returns the secret in a file that only its owner can read; makes it if there is none. */
@@ -36,12 +38,14 @@ export function hostSecret(directory: string, name: Secret): string {
   const file = (base: string) => path.join(directory, base);
   if (name === 'ORIGIN_SECRET') return secretIn(file('origin-secret'), randomHex);
   if (name === 'KEY_ID_SECRET') return secretIn(file('key-id-secret'), randomHex);
+  if (name === 'WEBHOOK_SECRET') return secretIn(file('webhook-secret'), randomHex);
   return sha256(secretIn(file(ADMIN_KEY_FILE), () => newApiKey(randomBytes).secret));
 }
 
-/** Reads the secrets in `directory`, where the first start makes them: the files origin-secret, key-id-secret, admin-key. */
+/** Reads the secrets in `directory`, where a start makes those that are missing. */
 export const hostSecrets = (directory: string): HostSecrets => ({
   ORIGIN_SECRET: hostSecret(directory, 'ORIGIN_SECRET'),
   KEY_ID_SECRET: hostSecret(directory, 'KEY_ID_SECRET'),
   ADMIN_KEY_SHA256: hostSecret(directory, 'ADMIN_KEY_SHA256'),
+  WEBHOOK_SECRET: hostSecret(directory, 'WEBHOOK_SECRET'),
 });

@@ -56,6 +56,9 @@ const originCommand = ({ environment, stateDirectory, settings, state }: Command
     CONTINUO_DRAIN_SECONDS: '0',
   });
 
+const derivedSecret = ({ originSecret }: DevelopmentState, purpose: string): string =>
+  createHmac('sha256', originSecret).update(purpose).digest('hex');
+
 const edgeCommand = ({ environment, stateDirectory, settings, state, pageLink }: CommandContext): Command =>
   commandOf('worker', new URL('./edge.ts', import.meta.url), stateDirectory, {
     ...environment,
@@ -69,11 +72,12 @@ const edgeCommand = ({ environment, stateDirectory, settings, state, pageLink }:
     CONTINUO_ORIGIN_URL: settings.originUrl,
     CONTINUO_PAGE_LINK: JSON.stringify(pageLink),
     CONTINUO_WORKER_VARS: JSON.stringify({
+      WEBHOOK_SECRET: derivedSecret(state, 'webhooks'),
       ...settings.workerVariables,
       ENVIRONMENT: 'development',
       ORIGIN_SECRET: state.originSecret,
       DEVELOPMENT_KEY_SHA256: createHash('sha256').update(state.apiKey).digest('hex'),
-      KEY_ID_SECRET: createHmac('sha256', state.originSecret).update('key ids').digest('hex'),
+      KEY_ID_SECRET: derivedSecret(state, 'key ids'),
     }),
   });
 

@@ -1,11 +1,12 @@
 import { isIPv6 } from 'node:net';
 import { type Environment, parseVariables } from '@continuo/origin/config/environment.ts';
+import { parseSettings, VARIABLE_NAMES, type Variables } from '@continuo/worker/env/settings.ts';
 import * as z from 'zod';
 
 const portNumber = z.coerce.number().int().min(1).max(65_535);
 
-/** Variables of the Worker that may be set for the local one. */
-const WORKER_VARIABLES = ['CORS_ORIGINS', 'MODEL_ALIASES', 'UPSTREAMS'];
+/** The command that starts the Worker decides these: where the origin is, and which keys are valid. */
+const SET_AT_START = ['ENVIRONMENT', 'ORIGIN_URL', 'ORIGIN_BINDING', 'DEVELOPMENT_KEY_SHA256'];
 
 /** The names in UPSTREAMS of variables with secrets. The Worker checks the rest. */
 const secretNames = z.array(z.object({ apiKey: z.string().optional(), secret: z.string().optional() }));
@@ -51,18 +52,19 @@ export function readStartSettings(environment: Environment): StartSettings {
     url: `http://${isIPv6(host) ? `[${host}]` : host}:${port}`,
     originPort,
     originUrl: `http://127.0.0.1:${originPort}`,
-    workerVariables: workerVariablesOf(environment, WORKER_VARIABLES),
+    workerVariables: workerVariablesOf(environment),
   };
 }
 
 /**
  * Returns the variables of the Worker that the environment sets, with the secrets that UPSTREAMS names.
- * @throws Error one line that names UPSTREAMS if it is not JSON
+ * @throws Error one line that names the first invalid variable
  */
-export function workerVariablesOf(
-  environment: Environment,
-  variables: readonly string[],
-): Record<string, string> {
+export function workerVariablesOf(environment: Environment): Record<string, string> {
+  const present = (names: readonly string[]): Record<string, string> =>
+    Object.fromEntries(names.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));
+  const variables = present(VARIABLE_NAMES.filter((name) => !SET_AT_START.includes(name)));
+  parseSettings(variables as Variables);
   let listed: unknown;
   try {
     listed = JSON.parse(environment.UPSTREAMS || '[]');
@@ -70,8 +72,8 @@ export function workerVariablesOf(
     throw new Error('UPSTREAMS: expected JSON, for example [{"kind":"openai",…}]; see docs/deploying.md');
   }
   const { data = [] } = secretNames.safeParse(listed);
-  const secrets = data.flatMap(({ apiKey = [], secret = [] }) => [apiKey, secret].flat());
-  return Object.fromEntries(
-    [...variables, ...secrets].flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])),
-  );
+  return {
+    ...variables,
+    ...present(data.flatMap(({ apiKey = [], secret = [] }) => [apiKey, secret].flat())),
+  };
 }

@@ -46,11 +46,25 @@ test('no caller behind the proxy chooses the address by which networks of keys a
   expect(services.tls.command).toContain('--header-up CF-Connecting-IP:{http.request.remote.host}');
 });
 
-test('the services know their variables, hold no secret and share declared volumes', () => {
-  expect(Object.keys(services.origin.environment!).filter((name) => !(name in variables.shape))).toEqual([]);
-  expect(Object.keys(services.edge.environment!).filter((name) => !VARIABLE_NAMES.includes(name))).toEqual(
-    [],
+/** What the images, their volumes or the other service decide. */
+const FIXED_FOR_EDGE = [
+  ...['ENVIRONMENT', 'ORIGIN_URL', 'ORIGIN_BINDING', 'DEVELOPMENT_KEY_SHA256'],
+  ...['ADMIN_KEY_SHA256', 'KEY_ID_SECRET'],
+];
+const FIXED_FOR_ORIGIN = [
+  ...['HOST', 'PORT', 'SECRET', 'SECRET_NEXT'].map((name) => `ORIGIN_${name}`),
+  ...['METRICS_PORT', 'PROVIDER', 'PREFIX_CACHE_DIR', 'PREFIX_CACHE_DISK_MIB', 'DRAIN_SECONDS'],
+].map((name) => `CONTINUO_${name}`);
+
+test('the services take each variable that is not theirs to decide, hold no secret and share declared volumes', () => {
+  const fromShell = ({ environment }: Service) =>
+    Object.entries(environment!).flatMap(([name, value]) => (value === `\${${name}:-}` ? [name] : []));
+  const origin = Object.keys(variables.shape).filter((name) => !FIXED_FOR_ORIGIN.includes(name));
+  expect([...fromShell(services.origin), 'CONTINUO_ORIGIN_SECRET_FILE'].toSorted()).toEqual(
+    origin.toSorted(),
   );
+  const edge = VARIABLE_NAMES.filter((name) => !FIXED_FOR_EDGE.includes(name));
+  expect(fromShell(services.edge).toSorted()).toEqual([...edge, 'UPSTREAM_API_KEY'].toSorted());
   const mounted = Object.values(services).flatMap((service) =>
     service.volumes.map((one) => one.split(':')[0]),
   );

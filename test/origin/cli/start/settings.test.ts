@@ -18,11 +18,20 @@ test('passes the Worker its variables and the secrets that UPSTREAMS names, and 
   ];
   const variables = {
     CORS_ORIGINS: '*',
+    BILLING_URL: 'https://billing.example.com/',
+    REQUEST_DAYS: '7',
     UPSTREAMS: JSON.stringify(upstreams),
     THEIR_KEY: 'a',
     FAR_SECRET: 'b',
   };
-  const environment = { ...variables, MODEL_ALIASES: '', HOME: '/root', OTHER_KEY: 'c' };
+  const environment = {
+    ...variables,
+    MODEL_ALIASES: '',
+    HOME: '/root',
+    OTHER_KEY: 'c',
+    ORIGIN_URL: 'http://x',
+  };
   expect(readStartSettings(environment).workerVariables).toEqual(variables);
   expect(() => readStartSettings({ UPSTREAMS: '[' })).toThrow(/^UPSTREAMS: expected JSON/);
+  expect(() => readStartSettings({ REQUEST_DAYS: 'week' })).toThrow(/^The variable REQUEST_DAYS is invalid/);
 });
