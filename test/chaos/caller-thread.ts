@@ -8,12 +8,16 @@ export interface CallerOptions {
   readonly callers: number;
   readonly url: string;
   readonly key: string;
+  /** `"NEW"` in it becomes another token id in each request, so that no prefix of its prompt is cached. */
   readonly body: string;
   /** How often a caller reads each stream again from its start; it then asks for resumable streams. Default: 0. */
   readonly resumes?: number;
 }
 
 const { callers, url, key, body, resumes = 0 } = workerData as CallerOptions;
+
+let sentBodies = 0;
+const nextBody = (): string => body.replace('"NEW"', String(300 + (sentBodies++ % 3000)));
 
 const TIMEOUT_MS = 60_000;
 
@@ -36,7 +40,8 @@ async function resumedStream(): Promise<Answer> {
 }
 
 async function call(): Promise<never> {
-  for (;;) parentPort?.postMessage(await (resumes > 0 ? resumedStream() : post(url, key, body, TIMEOUT_MS)));
+  for (;;)
+    parentPort?.postMessage(await (resumes > 0 ? resumedStream() : post(url, key, nextBody(), TIMEOUT_MS)));
 }
 
 for (let caller = 0; caller < callers; caller++) void call();

@@ -17,6 +17,8 @@ const VICTIM = { prompt: 'Once upon a time', maxTokens: 250 };
 const SMALL = { prompt: 'Once upon a time', maxTokens: 4 };
 
 const ids = (count: number) => Array.from({ length: count }, (_, at) => 300 + ((7 * at) % 3000));
+/** A prompt of which no request has computed any part: see `CallerOptions.body`. */
+const newIds = (count: number) => ['NEW', ...ids(count - 1)];
 const text = (length: number) => 'the cat sat on a mat '.repeat(Math.ceil(length / 21));
 
 interface Load {
@@ -41,6 +43,12 @@ const LOADS: Readonly<Record<string, Load>> = {
     callers: 4,
     path: '/v1/score',
     body: { model: 'default', prompt: ids(1500), continuations: ids(256).map((id) => [id]) },
+  },
+  'new long prompts': completion({ prompt: newIds(1500), max_tokens: 1 }),
+  'scores of new prompts': {
+    callers: 4,
+    path: '/v1/score',
+    body: { model: 'default', prompt: newIds(1500), continuations: ids(256).map((id) => [id]) },
   },
   'n = 128': completion({ prompt: ids(30), n: 128, max_tokens: 100, ignore_eos: true }, 1),
   'echo with logprobs': completion({ prompt: ids(1500), max_tokens: 0, echo: true, logprobs: 5 }),
