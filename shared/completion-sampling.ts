@@ -3,61 +3,76 @@ import { DOCUMENTED_AS, decimal, flag, integer, kindOf, list, optional, report }
 
 /** The public sampling fields: types and ranges. The dialect sets the defaults; the Worker resolves aliases. */
 
-const bias = z.union([decimal(-100, 100), z.literal(false)]);
-const MAX_BIASES = 8_192;
-const biasPairs = list(z.tuple([integer(0), bias]), { max: MAX_BIASES });
-const biasMap = z.record(z.string().regex(/^\d{1,10}$/), bias);
+/** What a logit is raised by: of a token id, or of all tokens of a text. `null` forbids the tokens. */
+type Bias = [idOrText: number | string, amount: number | null];
 
-const logitBias = z
-  .unknown()
-  .transform((value, context): [number, number | null][] => {
-    const entries = Array.isArray(value) ? value : mapEntries(value);
-    if (entries === null) {
-      const message = `Invalid type for 'logit_bias': expected an object or an array of [token id, bias] pairs, but got ${kindOf(value)} instead.`;
-      report(context, { code: 'invalid_type', message });
+const MAX_BIASES = 8_192;
+
+/** @param texts whether texts may be given in place of token ids */
+export function logitBias({ largest, texts }: { readonly largest: number; readonly texts: boolean }) {
+  const bias = z.union([decimal(-largest, largest), z.literal(false)]);
+  const pair = z.tuple([texts ? z.union([integer(0), z.string()]) : integer(0), bias]);
+  const pairs = list(pair, { max: MAX_BIASES });
+  const map = z.record(texts ? z.string() : z.string().regex(/^\d{1,10}$/), bias);
+  return z
+    .unknown()
+    .transform((value, context): Bias[] => {
+      const entries = Array.isArray(value) ? value : mapEntries(value, texts);
+      if (entries === null) {
+        const message = `Invalid type for 'logit_bias': expected an object or an array of [token id, bias] pairs, but got ${kindOf(value)} instead.`;
+        report(context, { code: 'invalid_type', message });
+        return z.NEVER;
+      }
+      const parsed = pairs.safeParse(entries, { reportInput: true });
+      if (!parsed.success) {
+        reportBias(context, value, parsed.error.issues[0]);
+        return z.NEVER;
+      }
+      const biases = parsed.data.map(([token, amount]): Bias => [token, amount === false ? null : amount]);
+      const length = lengthOf(biases.flatMap(([token]) => (typeof token === 'string' ? [token] : [])));
+      if (length <= MAX_ENCODED_CHARACTERS) return biases;
+      const message = `Invalid 'logit_bias': too long. Expected texts of at most ${MAX_ENCODED_CHARACTERS} characters in total, but got ${length} instead.`;
+      report(context, { code: 'array_above_max_length', message });
       return z.NEVER;
-    }
-    const parsed = biasPairs.safeParse(entries, { reportInput: true });
-    if (parsed.success) return parsed.data.map(([id, amount]) => [id, amount === false ? null : amount]);
-    const [issue] = parsed.error.issues;
-    const [index, part] = issue?.path ?? [];
-    // In the map form, errors name the key, not the position.
-    const path =
-      Array.isArray(value) || typeof index !== 'number'
-        ? (issue?.path ?? [])
-        : [String(mapKeys(value)[index])];
-    if (!Array.isArray(value) && part === 0) {
-      const message = `Invalid 'logit_bias': '${String(mapKeys(value)[index as number]).slice(0, 40)}' is not a token id.`;
-      report(context, { code: 'invalid_value', message, path: path as string[] });
-    } else if (issue) {
-      context.issues.push({ ...issue, path } as unknown as z.core.$ZodRawIssue);
-    }
-    return z.NEVER;
-  })
-  .meta({ [DOCUMENTED_AS]: z.union([biasMap, z.array(z.tuple([integer(0), bias])).max(MAX_BIASES)]) });
+    })
+    .meta({ [DOCUMENTED_AS]: z.union([map, z.array(pair).max(MAX_BIASES)]) });
+}
+
+/** Reports what is wrong with a bias. In the map form, errors name the key, not the position. */
+function reportBias(context: z.RefinementCtx, value: unknown, issue: z.core.$ZodIssue | undefined): void {
+  const [index, part] = issue?.path ?? [];
+  const path =
+    Array.isArray(value) || typeof index !== 'number' ? (issue?.path ?? []) : [String(mapKeys(value)[index])];
+  if (!Array.isArray(value) && part === 0) {
+    const message = `Invalid 'logit_bias': '${String(mapKeys(value)[index as number]).slice(0, 40)}' is not a token id.`;
+    report(context, { code: 'invalid_value', message, path: path as string[] });
+  } else if (issue) {
+    context.issues.push({ ...issue, path } as unknown as z.core.$ZodRawIssue);
+  }
+}
 
 const mapKeys = (value: unknown): string[] => Object.keys(value as object);
 
-/** Returns the [id, bias] pairs of the map form; null if it is not a map. Invalid keys become NaN, which is rejected later. */
-function mapEntries(value: unknown): [number, unknown][] | null {
+/** Returns the pairs of the map form; null if it is not a map. Without texts, other keys than ids become NaN, which is refused later. */
+function mapEntries(value: unknown, texts: boolean): [number | string, unknown][] | null {
   if (typeof value !== 'object' || value === null) return null;
   return Object.entries(value).map(([key, amount]) => [
-    /^\d{1,10}$/.test(key) ? Number(key) : Number.NaN,
+    /^\d{1,10}$/.test(key) ? Number(key) : texts ? key : Number.NaN,
     amount,
   ]);
 }
 
 export const MAX_WORD_LENGTH = 4_096;
-/** Total of all bad words. Each is tokenized twice. */
-const MAX_BAD_CHARACTERS = 16_384;
+/** Total of the texts of one field that are tokenized one by one. */
+const MAX_ENCODED_CHARACTERS = 16_384;
 
 const lengthOf = (words: readonly string[]): number => words.reduce((sum, { length }) => sum + length, 0);
 
 const badWords = list(z.string().min(1).max(MAX_WORD_LENGTH), { max: 1_024 }).refine(
-  (words) => lengthOf(words) <= MAX_BAD_CHARACTERS,
+  (words) => lengthOf(words) <= MAX_ENCODED_CHARACTERS,
   {
     error: ({ input }) =>
-      `Invalid 'bad_words': too long. Expected at most ${MAX_BAD_CHARACTERS} characters in total, but got ${lengthOf(input as string[])} instead.`,
+      `Invalid 'bad_words': too long. Expected at most ${MAX_ENCODED_CHARACTERS} characters in total, but got ${lengthOf(input as string[])} instead.`,
     params: { code: 'array_above_max_length' },
   },
 );
@@ -129,7 +144,10 @@ export const samplingFields = {
     integer(-1),
     'Number of last tokens that the penalties count. -1 = all, 0 = penalties off.',
   ),
-  logit_bias: optional(logitBias, 'Values added to the logits of token ids. false forbids the token.'),
+  logit_bias: optional(
+    logitBias({ largest: 100, texts: false }),
+    'Values added to the logits of token ids. false forbids the token.',
+  ),
   mirostat: optional(integer(0, 2), 'Mirostat version. 0 = off.'),
   mirostat_tau: optional(decimal(0), 'Mirostat: target surprise in bits.'),
   mirostat_target: optional(decimal(0), 'Alias of mirostat_tau. Without mirostat, it enables version 2.'),
@@ -145,7 +163,7 @@ export const samplingFields = {
   ),
   bad_words: optional(
     badWords,
-    `Texts that are never generated. At most ${MAX_BAD_CHARACTERS} characters in total.`,
+    `Texts that are never generated. At most ${MAX_ENCODED_CHARACTERS} characters in total.`,
   ),
   allowed_token_ids: optional(
     list(integer(0), { min: 1, max: 524_288 }),

@@ -5,8 +5,8 @@ import * as z from 'zod';
  * defaults. origin/sampling has the formulas. Each field states its "off" value.
  */
 export const samplingParameters = z.object({
-  /** Softmax temperature, 0..2; below 1e-5 the sampler is greedy. */
-  temperature: z.number().min(0).max(2),
+  /** Softmax temperature; below 1e-5 the sampler is greedy. The dialect has its bound, as for the penalties. */
+  temperature: z.number().min(0),
   /** Half-width of dynamic temperature; 0 = off. */
   dynatempRange: z.number().min(0),
   dynatempExponent: z.number().min(0),
@@ -27,10 +27,10 @@ export const samplingParameters = z.object({
   /** Target surprise in bits. */
   mirostatTau: z.number().min(0),
   mirostatEta: z.number().min(0).max(1),
-  /** (0, 2]; 1 = off. */
-  repetitionPenalty: z.number().gt(0).max(2),
-  frequencyPenalty: z.number().min(-2).max(2),
-  presencePenalty: z.number().min(-2).max(2),
+  /** Above 0; 1 = off. */
+  repetitionPenalty: z.number().gt(0),
+  frequencyPenalty: z.number(),
+  presencePenalty: z.number(),
   /** Window in tokens for the three penalties; −1 = whole context, 0 = penalties off. */
   repeatLastN: z.int().min(-1),
   /** Which tokens frequency and presence penalties count: generated ones, or prompt and generated. */
@@ -45,6 +45,8 @@ export const samplingParameters = z.object({
   minKeep: z.int().min(0),
   /** [token id, bias added to its logit]; null forbids the token. */
   logitBias: z.array(z.tuple([z.int().min(0), z.number().nullable()])),
+  /** Texts all of whose tokens get a bias; absent = none. */
+  logitBiasTexts: z.array(z.tuple([z.string(), z.number().nullable()])).optional(),
   /** Only these ids may be sampled; null = all. */
   allowedTokenIds: z.array(z.int().min(0)).nullable(),
   /** Texts that must not be generated. */

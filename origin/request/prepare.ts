@@ -17,7 +17,7 @@ import { infillPrompt } from './infill-prompt.ts';
 import { type PromptContext, plainPrompt, type TokenizedPrompt } from './prompt.ts';
 import { ECHO_TOKENS, echoEvent } from './prompt-echo.ts';
 import { promptEvent } from './prompt-event.ts';
-import { encodeBadWords, encodeBreakers } from './sampling-texts.ts';
+import { encodeBadWords, encodeBiases, encodeBreakers } from './sampling-texts.ts';
 import type { ServedModel } from './served-model.ts';
 import { healingStart } from './token-healing.ts';
 
@@ -73,12 +73,13 @@ export async function prepareGeneration(
   // Images come last, because reading them is the most work.
   const submitted = await withImages(request, prompts, fitted, model, caller);
   const hiddenStops = addedTokensOf(request.stop, model);
-  const { badWords, drySequenceBreakers: _, seed, ...sampling } = request.sampling;
+  const { badWords, drySequenceBreakers: _, seed, logitBiasTexts = [], ...sampling } = request.sampling;
+  const logitBias = [...sampling.logitBias, ...(await encodeBiases(logitBiasTexts, { model, caller }))];
   const badTokens = await encodeBadWords(badWords, { model, caller });
   const dryBreakers = await encodeBreakers(request.sampling, { model, caller });
   const submission: Submission = {
     ...engineFields(request, context),
-    sampling: { ...sampling, badTokens, dryBreakers, seed: seed ?? context.drawSeed() },
+    sampling: { ...sampling, logitBias, badTokens, dryBreakers, seed: seed ?? context.drawSeed() },
     prompts: submitted,
     stopTokenIds: [...new Set([...request.stopTokenIds, ...hiddenStops.keys()])],
     echo: request.echo && prompts.every(({ echo }) => echo.kind === 'tokens'),

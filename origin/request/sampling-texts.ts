@@ -1,6 +1,6 @@
 import type { SamplingParameters } from '@continuo/shared/sampling.ts';
 import type { SeededSampling } from '../engine/messages.ts';
-import { CONTINUING } from '../tokenizer/tokenizer.ts';
+import { CONTINUING, PLAIN } from '../tokenizer/tokenizer.ts';
 import type { PromptContext } from './prompt.ts';
 
 type DryBreaker = NonNullable<SeededSampling['dryBreakers']>[number];
@@ -20,6 +20,19 @@ export async function encodeBadWords(words: readonly string[], context: TextCont
     for (const text of [word, ` ${word}`]) encoded.push(await encode(text, context));
   }
   return encoded.filter(({ length }) => length > 0);
+}
+
+/** Returns the biases of all tokens of the texts, as llama.cpp encodes a text that begins. */
+export async function encodeBiases(
+  texts: NonNullable<SamplingParameters['logitBiasTexts']>,
+  { model, caller }: TextContext,
+): Promise<[number, number | null][]> {
+  const biases: [number, number | null][] = [];
+  for (const [text, bias] of texts) {
+    const ids = Array.from(await model.encoder.encode(text, PLAIN, caller));
+    for (const id of ids) if (id < model.vocabularySize) biases.push([id, bias]);
+  }
+  return biases;
 }
 
 /** Returns DRY's breakers with their tokens; none if DRY is off. */

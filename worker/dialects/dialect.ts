@@ -34,6 +34,8 @@ export interface Dialect {
   readonly modelOptional: boolean;
   /** `strict` of a `response_format` rejects schemas with undeclared or optional properties. */
   readonly strictSchemas: boolean;
+  /** Sampling fields and `stop` have the ranges of llama.cpp's server. */
+  readonly llamaCppRanges: boolean;
 }
 
 const BASE_DEFAULTS: Defaults = {
@@ -58,6 +60,7 @@ const OPENAI: Dialect = {
   anyModel: false,
   modelOptional: false,
   strictSchemas: true,
+  llamaCppRanges: false,
 };
 
 /** OpenAI's dialect for requests that name no dialect. It allows more alternatives and schemas than OpenAI. */
@@ -88,6 +91,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     errorCode: 'status',
     anyModel: true,
     modelOptional: true,
+    llamaCppRanges: true,
   },
   mistralrs: {
     ...OWN,

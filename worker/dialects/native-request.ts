@@ -1,4 +1,4 @@
-import { completionRequest } from '@continuo/shared/completion.ts';
+import { llamaCppRequest } from '@continuo/shared/completion-llamacpp.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { list, optional } from '@continuo/shared/json-fields.ts';
 import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
@@ -33,7 +33,7 @@ const responseFields = optional(
 );
 
 /** The body of POST /completion. */
-export const nativeRequest = completionRequest
+export const nativeRequest = llamaCppRequest
   .partial({ model: true })
   .omit(omitted)
   .extend({ response_fields: responseFields });

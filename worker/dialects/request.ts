@@ -1,4 +1,5 @@
 import { type CompletionRequest, completionRequest } from '@continuo/shared/completion.ts';
+import { llamaCppRequest } from '@continuo/shared/completion-llamacpp.ts';
 import { logprobRowsOf } from '@continuo/shared/completion-output.ts';
 import { ApiError, counted } from '@continuo/shared/errors.ts';
 import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
@@ -156,6 +157,7 @@ function generationOf(
 }
 
 const parseFields = sparseParser(completionRequest);
+const parseLlamaCppFields = sparseParser(llamaCppRequest);
 
 /**
  * Parses a request body: checks types and ranges, resolves aliases, then checks combinations of fields.
@@ -168,7 +170,7 @@ export function parseCompletion(
   modelDefaults: GenerationDefaults = {},
   infill?: InfillParts,
 ): CompletionCall {
-  const request = parseFields(body);
+  const request = (dialect.llamaCppRanges ? parseLlamaCppFields : parseFields)(body);
   refuseUnsupported(request);
   const defaults = defaultsOf(dialect, modelDefaults);
   const n = either(request, 'n', 'n_cmpl') ?? 1;

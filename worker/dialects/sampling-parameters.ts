@@ -50,6 +50,19 @@ function unnamed({ samplers, mirostat }: CompletionRequest): Partial<SamplingPar
   );
 }
 
+type Biases = Pick<SamplingParameters, 'logitBias' | 'logitBiasTexts'>;
+
+/** Parts the biases of token ids from those of texts. */
+function biasesOf(biases: NonNullable<CompletionRequest['logit_bias']>): Biases {
+  const logitBias = biases.flatMap(([id, bias]) =>
+    typeof id === 'number' ? [[id, bias] as [number, typeof bias]] : [],
+  );
+  const texts = biases.flatMap(([text, bias]) =>
+    typeof text === 'string' ? [[text, bias] as [string, typeof bias]] : [],
+  );
+  return { logitBias, ...(texts.length > 0 && { logitBiasTexts: texts }) };
+}
+
 /** Returns the sampling parameters for the wire: from the request, otherwise the default, otherwise neutral. */
 export function samplingOf(request: CompletionRequest, defaults: Defaults): SamplingParameters {
   const neutral = NEUTRAL_SAMPLING;
@@ -77,7 +90,7 @@ export function samplingOf(request: CompletionRequest, defaults: Defaults): Samp
     dryPenaltyLastN: request.dry_penalty_last_n ?? neutral.dryPenaltyLastN,
     drySequenceBreakers: request.dry_sequence_breakers ?? neutral.drySequenceBreakers,
     minKeep: request.min_keep ?? neutral.minKeep,
-    logitBias: request.logit_bias ?? neutral.logitBias,
+    ...biasesOf(request.logit_bias ?? []),
     allowedTokenIds: request.allowed_token_ids ?? neutral.allowedTokenIds,
     badWords: request.bad_words ?? neutral.badWords,
     seed: seed === -1 ? null : typeof seed === 'bigint' ? String(seed) : seed,

@@ -130,6 +130,7 @@ function checkSupported(request: GenerationRequest, options: BodyOptions): void 
   for (const name of Object.keys(ownFields(request))) {
     if (flavor !== 'continuo') throw unsupported(name, `use '${name}'`);
   }
+  if (request.sampling.logitBiasTexts) throw unsupported('logit_bias', 'bias texts; send token ids');
   if (request.logprobRows) throw unsupported('logprobs_format', 'return rows of logprobs');
   if (request.tokenIds) throw unsupported('return_token_ids', 'show token ids');
   if (tokensAsIds && request.topLogprobs !== null) {

@@ -76,3 +76,20 @@ test("the usual breakers of DRY, and those of requests without DRY, need no toke
   expect((await of(1))?.map(({ tokens }) => tokens)).toEqual([[], [], [], []]);
   expect(await of(0, ['hello'])).toEqual([]);
 });
+
+test('a biased text has the tokens that it has at the beginning of a text', async () => {
+  const model = servedModel(sentencePieceDirectory());
+  const logitBiasTexts: [string, number | null][] = [
+    ['hello', 5],
+    ['', 1],
+    ['w', null],
+  ];
+  const sampling = { ...NEUTRAL_SAMPLING, logitBias: [[7, 1] as [number, number]], logitBiasTexts };
+  const { submission } = await prepare({ sampling }, model);
+  expect(submission.sampling.logitBias).toEqual([
+    [7, 1],
+    ...model.tokenizer.encode('hello', PLAIN).map((id) => [id, 5]),
+    ...model.tokenizer.encode('w', PLAIN).map((id) => [id, null]),
+  ]);
+  expect(submission.sampling).not.toHaveProperty('logitBiasTexts');
+});

@@ -21,6 +21,8 @@ interface Habits {
   readonly anyModel: boolean;
   readonly modelOptional: boolean;
   readonly checksStrict: boolean;
+  /** Whose ranges sampling fields and `stop` have. */
+  readonly ranges: string;
 }
 
 const OPENAI: Habits = {
@@ -34,6 +36,7 @@ const OPENAI: Habits = {
   anyModel: false,
   modelOptional: false,
   checksStrict: true,
+  ranges: "OpenAI's",
 };
 const LAX: Habits = { ...OPENAI, checksStrict: false };
 
@@ -56,6 +59,7 @@ const BEHAVIOURS: Readonly<Record<DialectName, Habits>> = {
     codeOf400: 400,
     anyModel: true,
     modelOptional: true,
+    ranges: "llama.cpp's",
   },
   mistralrs: { ...LAX, contextOverflow: 'error', logprobsCeiling: 20, modelOptional: true },
   vllm: { ...LAX, contextOverflow: 'error', logprobsCeiling: 20, codeOf400: 400, modelOptional: true },
@@ -182,6 +186,11 @@ describe.each(Object.entries(BEHAVIOURS))('%s', (dialect, behaviour) => {
     expect((await speaking(dialect, { model: 'gpt-3.5-turbo' })).status).toBe(404);
   });
 
+  test('has the ranges of its server', async () => {
+    const { status } = await speaking(dialect, { temperature: 2.5 });
+    expect(status).toBe(behaviour.ranges === "llama.cpp's" ? 200 : 400);
+  });
+
   test('requires a model, or uses the default model', async () => {
     const { status } = await speaking(dialect, { model: undefined });
     expect(status).toBe(behaviour.modelOptional ? 200 : 400);
@@ -262,6 +271,7 @@ test('match the table in docs/dialects.md', () => {
     'error `code`': ({ codeOf400 }) => (codeOf400 === 400 ? 'HTTP status' : 'name'),
     'any model name': ({ anyModel }) => (anyModel ? 'yes' : 'no'),
     '`model` may be absent': ({ modelOptional }) => (modelOptional ? 'yes' : 'no'),
+    'ranges of fields': ({ ranges }) => ranges,
     '`strict` of a schema': ({ checksStrict }) => (checksStrict ? 'checked' : 'ignored'),
   };
   const expected = Object.entries(words).map(([name, word]) => [

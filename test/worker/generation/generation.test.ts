@@ -280,6 +280,40 @@ test('no accepted number makes the sampler fail', async () => {
   );
 });
 
+test("no number in llama.cpp's ranges makes the sampler fail, and texts may be biased", async () => {
+  const large = fc.constantFrom(-1e9, -3, -1e-9, 0, 1e-9, 3, 1e9);
+  const numbers = fc.record(
+    {
+      temperature: large,
+      repeat_penalty: fc.constantFrom(1e-9, 3, 1e9),
+      frequency_penalty: large,
+      presence_penalty: large,
+      top_p: large,
+      dry_base: large,
+      dry_multiplier: fc.constantFrom(0, 1e9),
+      logit_bias: fc.dictionary(
+        fc.constantFrom('0', '7', 'a', ' aaa', ''),
+        fc.oneof(large, fc.constant(false)),
+      ),
+    },
+    { requiredKeys: [] },
+  );
+  await fc.assert(
+    fc.asyncProperty(numbers, async (fields) => {
+      const body = { model: 'default', prompt: 'aaaa aaaa', max_tokens: 4, ignore_eos: true, ...fields };
+      const response = await system.worker.post(body, { headers: { 'x-dialect': 'llamacpp' } });
+      expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
+    }),
+    { numRuns: runs(200) },
+  );
+  const bias = { prompt: 'x', max_tokens: 3, logit_bias: [['q', 1e6]] };
+  const biased = await system.worker.post(
+    { model: 'default', ...bias },
+    { headers: { 'x-dialect': 'llamacpp' } },
+  );
+  expect(await biased.json()).toMatchObject({ choices: [{ text: 'qqq' }] });
+});
+
 test('no combination of valid values makes the origin fail, plain or streamed', async () => {
   // Many choices are many times the work of one, and no other code.
   const left = new Set(['n', 'n_cmpl', 'best_of', 'prompt']);

@@ -12,7 +12,16 @@ export function nativeSettings(
   { contextLength }: Pick<OriginModel, 'contextLength'>,
 ): Record<string, unknown> {
   const { sampling, maxTokens, constraint } = generation;
-  const { seed, repetitionPenalty, logitBias, penaltyScope, allowedTokenIds, badWords, ...others } = sampling;
+  const {
+    seed,
+    repetitionPenalty,
+    logitBias,
+    logitBiasTexts,
+    penaltyScope,
+    allowedTokenIds,
+    badWords,
+    ...others
+  } = sampling;
   return {
     ...toSnakeCase(others),
     n_ctx: contextLength,
@@ -20,7 +29,7 @@ export function nativeSettings(
     max_tokens: maxTokens,
     seed: exactNumber(seed ?? RANDOM_SEED),
     repeat_penalty: repetitionPenalty,
-    logit_bias: logitBias.map(([token, bias]) => ({ token, bias })),
+    logit_bias: [...logitBias, ...(logitBiasTexts ?? [])].map(([token, bias]) => ({ token, bias })),
     stop: generation.stop,
     ignore_eos: generation.ignoreEos,
     grammar: constraint?.type === 'gbnf' ? constraint.value : '',
