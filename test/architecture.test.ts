@@ -88,6 +88,18 @@ describe('packages', () => {
     expect(others.toSorted()).toEqual(ALLOWED_WORKSPACES[workspace]);
   });
 
+  test('the root lists exactly the packages that tests import, and the tools of its scripts', () => {
+    const tools = ['@biomejs/biome', '@cloudflare/workers-types', 'markdownlint-cli2', 'typescript'];
+    const tests = [...readSources('test/**/*.{ts,tsx}'), ...readSources('vitest.config.ts')];
+    const imported = tests.flatMap(({ imports }) =>
+      imports.filter((name) => !isVirtual(name) && !existsSync(packageOf(name))).map(packageOf),
+    );
+    const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'));
+    const { devDependencies } = manifest as { readonly devDependencies: Readonly<Record<string, string>> };
+    const listed = Object.keys(devDependencies).filter((name) => !name.startsWith('@types/'));
+    expect(listed.toSorted()).toEqual([...new Set([...imported, ...tools])].toSorted());
+  });
+
   test('a workspace imports files of another by the name of its package', () => {
     const across = sources.flatMap(({ file, text }) =>
       [...text.matchAll(/(?:from |import\()'(\.[^']+)'/g)]
