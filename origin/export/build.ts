@@ -64,6 +64,7 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
   const weights = new MatrixReader(checkpoint, storedName);
   const type = precision === 'fp16' ? 'float16' : 'float32';
   writeDecoder({ graph, weights, quantizer: new Quantizer(), precision, type }, design);
+  weights.requireWholeTensors();
   const provenance: Provenance = {
     id: options.id ?? basename(checkpoint.source),
     source: options.source ?? basename(checkpoint.source),

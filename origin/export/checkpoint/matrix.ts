@@ -1,7 +1,15 @@
 import { joinedBytes } from '@continuo/shared/framing.ts';
 import { ModelError } from '../../model/config/model-json.ts';
 import type { RowRange, Weight, WeightPart } from '../families/decoder-design.ts';
-import { type BlockFormat, type BlockRows, type Checkpoint, columnsOf, rowsOf } from './checkpoint.ts';
+import {
+  type BlockFormat,
+  type BlockRows,
+  type Checkpoint,
+  type CheckpointTensor,
+  columnsOf,
+  rowsOf,
+} from './checkpoint.ts';
+import { RowChoices } from './row-choices.ts';
 
 /** Stored blocks of a matrix, which are read without loss. */
 interface StoredBlocks extends BlockFormat {
@@ -28,6 +36,7 @@ export class MatrixReader {
   readonly #checkpoint: Checkpoint;
   readonly #storedName: (name: string) => string;
   readonly #used = new Set<string>();
+  readonly #choices = new Map<string, RowChoices>();
 
   constructor(checkpoint: Checkpoint, storedName: (name: string) => string = (name) => name) {
     this.#checkpoint = checkpoint;
@@ -74,7 +83,30 @@ export class MatrixReader {
     this.#used.add(name);
     const all =
       shape === 'vector' ? vectorOf(this.#checkpoint, name) : matrixOf(this.#checkpoint, name, part);
-    return part.rows === undefined ? all : chooseRows(all, indicesOf(part.rows));
+    if (part.rows === undefined && part.matrix === undefined) return all;
+    const indices = indicesOf(part.rows ?? [{ first: 0, count: all.rows }]);
+    const chosen = part.rows === undefined ? all : chooseRows(all, indices);
+    this.#choicesOf(tensor, all.rows, part).add(part, indices);
+    return chosen;
+  }
+
+  #choicesOf({ name, shape }: CheckpointTensor, rows: number, { matrix }: WeightPart): RowChoices {
+    const matrices = matrix !== undefined && shape.length === 3 ? shape[0]! : 1;
+    const known = this.#choices.get(name) ?? new RowChoices(matrices, rows);
+    this.#choices.set(name, known);
+    return known;
+  }
+
+  /** @throws ModelError unless the parts of a tensor together are the whole of it: sizes of config.json are wrong */
+  requireWholeTensors(): void {
+    for (const [name, choices] of this.#choices) {
+      const wrong = choices.wrong;
+      if (wrong === null) continue;
+      const shape = this.#checkpoint.tensors.get(name)!.shape.join(', ');
+      throw new ModelError(
+        `${this.#checkpoint.source}: tensor ${name} is [${shape}], but with the sizes of config.json its row ${wrong.row} has ${wrong.uses} uses instead of 1; check the numbers of heads, key-value heads and experts, and the widths`,
+      );
+    }
   }
 }
 
