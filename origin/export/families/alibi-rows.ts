@@ -25,14 +25,15 @@ export const ALIBI_ROWS: readonly DecoderRow[] = [
       hidden: ['hidden_size', 'n_embed'],
       layers: ['n_layer', 'num_hidden_layers'],
       heads: ['n_head', 'num_attention_heads'],
-      width: ['n_inner'],
+      kvHeads: [],
+      headSize: [],
+      width: [],
     },
     ignored: words(`
       attention_softmax_in_fp32 bias_dropout_fusion masked_softmax_fusion offset_alibi skip_bias_add
-      skip_bias_add_qkv slow_but_exact unk_token_id seq_length
+      skip_bias_add_qkv slow_but_exact seq_length
     `),
     defaults: { layer_norm_epsilon: 1e-5 },
-    requires: { apply_residual_connection_post_layernorm: [false] },
     differences: ({ fields, sizes }) => ({
       biases: ALL_BIASES,
       names: {
@@ -60,21 +61,25 @@ export const ALIBI_ROWS: readonly DecoderRow[] = [
     modelTypes: ['falcon'],
     prefixes: TRANSFORMER_PREFIXES,
     sizeFields: {
-      layers: ['num_hidden_layers', 'n_layer'],
-      heads: ['num_attention_heads', 'n_head'],
+      hidden: ['hidden_size', 'n_embed'],
+      kvHeads: ['num_kv_heads'],
+      headSize: [],
       width: ['ffn_hidden_size'],
     },
     defaults: { layer_norm_epsilon: 1e-5, activation: 'gelu', max_position_embeddings: 2048 },
-    requires: { apply_residual_connection_post_layernorm: [false], ff_factor: [4] },
+    requires: { ff_factor: [4] },
     differences: falcon,
   },
   {
     modelTypes: ['mpt'],
     prefixes: TRANSFORMER_PREFIXES,
     sizeFields: {
-      hidden: ['d_model'],
-      layers: ['n_layers'],
-      heads: ['n_heads'],
+      hidden: ['d_model', 'hidden_size'],
+      layers: ['n_layers', 'num_hidden_layers'],
+      heads: ['n_heads', 'num_attention_heads'],
+      kvHeads: [],
+      headSize: [],
+      width: [],
       positions: ['max_seq_len'],
     },
     ignored: words('emb_pdrop init_config init_device learned_pos_emb verbose tokenizer_name'),
@@ -84,7 +89,6 @@ export const ALIBI_ROWS: readonly DecoderRow[] = [
       expansion_ratio: [4],
       logit_scale: [],
       no_bias: [true],
-      norm_type: ['low_precision_layernorm'],
     },
     differences: mpt,
   },
@@ -95,7 +99,6 @@ function falcon({ fields, sizes }: RowContext): Differences {
   const isNew = fields.flag('new_decoder_architecture', false);
   const isParallel = fields.flag('parallel_attn', true) || isNew;
   const multiQuery = fields.flag('multi_query', true) && !isNew;
-  const given = fields.count('num_kv_heads', sizes.heads);
   const norms = fields.count('num_ln_in_parallel_attn', isNew ? 2 : 1);
   const hasTwo = isNew && norms === 2;
   const bias = fields.flag('bias', false);
@@ -103,7 +106,7 @@ function falcon({ fields, sizes }: RowContext): Differences {
   if (alibi) fields.ignore('rope_parameters', 'rope_scaling', 'rope_theta');
   const feedForwardNorm = isParallel ? '' : 'post_attention_layernorm';
   return {
-    sizes: { kvHeads: isNew ? given : multiQuery ? 1 : sizes.heads },
+    sizes: multiQuery ? { kvHeads: 1 } : {},
     biases: { qkv: bias, output: bias, mlp: bias },
     names: {
       ...FALCON_NAMES,

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { ModelError } from '../../model/config/model-json.ts';
 
 /**
@@ -112,8 +113,20 @@ export class ConfigFields {
   /** Fields that change nothing if they have one of these values. @throws ModelError for any other */
   require(name: string, ...allowed: readonly unknown[]): void {
     const value = this.#take(name);
-    if ((value ?? null) === null || allowed.includes(value)) return;
+    if ((value ?? null) === null || allowed.some((one) => isDeepStrictEqual(one, value))) return;
     throw this.fault(name, allowed.map((one) => JSON.stringify(one)).join(' or ') || 'null');
+  }
+
+  /**
+   * Fields that nothing reads may say what is so in any case.
+   * @param known the values that a field may have, by its name
+   * @throws ModelError for any other
+   */
+  agree(known: Readonly<Record<string, readonly unknown[]>>): void {
+    for (const name of Object.keys(this.#values)) {
+      const allowed = this.#read.has(name) || !Object.hasOwn(known, name) ? null : known[name]!;
+      if (allowed !== null) this.require(name, ...allowed);
+    }
   }
 
   /** Fields that were not read and are not null, with their paths. */

@@ -57,6 +57,8 @@ export interface HeadNormDesign extends NormDesign {
 
 /** Angles of position p: p · frequencies[i] for the pair i of each head. */
 export interface RotaryDesign {
+  /** What the frequencies were computed from. */
+  readonly base: number;
   /** Radians per position, one for each rotated pair: half of the rotated dimensions. */
   readonly frequencies: readonly number[];
   /** Factor of cosine and sine, from yarn and longrope; else 1. */

@@ -34,18 +34,20 @@ import { readRotary } from './rotary.ts';
  */
 export function describeRow(row: DecoderRow, fields: ConfigFields, outer: ConfigFields): DecoderDesign {
   const sizes = readSizes(fields, row);
-  for (const name of ['is_encoder_decoder', 'add_cross_attention', 'tie_encoder_decoder'])
-    fields.require(name, false);
   fields.inner('pruned_heads'); // Any is refused as a field that nothing reads.
   for (const [name, allowed] of Object.entries(row.requires ?? {})) fields.require(name, ...allowed);
   const found = row.differences({ fields, sizes });
   return new RowDesigner(fields, { ...sizes, ...found.sizes }, found).decoder(outer);
 }
 
+type SizeNames = Readonly<Record<keyof Sizes, readonly string[]>>;
+
 function readSizes(fields: ConfigFields, row: DecoderRow): Sizes {
-  const names = { ...SIZE_FIELDS, ...row.sizeFields };
-  const count = (size: keyof Sizes, absent?: number): number =>
-    fields.count(names[size].find((name) => fields.has(name)) ?? names[size][0]!, absent);
+  const names: SizeNames = { ...SIZE_FIELDS, ...row.sizeFields };
+  const count = (size: keyof Sizes, absent?: number): number => {
+    const name = names[size].find((one) => fields.has(one));
+    return name === undefined && absent !== undefined ? absent : fields.count(name ?? names[size][0]!);
+  };
   const hidden = count('hidden');
   const heads = count('heads');
   const hasPositions = names.positions.some((name) => fields.has(name));
@@ -59,6 +61,22 @@ function readSizes(fields: ConfigFields, row: DecoderRow): Sizes {
     width: count('width', 4 * hidden),
     positions: hasPositions || row.unlimited !== true ? count('positions') : Infinity,
   };
+}
+
+const HEAD_MULTIPLE = 8;
+
+/** Refuses sizes that the operator for attention does not have. @throws ModelError that names a field */
+export function requireAttention(row: DecoderRow, fields: ConfigFields, design: DecoderDesign): void {
+  const { heads, kvHeads, headSize } = design.layers[0]!.attention;
+  const names: SizeNames = { ...SIZE_FIELDS, ...row.sizeFields };
+  const given = (size: keyof Sizes) => names[size].find((name) => fields.has(name));
+  if (heads % kvHeads !== 0)
+    throw fields.fault(given('kvHeads') ?? names.heads[0]!, `a divisor of the ${heads} heads`);
+  if (headSize % HEAD_MULTIPLE === 0) return;
+  const own = given('headSize');
+  const allowed = `a multiple of ${HEAD_MULTIPLE}`;
+  if (own !== undefined) throw fields.fault(own, allowed);
+  throw fields.fault(given('hidden')!, `${heads} heads times ${allowed}`);
 }
 
 /** Describes one decoder. `#d` = how it differs from Llama. */

@@ -1,6 +1,12 @@
 import { ModelError } from '../../model/config/model-json.ts';
 import type { ConfigFields } from './config-fields.ts';
-import { type Activation, type NormDesign, type ProjectionDesign, whole } from './decoder-design.ts';
+import {
+  type Activation,
+  type MlpDesign,
+  type NormDesign,
+  type ProjectionDesign,
+  whole,
+} from './decoder-design.ts';
 
 /** The fields of config.json that many families share. */
 
@@ -20,6 +26,13 @@ const ACTIVATIONS: Readonly<Record<string, Activation>> = {
 
 export const readActivation = (fields: ConfigFields, name = 'hidden_act', absent?: string): Activation =>
   fields.choice(name, ACTIVATIONS, absent);
+
+/** Names of a layer's activation, gated or not. */
+export const activationNames = ({ activation, gate }: MlpDesign): string[] => [
+  ...Object.keys(ACTIVATIONS).filter((name) => ACTIVATIONS[name] === activation),
+  ...(activation === 'silu' && gate !== null ? ['swiglu'] : []),
+  ...(typeof activation === 'object' ? [activation.kind] : []),
+];
 
 /** Weight and optional bias under `name`. */
 export const projection = (name: string, bias: boolean): ProjectionDesign => ({

@@ -2,6 +2,7 @@ import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, ExpertsStyle, RowContext } from './decoder-row.ts';
 import { attentionBias, graniteFactors } from './llama-rows.ts';
+import type { RotaryOptions } from './rotary.ts';
 import { everyNthFull, everywhere, laterLayers } from './windows.ts';
 
 /** Families with experts. */
@@ -21,6 +22,13 @@ const separate = (fields: ConfigFields, width: string): ExpertsStyle => ({
     }),
   },
 });
+
+const MELLUM_ROTARY: Partial<RotaryOptions> = {
+  partial: 1,
+  thetaField: null,
+  partialField: null,
+  reads: 'rope_parameters',
+};
 
 /** Layers with one MLP: those that mlp_only_layers or mlp_layer_types lists, and all but every decoder_sparse_step-th. */
 function withDenseLayers({ fields }: RowContext, layer: Differences['layer']): Pick<Differences, 'layer'> {
@@ -102,8 +110,8 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
     differences: (row) => ({
       biases: attentionBias(row.fields),
       headNorm: { over: 'head' },
-      rotary: { theta: 500_000, layerType: 'full_attention' },
-      slidingRotary: { layerType: 'sliding_attention', scaled: false },
+      rotary: { ...MELLUM_ROTARY, theta: 500_000, layerType: 'full_attention' },
+      slidingRotary: { ...MELLUM_ROTARY, layerType: 'sliding_attention' },
       experts: separate(row.fields, 'moe_intermediate_size'),
       ...withDenseLayers(row, everyNthFull(row, 1).layer),
     }),
@@ -147,7 +155,7 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
       mamba_chunk_size mamba_conv_bias mamba_d_conv mamba_d_head mamba_d_state mamba_expand mamba_n_groups mamba_n_heads
       mamba_proj_bias
     `),
-    requires: { num_local_experts: [0], normalization_function: ['rmsnorm'] },
+    requires: { num_local_experts: [0] },
     differences: (row) => ({
       biases: attentionBias(row.fields),
       names: { gateUp: 'shared_mlp.input_linear', down: 'shared_mlp.output_linear' },
@@ -161,10 +169,10 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
     modelTypes: ['gpt_oss'],
     defaults: { rms_norm_eps: 1e-5, head_dim: 64, sliding_window: 128 },
     ignored: [...ROUTER_TRAINING, 'experts_per_token', 'initial_context_length'],
-    requires: { hidden_act: ['silu'] },
     differences: (row) => ({
       biases: attentionBias(row.fields, 'attention_bias', true),
       names: { sinks: 'self_attn.sinks' },
+      activation: () => 'silu',
       rotary: { theta: 150_000 },
       experts: {
         width: 'intermediate_size',

@@ -3,10 +3,11 @@ import { ALIBI_ROWS } from './alibi-rows.ts';
 import { ConfigFields } from './config-fields.ts';
 import type { DecoderDesign } from './decoder-design.ts';
 import type { DecoderRow } from './decoder-row.ts';
-import { describeRow } from './describe-row.ts';
+import { describeRow, requireAttention } from './describe-row.ts';
 import { EXPERT_ROWS } from './expert-rows.ts';
 import { GEMMA_ROWS } from './gemma-rows.ts';
 import { GPT_ROWS } from './gpt-rows.ts';
+import { knownValues } from './known-fields.ts';
 import { LAYER_NORM_ROWS } from './layer-norm-rows.ts';
 import { LLAMA_ROWS } from './llama-rows.ts';
 import { NEUTRAL_FIELDS } from './neutral-fields.ts';
@@ -30,14 +31,25 @@ export interface DescribedDecoder {
   readonly storedName: (name: string) => string;
 }
 
+/** The names of the tensors of a checkpoint. */
+interface TensorNames {
+  has(name: string): boolean;
+}
+
+type Config = Readonly<Record<string, unknown>>;
+
 /**
  * Describes the decoder of a config.json. Models with images have their decoder's fields in text_config.
- * @throws ModelError that names an unknown model_type, a field that no row reads, or an unsupported value
+ * @throws ModelError that names an unknown model_type, a field that no row reads, or a value that is not supported
  */
-export function describeFamily(
-  config: Readonly<Record<string, unknown>>,
-  tensors: { has(name: string): boolean },
-): DescribedDecoder {
+export function describeFamily(config: Config, tensors: TensorNames): DescribedDecoder {
+  const { family, fields, ...described } = describeOfAnySize(config, tensors);
+  requireAttention(family, fields, described.design);
+  return described;
+}
+
+/** As describeFamily, but heads may have sizes that cannot be served. */
+export function describeOfAnySize(config: Config, tensors: TensorNames) {
   const outer = new ConfigFields(config);
   const text = outer.inner('text_config');
   const given = text ?? outer;
@@ -61,8 +73,9 @@ export function describeFamily(
   };
   const design = describeRow(family, fields, outer);
   fields.ignore(...NEUTRAL_FIELDS, ...(family.ignored ?? []));
+  fields.agree(knownValues(design));
   const [unread] = fields.unread;
-  if (unread === undefined) return { modelType, design, storedName };
+  if (unread === undefined) return { modelType, design, storedName, family, fields };
   throw new ModelError(
     `config.json: field ${unread} is unknown for model_type ${modelType}, so its effect on the logits is unknown; remove it if it has none`,
   );

@@ -85,11 +85,7 @@ export const GEMMA_ROWS: readonly DecoderRow[] = [
       ...gemma2(row, row.fields.count('sliding_window_pattern', 6)),
       headNorm: { over: 'head' },
       rotary: { theta: 1_000_000, layerType: 'full_attention' },
-      slidingRotary: {
-        thetaField: 'rope_local_base_freq',
-        layerType: 'sliding_attention',
-        scaled: false,
-      },
+      slidingRotary: { thetaField: 'rope_local_base_freq', layerType: 'sliding_attention' },
     }),
   },
 ];

@@ -18,6 +18,8 @@ const GPT_SIZES = {
   hidden: ['n_embd', 'hidden_size'],
   layers: ['n_layer', 'num_hidden_layers'],
   heads: ['n_head', 'num_attention_heads'],
+  kvHeads: [],
+  headSize: [],
   width: ['n_inner', 'intermediate_size'],
   positions: ['n_positions', 'max_position_embeddings'],
 };
@@ -25,7 +27,7 @@ const GPT_SIZES = {
 const GPT_NEUTRAL = words(`
   n_ctx scale_attention_softmax_in_fp32 attention_softmax_in_fp32 reorder_and_upcast_attn summary_activation
   summary_first_dropout summary_proj_to_labels summary_type summary_use_proj embed_dropout resid_dropout
-  n_special predict_special_tokens
+  n_special predict_special_tokens apply_query_key_layer_scaling
 `);
 
 const GPT_NAMES = {
@@ -93,7 +95,12 @@ export const GPT_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['gpt_neo'],
     prefixes: TRANSFORMER_PREFIXES,
-    sizeFields: { layers: ['num_layers'], heads: ['num_heads'] },
+    sizeFields: {
+      layers: ['num_layers', 'num_hidden_layers'],
+      heads: ['num_heads', 'num_attention_heads'],
+      kvHeads: [],
+      headSize: [],
+    },
     ignored: [...GPT_NEUTRAL, 'attention_layers'],
     defaults: { layer_norm_epsilon: 1e-5, activation_function: 'gelu_new' },
     differences: ({ fields, sizes }) => {
@@ -127,7 +134,6 @@ export const GPT_ROWS: readonly DecoderRow[] = [
     sizeFields: GPT_SIZES,
     ignored: GPT_NEUTRAL,
     defaults: { layer_norm_epsilon: 1e-5, activation_function: 'gelu_new', rotary_dim: 64 },
-    requires: { rotary: [true], scale_attn_weights: [true] },
     differences: ({ fields, sizes }) => ({
       biases: { mlp: true, head: true },
       names: {
@@ -144,12 +150,19 @@ export const GPT_ROWS: readonly DecoderRow[] = [
       mlp: 'plain',
       activation: 'activation_function',
       residual: 'parallel-shared-norm',
-      rotary: { interleaved: true, partial: fields.count('rotary_dim') / sizes.headSize },
+      rotary: {
+        interleaved: true,
+        partial: fields.count('rotary_dim') / sizes.headSize,
+        thetaField: null,
+        partialField: null,
+        reads: 'nothing',
+      },
     }),
   },
   {
     modelTypes: ['gpt_neox'],
     prefixes: ['gpt_neox.', '', 'model.'],
+    sizeFields: { kvHeads: [], headSize: [] },
     defaults: { layer_norm_eps: 1e-5, hidden_act: 'gelu' },
     differences: ({ fields }) => ({
       biases: { ...attentionBias(fields, 'attention_bias', true), mlp: true },
@@ -167,16 +180,15 @@ export const GPT_ROWS: readonly DecoderRow[] = [
       fused: 'by-kv-head',
       mlp: 'plain',
       residual: fields.flag('use_parallel_residual', true) ? 'parallel' : 'sequential',
-      rotary: { theta: fields.number('rotary_emb_base', 10_000), partial: fields.number('rotary_pct', 0.25) },
+      rotary: { thetaField: 'rotary_emb_base', partialField: 'rotary_pct', partial: 0.25 },
     }),
   },
   {
     modelTypes: ['opt'],
     prefixes: ['model.decoder.', 'decoder.', ''],
-    sizeFields: { width: ['ffn_dim'] },
+    sizeFields: { width: ['ffn_dim'], kvHeads: [], headSize: [] },
     ignored: ['activation_dropout', 'init_std', 'output_projection'],
     defaults: { activation_function: 'relu' },
-    requires: { layer_norm_elementwise_affine: [true] },
     differences: opt,
   },
 ];

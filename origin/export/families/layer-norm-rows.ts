@@ -42,6 +42,7 @@ export const LAYER_NORM_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['stablelm'],
     defaults: { layer_norm_eps: 1e-5 },
+    sizeFields: { headSize: [] },
     differences: ({ fields }) => {
       const isParallel = fields.flag('use_parallel_residual', false);
       return {
@@ -61,11 +62,10 @@ export const LAYER_NORM_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['starcoder2'],
     defaults: { norm_epsilon: 1e-5, hidden_act: 'gelu_pytorch_tanh' },
-    ignored: words(`
-      residual_dropout embedding_dropout activation_function layer_norm_epsilon attention_softmax_in_fp32
-      scale_attention_softmax_in_fp32
-    `),
-    requires: { norm_type: ['layer_norm'], mlp_type: ['default'], scale_attn_weights: [true] },
+    ignored: words(
+      'residual_dropout embedding_dropout attention_softmax_in_fp32 scale_attention_softmax_in_fp32',
+    ),
+    requires: { mlp_type: ['default'] },
     differences: ({ fields }) => {
       const bias = fields.flag('use_bias', true);
       return {
@@ -100,16 +100,12 @@ export const LAYER_NORM_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['cohere2'],
     defaults: { layer_norm_eps: 1e-5, sliding_window: 4096 },
+    sizeFields: { headSize: [] },
     ignored: ['layer_switch', 'cache_implementation', '_sliding_window_pattern'],
     requires: {
       order_of_interleaved_layers: ['local_attn_first'],
       position_embedding_type: ['rope_gptj'],
-      rotary_pct: [1],
-      use_embedding_sharing: [true],
-      use_gated_activation: [true],
-      use_parallel_block: [true],
       use_parallel_embedding: [false],
-      use_qk_norm: [false],
     },
     differences: (row) => {
       const pattern = row.fields.count('sliding_window_pattern', 4);

@@ -1,3 +1,4 @@
+import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
 import { everyNthFull, everywhere, exaoneLayers, laterLayers, withoutPositions } from './windows.ts';
@@ -30,6 +31,17 @@ export function graniteFactors({ fields }: RowContext): Differences {
   };
 }
 
+/** Fields of other models of HunYuan's, with images, experts or other attention, that the dense ones' files also have. */
+const HUNYUAN_FAMILY = words(`
+  eod_token_id pad_id im_start_id im_end_id im_newline_id text_start_id text_end_id image_token_id video_start_id video_end_id
+  mask_init_id org_vocab_size dense_list class_num pool_type skip_cls_token cla_share_factor xdrope_section
+  vit_path vit_type vit_input_resolution vit_token vit_patch vit_mapping_type vit_norm_type vit_used_rms_norm
+  vit_remove_prenorm vit_add_patchemb_bias num_media_embeds anyres_vit_max_image_size anyres_vit_two_views
+  anyres_pooling_size moe_intermediate_size moe_topk moe_layer_num_skipped moe_drop_tokens capacity_factor
+  moe_random_routing_dropped_token use_mixed_mlp_moe norm_topk_prob routed_scaling_factor group_limited_greedy n_group
+  topk_group kv_lora_rank q_lora_rank qk_rope_head_dim qk_nope_head_dim v_head_dim
+`);
+
 /** GLM: pairs of neighbours in the first half of each head, gate and up in one matrix. */
 const glm = ({ fields }: RowContext): Differences => ({
   biases: { qkv: fields.flag('attention_bias', true) },
@@ -43,29 +55,18 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
     defaults: { rms_norm_eps: 1e-6 },
     sizeFields: { positions: ['max_position_embeddings', 'max_sequence_length'] },
     ignored: ['max_sequence_length', 'max_window_layers'],
-    // What SmolLM, Falcon 3 and IQuest-Coder say beside the fields that transformers reads.
-    requires: {
-      is_llama_config: [true],
-      rope_interleaved: [false],
-      activation: ['swiglu'],
-      clip_qkv: [],
-      use_sliding_window: [false],
-      sliding_window: [],
-    },
     differences: ({ fields }) => ({ biases: { ...attentionBias(fields), ...mlpBias(fields) } }),
   },
   {
     modelTypes: ['mistral'],
     within: ['mistral3'],
     defaults: { rms_norm_eps: 1e-6, sliding_window: 4096 },
-    requires: { layer_types: [] },
     differences: ({ fields }) => everywhere(fields),
   },
   {
     modelTypes: ['ministral3'],
     within: ['mistral3'],
     defaults: { rms_norm_eps: 1e-5, head_dim: 128 },
-    requires: { layer_types: [] },
     differences: ({ fields }) => {
       const parameters = fields.inner('rope_parameters');
       if (parameters === null) throw fields.fault('rope_parameters', 'an object');
@@ -74,13 +75,13 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
         beta: parameters.number('llama_4_scaling_beta'),
         originalPositions: parameters.count('original_max_position_embeddings'),
       };
+      fields.require('original_max_position_embeddings', queryScaling.originalPositions);
       return { ...everywhere(fields), attention: { queryScaling } };
     },
   },
   {
     modelTypes: ['qwen2'],
     defaults: { rms_norm_eps: 1e-6 },
-    requires: { use_mrope: [false] },
     differences: (row) => ({ biases: { qkv: true }, ...laterLayers(row) }),
   },
   {
@@ -111,13 +112,15 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
   },
   {
     modelTypes: ['olmo3'],
+    // transformers reads another one for the layers without a window only.
+    requires: { rope_theta: [500_000] },
     defaults: { rms_norm_eps: 1e-5, sliding_window: 4096 },
     differences: (row) => ({
       biases: attentionBias(row.fields),
       names: NORMS_AFTER,
       headNorm: { over: 'width' },
       rotary: { theta: 500_000, layerType: 'full_attention' },
-      slidingRotary: { theta: 500_000, layerType: 'sliding_attention', scaled: false },
+      slidingRotary: { theta: 500_000, layerType: 'sliding_attention', thetaField: null },
       ...everyNthFull(row, 4),
     }),
   },
@@ -143,7 +146,8 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['minicpm'],
     defaults: { rms_norm_eps: 1e-6 },
-    requires: { rope_scaling: [], attention_bias: [false] },
+    sizeFields: { headSize: [] },
+    requires: { rope_scaling: [] },
     differences: ({ fields, sizes }) => ({
       residualScale: fields.number('scale_depth') / Math.sqrt(sizes.layers),
       tied: true,
@@ -176,7 +180,7 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['apertus'],
     defaults: { rms_norm_eps: 1e-5 },
-    requires: { hidden_act: ['xielu'], qk_norm: [true], post_norm: [false], mlp_bias: [false] },
+    requires: { hidden_act: ['xielu'] },
     differences: ({ fields }) => ({
       biases: attentionBias(fields),
       names: { attentionNorm: 'attention_layernorm', feedForwardNorm: 'feedforward_layernorm' },
@@ -215,13 +219,13 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['hunyuan_v1_dense'],
     defaults: { rms_norm_eps: 1e-5 },
-    ignored: ['eod_token_id', 'attention_head_dim', 'cla_share_factor'],
-    requires: { use_qk_norm: [true], use_cla: [false], mlp_bias: [false] },
+    ignored: HUNYUAN_FAMILY,
     differences: ({ fields }) => ({
       biases: attentionBias(fields),
       names: { queryNorm: 'self_attn.query_layernorm', keyNorm: 'self_attn.key_layernorm' },
       headNorm: { over: 'head' },
       attention: { normPlace: 'after-rotary' },
+      rotary: { growing: true },
     }),
   },
   {
@@ -249,18 +253,17 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
     modelTypes: ['phi3'],
     defaults: { rms_norm_eps: 1e-5 },
     ignored: ['original_max_position_embeddings'],
-    requires: {
-      attention_bias: [false],
-      full_attn_mod: [1],
-      interpolate_factor: [1],
-      lm_head_bias: [false],
-      mlp_bias: [false],
-    },
-    differences: ({ fields }) => ({ fused: 'blocks', mlp: 'fused', ...everywhere(fields) }),
+    differences: ({ fields }) => ({
+      fused: 'blocks',
+      mlp: 'fused',
+      rotary: { partial: 1 },
+      ...everywhere(fields),
+    }),
   },
   {
     modelTypes: ['internlm2'],
     defaults: { rms_norm_eps: 1e-6 },
+    sizeFields: { headSize: [] },
     differences: ({ fields }) => ({
       biases: attentionBias(fields, 'bias', true),
       names: {

@@ -9,15 +9,19 @@ export interface RotaryOptions {
   readonly positions: number;
   /** Base of the frequencies if config.json has none; absent = 10,000. */
   readonly theta?: number;
-  /** Share of the head that is rotated if config.json has none; absent = 1. */
+  /** Share of the head that is rotated if config.json has none; absent = the whole head, and no field is read. */
   readonly partial?: number;
+  /** Field of the share beside rope_parameters; absent = partial_rotary_factor, null = none. */
+  readonly partialField?: string | null;
   readonly interleaved?: boolean;
   /** Key of rope_parameters, if they differ by layer type: `full_attention` or `sliding_attention`. */
   readonly layerType?: string;
-  /** Field of the base in config.json; absent = rope_theta. */
-  readonly thetaField?: string;
-  /** False if rope_scaling does not apply to these layers. */
-  readonly scaled?: boolean;
+  /** Field of the base beside rope_parameters; absent = rope_theta, null = none is read. */
+  readonly thetaField?: string | null;
+  /** True if `alpha` of dynamic scaling makes the base larger at every length (HunYuan). */
+  readonly growing?: boolean;
+  /** Objects that are read; absent = rope_parameters, or the older rope_scaling. */
+  readonly reads?: 'rope_parameters' | 'nothing';
 }
 
 export interface RotaryPositions {
@@ -36,6 +40,8 @@ interface Scaling extends RotaryOptions {
 }
 
 interface Scaled {
+  /** Absent = as without scaling. */
+  readonly base?: number;
   readonly frequencies: readonly number[];
   readonly magnitude?: number;
   readonly maxPositions?: number;
@@ -43,30 +49,56 @@ interface Scaled {
 
 /** Reads rope_parameters (transformers 5), or rope_theta and rope_scaling. @throws ModelError */
 export function readRotary(fields: ConfigFields, options: RotaryOptions): RotaryPositions {
-  const { positions, headSize, theta = 10_000, partial = 1, thetaField = 'rope_theta' } = options;
-  const all = fields.inner('rope_parameters');
-  const own = options.layerType === undefined ? null : all?.inner(options.layerType);
-  const older = fields.inner('rope_scaling');
-  // One object for all layer types, as transformers 5.0 to 5.2 wrote it, means what rope_theta and rope_scaling mean.
-  const parameters = own ?? (options.scaled === false ? null : (all ?? older));
-  const outer = fields.number(thetaField, theta);
-  const shared = thetaField === 'rope_theta' ? all?.optionalNumber('rope_theta') : null;
-  const base = parameters?.optionalNumber('rope_theta') ?? shared ?? outer;
-  const outerShare = fields.number('partial_rotary_factor', partial);
-  const share = parameters?.optionalNumber('partial_rotary_factor') ?? outerShare;
+  const { positions, headSize, theta = 10_000, thetaField = 'rope_theta' } = options;
+  const { partial, partialField = 'partial_rotary_factor', interleaved = false } = options;
+  const parameters = readParameters(fields, options);
+  const base = eitherNumber(fields, parameters, 'rope_theta', thetaField) ?? theta;
+  const share =
+    partial === undefined
+      ? 1
+      : (eitherNumber(fields, parameters, 'partial_rotary_factor', partialField) ?? partial);
   const dimensions = Math.floor(headSize * share + 1e-6);
+  if (partial === undefined) parameters?.require('partial_rotary_factor', 1);
   const scaling = { ...options, fields, base, dimensions, parameters };
-  const { frequencies, magnitude = 1, maxPositions = positions } = scale(scaling);
-  const interleaved = options.interleaved ?? false;
-  return { rotary: { frequencies, magnitude, interleaved }, maxPositions };
+  const { magnitude = 1, maxPositions = positions, ...scaled } = scale(scaling);
+  return { rotary: { base, magnitude, interleaved, ...scaled }, maxPositions };
+}
+
+/** The object of these layers; null = there is none. */
+function readParameters(fields: ConfigFields, { layerType, reads }: RotaryOptions): ConfigFields | null {
+  if (reads === 'nothing') return null;
+  const all = fields.inner('rope_parameters');
+  if (all !== null) {
+    const own = layerType === undefined ? all : all.inner(layerType);
+    // Versions of transformers disagree about one object for layers of several types, and about two objects.
+    if (own === null) throw all.fault(layerType!, 'an object');
+    if (reads === undefined) fields.require('rope_scaling', fields.value('rope_parameters'));
+    return own;
+  }
+  const isScaled = reads === undefined && layerType !== 'sliding_attention';
+  return isScaled ? fields.inner('rope_scaling') : null;
+}
+
+/** A number that can stand in two places, which must agree. */
+function eitherNumber(
+  fields: ConfigFields,
+  parameters: ConfigFields | null,
+  inner: string,
+  outer: string | null,
+): number | null {
+  const own = parameters?.optionalNumber(inner) ?? null;
+  if (outer === null) return own;
+  if (own !== null) fields.require(outer, own);
+  return own ?? fields.optionalNumber(outer);
 }
 
 function scale(scaling: Scaling): Scaled {
-  const { parameters } = scaling;
+  const { parameters, layerType } = scaling;
   if (parameters === null) return { frequencies: frequenciesOf(scaling) };
-  const kind = parameters.has('rope_type') ? 'rope_type' : 'type';
-  parameters.ignore('type', 'rope_type');
-  return parameters.choice(kind, KINDS, 'default')(scaling, parameters);
+  const name = layerType !== undefined || parameters.has('rope_type') ? 'rope_type' : 'type';
+  const compute = parameters.choice(name, KINDS, 'default');
+  parameters.require('type', parameters.text(name, 'default'));
+  return compute(scaling, parameters);
 }
 
 const KINDS: Readonly<Record<string, (scaling: Scaling, parameters: ConfigFields) => Scaled>> = {
@@ -77,12 +109,12 @@ const KINDS: Readonly<Record<string, (scaling: Scaling, parameters: ConfigFields
   },
   /** The base grows with sequences beyond the original length; keys of a cached prefix would have the smaller one. */
   dynamic: (scaling, parameters) => {
-    parameters.ignore('factor', 'beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim');
+    parameters.ignore('factor', 'finetuned', 'beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim');
     const maxPositions = parameters.count('original_max_position_embeddings', scaling.positions);
-    const { base, dimensions } = scaling;
-    // HunYuan's alpha makes the base larger at every length.
+    const { base, dimensions, growing = false } = scaling;
+    if (!growing) parameters.require('alpha', 1);
     const grown = base * parameters.number('alpha', 1) ** (dimensions / (dimensions - 2));
-    return { frequencies: frequenciesOf({ ...scaling, base: grown }), maxPositions };
+    return { base: grown, frequencies: frequenciesOf({ ...scaling, base: grown }), maxPositions };
   },
   llama3,
   yarn,
@@ -117,10 +149,15 @@ function llama3(scaling: Scaling, parameters: ConfigFields): Scaled {
 const yarnMagnitude = (factor: number, share = 1): number =>
   factor <= 1 ? 1 : 0.1 * share * Math.log(factor) + 1;
 
-/** Positions before the scaling. Phi 3 has them beside the other parameters; there they outrank those among them. */
-function originalPositions({ fields, positions }: Scaling, parameters: ConfigFields): number {
-  const inner = parameters.count('original_max_position_embeddings', positions);
-  return fields.optionalCount('original_max_position_embeddings') ?? inner;
+/**
+ * Positions before the scaling. Phi 3 has them beside the other parameters; there they outrank those among them, unless these
+ * are of one layer type.
+ */
+function originalPositions({ fields, positions, layerType }: Scaling, parameters: ConfigFields): number {
+  const name = 'original_max_position_embeddings';
+  const inner = parameters.count(name, positions);
+  if (layerType !== undefined) fields.require(name, inner);
+  return fields.optionalCount(name) ?? inner;
 }
 
 function yarn(scaling: Scaling, parameters: ConfigFields): Scaled {
@@ -137,8 +174,10 @@ function yarn(scaling: Scaling, parameters: ConfigFields): Scaled {
   const boundary = (turns: number) =>
     (dimensions * Math.log(original / (turns * 2 * Math.PI))) / (2 * Math.log(base));
   const truncate = parameters.flag('truncate', true);
-  const fast = boundary(parameters.number('beta_fast', 32));
-  const slow = boundary(parameters.number('beta_slow', 1));
+  parameters.ignore('finetuned');
+  // As in transformers, 0 is what an absent field is.
+  const fast = boundary(parameters.number('beta_fast', 32) || 32);
+  const slow = boundary(parameters.number('beta_slow', 1) || 1);
   const low = Math.max(truncate ? Math.floor(fast) : fast, 0);
   const high = Math.min(truncate ? Math.ceil(slow) : slow, dimensions - 1);
   const width = low === high ? 0.001 : high - low;

@@ -25,6 +25,40 @@ const OLD_DUMP: Fields = {
   ...{ tokenizer_class: 'LlamaTokenizer', torchscript: false, use_bfloat16: false, tf_legacy_loss: false },
 };
 
+/** Fields of the family's other models: with images, experts or other attention. */
+const HUNYUAN: Fields = {
+  ...{
+    use_cla: false,
+    cla_share_factor: 2,
+    use_mla: false,
+    use_rotary_pos_emb: true,
+    qk_norm: true,
+    norm_type: 'rms',
+  },
+  ...{
+    attention_head_dim: 128,
+    eod_token_id: 3,
+    im_start_id: 5,
+    mask_init_id: 12,
+    org_vocab_size: 250,
+    dense_list: [96, 0],
+  },
+  ...{
+    num_experts: 1,
+    num_shared_expert: 1,
+    moe_topk: 1,
+    moe_drop_tokens: false,
+    vit_patch: 1,
+    vit_norm_type: 'fused',
+  },
+  ...{
+    anyres_pooling_size: 2,
+    position_embedding_xdrope: false,
+    add_classification_head: false,
+    class_num: 0,
+  },
+};
+
 describe('config.json as published', () => {
   it.each([
     ['SmolLM2', 'llama', { is_llama_config: true, rope_interleaved: false, 'transformers.js_config': {} }],
@@ -34,6 +68,20 @@ describe('config.json as published', () => {
     ['GPT-2 medium and large', 'gpt2', { n_special: 0, predict_special_tokens: true }],
     ['GPT-2 XL', 'gpt2', { output_past: true }],
     ['DistilGPT-2', 'gpt2', { _num_labels: 1 }],
+    [
+      'Galactica',
+      'opt',
+      { learned_embeddings: true, scale_embeddings: false, _remove_final_layer_norm: false },
+    ],
+    ['GPT-SW3', 'gpt2', { apply_query_key_layer_scaling: true, normalize_attention_scores: true }],
+    ['Hunyuan Pretrain', 'hunyuan_v1_dense', HUNYUAN],
+    ['Stable LM 2 12B', 'stablelm', { rotary_scaling_factor: 1 }],
+    [
+      'Minitron 8B',
+      'nemotron',
+      { layer_norm_eps: 1e-5, rope_percent: 0.5, kv_channels: 96, unk_token_id: 0 },
+    ],
+    ['LLaMA 2 7B 32K', 'llama-linear', { max_sequence_length: 32_768, _flash_attn_2_enabled: true }],
   ])('of %s may have its fields that no logit depends on', (_, name, fields) => {
     const { config } = caseOf(name);
     expect(designOf({ ...config, ...fields })).toEqual(designOf(config));
@@ -41,7 +89,33 @@ describe('config.json as published', () => {
 
   it.each([
     ['llama', { rope_interleaved: true }, /rope_interleaved is true; supported is false/],
-    ['llama', { activation: 'gelu' }, /activation is "gelu"; supported is "swiglu"/],
+    ['llama', { activation: 'gelu' }, /activation is "gelu"; supported is .*"swiglu"/],
+    ['hunyuan_v1_dense', { use_cla: true }, /use_cla is true; supported is false/],
+    ['stablelm', { rotary_scaling_factor: 2 }, /rotary_scaling_factor is 2; supported is 1/],
+    [
+      'llama-dynamic',
+      { rope_scaling: { type: 'dynamic', alpha: 2 } },
+      /rope_scaling\.alpha is 2; supported is 1/,
+    ],
+    [
+      'olmo3',
+      { rope_scaling: { type: 'linear', factor: 2 } },
+      /rope_scaling\.type is "linear"; supported is "default"/,
+    ],
+    ['olmo3', { rope_theta: 10_000 }, /rope_theta is 10000; supported is 500000/],
+    ['olmo3', { original_max_position_embeddings: 8 }, /original_max_position_embeddings is 8; supported is/],
+    ['olmo3', { rope_parameters: { rope_type: 'default' } }, /rope_parameters\.full_attention is missing/],
+    [
+      'gemma3_text',
+      { rope_parameters: { rope_type: 'default' } },
+      /rope_parameters\.full_attention is missing/,
+    ],
+    [
+      'llama-new-form',
+      { rope_scaling: { type: 'linear', factor: 2 } },
+      /rope_scaling is {.*}; supported is {.*20000/,
+    ],
+    ['llama-new-form', { rope_theta: 10_000 }, /rope_theta is 10000; supported is 20000/],
     ['gpt2', { pruned_heads: { 0: [1, 2] } }, /field pruned_heads\.0 is unknown/],
     ['gpt2', { add_cross_attention: true }, /add_cross_attention is true; supported is false/],
     ['minicpm', { rope_scaling: { type: 'dynamic' } }, /rope_scaling is {.*}; supported is null$/],
@@ -70,12 +144,9 @@ describe('config.json as published', () => {
     expect(designOf({ ...config, rope_scaling: scaling })).toEqual(designOf(config));
   });
 
-  it.each(['olmo3', 'gemma3_text'])(
-    'of %s scales the positions of full attention only, also with one rope_parameters for all layers',
-    (name) => {
-      const { rope_scaling: scaling, rope_theta: theta = 500_000, ...config } = caseOf(name).config;
-      const flat = { ...config, rope_parameters: { ...(scaling as Fields), rope_theta: theta } };
-      expect(designOf(flat)).toEqual(designOf(caseOf(name).config));
-    },
-  );
+  it('of Yarn-Llama may say that it was fine-tuned with its scaling', () => {
+    const { config } = caseOf('llama-yarn');
+    const scaling = { ...(config.rope_scaling as Fields), finetuned: true };
+    expect(designOf({ ...config, rope_scaling: scaling })).toEqual(designOf(config));
+  });
 });

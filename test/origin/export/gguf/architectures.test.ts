@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { Checkpoint } from '../../../../origin/export/checkpoint/checkpoint.ts';
-import { describeFamily } from '../../../../origin/export/families/families.ts';
+import { describeOfAnySize } from '../../../../origin/export/families/families.ts';
 import { openGguf } from '../../../../origin/export/gguf/gguf-checkpoint.ts';
 import { temporaryDirectory } from '../../model/synthetic-runner.ts';
 
@@ -127,8 +127,8 @@ describe.each(Object.keys(cases))('%s', (name) => {
     const checkpoint = opened(name);
     const { config } = cases[name]!;
     const fields = name === 'internlm2' ? { ...config, model_type: 'llama', bias: null } : config;
-    const original = describeFamily(fields, new Map(expected)).design;
-    const design = describeFamily(checkpoint.config, checkpoint.tensors).design;
+    const original = describeOfAnySize(fields, new Map(expected)).design;
+    const design = describeOfAnySize(checkpoint.config, checkpoint.tensors).design;
     expect(rounded(design)).toEqual(rounded(original));
   });
 });

@@ -1,0 +1,102 @@
+import { words } from '@continuo/shared/field-names.ts';
+import type { AttentionDesign, DecoderDesign } from './decoder-design.ts';
+import { activationNames } from './design-parts.ts';
+
+/**
+ * Fields of config.json that families do not read, although others do: what each may say because the design has it in any
+ * case. Any other value is refused: the file claims something that the family's code in transformers does not compute.
+ */
+
+type Values = Readonly<Record<string, readonly unknown[]>>;
+
+const each = (names: string, ...values: readonly unknown[]): Values =>
+  Object.fromEntries(words(names).map((name) => [name, values]));
+
+export function knownValues(design: DecoderDesign): Values {
+  const [first] = design.layers;
+  const { attention, feedForward, residual } = first!;
+  const { query, queryNorm, clip, slopes, scale } = attention;
+  const norm = first!.attentionNorm ?? first!.attentionOutputNorm ?? first!.afterAttentionNorm;
+  const mlp = feedForward.kind === 'mlp' ? feedForward : feedForward.experts[0]!;
+  const sparse = design.layers.find((layer) => layer.feedForward.kind === 'experts')?.feedForward;
+  const experts = sparse?.kind === 'experts' ? [sparse.experts.length] : [0, 1];
+  return {
+    ...sizesOf(design, mlp.width),
+    ...rotaryOf(
+      design.layers.flatMap(({ attention: { rotary } }) => rotary ?? []),
+      attention.headSize,
+    ),
+    ...each('rms_norm_eps layer_norm_eps layer_norm_epsilon norm_eps norm_epsilon', norm?.epsilon),
+    ...each('norm_type normalization_function', ...NORM_NAMES[norm?.kind ?? 'layer']),
+    ...each('hidden_act hidden_activation activation_function activation', ...activationNames(mlp)),
+    ...each('use_gated_activation', mlp.gate !== null),
+    ...each('num_experts num_local_experts', ...experts),
+    ...each('attention_bias qkv_bias use_qkv_bias', query.bias !== null),
+    ...each('mlp_bias', mlp.up.bias !== null),
+    ...each('lm_head_bias', design.head.bias !== null),
+    ...each('qk_norm use_qk_norm qk_layernorm', queryNorm !== null),
+    ...each('clip_qkv', clip),
+    ...each('alibi', slopes !== null),
+    ...each('scale_attn_weights normalize_attention_scores', scale === 1 / Math.sqrt(attention.headSize)),
+    ...each('parallel_attn use_parallel_block use_parallel_residual', residual !== 'sequential'),
+    ...each(
+      'use_sliding_window',
+      design.layers.some((layer) => layer.attention.window !== null),
+    ),
+    ...each('learned_embeddings', design.learnedPositions !== null),
+    ...each('scale_embeddings', design.embeddingScale !== 1),
+    ...CONSTANTS,
+  };
+}
+
+const sizesOf = ({ hidden, layers, maxPositions }: DecoderDesign, width: number): Values => {
+  const { heads, kvHeads, headSize } = layers[0]!.attention;
+  return {
+    ...each('hidden_size n_embd n_embed d_model', hidden),
+    ...each('num_hidden_layers n_layer n_layers num_layers', layers.length),
+    ...each('num_attention_heads n_head n_heads num_heads', heads),
+    ...each('num_key_value_heads num_kv_heads n_head_kv', kvHeads),
+    ...each('head_dim attention_head_dim kv_channels', headSize),
+    ...each('intermediate_size n_inner ffn_dim ffn_hidden_size', width),
+    ...each(
+      'max_position_embeddings n_positions max_seq_len',
+      ...(maxPositions < Infinity ? [maxPositions] : []),
+    ),
+  };
+};
+
+/** A field that speaks of all layers must be true of all of them. */
+function rotaryOf(rotary: readonly NonNullable<AttentionDesign['rotary']>[], headSize: number): Values {
+  const [first] = rotary;
+  if (first === undefined) return each('rotary use_rotary_pos_emb', false);
+  const dimensions = 2 * first.frequencies.length;
+  const shares = each(
+    'partial_rotary_factor rotary_pct rotary_percent rotary_percentage rope_pct rope_percent',
+    dimensions / headSize,
+  );
+  return {
+    ...shares,
+    ...each(
+      'rope_theta rotary_emb_base',
+      ...(rotary.every(({ base }) => base === first.base) ? [first.base] : []),
+    ),
+    ...each('rotary_dim', dimensions),
+    ...each('rope_interleaved rotary_interleaved', first.interleaved),
+    ...each('rotary use_rotary_pos_emb', true),
+    ...each('rotary_scaling_factor rope_scaling_factor', 1),
+  };
+}
+
+const NORM_NAMES = {
+  rms: ['rms', 'hf_rms', 'rmsnorm', 'rms_norm'],
+  layer: ['layer_norm', 'low_precision_layernorm'],
+};
+
+/** What no family has. */
+const CONSTANTS: Values = {
+  ...each('is_encoder_decoder add_cross_attention tie_encoder_decoder use_mrope', false),
+  ...each('apply_residual_connection_post_layernorm use_cla use_mla post_norm', false),
+  ...each('add_classification_head position_embedding_xdrope', false),
+  ...each('layer_norm_elementwise_affine is_llama_config use_embedding_sharing', true),
+  ...each('full_attn_mod interpolate_factor num_shared_expert', 1),
+};
