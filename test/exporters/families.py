@@ -424,4 +424,5 @@ def main():
         arguments.fixtures.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import Table from 'cli-table3';
 import { errorMessage } from '../../shared/error-details.ts';
+import { checkMutations } from './check-mutations.ts';
 import { type Comparison, compareTokens } from './compare.ts';
 import { checkFamilies } from './own-builder.ts';
 
@@ -15,6 +16,7 @@ import { checkFamilies } from './own-builder.ts';
  * of a row alone, in a batch of eight and after a cached prefix. Needs Python 3.11 and installs the exporters into a
  * temporary folder (about 10 GB). `-- --architecture llama --exporter builder --precision int4` runs the rows that match.
  * `-- --builder own` builds a model of every family with this repository's builder instead; `--case NAME` chooses one.
+ * It then changes their configurations in 2,000 ways (`--mutations N`) and compares what the builder accepts.
  * Existing environments and models can be used instead: `--optimum-python PATH --builder-python PATH --own-python PATH
  * --models FOLDER`.
  * Exits with code 1 if a model differs, or does not start although it should.
@@ -160,14 +162,19 @@ const { values } = parseArgs({
     builder: { type: 'string' },
     'own-python': { type: 'string' },
     case: { type: 'string' },
+    mutations: { type: 'string', default: '2000' },
   },
 });
 const folder = mkdtempSync(join(tmpdir(), 'continuo-exporters-'));
 try {
   if (values.builder === 'own') {
     const python = values['own-python'] ?? install(folder, 'own');
-    const passed = await checkFamilies(python, here('families.py'), values.models ?? folder, values.case);
-    if (!passed) process.exitCode = 1;
+    const models = values.models ?? folder;
+    const passed = await checkFamilies(python, here('families.py'), models, values.case);
+    const script = here('reference_server.py');
+    const agreed =
+      values.case !== undefined || (await checkMutations(python, script, models, Number(values.mutations)));
+    if (!passed || !agreed) process.exitCode = 1;
   } else await checkExporters();
 } finally {
   rmSync(folder, { recursive: true, force: true });
