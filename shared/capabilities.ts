@@ -27,7 +27,7 @@ const isNeutral = (value: unknown): boolean =>
   [undefined, null, false, ''].includes(value as null) || (Array.isArray(value) && value.length === 0);
 
 /** Fields that change no answer. An origin that does not know them may serve the request. */
-const HINTS: ReadonlySet<string> = new Set(['flex']);
+const HINTS: ReadonlySet<string> = new Set(['flex', 'tokensPerEvent']);
 
 /** Returns the capabilities that an origin must have for this request. */
 export function neededCapabilities({ sampling, constraint, ...fields }: GenerationRequest): string[] {

@@ -82,6 +82,10 @@ export const outputFields = {
     logprobsFormat,
     'Adds rows of logprobs of all tokens, or of the most likely ones. Needs logprobs.',
   ),
+  stream_interval: optional(
+    integer(1),
+    'Maximum number of tokens in one event of a stream. Default: 1 with logprobs, otherwise all that arrive together.',
+  ),
   timings_per_token: flag('Adds timings to the end of the response.'),
   include_stop_str_in_output: flag('Keeps the stop text at the end of the completion.'),
   no_stop_trim: flag('Alias of include_stop_str_in_output.'),

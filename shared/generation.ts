@@ -135,6 +135,8 @@ export const generationRequest = z.object({
   cacheSalt: z.string().max(256),
   /** False lets the origin merge the events of more steps, because the client gets a plain answer. */
   stream: z.boolean(),
+  /** Most tokens of a stream's `token` events; absent = no limit. */
+  tokensPerEvent: z.int().min(1).optional(),
   /** Milliseconds from the arrival of the request until it fails. */
   deadlineMs: z.int().min(1),
 });

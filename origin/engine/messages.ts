@@ -62,6 +62,8 @@ export interface Submission {
    * A busy engine waits longer (see requests.ts). All choices send in the same steps, so the reader wakes up once.
    */
   readonly eventIntervalMs: number;
+  /** Most tokens of one token event; absent = no limit. */
+  readonly tokensPerEvent?: number | undefined;
   /** Unix milliseconds at which the request times out. */
   readonly deadline: number;
 }

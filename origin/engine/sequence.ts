@@ -75,6 +75,7 @@ export class Sequence implements DecodeRow {
       includeStop: submission.includeStop,
       tokenIds: submission.tokenIds,
       logprobs: submission.topLogprobs !== null,
+      tokensPerEvent: submission.tokensPerEvent,
     });
     if (maxTokens === 0) this.#end('length', null);
   }
@@ -267,12 +268,12 @@ export class Sequence implements DecodeRow {
   publish(now: number, minIntervalMs: number): EventOf<'token' | 'finish'>[] {
     if (this.#finish === null && !this.#isDue(now, minIntervalMs)) return [];
     this.#publishedAt = now;
-    const event = this.#output.take(this.#choice, this.completionTokens, this.#finish === null);
+    const tokens = this.#output.take(this.#choice, this.completionTokens, this.#finish === null);
     const finish = this.#finish && this.#finishEvent(this.#finish);
     const events: EventOf<'token' | 'finish'>[] = [];
     for (let copy = 0; copy < this.queued.choices; copy++) {
       const choice = this.#choice + copy;
-      if (event !== null) events.push({ ...event, choice });
+      for (const event of tokens) events.push({ ...event, choice });
       if (finish !== null) events.push({ ...finish, choice });
     }
     return events;

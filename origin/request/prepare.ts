@@ -205,6 +205,7 @@ function engineFields(
     tokenIds: request.tokenIds,
     skipSpecialTokens: request.skipSpecialTokens,
     eventIntervalMs: request.stream ? STREAM_INTERVAL_MS : PLAIN_INTERVAL_MS,
+    tokensPerEvent: request.tokensPerEvent,
     deadline: receivedAt + request.deadlineMs,
   };
 }

@@ -33,6 +33,45 @@ async function streamed(fields: Omit<OpenAI.CompletionCreateParamsStreaming, 'mo
   return { texts: [...texts].sort(([a], [b]) => a - b).map(([, text]) => text), reasons, usage };
 }
 
+/** Returns the texts of a stream's events and the number of tokens with logprobs in each. */
+async function eventsOf(fields: object): Promise<[string, number][]> {
+  const request = { model, prompt: 'The king', max_tokens: 24, seed: 7, ...{ ignore_eos: true } };
+  const stream = await client.completions.create({ ...request, ...fields, stream: true });
+  const events: [string, number][] = [];
+  for await (const { choices } of stream) {
+    for (const { text, logprobs } of choices) events.push([text, logprobs?.tokens?.length ?? 0]);
+  }
+  return events;
+}
+
+describe('the events of a stream', () => {
+  test('have one token each with logprobs, whatever text a stop holds back', async () => {
+    for (const fields of [{ logprobs: 3 }, { logprobs: 0, stop: [' a', 'zzz', ' the end'] }]) {
+      const events = await eventsOf(fields);
+      expect(events.every(([, tokens]) => tokens <= 1)).toBe(true);
+      const alone = await client.completions.create({
+        ...{ model, prompt: 'The king', max_tokens: 24, seed: 7, ignore_eos: true },
+        ...fields,
+      });
+      expect(events.map(([text]) => text).join('')).toBe(alone.choices[0]?.text);
+      expect(events.reduce((sum, [, tokens]) => sum + tokens, 0)).toBe(
+        alone.choices[0]?.logprobs?.tokens?.length,
+      );
+    }
+  });
+
+  test('have at most stream_interval tokens, with logprobs or without', async () => {
+    const named = await eventsOf({ logprobs: 0 });
+    const texts = named.map(([text]) => text).filter((text) => text !== '');
+    const single = await eventsOf({ stream_interval: 1 });
+    expect(single.map(([text]) => text).filter((text) => text !== '')).toEqual(texts);
+    const merged = await eventsOf({ logprobs: 0, stream_interval: 64 });
+    expect(merged.length).toBeLessThan(named.length);
+    const pairs = await eventsOf({ logprobs: 0, stream_interval: 2 });
+    expect(Math.max(...pairs.map(([, tokens]) => tokens))).toBe(2);
+  });
+});
+
 describe('the official client', () => {
   test('gets a completion in the documented shape', async () => {
     const completion = await client.completions.create({

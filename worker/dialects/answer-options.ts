@@ -15,6 +15,8 @@ export function answerOptions(
   return {
     model: request.model,
     stream: request.stream ?? false,
+    // Front-ends show the alternatives of an event's first token beside the event's text.
+    tokensPerEvent: request.stream_interval ?? (resolved.logprobs === null ? null : 1),
     n: resolved.n,
     rank: (request.best_of ?? 0) > 1,
     echo: resolved.echo,

@@ -27,6 +27,8 @@ export interface AnswerOptions {
   /** The model's name as in the request. */
   readonly model: string;
   readonly stream: boolean;
+  /** Most tokens per event of a stream; null = no limit. */
+  readonly tokensPerEvent: number | null;
   /** Number of choices per prompt in the response. */
   readonly n: number;
   /** Ranks the candidates by mean logprob and keeps the best n. */

@@ -10,7 +10,7 @@ import type { NamedConstraint } from './constraints.ts';
 const SERVICE_FIELDS: ReadonlySet<string> = new Set(
   [
     // Scheduling and transport.
-    'priority request_id rid session_id session_params stream_interval vllm_xargs',
+    'priority request_id rid session_id session_params vllm_xargs',
     // Slots, machines and KV transfer (llama.cpp, vLLM, SGLang, TensorRT-LLM).
     'id_slot slot_id data_parallel_rank kv_transfer_params disaggregated_params bootstrap_host bootstrap_port',
     'bootstrap_room',

@@ -153,6 +153,7 @@ function generationOf(
     cachePrompt: request.cache_prompt ?? true,
     cacheSalt: either(request, 'cache_salt', 'prompt_cache_isolation_key', 'prompt_cache_key') ?? '',
     stream: answer.stream,
+    ...(answer.stream && answer.tokensPerEvent !== null && { tokensPerEvent: answer.tokensPerEvent }),
   };
 }
 

@@ -18,6 +18,7 @@ const ANSWER: Omit<AnswerOptions, 'model'> = {
   timings: false,
   streamUsage: 'none',
   stream: false,
+  tokensPerEvent: null,
   n: 1,
   rank: false,
 };

@@ -38,6 +38,14 @@ export interface OutputOptions {
   readonly tokenIds: boolean;
   /** Send logprobs with the text. */
   readonly logprobs: boolean;
+  /** Most tokens per event, each with all of its text; absent = no limit. */
+  readonly tokensPerEvent?: number | undefined;
+}
+
+/** The text and the tokens of one event. */
+interface Part {
+  readonly text: string;
+  readonly tokens: readonly HeldToken[];
 }
 
 /** A token for the output. */
@@ -73,10 +81,14 @@ export class SequenceOutput {
   #text = '';
   /** Text that stops have released and banned phrases hold back. */
   #waiting = '';
-  /** Code units decoded since the start, released by the stop checker, and released at all. */
+  /** Code units decoded since the start, released by the stop checker, released at all, and taken. */
   #decoded = 0;
   #passed = 0;
   #released = 0;
+  #taken = 0;
+  /** Completion tokens of the last event. */
+  #counted = 0;
+  #ended = false;
   #pushed = 0;
   #held: HeldToken[] = [];
   #ready: HeldToken[] = [];
@@ -99,11 +111,11 @@ export class SequenceOutput {
 
   /** Returns true if the token completes a banned phrase: then the token that began it is undone, and all after it. */
   push({ id, logprob, visible, armed, skip, undo }: OutputToken): boolean {
-    const { tokenBytes, tokenIds, logprobs } = this.#options;
+    const { tokenBytes, tokenIds, logprobs, tokensPerEvent } = this.#options;
     const bytes = visible ? bytesOf(tokenBytes, id).subarray(skip) : new Uint8Array(0);
     const isWatched = this.#banned.active && bytes.length > 0;
     if (isWatched) this.#addCheckpoint(undo);
-    const sendsTokens = tokenIds || logprobs;
+    const sendsTokens = tokenIds || logprobs || tokensPerEvent !== undefined;
     if (sendsTokens) this.#held.push({ id, logprob, start: this.#decoded });
     this.#pushed++;
     if (!visible) return false;
@@ -133,17 +145,46 @@ export class SequenceOutput {
     this.#waiting = '';
     this.#ready.push(...this.#held);
     this.#held = [];
+    this.#ended = true;
   }
 
-  /** Returns what was released since the last call as an event; null if that is nothing. */
-  take(choice: number, completionTokens: number, evenIfEmpty: boolean): EventOf<'token'> | null {
-    if (!evenIfEmpty && this.#text === '' && this.#ready.length === 0) return null;
-    const event: EventOf<'token'> = { type: 'token', choice, text: this.#text, completionTokens };
-    if (this.#options.logprobs) event.logprobs = this.#ready.flatMap(({ logprob }) => logprob ?? []);
-    if (this.#options.tokenIds) event.ids = this.#ready.map(({ id }) => id);
-    this.#text = '';
-    if (this.#ready.length > 0) this.#ready = [];
-    return event;
+  /** Returns what was released since the last call as events. If that is nothing, returns an empty event on request. */
+  take(choice: number, completionTokens: number, evenIfEmpty: boolean): EventOf<'token'>[] {
+    const { logprobs, tokenIds } = this.#options;
+    const parts = this.#takeParts();
+    if (parts.length === 0 && evenIfEmpty) parts.push({ text: '', tokens: [] });
+    let later = parts.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    return parts.map(({ text, tokens }) => {
+      later -= tokens.length;
+      this.#counted = Math.max(this.#counted, completionTokens - later);
+      const event: EventOf<'token'> = { type: 'token', choice, text, completionTokens: this.#counted };
+      if (logprobs) event.logprobs = tokens.flatMap(({ logprob }) => logprob ?? []);
+      if (tokenIds) event.ids = tokens.map(({ id }) => id);
+      return event;
+    });
+  }
+
+  #takeParts(): Part[] {
+    const { tokensPerEvent = Number.POSITIVE_INFINITY } = this.#options;
+    const parts: Part[] = [];
+    while (this.#text !== '' || this.#ready.length > 0) {
+      const end = this.#endOfPart(tokensPerEvent);
+      if (end === null) break;
+      const text = this.#text.slice(0, end - this.#taken);
+      this.#text = this.#text.slice(text.length);
+      this.#taken += text.length;
+      parts.push({ text, tokens: this.#ready.splice(0, tokensPerEvent) });
+    }
+    return parts;
+  }
+
+  /** Returns where the text of the next tokens ends; null if a part of it is held back, and events are limited. */
+  #endOfPart(tokens: number): number | null {
+    const next = this.#ready[tokens];
+    if (next !== undefined) return next.start;
+    if (this.#ended || tokens === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
+    const end = this.#held[0]?.start ?? this.#decoded;
+    return end <= this.#released ? end : null;
   }
 
   #addCheckpoint(undo: () => void): void {

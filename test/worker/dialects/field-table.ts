@@ -285,6 +285,7 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   use_beam_search: { good: [false], bad: [[true, 'unsupported_parameter'], ...wrong(1, 'a')] },
   echo: flag,
   echo_last: integer(0, INT32),
+  stream_interval: integer(1, INT32),
   logprobs: {
     good: [0, 20, false],
     bad: [[-1, 'integer_below_min_value'], [21, 'integer_above_max_value'], ...wrong(true, 1.5, '1', [], {})],
@@ -495,6 +496,5 @@ export const SERVICE_FIELDS = [
   'priority',
   'request_id',
   'session_id',
-  'stream_interval',
   'vllm_xargs',
 ] as const;

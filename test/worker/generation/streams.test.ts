@@ -4,7 +4,7 @@ import { ndjsonLine } from '../../../shared/framing.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 import { complete, stream } from '../support/completions.ts';
 import { openStream } from '../support/raw-request.ts';
-import { acceptedFor, stepsFor, token, tokenEvent } from '../support/scripts.ts';
+import { acceptedFor, doneFor, finishOf, stepsFor, token, tokenEvent } from '../support/scripts.ts';
 import { assemble, blocksOf, chunksOf } from '../support/sse.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
@@ -50,6 +50,44 @@ describe('the stream', () => {
     expect(chunks.map(({ usage }) => usage?.completion_tokens)).toEqual([1, 2, 3, 3, 3]);
   });
 
+  test('tokens without text have events of their own with logprobs, unless stream_interval is larger', async () => {
+    origin.script = (request, wire) => {
+      const texts = ['', '', '€', ' b', ''];
+      const sent = texts.map((text, step): GenerationEvent => {
+        const logprobs = [token(step, text || 'x', -1, 1)];
+        return { type: 'token', choice: 0, text, completionTokens: step + 1, logprobs };
+      });
+      wire.send(...acceptedFor(request), ...sent, finishOf(0, 'stop', 5), doneFor(request, 5));
+      wire.end();
+    };
+    const shownBy = async (fields: object) => {
+      const chunks = await stream(worker, { logprobs: 1, ...fields });
+      return chunks.map(({ choices: [choice] }) => [choice?.text, choice?.logprobs?.tokens.length ?? 0]);
+    };
+    const single = [
+      ['', 1],
+      ['', 1],
+      ['€', 1],
+      [' b', 1],
+      ['', 1],
+      ['', 0],
+    ];
+    expect(await shownBy({})).toEqual(single);
+    expect(await shownBy({ stream_interval: 2 })).toEqual([
+      ['', 2],
+      ['€', 1],
+      [' b', 1],
+      ['', 1],
+    ]);
+    expect(origin.requests.map(({ tokensPerEvent }) => tokensPerEvent)).toEqual([1, 2]);
+    await complete(worker, { logprobs: 1 });
+    await stream(worker, { stream_interval: null });
+    expect(origin.requests.slice(2).map(({ tokensPerEvent }) => tokensPerEvent)).toEqual([
+      undefined,
+      undefined,
+    ]);
+  });
+
   test('tokens with held-back text are sent with their text, or at the end', async () => {
     origin.script = (request, wire) => {
       const steps = stepsFor({ ...request, maxTokens: 0 });
@@ -69,7 +107,7 @@ describe('the stream', () => {
       );
       wire.end();
     };
-    const chunks = await stream(worker, { logprobs: 0 });
+    const chunks = await stream(worker, { logprobs: 0, stream_interval: 3 });
     expect(chunks.map(({ choices }) => [choices[0]?.text, choices[0]?.logprobs?.tokens ?? null])).toEqual([
       ['ab', ['a', 'b']],
       ['', ['c']],

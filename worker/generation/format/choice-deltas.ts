@@ -45,7 +45,10 @@ export const NOTHING = {
   finish: null,
 };
 
-/** Turns generation events into deltas. Holds a token back until its text is sent, so that both come together. */
+/**
+ * Turns generation events into deltas. Holds a token back until its text is sent, so that both come together, unless the
+ * tokens per event are limited.
+ */
 export class ChoiceDeltas {
   readonly #answer: AnswerOptions;
   /** Candidates per prompt. */
@@ -115,7 +118,10 @@ export class ChoiceDeltas {
     const pending = this.#pendingOf(event.choice);
     for (const token of event.logprobs ?? []) pending.logprobs.push(token);
     for (const id of event.ids ?? []) pending.ids.push(id);
-    if (event.text === '') return [];
+    const { tokensPerEvent } = this.#answer;
+    const isFull =
+      tokensPerEvent !== null && Math.max(pending.logprobs.length, pending.ids.length) >= tokensPerEvent;
+    if (event.text === '' && !isFull) return [];
     return [{ ...NOTHING, choice: event.choice, text: event.text, ...this.#release(pending) }];
   }
 

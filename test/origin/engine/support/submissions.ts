@@ -134,6 +134,7 @@ export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 
       tokenIds: fc.boolean(),
       skipSpecialTokens: fc.boolean(),
       eventIntervalMs: fc.constantFrom(0, 10, 250),
+      tokensPerEvent: often<number | undefined>(undefined, fc.constantFrom(1, 2)),
     })
     .map(({ logprobTokenIds, logprobRows, bannedPhrases, ...fields }) =>
       submission({

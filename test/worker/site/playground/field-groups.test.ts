@@ -10,6 +10,7 @@ const FIELDS_ELSEWHERE: Readonly<Record<string, string>> = {
   prompt: 'the text',
   suffix: 'the text after the insertion mark',
   stream: 'the playground always streams',
+  stream_interval: 'an event has one token with logprobs',
   stream_options: 'the playground always asks for usage',
   n: 'the tree shows several choices',
   best_of: 'not available with streams',
