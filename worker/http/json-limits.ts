@@ -1,3 +1,4 @@
+import { constraintFields } from '@continuo/shared/completion-constraints.ts';
 import { MAX_SCHEMA_DEPTH } from '@continuo/shared/json-fields.ts';
 
 /** The deepest values are schemas, so that the limit of a schema decides and names its field. Five levels can be around one. */
@@ -8,8 +9,8 @@ const MAX_DEPTH = MAX_SCHEMA_DEPTH + 8;
  */
 const MAX_VALUES = 100_000;
 
-/** The field that may list a whole vocabulary. Its schema has a limit. */
-const WHOLE_VOCABULARY = 'allowed_token_ids';
+/** Fields with limits of their own: `allowed_token_ids` may list a whole vocabulary, and a schema any numbers. */
+const LONG_LISTS: ReadonlySet<string> = new Set(['allowed_token_ids', ...Object.keys(constraintFields)]);
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -59,7 +60,7 @@ export function complexityFault(text: string, maxNumbers = Infinity): Complexity
       list.commas += 1;
       if (list.commas < maxNumbers) continue;
       const name = text.slice(nameFrom, nameTo);
-      if (name !== WHOLE_VOCABULARY) return fault(`it has more than ${maxNumbers} elements`, name);
+      if (!LONG_LISTS.has(name)) return fault(`it has more than ${maxNumbers} elements`, name);
     }
     if (code === QUOTE) {
       values += 1;

@@ -94,6 +94,38 @@ export function intersect(a: Dfa, b: Dfa, budget: WorkBudget): Dfa {
   return trim({ edges, final });
 }
 
+/** Returns the length of the shortest text of an automaton; Infinity if it has none. */
+export function shortestText({ edges, final }: Dfa): number {
+  let states = new Set([0]);
+  const seen = new Set(states);
+  for (let length = 0; states.size > 0; length++) {
+    if ([...states].some((state) => final[state] === 1)) return length;
+    const targets = [...states].flatMap((state) => edges[state]!.filter((_, i) => i % 3 === 2));
+    states = new Set(targets.filter((target) => !seen.has(target)));
+    for (const state of states) seen.add(state);
+  }
+  return Number.POSITIVE_INFINITY;
+}
+
+/** Returns the length of the longest text of a trimmed automaton; Infinity if there is none. */
+export function longestText({ edges }: Dfa): number {
+  const waiting = new Int32Array(edges.length);
+  for (const list of edges) for (let i = 2; i < list.length; i += 3) waiting[list[i]!]!++;
+  if (waiting[0]! > 0) return Number.POSITIVE_INFINITY;
+  const longest = new Int32Array(edges.length);
+  const order = [0];
+  for (const state of order) {
+    const list = edges[state]!;
+    for (let i = 2; i < list.length; i += 3) {
+      const target = list[i]!;
+      longest[target] = Math.max(longest[target]!, longest[state]! + 1);
+      if (--waiting[target]! === 0) order.push(target);
+    }
+  }
+  // The states of a cycle are never reached without it.
+  return order.length < edges.length ? Number.POSITIVE_INFINITY : Math.max(...longest);
+}
+
 /** The complement of a language over code points. */
 export function complement(dfa: Dfa): Dfa {
   const sink = dfa.edges.length;

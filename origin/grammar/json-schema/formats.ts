@@ -17,19 +17,55 @@ const SPAN = `T(?:${COUNT}H(?:${MINUTES})?|${MINUTES}|${SECONDS})`;
 const DURATION = `P(?:(?:${COUNT}Y(?:${MONTHS})?|${MONTHS}|${DAYS})(?:${SPAN})?|${SPAN}|${COUNT}W)`;
 
 const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
-/**
- * Labels of e-mail domains are not limited to 63 characters: counting them and `maxLength` together is too much work.
- */
 const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
 /**
- * Labels of at most `length` characters, at least 5. None has hyphens at its third and fourth place: these are reserved for
+ * Labels of at most `length` characters, at least 5, or any number. None has hyphens at its third and fourth place: these are reserved for
  * A-labels (`xn--…`), whose rest would have to be valid Punycode (RFC 5891).
  */
-const hostLabel = (length: number): string =>
+const hostLabel = (length = Number.POSITIVE_INFINITY): string =>
   '(?:[A-Za-z0-9](?:[A-Za-z0-9-]?[A-Za-z0-9])?|[A-Za-z0-9][A-Za-z0-9-]{2}[A-Za-z0-9]' +
-  `|[A-Za-z0-9][A-Za-z0-9-](?:[A-Za-z0-9][A-Za-z0-9-]|-[A-Za-z0-9])[A-Za-z0-9-]{0,${length - 5}}[A-Za-z0-9])`;
-/** Four labels of 63 characters at most never exceed 253 characters, the limit of a host name. */
-const HOSTNAME = `(?:${hostLabel(63)}\\.){0,3}${hostLabel(61)}`;
+  `|[A-Za-z0-9][A-Za-z0-9-](?:[A-Za-z0-9][A-Za-z0-9-]|-[A-Za-z0-9])[A-Za-z0-9-]{0,${Number.isFinite(length) ? length - 5 : ''}}[A-Za-z0-9])`;
+/**
+ * Host names of at most 253 characters: four labels of any length, eight of which the first has any length, and more short ones.
+ * To count the characters of a label and of all labels together is too much work.
+ */
+const HOSTNAME = [
+  `(?:${hostLabel(63)}\\.){0,3}${hostLabel(61)}`,
+  `(?:${hostLabel(63)}\\.)?(?:${hostLabel(26)}\\.){0,6}${hostLabel(26)}`,
+  `(?:${hostLabel(14)}\\.){0,15}${hostLabel(14)}`,
+  `(?:${hostLabel(5)}\\.){0,41}${hostLabel(5)}`,
+].join('|');
+/** How zod writes it. Its exact automaton would be too large, and the format has no other texts. */
+export const HOSTNAME_PATTERN =
+  '^(?=.{1,253}\\.?$)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\\.[a-zA-Z0-9](?:[-0-9a-zA-Z]{0,61}[0-9a-zA-Z])?)*\\.?$';
+
+const LONGEST_LABEL = 63;
+const hostnameWithin = (length: number): string =>
+  `(?=[^]{1,${length}}$)(?:${hostLabel()}\\.)*${hostLabel()}`;
+
+const email = (lengths: string): string => `(?=${lengths}$)${ATOM}(?:\\.${ATOM})*@(?:${LABEL}\\.)+${LABEL}`;
+/** At most 64 characters before the "@", as RFC 5321 says, and 64 after it, so that no label exceeds 63. */
+const MAX_PART = 64;
+const EMAIL = email(`[^@]{1,${MAX_PART}}@[^@]{1,${MAX_PART}}`);
+/** No part can be too long. */
+const SHORT_EMAIL = MAX_PART + 2;
+
+function emailWithin(length: number): string {
+  if (length <= SHORT_EMAIL) return email(`[^]{1,${length}}`);
+  const local = Math.min(MAX_PART, Math.floor((length - 1) / 2));
+  return email(`[^@]{1,${local}}@[^@]{1,${Math.min(MAX_PART, length - 1 - local)}}`);
+}
+
+/**
+ * Texts of a format that have at most `length` characters; undefined if its automaton can be combined with any length. Long
+ * texts are left out: to count the characters of each part and of the whole is too much work.
+ */
+export function formatWithin(name: string, length: number): string | undefined {
+  if (name.endsWith('email') && length > 0 && length <= 2 * MAX_PART) return emailWithin(length);
+  if (name.endsWith('hostname') && length > 0 && length < 253)
+    return hostnameWithin(Math.min(length, LONGEST_LABEL));
+  return undefined;
+}
 
 const OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
 const IPV4 = `${OCTET}(?:\\.${OCTET}){3}`;
@@ -129,7 +165,7 @@ export const ANNOTATION_FORMATS: ReadonlySet<string> = new Set([
 
 /**
  * The formats as regular expressions for whole strings. Sources: RFC 3339 without leap seconds; RFC 5321 dot-strings at
- * host names; RFC 1123 with up to four labels; RFC 4122 (Pydantic's by version); RFC 4291; RFC 3986 with host names or
+ * host names; RFC 1123; RFC 4122 (Pydantic's by version); RFC 4291; RFC 3986 with host names or
  * IPv4 addresses.
  */
 export const FORMATS: ReadonlyMap<string, string> = new Map([
@@ -137,7 +173,7 @@ export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['time', TIME],
   ['date-time', `${DATE}T${TIME}`],
   ['duration', DURATION],
-  ['email', `${ATOM}(?:\\.${ATOM})*@(?:${LABEL}\\.)+${LABEL}`],
+  ['email', EMAIL],
   ['uuid', uuid(HEX, HEX)],
   ...['1', '3', '4', '5', '6', '7', '8'].map(
     (version) => [`uuid${version}`, uuid(version, '[89ABab]')] as const,
@@ -157,7 +193,7 @@ export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['iri', URI],
   ['iri-reference', URI_REFERENCE],
   ['idn-hostname', HOSTNAME],
-  ['idn-email', `${ATOM}(?:\\.${ATOM})*@(?:${LABEL}\\.)+${LABEL}`],
+  ['idn-email', EMAIL],
   ['uri-template', URI_TEMPLATE],
   ['json-pointer', JSON_POINTER],
   ['relative-json-pointer', `${NUMBER}(?:#|${JSON_POINTER})`],

@@ -135,6 +135,6 @@ export class JsonRules {
   }
 }
 
-function joined(items: readonly Expression[], separator: Expression): Expression {
+export function joined(items: readonly Expression[], separator: Expression): Expression {
   return sequence(...items.flatMap((item, i) => (i === 0 ? [item] : [separator, item])));
 }

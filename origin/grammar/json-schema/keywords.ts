@@ -81,10 +81,7 @@ export type TypeName = (typeof TYPES)[number];
 const isType = (value: unknown): boolean => TYPES.some((type) => type === value);
 
 const VALUE: Check<unknown> = () => null;
-const VALUES = requires<readonly unknown[]>(
-  'must be a non-empty array of values',
-  (v) => isArray(v) && v.length > 0,
-);
+const VALUES = requires<readonly unknown[]>('must be an array of values', isArray);
 
 /** Enforced keywords that apply to all types. Subschemas are checked when they are visited. */
 const GENERAL_KEYWORDS = {

@@ -5,6 +5,7 @@ import {
   type Expression,
   type GraphEdge,
   NOTHING,
+  optional,
   repeat,
   sequence,
   text,
@@ -12,8 +13,15 @@ import {
 import { schemaError } from '../grammar-error.ts';
 import { anyOrder } from './any-order.ts';
 import { countRange } from './assertions.ts';
-import { derived, type KeywordNode, type KeywordNodes, SOME_PROPERTY } from './conjunction.ts';
+import {
+  derived,
+  type KeywordNode,
+  type KeywordNodes,
+  SOME_PROPERTY,
+  type SomeProperty,
+} from './conjunction.ts';
 import { escapedExpression } from './escaped-string.ts';
+import { joined } from './json-rules.ts';
 import { type ObjectProperties, objectProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { both } from './string-schema.ts';
@@ -34,8 +42,8 @@ export function objectExpression(nodes: KeywordNodes, context: SchemaContext): E
   const available = keys.others.length > 0 ? Number.POSITIVE_INFINITY : keys.declared.length;
   const isCounted = min > required || max < available;
   if (isCounted) checkCounts(nodes, keys, min, max);
-  const marked = markedMember(nodes, keys.others, context);
-  if (marked === 'impossible') return NOTHING;
+  const marked = markedMembers(nodes, keys.others, context);
+  if (marked?.length === 0) return NOTHING;
   // Of two members with equal keys, JSON.parse takes the last one, so the runtime keeps all keys different.
   const isDistinct = keys.others.length > 0 && (min > 1 || marked !== null);
   const objectOf = (content: Expression): Expression =>
@@ -97,7 +105,7 @@ interface Counts {
 class MemberGraph {
   readonly #keys: ObjectProperties;
   readonly #counts: Counts | null;
-  readonly #marked: Expression | null;
+  readonly #marked: readonly MarkedMembers[] | null;
   readonly #context: SchemaContext;
   readonly #edges: GraphEdge[] = [];
   readonly #states = new Map<string, number>();
@@ -105,7 +113,7 @@ class MemberGraph {
   constructor(
     keys: ObjectProperties,
     counts: Counts | null,
-    marked: Expression | null,
+    marked: readonly MarkedMembers[] | null,
     context: SchemaContext,
   ) {
     this.#keys = keys;
@@ -148,7 +156,7 @@ class MemberGraph {
     return this.#register(`${position}/${written}`);
   }
 
-  /** How many undeclared members must follow; a marked one does. */
+  /** How many undeclared members must follow at least; a marked one does. */
   #missing(written: number): number {
     return Math.max(this.#marked === null ? 0 : 1, (this.#counts?.min ?? 0) - written);
   }
@@ -170,18 +178,25 @@ class MemberGraph {
     const least = Math.max(1, this.#missing(written));
     const room = (this.#counts?.max ?? Number.POSITIVE_INFINITY) - written;
     if (other === null || room < least) return;
-    if (this.#marked !== null) this.#addMarked(from, least - 1, other, this.#marked, final);
-    else this.#edge(from, final, sequence(other, this.#more(other, least - 1, room - 1)));
-  }
-
-  #addMarked(from: number, least: number, other: Expression, marked: Expression, final: number): void {
-    if (this.#counts !== null && Number.isFinite(this.#counts.max)) {
-      if (least === 0) this.#edge(from, final, marked);
+    if (this.#marked === null) {
+      this.#edge(from, final, sequence(other, this.#more(other, least - 1, room - 1)));
       return;
     }
+    for (const marked of this.#marked) {
+      if (marked.length <= room) this.#addMarked(from, least - marked.length, other, marked, final);
+    }
+  }
+
+  /** Adds marked members in their order, with others around them. @param least others that must be written */
+  #addMarked(from: number, least: number, other: Expression, marked: MarkedMembers, final: number): void {
     const { comma } = this.#context.json;
-    this.#edge(from, final, sequence(marked, this.#more(other, least)));
-    this.#edge(from, final, sequence(other, this.#more(other, 0), comma, marked, this.#more(other, least)));
+    if (this.#counts !== null && Number.isFinite(this.#counts.max)) {
+      if (least <= 0) this.#edge(from, final, joined(marked, comma));
+      return;
+    }
+    const others = optional(sequence(other, this.#more(other, 0), comma));
+    const parts = marked.map((member, i) => (i === 0 ? member : sequence(comma, others, member)));
+    this.#edge(from, final, sequence(others, ...parts, this.#more(other, Math.max(0, least))));
   }
 
   #more(item: Expression, min: number, max = Number.POSITIVE_INFINITY): Expression {
@@ -196,29 +211,51 @@ function memberExpression(
   return sequence(text(JSON.stringify(key)), context.json.colon, context.ruleFor(value));
 }
 
+/** Undeclared members that an object must have, in this order. */
+type MarkedMembers = readonly Expression[];
+
+/** More conditions would have too many orders. */
+const MAX_CONDITIONS = 3;
+
 /**
- * An undeclared member that an object must have. Returns null if no undeclared member must satisfy a condition. Of several
- * conditions, none can be satisfied.
+ * Undeclared members that satisfy all conditions, as alternatives: one member may satisfy several. Null if there are no
+ * conditions.
  */
-function markedMember(
+function markedMembers(
   nodes: KeywordNodes,
   others: ObjectProperties['others'],
   context: SchemaContext,
-): Expression | 'impossible' | null {
-  const conditions = nodes.flatMap(({ schema: { [SOME_PROPERTY]: some } }) =>
-    some?.key === null ? [some] : [],
-  );
-  const [condition] = conditions;
-  if (condition === undefined) return null;
-  if (conditions.length > 1) return 'impossible';
-  const names = languageOf(condition.names, context);
-  const groups = others
-    .map(({ keys, value }) => ({
-      keys: both(keys, names, context.languages),
-      value: [...value, ...condition.value],
-    }))
-    .filter(({ keys }) => keys === null || !isEmptyLanguage(keys));
-  return otherMember(groups, context) ?? 'impossible';
+): readonly MarkedMembers[] | null {
+  const marking = nodes.filter(({ schema }) => schema[SOME_PROPERTY]?.key === null);
+  if (marking.length === 0) return null;
+  if (marking.length > MAX_CONDITIONS)
+    throw schemaError(
+      marking[0]!.path.replace(/ .*/, ''),
+      `at most ${MAX_CONDITIONS} negations may each need an undeclared property`,
+    );
+  const memberOf = (conditions: readonly SomeProperty[]): Expression | null => {
+    const groups = others.map(({ keys, value }) => ({
+      keys: conditions.reduce((a, { names }) => both(a, languageOf(names, context), context.languages), keys),
+      value: [...value, ...conditions.flatMap((condition) => condition.value)],
+    }));
+    return otherMember(
+      groups.filter(({ keys }) => keys === null || !isEmptyLanguage(keys)),
+      context,
+    );
+  };
+  return orderedPartitions(marking.map(({ schema }) => schema[SOME_PROPERTY]!)).flatMap((parts) => {
+    const members = parts.map(memberOf);
+    return members.every((member) => member !== null) ? [members] : [];
+  });
+}
+
+/** The ways to part a list into non-empty lists, in every order. */
+function orderedPartitions<T>([first, ...rest]: readonly T[]): (readonly T[])[][] {
+  if (first === undefined) return [[]];
+  return orderedPartitions(rest).flatMap((parts) => [
+    ...parts.map((part, i) => parts.with(i, [first, ...part])),
+    ...Array.from({ length: parts.length + 1 }, (_, i) => parts.toSpliced(i, 0, [first])),
+  ]);
 }
 
 /** A member with an undeclared key; null if there are none. */

@@ -1,12 +1,12 @@
 import { ALL_CODE_POINTS } from '../automaton/code-points.ts';
 import { determinize } from '../automaton/determinize.ts';
-import { complement, type Dfa, intersect, trim } from '../automaton/dfa.ts';
+import { complement, type Dfa, intersect, longestText, shortestText, trim } from '../automaton/dfa.ts';
 import type { Nfa } from '../automaton/nfa.ts';
 import { GrammarError, schemaError } from '../grammar-error.ts';
 import { searchAutomaton, wholeMatchAutomaton } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
 import { BudgetExceeded, type WorkBudget } from '../work-budget.ts';
-import { CONTENT_ENCODINGS, FORMATS, widest } from './formats.ts';
+import { CONTENT_ENCODINGS, FORMATS, formatWithin, HOSTNAME_PATTERN, widest } from './formats.ts';
 
 const MAX_STATES = 20_000;
 
@@ -23,13 +23,15 @@ export class StringLanguages {
   }
 
   /** Strings that contain a match of the pattern. */
-  pattern(source: string, path: string): Dfa {
+  pattern(source: string, path: string, maxLength = Number.POSITIVE_INFINITY): Dfa {
+    if (source === HOSTNAME_PATTERN && !this.isWide) return this.format('hostname', path, maxLength)!;
     return this.#once(`p${source}`, () => this.#regex(source, path, searchAutomaton));
   }
 
   /** Returns null for a format that no specification knows. */
-  format(name: string, path: string): Dfa | null {
-    return this.#whole(name, FORMATS, path);
+  format(name: string, path: string, maxLength = Number.POSITIVE_INFINITY): Dfa | null {
+    const short = this.isWide || !FORMATS.has(name) ? undefined : formatWithin(name, maxLength);
+    return this.#whole(name, FORMATS, path, short);
   }
 
   /** Returns null for a `contentEncoding` that is unknown or allows all texts. */
@@ -37,8 +39,8 @@ export class StringLanguages {
     return this.#whole(name, CONTENT_ENCODINGS, path);
   }
 
-  #whole(name: string, known: ReadonlyMap<string, string>, path: string): Dfa | null {
-    const source = this.isWide ? widest(name, known) : known.get(name);
+  #whole(name: string, known: ReadonlyMap<string, string>, path: string, short?: string): Dfa | null {
+    const source = this.isWide ? widest(name, known) : (short ?? known.get(name));
     return source === undefined
       ? null
       : this.#once(`w${source}`, () => this.#regex(source, path, wholeMatchAutomaton));
@@ -86,6 +88,13 @@ export class StringLanguages {
     }
     const sorted = edges.map((map) => [...map].sort((a, b) => a[0] - b[0]).flatMap(([c, to]) => [c, c, to]));
     return { edges: sorted, final: Uint8Array.from(final) };
+  }
+
+  /** The texts of a language with `min` to `max` code points. */
+  withLengths(language: Dfa, min: number, max: number): Dfa {
+    const isShort = max === Number.POSITIVE_INFINITY || longestText(language) <= max;
+    if (isShort && (min === 0 || shortestText(language) >= min)) return language;
+    return this.both(language, this.length(min, max));
   }
 
   not(language: Dfa): Dfa {

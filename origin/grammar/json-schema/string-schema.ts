@@ -39,20 +39,15 @@ export function stringExpression(nodes: KeywordNodes, context: SchemaContext): E
       ? json.string
       : json.stringOf(repeat(stringCharacter(), min, max));
   }
-  return json.stringOf(escapedExpression(withLengths(language, min, max, languages), addRule));
+  return json.stringOf(escapedExpression(languages.withLengths(language, min, max), addRule));
 }
 
 /** The language of string values; null if every string is allowed. */
 export function stringLanguage(nodes: KeywordNodes, languages: StringLanguages): Dfa | null {
   const { min, max } = countRange(nodes, 'minLength', 'maxLength');
   const language = patternAndFormat(nodes, languages);
-  if (language !== null) return withLengths(language, min, max, languages);
+  if (language !== null) return languages.withLengths(language, min, max);
   return min === 0 && max === Number.POSITIVE_INFINITY ? null : languages.length(min, max);
-}
-
-function withLengths(language: Dfa, min: number, max: number, languages: StringLanguages): Dfa {
-  if (min === 0 && max === Number.POSITIVE_INFINITY) return language;
-  return languages.both(language, languages.length(min, max));
 }
 
 /**
@@ -60,15 +55,16 @@ function withLengths(language: Dfa, min: number, max: number, languages: StringL
  * contradicts, a format is an annotation.
  */
 function patternAndFormat(nodes: KeywordNodes, languages: StringLanguages): Dfa | null {
+  const { max } = countRange(nodes, 'minLength', 'maxLength');
   return nodes
     .map(({ schema: { pattern, format, contentEncoding }, path }) => {
       const formatted = both(
-        format === undefined ? null : languages.format(format, `${path}/format`),
+        format === undefined ? null : languages.format(format, `${path}/format`, max),
         contentEncoding === undefined ? null : languages.encoding(contentEncoding, `${path}/contentEncoding`),
         languages,
       );
       if (pattern === undefined) return formatted;
-      const matching = languages.pattern(pattern, `${path}/pattern`);
+      const matching = languages.pattern(pattern, `${path}/pattern`, max);
       if (languages.isWide) return matching;
       const formattedMatch = both(matching, formatted, languages)!;
       return isEmptyLanguage(formattedMatch) ? matching : formattedMatch;

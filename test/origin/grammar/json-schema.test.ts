@@ -63,6 +63,29 @@ it('tests multiples of a fraction exactly', () => {
   expect(accepted).toEqual([0.3, 0.7, 1.1, 1e21, -2.3, 0]);
 });
 
+it.each([
+  ['a label', `a@${'b'.repeat(64)}.org`],
+  ['the part after the "@"', `a@${'b.'.repeat(32)}org`],
+  ['the part before the "@"', `${'a'.repeat(65)}@b.org`],
+])('generates no e-mail address with more than 64 characters in %s', (_, text) => {
+  for (const value of [
+    { format: 'email' },
+    { format: 'email', maxLength: 254 },
+    { format: 'idn-email', maxLength: 100 },
+  ]) {
+    const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
+    expect(acceptsText(grammar, JSON.stringify(text), tokens)).toBe(false);
+    expect(acceptsText(grammar, '"a@b.org"', tokens)).toBe(true);
+  }
+});
+
+it('takes an empty enum for a value that does not exist', () => {
+  const value = { properties: { a: { enum: [] }, b: { not: { enum: [] } } } };
+  const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
+  expect(acceptsText(grammar, '{"b":1}', tokens)).toBe(true);
+  expect(acceptsText(grammar, '{"a":1}', tokens)).toBe(false);
+});
+
 describe('a uri with a large maxLength', () => {
   /** A URI whose parts have their maximum lengths. */
   const longest = (maxLength: number, filling: string): string => {

@@ -171,14 +171,53 @@ const STRINGS: readonly Row[] = [
   [
     'hostname',
     { type: 'string', format: 'hostname' },
-    ['localhost', 'a.example.com', 'x-1.de', `${'a'.repeat(63)}.${'b'.repeat(61)}`],
-    ['-a', 'a-.b', 'a..b', 'a_b', '', `${'a'.repeat(64)}.b`],
+    [
+      ...['localhost', 'a.example.com', 'x-1.de', 'my-svc.my-ns.svc.cluster.local'],
+      `${'a'.repeat(63)}.${'b'.repeat(61)}`,
+      `${'a'.repeat(63)}.ns.pod.svc.cluster.example.com`,
+      `${'1.'.repeat(32)}ip6.arpa`,
+      Array(4).fill('a'.repeat(61)).join('.'),
+    ],
+    ['-a', 'a-.b', 'a..b', 'a_b', '', `${'a'.repeat(64)}.b`, Array(4).fill('a'.repeat(63)).join('.')],
+  ],
+  [
+    'hostname and maxLength',
+    { type: 'string', format: 'hostname', maxLength: 16 },
+    ['a.b.c.d.e.f.g.h', 'example-1.org'],
+    ['a.b.c.d.e.f.g.h.i', 'a-'],
+  ],
+  [
+    'hostname and a larger maxLength',
+    { type: 'string', format: 'hostname', minLength: 2, maxLength: 128 },
+    ['my-svc.my-ns.svc.cluster.local'],
+    ['a', `${'a'.repeat(64)}.b`],
   ],
   [
     'email',
     { type: 'string', format: 'email' },
-    ['a@b.co', "o'neil+x@mail.example.com"],
+    ['a@b.co', "o'neil+x@mail.example.com", `${'a'.repeat(64)}@${'b'.repeat(60)}.org`],
     ['a', 'a@', '@b.co', 'a b@c.de'],
+  ],
+  [
+    'email and a larger maxLength',
+    { type: 'string', format: 'email', maxLength: 100 },
+    ['a@b.co', `${'a'.repeat(49)}@${'b'.repeat(46)}.org`],
+    [`${'a'.repeat(49)}@${'b'.repeat(47)}.org`],
+  ],
+  [
+    'two negations that need an undeclared property',
+    { type: 'object', allOf: [{ not: { additionalProperties: S } }, { not: { additionalProperties: I } }] },
+    [{ a: true }, { a: 1, b: 'x' }, { a: 'x', b: 1, c: 2 }, { a: 1, b: 2, c: null }],
+    [{}, { a: 1 }, { a: 'x', b: 'y' }],
+  ],
+  [
+    'three negations that need an undeclared property',
+    {
+      type: 'object',
+      allOf: ['a', 'b', 'c'].map((letter) => ({ not: { propertyNames: { pattern: `^[^${letter}]*$` } } })),
+    },
+    [{ abc: 1 }, { c: 1, ba: 2 }, { c: 1, a: 2, b: 3 }],
+    [{}, { ab: 1 }, { a: 1, b: 2 }],
   ],
   [
     'uuid',
@@ -236,7 +275,7 @@ const STRINGS: readonly Row[] = [
   [
     'email and a usual maxLength',
     { type: 'string', format: 'email', maxLength: 254 },
-    ['a@b.co', `${'a'.repeat(60)}@${'b'.repeat(60)}.${'c'.repeat(132)}`],
+    ['a@b.co', `${'a'.repeat(64)}@${'b'.repeat(60)}.com`],
     ['a@b', `${'a'.repeat(60)}@${'b'.repeat(60)}.${'c'.repeat(133)}`],
   ],
   [

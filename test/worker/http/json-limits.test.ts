@@ -32,6 +32,10 @@ test('counts names of fields, and no numbers', () => {
 test.each([
   ['{"a": [1], "tokens": [1, 2, 3, 4]}', 'tokens'],
   ['{"tokens": [1, 2, 3, 4]}', 'tokens'],
+  [
+    '{"json_schema": {"enum": [1, 2, 3, 4]}, "tools": [[1, 2, 3, 4]], "allowed_token_ids": [1, 2, 3, 4]}',
+    null,
+  ],
   ['{"a": "b", "prompt": [[1], {"x": 1}, [1, 2, 3, 4]]}', 'prompt'],
   ['{"a": ["b", "c", "d", "e"], "b": [{}, {}, {}, {}]}', null],
   ['{"a": [[1, 2, 3], [4, 5, 6]], "b": [7, 8, 9], "c": 1}', null],
