@@ -3,11 +3,11 @@ import { flag, list, optional } from './json-fields.ts';
 
 /** The public fields that constrain the text to a grammar or a schema. A request may contain at most one constraint. */
 
-const jsonSchema = z.union([z.string(), z.looseObject({})]);
+const jsonSchema = z.union([z.string(), z.looseObject({}), z.boolean()]);
 const choices = list(z.string().min(1), { min: 1, max: 4_096 });
-const text = (description: string) => optional(z.string().min(1), description);
+/** '' is llama.cpp's default for no grammar. Clients that send all settings of a server also send it. */
+const text = (description: string) => optional(z.string(), description);
 
-/** '' is llama.cpp's default. Clients that send all of its settings also send it. */
 const grammar = z.union([
   z.string(),
   z.object({
@@ -33,7 +33,7 @@ const responseFormat = z.object({
     }),
     'JSON Schema in the form of the OpenAI API.',
   ),
-  grammar: text('GBNF grammar for the type grammar.'),
+  grammar: optional(z.string().min(1), 'GBNF grammar for the type grammar.'),
 });
 
 const structuredOutputs = z.looseObject({
@@ -69,7 +69,7 @@ const toolChoice = z.union([
 export const constraintFields = {
   grammar: optional(
     grammar,
-    'The text matches this GBNF grammar, or a grammar of another type. An empty string means none.',
+    'The text matches this GBNF grammar, or a grammar of another type. An empty string means none, as in all fields of constraints.',
   ),
   json_schema: optional(jsonSchema, 'The text is JSON that matches this JSON Schema.'),
   response_format: optional(responseFormat, 'Constrains the text to JSON, to a JSON Schema or to a grammar.'),

@@ -71,7 +71,7 @@ export const completionRequest = z.object({
   n_cmpl: optional(integer(1, 128), 'Alias of n.'),
   best_of: optional(
     integer(0, 20),
-    'Number of candidates per prompt. The n candidates with the highest mean logprob are returned. Not available with stream.',
+    'Number of candidates per prompt. The n candidates with the highest mean logprob are returned. Above n, it is not available with stream.',
   ),
   stream: flag('Sends the completion as server-sent events that end with [DONE].'),
   stream_options: optional(streamOptions, 'Options of a stream.'),

@@ -18,7 +18,7 @@ export function answerOptions(
     // Front-ends show the alternatives of an event's first token beside the event's text.
     tokensPerEvent: request.stream_interval ?? (resolved.logprobs === null ? null : 1),
     n: resolved.n,
-    rank: (request.best_of ?? 0) > 1,
+    rank: resolved.bestOf > resolved.n,
     echo: resolved.echo,
     echoLast: request.echo_last ?? null,
     logprobs: resolved.logprobs,

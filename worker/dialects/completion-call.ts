@@ -31,7 +31,7 @@ export interface AnswerOptions {
   readonly tokensPerEvent: number | null;
   /** Number of choices per prompt in the response. */
   readonly n: number;
-  /** Ranks the candidates by mean logprob and keeps the best n. */
+  /** Ranks the candidates by mean logprob and keeps the best n, if there are more. */
   readonly rank: boolean;
 }
 

@@ -40,7 +40,7 @@ function schemaConstraint(field: string, value: unknown): NamedConstraint {
   }
   const isSchema =
     typeof schema === 'boolean' || (typeof schema === 'object' && schema !== null && !Array.isArray(schema));
-  if (!isSchema) throw invalidSchema(field, 'a JSON Schema must be an object.');
+  if (!isSchema) throw invalidSchema(field, 'a JSON Schema must be an object or a boolean.');
   if (nestsTooDeep(schema))
     throw invalidSchema(field, `the schema nests deeper than ${MAX_SCHEMA_DEPTH} levels.`);
   if (containsInfinity(schema)) throw invalidSchema(field, 'the schema contains a number that is too large.');
@@ -54,8 +54,7 @@ const text = (field: string, type: 'gbnf' | 'regex' | 'lark', value: string): Na
 
 type Grammar = NonNullable<CompletionRequest['grammar']>;
 
-function fromGrammar(grammar: Grammar): NamedConstraint | null {
-  if (grammar === '') return null;
+function fromGrammar(grammar: Grammar): NamedConstraint {
   if (typeof grammar === 'string') return text('grammar', 'gbnf', grammar);
   const field = 'grammar.value';
   if (!present(grammar.value)) throw missingParameter(field);
@@ -100,7 +99,7 @@ function fromResponseFormat(format: ResponseFormat, { strictSchemas }: Dialect):
     case 'grammar':
       return text('response_format.grammar', 'gbnf', need(format.grammar, 'response_format.grammar'));
     case 'json_object':
-      return present(format.schema)
+      return stated(format.schema)
         ? schemaConstraint('response_format.schema', format.schema)
         : { field: 'response_format', constraint: { type: 'json_object' } };
     case 'json_schema': {
@@ -120,16 +119,16 @@ type StructuredOutputs = NonNullable<CompletionRequest['structured_outputs']>;
 function fromStructuredOutputs(outputs: StructuredOutputs): (NamedConstraint | null)[] {
   const { json, regex, choice, grammar, json_object: jsonObject } = outputs;
   const found: (NamedConstraint | null)[] = [
-    present(json) ? schemaConstraint('structured_outputs.json', json) : null,
-    present(regex) ? text('structured_outputs.regex', 'regex', regex) : null,
+    stated(json) ? schemaConstraint('structured_outputs.json', json) : null,
+    stated(regex) ? text('structured_outputs.regex', 'regex', regex) : null,
     present(choice)
       ? { field: 'structured_outputs.choice', constraint: { type: 'choice', value: choice } }
       : null,
-    present(grammar) ? text('structured_outputs.grammar', 'gbnf', grammar) : null,
+    stated(grammar) ? text('structured_outputs.grammar', 'gbnf', grammar) : null,
     jsonObject ? { field: 'structured_outputs.json_object', constraint: { type: 'json_object' } } : null,
   ];
   // An empty object asks for nothing. A kind of constraint that is unknown must not be dropped.
-  const asksNothing = Object.values(outputs).every((value) => !present(value) || value === false);
+  const asksNothing = Object.values(outputs).every((value) => !stated(value) || value === false);
   if (asksNothing || found.some((one) => one !== null)) return found;
   const message =
     "Invalid 'structured_outputs': expected one of 'json', 'regex', 'choice', 'grammar', 'json_object'.";
@@ -138,7 +137,7 @@ function fromStructuredOutputs(outputs: StructuredOutputs): (NamedConstraint | n
 
 /**
  * A completion cannot contain tool calls. The only supported use is a strict function that `tool_choice` forces: the text
- * is then its arguments. Without tools, a `tool_choice` that forces none has no effect.
+ * is then its arguments. Without tools, a `tool_choice` that forces none has no effect, nor have tools with `none`.
  * @throws ApiError 400 for every other use
  */
 function fromTools(request: CompletionRequest): NamedConstraint | null {
@@ -149,6 +148,7 @@ function fromTools(request: CompletionRequest): NamedConstraint | null {
     const message = "Missing required parameter: 'tools', which 'tool_choice' refers to.";
     throw new ApiError('missing_required_parameter', message, { param: 'tools' });
   }
+  if (choice === 'none') return null;
   const name = typeof choice === 'object' ? choice.function.name : null;
   const index = tools.findIndex((tool) => tool.function.name === name);
   if (name !== null && index === -1) {
@@ -162,10 +162,13 @@ function fromTools(request: CompletionRequest): NamedConstraint | null {
   throw unsupportedParameter('tools', `is supported ${only}`);
 }
 
+/** Clients that send all of a server's fields send an empty text for no constraint. */
+const stated = <T>(value: T): value is NonNullable<T> => present(value) && value !== '';
+
 const present = <T>(value: T): value is NonNullable<T> => value !== undefined && value !== null;
 
 /**
- * Returns the constraint of a request; null if there is none.
+ * Returns the constraint of a request; null if there is none. It may have several names with equal values.
  * @throws ApiError 400 if there are two constraints, or an invalid one
  */
 export function constraintOf(
@@ -176,21 +179,23 @@ export function constraintOf(
   const { grammar, json_schema, guided_json, guided_regex, guided_choice, guided_grammar, regex, ebnf } =
     request;
   const found = [
-    present(grammar) ? fromGrammar(grammar) : null,
-    present(json_schema) ? schemaConstraint('json_schema', json_schema) : null,
+    stated(grammar) ? fromGrammar(grammar) : null,
+    stated(json_schema) ? schemaConstraint('json_schema', json_schema) : null,
     present(request.response_format) ? fromResponseFormat(request.response_format, dialect) : null,
-    present(guided_json) ? schemaConstraint('guided_json', guided_json) : null,
-    present(guided_regex) ? text('guided_regex', 'regex', guided_regex) : null,
+    stated(guided_json) ? schemaConstraint('guided_json', guided_json) : null,
+    stated(guided_regex) ? text('guided_regex', 'regex', guided_regex) : null,
     present(guided_choice)
       ? ({ field: 'guided_choice', constraint: { type: 'choice', value: guided_choice } } as const)
       : null,
-    present(guided_grammar) ? text('guided_grammar', 'gbnf', guided_grammar) : null,
+    stated(guided_grammar) ? text('guided_grammar', 'gbnf', guided_grammar) : null,
     ...(present(request.structured_outputs) ? fromStructuredOutputs(request.structured_outputs) : []),
-    present(regex) ? text('regex', 'regex', regex) : null,
-    present(ebnf) ? text('ebnf', 'gbnf', ebnf) : null,
+    stated(regex) ? text('regex', 'regex', regex) : null,
+    stated(ebnf) ? text('ebnf', 'gbnf', ebnf) : null,
     fromTools(request),
   ].filter((one) => one !== null);
-  const [first, second] = found;
+  const [first] = found;
+  const written = first && JSON.stringify(first.constraint);
+  const second = found.find(({ constraint }) => JSON.stringify(constraint) !== written);
   if (first && second) {
     const message = `Conflicting parameters: '${first.field}' and '${second.field}' both constrain the text. Send one of them.`;
     throw new ApiError('conflicting_parameters', message, { param: first.field });

@@ -27,8 +27,8 @@ const RULES: readonly Rule[] = [
   },
   {
     param: 'best_of',
-    broken: (request, { bestOf }) => request.stream === true && (request.best_of ?? 0) > 1 && bestOf > 1,
-    message: "Conflicting parameters: 'best_of' above 1 cannot be used with 'stream'.",
+    broken: (request, { n, bestOf }) => request.stream === true && bestOf > n,
+    message: "Conflicting parameters: 'best_of' above 'n' cannot be used with 'stream'.",
   },
   {
     param: 'stream_options',

@@ -41,8 +41,11 @@ const SAMPLERS: readonly (readonly [names: readonly string[], fields: readonly S
 ];
 
 /** Returns neutral values for the settings of all samplers that the request does not name. Mirostat replaces the list. */
-function unnamed({ samplers, mirostat }: CompletionRequest): Partial<SamplingParameters> {
-  if (samplers === undefined || samplers === null || (mirostat ?? 0) > 0) return {};
+function unnamed(
+  { samplers }: CompletionRequest,
+  mode: SamplingParameters['mirostat'],
+): Partial<SamplingParameters> {
+  if (samplers === undefined || samplers === null || mode > 0) return {};
   const named = new Set<string>(samplers);
   const unused = SAMPLERS.filter(([names]) => !names.some((name) => named.has(name)));
   return Object.fromEntries(
@@ -67,6 +70,7 @@ function biasesOf(biases: NonNullable<CompletionRequest['logit_bias']>): Biases 
 export function samplingOf(request: CompletionRequest, defaults: Defaults): SamplingParameters {
   const neutral = NEUTRAL_SAMPLING;
   const seed = request.seed ?? -1;
+  const entropy = mirostat(request);
   return {
     temperature: request.temperature ?? defaults.temperature,
     dynatempRange: request.dynatemp_range ?? neutral.dynatempRange,
@@ -78,7 +82,7 @@ export function samplingOf(request: CompletionRequest, defaults: Defaults): Samp
     topNSigma: request.top_n_sigma ?? neutral.topNSigma,
     xtcProbability: request.xtc_probability ?? neutral.xtcProbability,
     xtcThreshold: request.xtc_threshold ?? neutral.xtcThreshold,
-    ...mirostat(request),
+    ...entropy,
     repetitionPenalty: either(request, 'repetition_penalty', 'repeat_penalty') ?? defaults.repetitionPenalty,
     frequencyPenalty: request.frequency_penalty ?? neutral.frequencyPenalty,
     presencePenalty: request.presence_penalty ?? neutral.presencePenalty,
@@ -94,6 +98,6 @@ export function samplingOf(request: CompletionRequest, defaults: Defaults): Samp
     allowedTokenIds: request.allowed_token_ids ?? neutral.allowedTokenIds,
     badWords: request.bad_words ?? neutral.badWords,
     seed: seed === -1 ? null : typeof seed === 'bigint' ? String(seed) : seed,
-    ...unnamed(request),
+    ...unnamed(request, entropy.mirostat),
   };
 }

@@ -102,8 +102,43 @@ describe('constraints', () => {
     ],
     ['no tools', { tools: [], tool_choice: 'none' }, null],
     ['null tools', { tools: null, tool_choice: 'auto' }, null],
+    ['tools of which none is to be called', { tools: [tool], tool_choice: 'none' }, null],
+    ['a boolean as a schema', { json_schema: true }, { type: 'json_schema', value: true }],
   ])('%s', (_, body, constraint) => {
     expect(parse(body).generation.constraint).toEqual(constraint);
+  });
+
+  const SCHEMA = '{"type":"integer"}';
+  test.each([
+    [{ regex: 'a+', guided_regex: 'a+', structured_outputs: { regex: 'a+' } }],
+    [{ grammar: { type: 'regex', value: 'a+' }, regex: 'a+' }],
+    [{ grammar: 'root ::= "a"', guided_grammar: 'root ::= "a"', ebnf: 'root ::= "a"' }],
+    [{ ebnf: 'root ::= "a"', response_format: { type: 'grammar', grammar: 'root ::= "a"' } }],
+    [{ json_schema: schema, guided_json: SCHEMA, structured_outputs: { json: schema } }],
+    [{ guided_json: schema, response_format: { type: 'json_schema', json_schema: { schema: SCHEMA } } }],
+    [{ guided_choice: ['a'], structured_outputs: { choice: ['a'] } }],
+    [{ response_format: { type: 'json_object' }, structured_outputs: { json_object: true } }],
+  ])('equal values under several names are one constraint: %j', (body) => {
+    const [[name, value]] = Object.entries(body) as [[string, unknown]];
+    expect(parse(body).generation.constraint).toEqual(parse({ [name]: value }).generation.constraint);
+  });
+
+  test('different values are refused, and the error names the two fields that differ', () => {
+    const error = refusal({ regex: 'a', guided_regex: 'a', structured_outputs: { regex: 'b' } });
+    expect(error).toMatchObject({ code: 'conflicting_parameters', param: 'guided_regex' });
+    expect(error?.message).toContain("'guided_regex' and 'structured_outputs.regex'");
+  });
+
+  test.each([
+    ...['grammar', 'guided_grammar', 'ebnf', 'regex', 'guided_regex', 'json_schema', 'guided_json'].map(
+      (field) => ({ [field]: '' }),
+    ),
+    { structured_outputs: { json: '', regex: '', grammar: '' } },
+  ])('an empty text is no constraint: %j', (body) => {
+    expect(parse(body)).toEqual({ ...parse({}), extra: expect.anything() });
+    expect(parse({ ...body, guided_choice: ['a'] }).generation.constraint).toEqual({
+      ...{ type: 'choice', value: ['a'] },
+    });
   });
 
   test("the fields for a schema's objects win over the tenant's defaults", () => {

@@ -6,6 +6,7 @@ describe('conflicting fields', () => {
   test.each([
     ['best_of below n', { best_of: 2, n: 3 }, 'best_of'],
     ['best_of with stream', { best_of: 2, stream: true }, 'best_of'],
+    ['best_of above n with stream', { best_of: 3, n: 2, stream: true }, 'best_of'],
     ['stream_options without stream', { stream_options: {} }, 'stream_options'],
     ['min_tokens above max_tokens', { min_tokens: 5, max_tokens: 4 }, 'min_tokens'],
     ['min_tokens above the default max_tokens', { min_tokens: 17 }, 'min_tokens'],

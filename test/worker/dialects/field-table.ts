@@ -63,10 +63,10 @@ const repetition: FieldRow = {
   bad: [[0, 'decimal_below_min_value'], [2.001, 'decimal_above_max_value'], ...wrong('1', true, [1], {})],
 };
 const jsonSchema = (field: string): FieldRow => ({
-  good: [{}, { type: 'object' }, '{"type":"string"}'],
-  bad: [['{', 'invalid_json_schema', field], ...wrong(1, true, [])],
+  good: [{}, { type: 'object' }, '{"type":"string"}', true, false, 'true', ''],
+  bad: [['{', 'invalid_json_schema', field], ['1', 'invalid_json_schema', field], ...wrong(1, [])],
 });
-const source = text(null, false);
+const source = text(null);
 const alternatives: FieldRow = { ...integer(0, 20), good: [0, 20, false] };
 
 export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
@@ -421,6 +421,7 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
       { json_object: true },
       {},
       { json: null, json_object: false },
+      { json: '', regex: '', grammar: '' },
     ],
     bad: [
       [{ structural_tag: 'x' }, 'invalid_value'],
@@ -431,6 +432,7 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
         'structured_outputs.choice',
       ],
       [{ regex: 'a', json: {} }, 'conflicting_parameters', 'structured_outputs.json'],
+      [{ regex: '', grammer: 'a' }, 'invalid_value'],
       ...wrong(1, 'a', true, []),
     ],
   },

@@ -12,6 +12,14 @@ describe('sampling', () => {
     expect(sampling({ mirostat_tau: 3 })).toMatchObject({ mirostat: 0 });
   });
 
+  test('Mirostat replaces samplers, however it is enabled', () => {
+    const settings = { top_k: 5, typical_p: 0.5, samplers: ['temperature'] };
+    expect(sampling(settings)).toMatchObject({ topK: 0, typicalP: 1 });
+    for (const enabled of [{ mirostat: 2 }, { mirostat: 1 }, { mirostat_target: 3 }, { mirostat_lr: 0.2 }])
+      expect(sampling({ ...settings, ...enabled })).toMatchObject({ topK: 5, typicalP: 0.5 });
+    expect(sampling({ ...settings, mirostat: 0, mirostat_target: 3 })).toMatchObject({ topK: 0 });
+  });
+
   test('treats top_k -1 and 0 as off, and seed -1 as random', () => {
     expect(sampling({ top_k: -1 }).topK).toBe(0);
     expect(sampling({ top_k: 0 }).topK).toBe(0);

@@ -54,6 +54,10 @@ describe('best_of', () => {
       answer: { rank: false },
     });
     expect(refusal({ best_of: 1, stream: true })).toBeNull();
+    expect(parse({ best_of: 2, n: 2, stream: true })).toEqual({
+      ...parse({ n: 2, stream: true }),
+      extra: expect.anything(),
+    });
     expect(refusal({ best_of: null, n: 3, stream: true })).toBeNull();
   });
 });

@@ -82,7 +82,7 @@ export const STATUS_400: readonly ErrorCase[] = [
   ),
   invalid(
     'no prompt',
-    { prompt: null },
+    { prompt: undefined },
     'missing_required_parameter',
     'prompt',
     /Missing required parameter: 'prompt'/,
@@ -144,7 +144,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     'logit_bias[0]',
     /minimum length 2/,
   ),
-  invalid('empty array', { prompt: [] }, 'empty_array', 'prompt', /empty array/),
+  invalid('empty array', { guided_choice: [] }, 'empty_array', 'guided_choice', /array too short/),
   invalid(
     'string too long',
     { user: 'u'.repeat(300) },
