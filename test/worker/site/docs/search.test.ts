@@ -21,12 +21,12 @@ const DOCS = path.resolve(import.meta.dirname, '../../../../docs');
 const index = MiniSearch.loadJSON<Found>(searchIndexOf(readGuides(DOCS)), SEARCH_OPTIONS);
 index.addAll(placesOf(openApiDocument(routes) as unknown as OpenApiDocument, 'api'));
 
-/** What people ask, and the page that answers it: a guide, a guide's section, or an operation. */
+/** What people ask, and write wrong, and what answers it: a guide, a guide's section, or an operation. */
 test.each([
   ['serve my own huggingface model', 'guides/models'],
   ['give a colleague a key', 'guides/tenants-and-limits'],
-  ['vllm', 'guides/deploying#other-engines'],
-  ['100 requests per minute', 'guides/tenants-and-limits'],
+  ['vllm', 'guides/getting-started#difference-to-vllm'],
+  ['limit requests per minute', 'guides/tenants-and-limits'],
   ['rate limit', 'guides/tenants-and-limits'],
   ['run on nvidia gpu', 'guides/devices'],
   ['deploy to kubernetes', 'guides/deploying#kubernetes'],
@@ -51,11 +51,11 @@ test.each([
   ['how fast is it', 'guides/performance'],
   ['compared with llama.cpp', 'guides/performance#compared-with-llamacpp'],
   ['what happens when the origin crashes', 'guides/reliability'],
-  ['keyboard shortcuts', 'guides/playground#keys'],
+  ['keyboard shortcuts', 'guides/playground#keyboard-shortcuts'],
   ['add a sampler', 'guides/architecture#add-a-sampler'],
   ['llama.cpp dialect', 'guides/dialects'],
   ['revoke a key', 'guides/tenants-and-limits'],
-  ['how many tokens did a tenant use', 'guides/tenants-and-limits#usage'],
+  ['how many tokens did a tenant use', 'guides/tenants-and-limits'],
   ['CONTINUO_PORT', 'guides/configuration'],
   ['x-resumable', 'guides/api'],
   ['glosary', 'guides/glossary'],
@@ -68,12 +68,71 @@ test.each([
   ['docker', 'guides/deploying'],
   ['gpu', 'guides/devices'],
   ['score a text', 'guides/api#scores'],
-  ['quantize', 'guides/models#precisions'],
-  ['which precision', 'guides/models#precisions'],
+  ['quantize', 'guides/models#precisions-and-quantization'],
+  ['which precision', 'guides/models#precisions-and-quantization'],
   ['gguf', 'guides/models#gguf-files'],
-])('"%s" finds %s first', (question, expected) => {
-  const [first] = findPlaces(index, question);
-  expect(first?.id).toMatch(new RegExp(`^/docs/${expected.replaceAll('.', '\\.')}(#|$)`));
+  ['quickstart', 'guides/getting-started'],
+  ['quick start', 'guides/getting-started'],
+  ['getting started', 'guides/getting-started'],
+  ['get started', 'guides/getting-started'],
+  ['how do I install it', 'guides/(getting-started|deploying)'],
+  ['first request', 'guides/getting-started#first-request-with-curl'],
+  ['quantization', 'guides/models#precisions-and-quantization'],
+  ['quantizaton', 'guides/models#precisions-and-quantization'],
+  ['privacy', 'guides/operating#privacy-and-stored-data'],
+  ['privcy', 'guides/operating#privacy-and-stored-data'],
+  ['gdpr', 'guides/operating#privacy-and-stored-data'],
+  ['what is stored', 'guides/operating#privacy-and-stored-data'],
+  ['401', 'guides/api#401-the-key'],
+  ['http 429', 'guides/api#429-a-limit-is-reached'],
+  ['503', 'guides/api#500-502-503-504-the-server'],
+  ['run two models', 'guides/models#two-or-more-models'],
+  ['two models at once', 'guides/models#two-or-more-models'],
+  ['multiple models', 'guides/models#two-or-more-models'],
+  ['difference to vllm', 'guides/getting-started#difference-to-vllm'],
+  ['how does it differ from vllm', 'guides/getting-started#difference-to-vllm'],
+  ['one dollar a day', 'guides/getting-started#a-key-limited-to-one-dollar-a-day'],
+  ['dollar', 'guides/getting-started#a-key-limited-to-one-dollar-a-day'],
+  ['spending limit', 'guides/tenants-and-limits'],
+  ['grammer', 'guides/constraints'],
+  ['kuberentes', 'guides/deploying#kubernetes'],
+  ['cloudfare', 'guides/deploying'],
+  ['determinsm', 'guides/determinism'],
+  ['lora', 'guides/models'],
+  ['cuda', 'guides/(devices|command-line#cuda-install|getting-started)'],
+  ['cuda-install', 'guides/(devices|command-line#cuda-install|getting-started)'],
+  ['idempotency', 'guides/api#repeating-a-request'],
+  ['backup', 'guides/operating#backup'],
+  ['upgrade', 'guides/(operating|reliability)#upgrades'],
+  ['delete data', 'guides/(tenants-and-limits#erasing-a-tenant|operating#privacy-and-stored-data)'],
+  ['billing', 'guides/operating#billing'],
+  ['prometeus', 'guides/(operating|deploying)'],
+  ['api key', 'guides/tenants-and-limits#api-keys'],
+  ['authentication', 'guides/api#authentication'],
+  ['context length', 'guides/(models|api#length)'],
+  ['invalid api key', 'guides/(api|tenants-and-limits)'],
+  ['data retention', 'guides/operating#privacy-and-stored-data'],
+  ['is my prompt logged', 'guides/operating'],
+  ['int8', 'guides/models'],
+  ['streming', 'guides/api#streams'],
+  ['budget per key', 'guides/tenants-and-limits'],
+  ['amd gpu', 'guides/devices'],
+  ['vulkan', 'guides/devices'],
+  ['helm chart', 'guides/deploying'],
+  ['rate limt', 'guides/(tenants-and-limits|api#429-a-limit-is-reached)'],
+  ['safetensors', 'guides/models'],
+])('"%s" finds %s among the first three', (question, expected) => {
+  const found = findPlaces(index, question).map(({ id }) => id);
+  const due = new RegExp(`^/docs/${expected}(?:#|$)`);
+  expect(found.slice(0, 3)).toContainEqual(expect.stringMatching(due));
+});
+
+test('records of decisions come after guides', () => {
+  for (const question of ['grammar', 'logits', 'tokens']) {
+    const areRecords = findPlaces(index, question).map(({ id }) => id.includes('/decisions'));
+    expect(areRecords, question).toEqual(areRecords.toSorted());
+    expect(areRecords).toContain(true);
+  }
 });
 
 test('a result shows the sentence that has the words, and marks them', () => {

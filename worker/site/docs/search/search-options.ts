@@ -20,28 +20,10 @@ export interface FoundPlace extends Pick<Found, 'id' | 'title' | 'place'> {
 
 /** Words of questions that say nothing about their subject. */
 const NOISE = new Set(
-  'a an and are be by can do does for from give how i in into is it its me my of on or own per put that the this to use what when where which who why will with without'.split(
+  'a an and are as be by can do does for from give how i if in into is it its me my of on or own per put should that the this to use what when where which who why will with without you your'.split(
     ' ',
   ),
 );
-
-/** What the guides call the things of a question. */
-const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
-  huggingface: ['hugging', 'fetch', 'models'],
-  colleague: ['tenants', 'api'],
-  vllm: ['engines'],
-  environment: ['configuration', 'variable'],
-  keyboard: ['keys', 'page'],
-  autocomplete: ['editors'],
-  retry: ['repeating'],
-  fast: ['performance', 'throughput'],
-  several: ['many'],
-  minute: ['limits'],
-  use: ['usage'],
-  crashes: ['fails'],
-  docker: ['deploying', 'kubernetes'],
-  quantize: ['precisions'],
-};
 
 const stemOf = (word: string): string =>
   word.replace(word.length > 4 ? /(?:ing|ed|es|s|e)$/ : /(?<=^...)s$/, '');
@@ -64,40 +46,28 @@ export const SEARCH_OPTIONS: Options<Found> = {
   },
 };
 
-/** Part of a place's rank that all places of its guide give: a guide that is about the question has many of them. */
-const GUIDE_SHARE = 0.6;
+const isRecord = (id: string): boolean => id.includes('/guides/decisions');
 
-/** Returns the matching places, best first: those that have most words of the query, in headings before texts. */
+/** Returns the matching places, best first, also if words are written nearly right. Records of decisions come last. */
 export function findPlaces(index: MiniSearch<Found>, query: string): FoundPlace[] {
   // Who writes a path or the name of a field looks for an operation; other questions are answered by guides.
-  const processTerm = (word: string) =>
-    [word, ...(SYNONYMS[word.toLowerCase()] ?? [])].flatMap((one) => SEARCH_OPTIONS.processTerm!(one) || []);
   const namesField = /[_/]/.test(query);
   const found = index.search(query, {
-    processTerm,
     prefix: (term) => term.length > 2,
-    fuzzy: (term) => (term.length > 5 ? 0.15 : false),
-    boost: { title: 4, place: 2, names: namesField ? 4 : 0.5 },
-    boostDocument: (id, _term, stored) => {
-      if (id.includes('/decisions/')) return 0.3;
+    fuzzy: (term) => (term.length > 5 ? 0.2 : term.length > 3 ? 1 : false),
+    boost: { title: 2.5, place: 2, names: namesField ? 4 : 0.5 },
+    // Sections are long and short, and a long one is as good an answer.
+    bm25: { k: 1.2, b: 0, d: 0.5 },
+    boostDocument: (_id, _term, stored) => {
       if (!stored?.names) return 1;
-      return !namesField ? 0.3 : String(stored.place).endsWith(` ${query.trim()}`) ? 3 : 1;
+      if (!namesField) return 0.3;
+      return String(stored.place).endsWith(` ${query.trim()}`) ? 4 : 1;
     },
   });
-  const ranked = found.map((one) => ({ one, rank: one.score * one.queryTerms.length }));
-  const guideOf = (id: string) => id.replace(/#.*/, '');
-  const sums = new Map<string, number>();
-  for (const { one, rank } of ranked) sums.set(guideOf(one.id), (sums.get(guideOf(one.id)) ?? 0) + rank);
-  const most = Math.max(...sums.values());
-  return ranked
-    .map(({ one, rank }) => ({ one, rank: rank * (1 + (GUIDE_SHARE * sums.get(guideOf(one.id))!) / most) }))
-    .sort((a, b) => b.rank - a.rank)
-    .map(({ one: { id, title, place, text, terms } }) => ({
-      id,
-      title,
-      place,
-      snippet: snippetOf(text, terms),
-    }));
+  const records = Map.groupBy(found, ({ id }) => isRecord(id));
+  return [...(records.get(false) ?? []), ...(records.get(true) ?? [])].map(
+    ({ id, title, place, text, terms }) => ({ id, title, place, snippet: snippetOf(text, terms) }),
+  );
 }
 
 const MAX_SNIPPET = 140;
