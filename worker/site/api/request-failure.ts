@@ -36,6 +36,10 @@ export class RequestFailure extends Error {
   }
 }
 
+/** Returns why a request failed, for people. What a server says about a missing key is for programs. */
+export const reasonOf = ({ kind, message }: Pick<RequestFailure, 'kind' | 'message'>): string =>
+  kind === 'no-key' ? '' : message;
+
 type FailureDetails = Pick<RequestFailure, 'status' | 'param' | 'retryAfterMs' | 'requestId'>;
 
 const BY_CODE: Readonly<Record<string, FailureKind>> = {

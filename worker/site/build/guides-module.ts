@@ -2,7 +2,7 @@ import MiniSearch from 'minisearch';
 import type { Plugin } from 'vite';
 import { toGuide } from '../docs/routes.ts';
 import { type Found, SEARCH_OPTIONS } from '../docs/search/search-options.ts';
-import { type Guide, readGroups, readGuides } from './guides.ts';
+import { type Guide, readGroups, readGuides, readPictures } from './guides.ts';
 
 /** Modules: the list of guides, one module per guide, and the search index of all guides. */
 const LIST = 'virtual:guides';
@@ -40,6 +40,8 @@ export function guidesModule(directory: string): Plugin {
     name: 'guides',
     buildStart() {
       guides = readGuides(directory);
+      for (const { fileName, content: source } of readPictures(directory).values())
+        this.emitFile({ type: 'asset', fileName, source });
     },
     resolveId: (id) => (id === LIST || id === INDEX || id.startsWith(GUIDE) ? `\0${id}` : null),
     load(id) {

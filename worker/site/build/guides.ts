@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import GithubSlugger from 'github-slugger';
@@ -12,6 +13,15 @@ export interface GuideSection {
   readonly title: string;
   /** Its text without markup, for the search. */
   readonly text: string;
+}
+
+/** A picture of a guide as a file of the page. */
+export interface Picture {
+  /** Names the content, because browsers keep it for ever. */
+  readonly fileName: string;
+  readonly content: Uint8Array;
+  readonly width: number;
+  readonly height: number;
 }
 
 export interface Guide {
@@ -71,7 +81,25 @@ function sectionsOf(markdown: string): GuideSection[] {
   return sections.map(({ id, title, tokens }) => ({ id, title, text: plainText(tokens).trim() }));
 }
 
-function htmlOf(markdown: string, file: string, names: ReadonlySet<string>): string {
+/** Where a PNG file has its width and its height. */
+const SIZE_AT = 16;
+
+/** Reads the pictures of a documentation folder, by their path in it. */
+export function readPictures(directory: string): ReadonlyMap<string, Picture> {
+  return new Map(
+    globSync('images/*.png', { cwd: directory }).map((file) => {
+      const content = readFileSync(path.join(directory, file));
+      const hash = createHash('sha256').update(content).digest('hex').slice(0, 8);
+      const fileName = `assets/${path.basename(file, '.png')}-${hash}.png`;
+      const [width, height] = [content.readUInt32BE(SIZE_AT), content.readUInt32BE(SIZE_AT + 4)];
+      return [file.replaceAll(path.sep, '/'), { fileName, content, width, height }];
+    }),
+  );
+}
+
+type Pictures = ReadonlyMap<string, Picture>;
+
+function htmlOf(markdown: string, file: string, names: ReadonlySet<string>, pictures: Pictures): string {
   const slugger = new GithubSlugger();
   let heading = '';
   let tables = 0;
@@ -89,6 +117,12 @@ function htmlOf(markdown: string, file: string, names: ReadonlySet<string>): str
         return address === null
           ? `<span class="file">${text}</span>`
           : `<a href="${escaped(address)}">${text}</a>`;
+      },
+      image({ href, text }) {
+        const picture = pictures.get(path.posix.join(path.posix.dirname(file), href));
+        if (picture === undefined) throw new Error(`docs/${file}: there is no picture ${href}`);
+        const { fileName, width, height } = picture;
+        return `<img src="/${fileName}" alt="${escaped(text)}" width="${width}" height="${height}" loading="lazy">`;
       },
       code: ({ text }) =>
         `<div class="code-block"><pre tabindex="0"><code>${escaped(text)}</code></pre><span></span></div>`,
@@ -110,12 +144,18 @@ export function readGuides(directory: string): Guide[] {
     .map((file) => file.replaceAll(path.sep, '/'))
     .toSorted();
   const names = new Set(files.map(nameOf));
+  const pictures = readPictures(directory);
   return files
     .filter((file) => nameOf(file) !== '')
     .map((file) => {
       const markdown = readFileSync(path.join(directory, file), 'utf8');
       const sections = sectionsOf(markdown);
-      return { name: nameOf(file), title: sections[0]!.title, html: htmlOf(markdown, file, names), sections };
+      return {
+        name: nameOf(file),
+        title: sections[0]!.title,
+        html: htmlOf(markdown, file, names, pictures),
+        sections,
+      };
     });
 }
 
@@ -127,7 +167,7 @@ export function readGroups(directory: string): GuideGroup[] {
     if (token.type !== 'list') continue;
     for (const { text } of (token as Tokens.List).items) {
       const [, title = '', href = '', summary = ''] = /^\[([^\]]+)\]\(([^)]+)\):?\s*(.*)$/s.exec(text) ?? [];
-      groups.at(-1)?.guides.push({ name: nameOf(href), title, summary });
+      groups.at(-1)?.guides.push({ name: nameOf(href), title, summary: summary.replaceAll('`', '') });
     }
   }
   return groups;

@@ -1,6 +1,7 @@
 import { GROUPS } from 'virtual:guides';
 import type { Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
 import type { DocsState } from './docs-state.ts';
 import { operationsOf } from './documents.ts';
@@ -15,6 +16,12 @@ interface NavigationProps {
 }
 
 export function DocsNavigation({ docs, menuOpen }: NavigationProps) {
+  const panel = useRef<HTMLDivElement>(null);
+  const address = docs.pathname.value;
+  const isComplete = docs.documents.api.value.state === 'loaded';
+  useEffect(() => {
+    panel.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' });
+  }, [address, isComplete]);
   return (
     <div class={`docs-side ${menuOpen.value ? 'open' : ''}`}>
       <Button
@@ -23,7 +30,7 @@ export function DocsNavigation({ docs, menuOpen }: NavigationProps) {
         aria-expanded={menuOpen.value}
         onClick={() => (menuOpen.value = !menuOpen.value)}
       />
-      <div class="docs-panel">
+      <div class="docs-panel" ref={panel}>
         <DocsSearch docs={docs}>
           <nav aria-label="Documentation">
             <ul>
@@ -31,7 +38,6 @@ export function DocsNavigation({ docs, menuOpen }: NavigationProps) {
                 Overview
               </NavigationLink>
             </ul>
-            <Operations docs={docs} api="api" />
             {GROUPS.map(({ title, guides }) => (
               <Group key={title} title={title}>
                 {guides.map((guide) => (
@@ -41,6 +47,7 @@ export function DocsNavigation({ docs, menuOpen }: NavigationProps) {
                 ))}
               </Group>
             ))}
+            <Operations docs={docs} api="api" />
             <Group title="Admin API">
               <NavigationLink docs={docs} address={ADMIN}>
                 Overview

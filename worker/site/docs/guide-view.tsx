@@ -14,17 +14,38 @@ const ORDER = GROUPS.flatMap(({ guides }) => guides);
 
 /** A guide, with links to its sections beside it. */
 export function GuideView({ name }: { readonly name: string }) {
-  const guide = useSignal<Guide | null>(null);
-  const load = GUIDES[name];
+  const guide = useSignal<Guide | 'failed' | null>(null);
+  // An address may name a property that every object has.
+  const load = Object.hasOwn(GUIDES, name) ? GUIDES[name] : undefined;
   useEffect(() => {
-    void load?.().then(({ GUIDE: loaded }) => {
-      guide.value = loaded;
-      document.title = `${loaded.title} · Continuo`;
-    });
+    load?.().then(
+      ({ GUIDE: loaded }) => {
+        guide.value = loaded;
+        document.title = `${loaded.title} · Continuo`;
+      },
+      () => {
+        guide.value = 'failed';
+      },
+    );
   }, []);
   if (load === undefined) return <NotFound />;
   if (guide.value === null) return <p class="quiet docs-loading">Loading…</p>;
+  if (guide.value === 'failed')
+    return (
+      <p class="docs-failure error-text" role="alert">
+        This guide could not be loaded. Check the connection, then reload the page.
+      </p>
+    );
   return <LoadedGuide guide={guide.value} at={ORDER.findIndex((one) => one.name === name)} />;
+}
+
+/** Returns the heading that the address names; null for none, also if its escapes are malformed. */
+function sectionOfHash(): HTMLElement | null {
+  try {
+    return document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  } catch {
+    return null;
+  }
 }
 
 /** @param at place in the reading order; -1 = none */
@@ -35,7 +56,7 @@ function LoadedGuide({ guide, at }: { readonly guide: Guide; readonly at: number
     article.current!.innerHTML = guide.html;
     for (const place of article.current!.querySelectorAll('.code-block > span'))
       render(<CopyButton />, place);
-    document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+    sectionOfHash()?.scrollIntoView();
   }, [guide]);
   const sections = guide.headings.filter(({ id }) => id !== '');
   return (

@@ -1,10 +1,12 @@
 import { GROUPS } from 'virtual:guides';
 import { useEffect } from 'preact/hooks';
+import { type RequestFailure, reasonOf } from '../api/request-failure.ts';
+import { CodeBlock } from '../copy/code-block.tsx';
 import type { DocsState, Loaded } from './docs-state.ts';
 import { operationsOf } from './documents.ts';
 import { type ApiName, OVERVIEW, toGuide } from './routes.ts';
 
-/** The first page: how to send a request, all operations, all guides. */
+/** The first page: how to send a request, all guides, all operations. */
 export function Overview({ docs }: { readonly docs: DocsState }) {
   useEffect(() => {
     document.title = 'Documentation · Continuo';
@@ -14,17 +16,16 @@ export function Overview({ docs }: { readonly docs: DocsState }) {
     <article class="guide overview">
       <h1>Documentation</h1>
       <p>
-        Continuo completes texts. Clients of the OpenAI API work with the base URL <code>{base}</code> and an
-        API key in the header <code>Authorization</code>.
+        Continuo continues texts: you send the beginning, and a base model writes what follows. New here?
+        Begin with <a href={toGuide('getting-started')}>Getting started</a>. Clients of the OpenAI API work
+        with the base URL <code>{base}</code> and an API key in the header <code>Authorization</code>:
       </p>
-      <pre>
-        <code>{`curl ${base}/completions \\
+      <CodeBlock
+        code={`curl ${base}/completions \\
   -H "Authorization: Bearer $KEY" \\
   -H "Content-Type: application/json" \\
-  -d '{"model": "default", "prompt": "Once upon a time", "max_tokens": 30}'`}</code>
-      </pre>
-      <h2>Operations</h2>
-      <OperationList loaded={docs.documents.api.value} api="api" />
+  -d '{"model": "default", "prompt": "Once upon a time", "max_tokens": 30}'`}
+      />
       {GROUPS.map(({ title, guides }) => (
         <section key={title}>
           <h2>{title}</h2>
@@ -38,6 +39,10 @@ export function Overview({ docs }: { readonly docs: DocsState }) {
           </ul>
         </section>
       ))}
+      <section>
+        <h2>Operations</h2>
+        <OperationList loaded={docs.documents.api.value} api="api" />
+      </section>
     </article>
   );
 }
@@ -62,7 +67,7 @@ export function AdminOverview({ docs }: { readonly docs: DocsState }) {
 
 function OperationList({ loaded, api }: { readonly loaded: Loaded; readonly api: ApiName }) {
   if (loaded.state === 'loading') return <p class="quiet">Loading…</p>;
-  if (loaded.state === 'failed') return <DocumentFailure message={loaded.failure.message} api={api} />;
+  if (loaded.state === 'failed') return <DocumentFailure failure={loaded.failure} api={api} />;
   return (
     <ul class="operations">
       {operationsOf(loaded.document, api).map(({ address, method, path, operation }) => (
@@ -78,9 +83,14 @@ function OperationList({ loaded, api }: { readonly loaded: Loaded; readonly api:
   );
 }
 
-export const DocumentFailure = ({ message, api }: { readonly message: string; readonly api: ApiName }) => (
+interface DocumentFailureProps {
+  readonly failure: RequestFailure;
+  readonly api: ApiName;
+}
+
+export const DocumentFailure = ({ failure, api }: DocumentFailureProps) => (
   <div class="docs-failure" role="alert">
-    <p class="error-text">The reference could not be loaded. {message}</p>
+    <p class="error-text">The reference could not be loaded. {reasonOf(failure)}</p>
     <p>
       {api === 'admin' ? 'Enter an admin key with the button “Key” above.' : 'Reload the page to try again.'}
     </p>

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { readGroups, readGuides } from '../../../../worker/site/build/guides.ts';
+import { readGroups, readGuides, readPictures } from '../../../../worker/site/build/guides.ts';
 import { docsRouteOf } from '../../../../worker/site/docs/routes.ts';
 
 const DOCS = path.resolve(import.meta.dirname, '../../../../docs');
@@ -31,5 +31,17 @@ test('every link of a guide leads to a guide, to a heading that exists, or to an
 });
 
 test('a guide has no script, no style and nothing of another host', () => {
-  for (const { html } of guides) expect(html).not.toMatch(/<script|<style|\sstyle=|\son\w+=|<img|<iframe/i);
+  for (const { html } of guides) {
+    expect(html).not.toMatch(/<script|<style|\sstyle=|\son\w+=|<iframe/i);
+    for (const [image] of html.matchAll(/<img[^>]*>/g))
+      expect(image).toMatch(/^<img src="\/assets\/[\w-]+\.png" alt="[^"]+" width="\d+" height="\d+"/);
+  }
+});
+
+test('the guide of the page shows it, in a file that is named by its content', () => {
+  const { html } = guides.find(({ name }) => name === 'playground')!;
+  const files = [...readPictures(DOCS).values()].map(({ fileName }) => fileName);
+  const shown = attributes(html, 'src').map((src) => src.slice(1));
+  expect(shown.length).toBeGreaterThan(0);
+  expect(files).toEqual(expect.arrayContaining(shown));
 });

@@ -27,7 +27,7 @@ export function OperationView({ docs, api, id }: OperationProps) {
     return (
       <article class="guide">
         <h1>Reference</h1>
-        <DocumentFailure message={loaded.failure.message} api={api} />
+        <DocumentFailure failure={loaded.failure} api={api} />
       </article>
     );
   }

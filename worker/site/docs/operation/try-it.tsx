@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { Button } from '../../controls/button.tsx';
+import { Dialog } from '../../controls/dialog.tsx';
 import { Segments } from '../../controls/segments.tsx';
 import { Select } from '../../controls/select.tsx';
 import { CodeBlock } from '../../copy/code-block.tsx';
@@ -21,13 +22,15 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
   const fault = useSignal('');
   const answer = useSignal<Answer | null>(null);
   const running = useSignal(false);
+  /** Whether it is asked if the request shall be sent. */
+  const asking = useSignal(false);
   const write = (text: string) => {
     written.value = text;
     try {
       body.value = JSON.parse(text);
       fault.value = '';
     } catch (thrown) {
-      fault.value = String(thrown);
+      fault.value = `The body is not JSON: ${(thrown as Error).message}`;
     }
   };
   const isOptional = (one: Parameter) => one.in === 'header' && one.required !== true;
@@ -38,6 +41,7 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
   );
   const url = location.origin + addressOf(path, parameters, values.value);
   const send = async () => {
+    asking.value = false;
     running.value = true;
     const sent = new Headers(headers);
     if (key.value !== null) sent.set('authorization', `Bearer ${key.value}`);
@@ -86,7 +90,29 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
           <summary>Optional headers</summary>
           <div class="stack">{inputs(parameters.filter(isOptional))}</div>
         </details>
-        <Button class="primary" text="Send" disabled={running.value} onClick={() => void send()} />
+        <Button
+          class="primary"
+          text="Send"
+          disabled={running.value}
+          onClick={() => {
+            if (method === 'DELETE') asking.value = true;
+            else void send();
+          }}
+        />
+        {asking.value && (
+          <Dialog title="Send this request?" onClose={() => (asking.value = false)}>
+            <div class="stack">
+              <code>
+                {method} {new URL(url).pathname}
+              </code>
+              <p>{operation.summary.replace(/\.?$/, '.')} This cannot be undone.</p>
+              <div class="row">
+                <Button class="danger" text="Delete" onClick={() => void send()} />
+                <Button text="Cancel" onClick={() => (asking.value = false)} />
+              </div>
+            </div>
+          </Dialog>
+        )}
       </section>
       {answer.value ? (
         <AnswerView answer={answer.value} />
