@@ -96,20 +96,23 @@ function SubjectForm({ state }: { readonly state: CompareState }) {
             for (const side of sides) side.stop();
           }}
         />
-        <NumberField
-          name="n"
-          value={n}
-          onChange={(value = 1) => {
-            settings.value = { ...settings.value, n: Math.min(MAX_SAMPLES, value) };
-          }}
-        />
+        <span class="compare-samples">
+          <NumberField
+            name="n"
+            value={n}
+            onChange={(value = 1) => {
+              settings.value = { ...settings.value, n: Math.min(MAX_SAMPLES, value) };
+            }}
+          />
+          <span class="quiet">samples per side</span>
+        </span>
         <OpenInMenu
           label="Open in"
           from="compare"
           parts={() => [{ text: prompt, tokens: [] }]}
           disabled={prompt === ''}
         />
-        <span class="quiet">samples per side · Ctrl-Enter compares, Esc stops</span>
+        <span class="quiet">Ctrl-Enter compares, Esc stops</span>
       </div>
     </section>
   );

@@ -32,6 +32,15 @@ export const adviceFor = ({ kind, param }: Pick<RequestFailure, 'kind' | 'param'
     ? [ADVICE[kind][0], `Correct ${param}, then retry.`]
     : ADVICE[kind];
 
+/** Writes a time as people do: 43,199 s are 12 h. */
+export function waitText(seconds: number): string {
+  if (seconds < 120) return `${seconds} s`;
+  const minutes = Math.ceil(seconds / 60);
+  if (minutes < 120) return `${minutes} min`;
+  const hours = Math.ceil(minutes / 60);
+  return hours < 48 ? `${hours} h` : `${Math.ceil(hours / 24)} days`;
+}
+
 /** Used for a loading model if the stream had begun before the server knew the time. */
 const LOADING_WAIT_MS = 2_000;
 

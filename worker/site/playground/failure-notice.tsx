@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import type { RequestFailure } from '../api/request-failure.ts';
+import { type RequestFailure, reasonOf } from '../api/request-failure.ts';
 import { Button } from '../controls/button.tsx';
 import { useSession } from '../store/session.ts';
-import { adviceFor, waitBeforeRetry } from './failure-advice.ts';
+import { adviceFor, waitBeforeRetry, waitText } from './failure-advice.ts';
 
 interface FailureNoticeProps {
   readonly failure: RequestFailure;
@@ -25,7 +25,7 @@ export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
       <div>
         <strong>{what}</strong>
         <p>
-          {failure.message} {todo}
+          {reasonOf(failure)} {todo}
         </p>
         {failure.requestId !== null && <p class="request-id">Request {failure.requestId}</p>}
       </div>
@@ -35,7 +35,7 @@ export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
         <Button
           class="figures"
           icon="retry"
-          text={seconds > 0 ? `Retry in ${seconds} s` : 'Retry'}
+          text={seconds > 0 ? `Retry in ${waitText(seconds)}` : 'Retry'}
           disabled={seconds > 0}
           // The alert is read out once, not with each second.
           aria-live="off"

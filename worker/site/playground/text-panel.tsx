@@ -3,7 +3,7 @@ import { Fragment } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { TokenizedText } from '../api/whole-choices.ts';
 import type { TextEditor } from '../editor/text-editor.ts';
-import { takeCarried } from '../store/session.ts';
+import { type Session, takeCarried } from '../store/session.ts';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { percent, tintClass } from '../tokens/probability.ts';
 import { placedTokens } from '../tokens/token-list.tsx';
@@ -89,9 +89,14 @@ function start(state: ReturnType<typeof usePlayground>): boolean {
   return true;
 }
 
+/** Returns whether the chosen model is the small one that comes with Continuo, as far as that is known. */
+const isBuiltIn = ({ access: { value: access }, model }: Session): boolean =>
+  access.state === 'accepted' &&
+  access.models.some(({ id, root }) => id === model.value && root === 'continuo-mini');
+
 /** What an empty editor offers. */
 function Examples() {
-  const { editor, parameters } = usePlayground();
+  const { editor, parameters, session } = usePlayground();
   const open = ({ text, preset }: (typeof EXAMPLES)[number]) => {
     parameters.value = PRESETS.find(({ name }) => name === preset)!.parameters;
     editor.peek()?.setText(text);
@@ -100,7 +105,12 @@ function Examples() {
   return (
     <div class="examples">
       <h2>Write the beginning of a text</h2>
-      <p class="quiet">The model continues it, token by token. Or start from one of these:</p>
+      <p class="quiet">
+        Continuo is an endpoint for text completions: a base model continues your text, token by token.{' '}
+        {isBuiltIn(session) && 'This one is a toy of 12.6 M parameters that tells simple stories. '}
+        <a href="/docs/guides/getting-started">Getting started</a> shows how to send requests and serve your
+        own model. Or start from one of these:
+      </p>
       <ul>
         {EXAMPLES.map((example) => (
           <li key={example.title}>
