@@ -43,6 +43,13 @@ function withDenseLayers({ fields }: RowContext, layer: Differences['layer']): P
   };
 }
 
+const GPT_OSS_SCALING = {
+  rope_type: 'yarn',
+  factor: 32,
+  truncate: false,
+  original_max_position_embeddings: 4096,
+};
+
 export const EXPERT_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['mixtral'],
@@ -173,7 +180,7 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
       biases: attentionBias(row.fields, 'attention_bias', true),
       names: { sinks: 'self_attn.sinks' },
       activation: () => 'silu',
-      rotary: { theta: 150_000 },
+      rotary: { theta: 150_000, otherwise: GPT_OSS_SCALING },
       experts: {
         width: 'intermediate_size',
         normalized: true,

@@ -1,4 +1,4 @@
-import type { ConfigFields } from './config-fields.ts';
+import { ConfigFields } from './config-fields.ts';
 import type { RotaryDesign } from './decoder-design.ts';
 
 /** Rotary positions as transformers' modeling_rope_utils computes them, in single precision. */
@@ -20,6 +20,8 @@ export interface RotaryOptions {
   readonly thetaField?: string | null;
   /** True if `alpha` of dynamic scaling makes the base larger at every length (HunYuan). */
   readonly growing?: boolean;
+  /** rope_scaling if config.json has neither object. */
+  readonly otherwise?: Readonly<Record<string, unknown>>;
   /** Objects that are read; absent = rope_parameters, or the older rope_scaling. */
   readonly reads?: 'rope_parameters' | 'nothing';
 }
@@ -65,7 +67,8 @@ export function readRotary(fields: ConfigFields, options: RotaryOptions): Rotary
 }
 
 /** The object of these layers; null = there is none. */
-function readParameters(fields: ConfigFields, { layerType, reads }: RotaryOptions): ConfigFields | null {
+function readParameters(fields: ConfigFields, options: RotaryOptions): ConfigFields | null {
+  const { layerType, reads, otherwise } = options;
   if (reads === 'nothing') return null;
   const all = fields.inner('rope_parameters');
   if (all !== null) {
@@ -76,7 +79,8 @@ function readParameters(fields: ConfigFields, { layerType, reads }: RotaryOption
     return own;
   }
   const isScaled = reads === undefined && layerType !== 'sliding_attention';
-  return isScaled ? fields.inner('rope_scaling') : null;
+  const given = isScaled ? fields.inner('rope_scaling') : null;
+  return given ?? (otherwise === undefined ? null : new ConfigFields(otherwise, 'rope_scaling.'));
 }
 
 /** A number that can stand in two places, which must agree. */

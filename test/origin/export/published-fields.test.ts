@@ -144,6 +144,21 @@ describe('config.json as published', () => {
     expect(designOf({ ...config, rope_scaling: scaling })).toEqual(designOf(config));
   });
 
+  it.each([
+    { rope_scaling: undefined },
+    { rope_scaling: null },
+    { rope_parameters: null, rope_scaling: undefined },
+  ])('of gpt-oss means YaRN by 32 without scaling: %j', (fields) => {
+    const { config } = caseOf('gpt_oss');
+    const scaling = {
+      rope_type: 'yarn',
+      factor: 32,
+      truncate: false,
+      original_max_position_embeddings: 4096,
+    };
+    expect(designOf({ ...config, ...fields })).toEqual(designOf({ ...config, rope_scaling: scaling }));
+  });
+
   it('of Yarn-Llama may say that it was fine-tuned with its scaling', () => {
     const { config } = caseOf('llama-yarn');
     const scaling = { ...(config.rope_scaling as Fields), finetuned: true };
