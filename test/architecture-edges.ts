@@ -162,7 +162,8 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/dialects': ['shared'],
   'worker/delivery': [],
   'worker/env': ['shared', 'worker/delivery', 'worker/prices', 'worker/usage'],
-  'worker/files': ['shared', 'worker/auth', 'worker/dialects', 'worker/http'],
+  // Places for files, uploads and batches are taken at the tenant's home limiter.
+  'worker/files': ['shared', 'worker/auth', 'worker/dialects', 'worker/env', 'worker/http', 'worker/limits'],
   'worker/generation': [
     'shared',
     'worker/dialects',

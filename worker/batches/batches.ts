@@ -5,6 +5,7 @@ import { authenticate } from '../auth/auth.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
 import { newId, tooMany } from '../files/file-store.ts';
 import { findFile, pageOf } from '../files/files.ts';
+import { takePlace } from '../files/place.ts';
 import { readJsonObject } from '../http/request-body.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { jsonResponse } from '../http/responses.ts';
@@ -24,10 +25,15 @@ export const createBatch: RouteHandler = async (request, context) => {
     const message = "Invalid 'input_file_id': expected a file with the purpose 'batch'.";
     throw new ApiError('invalid_value', message, { param: 'input_file_id' });
   }
-  const running = (await listRecords(context.env, tenant.id)).filter(({ ended }) => !ended);
-  if (running.length >= MAX_RUNNING)
-    throw tooMany(`You have ${MAX_RUNNING} running batches. Wait until one has ended.`);
   const batch = newBatch(asked, context);
+  const records = await listRecords(context.env, tenant.id);
+  const place = {
+    ...{ kind: 'batches', id: batch.id, max: MAX_RUNNING },
+    counted: records.filter(({ ended }) => !ended).length,
+    listed: records.map(({ id }) => id),
+  };
+  if (!(await takePlace(context, tenant.id, place)))
+    throw tooMany(`You have ${MAX_RUNNING} running batches. Wait until one has ended.`);
   const started = await batchRunOf(context.env, tenant.id, batch.id).start({
     tenantId: tenant.id,
     keyId: key.id,

@@ -197,6 +197,18 @@ export interface LimiterAnswer {
   readonly blocked: readonly string[];
 }
 
+/** Asks for one of the places that a tenant has for objects of a kind: files, uploads, running batches. */
+export interface PlaceClaim {
+  readonly kind: string;
+  /** Id of the object that takes the place. */
+  readonly id: string;
+  /** Listed objects that count. */
+  readonly counted: number;
+  /** Ids of all listed objects. */
+  readonly listed: readonly string[];
+  readonly max: number;
+}
+
 /** A tenant's home limiter. */
 export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
   exchange(call: LimiterCall): Promise<LimiterAnswer>;
@@ -210,6 +222,8 @@ export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
   use(keyId: string): Promise<SubjectUse>;
   /** Tells the sum of the entries of the prepaid balance, in micro-units, and the time of the last one in Unix milliseconds. */
   paid(credit: number, at: number): Promise<void>;
+  /** Takes a place. Returns false if none is left. */
+  claim(claim: PlaceClaim): Promise<boolean>;
   /** Returns the oldest events that their endpoint has refused too often, after the one with this id. */
   deadEvents(limit: number, after: string): Promise<DeadEvent[]>;
   /** Sends all these events again. Returns their number. */

@@ -6,8 +6,9 @@ import { parseRequest } from '../dialects/parse-request.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { jsonResponse } from '../http/responses.ts';
 import type { RouteHandler } from '../http/router.ts';
-import { fileOf, fileOptions, listObjects, newId, noSuchFile, objectKey } from './file-store.ts';
+import { fileOf, fileOptions, idOf, listObjects, newId, noSuchFile, objectKey } from './file-store.ts';
 import { PartedObject } from './parted-object.ts';
+import { takePlace } from './place.ts';
 import { receiveForm } from './received-form.ts';
 
 /** Files of one tenant. */
@@ -23,12 +24,19 @@ export function checkFileName(name: string): string {
   throw new ApiError('invalid_value', message, { param: 'filename' });
 }
 
-/** @throws ApiError 400 if the tenant has too many files */
+const tooManyFiles = (): ApiError =>
+  new ApiError('invalid_value', `You have ${MAX_FILES} files. Delete some of them first.`, { param: 'file' });
+
+/** Refuses a file before it is received. @throws ApiError 400 if the tenant has too many files */
 export async function checkFileCount({ env }: RequestContext, tenantId: string): Promise<void> {
-  if ((await listObjects(env.FILES, tenantId, 'files')).length < MAX_FILES) return;
-  throw new ApiError('invalid_value', `You have ${MAX_FILES} files. Delete some of them first.`, {
-    param: 'file',
-  });
+  if ((await listObjects(env.FILES, tenantId, 'files')).length >= MAX_FILES) throw tooManyFiles();
+}
+
+/** Takes the place of a file that is about to appear. @throws ApiError 400 if the tenant has too many files */
+export async function takeFilePlace(context: RequestContext, tenantId: string, id: string): Promise<void> {
+  const listed = (await listObjects(context.env.FILES, tenantId, 'files')).map(idOf);
+  const place = { kind: 'files', id, listed, counted: listed.length, max: MAX_FILES };
+  if (!(await takePlace(context, tenantId, place))) throw tooManyFiles();
 }
 
 /** POST /v1/files */
@@ -36,7 +44,8 @@ export const uploadFile: RouteHandler = async (request, context) => {
   const { tenant } = await authenticate(request, context, 'completions');
   await checkFileCount(context, tenant.id);
   const now = context.now();
-  const key = objectKey(tenant.id, 'files', newId('file-', now, context.randomHex));
+  const id = newId('file-', now, context.randomHex);
+  const key = objectKey(tenant.id, 'files', id);
   const open = (name: string) =>
     new PartedObject(
       context.env.FILES,
@@ -50,6 +59,7 @@ export const uploadFile: RouteHandler = async (request, context) => {
   });
   try {
     parseRequest(fileFields, Object.fromEntries(fields));
+    await takeFilePlace(context, tenant.id, id);
     return jsonResponse(fileOf(await object.complete()));
   } catch (thrown) {
     await object.abort();

@@ -60,11 +60,19 @@ export async function listParts(bucket: R2Bucket, tenantId: string, id: string):
   return objects.filter((object) => idOf(object) !== RECORD);
 }
 
-/** Deletes what uploads have left that cannot be used any more. Returns the number of pending uploads. */
-export async function countPending(bucket: R2Bucket, tenantId: string, now: number): Promise<number> {
+/** Deletes what uploads have left that cannot be used any more. Returns the ids of the others, and how many are pending. */
+export async function listUploads(
+  bucket: R2Bucket,
+  tenantId: string,
+  now: number,
+): Promise<{ readonly listed: readonly string[]; readonly counted: number }> {
   const objects = await listObjects(bucket, tenantId, 'uploads');
   // A part may be younger than its record, so it is kept a lifetime longer.
   const isOld = ({ uploaded }: R2Object) => now - uploaded.getTime() > 1_000 * LIFETIME_SECONDS;
   await deleteObjects(bucket, objects.filter(isOld));
-  return objects.filter((object) => !isOld(object) && object.customMetadata?.status === 'pending').length;
+  const records = objects.filter((object) => !isOld(object) && idOf(object) === RECORD);
+  return {
+    listed: records.map(({ key }) => key.split('/').at(-2)!),
+    counted: records.filter(({ customMetadata }) => customMetadata?.status === 'pending').length,
+  };
 }

@@ -15,14 +15,15 @@ import type { RequestContext } from '../http/request-context.ts';
 import { jsonResponse } from '../http/responses.ts';
 import type { RouteHandler } from '../http/router.ts';
 import { deleteObjects, fileOf, fileOptions, newId, objectKey, tooMany } from './file-store.ts';
-import { checkFileCount, checkFileName } from './files.ts';
+import { checkFileCount, checkFileName, takeFilePlace } from './files.ts';
 import { PartedObject } from './parted-object.ts';
+import { takePlace } from './place.ts';
 import { receiveForm } from './received-form.ts';
 import {
-  countPending,
   getUpload,
   LIFETIME_SECONDS,
   listParts,
+  listUploads,
   partKey,
   putUpload,
   type StoredPart,
@@ -42,8 +43,6 @@ export const createUpload: RouteHandler = async (request, context) => {
   checkFileName(filename);
   await checkFileCount(context, tenant.id);
   const now = context.now();
-  if ((await countPending(context.env.FILES, tenant.id, now)) >= MAX_PENDING)
-    throw tooMany(`You have ${MAX_PENDING} pending uploads. Complete or cancel one.`);
   const createdAt = Math.floor(now / 1_000);
   const upload: Upload = {
     id: newId('upload_', now, context.randomHex),
@@ -56,7 +55,12 @@ export const createUpload: RouteHandler = async (request, context) => {
     status: 'pending',
     file: null,
   };
-  await putUpload(context.env.FILES, tenant.id, upload, null);
+  const { FILES } = context.env;
+  const place = { kind: 'uploads', id: upload.id, max: MAX_PENDING };
+  const pending = await listUploads(FILES, tenant.id, now);
+  if (!(await takePlace(context, tenant.id, { ...place, ...pending })))
+    throw tooMany(`You have ${MAX_PENDING} pending uploads. Complete or cancel one.`);
+  await putUpload(FILES, tenant.id, upload, null);
   return jsonResponse(upload);
 };
 
@@ -81,7 +85,10 @@ export const addPart: RouteHandler = async (request, context, id) => {
   const { upload } = await findUpload(context, tenant.id, id);
   checkPending(upload);
   const { FILES } = context.env;
-  const stored = bytesOf(await listParts(FILES, tenant.id, upload.id));
+  const stored = async () => bytesOf(await listParts(FILES, tenant.id, upload.id));
+  // Repeated parts may take as much room as the file itself.
+  const maxBytes = 2 * upload.bytes;
+  const rest = Math.max(0, maxBytes - (await stored()));
   const now = context.now();
   const part: z.infer<typeof uploadPart> = {
     id: newId('part_', now, context.randomHex),
@@ -91,11 +98,16 @@ export const addPart: RouteHandler = async (request, context, id) => {
   };
   const { object } = await receiveForm(request, context, {
     field: 'data',
-    // Repeated parts may take as much room as the file itself.
-    maxBytes: Math.min(MAX_PART_BYTES, Math.max(0, 2 * upload.bytes - stored)),
+    maxBytes: Math.min(MAX_PART_BYTES, rest),
     open: () => new PartedObject(FILES, partKey(tenant.id, upload.id, part.id), {}),
   });
-  await object.complete();
+  const { key } = await object.complete();
+  // Parts that arrive together have not seen each other.
+  if ((await stored()) > maxBytes) {
+    await FILES.delete(key);
+    const message = `Invalid 'data': the parts of the upload would have more than ${maxBytes} bytes.`;
+    throw new ApiError('request_too_large', message, { param: 'data' });
+  }
   return jsonResponse(part);
 };
 
@@ -146,14 +158,16 @@ function chooseParts(
 
 /** Writes the parts as one file. @throws ApiError 400 if its MD5 is another one */
 async function joinParts(
-  { env: { FILES }, now, randomHex }: RequestContext,
+  context: RequestContext,
   tenantId: string,
   { filename }: Upload,
   parts: readonly StoredPart[],
   md5: string | null,
 ): Promise<FileObject> {
-  const at = now();
-  const key = objectKey(tenantId, 'files', newId('file-', at, randomHex));
+  const { FILES } = context.env;
+  const at = context.now();
+  const id = newId('file-', at, context.randomHex);
+  const key = objectKey(tenantId, 'files', id);
   const object = new PartedObject(FILES, key, fileOptions({ filename, purpose: 'batch' }, at));
   const digest = new crypto.DigestStream('MD5');
   const writer = digest.getWriter();
@@ -171,6 +185,7 @@ async function joinParts(
       const message = "Invalid 'md5': the file has another one.";
       throw new ApiError('invalid_value', message, { param: 'md5' });
     }
+    await takeFilePlace(context, tenantId, id);
     return fileOf(await object.complete());
   } catch (thrown) {
     await object.abort();

@@ -1,7 +1,7 @@
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
 import { afterAll, expect, test } from 'vitest';
 import type { Upload } from '../../../shared/batch.ts';
-import { countPending, getUpload, partKey, putUpload } from '../../../worker/files/upload-store.ts';
+import { getUpload, listUploads, partKey, putUpload } from '../../../worker/files/upload-store.ts';
 
 const miniflare = new Miniflare(
   convertV4MiniflareOptions({ modules: true, script: 'export default {}', r2Buckets: ['FILES'] }),
@@ -23,8 +23,8 @@ test('an upload expires after an hour, and the next one deletes what it has left
   await bucket.put(partKey('tenant', 'old', 'part'), 'a');
   const statusAt = async (at: number) => (await getUpload(bucket, 'tenant', 'old', at))?.upload.status;
   expect([await statusAt(now), await statusAt(now + HOUR_MS)]).toEqual(['pending', 'expired']);
-  expect(await countPending(bucket, 'tenant', now)).toBe(1);
-  expect(await countPending(bucket, 'tenant', now + HOUR_MS + 60_000)).toBe(0);
+  expect(await listUploads(bucket, 'tenant', now)).toEqual({ listed: ['old'], counted: 1 });
+  expect(await listUploads(bucket, 'tenant', now + HOUR_MS + 60_000)).toEqual({ listed: [], counted: 0 });
   expect((await bucket.list()).objects).toEqual([]);
 });
 

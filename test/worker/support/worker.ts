@@ -22,6 +22,8 @@ export interface RunningWorker extends WorkerClient {
   readonly database: Database;
   /** The D1 database of the usage ledger, migrated. */
   readonly usageDatabase: Database;
+  /** Its R2 bucket. */
+  readonly files: { put(key: string, content: string): Promise<unknown> };
   /** Runs the work that the platform runs once a day. */
   runScheduled(): Promise<void>;
   stop(): Promise<void>;
@@ -103,6 +105,7 @@ export async function startWorker(
   return {
     ...clientOf(url),
     database,
+    files: await miniflare.getR2Bucket('FILES'),
     runScheduled: () => runScheduled(miniflare),
     usageDatabase,
     stop: () => miniflare.dispose(),

@@ -5,6 +5,7 @@ import type {
   Block,
   LimiterAnswer,
   LimiterCall,
+  PlaceClaim,
   SettlementRequest,
   SubjectUse,
   TenantLimiterRpc,
@@ -18,6 +19,7 @@ import { HomeEvents } from './home-events.ts';
 import { HomeSlices } from './home-slices.ts';
 import { LimiterStorage, type OpenReservation } from './limiter-storage.ts';
 import { OpenRequests, subjectsOf, TENANT } from './open-requests.ts';
+import { PlaceClaims } from './place-claims.ts';
 import { recordAfter, UsageInquiry } from './usage-inquiry.ts';
 
 /** Usage records wait this long, so that they go to the ledger together. */
@@ -41,6 +43,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   readonly #clock: AlarmClock;
   readonly #inquiry: UsageInquiry;
   readonly #keepRequests: boolean;
+  readonly #places = new PlaceClaims();
   #flushAt: number | null;
   /** Unix milliseconds at which the limiter asks upstreams about ended requests. */
   #inquireAt: number | null = null;
@@ -116,6 +119,10 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   async paid(credit: number, at: number): Promise<void> {
     this.#events.paid(credit, at, this.#requests.quota);
+  }
+
+  async claim(claim: PlaceClaim): Promise<boolean> {
+    return this.#places.take(claim, this.#clock.now());
   }
 
   async deadEvents(limit: number, after: string): Promise<DeadEvent[]> {

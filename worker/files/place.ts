@@ -1,0 +1,22 @@
+import type { PlaceClaim } from '../env/limiter-protocol.ts';
+import type { RequestContext } from '../http/request-context.ts';
+import { unchecked } from '../limits/limit-errors.ts';
+import { callHome } from '../limits/limiter-client.ts';
+
+/** Objects come to R2 within seconds of their claims, so only the newest can be both listed and claimed. */
+const NEWEST = 1_000;
+
+/**
+ * Takes one of a tenant's places for an object that is about to be written.
+ * @returns false if none is left
+ */
+export const takePlace = (
+  context: RequestContext,
+  tenantId: string,
+  { listed, ...claim }: PlaceClaim,
+): Promise<boolean> =>
+  callHome(context, tenantId, (home) => home.claim({ ...claim, listed: listed.slice(0, NEWEST) })).catch(
+    () => {
+      throw unchecked();
+    },
+  );
