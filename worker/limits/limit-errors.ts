@@ -82,8 +82,12 @@ export function limitError(refusal: Refusal, principal: Principal, cost: Refused
     return new ApiError('tokens_limit_exceeded', message, final);
   }
   const wait = Math.max(1, Math.ceil(refusal.retryAfterMs ?? 0));
-  const code = refusal.kind === 'tokens' ? 'tokens_limit_exceeded' : 'rate_limit_exceeded';
-  const message = `${describe('Rate limit reached', refusal, principal, cost)} Please try again in ${goDuration(wait)}.`;
+  const [, resource] = LIMITS[refusal.kind];
+  const code = resource === 'tokens' ? 'tokens_limit_exceeded' : 'rate_limit_exceeded';
+  // Only running requests make a day, a month or a balance wait.
+  const cause =
+    resource === null || refusal.kind === 'tokens' ? '' : ' Running requests have reserved what is missing.';
+  const message = `${describe('Rate limit reached', refusal, principal, cost)}${cause} Please try again in ${goDuration(wait)}.`;
   return new ApiError(code, message, {
     headers: { ...retryAfter(wait), 'x-should-retry': 'true' },
   });

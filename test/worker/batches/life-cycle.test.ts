@@ -3,7 +3,7 @@ import type { Batch } from '../../../shared/batch.ts';
 import { randomFrom } from '../../support/random.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
-import { defaultScript } from '../support/scripts.ts';
+import { acceptedFor, defaultScript, doneFor, finishOf, tokenEvent } from '../support/scripts.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { BatchClient, lineOf } from './batch-client.ts';
 import { SlowOrigin } from './slow-origin.ts';
@@ -105,6 +105,21 @@ describe('a line', () => {
       status_code: 429,
       body: { error: { code: 'insufficient_quota' } },
     });
+  });
+
+  test('waits for what the lines that run have reserved and do not use', async () => {
+    const limits = { tokens_per_day: 100, micros_per_day: 1_000_000 };
+    const { key } = await tenantWithKey(worker, 'reserved', limits);
+    const own = new BatchClient(worker, key);
+    origin.script = async (request, wire) => {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      wire.send(...acceptedFor(request), tokenEvent(1, 'x'), finishOf(0, 'stop', 1), doneFor(request, 1));
+      wire.end();
+    };
+    // Each of them uses few of about 42 tokens.
+    const { id } = await own.start(linesOf(12, 40));
+    const batch = await own.until(id, 'completed');
+    expect(batch.request_counts).toEqual({ total: 12, completed: 12, failed: 0 });
   });
 
   test('whose answer is long runs beside as many others as their answers fit into memory', async () => {

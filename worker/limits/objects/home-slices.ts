@@ -13,8 +13,24 @@ import { spendOf } from '../../usage/usage-record.ts';
 import { isEndUser } from '../end-user.ts';
 import { budgetOf, eachOf } from '../quota/budget.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
-import { draw, drawSpend, end, grant, refund, release, SLICE_GRACE_MS, type Slice } from '../quota/slice.ts';
-import { type QuotaReservation, type QuotaState, reservedBy, type Subject } from '../quota/state.ts';
+import {
+  draw,
+  drawSpend,
+  end,
+  grant,
+  holderOf,
+  refund,
+  release,
+  SLICE_GRACE_MS,
+  type Slice,
+} from '../quota/slice.ts';
+import {
+  type Holder,
+  type QuotaReservation,
+  type QuotaState,
+  reservedBy,
+  type Subject,
+} from '../quota/state.ts';
 import { wasAway } from './alarm-clock.ts';
 import type { AdmittedRequest, IsolateState } from './limiter-storage.ts';
 import type { OpenRequests } from './open-requests.ts';
@@ -24,7 +40,7 @@ export interface HomeCallbacks {
   /** Adds a request that an isolate has admitted. */
   open(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
   settle(settlement: SettlementRequest): void;
-  reserve(request: ReservationRequest, now: number): ReservationResult;
+  reserve(request: ReservationRequest, now: number, slices: () => readonly Holder[]): ReservationResult;
   subjectsOf(holder: LimiterCall['sliceRequests'][number]): Subject[];
   isBlocked(keyId: string): boolean;
   /** Stores the state of an isolate; null removes it. */
@@ -192,7 +208,8 @@ export class HomeSlices {
 
   /** A running request waits for what isolates hold unused, because a refusal ends it. */
   #reserve(request: ReservationRequest, now: number): ReservationResult {
-    const result = this.#home.reserve(request, now);
+    const slices = () => [...this.#isolates.values()].flatMap((isolate) => isolate.slices.map(holderOf));
+    const result = this.#home.reserve(request, now, slices);
     if (request.raise !== 'growth' || result.admitted || typeof result.refusal === 'string') return result;
     const { kind, subject } = result.refusal;
     const { resource } = budgetOf(kind === 'too_large' ? 'tokens' : kind);

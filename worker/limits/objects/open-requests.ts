@@ -12,6 +12,7 @@ import * as quota from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import {
   type Charge,
+  type Holder,
   isUnused,
   type QuotaReservation,
   type QuotaState,
@@ -104,8 +105,15 @@ export class OpenRequests {
     return ids;
   }
 
-  /** Reserves all that the request needs, or nothing. Idempotent per request id. A probe changes nothing. */
-  reserve(request: ReservationRequest, now: number): ReservationResult {
+  /**
+   * Reserves all that the request needs, or nothing. Idempotent per request id. A probe changes nothing.
+   * @param slices what isolates hold
+   */
+  reserve(
+    request: ReservationRequest,
+    now: number,
+    slices: () => readonly Holder[] = () => [],
+  ): ReservationResult {
     const subjects = subjectsOf(request);
     this.#recall(subjects.map(({ id }) => id));
     const headers = () => rateLimitHeaders(this.quota, subjects, now);
@@ -116,7 +124,10 @@ export class OpenRequests {
     const { requestId: id, tokens, money, ttlMs, raise, probe } = request;
     if (open && !raise) return { admitted: true, headers: headers() };
     if (raise && open?.abandonAt !== null) return { admitted: false, refusal: 'expired', headers: headers() };
-    const claim = { id, subjects, tokens, money, ttlMs };
+    const others = () => [...this.#open.values()].filter((other) => other !== open);
+    const holders = () => [...others().map(({ reservation }) => reservation), ...slices()];
+    // Requests that have used all they hold would wait for each other to grow.
+    const claim = { id, subjects, tokens, money, ttlMs, ...(raise !== 'growth' && { holders }) };
     const refusal = raise
       ? quota.raise(this.quota, claim, raise === 'growth', now)
       : (probe ? quota.probe : quota.reserve)(this.quota, claim, now);

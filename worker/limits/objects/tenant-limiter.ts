@@ -172,9 +172,9 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
         this.#expireBy(reservation.expiresAt);
       },
       settle: (settlement) => this.#settle(settlement),
-      reserve: (request, now) => {
+      reserve: (request, now, slices) => {
         this.#events.know(subjectsOf(request), request.tenantId, requests.quota);
-        const result = requests.reserve(request, now);
+        const result = requests.reserve(request, now, slices);
         if (result.admitted && !request.probe) this.#expireBy(now + request.ttlMs);
         return result;
       },

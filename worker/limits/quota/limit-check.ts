@@ -1,7 +1,15 @@
 import type { ExceededLimit } from '../../env/limiter-protocol.ts';
 import type { Cost } from './budget.ts';
-import { type LimitedBudget, limitedBudgets, type QuotaState, type Subject, subjectState } from './state.ts';
-import { waitFor } from './window.ts';
+import {
+  type Claim,
+  type Holder,
+  type LimitedBudget,
+  limitedBudgets,
+  type QuotaState,
+  type Subject,
+  subjectState,
+} from './state.ts';
+import { momentOf, waitFor } from './window.ts';
 
 const MIN_SLOT_WAIT_MS = 1_000;
 const MAX_SLOT_WAIT_MS = 30_000;
@@ -17,16 +25,31 @@ function slotWaitMs(state: QuotaState, { id }: Subject, now: number): number {
   return Math.min(MAX_SLOT_WAIT_MS, Math.max(MIN_SLOT_WAIT_MS, Math.round(estimate)));
 }
 
+/** Returns what the holders could give back of a budget at most. */
+function refundable({ budget, subject }: LimitedBudget, holders: readonly Holder[], now: number): number {
+  const { resource, window } = budget;
+  if (resource === 'slots' || resource === 'requests' || window === 'minute') return 0;
+  const at = momentOf(now);
+  return holders
+    .filter(({ subjects }) => subjects.includes(subject.id))
+    .flatMap(({ charges }) => charges)
+    .filter((charge) => window === 'ever' || charge[window] === at[window])
+    .reduce((sum, charge) => sum + charge[resource], 0);
+}
+
 /** Returns the milliseconds until an amount fits a budget that has no room for it; null = waiting does not help. */
 function waitMs(
   state: QuotaState,
-  { budget, subject, limit }: LimitedBudget,
+  limited: LimitedBudget,
   amount: number,
-  now: number,
+  { holders, now }: { readonly holders: () => readonly Holder[]; readonly now: number },
 ): number | null {
+  const { budget, subject, limit, used } = limited;
   if (budget.resource === 'slots') return slotWaitMs(state, subject, now);
-  if (budget.window !== 'minute') return null;
-  return waitFor(subjectState(state, subject.id)[budget.name], limit, amount, now);
+  if (budget.window === 'minute')
+    return waitFor(subjectState(state, subject.id)[budget.name], limit, amount, now);
+  const fits = used - refundable(limited, holders(), now) + amount <= limit;
+  return fits ? slotWaitMs(state, subject, now) : null;
 }
 
 /**
@@ -35,7 +58,7 @@ function waitMs(
  */
 export function exceededLimit(
   state: QuotaState,
-  subjects: readonly Subject[],
+  { subjects, holders = () => [] }: Pick<Claim, 'subjects' | 'holders'>,
   cost: Cost,
   now: number,
   whole = cost.tokens ?? 0,
@@ -50,7 +73,7 @@ export function exceededLimit(
     if (budget.name === 'tokens' && whole > limit)
       return { ...found, kind: 'too_large', requested: whole, retryAfterMs: null };
     if (used + amount <= limit) continue;
-    const retryAfterMs = waitMs(state, limited, amount, now);
+    const retryAfterMs = waitMs(state, limited, amount, { holders, now });
     const exceeded = { ...found, kind: budget.name, requested: amount, retryAfterMs };
     if (retryAfterMs === null) return exceeded;
     if (retryAfterMs > (worst?.retryAfterMs ?? 0)) worst = exceeded;

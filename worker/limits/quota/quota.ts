@@ -37,11 +37,8 @@ export function reserve(state: QuotaState, claim: Claim, now: number): ExceededL
 }
 
 /** Returns the limit that a claim exceeds; null if there is room for it. */
-export const probe = (
-  state: QuotaState,
-  { subjects, tokens, money }: Claim,
-  now: number,
-): ExceededLimit | null => exceededLimit(state, subjects, { ...ONE_REQUEST, tokens, money }, now);
+export const probe = (state: QuotaState, claim: Claim, now: number): ExceededLimit | null =>
+  exceededLimit(state, claim, { ...ONE_REQUEST, tokens: claim.tokens, money: claim.money }, now);
 
 /**
  * Raises a reservation to the totals of the claim; what is added counts from now on. If a limit is exceeded, returns it and
@@ -59,7 +56,7 @@ export function raise(state: QuotaState, claim: Claim, grows: boolean, now: numb
   });
   if (spend.tokens === 0 && spend.money === 0) return null;
   const cost = spend.tokens === 0 ? { money: spend.money } : spend;
-  const exceeded = exceededLimit(state, claim.subjects, cost, now, grows ? spend.tokens : claim.tokens);
+  const exceeded = exceededLimit(state, claim, cost, now, grows ? spend.tokens : claim.tokens);
   if (exceeded) return exceeded;
   const added = { ...spend, ...momentOf(now) };
   charge(state, reservation.subjects, spend, added);

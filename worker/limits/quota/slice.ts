@@ -4,6 +4,7 @@ import {
   type Charge,
   charge,
   costOf,
+  type Holder,
   type QuotaReservation,
   type QuotaState,
   room,
@@ -74,6 +75,12 @@ export function grant(state: QuotaState, { subjects, owner, min }: SliceClaim, n
   charge(state, slice.subjects, costOf(left), slice);
   return slice;
 }
+
+/** Returns a slice as what it may give back. */
+export const holderOf = ({ subjects, left, second, day, month }: Slice): Holder => ({
+  subjects,
+  charges: [{ ...eachOf((name) => left[name] ?? 0), second, day, month }],
+});
 
 /** Changes what a slice holds and what its subjects are charged. */
 function change(state: QuotaState, slice: Slice, cost: Cost): void {

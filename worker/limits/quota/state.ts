@@ -26,6 +26,9 @@ export interface QuotaReservation {
   expiresAt: number;
 }
 
+/** A running request, or a slice: what it is charged, and may give back. */
+export type Holder = Pick<QuotaReservation, 'subjects' | 'charges'>;
+
 /** Returns what a reservation is charged. */
 export const reservedBy = ({ charges }: { readonly charges: readonly Spend[] }): Spend =>
   eachOf((name) => charges.reduce((sum, charge) => sum + charge[name], 0));
@@ -41,6 +44,8 @@ export interface Claim extends Spend {
   readonly subjects: readonly Subject[];
   /** The reservation expires after this many milliseconds unless it is renewed. */
   readonly ttlMs: number;
+  /** The others that may give something back: what only they prevent is temporary. Absent = none. */
+  readonly holders?: () => readonly Holder[];
 }
 
 export const emptyQuota = (): QuotaState => ({ subjects: new Map(), reservations: new Map() });
