@@ -107,7 +107,6 @@ function Examples() {
       <h2>Write the beginning of a text</h2>
       <p class="quiet">
         Continuo is an endpoint for text completions: a base model continues your text, token by token.{' '}
-        {isBuiltIn(session) && 'This one is a toy of 12.6 M parameters that tells simple stories. '}
         <a href="/docs/guides/getting-started">Getting started</a> shows how to send requests and serve your
         own model. Or start from one of these:
       </p>
@@ -122,6 +121,12 @@ function Examples() {
         ))}
       </ul>
       <Sample />
+      {/* Last, because it arrives late and must move nothing. */}
+      {isBuiltIn(session) && (
+        <p class="quiet">
+          This model is a toy of 12.6 M parameters: it tells simple stories and writes bits of Python.
+        </p>
+      )}
     </div>
   );
 }
