@@ -69,7 +69,7 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
     id: options.id ?? basename(checkpoint.source),
     source: options.source ?? basename(checkpoint.source),
     modelType,
-    precision,
+    precision: servedPrecision(checkpoint, described, precision),
     parameters: weights.parameters,
     build: options.build,
   };
@@ -126,6 +126,24 @@ async function haveEqualRows(
     if (Buffer.compare(bytesOf(left), bytesOf(right)) !== 0) return false;
   }
   return true;
+}
+
+/** Stored blocks of 4 bits are kept with int8. If most values of the layers are in such blocks, the result is int4. */
+function servedPrecision(
+  { tensors }: Checkpoint,
+  { design, storedName }: DescribedDecoder,
+  precision: WeightPrecision,
+): WeightPrecision {
+  if (precision !== 'int8') return precision;
+  const outside = [...design.embedding, ...design.separateHead].map(({ tensor }) => storedName(tensor));
+  let [four, eight] = [0, 0];
+  for (const { name, shape, blocks } of tensors.values()) {
+    if (shape.length < 2 || outside.includes(name)) continue;
+    const values = shape.reduce((product, size) => product * size, 1);
+    if (blocks?.bits === 4) four += values;
+    else eight += values;
+  }
+  return four > eight ? 'int4' : 'int8';
 }
 
 const QUANTIZED_TYPE = /^(Q\d|IQ|MXFP)/;

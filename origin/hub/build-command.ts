@@ -98,7 +98,7 @@ function reportOf({ id, directory, built }: PreparedModel): string[] {
   const unused = unusedTensors.length > 0 ? [`not used by the decoder: ${unusedTensors.join(', ')}`] : [];
   const rounded =
     requantized.length > 0
-      ? [`quantized a second time, because ${precision} cannot hold them: ${requantized.join(', ')}`]
+      ? [`quantized a second time, because the graph cannot hold them: ${requantized.join(', ')}`]
       : [];
   return [`${id} (${modelType}) is built: ${size}`, ...unused, ...rounded];
 }

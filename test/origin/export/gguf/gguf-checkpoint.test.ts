@@ -1,7 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { buildModel } from '../../../../origin/export/build.ts';
 import { openGguf } from '../../../../origin/export/gguf/gguf-checkpoint.ts';
+import { readProvenance } from '../../../../origin/model/config/provenance.ts';
 import { randomFrom } from '../../../support/random.ts';
 import { temporaryDirectory } from '../../model/synthetic-runner.ts';
 import { type Tensor, type Value, writeGguf } from './gguf-writer.ts';
@@ -77,6 +79,55 @@ test('types with minima are not handed over in blocks', async () => {
   expect(checkpoint.tensors.get('model.embed_tokens.weight')).toMatchObject({
     storedAs: 'Q4_1',
     blocks: null,
+  });
+});
+
+describe('the precision of a built file', () => {
+  const vector = (name: string, size: number): Tensor => ({
+    name,
+    type: 0,
+    dimensions: [size],
+    data: Buffer.alloc(4 * size),
+  });
+  /** One layer of Qwen 2 with heads of 32, its matrices in blocks of these types. */
+  const layer = (types: { readonly attention: number; readonly feedForward: number }): Tensor[] => {
+    const matrix = (name: string, type: number, columns: number, rows: number): Tensor => ({
+      ...randomBlocks(type, (columns * rows) / 32, type === 2 ? 18 : 34, 0),
+      name: `blk.0.${name}.weight`,
+      dimensions: [columns, rows],
+    });
+    return [
+      ...['attn_q', 'attn_k', 'attn_v', 'attn_output'].map((name) => matrix(name, types.attention, 64, 64)),
+      ...['ffn_gate', 'ffn_up', 'ffn_down'].map((name) => matrix(name, types.feedForward, 64, 64)),
+      ...['attn_norm.weight', 'ffn_norm.weight', 'attn_q.bias', 'attn_k.bias', 'attn_v.bias'].map((name) =>
+        vector(`blk.0.${name}`, 64),
+      ),
+      vector('output_norm.weight', 64),
+      { ...randomBlocks(8, 1024, 34, 0), name: 'token_embd.weight', dimensions: [64, 512] },
+    ];
+  };
+  const [q4, q8] = [2, 8];
+
+  test.each([
+    { types: { attention: q4, feedForward: q4 }, precision: 'int8', listed: 'int4' },
+    { types: { attention: q4, feedForward: q8 }, precision: 'int8', listed: 'int4' },
+    { types: { attention: q8, feedForward: q4 }, precision: 'int8', listed: 'int8' },
+    { types: { attention: q8, feedForward: q8 }, precision: 'int8', listed: 'int8' },
+    { types: { attention: q4, feedForward: q4 }, precision: 'fp32', listed: 'fp32' },
+    { types: { attention: q8, feedForward: q8 }, precision: 'int4', listed: 'int4' },
+  ] as const)('is $listed for $types as $precision', async ({ types, precision, listed }) => {
+    const keys = {
+      ...KEYS,
+      'qwen2.block_count': { u32: 1 },
+      'qwen2.embedding_length': { u32: 64 },
+      'qwen2.feed_forward_length': { u32: 64 },
+      'tokenizer.ggml.tokens': { texts: Array.from({ length: 512 }, (_, id) => `t${id}`) },
+    };
+    const directory = temporaryDirectory();
+    const checkpoint = await opened(write(directory, 'model.gguf', writeGguf(keys, layer(types))));
+    const built = await buildModel(checkpoint, { precision, directory: join(directory, 'built') });
+    expect(built.precision).toBe(listed);
+    expect(readProvenance(built.directory)?.precision).toBe(listed);
   });
 });
 
