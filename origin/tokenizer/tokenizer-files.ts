@@ -46,6 +46,8 @@ const tokenizerJson = z.looseObject({
     /** BPE: token → id. Unigram: [token, score] at its id. */
     vocab: z.union([z.custom<IdsByText>(isIdsByText), z.array(z.tuple([z.string(), z.number()]))]),
     merges: z.array(z.union([z.string(), z.tuple([z.string(), z.string()])])).optional(),
+    /** Continuo's own field: the rank of each merge, if several have the same. Absent: their order. */
+    ranks: z.array(z.int()).optional(),
     byte_fallback: z.boolean().nullish(),
   }),
 });

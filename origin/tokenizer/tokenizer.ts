@@ -1,4 +1,4 @@
-import { Tokenizer as Pipeline, Unigram } from '@huggingface/tokenizers';
+import { BPE, Tokenizer as Pipeline, Unigram } from '@huggingface/tokenizers';
 import { afterGuard, GUARD } from './guard.ts';
 import { addsLeadingSpace, leadingSpecials, longestSpan } from './pipeline.ts';
 import { withPortableCuts } from './pre-tokenizer.ts';
@@ -138,6 +138,10 @@ function pipelineOf(tokenizer: TokenizerJson): Pipeline {
     const pipeline = new Pipeline(json, {});
     const { model } = pipeline;
     if (model instanceof Unigram) replaceEncode(model, tokenizer.model.byte_fallback === true);
+    const { ranks } = tokenizer.model;
+    if (model instanceof BPE && ranks !== undefined) {
+      model.bpe_ranks = new Map(model.merges.map((pair, index) => [JSON.stringify(pair), ranks[index]!]));
+    }
     return pipeline;
   } catch (error) {
     throw new Error(`tokenizer.json: ${error instanceof Error ? error.message : 'not supported'}`);
@@ -177,10 +181,11 @@ function withoutControlTokens(tokenizer: TokenizerJson, markers: ReadonlySet<str
   const added = tokenizer.added_tokens ?? [];
   const isControl = (token: (typeof added)[number]) => token.special === true || markers.has(token.content);
   const control = new Set(added.filter(isControl).map((token) => token.content));
-  const { vocab, merges, unk_token: unknown } = tokenizer.model;
+  const { vocab, merges, ranks, unk_token: unknown } = tokenizer.model;
   const hidden = (text: string) => (control.has(text) ? UNREACHABLE + text : text);
   const merged = (merge: string | [string, string]) =>
     typeof merge === 'string' ? merge.replace(' ', '') : merge.join('');
+  const isKept = (merge: string | [string, string]) => !control.has(merged(merge));
   return {
     ...tokenizer,
     added_tokens: added.filter((token) => !isControl(token)),
@@ -190,7 +195,8 @@ function withoutControlTokens(tokenizer: TokenizerJson, markers: ReadonlySet<str
         ? vocab.map(([text, score]): [string, number] => [hidden(text), score])
         : Object.fromEntries(Object.entries(vocab).map(([text, id]) => [hidden(text), id])),
       ...(typeof unknown === 'string' ? { unk_token: hidden(unknown) } : {}),
-      ...(merges ? { merges: merges.filter((merge) => !control.has(merged(merge))) } : {}),
+      ...(merges ? { merges: merges.filter(isKept) } : {}),
+      ...(merges && ranks ? { ranks: ranks.filter((_, index) => isKept(merges[index]!)) } : {}),
     },
   };
 }

@@ -166,7 +166,7 @@ function byteLevel(metadata: Metadata, tokens: readonly Token[], kind: unknown):
 
 const SPACE = '\u2581';
 
-/** SentencePiece merges the neighbours whose whole has the highest score: BPE with merges in the order of the scores. */
+/** SentencePiece merges the neighbours whose whole has the highest score: BPE with merges ranked by the scores. */
 function sentencePiece(metadata: Metadata, tokens: readonly Token[]): Pipeline {
   const scores = numbersOf(metadata, 'tokenizer.ggml.scores', tokens.length);
   if (scores === null) throw new ModelError('key "tokenizer.ggml.scores" is missing');
@@ -180,11 +180,13 @@ function sentencePiece(metadata: Metadata, tokens: readonly Token[]): Pipeline {
     ...(prefixed ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : []),
   ];
   const unknown = tokens.find(({ type }) => type === TokenType.unknown);
+  const { merges, ranks } = mergesByScore(tokens, scores);
   return {
     normalizer: { type: 'Sequence', normalizers: prefixed ? [prepend, replace] : [replace] },
     pre_tokenizer: null,
     decoder: { type: 'Sequence', decoders },
-    model: bpe(vocabularyOf(tokens), mergesByScore(tokens, scores), {
+    model: bpe(vocabularyOf(tokens), merges, {
+      ranks,
       unk_token: unknown?.text ?? null,
       fuse_unk: true,
       byte_fallback: true,
@@ -193,19 +195,31 @@ function sentencePiece(metadata: Metadata, tokens: readonly Token[]): Pipeline {
   };
 }
 
-/** All pairs of pieces whose whole is a piece, the highest score first. */
-function mergesByScore(tokens: readonly Token[], scores: ArrayLike<number>): [string, string][] {
+/**
+ * All pairs whose whole is a piece, the highest score first. Equal scores have equal ranks, so that the leftmost pair of a
+ * text is merged first, as in llama.cpp: a converter without the original vocabulary writes one score for all.
+ */
+function mergesByScore(tokens: readonly Token[], scores: ArrayLike<number>) {
   const pieces = vocabularyOf(tokens.filter(({ type }) => type === TokenType.normal));
-  const merges: { readonly pair: [string, string]; readonly score: number }[] = [];
+  const found: { readonly pair: [string, string]; readonly score: number }[] = [];
   for (const [text, id] of pieces) {
     const characters = Array.from(text);
     let left = '';
-    for (const character of characters.slice(0, -1)) {
+    for (const [index, character] of characters.slice(0, -1).entries()) {
       left += character;
       const right = text.slice(left.length);
-      if (pieces.has(left) && pieces.has(right)) merges.push({ pair: [left, right], score: scores[id]! });
+      // A single character needs no piece of its own to be merged.
+      const [isFirst, isLast] = [index === 0, index === characters.length - 2];
+      if ((isFirst || pieces.has(left)) && (isLast || pieces.has(right)))
+        found.push({ pair: [left, right], score: scores[id]! });
     }
   }
-  merges.sort((first, second) => second.score - first.score);
-  return merges.map(({ pair }) => pair);
+  found.sort((first, second) => second.score - first.score);
+  const merges = found.map(({ pair }) => pair);
+  let rank = 0;
+  const ranks = found.map(({ score }, index) => {
+    if (index > 0 && score !== found[index - 1]!.score) rank += 1;
+    return rank;
+  });
+  return { merges, ranks };
 }

@@ -61,6 +61,55 @@ describe.each(Object.entries(vocabularies))('%s', (_, vocabulary) => {
   });
 });
 
+/** Of the vocabulary `llama-spm` with other scores, the tokens of llama.cpp 0.5 (node-llama-cpp 3.22.1). */
+const RESCORED: readonly [string, (id: number) => number, Readonly<Record<string, readonly number[]>>][] = [
+  [
+    'one score for all',
+    () => -1000,
+    {
+      'The quick brown fox jumps over the lazy dog': [
+        466, 87, 288, 466, 522, 479, 470, 478, 488, 466, 484, 473, 472, 487, 471, 466, 482, 472, 504, 466,
+        109, 479, 480, 481, 474, 466, 472, 121, 261, 272, 466, 475, 469, 508, 485, 298, 106,
+      ],
+      'internationalization of the other things': [
+        466, 262, 290, 473, 471, 469, 468, 314, 471, 469, 475, 470, 508, 469, 468, 314, 471, 466, 339, 272,
+        466, 472, 359, 473, 266, 262, 106, 474,
+      ],
+      ' the  then there': [259, 359, 259, 359, 471, 272, 473, 467],
+      aaaaaaa: [465, 463, 469],
+      '     x': [310, 504],
+    },
+  ],
+  [
+    'three scores',
+    (id) => -(id % 3),
+    {
+      'The quick brown fox jumps over the lazy dog': [
+        466, 87, 288, 466, 522, 479, 470, 478, 488, 466, 484, 473, 472, 487, 471, 466, 482, 472, 504, 466,
+        109, 479, 480, 481, 474, 466, 472, 121, 261, 272, 466, 475, 469, 508, 485, 298, 106,
+      ],
+      'internationalization of the other things': [
+        466, 262, 468, 261, 471, 469, 468, 470, 265, 469, 475, 470, 508, 469, 468, 470, 265, 466, 339, 272,
+        466, 472, 291, 261, 266, 262, 106, 474,
+      ],
+      ' the  then there': [259, 359, 259, 291, 264, 266, 261, 467],
+      aaaaaaa: [465, 463, 469],
+      '     x': [310, 504],
+    },
+  ],
+];
+
+test.each(RESCORED)('merges the leftmost pair of equal scores, as llama.cpp: %s', (_, scoreOf, expected) => {
+  const vocabulary = vocabularies['llama-spm']!;
+  const tokenizer = tokenizerOf(
+    metadataOf({ ...vocabulary, scores: vocabulary.tokens.map((_, id) => scoreOf(id)) }),
+  );
+  for (const [text, ids] of Object.entries(expected)) {
+    for (const parseSpecial of [true, false])
+      expect(tokenizer.encode(text, { addSpecialTokens: false, parseSpecial }), text).toEqual(ids);
+  }
+});
+
 describe('tokens around a text', () => {
   const { 'llama-spm': sentencePiece, 'gpt-2': gpt2, 'llama-bpe': llama3 } = vocabularies;
   const prefix = (vocabulary: Vocabulary, ...more: [string, MetadataValue][]) =>
