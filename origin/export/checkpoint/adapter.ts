@@ -17,6 +17,7 @@ const configSchema = z.object({
   lora_alpha: z.number(),
   use_rslora: z.boolean().default(false),
   fan_in_fan_out: z.boolean().default(false),
+  modules_to_save: z.array(z.string()).nullish(),
   alpha_pattern: z.record(z.string(), z.number()).nullish(),
   use_dora: off,
   lora_bias: off,
@@ -36,16 +37,25 @@ interface Change {
   readonly right: Float32Array;
 }
 
+/** Names of the embedding and of the head that shares its values; the checkpoint has a tensor for each. */
+export type Tie = readonly [embedding: string, head: string];
+
 /**
- * Opens the checkpoint with an adapter merged into it. Closing it closes the checkpoint.
+ * Opens the checkpoint with an adapter merged into it. Closing it closes the checkpoint. As in PEFT, the ends of a tie share
+ * the base weight, and what the adapter adds to one of them does not reach the other.
+ * @param tie null = the head has its own values
  * @throws ModelError if the adapter is of another kind, or changes tensors that the checkpoint lacks
  */
-export async function withAdapter(checkpoint: Checkpoint, directory: string): Promise<Checkpoint> {
+export async function withAdapter(
+  checkpoint: Checkpoint,
+  directory: string,
+  tie: Tie | null = null,
+): Promise<Checkpoint> {
   const config = readModelJson(directory, CONFIG, configSchema);
   if (config === undefined) throw new ModelError(`${directory} has no ${CONFIG}`);
   const adapter = await openSafetensorsFile(directory, WEIGHTS);
   try {
-    return await merge(checkpoint, adapter, config);
+    return await merge(checkpoint, adapter, config, tie);
   } finally {
     await adapter.close();
   }
@@ -55,21 +65,27 @@ async function merge(
   checkpoint: Checkpoint,
   adapter: Checkpoint,
   config: z.infer<typeof configSchema>,
+  tie: Tie | null,
 ): Promise<Checkpoint> {
   const changes = new Map<string, Change>();
-  const replaced = new Map<string, Float32Array>();
+  const bases = new Map<string, Float32Array>();
+  const saved = new Map<string, Float32Array>();
   const tensors = new Map(checkpoint.tensors);
   for (const tensor of adapter.tensors.values()) {
-    const { module, role } = partsOf(tensor.name);
+    const { module, role } = partsOf(tensor.name, config);
     if (role === 'second') continue;
     const name = targetOf(checkpoint, tensor.name, module, role);
     const base = checkpoint.tensors.get(name)!;
-    if (role === 'saved') {
+    const ends = role === 'base' && tie?.includes(name) ? tie : [name];
+    if (role === 'base' || role === 'saved') {
       requireShape(adapter, tensor, base.shape);
-      replaced.set(name, await adapter.readRows(tensor.name, 0, rowsOf(tensor)));
+      const values = await adapter.readRows(tensor.name, 0, rowsOf(tensor));
+      for (const end of ends) (role === 'base' ? bases : saved).set(end, values);
     } else changes.set(name, await readChange(adapter, tensor, base, config, module));
-    tensors.set(name, { ...base, blocks: null });
+    for (const end of ends) tensors.set(end, { ...tensors.get(end)!, blocks: null });
   }
+  const isChanged = (name: string) => [changes, bases, saved].some((map) => map.has(name));
+  if (tie !== null && !tie.some(isChanged)) tensors.delete(tie[1]);
   return {
     config: checkpoint.config,
     files: checkpoint.files,
@@ -78,8 +94,9 @@ async function merge(
     readRows: async (name, first, count) => {
       const columns = columnsOf(tensors.get(name) ?? { shape: [] });
       // PEFT saves an embedding whole beside its factors.
-      const saved = replaced.get(name)?.slice(first * columns, (first + count) * columns);
-      const rows = saved ?? (await checkpoint.readRows(name, first, count));
+      const whole = saved.get(name) ?? bases.get(name);
+      const kept = whole?.slice(first * columns, (first + count) * columns);
+      const rows = kept ?? (await checkpoint.readRows(name, first, count));
       const change = changes.get(name);
       if (change !== undefined) addRows(rows, change, first, columns);
       return rows;
@@ -89,24 +106,32 @@ async function merge(
   };
 }
 
-type Role = 'linear' | 'embedding' | 'second' | 'saved';
+/** `base`: the base model's own weight, which PEFT saves beside factors. `saved`: what replaces it. */
+type Role = 'linear' | 'embedding' | 'second' | 'base' | 'saved';
 
 /** The module of the base model that a tensor of the adapter belongs to. The second factor is read with the first one. */
-function partsOf(name: string): { readonly module: string; readonly role: Role } {
+function partsOf(
+  name: string,
+  { modules_to_save }: z.infer<typeof configSchema>,
+): { readonly module: string; readonly role: Role } {
   const inner = name.startsWith(WRAPPER) ? name.slice(WRAPPER.length) : name;
   const found = /^(.*)\.lora_(embedding_)?([AB])(?:\.default)?(?:\.weight)?$/.exec(inner);
   if (found !== null) {
     const role = found[3] === 'B' ? 'second' : found[2] === undefined ? 'linear' : 'embedding';
     return { module: found[1]!, role };
   }
-  return {
-    module: inner.replace(/\.(modules_to_save(\.default)?|base_layer|original_module)\./, '.'),
-    role: 'saved',
-  };
+  const [, before, wrapper, after] =
+    /^(.*)\.(base_layer|original_module|modules_to_save(?:\.default)?)(\..*)$/.exec(inner) ?? [];
+  if (wrapper !== undefined) {
+    return { module: `${before}${after}`, role: wrapper.startsWith('modules_to_save') ? 'saved' : 'base' };
+  }
+  const owner = inner.replace(/\.\w+$/, '');
+  const replaces = modules_to_save?.some((one) => owner === one || owner.endsWith(`.${one}`)) ?? false;
+  return { module: inner, role: replaces ? 'saved' : 'base' };
 }
 
 function targetOf(checkpoint: Checkpoint, tensor: string, module: string, role: Role): string {
-  const name = role === 'saved' ? module : `${module}.weight`;
+  const name = role === 'saved' || role === 'base' ? module : `${module}.weight`;
   const candidates = [name, `model.${name}`, name.replace(/^(model|transformer)\./, '')];
   const found = candidates.find((one) => checkpoint.tensors.has(one));
   if (found !== undefined) return found;

@@ -1,8 +1,9 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { withAdapter } from '../../../origin/export/checkpoint/adapter.ts';
 import { openSafetensors } from '../../../origin/export/checkpoint/safetensors.ts';
+import { openCheckpoint } from '../../../origin/export/open-checkpoint.ts';
 import { randomFrom } from '../../support/random.ts';
 import { writeJson } from '../../support/synthetic/synthetic-model.ts';
 import { temporaryDirectory } from '../model/synthetic-runner.ts';
@@ -142,5 +143,116 @@ describe('a LoRA adapter', () => {
     },
   ])('is refused with $fault', async ({ tensors, config, message }) => {
     await expect(merged(tensors, config)).rejects.toThrow(message);
+  });
+});
+
+/** The expected rows were compared with PEFT 0.21: both ends of the tie, factors and saved modules, as it loads them. */
+describe('a LoRA adapter of a model whose head is tied to the embedding', () => {
+  async function mergedTied(tensors: WrittenTensors, config: object = {}) {
+    const folder = temporaryDirectory();
+    const { directory, tensors: all } = writeLlama(folder);
+    const { [HEAD]: _, ...base } = all;
+    writeFileSync(join(directory, 'model.safetensors'), safetensorsBytes(base));
+    const configFile = join(directory, 'config.json');
+    writeJson(configFile, { ...JSON.parse(readFileSync(configFile, 'utf8')), tie_word_embeddings: true });
+    const checkpoint = await openCheckpoint(directory, writeAdapter(folder, tensors, config));
+    onTestFinished(() => checkpoint.close());
+    const row = async (name: string) => Array.from(await checkpoint.readRows(name, 77, 1));
+    return { base, checkpoint, row };
+  }
+
+  const rowOf = (tensors: WrittenTensors, name: string): number[] =>
+    Array.from({ length: HIDDEN }, (_, column) => elementOf(tensors, name, 77, column));
+  const sum = (a: readonly number[], b: readonly number[]) =>
+    a.map((value, column) => Math.fround(value + Math.fround(b[column]!)));
+  const expectClose = (actual: readonly number[], expected: readonly number[]) => {
+    for (const [column, value] of expected.entries()) expect(actual[column]).toBeCloseTo(value, 5);
+  };
+
+  const WRAPPED = 'base_model.model.';
+  const EMBEDDING_FACTORS: WrittenTensors = {
+    [`${WRAPPED}model.embed_tokens.lora_embedding_A`]: matrix(RANK, VOCABULARY),
+    [`${WRAPPED}model.embed_tokens.lora_embedding_B`]: matrix(HIDDEN, RANK),
+  };
+  const HEAD_FACTORS: WrittenTensors = {
+    [`${WRAPPED}lm_head.lora_A.weight`]: matrix(RANK, HIDDEN),
+    [`${WRAPPED}lm_head.lora_B.weight`]: matrix(VOCABULARY, RANK),
+  };
+  const saved = matrix(VOCABULARY, HIDDEN);
+  const columns = Array.from({ length: HIDDEN }, (_, column) => column);
+  const ranks = Array.from({ length: RANK }, (_, rank) => rank);
+  const embeddingDelta = columns.map((column) =>
+    ranks.reduce(
+      (total, rank) =>
+        total +
+        2 *
+          elementOf(EMBEDDING_FACTORS, `${WRAPPED}model.embed_tokens.lora_embedding_B`, column, rank) *
+          elementOf(EMBEDDING_FACTORS, `${WRAPPED}model.embed_tokens.lora_embedding_A`, rank, 77),
+      0,
+    ),
+  );
+  const headDelta = columns.map((column) =>
+    ranks.reduce(
+      (total, rank) =>
+        total +
+        2 *
+          elementOf(HEAD_FACTORS, `${WRAPPED}lm_head.lora_B.weight`, 77, rank) *
+          elementOf(HEAD_FACTORS, `${WRAPPED}lm_head.lora_A.weight`, rank, column),
+      0,
+    ),
+  );
+
+  it.each([
+    { changes: 'the embedding only', tensors: EMBEDDING_FACTORS, embedding: embeddingDelta, head: null },
+    { changes: 'the head only', tensors: HEAD_FACTORS, embedding: null, head: headDelta },
+    {
+      changes: 'both ends, each by its own factors',
+      tensors: { ...EMBEDDING_FACTORS, ...HEAD_FACTORS },
+      embedding: embeddingDelta,
+      head: headDelta,
+    },
+  ])('changes $changes by factors', async ({ tensors, embedding, head }) => {
+    const { base, row } = await mergedTied(tensors);
+    const shared = rowOf(base, EMBEDDING);
+    expectClose(await row(EMBEDDING), embedding === null ? shared : sum(shared, embedding));
+    expectClose(await row(HEAD), head === null ? shared : sum(shared, head));
+  });
+
+  const whole = (name: string) => ({ [WRAPPED + name]: saved });
+  const SAVED_EMBEDDING = { modules_to_save: ['embed_tokens'] };
+  it.each([
+    ['a saved embedding', whole('model.embed_tokens.weight'), SAVED_EMBEDDING, [true, false]],
+    ['a wrapped embedding', whole('model.embed_tokens.modules_to_save.weight'), {}, [true, false]],
+    ['a saved head', whole('lm_head.weight'), { modules_to_save: ['lm_head'] }, [false, true]],
+    ['the base of the embedding', whole('model.embed_tokens.base_layer.weight'), {}, [true, true]],
+    ['the base of the head', whole('lm_head.base_layer.weight'), {}, [true, true]],
+    [
+      'the base beside a saved embedding',
+      whole('model.embed_tokens.original_module.weight'),
+      {},
+      [true, true],
+    ],
+    ['an embedding that is no module to save', whole('model.embed_tokens.weight'), {}, [true, true]],
+  ] as const)('takes %s', async (_, tensors, config, [embedding, head]) => {
+    const { base, row } = await mergedTied(tensors, config);
+    const [shared, own] = [rowOf(base, EMBEDDING), rowOf(tensors, Object.keys(tensors)[0]!)];
+    expect(await row(EMBEDDING)).toEqual(embedding ? own : shared);
+    expect(await row(HEAD)).toEqual(head ? own : shared);
+  });
+
+  it('adds the factors of the embedding to its saved base, which the head keeps', async () => {
+    const tensors = { ...EMBEDDING_FACTORS, ...whole('model.embed_tokens.base_layer.weight') };
+    const { row } = await mergedTied(tensors);
+    const own = rowOf(tensors, `${WRAPPED}model.embed_tokens.base_layer.weight`);
+    expectClose(await row(EMBEDDING), sum(own, embeddingDelta));
+    expect(await row(HEAD)).toEqual(own);
+  });
+
+  it('stays tied if the adapter changes neither end', async () => {
+    const { checkpoint } = await mergedTied({
+      [`${WRAPPED}model.layers.1.self_attn.q_proj.lora_A.weight`]: matrix(RANK, HIDDEN),
+      [`${WRAPPED}model.layers.1.self_attn.q_proj.lora_B.weight`]: matrix(HIDDEN, RANK),
+    });
+    expect(checkpoint.tensors.has(HEAD)).toBe(false);
   });
 });
