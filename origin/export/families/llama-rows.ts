@@ -49,6 +49,16 @@ const glm = ({ fields }: RowContext): Differences => ({
   rotary: { interleaved: true, partial: 0.5 },
 });
 
+/** What transformers takes for Apertus if config.json has no scaling. */
+const APERTUS_SCALING = {
+  rope_type: 'llama3',
+  rope_theta: 12_000_000,
+  factor: 8,
+  low_freq_factor: 1,
+  high_freq_factor: 4,
+  original_max_position_embeddings: 8192,
+};
+
 export const LLAMA_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['llama', 'iquestcoder'],
@@ -186,7 +196,7 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
       names: { attentionNorm: 'attention_layernorm', feedForwardNorm: 'feedforward_layernorm' },
       headNorm: { over: 'head' },
       mlp: 'plain',
-      rotary: { theta: 12_000_000 },
+      rotary: { theta: 12_000_000, otherwise: APERTUS_SCALING },
       activation: (layer) => ({
         kind: 'xielu',
         alphaP: [{ tensor: `${layer}.mlp.act_fn.alpha_p` }],

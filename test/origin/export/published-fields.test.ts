@@ -164,4 +164,18 @@ describe('config.json as published', () => {
     const scaling = { ...(config.rope_scaling as Fields), finetuned: true };
     expect(designOf({ ...config, rope_scaling: scaling })).toEqual(designOf(config));
   });
+
+  it.each([undefined, null])(
+    'of Apertus without rope_scaling (%s) mean the scaling of transformers',
+    (absent) => {
+      const { rope_scaling: _, ...config } = caseOf('apertus').config;
+      const { layers } = describeFamily({ ...config, rope_scaling: absent }, new Set()).design;
+      const { frequencies } = layers[0]!.attention.rotary!;
+      const inferred = [
+        0.6008631587028503, 0.0014960275730118155, 1.3027784007135779e-5, 1.7336171609372286e-8,
+      ];
+      for (const [index, pair] of [1, 12, 18, 31].entries())
+        expect(frequencies[pair]! / inferred[index]!).toBeCloseTo(1, 6);
+    },
+  );
 });
