@@ -27,7 +27,8 @@ export function promptBudget(
 /**
  * Returns the number of tokens to generate after a prompt of `promptTokens`.
  * @param param the prompt's name in the error
- * @throws ApiError context_length_exceeded if nothing fits, or if less than asked fits and `contextOverflow` is `error`
+ * @throws ApiError context_length_exceeded if the prompt does not fit, or if less than asked fits and `contextOverflow` is
+ *   `error`
  */
 export function completionBudget(
   { maxTokens, contextOverflow, truncatePromptTokens }: LengthFields,
@@ -39,11 +40,9 @@ export function completionBudget(
   // Of a text whose cut end does not fit either, not all is encoded.
   const count = (truncatePromptTokens ?? 0) > contextLength && room < 0 ? 'at-least' : 'exact';
   const exceeded = () => contextExceeded(contextLength, promptTokens, maxTokens, param, count);
-  if (maxTokens === 0 && room >= 0) return 0;
-  if (room < 1) throw exceeded();
-  if (maxTokens === -1) return room;
-  if (maxTokens > room && contextOverflow === 'error') throw exceeded();
-  return Math.min(maxTokens, room);
+  const mustFit = contextOverflow === 'error' ? requiredTokens(maxTokens) : 0;
+  if (room < mustFit) throw exceeded();
+  return maxTokens === -1 ? room : Math.min(maxTokens, room);
 }
 
 /**

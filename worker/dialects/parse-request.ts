@@ -58,6 +58,12 @@ function wrongType(name: string, expected: string, input: unknown): ErrorText {
   };
 }
 
+/** Shortens a number of many digits. */
+const shownNumber = (input: unknown): string => {
+  const text = String(input);
+  return text.length > MAX_SHOWN ? String(Number(text)) : text;
+};
+
 const lengthOf = (input: unknown): number => (input as string | unknown[] | undefined)?.length ?? 0;
 
 function tooBig(name: string, issue: z.core.$ZodIssueTooBig): ErrorText {
@@ -69,7 +75,7 @@ function tooBig(name: string, issue: z.core.$ZodIssueTooBig): ErrorText {
     return { code: `${type}_above_max_length`, message };
   }
   const kind = issue.origin === 'int' || issue.message === 'integer' ? 'integer' : 'decimal';
-  const message = `Invalid '${name}': ${kind} above maximum value. Expected a value ${issue.inclusive === false ? '<' : '<='} ${maximum}, but got ${String(input)} instead.`;
+  const message = `Invalid '${name}': ${kind} above maximum value. Expected a value ${issue.inclusive === false ? '<' : '<='} ${maximum}, but got ${shownNumber(input)} instead.`;
   return { code: `${kind}_above_max_value`, message };
 }
 
@@ -85,7 +91,7 @@ function tooSmall(name: string, issue: z.core.$ZodIssueTooSmall): ErrorText {
     return { code: length === 0 ? 'empty_array' : 'array_below_min_length', message };
   }
   const kind = issue.origin === 'int' || issue.message === 'integer' ? 'integer' : 'decimal';
-  const message = `Invalid '${name}': ${kind} below minimum value. Expected a value ${issue.inclusive === false ? '>' : '>='} ${minimum}, but got ${String(input)} instead.`;
+  const message = `Invalid '${name}': ${kind} below minimum value. Expected a value ${issue.inclusive === false ? '>' : '>='} ${minimum}, but got ${shownNumber(input)} instead.`;
   return { code: `${kind}_below_min_value`, message };
 }
 

@@ -78,3 +78,22 @@ export function complexityFault(text: string, maxNumbers = Infinity): Complexity
   }
   return null;
 }
+
+/** An escape that is half of a surrogate pair, or both halves. Without one, all texts are well formed, as UTF-8 is. */
+const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
+
+const isIllFormed = (value: unknown): boolean => {
+  if (typeof value === 'string') return !value.isWellFormed();
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.entries(value).some(([name, inner]) => isIllFormed(name) || isIllFormed(inner));
+};
+
+/**
+ * Returns the field of a body with a lone surrogate, which UTF-8 cannot encode; null if there is none. Two such texts would
+ * become the same one.
+ * @param text that the body was parsed from
+ */
+export const fieldWithLoneSurrogate = (text: string, body: object): string | null =>
+  SURROGATE_ESCAPE.test(text)
+    ? (Object.entries(body).find(([name, value]) => isIllFormed(name) || isIllFormed(value))?.[0] ?? null)
+    : null;

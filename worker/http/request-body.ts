@@ -4,7 +4,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { parseExactly, withDigits } from '@continuo/shared/exact-numbers.ts';
 import type { Settings } from '../env/settings.ts';
 import { inTime } from '../timers/time-limit.ts';
-import { complexityFault } from './json-limits.ts';
+import { complexityFault, fieldWithLoneSurrogate } from './json-limits.ts';
 import type { RequestContext } from './request-context.ts';
 
 /** The limits on reading a body. */
@@ -227,6 +227,11 @@ export async function readJsonObject(
   } catch (thrown) {
     throw unreadable(errorMessage(thrown));
   }
-  if (typeof body === 'object' && body !== null && !Array.isArray(body)) return body as JsonObject;
-  throw new ApiError('invalid_type', 'Invalid type for the request body: expected a JSON object.');
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw new ApiError('invalid_type', 'Invalid type for the request body: expected a JSON object.');
+  const illFormed = fieldWithLoneSurrogate(text, body);
+  if (illFormed === null) return body as JsonObject;
+  const param = illFormed.toWellFormed();
+  const message = `Invalid '${param}': it contains half of a surrogate pair, which UTF-8 cannot encode. Send the whole character, or U+FFFD in its place.`;
+  throw new ApiError('invalid_value', message, { param });
 }

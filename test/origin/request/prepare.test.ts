@@ -127,11 +127,20 @@ describe('the context', () => {
     expect(await maxTokensOf({ prompts: [ids(CONTEXT - 1)], maxTokens: 100 })).toBe(1);
   });
 
-  test('refuses a prompt that fills it, in the words that clients search for', async () => {
-    const failing = prepare({ prompts: [ids(CONTEXT)], maxTokens: 9 });
+  test('a prompt that fills it gets no token, and with error a 400', async () => {
+    const full = [ids(CONTEXT)];
+    for (const maxTokens of [-1, 1, 100]) {
+      expect(await maxTokensOf({ prompts: full, maxTokens })).toBe(0);
+      const failing = prepare({ prompts: full, maxTokens, contextOverflow: 'error' });
+      await expect(failing).rejects.toMatchObject(tooLong);
+    }
+  });
+
+  test('refuses a longer prompt, in the words that clients search for', async () => {
+    const failing = prepare({ prompts: [ids(CONTEXT + 1)], maxTokens: 9 });
     await expect(failing).rejects.toMatchObject(tooLong);
     await expect(failing).rejects.toThrow(
-      `maximum context length is 64 tokens, however you requested 73 tokens (64 in your prompt; 9 for the completion)`,
+      `maximum context length is 64 tokens, however you requested 74 tokens (65 in your prompt; 9 for the completion)`,
     );
   });
 
@@ -170,7 +179,7 @@ describe('the context', () => {
 
   test('max_tokens −1 means the rest of it', async () => {
     expect(await maxTokensOf({ prompts: [ids(10)], maxTokens: -1 })).toBe(CONTEXT - 10);
-    await expect(prepare({ prompts: [ids(CONTEXT)], maxTokens: -1 })).rejects.toMatchObject(tooLong);
+    await expect(prepare({ prompts: [ids(CONTEXT + 1)], maxTokens: -1 })).rejects.toMatchObject(tooLong);
   });
 
   test('truncation keeps the end of the prompt: k tokens, or what fits beside max_tokens', async () => {

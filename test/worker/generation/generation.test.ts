@@ -142,9 +142,11 @@ describe('context', () => {
     });
   });
 
-  test('with no position left: an error, unless max_tokens is 0', async () => {
+  test('with no position left: no token, or an error on request unless max_tokens is 0', async () => {
     const prompt = ids(CONTEXT);
-    expect(await refusal({ prompt, max_tokens: 1 })).toMatchObject({ code: 'context_length_exceeded' });
+    expect((await system.complete({ prompt, max_tokens: 1 })).usage.completion_tokens).toBe(0);
+    const failing = { prompt, max_tokens: 1, context_length_exceeded_behavior: 'error' };
+    expect(await refusal(failing)).toMatchObject({ code: 'context_length_exceeded' });
     expect((await system.complete({ prompt, max_tokens: 0 })).usage.prompt_tokens).toBe(CONTEXT);
     expect(await refusal({ prompt: ids(CONTEXT + 1), max_tokens: 0 })).toMatchObject({
       code: 'context_length_exceeded',
@@ -180,6 +182,16 @@ describe('max_tokens 0', () => {
     const { usage } = await system.complete({ prompt: 'abc', max_tokens: 0, echo: true });
     expect(usage.completion_tokens).toBe(0);
   });
+});
+
+test('a prompt that fills the context ends at once, beside one that does not, plain and streamed', async () => {
+  const full = new Array(CONTEXT).fill(7);
+  const fields = { prompt: [full, full.slice(1), full.slice(2)], max_tokens: 5, ignore_eos: true };
+  const { choices, usage } = await system.complete(fields);
+  expect(choices.map(({ finish_reason }) => finish_reason)).toEqual(['length', 'length', 'length']);
+  expect([choices[0]?.text, usage.completion_tokens]).toEqual(['', 3]);
+  const chunks = await system.stream({ ...fields, prompt: full });
+  expect(chunks.at(-1)?.choices[0]).toMatchObject({ text: '', finish_reason: 'length' });
 });
 
 test('an empty prompt begins a new document in each of its forms, and keeps its place in a list', async () => {
