@@ -9,6 +9,16 @@ import { NEUTRAL_SAMPLING, type SamplingParameters, samplingParameters } from '.
 /** Header of the origin's and the Worker's answers: keywords and formats of a JSON Schema that no specification knows. */
 export const IGNORED_KEYWORDS_HEADER = 'x-ignored-keywords';
 
+/** Most names in a header. */
+const MAX_LISTED = 32;
+const MAX_NAME_LENGTH = 64;
+
+/** Returns names as the value of a header, percent-encoded. If there are more, the last one is an ellipsis. */
+export const headerList = (names: readonly string[]): string =>
+  [...names.slice(0, MAX_LISTED), ...(names.length > MAX_LISTED ? ['…'] : [])]
+    .map((name) => encodeURIComponent(name.slice(0, MAX_NAME_LENGTH).toWellFormed()))
+    .join(', ');
+
 const samplingNames = Object.keys(samplingParameters.shape) as (keyof SamplingParameters)[];
 
 /** A seed that is a text. */

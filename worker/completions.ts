@@ -1,9 +1,12 @@
+import { completionRequest } from '@continuo/shared/completion.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
+import type * as z from 'zod';
 import { authenticate } from './auth/auth.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
 import { chooseDialect, DIALECTS, type Dialect } from './dialects/dialect.ts';
-import { parseInfill, parseNative } from './dialects/native-request.ts';
+import { infillRequest, nativeRequest, parseInfill, parseNative } from './dialects/native-request.ts';
+import { unknownFields } from './dialects/parse-request.ts';
 import { parseCompletion, type RequestBounds } from './dialects/request.ts';
 import { NativeAnswer } from './generation/format/native-answer.ts';
 import type { Generation } from './generation/generation.ts';
@@ -31,6 +34,8 @@ interface Reading {
 /** A parsed body, and how its generation is answered. */
 export interface ReadCall {
   readonly call: CompletionCall;
+  /** The schema of the body. */
+  readonly schema: z.ZodObject;
   readonly answer: (generation: Generation, context: RequestContext) => Promise<Response>;
 }
 
@@ -38,21 +43,23 @@ export interface ReadCall {
 export function complete(request: Request, context: RequestContext): Promise<Response> {
   return generate(request, context, (body, { dialect, bounds, model }) => {
     const call = parseCompletion(body, dialect, bounds, model.defaults);
-    return { call, answer: call.answer.stream ? answerStream : answerPlain };
+    return { call, schema: completionRequest, answer: call.answer.stream ? answerStream : answerPlain };
   });
 }
 
 /** POST /completion of llama.cpp's server. */
 export const completeNative: RouteHandler = (request, context) =>
-  generateNative(request, context, parseNative);
+  generateNative(request, context, parseNative, nativeRequest);
 
 /** POST /infill of llama.cpp's server. */
-export const infill: RouteHandler = (request, context) => generateNative(request, context, parseInfill);
+export const infill: RouteHandler = (request, context) =>
+  generateNative(request, context, parseInfill, infillRequest);
 
 function generateNative(
   request: Request,
   context: RequestContext,
   parse: typeof parseNative,
+  schema: z.ZodObject,
 ): Promise<Response> {
   const read = (body: JsonBody, { bounds, model }: Reading): ReadCall => {
     const { call, options } = parse(body, bounds, model.defaults);
@@ -60,7 +67,7 @@ function generateNative(
     const answer: ReadCall['answer'] = call.answer.stream
       ? (generation, to) => answerStream(generation, to, { writerOf: format, end: '' })
       : (generation, to) => answerPlain(generation, to, format);
-    return { call, answer };
+    return { call, schema, answer };
   };
   return generate(request, context, read, () => DIALECTS.llamacpp);
 }
@@ -85,7 +92,12 @@ export async function generate(
     dialect,
   );
   const model = await resolveModel(body.model, principal, context, request.signal);
-  const { call, answer } = read(body, { dialect, bounds: boundsOf(principal, context.settings), model });
+  const { call, schema, answer } = read(body, {
+    dialect,
+    bounds: boundsOf(principal, context.settings),
+    model,
+  });
+  context.answer.ignoredFields = unknownFields(body, schema);
   refuseKeyForStream(request, call);
   context.caller.endUser = call.endUser ? await endUserHash(principal.tenant.id, call.endUser) : null;
   checkCapabilities(call, model);

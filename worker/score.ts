@@ -1,3 +1,6 @@
+import { labelScoreRequest } from '@continuo/shared/label-scores.ts';
+import { scoreRequest } from '@continuo/shared/score.ts';
+import type * as z from 'zod';
 import { generate, type ReadCall } from './completions.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
 import type { RequestBounds } from './dialects/request.ts';
@@ -24,15 +27,16 @@ const wantsLabels = ({ query = null, items = null, continuations = null }: Body)
 
 function readLikelihoods(body: Body, bounds: RequestBounds): ReadCall {
   const parsed = parseLikelihoods(body, bounds);
-  return answered(parsed.call, ({ envelope }) => likelihoodFormat(parsed, envelope));
+  return answered(parsed.call, scoreRequest, ({ envelope }) => likelihoodFormat(parsed, envelope));
 }
 
 function readLabels(body: Body, bounds: RequestBounds, style: LabelStyle): ReadCall {
   const parsed = parseLabels(body, bounds, style);
-  return answered(parsed.call, ({ envelope }) => labelFormat(parsed, envelope));
+  return answered(parsed.call, labelScoreRequest, ({ envelope }) => labelFormat(parsed, envelope));
 }
 
-const answered = (call: CompletionCall, format: ChooseFormat): ReadCall => ({
+const answered = (call: CompletionCall, schema: z.ZodObject, format: ChooseFormat): ReadCall => ({
   call,
+  schema,
   answer: (generation, context) => answerPlain(generation, context, format),
 });

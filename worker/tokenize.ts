@@ -2,6 +2,7 @@ import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import {
+  documentedTokenizeRequest,
   nativeTokenizeRequest,
   publicDetokenizeRequest,
   publicTokenizeRequest,
@@ -10,7 +11,7 @@ import {
 } from '@continuo/shared/tokenization.ts';
 import { authenticate } from './auth/auth.ts';
 import { chooseDialect } from './dialects/dialect.ts';
-import { parseRequest } from './dialects/parse-request.ts';
+import { parseRequest, unknownFields } from './dialects/parse-request.ts';
 import { priceOf } from './generation/model-price.ts';
 import { longestList, resolveModel } from './generation/resolve-model.ts';
 import { readJsonObject } from './http/request-body.ts';
@@ -151,6 +152,7 @@ export async function tokenize(request: Request, context: RequestContext): Promi
   const [body, found] = await target(request, context, () => readBody(request, context));
   const has = (name: string): boolean => (body[name] ?? null) !== null;
   const native = has('content') || (isNative(context) && !has('prompt'));
+  context.answer.ignoredFields = unknownFields(body, documentedTokenizeRequest);
   const { wanted, answer } = native ? readNativeTokenize(body) : readTokenize(body);
   const { principal, model, tokenizer } = found;
   const { id: tenantId, weight } = principal.tenant;
@@ -164,6 +166,7 @@ export async function tokenize(request: Request, context: RequestContext): Promi
 export async function detokenize(request: Request, context: RequestContext): Promise<Response> {
   const [body, found] = await target(request, context, () => readBody(request, context));
   const { tokens } = parseRequest(publicDetokenizeRequest, body);
+  context.answer.ignoredFields = unknownFields(body, publicDetokenizeRequest);
   const { principal, model, tokenizer } = found;
   const { id: tenantId, weight } = principal.tenant;
   const wire = { model: model.id, tenantId, weight, tokens };

@@ -94,7 +94,12 @@ function createContext(
   background: ExecutionContext,
   isolate: Isolate,
 ): RequestContext {
-  const answer: ResponseState = { dialect: provisionalDialect(request), limits: {}, ignoredKeywords: null };
+  const answer: ResponseState = {
+    dialect: provisionalDialect(request),
+    limits: {},
+    ignoredKeywords: null,
+    ignoredFields: [],
+  };
   const { randomHex } = isolate;
   const { completion = randomHex(16), batchKey = null } = innerProps(background);
   return {

@@ -1,19 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { IGNORED_KEYWORDS_HEADER } from '@continuo/shared/capabilities.ts';
+import { headerList, IGNORED_KEYWORDS_HEADER } from '@continuo/shared/capabilities.ts';
 import { ndjsonLine } from '@continuo/shared/framing.ts';
 import { type EventOf, type GenerationEvent, isTerminal } from '@continuo/shared/generation.ts';
 import type { EngineAccess } from '../serving/load-model.ts';
-
-/** Most names in a header; a schema may ignore more. */
-const MAX_LISTED = 32;
-const MAX_NAME_LENGTH = 64;
-
-/** A list of names as the value of a header, percent-encoded. */
-const headerList = (names: readonly string[]): string =>
-  names
-    .slice(0, MAX_LISTED)
-    .map((name) => encodeURIComponent(name.slice(0, MAX_NAME_LENGTH).toWellFormed()))
-    .join(', ');
 
 export interface ReaderLimits {
   /**

@@ -134,6 +134,10 @@ export function parseRequest<T>(schema: z.ZodType<T>, value: unknown): T {
   throw toRequestError(firstOf(parsed.error.issues)!);
 }
 
+/** Returns the names of a body's fields that a schema does not have. `null` means absent. */
+export const unknownFields = (body: Readonly<Record<string, unknown>>, { shape }: z.ZodObject): string[] =>
+  Object.keys(body).filter((name) => body[name] !== null && !Object.hasOwn(shape, name));
+
 /** Sets of fields that a parser keeps a schema for. */
 const MAX_SCHEMAS = 256;
 

@@ -10,6 +10,7 @@ import type { AnswerOptions, CompletionCall, GenerationFields } from './completi
 import { constraintOf } from './constraints.ts';
 import { checkTogether, type Resolved } from './cross-field.ts';
 import { type Defaults, type Dialect, defaultsOf } from './dialect.ts';
+import { refuseForeignConstraints } from './foreign-constraints.ts';
 import { sparseParser } from './parse-request.ts';
 import { passthroughFields } from './passthrough-fields.ts';
 import { aboveAccountMaximum, unsupportedParameter } from './request-errors.ts';
@@ -173,6 +174,7 @@ export function parseCompletion(
 ): CompletionCall {
   const request = (dialect.llamaCppRanges ? parseLlamaCppFields : parseFields)(body);
   refuseUnsupported(request);
+  refuseForeignConstraints(body);
   const defaults = defaultsOf(dialect, modelDefaults);
   const n = either(request, 'n', 'n_cmpl') ?? 1;
   const resolved: Resolved = {

@@ -50,6 +50,10 @@ export function startGeneration(admitted: AdmittedRequest): Generation {
         onIgnoredKeywords: (names) => {
           context.answer.ignoredKeywords = names;
         },
+        onPassedOn: (names) => {
+          const { ignoredFields } = context.answer;
+          context.answer.ignoredFields = ignoredFields.filter((name) => !names.has(name));
+        },
         report: (failure) => logUpstreamFailure(failure, context),
       }),
     onPromptTokens: (tokens) => reservation.begin(costWith(tokens, call, model)),

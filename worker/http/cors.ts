@@ -1,7 +1,7 @@
 import type { Settings } from '../env/settings.ts';
 import {
   COMMON_HEADERS,
-  CONSTRAINT_HEADERS,
+  COMPLETION_HEADERS,
   LIMIT_HEADERS,
   REPLAY_HEADERS,
   RETRY_HEADERS,
@@ -14,7 +14,7 @@ const EXPOSED = Object.keys({
   ...RETRY_HEADERS,
   ...LIMIT_HEADERS,
   ...REPLAY_HEADERS,
-  ...CONSTRAINT_HEADERS,
+  ...COMPLETION_HEADERS,
 }).join(', ');
 
 const METHODS = 'GET, POST, PATCH, DELETE, OPTIONS';

@@ -35,8 +35,15 @@ export const LIMIT_HEADERS: HeaderDescriptions = Object.fromEntries(
   ]),
 );
 
-/** Header of completions whose JSON Schema has keywords or formats that no specification knows. */
-export const CONSTRAINT_HEADERS: HeaderDescriptions = {
+/** Header of responses to bodies with fields that have no effect. */
+export const IGNORED_FIELDS_HEADER = 'x-ignored-fields';
+export const BODY_HEADERS: HeaderDescriptions = {
+  [IGNORED_FIELDS_HEADER]: 'Fields of the body that are unknown and were ignored, percent-encoded.',
+};
+
+/** Headers of completions. */
+export const COMPLETION_HEADERS: HeaderDescriptions = {
+  ...BODY_HEADERS,
   [IGNORED_KEYWORDS_HEADER]: 'Keywords of the JSON Schema that were ignored, percent-encoded.',
 };
 

@@ -29,6 +29,8 @@ export interface ResponseState {
   limits: Readonly<Record<string, string>> | null;
   /** Value of `x-ignored-keywords`; null = no such header. */
   ignoredKeywords: string | null;
+  /** Fields of the body that have no effect. */
+  ignoredFields: readonly string[];
 }
 
 /** The caller, as far as the request has been processed, for the access log. */

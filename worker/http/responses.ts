@@ -1,9 +1,9 @@
-import { IGNORED_KEYWORDS_HEADER } from '@continuo/shared/capabilities.ts';
+import { headerList, IGNORED_KEYWORDS_HEADER } from '@continuo/shared/capabilities.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { clientJson } from '@continuo/shared/framing.ts';
 import { corsHeaders } from './cors.ts';
-import { REQUEST_ID_HEADER } from './headers.ts';
-import type { RequestContext } from './request-context.ts';
+import { IGNORED_FIELDS_HEADER, REQUEST_ID_HEADER } from './headers.ts';
+import type { RequestContext, ResponseState } from './request-context.ts';
 
 export function jsonResponse(body: unknown, init: ResponseInit = {}): Response {
   return jsonText(clientJson(body), init);
@@ -75,6 +75,15 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'strict-transport-security': 'max-age=31536000; includeSubDomains',
 };
 
+/** Returns the headers that say what of the body was ignored. */
+export const ignoredHeaders = ({
+  ignoredKeywords,
+  ignoredFields,
+}: ResponseState): Record<string, string> => ({
+  ...(ignoredKeywords !== null && { [IGNORED_KEYWORDS_HEADER]: ignoredKeywords }),
+  ...(ignoredFields.length > 0 && { [IGNORED_FIELDS_HEADER]: headerList(ignoredFields) }),
+});
+
 /** Headers that carry a key. */
 const KEY_HEADERS = ['authorization', 'x-api-key', 'api-key'];
 
@@ -99,7 +108,11 @@ export function addCommonHeaders(response: Response, request: Request, context: 
   const own = headers.get('content-security-policy');
   for (const [name, value] of Object.entries(SECURITY_HEADERS)) headers.set(name, value);
   if (own !== null) headers.set('content-security-policy', own);
-  for (const [name, value] of Object.entries({ ...answer.limits, ...corsHeaders(request, settings) })) {
+  for (const [name, value] of Object.entries({
+    ...answer.limits,
+    ...ignoredHeaders(answer),
+    ...corsHeaders(request, settings),
+  })) {
     headers.set(name, value);
   }
   if (settings.CORS_ORIGINS.length > 0) addVary(headers, ['origin']);
@@ -108,7 +121,5 @@ export function addCommonHeaders(response: Response, request: Request, context: 
     addVary(headers, KEY_HEADERS);
   }
   headers.set(REQUEST_ID_HEADER, context.requestId);
-  const { ignoredKeywords } = context.answer;
-  if (ignoredKeywords !== null) headers.set(IGNORED_KEYWORDS_HEADER, ignoredKeywords);
   headers.set('server-timing', context.timings.header());
 }

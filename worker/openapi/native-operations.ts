@@ -1,7 +1,7 @@
 import { timings } from '@continuo/shared/completion-response.ts';
 import * as z from 'zod';
 import { infillRequest, nativeRequest } from '../dialects/native-request.ts';
-import { CONSTRAINT_HEADERS, REPLAY_HEADERS } from '../http/headers.ts';
+import { COMPLETION_HEADERS, REPLAY_HEADERS } from '../http/headers.ts';
 import { COMPLETION, type DocumentedOperation, ONE_MODEL, REPEATABLE } from './documented-operation.ts';
 
 const token = {
@@ -99,7 +99,7 @@ const nativeOperation = (
   ...(body && { body }),
   answer: { name: 'NativeCompletion', schema: nativeAnswer, example: NATIVE_ANSWER },
   events: { name: 'NativeCompletionEvent', schema: nativeResult },
-  answerHeaders: { ...REPLAY_HEADERS, ...CONSTRAINT_HEADERS },
+  answerHeaders: { ...REPLAY_HEADERS, ...COMPLETION_HEADERS },
   headers: REPEATABLE,
   errors: COMPLETION,
   limited: true,

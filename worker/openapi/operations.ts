@@ -1,7 +1,13 @@
 import { completionRequest } from '@continuo/shared/completion.ts';
 import * as answers from '@continuo/shared/completion-response.ts';
 import { documentedTokenizeRequest, publicDetokenizeRequest } from '@continuo/shared/tokenization.ts';
-import { CONSTRAINT_HEADERS, LAST_EVENT_HEADER, REPLAY_HEADERS, RESUMABLE_HEADER } from '../http/headers.ts';
+import {
+  BODY_HEADERS,
+  COMPLETION_HEADERS,
+  LAST_EVENT_HEADER,
+  REPLAY_HEADERS,
+  RESUMABLE_HEADER,
+} from '../http/headers.ts';
 import { ACCOUNT_OPERATIONS } from './account-operations.ts';
 import { BATCH_OPERATIONS } from './batch-operations.ts';
 import {
@@ -81,7 +87,7 @@ const completions = (id: string, summary: string): DocumentedOperation => ({
   events: EVENTS,
   errors: COMPLETION,
   limited: true,
-  answerHeaders: { ...REPLAY_HEADERS, ...CONSTRAINT_HEADERS },
+  answerHeaders: { ...REPLAY_HEADERS, ...COMPLETION_HEADERS },
   headers: {
     ...REPEATABLE,
     [RESUMABLE_HEADER]:
@@ -157,6 +163,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   },
   'POST /tokenize': {
     id: 'tokenize',
+    answerHeaders: BODY_HEADERS,
     summary: 'Convert a text to token ids.',
     tag: 'Tokenizer',
     errors: [...TOKENIZER, ...BODY, 'empty_string', 'string_above_max_length'],
@@ -176,6 +183,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   },
   'POST /detokenize': {
     id: 'detokenize',
+    answerHeaders: BODY_HEADERS,
     summary: 'Convert token ids to a text.',
     tag: 'Tokenizer',
     errors: [

@@ -5,7 +5,7 @@ import {
 } from '@continuo/shared/label-scores.ts';
 import { scoreRequest, scoreResponse } from '@continuo/shared/score.ts';
 import * as z from 'zod';
-import { REPLAY_HEADERS } from '../http/headers.ts';
+import { BODY_HEADERS, REPLAY_HEADERS } from '../http/headers.ts';
 import { COMPLETION, type DocumentedOperation, REPEATABLE } from './documented-operation.ts';
 
 const ID = '0f3a9c1d5b7e2846a0c4d8e2f6b1a395';
@@ -21,7 +21,7 @@ const common = {
   tag: 'Scoring',
   errors: COMPLETION,
   limited: true,
-  answerHeaders: REPLAY_HEADERS,
+  answerHeaders: { ...REPLAY_HEADERS, ...BODY_HEADERS },
   headers: REPEATABLE,
 } as const;
 

@@ -130,6 +130,7 @@ export class OpenAiUpstream implements Upstream {
       user: await this.#userOf(request, context),
     });
     const body = isScoring(wanted) ? { ...fields, echo: true } : fields;
+    context.onPassedOn(new Set(Object.keys(body)));
     const accept = (): void =>
       context.onAccepted(request.prompts.reduce((sum: number, prompt) => sum + estimateTokens(prompt), 0));
     // A plain answer has its status only when it is finished.

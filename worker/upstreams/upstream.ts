@@ -37,6 +37,8 @@ export interface UpstreamContext {
   onAccepted(promptTokens: number): void;
   /** Called with the header of that name if the origin ignores keywords of the constraint's schema. */
   onIgnoredKeywords(names: string): void;
+  /** Called by OpenAI-compatible upstreams with the fields of the body that they send. */
+  onPassedOn(names: ReadonlySet<string>): void;
   /** Logs a server's failure, of which the caller sees only the kind. */
   report(failure: UpstreamFailure): void;
 }

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type * as z from 'zod';
 import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
-import { CAPABILITIES } from '../../../shared/capabilities.ts';
+import { CAPABILITIES, IGNORED_KEYWORDS_HEADER } from '../../../shared/capabilities.ts';
 import { ndjsonLine } from '../../../shared/framing.ts';
 import {
   type GenerationEvent,
@@ -43,6 +43,8 @@ export interface FakeOrigin {
   /** Answers /generate; tests replace it. */
   script: Script;
   models: OriginModel[];
+  /** Header of its answers to /generate; null = absent. */
+  ignoredKeywords: string | null;
   /** What it announces. */
   capabilities: readonly string[];
   /** The requests to /generate, oldest first. */
@@ -195,6 +197,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     const generation = generationRequest.parse(JSON.parse(body));
     origin.requests.push(generation);
     origin.headers.push(request.headers);
+    if (origin.ignoredKeywords !== null) response.setHeader(IGNORED_KEYWORDS_HEADER, origin.ignoredKeywords);
     const account = accounts.open(generation.account ?? crypto.randomUUID(), generation.model, Date.now());
     response.once('close', () => account.end());
     await origin.script(generation, wireOf(response, account.observe));
@@ -208,6 +211,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     secret: SECRET,
     script: defaultScript,
     models: [MODEL],
+    ignoredKeywords: null,
     capabilities: CAPABILITIES,
     requests: [],
     tokenizerRequests: [],
@@ -223,6 +227,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     reset() {
       origin.script = defaultScript;
       origin.models = [MODEL];
+      origin.ignoredKeywords = null;
       origin.capabilities = CAPABILITIES;
       origin.requests.length = 0;
       origin.tokenizerRequests.length = 0;

@@ -32,7 +32,10 @@ async function streamed(fields: Record<string, unknown> = {}) {
 
 describe('an OpenAI-compatible server', () => {
   test('gets a plain request with its own field names and key, and with unknown fields', async () => {
-    const { status, body } = await foreign({ some_future_field: 7, top_k: 5, seed: 3, stop: ['x'] });
+    const fields = { some_future_field: 7, hidden: { a: 1 }, top_k: 5, seed: 3, stop: ['x'] };
+    const { status, body, headers } = await foreign(fields);
+    // What the server does not get is ignored.
+    expect(headers.get('x-ignored-fields')).toBe('hidden');
     expect([status, body.choices[0]?.text, body.choices[0]?.finish_reason]).toEqual([
       200,
       'Hello there',

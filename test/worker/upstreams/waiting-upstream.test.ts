@@ -40,6 +40,7 @@ async function begun() {
       endUser: null,
     },
     onIgnoredKeywords: () => undefined,
+    onPassedOn: () => undefined,
     onAccepted: () => {},
     report: () => {},
   };
