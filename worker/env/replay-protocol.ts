@@ -4,7 +4,12 @@
 export interface StoredResponse {
   readonly status: number;
   readonly contentType: string;
+  /** Further headers, without those that every response has. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The beginning of a large body, whose further pieces are read one by one. */
   readonly body: string;
+  /** Number of further pieces; absent = none. */
+  readonly pieces?: number;
 }
 
 /** The next action of a request with an idempotency key. */
@@ -16,7 +21,11 @@ export type IdempotencyClaim =
 
 export interface IdempotentAnswerRpc extends Rpc.DurableObjectBranded {
   claim(claimant: string, requestHash: string, runningMs: number): Promise<IdempotencyClaim>;
+  /** Stores a further piece of a body, before `keep`. */
+  keepPiece(claimant: string, index: number, text: string): Promise<void>;
   keep(claimant: string, answer: StoredResponse): Promise<void>;
+  /** Returns a further piece of the stored body; null = the answer has expired. */
+  piece(index: number): Promise<string | null>;
   release(claimant: string): Promise<void>;
 }
 

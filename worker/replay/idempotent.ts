@@ -5,14 +5,15 @@ import { chooseDialect } from '../dialects/dialect.ts';
 import type { IdempotencyClaim, StoredResponse } from '../env/replay-protocol.ts';
 import { IDEMPOTENCY_HEADER, REPLAYED_HEADER } from '../http/headers.ts';
 import { readText } from '../http/request-body.ts';
-import type { RequestContext } from '../http/request-context.ts';
+import type { RequestContext, ResponseState } from '../http/request-context.ts';
+import { ignoredHeaders } from '../http/responses.ts';
 import type { RouteHandler } from '../http/router.ts';
 import { retry } from '../timers/retry.ts';
 
 /** Added to the request time-out: after that, a running request counts as lost. */
 const GRACE_MS = 30_000;
-/** Larger responses are not stored. A Durable Object value holds at most 2 MB. */
-const MAX_STORED_CHARACTERS = 1_000_000;
+/** A Durable Object value holds at most 2 MB, which are so many characters of any kind. */
+const PIECE_CHARACTERS = 1_000_000;
 
 function keyOf(request: Request): string {
   const key = request.headers.get(IDEMPOTENCY_HEADER) ?? '';
@@ -24,8 +25,16 @@ function keyOf(request: Request): string {
   );
 }
 
-const replayed = ({ status, contentType, body }: StoredResponse): Response =>
-  new Response(body, { status, headers: { 'content-type': contentType, [REPLAYED_HEADER]: 'true' } });
+/** @param piece returns a further piece of the body */
+async function replayed(
+  { status, contentType, headers, body, pieces = 0 }: StoredResponse,
+  piece: (index: number) => Promise<string | null>,
+): Promise<Response> {
+  const texts = [body];
+  for (let index = 0; index < pieces; index += 1) texts.push((await piece(index)) ?? unavailable());
+  const all = { ...headers, 'content-type': contentType, [REPLAYED_HEADER]: 'true' };
+  return new Response(texts.join(''), { status, headers: all });
+}
 
 /** Runs the handler at most once per idempotency key. Does not store streams; the caller can make them resumable. */
 export function idempotent(handler: RouteHandler): RouteHandler {
@@ -49,7 +58,10 @@ export function idempotent(handler: RouteHandler): RouteHandler {
       async () => await object().claim(claimant, requestHash, lifetime),
       context.backoff,
     ).catch(unavailable);
-    if (claim.turn === 'replay') return replayed(claim.answer);
+    if (claim.turn === 'replay') {
+      const piece = (index: number) => retry(async () => await object().piece(index), context.backoff);
+      return replayed(claim.answer, (index) => piece(index).catch(unavailable));
+    }
     if (claim.turn === 'mismatch') throw mismatch();
     if (claim.turn === 'wait') throw stillRunning();
     const inner = new Request(request.url, {
@@ -59,12 +71,24 @@ export function idempotent(handler: RouteHandler): RouteHandler {
       signal: request.signal,
     });
     const claimed: ClaimedKey = {
-      keep: (answer) => retry(() => object().keep(claimant, answer), context.backoff),
+      async keep(answer) {
+        const [body = '', ...rest] = piecesOf(answer.body);
+        for (const [index, text] of rest.entries()) {
+          await retry(() => object().keepPiece(claimant, index, text), context.backoff);
+        }
+        const first = { ...answer, body, ...(rest.length > 0 && { pieces: rest.length }) };
+        await retry(() => object().keep(claimant, first), context.backoff);
+      },
       release: () => retry(() => object().release(claimant), context.backoff),
     };
     return runOnce(claimed, () => Promise.resolve(handler(inner, context, argument)), context);
   };
 }
+
+const piecesOf = (text: string): string[] =>
+  Array.from({ length: Math.ceil(text.length / PIECE_CHARACTERS) }, (_, index) =>
+    text.slice(index * PIECE_CHARACTERS, (index + 1) * PIECE_CHARACTERS),
+  );
 
 function unavailable(): never {
   throw new ApiError(
@@ -88,6 +112,7 @@ const stillRunning = (): ApiError =>
 
 /** An idempotency key that this request holds. */
 interface ClaimedKey {
+  /** The body may have any length. */
   keep(answer: StoredResponse): Promise<void>;
   release(): Promise<void>;
 }
@@ -95,7 +120,7 @@ interface ClaimedKey {
 async function runOnce(
   claimed: ClaimedKey,
   run: () => Promise<Response>,
-  { waitUntil }: RequestContext,
+  { waitUntil, answer: state }: RequestContext,
 ): Promise<Response> {
   // If this fails, the key stays in use until the claim expires.
   const release = () => claimed.release().catch(() => {});
@@ -107,7 +132,7 @@ async function runOnce(
       return answer;
     }
     const { readable, writable } = new IdentityTransformStream();
-    waitUntil(passOn(answer, writable.getWriter(), { ...claimed, release }));
+    waitUntil(passOn(answer, state, writable.getWriter(), { ...claimed, release }));
     return new Response(readable, answer);
   } catch (thrown) {
     // Errors are not stored: a repeated request is checked again.
@@ -119,6 +144,7 @@ async function runOnce(
 /** Passes the white space of a late answer on as it arrives, then stores the answer, then passes the answer on. */
 async function passOn(
   { status, headers, body: answer }: Response,
+  state: ResponseState,
   client: WritableStreamDefaultWriter<Uint8Array>,
   { keep, release }: ClaimedKey,
 ): Promise<void> {
@@ -138,9 +164,7 @@ async function passOn(
   }
   const contentType = headers.get('content-type') ?? '';
   // The caller gets the response even if it cannot be stored.
-  await (body.length > MAX_STORED_CHARACTERS
-    ? release()
-    : keep({ status, contentType, body }).catch(() => {}));
+  await keep({ status, contentType, headers: ignoredHeaders(state), body }).catch(() => {});
   await client.write(new TextEncoder().encode(body)).catch(() => {});
   await client.close().catch(() => {});
 }

@@ -92,11 +92,12 @@ test('frees the key after a failure, and rejects it for a stream', async () => {
   expect(origin.requests).toHaveLength(2);
 });
 
-test('returns a response that is too large to store, and frees the key', async () => {
+test('replays a response that is larger than a stored value, and rejects another body', async () => {
   origin.script = async (request, wire) => {
     wire.send(...acceptedFor(request));
     // More bytes than the platform stores in one value.
-    const text = '\u0448'.repeat(120_000);
+    // A surrogate pair lies across the pieces.
+    const text = `${'\u0448'.repeat(3)}${'😀'.repeat(120_000)}`;
     for (let count = 1; count <= 10; count += 1) {
       wire.send({ type: 'token', choice: 0, text, completionTokens: count });
     }
@@ -105,10 +106,23 @@ test('returns a response that is too large to store, and frees the key', async (
   };
   const first = await ask('large', { max_tokens: 10 });
   expect(first.status).toBe(200);
-  expect((await first.text()).length).toBeGreaterThan(1_200_000);
-  origin.reset();
+  const text = await first.text();
+  expect(text.length).toBeGreaterThan(2_100_000);
   const second = await ask('large', { max_tokens: 10 });
-  expect([second.status, second.headers.get('idempotent-replayed')]).toEqual([200, null]);
+  expect([second.status, second.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
+  expect((await second.text()) === text).toBe(true);
+  expect((await ask('large', { max_tokens: 9 })).status).toBe(409);
+  expect(origin.requests).toHaveLength(1);
+});
+
+test('replays the headers that say what was ignored', async () => {
+  const fields = { guided_jsn: {}, json_schema: { type: 'string', titel: 'x' } };
+  origin.ignoredKeywords = 'titel';
+  for (const replayed of [null, 'true']) {
+    const { headers } = await ask('ignored', fields);
+    const names = ['idempotent-replayed', 'x-ignored-fields', 'x-ignored-keywords'];
+    expect(names.map((name) => headers.get(name))).toEqual([replayed, 'guided_jsn', 'titel']);
+  }
 });
 
 test('rejects an invalid key', async () => {

@@ -11,6 +11,8 @@ interface State {
   readonly answer: StoredResponse | null;
 }
 
+const pieceKey = (index: number): string => `piece ${index}`;
+
 /** A response is kept for one hour. */
 const RETENTION_MS = 3_600_000;
 
@@ -27,6 +29,15 @@ export class IdempotentAnswer extends DurableObject<Env> implements IdempotentAn
     if (state.claimant === claimant) return { turn: 'run' };
     if (state.asked !== requestHash) return { turn: 'mismatch' };
     return state.answer === null ? { turn: 'wait' } : { turn: 'replay', answer: state.answer };
+  }
+
+  async keepPiece(claimant: string, index: number, text: string): Promise<void> {
+    const state = await this.#state();
+    if (state?.claimant === claimant) await this.ctx.storage.put(pieceKey(index), text);
+  }
+
+  async piece(index: number): Promise<string | null> {
+    return (await this.ctx.storage.get<string>(pieceKey(index))) ?? null;
   }
 
   /** Stores the response for repeated requests. */
