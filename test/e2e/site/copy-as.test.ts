@@ -51,6 +51,73 @@ test.for(Object.keys(RUNNERS))(
   },
 );
 
+test('what the page sends is shown, copied, and can be left out', async ({ visit }) => {
+  const { page } = await visit('/');
+  await page.getByLabel('Preset').selectOption('Most likely');
+  await typeInto(page.getByRole('textbox', { name: 'Text' }), 'Once upon a ti');
+  await page.locator('summary', { hasText: 'Logprobs' }).click();
+  const control = (name: string) => page.getByLabel(name, { exact: true });
+  const shown = async () => [
+    await control('token_healing').inputValue(),
+    await control('logprobs').inputValue(),
+    await control('return_token_ids').inputValue(),
+  ];
+  const sent = async () => {
+    const request = page.waitForRequest('**/v1/completions');
+    await page.keyboard.press('Control+Enter');
+    // The seed comes from the test.
+    const { stream: _, stream_options: __, seed: ___, ...body } = (await request).postDataJSON();
+    await page.getByRole('status').getByText('Finished').waitFor();
+    await page.getByRole('button', { name: 'Undo' }).click();
+    return body;
+  };
+  const copied = async () => {
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('button', { name: 'Copy as code…' }).click();
+    const code = (await page.locator('.code-block code').textContent())!;
+    await page.keyboard.press('Escape');
+    return JSON.parse(/-d '(.*)'$/s.exec(code)![1]!);
+  };
+  await expect.poll(shown).toEqual(['true', '5', 'true']);
+  const fields = { token_healing: true, logprobs: 5, return_token_ids: true };
+  const body = await copied();
+  expect(body).toEqual({
+    model: 'default',
+    prompt: 'Once upon a ti',
+    max_tokens: 64,
+    temperature: 0,
+    ...fields,
+  });
+  expect(await sent()).toEqual(body);
+
+  await control('token_healing').selectOption('default');
+  await control('logprobs').fill('');
+  await control('return_token_ids').selectOption('false');
+  const changed = await copied();
+  expect(changed).toEqual({
+    ...body,
+    token_healing: undefined,
+    logprobs: undefined,
+    return_token_ids: false,
+  });
+  expect(await sent()).toEqual(changed);
+  await page.reload();
+  await expect.poll(shown).toEqual(['', '', 'false']);
+});
+
+test('without logprobs, the echo of the prompt is not written into the text again', async ({ visit }) => {
+  const { page } = await visit('/');
+  await page.getByLabel('Preset').selectOption('Most likely');
+  await typeInto(page.getByRole('textbox', { name: 'Text' }), 'Once upon a time');
+  await page.locator('summary', { hasText: 'Logprobs' }).click();
+  await page.getByLabel('logprobs', { exact: true }).fill('');
+  await page.getByLabel('echo', { exact: true }).selectOption('true');
+  await page.getByRole('button', { name: 'Complete' }).click();
+  await page.getByRole('status').getByText('Finished').waitFor();
+  const text = await page.getByRole('textbox', { name: 'Text' }).textContent();
+  expect(text?.split('Once upon a time')).toHaveLength(2);
+});
+
 test('the code is selected where the browser has no clipboard', async ({ visit }) => {
   const { page, consoleErrors } = await visit('/', { host: OTHER_HOST });
   await typeInto(page.getByRole('textbox', { name: 'Text' }), PROMPT);

@@ -199,7 +199,7 @@ describe('the playground, by hand', () => {
     const { page } = await visit('/');
     await page.getByLabel('Preset').selectOption('Most likely');
     await page.locator('summary', { hasText: 'Logprobs' }).click();
-    await page.getByRole('checkbox', { name: 'echo', exact: true }).check();
+    await page.getByLabel('echo', { exact: true }).selectOption('true');
     await page.getByLabel('echo_last', { exact: true }).fill('3');
     await complete(page);
     const tinted = await textOf(page).locator('.token').allTextContents();

@@ -1,6 +1,7 @@
 import type { Connection } from './client.ts';
 import { type PromptToken, type StreamUpdate, streamCompletion, type Usage } from './completion-stream.ts';
 import { RequestFailure } from './request-failure.ts';
+import type { Parameters } from './request-field.ts';
 
 export interface OffsetToken extends PromptToken {
   /** Code points from the start of the text. */
@@ -58,8 +59,8 @@ export class WholeChoices {
 
 /** Time between two views of choices that arrive, in milliseconds: figures that change more often cannot be read. */
 const UPDATE_MS = 100;
-/** Alternatives per token that the page asks for: as many as every dialect allows. */
-export const LOGPROBS = 5;
+/** What tints and alternatives need: as many alternatives per token as every dialect allows, and their ids. */
+export const TOKEN_FIELDS: Parameters = { logprobs: 5, return_token_ids: true };
 
 /**
  * Requests n choices and shows them as they arrive.
@@ -68,12 +69,11 @@ export const LOGPROBS = 5;
  */
 export async function requestChoices(
   connection: Connection,
-  { n, ...fields }: { readonly n: number; readonly [field: string]: unknown },
+  body: { readonly n: number; readonly [field: string]: unknown },
   signal: AbortSignal,
   show: (arrived: WholeChoices) => void,
 ): Promise<RequestFailure | null> {
-  const arrived = new WholeChoices(n);
-  const body = { ...fields, n, logprobs: LOGPROBS, return_token_ids: true };
+  const arrived = new WholeChoices(body.n);
   const timer = setInterval(() => show(arrived), UPDATE_MS);
   try {
     for await (const update of streamCompletion(connection, body, signal)) arrived.add(update);

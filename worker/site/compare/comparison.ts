@@ -2,7 +2,7 @@ import { type Signal, signal } from '@preact/signals';
 import type { Connection } from '../api/client.ts';
 import type { Usage } from '../api/completion-stream.ts';
 import type { RequestFailure } from '../api/request-failure.ts';
-import { requestChoices, type WholeChoice } from '../api/whole-choices.ts';
+import { requestChoices, TOKEN_FIELDS, type WholeChoice } from '../api/whole-choices.ts';
 import { jointLogprob } from '../tokens/probability.ts';
 
 /** How one side is requested. */
@@ -53,7 +53,7 @@ export class Side {
     this.answer.value = { ...NOTHING, running: true };
     const failure = await requestChoices(
       { ...connection, dialect: settings.dialect },
-      { ...settings.parameters, model: settings.model, prompt, n },
+      { ...TOKEN_FIELDS, ...settings.parameters, model: settings.model, prompt, n },
       running.signal,
       ({ choices, usage }) =>
         show({

@@ -4,13 +4,12 @@ import { Dialog } from '../controls/dialog.tsx';
 import { CopyDialog } from '../copy/copy-dialog.tsx';
 import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { ParametersPanel } from './parameters-panel.tsx';
-import { complete, usePlayground } from './playground-state.ts';
-import { promptOf } from './request-body.ts';
+import { bodyOf, complete, presetOf, usePlayground } from './playground-state.ts';
 import { StatusLine } from './status-line.tsx';
 
 export function ActionBar() {
   const state = usePlayground();
-  const { generation, editor, isRunning, content, parameters, session } = state;
+  const { generation, editor, isRunning, content, parameters } = state;
   const sheetOpen = useSignal(false);
   const copyOpen = useSignal(false);
   const isReady = editor.value !== null && content.value.text !== '';
@@ -58,14 +57,11 @@ export function ActionBar() {
       </div>
       <StatusLine />
       {copyOpen.value && (
-        <CopyDialog
-          body={{ model: session.model.value, ...promptOf(content.value), ...parameters.value }}
-          onClose={() => (copyOpen.value = false)}
-        />
+        <CopyDialog body={bodyOf(state, content.value)} onClose={() => (copyOpen.value = false)} />
       )}
       {sheetOpen.value && (
         <Dialog title="Parameters" class="sheet" onClose={() => (sheetOpen.value = false)}>
-          <ParametersPanel parameters={parameters} />
+          <ParametersPanel parameters={parameters} preset={presetOf(state)} />
         </Dialog>
       )}
     </div>

@@ -18,13 +18,7 @@ export function FieldControl(props: FieldControlProps) {
   const { field, value } = props;
   return (
     <div class={`parameter ${value === undefined ? '' : 'set'}`}>
-      {field.kind === 'flag' ? (
-        <Flag {...props} />
-      ) : field.kind === 'choice' ? (
-        <Choice {...props} />
-      ) : (
-        <Written {...props} />
-      )}
+      {field.kind === 'flag' || field.kind === 'choice' ? <Choice {...props} /> : <Written {...props} />}
     </div>
   );
 }
@@ -33,24 +27,15 @@ const Explanation = ({ field }: Pick<FieldControlProps, 'field'>) => (
   <p class="explanation quiet">{field.description}</p>
 );
 
-function Flag({ name, field, value, onChange }: FieldControlProps) {
-  return (
-    <>
-      <label class="switch">
-        <code>{name}</code>
-        <input
-          type="checkbox"
-          checked={value === true}
-          onChange={(event) => onChange(event.currentTarget.checked || undefined)}
-        />
-      </label>
-      <Explanation field={field} />
-    </>
-  );
-}
+/** The values of a flag: it may be sent as false, because some are true by default. */
+const FLAGS: ReadonlyMap<string, boolean> = new Map([
+  ['true', true],
+  ['false', false],
+]);
 
 function Choice({ name, field, value, onChange }: FieldControlProps) {
-  const options = ['', ...(field.values ?? [])].map((one) => [one, one === '' ? 'default' : one] as const);
+  const values = field.kind === 'flag' ? FLAGS.keys() : (field.values ?? []);
+  const options = ['', ...values].map((one) => [one, one === '' ? 'default' : one] as const);
   return (
     <>
       <div class="parameter-head">
@@ -59,7 +44,7 @@ function Choice({ name, field, value, onChange }: FieldControlProps) {
           label={name}
           value={String(value ?? '')}
           options={options}
-          onChange={(chosen) => onChange(chosen === '' ? undefined : chosen)}
+          onChange={(chosen) => onChange(chosen === '' ? undefined : (FLAGS.get(chosen) ?? chosen))}
         />
       </div>
       <Explanation field={field} />

@@ -35,7 +35,7 @@ export const FIELD_GROUPS: readonly FieldGroup[] = [
     'json_schema grammar regex guided_choice response_format structured_outputs tools tool_choice ' +
       'open_objects any_key_order',
   ),
-  group('Logprobs', 'logprobs', 'logprobs echo echo_last'),
+  group('Logprobs', 'logprobs', 'logprobs return_token_ids echo echo_last'),
   group(
     'Output',
     'fields',

@@ -8,6 +8,7 @@ import { useSession } from '../store/session.ts';
 import { FieldControl } from './field-control.tsx';
 import { FIELD_GROUPS, type FieldGroup } from './field-groups.ts';
 import { PRESETS } from './presets.ts';
+import { sentFields, withField } from './request-body.ts';
 
 const CUSTOM = 'Custom';
 
@@ -16,15 +17,19 @@ const isSame = (a: Parameters, b: Parameters): boolean =>
 
 interface ParametersProps {
   readonly parameters: Signal<Parameters>;
+  /** What is sent of the fields that the visitor has not changed. */
+  readonly preset: Parameters;
+  /** Fields that the view cannot use. */
+  readonly without?: readonly string[];
 }
 
-/** All request fields in groups, with presets. @param without title of a group to leave out */
-export function ParametersPanel({ parameters, without }: ParametersProps & { readonly without?: string }) {
-  const preset = PRESETS.find((one) => isSame(one.parameters, parameters.value))?.name ?? CUSTOM;
-  const names = [...PRESETS.map(({ name }) => name), ...(preset === CUSTOM ? [CUSTOM] : [])];
+/** All request fields in groups, with presets. */
+export function ParametersPanel({ parameters, ...props }: ParametersProps) {
+  const chosen = PRESETS.find((one) => isSame(one.parameters, parameters.value))?.name ?? CUSTOM;
+  const names = [...PRESETS.map(({ name }) => name), ...(chosen === CUSTOM ? [CUSTOM] : [])];
   const choose = (name: string) => {
-    const chosen = PRESETS.find((one) => one.name === name);
-    if (chosen) parameters.value = chosen.parameters;
+    const found = PRESETS.find((one) => one.name === name);
+    if (found) parameters.value = found.parameters;
   };
   return (
     <div class="parameters">
@@ -32,13 +37,13 @@ export function ParametersPanel({ parameters, without }: ParametersProps & { rea
         <span>Preset</span>
         <Select
           label="Preset"
-          value={preset}
+          value={chosen}
           options={names.map((name) => [name, name] as const)}
           onChange={choose}
         />
       </div>
-      {FIELD_GROUPS.filter(({ title }) => title !== without).map((group) => (
-        <Group key={group.title} group={group} parameters={parameters} />
+      {FIELD_GROUPS.map((group) => (
+        <Group key={group.title} group={group} parameters={parameters} {...props} />
       ))}
     </div>
   );
@@ -48,14 +53,13 @@ interface GroupProps extends ParametersProps {
   readonly group: FieldGroup;
 }
 
-function Group({ group: { title, fields, section }, parameters }: GroupProps) {
+function Group({ group, parameters, preset, without = [] }: GroupProps) {
   const session = useSession();
+  const { title, section } = group;
+  const fields = group.fields.filter((name) => !without.includes(name));
   const maximum = MAX_LOGPROBS[session.dialect.value ?? '']!;
-  const set = fields.filter((name) => parameters.value[name] !== undefined);
-  const change = (name: string, value: unknown) => {
-    const { [name]: _, ...others } = parameters.peek();
-    parameters.value = value === undefined ? others : { ...others, [name]: value };
-  };
+  const sent = sentFields(preset, parameters.value);
+  const set = fields.filter((name) => sent[name] !== undefined);
   return (
     <details class="group" open={title === 'Basics'}>
       <summary>
@@ -68,8 +72,8 @@ function Group({ group: { title, fields, section }, parameters }: GroupProps) {
           key={name}
           name={name}
           field={name === 'logprobs' ? { ...REQUEST_FIELDS[name]!, maximum } : REQUEST_FIELDS[name]!}
-          value={parameters.value[name]}
-          onChange={(value) => change(name, value)}
+          value={sent[name]}
+          onChange={(value) => (parameters.value = withField(preset, parameters.peek(), name, value))}
         />
       ))}
       <a class="group-link" href={`/docs/guides/api#${section}`}>

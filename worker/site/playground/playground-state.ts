@@ -3,6 +3,7 @@ import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Alternative } from '../api/completion-stream.ts';
 import type { Parameters } from '../api/request-field.ts';
+import { TOKEN_FIELDS } from '../api/whole-choices.ts';
 import type { EditorContent, TextEditor } from '../editor/text-editor.ts';
 import { canHeal, type Session } from '../store/session.ts';
 import { tabSignal } from '../store/stored-signal.ts';
@@ -10,7 +11,7 @@ import { type PlacedTokens, TokenPlacer } from '../tokens/placed-tokens.ts';
 import { perplexityOf } from '../tokens/probability.ts';
 import { type ChoiceUpdate, Generation } from './generation.ts';
 import { DEFAULT_PARAMETERS } from './presets.ts';
-import { promptOf, requestBody } from './request-body.ts';
+import { pageFields, promptOf, requestBody, sentFields } from './request-body.ts';
 
 /** The text, its parameters and the running completion. Lives as long as the page, so that views can be changed. */
 export interface PlaygroundState {
@@ -67,8 +68,9 @@ export async function complete(state: PlaygroundState): Promise<void> {
 export async function score(state: PlaygroundState): Promise<void> {
   const editor = state.editor.peek();
   if (editor === null || state.isRunning.peek() || editor.content.text === '') return;
-  const { text } = editor.content;
-  await send(state, editor, { text, mark: null }, { max_tokens: 0, echo: true });
+  const content = { text: editor.content.text, mark: null };
+  const fields = { max_tokens: 0, echo: true, ...TOKEN_FIELDS };
+  await send(state, editor, requestBody(state.session.model.peek(), content, fields), content);
 }
 
 /** Places the insertion mark at the cursor, or removes it. */
@@ -113,27 +115,41 @@ const chosen = ({ tokens: [first] }: PlacedTokens, alternative: Alternative) => 
   id: null,
 });
 
+/** Fields that the page sends unless the visitor changes them. */
+export const presetOf = ({ session: { access, model } }: PlaygroundState): Parameters =>
+  pageFields(canHeal(access.value, model.value));
+
+/** What *Complete* sends of a text, without `stream`. */
+export const bodyOf = (
+  state: PlaygroundState,
+  content: Pick<EditorContent, 'text' | 'mark'>,
+): Record<string, unknown> =>
+  requestBody(state.session.model.value, content, sentFields(presetOf(state), state.parameters.value));
+
 async function continueText(state: PlaygroundState, editor: TextEditor): Promise<void> {
-  await send(state, editor, editor.content, state.parameters.peek());
+  await send(state, editor, bodyOf(state, editor.content), editor.content);
 }
 
 async function send(
   { session, generation, score }: PlaygroundState,
   editor: TextEditor,
+  body: Readonly<Record<string, unknown>>,
   content: Pick<EditorContent, 'text' | 'mark'>,
-  parameters: Parameters,
 ): Promise<void> {
-  const model = session.model.peek();
-  const body = requestBody(model, content, parameters, canHeal(session.access.peek(), model));
   const insertion = new Insertion(editor, promptOf(content).prompt.length);
   score.value = null;
+  let isEcho = body.echo === true;
   editor.lock();
   await generation.run(
     session.connection.peek(),
     body,
     (update) => {
-      insertion.add(update);
-      if (isEcho(update)) score.value = scoreOf(update.tokens);
+      // The first update of an echo has the prompt, and nothing else.
+      if (isEcho) {
+        insertion.tintPrompt(update);
+        score.value = scoreOf(update.tokens);
+      } else insertion.add(update);
+      isEcho = false;
     },
     async () => {
       insertion.write();
@@ -143,8 +159,6 @@ async function send(
     },
   );
 }
-
-const isEcho = ({ promptIds, tokens }: ChoiceUpdate): boolean => promptIds !== null && tokens.length > 0;
 
 function scoreOf(tokens: ChoiceUpdate['tokens']): Score | null {
   const perplexity = perplexityOf(tokens);
@@ -173,15 +187,17 @@ class Insertion {
   add(update: ChoiceUpdate): void {
     const { index, text, tokens, offsets } = update;
     if (index > 0) return;
-    // An echo may be only the end of the prompt.
-    if (isEcho(update)) this.#placer = new TokenPlacer(this.position - text.length);
     const placed = this.#placer.place(text, tokens, offsets);
-    if (isEcho(update)) this.#editor.tint(placed);
-    else if (text !== '') {
-      if (this.#text === '') this.#writeSoon();
-      this.#text += text;
-      this.#placed.push(...placed);
-    }
+    if (text === '') return;
+    if (this.#text === '') this.#writeSoon();
+    this.#text += text;
+    this.#placed.push(...placed);
+  }
+
+  /** Tints the prompt, or its end: an echo may have no more of it. */
+  tintPrompt({ text, tokens, offsets }: ChoiceUpdate): void {
+    this.#placer = new TokenPlacer(this.position - text.length);
+    this.#editor.tint(this.#placer.place(text, tokens, offsets));
   }
 
   #writeSoon(): void {

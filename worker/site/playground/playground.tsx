@@ -5,7 +5,13 @@ import { KeysDialog } from '../controls/keys-dialog.tsx';
 import { ActionBar } from './action-bar.tsx';
 import { FailureNotice } from './failure-notice.tsx';
 import { ParametersPanel } from './parameters-panel.tsx';
-import { complete, type PlaygroundState, toggleUnderline, usePlayground } from './playground-state.ts';
+import {
+  complete,
+  type PlaygroundState,
+  presetOf,
+  toggleUnderline,
+  usePlayground,
+} from './playground-state.ts';
 import { TextPanel } from './text-panel.tsx';
 import { type TokenInspector, useTokenInspector } from './token-inspector.tsx';
 
@@ -47,7 +53,7 @@ export function Playground() {
         <ActionBar />
       </div>
       <aside class="side" aria-label="Parameters">
-        <ParametersPanel parameters={state.parameters} />
+        <ParametersPanel parameters={state.parameters} preset={presetOf(state)} />
       </aside>
       {keysOpen.value && <KeysDialog keys={KEYS} onClose={() => (keysOpen.value = false)} />}
     </div>

@@ -1,4 +1,6 @@
 import type { Alternative } from '../api/completion-stream.ts';
+import { TOKEN_FIELDS } from '../api/whole-choices.ts';
+import { sentFields } from '../playground/request-body.ts';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { placedTokens, tokenBeside } from '../tokens/token-list.tsx';
 import type { BranchPlace } from './branching.ts';
@@ -47,7 +49,7 @@ function branchFrom(state: TreeState, editor: TreeEditor, place: BranchPlace): v
   const { session, n, parameters, branching } = state;
   state.cursor.value = null;
   void branching.branch(editor, place, {
-    ...{ n: n.peek(), parameters: parameters.peek() },
+    ...{ n: n.peek(), parameters: sentFields(TOKEN_FIELDS, parameters.peek()) },
     connection: session.connection.peek(),
     model: session.model.peek(),
   });

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { TOKEN_FIELDS } from '../api/whole-choices.ts';
 import { Button } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
 import { KeysDialog } from '../controls/keys-dialog.tsx';
@@ -37,6 +38,9 @@ function textDialogs(editor: TreeEditor): TextDialogs {
   };
 }
 
+/** A branch does not repeat the text before it. */
+const NO_BRANCH_FIELDS = ['echo', 'echo_last'];
+
 /** The dialog that is open, if any. */
 export function TreeDialogs({ state, editor }: OpenTreeProps) {
   const onClose = () => {
@@ -55,7 +59,7 @@ export function TreeDialogs({ state, editor }: OpenTreeProps) {
     case 'parameters':
       return (
         <Dialog title="Parameters of branches" class="fields" onClose={onClose}>
-          <ParametersPanel parameters={state.parameters} without="Logprobs" />
+          <ParametersPanel parameters={state.parameters} preset={TOKEN_FIELDS} without={NO_BRANCH_FIELDS} />
         </Dialog>
       );
     case 'delete-tree':

@@ -18,7 +18,6 @@ const FIELDS_ELSEWHERE: Readonly<Record<string, string>> = {
   prompt_logprob_start: 'echo shows the logprobs of the whole prompt',
   logprob_token_ids: 'the page shows the most likely tokens',
   logprobs_format: 'the page shows the most likely tokens',
-  return_token_ids: 'always sent with logprobs',
   return_tokens_as_token_ids: 'the page needs the bytes of tokens',
   timings_per_token: 'the page measures by itself',
 };
