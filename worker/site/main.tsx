@@ -4,6 +4,7 @@ import './style/controls.css';
 import './style/probability.css';
 import './style/shell.css';
 import './style/playground.css';
+import './style/forced-colors.css';
 import { render } from 'preact';
 import { openPlayground, PlaygroundContext } from './playground/playground-state.ts';
 import { App } from './shell/app.tsx';

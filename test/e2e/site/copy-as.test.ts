@@ -88,7 +88,8 @@ test('what the page sends is shown, copied, and can be left out', async ({ visit
     temperature: 0,
     ...fields,
   });
-  expect(await sent()).toEqual(body);
+  const first = await sent();
+  expect(first).toEqual(body);
 
   await control('token_healing').selectOption('default');
   await control('logprobs').fill('');
@@ -100,7 +101,8 @@ test('what the page sends is shown, copied, and can be left out', async ({ visit
     logprobs: undefined,
     return_token_ids: false,
   });
-  expect(await sent()).toEqual(changed);
+  const second = await sent();
+  expect(second).toEqual(changed);
   await page.reload();
   await expect.poll(shown).toEqual(['', '', 'false']);
 });

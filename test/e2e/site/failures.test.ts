@@ -107,7 +107,7 @@ describe('a failure says what happened and what to do', () => {
     await startCompletion(page);
     await status(page).getByText('Streaming').waitFor();
     process.kill(system.originPid(), 'SIGKILL');
-    await notice(page).getByText('The model server does not answer').waitFor();
+    await notice(page).getByText('The model server failed').waitFor();
     const kept = await textOf(page).textContent();
     expect(kept!.length).toBeGreaterThan(PROMPT.length);
     await typeInto(page.getByLabel('max_tokens', { exact: true }), '20');

@@ -10,6 +10,7 @@ export type FailureKind =
   | 'invalid-request'
   | 'overloaded'
   | 'origin-down'
+  | 'timed-out'
   | 'server-error'
   | 'offline'
   | 'unreachable'
@@ -42,22 +43,31 @@ export const reasonOf = ({ kind, message }: Pick<RequestFailure, 'kind' | 'messa
 
 type FailureDetails = Pick<RequestFailure, 'status' | 'param' | 'retryAfterMs' | 'requestId'>;
 
-const BY_CODE: Readonly<Record<string, FailureKind>> = {
+/** By the code of an error, or else by its type. An event of a stream has no status. */
+const KINDS: Readonly<Record<string, FailureKind>> = {
   missing_api_key: 'no-key',
+  invalid_api_key: 'key-refused',
+  permission_error: 'key-refused',
   insufficient_quota: 'quota-exhausted',
+  requests: 'rate-limited',
+  tokens: 'rate-limited',
   model_loading: 'model-loading',
   unavailable_error: 'model-loading',
   server_is_overloaded: 'overloaded',
   internal_error: 'server-error',
+  request_timeout: 'timed-out',
+  upstream_timeout: 'timed-out',
 };
 
-/** Reads the type too, because some dialects send the HTTP status as the code. */
+/** @param status of the response; in a stream, that which some dialects send as the code; null if neither is known */
 function kindOf(status: number | null, code: string | number, type: string): FailureKind {
-  const known = BY_CODE[code] ?? BY_CODE[type];
+  const known = KINDS[code] ?? KINDS[type];
   if (known) return known;
   if (status === 401 || status === 403) return 'key-refused';
   if (status === 429) return 'rate-limited';
-  if (status === null || (status >= 502 && status <= 504)) return 'origin-down';
+  if (status === null) return type === 'invalid_request_error' ? 'invalid-request' : 'origin-down';
+  if (status === 504) return 'timed-out';
+  if (status === 502 || status === 503) return 'origin-down';
   return status >= 500 ? 'server-error' : 'invalid-request';
 }
 
@@ -96,5 +106,10 @@ export async function failureOf(response: Response): Promise<RequestFailure> {
 }
 
 /** Reads the failure from an error event of a stream. */
-export const streamFailure = (error: ErrorEnvelope['error'], requestId: string | null): RequestFailure =>
-  new RequestFailure(kindOf(null, error.code, error.type), error.message, { param: error.param, requestId });
+export function streamFailure(
+  { code, type, message, param }: ErrorEnvelope['error'],
+  requestId: string | null,
+): RequestFailure {
+  const status = Number(code) || null;
+  return new RequestFailure(kindOf(status, code, type), message, { param, requestId });
+}

@@ -4,6 +4,7 @@ import '../style/controls.css';
 import '../style/shell.css';
 import './style/docs.css';
 import './style/guide.css';
+import '../style/forced-colors.css';
 import { render } from 'preact';
 import { applyStoredTheme } from '../shell/theme.ts';
 import { openSession, SessionContext } from '../store/session.ts';

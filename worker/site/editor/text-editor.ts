@@ -9,9 +9,17 @@ import {
   undoDepth,
 } from '@codemirror/commands';
 import { type Annotation, Compartment, EditorState, Prec, Transaction } from '@codemirror/state';
-import { drawSelection, EditorView, highlightWhitespace, type KeyBinding, keymap } from '@codemirror/view';
+import {
+  drawSelection,
+  EditorView,
+  highlightSpecialChars,
+  highlightWhitespace,
+  type KeyBinding,
+  keymap,
+} from '@codemirror/view';
 import type { TokenDisplay } from '../store/session.ts';
 import { leadOf, type PlacedTokens } from '../tokens/placed-tokens.ts';
+import { signOf, UNSEEN_IN_LINE } from '../tokens/white-space.ts';
 import { insertionMark, markPosition, placeMark } from './insertion-mark.ts';
 import { editorTheme, openEditor } from './shadow-editor.ts';
 import { addTokens, placedTokens, selectTokens, tokensAt, tokenTints } from './token-marks.ts';
@@ -194,7 +202,7 @@ export class TextEditor {
     this.#view.dispatch({
       effects: this.#display.reconfigure([
         EditorView.editorAttributes.of({ class: name }),
-        whiteSpace ? highlightWhitespace() : [],
+        whiteSpace ? shownWhiteSpace : [],
       ]),
     });
   }
@@ -209,6 +217,30 @@ const measure = EditorView.theme({
   '& .cm-content': { padding: '24px max(24px, calc((100% - 76ch) / 2))' },
   '& .cm-line': { padding: '0' },
 });
+
+/** Signs for spaces, tabs, line breaks and characters without width. */
+const shownWhiteSpace = [
+  highlightWhitespace(),
+  highlightSpecialChars({
+    specialChars: UNSEEN_IN_LINE,
+    render: (code, description) => {
+      const sign = document.createElement('span');
+      sign.className = 'unseen';
+      sign.title = description ?? '';
+      sign.textContent = signOf(String.fromCodePoint(code));
+      return sign;
+    },
+  }),
+  EditorView.theme({
+    '& .cm-line:not(:last-child)::after': { content: '"↵"', color: 'var(--grey)' },
+    '& .unseen': { color: 'var(--grey)' },
+    // Forced colours have no background images, which are the signs of spaces and tabs.
+    '@media (forced-colors: active)': {
+      '.cm-highlightSpace::before': { content: '"·"', position: 'absolute' },
+      '.cm-highlightTab::before': { content: '"→"', position: 'absolute' },
+    },
+  }),
+];
 
 /** Reports the tokens under the mouse or a finger. A finger that is lifted leaves, but what it opened stays. */
 const pointing = ({ onHover, onTap, onMove }: TextEditorOptions) =>

@@ -122,9 +122,14 @@ const theme = EditorView.theme({
   },
   ...Object.fromEntries(levels),
   '&.untinted .token, &.underlined .token': { background: 'none' },
+  '&.untinted .token': { borderBottom: '0' },
   '&.underlined .token': {
     borderBottom: 'calc(var(--level, 0) * 1px) solid var(--accent)',
     borderRadius: '0',
+  },
+  // Forced colours replace all backgrounds.
+  '@media (forced-colors: active)': {
+    '.token': { borderBottom: 'calc(var(--level, 0) * 1px) solid', borderRadius: '0' },
   },
   '& .selected': { outline: '2px solid var(--accent)', borderRadius: '3px' },
 });

@@ -15,9 +15,10 @@ const ADVICE: Readonly<Record<FailureKind, Advice>> = {
   'invalid-request': ['The server rejected the request', 'Change the text or the parameters, then retry.'],
   overloaded: ['The server is overloaded', 'Nothing is lost. Retry in a moment.'],
   'origin-down': [
-    'The model server does not answer',
+    'The model server failed',
     'Nothing is lost. If a retry does not help, look at the log of the origin.',
   ],
+  'timed-out': ['The request took too long', 'Nothing is lost. Retry, or ask for fewer tokens.'],
   'server-error': [
     'The server had an error',
     'Nothing is lost. Retry; if it happens again, report the request id.',

@@ -6,7 +6,7 @@ import type { Parameters } from '../api/request-field.ts';
 import { TOKEN_FIELDS } from '../api/whole-choices.ts';
 import type { EditorContent, TextEditor } from '../editor/text-editor.ts';
 import { canHeal, type Session } from '../store/session.ts';
-import { tabSignal } from '../store/stored-signal.ts';
+import { tabSignal, type ValueParts } from '../store/stored-signal.ts';
 import { type PlacedTokens, TokenPlacer } from '../tokens/placed-tokens.ts';
 import { perplexityOf } from '../tokens/probability.ts';
 import { type ChoiceUpdate, Generation } from './generation.ts';
@@ -34,9 +34,18 @@ export interface Score {
 
 const EMPTY: EditorContent = { text: '', tokens: [], mark: null };
 
+/** The text is never lost; of the tints, those of the last seconds may be. */
+const CONTENT_PARTS: ValueParts<EditorContent> = {
+  essenceOf: (content) => ({ ...content, tokens: [] }),
+  completed: (content, stored) =>
+    content.tokens.length === 0 && content.text.startsWith(stored.text)
+      ? { ...content, tokens: stored.tokens }
+      : content,
+};
+
 export async function openPlayground(session: Session): Promise<PlaygroundState> {
   const [content, parameters] = await Promise.all([
-    tabSignal('playground-text', EMPTY),
+    tabSignal('playground-text', EMPTY, CONTENT_PARTS),
     tabSignal<Parameters>('playground-parameters', DEFAULT_PARAMETERS),
   ]);
   const generation = new Generation(() => performance.now());

@@ -3,6 +3,7 @@ import { useLayoutEffect, useMemo } from 'preact/hooks';
 import type { TextEditor } from '../editor/text-editor.ts';
 import { AlternativesPopover } from '../tokens/alternatives.tsx';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
+import { spoken } from '../tokens/spoken-token.ts';
 import { chooseAlternative, type PlaygroundState, usePlayground } from './playground-state.ts';
 
 /** Time to move the pointer from a token to its popover. */
@@ -67,6 +68,19 @@ export class TokenInspector {
     return true;
   };
 
+  /** What a screen reader says of the token that the keyboard has reached; '' if the pointer has. */
+  get announcement(): string {
+    const { tokens: placed, row } = this.inspected.value ?? {};
+    const token = placed?.tokens[0];
+    if (placed === undefined || token === undefined || row === null || row === undefined) return '';
+    const other = token.alternatives[row];
+    if (other !== undefined && other.name !== token.name)
+      return `Alternative ${row + 1} of ${token.alternatives.length}: ${spoken(other)}`;
+    const all = this.#editor?.content.tokens ?? [];
+    const at = all.findIndex(({ from }) => from === placed.from);
+    return `Token ${at + 1} of ${all.length}: ${spoken(token)}`;
+  }
+
   /** Moves to another row of the popover, if the keyboard opened it. */
   moveRow = (step: 1 | -1) => (): boolean => {
     const inspected = this.inspected.peek();
@@ -118,18 +132,25 @@ export function InspectorPopover({ inspector }: { readonly inspector: TokenInspe
     return () => removeEventListener('pointerdown', press);
   }, [inspector]);
   const rect = inspected && state.editor.value?.rectOf(inspected.tokens);
-  if (!inspected || !rect) return null;
   return (
-    <AlternativesPopover
-      tokens={inspected.tokens.tokens}
-      anchor={{ getBoundingClientRect: () => rect }}
-      active={inspected.row ?? undefined}
-      onPointerEnter={inspector.stay}
-      onPointerLeave={() => inspector.hover(null)}
-      onChoose={(alternative) => {
-        inspector.close();
-        void chooseAlternative(state, inspected.tokens, alternative);
-      }}
-    />
+    <>
+      {/* The text keeps the focus while the keyboard walks its tokens. */}
+      <p class="visually-hidden" aria-live="polite">
+        {inspector.announcement}
+      </p>
+      {inspected && rect && (
+        <AlternativesPopover
+          tokens={inspected.tokens.tokens}
+          anchor={{ getBoundingClientRect: () => rect }}
+          active={inspected.row ?? undefined}
+          onPointerEnter={inspector.stay}
+          onPointerLeave={() => inspector.hover(null)}
+          onChoose={(alternative) => {
+            inspector.close();
+            void chooseAlternative(state, inspected.tokens, alternative);
+          }}
+        />
+      )}
+    </>
   );
 }

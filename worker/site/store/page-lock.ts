@@ -1,3 +1,5 @@
+import { tabStorage } from './guarded-storage.ts';
+
 /** A page that is reloaded loses its locks shortly after its successor has started. */
 const PREDECESSOR_MS = 1_000;
 
@@ -16,7 +18,9 @@ export async function lockForPage(name: string, patience = PREDECESSOR_MS): Prom
     return lock && ended.promise;
   };
   const options = patience > 0 ? { signal: AbortSignal.timeout(patience) } : { ifAvailable: true };
-  navigator.locks.request(name, options, hold).catch(() => locked.resolve(false));
+  // With site data blocked, there are no locks and nothing to lock.
+  const refuse = (reason: Error) => locked.resolve(reason.name !== 'TimeoutError');
+  navigator.locks.request(name, options, hold).catch(refuse);
   return (await locked.promise) ? ended.resolve : null;
 }
 
@@ -31,14 +35,14 @@ let ownTab: Promise<number> | null = null;
 export const tabNumber = (): Promise<number> => (ownTab ??= takeTabNumber());
 
 async function takeTabNumber(): Promise<number> {
-  const own = Number(sessionStorage.getItem(TAB));
+  const own = Number(tabStorage.get(TAB));
   const [opened] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[];
   // The copy of a tab has its number, too. On a busy machine, a reloaded page loses its lock late.
   const patience = (opened?.type === 'reload' ? 10 : 1) * PREDECESSOR_MS;
   if (own > 0 && (await lockForPage(`${TAB}-${own}`, patience))) return own;
   for (let free = 1; ; free += 1) {
     if (!(await lockForPage(`${TAB}-${free}`, 0))) continue;
-    sessionStorage.setItem(TAB, String(free));
+    tabStorage.set(TAB, String(free));
     return free;
   }
 }

@@ -14,10 +14,15 @@ export type Access =
   | { readonly state: 'accepted'; readonly models: readonly Model[] }
   | { readonly state: 'refused' | 'unknown'; readonly failure: RequestFailure };
 
+const modelOf = (access: Access, id: string): Model | undefined =>
+  access.state === 'accepted' ? access.models.find((model) => model.id === id) : undefined;
+
+/** Returns the tokens that a model's context holds; null if they are not known. */
+export const contextOf = (access: Access, id: string): number | null =>
+  modelOf(access, id)?.max_model_len ?? null;
+
 /** Returns whether a model's server can heal the end of a prompt, as far as it is known. */
-export const canHeal = (access: Access, id: string): boolean =>
-  access.state === 'accepted' &&
-  access.models.some((model) => model.id === id && model.token_healing === true);
+export const canHeal = (access: Access, id: string): boolean => modelOf(access, id)?.token_healing === true;
 
 /** Returns the ids of the models that the key may use, as far as they are known. */
 export const offeredModels = (access: Access): readonly string[] =>

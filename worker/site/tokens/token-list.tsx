@@ -5,7 +5,8 @@ import type { TokenizedText } from '../api/whole-choices.ts';
 import { useSession } from '../store/session.ts';
 import { AlternativesPopover, type Choose } from './alternatives.tsx';
 import { leadOf, type PlacedTokens, TokenPlacer } from './placed-tokens.ts';
-import { jointLogprob, percent, tintClass } from './probability.ts';
+import { jointLogprob, tintClass } from './probability.ts';
+import { spoken } from './spoken-token.ts';
 import { TokenName } from './token-name.tsx';
 
 export const placedTokens = ({ text, tokens }: TokenizedText): readonly PlacedTokens[] =>
@@ -45,8 +46,13 @@ export function TokenList({ content, label, cursor, isMarked = () => false, onCh
   const hovered = useSignal<PlacedTokens | null>(null);
   const id = useId();
   const placed = useMemo(() => placedTokens(content), [content]);
-  if (placed.length === 0) return <span>{content.text}</span>;
   const { tint, whiteSpace } = display.value;
+  if (placed.length === 0)
+    return (
+      <span>
+        <TokenName name={content.text} whiteSpace={whiteSpace} />
+      </span>
+    );
   const at = placed.findIndex(({ from }) => from === (hovered.value ?? cursor.value)?.from);
   const shown = placed[at];
   const anchor = list.current?.children[at]?.lastElementChild;
@@ -90,7 +96,7 @@ export function TokenList({ content, label, cursor, isMarked = () => false, onCh
               id={`${id}-${from}`}
               role="option"
               aria-selected={selected}
-              aria-label={logprob === null ? text : `${text}, ${percent(logprob)}`}
+              aria-label={spoken({ name: text, logprob })}
               onPointerEnter={() => {
                 hovered.value = place;
               }}

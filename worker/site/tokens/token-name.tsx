@@ -1,6 +1,5 @@
 import { hexBytes, isPartial, tokenBytes } from '../api/token-bytes.ts';
-
-const SIGNS: Readonly<Record<string, string>> = { ' ': '·', '\t': '→', '\n': '↵' };
+import { IS_UNSEEN, signOf, splitUnseen } from './white-space.ts';
 
 /** Shows a token's text. Parts of a character show as bytes; with `whiteSpace`, spaces and breaks show as signs. */
 export function TokenName({ name, whiteSpace }: { readonly name: string; readonly whiteSpace: boolean }) {
@@ -8,16 +7,16 @@ export function TokenName({ name, whiteSpace }: { readonly name: string; readonl
   if (!whiteSpace) return <>{name}</>;
   return (
     <>
-      {name.split(/([ \t\n])/).map((part, index) => {
-        const sign = SIGNS[part];
-        if (sign === undefined) return part;
-        return (
+      {splitUnseen(name).map((part, index) =>
+        IS_UNSEEN.test(part) ? (
           <span key={index} class="white-space">
-            {sign}
+            {signOf(part)}
             {part === '\n' && part}
           </span>
-        );
-      })}
+        ) : (
+          part
+        ),
+      )}
     </>
   );
 }

@@ -1,8 +1,12 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
-import { meanLogprob, percent } from '../tokens/probability.ts';
+import { useSession } from '../store/session.ts';
+import type { PlacedTokens } from '../tokens/placed-tokens.ts';
+import { jointLogprob, meanLogprob, percent } from '../tokens/probability.ts';
+import { spoken } from '../tokens/spoken-token.ts';
 import { TokenList } from '../tokens/token-list.tsx';
+import { TokenName } from '../tokens/token-name.tsx';
 import { BranchCards } from './branch-cards.tsx';
 import { pathTo, type TreeNode } from './tree.ts';
 import { branchWith } from './tree-commands.ts';
@@ -14,6 +18,7 @@ const PARTS = 40;
 /** The text from the root to the selected node, and the branches that follow. */
 export function ReadingView({ state, editor }: OpenTreeProps) {
   const node = editor.node.value;
+  const { whiteSpace } = useSession().display.value;
   const path = pathTo(editor.position.value.tree, node.id).slice(0, -1);
   const parts = useSignal(PARTS);
   const end = useRef<HTMLDivElement>(null);
@@ -37,7 +42,7 @@ export function ReadingView({ state, editor }: OpenTreeProps) {
           // biome-ignore lint/a11y/noStaticElementInteractions: the keys of the view and the outline do the same.
           // biome-ignore lint/a11y/useKeyWithClickEvents: as above.
           <span key={part.id} class="part" onClick={() => editor.select(part.id)}>
-            {part.text}
+            <TokenName name={part.text} whiteSpace={whiteSpace} />
           </span>
         ))}
         <TokenList
@@ -51,9 +56,19 @@ export function ReadingView({ state, editor }: OpenTreeProps) {
       <div ref={end}>
         <NodeFigures node={node} />
       </div>
+      <p class="visually-hidden" aria-live="polite">
+        {announcementOf(node, state.cursor.value)}
+      </p>
       <BranchCards editor={editor} growing={state.branching.growing.value} />
     </div>
   );
+}
+
+/** What a screen reader says of the selected token. The list of tokens says it by itself while it has the focus. */
+function announcementOf({ text }: TreeNode, selected: PlacedTokens | null): string {
+  if (selected === null || document.activeElement?.role === 'listbox') return '';
+  const { from, to, tokens } = selected;
+  return spoken({ name: text.slice(from, to), logprob: jointLogprob(tokens) });
 }
 
 const FINISHED: Readonly<Record<string, string>> = { stop: 'ends here', length: 'cut at max_tokens' };

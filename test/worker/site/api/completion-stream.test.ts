@@ -77,6 +77,26 @@ test('an error event fails with its message', async () => {
 });
 
 test.each([
+  ['invalid_grammar', 'invalid_request_error', 'invalid-request'],
+  ['invalid_api_key', 'invalid_request_error', 'key-refused'],
+  ['tenant_suspended', 'permission_error', 'key-refused'],
+  ['insufficient_quota', 'insufficient_quota', 'quota-exhausted'],
+  ['rate_limit_exceeded', 'tokens', 'rate-limited'],
+  ['server_is_overloaded', 'server_error', 'overloaded'],
+  ['upstream_timeout', 'server_error', 'timed-out'],
+  ['internal_error', 'server_error', 'server-error'],
+  [400, 'invalid_request_error', 'invalid-request'],
+  [429, 'requests', 'rate-limited'],
+  [500, 'server_error', 'server-error'],
+  [502, 'server_error', 'origin-down'],
+  [504, 'server_error', 'timed-out'],
+])('an error event with code %s and type %s is the failure "%s"', async (code, type, kind) => {
+  const error = { message: 'Why.', type, param: null, code };
+  answerWith([chunk({ text: 'a' }), `data: ${JSON.stringify({ error })}\n\n`, 'data: [DONE]\n\n']);
+  await expect(collect()).rejects.toMatchObject({ kind, message: 'Why.' });
+});
+
+test.each([
   [401, 'missing_api_key', 'invalid_request_error', 'no-key'],
   [401, 'invalid_api_key', 'invalid_request_error', 'key-refused'],
   [403, 'tenant_suspended', 'permission_error', 'key-refused'],
