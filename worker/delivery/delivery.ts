@@ -6,8 +6,8 @@ export interface Delivery {
   readonly url: string;
   readonly contentType: string;
   readonly body: string;
-  /** Signs the body; without it, the event has no signature. */
-  readonly secret: string | undefined;
+  /** Each signs the body; without one, the event has no signature. */
+  readonly secrets: readonly (string | undefined)[];
   /** Sent as a Bearer token, if the endpoint needs one. */
   readonly token?: string | undefined;
   /** Connects to the address; without it, any network is used. */
@@ -46,8 +46,10 @@ export const signatureOf = async (
 /** Sends an event once. Returns whether the endpoint has taken it. Follows no redirect. Never fails. */
 export async function send(delivery: Delivery, now: number): Promise<boolean> {
   const seconds = Math.floor(now / 1000);
-  const { secret, token, network = globalThis } = delivery;
+  const { secrets, token, network = globalThis } = delivery;
   try {
+    const given = secrets.filter((secret) => secret !== undefined);
+    const signatures = await Promise.all(given.map((secret) => signatureOf(delivery, secret, seconds)));
     const response = await network.fetch(delivery.url, {
       method: 'POST',
       body: delivery.body,
@@ -55,7 +57,7 @@ export async function send(delivery: Delivery, now: number): Promise<boolean> {
         'content-type': delivery.contentType,
         'webhook-id': delivery.id,
         'webhook-timestamp': String(seconds),
-        ...(secret !== undefined && { 'webhook-signature': await signatureOf(delivery, secret, seconds) }),
+        ...(signatures.length > 0 && { 'webhook-signature': signatures.join(' ') }),
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
       },
       redirect: 'manual',

@@ -59,6 +59,8 @@ const settings = z.object({
   KEY_ID_SECRET: z.string().min(32).optional(),
   /** Signs the alerts that are sent to the webhooks of tenants. If absent, tenants cannot have webhooks. */
   WEBHOOK_SECRET: z.string().min(32).optional(),
+  /** The secret before it. During a rotation, alerts are signed with both. */
+  WEBHOOK_SECRET_OLD: z.string().min(32).optional(),
   /** Shares of limits of money at which alerts are sent, in per cent: comma-separated. */
   ALERT_SHARES: z
     .string()
@@ -69,6 +71,8 @@ const settings = z.object({
   BILLING_URL: z.url().optional(),
   /** Signs these batches. */
   BILLING_SECRET: z.string().min(16).optional(),
+  /** The secret before it. During a rotation, they are signed with both. */
+  BILLING_SECRET_OLD: z.string().min(16).optional(),
   /** Sent with these batches as a Bearer token. */
   BILLING_TOKEN: z.string().min(1).optional(),
   /** `refused`: keys whose ids have no keyed check fail with 401. */

@@ -44,8 +44,10 @@ beforeAll(async () => {
   worker = await startWorker(origin, {
     ADMIN_KEY_SHA256,
     WEBHOOK_SECRET: 'a secret for the webhooks of tests',
+    WEBHOOK_SECRET_OLD: 'the secret of webhooks before it',
     BILLING_URL: `${url}/billing`,
     BILLING_SECRET: 'a secret for billing',
+    BILLING_SECRET_OLD: 'the secret before it',
     BILLING_TOKEN: 'token-of-billing',
   });
   // A completion of the fake origin costs 1 or 2 for its prompt, and 100 for each of 4 tokens.
@@ -103,7 +105,11 @@ test('alerts a tenant once per share of its limit, signed and repeated until the
     data: { tenant: 'alerted', key: null, limit: 'micros_per_month', limit_micros: 1_000 },
   });
   const bytes = Buffer.from(secret.slice('whsec_'.length), 'base64');
-  for (const one of deliveries) expect(one.headers['webhook-signature']).toBe(expectedSignature(one, bytes));
+  for (const one of deliveries) {
+    const [signature, old] = String(one.headers['webhook-signature']).split(' ');
+    expect(signature).toBe(expectedSignature(one, bytes));
+    expect(old).toMatch(/^v1,/);
+  }
   const shown = await key(token);
   expect(shown.alerts.map(({ limit, share_percent }) => [limit, share_percent]).toSorted()).toEqual([
     ['micros_per_month', 50],
@@ -186,9 +192,11 @@ test('sends each billed request as a CloudEvent with a stable id, in order, unti
   const [first] = batches;
   expect(first!.headers['content-type']).toBe('application/cloudevents-batch+json');
   expect(first!.headers.authorization).toBe('Bearer token-of-billing');
-  expect(first!.headers['webhook-signature']).toBe(
-    expectedSignature(first!, Buffer.from('a secret for billing')),
+  // During a change of the secret, both are used.
+  const signatures = ['a secret for billing', 'the secret before it'].map((secret) =>
+    expectedSignature(first!, Buffer.from(secret)),
   );
+  expect(first!.headers['webhook-signature']).toBe(signatures.join(' '));
   // The refused batch came again, and nothing else did.
   const [refused, ...taken] = batches.map(eventsOf);
   const ids = taken.flat().map(({ id }) => id);

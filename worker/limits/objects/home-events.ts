@@ -181,7 +181,7 @@ function alertBody(
 /** Returns null if the tenant has no webhook, so that its alerts are only shown. */
 async function alertOf(
   { id, body }: QueuedEvent,
-  { WEBHOOK_SECRET: secret, ENVIRONMENT }: Settings,
+  { WEBHOOK_SECRET: secret, WEBHOOK_SECRET_OLD: old, ENVIRONMENT }: Settings,
   { DB, PUBLIC_NETWORK }: Env,
 ): Promise<Delivery | null> {
   const { tenant } = (JSON.parse(body) as { readonly data: { readonly tenant: string } }).data;
@@ -191,17 +191,18 @@ async function alertOf(
   // An address that was set in development must not be used elsewhere.
   if (targetProblem(url, local) !== null) return null;
   const network = local ? undefined : PUBLIC_NETWORK;
-  const signedWith = await tenantSecret(secret, tenant);
-  return { id, url, contentType: 'application/json', body, secret: signedWith, network };
+  const secrets = await Promise.all([secret, ...(old ? [old] : [])].map((one) => tenantSecret(one, tenant)));
+  return { id, url, contentType: 'application/json', body, secrets, network };
 }
 
 /** Returns null if billing was switched off. The id is that of these events: a batch that is sent again may have more. */
 async function billingOf(
   events: readonly QueuedEvent[],
-  { BILLING_URL: url, BILLING_SECRET: secret, BILLING_TOKEN: token }: Settings,
+  { BILLING_URL: url, BILLING_SECRET: secret, BILLING_SECRET_OLD: old, BILLING_TOKEN: token }: Settings,
 ): Promise<Delivery | null> {
   if (url === undefined) return null;
   const id = await sha256Hex(events.map((event) => event.id).join('\n'));
   const body = `[${events.map((event) => event.body).join(',')}]`;
-  return { id, url, secret, token, contentType: 'application/cloudevents-batch+json', body };
+  const secrets = [secret, old];
+  return { id, url, secrets, token, contentType: 'application/cloudevents-batch+json', body };
 }
