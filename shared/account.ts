@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { metadata } from './batch.ts';
 import { toSnakeCase } from './field-names.ts';
-import { integer } from './json-fields.ts';
+import { integer, queryInteger, unixSeconds } from './json-fields.ts';
 import { adminRole, dialectName, limits, scope, weight } from './tenant.ts';
 import { USAGE_GROUPS, usageRow } from './usage.ts';
 
@@ -30,6 +30,7 @@ const limitChanges = z
 
 /** Unix seconds. */
 const seconds = z.int();
+const warning = z.string().optional().describe('What the limits of cost that were set do not limit.');
 const createdAt = seconds.describe('Time of the creation in Unix seconds.');
 
 const kindOf = <T extends string>(name: T) => z.literal(name).describe(`Always '${name}'.`);
@@ -58,6 +59,7 @@ export const planObject = z.object({
   limits: limitFields.describe('Limits of each tenant with this plan. An absent limit is no limit.'),
   weight: z.number().describe('Share of an origin relative to other waiting tenants.'),
   created_at: createdAt,
+  warning,
 });
 
 const planOfTenant = identifier.nullable().describe('Id of the plan; null = no plan.');
@@ -113,6 +115,7 @@ export const tenantObject = z.object({
   aliases: z.record(z.string(), z.string()).describe('Names of the tenant for models: name to model.'),
   suspended: z.boolean().describe('Whether all requests of the tenant are rejected.'),
   created_at: createdAt,
+  warning,
 });
 
 const ADDRESS = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()]);
@@ -139,7 +142,7 @@ export const keyBody = z.strictObject({
     .default(null)
     .describe('Models that the key may use; null = all.'),
   limits: limitFields.default({}).describe("Limits of this key, in addition to the tenant's."),
-  expires_at: seconds.nullable().default(null).describe('Unix seconds; null = never.'),
+  expires_at: unixSeconds.nullable().default(null).describe('Unix seconds; null = never.'),
   allowed_addresses: z
     .array(addressRange)
     .min(1)
@@ -191,6 +194,7 @@ export const keyObject = z.object({
   disabled: z.boolean().describe('Whether all requests of the key are rejected.'),
   revoked_at: seconds.nullable().describe('Time of the revocation in Unix seconds; null = not revoked.'),
   replaced_by: z.string().nullable().describe('Id of the key that replaces it; null = none.'),
+  warning,
 });
 /** The only responses that contain a whole key. */
 export const newKeyObject = keyObject.extend({
@@ -199,11 +203,7 @@ export const newKeyObject = keyObject.extend({
 });
 
 const pageSize = (most: number, usual: number) =>
-  z.coerce
-    .number('integer')
-    .pipe(integer(1, most))
-    .default(usual)
-    .describe('Maximum number of items on a page.');
+  queryInteger(1, most).default(usual).describe('Maximum number of items on a page.');
 export const pageQuery = z.strictObject({
   limit: pageSize(1_000, 100),
   after: z.string().default('').describe('Last id of the previous page.'),

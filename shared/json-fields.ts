@@ -13,6 +13,16 @@ export const MAX_SCHEMA_DEPTH = 256;
 export const integer = (min: number, max: number = MAX_INT32) =>
   z.int('integer').min(min, 'integer').max(max, 'integer');
 
+/** A number in a query. Text that is none keeps its type, so that the message shows it. */
+export const queryInteger = (min: number, max: number) =>
+  z.preprocess(
+    (text) => (typeof text === 'string' && /^-?\d+$/.test(text) ? Number(text) : text),
+    integer(min, max),
+  );
+
+/** A time in a request, until the year 9999: milliseconds are refused, because they would be a time in the far future. */
+export const unixSeconds = z.int('integer').max(253_402_300_799, 'integer');
+
 export const decimal = (min: number, max?: number) => {
   const bounded = z.number().min(min, 'decimal');
   return max === undefined ? bounded : bounded.max(max, 'decimal');

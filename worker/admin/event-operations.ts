@@ -95,6 +95,8 @@ export const EVENT_OPERATIONS: readonly AdminOperation[] = [
     response: listOf(eventObject),
     async run({ query }, context) {
       const { tenant: id, limit, after } = query;
+      // A call would create an object for a tenant that does not exist.
+      found(await readTenant(context.env.DB, id), 'tenant', id);
       const dead = await callHome(context, id, (home) => home.deadEvents(limit + 1, after));
       return page(dead, limit, ({ id, channel, body }) => ({
         ...{ object: 'event', id, channel },

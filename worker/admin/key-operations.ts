@@ -31,6 +31,7 @@ import { lastUses } from '../usage/usage-query.ts';
 import { found, page, showKey } from './admin-objects.ts';
 import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
 import { limitWarning } from './limit-warning.ts';
+import { priceWarning } from './price-warning.ts';
 
 type KeyTerms = Omit<KeyRecord, 'id' | 'hash' | 'createdAt' | 'revokedAt' | 'disabled' | 'replacedBy'>;
 
@@ -123,8 +124,12 @@ export async function addKey(
   const terms = { ...rest, tenantId, role, limits: toCamelCase(limits), expiresAt, allowedAddresses };
   const { record, key } = await createKey(terms, context);
   await insertKey(context.env.DB, record, entry(record.id, tenantId, { ...body, role }));
-  const warning = await limitWarning(record.id, record.limits, context).catch(() => UNCHECKED_LIMITS);
-  return { ...showKey(record), key, ...(warning !== undefined && { warning }) };
+  const warnings = await Promise.all([
+    limitWarning(record.id, record.limits, context).catch(() => UNCHECKED_LIMITS),
+    priceWarning(limits, context),
+  ]);
+  const warning = warnings.filter((text) => text !== undefined).join(' ');
+  return { ...showKey(record), key, ...(warning !== '' && { warning }) };
 }
 
 /** Changes a key. It is disabled at once; the other changes take at most one minute. @throws ApiError 400 */
@@ -144,7 +149,8 @@ export async function changeKey(
   );
   if (rest.disabled !== undefined || expiresAt !== undefined) await block(key, context);
   context.keys.forget(key.id);
-  return keyShown(key, context);
+  const warning = await priceWarning(limits, context);
+  return { ...(await keyShown(key, context)), ...(warning !== undefined && { warning }) };
 }
 
 /** Replaces a key by a new one with the same settings. @throws ApiError 409 */

@@ -1,6 +1,6 @@
 import { listOf, pageQuery } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
-import { integer } from '@continuo/shared/json-fields.ts';
+import { integer, unixSeconds } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
 import { callHome } from '../limits/limiter-client.ts';
@@ -10,6 +10,7 @@ import { readTenant } from '../tenants/tenant-store.ts';
 import { retry } from '../timers/retry.ts';
 import { found, page } from './admin-objects.ts';
 import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
+import { priceWarning } from './price-warning.ts';
 
 /** Prices of models, and prepaid balances of tenants. All money is in integer micro-units of one currency. */
 
@@ -32,7 +33,7 @@ const priceBody = z.strictObject({
   completion_micros: price('completion'),
   flex_permille: factor('service_tier flex').default(1_000),
   batch_permille: factor('batches').default(1_000),
-  valid_from: seconds.optional().describe('Unix seconds, not in the past. Default: now.'),
+  valid_from: unixSeconds.optional().describe('Unix seconds, not in the past. Default: now.'),
 });
 const priceObject = z.object({
   object: z.literal('price').describe("Always 'price'."),
@@ -101,6 +102,7 @@ const creditObject = z.object({
   ...creditBody.shape,
   note: z.string().describe('Text for people.'),
   created_at: seconds.describe('Time of the entry in Unix seconds.'),
+  warning: z.string().optional().describe('Served models without a price, which the balance does not limit.'),
 });
 const creditQuery = pageQuery.extend({ tenant: creditBody.shape.tenant });
 
@@ -190,6 +192,10 @@ export const MONEY_OPERATIONS: readonly AdminOperation[] = [
     body: creditBody,
     example: { tenant: 'acme', id: 'invoice-17', micros: 50_000_000 },
     response: creditObject,
-    run: async ({ body, entry }, context) => showCredit(await addCredit(body, entry, context)),
+    async run({ body, entry }, context) {
+      const credit = showCredit(await addCredit(body, entry, context));
+      const warning = await priceWarning({ balance_micros: credit.micros }, context);
+      return { ...credit, ...(warning !== undefined && { warning }) };
+    },
   }),
 ];

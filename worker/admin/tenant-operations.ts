@@ -21,6 +21,7 @@ import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/
 import { found, page, showPlan, showTenant } from './admin-objects.ts';
 import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
 import { erase, erasedObject, erasureQuery } from './erasure.ts';
+import { priceWarning } from './price-warning.ts';
 
 /** A kind of record with the operations list, create, show and change. */
 interface RecordKind<Stored extends { readonly id: string }, Body, Patch> {
@@ -33,7 +34,7 @@ interface RecordKind<Stored extends { readonly id: string }, Body, Patch> {
     readonly patch: Readonly<Record<string, unknown>>;
   };
   readonly object: z.ZodType;
-  readonly show: (record: Stored) => unknown;
+  readonly show: (record: Stored) => object;
   /** Roles that may show and change one record, and create one. */
   readonly roles: Record<'show' | 'change' | 'create', NonNullable<AdminOperation['roles']>>;
   /** @throws ApiError if a key that is bound to a tenant may not see the record, or not make the change */
@@ -53,13 +54,22 @@ interface RecordKind<Stored extends { readonly id: string }, Body, Patch> {
   forget(changed: Stored, keys: KeyDirectory): void;
 }
 
+/** A body that may set limits. */
+type Limited = { readonly limits?: Readonly<Record<string, unknown>> | undefined };
+
 /** Returns the four admin operations (list, create, show, change) of one kind of record. */
-function recordOperations<Stored extends { readonly id: string }, Body extends object, Patch extends object>(
-  kind: RecordKind<Stored, Body, Patch>,
-): readonly AdminOperation[] {
+function recordOperations<
+  Stored extends { readonly id: string },
+  Body extends Limited,
+  Patch extends Limited,
+>(kind: RecordKind<Stored, Body, Patch>): readonly AdminOperation[] {
   const { name, object, show, roles, tenantOf } = kind;
   const check = (id: string, tenantId: string | null, patch: Partial<Patch> = {}): void => {
     if (tenantId !== null) kind.check?.(id, tenantId, patch);
+  };
+  const shown = async (record: Stored, { limits }: Limited, context: RequestContext) => {
+    const warning = await priceWarning(limits, context);
+    return { ...show(record), ...(warning !== undefined && { warning }) };
   };
   return [
     operation({
@@ -83,7 +93,7 @@ function recordOperations<Stored extends { readonly id: string }, Body extends o
       async run({ body, entry }, context) {
         const record = await kind.create(body, context);
         const made = entry(record.id, tenantOf(record.id), body);
-        if (await kind.insert(context.env.DB, record, made)) return show(record);
+        if (await kind.insert(context.env.DB, record, made)) return shown(record, body, context);
         throw new ApiError('conflict', `The ${name} '${record.id}' already exists. Choose another id.`, {
           param: 'id',
         });
@@ -112,7 +122,7 @@ function recordOperations<Stored extends { readonly id: string }, Body extends o
         check(id, tenantId, body);
         const changed = found(await kind.change(id, body, entry, context), name, id);
         kind.forget(changed, context.keys);
-        return show(changed);
+        return shown(changed, body, context);
       },
     }),
   ];

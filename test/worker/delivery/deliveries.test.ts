@@ -157,6 +157,11 @@ test('a soft limit alerts and refuses nothing', async () => {
   expect(new Set(alerts.map(({ limit }) => limit))).toEqual(new Set(['soft_micros_per_day']));
 });
 
+test('lists no events of a tenant that does not exist', async () => {
+  expect((await admin(worker, 'GET', '/events?tenant=nobody')).status).toBe(404);
+  expect((await admin(worker, 'GET', '/events?tenant=alerted')).status).toBe(200);
+});
+
 test('refuses webhooks at private addresses outside development', async () => {
   const guarded = await startWorker(origin, {
     ADMIN_KEY_SHA256,

@@ -136,6 +136,7 @@ describe('costs', () => {
     ['a fraction', { ...PRICE, prompt_micros: 0.5 }, 'prompt_micros'],
     ['a negative price', { ...PRICE, completion_micros: -1 }, 'completion_micros'],
     ['a time in the past', { ...PRICE, valid_from: 1_000 }, 'valid_from'],
+    ['a time in milliseconds', { ...PRICE, valid_from: Date.now() + 3_600_000 }, 'valid_from'],
   ])('have no price with %s', async (_, price, param) => {
     const { status, body } = await admin(worker, 'POST', '/prices', { model: 'other', ...price });
     expect([status, body.error.param]).toEqual([400, param]);
@@ -262,6 +263,30 @@ describe('limits of cost', () => {
     for (let count = 0; count < 3; count += 1)
       expect((await completion(worker, key, { model })).status).toBe(200);
     expect((await total('free', 3)).cost_micros).toBe(0);
+    origin.reset();
+  });
+
+  test('come with a warning while served models have no price, as a balance does', async () => {
+    origin.models = [...origin.models, { ...origin.models[0]!, id: 'for-nothing', aliases: [] }];
+    const limits = { micros_per_day: 1_000 };
+    await admin(worker, 'POST', '/plans', { id: 'no-cost', name: 'n' });
+    await admin(worker, 'POST', '/tenants', { id: 'priceless', name: 'n' });
+    const { body: key } = await admin(worker, 'POST', '/keys', { tenant: 'priceless', name: 'n' });
+    const answers = [
+      await admin(worker, 'POST', '/plans', { id: 'of-cost', name: 'n', limits }),
+      await admin(worker, 'PATCH', '/plans/no-cost', { limits: { soft_micros_per_month: 5 } }),
+      await admin(worker, 'POST', '/tenants', { id: 'priceless-2', name: 'n', limits }),
+      await admin(worker, 'PATCH', '/tenants/priceless', { limits: { user_micros_per_day: 5 } }),
+      await admin(worker, 'POST', '/keys', { tenant: 'priceless', name: 'n', limits }),
+      await admin(worker, 'PATCH', `/keys/${key.id}`, { limits }),
+      await credit('priceless', 'first', 5),
+    ];
+    for (const { body } of answers)
+      expect((body as { warning?: string }).warning).toMatch(
+        /micros\S*: requests to models .+: for-nothing\.$/,
+      );
+    const tokens = await admin(worker, 'PATCH', '/tenants/priceless', { limits: { tokens_per_day: 5 } });
+    expect(tokens.body).not.toHaveProperty('warning');
     origin.reset();
   });
 
