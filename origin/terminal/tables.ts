@@ -1,7 +1,7 @@
 import Table from 'cli-table3';
 import type { Terminal } from './terminal.ts';
 
-/** An object of results. Names that end in `_at` hold Unix seconds. */
+/** An object of results. Names that end in `_at` or `_from` hold Unix seconds. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** Prints results as JSON, as tables on a terminal, and as lines with tabs in a pipe. */
@@ -44,7 +44,7 @@ const plainCell = (name: string, value: unknown): string =>
 
 function cell(name: string, value: unknown, separator = '\n'): string {
   if (value === null || value === undefined) return '–';
-  if (name.endsWith('_at') && typeof value === 'number') {
+  if (/_(?:at|from)$/.test(name) && typeof value === 'number') {
     return new Date(value * 1000).toISOString().replace('.000Z', 'Z');
   }
   if (typeof value === 'number') return Number.isInteger(value) ? String(value) : value.toFixed(1);

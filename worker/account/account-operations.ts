@@ -155,6 +155,7 @@ export const ACCOUNT_OPERATIONS: readonly AccountOperation[] = [
   accountOperation('keys', {
     method: 'POST',
     path: '/keys',
+    status: 201,
     body: newKey,
     run: ({ body, principal, entry }, context) =>
       addKey(principal.tenant.id, granted(body, principal.key), entry, context),
@@ -180,6 +181,7 @@ export const ACCOUNT_OPERATIONS: readonly AccountOperation[] = [
   accountOperation('keys', {
     method: 'POST',
     path: '/keys/{id}/rotate',
+    status: 201,
     body: rotation,
     async run({ id, body, principal, entry }, context) {
       const old = await findKey(id, principal.tenant.id, context);

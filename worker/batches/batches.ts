@@ -1,5 +1,6 @@
 import { type Batch, batchRequest } from '@continuo/shared/batch.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { queryInteger } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
 import { authenticate } from '../auth/auth.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
@@ -74,7 +75,7 @@ function newBatch(asked: z.infer<typeof batchRequest>, context: RequestContext):
 
 const listQuery = z.object({
   after: z.string().optional(),
-  limit: z.coerce.number().pipe(z.int('integer').min(1, 'integer').max(100, 'integer')).default(20),
+  limit: queryInteger(1, 100).default(20),
 });
 
 /** GET /v1/batches */

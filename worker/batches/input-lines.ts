@@ -76,7 +76,7 @@ export function readLine(text: string, endpoint: BatchEndpoint): InputLine | nul
   }
   if (!isObject(line)) return faulty(null, 'invalid_type', 'The line is not a JSON object.');
   const { custom_id: id, method, url, body } = line;
-  if (typeof id !== 'string' || id === '' || id.length > MAX_ID_LENGTH || !id.isWellFormed()) {
+  if (typeof id !== 'string' || id === '' || [...id].length > MAX_ID_LENGTH || !id.isWellFormed()) {
     const message = `Invalid 'custom_id': expected a string of 1 to ${MAX_ID_LENGTH} characters.`;
     return faulty(null, 'invalid_value', message);
   }

@@ -1,5 +1,6 @@
 import { type FileObject, fileFields, MAX_FILE_BYTES } from '@continuo/shared/batch.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { queryInteger } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
 import { authenticate } from '../auth/auth.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
@@ -69,7 +70,7 @@ export const uploadFile: RouteHandler = async (request, context) => {
 
 const listQuery = z.object({
   after: z.string().optional(),
-  limit: z.coerce.number().pipe(z.int('integer').min(1, 'integer').max(10_000, 'integer')).default(10_000),
+  limit: queryInteger(1, 10_000).default(10_000),
   order: z.enum(['asc', 'desc']).default('desc'),
   purpose: z.enum(['batch', 'batch_output']).optional(),
 });

@@ -119,7 +119,7 @@ function operationObject(path: string, operation: DocumentedOperation): Json {
     ...(form && {
       requestBody: { required: true, content: { 'multipart/form-data': { schema: reference(form.name) } } },
     }),
-    responses: { '200': successResponse(operation), ...errorResponses(operation) },
+    responses: { [operation.status ?? 200]: successResponse(operation), ...errorResponses(operation) },
   };
 }
 

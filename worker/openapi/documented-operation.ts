@@ -83,6 +83,8 @@ export interface DocumentedOperation {
   readonly limited?: boolean;
   /** Headers of a successful response, in addition to the common ones. */
   readonly answerHeaders?: HeaderDescriptions;
+  /** Status of a successful response; absent = 200. */
+  readonly status?: 201;
   /** Absent if all responses are streams. */
   readonly answer?: { readonly name: string; readonly schema: z.ZodType; readonly example: unknown };
   /** Name and schema of the stream events, if the response can be a stream. */

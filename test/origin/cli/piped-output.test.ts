@@ -32,6 +32,12 @@ test('a list in a pipe has one line per entry and a tab between columns, which a
   );
 });
 
+test('times are dates, also those of prices', async () => {
+  const fetch = answering({ data: [{ id: '1', model: 'm', valid_from: 0 }] });
+  const { stdout } = await runCli(['prices', 'list'], { environment, fetch });
+  expect(stdout).toBe('1\tm\t\t\t\t\t\t1970-01-01T00:00:00Z\n');
+});
+
 test('an empty list in a pipe prints nothing on stdout', async () => {
   const fetch = answering({ data: [] });
   expect(await runCli(['tenants', 'list'], { environment, fetch })).toMatchObject({ code: 0, stdout: '' });

@@ -32,6 +32,7 @@ describe('own keys', () => {
     const { key: manager, keyId } = await managed('own-cycle');
     expect((await completion(worker, manager)).body.error.code).toBe('insufficient_scope');
     const made = await call(manager, 'POST', '/keys', { name: 'web', limits: { requests_per_minute: 3 } });
+    expect(made.status).toBe(201);
     expect(made.body).toMatchObject({ tenant: 'own-cycle', scopes: ['completions', 'models'] });
     expect((await completion(worker, made.body.key)).status).toBe(200);
     const { body: list } = await call(manager, 'GET', '/keys');
@@ -74,6 +75,33 @@ describe('own keys', () => {
     expect((await completion(worker, other.key)).status).toBe(200);
     expect((await call(manager, 'DELETE', `/keys/${keyId}`)).body.error.code).toBe('conflict');
     expect((await call(manager, 'PATCH', `/keys/${keyId}`, { limits: {} })).status).toBe(409);
+  });
+
+  test('a managing key can rotate itself, and has no more than before', async () => {
+    const { key: manager, keyId } = await managed('own-rotation', { models: ['org/tiny'] });
+    const { status, body } = await call(manager, 'POST', `/keys/${keyId}/rotate`, { overlap_seconds: 0 });
+    expect([status, body]).toMatchObject([201, { scopes: ['keys'], models: ['org/tiny'] }]);
+    expect((await call(manager, 'GET', '/keys')).status).toBe(401);
+    expect((await call(body.key, 'GET', '/keys')).status).toBe(200);
+  });
+
+  test.each([
+    ['GET', '/keys?limit=abc', undefined, 'limit', 'expected an integer, but got a string ("abc") instead.'],
+    ['GET', '/keys?limit=', undefined, 'limit', 'expected an integer, but got a string ("") instead.'],
+    ['GET', '/keys?limit=1.5', undefined, 'limit', 'expected an integer, but got a string ("1.5") instead.'],
+    ['GET', '/keys?limit=0', undefined, 'limit', 'Expected a value >= 1, but got 0 instead.'],
+    [
+      'POST',
+      '/keys',
+      { name: 'x', expires_at: 1_900_000_000_000 },
+      'expires_at',
+      'but got 1900000000000 instead.',
+    ],
+  ])('%s %s with %j is refused with what was received', async (method, path, sent, param, message) => {
+    const { key } = await managed(`own-refused-${path.replaceAll(/\W/g, '')}`);
+    const { status, body } = await call(key, method, path, sent);
+    expect([status, body.error.param]).toEqual([400, param]);
+    expect(body.error.message).toContain(message);
   });
 
   test('keys without the scope manage nothing, and a revoked managing key is refused at once', async () => {

@@ -71,6 +71,7 @@ test('a line that cannot run goes to the error file with its number, and the oth
     ['{"custom_id": "broken"', 'invalid_json'],
     ['[]', 'invalid_type'],
     [lineOf('', {}), 'invalid_value'],
+    [lineOf('💡'.repeat(513)), 'invalid_value'],
     [lineOf('x').replace('"x"', '"\\ud83d"'), 'invalid_value'],
     [lineOf('x').replace('"x"', '"\\ud83e"'), 'invalid_value'],
     [lineOf('get', {}, { method: 'GET' }), 'invalid_value'],
@@ -85,7 +86,7 @@ test('a line that cannot run goes to the error file with its number, and the oth
   ];
   const { id } = await client.start(`${lines.map(([content]) => content).join('\r\n')}\r\n`);
   const batch = await client.until(id, 'completed');
-  expect(batch.request_counts).toEqual({ total: 14, completed: 1, failed: 13 });
+  expect(batch.request_counts).toEqual({ total: 15, completed: 1, failed: 14 });
   const errors = await client.records(batch.error_file_id);
   const codeOf = ({ error, response }: (typeof errors)[number]) =>
     error?.code ?? (response!.body.error as { code: string }).code;
@@ -97,7 +98,7 @@ test('a line that cannot run goes to the error file with its number, and the oth
 });
 
 test('lines with a byte order mark, of CRLF and LF, without an end, and of long characters run', async () => {
-  const id = '文'.repeat(200);
+  const id = '💡'.repeat(512);
   const lines = [lineOf('a'), lineOf(id, { prompt: '💡'.repeat(20_000) }), '', lineOf('c')];
   const batch = await client.start(`\ufeff${lines[0]}\r\n${lines.slice(1).join('\n')}`);
   const { output_file_id: output } = await client.until(batch.id, 'completed');

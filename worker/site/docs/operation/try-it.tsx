@@ -58,7 +58,7 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
         onInput={(value) => (values.value = { ...values.value, [one.name]: value })}
       />
     ));
-  const [documented] = Object.values(responses['200']?.content ?? {});
+  const [documented] = Object.values((responses['200'] ?? responses['201'])?.content ?? {});
   return (
     <div class="operation-request">
       <Samples request={{ method, url, key: null, headers, body: body.value }} />
