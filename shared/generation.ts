@@ -273,6 +273,8 @@ export const originModel = z.object({
   id: z.string(),
   /** Unix seconds. */
   created: z.int(),
+  /** Changes with everything that the output depends on; absent = not known. */
+  fingerprint: z.string().max(64).optional(),
   contextLength: z.int(),
   vocabularySize: z.int(),
   /** True when the model has a fill-in-the-middle template. */

@@ -8,6 +8,7 @@ import { findInfill } from '../infill/infill.ts';
 import { readGenerationDefaults } from '../model/config/generation-config.ts';
 import { filesOf } from '../model/config/model-files.ts';
 import { readProvenance } from '../model/config/provenance.ts';
+import { contentHash } from '../model/open/content-hash.ts';
 import { planModel } from '../model/open/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 
@@ -18,6 +19,8 @@ export interface InspectedModel {
   readonly key: string;
   /** Null if another tool made the graph. */
   readonly build: ModelBuild | null;
+  /** Hash of the files that the model computes with. */
+  readonly content: string;
   /** Unix seconds: modification time of the graph's file. */
   readonly created: number;
   /** Positions of one slot. */
@@ -88,6 +91,7 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
     settings,
     key: JSON.stringify([settings.engine, filesOf(directory)]),
     build: readProvenance(directory),
+    content: contentHash(directory, plan),
     created: Math.floor(statSync(join(directory, plan.file)).mtimeMs / 1000),
     contextLength: positions,
     contextNote: plan.contextNote,

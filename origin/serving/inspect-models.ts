@@ -4,7 +4,7 @@ import { freeBytes } from '../model/open/run-limits.ts';
 import { type FaultyModel, type InspectedModel, type Inspection, inspectModel } from './inspect-model.ts';
 import { bytesIn, limitOf, MAIN, type MemoryLimits, memoryOf } from './memory-budget.ts';
 
-/** Reads everything in the models' directories except the weights. */
+/** Reads everything in the models' directories, of large weights only samples. */
 export function inspectModels(configured: readonly ModelSettings[], limits: MemoryLimits): Inspection {
   const models: InspectedModel[] = [];
   const faulty: FaultyModel[] = [];

@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import { ApiError, retryAfter } from '@continuo/shared/errors.ts';
 import type { ModelState, OriginHealth, OriginModel } from '@continuo/shared/generation.ts';
+import manifest from '../package.json' with { type: 'json' };
 import { describeModel } from '../request/served-model.ts';
 import type { Phase } from './engines.ts';
 import type { Fleet, FleetModel, Refusal } from './fleet.ts';
-import type { FaultyModel } from './inspect-model.ts';
+import type { FaultyModel, InspectedModel } from './inspect-model.ts';
 import type { LoadedModel } from './load-model.ts';
 
 /** `retry-after` before the model directories have been read. */
@@ -114,11 +116,23 @@ export const stateOf = ({ phase, loaded }: FleetModel): ModelState =>
 const mayServe = ({ phase, loaded }: FleetModel): boolean =>
   loaded ? loaded.engine.status.healthy : phase !== 'failed';
 
+/**
+ * Returns a hash of all that a model's output depends on, except the request and the machine. On the CPU, the output depends on
+ * the slots only if there is one; see docs/determinism.md.
+ */
+export function fingerprintOf({ content, contextLength, slots, defaults, settings }: InspectedModel): string {
+  const { infill, device } = settings.engine;
+  const shape = device.provider === 'cpu' ? slots > 1 : slots;
+  const facts = [manifest.version, content, device.provider, shape, contextLength, infill, defaults];
+  return `fp_${createHash('sha256').update(JSON.stringify(facts)).digest('hex').slice(0, 16)}`;
+}
+
 function describe(model: FleetModel): OriginModel {
   const { settings, build, created, contextLength, vocabularySize, infill, defaults } = model.model;
   return {
     id: settings.name,
     created,
+    fingerprint: fingerprintOf(model.model),
     contextLength,
     vocabularySize,
     infill,

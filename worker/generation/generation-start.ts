@@ -94,8 +94,9 @@ const envelopeOf = ({ answer }: CompletionCall, model: OriginModel, context: Req
   fingerprint: fingerprintOf(model),
 });
 
-/** FNV-1a over the id and time of a model: the same fingerprint and seed give the same text. */
-function fingerprintOf({ id, created }: OriginModel): string {
+/** The same fingerprint and seed give the same text. Of a model without one: FNV-1a over its id and time. */
+function fingerprintOf({ id, created, fingerprint }: OriginModel): string {
+  if (fingerprint !== undefined) return fingerprint;
   let hash = 0x811c9dc5;
   for (const unit of `${id}@${created}`) hash = Math.imul(hash ^ (unit.codePointAt(0) ?? 0), 0x01000193);
   return `fp_${(hash >>> 0).toString(16).padStart(8, '0')}`;

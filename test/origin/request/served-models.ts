@@ -55,6 +55,7 @@ export function inspected(
   });
   return {
     build: null,
+    content: '',
     settings: { ...model, ...settings },
     key: id,
     ...{ created, contextLength, vocabularySize },

@@ -30,6 +30,7 @@ const model = (
   key,
   build: null,
   created: 0,
+  content: '',
   contextLength: 64,
   vocabularySize: 256,
   infill: false,

@@ -1,10 +1,11 @@
-import { mkdtempSync, symlinkSync, utimesSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../../origin/config/config.ts';
 import { inspectModels } from '../../../origin/serving/inspect-models.ts';
 import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
+import { fingerprintOf } from '../../../origin/serving/service.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 
@@ -35,4 +36,46 @@ test('refuses device options that the provider ignores before loading anything',
   expect(inspectModels([model], NO_MEMORY_LIMITS).faulty[0]?.reason).toMatch(
     /a device id is set, but the provider cpu ignores it; remove it or choose cuda$/,
   );
+});
+
+describe('the fingerprint', () => {
+  const modelIn = (directory: string, changes: Readonly<Record<string, string>> = {}) => {
+    const secret = 'not to be told, at least 32 bytes';
+    const environment = { CONTINUO_ORIGIN_SECRET: secret, CONTINUO_MODEL_DIR: directory, ...changes };
+    const { models } = inspectModels([readConfig(environment).model], NO_MEMORY_LIMITS);
+    return fingerprintOf(models[0]!);
+  };
+  const written = () => {
+    const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
+    writeByteTokenizer(directory, writeSyntheticModel(directory, { vocabulary: 320 }).vocabulary);
+    return directory;
+  };
+
+  test('is that of a copy, whatever the times, the place and the number of several slots', () => {
+    const directory = written();
+    const copy = mkdtempSync(join(tmpdir(), 'continuo-model-'));
+    cpSync(directory, copy, { recursive: true });
+    utimesSync(join(copy, 'model.onnx'), 1, 1);
+    writeFileSync(join(copy, 'README.md'), 'A copy.');
+    expect(modelIn(copy, { CONTINUO_SLOTS: '3', CONTINUO_THREADS: '1' })).toBe(
+      modelIn(directory, { CONTINUO_SLOTS: '2' }),
+    );
+  });
+
+  test('changes with the content of graph, weights and settings, and with what changes results', () => {
+    const directory = written();
+    const seen = [modelIn(directory), modelIn(directory, { CONTINUO_CONTEXT: '64' })];
+    seen.push(modelIn(directory, { CONTINUO_SLOTS: '1' }));
+    const change = (file: string, edit: (bytes: Buffer) => Buffer) => {
+      writeFileSync(join(directory, file), edit(readFileSync(join(directory, file))));
+      seen.push(modelIn(directory));
+    };
+    change('model.onnx', (bytes) => {
+      // Of the weights, a bit in the middle of the file.
+      bytes[bytes.length >> 1]! ^= 1;
+      return bytes;
+    });
+    change('tokenizer.json', (bytes) => Buffer.from(`${bytes.toString()} `));
+    expect(new Set(seen).size).toBe(seen.length);
+  });
 });

@@ -28,7 +28,7 @@ function model(
     settings: { ...BASE, name, engine },
     key: name,
     build: null,
-    ...{ created: 0, contextLength: 2048, vocabularySize: 256, infill: false, defaults: {} },
+    ...{ created: 0, content: '', contextLength: 2048, vocabularySize: 256, infill: false, defaults: {} },
     ...{ weightBytes: 16 * MIB, slots, maxSlots, slotBytes: SLOT, kvBytes: slots * SLOT, runBytes: 0 },
     contextNote: null,
     storeBytes: 0,

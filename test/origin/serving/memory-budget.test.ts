@@ -16,6 +16,7 @@ const model = (name: string, device: Partial<DeviceSettings>): InspectedModel =>
   key: name,
   build: null,
   created: 0,
+  content: '',
   contextLength: 64,
   vocabularySize: 256,
   infill: false,

@@ -85,6 +85,8 @@ describe('the plain answer', () => {
     expect((await complete(worker, { seed: 2 })).system_fingerprint).toBe(before);
     origin.models = [{ ...MODEL, created: MODEL.created + 1 }];
     expect((await complete(worker, { seed: 1 })).system_fingerprint).not.toBe(before);
+    origin.models = [{ ...MODEL, fingerprint: 'fp_of_the_origin' }];
+    expect((await complete(worker, {})).system_fingerprint).toBe('fp_of_the_origin');
   });
 
   test('token ids, prompt logprobs and timings are included on request', async () => {
