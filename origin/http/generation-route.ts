@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, errorFromWire, retryAfter } from '@continuo/shared/errors.ts';
 import { type EventOf, type GenerationRequest, generationRequest } from '@continuo/shared/generation.ts';
 import { needsCompilation } from '../engine/admission.ts';
@@ -56,7 +55,8 @@ async function generate(
       stream.write(restored);
     });
     if (!admission.admitted) throw notAdmitted(admission.retryAfterMs, engine.status.healthy);
-    if (needsCompilation(submission)) await untilCompiled(stream, closed);
+    // Grammar and patterns are compiled or refused after the admission. An invalid one is a 400 however long that takes.
+    if (needsCompilation(submission)) await Promise.race([stream.first, closed]);
     if (stream.failure !== null) throw refusalBy(stream.failure);
   } catch (error) {
     response.off('close', abort);
@@ -79,20 +79,12 @@ async function generate(
   context.traces?.record(span);
 }
 
-/** Milliseconds; more than the compilation of a grammar may take. Later the request is accepted and waits for a slot. */
-const COMPILED_WITHIN_MS = 5000;
-
-/** Waits until grammar and patterns are compiled or refused, so that an invalid one is a 400. That happens after the admission. */
-async function untilCompiled(stream: EventStream, closed: Promise<unknown>): Promise<void> {
-  const timer = new AbortController();
-  const timeout = sleep(COMPILED_WITHIN_MS, null, { signal: timer.signal }).catch(() => null);
-  await Promise.race([stream.first, closed, timeout]);
-  timer.abort();
-}
+/** Milliseconds after which a request may be sent again that a busy compiler has refused. */
+const COMPILER_RETRY_MS = 5000;
 
 /** Maps a failure before the first event to an HTTP error. */
 const refusalBy = (failure: EventOf<'error'>): ApiError =>
-  failure.code === 'server_is_overloaded' ? notAdmitted(COMPILED_WITHIN_MS, true) : errorFromWire(failure);
+  failure.code === 'server_is_overloaded' ? notAdmitted(COMPILER_RETRY_MS, true) : errorFromWire(failure);
 
 function notAdmitted(retryAfterMs: number, healthy: boolean): ApiError {
   const headers = retryAfter(retryAfterMs);

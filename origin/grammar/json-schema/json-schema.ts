@@ -32,6 +32,7 @@ import { SchemaDocument } from './schema-document.ts';
 import { satisfies } from './schema-validator.ts';
 import { StringLanguages } from './string-language.ts';
 import { stringExpression } from './string-schema.ts';
+import { rivalsByTag } from './tagged-branches.ts';
 
 /** The JSON texts whose value satisfies a schema (draft 4 to 2020-12). The schema may be JSON text. */
 export function jsonSchemaGrammar(schema: unknown, budget: WorkBudget, style: ObjectStyle = {}): Grammar {
@@ -161,10 +162,11 @@ class SchemaCompiler implements SchemaContext {
 
   /** Adds to each branch of a `oneOf` that the others do not hold, as far as they are not disjoint anyway. */
   #excludeOthers(branches: readonly Conjunction[], { node, scopes }: Alternatives): readonly Conjunction[] {
+    const rivals = rivalsByTag(branches, this);
     return branches.map((branch, i) => [
       ...branch,
-      ...branches.flatMap((other, j) => {
-        const isApart = j === i || (scopes === undefined && areDisjoint(branch, other, this));
+      ...rivals[i]!.flatMap((j) => {
+        const isApart = scopes === undefined && areDisjoint(branch, branches[j]!, this);
         return isApart ? [] : [{ node: this.document.child(node, 'oneOf', j), part: 'not' as const }];
       }),
     ]);

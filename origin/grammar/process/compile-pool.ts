@@ -38,8 +38,8 @@ export class CompilePool {
   #closed = false;
 
   constructor(options: CompilePoolOptions = {}) {
-    const { timeLimitMs = 2000, processes = 2, maxWaiting = 64, maxWaitMs = 1000 } = options;
-    const { maxMs = 5 * timeLimitMs, entry = new URL('./compile-process-entry.ts', import.meta.url) } =
+    const { timeLimitMs = 8000, processes = 2, maxWaiting = 64, maxWaitMs = 1000 } = options;
+    const { maxMs = 1.25 * timeLimitMs, entry = new URL('./compile-process-entry.ts', import.meta.url) } =
       options;
     this.#startProcess = (onEnd) => new CompileProcess(entry, { timeLimitMs, maxMs }, onEnd);
     this.#maxWaiting = maxWaiting;

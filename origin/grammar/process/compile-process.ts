@@ -26,9 +26,12 @@ const NICE_INCREMENT = 10;
 const MAX_NICE = 19;
 
 export interface TimeLimits {
-  /** Maximum CPU time of a compilation in milliseconds; default 2,000. */
+  /**
+   * Maximum CPU time of a compilation in milliseconds; default 8,000. Counted work ends a compilation after about 1 s, so
+   * that equal constraints end alike on every machine. The limit is for work that is not counted.
+   */
   readonly timeLimitMs: number;
-  /** Maximum time of a compilation on busy cores in milliseconds; default five times its CPU time. */
+  /** Maximum time of a compilation on busy cores in milliseconds; default a quarter more than its CPU time. */
   readonly maxMs: number;
 }
 

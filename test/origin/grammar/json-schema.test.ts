@@ -79,6 +79,23 @@ it.each([
   }
 });
 
+const tagged = (key: string, value: object) => ({ properties: { [key]: value }, required: [key] });
+
+it.each([
+  ['a tag', (i: number) => tagged('kind', { const: `k${i}` }), (i: number) => ({ kind: `k${i}` })],
+  [
+    'listed tags in an object',
+    (i: number) => tagged('head', tagged('kind', { enum: [i, `k${i}`] })),
+    (i: number) => ({ head: { kind: i } }),
+  ],
+  ['a constant', (i: number) => ({ const: i }), (i: number) => i],
+])('compiles a oneOf of 1,000 branches that differ by %s', (_, branch, written) => {
+  const value = { oneOf: Array.from({ length: 1000 }, (_, i) => branch(i)) };
+  const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
+  expect(acceptsText(grammar, JSON.stringify(written(7)), tokens)).toBe(true);
+  expect(acceptsText(grammar, JSON.stringify(written(1000)), tokens)).toBe(false);
+});
+
 it('takes an empty enum for a value that does not exist', () => {
   const value = { properties: { a: { enum: [] }, b: { not: { enum: [] } } } };
   const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);

@@ -179,4 +179,20 @@ describe('POST /generate', () => {
     const events = await eventsOf(await origin.call('/generate', { body: request({ constraint }) }));
     expect(events.map(({ type }) => type)).toEqual(WHOLE_STREAM);
   });
+
+  test('a grammar that is refused after six seconds is a 400, too', async () => {
+    const message = 'The grammar is too large';
+    const event = {
+      type: 'error',
+      code: 'invalid_grammar',
+      message,
+      param: 'grammar',
+      retryable: false,
+    } as const;
+    origin.engine.script = (engine, id) => void setTimeout(() => engine.say(id, event), 6_000);
+    const error = await origin.error('/generate', {
+      body: request({ constraint: { type: 'gbnf', value: 'x' } }),
+    });
+    expect(error).toMatchObject({ status: 400, code: 'invalid_grammar' });
+  });
 });

@@ -6,7 +6,9 @@ import { CompilerClient } from '../../../origin/grammar/process/compiler-client.
 const [mode] = process.argv.slice(2);
 const entry = new URL('./frail-compile-process.ts', import.meta.url);
 const compiler =
-  mode === 'hang' ? new CompilePool({ entry, processes: 1, timeLimitMs: 100 }) : new CompilerClient();
+  mode === 'hang'
+    ? new CompilePool({ entry, processes: 1, timeLimitMs: 100, maxMs: 500 })
+    : new CompilerClient();
 await compiler.compile('{"type":"json_object"}', 'a');
 console.log('compiled');
 if (mode === 'hang') void compiler.compile('{"defect":"hang"}', 'a');
