@@ -3,6 +3,7 @@ import { compileProgram } from '../../../origin/grammar/compile.ts';
 import type { Constraint } from '../../../origin/grammar/constraint.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
+import { StepBudget, type WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { bytesOf } from '../../../origin/tokenizer/token-bytes.ts';
 import { firstDifference } from '../../support/grammar/compare-masks.ts';
 import { compileConstraint } from '../../support/grammar/compile-constraint.ts';
@@ -214,5 +215,22 @@ describe('work per step', () => {
     // randomText throws on invalid UTF-8.
     for (let i = 0; i < 50; i++)
       randomText(grammar.start(), { tokens: wide, random, patience: 6, limit: 60 });
+  });
+});
+
+describe('the work of a call', () => {
+  const work = (units: number) => (budget: WorkBudget) => budget.spend(units);
+
+  it('does not depend on the calls before it, so that a text ends alike with every mask cache', () => {
+    const spent: number[] = [];
+    const budget = new StepBudget(152_000, (units) => spent.push(units));
+    // The most expensive masks of real schemas take 1.7 million units.
+    for (let call = 0; call < 200; call++) budget.run(work(1_800_000));
+    expect(spent).toEqual(Array(200).fill(1_800_000));
+  });
+
+  it('is limited', () => {
+    const budget = new StepBudget(152_000, () => {});
+    expect(() => budget.run(work(6_000_000))).toThrow(/too ambiguous or too large to follow/);
   });
 });
