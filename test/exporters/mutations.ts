@@ -21,7 +21,9 @@ const PUBLISHED: Fields = {
   ...{ qk_norm: true, qkv_bias: true, use_bias: true, parallel_attn: true, scale_attn_weights: false },
 };
 
+/** Objects that every configuration gets, and those of them and below them whose fields are changed. */
 const FORMS = ['rope_scaling', 'rope_parameters', 'attn_config'];
+const OBJECTS = [...FORMS, 'full_attention', 'sliding_attention'];
 
 /** Families whose code is published beside their weights only: transformers cannot compute them. */
 const WITHOUT_CODE = /^(internlm2|minicpm)/;
@@ -46,7 +48,7 @@ function remember(fields: Fields, path = ''): void {
     const known = POOL.get(key) ?? [];
     const isNew = !known.some((one) => JSON.stringify(one) === JSON.stringify(value));
     if (isNew && value !== null && known.length < 4) POOL.set(key, [...known, value]);
-    if (isObject(value) && FORMS.includes(name)) remember(value, `${name}.`);
+    if (isObject(value) && OBJECTS.includes(name)) remember(value, `${key}.`);
   }
 }
 
@@ -58,19 +60,24 @@ for (const { config, fields } of CASES) {
 }
 remember(PUBLISHED);
 
-/** One field changed, dropped or added, and pairs of these. */
+/** One field changed, dropped or added, and pairs of these: of the published form, and of that of transformers 5. */
 function mutationsOf(of: FamilyCase): Mutation[] {
-  const text = textOf(of.config);
-  const made = (changes: readonly Change[]): Mutation => {
-    const changed = changes.reduce<Fields>((fields, { apply }) => apply(fields), text);
-    const config = text === of.config ? changed : { ...of.config, text_config: changed };
-    return { of, config, change: changes.map(({ name }) => name).join(' and ') };
-  };
-  const single = [...changesOf(text, ''), ...FORMS.flatMap((form) => innerChanges(text, form))];
+  return [of.config, ...(of.fields === null ? [] : [of.fields])].flatMap((config) => changed(of, config));
+}
+
+function changed(of: FamilyCase, config: Fields): Mutation[] {
+  const { text_config: text, vision_config: _, ...others } = config;
+  const single = isObject(text)
+    ? [...within('text_config', allChanges(text)), ...ownChanges(others)]
+    : allChanges(config);
   const random = randomNumbers(of.name.length);
   const pick = () => single[Math.floor(random() * single.length)]!;
   const pairs = Array.from({ length: single.length / 2 }, () => [pick(), pick()]);
-  return [...single.map((one) => made([one])), ...pairs.map(made)];
+  return [...single.map((one) => [one]), ...pairs].map((changes) => ({
+    of,
+    config: changes.reduce((fields, { apply }) => apply(fields), config),
+    change: changes.map(({ name }) => name).join(' and '),
+  }));
 }
 
 interface Change {
@@ -78,40 +85,52 @@ interface Change {
   readonly apply: (fields: Fields) => Fields;
 }
 
-function changesOf(fields: Fields, path: string): Change[] {
-  const own = Object.entries(fields).filter(([name]) => name !== 'model_type');
-  const sizes = own.map(([, value]) => value).filter((value) => typeof value === 'number');
-  const known = [...POOL.keys()].filter((key) => key.startsWith(path)).map((key) => key.slice(path.length));
-  const absent = known.filter((name) => !name.includes('.') && !Object.hasOwn(fields, name));
-  const set = (name: string, value: unknown): Change => ({
-    name: `${path}${name} = ${JSON.stringify(value)}`,
-    apply: (before) => ({ ...before, [name]: value }),
+/** @param path of this object in the decoder's configuration, such as `rope_scaling.` */
+function allChanges(fields: Fields, path = ''): Change[] {
+  const objects = Object.keys(fields).filter((name) => OBJECTS.includes(name) && isObject(fields[name]));
+  const forms = path === '' ? new Set([...FORMS, ...objects]) : objects;
+  const inner = [...forms].flatMap((form) => {
+    const before = fields[form];
+    return within(form, allChanges(isObject(before) ? before : {}, `${path}${form}.`));
   });
-  const dropped = (name: string): Change => ({
-    name: `${path}${name} dropped`,
-    apply: ({ [name]: _, ...others }) => others,
-  });
-  return [
-    ...own.flatMap(([name, value]) => [
+  return [...ownChanges(fields), ...addedFields(fields, path), ...inner];
+}
+
+/** Changes of an inner object. */
+const within = (form: string, changes: readonly Change[]): Change[] =>
+  changes.map(({ name, apply }) => ({
+    name: `${form}.${name}`,
+    apply: (fields) => ({ ...fields, [form]: apply(isObject(fields[form]) ? fields[form] : {}) }),
+  }));
+
+const set = (name: string, value: unknown): Change => ({
+  name: `${name} = ${JSON.stringify(value)}`,
+  apply: (fields) => ({ ...fields, [name]: value }),
+});
+
+const dropped = (name: string): Change => ({
+  name: `${name} dropped`,
+  apply: ({ [name]: _, ...remaining }) => remaining,
+});
+
+const ownChanges = (fields: Fields): Change[] =>
+  Object.entries(fields)
+    .filter(([name]) => name !== 'model_type')
+    .flatMap(([name, value]) => [
       dropped(name),
       set(name, null),
       ...others(value).map((one) => set(name, one)),
-    ]),
-    ...absent.flatMap((name) => {
-      const values = POOL.get(path + name)!;
-      const more = typeof values[0] === 'number' ? sizes.slice(0, 4) : values.flatMap(others);
-      return [...values, ...more].slice(0, 6).map((value) => set(name, value));
-    }),
-  ];
-}
+    ]);
 
-function innerChanges(fields: Fields, form: string): Change[] {
-  const inner = fields[form];
-  const before = isObject(inner) ? inner : {};
-  return changesOf(before, `${form}.`).map(({ name, apply }) => ({
-    name,
-    apply: (outer) => ({ ...outer, [form]: apply(isObject(outer[form]) ? outer[form] : {}) }),
-  }));
+function addedFields(fields: Fields, path: string): Change[] {
+  const sizes = Object.values(fields).filter((value) => typeof value === 'number');
+  const known = [...POOL.keys()].filter((key) => key.startsWith(path)).map((key) => key.slice(path.length));
+  const absent = known.filter((name) => !name.includes('.') && !Object.hasOwn(fields, name));
+  return absent.flatMap((name) => {
+    const values = POOL.get(path + name)!;
+    const more = typeof values[0] === 'number' ? sizes.slice(0, 4) : values.flatMap(others);
+    return [...values, ...more].slice(0, 6).map((value) => set(name, value));
+  });
 }
 
 /** Other values of the same type. */

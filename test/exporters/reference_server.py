@@ -16,27 +16,29 @@ import torch
 import transformers
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForImageTextToText
 
-from families import DEFAULT_ATTENTION, LONGEST, STORED, base64_of, config_of, logits_of, prompt
+from families import DEFAULT_ATTENTION, LONGEST, STORED, all_fields, base64_of, config_of, logits_of, prompt
 
 #: A change can make another case of the same family need it.
 DEFAULT_FAMILIES = {name.split("-")[0] for name in DEFAULT_ATTENTION}
 
 
-def restored(config, original):
+def restored(config, originals):
     """JavaScript writes 5.0 as 5, which transformers refuses for a float."""
-    if not isinstance(original, dict) or not isinstance(config, dict):
-        return original if config == original else config
-    return {name: restored(value, original.get(name)) for name, value in config.items()}
+    if isinstance(config, dict):
+        inner = [one for one in originals if isinstance(one, dict)]
+        return {name: restored(value, [one.get(name) for one in inner]) for name, value in config.items()}
+    return next((one for one in originals if isinstance(one, float) and one == config), config)
 
 
 class Case:
     def __init__(self, directory):
-        self.config = config_of(directory.name)
+        config = config_of(directory.name)
+        self.configs = [config, all_fields(config)]
         self.weights = directory / "transformers"
         self.attention = "sdpa" if directory.name.split("-")[0] in DEFAULT_FAMILIES else "eager"
 
     def logits(self, config):
-        config = restored(config, self.config)
+        config = restored(config, self.configs)
         made = CONFIG_MAPPING[config["model_type"]].from_dict(copy.deepcopy(config))
         model_class = AutoModelForImageTextToText if "text_config" in config else AutoModelForCausalLM
         model, info = model_class.from_pretrained(

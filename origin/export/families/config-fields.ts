@@ -112,9 +112,13 @@ export class ConfigFields {
 
   /** Fields that change nothing if they have one of these values. @throws ModelError for any other */
   require(name: string, ...allowed: readonly unknown[]): void {
+    this.#requireOne(name, allowed, '');
+  }
+
+  #requireOne(name: string, allowed: readonly unknown[], why: string): void {
     const value = this.#take(name);
     if ((value ?? null) === null || allowed.some((one) => isDeepStrictEqual(one, value))) return;
-    throw this.fault(name, allowed.map((one) => JSON.stringify(one)).join(' or ') || 'null');
+    throw this.fault(name, (allowed.map((one) => JSON.stringify(one)).join(' or ') || 'null') + why);
   }
 
   /**
@@ -125,7 +129,7 @@ export class ConfigFields {
   agree(known: Readonly<Record<string, readonly unknown[]>>): void {
     for (const name of Object.keys(this.#values)) {
       const allowed = this.#read.has(name) || !Object.hasOwn(known, name) ? null : known[name]!;
-      if (allowed !== null) this.require(name, ...allowed);
+      if (allowed !== null) this.#requireOne(name, allowed, "; the family's code does not read this field");
     }
   }
 
