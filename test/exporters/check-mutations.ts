@@ -51,32 +51,39 @@ async function compare(
   builder: Builder,
   reference: Reference,
 ): Promise<{ outcome: Outcome; note: string }> {
-  let own: Float32Array;
+  let own: Built;
   try {
     own = await builder.logits(of, config);
   } catch (error) {
     if (error instanceof ModelError) return { outcome: 'refused', note: '' };
     return { outcome: 'differs', note: `the builder fails with ${String(error)}` };
   }
-  const expected = await reference.logits(of.name, config);
+  const expected = await reference.logits(of.name, config, own.length);
   if (typeof expected === 'string') return { outcome: 'transformers refuses', note: expected };
-  // Fewer rows if the configuration says that the context is shorter.
-  const difference = Math.max(0, ...own.map((logit, id) => Math.abs(logit - expected[id]!)));
+  const difference = Math.max(
+    ...expected.map((logit, id) => Math.abs(logit - (own.logits[id] ?? Number.NaN))),
+  );
   if (difference <= TOLERANCE) return { outcome: 'equal', note: '' };
   return { outcome: 'differs', note: `by ${difference}` };
 }
 
-/** The logits of the positions of `rows` after each other. A design that was built before is not built again. */
+interface Built {
+  /** Tokens of the prompt: all, or as many as the context has. */
+  readonly length: number;
+  readonly logits: Float32Array;
+}
+
+/** The logits of the positions of `rows` that the context has, after each other. A design that was built before is not built again. */
 class Builder {
   readonly #directory: string;
-  readonly #known = new Map<string, Float32Array | ModelError>();
+  readonly #known = new Map<string, Built | ModelError>();
 
   constructor(directory: string) {
     this.#directory = directory;
   }
 
   /** @throws ModelError if the configuration is refused */
-  async logits(of: FamilyCase, config: Readonly<Record<string, unknown>>): Promise<Float32Array> {
+  async logits(of: FamilyCase, config: Readonly<Record<string, unknown>>): Promise<Built> {
     const { design } = describeFamily(config, new Set(Object.keys(of.tensors)));
     const { layers, ...whole } = design;
     const key = JSON.stringify([of.name, whole, layers.length, layers.slice(0, 8)]);
@@ -86,10 +93,7 @@ class Builder {
     return known;
   }
 
-  async #build(
-    of: FamilyCase,
-    config: Readonly<Record<string, unknown>>,
-  ): Promise<Float32Array | ModelError> {
+  async #build(of: FamilyCase, config: Readonly<Record<string, unknown>>): Promise<Built | ModelError> {
     const directory = this.#directory;
     rmSync(directory, { recursive: true, force: true });
     try {
@@ -100,12 +104,11 @@ class Builder {
     }
     const { runner } = await openModel({ directory, slots: 1, threads: 1, kvLimitBytes: 2 ** 30 });
     try {
+      const length = Math.min(PROMPT.length, runner.shape.contextLength);
       const logits: number[] = [];
-      for (const { position } of of.rows) {
-        if (position >= runner.shape.contextLength) break;
-        logits.push(...(await prefill(runner, 0, PROMPT.slice(0, position + 1))));
-      }
-      return Float32Array.from(logits);
+      for (const { position } of of.rows)
+        if (position < length) logits.push(...(await prefill(runner, 0, PROMPT.slice(0, position + 1))));
+      return { length, logits: Float32Array.from(logits) };
     } finally {
       runner.dispose();
     }
@@ -123,8 +126,12 @@ class Reference {
   }
 
   /** @returns the logits of all rows, or why transformers has none */
-  async logits(name: string, config: Readonly<Record<string, unknown>>): Promise<Float32Array | string> {
-    this.#process.stdin.write(`${JSON.stringify({ case: name, config })}\n`);
+  async logits(
+    name: string,
+    config: Readonly<Record<string, unknown>>,
+    length: number,
+  ): Promise<Float32Array | string> {
+    this.#process.stdin.write(`${JSON.stringify({ case: name, config, length })}\n`);
     const { value } = await this.#lines.next();
     const answer = JSON.parse(value) as { logits?: string; error?: string };
     return answer.logits === undefined ? (answer.error ?? '') : floatsOf(answer.logits);

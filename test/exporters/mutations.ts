@@ -25,6 +25,9 @@ const PUBLISHED: Fields = {
 const FORMS = ['rope_scaling', 'rope_parameters', 'attn_config'];
 const OBJECTS = [...FORMS, 'full_attention', 'sliding_attention'];
 
+/** Fields that ask transformers for other outputs: Falcon's code has another attention for them. */
+const OUTPUTS = ['output_attentions', 'output_hidden_states', 'return_dict'];
+
 /** Families whose code is published beside their weights only: transformers cannot compute them. */
 const WITHOUT_CODE = /^(internlm2|minicpm)/;
 
@@ -46,7 +49,8 @@ function remember(fields: Fields, path = ''): void {
   for (const [name, value] of Object.entries(fields)) {
     const key = path + name;
     const known = POOL.get(key) ?? [];
-    const isNew = !known.some((one) => JSON.stringify(one) === JSON.stringify(value));
+    const isNew =
+      !OUTPUTS.includes(name) && !known.some((one) => JSON.stringify(one) === JSON.stringify(value));
     if (isNew && value !== null && known.length < 4) POOL.set(key, [...known, value]);
     if (isObject(value) && OBJECTS.includes(name)) remember(value, `${key}.`);
   }
@@ -115,7 +119,7 @@ const dropped = (name: string): Change => ({
 
 const ownChanges = (fields: Fields): Change[] =>
   Object.entries(fields)
-    .filter(([name]) => name !== 'model_type')
+    .filter(([name]) => name !== 'model_type' && !OUTPUTS.includes(name))
     .flatMap(([name, value]) => [
       dropped(name),
       set(name, null),

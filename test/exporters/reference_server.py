@@ -2,7 +2,7 @@
 
     python reference_server.py MODELS
 
-Reads a line {"case": NAME, "config": {...}} and answers with a line: {"logits": base64} of the positions STORED, or
+Reads a line {"case": NAME, "config": {...}, "length": N} with the tokens of the prompt, and answers with a line: {"logits": base64} of the positions STORED, or
 {"error": text} if transformers does not load all weights of MODELS/NAME with that configuration.
 """
 
@@ -16,7 +16,7 @@ import torch
 import transformers
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForImageTextToText
 
-from families import DEFAULT_ATTENTION, LONGEST, STORED, all_fields, base64_of, config_of, logits_of, prompt
+from families import DEFAULT_ATTENTION, STORED, all_fields, base64_of, config_of, logits_of, prompt
 
 #: A change can make another case of the same family need it.
 DEFAULT_FAMILIES = {name.split("-")[0] for name in DEFAULT_ATTENTION}
@@ -37,7 +37,7 @@ class Case:
         self.weights = directory / "transformers"
         self.attention = "sdpa" if directory.name.split("-")[0] in DEFAULT_FAMILIES else "eager"
 
-    def logits(self, config):
+    def logits(self, config, length):
         config = restored(config, self.configs)
         made = CONFIG_MAPPING[config["model_type"]].from_dict(copy.deepcopy(config))
         model_class = AutoModelForImageTextToText if "text_config" in config else AutoModelForCausalLM
@@ -46,7 +46,7 @@ class Case:
         lacking = {kind: sorted(map(str, info[kind])) for kind in ("missing_keys", "mismatched_keys") if info.get(kind)}
         if lacking:
             raise RuntimeError(str(lacking))
-        logits = logits_of(model.eval(), prompt(LONGEST))[STORED]
+        logits = logits_of(model.eval(), prompt(length))[[position for position in STORED if position < length]]
         if not bool(torch.isfinite(logits).all()):
             raise RuntimeError("logits are not finite")
         return base64_of(logits)
@@ -64,7 +64,7 @@ def main():
         name = asked["case"]
         cases[name] = cases.get(name) or Case(models / name)
         try:
-            answer = dict(logits=cases[name].logits(asked["config"]))
+            answer = dict(logits=cases[name].logits(asked["config"], asked["length"]))
         except Exception as error:  # Any failure of a changed configuration is an answer.
             answer = dict(error=f"{type(error).__name__}: {error}"[:300])
         print(json.dumps(answer), flush=True)

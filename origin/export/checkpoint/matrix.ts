@@ -54,19 +54,16 @@ export class MatrixReader {
     return sizes.reduce((sum, shape) => sum + shape.reduce((product, size) => product * size, 1), 0);
   }
 
-  /**
-   * @param rows as the configuration says; null = any
-   * @throws ModelError that names the tensor if it is missing or of another shape
-   */
-  open(weight: Weight, shape: Shape, rows: number | null, columns: number): Matrix {
+  /** @throws ModelError that names the tensor if it is missing or of another shape than these rows and columns */
+  open(weight: Weight, shape: Shape, rows: number, columns: number): Matrix {
     const parts = weight.map((part) => this.#part(part, shape));
     const matrix = parts.length === 1 ? parts[0]! : stack(parts);
     const wrong = parts.find((part) => part.columns !== columns) ?? matrix;
-    if (wrong.columns === columns && (rows === null || matrix.rows === rows)) return matrix;
+    if (wrong.columns === columns && matrix.rows === rows) return matrix;
     const stored = this.#checkpoint.tensors.get(this.#storedName(weight[0]!.tensor))!;
     const found = `${stored.name} is [${stored.shape.join(', ')}]`;
     throw new ModelError(
-      `${this.#checkpoint.source}: tensor ${found}, which gives [${matrix.rows}, ${wrong.columns}], but config.json needs [${rows ?? 'any'}, ${columns}]`,
+      `${this.#checkpoint.source}: tensor ${found}, which gives [${matrix.rows}, ${wrong.columns}], but config.json needs [${rows}, ${columns}]`,
     );
   }
 

@@ -134,7 +134,9 @@ function mpt({ fields, sizes }: RowContext): Differences {
   attention?.require('prefix_lm', false);
   attention?.require('qk_ln', false);
   attention?.ignore(...NEUTRAL_FIELDS, 'attn_impl', 'attn_uses_sequence_id', 'is_encoder_decoder');
-  const slopes = mptSlopes(sizes.heads, attention?.number('alibi_bias_max', 8) ?? 8);
+  // transformers does not read it.
+  attention?.require('alibi_bias_max', ALIBI_BIAS_MAX);
+  const slopes = mptSlopes(sizes.heads);
   return {
     names: {
       embedding: 'transformer.wte',
@@ -161,21 +163,23 @@ function mpt({ fields, sizes }: RowContext): Differences {
   };
 }
 
-/** Slopes of ALiBi for each head, arXiv 2108.12409: powers of 2^(−most / heads), where heads is a power of two. */
-const powers = (heads: number, most: number): number[] =>
-  Array.from({ length: heads }, (_, head) => 2 ** ((-most / heads) * (head + 1)));
+const ALIBI_BIAS_MAX = 8;
+
+/** Slopes of ALiBi for each head, arXiv 2108.12409: powers of 2^(−8 / heads), where heads is a power of two. */
+const powers = (heads: number): number[] =>
+  Array.from({ length: heads }, (_, head) => 2 ** ((-ALIBI_BIAS_MAX / heads) * (head + 1)));
 
 /** Other numbers of heads take the missing ones from twice the next lower power of two: BLOOM and Falcon. */
 function bloomSlopes(heads: number): number[] {
   const lower = 2 ** Math.floor(Math.log2(heads));
-  const between = powers(2 * lower, 8).filter((_, index) => index % 2 === 0);
-  return [...powers(lower, 8), ...between.slice(0, heads - lower)];
+  const between = powers(2 * lower).filter((_, index) => index % 2 === 0);
+  return [...powers(lower), ...between.slice(0, heads - lower)];
 }
 
 /** Other numbers of heads take every second one of the next higher power of two first: MPT. */
-function mptSlopes(heads: number, most: number): number[] {
+function mptSlopes(heads: number): number[] {
   const higher = 2 ** Math.ceil(Math.log2(heads));
-  const all = powers(higher, most);
+  const all = powers(higher);
   if (higher === heads) return all;
   const every = (first: number) => all.filter((_, index) => index % 2 === first);
   return [...every(1), ...every(0)].slice(0, heads);

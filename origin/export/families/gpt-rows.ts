@@ -101,12 +101,13 @@ export const GPT_ROWS: readonly DecoderRow[] = [
       kvHeads: [],
       headSize: [],
     },
-    ignored: [...GPT_NEUTRAL, 'attention_layers'],
+    ignored: GPT_NEUTRAL,
     defaults: { layer_norm_epsilon: 1e-5, activation_function: 'gelu_new' },
     differences: ({ fields, sizes }) => {
       const kinds = attentionKinds(fields.value('attention_types'));
       if (kinds?.length !== sizes.layers)
         throw fields.fault('attention_types', `[[["global", "local"], n]] for ${sizes.layers} layers`);
+      fields.require('attention_layers', kinds);
       const window = fields.count('window_size', 256);
       return {
         biases: { output: true, mlp: true },

@@ -1,3 +1,4 @@
+import { ModelError } from '../../model/config/model-json.ts';
 import { ConfigFields } from './config-fields.ts';
 import type { RotaryDesign } from './decoder-design.ts';
 
@@ -61,6 +62,10 @@ export function readRotary(fields: ConfigFields, options: RotaryOptions): Rotary
       : (eitherNumber(fields, parameters, 'partial_rotary_factor', partialField) ?? partial);
   const dimensions = Math.floor(headSize * share + 1e-6);
   if (partial === undefined) parameters?.require('partial_rotary_factor', 1);
+  if (partial !== undefined && dimensions % 2 !== 0)
+    throw new ModelError(
+      `config.json: positions rotate ${dimensions} of ${headSize} dimensions of a head; supported is an even number`,
+    );
   const scaling = { ...options, fields, base, dimensions, parameters };
   const { magnitude = 1, maxPositions = positions, ...scaled } = scale(scaling);
   return { rotary: { base, magnitude, interleaved, ...scaled }, maxPositions };
@@ -139,6 +144,7 @@ function llama3(scaling: Scaling, parameters: ConfigFields): Scaled {
   const factor = parameters.number('factor');
   const low = parameters.number('low_freq_factor');
   const high = parameters.number('high_freq_factor');
+  if (low <= 0 || low >= high) throw parameters.fault('low_freq_factor', `above 0 and below ${high}`);
   const original = originalPositions(scaling, parameters);
   const frequencies = frequenciesOf(scaling).map((frequency) => {
     const turns = (original * frequency) / (2 * Math.PI);

@@ -32,7 +32,7 @@ export function writeEmbedding(
   }
   if (learnedPositions !== null) {
     const { weight, offset } = learnedPositions;
-    const table = context.weights.open(weight, 'matrix', null, hidden);
+    const table = context.weights.open(weight, 'matrix', design.maxPositions + offset, hidden);
     const rows = floatTensor(context, nameOf(weight), table, [table.rows, hidden]);
     const index = graph.node('Add', [positions.ids(), graph.integer(offset)]);
     vectors = graph.node('Add', [vectors, graph.node('Gather', [rows, index])]);

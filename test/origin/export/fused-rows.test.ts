@@ -21,10 +21,15 @@ it.each([
   ['gpt_bigcode-multi-head', { multi_query: true }, /c_attn/],
   ['granitemoe', { num_local_experts: 1, num_experts_per_tok: 1 }, /router|input_linear/],
 
+  ['gpt2', { n_positions: 512 }, /wpe/],
+  ['opt', { max_position_embeddings: 128 }, /embed_positions/],
   ['gpt_oss', { num_local_experts: 4 }, /router|gate_up_proj/],
-])('use each of its rows once, else %s with %j is refused', async (name, fields, tensor) => {
-  const { config, tensors } = CASES.find((one) => one.name === name)!;
-  const checkpoint = hashedCheckpoint({ ...config, ...fields }, tensors);
-  const built = buildModel(checkpoint, { precision: 'fp32', directory: path.join(folder, name) });
-  await expect(built).rejects.toThrow(tensor);
-});
+])(
+  'use each of its rows once, or all positions, else %s with %j is refused',
+  async (name, fields, tensor) => {
+    const { config, tensors } = CASES.find((one) => one.name === name)!;
+    const checkpoint = hashedCheckpoint({ ...config, ...fields }, tensors);
+    const built = buildModel(checkpoint, { precision: 'fp32', directory: path.join(folder, name) });
+    await expect(built).rejects.toThrow(tensor);
+  },
+);

@@ -25,6 +25,8 @@ const OLD_DUMP: Fields = {
   ...{ tokenizer_class: 'LlamaTokenizer', torchscript: false, use_bfloat16: false, tf_legacy_loss: false },
 };
 
+const LLAMA3: Fields = { rope_type: 'llama3', factor: 8, low_freq_factor: 1, high_freq_factor: 4 };
+
 /** Fields of the family's other models: with images, experts or other attention. */
 const HUNYUAN: Fields = {
   ...{
@@ -101,6 +103,17 @@ describe('config.json as published', () => {
       'olmo3',
       { rope_scaling: { type: 'linear', factor: 2 } },
       /rope_scaling\.type is "linear"; supported is "default"/,
+    ],
+    [
+      'gpt_neo',
+      { attention_layers: ['local', 'global', 'local', 'global'] },
+      /attention_layers is .*; supported is/,
+    ],
+    ['mpt', { attn_config: { alibi_bias_max: 16 } }, /attn_config\.alibi_bias_max is 16; supported is 8/],
+    [
+      'llama-llama3',
+      { rope_scaling: { ...LLAMA3, low_freq_factor: -1 } },
+      /low_freq_factor is -1; supported is above 0/,
     ],
     ['olmo3', { rope_theta: 10_000 }, /rope_theta is 10000; supported is 500000/],
     ['olmo3', { original_max_position_embeddings: 8 }, /original_max_position_embeddings is 8; supported is/],

@@ -119,6 +119,7 @@ describe('sizes that attention cannot have', () => {
     ['llama-linear', { hidden_size: 100 }, /hidden_size is 100; supported is 3 heads times a multiple of 8/],
     ['gpt2', { n_embd: 100 }, /n_embd is 100; supported is 3 heads times a multiple of 8/],
     ['falcon-new', { num_kv_heads: 3 }, /num_kv_heads is 3; supported is a divisor of the 4 heads/],
+    ['gptj', { rotary_dim: 33 }, /rotate 33 of 64 dimensions of a head; supported is an even number/],
     ['opt', { hidden_size: 60 }, /hidden_size is 60; supported is 2 heads times a multiple of 8/],
   ])('are refused in %s from config.json: %j', (name, fields, message) => {
     expect(() => designOf({ ...caseOf(name).config, ...fields })).toThrow(message);
