@@ -20,6 +20,13 @@ const alternatives = z.union([count, z.boolean()]);
 /** Some clients write an absent number as `false`. */
 const countOrNone = z.union([count, z.literal(false)]);
 
+const flatImages = list(z.string(), { max: MAX_IMAGES });
+const listsOfImages = list(flatImages, { max: 256 }).refine((lists) => lists.flat().length <= MAX_IMAGES, {
+  error: `Invalid 'images': too long. Expected at most ${MAX_IMAGES} images in total.`,
+  params: { code: 'array_above_max_length' },
+});
+const images = z.union([flatImages, listsOfImages]);
+
 /** Number of prompt tokens to keep; −1 = as many as fit. */
 const keptTokens = integer(-1).refine((count) => count !== 0, {
   message: "Invalid 'truncate_prompt_tokens': expected -1 or a value >= 1, but got 0 instead.",
@@ -124,7 +131,7 @@ export const outputFields = {
   ),
   prompt_embeds: optional(z.unknown(), 'Not supported: a value is rejected.'),
   images: optional(
-    list(z.string(), { max: MAX_IMAGES }),
-    "Images for the prompt's <image> marks, as data:image/...;base64 texts. Needs a vision model.",
+    images,
+    "Images for the prompt's <image> marks, as data:image/...;base64 texts, or a list of them for each prompt. Needs a vision model.",
   ),
 } as const;

@@ -132,10 +132,10 @@ export function imageBase64(image: string): { readonly base64: string } | { read
   return fits ? { base64 } : { fault: 'the text after the comma is not base64' };
 }
 
-export function wrongImageCount(images: number, marks: number): ApiError {
+export function wrongImageCount(images: number, marks: number, param = 'images'): ApiError {
   const asText = marks > images ? " Send 'parse_special': false to take the spelling of marks as text." : '';
-  const message = `Invalid 'images': got ${counted(images, 'image')}, but the prompt has ${counted(marks, `'${IMAGE_MARK}' mark`)}.${asText}`;
-  return new ApiError('invalid_value', message, { param: 'images' });
+  const message = `Invalid '${param}': got ${counted(images, 'image')}, but the prompt has ${counted(marks, `'${IMAGE_MARK}' mark`)}.${asText}`;
+  return new ApiError('invalid_value', message, { param });
 }
 
 /** @param fault why the image is invalid, without a full stop */

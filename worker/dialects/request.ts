@@ -1,6 +1,7 @@
 import { type CompletionRequest, completionRequest } from '@continuo/shared/completion.ts';
 import { llamaCppRequest } from '@continuo/shared/completion-llamacpp.ts';
 import { logprobRowsOf } from '@continuo/shared/completion-output.ts';
+import { IMAGE_MARK, wrongImageCount } from '@continuo/shared/completion-prompt.ts';
 import { ApiError, counted } from '@continuo/shared/errors.ts';
 import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
 import type { ObjectDefaults } from '@continuo/shared/tenant.ts';
@@ -94,6 +95,28 @@ function promptLogprobStart(
   return hasLogprobs && start !== 0 ? { promptLogprobStart: start } : {};
 }
 
+/**
+ * Returns the images of all prompts in order. Each list of a list of lists belongs to one prompt.
+ * @throws ApiError 400 if the lists are not those of the prompts
+ */
+function imagesOf({ images, prompt, parse_special }: CompletionRequest): Pick<GenerationFields, 'images'> {
+  const given = images ?? [];
+  const lists = given.filter((one) => typeof one !== 'string');
+  if (lists.length > 0 && lists.length !== prompt.length) {
+    const message = `Invalid 'images': expected a list for each prompt, but got ${counted(lists.length, 'list')} for ${counted(prompt.length, 'prompt')}.`;
+    throw new ApiError('invalid_value', message, { param: 'images' });
+  }
+  for (const [index, list] of lists.entries()) {
+    const parts = [prompt[index] ?? ''].flat();
+    // A token id may stand for an image, which only the origin knows.
+    if (parts.some((part) => typeof part === 'number')) continue;
+    const marks = parse_special === false ? 0 : parts.join('').split(IMAGE_MARK).length - 1;
+    if (list.length !== marks) throw wrongImageCount(list.length, marks, `images[${index}]`);
+  }
+  const flat = given.flat();
+  return flat.length > 0 ? { images: flat } : {};
+}
+
 type TimeLimits = Pick<GenerationFields, 'maxPromptMs' | 'maxGenerationMs'>;
 
 function timeLimits({ t_max_prompt_ms: prompt, t_max_predict_ms: predict }: CompletionRequest): TimeLimits {
@@ -121,7 +144,7 @@ function generationOf(
   const stopRegex = request.stop_regex ?? [];
   return {
     prompts: request.prompt,
-    ...((request.images ?? []).length > 0 && { images: request.images ?? [] }),
+    ...imagesOf(request),
     suffix: resolved.suffix,
     ...(infill !== undefined && { infill }),
     choices: resolved.bestOf,

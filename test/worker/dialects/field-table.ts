@@ -356,8 +356,14 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
     ],
   },
   images: {
-    good: [[]],
+    good: [[], [[]]],
     bad: [
+      [[['data:,'], 'data:,'], 'invalid_type', 'images[0]'],
+      [Array.from({ length: 257 }, () => []), 'array_above_max_length'],
+      [
+        [Array.from({ length: 33 }, () => 'data:,'), Array.from({ length: 32 }, () => 'data:,')],
+        'array_above_max_length',
+      ],
       [Array.from({ length: 65 }, () => 'data:,'), 'array_above_max_length'],
       [[1], 'invalid_type', 'images[0]'],
       ...wrong('a', 1, {}),

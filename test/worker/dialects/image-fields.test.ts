@@ -3,7 +3,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { OriginModel } from '../../../shared/generation.ts';
 import { checkCapabilities } from '../../../worker/generation/resolve-model.ts';
 import { costOf } from '../../../worker/limits/request-cost.ts';
-import { parse } from './parsing.ts';
+import { parse, refusal as refusalOf } from './parsing.ts';
 
 const blind: OriginModel = {
   id: 'm',
@@ -39,6 +39,20 @@ describe('images', () => {
     expect(refusal({ prompt: ['<image>', 'a<image>b'], images: [image, image] }, sighted)).toBeNull();
     expect(refusal({ prompt: ['<image>', 'b'], images: [image, image] }, sighted)).toMatchObject(count);
     expect(refusal({ prompt: [5, 'a'], images: [image] }, sighted)).toBeNull();
+  });
+
+  test('may be a list for each prompt, with as many images as the prompt has marks', () => {
+    const prompt = ['<image>', 'b', 'c<image><image>'];
+    const lists = [['1'], [], ['2', '3']];
+    expect(parse({ prompt, images: lists }).generation.images).toEqual(['1', '2', '3']);
+    expect(parse({ prompt: '<image>', images: [['1']] }).generation.images).toEqual(['1']);
+    expect(parse({ prompt: [[5], 'b'], images: [['1'], []] }).generation.images).toEqual(['1']);
+    expect(refusalOf({ prompt, images: [['1'], ['2', '3']] })).toMatchObject({ param: 'images' });
+    expect(refusalOf({ prompt, images: [['1'], ['2'], ['3']] })).toMatchObject({ param: 'images[1]' });
+    expect(refusalOf({ prompt, images: [[], [], ['1', '2', '3']] })).toMatchObject({ param: 'images[0]' });
+    expect(refusalOf({ prompt: '<image>', images: [['1']], parse_special: false })).toMatchObject({
+      param: 'images[0]',
+    });
   });
 
   test('are rejected if the model takes none, but not while this is unknown', () => {

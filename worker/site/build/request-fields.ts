@@ -53,17 +53,20 @@ function fieldOf(schema: JsonSchema): RequestField {
   };
 }
 
-/** Returns every field of the request schema by name. */
-export function requestFields(): Readonly<Record<string, RequestField>> {
-  const { properties = {} } = z.toJSONSchema(completionRequest, {
+const documented = (schema: z.ZodType) =>
+  z.toJSONSchema(schema, {
     io: 'input',
     unrepresentable: 'any',
-    override: ({ jsonSchema }) => {
+    override: ({ jsonSchema }): void => {
       const documentedAs: unknown = Reflect.get(jsonSchema, DOCUMENTED_AS);
       Reflect.deleteProperty(jsonSchema, DOCUMENTED_AS);
-      if (documentedAs instanceof z.ZodType) Object.assign(jsonSchema, z.toJSONSchema(documentedAs));
+      if (documentedAs instanceof z.ZodType) Object.assign(jsonSchema, documented(documentedAs));
     },
   });
+
+/** Returns every field of the request schema by name. */
+export function requestFields(): Readonly<Record<string, RequestField>> {
+  const { properties = {} } = documented(completionRequest);
   return Object.fromEntries(
     Object.entries(properties).map(([name, schema]) => [name, fieldOf(schema as JsonSchema)]),
   );
