@@ -9,7 +9,7 @@ import type { DecoderDesign, Weight } from './families/decoder-design.ts';
 import { type DescribedDecoder, describeFamily } from './families/families.ts';
 import { writeDecoder } from './graph/decoder-graph.ts';
 import { GraphBuilder, type TensorJob } from './graph/graph-builder.ts';
-import { bytesOf, type WeightPrecision } from './graph/linear.ts';
+import { bitsOf, bytesOf, type WeightPrecision } from './graph/linear.ts';
 import { Quantizer } from './precision/quantize.ts';
 
 const GRAPH_FILE = 'model.onnx';
@@ -128,13 +128,13 @@ async function haveEqualRows(
   return true;
 }
 
-/** Stored blocks of 4 bits are kept with int8. If most values of the layers are in such blocks, the result is int4. */
+/** Stored blocks of 4 bits are kept in 8-bit builds. If most values of the layers are in such blocks, the result has 4 bits. */
 function servedPrecision(
   { tensors }: Checkpoint,
   { design, storedName }: DescribedDecoder,
   precision: WeightPrecision,
 ): WeightPrecision {
-  if (precision !== 'int8') return precision;
+  if (bitsOf(precision) !== 8) return precision;
   const outside = [...design.embedding, ...design.separateHead].map(({ tensor }) => storedName(tensor));
   let [four, eight] = [0, 0];
   for (const { name, shape, blocks } of tensors.values()) {
@@ -143,14 +143,15 @@ function servedPrecision(
     if (blocks?.bits === 4) four += values;
     else eight += values;
   }
-  return four > eight ? 'int4' : 'int8';
+  if (four <= eight) return precision;
+  return precision === 'int8' ? 'int4' : 'int4f32';
 }
 
 const QUANTIZED_TYPE = /^(Q\d|IQ|MXFP)/;
 
 function requantizedTypes({ tensors }: Checkpoint, precision: WeightPrecision): string[] {
-  if (precision !== 'int8' && precision !== 'int4') return [];
-  const bits = precision === 'int8' ? 8 : 4;
+  const bits = bitsOf(precision);
+  if (bits === null) return [];
   const types = [...tensors.values()]
     .filter(
       ({ storedAs, blocks }) => QUANTIZED_TYPE.test(storedAs) && (blocks === null || blocks.bits > bits),

@@ -25,7 +25,10 @@ export interface BuildOptions {
 /** Adds the options that say what is built. */
 export const withBuildOptions = (command: Command): Command =>
   command
-    .option('--precision <name>', 'fp32, fp16, q8 or q4; default: q8 on a CPU, fp16 on a device')
+    .option(
+      '--precision <name>',
+      'fp32, fp16, q8, q8f32, q4 or q4f32; default: q8 on a CPU, fp16 on a device',
+    )
     .option('--adapter <directory>', 'LoRA adapter (PEFT) to merge into the weights')
     .option('--revision <name>', 'branch, tag or commit of a repository', DEFAULT_REVISION)
     .addHelpText(

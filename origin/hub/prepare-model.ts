@@ -58,6 +58,10 @@ export const WEIGHT_PRECISIONS: Readonly<Record<string, WeightPrecision>> = {
   q8: 'int8',
   int4: 'int4',
   q4: 'int4',
+  int8f32: 'int8f32',
+  q8f32: 'int8f32',
+  int4f32: 'int4f32',
+  q4f32: 'int4f32',
 };
 
 /** Part of the names of built directories. Raise it when the builder writes other graphs. */
@@ -67,7 +71,11 @@ const BUILDER_VERSION = 3;
 const LOCK_FILE = '.lock';
 
 /** Bytes of a built graph by those of its source, whose weights have 16 bits; a GGUF file is built with 8 bits. */
-const GROWTH: Readonly<Record<WeightPrecision, number>> = { fp32: 2, fp16: 1, int8: 0.6, int4: 0.35 };
+const GROWTH: Readonly<Record<WeightPrecision, number>> = {
+  ...{ fp32: 2, fp16: 1 },
+  ...{ int8: 0.6, int8f32: 0.6 },
+  ...{ int4: 0.35, int4f32: 0.35 },
+};
 const GGUF_GROWTH = 1.7;
 
 /** Engine, logits and the KV cache of a small model. */

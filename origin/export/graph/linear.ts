@@ -6,8 +6,15 @@ import type { ProjectionDesign, Weight } from '../families/decoder-design.ts';
 import { BLOCK_SIZE, type Quantizer } from '../precision/quantize.ts';
 import type { Emit, GraphBuilder } from './graph-builder.ts';
 
-/** fp32 and fp16: floats. int8, int4: blocks of 32, and stored blocks of at most as many bits as they are. */
-export type WeightPrecision = 'fp32' | 'fp16' | 'int8' | 'int4';
+/**
+ * fp32 and fp16: floats. int8, int4: blocks of 32, and stored blocks of at most as many bits as they are; activations are
+ * rounded to 8 bits. int8f32, int4f32: the same weights, activations in float32.
+ */
+export type WeightPrecision = 'fp32' | 'fp16' | 'int8' | 'int4' | 'int8f32' | 'int4f32';
+
+/** Bits of quantized weights; null = floats. */
+export const bitsOf = (precision: WeightPrecision): 4 | 8 | null =>
+  precision.startsWith('int8') ? 8 : precision.startsWith('int4') ? 4 : null;
 
 /** What all parts of the graph writer need. */
 export interface GraphContext {
@@ -22,8 +29,8 @@ export interface GraphContext {
 /** Values that are read and converted at once: 4 MiB of float32. */
 const CHUNK_VALUES = 2 ** 20;
 
-/** Activations in 8 bits, with a scale for each row and block: rows do not influence each other. */
-const ACCURACY_LEVEL = 4;
+/** Level 4: activations in 8 bits, with a scale for each row and block: rows do not influence each other. 1: in float32. */
+const accuracyLevel = (precision: WeightPrecision): number => (precision.endsWith('f32') ? 1 : 4);
 
 /** Calls `visit` with consecutive ranges of rows. */
 export async function eachChunk(
@@ -157,7 +164,7 @@ export function writeMatMul(
       N: matrix.rows,
       bits: format.bits,
       block_size: format.blockSize,
-      accuracy_level: ACCURACY_LEVEL,
+      accuracy_level: accuracyLevel(context.precision),
     },
   });
 }
@@ -172,8 +179,9 @@ export function blockFormat(
   { blocks }: Pick<Matrix, 'blocks'>,
   minBits: 4 | 8 = 4,
 ): BlockFormat | null {
-  if (precision === 'fp32' || precision === 'fp16') return null;
-  const bits = precision === 'int4' && minBits === 4 ? 4 : 8;
+  const weightBits = bitsOf(precision);
+  if (weightBits === null) return null;
+  const bits = Math.max(weightBits, minBits) as 4 | 8;
   return blocks !== null && blocks.bits <= bits ? blocks : { bits, blockSize: BLOCK_SIZE };
 }
 
