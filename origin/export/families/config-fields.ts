@@ -57,8 +57,9 @@ export class ConfigFields {
     return this.#take(name) === undefined ? null : this.count(name);
   }
 
+  /** True or false; in Python, null is false. @throws ModelError */
   flag(name: string, absent?: boolean): boolean {
-    const value = this.#take(name) ?? absent;
+    const value = this.#take(name) ?? (this.#value(name) === null ? false : absent);
     if (typeof value === 'boolean') return value;
     throw this.fault(name, 'true or false');
   }

@@ -172,6 +172,13 @@ describe('config.json as published', () => {
     expect(designOf({ ...config, ...fields })).toEqual(designOf({ ...config, rope_scaling: scaling }));
   });
 
+  it('of Falcon may have null for false', () => {
+    const { config } = caseOf('falcon-alibi');
+    expect(designOf({ ...config, parallel_attn: null })).toEqual(
+      designOf({ ...config, parallel_attn: false }),
+    );
+  });
+
   it('of Yarn-Llama may say that it was fine-tuned with its scaling', () => {
     const { config } = caseOf('llama-yarn');
     const scaling = { ...(config.rope_scaling as Fields), finetuned: true };
