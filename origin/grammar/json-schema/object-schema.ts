@@ -215,7 +215,7 @@ function memberExpression(
 type MarkedMembers = readonly Expression[];
 
 /** More conditions would have too many orders. */
-const MAX_CONDITIONS = 3;
+const MAX_CONDITIONS = 4;
 
 /**
  * Undeclared members that satisfy all conditions, as alternatives: one member may satisfy several. Null if there are no

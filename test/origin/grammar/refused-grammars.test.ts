@@ -91,6 +91,14 @@ const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegEx
     /^#\/maxLength: must be a non-negative integer/,
   ],
   ['a number of too many digits', `{"minimum": 0.${'1'.repeat(1000)}}`, /at most 1000 are allowed/],
+  [
+    'five negations that each need an undeclared property',
+    {
+      type: 'object',
+      allOf: [...'abcde'].map((letter) => ({ not: { propertyNames: { pattern: `^[^${letter}]*$` } } })),
+    },
+    /at most 4 negations may each need an undeclared property/,
+  ],
   ['text that is not JSON', '{"type":', /not valid JSON/],
 ];
 
