@@ -1,8 +1,8 @@
 import ipaddr from 'ipaddr.js';
-import { parse } from 'tldts';
+import topLevelDomains from 'tlds' with { type: 'json' };
 
-/** Suffixes of the list whose names are resolved on the own network or not at all. */
-const LOCAL_SUFFIXES = /(^|\.)(arpa|onion)$/;
+/** Names below `arpa` are resolved on the own network or not at all. */
+const PUBLIC_DOMAINS = new Set(topLevelDomains.filter((domain) => domain !== 'arpa'));
 
 /**
  * Returns why events must not be sent to an address; null if they may. A public name may still resolve to a private address:
@@ -23,12 +23,16 @@ export function targetProblem(text: string, local: boolean): string | null {
     : 'expected a public name or address: private, local and reserved ones are not allowed.';
 }
 
-/** Returns whether a name is below a public suffix of ICANN's part of the list. A name with an empty label is none. */
+/** Returns whether a name is below a public top-level domain. A name with an empty label is none. */
 function isPublicName(host: string): boolean {
-  const { domain, isIcann, publicSuffix } = parse(host);
-  return (
-    !host.endsWith('.') && domain !== null && isIcann === true && !LOCAL_SUFFIXES.test(publicSuffix ?? '')
-  );
+  const labels = host.split('.');
+  return labels.length > 1 && !labels.includes('') && isPublicDomain(labels.at(-1)!);
+}
+
+function isPublicDomain(domain: string): boolean {
+  if (!domain.startsWith('xn--')) return PUBLIC_DOMAINS.has(domain);
+  // The list has international domains in their own script, and the URL parser has written the host in ASCII.
+  return [...PUBLIC_DOMAINS].some((listed) => URL.parse(`https://${listed}/`)?.hostname === domain);
 }
 
 /** IPv6 addresses that begin with zeros hold IPv4 addresses in a form that is not used any more. */

@@ -8,7 +8,7 @@ export const PACKAGE_NAME = '@continuo/continuo';
 
 /** Workspaces whose modules the package holds, and packages that only a checkout needs. */
 const WORKSPACES = ['shared', 'worker', 'origin', 'origin/cli'];
-const CHECKOUT_ONLY = /^(@continuo\/|itty-router$|ipaddr\.js$|tldts$)/;
+const CHECKOUT_ONLY = /^(@continuo\/|itty-router$|ipaddr\.js$|tlds$)/;
 
 const manifest = z.object({
   version: z.string(),

@@ -10,6 +10,7 @@ test.each([
   ],
   ...[
     'https://münchen.de/',
+    'https://例.中国/',
     'https://me.github.io/',
     'https://8.8.8.8/',
     'https://[2606:4700::1111]:8443/hook',
@@ -62,7 +63,7 @@ test.each([
     'https://hooks.example/',
     'https://x.home.arpa/',
   ],
-  ...['https://a.onion/', 'https://com/', 'https://co.uk/', 'https://./', 'https://10.0.0.1.in-addr.arpa/'],
+  ...['https://a.onion/', 'https://com/', 'https://./', 'https://10.0.0.1.in-addr.arpa/'],
   ...['https://[::127.0.0.1]/', 'https://[::a00:1]/', 'https://[fec0::1]/'],
   ...['https://user:word@hooks.example.com/', 'https://user@hooks.example.com/', 'https://127.0.0.1./'],
 ])('sends no events to %s', (url) => {
