@@ -17,6 +17,7 @@ const isCheckout = main.pathname.endsWith('.ts');
 const [leastMajor, leastMinor] = isCheckout ? [24, 0] : [22, 18];
 const [major, minor] = process.versions.node.split('.').map(Number);
 const isRecent = major > leastMajor || (major === leastMajor && minor >= leastMinor);
+const runsMain = isRecent && (!isCheckout || Boolean(process.features.typescript));
 
 function fail(reason) {
   console.error(`continuo: ${reason}`);
@@ -25,7 +26,7 @@ function fail(reason) {
 
 if (isCheckout && !existsSync(packages)) {
   fail('The packages of this checkout are not installed; run npm ci first.');
-} else if (isRecent) {
+} else if (runsMain) {
   await import(main.href);
 } else if (existsSync(installed)) {
   const child = spawn(installed, [fileURLToPath(main), ...process.argv.slice(2)], { stdio: 'inherit' });

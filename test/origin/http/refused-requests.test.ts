@@ -26,7 +26,7 @@ describe('refusals', () => {
   });
 
   test('an invalid field is named by its path', async () => {
-    const wrong = { ...request(), sampling: { ...request().sampling, temperature: 3 } };
+    const wrong = { ...request(), sampling: { ...request().sampling, temperature: -1 } };
     const error = await origin.error('/generate', { body: wrong });
     expect(error).toMatchObject({ status: 502, param: 'sampling.temperature' });
   });

@@ -45,7 +45,9 @@ describe('errors of the hub', () => {
 
   test('rejects a repository without a model', async () => {
     fixture.offer({ files: { 'config.json': '{}', 'README.md': 'x' } });
-    expect(await fixture.fault()).toBe(`${NAME} has no safetensors, no GGUF file and no ONNX decoder`);
+    expect(await fixture.fault()).toBe(
+      `${NAME} has no safetensors, no GGUF file and no ONNX decoder, only config.json, README.md`,
+    );
   });
 
   test('sends the token to the hub and never to the storage server', async () => {
