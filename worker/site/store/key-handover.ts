@@ -40,18 +40,24 @@ interface Message {
   readonly key?: string;
 }
 
-/** Answers tabs that a click with the middle button, with a modifier key or from the menu has opened. */
+/** Answers one new tab per click that opens one: with the middle button, with a modifier key or from the menu. */
 function offerKey(key: Signal<string | null>, channel: BroadcastChannel): void {
-  let offeredUntil = 0;
-  const noteClick = ({ target, type, ctrlKey, metaKey, shiftKey }: MouseEvent) => {
+  /** When each offer ends, in milliseconds. */
+  let offers: readonly number[] = [];
+  const noteClick = ({ target, type, button, ctrlKey, metaKey, shiftKey }: MouseEvent) => {
     const link = target instanceof Element ? target.closest('a') : null;
-    const opensTab = type !== 'click' || ctrlKey || metaKey || shiftKey;
-    if (link !== null && opensTab && isDocument(new URL(link.href))) offeredUntil = Date.now() + OFFER_MS;
+    const opensTab =
+      type === 'click' ? ctrlKey || metaKey || shiftKey : type === 'contextmenu' || button === 1;
+    if (link === null || !opensTab || !isDocument(new URL(link.href))) return;
+    offers = [...offers, Date.now() + OFFER_MS];
   };
   for (const type of ['click', 'auxclick', 'contextmenu'] as const) addEventListener(type, noteClick, true);
   channel.addEventListener('message', ({ data }: MessageEvent<Message>) => {
     const current = key.peek();
-    if (data.key !== undefined || current === null || Date.now() > offeredUntil) return;
+    if (data.key !== undefined || current === null) return;
+    const [offer, ...others] = offers.filter((end) => Date.now() <= end);
+    offers = others;
+    if (offer === undefined) return;
     channel.postMessage({ asker: data.asker, key: current } satisfies Message);
   });
 }
