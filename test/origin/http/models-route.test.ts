@@ -12,6 +12,7 @@ test('GET /models describes the served models, and announces what a request may 
   expect(models).toEqual([
     {
       id: 'tiny',
+      fingerprint: expect.stringMatching(/^fp_[0-9a-f]{16}$/),
       created: 1_700_000_000,
       contextLength: 64,
       vocabularySize,
