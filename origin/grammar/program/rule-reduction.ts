@@ -35,22 +35,62 @@ export function bypassNullableCalls(automata: RuleAutomata): ReadonlySet<number>
  * every parse can be completed.
  */
 export function removeUnproductiveCalls(automata: RuleAutomata): ReadonlySet<number> {
-  const productive = new Set<number>();
-  const callers = new Map<number, Set<number>>();
-  for (const [caller, nfa] of automata) {
-    forEachCall(nfa, (_from, rule) => {
-      const known = callers.get(rule) ?? new Set();
-      callers.set(rule, known.add(caller));
-    });
-  }
-  const queue = [...automata.keys()];
-  for (let rule = queue.pop(); rule !== undefined; rule = queue.pop()) {
-    if (productive.has(rule) || !matchesSomething(automata.get(rule)!, productive)) continue;
-    productive.add(rule);
-    queue.push(...(callers.get(rule) ?? []));
-  }
-  for (const nfa of automata.values()) dropCalls(nfa, productive);
+  const productive = productiveRules(automata);
+  if (productive.size < automata.size) for (const nfa of automata.values()) dropCalls(nfa, productive);
   return productive;
+}
+
+/** Marks of a state: a path leads to it, and one with at least one symbol does. */
+const REACHED = 1;
+const REACHED_BY_SYMBOL = 2;
+
+/**
+ * The rules with a path of at least one symbol from start to end, on which all called rules are productive. Each state is
+ * followed once per mark, however many rules its rule calls.
+ */
+function productiveRules(automata: RuleAutomata): ReadonlySet<number> {
+  const productive = new Set<number>();
+  const marks = new Map(Array.from(automata, ([rule, nfa]) => [rule, new Uint8Array(nfa.size)]));
+  /** Marked states whose edges are not yet followed: pairs of rule and state. */
+  const queue: number[] = [];
+  /** By rule: pairs of caller and state, to be marked once the rule is productive. */
+  const waiting = new Map<number, number[]>();
+  const reach = (rule: number, state: number, mark: number): void => {
+    const known = marks.get(rule)!;
+    if (known[state]! >= mark) return;
+    known[state] = mark;
+    queue.push(rule, state);
+  };
+  const complete = (rule: number): void => {
+    productive.add(rule);
+    const places = waiting.get(rule) ?? [];
+    waiting.delete(rule);
+    for (let i = 0; i < places.length; i += 2) reach(places[i]!, places[i + 1]!, REACHED_BY_SYMBOL);
+  };
+  const follow = (rule: number, state: number): void => {
+    const nfa = automata.get(rule)!;
+    const mark = marks.get(rule)![state]!;
+    if (state === nfa.end && mark === REACHED_BY_SYMBOL && !productive.has(rule)) complete(rule);
+    for (const next of nfa.epsilon[state]!) reach(rule, next, mark);
+    const edges = nfa.edges[state]!;
+    for (let i = 0; i < edges.length; i += 3) {
+      const called = edges[i]! - CALL;
+      if (called < 0 || productive.has(called)) reach(rule, edges[i + 2]!, REACHED_BY_SYMBOL);
+      else getOrAdd(waiting, called).push(rule, edges[i + 2]!);
+    }
+  };
+  for (const [rule, nfa] of automata) reach(rule, nfa.start, REACHED);
+  while (queue.length > 0) {
+    const state = queue.pop()!;
+    follow(queue.pop()!, state);
+  }
+  return productive;
+}
+
+function getOrAdd(lists: Map<number, number[]>, key: number): number[] {
+  const list = lists.get(key) ?? [];
+  lists.set(key, list);
+  return list;
 }
 
 function forEachCall(nfa: Nfa, visit: (from: number, rule: number, to: number) => void): void {
@@ -58,30 +98,6 @@ function forEachCall(nfa: Nfa, visit: (from: number, rule: number, to: number) =
     for (let i = 0; i < edges.length; i += 3)
       if (edges[i]! >= CALL) visit(from, edges[i]! - CALL, edges[i + 2]!);
   });
-}
-
-/** Whether a path with at least one symbol leads from start to end. Calls count only if the rule is productive. */
-function matchesSomething(nfa: Nfa, productive: ReadonlySet<number>): boolean {
-  const targets = (state: number): number[] => {
-    const edges = nfa.edges[state]!;
-    const found: number[] = [];
-    for (let i = 0; i < edges.length; i += 3) {
-      if (edges[i]! < CALL || productive.has(edges[i]! - CALL)) found.push(edges[i + 2]!);
-    }
-    return found;
-  };
-  // States reached before and after the first symbol.
-  const before = new Set([nfa.start]);
-  const after = new Set<number>();
-  for (const state of before) {
-    for (const next of nfa.epsilon[state]!) before.add(next);
-    for (const next of targets(state)) after.add(next);
-  }
-  for (const state of after) {
-    for (const next of nfa.epsilon[state]!) after.add(next);
-    for (const next of targets(state)) after.add(next);
-  }
-  return after.has(nfa.end);
 }
 
 function dropCalls(nfa: Nfa, productive: ReadonlySet<number>): void {
