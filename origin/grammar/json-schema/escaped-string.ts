@@ -41,33 +41,47 @@ const MAX_INLINED_STATES = 1000;
  * @param addRule keeps the bytes of characters from being repeated in every state of a large language
  */
 export function escapedExpression(language: Dfa, addRule?: (label: Expression) => number): Expression {
-  const rules = new Map<string, Expression>();
-  const labelOf = (set: CodePoints): Expression => {
-    if (addRule === undefined || language.edges.length <= MAX_INLINED_STATES) return chars(set);
-    const key = set.join();
-    const label = rules.get(key) ?? rule(addRule(chars(set)));
-    rules.set(key, label);
-    return label;
-  };
+  const isLarge = addRule !== undefined && language.edges.length > MAX_INLINED_STATES;
+  const plainLabel = memoized((set) => (isLarge ? rule(addRule(chars(set))) : chars(set)));
+  const escapedLabel = memoized(afterBackslash);
+  // Most states of a language share few sets.
+  const labelsOf = memoized((set) => {
+    const { plain, escaped } = partsOf(set);
+    return {
+      plain: plain.length === 0 ? null : plainLabel(plain),
+      escaped: escaped.length === 0 ? null : { key: escaped.join(), label: escapedLabel(escaped) },
+    };
+  });
   const edges: GraphEdge[] = [];
   const final = language.edges.length;
   /** By target and set: the state after a backslash, which all states share that go on there. */
   const escapes = new Map<string, number>();
   language.edges.forEach((list, from) => {
     for (const [to, set] of codePointsByTarget(list)) {
-      const { plain, escaped } = partsOf(set);
-      if (plain.length > 0) edges.push({ from, to, label: labelOf(plain) });
-      if (escaped.length === 0) continue;
-      const key = `${to} ${escaped.join()}`;
+      const { plain, escaped } = labelsOf(set);
+      if (plain !== null) edges.push({ from, to, label: plain });
+      if (escaped === null) continue;
+      const key = `${to} ${escaped.key}`;
       const state = escapes.get(key) ?? final + 1 + escapes.size;
       edges.push({ from, to: state, label: BACKSLASH });
       if (escapes.has(key)) continue;
       escapes.set(key, state);
-      edges.push({ from: state, to, label: afterBackslash(escaped) });
+      edges.push({ from: state, to, label: escaped.label });
     }
     if (language.final[from] === 1) edges.push({ from, to: final, label: EMPTY });
   });
   return { kind: 'graph', states: final + 1 + escapes.size, edges, final };
+}
+
+/** Computes a result once for each set of characters. */
+function memoized<T>(compute: (set: CodePoints) => T): (set: CodePoints) => T {
+  const results = new Map<string, T>();
+  return (set) => {
+    const key = set.join();
+    const result = results.get(key) ?? compute(set);
+    results.set(key, result);
+    return result;
+  };
 }
 
 /**

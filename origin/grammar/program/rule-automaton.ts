@@ -18,6 +18,15 @@ function pathsOf(
   return rangesOf(ranges).flatMap(([lo, hi]) => pathsOfRange(lo, hi));
 }
 
+/** The paths of sets of characters, which large languages use in many places. */
+const PATHS = new WeakMap<readonly number[], BytePath[]>();
+
+function characterPaths(set: readonly number[]): BytePath[] {
+  const paths = PATHS.get(set) ?? pathsOf(set, utf8Paths);
+  PATHS.set(set, paths);
+  return paths;
+}
+
 type Repeat = Expression & { readonly kind: 'repeat' };
 
 class RuleAutomatonBuilder {
@@ -59,7 +68,7 @@ class RuleAutomatonBuilder {
         this.#addBytes(expression.bytes, from, to);
         return;
       case 'chars':
-        this.#addPaths(pathsOf(expression.set, utf8Paths), from, to);
+        this.#addPaths(characterPaths(expression.set), from, to);
         return;
       case 'tokens':
         this.#addPaths(pathsOf(expression.ids, pathsOfIds), from, to);
