@@ -3,6 +3,9 @@ import type { WorkBudget } from '../work-budget.ts';
 /** The first symbol above all code points. Symbol CALL + r stands for a match of rule r. */
 export const CALL = 0x110000;
 
+/** The targets of all states without epsilon edges, which most states are. */
+const NONE: readonly number[] = [];
+
 /**
  * A nondeterministic automaton over integer symbols: bytes or code points, and calls of rules. It has one start and one
  * end state. Edges carry inclusive symbol ranges.
@@ -11,7 +14,7 @@ export class Nfa {
   /** Per state: flat triples lo, hi, target. */
   readonly edges: number[][] = [];
   /** Per state: targets of epsilon edges. */
-  readonly epsilon: number[][] = [];
+  readonly epsilon: (readonly number[])[] = [];
   readonly start: number;
   readonly end: number;
   readonly #budget: WorkBudget;
@@ -28,7 +31,7 @@ export class Nfa {
 
   addState(): number {
     this.#budget.spend(10);
-    this.epsilon.push([]);
+    this.epsilon.push(NONE);
     return this.edges.push([]) - 1;
   }
 
@@ -39,7 +42,9 @@ export class Nfa {
 
   addEpsilon(from: number, to: number): void {
     this.#budget.spend(3);
-    this.epsilon[from]!.push(to);
+    const targets = this.epsilon[from]!;
+    if (targets === NONE) this.epsilon[from] = [to];
+    else (targets as number[]).push(to);
   }
 
   /** Adds `min` to `max` copies of a part in sequence. `addCopy` adds one copy between two states. */

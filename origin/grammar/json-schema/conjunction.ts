@@ -26,14 +26,17 @@ export function conjunctionOf(...nodes: readonly SchemaNode[]): Conjunction {
 export function simplified(conjunction: Conjunction): Conjunction {
   const never = conjunction.find(({ node, part }) => part === 'whole' && node.schema === false);
   if (never !== undefined) return [never];
-  const distinct = new Map(conjunction.map((part) => [conjunctionKey([part]), part]));
-  return [...distinct.values()].filter(({ node, part }) => part !== 'whole' || node.schema !== true);
+  const limiting = conjunction.filter(({ node, part }) => part !== 'whole' || node.schema !== true);
+  if (limiting.length < 2) return limiting;
+  return [...new Map(limiting.map((part) => [conjunctionKey([part]), part])).values()];
 }
 
 /** Conjunctions with equal keys are equal. */
 export function conjunctionKey(conjunction: Conjunction): string {
   return conjunction
-    .map(({ node, part, scopes = [] }) => [`${part} ${node.path}`, ...scopes].join('\t'))
+    .map(({ node, part, scopes }) =>
+      scopes === undefined ? `${part} ${node.path}` : [`${part} ${node.path}`, ...scopes].join('\t'),
+    )
     .join('\n');
 }
 

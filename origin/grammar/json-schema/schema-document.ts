@@ -34,6 +34,8 @@ export class SchemaDocument {
   readonly #nodes = new Map<string, SchemaNode>();
   /** Equal schemas share a node, so that they are compiled once. By their resources and what the document says there. */
   readonly #nodeWith = new Map<string, SchemaNode>();
+  /** By the object in the document, because paths are long and are asked for often. */
+  readonly #nodeOf = new WeakMap<object, SchemaNode>();
   readonly #contents: SchemaContents;
   readonly #hasDynamicAnchors: boolean;
   /** Created for the first reference. */
@@ -62,7 +64,12 @@ export class SchemaDocument {
   child(node: SchemaNode, ...keys: readonly (string | number)[]): SchemaNode {
     let value: unknown = node.schema;
     for (const key of keys) value = (value as Record<string | number, unknown>)[key];
-    return this.#node(value, this.#entered(childPath(node.path, keys)));
+    const known = isJsonObject(value) ? this.#nodeOf.get(value) : undefined;
+    if (known !== undefined) return known;
+    const child = this.#node(value, this.#entered(childPath(node.path, keys)));
+    // With dynamic anchors, one schema has a node for each list of resources that lead to it.
+    if (isJsonObject(value) && !this.#hasDynamicAnchors) this.#nodeOf.set(value, child);
+    return child;
   }
 
   /**
