@@ -27,7 +27,9 @@ function limitedCommand({ heapMiB, dataMiB, stackKiB }: ProcessLimits): {
   execPath?: string;
   execArgv: string[];
 } {
-  const options = [...process.execArgv, `--max-old-space-size=${heapMiB}`, `--stack-size=${stackKiB}`];
+  // Threads that collect garbage in parallel add to the counted CPU time and hardly shorten the elapsed time.
+  const memory = [`--max-old-space-size=${heapMiB}`, `--stack-size=${stackKiB}`, '--single-threaded-gc'];
+  const options = [...process.execArgv, ...memory];
   if (process.platform !== 'linux') return { execArgv: options };
   const script = `ulimit -c 0; ulimit -d ${dataMiB * 1024}; exec "$0" "$@"`;
   return { execPath: '/bin/sh', execArgv: ['-c', script, process.execPath, ...options] };
