@@ -161,6 +161,7 @@ describe('for those who do not see colours', () => {
     await page.keyboard.press('Control+Enter');
     await page.getByRole('button', { name: 'Branch', exact: true }).click();
     await page.locator('.branch-card').first().click();
+    await page.locator('.reading-text').getByRole('option').nth(5).waitFor();
     await page.keyboard.press(']');
     await expect.poll(() => page.locator('.reading > [aria-live]').textContent()).toMatch(/^.+, [\d.]+ %$/);
   });

@@ -62,13 +62,13 @@ function offerKey(key: Signal<string | null>, channel: BroadcastChannel): void {
   });
 }
 
-/** Asks the tab that may have opened this one. A tab that is reloaded or returned to was not opened. */
+/** A tab without a key asks the one that may have opened it. A tab that is reloaded or returned to was not opened. */
 function askForKey(key: Signal<string | null>, channel: BroadcastChannel): void {
   const [entry] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[];
-  if (entry?.type !== 'navigate') return;
+  if (entry?.type !== 'navigate' || key.peek() !== null) return;
   const asker = Math.random();
   channel.addEventListener('message', ({ data }: MessageEvent<Message>) => {
-    if (data.asker === asker && data.key !== undefined) key.value = data.key;
+    if (data.asker === asker && data.key !== undefined) key.value ??= data.key;
   });
   channel.postMessage({ asker } satisfies Message);
 }
