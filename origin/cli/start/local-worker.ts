@@ -117,7 +117,7 @@ function repeatDailyWork(miniflare: Miniflare): void {
     const { outcome } = await worker.scheduled();
     if (outcome !== 'ok') console.error(JSON.stringify({ event: 'daily_work_failed', outcome }));
   };
-  // A call that the end of the process interrupts has nobody to tell.
+  // The end of the process interrupts a call, and that is no fault.
   const runUntilEnd = () => void run().catch(() => {});
   setTimeout(runUntilEnd, FIRST_DAILY_WORK_MS).unref();
   setInterval(runUntilEnd, DAY_MS).unref();

@@ -197,7 +197,7 @@ function sentencePiece(metadata: Metadata, tokens: readonly Token[]): Pipeline {
 
 /**
  * All pairs whose whole is a piece, the highest score first. Equal scores have equal ranks, so that the leftmost pair of a
- * text is merged first, as in llama.cpp: a converter without the original vocabulary writes one score for all.
+ * text is merged first, as in llama.cpp. A converter without the original vocabulary writes one score for all.
  */
 function mergesByScore(tokens: readonly Token[], scores: ArrayLike<number>) {
   const pieces = vocabularyOf(tokens.filter(({ type }) => type === TokenType.normal));

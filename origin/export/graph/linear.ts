@@ -7,8 +7,8 @@ import { BLOCK_SIZE, type Quantizer } from '../precision/quantize.ts';
 import type { Emit, GraphBuilder } from './graph-builder.ts';
 
 /**
- * fp32 and fp16: floats. int8, int4: blocks of 32, and stored blocks of at most as many bits as they are; activations are
- * rounded to 8 bits. int8f32, int4f32: the same weights, activations in float32.
+ * fp32 and fp16: floats. int8, int4: blocks of 32, or stored blocks of at most as many bits. Activations are rounded to
+ * 8 bits. int8f32, int4f32: the same weights, activations in float32.
  */
 export type WeightPrecision = 'fp32' | 'fp16' | 'int8' | 'int4' | 'int8f32' | 'int4f32';
 

@@ -27,8 +27,8 @@ const MAX_NICE = 19;
 
 export interface TimeLimits {
   /**
-   * Maximum CPU time of a compilation in milliseconds; default 8,000. Counted work ends a compilation after about 1 s, so
-   * that equal constraints end alike on every machine. The limit is for work that is not counted.
+   * Maximum CPU time of a compilation in milliseconds; default 8,000. Counted work ends a compilation
+   * after 1 to 4 s, so that equal constraints have the same end on every machine. The limit is for work that is not counted.
    */
   readonly timeLimitMs: number;
   /** Maximum time of a compilation on busy cores in milliseconds; default a quarter more than its CPU time. */

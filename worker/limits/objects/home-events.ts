@@ -51,8 +51,8 @@ export class HomeEvents {
   }
 
   /**
-   * Remembers the limits of a tenant and of a key, and adds what they have reached if they are new: their requests may have
-   * ended before a restart of the object, and further ones may be refused. There are no alerts about end users.
+   * Remembers the limits of a tenant and of a key, and adds what new ones have reached. Their requests may have ended before
+   * a restart of the object, and further ones may be refused. There are no alerts about end users.
    */
   know(subjects: readonly Subject[], tenantId: string, quota: QuotaState): void {
     for (const subject of subjects) {

@@ -22,7 +22,7 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
   const fault = useSignal('');
   const answer = useSignal<Answer | null>(null);
   const running = useSignal(false);
-  /** Whether it is asked if the request shall be sent. */
+  /** Whether the visitor is asked to confirm the request. */
   const asking = useSignal(false);
   const write = (text: string) => {
     written.value = text;
