@@ -204,7 +204,7 @@ describe('prefixes on disk', () => {
         // Chunks in memory and on disk: so few that they are evicted all the time, or all.
         fc.constantFrom(1, 2, 5, 1000),
         fc.constantFrom(3, 20, 1000),
-        fc.constantFrom(0, 0, 30, 8),
+        fc.constantFrom(0, 30, 8, 8),
         fc.infiniteStream(fc.nat(1000)),
         async (phases, chunks, files, faultEvery, numbers) => {
           const random = numbers[Symbol.iterator]();
