@@ -31,7 +31,7 @@ export const RUNNERS: Readonly<Record<string, string>> = {
   sh: 'test/e2e/documented-examples.test.ts',
   ts: 'test/e2e/documented-examples.test.ts',
   json: 'test/e2e/documented-examples.test.ts',
-  python: 'test/clients/documented-examples.clients.ts',
+  python: 'test/tools/clients/documented-examples.clients.ts',
 };
 
 export const examplesIn = (language: string): Example[] =>

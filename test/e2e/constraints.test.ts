@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { constraintField } from '../bench/target.ts';
 import { HOSTILE_CASES } from '../support/grammar/hostile-cases.ts';
 import { sharedSystem } from '../support/shared-system.ts';
+import { constraintField } from '../tools/bench/target.ts';
 
 /** Tests constraints through the whole product, combined with other request fields. */
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { killRepeatedly } from '../chaos/kills.ts';
 import { randomFrom } from '../support/random.ts';
+import { killRepeatedly } from '../tools/chaos/kills.ts';
 
 /** The short form of `npm run chaos kill-origin kill-workerd`. */
 

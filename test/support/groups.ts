@@ -20,9 +20,9 @@ const STARTERS = [
 const FOLDERS: Readonly<Record<string, Group>> = {
   'test/worker': 'worker',
   'test/origin': 'origin',
-  'test/gpu': 'origin',
+  'test/tools/gpu': 'origin',
   'test/e2e': 'e2e',
-  'test/fuzz': 'e2e',
+  'test/tools/fuzz': 'e2e',
 };
 
 const IMPORT =
@@ -45,11 +45,10 @@ export function groupOf(file: string): Group {
   for (const module of reached) for (const name of importsOf(module)) reached.add(name);
   const starter = STARTERS.find((name) => reached.has(name));
   if (starter === undefined) return 'unit';
-  const folder = file.split('/', 2).join('/');
-  const group = FOLDERS[folder];
-  if (group === undefined)
-    throw new Error(`${file} reaches '${starter}', but ${folder} has no group in test/support/groups.ts`);
-  return group;
+  const folder = Object.keys(FOLDERS).find((name) => file.startsWith(`${name}/`));
+  if (folder === undefined)
+    throw new Error(`${file} reaches '${starter}', but its folder has no group in test/support/groups.ts`);
+  return FOLDERS[folder]!;
 }
 
 export const testFiles = (): string[] =>

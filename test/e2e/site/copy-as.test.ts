@@ -18,7 +18,7 @@ function inFile(extension: string, code: string): string {
   return file;
 }
 
-/** test/clients runs the code for openai-python, which needs Python's package. */
+/** test/tools/clients runs the code for openai-python, which needs Python's package. */
 const RUNNERS: Readonly<Record<string, (code: string) => [string, string[]]>> = {
   curl: (code) => ['sh', ['-c', code]],
   'openai-node': (code) => [process.execPath, [inFile('.ts', code)]],

@@ -7,8 +7,8 @@ import type { ModelRunner, SparseRows } from '../../../origin/model/model-runner
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
 import type { SamplingParameters } from '../../../shared/sampling.ts';
-import { changedRunner, driverRunner } from '../../gpu/runners.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../support/fake-cuda-driver.ts';
+import { changedRunner, driverRunner } from '../../tools/gpu/runners.ts';
 import { Driver } from './support/engine-driver.ts';
 import { grammarOf } from './support/positional-grammar.ts';
 import { NEUTRAL, submission } from './support/submissions.ts';

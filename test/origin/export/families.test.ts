@@ -7,8 +7,8 @@ import { FAMILIES } from '../../../origin/export/families/families.ts';
 import { prefill } from '../../../origin/hub/greedy.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
-import { changesOfBits } from '../../exporters/compare.ts';
-import { differingPrompts, LOGIT_TOLERANCE, PREFILL_CHUNK } from '../../exporters/family-comparison.ts';
+import { changesOfBits } from '../../tools/exporters/compare.ts';
+import { differingPrompts, LOGIT_TOLERANCE, PREFILL_CHUNK } from '../../tools/exporters/family-comparison.ts';
 import { CASES, type FamilyCase, floatsOf, PROMPT } from './family-cases.ts';
 import { hashedCheckpoint } from './hashed-checkpoint.ts';
 

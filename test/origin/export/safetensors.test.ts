@@ -2,9 +2,9 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openSafetensors } from '../../../origin/export/checkpoint/safetensors.ts';
-import { fuzzHeaders } from '../../fuzz/safetensors.ts';
 import { TEST_SEED } from '../../support/random.ts';
 import { writeJson } from '../../support/synthetic/synthetic-model.ts';
+import { fuzzHeaders } from '../../tools/fuzz/safetensors.ts';
 import { temporaryDirectory } from '../model/synthetic-runner.ts';
 import { built } from './built-model.ts';
 import {

@@ -10,8 +10,8 @@ import { describeDecoder } from '../../../origin/model/runner/decoder-interface.
 import { kvLayout } from '../../../origin/model/runner/kv-cache.ts';
 import { OrtConcatRunner } from '../../../origin/model/runner/ort-concat-runner.ts';
 import { OrtRunner } from '../../../origin/model/runner/ort-runner.ts';
-import { cpuDeviceRunner } from '../../gpu/runners.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
+import { cpuDeviceRunner } from '../../tools/gpu/runners.ts';
 import { decodeRows, randomTokens, temporaryDirectory } from './synthetic-runner.ts';
 
 /** The real table, counting the native objects alive by kind: Env, Session, Value, IoBinding … */

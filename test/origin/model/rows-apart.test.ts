@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { withIndependentRows } from '../../../origin/model/open/start-runner.ts';
-import { cpuDeviceRunner } from '../../gpu/runners.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
+import { cpuDeviceRunner } from '../../tools/gpu/runners.ts';
 import { decodeRows, syntheticRunner, temporaryDirectory } from './synthetic-runner.ts';
 
 /** Kernels for a single row of these weights round otherwise on every processor. */

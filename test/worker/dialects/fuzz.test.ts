@@ -2,8 +2,8 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { errorResponseBody } from '../../../shared/completion-response.ts';
 import { ERROR_TABLE } from '../../../shared/errors.ts';
-import { bodies } from '../../fuzz/bodies.ts';
 import { runs } from '../../support/random.ts';
+import { bodies } from '../../tools/fuzz/bodies.ts';
 import { payloadsOf } from '../support/sse.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 

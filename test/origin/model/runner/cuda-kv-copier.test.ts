@@ -2,9 +2,9 @@ import { rmSync } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 import { faultKind } from '../../../../origin/model/model-runner.ts';
 import { openLibrary } from '../../../../origin/model/ort/ort-library.ts';
-import { driverRunner } from '../../../gpu/runners.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';
 import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
+import { driverRunner } from '../../../tools/gpu/runners.ts';
 import { prefillPrompt, randomTokens, temporaryDirectory } from '../synthetic-runner.ts';
 
 /** Opens a runner that copies with a driver made for the test. */

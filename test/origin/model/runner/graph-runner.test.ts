@@ -4,9 +4,9 @@ import type { DecodeBatch } from '../../../../origin/model/model-runner.ts';
 import { TOTAL_LENGTH } from '../../../../origin/model/onnx/attention-lengths.ts';
 import { type OrtApi, openOrtApi } from '../../../../origin/model/ort/ort-capi.ts';
 import { GraphRunner } from '../../../../origin/model/runner/graph-runner.ts';
-import { driverRunner } from '../../../gpu/runners.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';
 import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
+import { driverRunner } from '../../../tools/gpu/runners.ts';
 import { temporaryDirectory } from '../synthetic-runner.ts';
 
 const shape = { vocabularySize: 1, contextLength: 64, slots: 8, prefillChunk: 8, minRows: 1 };

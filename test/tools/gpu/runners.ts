@@ -1,0 +1,131 @@
+import { readModelConfig } from '../../../origin/model/config/model-config.ts';
+import { findDecoder } from '../../../origin/model/config/model-files.ts';
+import type { ModelRunner } from '../../../origin/model/model-runner.ts';
+import { openModel } from '../../../origin/model/open/open-model.ts';
+import { patchDecoder } from '../../../origin/model/open/patch-decoder.ts';
+import { openCudaDriver } from '../../../origin/model/ort/cuda-driver.ts';
+import { readGraphFile } from '../../../origin/model/ort/graph-file.ts';
+import { type OrtApi, openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
+import type { OrtDevice } from '../../../origin/model/ort/ort-device.ts';
+import { OrtSession } from '../../../origin/model/ort/ort-session.ts';
+import { CudaKvCopier } from '../../../origin/model/runner/cuda-kv-copier.ts';
+import { describeDecoder } from '../../../origin/model/runner/decoder-interface.ts';
+import { type DeviceWays, deviceRunner } from '../../../origin/model/runner/device-runner.ts';
+import { GraphRunner } from '../../../origin/model/runner/graph-runner.ts';
+import { kvLayout } from '../../../origin/model/runner/kv-cache.ts';
+import type { AllocateLogits } from '../../../origin/model/runner/runner-options.ts';
+import { buildFakeCudaDriver, hasCompiler } from '../../support/fake-cuda-driver.ts';
+import type { SyntheticModel } from '../../support/synthetic/synthetic-model.ts';
+import { providersAtHand } from './providers.ts';
+
+export interface RunnerOptions {
+  readonly slots: number;
+  readonly prefillChunk: number;
+}
+
+/** A configuration of the runner, with the tolerance of its logits against float64. */
+export interface RunnerCase {
+  readonly name: string;
+  /** Why this machine cannot run it; null = it can. */
+  readonly absent: string | null;
+  /** CUDA's GroupQueryAttention supports half precision only. */
+  readonly precision: SyntheticModel['precision'];
+  readonly tolerance: number;
+  open(directory: string, options: RunnerOptions): Promise<ModelRunner>;
+}
+
+const FLOAT32 = { precision: 'float32', tolerance: 2e-5 } as const;
+/** Two units in the last place of float16 between 4 and 8, where the largest logits of the small networks are. */
+const FLOAT16 = { precision: 'float16', tolerance: 2 ** -7 } as const;
+
+/**
+ * All providers. The two layouts of a device's KV cache also run in the CPU's memory, which tests their bookkeeping on
+ * machines without a device, and the copies of CUDA run with a driver whose card is that memory.
+ */
+export function runnerCases(): RunnerCase[] {
+  const providers = providersAtHand().map(({ device, provider, absent }) => ({
+    name: provider,
+    absent,
+    ...(provider === 'cuda' ? FLOAT16 : FLOAT32),
+    open: async (directory: string, options: RunnerOptions) =>
+      (await openModel({ directory, threads: 2, kvLimitBytes: null, device, ...options })).runner,
+  }));
+  const onCpu = (name: string, staged: boolean): RunnerCase => ({
+    name,
+    absent: null,
+    ...FLOAT32,
+    open: async (directory, options) => cpuDeviceRunner(directory, options, staged),
+  });
+  return [
+    ...providers,
+    onCpu('cpu, runs bound to parts of buffers', false),
+    onCpu('cpu, runs bound to whole buffers', true),
+    {
+      ...onCpu('cpu, KV, inputs and logits copied by a CUDA driver', false),
+      absent: hasCompiler ? null : 'there is no C compiler',
+      open: async (directory, options) => driverRunner(directory, options, buildFakeCudaDriver().file),
+    },
+  ];
+}
+
+/** Runs on the CPU as on CUDA: the driver copies, and batches have the rows of graphs. */
+export function driverRunner(
+  directory: string,
+  options: RunnerOptions,
+  file: string,
+  api = openOrtApi(),
+  allocateLogits?: AllocateLogits,
+): ModelRunner {
+  const copies = () => openCudaDriver(file).copies(0);
+  const ways = { staged: false, openCopier: () => new CudaKvCopier(copies()), openCopies: copies };
+  return deviceRunnerOn({ provider: 'cpu' }, directory, options, api, { ways, allocateLogits });
+}
+
+/** Returns a runner that does some things otherwise. It does not dispose the other one. */
+export const changedRunner = (runner: ModelRunner, changes: Partial<ModelRunner>): ModelRunner => ({
+  shape: runner.shape,
+  kvBytes: runner.kvBytes,
+  sparse: runner.sparse ?? null,
+  decode: (batch) => runner.decode(batch),
+  prefill: (chunk, signal) => runner.prefill(chunk, signal),
+  copy: (...args) => runner.copy(...args),
+  dispose: () => {},
+  ...changes,
+});
+
+/** Without CUDA graphs. */
+const withoutGraphs = (staged: boolean): Partial<DeviceWays> => ({ staged, openCopies: () => null });
+
+/** @param api counts native objects in some tests */
+export const cpuDeviceRunner = (
+  directory: string,
+  options: RunnerOptions,
+  staged: boolean,
+  api = openOrtApi(),
+): ModelRunner =>
+  deviceRunnerOn({ provider: 'cpu' }, directory, options, api, { ways: withoutGraphs(staged) });
+
+interface DeviceRunnerOptions {
+  readonly maxContext?: number;
+  readonly ways?: Partial<DeviceWays>;
+  readonly allocateLogits?: AllocateLogits | undefined;
+}
+
+/** Opens a model as the origin does on a device, but with this API and without probes. */
+export function deviceRunnerOn(
+  device: OrtDevice,
+  directory: string,
+  { slots, prefillChunk }: RunnerOptions,
+  api: OrtApi,
+  { maxContext = Infinity, ways, allocateLogits }: DeviceRunnerOptions = {},
+): ModelRunner {
+  const { file: name, names } = findDecoder(directory);
+  const file = readGraphFile(directory, name);
+  const decoder = describeDecoder(file.graph, readModelConfig(directory), names);
+  const { model, logits } = patchDecoder(file, decoder, 'cuda');
+  const session = new OrtSession(api, model, { threads: 1, directory: file.folder, device });
+  const layout = kvLayout(decoder, slots, Math.min(decoder.maxPositions, maxContext));
+  const runner = deviceRunner(session, { decoder, logits, layout, prefillChunk, allocateLogits }, ways);
+  if (runner instanceof GraphRunner) runner.capture();
+  return runner;
+}

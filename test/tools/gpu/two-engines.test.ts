@@ -1,0 +1,62 @@
+import { expect, it } from 'vitest';
+import { EngineClient, spawnEngineThread } from '../../../origin/engine/engine-client.ts';
+import { createRunLock } from '../../../origin/process/thread-lock.ts';
+import { NEUTRAL, submission } from '../../origin/engine/support/submissions.ts';
+import { syntheticEngine } from '../../origin/engine/support/synthetic-engine.ts';
+import { providersAtHand } from './providers.ts';
+
+/** Two engines of one process that use the same device at the same time. */
+
+const REQUESTS = 2;
+const TOKENS = 8;
+const FIRST_RUN_MS = 600_000;
+
+async function answersOf(client: EngineClient): Promise<string[]> {
+  return Promise.all(
+    Array.from({ length: REQUESTS }, async (_, serial) => {
+      const texts: string[] = [];
+      const ended = Promise.withResolvers<void>();
+      const prompt = Int32Array.from({ length: 20 }, (_, at) => (at * 7 + serial) % 256);
+      const request = submission({
+        requestId: `${serial}`,
+        prompts: [{ tokens: prompt, maxTokens: TOKENS }],
+        sampling: { ...NEUTRAL, temperature: 0 },
+        ignoreEos: true,
+      });
+      await client.submit(request, (events) => {
+        for (const event of events) {
+          if (event.type === 'token') texts.push(event.text);
+          if (event.type === 'done' || event.type === 'error') {
+            texts.push(event.type);
+            ended.resolve();
+          }
+        }
+      });
+      await ended.promise;
+      return texts.join('');
+    }),
+  );
+}
+
+for (const { provider, device, absent } of providersAtHand()) {
+  it.skipIf(absent !== null)(
+    `two engines on ${provider} in one process give the answers of one alone`,
+    async () => {
+      const precision = provider === 'cuda' ? 'float16' : 'float32';
+      const model = syntheticEngine({ precision, contextLength: 128 });
+      const runLock = createRunLock();
+      const data = { ...model.data, model: { ...model.data.model, device, runLock } };
+      const clients = [1, 2].map(() => new EngineClient({ spawn: () => spawnEngineThread(data) }));
+      await clients[0]!.start();
+      const alone = await answersOf(clients[0]!);
+      expect(alone.every((text) => text.endsWith('done'))).toBe(true);
+      await clients[1]!.start();
+      const together = await Promise.all(clients.map(answersOf));
+      await Promise.all(clients.map((client) => client.stop()));
+      model.remove();
+      if (provider === 'cpu') expect(together).toEqual([alone, alone]);
+      else expect(together.flat().every((text) => text.endsWith('done'))).toBe(true);
+    },
+    FIRST_RUN_MS,
+  );
+}
