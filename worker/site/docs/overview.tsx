@@ -57,8 +57,7 @@ export function AdminOverview({ docs }: { readonly docs: DocsState }) {
       <h1>Admin API</h1>
       <p>
         Plans, tenants, API keys and usage. Every request needs a key with the scope <code>admin</code>, which
-        the development key has. <a href={toGuide('tenants-and-limits')}>Tenants and limits</a> explains the
-        records.
+        the development key has. <a href={toGuide('tenants')}>Tenants</a> explains the records.
       </p>
       <OperationList loaded={docs.documents.admin.value} api="admin" />
     </article>
