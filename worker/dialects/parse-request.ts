@@ -64,7 +64,8 @@ const shownNumber = (input: unknown): string => {
   return text.length > MAX_SHOWN ? String(Number(text)) : text;
 };
 
-const lengthOf = (input: unknown): number => (input as string | unknown[] | undefined)?.length ?? 0;
+const lengthOf = (input: unknown): number =>
+  typeof input === 'string' || Array.isArray(input) ? [...input].length : 0;
 
 function tooBig(name: string, issue: z.core.$ZodIssueTooBig): ErrorText {
   const { input, maximum } = issue;
@@ -134,9 +135,27 @@ export function parseRequest<T>(schema: z.ZodType<T>, value: unknown): T {
   throw toRequestError(firstOf(parsed.error.issues)!);
 }
 
-/** Returns the names of a body's fields that a schema does not have. `null` means absent. */
-export const unknownFields = (body: Readonly<Record<string, unknown>>, { shape }: z.ZodObject): string[] =>
-  Object.keys(body).filter((name) => body[name] !== null && !Object.hasOwn(shape, name));
+/** Returns the object that a field's schema describes, alone or among other types; null if it describes none. */
+function objectIn(schema: unknown): z.ZodObject | null {
+  if (schema instanceof z.ZodObject) return schema;
+  if (schema instanceof z.ZodUnion)
+    return schema.options.map(objectIn).find((option) => option !== null) ?? null;
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return objectIn(schema.unwrap());
+  return schema instanceof z.ZodPipe ? objectIn(schema.in) : null;
+}
+
+/**
+ * Returns the names of a body's fields that a schema does not have, also within objects: `stream_options.usage`. `null`
+ * means absent.
+ */
+export function unknownFields(body: object, { shape, def }: z.ZodObject, prefix = ''): string[] {
+  return Object.entries(body).flatMap(([name, value]) => {
+    if (value === null) return [];
+    if (!Object.hasOwn(shape, name)) return def.catchall === undefined ? [`${prefix}${name}`] : [];
+    const inner = kindOf(value) === 'an object' ? objectIn(shape[name]) : null;
+    return inner === null ? [] : unknownFields(value as object, inner, `${prefix}${name}.`);
+  });
+}
 
 /** Sets of fields that a parser keeps a schema for. */
 const MAX_SCHEMAS = 256;

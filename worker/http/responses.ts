@@ -25,8 +25,10 @@ const EVENT_STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 };
 
-export const eventStreamResponse = (body: ReadableStream<Uint8Array> | Uint8Array): Response =>
-  new Response(body, { headers: EVENT_STREAM_HEADERS });
+export const eventStreamResponse = (
+  body: ReadableStream<Uint8Array> | Uint8Array,
+  headers: Readonly<Record<string, string>> = {},
+): Response => new Response(body, { headers: { ...headers, ...EVENT_STREAM_HEADERS } });
 
 /** Clients retry these statuses unless `x-should-retry` forbids it. */
 const RETRYABLE: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);

@@ -83,5 +83,5 @@ export async function resumeStream(request: Request, context: RequestContext, id
     const message = `Invalid header '${LAST_EVENT_HEADER}': the stream has no event ${from} yet. Send the id of the last event that you received.`;
     throw new ApiError('invalid_value', message, { param: LAST_EVENT_HEADER });
   }
-  return eventStreamResponse(stream);
+  return eventStreamResponse(stream.body, stream.headers);
 }

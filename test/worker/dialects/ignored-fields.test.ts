@@ -30,6 +30,20 @@ test.each(PATHS)('%s %j names the unknown fields in a header', async (path, body
   expect((await post(path, body)).headers.get('x-ignored-fields')).toBeNull();
 });
 
+test('unknown fields within objects are named with their path, except in schemas', async () => {
+  const response = await post('/v1/completions', {
+    ...{ model: 'default', prompt: 'Hi', stream: true, stream_options: { include_usage: true, usage: true } },
+    response_format: {
+      type: 'json_schema',
+      json_schema: { schema: { titel: 'x' }, strct: true },
+      extra: null,
+    },
+  });
+  expect(response.headers.get('x-ignored-fields')).toBe(
+    'stream_options.usage, response_format.json_schema.strct',
+  );
+});
+
 test('the header has a bounded length, and an ellipsis if names are left out', async () => {
   const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`field-${index}`, index]));
   const response = await post('/v1/completions', { model: 'default', prompt: 'Hi', ...many });

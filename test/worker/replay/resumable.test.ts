@@ -93,6 +93,21 @@ test('serves events that are larger than one stored value', async () => {
   expect(await read(await resume(idOf(seen), null))).toEqual(seen);
 });
 
+test('repeats the headers that say what was ignored', async () => {
+  origin.ignoredKeywords = 'titel';
+  try {
+    const body = { ...BODY, guided_jsn: {}, json_schema: { titel: 'x' } };
+    const first = await worker.post(body, { headers: { 'x-resumable': 'true' } });
+    const again = await resume(idOf(await read(first)), '0');
+    for (const { headers } of [first, again]) {
+      expect(headers.get('x-ignored-fields')).toBe('guided_jsn');
+      expect(headers.get('x-ignored-keywords')).toBe('titel');
+    }
+  } finally {
+    origin.ignoredKeywords = null;
+  }
+});
+
 test('serves a stream only to its tenant', async () => {
   const id = idOf(await read(await start()));
   const { key } = await tenantWithKey(worker, 'somebody-else');

@@ -103,7 +103,8 @@ export class StreamTail extends Tail {
   async lag(): Promise<string> {
     const stream = await this.resume(0, 'development');
     await this.alarm();
-    return new Response(stream).text();
+    if (stream === null || stream === 'beyond-end') throw new Error('no stream');
+    return new Response(stream.body).text();
   }
 
   async tables(): Promise<number> {

@@ -5,6 +5,7 @@ const SCHEMA = `
     id INTEGER, part INTEGER, bytes BLOB NOT NULL, PRIMARY KEY (id, part)
   ) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS stream (only INTEGER PRIMARY KEY CHECK (only = 0), tenant TEXT NOT NULL, ended INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS headers (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 `;
 
 /** A SQLite value holds at most 2 MB. Larger events are stored in pieces of this size. */
@@ -50,8 +51,12 @@ export class EventLog {
     this.#now = now;
   }
 
-  begin(tenant: string): void {
+  /** @param headers those that every response with these events has */
+  begin(tenant: string, headers: Readonly<Record<string, string>>): void {
     this.#sql.exec(SCHEMA);
+    for (const [name, value] of Object.entries(headers)) {
+      this.#sql.exec('INSERT INTO headers (name, value) VALUES (?, ?)', name, value);
+    }
     this.#sql.exec('INSERT INTO stream (only, tenant, ended) VALUES (0, ?, 0)', tenant);
     this.#savedAt = this.#now();
   }
@@ -64,6 +69,13 @@ export class EventLog {
       .exec<{ tenant: string; ended: number }>('SELECT tenant, ended FROM stream')
       .toArray();
     return row === undefined ? null : { tenant: row.tenant, ended: row.ended !== 0 };
+  }
+
+  /** Returns the headers of a stream that has begun. */
+  headers(): Record<string, string> {
+    this.#sql.exec(SCHEMA); // A stream that a former version began has no table of headers.
+    const rows = this.#sql.exec<{ name: string; value: string }>('SELECT name, value FROM headers');
+    return Object.fromEntries([...rows].map(({ name, value }) => [name, value]));
   }
 
   /** Returns the number of the last event; 0 if there is none. */

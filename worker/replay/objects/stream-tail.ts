@@ -1,8 +1,10 @@
 import { DurableObject } from 'cloudflare:workers';
+import { IGNORED_KEYWORDS_HEADER } from '@continuo/shared/capabilities.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { LineDecoder, SSE_DONE, SSE_KEEP_ALIVE, sseData } from '@continuo/shared/framing.ts';
 import type { Env } from '../../env/env.ts';
 import type { InnerRequestProps, LoopbackWorker, Resumed, StreamTailRpc } from '../../env/replay-protocol.ts';
+import { IGNORED_FIELDS_HEADER } from '../../http/headers.ts';
 import { afterAlone } from '../../timers/request-timers.ts';
 import { inTime } from '../../timers/time-limit.ts';
 import { EventLog, endOf } from './event-log.ts';
@@ -16,6 +18,15 @@ const MAX_STREAM_MS = 3_600_000;
 
 /** Returns the events among the blocks of a stream, without its comments. */
 const eventsOf = (blocks: readonly string[]): string[] => blocks.filter((block) => block.startsWith('data:'));
+
+/** Returns the headers that a resumed stream repeats: those that say what of the body was ignored. */
+const repeatedHeaders = (headers: Headers): Record<string, string> =>
+  Object.fromEntries(
+    [IGNORED_FIELDS_HEADER, IGNORED_KEYWORDS_HEADER].flatMap((name) => {
+      const value = headers.get(name);
+      return value === null ? [] : [[name, value]];
+    }),
+  );
 
 /** Terminal events of a stream that broke off. */
 const INTERRUPTION = [
@@ -46,7 +57,7 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
     const answer = await exports.default({ props }).fetch(request);
     const streams = answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
     if (!streams || answer.body === null) return answer;
-    this.#log.begin(tenantId);
+    this.#log.begin(tenantId, repeatedHeaders(answer.headers));
     this.#pumping = true;
     await this.ctx.storage.setAlarm(Date.now() + MAX_STREAM_MS);
     this.ctx.waitUntil(this.#pump(answer.body));
@@ -59,7 +70,8 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
     await this.#endIfLost();
     if (lastEventId > this.#log.lastId()) return 'beyond-end';
     const rest = this.#pumping ? null : this.#log.after(endOf(lastEventId));
-    return rest?.isLast ? rest.bytes : this.#follow(lastEventId);
+    const body = rest?.isLast ? rest.bytes : this.#follow(lastEventId);
+    return { body, headers: this.#log.headers() };
   }
 
   override async alarm(): Promise<void> {

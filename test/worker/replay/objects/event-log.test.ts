@@ -17,7 +17,7 @@ function textAfter(log: EventLog, id: number): string {
 
 test('reads a long stream in pieces, complete and in order, from any event on', () => {
   const log = emptyLog();
-  log.begin('acme');
+  log.begin('acme', {});
   const events = Array.from({ length: 5000 }, (_, index) => `data: ${index} `.padEnd(index % 200, 'x'));
   events.push('data: '.padEnd(50 * PIECE, 'né🙂'), 'data: [DONE]');
   log.append(events.slice(0, 3000));
@@ -40,7 +40,7 @@ test('writes events together, at the latest after a second or at the end, and gi
   const sql = sqlStorage();
   const log = emptyLog(sql);
   const stored = () => sql.exec<{ id: number }>('SELECT id FROM pieces').toArray().length;
-  log.begin('acme');
+  log.begin('acme', {});
   for (let event = 1; event <= 3; event++) log.append([`data: ${event}`]);
   expect([stored(), log.lastId()]).toEqual([0, 3]);
   expect(textAfter(log, 1)).toBe('id: 2\ndata: 2\n\nid: 3\ndata: 3\n\n');
@@ -57,7 +57,7 @@ test('writes events together, at the latest after a second or at the end, and gi
 test('writes 64 KiB at once', () => {
   const sql = sqlStorage();
   const log = emptyLog(sql);
-  log.begin('acme');
+  log.begin('acme', {});
   log.append(['data: '.padEnd(PIECE, 'x')]);
   expect(emptyLog(sql).lastId()).toBe(1);
 });
@@ -65,7 +65,7 @@ test('writes 64 KiB at once', () => {
 test('gives what ends a lost stream to a reader of events that were never written', () => {
   const sql = sqlStorage();
   const lost = emptyLog(sql);
-  lost.begin('acme');
+  lost.begin('acme', {});
   for (let event = 1; event <= 3; event++) lost.append([`data: ${event}`]);
   const log = emptyLog(sql);
   log.skip();
