@@ -65,9 +65,15 @@ function readIds(written: string): ReadValue {
   return wrong === undefined ? { value: parts.map(Number) } : { fault: `${wrong} is not a token id.` };
 }
 
+const TEXT = /"(?:[^"\\]|\\.)*"/g;
+
 function readJson(written: string): ReadValue {
   try {
-    return { value: JSON.parse(written) };
+    const value: unknown = JSON.parse(written);
+    const integers = written.replace(TEXT, '').match(/(?<![\d.eE+-])-?\d{16,}(?![\d.eE])/g) ?? [];
+    const rounded = integers.find((digits) => String(Number(digits)) !== digits);
+    if (rounded === undefined) return { value };
+    return { fault: `${rounded} would be rounded. A schema under Constraint keeps all digits.` };
   } catch (thrown) {
     return { fault: thrown instanceof Error ? thrown.message : String(thrown) };
   }

@@ -14,6 +14,7 @@ test.each<[RequestField['kind'], unknown]>([
   ['texts', ['\n\n', ' a', 'back\\slash\tand tab', 'é']],
   ['ids', [12, 345]],
   ['json', { a: [1, null] }],
+  ['json', { text: '9007199254740993', maximum: 2 ** 60, small: 0.12345678901234568 }],
   ['text', ' spaces stay '],
 ])('a value of kind %s is read as it was written', (kind, value) => {
   expect(readValue(field(kind), writeValue(kind, value))).toEqual({ value });
@@ -34,6 +35,7 @@ test.each([
   [field('number'), 'warm', 'warm is not a number.'],
   [field('ids'), '1, two', 'two is not a token id.'],
   [field('json'), '{', expect.stringContaining('JSON')],
+  [field('json'), '{"maximum": -9007199254740993}', expect.stringContaining('-9007199254740993')],
 ])('%o rejects %j: %s', (of, written, fault, allowed?: number) => {
   expect(readValue(of, written)).toEqual({ fault, ...(allowed !== undefined && { allowed }) });
 });
