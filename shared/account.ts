@@ -1,14 +1,14 @@
 import * as z from 'zod';
 import { metadata } from './batch.ts';
 import { toSnakeCase } from './field-names.ts';
-import { integer, queryInteger, unixSeconds } from './json-fields.ts';
+import { characters, integer, queryInteger, unixSeconds } from './json-fields.ts';
 import { adminRole, dialectName, limits, scope, weight } from './tenant.ts';
 import { USAGE_GROUPS, usageRow } from './usage.ts';
 
 /** Plans, tenants, keys and usage: requests and responses of the admin API and of a tenant's account. */
 
 const identifier = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
-const displayName = z.string().trim().min(1).max(200).describe('Name for people.');
+const displayName = characters(200, z.string().trim().min(1)).describe('Name for people.');
 
 const limitShape = toSnakeCase(limits.shape);
 
@@ -66,7 +66,7 @@ const planOfTenant = identifier.nullable().describe('Id of the plan; null = no p
 const ownWeight = weight.nullable().describe("Share of an origin; null = the plan's.");
 const tenantDialect = dialectName.describe('Dialect of requests without the header x-dialect.');
 const MAX_ALIASES = 100;
-const modelName = z.string().min(1).max(200);
+const modelName = characters(200, z.string().min(1));
 const aliasMap = <T extends z.ZodType>(value: T) =>
   z
     .record(modelName, value)

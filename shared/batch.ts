@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { integer, optional } from './json-fields.ts';
+import { characters, integer, optional } from './json-fields.ts';
 
 /** Files and batches in OpenAI's form. */
 
@@ -76,7 +76,7 @@ export const fileDeletion = z.object({
 
 /** Pairs of the caller. */
 export const metadata = z
-  .record(z.string(), z.string().max(512))
+  .record(z.string(), characters(512))
   .check(({ value, issues }) => {
     const names = Object.keys(value);
     if (names.length <= 16 && names.every((name) => name.length <= 64)) return;

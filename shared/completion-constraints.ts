@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { flag, list, optional } from './json-fields.ts';
+import { characters, flag, list, optional } from './json-fields.ts';
 
 /** The public fields that constrain the text to a grammar or a schema. A request may contain at most one constraint. */
 
@@ -48,7 +48,7 @@ const tool = z.object({
   type: z.literal('function').describe("Always 'function'."),
   function: z
     .object({
-      name: z.string().min(1).max(64).describe('Name of the function.'),
+      name: characters(64, z.string().min(1)).describe('Name of the function.'),
       description: optional(z.string(), 'Accepted without effect.'),
       parameters: optional(z.looseObject({}), "JSON Schema of the function's arguments."),
       strict: flag('Must be true: the arguments match the schema.'),

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { completionRequest } from './completion.ts';
 import { logitBias, MAX_WORD_LENGTH } from './completion-sampling.ts';
-import { decimal, integer, list, MAX_INT32, optional } from './json-fields.ts';
+import { characters, decimal, integer, list, MAX_INT32, optional } from './json-fields.ts';
 
 /** The fields that llama.cpp's server reads with ranges of its own. Its document of the server is the source. */
 
@@ -18,7 +18,7 @@ const repetitionPenalty = () => z.number().gt(0, 'decimal').max(LARGEST, 'decima
 const MAX_STOPS = 256;
 const MAX_STOP_CHARACTERS = 131_072;
 
-const stopText = z.string().max(MAX_WORD_LENGTH);
+const stopText = characters(MAX_WORD_LENGTH);
 
 /** Empty texts count as absent. */
 const stops = list(stopText, { max: MAX_STOPS }).refine(

@@ -1,11 +1,11 @@
 import * as z from 'zod';
 import { MAX_IMAGES } from './generation.ts';
-import { DOCUMENTED_AS, flag, integer, list, optional } from './json-fields.ts';
+import { characters, DOCUMENTED_AS, flag, integer, list, optional } from './json-fields.ts';
 import { type LogprobRows, MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
 
 /** The public fields for the response, the treatment of the prompt, and caches. */
 
-const salt = (description: string) => optional(z.string().max(256), description);
+const salt = (description: string) => optional(characters(256), description);
 
 /** Number of alternatives. Only the dialect knows the maximum, so that its error names it for numbers of any size. */
 const count = z

@@ -1,5 +1,15 @@
 import * as z from 'zod';
-import { DOCUMENTED_AS, decimal, flag, integer, kindOf, list, optional, report } from './json-fields.ts';
+import {
+  characters,
+  DOCUMENTED_AS,
+  decimal,
+  flag,
+  integer,
+  kindOf,
+  list,
+  optional,
+  report,
+} from './json-fields.ts';
 
 /** The public sampling fields: types and ranges. The dialect sets the defaults; the Worker resolves aliases. */
 
@@ -68,7 +78,7 @@ const MAX_ENCODED_CHARACTERS = 16_384;
 
 const lengthOf = (words: readonly string[]): number => words.reduce((sum, { length }) => sum + length, 0);
 
-const badWords = list(z.string().min(1).max(MAX_WORD_LENGTH), { max: 1_024 }).refine(
+const badWords = list(characters(MAX_WORD_LENGTH, z.string().min(1)), { max: 1_024 }).refine(
   (words) => lengthOf(words) <= MAX_ENCODED_CHARACTERS,
   {
     error: ({ input }) =>
@@ -89,7 +99,7 @@ const seed = z
   // As a plain integer, JSON Schema would show the range in which doubles are exact.
   .meta({ [DOCUMENTED_AS]: z.number().meta({ type: 'integer', format: 'int64' }) });
 
-const breakerList = list(z.string().min(1).max(40), { max: 64 });
+const breakerList = list(characters(40, z.string().min(1)), { max: 64 });
 
 /** text-generation-webui documents a text of JSON strings with commas between them; its clients also send brackets. */
 const breakers = z
@@ -109,7 +119,7 @@ const breakers = z
       })
       .pipe(breakerList),
   ])
-  .meta({ [DOCUMENTED_AS]: z.union([z.array(z.string().min(1).max(40)).max(64), z.string()]) });
+  .meta({ [DOCUMENTED_AS]: z.union([z.array(characters(40, z.string().min(1))).max(64), z.string()]) });
 
 const repetitionPenalty = z.number().gt(0, 'decimal').max(2, 'decimal');
 
@@ -170,7 +180,7 @@ export const samplingFields = {
     'The only token ids that may be generated.',
   ),
   samplers: optional(
-    z.union([z.string().max(64), list(z.string().max(64), { max: 64 })]),
+    z.union([characters(64), list(characters(64), { max: 64 })]),
     "The samplers to use, by llama.cpp's names or letters. The settings of the others have no effect. The order is fixed.",
   ),
   use_beam_search: flag('Not supported: true is rejected.'),

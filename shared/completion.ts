@@ -3,14 +3,14 @@ import { constraintFields } from './completion-constraints.ts';
 import { outputFields } from './completion-output.ts';
 import { promptField } from './completion-prompt.ts';
 import { MAX_WORD_LENGTH, samplingFields } from './completion-sampling.ts';
-import { flag, integer, list, optional } from './json-fields.ts';
+import { characters, flag, integer, list, optional } from './json-fields.ts';
 
 /** OpenAI documents four. Evaluation clients send up to nine, editors about 20. */
 export const MAX_STOPS = 32;
 
 export const MAX_STOP_PATTERNS = 8;
 
-const stopText = z.string().min(1).max(MAX_WORD_LENGTH);
+const stopText = characters(MAX_WORD_LENGTH, z.string().min(1));
 
 export const MAX_BANNED_PHRASES = 256;
 /** Total of all banned phrases. */
@@ -90,7 +90,7 @@ export const completionRequest = z.object({
     'Chooses the last tokens of the prompt again, among those that continue its text, so that a prompt may end anywhere in a word.',
   ),
   suffix: optional(z.string(), 'Text after the insertion point, for models that can fill in the middle.'),
-  user: optional(z.string().max(256), 'Name of the end user. Only a hash of it is logged.'),
+  user: optional(characters(256), 'Name of the end user. Only a hash of it is logged.'),
   ...samplingFields,
   ...outputFields,
   ...constraintFields,

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { characters } from './json-fields.ts';
 import { logprobRow, logprobRows, MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
 import { generationDefaults, samplingParameters } from './sampling.ts';
 import { weight } from './tenant.ts';
@@ -132,7 +133,7 @@ export const generationRequest = z.object({
   /** May take cached KV of this tenant's earlier prompts. */
   cachePrompt: z.boolean(),
   /** The client's `cache_salt`; '' = none. Tenant and salt are the namespace of the prompts in the origin's prefix cache. */
-  cacheSalt: z.string().max(256),
+  cacheSalt: characters(256),
   /** False lets the origin merge the events of more steps, because the client gets a plain answer. */
   stream: z.boolean(),
   /** Most tokens of a stream's `token` events; absent = no limit. */

@@ -28,6 +28,16 @@ export const decimal = (min: number, max?: number) => {
   return max === undefined ? bounded : bounded.max(max, 'decimal');
 };
 
+/** A text of at most `max` characters. Zod counts UTF-16 units, of which a character outside the first plane has two. */
+export const characters = (max: number, text = z.string()) =>
+  text
+    .check(({ value, issues }) => {
+      // A text has at most as many characters as units, so most are not counted.
+      if (value.length <= max || [...value].length <= max) return;
+      issues.push({ code: 'too_big', origin: 'string', maximum: max, inclusive: true, input: value });
+    })
+    .meta({ maxLength: max });
+
 /** A field of a request that may be absent or null. */
 export const optional = <T extends z.ZodType>(field: T, description: string) =>
   field.nullish().describe(description);

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { logprobsFormat } from './completion-output.ts';
 import { emptyAsText, readTextOrIds } from './completion-prompt.ts';
 import { completionUsage } from './completion-response.ts';
-import { flag, integer, kindOf, optional, type ReadResult, required } from './json-fields.ts';
+import { characters, flag, integer, kindOf, optional, type ReadResult, required } from './json-fields.ts';
 
 /** The bodies of POST /v1/score: the likelihoods of continuations of a prompt. */
 
@@ -71,8 +71,8 @@ export const commonFields = {
   ),
   parse_special: flag('false takes the spelling of special tokens in the texts as text. Default: true.'),
   cache_prompt: flag('Allows reuse of the prefix cache of earlier prompts.'),
-  prompt_cache_key: optional(z.string().max(256), 'Prompts with different keys share no prefix cache.'),
-  user: optional(z.string().max(256), 'Name of the end user. Only a hash of it is logged.'),
+  prompt_cache_key: optional(characters(256), 'Prompts with different keys share no prefix cache.'),
+  user: optional(characters(256), 'Name of the end user. Only a hash of it is logged.'),
 } as const;
 
 export const scoreRequest = z.object({

@@ -1,6 +1,6 @@
 import { listOf, pageQuery } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
-import { integer, unixSeconds } from '@continuo/shared/json-fields.ts';
+import { characters, integer, unixSeconds } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
 import { callHome } from '../limits/limiter-client.ts';
@@ -21,7 +21,7 @@ const MAX_CREDIT = 1e15;
 const price = (tokens: string) => integer(0, MAX_PRICE).describe(`Micro-units per million ${tokens} tokens.`);
 const factor = (tier: string) =>
   integer(0, 10_000).describe(`Factor of ${tier}, in thousandths; 1000 = the same price.`);
-const model = z.string().min(1).max(200).describe('Id of the model, not an alias.');
+const model = characters(200, z.string().min(1)).describe('Id of the model, not an alias.');
 const seconds = z.int();
 
 const priceBody = z.strictObject({
@@ -95,7 +95,7 @@ const creditBody = z.strictObject({
   micros: integer(-MAX_CREDIT, MAX_CREDIT).describe(
     'Micro-units of the currency; negative for a correction.',
   ),
-  note: z.string().max(500).default('').describe('Text for people.'),
+  note: characters(500).default('').describe('Text for people.'),
 });
 const creditObject = z.object({
   object: z.literal('credit').describe("Always 'credit'."),

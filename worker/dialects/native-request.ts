@@ -1,6 +1,6 @@
 import { llamaCppRequest } from '@continuo/shared/completion-llamacpp.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
-import { list, optional } from '@continuo/shared/json-fields.ts';
+import { characters, list, optional } from '@continuo/shared/json-fields.ts';
 import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
 import * as z from 'zod';
 import type { CompletionCall } from './completion-call.ts';
@@ -28,7 +28,7 @@ const omitted = Object.fromEntries(WITHOUT_EFFECT.map((name) => [name, true])) a
 >;
 
 const responseFields = optional(
-  list(z.string().max(256), { max: 256 }),
+  list(characters(256), { max: 256 }),
   "Members of the response to return, such as 'content' and 'timings/prompt_n'. If absent, all.",
 );
 
@@ -39,7 +39,7 @@ export const nativeRequest = llamaCppRequest
   .extend({ response_fields: responseFields });
 
 const file = z.object({
-  filename: optional(z.string().max(4_096), 'Path of the file.'),
+  filename: optional(characters(4_096), 'Path of the file.'),
   text: z.string().describe('Text of the file, or a part of it.'),
 });
 

@@ -19,7 +19,7 @@ const MAX_NAME_LENGTH = 255;
 /** Returns a file's name. @throws ApiError 400 for a name that is a path or contains control characters */
 export function checkFileName(name: string): string {
   const valid =
-    name.length > 0 && name.length <= MAX_NAME_LENGTH && !/[/\\\p{Cc}]/u.test(name) && !/^\.+$/.test(name);
+    name !== '' && [...name].length <= MAX_NAME_LENGTH && !/[/\\\p{Cc}]/u.test(name) && !/^\.+$/.test(name);
   if (valid && name.isWellFormed()) return name;
   const message = `Invalid 'filename': expected a name of 1 to ${MAX_NAME_LENGTH} characters without path separators and control characters.`;
   throw new ApiError('invalid_value', message, { param: 'filename' });

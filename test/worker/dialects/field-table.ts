@@ -36,10 +36,16 @@ const decimal = (min: number, max: number | null): FieldRow => ({
 });
 
 const text = (maxLength: number | null, empty = true): FieldRow => ({
-  good: ['a', ...(empty ? [''] : []), ...(maxLength === null ? [] : ['x'.repeat(maxLength)])],
+  good: [
+    'a',
+    ...(empty ? [''] : []),
+    ...(maxLength === null ? [] : ['x'.repeat(maxLength), '🙂'.repeat(maxLength)]),
+  ],
   bad: [
     ...(empty ? [] : [['', 'empty_string'] as const]),
-    ...(maxLength === null ? [] : [['x'.repeat(maxLength + 1), 'string_above_max_length'] as const]),
+    ...(maxLength === null
+      ? []
+      : ['x', '🙂'].map((sign) => [sign.repeat(maxLength + 1), 'string_above_max_length'] as const)),
     ...wrong(1, true, ['a'], {}),
   ],
 });

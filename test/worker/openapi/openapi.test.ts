@@ -189,8 +189,8 @@ const kindsOf = (schema: Field): Field[] =>
 const MEASURES: Readonly<Record<string, (value: unknown) => unknown>> = {
   minimum: (value) => value,
   maximum: (value) => value,
-  minLength: (value) => (typeof value === 'string' ? value.length : null),
-  maxLength: (value) => (typeof value === 'string' ? value.length : null),
+  minLength: (value) => (typeof value === 'string' ? [...value].length : null),
+  maxLength: (value) => (typeof value === 'string' ? [...value].length : null),
   minItems: (value) => (Array.isArray(value) ? value.length : null),
   maxItems: (value) => (Array.isArray(value) ? value.length : null),
 };
