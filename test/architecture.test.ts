@@ -48,7 +48,7 @@ const ALLOWED_WORKSPACES: Readonly<Record<string, readonly string[]>> = {
 const PURE = [
   /^worker\/dialects\//,
   /^worker\/limits\/quota\//,
-  /^origin\/engine\/(kv\/[a-z-]+|text\/[a-z-]+|scheduling\/[a-z-]+|step-plan|sequence|running-set|invariants)\.ts$/,
+  /^origin\/engine\/(kv\/[a-z-]+|text\/[a-z-]+|scheduling\/[a-z-]+|step-plan|sequence|running-set|scheduler|invariants)\.ts$/,
   /^origin\/sampling\//,
   /^origin\/model\/runner\/batch-inputs\.ts$/,
   /^origin\/request\/context-budget\.ts$/,

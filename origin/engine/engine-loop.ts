@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import type { Engine, EngineOptions } from './engine.ts';
+import type { Engine } from './engine.ts';
+import type { EngineHooks } from './engine-options.ts';
 import { TRIM_INTERVAL_MS } from './kv/slot-trimmer.ts';
 import type { EngineCommand, EngineReport } from './messages.ts';
 
@@ -8,10 +9,7 @@ import type { EngineCommand, EngineReport } from './messages.ts';
  * Runs an engine with the commands from a port until `stop` arrives. Drains the port between two steps, because the event
  * loop does not turn during a synchronous decode. Waits for a command only if the engine is idle.
  */
-export async function serveEngine(
-  port: MessagePort,
-  create: (hooks: Pick<EngineOptions, 'report' | 'onWork'>) => Engine,
-): Promise<void> {
+export async function serveEngine(port: MessagePort, create: (hooks: EngineHooks) => Engine): Promise<void> {
   let stopped = false;
   let pinged = false;
   let wake = (): void => {};

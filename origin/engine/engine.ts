@@ -1,56 +1,36 @@
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { GrammarWork } from '../grammar/grammar-work.ts';
-import {
-  faultKind,
-  MEMORY_ADVICE,
-  type ModelRunner,
-  type ModelShape,
-  RunTerminated,
-  RuntimeFault,
-} from '../model/model-runner.ts';
-import type { SimdKernel } from '../sampling/kernel/simd-kernel.ts';
-import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
+import { faultKind, MEMORY_ADVICE, RunTerminated, RuntimeFault } from '../model/model-runner.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
-import type { TokenBytes } from '../tokenizer/token-bytes.ts';
+import { Admission } from './admission.ts';
+import type { EngineOptions } from './engine-options.ts';
 import { violations } from './invariants.ts';
 import type { DiskTier } from './kv/disk/disk-tier.ts';
+import { KvSlots } from './kv/kv-slots.ts';
 import type { KvCopy } from './kv/pending-copies.ts';
-import { prefixStoreRoom } from './kv/prefix-memory.ts';
+import { type PrefixStoreShape, prefixStoreRoom } from './kv/prefix-memory.ts';
 import { PrefixStore } from './kv/prefix-store.ts';
 import { slotTrimmer } from './kv/slot-trimmer.ts';
 import { timedKvBytes } from './kv/timed-kv-bytes.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { type ModelRun, ModelRuns } from './model-runs.ts';
-import { type OpenRequest, prefixNamespace, storablePositions } from './open-request.ts';
-import { Requests, type RequestsOptions } from './requests.ts';
+import type { OpenRequest } from './open-request.ts';
+import { PrefixCache } from './prefix-cache.ts';
+import { Requests } from './requests.ts';
 import { RunningSet } from './running-set.ts';
+import { Scheduler } from './scheduler.ts';
+import { Throughput } from './scheduling/throughput.ts';
 
 /** The engine cannot continue: its state is broken, the device is lost, or the model keeps failing. */
 export class EngineFailure extends Error {
   override readonly name = 'EngineFailure';
 }
 
-export interface EngineOptions
-  extends Omit<RequestsOptions, 'running' | 'context' | 'loadPrefixes' | 'charge' | 'opened'> {
-  readonly runner: ModelRunner;
-  readonly tokenBytes: TokenBytes;
-  /** Requests that may wait for a slot. */
-  readonly maxWaiting: number;
-  /** Reads the runner's logits in place if they lie in its memory. */
-  readonly kernel: SimdKernel;
-  /** Draws the tokens of a step on several threads. Default: each sequence samples by itself. */
-  readonly pool?: SamplerPool | null;
-  /** Memory of the prefix store; default 0 = none. */
-  readonly prefixStoreBytes?: number | undefined;
-  /** The second tier of the prefix store; null or absent = none. */
-  readonly disk?: DiskTier | null;
-  /** The part of a tenant's time that its prompts get while it also has streams; default: one half. */
-  readonly promptShare?: number | undefined;
-}
-
 /** Failed runs in a row that the engine tolerates. */
 const MAX_FAILURES = 2;
+/** Finished requests that retry-after is computed from. */
+const THROUGHPUT_WINDOW = 64;
 
 /**
  * Runs the model for all requests, step by step. Sees the model only as rows of tokens in and logits out. `submit` and
@@ -59,59 +39,62 @@ const MAX_FAILURES = 2;
 export class Engine {
   /** Trims a slot if it is time. Returns whether more may be left. */
   readonly trim: () => boolean;
-  readonly #runner: ModelRunner;
-  readonly #now: () => number;
-  readonly #report: EngineOptions['report'];
-  readonly #running: RunningSet;
+  readonly #options: EngineOptions;
+  readonly #scheduler: Scheduler;
   readonly #requests: Requests;
   readonly #runs: ModelRuns;
+  readonly #admission: Admission;
   readonly #grammarWork: GrammarWork;
   readonly #store: PrefixStore | null;
   readonly #disk: DiskTier | null;
-  readonly #kv: ReturnType<typeof timedKvBytes>;
+  readonly #copySeconds: () => number;
   /** Failed runs since the last successful one. */
   #failures = 0;
-  /** The time of the step before this has been charged. */
-  #chargedUntil = 0;
 
   constructor(options: EngineOptions) {
-    const { runner, tokenBytes, now, maxWaiting, pool = null } = options;
-    const { shape } = runner;
-    this.#kv = timedKvBytes(runner.kvBytes, now);
-    this.#disk = options.disk ?? null;
-    this.#store = this.#newStore(shape, options.prefixStoreBytes ?? 0);
-    this.#runner = runner;
-    this.#now = now;
-    this.#report = options.report;
-    this.#grammarWork = new GrammarWork(options.onWork);
-    this.#running = new RunningSet(shape, maxWaiting, this.#store);
+    const { runner, tokenBytes, kernel, now, maxWaiting, pool = null, disk = null } = options;
+    const { prefillChunk: chunk, vocabularySize } = runner.shape;
+    const { kvBytes, seconds } = timedKvBytes(runner.kvBytes, now);
+    const store = newStore(
+      { chunk, kvBytes, vocabularySize, budgetBytes: options.prefixStoreBytes ?? 0 },
+      disk,
+    );
+    const kv = new KvSlots(runner.shape, store !== null);
+    const prefixes = new PrefixCache(kv, store, disk, chunk);
+    const running = new RunningSet(kv, prefixes);
+    const scheduler = new Scheduler({ kv, store, prefixes, running, maxWaiting, chunk });
+    const grammarWork = new GrammarWork(options.onWork);
     const context = {
       tokenBytes,
-      workspace: new SamplerWorkspace(shape.vocabularySize, options.kernel),
+      workspace: new SamplerWorkspace(vocabularySize, kernel),
       pool,
-      grammarWork: this.#grammarWork,
+      grammarWork,
       sparse: runner.sparse ?? null,
     };
-    this.trim = slotTrimmer(this.#running.kv, this.#kv.kvBytes, now);
-    this.#requests = new Requests({
-      ...options,
-      charge: (account, ms) => this.#charge(account, ms),
-      opened: (request) => this.#runs.stopFor(request),
-      running: this.#running,
-      context,
-      loadPrefixes: (submission, signal) => this.#loadPrefixes(submission, signal),
-    });
-    this.#runs = new ModelRuns({ ...options, pool, running: this.#running, requests: this.#requests });
+    const throughput = new Throughput(THROUGHPUT_WINDOW);
+    const requests = new Requests(options, { scheduler, running, prefixes, context, throughput });
+    const runs = new ModelRuns(options, { scheduler, running, prefixes, requests });
+    const parts = { scheduler, prefixes, requests, runs, grammarWork, throughput };
+    this.trim = slotTrimmer(kv, kvBytes, now);
+    this.#options = options;
+    this.#scheduler = scheduler;
+    this.#requests = requests;
+    this.#runs = runs;
+    this.#admission = new Admission(options, parts);
+    this.#grammarWork = grammarWork;
+    this.#store = store;
+    this.#disk = disk;
+    this.#copySeconds = seconds;
   }
 
   /** True if there is nothing to compute until the next submission. */
   get idle(): boolean {
-    return this.#running.requests.size === 0 && !this.#grammarWork.awaited;
+    return this.#scheduler.requests.size === 0 && !this.#grammarWork.awaited;
   }
 
   /** True while a request is being prepared or prefixes are being written, which go on when the event loop turns. */
   get awaitsPreparation(): boolean {
-    return this.#requests.preparing > 0 || this.#disk?.busy === true;
+    return this.#admission.preparing > 0 || this.#disk?.busy === true;
   }
 
   /** Resolves when all prefixes are written to the disk; null if they are. */
@@ -120,29 +103,29 @@ export class Engine {
   }
 
   get status(): EngineStatus {
+    const { waiting, ...held } = this.#scheduler.status;
     return {
-      running: this.#running.running,
-      waiting: this.#running.waiting + this.#requests.preparing,
-      suspended: this.#running.suspended.size,
-      suspensions: this.#running.suspended.suspensions,
+      ...held,
+      waiting: waiting + this.#admission.preparing,
       healthy: this.#failures <= MAX_FAILURES,
-      prefixStore: this.#store ? { ...this.#store.status, copySeconds: this.#kv.seconds() } : undefined,
+      prefixStore: this.#store ? { ...this.#store.status, copySeconds: this.#copySeconds() } : undefined,
       prefixDisk: this.#disk?.status,
     };
   }
 
   /** Returns the invariants that are broken between two steps, one line each. */
   violations(): string[] {
-    return violations(this.#running);
+    return violations(this.#scheduler.state);
   }
 
   /** Reports `admitted` or `refused` before any event of the request. */
   submit(submission: Submission): void {
-    this.#requests.submit(submission);
+    this.#admission.submit(submission);
   }
 
   /** Removes a request at once; it sends no more events. */
   abort(requestId: string): void {
+    this.#admission.abort(requestId);
     this.#requests.abort(requestId);
   }
 
@@ -151,80 +134,52 @@ export class Engine {
    * @throws EngineFailure
    */
   async step(): Promise<void> {
-    let startedAt = this.#now();
-    this.#chargedUntil = startedAt;
+    const { now } = this.#options;
+    let startedAt = now();
+    this.#runs.begin(startedAt);
     this.#grammarWork.beginStep();
     this.#requests.expire(startedAt);
     this.trim();
     this.#admit();
     for (const run of this.#runs.schedule()) {
       this.#copy(run.copies);
-      const scheduledAt = this.#now();
+      const scheduledAt = now();
       const logits = await this.#compute(run);
       if (logits === null) {
-        this.#chargeRun(run);
+        run.charge();
         // The prompt that has stopped it may wait for a slot.
         this.#admit();
         continue;
       }
-      const computedAt = this.#now();
+      const computedAt = now();
       const { copies, ...result } = run.postprocess(logits, computedAt);
-      const sampledAt = this.#now();
+      const sampledAt = now();
       this.#copy(copies);
-      const endedAt = this.#now();
+      const endedAt = now();
       const times = {
         modelMs: computedAt - scheduledAt,
         samplingMs: sampledAt - computedAt,
         otherMs: scheduledAt - startedAt + endedAt - sampledAt,
       };
       this.#flush(false, { kind: run.kind, ...times, ...result });
-      this.#chargeRun(run);
+      run.charge();
       startedAt = endedAt;
     }
   }
 
-  /** Charges a run with everything since the last one of its step: scheduling, copies, the model, sampling and its messages. */
-  #chargeRun(run: ModelRun): void {
-    const now = this.#now();
-    run.charge(now - this.#chargedUntil);
-    this.#chargedUntil = now;
-  }
-
-  /** Charges an account with work outside of runs that has just ended. */
-  #charge(account: string, ms: number): void {
-    this.#runs.charge(account, ms);
-    this.#chargedUntil += ms;
-  }
-
-  /** Returns null without memory for a single chunk. */
-  #newStore({ prefillChunk, vocabularySize }: ModelShape, budgetBytes: number): PrefixStore | null {
-    const shape = { chunk: prefillChunk, kvBytes: this.#kv.kvBytes, vocabularySize, budgetBytes };
-    return prefixStoreRoom(shape).chunks > 0 ? new PrefixStore(shape, this.#disk) : null;
-  }
-
-  #loadPrefixes(submission: Submission, signal: AbortSignal): Promise<void> | null {
-    if (this.#store === null || this.#disk === null || !submission.cachePrompt) return null;
-    const namespace = prefixNamespace(submission);
-    const prompts = submission.prompts.map((prompt) => ({
-      namespace,
-      tokens: prompt.tokens,
-      limit: storablePositions(submission, prompt),
-    }));
-    return this.#disk.load(this.#store, prompts, signal);
-  }
-
   /** Gives slots to waiting sequences. If the KV of a suspended one is lost, only its request fails. */
   #admit(): void {
-    let movedAt = this.#now();
-    this.#running.admit(
+    const { now, report } = this.#options;
+    let movedAt = now();
+    this.#scheduler.admit(
       (copies) => this.#copy(copies),
       ({ account }) => {
-        const now = this.#now();
-        this.#charge(account, now - movedAt);
-        movedAt = now;
+        const before = movedAt;
+        movedAt = now();
+        this.#runs.charge(account, movedAt - before);
       },
       (cause, lost) => {
-        this.#report({ type: 'fault', message: `a sequence could not be moved: ${describeFault(cause)}` });
+        report({ type: 'fault', message: `a sequence could not be moved: ${describeFault(cause)}` });
         if (lost !== null) this.#requests.fail(lost, modelFailure(), true);
       },
     );
@@ -256,7 +211,7 @@ export class Engine {
   #runFailed(requests: readonly OpenRequest[], cause: unknown): void {
     this.#failures++;
     const message = describeFault(cause);
-    this.#report({ type: 'fault', message });
+    this.#options.report({ type: 'fault', message });
     for (const request of requests) this.#requests.fail(request, modelFailure(), true);
     this.#flush(true);
     this.#check();
@@ -269,7 +224,7 @@ export class Engine {
   /** After a failed copy the slots no longer hold what KvSlots has recorded. */
   #copy(copies: readonly KvCopy[]): void {
     try {
-      for (const { from, to, start, end } of copies) this.#runner.copy(from, to, end, start);
+      for (const { from, to, start, end } of copies) this.#options.runner.copy(from, to, end, start);
     } catch (cause) {
       throw new EngineFailure(`a KV copy failed: ${describeFault(cause)}`, { cause });
     }
@@ -284,6 +239,10 @@ export class Engine {
     this.#requests.flush(this.status, urgent, report);
   }
 }
+
+/** Returns null without memory for a single chunk. */
+const newStore = (shape: PrefixStoreShape, disk: DiskTier | null): PrefixStore | null =>
+  prefixStoreRoom(shape).chunks > 0 ? new PrefixStore(shape, disk) : null;
 
 const modelFailure = (): ApiError =>
   new ApiError('upstream_error', 'The model failed while computing this request.');

@@ -1,5 +1,17 @@
-import type { OpenRequest } from './open-request.ts';
+import type { KvSlots } from './kv/kv-slots.ts';
+import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import type { RunningSet } from './running-set.ts';
+import type { PriorityQueues } from './scheduling/priority-queues.ts';
+import type { SuspendedSet } from './suspended-set.ts';
+
+/** Where all sequences are. */
+export interface HeldState {
+  readonly kv: KvSlots;
+  readonly running: RunningSet;
+  readonly suspended: SuspendedSet;
+  readonly queues: PriorityQueues<QueuedSequence, OpenRequest>;
+  readonly requests: ReadonlyMap<string, OpenRequest>;
+}
 
 /**
  * Checks the state between two steps. Every slot is free or used once, every sequence has one state, and every open
@@ -7,12 +19,11 @@ import type { RunningSet } from './running-set.ts';
  *
  * @returns one line per broken rule, without content of requests
  */
-export function violations(running: RunningSet): string[] {
+export function violations({ kv, running, suspended, queues, requests }: HeldState): string[] {
   const broken: string[] = [];
   const expect = (holds: boolean, rule: string): void => {
     if (!holds) broken.push(rule);
   };
-  const { kv, decoding, prefills, requests, queues } = running;
   const sequences = new Map([...requests.values()].map((request) => [request, 0]));
   const count = (request: OpenRequest, by: number): void => {
     expect(sequences.has(request) && !request.closed, 'a sequence belongs to a request that is not open');
@@ -25,7 +36,7 @@ export function violations(running: RunningSet): string[] {
     expect(!used.has(slot), `slot ${slot} is used twice`);
     used.add(slot);
   };
-  decoding.forEach((sequence, slot) => {
+  running.decoding.forEach((sequence, slot) => {
     if (sequence === null) return;
     use(slot);
     count(sequence.request, 1);
@@ -33,7 +44,7 @@ export function violations(running: RunningSet): string[] {
     expect(!sequence.finished, `the sequence in slot ${slot} has finished`);
     expect(kv.kept(slot) <= sequence.computed, `slot ${slot} keeps more than is computed`);
   });
-  for (const prefill of prefills) {
+  for (const prefill of running.prefills) {
     count(prefill.request, prefill.sequences.length);
     expect(prefill.sequences.length > 0, 'a prompt in prefill has no sequence');
     expect(
@@ -45,14 +56,15 @@ export function violations(running: RunningSet): string[] {
     expect(kv.kept(prefill.slot) <= prefill.computed, `slot ${prefill.slot} keeps more than is computed`);
   }
 
-  for (const { request } of running.suspended.sequences) count(request, 1);
-  expect(running.suspended.holdsItsMemory, 'main memory holds other KV than that of the suspended sequences');
+  for (const { request } of suspended.sequences) count(request, 1);
+  expect(suspended.holdsItsMemory, 'main memory holds other KV than that of the suspended sequences');
   expect(
-    running.suspended.size === queues.returned,
-    `${running.suspended.size} sequences are suspended, ${queues.returned} wait to continue`,
+    suspended.size === queues.returned,
+    `${suspended.size} sequences are suspended, ${queues.returned} wait to continue`,
   );
   expect(kv.held === used.size, `${kv.held} slots are held, ${used.size} are used`);
-  expect(running.running <= kv.slots, `${running.running} sequences run in ${kv.slots} slots`);
+  const { length } = running.sequences;
+  expect(length <= kv.slots, `${length} sequences run in ${kv.slots} slots`);
   let queued = 0;
   for (const [request, started] of sequences) {
     expect(request.unfinished > 0, 'an open request has no unfinished sequence');

@@ -1,11 +1,14 @@
 import type { DecodeBatch, ModelRunner, PrefillChunk } from '../model/model-runner.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
+import type { EngineOptions } from './engine-options.ts';
 import { type KvCopy, MAX_COPIED_CHUNKS } from './kv/pending-copies.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
+import type { PrefixCache } from './prefix-cache.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 import type { Requests } from './requests.ts';
 import type { RunningSet } from './running-set.ts';
+import type { Scheduler } from './scheduler.ts';
 import { type RunPart, TimeShares } from './scheduling/time-shares.ts';
 import type { Sequence } from './sequence.ts';
 import { DecodeBatchBuilder, prefillChunk } from './step-plan.ts';
@@ -18,8 +21,8 @@ export interface ModelRun extends Pick<StepReport, 'kind'> {
   readonly requests: readonly OpenRequest[];
   start(): Float32Array | Promise<Float32Array>;
   postprocess(logits: Float32Array, now: number): RunResult;
-  /** Charges the milliseconds of the whole run to the tenants in it, also if it failed. */
-  charge(ms: number): void;
+  /** Charges the time of the whole run to the tenants in it, also if it failed. */
+  charge(): void;
 }
 
 /** Counters of a run, and the KV copies to make after it. */
@@ -51,19 +54,20 @@ const ONE_ROW = { rows: 1, size: 1, ownMs: 0 };
 
 const NO_LOGITS = new Float32Array(0);
 
-export interface ModelRunsOptions {
-  readonly runner: ModelRunner;
+/** The parts of the engine that runs read and advance. */
+export interface ModelRunsParts {
+  readonly scheduler: Scheduler;
   readonly running: RunningSet;
+  readonly prefixes: PrefixCache;
   readonly requests: Requests;
-  readonly pool: SamplerPool | null;
-  readonly now: () => number;
-  readonly promptShare?: number | undefined;
 }
 
 /** Builds the runs of a step: what each computes, and how its logits become tokens. */
 export class ModelRuns {
   readonly #runner: ModelRunner;
+  readonly #scheduler: Scheduler;
   readonly #running: RunningSet;
+  readonly #prefixes: PrefixCache;
   readonly #requests: Requests;
   readonly #pool: SamplerPool | null;
   readonly #now: () => number;
@@ -73,21 +77,26 @@ export class ModelRuns {
   #stoppable: StoppableRun | null = null;
   /** Whether the last run was stopped. */
   #wasStopped = false;
+  /** The time of the step before this has been charged. */
+  #chargedUntil = 0;
 
-  constructor({ runner, running, requests, pool, now, promptShare }: ModelRunsOptions) {
+  constructor({ runner, pool = null, now, promptShare }: EngineOptions, parts: ModelRunsParts) {
     const { slots, minRows } = runner.shape;
     this.#runner = runner;
-    this.#running = running;
-    this.#requests = requests;
+    this.#scheduler = parts.scheduler;
+    this.#running = parts.running;
+    this.#prefixes = parts.prefixes;
+    this.#requests = parts.requests;
     this.#pool = pool;
     this.#now = now;
     this.#shares = new TimeShares(promptShare);
     this.#batch = new DecodeBatchBuilder(slots, minRows);
   }
 
-  /** Charges an account with work outside of runs. */
+  /** Charges an account with work outside of runs that has just ended. */
   charge(account: string, ms: number): void {
     this.#shares.charge('other', ms, new Map([[account, ONE_ROW]]));
+    this.#chargedUntil += ms;
   }
 
   /**
@@ -98,7 +107,7 @@ export class ModelRuns {
     const run = this.#stoppable;
     const { account, weight } = request;
     if (run === null || run.stoppedBy !== null || run.accounts.has(account)) return;
-    if (!this.#running.isShortNext(request)) return;
+    if (!this.#scheduler.isShortNext(request)) return;
     const { accounts, startedAt, stop } = run;
     if (!this.#shares.mayStop(account, weight, accounts, this.#now() - startedAt)) return;
     run.stoppedBy = account;
@@ -109,13 +118,24 @@ export class ModelRuns {
     return { accounts, startedAt: this.#now(), stop: new AbortController(), stoppedBy: null };
   }
 
-  /** Charges a run that has ended, or that was stopped. */
-  #charge(kind: 'prefill' | 'decode', run: StoppableRun | null, ms: number, parts: RunParts): void {
+  /**
+   * Charges a run that has ended, or that was stopped, with everything since the last one of its step: scheduling, copies, the
+   * model, sampling and its messages.
+   */
+  #charge(kind: 'prefill' | 'decode', run: StoppableRun | null, parts: RunParts): void {
+    const now = this.#now();
+    const ms = now - this.#chargedUntil;
+    this.#chargedUntil = now;
     this.#stoppable = null;
     const stoppedBy = run?.stoppedBy ?? null;
     this.#wasStopped = stoppedBy !== null;
     if (run && stoppedBy !== null) this.#shares.chargeStop(stoppedBy, run.accounts, ms);
     else this.#shares.charge(kind, ms, parts);
+  }
+
+  /** Begins a step. What was computed before it is charged to nobody. */
+  begin(now: number): void {
+    this.#chargedUntil = now;
   }
 
   /**
@@ -151,10 +171,7 @@ export class ModelRuns {
 
   /** Schedules the decoding sequences of the accounts. */
   #scheduleDecode(accounts: ReadonlySet<string>): ModelRun | null {
-    const { decoding, kv } = this.#running;
-    const bySlot = decoding.map((sequence, slot) =>
-      sequence && accounts.has(sequence.request.account) && !kv.isArriving(slot) ? sequence : null,
-    );
+    const bySlot = this.#running.streamsOf(accounts);
     const batch = this.#batch.build(bySlot, (slot) => this.#running.idlePosition(slot));
     if (batch === null) return null;
     const sequences = bySlot.slice(batch.firstSlot, batch.firstSlot + batch.rows);
@@ -196,7 +213,7 @@ export class ModelRuns {
         this.#pool?.end();
         return { rows: tokens, tokens, copies: this.#running.compact() };
       },
-      charge: (ms) => this.#charge('decode', run, ms, parts),
+      charge: () => this.#charge('decode', run, parts),
     };
   }
 
@@ -221,8 +238,8 @@ export class ModelRuns {
     if (!pool.begin(logits, sparseDraws)) return;
     const submit = ({ sequence, logits: row }: (typeof drawn)[number]) =>
       this.#requests.submitDraw(sequence, row);
-    const lacking = drawn.filter((one) => !submit(one));
-    if (lacking.length > 0 && sparse?.fetchWanted()) for (const one of lacking) submit(one);
+    const lacking = drawn.filter((row) => !submit(row));
+    if (lacking.length > 0 && sparse?.fetchWanted()) for (const row of lacking) submit(row);
     pool.run();
     for (let fetch = 0; sparse && fetch < MOST_FETCHES; fetch++) {
       if (!pool.settle() || !sparse.fetchWanted()) return;
@@ -237,7 +254,7 @@ export class ModelRuns {
    */
   #schedulePrefill(prefill: PromptPrefill): ModelRun {
     const entered = prefill.slot < 0 ? this.#enter(prefill) : [];
-    const restored = this.#running.prefixes.restore(prefill);
+    const restored = this.#prefixes.restore(prefill);
     const { request, computed } = prefill;
     const chunk = this.#waits(prefill) ? null : this.#nextChunk(prefill);
     const run = this.#newStoppable(new Set([request.account]));
@@ -248,7 +265,7 @@ export class ModelRuns {
       start: () => {
         restored.write();
         if (chunk === null) return restored.logits ?? prefill.logits ?? NO_LOGITS;
-        if (!this.#running.isShort(prefill)) this.#stoppable = run;
+        if (!prefill.isShort) this.#stoppable = run;
         return this.#runner.prefill(chunk, AbortSignal.any([request.signal, run.stop.signal]));
       },
       postprocess: (logits, now) => {
@@ -261,17 +278,17 @@ export class ModelRuns {
         const row = (index: number) => this.#row(logits, index < 0 ? rows + index : index);
         return { ...result, copies: this.#requests.advancePrefill(prefill, computed + tokens, row, now) };
       },
-      charge: (ms) => this.#charge('prefill', run, ms, new Map([[request.account, ONE_ROW]])),
+      charge: () => this.#charge('prefill', run, new Map([[request.account, ONE_ROW]])),
     };
   }
 
   /** Whether a prompt is computed, or waits for KV. */
   #waits(prefill: PromptPrefill): boolean {
-    return prefill.done || prefill.restores || this.#running.prefixes.waits(prefill);
+    return prefill.done || prefill.restores || this.#prefixes.waits(prefill);
   }
 
   #enter(prefill: PromptPrefill): readonly KvCopy[] {
-    const { copies, cached } = this.#running.prefixes.assign(prefill);
+    const { copies, cached } = this.#prefixes.assign(prefill);
     this.#requests.start(prefill, cached, this.#now());
     return copies;
   }
@@ -279,7 +296,7 @@ export class ModelRuns {
   #nextChunk({ slot, tokens, computed, wantedLogits, images, logitsFrom }: PromptPrefill): PrefillChunk {
     const { prefillChunk: length, maxPrefillChunks = 1 } = this.#runner.shape;
     // Running streams wait for one chunk at most.
-    const chunks = this.#running.decoding.some((sequence) => sequence !== null) ? 1 : maxPrefillChunks;
+    const chunks = this.#running.hasStreams ? 1 : maxPrefillChunks;
     return prefillChunk(slot, tokens, computed, length, chunks, wantedLogits, images, logitsFrom);
   }
 

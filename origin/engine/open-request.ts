@@ -52,6 +52,9 @@ export const storablePositions = (
   { images, tokens }: SubmittedPrompt,
 ): number => (cachePrompt ? (images?.[0]?.at ?? tokens.length) : 0);
 
+/** A prompt with so few chunks left goes before longer ones. */
+const MAX_SHORT_CHUNKS = 2;
+
 /** Names a tenant's account of time: one for interactive and one for flex requests. */
 export const accountOf = ({ flex, tenantId }: Pick<Submission, 'flex' | 'tenantId'>): string =>
   `${flex ? 'flex' : 'interactive'} ${tenantId}`;
@@ -153,10 +156,13 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
     return this.prompt(promptIndex).maxTokens === 0 ? 'none' : 'last';
   }
 
-  /** Returns whether a caller waits for the first token of a prompt, and few positions of it are left to compute. */
-  isShort(promptIndex: number, computed: number, maxPositions: number): boolean {
-    const { length } = this.prompt(promptIndex).tokens;
-    return !this.flex && this.wantedLogits(promptIndex) === 'last' && length - computed <= maxPositions;
+  /**
+   * Returns whether a caller waits for the first token of a prompt, and few positions of it are left to compute.
+   * @param chunk positions of a prefill chunk
+   */
+  isShort(promptIndex: number, computed: number, chunk: number): boolean {
+    const left = this.prompt(promptIndex).tokens.length - computed;
+    return !this.flex && this.wantedLogits(promptIndex) === 'last' && left <= MAX_SHORT_CHUNKS * chunk;
   }
 
   /** Image vectors of a prompt. */

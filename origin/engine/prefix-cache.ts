@@ -1,9 +1,12 @@
+import type { DiskTier } from './kv/disk/disk-tier.ts';
 import type { KvSlots } from './kv/kv-slots.ts';
 import { type KvCopy, MAX_COPIED_CHUNKS } from './kv/pending-copies.ts';
 import type { PrefixStore } from './kv/prefix-store.ts';
 import { takeLogprobs } from './kv/prompt-logprobs.ts';
 import type { StoredChunk } from './kv/stored-chunk.ts';
-import type { PromptPrefill } from './prompt-prefill.ts';
+import type { Submission } from './messages.ts';
+import { type OpenRequest, prefixNamespace, type QueuedSequence, storablePositions } from './open-request.ts';
+import { PromptPrefill } from './prompt-prefill.ts';
 
 /** Stored chunks of a prompt that are written to its slot. The prompt's `computed` counts them. */
 export interface Restored {
@@ -21,13 +24,40 @@ const NOTHING_RESTORED: Restored = { copies: [], write: () => undefined, logits:
 export class PrefixCache {
   readonly #slots: KvSlots;
   readonly #store: PrefixStore | null;
+  readonly #disk: DiskTier | null;
   readonly #chunkLength: number;
 
-  /** @param chunk positions of a prefill chunk */
-  constructor(slots: KvSlots, store: PrefixStore | null, chunk: number) {
+  /**
+   * @param store keeps prefixes beyond the slots; null = nothing does
+   * @param disk the second tier of the store
+   * @param chunk positions of a prefill chunk
+   */
+  constructor(slots: KvSlots, store: PrefixStore | null, disk: DiskTier | null, chunk: number) {
     this.#slots = slots;
     this.#store = store;
+    this.#disk = disk;
     this.#chunkLength = chunk;
+  }
+
+  /** Reads stored prefixes of the prompts from the disk; null if there are none. Never rejects. */
+  load(submission: Submission, signal: AbortSignal): Promise<void> | null {
+    if (this.#store === null || this.#disk === null || !submission.cachePrompt) return null;
+    const namespace = prefixNamespace(submission);
+    const prompts = submission.prompts.map((prompt) => ({
+      namespace,
+      tokens: prompt.tokens,
+      limit: storablePositions(submission, prompt),
+    }));
+    return this.#disk.load(this.#store, prompts, signal);
+  }
+
+  newPrefill(first: QueuedSequence): PromptPrefill {
+    return new PromptPrefill(first, this.#chunkLength, this.#store !== null);
+  }
+
+  /** Drops what is stored of a request's prompts. */
+  drop({ prefixNamespace: namespace, submission }: OpenRequest): void {
+    for (const { tokens } of submission.prompts) this.#store?.drop(namespace, tokens);
   }
 
   /**

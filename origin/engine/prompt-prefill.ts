@@ -9,8 +9,6 @@ import type { SamplingContext } from './sequence-sampling.ts';
 import type { WantedLogits } from './step-plan.ts';
 import { Healing } from './text/healing.ts';
 
-export type PromptProgress = Pick<PromptPrefill, 'request' | 'promptIndex' | 'computed'>;
-
 /** A prompt in prefill, shared by the sequences of it that have been admitted so far. */
 export class PromptPrefill {
   readonly request: OpenRequest;
@@ -46,6 +44,7 @@ export class PromptPrefill {
   readonly #rows: LogprobRow[] = [];
   /** First token that the `prompt` event reports. */
   readonly #echoFrom: number;
+  readonly #chunk: number;
 
   /**
    * @param chunk positions of a prefill chunk
@@ -64,6 +63,7 @@ export class PromptPrefill {
     this.wantedLogits = request.wantedLogits(promptIndex);
     this.logprobsFrom = logprobsFrom;
     this.#echoFrom = echoFrom;
+    this.#chunk = chunk;
     this.healing = healFrom === undefined || maxTokens === 0 ? null : new Healing(tokens, healFrom);
     this.sendsEvent = (echo || wantsLogprobs) && !request.hasStarted(promptIndex);
     const top = storesLogprobs && cachePrompt ? MAX_TOP_LOGPROBS : (promptTopLogprobs ?? 0);
@@ -87,6 +87,11 @@ export class PromptPrefill {
 
   get done(): boolean {
     return this.computed === this.tokens.length;
+  }
+
+  /** Goes before longer prompts. */
+  get isShort(): boolean {
+    return this.request.isShort(this.promptIndex, this.computed, this.#chunk);
   }
 
   /** Its tokens have rows of logprobs, which are not stored. */

@@ -1,12 +1,15 @@
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import { InvalidLogitsError, NoCandidatesError } from '../sampling/argmax.ts';
-import { Admission, type AdmissionOptions } from './admission.ts';
+import type { EngineOptions } from './engine-options.ts';
 import type { KvCopy } from './kv/pending-copies.ts';
-import type { EngineStatus, StepReport, Submission } from './messages.ts';
-import { OpenRequest } from './open-request.ts';
+import type { EngineStatus, StepReport } from './messages.ts';
+import type { OpenRequest } from './open-request.ts';
 import { Outbox } from './outbox.ts';
+import type { PrefixCache } from './prefix-cache.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 import type { RunningSet } from './running-set.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Throughput } from './scheduling/throughput.ts';
 import { Sequence } from './sequence.ts';
 import type { SamplingContext } from './sequence-sampling.ts';
 
@@ -22,73 +25,48 @@ const MAX_EVENT_INTERVAL_MS = 100;
 /** Logits that the first tokens of a prompt's sequences are sampled from in one step: about 5 ms. */
 const MAX_FIRST_LOGITS = 2 ** 21;
 
-export interface RequestsOptions
-  extends Pick<
-    AdmissionOptions,
-    'compile' | 'compilePatterns' | 'encodeImages' | 'loadPrefixes' | 'now' | 'report' | 'charge'
-  > {
+/** The parts of the engine that requests pass through. */
+export interface RequestsParts {
+  readonly scheduler: Scheduler;
   readonly running: RunningSet;
+  readonly prefixes: PrefixCache;
   readonly context: SamplingContext;
-  /** Called when a request has been opened. */
-  readonly opened: (request: OpenRequest) => void;
-  /** The model's end tokens. */
-  readonly eosIds: readonly number[];
-  /** Unix milliseconds, the clock of the submissions' deadlines. */
-  readonly unixNow: () => number;
-  /** Called when an idle engine has work again, for example when a submission has been prepared. */
-  readonly onWork: () => void;
-  /** Cores that all streams share. Default: Infinity, which sends events as often as each submission asks. */
-  readonly cores?: number;
+  readonly throughput: Throughput;
 }
 
 /**
- * Takes each request from its submission to its one terminal event. Does not know the model: logits come in, and the KV
+ * Takes each request from its opening to its one terminal event. Does not know the model: logits come in, and the KV
  * copies to make go out.
  */
 export class Requests {
-  readonly #options: RequestsOptions;
-  readonly #admission: Admission;
+  readonly #options: EngineOptions;
+  readonly #parts: RequestsParts;
   readonly #outbox = new Outbox();
   /** Earliest deadline of all open requests. */
   #nextDeadline = Number.POSITIVE_INFINITY;
   /** Minimum milliseconds between two events of a choice, for the number of choices running after the last step. */
   #minEventIntervalMs = 0;
 
-  constructor(options: RequestsOptions) {
+  constructor(options: EngineOptions, parts: RequestsParts) {
     this.#options = options;
-    this.#admission = new Admission({
-      ...options,
-      grammarWork: options.context.grammarWork,
-      open: (submission, preparation, submittedAt) => {
-        const { eosIds } = options;
-        const deadline = options.now() + submission.deadline - options.unixNow();
-        const request = new OpenRequest(submission, { ...preparation, eosIds, submittedAt, deadline });
-        this.#nextDeadline = Math.min(this.#nextDeadline, deadline);
-        options.running.open(request);
-        options.opened(request);
-        options.onWork();
-      },
-      fail: (requestId, error) => {
-        this.#outbox.add(requestId, error);
-        options.onWork();
-      },
-    });
+    this.#parts = parts;
   }
 
-  /** Requests whose grammar, images or stored prefixes are being prepared. */
-  get preparing(): number {
-    return this.#admission.preparing;
+  open(request: OpenRequest): void {
+    this.#nextDeadline = Math.min(this.#nextDeadline, request.deadline);
+    this.#parts.scheduler.open(request);
   }
 
-  submit(submission: Submission): void {
-    this.#admission.submit(submission);
+  /** Ends a request that could not be opened; the error is its only event. */
+  refuse(requestId: string, { code, message, param }: ApiError): void {
+    const retryable = code === 'upstream_error';
+    this.#outbox.add(requestId, { type: 'error', code, message, param, retryable });
   }
 
   /** Removes a request at once; it sends no more events. */
   abort(requestId: string): void {
-    this.#admission.abort(requestId);
-    const request = this.#options.running.requests.get(requestId);
-    if (request !== undefined) this.#options.running.close(request, true);
+    const request = this.#parts.scheduler.requests.get(requestId);
+    if (request !== undefined) this.#parts.scheduler.close(request, true);
     this.#outbox.drop(requestId);
   }
 
@@ -96,7 +74,7 @@ export class Requests {
   expire(now: number): void {
     if (now < this.#nextDeadline) return;
     this.#nextDeadline = Number.POSITIVE_INFINITY;
-    for (const request of this.#options.running.requests.values()) {
+    for (const request of this.#parts.scheduler.requests.values()) {
       if (request.deadline <= now) {
         const error = new ApiError('upstream_timeout', 'The request took longer than its time limit.');
         this.fail(request, error, false);
@@ -123,10 +101,8 @@ export class Requests {
 
   /** Takes the next token of a decoding sequence from its row of logits. */
   advance(sequence: Sequence, logits: Float32Array, now: number): void {
-    const sampled = this.#attempt(sequence.request, () => sequence.advance(logits, now));
-    if (!sampled) return;
-    if (sequence.finished) this.#options.running.finish(sequence);
-    this.#publish(sequence, now);
+    const isSampled = this.#attempt(sequence.request, () => sequence.advance(logits, now));
+    if (isSampled) this.#publish(sequence, now);
   }
 
   /**
@@ -142,11 +118,11 @@ export class Requests {
     now: number,
   ): readonly KvCopy[] {
     const { request } = prefill;
-    const { running, context } = this.#options;
+    const { running, prefixes, context } = this.#parts;
     const start = prefill.computed;
     if (!this.#attempt(request, () => prefill.advance(end, row, context))) return [];
     const logits = prefill.done && prefill.wantedLogits === 'last' && !prefill.healing ? row(-1) : null;
-    running.prefixes.record(prefill, start, end, logits);
+    prefixes.record(prefill, start, end, logits);
     const isCut = !prefill.done && prefill.isLate(now);
     if (!prefill.done && !isCut) return [];
     if (prefill.sendsEvent && prefill.logits === null) {
@@ -155,7 +131,7 @@ export class Requests {
     const sequences: Sequence[] = [];
     const started = this.#attempt(request, () => {
       const mostSampled = Math.max(1, Math.floor(MAX_FIRST_LOGITS / context.workspace.vocabularySize));
-      const mostStarted = Math.min(mostSampled, running.prefixes.copiesPerRun(prefill));
+      const mostStarted = Math.min(mostSampled, prefixes.copiesPerRun(prefill));
       const count = prefill.generates && !isCut ? mostStarted : prefill.sequences.length;
       if (count < prefill.sequences.length) prefill.logits ??= row(-1).slice();
       for (const queued of prefill.sequences.slice(0, count)) {
@@ -184,7 +160,7 @@ export class Requests {
     const { requestId } = request.submission;
     const usage = request.usage();
     this.#outbox.add(requestId, { type: 'error', code, message, param, retryable: modelFailed, usage });
-    this.#options.running.close(request, !modelFailed);
+    this.#parts.scheduler.close(request, !modelFailed);
   }
 
   /**
@@ -192,8 +168,8 @@ export class Requests {
    * @param urgent report even if there are no events
    */
   flush(status: EngineStatus, urgent: boolean, report?: StepReport): void {
-    const { running, cores = Number.POSITIVE_INFINITY } = this.#options;
-    const affordableMs = (running.runningChoices * 1000) / (MAX_EVENTS_PER_SECOND_AND_CORE * cores);
+    const { cores = Number.POSITIVE_INFINITY } = this.#options;
+    const affordableMs = (this.#parts.running.choices * 1000) / (MAX_EVENTS_PER_SECOND_AND_CORE * cores);
     this.#minEventIntervalMs = Math.min(MAX_EVENT_INTERVAL_MS, affordableMs);
     if (report !== undefined) this.#outbox.addReport(report);
     const message = this.#outbox.take(status, urgent);
@@ -212,18 +188,17 @@ export class Requests {
   }
 
   #publish(sequence: Sequence, now: number): void {
-    const { running } = this.#options;
+    const { scheduler, throughput } = this.#parts;
     const { request } = sequence;
     const { requestId } = request.submission;
     this.#outbox.add(requestId, ...sequence.publish(now, this.#minEventIntervalMs));
     if (!sequence.finished) return;
-    // It was charged for tokens that it did not generate.
-    running.queues.refund(sequence.queued, sequence.remaining);
+    scheduler.finish(sequence);
     request.unfinished--;
     if (request.unfinished > 0) return;
-    this.#admission.recordFinish(now);
+    throughput.recordFinish(now);
     this.#outbox.add(requestId, request.done(now));
-    running.close(request, true);
+    scheduler.close(request, true);
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Throughput } from '../../../origin/engine/admission.ts';
+import { Throughput } from '../../../origin/engine/scheduling/throughput.ts';
 import { Driver, STEP_MS } from './support/engine-driver.ts';
 import { endless, shape } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
-import { Engine, type EngineOptions } from '../../../../origin/engine/engine.ts';
+import { Engine } from '../../../../origin/engine/engine.ts';
+import type { EngineOptions } from '../../../../origin/engine/engine-options.ts';
 import { prefixStoreRoom } from '../../../../origin/engine/kv/prefix-memory.ts';
 import type { EngineReport, Submission } from '../../../../origin/engine/messages.ts';
 import { compileProgram } from '../../../../origin/grammar/compile.ts';
