@@ -69,7 +69,7 @@ export const generationRequest = z.object({
    * the context only. `joint`: a text is encoded together with the context, if both are texts; `separate`: alone.
    */
   context: z.object({ prompt: wirePrompt, tokenization: z.enum(['joint', 'separate']) }).optional(),
-  /** Images for the `<image>` marks of the prompts, in order, encoded as in shared/image-data.ts; absent = none. */
+  /** Images for the `<image>` marks of the prompts, in order, as `imageBase64` reads them; absent = none. */
   images: z.array(z.string()).min(1).max(MAX_IMAGES).optional(),
   /** Text after the insertion point (fill-in-the-middle); null = plain completion. */
   suffix: z.string().nullable(),

@@ -4,9 +4,6 @@ import { describe, expect, test } from 'vitest';
 import { deadLinks, longSentences, unmarkedBlocks } from './docs/checks.ts';
 import { EXAMPLES, PAGES, pageOf, RUNNERS } from './docs/pages.ts';
 
-/** Pages that are exempt from these rules. */
-const OLD_PAGES: readonly string[] = [];
-
 const ROOT = path.resolve(import.meta.dirname, '..');
 
 const find = (file: string) => {
@@ -23,15 +20,8 @@ function faultsOf(file: string): string[] {
   ];
 }
 
-test.each(PAGES.filter((file) => !OLD_PAGES.includes(file)))(
-  '%s has short sentences, working links and marked code blocks',
-  (file) => {
-    expect(faultsOf(file)).toEqual([]);
-  },
-);
-
-test.each(OLD_PAGES)('%s is exempt only while it needs to be', (file) => {
-  expect(faultsOf(file)).not.toEqual([]);
+test.each(PAGES)('%s has short sentences, working links and marked code blocks', (file) => {
+  expect(faultsOf(file)).toEqual([]);
 });
 
 describe('examples', () => {
