@@ -236,10 +236,10 @@ export class LimiterClient implements TenantLimiterClient {
 export function limiterClients(randomHex: (bytes: number) => string): (tenantId: string) => LimiterClient {
   const clients = new Map<string, LimiterClient>();
   return (tenantId) => {
-    const known = clients.get(tenantId);
-    if (known) return known;
+    const kept = clients.get(tenantId);
+    if (kept) return kept;
     if (clients.size >= MAX_CLIENTS)
-      for (const [other, { isQuiet }] of clients) if (isQuiet) clients.delete(other);
+      for (const [name, { isQuiet }] of clients) if (isQuiet) clients.delete(name);
     const client = new LimiterClient(tenantId, randomHex(8));
     clients.set(tenantId, client);
     return client;

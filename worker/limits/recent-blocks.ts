@@ -19,12 +19,12 @@ interface Entry {
 export function recentBlocks(now: () => number): RecentBlock {
   const byKey = new Map<string, Entry>();
   return async (keyId, ask) => {
-    const known = byKey.get(keyId);
+    const last = byKey.get(keyId);
     const askedAt = now();
     // The clock may have stepped back.
-    if (known && Math.abs(askedAt - known.askedAt) < MAX_AGE_MS) return known.block;
+    if (last && Math.abs(askedAt - last.askedAt) < MAX_AGE_MS) return last.block;
     if (byKey.size >= MAX_KEYS) byKey.clear();
-    const entry: Entry = { askedAt, block: known?.block ?? null };
+    const entry: Entry = { askedAt, block: last?.block ?? null };
     byKey.set(keyId, entry);
     // An unreachable limiter ends no request.
     entry.block = await ask().catch(() => entry.block);

@@ -109,8 +109,8 @@ export async function admit(
     const { tenant, key } = current;
     if (tenant.suspended) return errorOf('suspended');
     const ask = () => callHome(context, tenant.id, (home) => home.blockOf(key.id));
-    const found = isActive(key, now()) ? await context.recentBlock(key.id, ask) : 'revoked';
-    return found && errorOf(found);
+    const block = isActive(key, now()) ? await context.recentBlock(key.id, ask) : 'revoked';
+    return block && errorOf(block);
   };
   return {
     ...hold(client, requestId, { allowance, price: cost.price, onRenewal: readAgain }, context),

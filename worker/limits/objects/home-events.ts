@@ -57,8 +57,8 @@ export class HomeEvents {
   know(subjects: readonly Subject[], tenantId: string, quota: QuotaState): void {
     for (const subject of subjects) {
       if (isEndUser(subject.id)) continue;
-      const known = this.#subjects.get(subject.id);
-      if (known && JSON.stringify(known.limits) === JSON.stringify(subject.limits)) continue;
+      const last = this.#subjects.get(subject.id);
+      if (last && JSON.stringify(last.limits) === JSON.stringify(subject.limits)) continue;
       this.#subjects.set(subject.id, subject);
       const credit = subject.limits.creditMicros ?? null;
       // Older releases did not report their entries.
@@ -72,8 +72,8 @@ export class HomeEvents {
    * on. Ignores an entry that is repeated, or older than the known one.
    */
   paid(credit: number, at: number, quota: QuotaState): void {
-    const known = this.#balance ?? { at: 0, credit: 0 };
-    if (at > known.at || (at === known.at && credit !== known.credit)) this.#keepBalance(at, credit, quota);
+    const last = this.#balance ?? { at: 0, credit: 0 };
+    if (at > last.at || (at === last.at && credit !== last.credit)) this.#keepBalance(at, credit, quota);
   }
 
   #keepBalance(at: number, credit: number, quota: QuotaState): void {
@@ -191,7 +191,9 @@ async function alertOf(
   // An address that was set in development must not be used elsewhere.
   if (targetProblem(url, local) !== null) return null;
   const network = local ? undefined : PUBLIC_NETWORK;
-  const secrets = await Promise.all([secret, ...(old ? [old] : [])].map((one) => tenantSecret(one, tenant)));
+  const secrets = await Promise.all(
+    [secret, ...(old ? [old] : [])].map((value) => tenantSecret(value, tenant)),
+  );
   return { id, url, contentType: 'application/json', body, secrets, network };
 }
 

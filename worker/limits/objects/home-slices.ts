@@ -82,10 +82,10 @@ export class HomeSlices {
     const { isolate, first, renewals, reservation, sliceRequests } = call;
     this.#noteCall(`${isolate}.${call.number}`);
     this.endDue(now);
-    const known = this.#isolates.get(isolate);
+    const stored = this.#isolates.get(isolate);
     // Home forgets only isolates that hold nothing, so one with earlier decisions has been given up.
-    const gone = known?.gone ?? (known === undefined && first > 1);
-    const state = known ?? { cursor: 0, granted: 0, named: 0, slices: [], heardAt: now };
+    const gone = stored?.gone ?? (stored === undefined && first > 1);
+    const state = stored ?? { cursor: 0, granted: 0, named: 0, slices: [], heardAt: now };
     const before = state.cursor;
     if (!gone) this.#applyAll(state, call, now);
     delete state.silentSince;
@@ -96,7 +96,7 @@ export class HomeSlices {
     const slices = !mayGrant ? [] : sliceRequests.flatMap((holder) => this.#grant(state, holder, now) ?? []);
     const holds = state.slices.length > 0;
     if (state.cursor > before || slices.length > 0 || (holds && now - state.heardAt >= 1_000)) {
-      if (!known) this.#forgetOld(now);
+      if (!stored) this.#forgetOld(now);
       state.heardAt = now;
       this.#isolates.set(isolate, state);
       this.#home.saveIsolate(isolate, state);
@@ -134,7 +134,7 @@ export class HomeSlices {
 
   #remove(state: IsolateState, slice: Slice): void {
     release(this.#quota, slice);
-    state.slices = state.slices.filter((other) => other !== slice);
+    state.slices = state.slices.filter((kept) => kept !== slice);
   }
 
   /** Unix milliseconds at which the next slice ends if its isolate stays silent; null without slices. */

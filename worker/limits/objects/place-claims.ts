@@ -12,9 +12,11 @@ export class PlaceClaims {
 
   /** Takes a place. Returns false if none is left. */
   take({ kind, id, counted, listed, max }: PlaceClaim, now: number): boolean {
-    for (const [other, { until }] of this.#claimed) if (until <= now) this.#claimed.delete(other);
-    const known = new Set(listed);
-    const unlisted = [...this.#claimed].filter(([other, claim]) => claim.kind === kind && !known.has(other));
+    for (const [name, { until }] of this.#claimed) if (until <= now) this.#claimed.delete(name);
+    const listedIds = new Set(listed);
+    const unlisted = [...this.#claimed].filter(
+      ([name, claim]) => claim.kind === kind && !listedIds.has(name),
+    );
     if (counted + unlisted.length >= max) return false;
     this.#claimed.set(id, { kind, until: now + KEPT_MS });
     return true;

@@ -200,10 +200,10 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   /** Settles a request whose Worker is gone: by the upstream's account, otherwise by the Worker's last renewal. */
   async #inquire(open: OpenReservation, now: number): Promise<void> {
-    const known = await this.#inquiry.ask(open);
+    const account = await this.#inquiry.ask(open);
     // The Worker may have settled the request in the meantime.
     if (!this.#requests.isCurrent(open)) return;
-    const { record, askAt } = recordAfter(open, known, now);
+    const { record, askAt } = recordAfter(open, account, now);
     if (askAt === null) this.#requests.close(open, record);
     else this.#requests.postpone(open, record, askAt);
   }

@@ -69,12 +69,12 @@ export function exceededLimit(
     const amount = cost[budget.resource];
     // What costs nothing needs no money.
     if (amount === undefined || (budget.resource === 'money' && amount === 0)) continue;
-    const found = { subject: subject.id, limit, used };
+    const excess = { subject: subject.id, limit, used };
     if (budget.name === 'tokens' && whole > limit)
-      return { ...found, kind: 'too_large', requested: whole, retryAfterMs: null };
+      return { ...excess, kind: 'too_large', requested: whole, retryAfterMs: null };
     if (used + amount <= limit) continue;
     const retryAfterMs = waitMs(state, limited, amount, { holders, now });
-    const exceeded = { ...found, kind: budget.name, requested: amount, retryAfterMs };
+    const exceeded = { ...excess, kind: budget.name, requested: amount, retryAfterMs };
     if (retryAfterMs === null) return exceeded;
     if (retryAfterMs > (worst?.retryAfterMs ?? 0)) worst = exceeded;
   }

@@ -243,11 +243,11 @@ export class Purse {
 
   #note({ model: _, price: __, ...request }: Claimant, now: number): void {
     const { keyId } = request;
-    const known = this.#keys.get(keyId);
-    if (known) {
-      known.wantsSlice = now - known.usedAt < IDLE_MS;
-      known.usedAt = now;
-      known.request = request;
+    const entry = this.#keys.get(keyId);
+    if (entry) {
+      entry.wantsSlice = now - entry.usedAt < IDLE_MS;
+      entry.usedAt = now;
+      entry.request = request;
     } else {
       this.#keys.set(keyId, { request, usedAt: now, wantsSlice: false, askedUntil: 0, deniedUntil: 0 });
     }

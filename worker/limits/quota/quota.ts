@@ -74,9 +74,9 @@ export function extend(state: QuotaState, reservation: QuotaReservation, added: 
 /** Joins the oldest two charges of one day if no minute counts them any more, so that a long stream has few. */
 function shortened(charges: readonly Charge[], at: Moment): readonly Charge[] {
   const place = charges.findIndex(({ day }, index) => day === charges[index + 1]?.day);
-  const [one, next] = charges.slice(place, place + 2);
-  if (place === -1 || !one || !next || !isBeforeMinute(next, at)) return charges;
-  return charges.toSpliced(place, 2, { ...one, ...eachOf((name) => one[name] + next[name]) });
+  const [charged, next] = charges.slice(place, place + 2);
+  if (place === -1 || !charged || !next || !isBeforeMinute(next, at)) return charges;
+  return charges.toSpliced(place, 2, { ...charged, ...eachOf((name) => charged[name] + next[name]) });
 }
 
 /** Frees the slot of a reservation and ends it; its tokens stay charged. Returns null if it has ended already. */
@@ -102,11 +102,11 @@ export function settle(state: QuotaState, id: string, spent: Spend): QuotaReserv
 export function recharge(state: QuotaState, reservation: QuotaReservation, spent: Spend): void {
   const reserved = reservedBy(reservation);
   let difference = eachOf((name) => spent[name] - reserved[name]);
-  for (const one of reservation.charges.toReversed()) {
+  for (const charged of reservation.charges.toReversed()) {
     const rest = difference;
-    const part = eachOf((name) => Math.max(rest[name], -one[name]));
+    const part = eachOf((name) => Math.max(rest[name], -charged[name]));
     difference = eachOf((name) => rest[name] - part[name]);
-    charge(state, reservation.subjects, part, one);
+    charge(state, reservation.subjects, part, charged);
   }
 }
 

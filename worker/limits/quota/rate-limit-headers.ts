@@ -38,11 +38,11 @@ export function rateLimitStatus(
 export function headersOf(status: RateLimitStatus): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const name of ['requests', 'tokens'] as const) {
-    const found = status[name];
-    if (!found) continue;
-    headers[`x-ratelimit-limit-${name}`] = String(found.limit);
-    headers[`x-ratelimit-remaining-${name}`] = String(found.remaining);
-    headers[`x-ratelimit-reset-${name}`] = goDuration(found.resetMs);
+    const gauge = status[name];
+    if (!gauge) continue;
+    headers[`x-ratelimit-limit-${name}`] = String(gauge.limit);
+    headers[`x-ratelimit-remaining-${name}`] = String(gauge.remaining);
+    headers[`x-ratelimit-reset-${name}`] = goDuration(gauge.resetMs);
   }
   return headers;
 }

@@ -46,9 +46,9 @@ export function add(meter: Meter, window: Window, at: Moment, amount: number): v
     meter.push([cell, amount]);
   } else {
     // The clock may have stepped back.
-    const place = meter.findLastIndex(([known]) => known <= cell);
-    const found = meter[place];
-    if (found?.[0] === cell) found[1] += amount;
+    const place = meter.findLastIndex(([start]) => start <= cell);
+    const entry = meter[place];
+    if (entry?.[0] === cell) entry[1] += amount;
     else if (cell > last[0] - CELLS[window]) meter.splice(place + 1, 0, [cell, amount]);
   }
 }

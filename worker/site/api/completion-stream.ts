@@ -86,9 +86,13 @@ export function tokensOf(
     logprob: token_logprobs[index] ?? null,
     id: ids[index] ?? null,
     alternatives: Object.entries(top_logprobs[index] ?? {})
-      .map(([other, logprob]) => ({ name: other, logprob, id: top_token_ids?.[index]?.[other] ?? null }))
+      .map(([alternative, logprob]) => ({
+        name: alternative,
+        logprob,
+        id: top_token_ids?.[index]?.[alternative] ?? null,
+      }))
       // Another token of the list has the same text.
-      .filter((one) => one.name !== `token_id:${one.id}`)
+      .filter((alternative) => alternative.name !== `token_id:${alternative.id}`)
       .sort((a, b) => b.logprob - a.logprob),
   }));
 }

@@ -61,8 +61,8 @@ const KINDS: Readonly<Record<string, FailureKind>> = {
 
 /** @param status of the response; in a stream, that which some dialects send as the code; null if neither is known */
 function kindOf(status: number | null, code: string | number, type: string): FailureKind {
-  const known = KINDS[code] ?? KINDS[type];
-  if (known) return known;
+  const kind = KINDS[code] ?? KINDS[type];
+  if (kind) return kind;
   if (status === 401 || status === 403) return 'key-refused';
   if (status === 429) return 'rate-limited';
   if (status === null) return type === 'invalid_request_error' ? 'invalid-request' : 'origin-down';

@@ -47,12 +47,12 @@ export class WholeChoices {
     if (update.type === 'usage') this.#usage = update.usage;
     if (update.type !== 'choice') return;
     const { index, text, tokens, offsets, finishReason } = update;
-    const known = this.#choices[index];
-    if (known === undefined) return;
+    const choice = this.#choices[index];
+    if (choice === undefined) return;
     this.#choices[index] = {
-      text: known.text + text,
-      tokens: [...known.tokens, ...withOffsets(tokens, offsets)],
-      finishReason: finishReason ?? known.finishReason,
+      text: choice.text + text,
+      tokens: [...choice.tokens, ...withOffsets(tokens, offsets)],
+      finishReason: finishReason ?? choice.finishReason,
     };
   }
 }

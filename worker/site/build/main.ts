@@ -29,11 +29,11 @@ const isCurrent = (hash: string): boolean =>
   existsSync(PUBLIC) && existsSync(STAMP) && readFileSync(STAMP, 'utf8') === hash;
 
 /** Moves a result to its place, where another process may put its own at the same moment. */
-function publish(own: string): void {
+function publish(built: string): void {
   for (;;) {
     rmSync(PUBLIC, { recursive: true, force: true });
     try {
-      renameSync(own, PUBLIC);
+      renameSync(built, PUBLIC);
       return;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error;
@@ -44,15 +44,15 @@ function publish(own: string): void {
 async function build(hash: string): Promise<void> {
   const { build: viteBuild } = await import('vite');
   // Another process may build at the same time, and both results are the same.
-  const own = path.join(OUT, String(process.pid));
+  const built = path.join(OUT, String(process.pid));
   try {
     await viteBuild({
       configFile: path.join(import.meta.dirname, 'vite.config.ts'),
-      build: { outDir: own, emptyOutDir: true },
+      build: { outDir: built, emptyOutDir: true },
     });
-    publish(own);
+    publish(built);
   } finally {
-    rmSync(own, { recursive: true, force: true });
+    rmSync(built, { recursive: true, force: true });
   }
   writeFileSync(STAMP, hash);
 }

@@ -21,7 +21,7 @@ interface JsonSchema {
 function membersOf(schema: JsonSchema): readonly JsonSchema[] {
   const { anyOf, type } = schema;
   if (anyOf) return anyOf.flatMap(membersOf);
-  return Array.isArray(type) ? type.map((one: string) => ({ ...schema, type: one })) : [schema];
+  return Array.isArray(type) ? type.map((name: string) => ({ ...schema, type: name })) : [schema];
 }
 
 /** The kind that can express most: a list before its item, a number before a word that stands for one. */
@@ -37,12 +37,12 @@ const KINDS: readonly (readonly [RequestField['kind'], (schema: JsonSchema) => b
 
 function fieldOf(schema: JsonSchema): RequestField {
   const members = membersOf(schema);
-  const known = KINDS.flatMap(([kind, matches]) => {
-    const found = members.find(matches);
-    return found ? [{ kind, found }] : [];
+  const kinds = KINDS.flatMap(([kind, matches]) => {
+    const member = members.find(matches);
+    return member ? [{ kind, member }] : [];
   });
-  const { kind, found } = known[0] ?? { kind: 'json', found: schema };
-  const { minimum, exclusiveMinimum, maximum, enum: values } = found;
+  const { kind, member } = kinds[0] ?? { kind: 'json', member: schema };
+  const { minimum, exclusiveMinimum, maximum, enum: values } = member;
   const least = minimum ?? exclusiveMinimum;
   return {
     description: schema.description ?? '',

@@ -86,7 +86,7 @@ export function compare({ session, settings, sides, sample, asked }: CompareStat
   if (subject.prompt === '') return;
   sample.value = 0;
   asked.value = { text: subject.prompt, tokens: [] };
-  for (const [index, one] of sides.entries())
-    if (only === undefined || only === one)
-      void one.run(session.connection.peek(), subject.sides[index]!, subject);
+  for (const [index, side] of sides.entries())
+    if (only === undefined || only === side)
+      void side.run(session.connection.peek(), subject.sides[index]!, subject);
 }

@@ -6,8 +6,8 @@ import { isOverlaid } from '../controls/dialog.tsx';
 import { NumberField } from '../controls/number-field.tsx';
 import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { takeCarried, useSession } from '../store/session.ts';
-import { Answers } from './answers.tsx';
 import { type CompareState, compare, EXAMPLES, openComparison } from './compare-state.ts';
+import { Completions } from './completions.tsx';
 import { SideForm } from './side-form.tsx';
 
 /** The same prompt against two models, dialects or sets of parameters. */
@@ -39,8 +39,8 @@ function OpenedComparison({ state }: { readonly state: CompareState }) {
     addEventListener('keydown', press);
     return () => removeEventListener('keydown', press);
   }, [state]);
-  const { answer: left } = state.sides[0];
-  const { answer: right } = state.sides[1];
+  const { result: left } = state.sides[0];
+  const { result: right } = state.sides[1];
   const isEmpty = [left, right].every(
     ({ value }) => value.samples.length === 0 && !value.running && !value.failure,
   );
@@ -52,7 +52,7 @@ function OpenedComparison({ state }: { readonly state: CompareState }) {
         <SideForm state={state} index={0} />
         <SideForm state={state} index={1} />
       </div>
-      {isEmpty ? <Examples state={state} /> : <Answers state={state} />}
+      {isEmpty ? <Examples state={state} /> : <Completions state={state} />}
     </div>
   );
 }
@@ -63,7 +63,7 @@ const MAX_SAMPLES = 64;
 function SubjectForm({ state }: { readonly state: CompareState }) {
   const { settings, sides } = state;
   const { prompt, n } = settings.value;
-  const running = sides.some(({ answer }) => answer.value.running);
+  const running = sides.some(({ result }) => result.value.running);
   const field = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => field.current?.focus({ preventScroll: true }), []);
   return (

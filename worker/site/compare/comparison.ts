@@ -21,36 +21,36 @@ export interface Subject {
 }
 
 /** The samples of one side so far. */
-export interface SideAnswer {
+export interface SideResult {
   readonly samples: readonly WholeChoice[];
   readonly usage: Usage | null;
   readonly running: boolean;
   readonly failure: RequestFailure | null;
 }
 
-const NOTHING: SideAnswer = { samples: [], usage: null, running: false, failure: null };
+const NOTHING: SideResult = { samples: [], usage: null, running: false, failure: null };
 
 /** Requests the samples of one side. */
 export class Side {
-  readonly answer: Signal<SideAnswer> = signal(NOTHING);
+  readonly result: Signal<SideResult> = signal(NOTHING);
   #running: AbortController | null = null;
 
   stop = (): void => this.#running?.abort();
 
   clear(): void {
     this.stop();
-    this.answer.value = NOTHING;
+    this.result.value = NOTHING;
   }
 
-  /** Replaces the answer. Failures become part of it. */
+  /** Replaces the result. Failures become part of it. */
   async run(connection: Connection, settings: SideSettings, { prompt, n }: Subject): Promise<void> {
     this.stop();
     const running = new AbortController();
     this.#running = running;
-    const show = (state: Partial<SideAnswer>) => {
-      if (this.#running === running) this.answer.value = { ...this.answer.peek(), ...state };
+    const show = (state: Partial<SideResult>) => {
+      if (this.#running === running) this.result.value = { ...this.result.peek(), ...state };
     };
-    this.answer.value = { ...NOTHING, running: true };
+    this.result.value = { ...NOTHING, running: true };
     const failure = await requestChoices(
       { ...connection, dialect: settings.dialect },
       { ...TOKEN_FIELDS, ...settings.parameters, model: settings.model, prompt, n },

@@ -14,8 +14,8 @@ export interface TokenDifferences {
 /** Compares two answers token by token: the fewest insertions and deletions, after E. W. Myers (1986). */
 export function tokenDifferences(left: readonly string[], right: readonly string[]): TokenDifferences {
   const changes = diffArrays([...left], [...right]);
-  const marks = (changed: 'added' | 'removed', other: 'added' | 'removed') =>
-    changes.flatMap((change) => (change[other] ? [] : change.value.map(() => change[changed])));
+  const marks = (changed: 'added' | 'removed', absent: 'added' | 'removed') =>
+    changes.flatMap((change) => (change[absent] ? [] : change.value.map(() => change[changed])));
   const marked = { left: marks('removed', 'added'), right: marks('added', 'removed') };
   const firsts = [marked.left.indexOf(true), marked.right.indexOf(true)].filter((index) => index >= 0);
   return {

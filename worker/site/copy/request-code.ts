@@ -65,7 +65,9 @@ function pythonValue(value: unknown): string {
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   if (Array.isArray(value)) return `[${value.map(pythonValue).join(', ')}]`;
   if (typeof value !== 'object') return JSON.stringify(value);
-  const entries = Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${pythonValue(one)}`);
+  const entries = Object.entries(value).map(
+    ([name, member]) => `${JSON.stringify(name)}: ${pythonValue(member)}`,
+  );
   return `{${entries.join(', ')}}`;
 }
 
@@ -74,10 +76,10 @@ const hasEntries = (headers: object): boolean => Object.keys(headers).length > 0
 function openaiPython(request: CodeRequest): string {
   const { url, key, headers, body } = request;
   const fields = Object.entries(body ?? {});
-  const known = fields.filter(([name]) => PYTHON_ARGUMENTS.has(name));
+  const named = fields.filter(([name]) => PYTHON_ARGUMENTS.has(name));
   const extra = fields.filter(([name]) => !PYTHON_ARGUMENTS.has(name));
   const settings = [
-    ...known.map(([name, value]) => `${name}=${pythonValue(value)},`),
+    ...named.map(([name, value]) => `${name}=${pythonValue(value)},`),
     ...(extra.length === 0 ? [] : [`extra_body=${pythonValue(Object.fromEntries(extra))},`]),
   ];
   return `import os

@@ -36,7 +36,7 @@ export function GuideView({ name }: { readonly name: string }) {
         This guide could not be loaded. Check the connection, then reload the page.
       </p>
     );
-  return <LoadedGuide guide={guide.value} at={ORDER.findIndex((one) => one.name === name)} />;
+  return <LoadedGuide guide={guide.value} at={ORDER.findIndex((entry) => entry.name === name)} />;
 }
 
 /** Returns the heading that the address names; null for none, also if its escapes are malformed. */

@@ -30,7 +30,7 @@ function tint({ from, to, tokens }: PlacedTokens) {
   const lead = to - from === name.length ? leadOf(name) : 0;
   const mark = Decoration.mark({ class: tintClass(jointLogprob(tokens)), inclusive: false, tokens, lead });
   // The view compares all marks of a line at each change of it. Comparing their attributes took a third of its time.
-  mark.eq = (other) => other === mark;
+  mark.eq = (value) => value === mark;
   return mark.range(from + lead, to);
 }
 
@@ -104,12 +104,12 @@ const tintHistory = invertedEffects.of(({ docChanged, changes, startState }) => 
 
 /** Returns the tokens at a position between two characters: those after it. */
 export function tokensAt(state: EditorState, position: number): PlacedTokens | null {
-  let found: PlacedTokens | null = null;
+  let place: PlacedTokens | null = null;
   state.field(tokenMarks).between(position, position, (from, to, mark) => {
     if (from <= position && position < to)
-      found = { from: from - mark.spec.lead, to, tokens: mark.spec.tokens };
+      place = { from: from - mark.spec.lead, to, tokens: mark.spec.tokens };
   });
-  return found;
+  return place;
 }
 
 const levels = TINT_LEVELS.map((level) => [`& .s${level}`, { '--level': String(level) }]);

@@ -35,7 +35,7 @@ const FLAGS: ReadonlyMap<string, boolean> = new Map([
 
 function Choice({ name, field, value, onChange }: FieldControlProps) {
   const values = field.kind === 'flag' ? FLAGS.keys() : (field.values ?? []);
-  const options = ['', ...values].map((one) => [one, one === '' ? 'default' : one] as const);
+  const options = ['', ...values].map((value) => [value, value === '' ? 'default' : value] as const);
   return (
     <>
       <div class="parameter-head">

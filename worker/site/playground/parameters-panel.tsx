@@ -25,11 +25,11 @@ interface ParametersProps {
 
 /** All request fields in groups, with presets. */
 export function ParametersPanel({ parameters, ...props }: ParametersProps) {
-  const chosen = PRESETS.find((one) => isSame(one.parameters, parameters.value))?.name ?? CUSTOM;
+  const chosen = PRESETS.find((preset) => isSame(preset.parameters, parameters.value))?.name ?? CUSTOM;
   const names = [...PRESETS.map(({ name }) => name), ...(chosen === CUSTOM ? [CUSTOM] : [])];
   const choose = (name: string) => {
-    const found = PRESETS.find((one) => one.name === name);
-    if (found) parameters.value = found.parameters;
+    const preset = PRESETS.find((each) => each.name === name);
+    if (preset) parameters.value = preset.parameters;
   };
   return (
     <div class="parameters">

@@ -64,7 +64,11 @@ export class TokenInspector {
     const next = step === 1 ? all.find(({ from }) => from > start) : all.findLast(({ from }) => from < start);
     const tokens = next ?? (step === 1 ? all[0]! : all.at(-1)!);
     const { alternatives, name } = tokens.tokens[0]!;
-    this.#show({ tokens, row: alternatives.findIndex((one) => one.name === name), pinned: true });
+    this.#show({
+      tokens,
+      row: alternatives.findIndex((alternative) => alternative.name === name),
+      pinned: true,
+    });
     return true;
   };
 
@@ -73,9 +77,9 @@ export class TokenInspector {
     const { tokens: placed, row } = this.inspected.value ?? {};
     const token = placed?.tokens[0];
     if (placed === undefined || token === undefined || row === null || row === undefined) return '';
-    const other = token.alternatives[row];
-    if (other !== undefined && other.name !== token.name)
-      return `Alternative ${row + 1} of ${token.alternatives.length}: ${spoken(other)}`;
+    const alternative = token.alternatives[row];
+    if (alternative !== undefined && alternative.name !== token.name)
+      return `Alternative ${row + 1} of ${token.alternatives.length}: ${spoken(alternative)}`;
     const all = this.#editor?.content.tokens ?? [];
     const at = all.findIndex(({ from }) => from === placed.from);
     return `Token ${at + 1} of ${all.length}: ${spoken(token)}`;

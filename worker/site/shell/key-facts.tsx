@@ -24,17 +24,17 @@ const dateOf = (seconds: number): string =>
 /** What the server knows about the key in use: expiry, balance, limits and use. Nothing until it has answered. */
 export function KeyFacts() {
   const { connection } = useSession();
-  const known = useSignal<Key | null>(null);
+  const key = useSignal<Key | null>(null);
   useEffect(() => {
     const closed = new AbortController();
     // The dialog is of use without it.
     loadKey(connection.peek(), closed.signal).then(
-      (key) => (known.value = key),
+      (fresh) => (key.value = fresh),
       () => undefined,
     );
     return () => closed.abort();
   }, []);
-  return known.value && <KeyTable of={known.value} />;
+  return key.value && <KeyTable of={key.value} />;
 }
 
 function KeyTable({ of: key }: { readonly of: Key }) {

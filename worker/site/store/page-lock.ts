@@ -35,11 +35,11 @@ let ownTab: Promise<number> | null = null;
 export const tabNumber = (): Promise<number> => (ownTab ??= takeTabNumber());
 
 async function takeTabNumber(): Promise<number> {
-  const own = Number(tabStorage.get(TAB));
+  const number = Number(tabStorage.get(TAB));
   const [opened] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[];
   // The copy of a tab has its number, too. On a busy machine, a reloaded page loses its lock late.
   const patience = (opened?.type === 'reload' ? 10 : 1) * PREDECESSOR_MS;
-  if (own > 0 && (await lockForPage(`${TAB}-${own}`, patience))) return own;
+  if (number > 0 && (await lockForPage(`${TAB}-${number}`, patience))) return number;
   for (let free = 1; ; free += 1) {
     if (!(await lockForPage(`${TAB}-${free}`, 0))) continue;
     tabStorage.set(TAB, String(free));

@@ -97,8 +97,7 @@ export async function storedSignal<T>(name: string, initial: T, ofLarge?: ValueP
   if (left !== undefined && stored !== undefined && ofLarge) left = ofLarge.completed(left, stored as T);
   if (ofLarge) parts.set(name, ofLarge as ValueParts<unknown>);
   if (left !== undefined) writeSoon(name, left);
-  const found = left === undefined ? (stored as T | undefined) : left;
-  const value = signal(found ?? initial);
+  const value = signal((left === undefined ? (stored as T | undefined) : left) ?? initial);
   let first = true;
   effect(() => {
     const current = value.value;

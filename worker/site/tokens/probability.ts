@@ -32,8 +32,8 @@ export function percent(logprob: number): string {
 
 /** Returns the mean logprob of the tokens that have one; null without any. */
 export function meanLogprob(tokens: readonly { readonly logprob: number | null }[]): number | null {
-  const known = tokens.filter(({ logprob }) => logprob !== null);
-  return known.length === 0 ? null : jointLogprob(known)! / known.length;
+  const scored = tokens.filter(({ logprob }) => logprob !== null);
+  return scored.length === 0 ? null : jointLogprob(scored)! / scored.length;
 }
 
 /** Returns exp of the mean negative logprob; null without tokens that have one. */

@@ -47,7 +47,7 @@ export class TreeLibrary {
     const unlock = await lock;
     // Other tabs may have changed the trees.
     this.records.value = await listTrees(this.#database);
-    const record = this.records.peek().find((other) => other.id === id);
+    const record = this.records.peek().find((kept) => kept.id === id);
     if (unlock === null) {
       this.inOtherTab.value = record?.name ?? null;
       return;
@@ -101,7 +101,7 @@ export class TreeLibrary {
   #replace(record: TreeRecord): void {
     const others = this.records.peek();
     this.records.value = others.some(({ id }) => id === record.id)
-      ? others.map((other) => (other.id === record.id ? record : other))
+      ? others.map((kept) => (kept.id === record.id ? record : kept))
       : [record, ...others];
   }
 }

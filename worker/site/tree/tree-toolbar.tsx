@@ -16,15 +16,15 @@ interface ToolbarProps {
 /** Choice of the tree, files and undo. */
 export function TreeToolbar({ state, editor }: ToolbarProps) {
   const { library } = state;
-  const known = library.records.value.map(({ id, name, size }) => [id, `${name} (${size})`] as const);
-  if (known.length === 0 && editor === null) return null;
+  const trees = library.records.value.map(({ id, name, size }) => [id, `${name} (${size})`] as const);
+  if (trees.length === 0 && editor === null) return null;
   return (
     <div class="tree-toolbar">
       <Select
         class="tree-select"
         label="Tree"
         value={editor?.id ?? ''}
-        options={editor ? known : [['', 'New tree'], ...known]}
+        options={editor ? trees : [['', 'New tree'], ...trees]}
         onChange={(id) => void library.open(id)}
       />
       {editor && <TreeButtons state={state} editor={editor} />}

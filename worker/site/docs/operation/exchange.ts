@@ -1,8 +1,8 @@
 import { noResponse } from '../../api/client.ts';
 import type { Content, Parameter, Schema } from '../documents.ts';
 
-/** The server's answer, as far as it has arrived; status null = no response. */
-export interface Answer {
+/** The server's reply, as far as it has arrived; status null = no response. */
+export interface Reply {
   readonly status: number | null;
   readonly milliseconds: number;
   readonly headers: string;
@@ -35,7 +35,8 @@ export type Values = Readonly<Record<string, string>>;
 
 /** Returns the address with the values of path and query. An absent value in the path keeps its name. */
 export function addressOf(path: string, parameters: readonly Parameter[], values: Values): string {
-  const given = (place: Parameter['in']) => parameters.filter((one) => one.in === place && values[one.name]);
+  const given = (place: Parameter['in']) =>
+    parameters.filter((parameter) => parameter.in === place && values[parameter.name]);
   const query = new URLSearchParams(given('query').map(({ name }) => [name, values[name]!]));
   const filled = given('path').reduce(
     (text, { name }) => text.replace(`{${name}}`, encodeURIComponent(values[name]!)),
@@ -44,17 +45,17 @@ export function addressOf(path: string, parameters: readonly Parameter[], values
   return query.size > 0 ? `${filled}?${query}` : filled;
 }
 
-/** Sends a request and reports its answer, again whenever more of it has arrived. Never throws. */
+/** Sends a request and reports its reply, again whenever more of it has arrived. Never throws. */
 export async function exchange(
   url: string,
   request: RequestInit,
-  report: (answer: Answer) => void,
+  report: (reply: Reply) => void,
 ): Promise<void> {
   const start = performance.now();
-  let answer: Answer = { status: null, milliseconds: 0, headers: '', text: '' };
-  const arrived = (change: Partial<Answer>) => {
-    answer = { ...answer, ...change, milliseconds: Math.round(performance.now() - start) };
-    report(answer);
+  let reply: Reply = { status: null, milliseconds: 0, headers: '', text: '' };
+  const arrived = (change: Partial<Reply>) => {
+    reply = { ...reply, ...change, milliseconds: Math.round(performance.now() - start) };
+    report(reply);
   };
   try {
     const response = await fetch(url, request);
@@ -64,10 +65,10 @@ export async function exchange(
     });
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     for (let part = await reader.read(); !part.done; part = await reader.read())
-      arrived({ text: answer.text + part.value });
-    arrived({ text: pretty(answer.text) });
+      arrived({ text: reply.text + part.value });
+    arrived({ text: pretty(reply.text) });
   } catch (thrown) {
-    arrived({ text: `${answer.text}\n${noResponse(thrown).message}`.trim() });
+    arrived({ text: `${reply.text}\n${noResponse(thrown).message}`.trim() });
   }
 }
 

@@ -31,7 +31,7 @@ function typeOf(schema: Schema): string {
   const types = formsOf(schema).flatMap(({ type, items, enum: values, const: only }) => {
     if (only !== undefined || values) return (values ?? [only]).map((value) => JSON.stringify(value));
     if (type === 'array' && items) return [`array of ${typeOf(items).replace(/^.* \| .*$/, '($&)')}`];
-    return [type ?? 'any'].flat().filter((one) => one !== 'null');
+    return [type ?? 'any'].flat().filter((name) => name !== 'null');
   });
   return [...new Set(types)].join(' | ');
 }

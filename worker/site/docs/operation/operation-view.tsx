@@ -32,7 +32,7 @@ export function OperationView({ docs, api, id }: OperationProps) {
     );
   }
   const address = toOperation(api, id);
-  const listed = operationsOf(loaded.document, api).find((one) => one.address === address);
+  const listed = operationsOf(loaded.document, api).find((operation) => operation.address === address);
   if (listed === undefined) return <NotFound />;
   return <LoadedOperation listed={listed} document={loaded.document} />;
 }

@@ -7,9 +7,9 @@ import { CodeBlock } from '../../copy/code-block.tsx';
 import { languagesOf, requestCode } from '../../copy/request-code.ts';
 import { useSession } from '../../store/session.ts';
 import type { ListedOperation, Parameter } from '../documents.ts';
-import { type Answer, addressOf, examplesOf, exchange, type Values } from './exchange.ts';
+import { addressOf, examplesOf, exchange, type Reply, type Values } from './exchange.ts';
 
-/** The request as code, a form that sends it, and the answer. */
+/** The request as code, a form that sends it, and the reply. */
 export function TryIt({ listed: { method, path, operation } }: { readonly listed: ListedOperation }) {
   const { key } = useSession();
   const { parameters = [], requestBody, responses } = operation;
@@ -20,7 +20,7 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
   /** The last body that could be read. */
   const body = useSignal(examples[0]?.[1] ?? null);
   const fault = useSignal('');
-  const answer = useSignal<Answer | null>(null);
+  const reply = useSignal<Reply | null>(null);
   const running = useSignal(false);
   /** Whether the visitor is asked to confirm the request. */
   const asking = useSignal(false);
@@ -33,10 +33,10 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
       fault.value = `The body is not JSON: ${(thrown as Error).message}`;
     }
   };
-  const isOptional = (one: Parameter) => one.in === 'header' && one.required !== true;
+  const isOptional = (parameter: Parameter) => parameter.in === 'header' && parameter.required !== true;
   const headers = Object.fromEntries(
     parameters
-      .filter((one) => one.in === 'header' && values.value[one.name])
+      .filter((parameter) => parameter.in === 'header' && values.value[parameter.name])
       .map(({ name }) => [name, values.value[name]!]),
   );
   const url = location.origin + addressOf(path, parameters, values.value);
@@ -47,15 +47,15 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
     if (key.value !== null) sent.set('authorization', `Bearer ${key.value}`);
     if (content) sent.set('content-type', 'application/json');
     const request = { method, headers: sent, ...(content && { body: written.value }) };
-    await exchange(url, request, (arrived) => (answer.value = arrived));
+    await exchange(url, request, (arrived) => (reply.value = arrived));
     running.value = false;
   };
   const inputs = (shown: readonly Parameter[]) =>
-    shown.map((one) => (
+    shown.map((parameter) => (
       <ParameterInput
-        key={one.name}
-        parameter={one}
-        onInput={(value) => (values.value = { ...values.value, [one.name]: value })}
+        key={parameter.name}
+        parameter={parameter}
+        onInput={(value) => (values.value = { ...values.value, [parameter.name]: value })}
       />
     ));
   const [documented] = Object.values((responses['200'] ?? responses['201'])?.content ?? {});
@@ -64,7 +64,7 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
       <Samples request={{ method, url, key: null, headers, body: body.value }} />
       <section aria-label="Try it" class="stack">
         <h2>Try it</h2>
-        {inputs(parameters.filter((one) => !isOptional(one)))}
+        {inputs(parameters.filter((each) => !isOptional(each)))}
         {examples.length > 1 && (
           <Select
             label="Example"
@@ -114,8 +114,8 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
           </Dialog>
         )}
       </section>
-      {answer.value ? (
-        <AnswerView answer={answer.value} />
+      {reply.value ? (
+        <ReplyView reply={reply.value} />
       ) : (
         documented?.example !== undefined && (
           <section aria-label="Example of a response">
@@ -166,7 +166,7 @@ const ParameterInput = ({ parameter: { name, description, schema, required }, on
   </div>
 );
 
-const AnswerView = ({ answer: { status, milliseconds, text, headers } }: { readonly answer: Answer }) => (
+const ReplyView = ({ reply: { status, milliseconds, text, headers } }: { readonly reply: Reply }) => (
   <section aria-label="Response">
     <h2>Response</h2>
     <p class="figures" role="status">

@@ -32,7 +32,7 @@ export function DocsSearch({ docs, children }: SearchProps) {
   };
   const isAsked = query.value.trim() !== '';
   /** Null while nothing is asked, or the index is not there. */
-  const found = (isAsked && search.value?.find(query.value).slice(0, MAX_RESULTS)) || null;
+  const places = (isAsked && search.value?.find(query.value).slice(0, MAX_RESULTS)) || null;
   return (
     <search>
       <label class="field docs-search">
@@ -56,18 +56,18 @@ export function DocsSearch({ docs, children }: SearchProps) {
         />
       </label>
       <p class="visually-hidden" role="status">
-        {found && `${found.length} results`}
+        {places && `${places.length} results`}
       </p>
-      {found ? <Results found={found} /> : children}
+      {places ? <Results places={places} /> : children}
     </search>
   );
 }
 
-function Results({ found }: { readonly found: readonly FoundPlace[] }) {
-  if (found.length === 0) return <p class="quiet docs-none">Nothing found. Try fewer or other words.</p>;
+function Results({ places }: { readonly places: readonly FoundPlace[] }) {
+  if (places.length === 0) return <p class="quiet docs-none">Nothing found. Try fewer or other words.</p>;
   return (
     <ul class="docs-results" aria-label="Results">
-      {found.map(({ id, title, place, snippet }) => (
+      {places.map(({ id, title, place, snippet }) => (
         <li key={id}>
           <a
             class="docs-link"

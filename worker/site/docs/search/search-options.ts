@@ -52,7 +52,7 @@ const isRecord = (id: string): boolean => id.includes('/guides/decisions');
 export function findPlaces(index: MiniSearch<Found>, query: string): FoundPlace[] {
   // Who writes a path or the name of a field looks for an operation; other questions are answered by guides.
   const namesField = /[_/]/.test(query);
-  const found = index.search(query, {
+  const results = index.search(query, {
     prefix: (term) => term.length > 2,
     fuzzy: (term) => (term.length > 5 ? 0.2 : term.length > 3 ? 1 : false),
     boost: { title: 2.5, place: 2, names: namesField ? 4 : 0.5 },
@@ -64,7 +64,7 @@ export function findPlaces(index: MiniSearch<Found>, query: string): FoundPlace[
       return String(stored.place).endsWith(` ${query.trim()}`) ? 4 : 1;
     },
   });
-  const records = Map.groupBy(found, ({ id }) => isRecord(id));
+  const records = Map.groupBy(results, ({ id }) => isRecord(id));
   return [...(records.get(false) ?? []), ...(records.get(true) ?? [])].map(
     ({ id, title, place, text, terms }) => ({ id, title, place, snippet: snippetOf(text, terms) }),
   );
@@ -79,6 +79,9 @@ function snippetOf(text: string, stems: readonly string[]): string[] {
   );
   const hits = (sentence: string) => new Set(sentence.toLowerCase().match(words)).size;
   const sentences = text.split(/(?<=[.!?]) /);
-  const best = sentences.reduce((one, other) => (hits(other) > hits(one) ? other : one), sentences[0] ?? '');
+  const best = sentences.reduce(
+    (first, second) => (hits(second) > hits(first) ? second : first),
+    sentences[0] ?? '',
+  );
   return best.slice(0, MAX_SNIPPET).split(words);
 }

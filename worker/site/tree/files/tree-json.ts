@@ -29,7 +29,7 @@ const nodeJson = ({ text, tokens, name, bookmarked, generation }: TreeNode) => (
       tokens: tokens.map((token) => token.name),
       token_logprobs: tokens.map(({ logprob }) => logprob),
       top_logprobs: tokens.map(({ alternatives }) =>
-        Object.fromEntries(alternatives.map((other) => [other.name, other.logprob])),
+        Object.fromEntries(alternatives.map((alternative) => [alternative.name, alternative.logprob])),
       ),
       top_token_ids: tokens.map(({ alternatives }) =>
         Object.fromEntries(alternatives.flatMap(({ name, id }) => (id === null ? [] : [[name, id]]))),
@@ -85,18 +85,18 @@ type UnlinkedNode = Omit<TreeNode, 'id' | 'children'>;
 function readNode(node: JsonReader): UnlinkedNode {
   const logprobs = node.field('logprobs').optional((read) => ({
     tokens: read.field('tokens').list((name) => name.text()),
-    token_logprobs: read.field('token_logprobs').list((value) => value.nullable((known) => known.number())),
+    token_logprobs: read.field('token_logprobs').list((value) => value.nullable((entry) => entry.number())),
     top_logprobs: read
       .field('top_logprobs')
-      .list((top) => top.nullable((known) => known.record((value) => value.number()))),
+      .list((top) => top.nullable((entry) => entry.record((value) => value.number()))),
     top_token_ids: read
       .field('top_token_ids')
-      .optional((ids) => ids.list((top) => top.nullable((known) => known.record((id) => id.count())))),
+      .optional((ids) => ids.list((top) => top.nullable((entry) => entry.record((id) => id.count())))),
     text_offset: read.field('text_offset').list((offset) => offset.count()),
   }));
   const ids = node
     .field('token_ids')
-    .optional((read) => read.list((id) => id.nullable((known) => known.count())));
+    .optional((read) => read.list((id) => id.nullable((entry) => entry.count())));
   const generation = node.field('generation').optional((read) => ({
     model: read.field('model').text(),
     finishReason: read.field('finish_reason').nullable((reason) => reason.text()),

@@ -16,18 +16,18 @@ import { decimal } from './statistics.ts';
 import { type TokenDifferences, tokenDifferences } from './token-differences.ts';
 
 /** Both answers side by side, their differences, and the distributions of all samples. */
-export function Answers({ state }: { readonly state: CompareState }) {
+export function Completions({ state }: { readonly state: CompareState }) {
   const { sides, sample } = state;
-  const [left, right] = sides.map(({ answer }) => answer.value.samples[sample.value]);
+  const [left, right] = sides.map(({ result }) => result.value.samples[sample.value]);
   const differences = useMemo(() => tokenDifferences(names(left), names(right)), [left, right]);
   return (
     <>
       <Verdict state={state} left={left} right={right} differences={differences} />
       <div class="sides">
-        <AnswerPanel state={state} side={sides[0]} index={0} shown={left} marks={differences.left} />
-        <AnswerPanel state={state} side={sides[1]} index={1} shown={right} marks={differences.right} />
+        <CompletionPanel state={state} side={sides[0]} index={0} shown={left} marks={differences.left} />
+        <CompletionPanel state={state} side={sides[1]} index={1} shown={right} marks={differences.right} />
       </div>
-      <Distributions sides={[sides[0].answer.value.samples, sides[1].answer.value.samples]} />
+      <Distributions sides={[sides[0].result.value.samples, sides[1].result.value.samples]} />
     </>
   );
 }
@@ -45,7 +45,7 @@ interface VerdictProps {
 /** What differs in the shown samples, and the choice of the sample. */
 function Verdict({ state, left, right, differences: { equal, first } }: VerdictProps) {
   const { sample, sides } = state;
-  const count = Math.max(...sides.map(({ answer }) => answer.value.samples.length));
+  const count = Math.max(...sides.map(({ result }) => result.value.samples.length));
   const step = (by: number) => () => {
     sample.value = Math.min(count - 1, Math.max(0, sample.value + by));
   };
@@ -72,7 +72,7 @@ function Verdict({ state, left, right, differences: { equal, first } }: VerdictP
   );
 }
 
-interface AnswerPanelProps {
+interface CompletionPanelProps {
   readonly state: CompareState;
   readonly side: Side;
   readonly index: 0 | 1;
@@ -80,8 +80,8 @@ interface AnswerPanelProps {
   readonly marks: readonly boolean[];
 }
 
-function AnswerPanel({ state, side, index, shown, marks }: AnswerPanelProps) {
-  const { running, failure, usage } = side.answer.value;
+function CompletionPanel({ state, side, index, shown, marks }: CompletionPanelProps) {
+  const { running, failure, usage } = side.result.value;
   const cursor = useSignal<PlacedTokens | null>(null);
   const name = SIDE_NAMES[index];
   const differing = new Set<PromptToken>(shown?.tokens.filter((_, at) => marks[at]));
