@@ -16,7 +16,7 @@ import {
   tokensOf,
 } from './openai-chunk.ts';
 import { blamesRequest, codeOfFault, faultOf, type ServerFault } from './openai-errors.ts';
-import { echoesLogprobs } from './openai-request.ts';
+import { echoesLogprobs } from './openai-fields.ts';
 import { cannotScore } from './openai-scoring.ts';
 import { estimateTokens } from './token-estimate.ts';
 import type { ShownPrompt } from './upstream.ts';
