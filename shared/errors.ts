@@ -1,3 +1,5 @@
+import type { TokenLimit } from './sampling.ts';
+
 /**
  * All errors that a caller can see: one table, one class, one envelope.
  * The form is OpenAI's: `{"error":{"message","type","param","code"}}`, all four keys always present.
@@ -151,8 +153,8 @@ export function toApiError(thrown: unknown): ApiError {
     : new ApiError('internal_error', 'The server had an error while processing your request.');
 }
 
-/** Tokens that must fit after the prompt: at least one if the completion runs to the end of the context (−1). */
-export const requiredTokens = (maxTokens: number): number => (maxTokens === -1 ? 1 : maxTokens);
+/** Tokens that must fit after the prompt: at least one if the completion runs to the end of the context. */
+export const requiredTokens = (maxTokens: TokenLimit): number => (maxTokens === 'end' ? 1 : maxTokens);
 
 /**
  * Returns the error of a prompt that does not fit. Clients search for the words "maximum context length is X tokens".
@@ -162,7 +164,7 @@ export const requiredTokens = (maxTokens: number): number => (maxTokens === -1 ?
 export function contextExceeded(
   contextLength: number,
   promptTokens: number,
-  maxTokens: number,
+  maxTokens: TokenLimit,
   param: string,
   count: 'exact' | 'at-least' = 'exact',
 ): ApiError {

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { characters } from './json-fields.ts';
 import { logprobRow, logprobRows, MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
-import { generationDefaults, samplingParameters } from './sampling.ts';
+import { generationDefaults, samplingParameters, tokenLimitOf } from './sampling.ts';
 import { weight } from './tenant.ts';
 import { isTokenId } from './tokenization.ts';
 
@@ -80,8 +80,7 @@ export const generationRequest = z.object({
   infill: infillParts.optional(),
   /** Sequences per prompt. For best_of the Worker requests more choices and ranks them. */
   choices: z.int().min(1),
-  /** Tokens to generate per choice; −1 = until the context ends. */
-  maxTokens: z.int().min(-1),
+  maxTokens: z.int().min(-1).transform(tokenLimitOf),
   minTokens: z.int().min(0),
   stop: z.array(z.string().min(1)),
   /** Regular expressions that end a choice as stop strings do; absent = none. */

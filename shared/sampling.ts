@@ -60,6 +60,13 @@ export const samplingParameters = z.object({
 
 export type SamplingParameters = z.infer<typeof samplingParameters>;
 
+/** Tokens to generate per choice; `end` = until the context ends. Bodies and the wire write −1 for it. */
+export type TokenLimit = number | 'end';
+
+export const tokenLimitOf = (tokens: number): TokenLimit => (tokens === -1 ? 'end' : tokens);
+
+export const tokenLimitNumber = (limit: TokenLimit): number => (limit === 'end' ? -1 : limit);
+
 /** Fields that can have a default of the model, for requests and dialects without a value. */
 export const generationDefaults = samplingParameters
   .pick({ temperature: true, topK: true, topP: true, minP: true, repetitionPenalty: true })

@@ -1,5 +1,5 @@
-import type { EventOf, GenerationEvent } from '@continuo/shared/generation.ts';
-import type { LogprobRow, LogprobRows } from '@continuo/shared/logprob.ts';
+import type { EventOf, GenerationEvent, GenerationRequest } from '@continuo/shared/generation.ts';
+import type { LogprobRow } from '@continuo/shared/logprob.ts';
 import type { SamplerParameters } from '../sampling/parameters.ts';
 import type { ChunkDirectoryStatus } from './kv/disk/chunk-directory.ts';
 import type { PrefixStoreStatus } from './kv/prefix-store.ts';
@@ -10,60 +10,52 @@ import type { PromptSpan } from './kv/prompt-match.ts';
 /** Sampling parameters with a seed: the request's own, or a random one. It keys every draw of the request. */
 export type SeededSampling = SamplerParameters & { readonly seed: number | string };
 
+/** Fields of a request that the engine reads as they came over the wire. */
+export const ENGINE_FIELDS = [
+  'tenantId',
+  'weight',
+  'cachePrompt',
+  'choices',
+  'minTokens',
+  'stop',
+  'stopRegex',
+  'bannedPhrases',
+  'stopTokenIds',
+  'maxPromptMs',
+  'maxGenerationMs',
+  'includeStop',
+  'ignoreEos',
+  'topLogprobs',
+  'logprobTokenIds',
+  'logprobRows',
+  'promptTopLogprobs',
+  'echo',
+  'scores',
+  'tokenIds',
+  'skipSpecialTokens',
+  'tokensPerEvent',
+] as const satisfies readonly (keyof GenerationRequest)[];
+export type EngineFields = Readonly<Pick<GenerationRequest, (typeof ENGINE_FIELDS)[number]>>;
+
 /** One request, tokenised and fitted to the context. Its sequences are admitted or refused together. */
-export interface Submission {
+export interface Submission extends EngineFields {
   /** Unique within this process. */
   readonly requestId: string;
-  readonly tenantId: string;
-  /** The tenant's share of the engine, relative to other waiting tenants. */
-  readonly weight: number;
   /** True = runs in slots that no interactive request needs, and may be suspended. */
   readonly flex: boolean;
   /** Namespace of the prefix cache: tenant and salt. */
   readonly cacheNamespace: string;
-  readonly cachePrompt: boolean;
   readonly prompts: readonly SubmittedPrompt[];
-  /** Choices per prompt, all from one prefill. */
-  readonly choices: number;
-  readonly minTokens: number;
-  /** Stop strings, matched on the generated text only. */
-  readonly stop: readonly string[];
-  /** Regular expressions that end a sequence as stop strings do. */
-  readonly stopRegex?: readonly string[] | undefined;
-  /** Texts and regular expressions that must not appear in the generated text. */
-  readonly bannedPhrases?: readonly (string | { readonly regex: string })[] | undefined;
-  /** Ids that end a sequence. Their text is shown only with `includeStop`. */
-  readonly stopTokenIds: readonly number[];
   /** Ids that end a sequence as the model's end tokens do, but also with `ignoreEos`. */
   readonly endTokenIds: readonly number[];
-  /** Milliseconds of prefill, after which the choices of a prompt end without text; null = no limit. */
-  readonly maxPromptMs: number | null;
-  /** Milliseconds from a sequence's first token, after which it ends; null = no limit. */
-  readonly maxGenerationMs: number | null;
-  readonly includeStop: boolean;
-  readonly ignoreEos: boolean;
   readonly sampling: SeededSampling;
   /** A WireConstraint as JSON, because a schema may nest deeper than structured cloning allows. */
   readonly constraint: string | null;
-  /** Most likely tokens reported with each generated token; null = no logprobs. */
-  readonly topLogprobs: number | null;
-  /** Ids reported with each generated token in place of the most likely ones, if there are logprobs; absent = none. */
-  readonly logprobTokenIds?: readonly number[] | undefined;
-  /** Rows reported with each token that has logprobs; absent = none. */
-  readonly logprobRows?: LogprobRows | undefined;
-  /** Most likely tokens reported with each prompt token; null = no logprobs of the prompt. */
-  readonly promptTopLogprobs: number | null;
-  readonly echo: boolean;
-  readonly scores: boolean;
-  readonly tokenIds: boolean;
-  readonly skipSpecialTokens: boolean;
   /**
    * Minimum milliseconds between two token events of one choice, except before the first and the last; 0 = one per step.
    * A busy engine waits longer (see requests.ts). All choices send in the same steps, so the reader wakes up once.
    */
   readonly eventIntervalMs: number;
-  /** Most tokens of one token event; absent = no limit. */
-  readonly tokensPerEvent?: number | undefined;
   /** Unix milliseconds at which the request times out. */
   readonly deadline: number;
 }

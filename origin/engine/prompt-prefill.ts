@@ -107,7 +107,7 @@ export class PromptPrefill {
   /** True if the request's time for its prompt is over. A prompt that is only evaluated has no limit. */
   isLate(now: number): boolean {
     const { maxPromptMs } = this.request.submission;
-    return maxPromptMs !== null && this.wantedLogits === 'last' && now - this.startedAt >= maxPromptMs;
+    return maxPromptMs !== undefined && this.wantedLogits === 'last' && now - this.startedAt >= maxPromptMs;
   }
 
   /** Positions at the prompt's start whose KV may be kept in the prefix store: those before the first image. */

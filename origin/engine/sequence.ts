@@ -189,7 +189,7 @@ export class Sequence implements DecodeRow {
     const isUndone = this.#append(token, restore);
     this.#startedAt ??= now;
     const { maxGenerationMs } = this.request.submission;
-    const isLate = maxGenerationMs !== null && now - this.#startedAt >= maxGenerationMs;
+    const isLate = maxGenerationMs !== undefined && now - this.#startedAt >= maxGenerationMs;
     if (this.#finish === null && (this.remaining <= 0 || isLate)) this.#end('length', null);
     this.request.countToken(this.queued.choices, now);
     return isUndone && this.#finish === null;

@@ -1,5 +1,6 @@
 import { contextExceeded, requiredTokens } from '@continuo/shared/errors.ts';
 import type { GenerationRequest } from '@continuo/shared/generation.ts';
+import type { TokenLimit } from '@continuo/shared/sampling.ts';
 
 /** How prompt and completion share the context. Pure. */
 
@@ -18,7 +19,7 @@ export function promptBudget(
 ): number | null {
   if (truncatePromptTokens === null && infill !== undefined) {
     const most = Math.floor(contextLength / MAX_INFILL_SHARE);
-    return contextLength - (maxTokens < 0 ? most : Math.min(maxTokens, most));
+    return contextLength - (maxTokens === 'end' ? most : Math.min(maxTokens, most));
   }
   if (truncatePromptTokens === null || truncatePromptTokens >= 0) return truncatePromptTokens;
   return contextLength - Math.min(requiredTokens(maxTokens), contextLength - 1);
@@ -42,7 +43,7 @@ export function completionBudget(
   const exceeded = () => contextExceeded(contextLength, promptTokens, maxTokens, param, count);
   const mustFit = contextOverflow === 'error' ? requiredTokens(maxTokens) : 0;
   if (room < mustFit) throw exceeded();
-  return maxTokens === -1 ? room : Math.min(maxTokens, room);
+  return maxTokens === 'end' ? room : Math.min(maxTokens, room);
 }
 
 /**
@@ -77,7 +78,7 @@ export function refuseHopelessText(
   text: string,
   longestSpan: number,
   contextLength: number,
-  maxTokens: number,
+  maxTokens: TokenLimit,
   param: string,
 ): void {
   const minTokens = Math.ceil(text.length / longestSpan);

@@ -5,7 +5,13 @@ import type {
   WireConstraint,
   WirePrompt,
 } from '@continuo/shared/generation.ts';
-import type { EngineEvent, Submission, SubmittedPrompt } from '../engine/messages.ts';
+import {
+  ENGINE_FIELDS,
+  type EngineEvent,
+  type EngineFields,
+  type Submission,
+  type SubmittedPrompt,
+} from '../engine/messages.ts';
 import { checkImageCount, readImages } from '../images/prompt-images.ts';
 import type { LockCaller } from '../process/fair-mutex.ts';
 import { firstTokens } from '../tokenizer/token-bytes.ts';
@@ -78,11 +84,18 @@ export async function prepareGeneration(
   const badTokens = await encodeBadWords(badWords, { model, caller });
   const dryBreakers = await encodeBreakers(request.sampling, { model, caller });
   const submission: Submission = {
-    ...engineFields(request, context),
+    ...engineFields(request),
+    requestId: context.engineId,
+    flex: request.flex ?? false,
+    cacheNamespace: JSON.stringify([request.tenantId, request.cacheSalt]),
     sampling: { ...sampling, logitBias, badTokens, dryBreakers, seed: seed ?? context.drawSeed() },
     prompts: submitted,
+    constraint: request.constraint && constraintJson(request.constraint),
+    endTokenIds: infillEndTokens(request, model),
     stopTokenIds: [...new Set([...request.stopTokenIds, ...hiddenStops.keys()])],
     echo: request.echo && prompts.every(({ echo }) => echo.kind === 'tokens'),
+    eventIntervalMs: request.stream ? STREAM_INTERVAL_MS : PLAIN_INTERVAL_MS,
+    deadline: context.receivedAt + request.deadlineMs,
   };
   const restore = (event: EngineEvent): GenerationEvent => {
     if (event.type === 'prompt') {
@@ -174,41 +187,8 @@ async function withImages(
   });
 }
 
-/** What the engine gets of a request unchanged or by itself, without its prompts. */
-function engineFields(
-  request: GenerationRequest,
-  { model, engineId, receivedAt }: PreparationContext,
-): Omit<Submission, 'prompts' | 'sampling' | 'stopTokenIds' | 'echo'> {
-  return {
-    requestId: engineId,
-    tenantId: request.tenantId,
-    weight: request.weight,
-    flex: request.flex ?? false,
-    cacheNamespace: JSON.stringify([request.tenantId, request.cacheSalt]),
-    cachePrompt: request.cachePrompt,
-    choices: request.choices,
-    minTokens: request.minTokens,
-    stop: request.stop,
-    stopRegex: request.stopRegex,
-    bannedPhrases: request.bannedPhrases,
-    endTokenIds: infillEndTokens(request, model),
-    maxPromptMs: request.maxPromptMs ?? null,
-    maxGenerationMs: request.maxGenerationMs ?? null,
-    includeStop: request.includeStop,
-    ignoreEos: request.ignoreEos,
-    constraint: request.constraint && constraintJson(request.constraint),
-    topLogprobs: request.topLogprobs,
-    logprobTokenIds: request.logprobTokenIds,
-    logprobRows: request.logprobRows,
-    promptTopLogprobs: request.promptTopLogprobs,
-    scores: request.scores,
-    tokenIds: request.tokenIds,
-    skipSpecialTokens: request.skipSpecialTokens,
-    eventIntervalMs: request.stream ? STREAM_INTERVAL_MS : PLAIN_INTERVAL_MS,
-    tokensPerEvent: request.tokensPerEvent,
-    deadline: receivedAt + request.deadlineMs,
-  };
-}
+const engineFields = (request: GenerationRequest): EngineFields =>
+  Object.fromEntries(ENGINE_FIELDS.map((name) => [name, request[name]])) as EngineFields;
 
 function constraintJson(constraint: WireConstraint): string {
   try {

@@ -1,11 +1,12 @@
 import type { CompletionRequest } from '@continuo/shared/completion.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import type { TokenLimit } from '@continuo/shared/sampling.ts';
 import type { AnswerOptions } from './completion-call.ts';
 import type { NamedConstraint } from './constraints.ts';
 
 /** Values that the rules check in addition to the body. */
 export interface Resolved extends Pick<AnswerOptions, 'n' | 'echo' | 'logprobs'> {
-  readonly maxTokens: number;
+  readonly maxTokens: TokenLimit;
   readonly bestOf: number;
   readonly suffix: string | null;
   readonly constraint: NamedConstraint | null;
@@ -37,7 +38,7 @@ const RULES: readonly Rule[] = [
   },
   {
     param: 'min_tokens',
-    broken: (request, { maxTokens }) => maxTokens >= 0 && (request.min_tokens ?? 0) > maxTokens,
+    broken: (request, { maxTokens }) => maxTokens !== 'end' && (request.min_tokens ?? 0) > maxTokens,
     message: (request, { maxTokens }) =>
       `Conflicting parameters: 'min_tokens' is ${request.min_tokens}, and must not exceed 'max_tokens', which is ${maxTokens}.`,
   },

@@ -3,7 +3,7 @@ import { llamaCppRequest } from '@continuo/shared/completion-llamacpp.ts';
 import { logprobRowsOf } from '@continuo/shared/completion-output.ts';
 import { IMAGE_MARK, wrongImageCount } from '@continuo/shared/completion-prompt.ts';
 import { ApiError, counted } from '@continuo/shared/errors.ts';
-import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
+import { type GenerationDefaults, tokenLimitOf } from '@continuo/shared/sampling.ts';
 import type { ObjectDefaults } from '@continuo/shared/tenant.ts';
 import { either } from './aliases.ts';
 import { answerOptions, logprobsOf } from './answer-options.ts';
@@ -201,7 +201,7 @@ export function parseCompletion(
   const defaults = defaultsOf(dialect, modelDefaults);
   const n = either(request, 'n', 'n_cmpl') ?? 1;
   const resolved: Resolved = {
-    maxTokens: maxTokensOf(request, defaults, bounds.maxTokens),
+    maxTokens: tokenLimitOf(maxTokensOf(request, defaults, bounds.maxTokens)),
     n,
     bestOf: request.best_of || n,
     echo: typeof request.echo_last === 'number' ? request.echo_last > 0 : (request.echo ?? false),

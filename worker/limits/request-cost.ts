@@ -94,4 +94,4 @@ export function costWith(
 }
 
 const maxGenerated = ({ maxTokens }: CompletionCall['generation'], room: number): number =>
-  maxTokens < 0 ? room : Math.min(maxTokens, room);
+  maxTokens === 'end' ? room : Math.min(maxTokens, room);

@@ -100,7 +100,7 @@ function maxTokensOf(
   { contextLength }: BodyOptions,
 ): number {
   const room = Math.max(1, contextLength - Math.max(...prompts.map(estimateTokens)));
-  if (maxTokens < 0) return room;
+  if (maxTokens === 'end') return room;
   return contextOverflow === 'truncate' ? Math.min(maxTokens, room) : maxTokens;
 }
 

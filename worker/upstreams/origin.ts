@@ -1,6 +1,7 @@
 import { IGNORED_KEYWORDS_HEADER, neededCapabilities } from '@continuo/shared/capabilities.ts';
 import { ApiError, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
 import { type GenerationRequest, type OriginModel, originModel } from '@continuo/shared/generation.ts';
+import { tokenLimitNumber } from '@continuo/shared/sampling.ts';
 import {
   importSigningKey,
   SECRET_ID_HEADER,
@@ -87,7 +88,7 @@ export class OriginUpstream implements Upstream {
     const { signal, after, abort, traceparent } = context;
     const acceptance = { after, abort, ms: this.#options.acceptTimeoutMs };
     this.#requireCapabilities(neededCapabilities(request));
-    const call = { method: 'POST', path: '/generate', body: this.#named(request) } as const;
+    const call = { method: 'POST', path: '/generate', body: this.#named(wireForm(request)) } as const;
     const response = await this.#call({ ...call, signal, acceptance, headers: { traceparent } });
     if (response.body === null) throw malformed();
     const ignored = response.headers.get(IGNORED_KEYWORDS_HEADER);
@@ -194,6 +195,12 @@ export class OriginUpstream implements Upstream {
     return { [SIGNATURE_HEADER]: signature, [SECRET_ID_HEADER]: this.#key.id };
   }
 }
+
+/** The form of a request in JSON. */
+const wireForm = (request: GenerationRequest) => ({
+  ...request,
+  maxTokens: tokenLimitNumber(request.maxTokens),
+});
 
 /** Returns the model under its public name; an empty list if the origin does not have it. */
 function renamed(models: readonly OriginModel[], { id, upstreamId = id }: OriginModelName): OriginModel[] {

@@ -233,7 +233,7 @@ describe('an infill with further parts', () => {
     const served = marked(QWEN, 64);
     for (const [maxTokens, length] of [
       [5, 59],
-      [-1, 48],
+      ['end', 48],
       [1_000, 48],
     ] as const) {
       const { submission } = await prepare(

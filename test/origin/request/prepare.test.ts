@@ -129,7 +129,7 @@ describe('the context', () => {
 
   test('a prompt that fills it gets no token, and with error a 400', async () => {
     const full = [ids(CONTEXT)];
-    for (const maxTokens of [-1, 1, 100]) {
+    for (const maxTokens of ['end', 1, 100] as const) {
       expect(await maxTokensOf({ prompts: full, maxTokens })).toBe(0);
       const failing = prepare({ prompts: full, maxTokens, contextOverflow: 'error' });
       await expect(failing).rejects.toMatchObject(tooLong);
@@ -178,8 +178,8 @@ describe('the context', () => {
   });
 
   test('max_tokens −1 means the rest of it', async () => {
-    expect(await maxTokensOf({ prompts: [ids(10)], maxTokens: -1 })).toBe(CONTEXT - 10);
-    await expect(prepare({ prompts: [ids(CONTEXT + 1)], maxTokens: -1 })).rejects.toMatchObject(tooLong);
+    expect(await maxTokensOf({ prompts: [ids(10)], maxTokens: 'end' })).toBe(CONTEXT - 10);
+    await expect(prepare({ prompts: [ids(CONTEXT + 1)], maxTokens: 'end' })).rejects.toMatchObject(tooLong);
   });
 
   test('truncation keeps the end of the prompt: k tokens, or what fits beside max_tokens', async () => {
@@ -188,7 +188,7 @@ describe('the context', () => {
     expect(await cut({ truncatePromptTokens: 5 })).toEqual(long.slice(-5));
     expect(await cut({ truncatePromptTokens: -1, maxTokens: 10 })).toEqual(long.slice(-(CONTEXT - 10)));
     expect(await cut({ truncatePromptTokens: -1, maxTokens: 0 })).toEqual(long.slice(-CONTEXT));
-    expect(await cut({ truncatePromptTokens: -1, maxTokens: -1 })).toEqual(long.slice(-(CONTEXT - 1)));
+    expect(await cut({ truncatePromptTokens: -1, maxTokens: 'end' })).toEqual(long.slice(-(CONTEXT - 1)));
     expect(await cut({ truncatePromptTokens: -1, maxTokens: 9999 })).toEqual(long.slice(-1));
     await expect(cut({ truncatePromptTokens: 100 })).rejects.toMatchObject(tooLong);
   });

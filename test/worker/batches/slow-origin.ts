@@ -1,4 +1,5 @@
 import type { GenerationRequest } from '../../../shared/generation.ts';
+import { tokenLimitNumber } from '../../../shared/sampling.ts';
 import type { FakeOrigin, Wire } from '../support/fake-origin.ts';
 import { acceptedFor, doneFor, finishOf } from '../support/scripts.ts';
 
@@ -51,7 +52,8 @@ export class SlowOrigin {
     const account = { usage, finishReasons: [], ended: false };
     this.#origin.accounts.set(request.account ?? '', account);
     wire.send(...acceptedFor(request));
-    while (usage.completionTokens < request.maxTokens && !wire.gone()) {
+    const maxTokens = tokenLimitNumber(request.maxTokens);
+    while (usage.completionTokens < maxTokens && !wire.gone()) {
       usage.completionTokens += 1;
       wire.send({ type: 'token', choice: 0, text: this.text, completionTokens: usage.completionTokens });
       await new Promise((resolve) => setTimeout(resolve, STEP_MS));

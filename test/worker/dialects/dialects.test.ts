@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
+import { NEUTRAL_SAMPLING, type SamplingParameters, tokenLimitOf } from '../../../shared/sampling.ts';
 import { type DialectName, dialectName } from '../../../shared/tenant.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
 import { MODEL } from '../support/fake-origin.ts';
@@ -97,7 +97,8 @@ test('without the header, a tenant of openai may have 20 alternatives and option
 describe.each(Object.entries(BEHAVIOURS))('%s', (dialect, behaviour) => {
   test('applies its defaults', async () => {
     await accepted(dialect);
-    const { maxTokens, includeStop, contextOverflow } = behaviour;
+    const { includeStop, contextOverflow } = behaviour;
+    const maxTokens = tokenLimitOf(behaviour.maxTokens);
     expect(origin.requests[0]).toMatchObject({ maxTokens, includeStop, contextOverflow });
     expect(origin.requests[0]?.sampling).toEqual({ ...NEUTRAL_SAMPLING, ...behaviour.sampling });
   });
@@ -212,7 +213,7 @@ describe.each(Object.entries(BEHAVIOURS))('%s', (dialect, behaviour) => {
     const body = { model: MODEL.id, prompt: 'Hi' };
     expect((await worker.post(body, { headers })).status).toBe(200);
     expect(origin.requests[0]).toMatchObject({
-      maxTokens: behaviour.maxTokens,
+      maxTokens: tokenLimitOf(behaviour.maxTokens),
       includeStop: behaviour.includeStop,
       contextOverflow: behaviour.contextOverflow,
     });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { tokenLimitNumber } from '../../../shared/sampling.ts';
 import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { acceptedFor, doneFor, finishOf, tokenEvent } from '../support/scripts.ts';
@@ -69,9 +70,10 @@ describe('limits of end users', () => {
   test('end a stream that has used them up, and name the limit', async () => {
     const { key } = await tenantWithKey(worker, 'ending', { user_tokens_per_month: 400 });
     origin.script = (request, wire) => {
+      const maxTokens = tokenLimitNumber(request.maxTokens);
       wire.send(...acceptedFor(request));
-      for (let token = 1; token <= request.maxTokens; token += 1) wire.send(tokenEvent(token, 'x'));
-      wire.send(finishOf(0, 'length', request.maxTokens), doneFor(request, request.maxTokens));
+      for (let token = 1; token <= maxTokens; token += 1) wire.send(tokenEvent(token, 'x'));
+      wire.send(finishOf(0, 'length', maxTokens), doneFor(request, maxTokens));
       wire.end();
     };
     const { body } = await completion(worker, key, { user: 'a', max_tokens: 1_000 });

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { tokenLimitNumber } from '../../../shared/sampling.ts';
 import {
   ADMIN_KEY_SHA256,
   type Answer,
@@ -48,7 +49,8 @@ const ownKey = async (key: string): Promise<OwnKey> =>
 const cachedPrompt =
   (cachedTokens: number): Script =>
   (request, wire) => {
-    const { model, maxTokens } = request;
+    const { model } = request;
+    const maxTokens = tokenLimitNumber(request.maxTokens);
     wire.send({ type: 'accepted', model, promptTokens: [10] });
     wire.send({ type: 'started', prompt: 0, cachedTokens, queueMs: 0 });
     for (let token = 1; token <= maxTokens; token += 1) wire.send(tokenEvent(token, 'x'));

@@ -90,7 +90,7 @@ export const doneFor = (request: GenerationRequest, completionTokens: number): E
 
 /** Returns the token count of a choice and its finish reason. */
 function lengthOf({ maxTokens }: GenerationRequest): { count: number; reason: 'stop' | 'length' } {
-  if (maxTokens >= 0 && maxTokens <= WORDS.length) return { count: maxTokens, reason: 'length' };
+  if (maxTokens !== 'end' && maxTokens <= WORDS.length) return { count: maxTokens, reason: 'length' };
   return { count: WORDS.length, reason: 'stop' };
 }
 

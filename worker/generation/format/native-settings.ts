@@ -1,6 +1,7 @@
 import { exactNumber } from '@continuo/shared/exact-numbers.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
+import { tokenLimitNumber } from '@continuo/shared/sampling.ts';
 import type { CompletionCall } from '../../dialects/completion-call.ts';
 
 /** llama.cpp's name of a random seed. */
@@ -25,8 +26,8 @@ export function nativeSettings(
   return {
     ...toSnakeCase(others),
     n_ctx: contextLength,
-    n_predict: maxTokens,
-    max_tokens: maxTokens,
+    n_predict: tokenLimitNumber(maxTokens),
+    max_tokens: tokenLimitNumber(maxTokens),
     seed: exactNumber(seed ?? RANDOM_SEED),
     repeat_penalty: repetitionPenalty,
     logit_bias: [...logitBias, ...(logitBiasTexts ?? [])].map(([token, bias]) => ({ token, bias })),

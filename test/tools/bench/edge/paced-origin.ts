@@ -3,8 +3,9 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type * as z from 'zod';
 import { ndjsonLine } from '../../../../shared/framing.ts';
-import type { GenerationEvent, GenerationRequest } from '../../../../shared/generation.ts';
+import type { GenerationEvent, generationRequest } from '../../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, verify } from '../../../../shared/signing.ts';
 import { KEPT_CONNECTIONS } from '../../../support/kept-connections.ts';
 import { now, PACED_MODEL, type Pace } from './pace.ts';
@@ -13,6 +14,9 @@ import { now, PACED_MODEL, type Pace } from './pace.ts';
  * A process that speaks the origin's protocol without a model, and that of an OpenAI-compatible server at /v1. The
  * prompt sets its pace, and the text of each event starts with the time of its write.
  */
+
+/** A request as it is on the wire. */
+type WireRequest = z.input<typeof generationRequest>;
 
 /** The text of a token, as long as an average one. */
 const WORD = ' word';
@@ -29,7 +33,7 @@ interface Format {
 
 const lines = (...events: GenerationEvent[]): string => events.map(ndjsonLine).join('');
 
-const originFormat = ({ maxTokens, model }: GenerationRequest): Format => ({
+const originFormat = ({ maxTokens, model }: WireRequest): Format => ({
   contentType: 'application/x-ndjson',
   opening: lines(
     { type: 'accepted', model, promptTokens: [1] },
@@ -110,7 +114,7 @@ const server = createServer(KEPT_CONNECTIONS, async (request, response) => {
   const signed = await verify(key, request.headers[SIGNATURE_HEADER] as string | undefined, parts);
   if (!signed) return response.writeHead(401).end('{}');
   if (request.url === '/models') return response.end(JSON.stringify({ models: [PACED_MODEL] }));
-  const asked = JSON.parse(body) as GenerationRequest;
+  const asked = JSON.parse(body) as WireRequest;
   return play(asked.prompts[0] as string, asked.maxTokens, originFormat(asked), response);
 });
 server.listen(Number(process.argv[3]), '127.0.0.1', () =>

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { tokenLimitNumber } from '../../../../shared/sampling.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../../admin/admin-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Script } from '../../support/fake-origin.ts';
@@ -97,8 +98,9 @@ describe('limits in several isolates', () => {
     };
   };
   const generate: Script = async (request, wire) => {
+    const maxTokens = tokenLimitNumber(request.maxTokens);
     let count = 0;
-    while (count < request.maxTokens && !wire.gone()) {
+    while (count < maxTokens && !wire.gone()) {
       const tokens = Array.from({ length: 20 }, () => tokenEvent((count += 1), 'x'));
       wire.send(...tokens);
       await sleep(10);
