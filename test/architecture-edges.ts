@@ -12,6 +12,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'origin/hub',
     'origin/model/config',
     'origin/model/device',
+    'origin/process',
     'origin/serving',
     'origin/terminal',
     'shared',
@@ -19,6 +20,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/build',
     'worker/upstreams',
   ],
+  'origin/compiler': ['origin/grammar', 'origin/process', 'shared'],
   'origin/config': ['origin/infill', 'origin/model/config', 'shared'],
   'origin/cuda': [
     'origin/config',
@@ -29,6 +31,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   ],
   'origin/deploy': ['origin/config'],
   'origin/engine': [
+    'origin/compiler',
     'origin/grammar',
     'origin/model',
     'origin/model/config',

@@ -1,22 +1,14 @@
 import { Worker } from 'node:worker_threads';
+import { backOff, type ChildDeath, SupervisedChild, threadLife } from '../process/supervised-child.ts';
 import { freeAfterThread } from '../process/thread-lock.ts';
 import { THREAD_MEMORY } from '../process/thread-memory.ts';
 import type { EngineThreadData } from './engine-thread.ts';
 import type { EngineCommand, EngineReport, EngineStatus, StepReport, Submission } from './messages.ts';
 import { Watchdog } from './watchdog.ts';
 
-/** The part of a worker_threads Worker that the client uses. */
-export interface EngineWorker {
-  postMessage(command: EngineCommand): void;
-  on(event: 'message', listener: (report: EngineReport) => void): unknown;
-  on(event: 'error', listener: (error: Error) => void): unknown;
-  on(event: 'exit', listener: (code: number) => void): unknown;
-  terminate(): Promise<unknown>;
-}
-
 export interface EngineClientOptions {
   /** Starts the engine thread. */
-  readonly spawn: () => EngineWorker;
+  readonly spawn: () => Worker;
   /** Called after every step with events, and with the reports of the steps before it. */
   readonly onSteps?: (reports: readonly StepReport[], status: EngineStatus) => void;
   /** A thread with work and without an answer for `afterMs` is replaced. Default: never. */
@@ -59,17 +51,9 @@ export type SubmissionAnswer =
 /** @param ignoredKeywords of the request's constraint; given once, without an event, when it has been compiled */
 type EventListener = (events: EngineEvents, ignoredKeywords?: readonly string[]) => void;
 
-interface OpenSubmission {
-  readonly onEvents: EventListener;
-  /** Null once the engine has answered the submission. */
-  answer: ((answer: SubmissionAnswer) => void) | null;
-}
-
 const MIN_RESTART_MS = 100;
 const MAX_RESTART_MS = 30_000;
-/** Default time for a thread to stop before it is ended. */
-const MAX_STOP_MS = 30_000;
-const LOADING_RETRY_MS = 2_000;
+const NOT_READY: SubmissionAnswer = { admitted: false, retryAfterMs: 2_000 };
 const DOWN: EngineStatus = { running: 0, waiting: 0, healthy: false };
 const IDLE: EngineStatus = { running: 0, waiting: 0, healthy: true };
 
@@ -79,19 +63,30 @@ const IDLE: EngineStatus = { running: 0, waiting: 0, healthy: true };
  */
 export class EngineClient {
   readonly #options: EngineClientOptions;
-  readonly #open = new Map<string, OpenSubmission>();
-  #worker: EngineWorker | null = null;
-  readonly #ready = Promise.withResolvers<EngineReady>();
-  #state: 'starting' | 'ready' | 'stopped' = 'starting';
+  readonly #thread: SupervisedChild<EngineCommand, EngineReport, SubmissionAnswer>;
+  /** By request, also of those that the engine has not answered. */
+  readonly #listeners = new Map<string, EventListener>();
+  readonly #started = Promise.withResolvers<EngineReady>();
+  #watchdog: Watchdog | null = null;
   #everReady = false;
   #status: EngineStatus = DOWN;
-  /** Deaths since the last step. */
-  #deaths = 0;
-  #restart: NodeJS.Timeout | null = null;
+  /** Why the thread ends, as far as it or the watchdog has said. */
+  #failure: EngineStartError | null = null;
   #lastFault: string | null = null;
 
   constructor(options: EngineClientOptions) {
     this.#options = options;
+    this.#thread = new SupervisedChild({
+      spawn: () => {
+        const worker = options.spawn();
+        return { ...threadLife(worker), end: () => worker.postMessage({ type: 'stop' }) };
+      },
+      onReport: (report) => this.#receive(report),
+      deathError: () => new Error('The engine stopped unexpectedly.'),
+      onLost: ({ message }) => this.#failOpen(message),
+      onDeath: (death) => this.#died(death),
+      graceMs: options.stall?.afterMs,
+    });
   }
 
   /**
@@ -99,8 +94,8 @@ export class EngineClient {
    * @throws EngineStartError with a message of one line
    */
   async start(): Promise<EngineReady> {
-    this.#spawn();
-    return await this.#ready.promise;
+    this.#thread.start();
+    return await this.#started.promise;
   }
 
   /** The status after the last step. Not healthy while no thread can take requests. */
@@ -120,67 +115,23 @@ export class EngineClient {
    */
   submit(submission: Submission, onEvents: EventListener): Promise<SubmissionAnswer> {
     const { requestId } = submission;
-    if (this.#open.has(requestId))
+    if (this.#listeners.has(requestId))
       throw new Error(`request id ${JSON.stringify(requestId)} is in use; ids can be used once`);
-    if (this.#state !== 'ready' || this.#worker === null) {
-      return Promise.resolve({ admitted: false, retryAfterMs: LOADING_RETRY_MS });
-    }
-    const { promise, resolve } = Promise.withResolvers<SubmissionAnswer>();
-    this.#open.set(requestId, { onEvents, answer: resolve });
-    this.#worker.postMessage({ type: 'submit', submission });
-    return promise;
+    if (!this.#thread.isReady) return Promise.resolve(NOT_READY);
+    this.#listeners.set(requestId, onEvents);
+    return this.#thread.request(requestId, { type: 'submit', submission }).catch(() => NOT_READY);
   }
 
   /** Aborts a request; it sends no more events. Does nothing if it has ended. */
   abort(requestId: string): void {
-    const open = this.#open.get(requestId);
-    if (open === undefined) return;
-    this.#open.delete(requestId);
-    open.answer?.({ admitted: true });
-    this.#worker?.postMessage({ type: 'abort', requestId });
+    if (!this.#listeners.delete(requestId)) return;
+    this.#thread.settle(requestId, { admitted: true });
+    this.#thread.send({ type: 'abort', requestId });
   }
 
   /** Stops the thread. Open requests get an error event. */
   async stop(): Promise<void> {
-    const worker = this.#worker;
-    this.#state = 'stopped';
-    this.#worker = null;
-    this.#status = DOWN;
-    if (this.#restart !== null) clearTimeout(this.#restart);
-    this.#failOpen('The engine was stopped.');
-    if (worker === null) return;
-    const exited = new Promise<void>((resolve) => worker.on('exit', () => resolve()));
-    worker.postMessage({ type: 'stop' });
-    const hung = setTimeout(() => void worker.terminate(), this.#options.stall?.afterMs ?? MAX_STOP_MS);
-    await exited;
-    clearTimeout(hung);
-  }
-
-  #spawn(): void {
-    const worker = this.#options.spawn();
-    this.#worker = worker;
-    let reason = 'the engine thread exited';
-    let permanent = false;
-    let deviceLost = false;
-    let stalled = false;
-    const watchdog = this.#watch(worker, (stallReason) => {
-      stalled = true;
-      reason = stallReason;
-    });
-    worker.on('message', (report) => {
-      if (this.#worker !== worker || stalled) return;
-      if (report.type === 'ready') watchdog?.start();
-      if (report.type === 'alive') watchdog?.alive();
-      else if (report.type === 'failed') ({ message: reason, permanent, deviceLost } = report);
-      else this.#receive(report);
-    });
-    worker.on('error', (error) => {
-      reason = `${error.name}: ${error.message}`;
-    });
-    worker.on('exit', () => {
-      watchdog?.stop();
-      if (this.#worker === worker) this.#died(new EngineStartError(reason, permanent, deviceLost));
-    });
+    await this.#thread.close(new Error('The engine was stopped.'));
   }
 
   /**
@@ -188,109 +139,102 @@ export class EngineClient {
    * native code ends only when that code returns, and until then the engine stays unhealthy: two threads may not share
    * the device.
    */
-  #watch(worker: EngineWorker, onStall: (reason: string) => void): Watchdog | null {
-    const { stall } = this.#options;
-    if (stall === undefined) return null;
-    return new Watchdog({
-      stallMs: stall.afterMs,
-      now: stall.now,
-      hasWork: () => this.#open.size > 0,
-      ping: () => worker.postMessage({ type: 'ping' }),
+  #watch({ afterMs, now }: NonNullable<EngineClientOptions['stall']>): Watchdog {
+    const watchdog = new Watchdog({
+      stallMs: afterMs,
+      now,
+      hasWork: () => this.#listeners.size > 0,
+      ping: () => this.#thread.send({ type: 'ping' }),
       onStall: () => {
-        onStall(`the engine thread did not answer for ${stall.afterMs / 1000} s`);
-        if (this.#worker === worker) this.#fail('The engine stopped responding.');
-        void worker.terminate();
+        const reason = `the engine thread did not answer for ${afterMs / 1000} s`;
+        this.#failure = new EngineStartError(reason, false);
+        this.#thread.kill(new Error('The engine stopped responding.'));
       },
     });
+    watchdog.start();
+    return watchdog;
   }
 
-  /** Refuses new requests and fails the open ones, until the next thread is ready. */
-  #fail(message: string): void {
-    this.#state = 'starting';
-    this.#status = DOWN;
-    this.#failOpen(message);
-  }
-
-  #receive(report: Exclude<EngineReport, { type: 'failed' | 'alive' }>): void {
+  #receive(report: EngineReport): void {
+    const { stall, onFault, onWarning, onSteps } = this.#options;
     switch (report.type) {
       case 'ready':
-        this.#state = 'ready';
+        this.#thread.noteReady();
         this.#status = IDLE;
         this.#everReady = true;
-        this.#ready.resolve(report);
+        this.#started.resolve(report);
+        if (stall !== undefined) this.#watchdog = this.#watch(stall);
+        return;
+      case 'failed':
+        this.#failure = new EngineStartError(report.message, report.permanent, report.deviceLost);
+        return;
+      case 'alive':
+        this.#watchdog?.alive();
         return;
       case 'admitted':
-        this.#answer(report.requestId, { admitted: true });
+        this.#thread.settle(report.requestId, { admitted: true });
         return;
       case 'refused': {
         const { requestId, retryAfterMs } = report;
-        this.#answer(requestId, { admitted: false, retryAfterMs });
-        this.#open.delete(requestId);
+        this.#listeners.delete(requestId);
+        this.#thread.settle(requestId, { admitted: false, retryAfterMs });
         return;
       }
       case 'compiled':
-        this.#open.get(report.requestId)?.onEvents([], report.ignoredKeywords);
+        this.#listeners.get(report.requestId)?.([], report.ignoredKeywords);
         return;
       case 'fault':
         this.#lastFault = report.message;
-        this.#options.onFault?.(report.message);
+        onFault?.(report.message);
         return;
       case 'warning':
-        this.#options.onWarning?.(report.message);
+        onWarning?.(report.message);
         return;
       case 'step':
-        this.#deaths = 0;
+        this.#thread.noteProgress();
         this.#status = report.status;
         for (const [requestId, events] of report.events) this.#deliver(requestId, events);
-        this.#options.onSteps?.(report.reports, report.status);
+        onSteps?.(report.reports, report.status);
     }
-  }
-
-  #answer(requestId: string, answer: SubmissionAnswer): void {
-    const open = this.#open.get(requestId);
-    open?.answer?.(answer);
-    if (open !== undefined) open.answer = null;
   }
 
   #deliver(requestId: string, events: EngineEvents): void {
-    const open = this.#open.get(requestId);
+    const listener = this.#listeners.get(requestId);
     const last = events.at(-1)?.type;
-    if (last === 'done' || last === 'error') this.#open.delete(requestId);
-    open?.onEvents(events);
+    if (last === 'done' || last === 'error') this.#listeners.delete(requestId);
+    listener?.(events);
   }
 
-  #died(error: EngineStartError): void {
-    this.#worker = null;
-    this.#fail('The engine stopped unexpectedly.');
+  /** Returns the delay of the restart; null = none. */
+  #died({ error, deaths }: ChildDeath): number | null {
+    const { onDeath, onDeviceLost, restartDelayMs = MIN_RESTART_MS } = this.#options;
+    const reason = error === null ? 'the engine thread exited' : `${error.name}: ${error.message}`;
+    const failure = this.#failure ?? new EngineStartError(reason, false);
+    this.#failure = null;
     if (!this.#everReady) {
-      this.#ready.reject(error);
-      return;
+      this.#started.reject(failure);
+      return null;
     }
-    this.#lastFault = error.message;
-    this.#options.onDeath?.(error.message);
-    if (error.deviceLost) {
-      this.#options.onDeviceLost?.(error.message);
-      return;
-    }
-    const first = this.#options.restartDelayMs ?? MIN_RESTART_MS;
-    const delay = Math.min(MAX_RESTART_MS, first * 2 ** this.#deaths);
-    this.#deaths++;
-    this.#restart = setTimeout(() => this.#spawn(), delay);
+    this.#lastFault = failure.message;
+    onDeath?.(failure.message);
+    if (!failure.deviceLost) return backOff(deaths, restartDelayMs, MAX_RESTART_MS);
+    onDeviceLost?.(failure.message);
+    return null;
   }
 
-  /** Refuses the requests that have not been answered, and ends all others with an error event. */
+  /** Ends all requests with an error event, except those that the engine has not answered: they are refused. */
   #failOpen(message: string): void {
-    const open = [...this.#open.values()];
-    this.#open.clear();
-    for (const { onEvents, answer } of open) {
-      if (answer !== null) answer({ admitted: false, retryAfterMs: LOADING_RETRY_MS });
-      else onEvents([{ type: 'error', code: 'upstream_error', message, param: null, retryable: true }]);
-    }
+    this.#watchdog?.stop();
+    this.#status = DOWN;
+    const open = [...this.#listeners].filter(([requestId]) => !this.#thread.awaits(requestId));
+    this.#listeners.clear();
+    for (const [, onEvents] of open)
+      onEvents([{ type: 'error', code: 'upstream_error', message, param: null, retryable: true }]);
   }
 }
 
 /** Starts the real engine thread. */
-export function spawnEngineThread(data: EngineThreadData): EngineWorker {
+export function spawnEngineThread(data: EngineThreadData): Worker {
   const options = { workerData: data, resourceLimits: THREAD_MEMORY };
   const worker = new Worker(new URL('./engine-thread.ts', import.meta.url), options);
   const { threadId } = worker;

@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { errorMessage } from '@continuo/shared/error-details.ts';
-import { CompilerClient } from '../grammar/process/compiler-client.ts';
-import { GrammarCache } from '../grammar/process/grammar-cache.ts';
+import { CompilerClient } from '../compiler/compiler-client.ts';
+import { GrammarCache } from '../compiler/grammar-cache.ts';
 import { GrammarRuntime } from '../grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
 import { PatternSet } from '../grammar/runtime/pattern-set.ts';

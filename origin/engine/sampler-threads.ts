@@ -1,5 +1,6 @@
 import { Worker, workerData } from 'node:worker_threads';
 import { ordinaryBuffer } from '../model/ort/ort-library.ts';
+import { SupervisedChild, threadLife } from '../process/supervised-child.ts';
 import { MAX_THREADS } from '../sampling/pool/job-list.ts';
 import type { SamplerThreads } from '../sampling/pool/sampler-pool.ts';
 import { runSamplerWorker, type WorkerShare } from '../sampling/pool/sampler-worker.ts';
@@ -19,17 +20,17 @@ export function samplerThreads(cores: number): SamplerThreads | null {
   return threads > 1 ? { threads, start, viewMemory: ordinaryBuffer } : null;
 }
 
-/** If a thread cannot be started, for example for lack of memory, the others do its work. */
+/** If a thread has ended or cannot be started, for example for lack of memory, the others do its work. */
 function start(samplerShare: WorkerShare, ended: () => void): void {
-  try {
-    const data: SamplerThreadData = { samplerShare };
-    const thread = new Worker(new URL(import.meta.url), { workerData: data });
-    thread.unref();
-    thread.on('error', () => undefined);
-    thread.on('exit', ended);
-  } catch {
-    ended();
-  }
+  const data: SamplerThreadData = { samplerShare };
+  new SupervisedChild({
+    spawn: () => threadLife(new Worker(new URL(import.meta.url), { workerData: data })),
+    onDeath: () => {
+      ended();
+      return null;
+    },
+    background: true,
+  }).start();
 }
 
 const isSamplerThread = (data: unknown): data is SamplerThreadData =>

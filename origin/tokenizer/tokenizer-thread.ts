@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { FairMutex, type LockCaller } from '../process/fair-mutex.ts';
+import { SupervisedChild, threadLife } from '../process/supervised-child.ts';
 import { THREAD_MEMORY } from '../process/thread-memory.ts';
 import type { EncodeOptions, TokenizerParts } from './tokenizer.ts';
 
@@ -35,10 +36,8 @@ export interface TokenizerThreadData {
   readonly background: boolean;
 }
 
-interface PendingJob {
-  resolve(value: Results[keyof Results]): void;
-  reject(error: Error): void;
-}
+/** The job in the thread, at most one. */
+const JOB = 0;
 
 const ended = () => new Error('the tokenizer thread ended');
 
@@ -51,20 +50,23 @@ const receivedBytes = (job: TokenizerJob): number =>
 
 /** Runs a tokenizer in a thread of its own. Tenants share it by weight and bytes. The thread starts with the first job. */
 export class TokenizerThread {
-  readonly #data: TokenizerThreadData;
+  readonly #thread: SupervisedChild<TokenizerJob, TokenizerResult, TokenizerResult>;
   readonly #mutex = new FairMutex();
   readonly #rest: (bytes: number) => Promise<unknown>;
   /** Resolves when the next job may start. */
   #rested: Promise<unknown> = Promise.resolve();
-  #thread: Worker | null = null;
-  /** The job in the thread, at most one. */
-  #pending: PendingJob | null = null;
   /** Aborted on `close`, for callers that still wait. */
   #closing = new AbortController();
 
   /** @param rest returns the pause after a job, given the bytes of its request and answer */
   constructor(data: TokenizerThreadData, rest: (bytes: number) => Promise<unknown> = async () => {}) {
-    this.#data = data;
+    const options = { workerData: data, resourceLimits: THREAD_MEMORY };
+    this.#thread = new SupervisedChild({
+      spawn: () => threadLife(new Worker(new URL('./tokenizer-thread-entry.ts', import.meta.url), options)),
+      onReport: (result) => this.#thread.settle(JOB, result),
+      deathError: ended,
+      background: true,
+    });
     this.#rest = rest;
   }
 
@@ -93,43 +95,14 @@ export class TokenizerThread {
   async close(): Promise<void> {
     this.#closing.abort(ended());
     this.#closing = new AbortController();
-    await this.#thread?.terminate();
+    await this.#thread.close(ended());
   }
 
-  #send(job: TokenizerJob): Promise<Results[keyof Results]> {
-    const thread = this.#running();
-    return new Promise((resolve, reject) => {
-      this.#pending = { resolve, reject };
-      thread.ref(); // the process stays alive only while a job waits
-      thread.postMessage(job);
-    });
-  }
-
-  /** Starts the thread with the first job, and again if it died. */
-  #running(): Worker {
-    if (this.#thread) return this.#thread;
-    const thread = new Worker(new URL('./tokenizer-thread-entry.ts', import.meta.url), {
-      workerData: this.#data,
-      resourceLimits: THREAD_MEMORY,
-    });
-    thread.unref();
-    thread.on('message', (result: TokenizerResult) => this.#settle(result));
-    thread.on('error', () => undefined); // 'exit' follows
-    thread.on('exit', () => {
-      this.#thread = null;
-      this.#pending?.reject(ended());
-      this.#pending = null;
-    });
-    this.#thread = thread;
-    return thread;
-  }
-
-  #settle(result: TokenizerResult): void {
-    const pending = this.#pending;
-    this.#pending = null;
-    this.#thread?.unref();
-    if ('value' in result) pending?.resolve(result.value);
-    else pending?.reject(new Error(result.failure));
+  async #send(job: TokenizerJob): Promise<Results[keyof Results]> {
+    if (!this.#thread.start()) throw ended();
+    const result = await this.#thread.request(JOB, job);
+    if ('failure' in result) throw new Error(result.failure);
+    return result.value;
   }
 }
 

@@ -3,17 +3,17 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { requireKnownVariables } from '@continuo/origin/config/config.ts';
 import type { Environment } from '@continuo/origin/config/environment.ts';
+import type { ChildExit } from '@continuo/origin/process/supervised-child.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { type DevelopmentState, developmentState } from './development-state.ts';
 import { stateDirectory as stateDirectoryOf } from './installation.ts';
 import { OutputLog } from './output-log.ts';
 import type { PageLink } from './page-key.ts';
 import { portFault } from './port.ts';
-import { type Command, ProcessGroup } from './process-group.ts';
+import { type Command, startCommand } from './process-group.ts';
 import { untilReady } from './readiness.ts';
 import { readStartSettings, type StartSettings } from './settings.ts';
 import { lockStateDirectory } from './state-lock.ts';
-import { Supervisor } from './supervisor.ts';
 
 /** Time for the Worker to become ready. The origin may take as long as its models take to load. */
 const READY_WITHIN_MS = 60_000;
@@ -141,39 +141,40 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
       process.once(signal, () => resolve('signal'));
     void untilNpmIsGone().then(() => resolve('signal'));
   });
-  const originProcess = new Supervisor(origin, {
-    untilReady: (over) => untilReady(`${settings.originUrl}/health`, Number.POSITIVE_INFINITY, over),
-    onRestart: (name, code, signal) =>
-      console.error(`The ${name} died (${signal ?? code}) and is restarted.`),
-  });
-  const children: { stop(graceMs: number): Promise<void> }[] = [originProcess];
   const stopping = new AbortController();
-  const died = (command: Command) => () => {
-    throw new StartFailure(command, 'stopped');
-  };
-  const edgeReady = () =>
-    untilReady(`${settings.url}/health`, READY_WITHIN_MS, stopping.signal).catch((why: unknown) => {
+  const originReady = Promise.withResolvers<void>();
+  const died = Promise.withResolvers<never>();
+  const options = (command: Command) => ({
+    onEnd: ({ error }: ChildExit) => died.reject(error ?? new StartFailure(command, 'stopped')),
+    graceMs: STOP_GRACE_MS,
+  });
+  const originChild = startCommand(origin, {
+    ...options(origin),
+    untilReady: (over) =>
+      untilReady(`${settings.originUrl}/health`, Number.POSITIVE_INFINITY, over).then(originReady.resolve),
+    onRestart: ({ code, signal }) => console.error(`The origin died (${signal ?? code}) and is restarted.`),
+  });
+  const edgeChild = startCommand(edge, options(edge));
+  const edgeReady = untilReady(`${settings.url}/health`, READY_WITHIN_MS, stopping.signal).catch(
+    (why: unknown) => {
       throw new StartFailure(edge, errorMessage(why));
-    });
+    },
+  );
+  const ready = Promise.all([edgeReady, originReady.promise]);
+  // These also settle during the stop, when nothing awaits them.
+  for (const promise of [died.promise, ready]) promise.catch(() => undefined);
 
   try {
-    const originDied = originProcess.ended.then(died(origin));
-    const edgeProcess = new ProcessGroup(edge);
-    children.push(edgeProcess);
-    const edgeDied = edgeProcess.ended.then(died(edge));
-    const ready = Promise.all([edgeReady(), originProcess.ready]);
-    // These also settle during the stop, when nothing awaits them.
-    for (const promise of [originDied, edgeDied, ready]) promise.catch(() => undefined);
-    const first = await Promise.race([ready, originDied, edgeDied, stopRequested]);
+    const first = await Promise.race([ready, died.promise, stopRequested]);
     if (first !== 'signal') {
       onReady({ url: settings.url, apiKey: state.apiKey, pageCode: pageLink.code, stateDirectory });
-      await Promise.race([originDied, edgeDied, stopRequested]);
+      await Promise.race([died.promise, stopRequested]);
     }
   } finally {
     stopping.abort();
     // The Worker ends the running streams with an error event once the origin has ended them.
-    await originProcess.stop(STOP_GRACE_MS);
-    await Promise.all(children.map((child) => child.stop(STOP_GRACE_MS)));
+    await originChild.close();
+    await edgeChild.close();
   }
 }
 

@@ -1,5 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import type { Environment } from '@continuo/origin/config/environment.ts';
+import {
+  type ChildExit,
+  type ChildLife,
+  processLife,
+  SupervisedChild,
+} from '@continuo/origin/process/supervised-child.ts';
 import { errorCode } from '@continuo/shared/error-details.ts';
 import type { OutputLog } from './output-log.ts';
 
@@ -13,58 +19,76 @@ export interface Command {
   readonly log: OutputLog;
 }
 
+export interface CommandOptions {
+  /** Resolves once the child works. If it dies before that, its start has failed. Default: never. */
+  readonly untilReady?: (over: AbortSignal) => Promise<void>;
+  readonly onRestart?: (exit: ChildExit) => void;
+  /** Called when the child has died and is given up. */
+  readonly onEnd: (exit: ChildExit) => void;
+  /** Time to end after SIGTERM, until SIGKILL. */
+  readonly graceMs: number;
+}
+
+/**
+ * Starts a command. A child that dies after it was ready is restarted. A child that was never ready is given up,
+ * because the next start would fail for the same reason, such as a model that does not fit.
+ */
+export function startCommand(
+  command: Command,
+  { untilReady, onRestart, onEnd, graceMs }: CommandOptions,
+): SupervisedChild<never, never> {
+  const child = new SupervisedChild<never, never>({
+    spawn: () => processGroup(command),
+    onStart: (over) => {
+      const noteReady = () => !over.aborted && child.noteReady();
+      untilReady?.(over).then(noteReady, () => undefined);
+    },
+    onDeath: ({ wasReady, ...exit }) => {
+      if (wasReady) onRestart?.(exit);
+      else onEnd(exit);
+      return wasReady ? 0 : null;
+    },
+    graceMs,
+  });
+  child.start();
+  return child;
+}
+
 /**
  * Runs a child and its descendants as one process group. One signal reaches all of them; the terminal's Ctrl-C reaches
  * only the launcher.
  */
-export class ProcessGroup {
-  readonly name: string;
-  /** Settles when the child has ended. */
-  readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>;
-  readonly #child: ChildProcess;
-  /** Resolves when nothing holds the output of the child any more. */
-  readonly #closed: Promise<unknown>;
+function processGroup({ file, args, env, log }: Command): ChildLife<never, never> {
+  const child = spawn(file, args, {
+    detached: true,
+    env,
+    // Its stdin stays open, so that the child notices when the launcher is gone. Node ends a process that cannot write to a
+    // file, as on a full disk, so its output goes through the launcher.
+    stdio: 'pipe',
+  });
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => log.append(text));
+  const kill = () => signalGroup(child.pid, 'SIGKILL');
+  return {
+    ...processLife<never, never>(child),
+    end: () => signalGroup(child.pid, 'SIGTERM'),
+    kill,
+    listen(_, onExit) {
+      child.once('error', (error) => onExit({ code: null, signal: null, error }));
+      child.once('exit', (code, signal) => {
+        // Descendants may have ignored the first signal, and they hold the output.
+        kill();
+        child.once('close', () => onExit({ code, signal, error: null }));
+      });
+    },
+  };
+}
 
-  constructor(command: Command) {
-    this.name = command.name;
-    this.#child = spawn(command.file, command.args, {
-      detached: true,
-      env: command.env,
-      // Its stdin stays open, so that the child notices when the launcher is gone. Node ends a process that cannot write to a
-      // file, as on a full disk, so its output goes through the launcher.
-      stdio: 'pipe',
-    });
-    for (const stream of [this.#child.stdout!, this.#child.stderr!])
-      stream.setEncoding('utf8').on('data', (text: string) => command.log.append(text));
-    this.#closed = new Promise((resolve) => this.#child.once('close', resolve));
-    this.ended = new Promise((resolve, reject) => {
-      this.#child.once('error', reject);
-      this.#child.once('exit', (code, signal) => resolve({ code, signal }));
-    });
-  }
-
-  get running(): boolean {
-    return this.#child.exitCode === null && this.#child.signalCode === null;
-  }
-
-  /** Sends SIGTERM, waits, and kills what is left after `graceMs`. */
-  async stop(graceMs: number): Promise<void> {
-    this.#signal('SIGTERM');
-    const timer = setTimeout(() => this.#signal('SIGKILL'), graceMs);
-    await this.ended.catch(() => undefined);
-    clearTimeout(timer);
-    // Descendants may have ignored the first signal.
-    this.#signal('SIGKILL');
-    await this.#closed;
-  }
-
-  #signal(signal: NodeJS.Signals): void {
-    const { pid } = this.#child;
-    if (pid === undefined) return;
-    try {
-      process.kill(-pid, signal);
-    } catch (error) {
-      if (errorCode(error) !== 'ESRCH') throw error;
-    }
+function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    if (errorCode(error) !== 'ESRCH') throw error;
   }
 }

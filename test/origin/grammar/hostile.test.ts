@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
+import { CompilePool } from '../../../origin/compiler/compile-pool.ts';
 import type { Program } from '../../../origin/grammar/program/program.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';

@@ -1,5 +1,5 @@
-import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
-import { CompilerClient } from '../../../origin/grammar/process/compiler-client.ts';
+import { CompilePool } from '../../../origin/compiler/compile-pool.ts';
+import { CompilerClient } from '../../../origin/compiler/compiler-client.ts';
 
 /** An owner of compile processes for tests to kill. Compiles once, reports it, and continues as its argument says. */
 

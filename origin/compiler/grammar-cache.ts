@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Program } from '../program/program.ts';
+import type { Program } from '../grammar/program/program.ts';
 
 export interface GrammarCacheOptions {
   /** Maximum number of cached grammars; default 200. */

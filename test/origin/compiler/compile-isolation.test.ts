@@ -5,8 +5,8 @@ import { getPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
-import { CompilerClient } from '../../../origin/grammar/process/compiler-client.ts';
+import { CompilePool } from '../../../origin/compiler/compile-pool.ts';
+import { CompilerClient } from '../../../origin/compiler/compiler-client.ts';
 import { childrenOf, untilBusy, untilEnded } from '../../support/child-processes.ts';
 import { runs } from '../../support/random.ts';
 

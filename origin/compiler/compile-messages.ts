@@ -1,5 +1,5 @@
 import { ApiError, type ErrorCode, toApiError } from '@continuo/shared/errors.ts';
-import type { Program } from '../program/program.ts';
+import type { Program } from '../grammar/program/program.ts';
 
 /** Message to a compile process, one at a time. */
 export interface CompileJob {
@@ -29,20 +29,16 @@ export interface CompileResponse {
   readonly outcome: CompileOutcome;
 }
 
-/** The promise functions of a caller that waits for an outcome. */
-export interface PendingCompile {
-  readonly resolve: (program: Program) => void;
-  readonly reject: (error: unknown) => void;
-}
-
 export function failureOutcome(thrown: unknown): CompileOutcome {
   const { code, message, param } = toApiError(thrown);
   return { error: { code, message, param } };
 }
 
-export function settlePending({ resolve, reject }: PendingCompile, outcome: CompileOutcome): void {
-  if ('program' in outcome) resolve(outcome.program);
-  else reject(new ApiError(outcome.error.code, outcome.error.message, { param: outcome.error.param }));
+/** @throws ApiError of a failed compilation */
+export function programOf(outcome: CompileOutcome): Program {
+  if ('program' in outcome) return outcome.program;
+  const { code, message, param } = outcome.error;
+  throw new ApiError(code, message, { param });
 }
 
 export function shutdownError(): ApiError {

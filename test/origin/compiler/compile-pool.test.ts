@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { CompilePool } from '../../../origin/compiler/compile-pool.ts';
+import { GrammarCache } from '../../../origin/compiler/grammar-cache.ts';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
-import { GrammarCache } from '../../../origin/grammar/process/grammar-cache.ts';
 import type { Program } from '../../../origin/grammar/program/program.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';

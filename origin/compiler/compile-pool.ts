@@ -1,4 +1,4 @@
-import type { Program } from '../program/program.ts';
+import type { Program } from '../grammar/program/program.ts';
 import { busyError, shutdownError } from './compile-messages.ts';
 import { CompileProcess, type TimeLimits } from './compile-process.ts';
 
@@ -21,18 +21,14 @@ interface Job {
   readonly expiry: NodeJS.Timeout;
 }
 
-/** Delay before replacing a process that failed to start. */
-const RESTART_MS = 1000;
-
 /**
  * Compiles constraints in separate processes. Tenants take turns and have at most one running compilation each, so that
  * slow grammars delay only their own tenant.
  */
 export class CompilePool {
-  readonly #startProcess: (onEnd: (wasReady: boolean) => void) => CompileProcess;
   readonly #maxWaiting: number;
   readonly #maxWaitMs: number;
-  readonly #processes = new Set<CompileProcess>();
+  readonly #processes: CompileProcess[] = [];
   readonly #compiling = new Set<string>();
   #waiting: Job[] = [];
   #closed = false;
@@ -41,10 +37,11 @@ export class CompilePool {
     const { timeLimitMs = 8000, processes = 2, maxWaiting = 64, maxWaitMs = 1000 } = options;
     const { maxMs = 1.25 * timeLimitMs, entry = new URL('./compile-process-entry.ts', import.meta.url) } =
       options;
-    this.#startProcess = (onEnd) => new CompileProcess(entry, { timeLimitMs, maxMs }, onEnd);
     this.#maxWaiting = maxWaiting;
     this.#maxWaitMs = maxWaitMs;
-    for (let i = 0; i < processes; i++) this.#addProcess();
+    const limits = { timeLimitMs, maxMs };
+    for (let i = 0; i < processes; i++)
+      this.#processes.push(new CompileProcess(entry, limits, () => this.#assign()));
   }
 
   /**
@@ -73,18 +70,7 @@ export class CompilePool {
       clearTimeout(expiry);
       reject(shutdownError());
     }
-    await Promise.all([...this.#processes].map((process) => process.terminate(shutdownError())));
-  }
-
-  #addProcess(): void {
-    if (this.#closed) return;
-    const process = this.#startProcess((wasReady) => {
-      this.#processes.delete(process);
-      if (wasReady) this.#addProcess();
-      else setTimeout(() => this.#addProcess(), RESTART_MS).unref();
-    });
-    this.#processes.add(process);
-    this.#assign();
+    await Promise.all(this.#processes.map((process) => process.close()));
   }
 
   #assign(): void {
