@@ -40,7 +40,9 @@ const ALLOWED_WORKSPACES: Readonly<Record<string, readonly string[]>> = {
   '@continuo/shared': [],
   '@continuo/worker': ['@continuo/shared'],
   '@continuo/site': ['@continuo/shared', '@continuo/worker'],
-  '@continuo/origin': ['@continuo/shared'],
+  // The origin fetches models and has them built; the builder writes what the origin's reader of ONNX files reads.
+  '@continuo/origin': ['@continuo/export', '@continuo/shared'],
+  '@continuo/export': ['@continuo/origin', '@continuo/shared'],
   '@continuo/cli': ['@continuo/origin', '@continuo/shared', '@continuo/site', '@continuo/worker'],
 };
 

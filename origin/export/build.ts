@@ -1,8 +1,8 @@
 import { copyFileSync, existsSync, mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { ModelError } from '../model/config/model-json.ts';
-import { PROVENANCE_FILE, type Provenance } from '../model/config/provenance.ts';
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
+import { PROVENANCE_FILE, type Provenance } from '@continuo/origin/model/config/provenance.ts';
 import { type Checkpoint, type CheckpointTensor, rowsOf } from './checkpoint/checkpoint.ts';
 import { MatrixReader } from './checkpoint/matrix.ts';
 import type { DecoderDesign, Weight } from './families/decoder-design.ts';

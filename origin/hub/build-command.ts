@@ -1,9 +1,9 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
+import type { WeightPrecision } from '@continuo/export/graph/linear.ts';
 import type { Command } from 'commander';
 import { readModelSettings } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
-import type { WeightPrecision } from '../export/graph/linear.ts';
 import { CommandError, EXIT, withExamples } from '../terminal/program.ts';
 import { byteSize, createProgress } from '../terminal/progress.ts';
 import type { Terminal } from '../terminal/terminal.ts';

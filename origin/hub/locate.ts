@@ -1,6 +1,6 @@
 import path from 'node:path';
+import type { WeightPrecision } from '@continuo/export/graph/linear.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
-import type { WeightPrecision } from '../export/graph/linear.ts';
 import type { Precision } from '../model/config/model-files.ts';
 import { bytesBelow, findCached } from './cache.ts';
 import { HubUnreachable } from './hub-error.ts';

@@ -1,4 +1,4 @@
-import { PICKLED_WEIGHTS, SAFETENSORS_INDEX } from '../export/checkpoint/safetensors.ts';
+import { PICKLED_WEIGHTS, SAFETENSORS_INDEX } from '@continuo/export/checkpoint/safetensors.ts';
 
 /** What lies in place of a model that can be served, and what its user can do about it. */
 interface Substitute {

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { type BuildProgress, type BuiltModel, buildModel, PARTIAL_SUFFIX } from '@continuo/export/build.ts';
+import { readConfig } from '@continuo/export/checkpoint/safetensors.ts';
+import { describeFamily } from '@continuo/export/families/families.ts';
+import type { WeightPrecision } from '@continuo/export/graph/linear.ts';
+import { openCheckpoint } from '@continuo/export/open-checkpoint.ts';
 import { createDirectory } from '../config/writable-directory.ts';
-import { type BuildProgress, type BuiltModel, buildModel, PARTIAL_SUFFIX } from '../export/build.ts';
-import { readConfig } from '../export/checkpoint/safetensors.ts';
-import { describeFamily } from '../export/families/families.ts';
-import type { WeightPrecision } from '../export/graph/linear.ts';
-import { openCheckpoint } from '../export/open-checkpoint.ts';
 import { filesOf, type Precision } from '../model/config/model-files.ts';
 import { readProvenance } from '../model/config/provenance.ts';
 import { byteSize, type FileProgress } from '../terminal/progress.ts';

@@ -1,7 +1,7 @@
 import { statfsSync } from 'node:fs';
 import { mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { readShardNames, SAFETENSORS_INDEX } from '../export/checkpoint/safetensors.ts';
+import { readShardNames, SAFETENSORS_INDEX } from '@continuo/export/checkpoint/safetensors.ts';
 import type { Precision } from '../model/config/model-files.ts';
 import { byteSize, type ProgressDisplay } from '../terminal/progress.ts';
 import { repositoryPaths } from './cache.ts';

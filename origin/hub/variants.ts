@@ -1,6 +1,6 @@
 import path from 'node:path';
+import { SAFETENSORS, SAFETENSORS_INDEX } from '@continuo/export/checkpoint/safetensors.ts';
 import { words } from '@continuo/shared/field-names.ts';
-import { SAFETENSORS, SAFETENSORS_INDEX } from '../export/checkpoint/safetensors.ts';
 import { PRECISION_SUFFIXES, PRECISIONS, type Precision } from '../model/config/model-files.ts';
 import { HubError } from './hub-error.ts';
 import { missingWeights } from './missing-weights.ts';

@@ -5,6 +5,7 @@ import path from 'node:path';
 export const WORKSPACES: Readonly<Record<string, string>> = {
   '@continuo/site': 'worker/site',
   '@continuo/cli': 'origin/cli',
+  '@continuo/export': 'origin/export',
   '@continuo/worker': 'worker',
   '@continuo/origin': 'origin',
   '@continuo/shared': 'shared',

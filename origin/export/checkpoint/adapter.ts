@@ -1,5 +1,5 @@
+import { ModelError, readModelJson } from '@continuo/origin/model/config/model-json.ts';
 import * as z from 'zod';
-import { ModelError, readModelJson } from '../../model/config/model-json.ts';
 import { type Checkpoint, type CheckpointTensor, columnsOf, rowsOf } from './checkpoint.ts';
 import { openSafetensorsFile } from './safetensors.ts';
 

@@ -1,5 +1,5 @@
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { joinedBytes } from '@continuo/shared/framing.ts';
-import { ModelError } from '../../model/config/model-json.ts';
 import type { RowRange, Weight, WeightPart } from '../families/decoder-design.ts';
 import {
   type BlockFormat,

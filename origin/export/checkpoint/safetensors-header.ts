@@ -1,5 +1,5 @@
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import * as z from 'zod';
-import { ModelError } from '../../model/config/model-json.ts';
 
 /** Header of a safetensors file: 8 bytes of its length, then JSON of that length, then the tensors. */
 

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { isAbsolute, join, normalize } from 'node:path';
+import { ModelError, readModelJson } from '@continuo/origin/model/config/model-json.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { words } from '@continuo/shared/field-names.ts';
 import * as z from 'zod';
-import { ModelError, readModelJson } from '../../model/config/model-json.ts';
 import { type Checkpoint, type CheckpointFile, type CheckpointTensor, columnsOf } from './checkpoint.ts';
 import { DECODERS } from './float-formats.ts';
 import { readHeader, type StoredTensor } from './safetensors-header.ts';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { ModelError } from '../../model/config/model-json.ts';
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 
 /**
  * Reads the fields of a config.json and remembers which ones were read, so that a field that nothing reads can be refused.

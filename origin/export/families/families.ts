@@ -1,4 +1,4 @@
-import { ModelError } from '../../model/config/model-json.ts';
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { ALIBI_ROWS } from './alibi-rows.ts';
 import { ConfigFields } from './config-fields.ts';
 import type { DecoderDesign } from './decoder-design.ts';

@@ -1,5 +1,5 @@
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
-import { ModelError } from '../../model/config/model-json.ts';
 import {
   type BlockFormat,
   type BlockRows,

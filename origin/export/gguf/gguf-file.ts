@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
-import { ModelError } from '../../model/config/model-json.ts';
 import { type GgufHeader, type GgufTensor, type MetadataValue, readGgufHeader } from './gguf-header.ts';
 import type { ByteSource } from './header-cursor.ts';
 

@@ -1,4 +1,4 @@
-import { ModelError } from '../../model/config/model-json.ts';
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { ConfigFields } from '../families/config-fields.ts';
 import type { MetadataValue } from './gguf-header.ts';
 

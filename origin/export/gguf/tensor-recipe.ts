@@ -1,4 +1,4 @@
-import { ModelError } from '../../model/config/model-json.ts';
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import {
   type Architecture,
   CONFIG_TENSORS,

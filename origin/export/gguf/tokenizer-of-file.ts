@@ -1,4 +1,4 @@
-import { ModelError } from '../../model/config/model-json.ts';
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import type { CheckpointFile } from '../checkpoint/checkpoint.ts';
 import type { MetadataValue } from './gguf-header.ts';
 import { PRE_TOKENIZERS } from './pre-tokenizers.ts';

@@ -1,4 +1,4 @@
-import { DEFAULT_NAMES, layerName } from '../../model/config/decoder-names.ts';
+import { DEFAULT_NAMES, layerName } from '@continuo/origin/model/config/decoder-names.ts';
 import type { AttentionDesign, RotaryDesign } from '../families/decoder-design.ts';
 import { WeightType } from './graph-builder.ts';
 import { type GraphContext, haveSameFormat, trimmed, vectorTensor, writeLinear } from './linear.ts';

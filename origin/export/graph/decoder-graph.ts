@@ -1,5 +1,5 @@
-import { DEFAULT_NAMES } from '../../model/config/decoder-names.ts';
-import { LOGITS_INDEX } from '../../model/onnx/onnx-patch.ts';
+import { DEFAULT_NAMES } from '@continuo/origin/model/config/decoder-names.ts';
+import { LOGITS_INDEX } from '@continuo/origin/model/onnx/onnx-patch.ts';
 import type { DecoderDesign, LayerDesign } from '../families/decoder-design.ts';
 import { writeAttention } from './attention.ts';
 import { writeEmbedding, writeHead } from './embedding.ts';

@@ -1,4 +1,4 @@
-import { ModelError } from '../../model/config/model-json.ts';
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import type { Activation, MlpDesign, XieluActivation } from '../families/decoder-design.ts';
 import { type GraphContext, vectorTensor, writeLinear } from './linear.ts';
 

@@ -1,4 +1,3 @@
-import { toFloat16 } from '@continuo/shared/float16.ts';
 import {
   encodeAttribute,
   encodeInitializer,
@@ -6,9 +5,15 @@ import {
   encodeModel,
   encodeRawData,
   encodeTensor,
-} from '../../model/onnx/onnx-encode.ts';
-import { ElementType, GraphField, type GraphTensor } from '../../model/onnx/onnx-graph.ts';
-import { encodeFloat, encodeInteger, encodeMessage, encodeString } from '../../model/onnx/wire-format.ts';
+} from '@continuo/origin/model/onnx/onnx-encode.ts';
+import { ElementType, GraphField, type GraphTensor } from '@continuo/origin/model/onnx/onnx-graph.ts';
+import {
+  encodeFloat,
+  encodeInteger,
+  encodeMessage,
+  encodeString,
+} from '@continuo/origin/model/onnx/wire-format.ts';
+import { toFloat16 } from '@continuo/shared/float16.ts';
 
 /** Types of weights that the graph writer uses; values of TensorProto.DataType. */
 export const WeightType = { ...ElementType, uint8: 2 } as const;

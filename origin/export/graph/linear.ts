@@ -1,5 +1,5 @@
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { toFloat16 } from '@continuo/shared/float16.ts';
-import { ModelError } from '../../model/config/model-json.ts';
 import type { BlockFormat } from '../checkpoint/checkpoint.ts';
 import { blockSizes, type Matrix, type MatrixReader, stack } from '../checkpoint/matrix.ts';
 import type { ProjectionDesign, Weight } from '../families/decoder-design.ts';

@@ -1,6 +1,6 @@
+import { DEFAULT_NAMES } from '@continuo/origin/model/config/decoder-names.ts';
+import { LAST_POSITIONS, TOTAL_LENGTH } from '@continuo/origin/model/onnx/attention-lengths.ts';
 import { toFloat16 } from '@continuo/shared/float16.ts';
-import { DEFAULT_NAMES } from '../../model/config/decoder-names.ts';
-import { LAST_POSITIONS, TOTAL_LENGTH } from '../../model/onnx/attention-lengths.ts';
 import type { AttentionDesign, RotaryDesign } from '../families/decoder-design.ts';
 import { WeightType } from './graph-builder.ts';
 import { bytesOf, eachChunk, type GraphContext } from './linear.ts';

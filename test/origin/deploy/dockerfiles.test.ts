@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { variables } from '../../../origin/config/config.ts';
 import { bundledFolder } from '../../../origin/model/ort/ort-library.ts';
 import originPackage from '../../../origin/package.json' with { type: 'json' };
+import { fileOfPackage } from '../../support/source-graph.ts';
 
 const at = (file: string) => path.resolve(import.meta.dirname, '../../..', file);
 const read = (file: string) => readFileSync(at(file), 'utf8');
@@ -18,9 +19,9 @@ function modulesOf(program: string): string[] {
   const loaded = new Set([program]);
   for (const file of loaded) {
     for (const { groups } of read(file).matchAll(
-      /^(?:import|export)\s(?!type\s)[^;]*?'(?:@continuo\/(?<own>[^']+)|(?<name>\.[^']+))';/gm,
+      /^(?:import|export)\s(?!type\s)[^;]*?'(?<name>(?:@continuo\/|\.)[^']+)';/gm,
     ))
-      loaded.add(groups!.own ?? path.posix.join(path.posix.dirname(file), groups!.name!));
+      loaded.add(fileOfPackage(groups!.name!) ?? path.posix.join(path.posix.dirname(file), groups!.name!));
   }
   return [...loaded];
 }

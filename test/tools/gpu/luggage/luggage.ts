@@ -72,7 +72,7 @@ export function pack(directory: string, architecture: number): string[] {
     const { files, packages } = filesToRun(ENTRIES);
     const runtime = ONNX_RUNTIME.map((file) => `node_modules/onnxruntime-node/${file}`);
     const modules = foldersOfPackages(packages.filter((name) => name !== 'onnxruntime-node'));
-    const workspaces = ['origin', 'shared'].map((name) => `node_modules/@continuo/${name}`);
+    const workspaces = ['export', 'origin', 'shared'].map((name) => `node_modules/@continuo/${name}`);
     const contents = ['package.json', NODE, ...runtime, ...modules, ...workspaces, ...files];
     const archive = path.join(staged, 'archive');
     const small = ['--exclude=*.map', '--exclude=*.d.ts', '--exclude=*.d.cts', '--exclude=*.md'];
