@@ -1,8 +1,9 @@
 import * as z from 'zod';
 import { metadata } from './batch.ts';
+import { documented } from './documented.ts';
 import { toSnakeCase } from './field-names.ts';
 import { characters, integer, queryInteger, unixSeconds } from './json-fields.ts';
-import { adminRole, dialectName, limits, scope, weight } from './tenant.ts';
+import { adminRole, dialectName, limits, scope, UNLIMITED, weight } from './tenant.ts';
 import { USAGE_GROUPS, usageRow } from './usage.ts';
 
 /** Plans, tenants, keys and usage: requests and responses of the admin API and of a tenant's account. */
@@ -45,6 +46,9 @@ export const planBody = z.strictObject({
     .describe('Limits of each tenant with this plan. An absent limit is no limit.'),
   weight: share.default(1),
 });
+planBody.register(documented, {
+  example: { id: 'basic', name: 'Basic', limits: { requests_per_minute: 60, tokens_per_day: 1_000_000 } },
+});
 export const planPatch = z
   .strictObject({
     name: displayName,
@@ -52,6 +56,7 @@ export const planPatch = z
     weight: share,
   })
   .partial();
+planPatch.register(documented, { example: { limits: { requests_per_minute: 120 } } });
 export const planObject = z.object({
   object: kindOf('plan'),
   id: z.string().describe('Id of the plan.'),
@@ -91,6 +96,7 @@ export const tenantBody = z.strictObject({
   wait_for_tokens: tenantFlags.wait_for_tokens.default(false),
   aliases: aliasMap(modelName).default({}).describe('Names of the tenant for models: name to model.'),
 });
+tenantBody.register(documented, { example: { id: 'acme', name: 'Acme', plan: 'basic' } });
 export const tenantPatch = z
   .strictObject({
     name: displayName,
@@ -103,6 +109,7 @@ export const tenantPatch = z
     suspended: z.boolean().describe('Rejects all requests of the tenant.'),
   })
   .partial();
+tenantPatch.register(documented, { example: { suspended: true } });
 export const tenantObject = z.object({
   object: kindOf('tenant'),
   id: z.string().describe('Id of the tenant.'),
@@ -154,6 +161,9 @@ export const keyBody = z.strictObject({
     ),
   metadata: metadata.nullable().default(null).describe(`${metadata.description} null = none.`),
 });
+keyBody.register(documented, {
+  example: { tenant: 'acme', name: 'web server', scopes: ['completions', 'models'] },
+});
 export const keyPatch = z
   .strictObject({
     name: displayName,
@@ -167,10 +177,20 @@ export const keyPatch = z
     disabled: z.boolean().describe('Rejects all requests of the key, and ends its streams within 2 s.'),
   })
   .partial();
+keyPatch.register(documented, {
+  name: 'KeyChange',
+  example: { limits: { tokens_per_day: 100_000 }, disabled: false },
+  examples: { disable: { disabled: true } },
+});
 export const rotation = z.strictObject({
   overlap_seconds: integer(0, 2_592_000)
     .default(86_400)
     .describe('Time for which the old key keeps working.'),
+});
+rotation.register(documented, {
+  name: 'KeyRotation',
+  example: { overlap_seconds: 3600 },
+  examples: { hour: { overlap_seconds: 3600 } },
 });
 export const keyObject = z.object({
   object: kindOf('key'),
@@ -196,11 +216,33 @@ export const keyObject = z.object({
   replaced_by: z.string().nullable().describe('Id of the key that replaces it; null = none.'),
   warning,
 });
+
+const KEY: z.infer<typeof keyObject> = {
+  object: 'key',
+  id: 'q3Xw9LkT2bZc',
+  tenant: 'acme',
+  name: 'web server',
+  scopes: ['completions', 'models'],
+  role: null,
+  models: null,
+  limits: { tokens_per_day: 100_000 },
+  created_at: 1_795_000_000,
+  expires_at: null,
+  allowed_addresses: null,
+  last_used_at: 1_795_046_400,
+  metadata: { team: 'search' },
+  disabled: false,
+  revoked_at: null,
+  replaced_by: null,
+};
+keyObject.register(documented, { name: 'Key', example: KEY });
+
 /** The only responses that contain a whole key. */
 export const newKeyObject = keyObject.extend({
   key: z.string().describe('The key itself. No other response shows it.'),
   warning: z.string().optional().describe('Limits above what the account has left, or what has failed.'),
 });
+newKeyObject.register(documented, { name: 'NewKey', example: { ...KEY, key: 'sk-…' } });
 
 const pageSize = (most: number, usual: number) =>
   queryInteger(1, most).default(usual).describe('Maximum number of items on a page.');
@@ -238,11 +280,41 @@ export const listOf = <T extends z.ZodType>(item: T) =>
     data: z.array(item).describe('The items of this page.'),
     has_more: z.boolean().describe('Whether there is a next page; its `after` is the last id of this one.'),
   });
+export const keyList = listOf(keyObject).register(documented, {
+  name: 'KeyList',
+  example: { object: 'list', data: [KEY], has_more: false },
+});
 
 /** A list of usage with its sums. */
-export const usageAnswer = listOf(usageRow).extend({
+export const usageResponse = listOf(usageRow).extend({
   next: z.string().nullable().describe('`after` of the next page; null = there is none.'),
   total: z.record(z.string(), z.int()).describe('Sums of the rows of all pages.'),
+});
+
+const SUMS = {
+  requests: 12,
+  completed: 11,
+  failed: 1,
+  cancelled: 0,
+  abandoned: 0,
+  finish_stop: 9,
+  finish_length: 2,
+  prompt_tokens: 840,
+  cached_tokens: 320,
+  completion_tokens: 611,
+  cost_micros: 1208,
+};
+const USAGE: z.infer<typeof usageRow> = {
+  object: 'usage',
+  day: '2030-01-31',
+  model: 'default',
+  ...SUMS,
+  mean_latency_ms: 420,
+  mean_first_token_ms: 38,
+};
+usageResponse.register(documented, {
+  name: 'Usage',
+  example: { object: 'list', data: [USAGE], has_more: false, next: null, total: SUMS },
 });
 
 const tenantLimits = z.strictObject(limitShape);
@@ -292,7 +364,66 @@ export const ownKey = keyObject
       .describe('The account to which the key belongs.'),
   });
 
-export const newKey = keyBody.omit({ tenant: true, role: true });
+const { credit_micros: _, ...UNLIMITED_KEY } = toSnakeCase(UNLIMITED);
+const LIMITS = {
+  ...UNLIMITED_KEY,
+  tokens_per_day: 100_000,
+  micros_per_month: 100_000_000,
+  user_requests_per_minute: 20,
+};
+const USED = {
+  tokens_per_day: 1451,
+  tokens_per_month: 9230,
+  micros_per_day: 1208,
+  micros_per_month: 80_000_312,
+};
+const LEFT = {
+  tokens_per_day: 98_549,
+  tokens_per_month: null,
+  micros_per_day: null,
+  micros_per_month: 19_999_688,
+};
+ownKey.register(documented, {
+  name: 'OwnKey',
+  example: {
+    object: 'key',
+    id: KEY.id,
+    name: KEY.name,
+    scopes: KEY.scopes,
+    models: null,
+    expires_at: null,
+    allowed_addresses: null,
+    last_used_at: KEY.last_used_at,
+    limits: LIMITS,
+    used: USED,
+    left: LEFT,
+    alerts: [
+      {
+        key: null,
+        limit: 'micros_per_month',
+        period: '2030-01',
+        share_percent: 80,
+        limit_micros: 100_000_000,
+        spent_micros: 80_000_312,
+        reached_at: 1_895_000_000,
+      },
+    ],
+    tenant: {
+      id: 'acme',
+      name: 'Acme',
+      limits: LIMITS,
+      used: USED,
+      left: LEFT,
+      wait_for_tokens: false,
+      balance_micros: null,
+    },
+  },
+});
+
+export const newKey = keyBody.omit({ tenant: true, role: true }).register(documented, {
+  name: 'KeyRequest',
+  examples: { limited: { name: 'web server', limits: { tokens_per_day: 100_000 } } },
+});
 
 export const ownUsageQuery = usageQuery.omit({ tenant: true }).extend({
   format: z.enum(['json', 'csv']).default('json').describe('Form of the answer.'),

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { documented } from './documented.ts';
 import { characters, integer, optional } from './json-fields.ts';
 
 /** Files and batches in OpenAI's form. */
@@ -17,16 +18,39 @@ export const fileObject = z.object({
 });
 export type FileObject = z.infer<typeof fileObject>;
 
+const FILE: FileObject = {
+  id: 'file-f3a0c1d5b7e2846a0c4d8e2f6b1a3950',
+  object: 'file',
+  bytes: 1_024,
+  created_at: 1_795_000_000,
+  filename: 'input.jsonl',
+  purpose: 'batch',
+  status: 'processed',
+};
+fileObject.register(documented, { name: 'File', example: FILE });
+
 export const MAX_FILE_BYTES = 200 * 1024 * 1024;
 
 /** The fields of a form beside its file. One without an effect is refused, such as the time after which a file expires. */
 export const fileFields = z.strictObject({ purpose: z.literal('batch').describe("Always 'batch'.") });
+
+export const fileForm = fileFields
+  .extend({
+    file: z.string().meta({ format: 'binary' }).describe('JSON Lines: at most 200 MiB and 50,000 lines.'),
+  })
+  .register(documented, { name: 'FileUpload' });
 
 export const uploadRequest = z.strictObject({
   filename: z.string().describe('Name of the file.'),
   purpose: z.literal('batch').describe("Always 'batch'."),
   bytes: integer(0, MAX_FILE_BYTES).describe('Size of the whole file.'),
   mime_type: optional(z.string(), 'Accepted and ignored: all files are JSON Lines.'),
+});
+uploadRequest.register(documented, {
+  name: 'UploadRequest',
+  examples: {
+    file: { filename: FILE.filename, purpose: 'batch', bytes: FILE.bytes, mime_type: 'application/jsonl' },
+  },
 });
 
 export const uploadCompletion = z.strictObject({
@@ -50,11 +74,40 @@ export const uploadObject = z.object({
 });
 export type Upload = z.infer<typeof uploadObject>;
 
+const UPLOAD: Upload = {
+  id: 'upload_f3a0c1d5b7e2846a0c4d8e2f6b1a3952',
+  object: 'upload',
+  bytes: FILE.bytes,
+  created_at: FILE.created_at,
+  expires_at: FILE.created_at + 3_600,
+  filename: FILE.filename,
+  purpose: 'batch',
+  status: 'completed',
+  file: FILE,
+};
+uploadObject.register(documented, { name: 'Upload', example: UPLOAD });
+
+export const partForm = z
+  .object({ data: z.string().meta({ format: 'binary' }).describe('The bytes of the part, at most 64 MiB.') })
+  .register(documented, { name: 'PartUpload' });
+
 export const uploadPart = z.object({
   id: z.string().describe('Id of the part.'),
   object: z.literal('upload.part').describe("Always 'upload.part'."),
   created_at: seconds.describe('Unix seconds of the creation.'),
   upload_id: z.string().describe('Id of the upload.'),
+});
+
+const PART: z.infer<typeof uploadPart> = {
+  id: 'part_f3a0c1d5b7e2846a0c4d8e2f6b1a3953',
+  object: 'upload.part',
+  created_at: FILE.created_at,
+  upload_id: UPLOAD.id,
+};
+uploadPart.register(documented, { name: 'UploadPart', example: PART });
+uploadCompletion.register(documented, {
+  name: 'UploadCompletion',
+  examples: { parts: { part_ids: [PART.id] } },
 });
 
 const page = <T extends z.ZodType>(item: T) =>
@@ -66,12 +119,24 @@ const page = <T extends z.ZodType>(item: T) =>
     has_more: z.boolean().describe('Whether objects follow.'),
   });
 
-export const fileList = page(fileObject);
+const pageOf = <T extends { readonly id: string }>(item: T) => ({
+  object: 'list',
+  data: [item],
+  first_id: item.id,
+  last_id: item.id,
+  has_more: false,
+});
+
+export const fileList = page(fileObject).register(documented, { name: 'FileList', example: pageOf(FILE) });
 
 export const fileDeletion = z.object({
   id: z.string().describe('Id of the file.'),
   object: z.literal('file').describe("Always 'file'."),
   deleted: z.literal(true).describe('Always true.'),
+});
+fileDeletion.register(documented, {
+  name: 'FileDeletion',
+  example: { id: FILE.id, object: 'file', deleted: true },
 });
 
 /** Pairs of the caller. */
@@ -94,6 +159,12 @@ export const batchRequest = z.strictObject({
   endpoint: batchEndpoint.describe('Endpoint that all lines call.'),
   completion_window: z.literal('24h').describe("Time for the batch. Only '24h' is supported."),
   metadata: optional(metadata, metadata.description!),
+});
+batchRequest.register(documented, {
+  name: 'BatchRequest',
+  examples: {
+    completions: { input_file_id: FILE.id, endpoint: '/v1/completions', completion_window: '24h' },
+  },
 });
 
 const batchFault = z.object({
@@ -145,7 +216,34 @@ export const batchObject = z.object({
 });
 export type Batch = z.infer<typeof batchObject>;
 
-export const batchList = page(batchObject);
+const BATCH: Batch = {
+  id: 'batch_f3a0c1d5b7e2846a0c4d8e2f6b1a3951',
+  object: 'batch',
+  endpoint: '/v1/completions',
+  errors: null,
+  input_file_id: FILE.id,
+  completion_window: '24h',
+  status: 'in_progress',
+  output_file_id: null,
+  error_file_id: null,
+  created_at: 1_795_000_010,
+  in_progress_at: 1_795_000_011,
+  expires_at: 1_795_086_410,
+  finalizing_at: null,
+  completed_at: null,
+  failed_at: null,
+  expired_at: null,
+  cancelling_at: null,
+  cancelled_at: null,
+  request_counts: { total: 100, completed: 42, failed: 0 },
+  metadata: { job: 'nightly' },
+};
+batchObject.register(documented, { name: 'Batch', example: BATCH });
+
+export const batchList = page(batchObject).register(documented, {
+  name: 'BatchList',
+  example: pageOf(BATCH),
+});
 
 /** Statuses in which a batch stays. */
 export const ENDED: readonly Batch['status'][] = ['failed', 'completed', 'expired', 'cancelled'];

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { documented } from './documented.ts';
 import { finishReason, modelBuild, modelState } from './generation.ts';
 
 /** The public responses. The tests check responses against these schemas. */
@@ -100,13 +101,34 @@ const base = {
   timings: timings.optional().describe('Durations, if timings_per_token is true.'),
 };
 
-export const completionResponse = z.object({ ...base, usage: completionUsage.describe('Token usage.') });
+export const completionResponse = z
+  .object({ ...base, usage: completionUsage.describe('Token usage.') })
+  .register(documented, {
+    name: 'Completion',
+    example: {
+      id: 'cmpl-0f3a9c1d5b7e2846a0c4d8e2f6b1a395',
+      object: 'text_completion',
+      created: 1_795_000_000,
+      model: 'default',
+      system_fingerprint: 'fp_5f0c2a71',
+      choices: [
+        { index: 0, text: ' there was a king.', logprobs: null, finish_reason: 'stop', stop_reason: null },
+      ],
+      usage: {
+        prompt_tokens: 4,
+        completion_tokens: 6,
+        total_tokens: 10,
+        prompt_tokens_details: { cached_tokens: 0 },
+      },
+    },
+  });
 
 /** One event of a stream. Usage is absent or null before the end, unless the request asks for continuous usage. */
 export const completionChunk = z.object({
   ...base,
   usage: completionUsage.nullish().describe('Token usage; in the last chunk, if requested.'),
 });
+completionChunk.register(documented, { name: 'CompletionChunk' });
 
 export const errorResponseBody = z.object({
   error: z
@@ -144,10 +166,22 @@ export const publicModel = z.object({
   ...modelBuild.partial().shape,
 });
 
+const MODEL: z.infer<typeof publicModel> = {
+  id: 'default',
+  object: 'model',
+  created: 1_795_000_000,
+  owned_by: 'continuo',
+  root: 'default',
+  max_model_len: 2_048,
+  state: 'loaded',
+};
+publicModel.register(documented, { name: 'Model', example: MODEL });
+
 export const publicModelList = z.object({
   object: z.literal('list').describe("Always 'list'."),
   data: z.array(publicModel).describe('The models that the key may use.'),
 });
+publicModelList.register(documented, { name: 'ModelList', example: { object: 'list', data: [MODEL] } });
 
 const tokenPiece = z.object({
   id: z.int().min(0).describe('The token id.'),
@@ -167,11 +201,16 @@ export const publicTokenizeResponse = z.object({
     .describe('The token ids; with with_pieces, objects of id and text.'),
   token_strs: z.array(z.string()).optional().describe('The tokens as texts, if requested.'),
 });
+publicTokenizeResponse.register(documented, {
+  name: 'Tokens',
+  example: { count: 2, max_model_len: 2_048, tokens: [311, 1_204] },
+});
 
 export const publicDetokenizeResponse = z.object({
   prompt: z.string().optional().describe('The text.'),
   content: z.string().optional().describe('The text, in place of prompt in the dialect llamacpp.'),
 });
+publicDetokenizeResponse.register(documented, { name: 'DetokenizedText', example: { prompt: 'Hello' } });
 
 export const publicTokenizerInfo = z.object({
   model: z.string().describe('Model id.'),
@@ -188,11 +227,36 @@ export const publicTokenizerInfo = z.object({
     .nullable()
     .describe('Jinja template for chats; null if the model has none. Completions do not use it.'),
 });
+publicTokenizerInfo.register(documented, {
+  name: 'TokenizerInfo',
+  example: {
+    model: 'default',
+    tokenizer_class: 'PreTrainedTokenizerFast',
+    model_max_length: 2_048,
+    vocab_size: 4_096,
+    bos_token: null,
+    eos_token: '<|end|>',
+    pad_token: null,
+    unk_token: null,
+    add_bos_token: false,
+    chat_template: null,
+  },
+});
 
 export const startResponse = z.object({
   service: z.literal('Continuo').describe("Always 'Continuo'."),
   base_url: z.string().describe('Base URL for OpenAI clients.'),
   links: z.record(z.string(), z.string()).describe('Addresses of the other endpoints.'),
 });
+startResponse.register(documented, {
+  name: 'Start',
+  example: {
+    service: 'Continuo',
+    base_url: 'https://api.example.com/v1',
+    links: { models: 'https://api.example.com/v1/models' },
+  },
+});
 
-export const healthResponse = z.object({ status: z.literal('ok').describe("Always 'ok'.") });
+export const healthResponse = z
+  .object({ status: z.literal('ok').describe("Always 'ok'.") })
+  .register(documented, { name: 'Health', example: { status: 'ok' } });

@@ -3,6 +3,7 @@ import { constraintFields } from './completion-constraints.ts';
 import { outputFields } from './completion-output.ts';
 import { promptField } from './completion-prompt.ts';
 import { MAX_WORD_LENGTH, samplingFields } from './completion-sampling.ts';
+import { documented } from './documented.ts';
 import { characters, flag, integer, list, optional } from './json-fields.ts';
 
 /** OpenAI documents four. Evaluation clients send up to nine, editors about 20. */
@@ -96,3 +97,24 @@ export const completionRequest = z.object({
   ...constraintFields,
 });
 export type CompletionRequest = z.output<typeof completionRequest>;
+
+/** Some dialects have a default model. */
+export const documentedCompletionRequest = completionRequest.partial({ model: true }).register(documented, {
+  name: 'CompletionRequest',
+  examples: {
+    plain: { model: 'default', prompt: 'Once upon a time', max_tokens: 30, temperature: 0.7 },
+    stream: {
+      model: 'default',
+      prompt: 'Once upon a time',
+      stream: true,
+      stream_options: { include_usage: true },
+    },
+    infill: {
+      model: 'default',
+      prompt: 'def fibonacci(n):\n    ',
+      suffix: '\n    return result',
+      max_tokens: 100,
+    },
+    scoring: { model: 'default', prompt: 'The sky is blue', max_tokens: 0, echo: true, logprobs: 1 },
+  },
+});

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { documented } from './documented.ts';
 import { flag, integer, list, optional } from './json-fields.ts';
 import { weight } from './tenant.ts';
 
@@ -83,6 +84,10 @@ export const publicDetokenizeRequest = z.object({
   /** The origin also refuses more than four contexts of the model. */
   tokens: list(integer(0), { max: 262_144 }).describe('The token ids.'),
 });
+publicDetokenizeRequest.register(documented, {
+  name: 'DetokenizeRequest',
+  examples: { plain: { model: 'default', tokens: [311, 1_204] } },
+});
 
 /** The body of llama.cpp's POST /tokenize. */
 export const nativeTokenizeRequest = z.object({
@@ -96,4 +101,11 @@ export const nativeTokenizeRequest = z.object({
 /** Both forms, for the documents. */
 export const documentedTokenizeRequest = publicTokenizeRequest
   .partial()
-  .extend(nativeTokenizeRequest.partial().shape);
+  .extend(nativeTokenizeRequest.partial().shape)
+  .register(documented, {
+    name: 'TokenizeRequest',
+    examples: {
+      plain: { model: 'default', prompt: 'Hello' },
+      llamacpp: { content: 'Hello', with_pieces: true },
+    },
+  });

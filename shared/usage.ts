@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { documented } from './documented.ts';
 import { type FinishReason, finishReason, type GenerationEvent, type Usage, usage } from './generation.ts';
 
 /** Returns the larger of two counts of the same generation, of which one may have stopped earlier. */
@@ -168,4 +169,26 @@ export const requestObject = z.object({
   price_version: z.string().nullable().describe('Version of the price; null = no price.'),
   latency_ms: z.number().describe('Duration in milliseconds.'),
   first_token_ms: z.number().nullable().describe('Milliseconds to the first token; null = none.'),
+});
+
+requestObject.register(documented, {
+  name: 'Request',
+  example: {
+    object: 'request',
+    id: 'req_4f1c',
+    created_at: 1_795_000_000,
+    key: 'q3Xw9LkT2bZc',
+    user: null,
+    model: 'default',
+    status: 'completed',
+    error_code: null,
+    finish_reasons: ['length'],
+    prompt_tokens: 12,
+    cached_tokens: 8,
+    completion_tokens: 16,
+    cost_micros: 30,
+    price_version: '7',
+    latency_ms: 420,
+    first_token_ms: 38,
+  },
 });

@@ -1,8 +1,9 @@
-import { completionRequest } from '@continuo/shared/completion.ts';
+import { completionRequest, documentedCompletionRequest } from '@continuo/shared/completion.ts';
+import { completionChunk, completionResponse } from '@continuo/shared/completion-response.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
+import { nativeResponse, nativeResult } from '@continuo/shared/native-response.ts';
 import type * as z from 'zod';
-import { authenticate } from './auth/auth.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
 import { chooseDialect, DIALECTS, type Dialect } from './dialects/dialect.ts';
 import { infillRequest, nativeRequest, parseInfill, parseNative } from './dialects/native-request.ts';
@@ -15,14 +16,21 @@ import { priceOf } from './generation/model-price.ts';
 import { answerPlain } from './generation/plain-answer.ts';
 import { answerStream } from './generation/relay.ts';
 import { checkCapabilities, DEFAULT_NAME, longestList, resolveModel } from './generation/resolve-model.ts';
-import { IDEMPOTENCY_HEADER, RESUMABLE_HEADER } from './http/headers.ts';
+import {
+  COMPLETION_HEADERS,
+  IDEMPOTENCY_HEADER,
+  LAST_EVENT_HEADER,
+  RESUMABLE_HEADER,
+} from './http/headers.ts';
 import { readJsonObject } from './http/request-body.ts';
 import type { RequestContext } from './http/request-context.ts';
-import type { RouteHandler } from './http/router.ts';
 import { endUserHash } from './limits/end-user.ts';
 import { boundsOf, costOf } from './limits/request-cost.ts';
 import { admit } from './limits/reservation.ts';
+import { type Operation, type OperationInput, operation } from './operations/operation.ts';
+import { COMPLETION } from './operations/operation-errors.ts';
 import type { ServiceTier } from './prices/price-list.ts';
+import { resumeStream } from './replay/resumable.ts';
 
 /** What a body is read with. */
 interface Reading {
@@ -39,24 +47,15 @@ export interface ReadCall {
   readonly answer: (generation: Generation, context: RequestContext) => Promise<Response>;
 }
 
-/** POST /v1/completions */
-export function complete(request: Request, context: RequestContext): Promise<Response> {
-  return generate(request, context, (body, { dialect, bounds, model }) => {
+function complete(input: OperationInput, context: RequestContext): Promise<Response> {
+  return generate(input, context, (body, { dialect, bounds, model }) => {
     const call = parseCompletion(body, dialect, bounds, model.defaults);
     return { call, schema: completionRequest, answer: call.answer.stream ? answerStream : answerPlain };
   });
 }
 
-/** POST /completion of llama.cpp's server. */
-export const completeNative: RouteHandler = (request, context) =>
-  generateNative(request, context, parseNative, nativeRequest);
-
-/** POST /infill of llama.cpp's server. */
-export const infill: RouteHandler = (request, context) =>
-  generateNative(request, context, parseInfill, infillRequest);
-
-function generateNative(
-  request: Request,
+function completeNative(
+  input: OperationInput,
   context: RequestContext,
   parse: typeof parseNative,
   schema: z.ZodObject,
@@ -69,21 +68,20 @@ function generateNative(
       : (generation, to) => answerPlain(generation, to, format);
     return { call, schema, answer };
   };
-  return generate(request, context, read, () => DIALECTS.llamacpp);
+  return generate(input, context, read, () => DIALECTS.llamacpp);
 }
 
 /**
- * Serves one generation: authenticate → parse → admit → generate → relay.
+ * Serves one generation: parse → admit → generate → relay.
  * @param read parses the body. @throws ApiError 400 for the first invalid field
  * @param dialectOf chooses the dialect; an address of another API has its own
  */
 export async function generate(
-  request: Request,
+  { request, principal }: OperationInput,
   context: RequestContext,
   read: (body: JsonBody, reading: Reading) => ReadCall,
   dialectOf = chooseDialect,
 ): Promise<Response> {
-  const principal = await authenticate(request, context, 'completions');
   refuseResumable(request);
   const dialect = dialectOf(request, principal.tenant);
   context.answer.dialect = dialect;
@@ -145,3 +143,60 @@ function refuseKeyForStream(request: Request, { answer }: CompletionCall): void 
   const message = `Invalid header '${IDEMPOTENCY_HEADER}': it cannot be used with 'stream'. Remove the header. At '/v1/completions', '${RESUMABLE_HEADER}: true' lets a client continue a broken stream.`;
   throw new ApiError('conflicting_parameters', message, { param: IDEMPOTENCY_HEADER });
 }
+
+const common = {
+  scope: 'completions',
+  errors: COMPLETION,
+  responseHeaders: COMPLETION_HEADERS,
+  isLimited: true,
+  isRepeatable: true,
+} as const;
+
+const completion = (path: string, id: string, summary: string): Operation =>
+  operation('POST', path, {
+    ...common,
+    id,
+    summary,
+    ownBody: documentedCompletionRequest,
+    response: completionResponse,
+    events: completionChunk,
+    isResumable: true,
+    run: complete,
+  });
+
+export const COMPLETION_OPERATIONS: readonly Operation[] = [
+  completion('/v1/completions', 'createCompletion', 'Complete a text.'),
+  completion('/api/v1/completions', 'createCompletionAlias', 'The same as POST /v1/completions.'),
+  completion('/v1/fim/completions', 'createInfill', 'Fill in a text; the same as POST /v1/completions.'),
+  operation('GET', '/v1/completions/{id}/stream', {
+    id: 'resumeCompletion',
+    summary: 'Resume a stream.',
+    scope: 'completions',
+    requestHeaders: {
+      [LAST_EVENT_HEADER]:
+        'The id of the last received event. If absent, the stream starts from the beginning.',
+    },
+    events: completionChunk,
+    isLimited: true,
+    run: ({ request, id, principal }, context) => resumeStream(request, context, principal.tenant.id, id),
+  }),
+  // llama.cpp's own API. Its alias /completions is the address of OpenAI clients with a wrong base URL.
+  operation('POST', '/completion', {
+    ...common,
+    id: 'createNativeCompletion',
+    summary: "Complete a text; request and response as in llama.cpp's own API.",
+    ownBody: nativeRequest,
+    response: nativeResponse,
+    events: nativeResult,
+    run: (input, context) => completeNative(input, context, parseNative, nativeRequest),
+  }),
+  operation('POST', '/infill', {
+    ...common,
+    id: 'createNativeInfill',
+    summary: "Fill in a text; request and response as in llama.cpp's own API.",
+    ownBody: infillRequest,
+    response: nativeResponse,
+    events: nativeResult,
+    run: (input, context) => completeNative(input, context, parseInfill, infillRequest),
+  }),
+];

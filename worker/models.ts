@@ -1,13 +1,15 @@
+import { publicModel, publicModelList } from '@continuo/shared/completion-response.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
-import type { Principal } from '@continuo/shared/tenant.ts';
-import { authenticate } from './auth/auth.ts';
+import { propsResponse } from '@continuo/shared/native-response.ts';
+import * as z from 'zod';
 import { chooseDialect, DIALECTS } from './dialects/dialect.ts';
 import { parseNative } from './dialects/native-request.ts';
 import { nativeSettings } from './generation/format/native-settings.ts';
 import { listedPrice } from './generation/model-price.ts';
 import { DEFAULT_NAME, named, resolveModel, usableModels } from './generation/resolve-model.ts';
 import type { RequestContext } from './http/request-context.ts';
-import { jsonResponse } from './http/responses.ts';
+import { type Operation, type OperationInput, operation } from './operations/operation.ts';
+import { MODELS, ONE_MODEL } from './operations/operation-errors.ts';
 
 /** @param name the model's id or one of its aliases */
 const modelObject = (
@@ -48,52 +50,75 @@ function modelObjects(models: readonly PricedModel[], defaultModel: OriginModel 
   });
 }
 
-async function identify(request: Request, context: RequestContext): Promise<Principal> {
-  const principal = await authenticate(request, context, 'models');
+async function listModels({ request, principal }: OperationInput, context: RequestContext) {
   context.answer.dialect = chooseDialect(request, principal.tenant);
-  return principal;
-}
-
-/** GET /v1/models: the models that the key may use. */
-export async function listModels(request: Request, context: RequestContext): Promise<Response> {
-  const principal = await identify(request, context);
   const models = await context.catalogue.listed(request.signal);
   const visible = usableModels(principal, models);
   const shown = await Promise.all(visible.map((model) => priced(model, context)));
-  return jsonResponse({ object: 'list', data: modelObjects(shown, named(DEFAULT_NAME, visible)) });
+  return { object: 'list', data: modelObjects(shown, named(DEFAULT_NAME, visible)) };
 }
 
-/** GET /v1/models/{id}: accepts every name that a completion accepts. The name may contain slashes. */
-export async function showModel(request: Request, context: RequestContext, name: string): Promise<Response> {
-  const principal = await identify(request, context);
+/** Accepts every name that a completion accepts. */
+async function showModel({ request, id: name, principal }: OperationInput, context: RequestContext) {
+  context.answer.dialect = chooseDialect(request, principal.tenant);
   const model = await resolveModel(name, principal, context, request.signal);
   const listed = await context.catalogue.listed(request.signal);
   const current = listed.find(({ id }) => id === model.id) ?? model;
-  return jsonResponse(modelObject(await priced(current, context), name));
+  return modelObject(await priced(current, context), name);
 }
 
 /** The bounds of a request do not change the defaults. */
 const NO_BOUNDS = { maxTokens: null, sequences: 1, logprobBytes: 1 };
 
-/** GET /props?model=…: the properties of a model as llama.cpp's server reports them. Editors read the context length. */
-export async function showProps(request: Request, context: RequestContext): Promise<Response> {
-  const principal = await authenticate(request, context, 'models');
+/** The query of an operation on one model. */
+export const modelQuery = z.object({
+  model: z.string().optional().describe('Model id. If absent, the only served model.'),
+});
+
+/** Editors read the context length. */
+async function showProps(
+  { request, query, principal }: OperationInput<undefined, z.infer<typeof modelQuery>>,
+  context: RequestContext,
+) {
   context.answer.dialect = DIALECTS.llamacpp;
-  const name = new URL(request.url).searchParams.get('model') || DEFAULT_NAME;
+  const name = query.model || DEFAULT_NAME;
   const model = await resolveModel(name, principal, context, request.signal);
   const { call } = parseNative({ model: name, prompt: '' }, NO_BOUNDS, model.defaults);
   const params = nativeSettings(call, model);
-  return jsonResponse({
+  return {
     default_generation_settings: { n_ctx: model.contextLength, params },
     model_alias: name,
     model_path: model.id,
     modalities: { vision: model.imageTokens !== undefined, audio: false },
     chat_template: '',
     build_info: 'continuo',
-  });
+  };
 }
 
-/** GET /health: reports that the Worker runs. It does not reveal the state of the upstreams. */
-export function health(): Response {
-  return jsonResponse({ status: 'ok' });
-}
+export const MODEL_OPERATIONS: readonly Operation[] = [
+  operation('GET', '/props', {
+    id: 'showProps',
+    summary: "Describe the properties of a model as llama.cpp's server does.",
+    scope: 'models',
+    query: modelQuery,
+    response: propsResponse,
+    errors: ONE_MODEL,
+    run: showProps,
+  }),
+  operation('GET', '/v1/models', {
+    id: 'listModels',
+    summary: 'List the models that the key may use.',
+    scope: 'models',
+    response: publicModelList,
+    errors: MODELS,
+    run: listModels,
+  }),
+  operation('GET', '/v1/models/{id+}', {
+    id: 'retrieveModel',
+    summary: 'Describe one model. Its id may contain slashes.',
+    scope: 'models',
+    response: publicModel,
+    errors: ONE_MODEL,
+    run: showModel,
+  }),
+];

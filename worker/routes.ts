@@ -1,62 +1,70 @@
+import { healthResponse, startResponse } from '@continuo/shared/completion-response.ts';
 import { ACCOUNT_OPERATIONS } from './account/account-operations.ts';
-import { ADMIN_ROUTES, routesOf } from './admin/admin-routes.ts';
-import { cancelBatch, createBatch, listBatches, showBatch } from './batches/batches.ts';
-import { complete, completeNative, infill } from './completions.ts';
-import { deleteFile, listFiles, readFile, showFile, uploadFile } from './files/files.ts';
-import { addPart, cancelUpload, completeUpload, createUpload } from './files/uploads.ts';
+import { ADMIN_OPERATIONS } from './admin/admin-operations.ts';
+import { BATCH_OPERATIONS } from './batches/batches.ts';
+import { COMPLETION_OPERATIONS } from './completions.ts';
+import { FILE_OPERATIONS } from './files/files.ts';
+import { UPLOAD_OPERATIONS } from './files/uploads.ts';
 import { compressed } from './http/compression.ts';
 import { jsonResponse } from './http/responses.ts';
 import type { Route } from './http/router.ts';
 import { docsPage, pageKey, siteFile, startPage } from './http/site.ts';
-import { withLimitHeaders } from './limits/limit-headers.ts';
-import { health, listModels, showModel, showProps } from './models.ts';
-import { idempotent } from './replay/idempotent.ts';
-import { resumable, resumeStream } from './replay/resumable.ts';
-import { score, scoreLabels } from './score.ts';
-import { detokenize, showTokenizer, tokenize } from './tokenize.ts';
+import { MODEL_OPERATIONS } from './models.ts';
+import type { OperationGroup } from './operations/document.ts';
+import type { Operation } from './operations/operation.ts';
+import { SCORING_OPERATIONS } from './score.ts';
+import { TOKENIZER_OPERATIONS } from './tokenize.ts';
 
-const completions = withLimitHeaders(resumable(idempotent(complete)));
+/** Operations that need no key. */
+const SERVICE_OPERATIONS: readonly Operation[] = [
+  {
+    method: 'GET',
+    path: '/',
+    id: 'start',
+    summary: 'Link to the other endpoints. Browsers get the page.',
+    response: startResponse,
+    handler: compressed(startPage),
+  },
+  {
+    method: 'GET',
+    path: '/health',
+    id: 'health',
+    summary: 'Report that the endpoint is up.',
+    response: healthResponse,
+    // It does not reveal the state of the upstreams.
+    handler: () => jsonResponse({ status: 'ok' }),
+  },
+];
+
+/** The public operations, in the order of the OpenAPI document. */
+export const OPERATION_GROUPS: readonly OperationGroup[] = [
+  {
+    tag: 'Completions',
+    description: 'Continue texts, plain or streamed.',
+    operations: COMPLETION_OPERATIONS,
+  },
+  { tag: 'Scoring', description: 'Probabilities of given texts.', operations: SCORING_OPERATIONS },
+  {
+    tag: 'Batches',
+    description: 'Many requests in a file, run when there is room, and their files.',
+    operations: [...FILE_OPERATIONS, ...UPLOAD_OPERATIONS, ...BATCH_OPERATIONS],
+  },
+  { tag: 'Models', description: 'The models that a key may use.', operations: MODEL_OPERATIONS },
+  { tag: 'Tokenizer', description: 'Convert texts to tokens and back.', operations: TOKENIZER_OPERATIONS },
+  { tag: 'Account', description: 'Own usage, limits and keys.', operations: ACCOUNT_OPERATIONS },
+  { tag: 'Service', description: 'State and addresses of the endpoint.', operations: SERVICE_OPERATIONS },
+];
 
 export const ROUTES: readonly Route[] = [
-  { method: 'POST', path: '/v1/completions', handler: completions },
-  { method: 'POST', path: '/api/v1/completions', handler: completions },
-  { method: 'POST', path: '/v1/fim/completions', handler: completions },
-  { method: 'POST', path: '/v1/score', handler: withLimitHeaders(idempotent(score)) },
-  { method: 'POST', path: '/generative_scoring', handler: withLimitHeaders(idempotent(scoreLabels)) },
-  { method: 'GET', path: '/v1/completions/:rest/stream', handler: withLimitHeaders(resumeStream) },
-  { method: 'POST', path: '/v1/files', handler: uploadFile },
-  { method: 'GET', path: '/v1/files', handler: listFiles },
-  { method: 'GET', path: '/v1/files/:rest', handler: showFile },
-  { method: 'GET', path: '/v1/files/:rest/content', handler: readFile },
-  { method: 'DELETE', path: '/v1/files/:rest', handler: deleteFile },
-  { method: 'POST', path: '/v1/uploads', handler: createUpload },
-  { method: 'POST', path: '/v1/uploads/:rest/parts', handler: addPart },
-  { method: 'POST', path: '/v1/uploads/:rest/complete', handler: completeUpload },
-  { method: 'POST', path: '/v1/uploads/:rest/cancel', handler: cancelUpload },
-  { method: 'POST', path: '/v1/batches', handler: idempotent(createBatch) },
-  { method: 'GET', path: '/v1/batches', handler: listBatches },
-  { method: 'GET', path: '/v1/batches/:rest', handler: showBatch },
-  { method: 'POST', path: '/v1/batches/:rest/cancel', handler: cancelBatch },
-  // llama.cpp's own API. Its alias /completions is the address of OpenAI clients with a wrong base URL.
-  { method: 'POST', path: '/completion', handler: withLimitHeaders(idempotent(completeNative)) },
-  { method: 'POST', path: '/infill', handler: withLimitHeaders(idempotent(infill)) },
-  { method: 'GET', path: '/props', handler: showProps },
-  { method: 'GET', path: '/v1/models', handler: listModels },
-  { method: 'GET', path: '/v1/models/:rest+', handler: showModel },
-  { method: 'GET', path: '/', handler: compressed(startPage) },
+  ...OPERATION_GROUPS.flatMap(({ operations }) => operations),
   { method: 'GET', path: '/docs', handler: compressed(docsPage) },
-  { method: 'GET', path: '/docs/:rest+', handler: compressed(docsPage) },
-  { method: 'GET', path: '/assets/:rest', handler: compressed(siteFile) },
+  { method: 'GET', path: '/docs/{page+}', handler: compressed(docsPage) },
+  { method: 'GET', path: '/assets/{name}', handler: compressed(siteFile) },
   { method: 'POST', path: '/page-key', handler: pageKey },
-  { method: 'GET', path: '/health', handler: health },
-  { method: 'POST', path: '/tokenize', handler: withLimitHeaders(tokenize) },
-  { method: 'POST', path: '/detokenize', handler: withLimitHeaders(detokenize) },
-  { method: 'GET', path: '/tokenizer_info', handler: showTokenizer },
   {
     method: 'GET',
     path: '/openapi.json',
     handler: compressed((_, context) => jsonResponse(context.openApi())),
   },
-  ...routesOf(ACCOUNT_OPERATIONS, '/v1'),
-  ...ADMIN_ROUTES,
+  ...ADMIN_OPERATIONS,
 ];

@@ -1,24 +1,22 @@
-import { labelScoreRequest } from '@continuo/shared/label-scores.ts';
+import {
+  documentedLabelScoreRequest,
+  documentedScoreRequest,
+  documentedScoreResponse,
+  generativeScoringResponse,
+  labelScoreRequest,
+} from '@continuo/shared/label-scores.ts';
 import { scoreRequest } from '@continuo/shared/score.ts';
 import type * as z from 'zod';
 import { generate, type ReadCall } from './completions.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
 import type { RequestBounds } from './dialects/request.ts';
 import { answerPlain, type ChooseFormat } from './generation/plain-answer.ts';
-import type { RouteHandler } from './http/router.ts';
+import { BODY_HEADERS } from './http/headers.ts';
+import { type Operation, operation } from './operations/operation.ts';
+import { COMPLETION } from './operations/operation-errors.ts';
 import { type LabelStyle, labelFormat, parseLabels } from './score/label-scores.ts';
 import { likelihoodFormat } from './score/likelihoods.ts';
 import { parseLikelihoods } from './score/score-call.ts';
-
-/** POST /v1/score: likelihoods of continuations; with `query`, probabilities of labels in SGLang's form. */
-export const score: RouteHandler = (request, context) =>
-  generate(request, context, (body, { bounds }) =>
-    wantsLabels(body) ? readLabels(body, bounds, 'sglang') : readLikelihoods(body, bounds),
-  );
-
-/** POST /generative_scoring: probabilities of labels in vLLM's form. */
-export const scoreLabels: RouteHandler = (request, context) =>
-  generate(request, context, (body, { bounds }) => readLabels(body, bounds, 'vllm'));
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -40,3 +38,34 @@ const answered = (call: CompletionCall, schema: z.ZodObject, format: ChooseForma
   schema,
   answer: (generation, context) => answerPlain(generation, context, format),
 });
+
+const common = {
+  scope: 'completions',
+  errors: COMPLETION,
+  responseHeaders: BODY_HEADERS,
+  isLimited: true,
+  isRepeatable: true,
+} as const;
+
+export const SCORING_OPERATIONS: readonly Operation[] = [
+  operation('POST', '/v1/score', {
+    ...common,
+    id: 'createScore',
+    summary:
+      "Score continuations of a prompt. A body with query is SGLang's and gets the probabilities of labels.",
+    ownBody: documentedScoreRequest,
+    response: documentedScoreResponse,
+    run: (input, context) =>
+      generate(input, context, (body, { bounds }) =>
+        wantsLabels(body) ? readLabels(body, bounds, 'sglang') : readLikelihoods(body, bounds),
+      ),
+  }),
+  operation('POST', '/generative_scoring', {
+    ...common,
+    id: 'createLabelScores',
+    summary: "Compare the probabilities of labels after a query and each item, in vLLM's form.",
+    ownBody: documentedLabelScoreRequest,
+    response: generativeScoringResponse,
+    run: (input, context) => generate(input, context, (body, { bounds }) => readLabels(body, bounds, 'vllm')),
+  }),
+];

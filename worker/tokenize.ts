@@ -1,3 +1,8 @@
+import {
+  publicDetokenizeResponse,
+  publicTokenizeResponse,
+  publicTokenizerInfo,
+} from '@continuo/shared/completion-response.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
@@ -9,15 +14,18 @@ import {
   type TokenizeRequest,
   type TokenizeResult,
 } from '@continuo/shared/tokenization.ts';
-import { authenticate } from './auth/auth.ts';
+import type * as z from 'zod';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseRequest, unknownFields } from './dialects/parse-request.ts';
 import { priceOf } from './generation/model-price.ts';
 import { longestList, resolveModel } from './generation/resolve-model.ts';
+import { BODY_HEADERS } from './http/headers.ts';
 import { readJsonObject } from './http/request-body.ts';
 import type { RequestContext } from './http/request-context.ts';
-import { jsonResponse } from './http/responses.ts';
 import { admit } from './limits/reservation.ts';
+import { modelQuery } from './models.ts';
+import { type Operation, type OperationInput, operation } from './operations/operation.ts';
+import { TOKENIZER } from './operations/operation-errors.ts';
 import type { TokenizerService } from './upstreams/upstream.ts';
 import { NO_USAGE } from './usage/usage-record.ts';
 
@@ -29,13 +37,12 @@ interface TokenizerTarget {
 
 type JsonBody = Readonly<Record<string, unknown>>;
 
-/** Authenticates the caller, reads the body with `read`, and finds the tokenizer of the model it names. */
+/** Reads the body with `read`, and finds the tokenizer of the model it names. */
 async function target(
-  request: Request,
+  { request, principal }: Pick<OperationInput, 'request' | 'principal'>,
   context: RequestContext,
-  read: () => Promise<JsonBody>,
+  read: () => JsonBody | Promise<JsonBody>,
 ): Promise<[JsonBody, TokenizerTarget]> {
-  const principal = await authenticate(request, context, 'completions');
   context.answer.dialect = chooseDialect(request, principal.tenant);
   const body = await read();
   const model = await resolveModel(body.model || 'default', principal, context, request.signal);
@@ -145,11 +152,12 @@ function pieceOf(bytes: string): string | number[] {
 const isNative = ({ answer }: RequestContext): boolean => answer.dialect.name === 'llamacpp';
 
 /**
- * POST /tokenize {prompt, add_special_tokens?} → {tokens, count, max_model_len, token_strs?}. With `content`, or without
- * `prompt` in its dialect, as llama.cpp: {content, add_special?, with_pieces?} → {tokens}.
+ * {prompt, add_special_tokens?} → {tokens, count, max_model_len, token_strs?}. With `content`, or without `prompt` in its
+ * dialect, as llama.cpp: {content, add_special?, with_pieces?} → {tokens}.
  */
-export async function tokenize(request: Request, context: RequestContext): Promise<Response> {
-  const [body, found] = await target(request, context, () => readBody(request, context));
+async function tokenize(input: OperationInput, context: RequestContext) {
+  const { request } = input;
+  const [body, found] = await target(input, context, () => readBody(request, context));
   const has = (name: string): boolean => (body[name] ?? null) !== null;
   const native = has('content') || (isNative(context) && !has('prompt'));
   context.answer.ignoredFields = unknownFields(body, documentedTokenizeRequest);
@@ -159,12 +167,13 @@ export async function tokenize(request: Request, context: RequestContext): Promi
   const wire = { model: model.id, tenantId, weight, ...wanted };
   const size = new TextEncoder().encode(wanted.prompt).length;
   const result = await metered(found, size, request, context, () => tokenizer.tokenize(wire, request.signal));
-  return jsonResponse(answer(result, model));
+  return answer(result, model);
 }
 
-/** POST /detokenize {tokens} → {prompt}, or {content} in the dialect of llama.cpp. */
-export async function detokenize(request: Request, context: RequestContext): Promise<Response> {
-  const [body, found] = await target(request, context, () => readBody(request, context));
+/** {tokens} → {prompt}, or {content} in the dialect of llama.cpp. */
+async function detokenize(input: OperationInput, context: RequestContext) {
+  const { request } = input;
+  const [body, found] = await target(input, context, () => readBody(request, context));
   const { tokens } = parseRequest(publicDetokenizeRequest, body);
   context.answer.ignoredFields = unknownFields(body, publicDetokenizeRequest);
   const { principal, model, tokenizer } = found;
@@ -173,15 +182,17 @@ export async function detokenize(request: Request, context: RequestContext): Pro
   const { text } = await metered(found, tokens.length, request, context, () =>
     tokenizer.detokenize(wire, request.signal),
   );
-  return jsonResponse(isNative(context) ? { content: text } : { prompt: text });
+  return isNative(context) ? { content: text } : { prompt: text };
 }
 
-/** GET /tokenizer_info?model=…: describes the tokenizer to clients that run their own copy. */
-export async function showTokenizer(request: Request, context: RequestContext): Promise<Response> {
-  const named = new URL(request.url).searchParams.get('model');
-  const [, { model, tokenizer }] = await target(request, context, async () => ({ model: named }));
-  const info = await tokenizer.info(model.id, request.signal);
-  return jsonResponse({
+/** Describes the tokenizer to clients that run their own copy. */
+async function showTokenizer(
+  input: OperationInput<undefined, z.infer<typeof modelQuery>>,
+  context: RequestContext,
+) {
+  const [, { model, tokenizer }] = await target(input, context, () => input.query);
+  const info = await tokenizer.info(model.id, input.request.signal);
+  return {
     model: model.id,
     tokenizer_class: 'PreTrainedTokenizerFast',
     model_max_length: info.contextLength,
@@ -192,5 +203,45 @@ export async function showTokenizer(request: Request, context: RequestContext): 
     unk_token: info.unkToken,
     add_bos_token: info.addBosToken,
     chat_template: info.chatTemplate,
-  });
+  };
 }
+
+export const TOKENIZER_OPERATIONS: readonly Operation[] = [
+  operation('POST', '/tokenize', {
+    id: 'tokenize',
+    summary: 'Convert a text to token ids.',
+    scope: 'completions',
+    ownBody: documentedTokenizeRequest,
+    response: publicTokenizeResponse,
+    responseHeaders: BODY_HEADERS,
+    errors: [...TOKENIZER, 'empty_string', 'string_above_max_length'],
+    isLimited: true,
+    run: tokenize,
+  }),
+  operation('POST', '/detokenize', {
+    id: 'detokenize',
+    summary: 'Convert token ids to a text.',
+    scope: 'completions',
+    ownBody: publicDetokenizeRequest,
+    response: publicDetokenizeResponse,
+    responseHeaders: BODY_HEADERS,
+    errors: [
+      ...TOKENIZER,
+      'empty_string',
+      'array_above_max_length',
+      'integer_above_max_value',
+      'integer_below_min_value',
+    ],
+    isLimited: true,
+    run: detokenize,
+  }),
+  operation('GET', '/tokenizer_info', {
+    id: 'tokenizerInfo',
+    summary: "Describe the model's tokenizer.",
+    scope: 'completions',
+    query: modelQuery,
+    response: publicTokenizerInfo,
+    errors: TOKENIZER,
+    run: showTokenizer,
+  }),
+];

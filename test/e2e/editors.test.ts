@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { completionChunk, completionResponse } from '../../shared/completion-response.ts';
-import { nativeResult } from '../../worker/openapi/native-operations.ts';
+import { nativeResult } from '../../shared/native-response.ts';
 import { sharedSystem } from '../support/shared-system.ts';
 import * as editors from './editor-requests.ts';
 

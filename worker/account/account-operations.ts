@@ -1,18 +1,21 @@
 import {
+  keyList,
+  keyObject,
   keyPatch,
   newKey,
-  type ownKey,
+  newKeyObject,
+  ownKey,
   ownUsageQuery,
   pageQuery,
   rotation,
+  usageResponse,
 } from '@continuo/shared/account.ts';
-import { ApiError } from '@continuo/shared/errors.ts';
+import { ApiError, type ErrorCode } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type { Limits, Principal, TenantLimits } from '@continuo/shared/tenant.ts';
-import type { requestObject } from '@continuo/shared/usage.ts';
+import { requestObject } from '@continuo/shared/usage.ts';
 import type * as z from 'zod';
 import { dayStart, found, secondsOrNull } from '../admin/admin-objects.ts';
-import { type AccountOperation, accountOperation } from '../admin/admin-operation.ts';
 import {
   addKey,
   changeKey,
@@ -28,6 +31,7 @@ import type { BudgetUse } from '../env/limiter-protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { unchecked } from '../limits/limit-errors.ts';
 import { callHome } from '../limits/limiter-client.ts';
+import { type Operation, operation } from '../operations/operation.ts';
 import { readRequest } from '../usage/usage-query.ts';
 import { csvResponse } from './csv.ts';
 import { checkGrant, checkHolds, granted } from './grant.ts';
@@ -122,54 +126,77 @@ function nextPage(query: object): string {
   return `</v1/usage?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}>; rel="next"`;
 }
 
-export const ACCOUNT_OPERATIONS: readonly AccountOperation[] = [
-  accountOperation(null, {
-    method: 'GET',
-    path: '/requests/{id}',
+const QUERY: readonly ErrorCode[] = ['integer_above_max_value', 'integer_below_min_value'];
+
+const CHANGE: readonly ErrorCode[] = ['conflicting_parameters', 'unsupported_parameter', 'conflict'];
+
+export const ACCOUNT_OPERATIONS: readonly Operation[] = [
+  operation('GET', '/v1/requests/{id}', {
+    id: 'showRequest',
+    summary: 'Show a request of the account that has ended, without its text.',
+    scope: null,
+    response: requestObject,
     run: ({ id, principal }, context) => showRequest(id, principal.tenant.id, context),
   }),
-  accountOperation(null, {
-    method: 'GET',
-    path: '/key',
+  operation('GET', '/v1/key', {
+    id: 'showOwnKey',
+    summary: 'Show the key of the request, and the limits of its account.',
+    scope: null,
+    response: ownKey,
     run: ({ principal }, context) => showOwn(principal, context),
   }),
-  accountOperation(null, {
-    method: 'GET',
-    path: '/usage',
+  operation('GET', '/v1/usage', {
+    id: 'listUsage',
+    summary: 'Show the usage of the account by day, model, key and end user, as JSON or CSV.',
+    scope: null,
     query: ownUsageQuery,
+    response: usageResponse,
+    responseHeaders: { link: 'Address of the next page, for CSV; absent on the last one.' },
+    errors: ['unsupported_parameter', 'invalid_type', ...QUERY],
     async run({ query, principal }, context) {
       const list = await usageList(query, principal.tenant.id, context);
       if (query.format === 'json') return list;
       const columns = ['object', ...new Set(query.group_by), ...Object.keys(list.total)];
-      const answer = csvResponse([...columns, 'mean_latency_ms', 'mean_first_token_ms'], list.data);
-      if (list.next !== null) answer.headers.set('link', nextPage({ ...query, after: list.next }));
-      return answer;
+      const response = csvResponse([...columns, 'mean_latency_ms', 'mean_first_token_ms'], list.data);
+      if (list.next !== null) response.headers.set('link', nextPage({ ...query, after: list.next }));
+      return response;
     },
   }),
-  accountOperation('keys', {
-    method: 'GET',
-    path: '/keys',
+  operation('GET', '/v1/keys', {
+    id: 'listKeys',
+    summary: 'List the keys of the account. This and the next need a key with the scope keys.',
+    scope: 'keys',
     query: pageQuery,
+    response: keyList,
+    errors: ['unsupported_parameter', ...QUERY],
     run: ({ query, principal }, context) => keyPage(principal.tenant.id, query, context),
   }),
-  accountOperation('keys', {
-    method: 'POST',
-    path: '/keys',
-    status: 201,
+  operation('POST', '/v1/keys', {
+    id: 'createKey',
+    summary: 'Create a key that may at most what the own key may. Only this response shows it.',
+    scope: 'keys',
     body: newKey,
+    status: 201,
+    response: newKeyObject,
+    errors: CHANGE,
     run: ({ body, principal, entry }, context) =>
       addKey(principal.tenant.id, granted(body, principal.key), entry, context),
   }),
-  accountOperation('keys', {
-    method: 'GET',
-    path: '/keys/{id}',
+  operation('GET', '/v1/keys/{id}', {
+    id: 'showKey',
+    summary: 'Show a key of the account, without the key itself.',
+    scope: 'keys',
+    response: keyObject,
     run: async ({ id, principal }, context) =>
       keyShown(await findKey(id, principal.tenant.id, context), context),
   }),
-  accountOperation('keys', {
-    method: 'PATCH',
-    path: '/keys/{id}',
+  operation('PATCH', '/v1/keys/{id}', {
+    id: 'changeKey',
+    summary: 'Change a key without replacing it, or disable it.',
+    scope: 'keys',
     body: keyPatch,
+    response: keyObject,
+    errors: CHANGE,
     async run({ id, body, principal, entry }, context) {
       const old = await manageable(id, principal, context);
       checkGrant(body, principal.key);
@@ -178,20 +205,26 @@ export const ACCOUNT_OPERATIONS: readonly AccountOperation[] = [
       return changeKey(old, body, entry, context);
     },
   }),
-  accountOperation('keys', {
-    method: 'POST',
-    path: '/keys/{id}/rotate',
-    status: 201,
+  operation('POST', '/v1/keys/{id}/rotate', {
+    id: 'rotateKey',
+    summary: 'Replace a key by a new one with the same settings. The old one works until the overlap ends.',
+    scope: 'keys',
     body: rotation,
+    status: 201,
+    response: newKeyObject,
+    errors: CHANGE,
     async run({ id, body, principal, entry }, context) {
       const old = await findKey(id, principal.tenant.id, context);
       checkHolds(old, principal.key);
       return rotateKey(old, body, entry, context);
     },
   }),
-  accountOperation('keys', {
-    method: 'DELETE',
-    path: '/keys/{id}',
+  operation('DELETE', '/v1/keys/{id}', {
+    id: 'revokeKey',
+    summary: 'Revoke a key.',
+    scope: 'keys',
+    response: keyObject,
+    errors: ['conflict'],
     run: async ({ id, principal, entry }, context) =>
       endKey(await manageable(id, principal, context), entry, context),
   }),

@@ -1,8 +1,17 @@
 import { errorResponseBody } from '@continuo/shared/completion-response.ts';
+import { documented } from '@continuo/shared/documented.ts';
 import type { ErrorCode } from '@continuo/shared/errors.ts';
-import { errorResponses, type Json, jsonSchema } from '../openapi/document.ts';
-import { AUTHENTICATED, BODY as BODY_ERRORS } from '../openapi/documented-operation.ts';
-import { ADMIN_BASE, type AdminOperation, operationId } from './admin-operation.ts';
+import {
+  errorResponses,
+  type Json,
+  jsonSchema,
+  pathsOf,
+  queryParameters,
+  unknownId,
+} from '../operations/document.ts';
+import type { Operation } from '../operations/operation.ts';
+import { AUTHENTICATED, BODY as BODY_ERRORS } from '../operations/operation-errors.ts';
+import { ADMIN_BASE } from './admin-operation.ts';
 
 const QUERY: readonly ErrorCode[] = [
   'invalid_value',
@@ -23,77 +32,56 @@ const BODY: readonly ErrorCode[] = [
 ];
 
 /** Returns the OpenAPI 3.1 document of the admin API. */
-export function adminOpenApiDocument(operations: readonly AdminOperation[]): Json {
-  const paths: Record<string, Json> = {};
-  for (const operation of operations) {
-    const path = ADMIN_BASE + operation.path;
-    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: describe(operation) };
-  }
-  return {
-    openapi: '3.1.0',
-    info: {
-      title: 'Continuo admin API',
-      version: '1',
-      description: 'Plans, tenants, API keys and usage. Every request needs an admin key.',
-    },
-    servers: [{ url: '/' }],
-    tags: [...new Set(operations.map(tagOf))].map((name) => ({ name })),
-    paths,
-    components: {
-      securitySchemes: { adminKey: { type: 'http', scheme: 'bearer' } },
-      schemas: { Error: jsonSchema(errorResponseBody, 'output') },
-    },
-    security: [{ adminKey: [] }],
-  };
-}
+export const adminOpenApiDocument = (operations: readonly Operation[]): Json => ({
+  openapi: '3.1.0',
+  info: {
+    title: 'Continuo admin API',
+    version: '1',
+    description: 'Plans, tenants, API keys and usage. Every request needs an admin key.',
+  },
+  servers: [{ url: '/' }],
+  tags: [...new Set(operations.map(tagOf))].map((name) => ({ name })),
+  paths: pathsOf(operations, describe),
+  components: {
+    securitySchemes: { adminKey: { type: 'http', scheme: 'bearer' } },
+    schemas: { Error: jsonSchema(errorResponseBody, 'output') },
+  },
+  security: [{ adminKey: [] }],
+});
 
-/** `/keys/{id}` → `Keys`. */
-function tagOf({ path }: AdminOperation): string {
-  const name = path.split('/')[1]!;
+/** `/admin/v1/keys/{id}` → `Keys`. */
+function tagOf({ path }: Operation): string {
+  const name = path.slice(ADMIN_BASE.length).split('/')[1]!;
   return name[0]!.toUpperCase() + name.slice(1);
 }
 
-function describe(operation: AdminOperation): Json {
-  const { summary, status = 200, path, body, query, example, response } = operation;
-  const errors = [
-    ...AUTHENTICATED,
-    ...(path.includes('{id}') ? ['not_found' as const] : []),
-    ...(body ? BODY : query ? QUERY : []),
-  ];
+function describe(operation: Operation): Json {
+  const { id, summary, status = 200, path, body, query, response } = operation;
+  const errors = [...AUTHENTICATED, ...unknownId(operation), ...(body ? BODY : query ? QUERY : [])];
+  const description = 'Id of the record.';
+  const inPath = { name: 'id', in: 'path', required: true, description, schema: { type: 'string' } };
   return {
-    operationId: operationId(operation),
+    operationId: id,
     summary,
     tags: [tagOf(operation)],
-    parameters: parametersOf(operation),
+    parameters: [...(path.includes('{id}') ? [inPath] : []), ...(query ? queryParameters(query) : [])],
     ...(body && {
       requestBody: {
         required: true,
-        content: { 'application/json': { schema: jsonSchema(body, 'input'), ...(example && { example }) } },
+        content: {
+          'application/json': {
+            schema: jsonSchema(body, 'input'),
+            example: documented.get(body)?.example,
+          },
+        },
       },
     }),
     responses: {
       [status]: {
         description: 'Success',
-        content: { 'application/json': { schema: jsonSchema(response, 'output') } },
+        content: { 'application/json': { schema: response && jsonSchema(response, 'output') } },
       },
-      ...errorResponses({ errors }),
+      ...errorResponses(errors),
     },
   };
-}
-
-function parametersOf({ path, query }: AdminOperation): unknown[] {
-  const description = 'Id of the record.';
-  const inPath = path.includes('{id}')
-    ? [{ name: 'id', in: 'path', required: true, description, schema: { type: 'string' } }]
-    : [];
-  const { properties = {} } = (query ? jsonSchema(query, 'input') : {}) as {
-    properties?: Record<string, Json>;
-  };
-  const inQuery = Object.entries(properties).map(([name, { description, ...schema }]) => ({
-    name,
-    in: 'query',
-    description,
-    schema,
-  }));
-  return [...inPath, ...inQuery];
 }

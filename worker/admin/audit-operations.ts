@@ -1,8 +1,9 @@
 import { listOf, pageQuery } from '@continuo/shared/account.ts';
 import * as z from 'zod';
+import type { Operation } from '../operations/operation.ts';
 import { listEntries, type NumberedEntry } from '../tenants/audit-log.ts';
 import { page } from './admin-objects.ts';
-import { type AdminOperation, operation } from './admin-operation.ts';
+import { adminOperation } from './admin-operation.ts';
 import { DAY_MS, daysOf } from './usage-operations.ts';
 
 const auditQuery = pageQuery.extend({
@@ -45,10 +46,8 @@ const showEntry = (entry: NumberedEntry): z.infer<typeof auditObject> => ({
   changes: entry.changes && { ...entry.changes },
 });
 
-export const AUDIT_OPERATIONS: readonly AdminOperation[] = [
-  operation({
-    method: 'GET',
-    path: '/audit',
+export const AUDIT_OPERATIONS: readonly Operation[] = [
+  adminOperation('GET', '/audit', {
     summary: 'Show the changes of plans, tenants and keys, new ones first',
     roles: ['billing', 'read-only', 'tenant'],
     query: auditQuery,

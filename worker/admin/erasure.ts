@@ -4,13 +4,13 @@ import { batchRunOf, listRecords } from '../batches/batch-record.ts';
 import { deleteAllObjects } from '../files/file-store.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { callHome } from '../limits/limiter-client.ts';
+import type { EntryMaker } from '../operations/operation.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import { erasedTenants, eraseTenant, readTenant } from '../tenants/tenant-store.ts';
 import { afterAlone } from '../timers/request-timers.ts';
 import { retry, settleAll } from '../timers/retry.ts';
 import { eraseUsage } from '../usage/usage-retention.ts';
 import { found } from './admin-objects.ts';
-import type { EntryMaker } from './admin-operation.ts';
 
 export const erasureQuery = z.strictObject({
   usage: z

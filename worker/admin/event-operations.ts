@@ -1,15 +1,17 @@
 import { listOf, pageQuery } from '@continuo/shared/account.ts';
+import { documented } from '@continuo/shared/documented.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import * as z from 'zod';
 import { tenantSecret } from '../delivery/delivery.ts';
 import { targetProblem } from '../delivery/target.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { callHome } from '../limits/limiter-client.ts';
+import type { EntryMaker, Operation } from '../operations/operation.ts';
 import { runAudited } from '../tenants/audit-log.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
 import { readWebhook, setWebhook } from '../tenants/webhook-store.ts';
 import { found, page } from './admin-objects.ts';
-import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
+import { adminOperation } from './admin-operation.ts';
 
 /** Webhooks of tenants, and events that an endpoint has refused too often. */
 
@@ -17,6 +19,9 @@ const tenant = z.string().min(1).describe('Id of the tenant.');
 const webhookBody = z.strictObject({
   tenant,
   url: z.string().max(2_000).nullable().describe('Address that gets the alerts of the tenant; null = none.'),
+});
+webhookBody.register(documented, {
+  example: { tenant: 'acme', url: 'https://hooks.example.com/continuo' },
 });
 const webhookObject = z.object({
   object: z.literal('webhook').describe("Always 'webhook'."),
@@ -68,28 +73,21 @@ async function changeWebhook(
   return showWebhook(tenantId, context);
 }
 
-export const EVENT_OPERATIONS: readonly AdminOperation[] = [
-  operation({
-    method: 'GET',
-    path: '/webhooks/{id}',
+export const EVENT_OPERATIONS: readonly Operation[] = [
+  adminOperation('GET', '/webhooks/{id}', {
     summary: 'Show the webhook of a tenant with its secret',
     roles: [],
     response: webhookObject,
     run: ({ id }, context) => showWebhook(id, context),
   }),
-  operation({
-    method: 'POST',
-    path: '/webhooks',
+  adminOperation('POST', '/webhooks', {
     summary: 'Set or remove the webhook of a tenant',
     status: 201,
     body: webhookBody,
-    example: { tenant: 'acme', url: 'https://hooks.example.com/continuo' },
     response: webhookObject,
     run: ({ body, entry }, context) => changeWebhook(body, entry, context),
   }),
-  operation({
-    method: 'GET',
-    path: '/events',
+  adminOperation('GET', '/events', {
     summary: 'List the events of a tenant that their endpoint has refused too often, oldest first',
     query: eventQuery,
     response: listOf(eventObject),
@@ -104,9 +102,7 @@ export const EVENT_OPERATIONS: readonly AdminOperation[] = [
       }));
     },
   }),
-  operation({
-    method: 'POST',
-    path: '/events/{id}/replay',
+  adminOperation('POST', '/events/{id}/replay', {
     summary: 'Send all these events of a tenant again; the id is that of the tenant',
     roles: ['billing'],
     response: replayed,

@@ -16,6 +16,7 @@ import { importSigningKey, sha256Hex } from '@continuo/shared/signing.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
 import { syncBlock } from '../limits/limiter-client.ts';
+import type { EntryMaker, Operation } from '../operations/operation.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import {
   insertKey,
@@ -29,7 +30,7 @@ import {
 import { readTenant } from '../tenants/tenant-store.ts';
 import { lastUses } from '../usage/usage-query.ts';
 import { found, page, showKey } from './admin-objects.ts';
-import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
+import { adminOperation } from './admin-operation.ts';
 import { limitWarning } from './limit-warning.ts';
 import { priceWarning } from './price-warning.ts';
 
@@ -210,24 +211,19 @@ export async function keyShown(key: KeyRecord, { env }: RequestContext): Promise
   return showKey(key, (await usesOf([key], env)).get(key.id));
 }
 
-export const KEY_OPERATIONS: readonly AdminOperation[] = [
-  operation({
-    method: 'GET',
-    path: '/keys',
+export const KEY_OPERATIONS: readonly Operation[] = [
+  adminOperation('GET', '/keys', {
     summary: 'List the keys of all tenants or of one tenant',
     roles: ['billing', 'read-only', 'tenant'],
     query: keyQuery,
     response: listOf(keyObject),
     run: ({ query, tenantId }, context) => keyPage(tenantId ?? query.tenant ?? null, query, context),
   }),
-  operation({
-    method: 'POST',
-    path: '/keys',
+  adminOperation('POST', '/keys', {
     summary: 'Create a key; only this response shows it',
     status: 201,
     roles: ['tenant'],
     body: keyBody,
-    example: { tenant: 'acme', name: 'web server', scopes: ['completions', 'models'] },
     response: newKeyObject,
     async run({ body: { tenant, ...body }, tenantId, entry }, context) {
       checkScopes(body.scopes, tenant);
@@ -237,40 +233,30 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
       return addKey(tenant, body, entry, context);
     },
   }),
-  operation({
-    method: 'GET',
-    path: '/keys/{id}',
+  adminOperation('GET', '/keys/{id}', {
     summary: 'Show a key',
     roles: ['billing', 'read-only', 'tenant'],
     response: keyObject,
     run: async ({ id, tenantId }, context) => keyShown(await findKey(id, tenantId, context), context),
   }),
-  operation({
-    method: 'PATCH',
-    path: '/keys/{id}',
+  adminOperation('PATCH', '/keys/{id}', {
     summary: 'Change a key without replacing it',
     roles: ['tenant'],
     body: keyPatch,
-    example: { limits: { tokens_per_day: 100_000 }, disabled: false },
     response: keyObject,
     run: async ({ id, body, tenantId, entry }, context) =>
       changeKey(await findKey(id, tenantId, context), body, entry, context),
   }),
-  operation({
-    method: 'POST',
-    path: '/keys/{id}/rotate',
+  adminOperation('POST', '/keys/{id}/rotate', {
     summary: 'Replace a key by a new one with the same settings; the old one works until the overlap ends',
     status: 201,
     roles: ['tenant'],
     body: rotation,
-    example: { overlap_seconds: 3600 },
     response: newKeyObject,
     run: async ({ id, body, tenantId, entry }, context) =>
       rotateKey(await findKey(id, tenantId, context), body, entry, context),
   }),
-  operation({
-    method: 'DELETE',
-    path: '/keys/{id}',
+  adminOperation('DELETE', '/keys/{id}', {
     summary:
       'Revoke a key: admin calls are rejected at once, completions within 2 s, all others within one minute',
     roles: ['tenant'],

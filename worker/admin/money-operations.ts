@@ -1,15 +1,17 @@
 import { listOf, pageQuery } from '@continuo/shared/account.ts';
+import { documented } from '@continuo/shared/documented.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { characters, integer, unixSeconds } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
 import { callHome } from '../limits/limiter-client.ts';
+import type { EntryMaker, Operation } from '../operations/operation.ts';
 import { insertPrice, listPrices, type ModelPrice } from '../prices/price-store.ts';
 import { type Credit, insertCredits, listCredits, readCredit } from '../tenants/credit-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
 import { retry } from '../timers/retry.ts';
 import { found, page } from './admin-objects.ts';
-import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
+import { adminOperation } from './admin-operation.ts';
 import { priceWarning } from './price-warning.ts';
 
 /** Prices of models, and prepaid balances of tenants. All money is in integer micro-units of one currency. */
@@ -34,6 +36,9 @@ const priceBody = z.strictObject({
   flex_permille: factor('service_tier flex').default(1_000),
   batch_permille: factor('batches').default(1_000),
   valid_from: unixSeconds.optional().describe('Unix seconds, not in the past. Default: now.'),
+});
+priceBody.register(documented, {
+  example: { model: 'org/model', prompt_micros: 500_000, completion_micros: 1_500_000 },
 });
 const priceObject = z.object({
   object: z.literal('price').describe("Always 'price'."),
@@ -97,6 +102,7 @@ const creditBody = z.strictObject({
   ),
   note: characters(500).default('').describe('Text for people.'),
 });
+creditBody.register(documented, { example: { tenant: 'acme', id: 'invoice-17', micros: 50_000_000 } });
 const creditObject = z.object({
   object: z.literal('credit').describe("Always 'credit'."),
   ...creditBody.shape,
@@ -149,10 +155,8 @@ async function openingOf(tenantId: string, context: RequestContext) {
   return { id: OPENING, micros: tenant.spentEver, note, createdAt: context.now() };
 }
 
-export const MONEY_OPERATIONS: readonly AdminOperation[] = [
-  operation({
-    method: 'GET',
-    path: '/prices',
+export const MONEY_OPERATIONS: readonly Operation[] = [
+  adminOperation('GET', '/prices', {
     summary: 'List the prices of all models or of one model, also past and future ones',
     query: priceQuery,
     response: listOf(priceObject),
@@ -163,34 +167,26 @@ export const MONEY_OPERATIONS: readonly AdminOperation[] = [
         showPrice,
       ),
   }),
-  operation({
-    method: 'POST',
-    path: '/prices',
+  adminOperation('POST', '/prices', {
     summary: 'Set the price of a model from a time on; known everywhere within one minute',
     status: 201,
     roles: ['billing'],
     body: priceBody,
-    example: { model: 'org/model', prompt_micros: 500_000, completion_micros: 1_500_000 },
     response: priceObject,
     run: async ({ body, entry }, context) => showPrice(await setPrice(body, entry, context)),
   }),
-  operation({
-    method: 'GET',
-    path: '/credits',
+  adminOperation('GET', '/credits', {
     summary: "List the entries of a tenant's prepaid balance",
     query: creditQuery,
     response: listOf(creditObject),
     run: async ({ query }, { env }) =>
       page(await listCredits(env.DB, query.tenant, query.after, query.limit + 1), query.limit, showCredit),
   }),
-  operation({
-    method: 'POST',
-    path: '/credits',
+  adminOperation('POST', '/credits', {
     summary: 'Add to the prepaid balance of a tenant, which begins with the first entry',
     status: 201,
     roles: ['billing'],
     body: creditBody,
-    example: { tenant: 'acme', id: 'invoice-17', micros: 50_000_000 },
     response: creditObject,
     async run({ body, entry }, context) {
       const credit = showCredit(await addCredit(body, entry, context));

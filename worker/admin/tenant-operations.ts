@@ -13,13 +13,14 @@ import { toCamelCase } from '@continuo/shared/field-names.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
 import { syncBlock } from '../limits/limiter-client.ts';
+import type { EntryMaker, Operation } from '../operations/operation.ts';
 import type { AuditEntry } from '../tenants/audit-log.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';
 import type { KeyDirectory } from '../tenants/key-directory.ts';
 import { insertPlan, listPlans, readPlan, updatePlan } from '../tenants/plan-store.ts';
 import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/tenant-store.ts';
 import { found, page, showPlan, showTenant } from './admin-objects.ts';
-import { type AdminOperation, type EntryMaker, operation } from './admin-operation.ts';
+import { adminOperation, type Role } from './admin-operation.ts';
 import { erase, erasedObject, erasureQuery } from './erasure.ts';
 import { priceWarning } from './price-warning.ts';
 
@@ -28,15 +29,10 @@ interface RecordKind<Stored extends { readonly id: string }, Body, Patch> {
   readonly name: string;
   readonly body: z.ZodType<Body>;
   readonly patch: z.ZodType<Patch>;
-  /** Examples of request bodies. */
-  readonly examples: {
-    readonly body: Readonly<Record<string, unknown>>;
-    readonly patch: Readonly<Record<string, unknown>>;
-  };
   readonly object: z.ZodType;
   readonly show: (record: Stored) => object;
   /** Roles that may show and change one record, and create one. */
-  readonly roles: Record<'show' | 'change' | 'create', NonNullable<AdminOperation['roles']>>;
+  readonly roles: Record<'show' | 'change' | 'create', readonly Role[]>;
   /** @throws ApiError if a key that is bound to a tenant may not see the record, or not make the change */
   readonly check?: (id: string, tenantId: string, patch: Partial<Patch>) => void;
   /** Id of the record's tenant, in the audit log; null = none. */
@@ -62,7 +58,7 @@ function recordOperations<
   Stored extends { readonly id: string },
   Body extends Limited,
   Patch extends Limited,
->(kind: RecordKind<Stored, Body, Patch>): readonly AdminOperation[] {
+>(kind: RecordKind<Stored, Body, Patch>): readonly Operation[] {
   const { name, object, show, roles, tenantOf } = kind;
   const check = (id: string, tenantId: string | null, patch: Partial<Patch> = {}): void => {
     if (tenantId !== null) kind.check?.(id, tenantId, patch);
@@ -72,23 +68,18 @@ function recordOperations<
     return { ...show(record), ...(warning !== undefined && { warning }) };
   };
   return [
-    operation({
-      method: 'GET',
-      path: `/${name}s`,
+    adminOperation('GET', `/${name}s`, {
       summary: `List ${name}s`,
       query: pageQuery,
       response: listOf(object),
       run: async ({ query }, { env }) =>
         page(await kind.list(env.DB, query.after, query.limit + 1), query.limit, show),
     }),
-    operation({
-      method: 'POST',
-      path: `/${name}s`,
+    adminOperation('POST', `/${name}s`, {
       summary: `Create a ${name}`,
       status: 201,
       roles: roles.create,
       body: kind.body,
-      example: kind.examples.body,
       response: object,
       async run({ body, entry }, context) {
         const record = await kind.create(body, context);
@@ -99,9 +90,7 @@ function recordOperations<
         });
       },
     }),
-    operation({
-      method: 'GET',
-      path: `/${name}s/{id}`,
+    adminOperation('GET', `/${name}s/{id}`, {
       summary: `Show a ${name}`,
       roles: roles.show,
       response: object,
@@ -110,13 +99,10 @@ function recordOperations<
         return show(found(await kind.read(env.DB, id), name, id));
       },
     }),
-    operation({
-      method: 'PATCH',
-      path: `/${name}s/{id}`,
+    adminOperation('PATCH', `/${name}s/{id}`, {
       summary: `Change a ${name}: ${kind.effect}`,
       roles: roles.change,
       body: kind.patch,
-      example: kind.examples.patch,
       response: object,
       async run({ id, body, tenantId, entry }, context) {
         check(id, tenantId, body);
@@ -132,10 +118,6 @@ export const PLAN_OPERATIONS = recordOperations({
   name: 'plan',
   body: planBody,
   patch: planPatch,
-  examples: {
-    body: { id: 'basic', name: 'Basic', limits: { requests_per_minute: 60, tokens_per_day: 1_000_000 } },
-    patch: { limits: { requests_per_minute: 120 } },
-  },
   object: planObject,
   show: showPlan,
   roles: { show: ['billing', 'read-only'], change: ['billing'], create: ['billing'] },
@@ -176,10 +158,6 @@ const TENANT_RECORDS = recordOperations({
   name: 'tenant',
   body: tenantBody,
   patch: tenantPatch,
-  examples: {
-    body: { id: 'acme', name: 'Acme', plan: 'basic' },
-    patch: { suspended: true },
-  },
   object: tenantObject,
   show: showTenant,
   roles: { show: ['billing', 'read-only', 'tenant'], change: ['billing', 'tenant'], create: [] },
@@ -209,11 +187,9 @@ const TENANT_RECORDS = recordOperations({
   forget: ({ id }, keys) => keys.forgetTenant(id),
 });
 
-export const TENANT_OPERATIONS: readonly AdminOperation[] = [
+export const TENANT_OPERATIONS: readonly Operation[] = [
   ...TENANT_RECORDS,
-  operation({
-    method: 'DELETE',
-    path: '/tenants/{id}',
+  adminOperation('DELETE', '/tenants/{id}', {
     summary: 'Erase a suspended tenant: its keys, files, batches, usage and limits',
     query: erasureQuery,
     response: erasedObject,

@@ -1,11 +1,12 @@
-import { usageAnswer, usageQuery } from '@continuo/shared/account.ts';
+import { usageQuery, usageResponse } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
 import { endUserHash } from '../limits/end-user.ts';
+import type { Operation } from '../operations/operation.ts';
 import { dayName } from '../usage/usage-ledger.ts';
 import { queryUsage, type UsageSums } from '../usage/usage-query.ts';
-import { type AdminOperation, operation } from './admin-operation.ts';
+import { adminOperation } from './admin-operation.ts';
 
 const mean = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
 
@@ -66,14 +67,12 @@ export async function usageList(
   return { object: 'list', data, has_more, next, total };
 }
 
-export const USAGE_OPERATIONS: readonly AdminOperation[] = [
-  operation({
-    method: 'GET',
-    path: '/usage',
+export const USAGE_OPERATIONS: readonly Operation[] = [
+  adminOperation('GET', '/usage', {
     summary: 'Show usage by day, tenant, model, key and end user, without running requests',
     roles: ['billing', 'read-only', 'tenant'],
     query: usageQuery,
-    response: usageAnswer,
+    response: usageResponse,
     run: ({ query, tenantId }, context) => usageList(query, tenantId ?? query.tenant ?? null, context),
   }),
 ];

@@ -1,25 +1,24 @@
-import { type Batch, batchRequest } from '@continuo/shared/batch.ts';
+import { type Batch, batchList, batchObject, batchRequest } from '@continuo/shared/batch.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { queryInteger } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
-import { authenticate } from '../auth/auth.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
 import { newId, tooMany } from '../files/file-store.ts';
-import { findFile, pageOf } from '../files/files.ts';
+import { after, findFile, pageOf } from '../files/files.ts';
 import { takePlace } from '../files/place.ts';
 import { readJsonObject } from '../http/request-body.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { jsonResponse } from '../http/responses.ts';
-import type { RouteHandler } from '../http/router.ts';
+import { type Operation, type OperationInput, operation } from '../operations/operation.ts';
 import { batchRunOf, findBatch, listRecords } from './batch-record.ts';
 
 const WINDOW_SECONDS = 86_400;
 /** Batches of one tenant that run at the same time. */
 const MAX_RUNNING = 20;
 
-/** POST /v1/batches */
-export const createBatch: RouteHandler = async (request, context) => {
-  const { tenant, key } = await authenticate(request, context, 'completions');
+async function createBatch(
+  { request, principal: { tenant, key } }: OperationInput,
+  context: RequestContext,
+): Promise<Batch> {
   const asked = parseRequest(batchRequest, await readJsonObject(request, context));
   const file = await findFile(context, tenant.id, asked.input_file_id, 'input_file_id');
   if (file.purpose !== 'batch') {
@@ -42,9 +41,9 @@ export const createBatch: RouteHandler = async (request, context) => {
   });
   const shown = started ?? (await findBatch(context.env, tenant.id, batch.id)) ?? batch;
   const fault = shown.errors?.data[0];
-  if (fault === undefined) return jsonResponse(shown);
+  if (fault === undefined) return shown;
   throw new ApiError('invalid_value', fault.message, { param: fault.param, shownCode: fault.code });
-};
+}
 
 function newBatch(asked: z.infer<typeof batchRequest>, context: RequestContext): Batch {
   const now = context.now();
@@ -74,37 +73,68 @@ function newBatch(asked: z.infer<typeof batchRequest>, context: RequestContext):
 }
 
 const listQuery = z.object({
-  after: z.string().optional(),
-  limit: queryInteger(1, 100).default(20),
+  after,
+  limit: queryInteger(1, 100).default(20).describe('Number of batches, at most 100. Default: 20.'),
 });
-
-/** GET /v1/batches */
-export const listBatches: RouteHandler = async (request, context) => {
-  const { tenant } = await authenticate(request, context, 'completions');
-  const query = parseRequest(listQuery, Object.fromEntries(new URL(request.url).searchParams));
-  const page = pageOf(await listRecords(context.env, tenant.id), query);
-  const found = await Promise.all(page.data.map(({ id }) => findBatch(context.env, tenant.id, id)));
-  return jsonResponse({ ...page, data: found.filter((batch) => batch !== null) });
-};
 
 const noSuchBatch = (id: string): ApiError =>
   new ApiError('not_found', `No batch found with id '${id.slice(0, 100)}'.`, { param: 'id' });
 
-/** GET /v1/batches/{id} */
-export const showBatch: RouteHandler = async (request, context, id) => {
-  const { tenant } = await authenticate(request, context, 'completions');
-  const batch = await findBatch(context.env, tenant.id, id);
+async function showBatch({ id, principal }: OperationInput, { env }: RequestContext): Promise<Batch> {
+  const batch = await findBatch(env, principal.tenant.id, id);
   if (batch === null) throw noSuchBatch(id);
-  return jsonResponse(batch);
-};
+  return batch;
+}
 
-/** POST /v1/batches/{id}/cancel */
-export const cancelBatch: RouteHandler = async (request, context, id) => {
-  const { tenant } = await authenticate(request, context, 'completions');
-  const cancelled = await batchRunOf(context.env, tenant.id, id).cancel();
-  const batch = cancelled ?? (await findBatch(context.env, tenant.id, id));
+async function cancelBatch(
+  { id, principal: { tenant } }: OperationInput,
+  { env }: RequestContext,
+): Promise<Batch> {
+  const cancelled = await batchRunOf(env, tenant.id, id).cancel();
+  const batch = cancelled ?? (await findBatch(env, tenant.id, id));
   if (batch === null) throw noSuchBatch(id);
-  if (batch.status === 'cancelling' || batch.status === 'cancelled') return jsonResponse(batch);
+  if (batch.status === 'cancelling' || batch.status === 'cancelled') return batch;
   const message = `Cannot cancel a batch with status '${batch.status}'.`;
   throw new ApiError('conflict', message, { headers: { 'x-should-retry': 'false' } });
-};
+}
+
+export const BATCH_OPERATIONS: readonly Operation[] = [
+  operation('POST', '/v1/batches', {
+    id: 'createBatch',
+    summary: 'Run the requests of a file.',
+    scope: 'completions',
+    ownBody: batchRequest,
+    response: batchObject,
+    errors: ['not_found', 'conflict', 'string_above_max_length'],
+    isRepeatable: true,
+    run: createBatch,
+  }),
+  operation('GET', '/v1/batches', {
+    id: 'listBatches',
+    summary: 'List your batches, the newest first.',
+    scope: 'completions',
+    query: listQuery,
+    response: batchList,
+    errors: ['invalid_type', 'integer_above_max_value', 'integer_below_min_value'],
+    async run({ query, principal: { tenant } }, { env }) {
+      const page = pageOf(await listRecords(env, tenant.id), query);
+      const batches = await Promise.all(page.data.map(({ id }) => findBatch(env, tenant.id, id)));
+      return { ...page, data: batches.filter((batch) => batch !== null) };
+    },
+  }),
+  operation('GET', '/v1/batches/{id}', {
+    id: 'retrieveBatch',
+    summary: 'Show the state of a batch.',
+    scope: 'completions',
+    response: batchObject,
+    run: showBatch,
+  }),
+  operation('POST', '/v1/batches/{id}/cancel', {
+    id: 'cancelBatch',
+    summary: 'Cancel a batch. Lines that run are finished, and all results are kept.',
+    scope: 'completions',
+    response: batchObject,
+    errors: ['conflict'],
+    run: cancelBatch,
+  }),
+];

@@ -1,4 +1,5 @@
 import { llamaCppRequest } from '@continuo/shared/completion-llamacpp.ts';
+import { documented } from '@continuo/shared/documented.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { characters, list, optional } from '@continuo/shared/json-fields.ts';
 import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
@@ -36,7 +37,11 @@ const responseFields = optional(
 export const nativeRequest = llamaCppRequest
   .partial({ model: true })
   .omit(omitted)
-  .extend({ response_fields: responseFields });
+  .extend({ response_fields: responseFields })
+  .register(documented, {
+    name: 'NativeCompletionRequest',
+    examples: { plain: { prompt: 'Once upon a time', n_predict: 30, n_probs: 1 } },
+  });
 
 const file = z.object({
   filename: optional(characters(4_096), 'Path of the file.'),
@@ -54,7 +59,22 @@ const infillFields = {
 };
 
 /** The body of POST /infill. */
-export const infillRequest = nativeRequest.omit({ prompt: true, suffix: true }).extend(infillFields);
+export const infillRequest = nativeRequest
+  .omit({ prompt: true, suffix: true })
+  .extend(infillFields)
+  .register(documented, {
+    name: 'InfillRequest',
+    examples: {
+      editor: {
+        input_prefix: 'def add(a, b):\n',
+        input_suffix: '\n\nprint(add(1, 2))\n',
+        input_extra: [{ filename: 'mul.py', text: 'def mul(a, b):\n    return a * b\n' }],
+        prompt: '    return ',
+        n_predict: 32,
+        t_max_predict_ms: 1_000,
+      },
+    },
+  });
 
 const infillParts = z.object(infillFields);
 

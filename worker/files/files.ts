@@ -1,12 +1,18 @@
-import { type FileObject, fileFields, MAX_FILE_BYTES } from '@continuo/shared/batch.ts';
+import {
+  type FileObject,
+  fileDeletion,
+  fileFields,
+  fileForm,
+  fileList,
+  fileObject,
+  MAX_FILE_BYTES,
+} from '@continuo/shared/batch.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { queryInteger } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
-import { authenticate } from '../auth/auth.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { jsonResponse } from '../http/responses.ts';
-import type { RouteHandler } from '../http/router.ts';
+import { type Operation, type OperationInput, operation } from '../operations/operation.ts';
 import { fileOf, fileOptions, idOf, listObjects, newId, noSuchFile, objectKey } from './file-store.ts';
 import { PartedObject } from './parted-object.ts';
 import { takePlace } from './place.ts';
@@ -40,9 +46,10 @@ export async function takeFilePlace(context: RequestContext, tenantId: string, i
   if (!(await takePlace(context, tenantId, place))) throw tooManyFiles();
 }
 
-/** POST /v1/files */
-export const uploadFile: RouteHandler = async (request, context) => {
-  const { tenant } = await authenticate(request, context, 'completions');
+async function uploadFile(
+  { request, principal: { tenant } }: OperationInput,
+  context: RequestContext,
+): Promise<FileObject> {
   await checkFileCount(context, tenant.id);
   const now = context.now();
   const id = newId('file-', now, context.randomHex);
@@ -61,18 +68,29 @@ export const uploadFile: RouteHandler = async (request, context) => {
   try {
     parseRequest(fileFields, Object.fromEntries(fields));
     await takeFilePlace(context, tenant.id, id);
-    return jsonResponse(fileOf(await object.complete()));
+    return fileOf(await object.complete());
   } catch (thrown) {
     await object.abort();
     throw thrown;
   }
-};
+}
+
+/** The parameter of all lists. */
+export const after = z.string().optional().describe('Id of the last object of the page before.');
 
 const listQuery = z.object({
-  after: z.string().optional(),
-  limit: queryInteger(1, 10_000).default(10_000),
-  order: z.enum(['asc', 'desc']).default('desc'),
-  purpose: z.enum(['batch', 'batch_output']).optional(),
+  after,
+  limit: queryInteger(1, 10_000)
+    .default(10_000)
+    .describe('Number of files, at most 10,000. Default: 10,000.'),
+  order: z
+    .enum(['asc', 'desc'])
+    .default('desc')
+    .describe('`desc`, the newest first, or `asc`. Default: `desc`.'),
+  purpose: z
+    .enum(['batch', 'batch_output'])
+    .optional()
+    .describe('Only files with this purpose: `batch` or `batch_output`.'),
 });
 
 interface PageQuery {
@@ -92,21 +110,6 @@ export function pageOf<T extends { readonly id: string }>(items: readonly T[], q
   return { object: 'list', data, first_id, last_id, has_more: rest.length > limit };
 }
 
-/** GET /v1/files */
-export const listFiles: RouteHandler = async (request, context) => {
-  const { tenant } = await authenticate(request, context, 'completions');
-  const query = parseRequest(listQuery, Object.fromEntries(new URL(request.url).searchParams));
-  const files = (await listObjects(context.env.FILES, tenant.id, 'files')).map(fileOf);
-  const wanted = files.filter(({ purpose }) => query.purpose === undefined || purpose === query.purpose);
-  return jsonResponse(pageOf(wanted, query));
-};
-
-/** GET /v1/files/{id} */
-export const showFile: RouteHandler = async (request, context, id) => {
-  const { tenant } = await authenticate(request, context, 'completions');
-  return jsonResponse(await findFile(context, tenant.id, id));
-};
-
 /** @throws ApiError 404 if the tenant has no such file */
 export async function findFile(
   { env }: RequestContext,
@@ -119,19 +122,58 @@ export async function findFile(
   return fileOf(object);
 }
 
-/** GET /v1/files/{id}/content */
-export const readFile: RouteHandler = async (request, context, id) => {
-  const { tenant } = await authenticate(request, context, 'completions');
-  const object = await context.env.FILES.get(objectKey(tenant.id, 'files', id));
+async function readFile({ id, principal }: OperationInput, { env }: RequestContext): Promise<Response> {
+  const object = await env.FILES.get(objectKey(principal.tenant.id, 'files', id));
   if (object === null) throw noSuchFile(id);
   const headers = { 'content-type': 'application/jsonl', 'content-length': String(object.size) };
   return new Response(object.body, { headers });
-};
+}
 
-/** DELETE /v1/files/{id}. A batch that runs does not need its input file any more. */
-export const deleteFile: RouteHandler = async (request, context, id) => {
-  const { tenant } = await authenticate(request, context, 'completions');
-  await findFile(context, tenant.id, id);
-  await context.env.FILES.delete(objectKey(tenant.id, 'files', id));
-  return jsonResponse({ id, object: 'file', deleted: true });
-};
+export const FILE_OPERATIONS: readonly Operation[] = [
+  operation('POST', '/v1/files', {
+    id: 'createFile',
+    summary: 'Upload the input of a batch.',
+    scope: 'completions',
+    form: fileForm,
+    response: fileObject,
+    run: uploadFile,
+  }),
+  operation('GET', '/v1/files', {
+    id: 'listFiles',
+    summary: 'List your files.',
+    scope: 'completions',
+    query: listQuery,
+    response: fileList,
+    errors: ['invalid_type', 'integer_above_max_value', 'integer_below_min_value'],
+    async run({ query, principal }, { env }) {
+      const files = (await listObjects(env.FILES, principal.tenant.id, 'files')).map(fileOf);
+      const wanted = files.filter(({ purpose }) => query.purpose === undefined || purpose === query.purpose);
+      return pageOf(wanted, query);
+    },
+  }),
+  operation('GET', '/v1/files/{id}', {
+    id: 'retrieveFile',
+    summary: 'Describe one file.',
+    scope: 'completions',
+    response: fileObject,
+    run: ({ id, principal }, context) => findFile(context, principal.tenant.id, id),
+  }),
+  operation('GET', '/v1/files/{id}/content', {
+    id: 'downloadFile',
+    summary: 'Download a file.',
+    scope: 'completions',
+    isFile: true,
+    run: readFile,
+  }),
+  operation('DELETE', '/v1/files/{id}', {
+    id: 'deleteFile',
+    summary: 'Delete a file. Running batches do not need their input files.',
+    scope: 'completions',
+    response: fileDeletion,
+    async run({ id, principal: { tenant } }, context) {
+      await findFile(context, tenant.id, id);
+      await context.env.FILES.delete(objectKey(tenant.id, 'files', id));
+      return { id, object: 'file', deleted: true };
+    },
+  }),
+];

@@ -1,19 +1,19 @@
 import {
   type FileObject,
+  partForm,
   type Upload,
   uploadCompletion,
-  type uploadPart,
+  uploadObject,
+  uploadPart,
   uploadRequest,
 } from '@continuo/shared/batch.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toHex } from '@continuo/shared/signing.ts';
 import type * as z from 'zod';
-import { authenticate } from '../auth/auth.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
 import { readJsonObject } from '../http/request-body.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { jsonResponse } from '../http/responses.ts';
-import type { RouteHandler } from '../http/router.ts';
+import { type Operation, type OperationInput, operation } from '../operations/operation.ts';
 import { deleteObjects, fileOf, fileOptions, newId, objectKey, tooMany } from './file-store.ts';
 import { checkFileCount, checkFileName, takeFilePlace } from './files.ts';
 import { PartedObject } from './parted-object.ts';
@@ -36,9 +36,10 @@ const MAX_PART_BYTES = 64 * 1024 * 1024;
 /** Pending uploads of one tenant. */
 const MAX_PENDING = 20;
 
-/** POST /v1/uploads */
-export const createUpload: RouteHandler = async (request, context) => {
-  const { tenant } = await authenticate(request, context, 'completions');
+async function createUpload(
+  { request, principal: { tenant } }: OperationInput,
+  context: RequestContext,
+): Promise<Upload> {
   const { filename, bytes } = parseRequest(uploadRequest, await readJsonObject(request, context));
   checkFileName(filename);
   await checkFileCount(context, tenant.id);
@@ -61,8 +62,8 @@ export const createUpload: RouteHandler = async (request, context) => {
   if (!(await takePlace(context, tenant.id, { ...place, ...pending })))
     throw tooMany(`You have ${MAX_PENDING} pending uploads. Complete or cancel one.`);
   await putUpload(FILES, tenant.id, upload, null);
-  return jsonResponse(upload);
-};
+  return upload;
+}
 
 /** @throws ApiError 404 if the tenant has no such upload */
 async function findUpload({ env, now }: RequestContext, tenantId: string, id: string): Promise<StoredUpload> {
@@ -79,9 +80,10 @@ function checkPending({ status }: Upload): void {
   });
 }
 
-/** POST /v1/uploads/{id}/parts */
-export const addPart: RouteHandler = async (request, context, id) => {
-  const { tenant } = await authenticate(request, context, 'completions');
+async function addPart(
+  { request, id, principal: { tenant } }: OperationInput,
+  context: RequestContext,
+): Promise<z.infer<typeof uploadPart>> {
   const { upload } = await findUpload(context, tenant.id, id);
   checkPending(upload);
   const { FILES } = context.env;
@@ -108,17 +110,19 @@ export const addPart: RouteHandler = async (request, context, id) => {
     const message = `Invalid 'data': the parts of the upload would have more than ${maxBytes} bytes.`;
     throw new ApiError('request_too_large', message, { param: 'data' });
   }
-  return jsonResponse(part);
-};
+  return part;
+}
 
 const bytesOf = (parts: readonly StoredPart[]): number => parts.reduce((sum, { size }) => sum + size, 0);
 
-/** POST /v1/uploads/{id}/complete. Repeated, it returns the same file. */
-export const completeUpload: RouteHandler = async (request, context, id) => {
-  const { tenant } = await authenticate(request, context, 'completions');
+/** Makes a file of the parts. Repeated, it returns the same file. */
+async function completeUpload(
+  { request, id, principal: { tenant } }: OperationInput,
+  context: RequestContext,
+): Promise<Upload> {
   const asked = parseRequest(uploadCompletion, await readJsonObject(request, context));
   const { upload, etag } = await findUpload(context, tenant.id, id);
-  if (upload.status === 'completed') return jsonResponse(upload);
+  if (upload.status === 'completed') return upload;
   checkPending(upload);
   await checkFileCount(context, tenant.id);
   const { FILES } = context.env;
@@ -131,11 +135,11 @@ export const completeUpload: RouteHandler = async (request, context, id) => {
     await FILES.delete(objectKey(tenant.id, 'files', file.id));
     const { upload: current } = await findUpload(context, tenant.id, id);
     if (current.status !== 'completed') checkPending(current);
-    return jsonResponse(current);
+    return current;
   }
   await deleteObjects(FILES, parts);
-  return jsonResponse(completed);
-};
+  return completed;
+}
 
 /** @throws ApiError 400 for an unknown part, or for parts that are not the whole file */
 function chooseParts(
@@ -193,11 +197,12 @@ async function joinParts(
   }
 }
 
-/** POST /v1/uploads/{id}/cancel */
-export const cancelUpload: RouteHandler = async (request, context, id) => {
-  const { tenant } = await authenticate(request, context, 'completions');
+async function cancelUpload(
+  { id, principal: { tenant } }: OperationInput,
+  context: RequestContext,
+): Promise<Upload> {
   const { upload, etag } = await findUpload(context, tenant.id, id);
-  if (upload.status === 'cancelled') return jsonResponse(upload);
+  if (upload.status === 'cancelled') return upload;
   checkPending(upload);
   const { FILES } = context.env;
   const cancelled: Upload = { ...upload, status: 'cancelled' };
@@ -205,5 +210,43 @@ export const cancelUpload: RouteHandler = async (request, context, id) => {
     checkPending((await findUpload(context, tenant.id, id)).upload);
   }
   await deleteObjects(FILES, await listParts(FILES, tenant.id, upload.id));
-  return jsonResponse(cancelled);
-};
+  return cancelled;
+}
+
+export const UPLOAD_OPERATIONS: readonly Operation[] = [
+  operation('POST', '/v1/uploads', {
+    id: 'createUpload',
+    summary: 'Start a file that is sent in parts.',
+    scope: 'completions',
+    ownBody: uploadRequest,
+    response: uploadObject,
+    errors: ['integer_above_max_value', 'integer_below_min_value'],
+    run: createUpload,
+  }),
+  operation('POST', '/v1/uploads/{id}/parts', {
+    id: 'addUploadPart',
+    summary: 'Add a part.',
+    scope: 'completions',
+    form: partForm,
+    response: uploadPart,
+    errors: ['conflict'],
+    run: addPart,
+  }),
+  operation('POST', '/v1/uploads/{id}/complete', {
+    id: 'completeUpload',
+    summary: 'Make a file of the parts.',
+    scope: 'completions',
+    ownBody: uploadCompletion,
+    response: uploadObject,
+    errors: ['conflict'],
+    run: completeUpload,
+  }),
+  operation('POST', '/v1/uploads/{id}/cancel', {
+    id: 'cancelUpload',
+    summary: 'Cancel an upload and delete its parts.',
+    scope: 'completions',
+    response: uploadObject,
+    errors: ['conflict'],
+    run: cancelUpload,
+  }),
+];

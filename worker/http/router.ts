@@ -10,7 +10,7 @@ export type RouteHandler = (
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** itty-router pattern. The handler gets the decoded `:rest` as its argument; `:rest+` also matches slashes. */
+  /** Has at most one part in braces. The handler gets it decoded as its argument; `{id+}` also matches slashes. */
   readonly path: string;
   readonly handler: RouteHandler;
 }
@@ -23,11 +23,12 @@ export const pathOf = ({ url }: Request): string => /^https?:\/\/[^/?#\\]+([^?#]
 /** Combines routes into one function. @throws ApiError 404 or 405 if no route matches, and what handlers throw */
 export function createRouter(routes: readonly Route[]): Router {
   const router = IttyRouter();
-  const fixed = routes.filter(({ path }) => !path.includes(':'));
+  const fixed = routes.filter(({ path }) => !path.includes('{'));
   const byPath = new Map(fixed.map(({ method, path, handler }) => [`${method} ${path}`, handler]));
   for (const { method, path, handler } of routes) {
     const register = router[method.toLowerCase() as 'get' | 'post'];
-    register(path, ({ params }, request: Request, context: RequestContext) =>
+    const pattern = path.replace(/\{\w+(\+?)\}/, ':rest$1');
+    register(pattern, ({ params }, request: Request, context: RequestContext) =>
       handler(request, context, decoded(params?.rest ?? '')),
     );
   }

@@ -61,17 +61,21 @@ function lastEventId(request: Request): number {
   });
 }
 
-/** GET /v1/completions/{id}/stream: sends the events after the last one that the client received. */
-export async function resumeStream(request: Request, context: RequestContext, id: string): Promise<Response> {
-  const { tenant } = await authenticate(request, context, 'completions');
+/** Sends the events of a completion after the last one that the client received. */
+export async function resumeStream(
+  request: Request,
+  context: RequestContext,
+  tenantId: string,
+  id: string,
+): Promise<Response> {
   const completion = ID.exec(id)?.[1];
   const from = lastEventId(request);
-  await context.freeWorkTurn(tenant.id, REPLAY_COST_BYTES);
+  await context.freeWorkTurn(tenantId, REPLAY_COST_BYTES);
   const stream: Resumed =
     completion === undefined
       ? null
       : await retry<Resumed>(
-          async () => await tailOf(context, completion).resume(from, tenant.id),
+          async () => await tailOf(context, completion).resume(from, tenantId),
           context.backoff,
         ).catch(unavailable);
   if (stream === null) {

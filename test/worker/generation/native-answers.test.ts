@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type * as z from 'zod';
 import { completionResponse } from '../../../shared/completion-response.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
-import { nativeResult } from '../../../worker/openapi/native-operations.ts';
+import { nativeResult } from '../../../shared/native-response.ts';
 import { ADMIN_KEY_SHA256, tenantWithKey } from '../admin/admin-client.ts';
 import { acceptedFor, doneFor, finishOf, tokenEvent } from '../support/scripts.ts';
 import { blocksOf } from '../support/sse.ts';

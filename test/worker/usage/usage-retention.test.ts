@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import type * as z from 'zod';
-import type { usageAnswer } from '../../../shared/account.ts';
+import type { usageResponse } from '../../../shared/account.ts';
 import { pruneRequests, rollUpUsage } from '../../../worker/usage/usage-retention.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
@@ -81,7 +81,7 @@ test('shows 10,000 rows on a page of usage, and covers 31 days without a first d
     .run();
   await add('2020-01-01', 'a', 'k', 1);
   const first = (await (await worker.request('/admin/v1/usage?group_by=tenant')).json()) as z.infer<
-    typeof usageAnswer
+    typeof usageResponse
   >;
   expect([first.data.length, first.has_more, first.total.requests]).toEqual([10_000, true, 10_001]);
   const after = encodeURIComponent(first.next ?? '');

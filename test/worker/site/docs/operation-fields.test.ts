@@ -1,16 +1,10 @@
 import { expect, test } from 'vitest';
 import { completionRequest } from '../../../../shared/completion.ts';
-import { openApiDocument } from '../../../../worker/openapi/document.ts';
-import { OPERATIONS } from '../../../../worker/openapi/operations.ts';
-import type { OpenApiDocument } from '../../../../worker/site/docs/documents.ts';
 import { addressOf, examplesOf } from '../../../../worker/site/docs/operation/exchange.ts';
 import { fieldListsOf, fieldsOf } from '../../../../worker/site/docs/operation/operation-fields.ts';
+import { publicDocument } from './public-document.ts';
 
-const routes = Object.keys(OPERATIONS).map((name) => {
-  const [method = '', path = ''] = name.split(' ');
-  return { method, path };
-});
-const { components } = openApiDocument(routes) as unknown as OpenApiDocument;
+const { components } = await publicDocument();
 const fields = fieldsOf(components.schemas.CompletionRequest!);
 const field = (name: string) => fields.find((one) => one.name === name)!;
 

@@ -1,25 +1,19 @@
 import path from 'node:path';
 import MiniSearch from 'minisearch';
 import { expect, test } from 'vitest';
-import { openApiDocument } from '../../../../worker/openapi/document.ts';
-import { OPERATIONS } from '../../../../worker/openapi/operations.ts';
 import { readGuides } from '../../../../worker/site/build/guides.ts';
 import { searchIndexOf } from '../../../../worker/site/build/guides-module.ts';
-import type { OpenApiDocument } from '../../../../worker/site/docs/documents.ts';
 import { placesOf } from '../../../../worker/site/docs/search/search.ts';
 import {
   type Found,
   findPlaces,
   SEARCH_OPTIONS,
 } from '../../../../worker/site/docs/search/search-options.ts';
+import { publicDocument } from './public-document.ts';
 
-const routes = Object.keys(OPERATIONS).map((name) => {
-  const [method = '', path = ''] = name.split(' ');
-  return { method, path };
-});
 const DOCS = path.resolve(import.meta.dirname, '../../../../docs');
 const index = MiniSearch.loadJSON<Found>(searchIndexOf(readGuides(DOCS)), SEARCH_OPTIONS);
-index.addAll(placesOf(openApiDocument(routes) as unknown as OpenApiDocument, 'api'));
+index.addAll(placesOf(await publicDocument(), 'api'));
 
 /** What people ask, and write wrong, and what answers it: a guide, a guide's section, or an operation. */
 test.each([

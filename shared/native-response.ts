@@ -1,8 +1,8 @@
-import { timings } from '@continuo/shared/completion-response.ts';
 import * as z from 'zod';
-import { infillRequest, nativeRequest } from '../dialects/native-request.ts';
-import { COMPLETION_HEADERS, REPLAY_HEADERS } from '../http/headers.ts';
-import { COMPLETION, type DocumentedOperation, ONE_MODEL, REPEATABLE } from './documented-operation.ts';
+import { timings } from './completion-response.ts';
+import { documented } from './documented.ts';
+
+/** The responses of llama.cpp's own API. */
 
 const token = {
   id: z.int().min(0).describe('Token id.'),
@@ -49,11 +49,29 @@ export const nativeResult = z.looseObject({
     .optional()
     .describe('Probabilities of the generated tokens, if n_probs is above 0.'),
 });
+nativeResult.register(documented, { name: 'NativeCompletionEvent' });
 
 /** A request for several choices gets a list. */
-const nativeAnswer = z.union([nativeResult, z.array(nativeResult)]);
+export const nativeResponse = z.union([nativeResult, z.array(nativeResult)]).register(documented, {
+  name: 'NativeCompletion',
+  example: {
+    index: 0,
+    content: 'a + b',
+    tokens: [],
+    stop: true,
+    model: 'default',
+    tokens_predicted: 4,
+    tokens_evaluated: 21,
+    tokens_cached: 0,
+    generation_settings: { n_ctx: 2_048, n_predict: 32, temperature: 0.8 },
+    has_new_line: false,
+    truncated: false,
+    stop_type: 'eos',
+    stopping_word: '',
+  },
+});
 
-const propsAnswer = z.object({
+export const propsResponse = z.object({
   default_generation_settings: z
     .object({
       n_ctx: z.int().min(1).describe('Context length in tokens: prompt and completion together.'),
@@ -71,86 +89,14 @@ const propsAnswer = z.object({
   chat_template: z.string().describe('Always empty: there are no chats.'),
   build_info: z.string().describe("Always 'continuo'."),
 });
-
-const NATIVE_ANSWER = {
-  index: 0,
-  content: 'a + b',
-  tokens: [],
-  stop: true,
-  model: 'default',
-  tokens_predicted: 4,
-  tokens_evaluated: 21,
-  tokens_cached: 0,
-  generation_settings: { n_ctx: 2_048, n_predict: 32, temperature: 0.8 },
-  has_new_line: false,
-  truncated: false,
-  stop_type: 'eos',
-  stopping_word: '',
-};
-
-const nativeOperation = (
-  id: string,
-  summary: string,
-  body: DocumentedOperation['body'],
-): DocumentedOperation => ({
-  id,
-  summary,
-  tag: 'Completions',
-  ...(body && { body }),
-  answer: { name: 'NativeCompletion', schema: nativeAnswer, example: NATIVE_ANSWER },
-  events: { name: 'NativeCompletionEvent', schema: nativeResult },
-  answerHeaders: { ...REPLAY_HEADERS, ...COMPLETION_HEADERS },
-  headers: REPEATABLE,
-  errors: COMPLETION,
-  limited: true,
-});
-
-/** The operations of llama.cpp's own API. */
-export const NATIVE_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
-  'POST /completion': nativeOperation(
-    'createNativeCompletion',
-    "Complete a text; request and response as in llama.cpp's own API.",
-    {
-      name: 'NativeCompletionRequest',
-      schema: nativeRequest,
-      examples: { plain: { prompt: 'Once upon a time', n_predict: 30, n_probs: 1 } },
-    },
-  ),
-  'POST /infill': nativeOperation(
-    'createNativeInfill',
-    "Fill in a text; request and response as in llama.cpp's own API.",
-    {
-      name: 'InfillRequest',
-      schema: infillRequest,
-      examples: {
-        editor: {
-          input_prefix: 'def add(a, b):\n',
-          input_suffix: '\n\nprint(add(1, 2))\n',
-          input_extra: [{ filename: 'mul.py', text: 'def mul(a, b):\n    return a * b\n' }],
-          prompt: '    return ',
-          n_predict: 32,
-          t_max_predict_ms: 1_000,
-        },
-      },
-    },
-  ),
-  'GET /props': {
-    id: 'showProps',
-    summary: "Describe the properties of a model as llama.cpp's server does.",
-    tag: 'Models',
-    errors: ONE_MODEL,
-    query: { model: 'Model id. If absent, the only served model.' },
-    answer: {
-      name: 'Props',
-      schema: propsAnswer,
-      example: {
-        default_generation_settings: { n_ctx: 2_048, params: { n_predict: -1, temperature: 0.8 } },
-        model_alias: 'default',
-        model_path: 'default',
-        modalities: { vision: false, audio: false },
-        chat_template: '',
-        build_info: 'continuo',
-      },
-    },
+propsResponse.register(documented, {
+  name: 'Props',
+  example: {
+    default_generation_settings: { n_ctx: 2_048, params: { n_predict: -1, temperature: 0.8 } },
+    model_alias: 'default',
+    model_path: 'default',
+    modalities: { vision: false, audio: false },
+    chat_template: '',
+    build_info: 'continuo',
   },
-};
+});
