@@ -1,28 +1,35 @@
 import { defineConfig } from 'vitest/config';
 import { ClosingLine } from './test/support/closing-line.ts';
 import { GroupSequencer } from './test/support/group-sequencer.ts';
-import { GROUPS, groupOf, testFiles } from './test/support/groups.ts';
+import { GROUPS, groupOf, isLong, testFiles } from './test/support/groups.ts';
+import { SlowFiles } from './test/support/slow-files.ts';
+import { TEST_LIMIT_MS, WAIT_LIMIT_MS } from './test/support/time-limits.ts';
 
-const files = Map.groupBy(testFiles(), groupOf);
+/** Returns the groups with their files. The mode `quick`, that of `npm test`, has no `*.long.test.ts`. */
+export function projectsOf(mode: string) {
+  const listed = testFiles().filter((file) => !(mode === 'quick' && isLong(file)));
+  const files = Map.groupBy(listed, groupOf);
+  return GROUPS.map((name) => ({ extends: true as const, test: { name, include: files.get(name) ?? [] } }));
+}
 
-export default defineConfig({
-  test: {
-    projects: GROUPS.map((name) => ({
-      extends: true as const,
-      test: { name, include: files.get(name) ?? [] },
-    })),
-    // Files of one worker process share loaded modules; those of e2e also a running system and a browser.
-    isolate: false,
-    globalSetup: ['test/support/temporary-directory.ts', 'test/support/built-page.ts'],
-    sequence: { sequencer: GroupSequencer },
-    setupFiles: 'test/support/property-seed.ts',
-    reporters: ['default', new ClosingLine()],
-    // Ends only tests that hang: on one busy core a test has taken more than two minutes.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
-    // A condition may take as long as its test.
-    expect: { poll: { timeout: 290_000 } },
-    // One more than the two cores of CI, because many tests wait for processes, pages and timers.
-    maxWorkers: 3,
-  },
+export default defineConfig(({ mode }) => {
+  const quick = mode === 'quick';
+  return {
+    test: {
+      projects: projectsOf(mode),
+      env: { TEST_CASES: quick ? 'tenth' : 'all' },
+      // Files of one worker process share loaded modules; those of e2e also a running system and a browser.
+      isolate: false,
+      globalSetup: ['test/support/temporary-directory.ts', 'test/support/built-page.ts'],
+      sequence: { sequencer: GroupSequencer },
+      setupFiles: 'test/support/set-up-file.ts',
+      reporters: ['default', ...(quick ? [new SlowFiles()] : []), new ClosingLine()],
+      testTimeout: TEST_LIMIT_MS,
+      hookTimeout: TEST_LIMIT_MS,
+      // A condition may take as long as its test.
+      expect: { poll: { timeout: WAIT_LIMIT_MS } },
+      // One more than the two cores of CI, because many tests wait for processes, pages and timers.
+      maxWorkers: 3,
+    },
+  };
 });

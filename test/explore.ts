@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Runs the tests with a random seed for property tests and random workloads.
+ * Runs all tests with a random seed for property tests and random workloads.
  * Usage: npm run test:explore -- [SEED] [vitest arguments]
  */
 

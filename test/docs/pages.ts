@@ -28,9 +28,9 @@ export const EXAMPLES: readonly Example[] = PAGES.flatMap((file) =>
 
 /** The test that runs every example of a language. */
 export const RUNNERS: Readonly<Record<string, string>> = {
-  sh: 'test/e2e/documented-examples.test.ts',
-  ts: 'test/e2e/documented-examples.test.ts',
-  json: 'test/e2e/documented-examples.test.ts',
+  sh: 'test/e2e/documented-examples.long.test.ts',
+  ts: 'test/e2e/documented-examples.long.test.ts',
+  json: 'test/e2e/documented-examples.long.test.ts',
   python: 'test/tools/clients/documented-examples.clients.ts',
 };
 

@@ -51,5 +51,8 @@ export function groupOf(file: string): Group {
   return FOLDERS[folder]!;
 }
 
+/** `npm run test:all` runs every file, `npm test` those without this ending. */
+export const isLong = (file: string): boolean => file.endsWith('.long.test.ts');
+
 export const testFiles = (): string[] =>
   globSync('test/**/*.test.ts').map((file) => file.replaceAll(path.sep, '/'));

@@ -1,14 +1,13 @@
 /**
- * Seed of every property test and random workload of a run. It is fixed, so that `npm test` always runs the same cases.
+ * Seed of every property test and random workload of a run. It is fixed, so that every run has the same cases.
  * `npm run test:explore` sets the variable to a random number.
  */
 export const TEST_SEED = Number(process.env.TEST_SEED ?? 0);
 if (!Number.isInteger(TEST_SEED))
   throw new Error(`TEST_SEED is '${process.env.TEST_SEED}'; it must be an integer. Unset it or correct it.`);
 
-/** Returns how many cases of a long random workload to run: all in `npm run test:explore`, a sample in `npm test`. */
-export const runs = (all: number, sample = Math.ceil(all / 4)): number =>
-  process.env.TEST_SEED === undefined ? sample : all;
+/** Returns how many of these random cases a run has: a tenth in `npm test`, all in `npm run test:all`. */
+export const runs = (all: number): number => (process.env.TEST_CASES === 'tenth' ? Math.ceil(all / 10) : all);
 
 /** Numbers in [0, 1) that depend on the seed of the run. Each stream number gives a different sequence. */
 export const randomFrom = (stream: number): (() => number) => mulberry32(TEST_SEED + stream);

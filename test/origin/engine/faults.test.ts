@@ -6,6 +6,7 @@ import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { runs } from '../../support/random.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
 import { grammarOf, TOKENS_ONLY } from './support/positional-grammar.ts';
 import { type ScriptedOptions, ScriptedRunner } from './support/scripted-runner.ts';
@@ -114,7 +115,7 @@ describe('a failed run of the model', () => {
         });
         expect(driver.engine.status).toMatchObject({ running: 0, waiting: 0 });
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { KvSlots } from '../../../origin/engine/kv/kv-slots.ts';
 import type { PromptSpan } from '../../../origin/engine/kv/prompt-match.ts';
+import { runs } from '../../support/random.ts';
 
 const CHUNK = 4;
 
@@ -44,7 +45,7 @@ it('the prefix cache shares exactly the whole chunks in which tokens and images 
       else expect(cached).toBe(Math.min(whole(length), whole(one.tokens.length)));
       if (cached > 0) shared++;
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
-  expect(shared).toBeGreaterThan(50);
+  expect(shared).toBeGreaterThan(runs(250));
 });

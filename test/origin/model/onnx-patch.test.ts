@@ -10,6 +10,7 @@ import {
   LOGITS_INDEX,
   withGraph,
 } from '../../../origin/model/onnx/onnx-patch.ts';
+import { runs } from '../../support/random.ts';
 import { OnnxWriter } from '../../support/synthetic/onnx-writer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { prefillPrompt, syntheticRunner, temporaryDirectory } from './synthetic-runner.ts';
@@ -141,6 +142,6 @@ it('a truncated or damaged file gives an error or a graph, never a crash or hang
         expect((error as Error).message).toMatch(/^(is|holds|has) /);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

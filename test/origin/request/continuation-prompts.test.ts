@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { SubmittedPrompt } from '../../../origin/engine/messages.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
+import { runs } from '../../support/random.ts';
 import { byteLevelDirectory, sentencePieceDirectory } from '../tokenizer/fixtures.ts';
 import { prepare, servedModel } from './served-models.ts';
 
@@ -72,7 +73,7 @@ describe.each(Object.entries(models))('continuations with a %s tokenizer', (_, m
         const expected = pairs.map(([before, after]) => [[...before, ...after], before.length - 1]);
         expect(await prompted(scoring(prompt, texts), model)).toEqual(expected);
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     );
     expect([merged > 0, moved > 50], `${merged} ${moved}`).toEqual([true, true]);
   });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { BoundarySearch } from '../../../origin/sampling/boundary-search.ts';
 import { Candidates } from '../../../origin/sampling/candidates.ts';
+import { runs } from '../../support/random.ts';
 
 const anyNumber = fc.oneof(
   fc.integer({ min: -3, max: 3 }),
@@ -20,7 +21,7 @@ it('finds the k-th largest number that a sort finds, ties and −∞ included', 
       expect(found - descending[k - 1]! || 0).toBe(0);
       expect([...values.subarray(0, numbers.length)]).toEqual(numbers);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -49,6 +50,6 @@ it('finds the boundary of the shortest prefix that has the weight and the number
       expect(search.aboveCount).toBe(above.length);
       expect(search.aboveWeight).toBe(above.reduce((sum, { weight }) => sum + weight, 0));
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { dynamicTemperature } from '../../../origin/sampling/dynamic-temperature.ts';
+import { runs } from '../../support/random.ts';
 import { sampleOnce, workspaceOf } from './one-token.ts';
 
 const SIZE = 300;
@@ -34,7 +35,7 @@ describe.each([
         expect(temperature).toBeGreaterThanOrEqual(0.5);
         expect(temperature).toBeLessThanOrEqual(1.5);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -50,7 +51,7 @@ describe.each([
         const { token } = sampleOnce({ logits, parameters, step }, workspace);
         expect(logits[token]).toBeGreaterThan(-Infinity);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
+import { runs } from '../../support/random.ts';
 import { anyHistory, anyLogits, anyParameters } from './arbitraries.ts';
 import { sampleOnce } from './one-token.ts';
 import { processed } from './reference.ts';
@@ -33,7 +34,7 @@ describe('greedy sampling', () => {
         fc.pre(best.length > 0);
         expect(sampleOnce({ ...trial, parameters, seed }).token).toBe(best[0]);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -50,7 +51,7 @@ describe('greedy sampling', () => {
         expect(sampleOnce({ logits, seed, parameters: { ...cold, topP: 0.9, minP: 0.1 } }).token).toBe(best);
         expect(sampleOnce({ logits, seed, parameters: { temperature: 0, mirostat } }).token).toBe(best);
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 

@@ -57,7 +57,7 @@ describe('logprobs', () => {
         );
         expect(row).toEqual(Float32Array.from(logits));
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -87,7 +87,7 @@ describe('logprobs', () => {
         const after = tokenLogprob(row, id, topLogprobs, workspace, sampler.sampledRaw);
         expect(after).toEqual(tokenLogprob(row, id, topLogprobs, workspaceOf(row.length, true)));
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 

@@ -11,6 +11,7 @@ import { Sampler } from '../../../origin/sampling/sampler.ts';
 import { TokenDraw } from '../../../origin/sampling/token-draw.ts';
 import type { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
+import { runs } from '../../support/random.ts';
 import { anyRow, SIZE as TILE } from './any-row.ts';
 import { anyHistory, anyMask, anyParameters } from './arbitraries.ts';
 import { historyOf, vocabularyOf, workspaceOf } from './one-token.ts';
@@ -109,7 +110,7 @@ describe('a sampler pool', () => {
       expect(pool.token(0)).toBeNull();
     };
     const anyStep = fc.array(anyAsked, { minLength: 2, maxLength: MAX_ROWS });
-    await fc.assert(fc.asyncProperty(anyStep, step), { numRuns: 150 });
+    await fc.assert(fc.asyncProperty(anyStep, step), { numRuns: runs(150) });
   });
 
   it('draws on its other threads if the caller does nothing', async () => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { KERNEL_MODULE } from '../../../origin/sampling/kernel/block-kernel-binary.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { LOWEST_LOGIT } from '../../../origin/sampling/row.ts';
+import { runs } from '../../support/random.ts';
 import { anyColdness, anyRow, SIZE } from './any-row.ts';
 import { BLOCK_KERNEL, buildKernel } from './block-kernel-build.ts';
 import { sum } from './reference.ts';
@@ -70,7 +71,7 @@ describe('the SIMD kernel', () => {
           expect(together).toEqual(reduce(row.slice(), coldness, cut));
         }
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 
@@ -85,7 +86,7 @@ describe('the SIMD kernel', () => {
           expect(Math.abs(sums[block]! - weight)).toBeLessThanOrEqual(tolerance);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -99,7 +100,7 @@ describe('the SIMD kernel', () => {
         const tolerance = 2 * SUM_ERROR * mean + EXPONENT_ERROR * (square / weight + mean ** 2) + 1e-12;
         expect(Math.abs(found + mean)).toBeLessThan(tolerance);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -113,7 +114,7 @@ describe('the SIMD kernel', () => {
         for (const [i, x] of expected.entries())
           expect(Math.abs(deviations[i]! - x)).toBeLessThanOrEqual(1e-13 * x);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 
@@ -124,7 +125,7 @@ describe('the SIMD kernel', () => {
         const expected = Array.from(row, (z, at) => (z >= cut ? at : -1)).filter((at) => at >= 0);
         expect(reduce(row, 1, cut).ids).toEqual(expected);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -158,7 +159,7 @@ describe('the SIMD kernel', () => {
         row[id] = value;
         expect(kernel.maxima(row, new Float32Array(BLOCKS))).toBe(false);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 

@@ -9,6 +9,7 @@ import { isIn } from '../../../origin/sampling/masked-copy.ts';
 import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
 import { TokenDraw } from '../../../origin/sampling/token-draw.ts';
 import type { SamplingParameters } from '../../../shared/sampling.ts';
+import { runs } from '../../support/random.ts';
 import { anyRow, SIZE as TILE } from './any-row.ts';
 import { anyMask, anyParameters } from './arbitraries.ts';
 import { workspaceOf } from './one-token.ts';
@@ -104,7 +105,7 @@ it('draws from sparse rows are those from whole rows, and what they read has bee
     pool.end();
   };
   const anyStep = fc.array(anyAsked, { minLength: 1, maxLength: ROWS });
-  await fc.assert(fc.asyncProperty(anyStep, step), { numRuns: 150 });
+  await fc.assert(fc.asyncProperty(anyStep, step), { numRuns: runs(150) });
   expect(sparse).toBeGreaterThan(100);
   expect(undone).toBeLessThan(sparse / 5);
 });

@@ -4,6 +4,7 @@ import { Breakers, LatestBreaker } from '../../../origin/sampling/dry-breakers.t
 import { dry } from '../../../origin/sampling/logits/dry.ts';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
+import { runs } from '../../support/random.ts';
 import { breakersOf, sampleOnce, vocabularyOf, workspaceOf } from './one-token.ts';
 import { processed } from './reference.ts';
 
@@ -58,7 +59,7 @@ describe('DRY', () => {
         if (limits.dryPenaltyLastN === 0) return;
         expect(sampleOnce({ ...trial, texts: TEXTS }).scores).toEqual(expected);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 
@@ -182,7 +183,7 @@ describe('the latest breaker', () => {
         history.truncate(prompt.length + kept);
         generated.slice(kept).toReversed().forEach(push);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -230,7 +231,7 @@ describe('bad words', () => {
         const expected = processed({ ...trial, parameters, badSequences: badTokens, breakers: [] });
         expect(sampleOnce({ ...trial, parameters: { badTokens } }).scores).toEqual(expected);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 });

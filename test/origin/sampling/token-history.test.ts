@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
+import { runs } from '../../support/random.ts';
 
 const someTokens = fc.array(fc.oneof(fc.nat(5), fc.nat(200_000)), { maxLength: 40 });
 
@@ -35,7 +36,7 @@ describe('a token history', () => {
         expect(history.promptLength).toBe(prompt.length);
         expect(all.map((_, i) => history.at(i))).toEqual(all);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { MARKERS } from '../../../origin/infill/families.ts';
 import { bytesOf } from '../../../origin/tokenizer/token-bytes.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
+import { runs } from '../../support/random.ts';
 import {
   byteLevelDirectory,
   byteLevelTokenizer,
@@ -51,7 +52,7 @@ describe.each(Object.entries(directories))('%s vocabulary', (name, directory) =>
         const ids = tokenizer.encode(text, AS_TEXT);
         expect(bytesOfIds(tokenizer, ids)).toEqual(bytes(lead + asRead(text)));
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -84,7 +85,7 @@ describe.each(Object.entries(directories))('%s vocabulary', (name, directory) =>
         const ids = tokenizer.encode(text, AS_PROMPT);
         expect(ids.length * tokenizer.longestSpan).toBeGreaterThanOrEqual(text.length);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

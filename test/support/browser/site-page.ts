@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { AxeResults } from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { runs, TEST_SEED } from '../random.ts';
+import { TEST_SEED } from '../random.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -33,9 +33,6 @@ export const ALL_APPEARANCES = [
   { scheme: 'light', width: 390 },
   { scheme: 'dark', width: 1280 },
 ] as const;
-
-/** `npm test` checks each scheme and each width once, `npm run test:explore` all combinations. */
-export const APPEARANCES = ALL_APPEARANCES.slice(0, runs(4, 2));
 
 export interface PageOptions {
   readonly scheme?: 'light' | 'dark';

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Batch } from '../../../shared/batch.ts';
-import { randomFrom } from '../../support/random.ts';
+import { randomFrom, runs } from '../../support/random.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { acceptedFor, defaultScript, doneFor, finishOf, tokenEvent } from '../support/scripts.ts';
@@ -56,7 +56,7 @@ describe('cancelling', () => {
 
   test('at any moment leaves a batch of one end, with every line recorded once or no line run', async () => {
     const random = randomFrom(3_712);
-    for (let run = 0; run < 12; run += 1) {
+    for (let run = 0; run < runs(12); run += 1) {
       origin.requests.length = 0;
       const file = await client.upload(linesOf(60));
       const creating = client.create(file.id);

@@ -2,6 +2,7 @@ import { completionRequest } from '@continuo/shared/completion.ts';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseRequest, sparseParser } from '../../../worker/dialects/parse-request.ts';
+import { runs } from '../../support/random.ts';
 
 const parseFields = sparseParser(completionRequest);
 
@@ -27,6 +28,6 @@ test('a parser of the fields that are present gives the results and errors of th
       const expected = outcome(() => parseRequest(completionRequest, whole));
       expect(outcome(() => parseFields(whole))).toStrictEqual(expected);
     }),
-    { seed: 36, numRuns: 2000 },
+    { seed: 36, numRuns: runs(2000) },
   );
 });

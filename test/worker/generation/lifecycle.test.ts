@@ -5,6 +5,7 @@ import type { GenerationEvent, Usage } from '../../../shared/generation.ts';
 import type { CompletionCall } from '../../../worker/dialects/completion-call.ts';
 import { Generation, type GenerationOptions } from '../../../worker/generation/generation.ts';
 import type { Outcome, Reservation } from '../../../worker/limits/reservation.ts';
+import { runs } from '../../support/random.ts';
 
 const TIMINGS = { queueMs: 0, promptMs: 0, generationMs: 0 };
 const USAGE: Usage = { promptTokens: 7, cachedTokens: 3, completionTokens: 5 };
@@ -404,6 +405,6 @@ test('any sequence of events, refusals, failures, disconnects and deadlines: one
       if (status !== 'completed') expect(source.signal.aborted).toBe(true);
       if (status === 'completed') expect(failed).toBe(false);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });

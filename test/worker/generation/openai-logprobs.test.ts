@@ -10,6 +10,7 @@ import {
 } from '../../../worker/generation/format/openai-logprobs.ts';
 import { CodePointCounter, codePointLength } from '../../../worker/generation/format/text-offsets.ts';
 import { lossyText, tokenText } from '../../../worker/generation/format/token-text.ts';
+import { runs } from '../../support/random.ts';
 import { type PlainLogprobs, slowLogprobs, slowShortest, slowTopIds } from './slow-logprobs.ts';
 
 const units = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
@@ -69,7 +70,7 @@ test('the arrays equal those of a reference formatter for any bytes', () => {
       const ids = tokens.map((token) => slowTopIds(token, topLogprobs));
       expect(format(tokens, topLogprobs, { tokenIds: true })).toEqual({ ...slow, top_token_ids: ids });
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -80,7 +81,7 @@ test('formatting in parts equals formatting at once', () => {
       const [left, right] = [formatter.format(tokens.slice(0, cut)), formatter.format(tokens.slice(cut))];
       expect([...left.textOffset, ...right.textOffset]).toEqual(format(tokens, 3).text_offset);
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
 
@@ -113,7 +114,7 @@ test('the joined tokens are the bytes of the text, wherever characters are split
           expect(characters.slice(offsets[index]).join('').startsWith(name)).toBe(true);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 
@@ -231,7 +232,7 @@ describe('numbers and characters', () => {
           expect(Math.fround(shownLogprob(value)) === value).toBe(true);
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     );
   });
 
@@ -249,7 +250,7 @@ describe('numbers and characters', () => {
         );
         expect(counter.positionOf(undefined)).toBe(Array.from(complete).length);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 

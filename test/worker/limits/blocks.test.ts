@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { syncBlock } from '../../../worker/limits/limiter-client.ts';
+import { runs } from '../../support/random.ts';
 
 type Context = Parameters<typeof syncBlock>[2];
 
@@ -37,7 +38,7 @@ test('whatever the order of concurrent changes at database and limiter, both end
       await scheduler.waitFor(Promise.all(all));
       expect(blocked).toBe(stored);
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   );
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { runs } from '../../support/random.ts';
 import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { reset, sendRaw } from '../support/raw-request.ts';
@@ -17,8 +18,8 @@ const { worker, origin } = workerForTests({
 const times = <T>(count: number, make: (index: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, (_, index) => make(index)));
 
-/** The environment selects the long run. The short run takes one second. */
-const KILLS = Number(process.env.TEST_KILLS ?? 60);
+/** The environment selects a longer run. */
+const KILLS = Number(process.env.TEST_KILLS ?? runs(60));
 
 describe('limits over HTTP', () => {
   test('admits exactly 50 of 200 parallel requests with a limit of 50 per minute', async () => {

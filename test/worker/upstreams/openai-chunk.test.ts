@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { chunk, chunkOf } from '../../../worker/upstreams/openai-chunk.ts';
+import { runs } from '../../support/random.ts';
 
 const FIELDS = {
   choice: ['index', 'text', 'finish_reason', 'stop_reason', 'logprobs', 'prompt_logprobs', 'token_ids'],
@@ -21,6 +22,6 @@ test('the check of usual chunks accepts and reads what the schema does', () => {
       if (expected === null) expect(found).toBeNull();
       else expect(found).toMatchObject(expected);
     }),
-    { seed: 36, numRuns: 5000 },
+    { seed: 36, numRuns: runs(5000) },
   );
 });

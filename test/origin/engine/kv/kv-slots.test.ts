@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { KvSlots } from '../../../../origin/engine/kv/kv-slots.ts';
 import type { KvCopy } from '../../../../origin/engine/kv/pending-copies.ts';
+import { runs } from '../../../support/random.ts';
 
 const CHUNK = 4;
 const CONTEXT = 20;
@@ -152,7 +153,7 @@ describe('KV slots', () => {
           }
         },
       ),
-      { numRuns: 1500 },
+      { numRuns: runs(1500) },
     );
   });
 
@@ -198,7 +199,7 @@ describe('KV slots', () => {
         if (recent.length === 0) return;
         expect(kv.assign(own(recent[pick % recent.length]!), 'x', Infinity).cached).toBe(CHUNK);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 

@@ -204,9 +204,9 @@ describe('the prefix store', () => {
       }),
       { numRuns: runs(300) },
     );
-    expect(counts.evicted).toBeGreaterThan(500);
-    expect(counts.logits).toBeGreaterThan(500);
-    expect(counts.broken).toBeGreaterThan(100);
+    expect(counts.evicted).toBeGreaterThan(runs(1500));
+    expect(counts.logits).toBeGreaterThan(runs(1500));
+    expect(counts.broken).toBeGreaterThan(runs(300));
   });
 
   it('stores no more of a prompt than fits, and keeps its beginning', () => {

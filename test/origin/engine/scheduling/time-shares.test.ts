@@ -4,7 +4,7 @@ import {
   type TenantWork,
   TimeShares,
 } from '../../../../origin/engine/scheduling/time-shares.ts';
-import { randomFrom, TEST_SEED } from '../../../support/random.ts';
+import { randomFrom, runs } from '../../../support/random.ts';
 import {
   type Costs,
   leastPromptShare,
@@ -14,8 +14,7 @@ import {
   simulate,
 } from '../support/share-simulation.ts';
 
-/** `npm run test:explore` has another seed, and takes its time. */
-const WORKLOADS = TEST_SEED === 0 ? 150 : 10_000;
+const WORKLOADS = runs(600);
 const COSTS: Costs = { chunk: 4, run: 0.5, row: 0.1, noise: 0.2 };
 const PHASES: readonly Omit<Phase, 'ms'>[] = [
   { chunks: 0, rows: 0 },
@@ -66,7 +65,7 @@ describe('time shares', () => {
       }
     }
     expect(fewer).toBeLessThanOrEqual(Math.floor(WORKLOADS / 1000));
-  }, 600_000);
+  });
 
   it.each([
     ['long prompts', always(50, 0)],

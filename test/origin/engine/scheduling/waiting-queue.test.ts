@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { WaitingQueue } from '../../../../origin/engine/scheduling/waiting-queue.ts';
+import { runs } from '../../../support/random.ts';
 import { type Item, ReferenceQueue, WaitingItems } from '../support/reference-queue.ts';
 
 const NONE: ReadonlyMap<string, number> = new Map();
@@ -300,7 +301,7 @@ describe('the waiting queue, against a plain reference', () => {
         }
       },
     );
-    fc.assert(run, { numRuns: 500 });
+    fc.assert(run, { numRuns: runs(500) });
     expect(passedOver).toBeGreaterThan(500);
   });
 });

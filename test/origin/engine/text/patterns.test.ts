@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StopChecker } from '../../../../origin/engine/text/stop-checker.ts';
+import { runs } from '../../../support/random.ts';
 import { patternSet, targets } from '../support/search-targets.ts';
 
 const PATTERNS = [
@@ -63,7 +64,7 @@ describe('stop patterns', () => {
           expect(checker.match === part || matches(checker.match ?? '', part)).toBe(true);
         } else expect(checker.match).toBeNull();
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -81,7 +82,7 @@ describe('stop patterns', () => {
           starts.find((start) => text.slice(start).isWellFormed() && canMatch(start)) ?? text.length;
         expect(shown).toBe(text.slice(0, held));
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SequenceOutput } from '../../../../origin/engine/text/sequence-output.ts';
 import type { EventOf } from '../../../../shared/generation.ts';
+import { runs } from '../../../support/random.ts';
 import { targets } from '../support/search-targets.ts';
 import { BOS, bytesOfToken, TOKEN_BYTES } from '../support/vocabulary.ts';
 
@@ -47,7 +48,7 @@ describe('the output of a sequence', () => {
         sent = [...sent, ...(sequence.take(0, 0, true)[0]?.ids ?? [])];
         expect(sent).toEqual(ids.slice(0, starts.length));
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 
@@ -65,7 +66,7 @@ describe('the output of a sequence', () => {
         expect(texts.join('')).toBe(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes));
         expect(texts.every((text) => text.isWellFormed())).toBe(true);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 
@@ -121,7 +122,7 @@ describe('the output of a sequence', () => {
           ]).toContain(text);
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StopChecker } from '../../../../origin/engine/text/stop-checker.ts';
+import { runs } from '../../../support/random.ts';
 import { targets } from '../support/search-targets.ts';
 
 interface Outcome {
@@ -40,7 +41,7 @@ describe('stop strings', () => {
       fc.property(pieces, stops, fc.boolean(), (parts, strings, includeStop) => {
         expect(run(parts, strings, includeStop)).toEqual(plainReference(parts, strings, includeStop));
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     );
   });
 
@@ -61,7 +62,7 @@ describe('stop strings', () => {
           expect(shown).toBe(all.slice(0, all.length - hold));
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 

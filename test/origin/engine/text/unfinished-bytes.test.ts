@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { unfinishedBytes } from '../../../../origin/engine/text/unfinished-bytes.ts';
+import { runs } from '../../../support/random.ts';
 
 const bytes = fc.array(
   fc.constantFrom(0x61, 0x80, 0xa9, 0x9f, 0x98, 0xc3, 0xe2, 0xed, 0xf0, 0xf4, 0xff, 0xc0),
@@ -25,6 +26,6 @@ it('are those that a decoder holds back, however the text is split', () => {
       expect(new TextDecoder('utf-8', { ignoreBOM: true }).decode(before)).toBe(shown);
       expect(Uint8Array.from(all.slice(before.length))).toEqual(held);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 import { describe, expect, test } from 'vitest';
 import { readGgufHeader } from '../../../../origin/export/gguf/gguf-header.ts';
 import type { ByteSource } from '../../../../origin/export/gguf/header-cursor.ts';
-import { randomFrom, TEST_SEED } from '../../../support/random.ts';
+import { randomFrom, runs } from '../../../support/random.ts';
 import { type Tensor, type Value, writeGguf } from './gguf-writer.ts';
 
 const F32 = 0;
@@ -134,8 +134,7 @@ test.each<[string, Buffer, string]>([
   expect(() => read(bytes)).toThrow(message);
 });
 
-/** `npm run test:explore` takes more cases than `npm test`. */
-const CASES = TEST_SEED === 0 ? 3_000 : 120_000;
+const CASES = runs(20_000);
 
 test(`${CASES} damaged headers give an error that names the place, or tensors inside the file`, () => {
   const random = randomFrom(33);

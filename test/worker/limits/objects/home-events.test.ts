@@ -7,6 +7,7 @@ import { HomeEvents } from '../../../../worker/limits/objects/home-events.ts';
 import { charge, emptyQuota } from '../../../../worker/limits/quota/state.ts';
 import { DAY_MS, momentOf } from '../../../../worker/limits/quota/window.ts';
 import type { UsageRecord } from '../../../../worker/usage/usage-record.ts';
+import { runs } from '../../../support/random.ts';
 import { sqlStorage } from '../../support/sql-storage.ts';
 
 /** One day: limits per day and month count from the beginning. */
@@ -169,7 +170,7 @@ describe('an alert of a balance', () => {
         }
         expect(home.alerts()).toEqual(reference(all));
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 });

@@ -17,6 +17,7 @@ import {
   subjectState,
   useOf,
 } from '../../../../worker/limits/quota/state.ts';
+import { runs } from '../../../support/random.ts';
 import { ReferenceQuota } from './quota-reference.ts';
 
 const START = Date.UTC(2026, 0, 31, 23, 58, 30);
@@ -128,7 +129,7 @@ describe('quota compared with the reference', () => {
           }
         },
       ),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     );
   });
 

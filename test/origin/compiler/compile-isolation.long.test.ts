@@ -103,7 +103,7 @@ describe('a grammar that crashes its compile process', () => {
       expect(outcomes).toEqual(jobs.map(({ kind }) => expected[kind].code));
     };
     await fc.assert(fc.asyncProperty(fc.array(job, { maxLength: 6 }), run), {
-      numRuns: runs(10, 4),
+      numRuns: runs(10),
       examples: [[all], [all.toReversed()]],
       endOnFailure: true,
     });

@@ -45,7 +45,7 @@ describe('token healing on the built-in model', () => {
 
   it('equals an enumeration of all tokens for prompts cut at every byte', async () => {
     const tokenBytes = firstTokens(tokenizer.tokenBytes, runner.shape.vocabularySize);
-    const count = runs(200, 2);
+    const count = runs(10);
     let healed = 0;
     let largest = 0;
     for (let index = 0; index < count; index++) {
@@ -70,5 +70,5 @@ describe('token healing on the built-in model', () => {
     }
     expect(healed).toBeGreaterThan(30 * count);
     expect(largest).toBeLessThan(1e-5);
-  }, 600_000);
+  });
 });

@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest';
+import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
+import { randomFrom } from '../../../support/random.ts';
+import { World } from './isolate-world.ts';
+
+/** A tenant whose isolates are 100 ms away from home, each with its share of the load. */
+interface Load {
+  readonly name: string;
+  readonly limits: Partial<Limits>;
+  /** Requests per second of each isolate. */
+  readonly rates: readonly number[];
+  readonly seconds: number;
+}
+
+/** Runs a load of equal requests, and returns what it could use and what it cost. */
+async function measure({ limits, rates, seconds }: Load) {
+  const all = { ...UNLIMITED, ...limits };
+  const random = randomFrom(7);
+  const world = new World({
+    ...{ random, start: Date.UTC(2026, 0, 15, 12), isolates: rates.length, limits: { tenant: all } },
+    ...{ faults: 0, delay: 50 },
+  });
+  for (let ms = 0; ms < 1000 * seconds; ms += 10) {
+    for (const [isolate, rate] of rates.entries()) {
+      if (random() < rate / 100) void world.ask({ isolate, key: 'a', tokens: 40, used: 40, runMs: 300 });
+    }
+    await world.clock.run(10);
+  }
+  const { asked, calls, waited } = world.counts;
+  const served = world.truth.size;
+  return { asked, served, callsPerThousand: (1000 * calls) / asked, waitedShare: waited / asked };
+}
+
+describe('what slices cost', () => {
+  test('a steady load far from home makes few calls, and few requests wait for one', async () => {
+    const load = {
+      name: 'steady',
+      limits: { requestsPerMinute: 1e6, tokensPerMinute: 1e8 },
+      seconds: 20,
+    };
+    const { asked, served, callsPerThousand, waitedShare } = await measure({ ...load, rates: [80, 80, 80] });
+    expect(served).toBe(asked);
+    // A busy isolate calls home four times per second.
+    expect(callsPerThousand).toBeLessThan(60);
+    expect(waitedShare).toBeLessThan(1 / 50);
+  });
+
+  test.each([
+    { name: 'small', limits: { requestsPerMinute: 60 }, rates: [4], seconds: 30 },
+    { name: 'large', limits: { requestsPerMinute: 2_000 }, rates: [60, 60, 60], seconds: 30 },
+    { name: 'very uneven', limits: { requestsPerMinute: 1_000 }, rates: [80, 1, 0.2], seconds: 30 },
+    { name: 'limited by tokens', limits: { tokensPerMinute: 40_000 }, rates: [60, 60, 60], seconds: 30 },
+  ])('a $name tenant can use its whole limit within a minute', async (load: Load) => {
+    const { served } = await measure(load);
+    const { requestsPerMinute: requests, tokensPerMinute: tokens } = load.limits;
+    const limit = requests ?? Math.floor((tokens ?? 0) / 40);
+    expect(served).toBeLessThanOrEqual(limit);
+    expect(served / limit).toBeGreaterThanOrEqual(0.99);
+  });
+});
