@@ -1,5 +1,5 @@
-import { compileProgram } from '../../../origin/grammar/compile.ts';
 import { serveJobs } from '../../../origin/compiler/compile-jobs.ts';
+import { compileProgram } from '../../../origin/grammar/compile.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { WireConstraint } from '../../../shared/generation.ts';
 
