@@ -116,6 +116,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'origin/model/ort',
     'origin/model/runner',
   ],
+  'origin/process': ['shared'],
   'origin/request': [
     'origin/engine',
     'origin/images',

@@ -50,6 +50,7 @@ const ALLOWED_WORKSPACES: Readonly<Record<string, readonly string[]>> = {
 const PURE = [
   /^worker\/dialects\//,
   /^worker\/limits\/quota\//,
+  /^shared\/(dynamic-threshold|virtual-times)\.ts$/,
   /^origin\/engine\/(kv\/[a-z-]+|text\/[a-z-]+|scheduling\/[a-z-]+|step-plan|sequence|running-set|scheduler|invariants)\.ts$/,
   /^origin\/sampling\//,
   /^origin\/model\/runner\/batch-inputs\.ts$/,

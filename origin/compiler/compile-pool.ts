@@ -1,3 +1,4 @@
+import { VirtualTimes } from '@continuo/shared/virtual-times.ts';
 import type { Program } from '../grammar/program/program.ts';
 import { busyError, shutdownError } from './compile-messages.ts';
 import { CompileProcess, type TimeLimits } from './compile-process.ts';
@@ -31,6 +32,8 @@ export class CompilePool {
   readonly #processes: CompileProcess[] = [];
   readonly #compiling = new Set<string>();
   #waiting: Job[] = [];
+  /** In compilations. */
+  readonly #times = new VirtualTimes();
   #closed = false;
 
   constructor(options: CompilePoolOptions = {}) {
@@ -58,6 +61,7 @@ export class CompilePool {
         reject(busyError());
       }, this.#maxWaitMs);
       const job: Job = { wire, tenantId, resolve, reject, expiry };
+      this.#times.begin(tenantId);
       this.#waiting.push(job);
       this.#assign();
     });
@@ -85,16 +89,19 @@ export class CompilePool {
     this.#compiling.add(tenantId);
     await process.run(wire).then(resolve, reject);
     this.#compiling.delete(tenantId);
+    this.#times.begin(tenantId);
     this.#assign();
   }
 
-  /** Takes the first job of a tenant without a running job. The tenant's other jobs move to the end of the queue. */
+  /** Takes the first job of the tenant that comes next, of those without a running job. */
   #next(): Job | null {
-    const job = this.#waiting.find(({ tenantId }) => !this.#compiling.has(tenantId));
+    const due = this.#waiting.filter(({ tenantId }) => !this.#compiling.has(tenantId));
+    const next = this.#times.first(due.map(({ tenantId }) => tenantId));
+    const job = due.find(({ tenantId }) => tenantId === next);
     if (job === undefined) return null;
-    const isOther = ({ tenantId }: Job): boolean => tenantId !== job.tenantId;
-    const own = this.#waiting.filter((waiting) => waiting !== job && !isOther(waiting));
-    this.#waiting = [...this.#waiting.filter(isOther), ...own];
+    this.#waiting = this.#waiting.filter((waiting) => waiting !== job);
+    this.#times.serve(job.tenantId, 1);
+    this.#times.forget(new Set(this.#waiting.map(({ tenantId }) => tenantId)));
     return job;
   }
 }

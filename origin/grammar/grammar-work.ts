@@ -1,3 +1,5 @@
+import { VirtualTimes } from '@continuo/shared/virtual-times.ts';
+
 /** Units of work (see work-budget.ts) that a tenant may spend per step, about 2 ms, however many sequences it has. */
 const UNITS_PER_STEP = 200_000;
 
@@ -6,8 +8,8 @@ const UNITS_PER_STEP = 200_000;
  * then, its constrained sequences wait, and the sequences of other tenants go on.
  */
 export class GrammarWork {
-  /** Units that a tenant has spent and not paid off. */
-  readonly #owed = new Map<string, number>();
+  /** In units. */
+  readonly #times = new VirtualTimes();
   readonly #onWait: () => void;
   #waiting: (() => void)[] = [];
 
@@ -22,20 +24,18 @@ export class GrammarWork {
   }
 
   beginStep(): void {
-    for (const [tenantId, units] of this.#owed) {
-      if (units > UNITS_PER_STEP) this.#owed.set(tenantId, units - UNITS_PER_STEP);
-      else this.#owed.delete(tenantId);
-    }
+    this.#times.now += UNITS_PER_STEP;
+    this.#times.forget();
     for (const resume of this.#waiting.splice(0)) resume();
   }
 
   spend(tenantId: string, units: number): void {
-    if (units > 0) this.#owed.set(tenantId, (this.#owed.get(tenantId) ?? 0) + units);
+    this.#times.charge(tenantId, units);
   }
 
   /** Returns whether the tenant has to wait for a later step. */
   isSpent(tenantId: string): boolean {
-    return (this.#owed.get(tenantId) ?? 0) >= UNITS_PER_STEP;
+    return this.#times.lead(tenantId) >= UNITS_PER_STEP;
   }
 
   nextStep(): Promise<void> {

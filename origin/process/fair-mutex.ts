@@ -1,3 +1,5 @@
+import { VirtualTimes } from '@continuo/shared/virtual-times.ts';
+
 /** The tenant and abort signal of one caller. */
 export interface LockCaller {
   readonly tenantId: string;
@@ -9,17 +11,13 @@ export interface LockCaller {
 
 /**
  * Runs one piece of work at a time. Tenants get their weighted shares by the sizes of their work, however many callers they
- * have (start-time fair queueing, Goyal 1996). Within a tenant, the order is first come, first served. A caller whose signal
- * aborts leaves the queue at once.
+ * have. Within a tenant, the order is first come, first served. A caller whose signal aborts leaves the queue at once.
  */
 export class FairMutex {
   #locked = false;
-  /** Waiting callers by tenant. The tenant whose last turn is longest ago comes first; each function starts one caller. */
+  /** Waiting callers by tenant; each function starts one. */
   readonly #waiting = new Map<string, Set<() => void>>();
-  /** Size ÷ weight that every tenant has had, or could have had, when the running work began. */
-  #served = 0;
-  /** By tenant, the same after its last work; only those above `#served`. */
-  readonly #ahead = new Map<string, number>();
+  readonly #times = new VirtualTimes();
 
   /**
    * Returns the result of `work`. If the caller disconnects first, `work` is never started.
@@ -33,10 +31,10 @@ export class FairMutex {
     this.#locked = true;
     try {
       signal.throwIfAborted();
-      this.#charge(tenantId, size / weight);
+      this.#times.serve(tenantId, size / weight);
       return await work();
     } finally {
-      this.#startNext(tenantId);
+      this.#startNext();
     }
   }
 
@@ -50,34 +48,20 @@ export class FairMutex {
         this.#remove(tenantId, start);
         reject(signal.reason);
       };
+      this.#times.begin(tenantId);
       const own = this.#waiting.get(tenantId) ?? new Set();
       this.#waiting.set(tenantId, own.add(start));
       signal.addEventListener('abort', leave, { once: true });
     });
   }
 
-  #charge(tenantId: string, cost: number): void {
-    this.#served = this.#startOf(tenantId);
-    this.#ahead.set(tenantId, this.#served + cost);
-    for (const [tenant, end] of this.#ahead) if (end <= this.#served) this.#ahead.delete(tenant);
-  }
-
-  /** A tenant that had no work collects no credit. */
-  #startOf(tenantId: string): number {
-    return this.#ahead.get(tenantId) ?? this.#served;
-  }
-
   /** Keeps the lock while a caller waits, so that a new caller cannot overtake it. */
-  #startNext(lastTenant: string): void {
-    const own = this.#waiting.get(lastTenant);
-    if (own !== undefined) {
-      this.#waiting.delete(lastTenant);
-      this.#waiting.set(lastTenant, own);
-    }
-    const [next] = [...this.#waiting.keys()].sort((a, b) => this.#startOf(a) - this.#startOf(b));
-    if (next === undefined) {
+  #startNext(): void {
+    this.#times.forget(this.#waiting);
+    const next = this.#times.first(this.#waiting.keys());
+    if (next === null) {
       this.#locked = false;
-      this.#ahead.clear();
+      this.#times.clear();
       return;
     }
     const [start] = this.#waiting.get(next)!;

@@ -1,3 +1,4 @@
+import { fitsThreshold } from '@continuo/shared/dynamic-threshold.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 
 /** The body bytes that one request holds. */
@@ -9,25 +10,24 @@ export interface HeldBody {
 
 /**
  * Limits the bytes of request bodies that one isolate holds at the same time, because all requests of an isolate share its
- * memory. A tenant gets more only while what it holds is not more than what then stays free (a dynamic threshold, Choudhury
- * and Hahne 1998). So one tenant gets about half, and a part stays free for others.
+ * memory. A tenant may hold as many bytes as stay free for others.
  * @param limit bytes
  * @returns a function for the share of each request
  */
 export function bodyBudget(limit: number): () => HeldBody {
   const byTenant = new Map<string, number>();
-  let held = 0;
+  let free = limit;
   const add = (tenantId: string, bytes: number): void => {
-    const own = (byTenant.get(tenantId) ?? 0) + bytes;
-    if (own > 0) byTenant.set(tenantId, own);
+    const held = (byTenant.get(tenantId) ?? 0) + bytes;
+    if (held > 0) byTenant.set(tenantId, held);
     else byTenant.delete(tenantId);
-    held += bytes;
+    free -= bytes;
   };
   return () => {
     const taken: (readonly [tenantId: string, bytes: number])[] = [];
     return {
       take: (tenantId, bytes) => {
-        if ((byTenant.get(tenantId) ?? 0) > limit - held - bytes) throw full();
+        if (!fitsThreshold(byTenant.get(tenantId) ?? 0, bytes, free, 1)) throw full();
         add(tenantId, bytes);
         taken.push([tenantId, bytes]);
       },

@@ -1,3 +1,5 @@
+import { VirtualTimes } from '@continuo/shared/virtual-times.ts';
+
 /** Less work costs too little to wait. */
 const LEAST_BYTES = 16_384;
 /** Keeps the free work for one tenant near a hundredth of a core. */
@@ -13,14 +15,15 @@ export type FreeWorkTurn = (tenantId: string, bytes: number) => Promise<void>;
  * first one is sent at once. Callers without a valid key count as one tenant.
  */
 export function freeWorkPace(now: () => number, pause: (ms: number) => Promise<unknown>): FreeWorkTurn {
-  /** By tenant, when its next work may begin; in the future. */
-  const nextOf = new Map<string, number>();
+  /** In milliseconds of the clock. */
+  const times = new VirtualTimes();
   return async (tenantId, bytes) => {
     if (bytes < LEAST_BYTES) return;
-    const time = now();
-    for (const [tenant, next] of nextOf) if (next <= time) nextOf.delete(tenant);
-    const wait = Math.min(MAX_WAIT_MS, (nextOf.get(tenantId) ?? time) - time);
-    nextOf.set(tenantId, time + wait + bytes / BYTES_PER_MS);
+    times.now = now();
+    times.forget();
+    const wait = Math.min(MAX_WAIT_MS, times.lead(tenantId));
+    const cost = bytes / BYTES_PER_MS;
+    times.charge(tenantId, cost, MAX_WAIT_MS + cost);
     if (wait > 0) await pause(wait);
   };
 }

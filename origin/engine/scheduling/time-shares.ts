@@ -1,3 +1,5 @@
+import { VirtualTimes } from '@continuo/shared/virtual-times.ts';
+
 /** What a tenant can compute now. */
 export interface TenantWork {
   /** Share relative to other tenants; greater than zero. */
@@ -25,9 +27,8 @@ export interface RunPart {
 /** `other`: work for one tenant outside of the model, such as copies of its suspended sequences. */
 type RunKind = 'prefill' | 'decode' | 'other';
 
+/** What the engine has measured of a tenant. */
 interface Account {
-  /** Milliseconds of its share that it has not received; below zero = that it has received too early. */
-  lag: number;
   weight: number;
   /** Milliseconds by which its prompts are ahead of its streams, while it has both. */
   promptLead: number;
@@ -35,8 +36,8 @@ interface Account {
   longestMs: number;
   /** Milliseconds of its runs that may be lost because short prompts of others stop them. */
   stopMs: number;
-  /** By number of its rows: learned milliseconds of a decode run with only these, without `ownMs`; 0 = unknown. */
-  readonly costs: number[];
+  /** By number of its rows: learned milliseconds of a decode run with only these, without `ownMs`. */
+  readonly costs: Map<number, number>;
 }
 
 /** For short prompts, a tenant may take its share of so much time in advance, or one run; no tenant is late before. */
@@ -55,7 +56,6 @@ const LEAST_BOUND_MS = 100;
 const FORGET_LONGEST = 0.99;
 /** A tenant whose runs have become short is soon no further ahead than by a few of them. */
 const FORGET_OWN = 0.95;
-/** A learned cost falls with each use, so that one that is too high is measured again. */
 const FORGET_COST = 0.995;
 const LEARN_COST = 1 / 8;
 /** An estimate that is too high must not cost a tenant its share. */
@@ -65,21 +65,21 @@ const CAUTION = 0.9;
  * Shares the engine's time between tenants, by measured milliseconds. Each tenant with work gets as much as if it had the
  * engine alone for its weighted share of the time. Pure: the caller measures the runs and reports them.
  *
- * Each run adds to every tenant's lag its share of the run. It subtracts from the lags of the tenants in it what the run was
- * worth to them: the time that their rows would have taken alone. Tenants that lag behind are computed first. If none does,
- * all are computed together, which gives the most throughput. Idle tenants collect no credit, but what they have
+ * Virtual time is in milliseconds ÷ weight. Each run moves `now` on by its milliseconds ÷ all weights: what everybody should have
+ * had. It charges each tenant in it what the run was worth to it: the time that its rows would have taken alone. Tenants that
+ * lag behind `now` are computed first. If none does, all are computed together, which gives the most throughput. What idle tenants have
  * received too early stays charged until their share of the time has made up for it.
  */
 export class TimeShares {
   readonly #promptShare: number;
-  /** Those that computed a chunk least recently come first. */
+  readonly #times = new VirtualTimes();
   readonly #accounts = new Map<string, Account>();
   #work: Work = new Map();
   #longestMs = 0;
   /** Whether the next run is a chunk of a short prompt that goes first. */
   #isAdvance = false;
-  /** Learned from decode runs of several tenants: the milliseconds of a row; empty = unknown. */
-  readonly #rowCost: number[] = [];
+  /** Learned from decode runs of several tenants: the milliseconds of a row. */
+  #rowMs: number | undefined;
 
   /** @param promptShare the part of a tenant's time that its prompts get while it also has streams */
   constructor(promptShare = 0.5) {
@@ -90,15 +90,16 @@ export class TimeShares {
   prompt(work: Work): string | null {
     this.#update(work);
     const due = this.#pool().filter(this.#promptsAreDue);
-    const late = this.#furthestBehind(due.filter(([key]) => this.#isLate(this.#account(key))));
+    const late = this.#times.first(due.filter(this.#isLate));
     this.#isAdvance = false;
     if (late !== null) return late;
-    const short = [...work].filter(([key, { flex, prompts }]) => {
-      return !flex && prompts === 'short' && this.#account(key).lag >= -this.#advanceMs(this.#account(key));
+    const short = [...work.keys()].filter((key) => {
+      const { flex, prompts } = work.get(key)!;
+      return !flex && prompts === 'short' && this.#lagMs(key) >= -this.#advanceMs(key);
     });
-    const first = this.#furthestBehind(short);
+    const first = this.#times.first(short);
     this.#isAdvance = first !== null;
-    return first ?? this.#furthestBehind(due);
+    return first ?? this.#times.first(due);
   }
 
   /**
@@ -106,20 +107,20 @@ export class TimeShares {
    * @param lostMs the time that the run has taken
    */
   mayStop(key: string, weight: number, running: ReadonlySet<string>, lostMs: number): boolean {
-    const others = [...running].map((one) => this.#accounts.get(one));
-    if (others.some((other) => !other || this.#isLate(other) || other.stopMs < lostMs)) return false;
-    const wholeMs = others.reduce((sum, other) => sum + other!.longestMs, 0);
+    const others = [...running];
+    if (others.some((other) => this.#isLate(other) || this.#account(other).stopMs < lostMs)) return false;
+    const wholeMs = others.reduce((sum, other) => sum + this.#account(other).longestMs, 0);
     if (lostMs > MAX_DONE * wholeMs) return false;
-    const { lag, longestMs } = this.#accounts.get(key) ?? newAccount();
     const weights = this.#weights() + (this.#work.has(key) ? 0 : weight);
-    return lag - lostMs >= -Math.max(lostMs, longestMs, (ADVANCE_MS * weight) / weights);
+    const advanceMs = Math.max(lostMs, this.#account(key).longestMs, (ADVANCE_MS * weight) / weights);
+    return this.#lagMs(key) - lostMs >= -advanceMs;
   }
 
   /** Charges the account whose prompt has stopped a run of others with the time of that run. */
   chargeStop(key: string, running: ReadonlySet<string>, elapsedMs: number): void {
     this.#isAdvance = true;
     const ms = this.#bounded(elapsedMs);
-    for (const [one, account] of this.#accounts) if (running.has(one)) account.stopMs -= ms;
+    for (const other of running) this.#account(other).stopMs -= ms;
     this.charge('other', elapsedMs, new Map([[key, { rows: 1, size: 1, ownMs: 0 }]]));
   }
 
@@ -128,9 +129,8 @@ export class TimeShares {
     this.#isAdvance = false;
     this.#update(work);
     const pool = this.#pool();
-    const together = [...work].filter(this.#streamsAreDue);
-    const due = this.#gainTogether(pool, together) ? together : pool.filter(this.#streamsAreDue);
-    return new Set(due.map(([key]) => key));
+    const together = [...work.keys()].filter(this.#streamsAreDue);
+    return new Set(this.#gainTogether(pool, together) ? together : pool.filter(this.#streamsAreDue));
   }
 
   /** Notes that a run has ended. */
@@ -146,19 +146,23 @@ export class TimeShares {
       commonMs -= ownMs;
     }
     commonMs = Math.max(0, commonMs);
-    if (parts.size > 1) learn(this.#rowCost, 0, ms / allRows);
-    this.#addShares(ms);
+    if (parts.size > 1) this.#rowMs = learned(this.#rowMs, ms / allRows);
+    this.#advance(ms);
     for (const [key, { rows, size, ownMs }] of parts) {
-      const account = this.#accounts.get(key) ?? newAccount();
-      if (kind === 'other') this.#accounts.set(key, account);
-      else if (!this.#accounts.has(key)) continue;
+      const { costs } = this.#account(key);
       const partMs = Math.min(ms, ownMs + (commonMs * size) / allSizes);
-      const worthMs =
-        parts.size === 1 ? partMs : Math.min(ms, ownMs + worthOf(account.costs, rows, commonMs));
-      if (parts.size === 1 && kind === 'decode') learn(account.costs, rows, commonMs);
-      this.#receive(key, account, kind, partMs, Math.max(partMs, worthMs));
+      if (parts.size > 1) {
+        // A learned cost falls with each use, so that one that is too high is measured again.
+        const cost = FORGET_COST * (costs.get(rows) ?? 0);
+        costs.set(rows, cost);
+        this.#receive(key, kind, partMs, Math.min(ms, ownMs + Math.min(commonMs, CAUTION * cost)));
+      } else {
+        if (kind === 'decode') costs.set(rows, learned(costs.get(rows), commonMs));
+        this.#receive(key, kind, partMs, partMs);
+      }
     }
-    this.#settle();
+    // What all have gained by computing together, or lost, is no debt. What idle tenants owe is.
+    this.#times.settle();
   }
 
   /** Bounds what a clock that jumps makes of a measured time. */
@@ -170,43 +174,57 @@ export class TimeShares {
   #update(work: Work): void {
     this.#work = work;
     for (const [key, { weight, flex, prompts, rows }] of work) {
-      const account = this.#accounts.get(key) ?? newAccount();
+      const account = this.#account(key);
       account.weight = flex ? weight * FLEX_WEIGHT : weight;
       if (prompts === 'none' || rows === 0) account.promptLead = 0;
-      this.#accounts.set(key, account);
     }
-    for (const [key, { lag }] of this.#accounts) if (lag >= 0 && !work.has(key)) this.#accounts.delete(key);
+    this.#times.forget(work);
+    for (const key of this.#accounts.keys())
+      if (!work.has(key) && this.#times.lead(key) <= 0) this.#accounts.delete(key);
   }
 
   /** The tenants that lag behind; all if none does, but no flex work beside an interactive prompt. */
-  #pool(): [string, TenantWork][] {
-    const all = [...this.#work];
-    const behind = all.filter(([key]) => this.#account(key).lag > 0);
+  #pool(): readonly string[] {
+    const all = [...this.#work.keys()];
+    const behind = all.filter((key) => this.#lagMs(key) > 0);
     if (behind.length > 0) return behind;
-    const interactive = all.filter(([, { flex }]) => !flex);
-    return interactive.some(([, { prompts }]) => prompts !== 'none') ? interactive : all;
+    const interactive = all.filter((key) => !this.#work.get(key)!.flex);
+    return interactive.some((key) => this.#work.get(key)!.prompts !== 'none') ? interactive : all;
   }
 
   /** Returns whether those that lag behind get their share of a decode run of several tenants. */
-  #gainTogether(
-    pool: readonly (readonly [string, TenantWork])[],
-    together: readonly (readonly [string, TenantWork])[],
-  ): boolean {
-    const ms = (this.#rowCost[0] ?? Infinity) * together.reduce((sum, [, { rows }]) => sum + rows, 0);
+  #gainTogether(pool: readonly string[], together: readonly string[]): boolean {
+    const rows = together.reduce((sum, key) => sum + this.#work.get(key)!.rows, 0);
+    const ms = (this.#rowMs ?? Infinity) * rows;
     const weights = this.#weights();
-    return pool.every(([key, work]) => {
-      const { lag, longestMs, weight, costs } = this.#account(key);
-      const worthMs = this.#streamsAreDue([key, work]) ? (costs[work.rows] ?? 0) : 0;
-      return lag <= longestMs && worthMs >= (ms * weight) / weights;
+    return pool.every((key) => {
+      const { longestMs, weight, costs } = this.#account(key);
+      const worthMs = this.#streamsAreDue(key) ? (costs.get(this.#work.get(key)!.rows) ?? 0) : 0;
+      return this.#lagMs(key) <= longestMs && worthMs >= (ms * weight) / weights;
     });
   }
 
   /** Short prompts of others must not hold up a tenant for ever. */
-  #isLate({ lag, longestMs }: Account): boolean {
-    return lag > Math.max(ADVANCE_MS, LATE_RUNS * longestMs);
+  readonly #isLate = (key: string): boolean =>
+    this.#lagMs(key) > Math.max(ADVANCE_MS, LATE_RUNS * this.#account(key).longestMs);
+
+  readonly #promptsAreDue = (key: string): boolean => {
+    const { prompts, rows } = this.#work.get(key)!;
+    return prompts === 'short' || (prompts === 'long' && (rows === 0 || this.#account(key).promptLead <= 0));
+  };
+
+  readonly #streamsAreDue = (key: string): boolean => {
+    const { prompts, rows } = this.#work.get(key)!;
+    return rows > 0 && (prompts !== 'long' || this.#account(key).promptLead >= 0);
+  };
+
+  /** Milliseconds of its share that a tenant has not received; below zero = that it has received too early. */
+  #lagMs(key: string): number {
+    return -this.#times.lead(key) * this.#account(key).weight;
   }
 
-  #advanceMs({ weight, longestMs }: Account): number {
+  #advanceMs(key: string): number {
+    const { weight, longestMs } = this.#account(key);
     return Math.max(longestMs, (ADVANCE_MS * weight) / this.#weights());
   }
 
@@ -216,82 +234,40 @@ export class TimeShares {
     return sum;
   }
 
-  readonly #promptsAreDue = ([key, { prompts, rows }]: readonly [string, TenantWork]): boolean =>
-    prompts === 'short' || (prompts === 'long' && (rows === 0 || this.#account(key).promptLead <= 0));
-
-  readonly #streamsAreDue = ([key, { prompts, rows }]: readonly [string, TenantWork]): boolean =>
-    rows > 0 && (prompts !== 'long' || this.#account(key).promptLead >= 0);
-
-  /** Of tenants that are equally far behind, the one whose last chunk was computed first. */
-  #furthestBehind(candidates: readonly (readonly [string, TenantWork])[]): string | null {
-    const keys = new Set(candidates.map(([key]) => key));
-    let best: string | null = null;
-    for (const [key, account] of this.#accounts) {
-      if (keys.has(key) && (best === null || behind(account) > behind(this.#account(best)))) best = key;
-    }
-    return best;
-  }
-
-  #addShares(ms: number): void {
+  #advance(ms: number): void {
     const weights = this.#weights();
-    if (weights === 0) return;
-    for (const [key, account] of this.#accounts) {
-      account.lag += (ms * account.weight) / weights;
-      if (!this.#work.has(key)) account.lag = Math.min(0, account.lag);
-    }
+    if (weights > 0) this.#times.now += ms / weights;
+    for (const key of this.#accounts.keys()) if (!this.#work.has(key)) this.#times.begin(key);
   }
 
-  #receive(key: string, account: Account, kind: RunKind, ms: number, worthMs: number): void {
-    // What computing together saves pays for a lag, but is no lead that others would be owed.
-    const before = account.lag;
-    const lag = Math.max(account.lag - worthMs, Math.min(0, account.lag - ms));
+  #receive(key: string, kind: RunKind, ms: number, worthMs: number): void {
+    const account = this.#account(key);
+    const { weight } = account;
     account.longestMs = Math.max(ms, FORGET_OWN * account.longestMs);
-    const floor = this.#isAdvance
-      ? -this.#advanceMs(account) - account.longestMs
-      : Math.min(before, -2 * account.longestMs);
-    account.lag = Math.max(floor, lag);
+    const lagMs = this.#lagMs(key);
+    const maxLeadMs = this.#isAdvance
+      ? this.#advanceMs(key) + account.longestMs
+      : Math.max(-lagMs, 2 * account.longestMs);
+    // What computing together saves pays for a lag, but is no lead that others would be owed.
+    const costMs = Math.max(ms, Math.min(worthMs, lagMs));
+    this.#times.charge(key, costMs / weight, maxLeadMs / weight);
     if (kind === 'other') return;
-    const lead =
-      account.promptLead + (kind === 'prefill' ? ms * (1 - this.#promptShare) : -ms * this.#promptShare);
-    account.promptLead = Math.max(-account.longestMs, Math.min(account.longestMs, lead));
-    account.stopMs = Math.min(account.stopMs + MAX_STOPPED * ms, Math.max(ADVANCE_MS, account.longestMs));
-    if (kind === 'decode') return;
-    this.#accounts.delete(key);
-    this.#accounts.set(key, account);
-  }
-
-  /** Moves all lags so that one is zero: what all have gained by computing together, or lost, is no debt. What idle tenants owe is. */
-  #settle(): void {
-    const all = [...this.#accounts.values()];
-    const shift = Math.max(0, Math.min(...all.map(behind))) + Math.min(0, Math.max(...all.map(behind)));
-    if (shift !== 0 && Number.isFinite(shift))
-      for (const account of all) account.lag -= shift * account.weight;
+    const leadMs = kind === 'prefill' ? ms * (1 - this.#promptShare) : -ms * this.#promptShare;
+    const { promptLead, longestMs, stopMs } = account;
+    account.promptLead = Math.max(-longestMs, Math.min(longestMs, promptLead + leadMs));
+    account.stopMs = Math.min(stopMs + MAX_STOPPED * ms, Math.max(ADVANCE_MS, longestMs));
   }
 
   #account(key: string): Account {
-    return this.#accounts.get(key)!;
+    const known = this.#accounts.get(key);
+    if (known !== undefined) return known;
+    const account = { weight: 1, promptLead: 0, longestMs: 0, stopMs: ADVANCE_MS, costs: new Map() };
+    this.#accounts.set(key, account);
+    this.#times.begin(key);
+    return account;
   }
 }
 
-const behind = ({ lag, weight }: Account): number => lag / weight;
-
-const newAccount = (): Account => ({
-  lag: 0,
-  weight: 1,
-  promptLead: 0,
-  longestMs: 0,
-  stopMs: ADVANCE_MS,
-  costs: [],
-});
-
-function learn(costs: number[], rows: number, ms: number): void {
-  const known = costs[rows] ?? 0;
-  costs[rows] = known === 0 ? ms : known + (ms - known) * LEARN_COST;
-}
-
-/** Returns what the common part of a run was worth to a tenant. */
-function worthOf(costs: number[], rows: number, commonMs: number): number {
-  const known = (costs[rows] ?? 0) * FORGET_COST;
-  costs[rows] = known;
-  return Math.min(commonMs, CAUTION * known);
-}
+/** @param known undefined or zero if nothing is known */
+const learned = (known: number | undefined, ms: number): number =>
+  known ? known + (ms - known) * LEARN_COST : ms;
