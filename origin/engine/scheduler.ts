@@ -148,10 +148,10 @@ export class Scheduler {
     return store !== null && request.isShort(0, 0, chunk) && this.#queues.isNext(request, this.#holders);
   }
 
-  /** Frees the slot of a finished sequence. It was charged for tokens that it did not generate. */
+  /** Frees the slot of a finished sequence. */
   finish(sequence: Sequence): void {
     this.#options.running.finish(sequence);
-    this.#queues.refund(sequence.queued, sequence.remaining);
+    this.#queues.charge(sequence.queued, sequence.remaining);
   }
 
   /**
@@ -164,7 +164,7 @@ export class Scheduler {
     this.#requests.delete(request.submission.requestId);
     if (!reusable) prefixes.drop(request);
     this.#queues.remove(request);
-    for (const queued of this.#suspended.remove(request)) this.#queues.withdraw(queued);
-    for (const { queued, cost } of running.close(request, reusable)) this.#queues.refund(queued, cost);
+    this.#suspended.remove(request);
+    for (const { queued, cost } of running.close(request, reusable)) this.#queues.charge(queued, cost);
   }
 }

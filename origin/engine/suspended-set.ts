@@ -105,14 +105,13 @@ export class SuspendedSet {
     return state;
   }
 
-  /** Removes a request's sequences and returns them. */
-  remove(request: OpenRequest): readonly QueuedSequence[] {
-    const removed = this.sequences.filter((queued) => queued.request === request);
-    for (const queued of removed) {
+  /** Removes a request's sequences. */
+  remove(request: OpenRequest): void {
+    for (const queued of this.sequences) {
+      if (queued.request !== request) continue;
       this.#store?.saved.free(this.#sequences.get(queued)!.kv?.memory ?? []);
       this.#sequences.delete(queued);
     }
-    return removed;
   }
 }
 

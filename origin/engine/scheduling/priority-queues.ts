@@ -1,17 +1,14 @@
-import { type ChargedSequence, WaitingQueue, type WaitingRequest } from './waiting-queue.ts';
-
-/** A sequence that waits for a slot or holds one. */
-export interface PrioritySequence extends ChargedSequence {
-  readonly request: PriorityRequest;
-  /** Place in the order of first starts; 0 = never started. */
-  order: number;
-}
+import { type SlotSequence, WaitingQueue, type WaitingRequest } from './waiting-queue.ts';
 
 export interface PriorityRequest {
   readonly tenantId: string;
   readonly weight: number;
   /** Runs in slots that no interactive request needs. */
   readonly flex: boolean;
+}
+
+export interface PrioritySequence extends SlotSequence {
+  readonly request: PriorityRequest;
 }
 
 /** Steps that a flex sequence keeps the only slot while an interactive one waits. */
@@ -32,7 +29,6 @@ export class PriorityQueues<
   readonly #slots: number;
   readonly #interactive: WaitingQueue<Sequence, Request>;
   readonly #flex: WaitingQueue<Sequence, Request>;
-  #lastOrder = 0;
   #lastWasFlex = false;
   /** Steps of the flex sequence in the only slot in which an interactive one waited. */
   #turnSteps = 0;
@@ -81,21 +77,18 @@ export class PriorityQueues<
     this.#queueOf(request.flex).push(request);
   }
 
-  /** Puts back a sequence that gave up its slot. Within its tenant, the one that started first comes first. */
-  putBack(sequence: Sequence, cost: number): void {
-    this.#queueOf(sequence.request.flex).putBack(sequence, cost, ({ order }) => sequence.order < order);
+  /** Puts back a sequence that gave up its slot. */
+  putBack(sequence: Sequence, unused: number): void {
+    this.#queueOf(sequence.request.flex).putBack(sequence, unused);
   }
 
-  refund(sequence: Sequence, cost: number): void {
-    this.#queueOf(sequence.request.flex).refund(sequence, cost);
+  /** Charges a sequence that leaves its slot for good. @param unused the part of its cost that it has not used */
+  charge(sequence: Sequence, unused: number): void {
+    this.#queueOf(sequence.request.flex).charge(sequence, unused);
   }
 
   remove(request: Request): void {
     this.#queueOf(request.flex).remove(request);
-  }
-
-  withdraw(sequence: Sequence): void {
-    this.#queueOf(sequence.request.flex).withdraw(sequence);
   }
 
   /** Returns the sequence for a free slot; null if none waits. */
@@ -106,7 +99,6 @@ export class PriorityQueues<
       if (next === null) continue;
       this.#lastWasFlex = flex;
       this.#turnSteps = 0;
-      if (next.order === 0) next.order = ++this.#lastOrder;
       return next;
     }
     return null;

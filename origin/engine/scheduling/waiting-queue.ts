@@ -1,11 +1,17 @@
-/** A sequence that has left the waiting queue. */
-export interface ChargedSequence {
-  /** Tokens it may use: prompt and completion. */
-  readonly cost: number;
+import { fitsThreshold } from '@continuo/shared/dynamic-threshold.ts';
+import { VirtualTimes } from '@continuo/shared/virtual-times.ts';
+
+/** A sequence that waits for a slot or holds one. */
+export interface SlotSequence {
+  readonly request: { readonly tenantId: string; readonly weight: number };
+  /** Tokens that it may still use, prompt and completion, when it last took or left a slot. */
+  cost: number;
+  /** Its place in the order of first starts; 0 = never started. */
+  order: number;
 }
 
 /** A request in the waiting queue. Its sequences leave one by one; it counts once until the last has left. */
-export interface WaitingRequest<Sequence extends ChargedSequence> {
+export interface WaitingRequest<Sequence extends SlotSequence> {
   readonly tenantId: string;
   /** Share relative to other tenants; greater than zero. */
   readonly weight: number;
@@ -15,48 +21,32 @@ export interface WaitingRequest<Sequence extends ChargedSequence> {
   takeSequence(): Sequence;
 }
 
-/** A sequence that has left the queue, and the cost that it is charged when it leaves it again. */
-interface Returned<Sequence> {
-  readonly sequence: Sequence;
-  readonly cost: number;
-  readonly weight: number;
-}
-
-interface Tenant<Sequence, Request> {
-  readonly id: string;
-  readonly requests: Request[];
-  /** Leave before the requests. */
-  returned: Returned<Sequence>[];
-  /** Virtual time: cost ÷ weight of the sequences taken so far. */
-  time: number;
-  /** Virtual time at which it last began to wait; refunds never go back further. */
-  since: number;
+/** What waits of a tenant. */
+interface Line<Sequence, Request> {
+  requests: Request[];
+  /** Sequences that were put back. They leave before the requests. */
+  returned: Sequence[];
 }
 
 /** The waiting requests of a tenant may take this many times the places that are free. */
 const PLACES_PER_FREE_PLACE = 3;
 
 /**
- * Holds requests whose sequences wait for a slot. It is bounded, and fair between tenants by weighted virtual time
- * (start-time fair queueing, Goyal et al. 1996). Each sequence taken advances its tenant's time by cost ÷ weight. The
- * tenant with the earliest time is served next, unless it holds its share of the slots. Within a tenant the order is
- * first in, first out, and sequences that have been put back come first.
+ * Holds requests whose sequences wait for a slot. It is bounded, and fair between tenants by virtual time: a tenant is charged for
+ * the tokens of its sequences when these leave their slots. The tenant with the earliest time is served next, unless it holds its share
+ * of the slots. Within a tenant the order is first in, first out, and sequences that have been put back come first.
  */
 export class WaitingQueue<
-  Sequence extends ChargedSequence,
+  Sequence extends SlotSequence,
   Request extends WaitingRequest<Sequence> = WaitingRequest<Sequence>,
 > {
   readonly #limit: number;
-  readonly #tenants = new Map<string, Tenant<Sequence, Request>>();
-  /** The tenant charged for each taken sequence and its weight, for `refund`. */
-  readonly #charged = new WeakMap<
-    Sequence,
-    { readonly tenant: Tenant<Sequence, Request>; readonly weight: number }
-  >();
-  /** Virtual time of the last served tenant when it was served. */
-  #time = 0;
-  #length = 0;
-  #returned = 0;
+  /** By tenant that waits. */
+  readonly #lines = new Map<string, Line<Sequence, Request>>();
+  readonly #times = new VirtualTimes();
+  #lastOrder = 0;
+  /** The sequences taken since the queue was last empty. Those before took nothing from anybody. */
+  #contended = new WeakSet<Sequence>();
 
   /** @param limit requests that may wait, in addition to those that can leave at once */
   constructor(limit: number) {
@@ -65,82 +55,58 @@ export class WaitingQueue<
 
   /** Waiting requests; sequences that have been put back do not count. */
   get length(): number {
-    return this.#length;
+    return sum(this.#lines.values(), ({ requests }) => requests.length);
   }
 
   /** Sequences that have been put back. */
   get returned(): number {
-    return this.#returned;
+    return sum(this.#lines.values(), ({ returned }) => returned.length);
   }
 
   get isEmpty(): boolean {
-    return this.#length + this.#returned === 0;
+    return this.#lines.size === 0;
   }
 
   /** Tenants that wait, with the weight of their next request, and how many requests and returned sequences they have here. */
   get tenants(): readonly { readonly tenantId: string; readonly weight: number; readonly length: number }[] {
-    return this.#waitingTenants().map((tenant) => {
-      const { id: tenantId, requests, returned } = tenant;
-      return { tenantId, weight: weightOf(tenant), length: requests.length + returned.length };
-    });
+    return [...this.#lines].map(([tenantId, { requests, returned }]) => ({
+      tenantId,
+      weight: (returned[0]?.request ?? requests[0]!).weight,
+      length: requests.length + returned.length,
+    }));
   }
 
   /**
-   * Returns whether one more request of a tenant fits. The threshold is dynamic (Choudhury and Hahne 1998): each of n
-   * tenants can fill 3 ÷ (3n + 1) of the queue. A part stays free for tenants that have nothing in it.
+   * Returns whether one more request of a tenant fits.
    * @param free slots that are free; so many requests of `preparing` need no place
    * @param preparing by tenant, requests that have been admitted and are not in the queue yet
    */
   hasRoom(tenantId: string, free: number, preparing: ReadonlyMap<string, number>): boolean {
-    let waiting = this.#length;
-    for (const count of preparing.values()) waiting += count;
-    const freePlaces = this.#limit - Math.max(0, waiting - free);
-    const own = (this.#tenants.get(tenantId)?.requests.length ?? 0) + (preparing.get(tenantId) ?? 0);
-    return Math.max(0, own - free) < PLACES_PER_FREE_PLACE * freePlaces;
+    const all = this.length + sum(preparing.values(), (count) => count);
+    const own = (this.#lines.get(tenantId)?.requests.length ?? 0) + (preparing.get(tenantId) ?? 0);
+    const freePlaces = this.#limit - Math.max(0, all - free);
+    return fitsThreshold(Math.max(0, own - free), 1, freePlaces, PLACES_PER_FREE_PLACE);
   }
 
   push(request: Request): void {
-    this.#waitingTenant(request.tenantId).requests.push(request);
-    this.#length++;
+    this.#line(request.tenantId).requests.push(request);
   }
 
-  /**
-   * Puts back a sequence that has been taken, in the order of `isBefore` among those put back.
-   * @param cost the part of its cost that it has not used: credited now, charged when it is taken again
-   */
-  putBack(sequence: Sequence, cost: number, isBefore: (other: Sequence) => boolean): void {
-    const charged = this.#charged.get(sequence);
-    if (charged === undefined) throw new Error('a sequence was put back that had not been taken');
-    const { weight } = charged;
-    this.refund(sequence, cost);
-    const tenant = this.#waitingTenant(charged.tenant.id);
-    const after = tenant.returned.findIndex((other) => isBefore(other.sequence));
-    tenant.returned.splice(after < 0 ? tenant.returned.length : after, 0, { sequence, cost, weight });
-    this.#returned++;
+  /** Puts back a sequence that leaves its slot. Within its tenant, the one that started first comes first. */
+  putBack(sequence: Sequence, unused: number): void {
+    this.charge(sequence, unused);
+    const { returned } = this.#line(sequence.request.tenantId);
+    const after = returned.findIndex(({ order }) => sequence.order < order);
+    returned.splice(after < 0 ? returned.length : after, 0, sequence);
   }
 
-  /** Removes a sequence that has been put back. */
-  withdraw(sequence: Sequence): void {
-    const { returned } = this.#tenants.get(this.#charged.get(sequence)?.tenant.id ?? '') ?? {};
-    const at = returned?.findIndex((other) => other.sequence === sequence) ?? -1;
-    if (at < 0) return;
-    returned!.splice(at, 1);
-    this.#returned--;
-    this.#resetIfEmpty();
-  }
-
-  /** Returns the tenant, which waits from now on. */
-  #waitingTenant(id: string): Tenant<Sequence, Request> {
-    let tenant = this.#tenants.get(id);
-    if (tenant === undefined) {
-      tenant = { id, requests: [], returned: [], time: 0, since: 0 };
-      this.#tenants.set(id, tenant);
-    }
-    if (!isWaiting(tenant)) {
-      tenant.since = this.#startTime();
-      tenant.time = Math.max(tenant.time, tenant.since);
-    }
-    return tenant;
+  /** Removes a request and its sequences that wait. */
+  remove(request: Request): void {
+    const line = this.#lines.get(request.tenantId);
+    if (line === undefined) return;
+    line.requests = line.requests.filter((other) => other !== request);
+    line.returned = line.returned.filter((sequence) => sequence.request !== request);
+    this.#closeIfEmpty(request.tenantId, line);
   }
 
   /**
@@ -154,85 +120,54 @@ export class WaitingQueue<
     held: ReadonlyMap<string, number>,
     mayTake: (tenantId: string) => boolean = () => true,
   ): Sequence | null {
-    const waiting = this.#waitingTenants();
-    const weights = waiting.reduce((sum, tenant) => sum + weightOf(tenant), 0);
-    const hasShare = (tenant: Tenant<Sequence, Request>) =>
-      !mayTake(tenant.id) || (held.get(tenant.id) ?? 0) >= (slots * weightOf(tenant)) / weights;
-    const tenant = earliest(waiting.filter((candidate) => !hasShare(candidate)));
-    if (tenant === undefined) return null;
-    this.#time = tenant.time;
+    const waiting = this.tenants;
+    const weights = sum(waiting, ({ weight }) => weight);
+    const due = waiting.filter(
+      ({ tenantId, weight }) => mayTake(tenantId) && (held.get(tenantId) ?? 0) < (slots * weight) / weights,
+    );
+    const next = this.#times.first(due.map(({ tenantId }) => tenantId));
+    if (next === null) return null;
+    this.#times.serve(next, 0);
     // A tenant that holds its share collects no credit while it is passed over.
-    for (const other of waiting) if (hasShare(other)) other.time = Math.max(other.time, this.#time);
-    const { sequence, cost, weight } = this.#takeFrom(tenant);
-    tenant.time += cost / weight;
-    this.#charged.set(sequence, { tenant, weight });
-    this.#resetIfEmpty();
+    for (const tenant of waiting) if (!due.includes(tenant)) this.#times.begin(tenant.tenantId);
+    const line = this.#lines.get(next)!;
+    const { requests, returned } = line;
+    const sequence = returned.shift() ?? requests[0]!.takeSequence();
+    if (requests[0]?.waiting === 0) requests.shift();
+    if (sequence.order === 0) sequence.order = ++this.#lastOrder;
+    this.#contended.add(sequence);
+    this.#closeIfEmpty(next, line);
     return sequence;
   }
 
-  #takeFrom({ requests, returned }: Tenant<Sequence, Request>): Returned<Sequence> {
-    const first = returned.shift();
-    if (first !== undefined) {
-      this.#returned--;
-      return first;
-    }
-    const request = requests[0]!;
-    const sequence = request.takeSequence();
-    if (request.waiting === 0) {
-      requests.shift();
-      this.#length--;
-    }
-    return { sequence, cost: sequence.cost, weight: request.weight };
+  /** Charges a sequence that leaves its slot. @param unused the part of its cost that it has not used */
+  charge(sequence: Sequence, unused: number): void {
+    const { tenantId, weight } = sequence.request;
+    if (this.#contended.has(sequence)) this.#times.charge(tenantId, (sequence.cost - unused) / weight);
+    sequence.cost = unused;
   }
 
-  /** Credits the part of a taken sequence's cost that it did not use. */
-  refund(sequence: Sequence, cost: number): void {
-    const charged = this.#charged.get(sequence);
-    if (charged === undefined) return;
-    const { tenant, weight } = charged;
-    tenant.time = Math.max(tenant.since, tenant.time - cost / weight);
+  /** Returns the line of a tenant, which waits from now on. */
+  #line(tenantId: string): Line<Sequence, Request> {
+    const known = this.#lines.get(tenantId);
+    if (known !== undefined) return known;
+    const line = { requests: [], returned: [] };
+    this.#lines.set(tenantId, line);
+    this.#times.begin(tenantId);
+    return line;
   }
 
-  /** Removes a request with its waiting sequences, if it is in the queue. */
-  remove(request: Request): void {
-    const requests = this.#tenants.get(request.tenantId)?.requests;
-    const at = requests?.indexOf(request) ?? -1;
-    if (at < 0) return;
-    requests!.splice(at, 1);
-    this.#length--;
-    this.#resetIfEmpty();
-  }
-
-  /**
-   * Virtual time at which a tenant begins to wait: idle tenants collect no credit. Refunds may have moved waiting tenants
-   * behind `#time`; a new tenant does not wait until they have caught up.
-   */
-  #startTime(): number {
-    return Math.min(this.#time, earliest(this.#waitingTenants())?.time ?? 0);
-  }
-
-  #waitingTenants(): Tenant<Sequence, Request>[] {
-    return [...this.#tenants.values()].filter(isWaiting);
-  }
-
-  /** An empty queue has nothing to share: all tenants start anew, and the table does not grow. */
-  #resetIfEmpty(): void {
+  /** An empty queue has nothing to share: all tenants start anew. */
+  #closeIfEmpty(tenantId: string, { requests, returned }: Line<Sequence, Request>): void {
+    if (requests.length + returned.length === 0) this.#lines.delete(tenantId);
     if (!this.isEmpty) return;
-    this.#tenants.clear();
-    this.#time = 0;
+    this.#times.clear();
+    this.#contended = new WeakSet();
   }
 }
 
-type AnyTenant = Tenant<unknown, { readonly weight: number }>;
-
-const isWaiting = ({ requests, returned }: AnyTenant): boolean => requests.length + returned.length > 0;
-
-const weightOf = ({ requests, returned }: AnyTenant): number => (returned[0] ?? requests[0])?.weight ?? 0;
-
-/** Returns the tenant with the earliest time; of equal ones the first. */
-function earliest<T extends { readonly time: number }>(tenants: readonly T[]): T | undefined {
-  return tenants.reduce<T | undefined>(
-    (best, tenant) => (best === undefined || tenant.time < best.time ? tenant : best),
-    undefined,
-  );
+function sum<T>(list: Iterable<T>, amountOf: (one: T) => number): number {
+  let total = 0;
+  for (const one of list) total += amountOf(one);
+  return total;
 }

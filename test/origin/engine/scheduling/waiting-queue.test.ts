@@ -10,10 +10,13 @@ const NONE: ReadonlyMap<string, number> = new Map();
 const item = (tenantId: string, serial: number, cost = 1, weight = 1) =>
   new WaitingItems(tenantId, weight, serial, [cost]);
 
-/** A queue of which the sequences are taken as if no tenant held a slot. */
+/** A queue whose sequences run one after the other. */
 class FreeQueue extends WaitingQueue<Item, WaitingItems> {
-  next(): Item | null {
-    return this.take(1, NONE);
+  /** @param used of its cost; null = it does not end yet */
+  next(used: number | null = Infinity): Item | null {
+    const next = this.take(1, NONE);
+    if (next !== null && used !== null) this.charge(next, Math.max(0, next.cost - used));
+    return next;
   }
 }
 
@@ -37,7 +40,8 @@ describe('the waiting queue', () => {
         const served = all.map(() => 0);
         for (let taken = 0; taken < 300; taken++) {
           const next = queue.next()!;
-          served[Number(next.request.tenantId.slice(1))]! += next.cost / next.request.weight;
+          const { tenantId, weight, costs } = next.request;
+          served[Number(tenantId.slice(1))]! += costs[0]! / weight;
         }
         const max = Math.max(...all.map(({ weight, cost }) => cost / weight));
         expect(Math.max(...served) - Math.min(...served)).toBeLessThanOrEqual(2 * max);
@@ -53,21 +57,21 @@ describe('the waiting queue', () => {
     expect(tenantsOf(queue, 10).filter((tenant) => tenant === 'late')).toHaveLength(5);
   });
 
-  it('charges only what was used, after the refund', () => {
+  it('charges only what was used', () => {
     const queue = new FreeQueue(100);
     queue.push(item('careful', 0, 100));
     for (let serial = 1; serial < 10; serial++) queue.push(item('careful', serial, 10));
     for (let serial = 0; serial < 10; serial++) queue.push(item('other', serial, 10));
-    queue.refund(queue.next()!, 95);
+    queue.next(5);
     expect(tenantsOf(queue, 4).filter((tenant) => tenant === 'careful')).toHaveLength(2);
   });
 
-  it('refunds by weight, as it charges', () => {
+  it('charges by weight', () => {
     const queue = new FreeQueue(100);
     queue.push(item('small', 0, 10, 0.1));
     for (let serial = 1; serial < 20; serial++) queue.push(item('small', serial, 1, 0.1));
     for (let serial = 0; serial < 20; serial++) queue.push(item('usual', serial, 10));
-    queue.refund(queue.next()!, 9);
+    queue.next(1);
     const small = tenantsOf(queue, 10).filter((tenant) => tenant === 'small').length;
     expect(Math.abs(small - 5)).toBeLessThanOrEqual(1);
   });
@@ -83,28 +87,28 @@ describe('the waiting queue', () => {
     expect(Math.abs(served - 10)).toBeLessThanOrEqual(1);
   });
 
-  it('gives a returning tenant no credit for its absence, whenever it gets a refund', () => {
+  it('gives a returning tenant no credit for its absence, whenever it is charged', () => {
     fc.assert(
       fc.property(fc.constantFrom(10, 1000), fc.boolean(), (cost, early) => {
         const queue = new FreeQueue(100);
         queue.push(item('back', 0, cost));
         for (let serial = 0; serial < 40; serial++) queue.push(item('busy', serial, 10));
-        const first = queue.next()!;
+        const first = queue.next(null)!;
         expect(new Set(tenantsOf(queue, 20))).toEqual(new Set(['busy']));
-        if (early) queue.refund(first, cost - 10);
+        if (early) queue.charge(first, cost - 10);
         for (let serial = 1; serial < 20; serial++) queue.push(item('back', serial, 10));
-        if (!early) queue.refund(first, cost - 10);
+        if (!early) queue.charge(first, cost - 10);
         const back = tenantsOf(queue, 10).filter((tenant) => tenant === 'back').length;
         expect(Math.abs(back - 5)).toBeLessThanOrEqual(1);
       }),
     );
   });
 
-  it('lets a new tenant wait for at most one sequence of a tenant that was charged too much', () => {
+  it('lets a new tenant wait for at most one sequence of a tenant whose sequences used little of their cost', () => {
     const queue = new FreeQueue(100);
     for (let serial = 0; serial < 8; serial++) queue.push(item('busy', serial, 100_000));
     for (let serial = 8; serial < 40; serial++) queue.push(item('busy', serial, 10));
-    for (const next of Array.from({ length: 8 }, () => queue.next()!)) queue.refund(next, 99_990);
+    for (const next of Array.from({ length: 8 }, () => queue.next(null)!)) queue.charge(next, 99_990);
     queue.push(item('late', 0, 10));
     expect(tenantsOf(queue, 2)).toContain('late');
   });
@@ -115,7 +119,9 @@ describe('the waiting queue', () => {
       for (let serial = 0; serial < 40; serial++) queue.push(item(tenant, serial, 10));
     }
     for (let taken = 0; taken < 20; taken++) {
-      expect(queue.take(4, new Map([['full', 2]]))?.request.tenantId).toBe('served');
+      const next = queue.take(4, new Map([['full', 2]]))!;
+      expect(next.request.tenantId).toBe('served');
+      queue.charge(next, 0);
     }
     const full = tenantsOf(queue, 10).filter((tenant) => tenant === 'full').length;
     expect(Math.abs(full - 5)).toBeLessThanOrEqual(1);
@@ -230,29 +236,22 @@ describe('the waiting queue, against a plain reference', () => {
         };
         const end = (sequence: Item, used: number) => {
           running = running.filter((other) => other !== sequence);
-          const unused = Math.max(0, sequence.cost - used);
-          queue.refund(sequence, unused);
-          reference.refund(sequence, unused);
+          reference.charge(sequence, Math.min(used, sequence.cost));
+          queue.charge(sequence, Math.max(0, sequence.cost - used));
         };
         const abort = (request: WaitingItems) => {
           queue.remove(request);
           reference.remove(request);
           for (const sequence of running) if (sequence.request === request) end(sequence, 0);
-          for (const sequence of suspended) {
-            if (sequence.request !== request) continue;
-            queue.withdraw(sequence);
-            reference.withdraw(sequence);
-            suspended.delete(sequence);
-          }
+          for (const sequence of suspended) if (sequence.request === request) suspended.delete(sequence);
           arrived.splice(arrived.indexOf(request), 1);
         };
         const putBack = (sequence: Item, used: number) => {
-          const unused = Math.max(0, sequence.cost - used);
           running = running.filter((other) => other !== sequence);
           left.splice(left.indexOf(sequence), 1);
           suspended.add(sequence);
-          queue.putBack(sequence, unused, () => false);
-          reference.putBack(sequence, unused);
+          reference.putBack(sequence, Math.min(used, sequence.cost));
+          queue.putBack(sequence, Math.max(0, sequence.cost - used));
         };
         const fill = () => {
           while (running.length < slots) {

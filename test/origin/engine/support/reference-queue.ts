@@ -5,7 +5,8 @@ export interface Item {
   readonly request: WaitingItems;
   /** Its place among the sequences of the request. */
   readonly index: number;
-  readonly cost: number;
+  cost: number;
+  order: number;
 }
 
 /** A request without content: the costs of its sequences. */
@@ -23,7 +24,7 @@ export class WaitingItems implements WaitingRequest<Item> {
     this.weight = weight;
     this.serial = serial;
     this.costs = costs;
-    this.all = costs.map((cost, index) => ({ request: this, index, cost }));
+    this.all = costs.map((cost, index) => ({ request: this, index, cost, order: 0 }));
   }
 
   get waiting(): number {
@@ -36,11 +37,7 @@ export class WaitingItems implements WaitingRequest<Item> {
 }
 
 /** What has happened to a tenant since the queue was last empty. */
-type Entry =
-  | { readonly type: 'begin'; readonly time: number }
-  | { readonly type: 'lift'; readonly time: number }
-  | { readonly type: 'charge'; readonly amount: number }
-  | { readonly type: 'refund'; readonly amount: number };
+type Entry = { readonly type: 'begin' | 'lift' | 'charge'; readonly time: number };
 
 /**
  * A plain form of the waiting queue: every sequence is a row of one list, and a tenant's virtual time is computed anew
@@ -48,14 +45,15 @@ type Entry =
  */
 export class ReferenceQueue {
   #rows: Item[] = [];
-  /** Rows that were put back, with the cost to charge. */
-  #costs = new Map<Item, number>();
+  /** Rows that were put back. */
+  readonly #returned = new Set<Item>();
   #history = new Map<string, Entry[]>();
-  #historyOf = new Map<Item, Entry[]>();
+  /** By sequence, the history that it belongs to. */
+  readonly #historyOf = new Map<Item, Entry[]>();
   #lastServed = 0;
 
   get length(): number {
-    return new Set(this.#rows.filter((row) => !this.#costs.has(row)).map(({ request }) => request)).size;
+    return new Set(this.#rows.filter((row) => !this.#returned.has(row)).map(({ request }) => request)).size;
   }
 
   waitingTenants(): { id: string; weight: number }[] {
@@ -68,35 +66,27 @@ export class ReferenceQueue {
     this.#rows.push(...request.all);
   }
 
-  /** Puts back a sequence after those of its tenant that were put back before. */
-  putBack(sequence: Item, cost: number): void {
-    this.refund(sequence, cost);
+  /** Puts back a sequence after those of its tenant that started before. */
+  putBack(sequence: Item, used: number): void {
+    this.charge(sequence, used);
     const { tenantId } = sequence.request;
     this.#begin(tenantId);
-    const isFirst = (row: Item) => row.request.tenantId === tenantId && !this.#costs.has(row);
-    const at = this.#rows.findIndex(isFirst);
+    const isLater = (row: Item) => !this.#returned.has(row) || row.order > sequence.order;
+    const at = this.#rows.findIndex((row) => row.request.tenantId === tenantId && isLater(row));
     this.#rows.splice(at < 0 ? this.#rows.length : at, 0, sequence);
-    this.#costs.set(sequence, cost);
-  }
-
-  withdraw(sequence: Item): void {
-    if (this.#costs.delete(sequence)) this.#drop((row) => row === sequence);
+    this.#returned.add(sequence);
   }
 
   #begin(tenantId: string): void {
     const waits = this.#rows.some((row) => row.request.tenantId === tenantId);
-    if (!waits) {
-      const times = this.waitingTenants().map(({ id }) => this.#time(id));
-      const time = Math.min(this.#lastServed, ...(times.length > 0 ? times : [0]));
-      this.#note(tenantId, { type: 'begin', time });
-    }
+    if (!waits) this.#note(tenantId, { type: 'begin', time: this.#lastServed });
   }
 
   take(slots: number, held: ReadonlyMap<string, number>): Item | null {
     const waiting = this.waitingTenants();
     const weights = waiting.reduce((sum, { weight }) => sum + weight, 0);
     const below = waiting.filter(({ id, weight }) => (held.get(id) ?? 0) < (slots * weight) / weights);
-    // Of equal times, the tenant that was known first.
+    // Of equal times, the tenant that was served or charged longest ago.
     const known = [...this.#history.keys()];
     below.sort((a, b) => this.#time(a.id) - this.#time(b.id) || known.indexOf(a.id) - known.indexOf(b.id));
     const next = below[0];
@@ -106,19 +96,22 @@ export class ReferenceQueue {
     for (const { id } of waiting) {
       if (!below.some((tenant) => tenant.id === id)) this.#note(id, { type: 'lift', time: this.#lastServed });
     }
-    this.#note(next.id, { type: 'charge', amount: (this.#costs.get(row) ?? row.cost) / next.weight });
-    this.#costs.delete(row);
+    this.#note(next.id, { type: 'charge', time: 0 });
     this.#historyOf.set(row, this.#history.get(next.id)!);
+    this.#returned.delete(row);
     this.#drop((other) => other === row);
     return row;
   }
 
-  refund(sequence: Item, cost: number): void {
-    this.#historyOf.get(sequence)?.push({ type: 'refund', amount: cost / sequence.request.weight });
+  charge(sequence: Item, used: number): void {
+    const { tenantId, weight } = sequence.request;
+    // A sequence that was taken before the queue was last empty is not charged.
+    if (this.#historyOf.get(sequence) !== this.#history.get(tenantId)) return;
+    this.#note(tenantId, { type: 'charge', time: used / weight });
   }
 
   remove(request: WaitingItems): void {
-    this.#drop((row) => row.request === request && !this.#costs.has(row));
+    this.#drop((row) => row.request === request);
   }
 
   #drop(matches: (row: Item) => boolean): void {
@@ -136,17 +129,14 @@ export class ReferenceQueue {
   #note(id: string, entry: Entry): void {
     const entries = this.#history.get(id) ?? [];
     entries.push(entry);
+    if (entry.type === 'charge') this.#history.delete(id);
     this.#history.set(id, entries);
   }
 
   #time(id: string): number {
     let time = 0;
-    let since = 0;
-    for (const entry of this.#history.get(id) ?? []) {
-      if (entry.type === 'begin') since = entry.time;
-      if (entry.type === 'begin' || entry.type === 'lift') time = Math.max(time, entry.time);
-      else if (entry.type === 'charge') time += entry.amount;
-      else time = Math.max(since, time - entry.amount);
+    for (const { type, time: amount } of this.#history.get(id) ?? []) {
+      time = type === 'charge' ? time + amount : Math.max(time, amount);
     }
     return time;
   }
