@@ -41,7 +41,7 @@ export function violations({ kv, running, suspended, queues, requests }: HeldSta
     use(slot);
     count(sequence.request, 1);
     expect(sequence.slot === slot, `the sequence in slot ${slot} has slot number ${sequence.slot}`);
-    expect(!sequence.finished, `the sequence in slot ${slot} has finished`);
+    expect(sequence.finish === null, `the sequence in slot ${slot} has finished`);
     expect(kv.kept(slot) <= sequence.computed, `slot ${slot} keeps more than is computed`);
   });
   for (const prefill of running.prefills) {

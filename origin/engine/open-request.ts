@@ -6,6 +6,7 @@ import type { EmbeddedImage } from '../model/model-runner.ts';
 import { logprobRow } from '../sampling/logprob-row.ts';
 import { isGreedy } from '../sampling/parameters.ts';
 import type { SamplerWorkspace } from '../sampling/workspace.ts';
+import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import type { Submission, SubmittedPrompt } from './messages.ts';
 import type { PriorityRequest, PrioritySequence } from './scheduling/priority-queues.ts';
 import type { WaitingRequest } from './scheduling/waiting-queue.ts';
@@ -197,6 +198,18 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
     this.#rowCharacters += copies * (row.logprobs.length + (row.ids?.length ?? 0));
     if (this.#rowCharacters > logprobRows.maxCharacters) throw rowsTooLarge(logprobRows.maxCharacters, null);
     return row;
+  }
+
+  /** Whether a token ends a sequence. */
+  ends(id: number): boolean {
+    return this.stopTokenIds.has(id) || this.endTokenIds.has(id);
+  }
+
+  /** Whether a token adds text. */
+  shows(id: number, { special }: TokenBytes): boolean {
+    const { includeStop, skipSpecialTokens } = this.submission;
+    if (this.ends(id)) return includeStop && this.stopTokenIds.has(id);
+    return !(skipSpecialTokens && special[id] === 1);
   }
 
   hasStarted(promptIndex: number): boolean {

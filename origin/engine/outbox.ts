@@ -10,9 +10,9 @@ export class Outbox {
 
   add(requestId: string, ...events: readonly EngineEvent[]): void {
     if (events.length === 0) return;
-    const known = this.#events.get(requestId);
-    if (known === undefined) this.#events.set(requestId, [...events]);
-    else known.push(...events);
+    const earlier = this.#events.get(requestId);
+    if (earlier === undefined) this.#events.set(requestId, [...events]);
+    else earlier.push(...events);
   }
 
   addReport(report: StepReport): void {

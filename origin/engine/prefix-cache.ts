@@ -74,8 +74,8 @@ export class PrefixCache {
     const restorable = positionsOf(this.#usableChunks(prefill));
     const wholeChunks = restorable - (restorable % this.#chunkLength);
     // Positions of slots and chunks without logprobs have no logits.
-    const known = logprobs === null ? tokens.length - 1 : Math.max(wholeChunks, logprobsFrom);
-    const limit = Math.min(known, prefill.fixed);
+    const usable = logprobs === null ? tokens.length - 1 : Math.max(wholeChunks, logprobsFrom);
+    const limit = Math.min(usable, prefill.fixed);
     const { slot, cached, copies } = this.#slots.assign(tokens, prefixNamespace, limit, spans);
     prefill.slot = slot;
     prefill.computed = cached;
@@ -104,9 +104,9 @@ export class PrefixCache {
     const first = computed / this.#chunkLength;
     const chunks = usable.slice(first, first + MAX_COPIED_CHUNKS);
     prefill.restores = usable.length > first + MAX_COPIED_CHUNKS;
-    const known = Math.min(computed, positionsOf(usable));
-    const copies = this.#slots.keepAtMost(slot, known);
-    prefill.computed = known + positionsOf(chunks);
+    const kept = Math.min(computed, positionsOf(usable));
+    const copies = this.#slots.keepAtMost(slot, kept);
+    prefill.computed = kept + positionsOf(chunks);
     this.#slots.record(slot, prefill.computed);
     return {
       copies,

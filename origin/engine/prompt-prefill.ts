@@ -140,13 +140,13 @@ export class PromptPrefill {
     for (let at = Math.max(this.computed, this.logprobsFrom); at < last; at++) {
       const id = this.tokens[at + 1]!;
       const logits = row(at - this.computed);
-      const known = tokenLogprob(logits, id, logprobs.top, workspace);
-      logprobs.set(at + 1, { ...known, rank: tokenRank(id, workspace) });
-      const own =
+      const scored = tokenLogprob(logits, id, logprobs.top, workspace);
+      logprobs.set(at + 1, { ...scored, rank: tokenRank(id, workspace) });
+      const reported =
         this.wantsRows && at + 1 >= this.#echoFrom
           ? this.request.row(logits, this.request.submission.choices, workspace)
           : null;
-      if (own !== null) this.#rows.push(own);
+      if (reported !== null) this.#rows.push(reported);
     }
   }
 

@@ -7,10 +7,11 @@ import type { OpenRequest } from './open-request.ts';
 import { Outbox } from './outbox.ts';
 import type { PrefixCache } from './prefix-cache.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
+import { newSequence } from './rewinding-sequence.ts';
 import type { RunningSet } from './running-set.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Throughput } from './scheduling/throughput.ts';
-import { Sequence } from './sequence.ts';
+import type { Sequence } from './sequence.ts';
 import type { SamplingContext } from './sequence-sampling.ts';
 
 /**
@@ -135,9 +136,9 @@ export class Requests {
       const count = prefill.generates && !isCut ? mostStarted : prefill.sequences.length;
       if (count < prefill.sequences.length) prefill.logits ??= row(-1).slice();
       for (const queued of prefill.sequences.slice(0, count)) {
-        const sequence = new Sequence(queued, context);
-        if (isCut) sequence.endWithoutText();
-        else if (!sequence.finished) sequence.begin(row(-1), prefill.healing, now);
+        const sequence = newSequence(queued, prefill.healing, context);
+        if (isCut || !prefill.generates) sequence.end('length', null);
+        else sequence.advance(row(-1), now);
         sequences.push(sequence);
       }
     });
@@ -145,7 +146,7 @@ export class Requests {
     prefill.sequences.splice(0, sequences.length);
     const copies = running.startDecoding(
       prefill,
-      sequences.filter(({ finished }) => !finished),
+      sequences.filter(({ finish }) => finish === null),
     );
     for (const sequence of sequences) this.#publish(sequence, now);
     return copies;
@@ -192,7 +193,7 @@ export class Requests {
     const { request } = sequence;
     const { requestId } = request.submission;
     this.#outbox.add(requestId, ...sequence.publish(now, this.#minEventIntervalMs));
-    if (!sequence.finished) return;
+    if (sequence.finish === null) return;
     scheduler.finish(sequence);
     request.unfinished--;
     if (request.unfinished > 0) return;

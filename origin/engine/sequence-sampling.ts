@@ -98,11 +98,10 @@ export class SequenceSampling {
   }
 
   /**
-   * 1 / temperature, if the next token can be drawn from a sparse row; else null. A banned phrase may need the row again. If a
-   * mask applies, the draw reads the blocks with tokens that it allows, and only logprobs need sums.
+   * 1 / temperature, if the next token can be drawn from a sparse row; else null. If a mask applies, the draw reads the blocks with tokens that it allows, and only logprobs need sums.
    */
   get coldness(): number | null {
-    if (!this.#suitsPool || this.#request.isBanning) return null;
+    if (!this.#suitsPool) return null;
     const isMasked = this.#constraint !== null || this.#sampler.allowed !== null;
     return isMasked ? 1 : this.#sampler.coldness;
   }
@@ -119,9 +118,9 @@ export class SequenceSampling {
     this.#mask ??= this.#findMask(mayEnd);
     if (this.#mask === 'nothing') return true;
     const mask = sampler.restrict(this.#mask);
-    const known = sparse?.logits.of(logits) ?? null;
-    const edits = sampler.edit(logits, history, forbidden, known, mask);
-    const isHere = mask === null || known === null || known.askMasked(mask);
+    const row = sparse?.logits.of(logits) ?? null;
+    const edits = sampler.edit(logits, history, forbidden, row, mask);
+    const isHere = mask === null || row === null || row.askMasked(mask);
     if (!isHere || !edits.isComplete) return false;
     const topLogprobs = this.#wantsLogprobs ? (this.#request.submission.topLogprobs ?? 0) : null;
     this.#draw = pool.add(sampler.draw, logits, edits, step, topLogprobs);
@@ -166,9 +165,9 @@ export class SequenceSampling {
     if (!this.#wantsLogprobs) return null;
     const { topLogprobs, logprobTokenIds = topLogprobs ?? 0 } = this.#request.submission;
     const { workspace } = this.#context;
-    const known = tokenLogprob(logits, id, logprobTokenIds, workspace, sampledRaw);
+    const scored = tokenLogprob(logits, id, logprobTokenIds, workspace, sampledRaw);
     const row = topLogprobs === null ? null : this.#request.row(logits, this.#choices, workspace);
-    return row === null ? known : { ...known, row };
+    return row === null ? scored : { ...scored, row };
   }
 
   /**
@@ -216,13 +215,13 @@ export class SequenceSampling {
       throw new ApiError('invalid_grammar', message);
     };
     const steps = healing.steps(this.#context.tokenBytes, constraint && allows);
-    for (const { at, own, row, conditioned, mask, rest } of steps) {
+    for (const { at, promptId, row, conditioned, mask, rest } of steps) {
       const history = new TokenHistory(tokens.subarray(0, at), capacity);
       // Numbers below 0 are steps of their own, so these draws are independent of those of the text.
       const id = orNull(() =>
         this.#sampler.sample(conditioned, history, at - tokens.length, mask, forbidden(at)),
       );
-      if (id === null || id === own) continue;
+      if (id === null || id === promptId) continue;
       return { token: { id, logprobs: this.#logprobs(row, id, false), healed: rest }, history };
     }
     return null;

@@ -25,7 +25,9 @@ export function wireTokenLogprob(
   logprobs: TokenLogprobs | null,
   hidden: boolean,
 ): TokenLogprob {
-  const topLogprobs = logprobs?.top.map(([other, logprob]): TopLogprob => [other, bytesOf(other), logprob]);
+  const topLogprobs = logprobs?.top.map(
+    ([listed, logprob]): TopLogprob => [listed, bytesOf(listed), logprob],
+  );
   const { rank, row } = logprobs ?? {};
   const entry: TokenLogprob = {
     id,
@@ -34,6 +36,6 @@ export function wireTokenLogprob(
     topLogprobs: topLogprobs ?? null,
     ...(row && { row }),
   };
-  const isListed = topLogprobs?.some(([other]) => other === id) ?? true;
+  const isListed = topLogprobs?.some(([listed]) => listed === id) ?? true;
   return { ...entry, ...(hidden && { hidden }), ...(rank !== undefined && !isListed && { rank }) };
 }

@@ -168,13 +168,13 @@ export class KvSlots {
    */
   takeSurplus(): { readonly slot: number; readonly kept: number } | null {
     const stored = this.#storedPrefixes;
-    const found = leastUsed(
+    const target = leastUsed(
       stored.length > KEPT_PREFIXES ? stored : this.#free.filter(({ surplus }) => surplus),
     );
-    if (found === null) return null;
-    if (stored.length > KEPT_PREFIXES) Object.assign(found, emptySlot());
-    found.surplus = false;
-    return { slot: this.#slots.indexOf(found), kept: found.kept };
+    if (target === null) return null;
+    if (stored.length > KEPT_PREFIXES) Object.assign(target, emptySlot());
+    target.surplus = false;
+    return { slot: this.#slots.indexOf(target), kept: target.kept };
   }
 
   /** The free slots that no pending copy needs. */
@@ -238,7 +238,7 @@ export class KvSlots {
     const saved = this.#slot(slot);
     if (saved.kept === 0 || (this.#hasStore && saved.images.length === 0)) return;
     const source = donor === null ? null : this.#slot(donor);
-    const victim = leastUsed(this.#free.filter((other) => other !== source && other.used < saved.used));
+    const victim = leastUsed(this.#free.filter((slot) => slot !== source && slot.used < saved.used));
     if (victim === null) return;
     copies.push({ from: slot, to: this.#slots.indexOf(victim), start: 0, end: saved.kept });
     Object.assign(victim, { ...saved, held: false, surplus: true });
@@ -279,8 +279,8 @@ export class KvSlots {
   }
 
   #slot(slot: number): Slot {
-    const found = this.#slots[slot];
-    if (found === undefined) throw new RangeError(`no KV slot ${slot}`);
-    return found;
+    const target = this.#slots[slot];
+    if (target === undefined) throw new RangeError(`no KV slot ${slot}`);
+    return target;
   }
 }

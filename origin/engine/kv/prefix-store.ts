@@ -270,12 +270,12 @@ export class PrefixStore {
   #remove(chunk: ChunkNode): void {
     this.#successors(chunk.before).delete(chunk.key);
     const removed = [chunk];
-    for (const one of removed) {
-      removed.push(...one.after.values());
-      this.#dropLogits(one);
-      this.#recency.delete(one);
-      this.#chunkMemory.give(one.memory);
-      one.stored = false;
+    for (const node of removed) {
+      removed.push(...node.after.values());
+      this.#dropLogits(node);
+      this.#recency.delete(node);
+      this.#chunkMemory.give(node.memory);
+      node.stored = false;
     }
   }
 }

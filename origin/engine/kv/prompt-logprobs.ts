@@ -100,17 +100,17 @@ export function takeLogprobs<Chunk extends ChunkLogprobs>(
   if (last === undefined || usable.length <= first) return usable;
   const next = tokens[(usable.length - 1) * chunkLength + last.length];
   if (next === undefined) return usable;
-  const known = logprobsAfter(last, next);
-  if (known === null) return usable.slice(0, -1);
-  logprobs.set(usable.length * chunkLength, known);
+  const after = logprobsAfter(last, next);
+  if (after === null) return usable.slice(0, -1);
+  logprobs.set(usable.length * chunkLength, after);
   return usable;
 }
 
 /** Returns the logprobs of a token after a chunk, if the chunk's own next token or its most likely ones include it. */
 function logprobsAfter({ logprobs, next, length }: ChunkLogprobs, id: number): TokenLogprobs | null {
   if (next < 0) return null;
-  const known = logprobs.get(length, logprobs.top);
-  if (next === id) return known;
-  const place = known.top.findIndex(([other]) => other === id);
-  return place < 0 ? null : { logprob: known.top[place]![1], top: known.top, rank: place + 1 };
+  const stored = logprobs.get(length, logprobs.top);
+  if (next === id) return stored;
+  const place = stored.top.findIndex(([listed]) => listed === id);
+  return place < 0 ? null : { logprob: stored.top[place]![1], top: stored.top, rank: place + 1 };
 }

@@ -16,10 +16,10 @@ export function commonPrefix(a: Int32Array, b: Int32Array, limit: number): numbe
 /** Returns the position from which the images of two prompts differ; Infinity if they are equal. */
 export function firstDifference(a: readonly PromptSpan[], b: readonly PromptSpan[]): number {
   for (let index = 0; index < Math.max(a.length, b.length); index++) {
-    const [one, other] = [a[index], b[index]];
-    if (one === undefined || other === undefined) return (one ?? other)!.at;
-    if (one.at !== other.at || one.count !== other.count || one.key !== other.key) {
-      return Math.min(one.at, other.at);
+    const [left, right] = [a[index], b[index]];
+    if (left === undefined || right === undefined) return (left ?? right)!.at;
+    if (left.at !== right.at || left.count !== right.count || left.key !== right.key) {
+      return Math.min(left.at, right.at);
     }
   }
   return Infinity;

@@ -6,7 +6,7 @@ export interface HealingStep {
   /** Position of the token. */
   readonly at: number;
   /** The prompt's token there. */
-  readonly own: number;
+  readonly promptId: number;
   /** The model's logits. */
   readonly row: Float32Array;
   /** The logits, with the weight of what the prompt's token leads to; the softmax over the mask is the distribution. */
@@ -61,7 +61,7 @@ export class Healing {
     let mass = 1;
     for (let at = this.#tokens.length - 1; at >= this.from; at--) {
       const row = this.#rows[at - this.from]!;
-      const own = this.#tokens[at]!;
+      const promptId = this.#tokens[at]!;
       const rest = restOf(this.#tokens, at, tokenBytes);
       const mask = new Uint32Array(wordsOf(row.length));
       const max = row.reduce((most, logit) => Math.max(most, logit), Number.NEGATIVE_INFINITY);
@@ -70,16 +70,16 @@ export class Healing {
       for (let id = 0; id < row.length; id++) {
         const weight = Math.exp(row[id]! - max);
         total += weight;
-        const isOther = id !== own && id < tokenBytes.vocabularySize && covers(tokenBytes, id, rest);
+        const isOther = id !== promptId && id < tokenBytes.vocabularySize && covers(tokenBytes, id, rest);
         if (!isOther || allows?.(bytesOf(tokenBytes, id).subarray(rest.length)) === false) continue;
         covering += weight;
         mask[id >>> 5]! |= 1 << (id & 31);
       }
       const conditioned = row.slice();
-      conditioned[own]! += Math.log(mass);
-      mask[own >>> 5]! |= 1 << (own & 31);
-      mass = (Math.exp(row[own]! - max) * mass + covering) / total;
-      steps.unshift({ at, own, row, conditioned, mask, rest });
+      conditioned[promptId]! += Math.log(mass);
+      mask[promptId >>> 5]! |= 1 << (promptId & 31);
+      mass = (Math.exp(row[promptId]! - max) * mass + covering) / total;
+      steps.unshift({ at, promptId, row, conditioned, mask, rest });
     }
     this.#steps = steps;
     return steps;

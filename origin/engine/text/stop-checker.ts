@@ -43,11 +43,11 @@ export class StopChecker {
     if (!search.active || this.#match !== null) return this.#match === null ? text : '';
     const window = this.#held + text;
     const base = search.at - this.#held.length;
-    const found = search.read(text, armed);
-    if (found !== null) {
-      this.#match = found.source;
+    const match = search.read(text, armed);
+    if (match !== null) {
+      this.#match = match.source;
       this.#held = '';
-      return window.slice(0, (this.#includeStop ? found.end : found.start) - base);
+      return window.slice(0, (this.#includeStop ? match.end : match.start) - base);
     }
     const cut = search.possibleFrom - base;
     this.#held = window.slice(cut);

@@ -102,8 +102,8 @@ export class TextSearch {
 
   #match(): TextMatch | null {
     const end = this.#at;
-    const { texts, found } = this.#texts;
-    const text = texts[found[this.#node]!];
+    const { texts, longest } = this.#texts;
+    const text = texts[longest[this.#node]!];
     const pattern = this.#patterns?.match(this.#threads) ?? null;
     if (text !== undefined && (pattern === null || end - text.length <= pattern.start)) {
       return { start: end - text.length, end, source: text };

@@ -8,7 +8,7 @@ export class TextSet {
   /** Per node: number of code units that it stands for. */
   readonly depth: Int32Array;
   /** Per node: index of the longest text that ends there; −1 = none does. */
-  readonly found: Int32Array;
+  readonly longest: Int32Array;
   readonly #unit: Uint16Array;
   readonly #firstChild: Int32Array;
   readonly #nextSibling: Int32Array;
@@ -21,7 +21,7 @@ export class TextSet {
     this.texts = texts.filter((text) => text.length > 0 && text.isWellFormed());
     const size = 1 + this.texts.reduce((sum, { length }) => sum + length, 0);
     this.depth = new Int32Array(size);
-    this.found = new Int32Array(size).fill(-1);
+    this.longest = new Int32Array(size).fill(-1);
     this.#unit = new Uint16Array(size);
     this.#firstChild = new Int32Array(size);
     this.#nextSibling = new Int32Array(size);
@@ -68,7 +68,7 @@ export class TextSet {
         }
         node = child;
       }
-      if (this.found[node] === -1) this.found[node] = index;
+      if (this.longest[node] === -1) this.longest[node] = index;
     });
     return count;
   }
@@ -82,7 +82,7 @@ export class TextSet {
       for (let child = this.#firstChild[node]!; child !== 0; child = this.#nextSibling[child]!) {
         const failure = node === 0 ? 0 : this.next(this.#failure[node]!, this.#unit[child]!);
         this.#failure[child] = failure;
-        if (this.found[child] === -1) this.found[child] = this.found[failure]!;
+        if (this.longest[child] === -1) this.longest[child] = this.longest[failure]!;
         queue[end++] = child;
       }
     }

@@ -153,8 +153,8 @@ export class ChunkDirectory {
    * a damaged one is removed.
    */
   async read(name: string, memory: Buffer): Promise<ChunkFile | null> {
-    const known = this.#index.get(name);
-    if (known === undefined) return null;
+    const listed = this.#index.get(name);
+    if (listed === undefined) return null;
     try {
       const length = await this.#readInto(memory, name);
       const chunk = await decodeChunk(memory.subarray(0, length), name, this.#key);
@@ -163,10 +163,10 @@ export class ChunkDirectory {
         this.#fail('a damaged or foreign chunk was removed');
         return null;
       }
-      known.contents = chunk.contents;
+      listed.contents = chunk.contents;
       // Another origin has replaced it.
-      const isReplaced = length !== known.bytes && this.#index.get(name) === known;
-      if (isReplaced) this.#index.set(name, { ...known, bytes: length });
+      const isReplaced = length !== listed.bytes && this.#index.get(name) === listed;
+      if (isReplaced) this.#index.set(name, { ...listed, bytes: length });
       this.#counts.readChunks++;
       return chunk;
     } catch (error) {

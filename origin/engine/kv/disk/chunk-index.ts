@@ -53,12 +53,12 @@ export class ChunkIndex {
 
   /** Returns the names that begin with the same family as `name`. */
   family(name: string): string[] {
-    return [...this.#files.keys()].filter((other) => isSameFamily(name, other));
+    return [...this.#files.keys()].filter((file) => isSameFamily(name, file));
   }
 }
 
-export const isSameFamily = (one: string, other: string): boolean =>
-  one.slice(0, FAMILY_DIGITS) === other.slice(0, FAMILY_DIGITS);
+export const isSameFamily = (left: string, right: string): boolean =>
+  left.slice(0, FAMILY_DIGITS) === right.slice(0, FAMILY_DIGITS);
 
 const CHUNK_FILE = /^([0-9a-f]{64})\.kv$/;
 const TEMPORARY_FILE = /^[0-9a-f]{64}\.kv\..+\.tmp$/;
@@ -81,10 +81,10 @@ export async function scanDirectory(
   index: ChunkIndex,
   now: number,
 ): Promise<number> {
-  const found: { readonly name: string; readonly bytes: number; readonly savedAt: number }[] = [];
+  const files: { readonly name: string; readonly bytes: number; readonly savedAt: number }[] = [];
   const inspect = async (name: string): Promise<void> => {
     const { size: bytes, mtimeMs: savedAt } = await fs.stat(join(directory, fileOf(name)));
-    found.push({ name, bytes, savedAt });
+    files.push({ name, bytes, savedAt });
   };
   const removeOld = async (file: string): Promise<void> => {
     const path = join(directory, file);
@@ -104,7 +104,7 @@ export async function scanDirectory(
     batch = [];
   }
   await Promise.all(batch);
-  for (const { name, ...file } of found.sort((a, b) => a.savedAt - b.savedAt)) {
+  for (const { name, ...file } of files.sort((a, b) => a.savedAt - b.savedAt)) {
     index.set(name, { ...file, contents: 0 });
   }
   return foreign;

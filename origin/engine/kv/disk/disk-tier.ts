@@ -82,8 +82,8 @@ export class DiskTier implements ChunkBackup {
   }
 
   name(namespace: string, before: string | null, ids: string): string {
-    const own = hash('sha256', `${before ?? `/${this.#namespaceHash(namespace)}`} ${ids}`);
-    return before === null ? own : before.slice(0, FAMILY_DIGITS) + own.slice(FAMILY_DIGITS);
+    const hashed = hash('sha256', `${before ?? `/${this.#namespaceHash(namespace)}`} ${ids}`);
+    return before === null ? hashed : before.slice(0, FAMILY_DIGITS) + hashed.slice(FAMILY_DIGITS);
   }
 
   /** Keyed, so that names tell nothing to who can only list them, and no origin finds the files of one with another secret. */
@@ -109,7 +109,8 @@ export class DiskTier implements ChunkBackup {
    * @returns null if there is nothing to read, or if the disk does not answer
    */
   load(store: PrefixStore, prompts: readonly CachedPrompt[], signal: AbortSignal): Promise<void> | null {
-    if (this.#hanging > 0 || prompts.every((one) => this.#find(store, one).names.length === 0)) return null;
+    if (this.#hanging > 0 || prompts.every((prompt) => this.#find(store, prompt).names.length === 0))
+      return null;
     return this.#loadInTime(store, prompts, signal);
   }
 

@@ -18,7 +18,7 @@ const textOf = (tokenBytes: TokenBytes, id: number): string =>
 
 /**
  * The distribution of the byte after a prompt, by enumeration of every token at each of the last positions. A token counts
- * if its text covers the rest of the prompt, with the probability of the prompt's tokens before it times its own.
+ * if its text covers the rest of the prompt, with the probability of the prompt's tokens before it times its promptId.
  * @param rowAt the model's logits after the first n tokens of the prompt
  */
 export function enumerateNextBytes(
@@ -47,7 +47,7 @@ export function enumerateNextBytes(
 }
 
 interface Step {
-  readonly own: number;
+  readonly promptId: number;
   readonly conditioned: Float32Array;
   readonly mask: Uint32Array;
   readonly rest: Uint8Array;
@@ -62,15 +62,15 @@ export function nextBytesOf(steps: readonly Step[], last: Float32Array, tokenByt
     masses.set(next, (masses.get(next) ?? 0) + mass);
   };
   let reached = 1;
-  for (const { own, conditioned, mask, rest } of steps) {
+  for (const { promptId, conditioned, mask, rest } of steps) {
     const isAllowed = (id: number) => ((mask[id >>> 5]! >>> (id & 31)) & 1) === 1;
     const probabilities = softmax(
       conditioned.map((logit, id) => (isAllowed(id) ? logit : Number.NEGATIVE_INFINITY)),
     );
     probabilities.forEach((probability, id) => {
-      if (id !== own && probability > 0) add(id, rest.length, reached * probability);
+      if (id !== promptId && probability > 0) add(id, rest.length, reached * probability);
     });
-    reached *= probabilities[own]!;
+    reached *= probabilities[promptId]!;
   }
   softmax(last).forEach((probability, id) => {
     add(id, 0, reached * probability);

@@ -136,7 +136,7 @@ function attempt(
       history = new TokenHistory(prompt.subarray(0, step.at), prompt.length + maxTokens);
       const banned = bannedAfter(keyOf());
       healedId = sampler.sample(step.conditioned, history, step.at - prompt.length, step.mask, banned);
-      if (healedId === step.own) continue;
+      if (healedId === step.promptId) continue;
       healed = step;
       entries = entries.slice(0, step.at);
       break;

@@ -6,7 +6,7 @@ import { runs } from '../../../support/random.ts';
 import { targets } from '../support/search-targets.ts';
 import { BOS, bytesOfToken, TOKEN_BYTES } from '../support/vocabulary.ts';
 
-const TOKEN = { logprob: null, visible: true, armed: true, skip: 0, undo: () => undefined };
+const TOKEN = { logprob: null, visible: true, armed: true, skip: 0 };
 
 const certain = (bytes: readonly number[]) =>
   new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes), { stream: true });
@@ -15,7 +15,6 @@ const output = (stop: readonly string[], tokensPerEvent?: number) =>
   new SequenceOutput({
     tokenBytes: TOKEN_BYTES,
     stops: targets(stop),
-    banned: targets([]),
     includeStop: false,
     tokenIds: true,
     logprobs: false,
@@ -96,12 +95,12 @@ describe('the output of a sequence', () => {
         const events: EventOf<'token'>[] = [];
         let taken = 0;
         for (const [step, [id, takes]] of steps.entries()) {
-          for (const one of [merged, single]) one.push({ ...TOKEN, id, visible: id !== BOS });
+          for (const sequence of [merged, single]) sequence.push({ ...TOKEN, id, visible: id !== BOS });
           taken = step + 1;
           if (single.stop !== null) break;
           if (takes) events.push(...single.take(0, taken, true));
         }
-        for (const one of [merged, single]) one.end();
+        for (const sequence of [merged, single]) sequence.end();
         events.push(...single.take(0, taken, false));
         const [whole] = merged.take(0, taken, true);
         expect(events.map(({ text }) => text).join('')).toBe(whole?.text);
