@@ -91,6 +91,14 @@ function transposed({ dims }: StoredTensor, stored: Float64Array): Linear {
   return { outputs, inputs, weight };
 }
 
+/** The rows of one of the three projections that are joined in one matrix. */
+function partOf({ inputs, weight }: Linear, letter: string, sizes: Sizes): Linear {
+  const { num_attention_heads: heads, num_key_value_heads: kvHeads, head_dim: size } = sizes;
+  const outputs = (letter === 'q' ? heads : kvHeads) * size;
+  const first = { q: 0, k: heads, v: heads + kvHeads }[letter]! * size;
+  return { outputs, inputs, weight: weight.subarray(first * inputs, (first + outputs) * inputs) };
+}
+
 /** The weights by name, each converted on first use. */
 export interface WeightFile {
   readonly sizes: Sizes;
@@ -112,7 +120,7 @@ export function openWeights(modelPath: string, parts: readonly string[] = []): W
     return tensor;
   };
   const vector = (name: string) => toDoubles(stored(name));
-  const linear = (name: string) => {
+  const linear = (name: string): Linear => {
     const dense = tensors.get(`${name}.weight`);
     if (dense) return transposed(dense, toDoubles(dense));
     const whole = tensors.get(`${name}.weight_quantized`);
@@ -123,6 +131,9 @@ export function openWeights(modelPath: string, parts: readonly string[] = []): W
         Float64Array.from(new Int8Array(whole.bytes), (level) => level * scale!),
       );
     }
+    const [, attention, letter] = /^(.*\.attn)\.([qkv])_proj$/.exec(name) ?? [];
+    if (attention !== undefined && tensors.has(`${attention}.qkv_proj.weight_Q8`))
+      return partOf(linear(`${attention}.qkv_proj`), letter!, sizes);
     const bits = tensors.has(`${name}.weight_Q4`) ? 4 : 8;
     return dequantise(bits, stored(`${name}.weight_Q${bits}`), vector(`${name}.weight_scales`));
   };

@@ -186,7 +186,7 @@ async function open(
     requireDeviceMemory(plan, card, device.memoryBytes);
     deviceName = card.name;
   }
-  const patched = inFile(file, () => patchDecoder(plan, decoder, device.provider));
+  const patched = inFile(file, () => patchDecoder(plan, decoder));
   const chunk = prefillChunkOf(device.provider, machine.adapters);
   const prefillChunk = Math.min(
     options.prefillChunk ?? chunk,

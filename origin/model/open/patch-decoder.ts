@@ -1,10 +1,8 @@
 import { feedLengths } from '../onnx/attention-lengths.ts';
-import { packAttention } from '../onnx/attention-packing.ts';
 import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
 import { graphFields, insertLogitsIndex, keepAllLogits, withGraph } from '../onnx/onnx-patch.ts';
 import { disableWindowedCache } from '../onnx/windowed-cache.ts';
 import type { GraphFile } from '../ort/graph-file.ts';
-import type { OrtDevice } from '../ort/ort-device.ts';
 import type { DecoderInterface } from '../runner/decoder-interface.ts';
 
 export interface PatchedDecoder {
@@ -21,13 +19,11 @@ export interface PatchedDecoder {
 export function patchDecoder(
   { model, graph }: Pick<GraphFile, 'model' | 'graph'>,
   decoder: DecoderInterface,
-  provider: OrtDevice['provider'],
 ): PatchedDecoder {
   if (decoder.readsRunInputs) return { model, graph, logits: decoder.logits };
   const fields = keepAllLogits(disableWindowedCache(graphFields(model)));
   const fed = decoder.cache === 'in-place' ? feedLengths(fields, decoder.attentionMask) : fields;
-  const packed = provider === 'cpu' ? packAttention(fed) : fed;
-  const patched = insertLogitsIndex(packed, decoder.logits, logitsSelection(graph, decoder));
+  const patched = insertLogitsIndex(fed, decoder.logits, logitsSelection(graph, decoder));
   const changed = withGraph(model, patched.fields);
   return { model: changed, graph: readGraph(changed), logits: patched.logits };
 }

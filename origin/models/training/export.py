@@ -1,7 +1,8 @@
 """Write a checkpoint as a model folder: ONNX graph with 8-bit weights, tokenizer and configuration.
 
-The graph has the inputs and outputs of onnxruntime-genai: ``past_key_values.N.key/value`` in,
-``present.N.key/value`` out, rotary positions inside GroupQueryAttention.
+The graph is as the exporter of the origin writes one: lengths of the rows in place of a mask, logits of the positions in
+``logits_index`` only, queries, keys and values in one product. ``past_key_values.N.key/value`` in, ``present.N.key/value``
+out, rotary positions inside GroupQueryAttention.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
+from exported import LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH
 from model import Decoder, Shape, rotary_tables
 from prepare import END, SPECIAL
 
@@ -62,32 +64,20 @@ class Graph:
         )
 
 
-def lengths(graph: Graph) -> tuple[str, str]:
-    """(tokens before the newest per row, int32 [batch]; padded length, int32 scalar) from the attention mask."""
-    one = graph.constant("one", np.array([1], np.int64))
-    total = graph.node("ReduceSum", ["attention_mask", one], ["attention_mask/sum"], keepdims=0)
-    past = graph.node("Sub", [total, one], ["attention_mask/past"])
-    past = graph.node("Cast", [past], ["seqlens_k"], to=TensorProto.INT32)
-    shape = graph.node("Shape", ["attention_mask"], ["attention_mask/shape"])
-    index = graph.constant("sequence_axis", np.array(1, np.int64))
-    padded = graph.node("Gather", [shape, index], ["attention_mask/length"], axis=0)
-    return past, graph.node("Cast", [padded], ["total_sequence_length"], to=TensorProto.INT32)
-
-
 def build(model: Decoder) -> onnx.ModelProto:
     """The whole graph."""
     shape = model.shape
     weights = {name: value.detach().float().cpu().numpy() for name, value in model.state_dict().items()}
     graph = Graph()
-    queries, keys = shape.heads * shape.head, shape.kv_heads * shape.head
     info = helper.make_tensor_value_info
     inputs = [
         info("input_ids", TensorProto.INT64, ["batch_size", "sequence_length"]),
-        info("attention_mask", TensorProto.INT64, ["batch_size", "total_sequence_length"]),
+        info(LAST_POSITIONS, TensorProto.INT32, ["batch_size"]),
+        info(TOTAL_LENGTH, TensorProto.INT32, []),
+        info(LOGITS_INDEX, TensorProto.INT64, ["logit_rows"]),
     ]
-    outputs = [info("logits", TensorProto.FLOAT, ["batch_size", "sequence_length", shape.vocabulary])]
+    outputs = [info("logits", TensorProto.FLOAT, ["logit_rows", shape.vocabulary])]
 
-    past, padded = lengths(graph)
     cos, sin = (graph.constant(n, t.numpy()) for n, t in zip(("cos_cache", "sin_cache"), rotary_tables(shape)))
     table = model.embeddings().detach().cpu().numpy().astype(np.float16)
     embedded = graph.node(
@@ -112,10 +102,8 @@ def build(model: Decoder) -> onnx.ModelProto:
     for index in range(shape.layers):
         name, source = f"model.layers.{index}", f"blocks.{index}"
         normed = norm(f"{name}.input_layernorm", f"{source}.attention_norm.weight", branch)
-        q, k, v = np.split(weights[f"{source}.qkv.weight"], (queries, queries + keys))
-        attention_inputs = [
-            graph.linear(normed, matrix, f"{name}.attn.{letter}_proj") for letter, matrix in zip("qkv", (q, k, v))
-        ]
+        packed = graph.linear(normed, weights[f"{source}.qkv.weight"], f"{name}.attn.qkv_proj")
+        attention_inputs = [packed, "", ""]
         for kind in ("key", "value"):
             cache = ["batch_size", shape.kv_heads, "past_sequence_length", shape.head]
             inputs.append(info(f"past_key_values.{index}.{kind}", TensorProto.FLOAT, cache))
@@ -124,7 +112,7 @@ def build(model: Decoder) -> onnx.ModelProto:
             attention_inputs.append(f"past_key_values.{index}.{kind}")
         attended = graph.node(
             "GroupQueryAttention",
-            [*attention_inputs, past, padded, cos, sin],
+            [*attention_inputs, LAST_POSITIONS, TOTAL_LENGTH, cos, sin],
             [f"{name}.attn/output_0", f"present.{index}.key", f"present.{index}.value"],
             MICROSOFT,
             num_heads=shape.heads,
@@ -147,7 +135,9 @@ def build(model: Decoder) -> onnx.ModelProto:
     normed = norm("model.norm", "final_norm.weight", branch)
     # Nothing reads the residual stream after the last norm.
     del graph.nodes[-1].output[1:]
-    graph.linear(normed, weights["lm_head.weight"], "lm_head", "logits")
+    rows = graph.node("Reshape", [normed, graph.constant("lm_head/shape", np.array([-1, shape.width], np.int64))], ["lm_head/rows"])
+    selected = graph.node("Gather", [rows, LOGITS_INDEX], ["lm_head/selected"], axis=0)
+    graph.linear(selected, weights["lm_head.weight"], "lm_head", "logits")
 
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]
     proto = helper.make_graph(graph.nodes, "main_graph", inputs, outputs, graph.initializers)

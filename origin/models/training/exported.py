@@ -12,6 +12,12 @@ from tokenizers import Tokenizer
 
 from prepare import END
 
+# Inputs in the words of the origin: the last position of each row, the length of the longest, and the positions whose
+# logits are wanted.
+LAST_POSITIONS = "continuo/seqlens_k"
+TOTAL_LENGTH = "continuo/total_sequence_length"
+LOGITS_INDEX = "logits_index"
+
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
@@ -47,10 +53,17 @@ class Exported:
 
     def run(self, ids: list[int], cache: dict[str, np.ndarray], past: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Logits [sequence, vocabulary] and the cache after ``ids``."""
-        inputs = {"input_ids": np.array([ids]), "attention_mask": np.ones((1, past + len(ids)), np.int64), **cache}
+        total = past + len(ids)
+        inputs = {
+            "input_ids": np.array([ids]),
+            LAST_POSITIONS: np.array([total - 1], np.int32),
+            TOTAL_LENGTH: np.array(total, np.int32),
+            LOGITS_INDEX: np.arange(len(ids)),
+            **cache,
+        }
         values = self.session.run(None, inputs)
         present = {n.replace("present", "past_key_values"): v for n, v in zip(self.names[1:], values[1:])}
-        return values[0][0], present
+        return values[0], present
 
     def bits(self, ids: list[int]) -> np.ndarray:
         """Bits of every token but the first."""

@@ -58,7 +58,7 @@ def weights_of(graph: onnx.GraphProto, layers: int) -> dict[str, Tensor]:
     for index in range(layers):
         name, target = f"model.layers.{index}", f"blocks.{index}"
         state[f"{target}.attention_norm.weight"] = vector(f"{name}.input_layernorm.weight")
-        state[f"{target}.qkv.weight"] = torch.cat([linear(f"{name}.attn.{letter}_proj") for letter in "qkv"])
+        state[f"{target}.qkv.weight"] = linear(f"{name}.attn.qkv_proj")
         state[f"{target}.output.weight"] = linear(f"{name}.attn.o_proj")
         state[f"{target}.mlp_norm.weight"] = vector(f"{name}.post_attention_layernorm.weight")
         state[f"{target}.gate_up.weight"] = torch.cat([linear(f"{name}.mlp.{part}_proj") for part in ("gate", "up")])

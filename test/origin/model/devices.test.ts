@@ -294,7 +294,7 @@ describe('cuDNN', () => {
     writeSyntheticModel(made, model);
     const file = readGraphFile(made, 'model.onnx');
     const decoder = describeDecoder(file.graph, readModelConfig(made));
-    return patched ? patchDecoder(file, decoder, 'cuda').graph : file.graph;
+    return patched ? patchDecoder(file, decoder).graph : file.graph;
   };
 
   it.each<Partial<SyntheticModel>>([

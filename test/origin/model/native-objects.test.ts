@@ -49,7 +49,7 @@ function countingSession(attention: Attention) {
   const graphFile = readGraphFile(directory, 'model.onnx');
   const decoder = describeDecoder(graphFile.graph, readModelConfig(directory));
   const { api, alive } = countingApi();
-  const { model, graph, logits } = patchDecoder(graphFile, decoder, 'cuda');
+  const { model, graph, logits } = patchDecoder(graphFile, decoder);
   const session = new OrtSession(api, model, { threads: 1, directory });
   const layout = kvLayout(decoder, SLOTS, 64);
   const loaded = { file: 'model.onnx', graph };

@@ -1,4 +1,6 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { LAST_POSITIONS, TOTAL_LENGTH } from '../../../origin/model/onnx/attention-lengths.ts';
+import { LOGITS_INDEX } from '../../../origin/model/onnx/onnx-patch.ts';
 
 /** Runs a model.onnx with plain ONNX Runtime, for comparison with the float64 pass. */
 
@@ -32,6 +34,12 @@ export function withExactActivations(model: Buffer): Buffer {
 const integers = (values: readonly number[], dims: readonly number[]) =>
   new Tensor('int64', BigInt64Array.from(values, BigInt), dims);
 
+/** @param last the last position of each row */
+const lengths = (last: readonly number[], total: number) => ({
+  [LAST_POSITIONS]: new Tensor('int32', Int32Array.from(last), [last.length]),
+  [TOTAL_LENGTH]: new Tensor('int32', Int32Array.of(total), []),
+});
+
 const isCache = (name: string) => name.startsWith('past_key_values.');
 
 function split(logits: Tensor): Float64Array[] {
@@ -64,7 +72,8 @@ export class OnnxModel {
     const outputs = await this.#session.run({
       ...Object.fromEntries(cached),
       input_ids: integers(ids, [1, ids.length]),
-      attention_mask: integers(Array(ids.length).fill(1), [1, ids.length]),
+      ...lengths([ids.length - 1], ids.length),
+      [LOGITS_INDEX]: integers([...ids.keys()], [ids.length]),
     });
     const present = Object.entries(outputs).filter(([name]) => name.startsWith('present.'));
     const cache = Object.fromEntries(
@@ -76,17 +85,17 @@ export class OnnxModel {
   /** Logits [vocabulary] after one more token of each row; rows may have pasts of different lengths. */
   async decode(rows: readonly { past: Cache; token: number }[]): Promise<Float64Array[]> {
     const names = this.#session.inputNames.filter(isCache);
-    const lengths = rows.map(({ past }) => past[names[0]!]!.dims[2]!);
-    const longest = Math.max(...lengths);
+    const pasts = rows.map(({ past }) => past[names[0]!]!.dims[2]!);
+    const longest = Math.max(...pasts);
     const caches = names.map((name) => [name, this.#padded(rows, name, longest)]);
-    const mask = lengths.flatMap((length) => Array.from({ length: longest + 1 }, (_, at) => +(at <= length)));
     const outputs = await this.#session.run({
       ...Object.fromEntries(caches),
       input_ids: integers(
         rows.map(({ token }) => token),
         [rows.length, 1],
       ),
-      attention_mask: integers(mask, [rows.length, longest + 1]),
+      ...lengths(pasts, longest + 1),
+      [LOGITS_INDEX]: integers([...rows.keys()], [rows.length]),
     });
     return split(outputs.logits!);
   }

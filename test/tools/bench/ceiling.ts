@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
+import { LAST_POSITIONS, TOTAL_LENGTH } from '../../../origin/model/onnx/attention-lengths.ts';
 import { readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
+import { LOGITS_INDEX } from '../../../origin/model/onnx/onnx-patch.ts';
+import { patchDecoder } from '../../../origin/model/open/patch-decoder.ts';
 import { arrayTensor, type OrtBinding } from '../../../origin/model/ort/ort-binding.ts';
 import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
 import { OrtSession } from '../../../origin/model/ort/ort-session.ts';
@@ -17,7 +20,7 @@ export interface CeilingOptions {
   readonly ms: number;
 }
 
-/** The model as published with every input and output bound once, and the bound memory. */
+/** The graph that the origin runs, with every input and output bound once, and the bound memory. */
 class BareLoop {
   readonly #session: OrtSession;
   readonly #binding: OrtBinding;
@@ -25,29 +28,36 @@ class BareLoop {
   readonly #cache: KvCache;
   readonly #tokens: BigInt64Array<ArrayBuffer>;
   readonly #positions: BigInt64Array<ArrayBuffer>;
-  readonly #mask: BigInt64Array<ArrayBuffer>;
+  readonly #lastPositions: Int32Array<ArrayBuffer>;
+  /** Total length and logits index: bound, and the same in every run. */
+  readonly #constants: readonly [Int32Array<ArrayBuffer>, BigInt64Array<ArrayBuffer>];
   readonly #logits: Float32Array<ArrayBuffer>;
   readonly #width: number;
 
   constructor(directory: string, { batch, threads, context }: CeilingOptions) {
-    const model = readFileSync(path.join(directory, 'model.onnx'));
-    const decoder = describeDecoder(readGraph(model), readModelConfig(directory));
+    const file = readFileSync(path.join(directory, 'model.onnx'));
+    const graph = readGraph(file);
+    const decoder = describeDecoder(graph, readModelConfig(directory));
+    const { model, logits: output } = patchDecoder({ model: file, graph }, decoder);
     this.#session = new OrtSession(openOrtApi(), model, { threads, directory });
     const { api } = this.#session;
     this.#cache = new KvCache(api, decoder, kvLayout(decoder, batch, Math.min(decoder.maxPositions, 1024)));
     this.#width = context + 1;
     this.#tokens = allocateInt64(batch);
     this.#positions = allocateInt64(batch);
-    this.#mask = allocateInt64(batch * this.#width);
+    this.#lastPositions = new Int32Array(new ArrayBuffer(4 * batch));
+    const rows = BigInt64Array.from({ length: batch }, (_, row) => BigInt(row));
+    this.#constants = [Int32Array.of(this.#width), rows];
     this.#logits = new Float32Array(new ArrayBuffer(4 * batch * decoder.vocabularySize));
     this.#binding = this.#session.createBinding();
     this.#binding.input('input_ids', arrayTensor(api, this.#tokens, [batch, 1]));
-    this.#binding.input('attention_mask', arrayTensor(api, this.#mask, [batch, this.#width]));
+    this.#binding.input(LAST_POSITIONS, arrayTensor(api, this.#lastPositions, [batch]));
+    this.#binding.input(TOTAL_LENGTH, arrayTensor(api, this.#constants[0], []));
+    this.#binding.input(LOGITS_INDEX, arrayTensor(api, this.#constants[1], [batch]));
     if (decoder.positionIds !== null) {
       this.#binding.input('position_ids', arrayTensor(api, this.#positions, [batch, 1]));
     }
-    const logits = arrayTensor(api, this.#logits, [batch, 1, decoder.vocabularySize]);
-    this.#binding.output(decoder.logits, logits);
+    this.#binding.output(output, arrayTensor(api, this.#logits, [batch, decoder.vocabularySize]));
     this.#cache.bind(this.#binding, 0, batch);
   }
 
@@ -58,9 +68,9 @@ class BareLoop {
   fill(): void {
     for (let position = 0; position < this.#width; position += 1) {
       this.#positions.fill(BigInt(position));
+      this.#lastPositions.fill(position);
       for (let row = 0; row < this.#tokens.length; row += 1) {
         this.#tokens[row] = BigInt(32 + ((31 * row + 17 * position) % 224));
-        this.#mask[row * this.#width + position] = 1n;
       }
       this.run();
     }
@@ -78,7 +88,7 @@ class BareLoop {
 }
 
 /**
- * Measures the bare decode loop in tokens per second: RunWithBinding on the same inputs and the published graph, without
+ * Measures the bare decode loop in tokens per second: RunWithBinding on the same inputs and graph, without
  * sampling, scheduling or HTTP. Only a better graph can be faster.
  */
 export function measureCeiling(directory: string, options: CeilingOptions): number {

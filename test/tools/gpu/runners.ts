@@ -122,7 +122,7 @@ export function deviceRunnerOn(
   const { file: name, names } = findDecoder(directory);
   const file = readGraphFile(directory, name);
   const decoder = describeDecoder(file.graph, readModelConfig(directory), names);
-  const { model, logits } = patchDecoder(file, decoder, 'cuda');
+  const { model, logits } = patchDecoder(file, decoder);
   const session = new OrtSession(api, model, { threads: 1, directory: file.folder, device });
   const layout = kvLayout(decoder, slots, Math.min(decoder.maxPositions, maxContext));
   const runner = deviceRunner(session, { decoder, logits, layout, prefillChunk, allocateLogits }, ways);
