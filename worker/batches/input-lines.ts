@@ -6,7 +6,7 @@ import { joinedBytes } from '@continuo/shared/framing.ts';
 /** Reads the lines of a batch's input file. */
 
 /** A line of the file. Lines are numbered from 1. */
-export interface RawLine {
+interface RawLine {
   readonly number: number;
   /** Null if it is longer than the limit. */
   readonly bytes: Uint8Array | null;

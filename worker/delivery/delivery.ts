@@ -37,7 +37,7 @@ const secretBytes = (secret: string): Uint8Array =>
     : encoder.encode(secret);
 
 /** Returns the signature of an event: `v1,` and the HMAC-SHA256 of id, Unix seconds and body. */
-export const signatureOf = async (
+const signatureOf = async (
   { id, body }: Pick<Delivery, 'id' | 'body'>,
   secret: string,
   seconds: number,

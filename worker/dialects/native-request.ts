@@ -92,7 +92,7 @@ export interface NativeOptions {
   readonly responseFields: readonly string[];
 }
 
-export interface NativeCall {
+interface NativeCall {
   readonly call: CompletionCall;
   readonly options: NativeOptions;
 }

@@ -14,7 +14,7 @@ import type { Envelope } from './format/completion-json.ts';
 import { Generation } from './generation.ts';
 
 /** A request that has passed admission. */
-export interface AdmittedRequest {
+interface AdmittedRequest {
   readonly request: Request;
   readonly context: RequestContext;
   readonly principal: Principal;

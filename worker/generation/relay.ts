@@ -31,7 +31,7 @@ interface EventWriter {
 }
 
 /** The events of a stream. */
-export interface StreamFormat {
+interface StreamFormat {
   writerOf(generation: Generation): EventWriter;
   /** Follows the event of a failure. */
   readonly end: string;

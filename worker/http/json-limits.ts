@@ -28,7 +28,7 @@ function stringEnd(text: string, start: number): number {
 }
 
 /** Why JSON text is too complex to parse. */
-export interface ComplexityFault {
+interface ComplexityFault {
   readonly message: string;
   /** The field that is too long; null if the whole text is too complex. */
   readonly field: string | null;

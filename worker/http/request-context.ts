@@ -34,7 +34,7 @@ export interface ResponseState {
 }
 
 /** The caller, as far as the request has been processed, for the access log. */
-export interface CallerState {
+interface CallerState {
   /** Null until the key has been checked. */
   principal: Principal | null;
   /** Hash of the end user's name; null if the request has no `user` field. */

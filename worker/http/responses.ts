@@ -69,7 +69,7 @@ export function misconfiguredResponse(): Response {
 }
 
 /** Responses contain only data: browsers must not embed them or guess their type. */
-export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'x-content-type-options': 'nosniff',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',

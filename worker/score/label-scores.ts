@@ -61,7 +61,7 @@ function throwUnscored(index: number): never {
 /** Whose form a request and its answer have. */
 export type LabelStyle = 'vllm' | 'sglang';
 
-export interface LabelCall {
+interface LabelCall {
   readonly call: CompletionCall;
   readonly style: LabelStyle;
   readonly labels: readonly number[];

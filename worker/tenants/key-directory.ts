@@ -21,14 +21,14 @@ interface Entry {
 }
 
 /** The result of a look-up. */
-export interface FoundKey {
+interface FoundKey {
   readonly key: StoredKey | null;
   /** True if the key is older than a minute. It may have been revoked: the tenant's limiter knows. */
   readonly stale: boolean;
 }
 
 /** Refuses ids without a look-up, by their keyed check. */
-export interface IdPolicy {
+interface IdPolicy {
   /** Secret of the keyed checks; null = ids are not checked. */
   readonly secret: string | null;
   /** Accepts ids without a keyed check. */

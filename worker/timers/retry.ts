@@ -10,7 +10,7 @@ export interface Backoff {
 }
 
 /** Returns the milliseconds to wait after this number of failed attempts: a random part, at least half, of a doubling time. */
-export const backoffMs = (firstMs: number, failures: number, random: number): number =>
+const backoffMs = (firstMs: number, failures: number, random: number): number =>
   firstMs * 2 ** (failures - 1) * (0.5 + random / 2);
 
 /** Returns whether an object has rejected a call because it has too many. */

@@ -1,6 +1,6 @@
 import type { After } from './request-timers.ts';
 
-export interface TimeLimit {
+interface TimeLimit {
   /** Also aborts the work. */
   readonly signal: AbortSignal;
   readonly after: After;

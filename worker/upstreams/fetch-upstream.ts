@@ -13,7 +13,7 @@ export interface Acceptance {
   readonly abort: (reason: ApiError) => void;
 }
 
-export interface FetchOptions {
+interface FetchOptions {
   readonly fetch: Fetch;
   /** Aborts the request, and the reading of its answer. */
   readonly signal: AbortSignal;

@@ -32,7 +32,7 @@ type Configured =
   | 'scoring'
   | 'user';
 
-export interface OpenAiOptions extends Readonly<Pick<OpenAiConfig, Configured>> {
+interface OpenAiOptions extends Readonly<Pick<OpenAiConfig, Configured>> {
   readonly fetch: Fetch;
   readonly apiKey: string | null;
   /** Send a prefix cache salt with every request, not only with those that have one. */

@@ -27,7 +27,7 @@ import type { EventBatches, TokenizerService, Upstream, UpstreamContext } from '
 import type { OriginModelName } from './upstream-config.ts';
 import { loading, malformed, unreachable } from './upstream-errors.ts';
 
-export interface OriginOptions {
+interface OriginOptions {
   readonly name: string;
   /** Base address, e.g. `http://10.0.0.7:9100`. */
   readonly url: string;

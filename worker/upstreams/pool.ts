@@ -16,7 +16,7 @@ import { parseUpstreams, type UpstreamConfig } from './upstream-config.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
 /** Tenant and prompt of a request. They select the upstream, because prefix caches are per tenant and prompt. */
-export interface Affinity {
+interface Affinity {
   readonly tenantId: string;
   readonly prompt: WirePrompt | null;
 }

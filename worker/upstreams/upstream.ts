@@ -54,7 +54,7 @@ export interface ShownPrompt {
 }
 
 /** Why a server did not serve a request, without its message, which may quote the prompt. */
-export interface UpstreamFailure {
+interface UpstreamFailure {
   readonly upstream: string;
   readonly status: number;
   readonly type: string | null;

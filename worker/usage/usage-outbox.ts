@@ -5,7 +5,7 @@ import type { UsageRecord } from './usage-record.ts';
 const BATCH = 250;
 
 /** The limiter's stored usage records that are not in the ledger yet. */
-export interface UsageOutbox {
+interface UsageOutbox {
   outbox(limit: number): NumberedRecord[];
   dropOutboxTo(sequence: number): void;
 }

@@ -2,7 +2,7 @@ import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
 import { costOf, type Price } from '../prices/price.ts';
 
 /** `abandoned`: the Worker vanished without a settlement. The record has the upstream's account or the last renewal. */
-export type UsageStatus = 'completed' | 'failed' | 'cancelled' | 'abandoned';
+type UsageStatus = 'completed' | 'failed' | 'cancelled' | 'abandoned';
 
 /** Usage of one request. Written exactly once per admitted request. */
 export interface UsageRecord {

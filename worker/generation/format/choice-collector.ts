@@ -64,6 +64,6 @@ const mean = (finish: Finish | null): number =>
   finish === null || finish.completionTokens === 0 ? 0 : finish.score / finish.completionTokens;
 
 /** Returns the n candidates with the highest mean logprob, best first; ties keep their order. */
-export function best(candidates: readonly ChoiceDelta[], n: number): readonly ChoiceDelta[] {
+function best(candidates: readonly ChoiceDelta[], n: number): readonly ChoiceDelta[] {
   return candidates.toSorted((left, right) => mean(right.finish) - mean(left.finish)).slice(0, n);
 }

@@ -4,7 +4,7 @@ import type { AnswerOptions } from '../../dialects/completion-call.ts';
 import { type ChoiceDelta, ChoiceDeltas } from './choice-deltas.ts';
 import { choiceJson, type Envelope, headJson, type Trailer, tailJson } from './completion-json.ts';
 
-export interface StreamParts {
+interface StreamParts {
   readonly answer: AnswerOptions;
   readonly envelope: Envelope;
   readonly prompts: number;

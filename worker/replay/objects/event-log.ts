@@ -20,12 +20,12 @@ const MAX_READ_BYTES = 65_536;
 const encoder = new TextEncoder();
 
 /** How far a reader has read: a piece of the event with this number. */
-export type LogPosition = { readonly id: number; readonly part: number };
+type LogPosition = { readonly id: number; readonly part: number };
 
 /** A piece of an event as it is sent. */
 type Piece = LogPosition & { readonly bytes: ArrayBuffer };
 
-export interface LogChunk {
+interface LogChunk {
   readonly bytes: Uint8Array;
   readonly position: LogPosition;
   /** No pieces follow so far. */
