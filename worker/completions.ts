@@ -4,17 +4,17 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import { nativeResponse, nativeResult } from '@continuo/shared/native-response.ts';
 import type * as z from 'zod';
-import type { CompletionCall } from './dialects/completion-call.ts';
 import { chooseDialect, DIALECTS, type Dialect } from './dialects/dialect.ts';
 import { infillRequest, nativeRequest, parseInfill, parseNative } from './dialects/native-request.ts';
 import { unknownFields } from './dialects/parse-request.ts';
+import type { ParsedCompletion } from './dialects/parsed-completion.ts';
 import { parseCompletion, type RequestBounds } from './dialects/request.ts';
-import { NativeAnswer } from './generation/format/native-answer.ts';
+import { NativeFormat } from './generation/format/native-format.ts';
 import type { Generation } from './generation/generation.ts';
 import { startGeneration } from './generation/generation-start.ts';
 import { priceOf } from './generation/model-price.ts';
-import { answerPlain } from './generation/plain-answer.ts';
-import { answerStream } from './generation/relay.ts';
+import { plainResponse } from './generation/plain-response.ts';
+import { streamResponse } from './generation/relay.ts';
 import { checkCapabilities, DEFAULT_NAME, longestList, resolveModel } from './generation/resolve-model.ts';
 import {
   COMPLETION_HEADERS,
@@ -39,18 +39,22 @@ interface Reading {
   readonly model: OriginModel;
 }
 
-/** A parsed body, and how its generation is answered. */
-export interface ReadCall {
-  readonly call: CompletionCall;
+/** A parsed body, and how its generation becomes a response. */
+export interface ReadBody {
+  readonly parsed: ParsedCompletion;
   /** The schema of the body. */
   readonly schema: z.ZodObject;
-  readonly answer: (generation: Generation, context: RequestContext) => Promise<Response>;
+  readonly respond: (generation: Generation, context: RequestContext) => Promise<Response>;
 }
 
 function complete(input: OperationInput, context: RequestContext): Promise<Response> {
   return generate(input, context, (body, { dialect, bounds, model }) => {
-    const call = parseCompletion(body, dialect, bounds, model.defaults);
-    return { call, schema: completionRequest, answer: call.answer.stream ? answerStream : answerPlain };
+    const parsed = parseCompletion(body, dialect, bounds, model.defaults);
+    return {
+      parsed,
+      schema: completionRequest,
+      respond: parsed.response.stream ? streamResponse : plainResponse,
+    };
   });
 }
 
@@ -60,13 +64,13 @@ function completeNative(
   parse: typeof parseNative,
   schema: z.ZodObject,
 ): Promise<Response> {
-  const read = (body: JsonBody, { bounds, model }: Reading): ReadCall => {
-    const { call, options } = parse(body, bounds, model.defaults);
-    const format = () => new NativeAnswer(call, model, options);
-    const answer: ReadCall['answer'] = call.answer.stream
-      ? (generation, to) => answerStream(generation, to, { writerOf: format, end: '' })
-      : (generation, to) => answerPlain(generation, to, format);
-    return { call, schema, answer };
+  const read = (body: JsonBody, { bounds, model }: Reading): ReadBody => {
+    const { parsed, options } = parse(body, bounds, model.defaults);
+    const format = () => new NativeFormat(parsed, model, options);
+    const respond: ReadBody['respond'] = parsed.response.stream
+      ? (generation, to) => streamResponse(generation, to, { writerOf: format, end: '' })
+      : (generation, to) => plainResponse(generation, to, format);
+    return { parsed, schema, respond };
   };
   return generate(input, context, read, () => DIALECTS.llamacpp);
 }
@@ -79,37 +83,37 @@ function completeNative(
 export async function generate(
   { request, principal }: OperationInput,
   context: RequestContext,
-  read: (body: JsonBody, reading: Reading) => ReadCall,
+  read: (body: JsonBody, reading: Reading) => ReadBody,
   dialectOf = chooseDialect,
 ): Promise<Response> {
   refuseResumable(request);
   const dialect = dialectOf(request, principal.tenant);
-  context.answer.dialect = dialect;
+  context.reply.dialect = dialect;
   const body = withModel(
     await readJsonObject(request, context, () => longestList(context, request.signal)),
     dialect,
   );
   const model = await resolveModel(body.model, principal, context, request.signal);
-  const { call, schema, answer } = read(body, {
+  const { parsed, schema, respond } = read(body, {
     dialect,
     bounds: boundsOf(principal, context.settings),
     model,
   });
-  context.answer.ignoredFields = unknownFields(body, schema);
-  refuseKeyForStream(request, call);
-  context.caller.endUser = call.endUser ? await endUserHash(principal.tenant.id, call.endUser) : null;
-  checkCapabilities(call, model);
-  const price = await priceOf(model, tierOf(call, context), context);
-  const reservation = await admit(principal, { ...costOf(call, model), price }, context);
+  context.reply.ignoredFields = unknownFields(body, schema);
+  refuseKeyForStream(request, parsed);
+  context.caller.endUser = parsed.endUser ? await endUserHash(principal.tenant.id, parsed.endUser) : null;
+  checkCapabilities(parsed, model);
+  const price = await priceOf(model, tierOf(parsed, context), context);
+  const reservation = await admit(principal, { ...costOf(parsed, model), price }, context);
   try {
-    const generation = startGeneration({ request, context, principal, model, call, reservation });
-    return await answer(generation, context);
+    const generation = startGeneration({ request, context, principal, model, parsed, reservation });
+    return await respond(generation, context);
   } catch (thrown) {
     throw finalAfterTimeLimit(thrown, context);
   }
 }
 
-function tierOf({ generation }: CompletionCall, { batchKey }: RequestContext): ServiceTier {
+function tierOf({ generation }: ParsedCompletion, { batchKey }: RequestContext): ServiceTier {
   if (batchKey !== null) return 'batch';
   return generation.flex ? 'flex' : 'default';
 }
@@ -138,8 +142,8 @@ function refuseResumable(request: Request): void {
 }
 
 /** A stream is not stored, so a repeated request would run again. */
-function refuseKeyForStream(request: Request, { answer }: CompletionCall): void {
-  if (!answer.stream || !request.headers.has(IDEMPOTENCY_HEADER)) return;
+function refuseKeyForStream(request: Request, { response }: ParsedCompletion): void {
+  if (!response.stream || !request.headers.has(IDEMPOTENCY_HEADER)) return;
   const message = `Invalid header '${IDEMPOTENCY_HEADER}': it cannot be used with 'stream'. Remove the header. At '/v1/completions', '${RESUMABLE_HEADER}: true' lets a client continue a broken stream.`;
   throw new ApiError('conflicting_parameters', message, { param: IDEMPOTENCY_HEADER });
 }

@@ -51,7 +51,7 @@ function modelObjects(models: readonly PricedModel[], defaultModel: OriginModel 
 }
 
 async function listModels({ request, principal }: OperationInput, context: RequestContext) {
-  context.answer.dialect = chooseDialect(request, principal.tenant);
+  context.reply.dialect = chooseDialect(request, principal.tenant);
   const models = await context.catalogue.listed(request.signal);
   const visible = usableModels(principal, models);
   const shown = await Promise.all(visible.map((model) => priced(model, context)));
@@ -60,7 +60,7 @@ async function listModels({ request, principal }: OperationInput, context: Reque
 
 /** Accepts every name that a completion accepts. */
 async function showModel({ request, id: name, principal }: OperationInput, context: RequestContext) {
-  context.answer.dialect = chooseDialect(request, principal.tenant);
+  context.reply.dialect = chooseDialect(request, principal.tenant);
   const model = await resolveModel(name, principal, context, request.signal);
   const listed = await context.catalogue.listed(request.signal);
   const current = listed.find(({ id }) => id === model.id) ?? model;
@@ -80,11 +80,11 @@ async function showProps(
   { request, query, principal }: OperationInput<undefined, z.infer<typeof modelQuery>>,
   context: RequestContext,
 ) {
-  context.answer.dialect = DIALECTS.llamacpp;
+  context.reply.dialect = DIALECTS.llamacpp;
   const name = query.model || DEFAULT_NAME;
   const model = await resolveModel(name, principal, context, request.signal);
-  const { call } = parseNative({ model: name, prompt: '' }, NO_BOUNDS, model.defaults);
-  const params = nativeSettings(call, model);
+  const { parsed } = parseNative({ model: name, prompt: '' }, NO_BOUNDS, model.defaults);
+  const params = nativeSettings(parsed, model);
   return {
     default_generation_settings: { n_ctx: model.contextLength, params },
     model_alias: name,

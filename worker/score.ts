@@ -7,36 +7,36 @@ import {
 } from '@continuo/shared/label-scores.ts';
 import { scoreRequest } from '@continuo/shared/score.ts';
 import type * as z from 'zod';
-import { generate, type ReadCall } from './completions.ts';
-import type { CompletionCall } from './dialects/completion-call.ts';
+import { generate, type ReadBody } from './completions.ts';
+import type { ParsedCompletion } from './dialects/parsed-completion.ts';
 import type { RequestBounds } from './dialects/request.ts';
-import { answerPlain, type ChooseFormat } from './generation/plain-answer.ts';
+import { type ChooseFormat, plainResponse } from './generation/plain-response.ts';
 import { BODY_HEADERS } from './http/headers.ts';
 import { type Operation, operation } from './operations/operation.ts';
 import { COMPLETION } from './operations/operation-errors.ts';
 import { type LabelStyle, labelFormat, parseLabels } from './score/label-scores.ts';
 import { likelihoodFormat } from './score/likelihoods.ts';
-import { parseLikelihoods } from './score/score-call.ts';
+import { parseLikelihoods } from './score/parsed-score.ts';
 
 type Body = Readonly<Record<string, unknown>>;
 
 const wantsLabels = ({ query = null, items = null, continuations = null }: Body): boolean =>
   query !== null || (items !== null && continuations === null);
 
-function readLikelihoods(body: Body, bounds: RequestBounds): ReadCall {
-  const parsed = parseLikelihoods(body, bounds);
-  return answered(parsed.call, scoreRequest, ({ envelope }) => likelihoodFormat(parsed, envelope));
+function readLikelihoods(body: Body, bounds: RequestBounds): ReadBody {
+  const request = parseLikelihoods(body, bounds);
+  return plain(request.parsed, scoreRequest, ({ envelope }) => likelihoodFormat(request, envelope));
 }
 
-function readLabels(body: Body, bounds: RequestBounds, style: LabelStyle): ReadCall {
-  const parsed = parseLabels(body, bounds, style);
-  return answered(parsed.call, labelScoreRequest, ({ envelope }) => labelFormat(parsed, envelope));
+function readLabels(body: Body, bounds: RequestBounds, style: LabelStyle): ReadBody {
+  const request = parseLabels(body, bounds, style);
+  return plain(request.parsed, labelScoreRequest, ({ envelope }) => labelFormat(request, envelope));
 }
 
-const answered = (call: CompletionCall, schema: z.ZodObject, format: ChooseFormat): ReadCall => ({
-  call,
+const plain = (parsed: ParsedCompletion, schema: z.ZodObject, format: ChooseFormat): ReadBody => ({
+  parsed,
   schema,
-  answer: (generation, context) => answerPlain(generation, context, format),
+  respond: (generation, context) => plainResponse(generation, context, format),
 });
 
 const common = {

@@ -43,7 +43,7 @@ async function target(
   context: RequestContext,
   read: () => JsonBody | Promise<JsonBody>,
 ): Promise<[JsonBody, TokenizerTarget]> {
-  context.answer.dialect = chooseDialect(request, principal.tenant);
+  context.reply.dialect = chooseDialect(request, principal.tenant);
   const body = await read();
   const model = await resolveModel(body.model || 'default', principal, context, request.signal);
   const { tokenizer } = context.catalogue.upstreamFor(model, { tenantId: principal.tenant.id, prompt: null });
@@ -88,13 +88,13 @@ async function metered<T>(
   }
 }
 
-/** What is asked of the tokenizer, and how its result is answered. */
+/** What is asked of the tokenizer, and how its result is returned. */
 interface Reading {
   readonly wanted: Pick<
     TokenizeRequest,
     'prompt' | 'addSpecialTokens' | 'parseSpecial' | 'withStrings' | 'withBytes'
   >;
-  readonly answer: (result: TokenizeResult, model: OriginModel) => object;
+  readonly show: (result: TokenizeResult, model: OriginModel) => object;
 }
 
 function readTokenize(body: JsonBody): Reading {
@@ -111,7 +111,7 @@ function readTokenize(body: JsonBody): Reading {
       withStrings,
       withBytes: false,
     },
-    answer: ({ tokens, tokenStrings }, { contextLength }) => ({
+    show: ({ tokens, tokenStrings }, { contextLength }) => ({
       count: tokens.length,
       max_model_len: contextLength,
       tokens,
@@ -131,7 +131,7 @@ function readNativeTokenize(body: JsonBody): Reading {
       withStrings: false,
       withBytes,
     },
-    answer: ({ tokens, tokenBytes = [] }) => ({
+    show: ({ tokens, tokenBytes = [] }) => ({
       tokens: withBytes
         ? tokens.map((id, index) => ({ id, piece: pieceOf(tokenBytes[index] ?? '') }))
         : tokens,
@@ -149,7 +149,7 @@ function pieceOf(bytes: string): string | number[] {
   }
 }
 
-const isNative = ({ answer }: RequestContext): boolean => answer.dialect.name === 'llamacpp';
+const isNative = ({ reply }: RequestContext): boolean => reply.dialect.name === 'llamacpp';
 
 /**
  * {prompt, add_special_tokens?} → {tokens, count, max_model_len, token_strs?}. With `content`, or without `prompt` in its
@@ -157,29 +157,31 @@ const isNative = ({ answer }: RequestContext): boolean => answer.dialect.name ==
  */
 async function tokenize(input: OperationInput, context: RequestContext) {
   const { request } = input;
-  const [body, found] = await target(input, context, () => readBody(request, context));
+  const [body, subject] = await target(input, context, () => readBody(request, context));
   const has = (name: string): boolean => (body[name] ?? null) !== null;
   const native = has('content') || (isNative(context) && !has('prompt'));
-  context.answer.ignoredFields = unknownFields(body, documentedTokenizeRequest);
-  const { wanted, answer } = native ? readNativeTokenize(body) : readTokenize(body);
-  const { principal, model, tokenizer } = found;
+  context.reply.ignoredFields = unknownFields(body, documentedTokenizeRequest);
+  const { wanted, show } = native ? readNativeTokenize(body) : readTokenize(body);
+  const { principal, model, tokenizer } = subject;
   const { id: tenantId, weight } = principal.tenant;
   const wire = { model: model.id, tenantId, weight, ...wanted };
   const size = new TextEncoder().encode(wanted.prompt).length;
-  const result = await metered(found, size, request, context, () => tokenizer.tokenize(wire, request.signal));
-  return answer(result, model);
+  const result = await metered(subject, size, request, context, () =>
+    tokenizer.tokenize(wire, request.signal),
+  );
+  return show(result, model);
 }
 
 /** {tokens} → {prompt}, or {content} in the dialect of llama.cpp. */
 async function detokenize(input: OperationInput, context: RequestContext) {
   const { request } = input;
-  const [body, found] = await target(input, context, () => readBody(request, context));
+  const [body, subject] = await target(input, context, () => readBody(request, context));
   const { tokens } = parseRequest(publicDetokenizeRequest, body);
-  context.answer.ignoredFields = unknownFields(body, publicDetokenizeRequest);
-  const { principal, model, tokenizer } = found;
+  context.reply.ignoredFields = unknownFields(body, publicDetokenizeRequest);
+  const { principal, model, tokenizer } = subject;
   const { id: tenantId, weight } = principal.tenant;
   const wire = { model: model.id, tenantId, weight, tokens };
-  const { text } = await metered(found, tokens.length, request, context, () =>
+  const { text } = await metered(subject, tokens.length, request, context, () =>
     tokenizer.detokenize(wire, request.signal),
   );
   return isNative(context) ? { content: text } : { prompt: text };

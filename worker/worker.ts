@@ -6,12 +6,12 @@ import { provisionalDialect } from './dialects/dialect.ts';
 import type { Env } from './env/env.ts';
 import type { InnerRequestProps } from './env/replay-protocol.ts';
 import { parseSettings } from './env/settings.ts';
-import { countAnswer, logMisconfiguration, logRequest, reportBug } from './http/access-log.ts';
+import { countResponse, logMisconfiguration, logRequest, reportBug } from './http/access-log.ts';
 import { bodyBudget } from './http/body-budget.ts';
 import { preflight } from './http/cors.ts';
 import { freeWorkPace } from './http/free-work-pace.ts';
 import { drain, sizeOf } from './http/request-body.ts';
-import type { RequestContext, ResponseState } from './http/request-context.ts';
+import type { Reply, RequestContext } from './http/request-context.ts';
 import { incomingRequestId, traceparentOf } from './http/request-context.ts';
 import { addCommonHeaders, errorResponse, misconfiguredResponse } from './http/responses.ts';
 import { createRouter } from './http/router.ts';
@@ -85,7 +85,7 @@ function once<T>(make: () => T): () => T {
 const innerProps = ({ props }: ExecutionContext): InnerRequestProps =>
   (props as InnerRequestProps | undefined) ?? {};
 
-/** The answer to a line of a batch begins when its status is known. */
+/** The response to a line of a batch begins when its status is known. */
 const NEVER_MS = 2 ** 31 - 1;
 
 function createContext(
@@ -94,7 +94,7 @@ function createContext(
   background: ExecutionContext,
   isolate: Isolate,
 ): RequestContext {
-  const answer: ResponseState = {
+  const reply: Reply = {
     dialect: provisionalDialect(request),
     limits: {},
     ignoredKeywords: null,
@@ -110,7 +110,7 @@ function createContext(
     completionId: `cmpl-${completion}`,
     env,
     batchKey,
-    answer,
+    reply,
     caller: { principal: null, endUser: null },
     heldBody: isolate.newBody(),
     timings: new Timings(now),
@@ -123,7 +123,7 @@ function createContext(
 
 function finish(response: Response, request: Request, context: RequestContext, code = ''): Response {
   addCommonHeaders(response, request, context);
-  countAnswer(request, response, context, code);
+  countResponse(request, response, context, code);
   logRequest(request, response, context);
   return response;
 }

@@ -15,7 +15,7 @@ import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type { Limits, Principal, TenantLimits } from '@continuo/shared/tenant.ts';
 import { requestObject } from '@continuo/shared/usage.ts';
 import type * as z from 'zod';
-import { dayStart, found, secondsOrNull } from '../admin/admin-objects.ts';
+import { dayStart, existing, secondsOrNull } from '../admin/admin-objects.ts';
 import {
   addKey,
   changeKey,
@@ -91,9 +91,9 @@ async function showOwn({ key, tenant }: Principal, context: RequestContext): Pro
 
 /** A key cannot change or end keys of other tenants, nor itself. @throws ApiError 404, 409 */
 async function manageable(id: string, { key }: Principal, context: RequestContext) {
-  const found = await findKey(id, key.tenantId, context);
-  if (found.id === key.id) throw new ApiError('conflict', 'A key cannot change itself. Use another key.');
-  return found;
+  const managed = await findKey(id, key.tenantId, context);
+  if (managed.id === key.id) throw new ApiError('conflict', 'A key cannot change itself. Use another key.');
+  return managed;
 }
 
 /** Returns a request of the account. @throws ApiError 404 */
@@ -102,7 +102,7 @@ async function showRequest(
   tenantId: string,
   { env }: RequestContext,
 ): Promise<z.infer<typeof requestObject>> {
-  const record = found(await readRequest(env.USAGE_DB, tenantId, id), 'request', id);
+  const record = existing(await readRequest(env.USAGE_DB, tenantId, id), 'request', id);
   const { usage } = record;
   return {
     ...{ object: 'request', id, created_at: Math.floor(record.startedAt / 1000) },

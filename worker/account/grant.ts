@@ -14,27 +14,28 @@ type Terms = z.infer<typeof keyPatch> & Pick<Partial<z.infer<typeof keyBody>>, '
 const beyond = (param: string, message: string): ApiError =>
   new ApiError('invalid_value', `Invalid '${param}': ${message}`, { param });
 
-/** @throws ApiError 400 that names the field which asks for more than `own` has */
+/** @throws ApiError 400 that names the field which asks for more than the key of the request has */
 export function checkGrant(
   { models, expires_at, limits = {}, scopes = [], allowed_addresses: ranges }: Terms,
-  own: ApiKey,
+  held: ApiKey,
 ): void {
   if (scopes.includes('admin')) throw beyond('scopes', "a key of an account cannot have 'admin'.");
-  const foreign = own.models && models?.find((model) => !own.models!.includes(model));
+  const foreign = held.models && models?.find((model) => !held.models!.includes(model));
   if (foreign) throw beyond('models', `this key may not use the model '${foreign}'.`);
-  if (own.models !== null && models === null) throw beyond('models', 'this key may not use all models.');
-  const end = own.expiresAt;
+  if (held.models !== null && models === null) throw beyond('models', 'this key may not use all models.');
+  const end = held.expiresAt;
   if (end !== null && expires_at !== undefined && (expires_at === null || expires_at * 1000 > end)) {
     throw beyond('expires_at', 'the time is after the end of this key.');
   }
-  const within = own.allowedAddresses;
-  if (within !== null && ranges !== undefined && !ranges?.every((one) => isWithin(one, within)))
+  const within = held.allowedAddresses;
+  if (within !== null && ranges !== undefined && !ranges?.every((range) => isWithin(range, within)))
     throw beyond('allowed_addresses', `this key may only be used from ${within.join(', ')}.`);
   const excess = Object.entries(toCamelCase(limits) as SomeLimits).find(([name, limit]) => {
-    const most = own.limits[name as keyof Limits];
+    const most = held.limits[name as keyof Limits];
     return most !== null && (limit === null || limit! > most);
   });
-  if (excess) throw beyond('limits', `this key has a lower limit: ${own.limits[excess[0] as keyof Limits]}.`);
+  if (excess)
+    throw beyond('limits', `this key has a lower limit: ${held.limits[excess[0] as keyof Limits]}.`);
 }
 
 /** The limits that are set. */
@@ -42,8 +43,8 @@ const given = (limits: Limits): z.infer<typeof keyBody>['limits'] =>
   Object.fromEntries(Object.entries(toSnakeCase(limits)).filter(([, limit]) => limit !== null));
 
 /** A new secret for another key gives all that key may. @throws ApiError 400 as `checkGrant` */
-export function checkHolds({ models, expiresAt, limits, allowedAddresses }: KeyRecord, own: ApiKey): void {
-  const open = Object.fromEntries(Object.keys(given(own.limits)).map((name) => [name, null]));
+export function checkHolds({ models, expiresAt, limits, allowedAddresses }: KeyRecord, held: ApiKey): void {
+  const open = Object.fromEntries(Object.keys(given(held.limits)).map((name) => [name, null]));
   checkGrant(
     {
       models: models && [...models],
@@ -51,20 +52,20 @@ export function checkHolds({ models, expiresAt, limits, allowedAddresses }: KeyR
       allowed_addresses: allowedAddresses && [...allowedAddresses],
       limits: { ...open, ...toSnakeCase(limits) },
     },
-    own,
+    held,
   );
 }
 
-/** Fills in what `body` leaves open with what `own` has. @throws ApiError 400 as `checkGrant` */
-export function granted<T extends z.infer<typeof newKey>>(body: T, own: ApiKey): T {
+/** Fills in what `body` leaves open with what the key of the request has. @throws ApiError 400 as `checkGrant` */
+export function granted<T extends z.infer<typeof newKey>>(body: T, held: ApiKey): T {
   const { models, expires_at: end, limits, allowed_addresses: ranges } = body;
   const filled = {
     ...body,
-    limits: { ...given(own.limits), ...limits },
-    models: models ?? (own.models && [...own.models]),
-    expires_at: end ?? secondsOrNull(own.expiresAt),
-    allowed_addresses: ranges ?? (own.allowedAddresses && [...own.allowedAddresses]),
+    limits: { ...given(held.limits), ...limits },
+    models: models ?? (held.models && [...held.models]),
+    expires_at: end ?? secondsOrNull(held.expiresAt),
+    allowed_addresses: ranges ?? (held.allowedAddresses && [...held.allowedAddresses]),
   };
-  checkGrant(filled, own);
+  checkGrant(filled, held);
   return filled;
 }

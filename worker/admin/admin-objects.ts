@@ -68,7 +68,7 @@ export const page = <T, U>(items: readonly T[], limit: number, show: (item: T) =
 });
 
 /** Returns the record. @throws ApiError 404 if it is null */
-export function found<T>(record: T | null, kind: string, id: string): T {
+export function existing<T>(record: T | null, kind: string, id: string): T {
   if (record !== null) return record;
   throw new ApiError('not_found', `There is no ${kind} '${id.slice(0, 100)}'.`);
 }

@@ -10,7 +10,7 @@ import { erasedTenants, eraseTenant, readTenant } from '../tenants/tenant-store.
 import { afterAlone } from '../timers/request-timers.ts';
 import { retry, settleAll } from '../timers/retry.ts';
 import { eraseUsage } from '../usage/usage-retention.ts';
-import { found } from './admin-objects.ts';
+import { existing } from './admin-objects.ts';
 
 export const erasureQuery = z.strictObject({
   usage: z
@@ -53,7 +53,7 @@ export async function erase(
   const { env, keys } = context;
   if (id === OPERATOR_TENANT) throw new ApiError('conflict', `The tenant '${id}' cannot be erased.`);
   if (!(await eraseTenant(env.DB, id, entry(id, id, { usage })))) {
-    found(await readTenant(env.DB, id), 'tenant', id);
+    existing(await readTenant(env.DB, id), 'tenant', id);
     throw new ApiError('conflict', `The tenant '${id}' is not suspended. Suspend it before you erase it.`);
   }
   keys.forgetTenant(id);

@@ -10,7 +10,7 @@ import type { EntryMaker, Operation } from '../operations/operation.ts';
 import { runAudited } from '../tenants/audit-log.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
 import { readWebhook, setWebhook } from '../tenants/webhook-store.ts';
-import { found, page } from './admin-objects.ts';
+import { existing, page } from './admin-objects.ts';
 import { adminOperation } from './admin-operation.ts';
 
 /** Webhooks of tenants, and events that an endpoint has refused too often. */
@@ -45,7 +45,7 @@ async function showWebhook(
   tenantId: string,
   { env, settings }: RequestContext,
 ): Promise<z.infer<typeof webhookObject>> {
-  found(await readTenant(env.DB, tenantId), 'tenant', tenantId);
+  existing(await readTenant(env.DB, tenantId), 'tenant', tenantId);
   const url = await readWebhook(env.DB, tenantId);
   const { WEBHOOK_SECRET: secret } = settings;
   const shown = url === null || secret === undefined ? null : await tenantSecret(secret, tenantId);
@@ -59,7 +59,7 @@ async function changeWebhook(
 ): Promise<z.infer<typeof webhookObject>> {
   const { tenant: tenantId, url } = body;
   const { env, settings } = context;
-  found(await readTenant(env.DB, tenantId), 'tenant', tenantId);
+  existing(await readTenant(env.DB, tenantId), 'tenant', tenantId);
   const problem = url === null ? null : targetProblem(url, settings.ENVIRONMENT === 'development');
   if (problem !== null) throw new ApiError('invalid_value', `Invalid 'url': ${problem}`, { param: 'url' });
   if (url !== null && settings.WEBHOOK_SECRET === undefined) {
@@ -94,7 +94,7 @@ export const EVENT_OPERATIONS: readonly Operation[] = [
     async run({ query }, context) {
       const { tenant: id, limit, after } = query;
       // A call would create an object for a tenant that does not exist.
-      found(await readTenant(context.env.DB, id), 'tenant', id);
+      existing(await readTenant(context.env.DB, id), 'tenant', id);
       const dead = await callHome(context, id, (home) => home.deadEvents(limit + 1, after));
       return page(dead, limit, ({ id, channel, body }) => ({
         ...{ object: 'event', id, channel },
@@ -107,7 +107,7 @@ export const EVENT_OPERATIONS: readonly Operation[] = [
     roles: ['billing'],
     response: replayed,
     async run({ id, entry }, context) {
-      found(await readTenant(context.env.DB, id), 'tenant', id);
+      existing(await readTenant(context.env.DB, id), 'tenant', id);
       await runAudited(context.env.DB, [], entry(id, id));
       return { object: 'replay', events: await callHome(context, id, (home) => home.replayEvents()) };
     },

@@ -29,7 +29,7 @@ import {
 } from '../tenants/key-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
 import { lastUses } from '../usage/usage-query.ts';
-import { found, page, showKey } from './admin-objects.ts';
+import { existing, page, showKey } from './admin-objects.ts';
 import { adminOperation } from './admin-operation.ts';
 import { limitWarning } from './limit-warning.ts';
 import { priceWarning } from './price-warning.ts';
@@ -104,10 +104,10 @@ export async function findKey(
   { env }: RequestContext,
 ): Promise<KeyRecord> {
   const key = await readKeyRecord(env.DB, id);
-  return found(tenantId === null || key?.tenantId === tenantId ? key : null, 'key', id);
+  return existing(tenantId === null || key?.tenantId === tenantId ? key : null, 'key', id);
 }
 
-/** A key that exists must be shown, also if its limiter fails: no later answer does. */
+/** A key that exists must be shown, also if its limiter fails: no later response does. */
 const UNCHECKED_LIMITS = 'The limits could not be compared with what the account has left.';
 const STILL_USABLE = 'The old key may work for another minute: its end did not reach all places.';
 
@@ -143,7 +143,7 @@ export async function changeKey(
   const { expires_at, limits, allowed_addresses: allowedAddresses, ...rest } = patch;
   const expiresAt = expires_at === undefined ? undefined : expiryOf(expires_at, context);
   const changes = { ...rest, expiresAt, allowedAddresses, limits: limits && toCamelCase(limits) };
-  const key = found(
+  const key = existing(
     await updateKey(context.env.DB, old.id, changes, entry(old.id, old.tenantId, patch)),
     'key',
     old.id,
@@ -182,7 +182,7 @@ export async function endKey(
 ): Promise<z.infer<typeof keyObject>> {
   await revokeKey(context.env.DB, key.id, context.now(), entry(key.id, key.tenantId));
   await block(key, context);
-  return keyShown(found(await readKeyRecord(context.env.DB, key.id), 'key', key.id), context);
+  return keyShown(existing(await readKeyRecord(context.env.DB, key.id), 'key', key.id), context);
 }
 
 /** Returns the last days of use; none while the ledger is unavailable, because keys must be manageable then. */

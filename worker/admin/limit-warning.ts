@@ -17,8 +17,8 @@ function leftOf(
   use: BudgetUse,
   { limit, used, credit }: (typeof SHARED)[number],
 ): number {
-  const own = tenant[limit];
-  const left = own === null ? Infinity : own - use[used];
+  const total = tenant[limit];
+  const left = total === null ? Infinity : total - use[used];
   if (!credit || tenant.creditMicros === null) return Math.max(0, left);
   return Math.max(0, Math.min(left, tenant.creditMicros - use.balance));
 }
@@ -35,7 +35,7 @@ export async function limitWarning(
   const { tenant } = stored.principal;
   const { tenant: use } = await callHome(context, tenant.id, (home) => home.use(keyId));
   const excess = set
-    .map((one) => ({ ...one, left: leftOf(tenant.limits, use, one) }))
+    .map((shared) => ({ ...shared, left: leftOf(tenant.limits, use, shared) }))
     .filter(({ limit, left }) => limits[limit]! > left)
     .map(({ limit, name, left }) => `${name} is ${limits[limit]}, but the account has ${left} left`);
   return excess.length === 0 ? undefined : `${excess.join('; ')}.`;

@@ -10,7 +10,7 @@ import { insertPrice, listPrices, type ModelPrice } from '../prices/price-store.
 import { type Credit, insertCredits, listCredits, readCredit } from '../tenants/credit-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
 import { retry } from '../timers/retry.ts';
-import { found, page } from './admin-objects.ts';
+import { existing, page } from './admin-objects.ts';
 import { adminOperation } from './admin-operation.ts';
 import { priceWarning } from './price-warning.ts';
 
@@ -131,7 +131,7 @@ async function addCredit(
 ): Promise<Credit> {
   const { tenant, id, micros, note } = body;
   const { env, now, keys, backoff } = context;
-  found(await readTenant(env.DB, tenant), 'tenant', tenant);
+  existing(await readTenant(env.DB, tenant), 'tenant', tenant);
   if (id === OPENING) throw invalid('id', `'${OPENING}' is reserved. Choose another id.`);
   const entry = { id, micros, note, createdAt: now() };
   const isFirst = (await readCredit(env.DB, tenant)) === null;

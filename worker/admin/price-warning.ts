@@ -2,7 +2,7 @@ import type { RequestContext } from '../http/request-context.ts';
 import { readPrices } from '../prices/price-store.ts';
 
 const MAX_NAMED = 5;
-/** The change is stored already, so the answer does not wait for a slow upstream. */
+/** The change is stored already, so the response does not wait for a slow upstream. */
 const LISTED_WITHIN_MS = 2_000;
 
 /**
@@ -20,8 +20,8 @@ export async function priceWarning(
   try {
     const models = await catalogue.listed(AbortSignal.timeout(LISTED_WITHIN_MS));
     const read = () => readPrices(env.DB, now());
-    const found = await Promise.all(models.map(({ id }) => prices.current(id, read)));
-    const free = models.filter((_, index) => found[index] === null).map(({ id }) => id);
+    const current = await Promise.all(models.map(({ id }) => prices.current(id, read)));
+    const free = models.filter((_, index) => current[index] === null).map(({ id }) => id);
     if (free.length === 0) return undefined;
     const shown = free.length > MAX_NAMED ? [...free.slice(0, MAX_NAMED), '…'] : free;
     return `${names.join(', ')}: requests to models without a price cost nothing and go on: ${shown.join(', ')}.`;

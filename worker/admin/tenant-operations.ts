@@ -19,7 +19,7 @@ import { DEVELOPMENT } from '../tenants/built-in.ts';
 import type { KeyDirectory } from '../tenants/key-directory.ts';
 import { insertPlan, listPlans, readPlan, updatePlan } from '../tenants/plan-store.ts';
 import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/tenant-store.ts';
-import { found, page, showPlan, showTenant } from './admin-objects.ts';
+import { existing, page, showPlan, showTenant } from './admin-objects.ts';
 import { adminOperation, type Role } from './admin-operation.ts';
 import { erase, erasedObject, erasureQuery } from './erasure.ts';
 import { priceWarning } from './price-warning.ts';
@@ -96,7 +96,7 @@ function recordOperations<
       response: object,
       async run({ id, tenantId }, { env }) {
         check(id, tenantId);
-        return show(found(await kind.read(env.DB, id), name, id));
+        return show(existing(await kind.read(env.DB, id), name, id));
       },
     }),
     adminOperation('PATCH', `/${name}s/{id}`, {
@@ -106,7 +106,7 @@ function recordOperations<
       response: object,
       async run({ id, body, tenantId, entry }, context) {
         check(id, tenantId, body);
-        const changed = found(await kind.change(id, body, entry, context), name, id);
+        const changed = existing(await kind.change(id, body, entry, context), name, id);
         kind.forget(changed, context.keys);
         return shown(changed, body, context);
       },
@@ -147,7 +147,7 @@ const RESERVED = ['plan', 'limits', 'weight', 'suspended'] as const;
 
 /** @throws ApiError 404 for another tenant, 403 for a reserved field */
 function checkOwn(id: string, tenantId: string, patch: Partial<z.infer<typeof tenantPatch>>): void {
-  found(id === tenantId ? id : null, 'tenant', id);
+  existing(id === tenantId ? id : null, 'tenant', id);
   const param = RESERVED.find((name) => patch[name] !== undefined);
   if (param === undefined) return;
   const message = `The role 'tenant:${tenantId}' of this admin key may not change '${param}'. Use another key.`;
@@ -172,8 +172,8 @@ const TENANT_RECORDS = recordOperations({
   async create({ plan: planId, limits, ...rest }, context) {
     await checkPlan(planId, context);
     const id = rest.id ?? `t-${context.randomHex(8)}`;
-    const own = { ...toCamelCase(rest), id, planId, limits: toCamelCase(limits) };
-    return { ...own, suspended: false, createdAt: context.now() };
+    const terms = { ...toCamelCase(rest), id, planId, limits: toCamelCase(limits) };
+    return { ...terms, suspended: false, createdAt: context.now() };
   },
   async change(id, body, entry, context) {
     const { plan, limits, ...patch } = body;

@@ -41,7 +41,7 @@ async function identify(request: Request, context: RequestContext, scope: Scope 
   // A batch was created from an allowed address.
   if (context.batchKey === null) checkAddress(request, principal.key);
   // Errors from here on use the tenant's dialect. The admin API has no dialects.
-  if (scope !== 'admin') context.answer.dialect = provisionalDialect(request, principal.tenant.dialect);
+  if (scope !== 'admin') context.reply.dialect = provisionalDialect(request, principal.tenant.dialect);
   if (principal.tenant.suspended) throw suspended();
   if (scope !== null && !principal.key.scopes.includes(scope)) throw insufficientScope(scope);
   return principal;
@@ -123,8 +123,8 @@ async function activePrincipal(
 
 /** Returns the caller as the database has it now: its limits may change, or its key end, while its completion runs. */
 export async function currentPrincipal(caller: Principal, context: RequestContext): Promise<Principal> {
-  const found = await context.keys.find(caller.key.id, keyReader(context)).catch(() => null);
-  return found?.key?.principal ?? caller;
+  const result = await context.keys.find(caller.key.id, keyReader(context)).catch(() => null);
+  return result?.key?.principal ?? caller;
 }
 
 function unavailable(): never {

@@ -1,6 +1,6 @@
 import { clientJson } from '@continuo/shared/framing.ts';
 import type { LineFault } from './input-lines.ts';
-import type { LineAnswer } from './send-line.ts';
+import type { LineResponse } from './send-line.ts';
 
 /** The records of the result files, one line of JSON each, in OpenAI's form. */
 
@@ -21,10 +21,10 @@ export const UNFINISHED: Readonly<Record<Ending, LineFault>> = {
 
 const ID = 'batch_req_';
 
-/** Returns the record of an answer. Only records of the error file have the line's number. */
-export function answerRecord(
+/** Returns the record of a response. Only records of the error file have the line's number. */
+export function responseRecord(
   { number, customId }: { readonly number: number; readonly customId: string },
-  { status, requestId, body }: LineAnswer,
+  { status, requestId, body }: LineResponse,
   hex: string,
 ): string {
   const head = clientJson({ id: ID + hex, custom_id: customId, ...(status !== 200 && { line: number }) });
@@ -32,7 +32,7 @@ export function answerRecord(
   return `${head.slice(0, -1)},"response":${response.slice(0, -1)},"body":${body}},"error":null}\n`;
 }
 
-/** Returns the record of a line that got no answer. */
+/** Returns the record of a line that got no response. */
 export const faultRecord = (
   { number, customId }: { readonly number: number; readonly customId: string | null },
   { code, message }: LineFault,

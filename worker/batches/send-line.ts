@@ -1,28 +1,28 @@
 import type { BatchOrder } from '../env/batch-protocol.ts';
 import type { LoopbackWorker } from '../env/replay-protocol.ts';
 
-/** An answer to a line's request. */
-export interface LineAnswer {
+/** The response to a line's request. */
+export interface LineResponse {
   readonly status: number;
   readonly requestId: string;
   /** JSON. */
   readonly body: string;
   /** The same request may succeed later. */
   readonly mayRetry: boolean;
-  /** Null if the answer names no time. */
+  /** Null if the response names no time. */
   readonly retryAfterMs: number | null;
 }
 
 /**
  * Runs a line as a request of the key that created the batch, through the Worker's own entry point.
  * @param exports the Worker's exports
- * @throws if the answer breaks off
+ * @throws if the response breaks off
  */
 export async function sendLine(
   exports: unknown,
   { keyId, batch }: BatchOrder,
   body: Uint8Array,
-): Promise<LineAnswer> {
+): Promise<LineResponse> {
   const worker = (exports as { default: LoopbackWorker }).default({ props: { batchKey: keyId } });
   // The address only has to be one.
   const response = await worker.fetch(`https://batch.invalid${batch.endpoint}`, {

@@ -8,11 +8,11 @@ const MAX_PAUSE_MS = 60_000;
 
 /**
  * Follows the free slots of the origin and of the tenant's limits, as TCP follows a link (additive increase, multiplicative
- * decrease): answers widen the window, and a refusal halves it and stops all sending for a while.
+ * decrease): responses widen the window, and a refusal halves it and stops all sending for a while.
  */
 export class SendWindow {
   #size = FIRST;
-  /** Until the first refusal, every answer widens the window by one. */
+  /** Until the first refusal, every response widens the window by one. */
   #probing = true;
   #failures = 0;
   #pausedUntil = 0;

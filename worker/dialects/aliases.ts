@@ -8,12 +8,12 @@ type Field = keyof CompletionRequest & string;
  * @throws ApiError 400 if two names have different values
  */
 export function either<F extends Field>(request: CompletionRequest, ...names: readonly [F, ...F[]]) {
-  let found: F | null = null;
+  let given: F | null = null;
   for (const name of names) {
     const value = request[name];
     if (value === undefined || value === null) continue;
-    if (found !== null && request[found] !== value) throw conflicting(found, name);
-    found ??= name;
+    if (given !== null && request[given] !== value) throw conflicting(given, name);
+    given ??= name;
   }
-  return found === null ? undefined : (request[found] as NonNullable<CompletionRequest[F]>);
+  return given === null ? undefined : (request[given] as NonNullable<CompletionRequest[F]>);
 }

@@ -75,8 +75,8 @@ function fromGrammar(grammar: Grammar): NamedConstraint {
 /** Reads llguidance's JSON form: a list of grammars. Supports one grammar, as Lark or JSON Schema. */
 function fromLlguidance(value: unknown): NamedConstraint {
   const grammars: unknown = (value as { grammars?: unknown }).grammars;
-  const one: unknown = Array.isArray(grammars) && grammars.length === 1 ? grammars[0] : null;
-  const { lark_grammar: lark, json_schema: schema } = (one ?? {}) as Record<string, unknown>;
+  const first: unknown = Array.isArray(grammars) && grammars.length === 1 ? grammars[0] : null;
+  const { lark_grammar: lark, json_schema: schema } = (first ?? {}) as Record<string, unknown>;
   const field = 'grammar.value.grammars[0]';
   if (typeof lark === 'string' && lark !== '' && !present(schema))
     return text(`${field}.lark_grammar`, 'lark', lark);
@@ -104,12 +104,12 @@ function fromResponseFormat(format: ResponseFormat, { strictSchemas }: Dialect):
         : { field: 'response_format', constraint: { type: 'json_object' } };
     case 'json_schema': {
       const field = 'response_format.json_schema.schema';
-      const found = schemaConstraint(field, need(format.json_schema?.schema ?? format.schema, field));
-      const { constraint } = found;
-      if (!strictSchemas || !format.json_schema?.strict || constraint.type !== 'json_schema') return found;
+      const read = schemaConstraint(field, need(format.json_schema?.schema ?? format.schema, field));
+      const { constraint } = read;
+      if (!strictSchemas || !format.json_schema?.strict || constraint.type !== 'json_schema') return read;
       const violation = strictViolation(constraint.value);
       if (violation !== null) throw invalidSchema(field, `with 'strict', ${violation}.`);
-      return found;
+      return read;
     }
   }
 }
@@ -118,7 +118,7 @@ type StructuredOutputs = NonNullable<CompletionRequest['structured_outputs']>;
 
 function fromStructuredOutputs(outputs: StructuredOutputs): (NamedConstraint | null)[] {
   const { json, regex, choice, grammar, json_object: jsonObject } = outputs;
-  const found: (NamedConstraint | null)[] = [
+  const constraints: (NamedConstraint | null)[] = [
     stated(json) ? schemaConstraint('structured_outputs.json', json) : null,
     stated(regex) ? text('structured_outputs.regex', 'regex', regex) : null,
     present(choice)
@@ -129,7 +129,7 @@ function fromStructuredOutputs(outputs: StructuredOutputs): (NamedConstraint | n
   ];
   // An empty object asks for nothing. A kind of constraint that is unknown must not be dropped.
   const asksNothing = Object.values(outputs).every((value) => !stated(value) || value === false);
-  if (asksNothing || found.some((one) => one !== null)) return found;
+  if (asksNothing || constraints.some((constraint) => constraint !== null)) return constraints;
   const message =
     "Invalid 'structured_outputs': expected one of 'json', 'regex', 'choice', 'grammar', 'json_object'.";
   throw new ApiError('invalid_value', message, { param: 'structured_outputs' });
@@ -178,7 +178,7 @@ export function constraintOf(
 ): NamedConstraint | null {
   const { grammar, json_schema, guided_json, guided_regex, guided_choice, guided_grammar, regex, ebnf } =
     request;
-  const found = [
+  const constraints = [
     stated(grammar) ? fromGrammar(grammar) : null,
     stated(json_schema) ? schemaConstraint('json_schema', json_schema) : null,
     present(request.response_format) ? fromResponseFormat(request.response_format, dialect) : null,
@@ -192,10 +192,10 @@ export function constraintOf(
     stated(regex) ? text('regex', 'regex', regex) : null,
     stated(ebnf) ? text('ebnf', 'gbnf', ebnf) : null,
     fromTools(request),
-  ].filter((one) => one !== null);
-  const [first] = found;
+  ].filter((constraint) => constraint !== null);
+  const [first] = constraints;
   const written = first && JSON.stringify(first.constraint);
-  const second = found.find(({ constraint }) => JSON.stringify(constraint) !== written);
+  const second = constraints.find(({ constraint }) => JSON.stringify(constraint) !== written);
   if (first && second) {
     const message = `Conflicting parameters: '${first.field}' and '${second.field}' both constrain the text. Send one of them.`;
     throw new ApiError('conflicting_parameters', message, { param: first.field });

@@ -1,11 +1,11 @@
 import type { CompletionRequest } from '@continuo/shared/completion.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { TokenLimit } from '@continuo/shared/sampling.ts';
-import type { AnswerOptions } from './completion-call.ts';
 import type { NamedConstraint } from './constraints.ts';
+import type { ResponseOptions } from './parsed-completion.ts';
 
 /** Values that the rules check in addition to the body. */
-export interface Resolved extends Pick<AnswerOptions, 'n' | 'echo' | 'logprobs'> {
+export interface Resolved extends Pick<ResponseOptions, 'n' | 'echo' | 'logprobs'> {
   readonly maxTokens: TokenLimit;
   readonly bestOf: number;
   readonly suffix: string | null;

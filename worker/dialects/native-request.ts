@@ -4,9 +4,9 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { characters, list, optional } from '@continuo/shared/json-fields.ts';
 import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
 import * as z from 'zod';
-import type { CompletionCall } from './completion-call.ts';
 import { DIALECTS } from './dialect.ts';
 import { parseRequest } from './parse-request.ts';
+import type { ParsedCompletion } from './parsed-completion.ts';
 import { parseCompletion, type RequestBounds } from './request.ts';
 
 /** The requests of llama.cpp's own API. They have the fields of the dialect `llamacpp`, and those below. */
@@ -92,22 +92,22 @@ export interface NativeOptions {
   readonly responseFields: readonly string[];
 }
 
-interface NativeCall {
-  readonly call: CompletionCall;
+interface ParsedNative {
+  readonly parsed: ParsedCompletion;
   readonly options: NativeOptions;
 }
 
-function asNative(call: CompletionCall, body: Body): NativeCall {
+function asNative(parsed: ParsedCompletion, body: Body): ParsedNative {
   const fields = parseRequest(z.object({ response_fields: responseFields }), body).response_fields ?? [];
-  const options = { probabilities: call.answer.logprobs, responseFields: fields };
-  return { call: { ...call, answer: { ...call.answer, logprobs: null } }, options };
+  const options = { probabilities: parsed.response.logprobs, responseFields: fields };
+  return { parsed: { ...parsed, response: { ...parsed.response, logprobs: null } }, options };
 }
 
 /**
  * Parses the body of POST /completion.
  * @throws ApiError 400 for the first invalid field
  */
-export function parseNative(body: Body, bounds: RequestBounds, defaults?: GenerationDefaults): NativeCall {
+export function parseNative(body: Body, bounds: RequestBounds, defaults?: GenerationDefaults): ParsedNative {
   const rest = without(body, [...WITHOUT_EFFECT, 'response_fields']);
   return asNative(parseCompletion(rest, DIALECTS.llamacpp, bounds, defaults), body);
 }
@@ -127,7 +127,7 @@ function withInfillNames(error: ApiError): ApiError {
  * Parses the body of POST /infill.
  * @throws ApiError 400 for the first invalid field
  */
-export function parseInfill(body: Body, bounds: RequestBounds, defaults?: GenerationDefaults): NativeCall {
+export function parseInfill(body: Body, bounds: RequestBounds, defaults?: GenerationDefaults): ParsedNative {
   const given = Object.keys(infillFields).map((name) => [name, body[name] ?? undefined]);
   const parts = parseRequest(infillParts, Object.fromEntries(given));
   const files = (parts.input_extra ?? []).map(({ filename, text }) => ({ name: filename ?? UNNAMED, text }));
@@ -135,11 +135,11 @@ export function parseInfill(body: Body, bounds: RequestBounds, defaults?: Genera
   const plain = { ...rest, prompt: parts.input_prefix, suffix: parts.input_suffix };
   const infill = { middle: parts.prompt ?? '', files };
   try {
-    const { call, options } = asNative(
+    const { parsed, options } = asNative(
       parseCompletion(plain, DIALECTS.llamacpp, bounds, defaults, infill),
       body,
     );
-    return { call: { ...call, rename: withInfillNames }, options };
+    return { parsed: { ...parsed, rename: withInfillNames }, options };
   } catch (thrown) {
     throw thrown instanceof ApiError ? withInfillNames(thrown) : thrown;
   }

@@ -168,11 +168,11 @@ export function sparseParser<S extends z.ZodObject>(
   schema: S,
 ): (body: Readonly<Record<string, unknown>>) => z.output<S> {
   const fields = Object.entries<z.ZodType>(schema.shape);
-  const known = new Set(fields.map(([name]) => name));
+  const fieldNames = new Set(fields.map(([name]) => name));
   const required = fields.filter(([, field]) => !field.safeParse(undefined).success).map(([name]) => name);
   const schemas = new Map<string, z.ZodType<z.output<S>>>();
   return (body) => {
-    const given = Object.keys(body).filter((name) => known.has(name));
+    const given = Object.keys(body).filter((name) => fieldNames.has(name));
     const names = given.join();
     let narrow = schemas.get(names);
     if (narrow === undefined) {

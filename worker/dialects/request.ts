@@ -6,15 +6,15 @@ import { ApiError, counted } from '@continuo/shared/errors.ts';
 import { type GenerationDefaults, tokenLimitOf } from '@continuo/shared/sampling.ts';
 import type { ObjectDefaults } from '@continuo/shared/tenant.ts';
 import { either } from './aliases.ts';
-import { answerOptions, logprobsOf } from './answer-options.ts';
-import type { AnswerOptions, CompletionCall, GenerationFields } from './completion-call.ts';
 import { constraintOf } from './constraints.ts';
 import { checkTogether, type Resolved } from './cross-field.ts';
 import { type Defaults, type Dialect, defaultsOf } from './dialect.ts';
 import { refuseForeignConstraints } from './foreign-constraints.ts';
 import { sparseParser } from './parse-request.ts';
+import type { GenerationFields, ParsedCompletion, ResponseOptions } from './parsed-completion.ts';
 import { passthroughFields } from './passthrough-fields.ts';
 import { aboveAccountMaximum, unsupportedParameter } from './request-errors.ts';
+import { logprobsOf, responseOptions } from './response-options.ts';
 import { samplingOf } from './sampling-parameters.ts';
 
 /** What the tenant, the key and the deployment allow for one request, and the tenant's defaults. */
@@ -77,7 +77,7 @@ function choicesField(request: CompletionRequest, n: number): string {
 }
 
 /** Returns the number of top logprobs per prompt token; null = none. `echo_last` needs the tokens' bytes. */
-function promptTopLogprobsOf({ echo, echoLast, logprobs, promptLogprobs }: AnswerOptions): number | null {
+function promptTopLogprobsOf({ echo, echoLast, logprobs, promptLogprobs }: ResponseOptions): number | null {
   const wanted = [
     ...(echo && logprobs !== null ? [logprobs] : []),
     ...(promptLogprobs !== null ? [promptLogprobs] : []),
@@ -101,7 +101,7 @@ function promptLogprobStart(
  */
 function imagesOf({ images, prompt, parse_special }: CompletionRequest): Pick<GenerationFields, 'images'> {
   const given = images ?? [];
-  const lists = given.filter((one) => typeof one !== 'string');
+  const lists = given.filter((image) => typeof image !== 'string');
   if (lists.length > 0 && lists.length !== prompt.length) {
     const message = `Invalid 'images': expected a list for each prompt, but got ${counted(lists.length, 'list')} for ${counted(prompt.length, 'prompt')}.`;
     throw new ApiError('invalid_value', message, { param: 'images' });
@@ -134,13 +134,13 @@ type InfillParts = GenerationFields['infill'];
 function generationOf(
   request: CompletionRequest,
   resolved: Resolved,
-  answer: AnswerOptions,
+  response: ResponseOptions,
   dialect: Dialect,
   defaults: Defaults,
   infill: InfillParts,
   { logprobBytes }: RequestBounds,
 ): GenerationFields {
-  const promptTopLogprobs = promptTopLogprobsOf(answer);
+  const promptTopLogprobs = promptTopLogprobsOf(response);
   const stopRegex = request.stop_regex ?? [];
   return {
     prompts: request.prompt,
@@ -161,13 +161,13 @@ function generationOf(
     sampling: samplingOf(request, defaults),
     constraint: resolved.constraint?.constraint ?? null,
     topLogprobs: resolved.logprobs,
-    ...(answer.listedLogprobs && { logprobTokenIds: [...new Set(request.logprob_token_ids)] }),
-    ...logprobRowsOf(request.logprobs_format, answer.echo, logprobBytes),
+    ...(response.listedLogprobs && { logprobTokenIds: [...new Set(request.logprob_token_ids)] }),
+    ...logprobRowsOf(request.logprobs_format, response.echo, logprobBytes),
     promptTopLogprobs,
     ...promptLogprobStart(request, promptTopLogprobs !== null),
-    echo: answer.echo || answer.tokenIds || promptTopLogprobs !== null,
-    scores: answer.rank,
-    tokenIds: answer.tokenIds,
+    echo: response.echo || response.tokenIds || promptTopLogprobs !== null,
+    scores: response.rank,
+    tokenIds: response.tokenIds,
     skipSpecialTokens: request.skip_special_tokens ?? true,
     addSpecialTokens: request.add_special_tokens ?? true,
     ...(request.parse_special === false && { plainText: true }),
@@ -176,8 +176,8 @@ function generationOf(
     ...(request.service_tier === 'flex' && { flex: true }),
     cachePrompt: request.cache_prompt ?? true,
     cacheSalt: either(request, 'cache_salt', 'prompt_cache_isolation_key', 'prompt_cache_key') ?? '',
-    stream: answer.stream,
-    ...(answer.stream && answer.tokensPerEvent !== null && { tokensPerEvent: answer.tokensPerEvent }),
+    stream: response.stream,
+    ...(response.stream && response.tokensPerEvent !== null && { tokensPerEvent: response.tokensPerEvent }),
   };
 }
 
@@ -194,7 +194,7 @@ export function parseCompletion(
   bounds: RequestBounds,
   modelDefaults: GenerationDefaults = {},
   infill?: InfillParts,
-): CompletionCall {
+): ParsedCompletion {
   const request = (dialect.llamaCppRanges ? parseLlamaCppFields : parseFields)(body);
   refuseUnsupported(request);
   refuseForeignConstraints(body);
@@ -209,12 +209,12 @@ export function parseCompletion(
     suffix: infill === undefined ? request.suffix || null : (request.suffix ?? ''),
     constraint: constraintOf(request, dialect, bounds),
   };
-  const answer = answerOptions(request, resolved, dialect);
-  const generation = generationOf(request, resolved, answer, dialect, defaults, infill, bounds);
+  const response = responseOptions(request, resolved, dialect);
+  const generation = generationOf(request, resolved, response, dialect, defaults, infill, bounds);
   checkTogether(request, resolved);
   checkSequences(request.prompt.length, resolved.bestOf, choicesField(request, n), bounds.sequences);
   return {
-    answer,
+    response,
     generation,
     constraintField: resolved.constraint?.field ?? null,
     endUser: request.user ?? null,

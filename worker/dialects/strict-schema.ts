@@ -66,20 +66,20 @@ export function strictViolation(value: unknown): string | null {
 function violationIn(value: unknown, path: string, levels: number, totals: Totals): string | null {
   const schema = membersOf(value);
   const level = levels + (isObjectSchema(schema) ? 1 : 0);
-  const own = ownViolation(schema) ?? addTo(totals, schema);
-  if (own !== null) return `${own} at ${path}`;
+  const violation = ownViolation(schema) ?? addTo(totals, schema);
+  if (violation !== null) return `${violation} at ${path}`;
   if (level > MAX_LEVELS) return `objects nest deeper than ${MAX_LEVELS} levels at ${path}`;
   const nested = HOLDERS.flatMap((key) =>
-    Object.entries(membersOf(schema[key])).map(([name, one]) => ({
+    Object.entries(membersOf(schema[key])).map(([name, child]) => ({
       place: `${key}/${escapeKey(name)}`,
-      one,
+      child,
       around: key === '$defs' || key === 'definitions' ? 0 : level,
     })),
   );
-  if (schema.items !== undefined) nested.push({ place: 'items', one: schema.items, around: level });
-  for (const { place, one, around } of nested) {
-    const violation = violationIn(one, `${path}/${place}`, around, totals);
-    if (violation !== null) return violation;
+  if (schema.items !== undefined) nested.push({ place: 'items', child: schema.items, around: level });
+  for (const { place, child, around } of nested) {
+    const inner = violationIn(child, `${path}/${place}`, around, totals);
+    if (inner !== null) return inner;
   }
   return null;
 }

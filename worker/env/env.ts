@@ -25,7 +25,7 @@ interface Bindings {
   readonly FILES: R2Bucket;
   /** Receives one data point per request. */
   readonly USAGE?: AnalyticsEngineDataset;
-  /** One data point per answer, refusals included. */
+  /** One data point per response, refusals included. */
   readonly REQUESTS?: AnalyticsEngineDataset;
   /** Approximate rate limits per place that protect the Worker from floods. */
   readonly FLOOD_BY_ADDRESS?: RateLimit;

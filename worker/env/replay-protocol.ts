@@ -24,7 +24,7 @@ export interface IdempotentAnswerRpc extends Rpc.DurableObjectBranded {
   /** Stores a further piece of a body, before `keep`. */
   keepPiece(claimant: string, index: number, text: string): Promise<void>;
   keep(claimant: string, answer: StoredResponse): Promise<void>;
-  /** Returns a further piece of the stored body; null = the answer has expired. */
+  /** Returns a further piece of the stored body; null = the response has expired. */
   piece(index: number): Promise<string | null>;
   release(claimant: string): Promise<void>;
 }

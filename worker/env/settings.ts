@@ -99,7 +99,7 @@ const settings = z.object({
   BODY_TIMEOUT_MS: milliseconds(30_000),
   /** A response that is not complete by then begins with 200. Later failures are an error event or a broken connection. */
   EARLY_ANSWER_MS: milliseconds(2_000),
-  /** After this much silence, a stream gets a keep-alive comment, and a plain answer that has begun gets a space. */
+  /** After this much silence, a stream gets a keep-alive comment, and a plain response that has begun gets a space. */
   KEEP_ALIVE_MS: milliseconds(1_000),
   /** Longer generations fail with 504. */
   REQUEST_TIMEOUT_MS: milliseconds(600_000),
@@ -109,7 +109,7 @@ const settings = z.object({
   MODELS_TTL_MS: z.coerce.number().int().min(0).default(5_000),
   /** Upper bound of prompts · max(n, best_of) of one request. */
   MAX_SEQUENCES: z.coerce.number().int().min(1).default(256),
-  /** Upper bound of the base64 bytes of the rows of `logprobs_format` in one answer. */
+  /** Upper bound of the base64 bytes of the rows of `logprobs_format` in one response. */
   MAX_LOGPROB_BYTES: z.coerce
     .number()
     .int()

@@ -57,11 +57,11 @@ export const listObjects = (bucket: R2Bucket, tenantId: string, kind: Kind): Pro
 
 /** Returns all objects whose keys have this beginning, in the order of their keys. */
 export async function listUnder(bucket: R2Bucket, prefix: string): Promise<R2Object[]> {
-  const found: R2Object[] = [];
+  const objects: R2Object[] = [];
   for (let cursor: string | undefined; ; ) {
     const page = await bucket.list({ prefix, include: ['customMetadata'], ...(cursor && { cursor }) });
-    found.push(...page.objects);
-    if (!page.truncated) return found;
+    objects.push(...page.objects);
+    if (!page.truncated) return objects;
     cursor = page.cursor;
   }
 }

@@ -67,8 +67,8 @@ async function createUpload(
 
 /** @throws ApiError 404 if the tenant has no such upload */
 async function findUpload({ env, now }: RequestContext, tenantId: string, id: string): Promise<StoredUpload> {
-  const found = await getUpload(env.FILES, tenantId, id, now());
-  if (found !== null) return found;
+  const stored = await getUpload(env.FILES, tenantId, id, now());
+  if (stored !== null) return stored;
   throw new ApiError('not_found', `No such Upload object: ${id.slice(0, 100)}`, { param: 'id' });
 }
 

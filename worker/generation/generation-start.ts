@@ -5,7 +5,7 @@ import {
   type WirePrompt,
 } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { CompletionCall } from '../dialects/completion-call.ts';
+import type { ParsedCompletion } from '../dialects/parsed-completion.ts';
 import { logUpstreamFailure } from '../http/access-log.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { costWith } from '../limits/request-cost.ts';
@@ -19,7 +19,7 @@ interface AdmittedRequest {
   readonly context: RequestContext;
   readonly principal: Principal;
   readonly model: OriginModel;
-  readonly call: CompletionCall;
+  readonly parsed: ParsedCompletion;
   readonly reservation: Reservation;
 }
 
@@ -28,13 +28,13 @@ const GRACE_MS = 5_000;
 
 /** Sends a request to an upstream of its model. The generation settles the reservation. */
 export function startGeneration(admitted: AdmittedRequest): Generation {
-  const { request, context, principal, model, call, reservation } = admitted;
+  const { request, context, principal, model, parsed, reservation } = admitted;
   const { settings, now, timers, traceparent, waitUntil, catalogue } = context;
-  const affinity = { tenantId: principal.tenant.id, prompt: promptStart(call.generation) };
+  const affinity = { tenantId: principal.tenant.id, prompt: promptStart(parsed.generation) };
   const upstream = catalogue.upstreamFor(model, affinity);
   return new Generation({
-    call,
-    envelope: envelopeOf(call, model, context),
+    parsed,
+    envelope: envelopeOf(parsed, model, context),
     reservation,
     upstream,
     send: (signal, onAccepted) =>
@@ -42,21 +42,21 @@ export function startGeneration(admitted: AdmittedRequest): Generation {
         signal,
         traceparent,
         after: timers.after,
-        extra: call.extra,
-        tokensAsIds: call.answer.tokensAsIds,
-        shown: call.answer,
-        endUser: call.endUser,
+        extra: parsed.extra,
+        tokensAsIds: parsed.response.tokensAsIds,
+        shown: parsed.response,
+        endUser: parsed.endUser,
         onAccepted,
         onIgnoredKeywords: (names) => {
-          context.answer.ignoredKeywords = names;
+          context.reply.ignoredKeywords = names;
         },
         onPassedOn: (names) => {
-          const { ignoredFields } = context.answer;
-          context.answer.ignoredFields = ignoredFields.filter((name) => !names.has(name));
+          const { ignoredFields } = context.reply;
+          context.reply.ignoredFields = ignoredFields.filter((name) => !names.has(name));
         },
         report: (failure) => logUpstreamFailure(failure, context),
       }),
-    onPromptTokens: (tokens) => reservation.begin(costWith(tokens, call, model)),
+    onPromptTokens: (tokens) => reservation.begin(costWith(tokens, parsed, model)),
     client: request.signal,
     timeoutMs: settings.REQUEST_TIMEOUT_MS + GRACE_MS,
     after: timers.after,
@@ -66,11 +66,11 @@ export function startGeneration(admitted: AdmittedRequest): Generation {
 }
 
 /** Returns what begins the prompt, for the choice of an upstream that has it in its cache. Files precede an infill. */
-const promptStart = ({ prompts, context, infill }: CompletionCall['generation']): WirePrompt | null =>
+const promptStart = ({ prompts, context, infill }: ParsedCompletion['generation']): WirePrompt | null =>
   context?.prompt ?? infill?.files[0]?.text ?? prompts[0] ?? null;
 
 const wireRequest = ({
-  call,
+  parsed,
   model,
   principal,
   context,
@@ -83,14 +83,18 @@ const wireRequest = ({
   weight: principal.tenant.weight,
   model: model.id,
   deadlineMs: context.settings.REQUEST_TIMEOUT_MS,
-  ...call.generation,
+  ...parsed.generation,
   ...(context.batchKey !== null && { flex: true }),
 });
 
-const envelopeOf = ({ answer }: CompletionCall, model: OriginModel, context: RequestContext): Envelope => ({
+const envelopeOf = (
+  { response }: ParsedCompletion,
+  model: OriginModel,
+  context: RequestContext,
+): Envelope => ({
   id: context.completionId,
   created: Math.floor(context.now() / 1_000),
-  model: answer.model,
+  model: response.model,
   fingerprint: fingerprintOf(model),
 });
 

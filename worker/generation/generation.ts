@@ -1,7 +1,7 @@
 import { ApiError, errorFromWire, toApiError } from '@continuo/shared/errors.ts';
 import { type EventOf, type GenerationEvent, isTerminal } from '@continuo/shared/generation.ts';
 import { UsageTally } from '@continuo/shared/usage.ts';
-import { type CompletionCall, withOriginalFieldNames } from '../dialects/completion-call.ts';
+import { type ParsedCompletion, withOriginalFieldNames } from '../dialects/parsed-completion.ts';
 import type { Outcome, Reservation } from '../limits/reservation.ts';
 import type { After } from '../timers/request-timers.ts';
 import type { EventBatches } from '../upstreams/upstream.ts';
@@ -12,7 +12,7 @@ import type { Envelope } from './format/completion-json.ts';
 type Batch = readonly GenerationEvent[];
 
 export interface GenerationOptions {
-  readonly call: CompletionCall;
+  readonly parsed: ParsedCompletion;
   readonly envelope: Envelope;
   readonly reservation: Pick<Reservation, 'watch' | 'settle' | 'block' | 'allowance'>;
   /** Sends the request. `onAccepted` is for upstreams without usage accounts: see UpstreamContext. */
@@ -54,7 +54,7 @@ export const doneOf = (events: Batch): EventOf<'done'> | undefined => {
  * Checks that exactly one terminal event ends it, counts the usage, and settles the reservation once.
  */
 export class Generation {
-  readonly call: CompletionCall;
+  readonly parsed: ParsedCompletion;
   readonly envelope: Envelope;
   readonly tally: UsageTally;
   /** The first events. Rejects with an ApiError if the generation fails before them. */
@@ -77,7 +77,7 @@ export class Generation {
   #settled = false;
 
   constructor(options: GenerationOptions) {
-    this.call = options.call;
+    this.parsed = options.parsed;
     this.envelope = options.envelope;
     this.#options = options;
     this.tally = new UsageTally(options.now);
@@ -91,7 +91,7 @@ export class Generation {
 
   /** Resolves when the upstream has checked what takes long to check. @throws ApiError if it has refused the request */
   async checked(): Promise<void> {
-    if (isCheckedLate(this.call)) await Promise.race([this.first, this.#accepted.promise]);
+    if (isCheckedLate(this.parsed)) await Promise.race([this.first, this.#accepted.promise]);
   }
 
   /**
@@ -126,7 +126,7 @@ export class Generation {
     this.#abort.abort();
   };
 
-  /** The answer failed outside the upstream: ends the upstream's work and settles what was generated. */
+  /** The response failed outside the upstream: ends the upstream's work and settles what was generated. */
   fail(error: ApiError): void {
     this.#failed(error);
   }
@@ -147,7 +147,7 @@ export class Generation {
     if (this.#departed) this.#settle('cancelled', null);
     else this.#settle('failed', toApiError(cause).code);
     this.#abort.abort();
-    throw cause instanceof ApiError ? withOriginalFieldNames(cause, this.call) : cause;
+    throw cause instanceof ApiError ? withOriginalFieldNames(cause, this.parsed) : cause;
   }
 
   /** Ends the upstream's work; the next read fails with this error. */
@@ -208,7 +208,7 @@ export class Generation {
   /** Ends all choices at a limit of the tenant. What the upstream has generated ahead is not billed. */
   #endAt(limitReached: string): Batch {
     const { tally } = this;
-    const { prompts, choices } = this.call.generation;
+    const { prompts, choices } = this.parsed.generation;
     const open = Array.from({ length: prompts.length * choices }, (_, choice) => choice).filter(
       (choice) => tally.unfinished(choice) !== null,
     );
@@ -280,7 +280,7 @@ export class Generation {
 }
 
 /** The origin checks constraints, patterns and images before its first event, and may take seconds. It checks all else at once. */
-const isCheckedLate = ({ generation }: CompletionCall): boolean =>
+const isCheckedLate = ({ generation }: ParsedCompletion): boolean =>
   generation.constraint !== null ||
   Boolean(generation.images) ||
   Boolean(generation.stopRegex) ||

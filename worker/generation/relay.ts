@@ -13,7 +13,7 @@ import { doneOf, type Generation } from './generation.ts';
  * Returns the generation as server-sent events. The response begins with the first events, or after EARLY_ANSWER_MS.
  * @throws ApiError if the generation failed before
  */
-export async function answerStream(
+export async function streamResponse(
   generation: Generation,
   context: RequestContext,
   format: StreamFormat = OPENAI_FORMAT,
@@ -38,8 +38,9 @@ interface StreamFormat {
 }
 
 const OPENAI_FORMAT: StreamFormat = {
-  writerOf({ call: { answer, generation: asked }, envelope, tally }) {
-    const parts = { answer, envelope, prompts: asked.prompts.length, choices: asked.choices };
+  writerOf({ parsed: { response, generation }, envelope, tally }) {
+    const { prompts, choices } = generation;
+    const parts = { options: response, envelope, prompts: prompts.length, choices };
     return new StreamWriter(parts, () => tally.usage);
   },
   end: SSE_DONE,
@@ -96,7 +97,7 @@ function textsOf(generation: Generation, context: RequestContext, format: Stream
       const error = toApiError(thrown);
       if (error !== thrown) reportBug(thrown, context);
       generation.fail(error);
-      const body = errorBody(error, context.answer.dialect.errorCode);
+      const body = errorBody(error, context.reply.dialect.errorCode);
       return { text: sseData(body) + format.end, last: true };
     }
   };

@@ -7,8 +7,8 @@ import {
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { CompletionCall } from '../dialects/completion-call.ts';
 import { describeValue } from '../dialects/parse-request.ts';
+import type { ParsedCompletion } from '../dialects/parsed-completion.ts';
 import { missingParameter } from '../dialects/request-errors.ts';
 import type { RequestContext } from '../http/request-context.ts';
 
@@ -26,11 +26,11 @@ export const named = (name: string, models: Models): OriginModel | undefined =>
   (name === DEFAULT_NAME ? onlyOf(models) : undefined);
 
 /** Adds the tenant's names to the models. They take precedence over other aliases, not over ids. */
-function withOwnNames(models: Models, own: Principal['tenant']['aliases']): Models {
-  const names = Object.keys(own);
+function withOwnNames(models: Models, aliases: Principal['tenant']['aliases']): Models {
+  const names = Object.keys(aliases);
   if (names.length === 0) return models;
   return models.map((model) => {
-    const mine = names.filter((name) => named(own[name]!, models) === model);
+    const mine = names.filter((name) => named(aliases[name]!, models) === model);
     return { ...model, aliases: [...mine, ...model.aliases.filter((alias) => !names.includes(alias))] };
   });
 }
@@ -48,10 +48,10 @@ const MAX_NAMED = 10;
 function modelNotFound(name: string, usable: Models, { catalogue }: RequestContext): ApiError {
   const missing = catalogue.missing();
   if (missing) return missing;
-  const other = named(DEFAULT_NAME, usable) === undefined ? [] : [DEFAULT_NAME];
+  const usual = named(DEFAULT_NAME, usable) === undefined ? [] : [DEFAULT_NAME];
   const ids = usable.map(({ id }) => id);
-  const names = [...new Set([...ids, ...usable.flatMap(({ aliases }) => aliases), ...other])];
-  const shown = names.slice(0, MAX_NAMED).map((one) => `'${one}'`);
+  const names = [...new Set([...ids, ...usable.flatMap(({ aliases }) => aliases), ...usual])];
+  const shown = names.slice(0, MAX_NAMED).map((name) => `'${name}'`);
   const more = names.length > MAX_NAMED ? ' and more' : '';
   const available = shown.length === 0 ? '' : ` Available models: ${shown.join(', ')}${more}.`;
   const message = `The model '${name.slice(0, 100)}' does not exist or you do not have access to it.${available}`;
@@ -83,7 +83,7 @@ export async function resolveModel(
 ): Promise<OriginModel> {
   const name = modelName(value);
   const models = await context.catalogue.models(signal);
-  const { anyModel } = context.answer.dialect;
+  const { anyModel } = context.reply.dialect;
   const usable = usableModels(principal, models);
   const model = named(name, usable) ?? (anyModel ? onlyOf(usable) : undefined);
   if (model === undefined) throw modelNotFound(name, usable, context);
@@ -101,7 +101,10 @@ export async function longestList({ catalogue }: RequestContext, signal: AbortSi
 }
 
 /** Rejects what the origin would also reject. Prompts with token ids are left to the origin, because an id may be a mark. */
-function checkImages({ prompts, images, plainText }: CompletionCall['generation'], model: OriginModel): void {
+function checkImages(
+  { prompts, images, plainText }: ParsedCompletion['generation'],
+  model: OriginModel,
+): void {
   if (images === undefined) return;
   if (model.imageTokens === undefined && model.state === 'loaded') {
     const message = `Unsupported parameter: the model '${model.id}' accepts text only, so 'images' is not available.`;
@@ -118,11 +121,11 @@ function checkImages({ prompts, images, plainText }: CompletionCall['generation'
 }
 
 /** @throws ApiError 400 if the model lacks a feature of the request */
-export function checkCapabilities(call: CompletionCall, model: OriginModel): void {
-  if (call.generation.suffix !== null && !model.infill) {
+export function checkCapabilities(parsed: ParsedCompletion, model: OriginModel): void {
+  if (parsed.generation.suffix !== null && !model.infill) {
     const message = `Unsupported parameter: the model '${model.id}' cannot fill in the middle, so 'suffix' is not available.`;
     const error = new ApiError('unsupported_parameter', message, { param: 'suffix' });
-    throw call.rename?.(error) ?? error;
+    throw parsed.rename?.(error) ?? error;
   }
-  checkImages(call.generation, model);
+  checkImages(parsed.generation, model);
 }

@@ -5,8 +5,8 @@ import { pathOf } from './router.ts';
 /** Longest path in a data point, whose texts the platform bounds together. */
 const MAX_PATH = 256;
 
-/** Counts an answer in Analytics Engine, also a refusal, for which there is no usage record. Best effort. @param code '' = success */
-export function countAnswer(
+/** Counts a response in Analytics Engine, also a refusal, for which there is no usage record. Best effort. @param code '' = success */
+export function countResponse(
   request: Request,
   response: Response,
   context: RequestContext,
@@ -27,7 +27,7 @@ export function countAnswer(
       doubles: [context.timings.elapsed],
     });
   } catch {
-    // An answer does not fail because it is not counted.
+    // A response does not fail because it is not counted.
   }
 }
 

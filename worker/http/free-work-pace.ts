@@ -4,7 +4,7 @@ import { VirtualTimes } from '@continuo/shared/virtual-times.ts';
 const LEAST_BYTES = 16_384;
 /** Keeps the free work for one tenant near a hundredth of a core. */
 const BYTES_PER_MS = 8_192;
-/** Nothing waits longer. A caller then gets one answer per second. */
+/** Nothing waits longer. A caller then gets one response per second. */
 const MAX_WAIT_MS = 1_000;
 
 /** Waits for the turn of a refused body of `bytes`, or of work that costs as much. */

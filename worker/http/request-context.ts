@@ -22,7 +22,7 @@ import type { FreeWorkTurn } from './free-work-pace.ts';
 import { REQUEST_ID_HEADER } from './headers.ts';
 
 /** What earlier steps decide about the response. It applies to error responses as well. */
-export interface ResponseState {
+export interface Reply {
   /** Provisional until the caller is authenticated. */
   dialect: Dialect;
   /** `x-ratelimit-*` headers; empty until a limiter has answered; null if it has failed and must not be called again. */
@@ -102,7 +102,7 @@ export interface RequestContext {
   readonly limiterOf: (tenantId: string) => TenantLimiterClient;
   readonly recentBlock: RecentBlock;
   readonly backoff: Backoff;
-  readonly answer: ResponseState;
+  readonly reply: Reply;
   readonly caller: CallerState;
   /** The bytes of its body, until its response starts. */
   readonly heldBody: HeldBody;

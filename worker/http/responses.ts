@@ -3,7 +3,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { clientJson } from '@continuo/shared/framing.ts';
 import { corsHeaders } from './cors.ts';
 import { IGNORED_FIELDS_HEADER, REQUEST_ID_HEADER } from './headers.ts';
-import type { RequestContext, ResponseState } from './request-context.ts';
+import type { Reply, RequestContext } from './request-context.ts';
 
 export function jsonResponse(body: unknown, init: ResponseInit = {}): Response {
   return jsonText(clientJson(body), init);
@@ -48,7 +48,7 @@ export function errorBody(error: ApiError, code: 'string' | 'status'): unknown {
 }
 
 export function errorResponse(error: ApiError, context: RequestContext): Response {
-  const body = errorBody(error, context.answer.dialect.errorCode);
+  const body = errorBody(error, context.reply.dialect.errorCode);
   const response = jsonResponse(body, { status: error.status, headers: error.headers });
   const { headers } = response;
   const final = headers.get('x-should-retry') === 'false';
@@ -78,10 +78,7 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /** Returns the headers that say what of the body was ignored. */
-export const ignoredHeaders = ({
-  ignoredKeywords,
-  ignoredFields,
-}: ResponseState): Record<string, string> => ({
+export const ignoredHeaders = ({ ignoredKeywords, ignoredFields }: Reply): Record<string, string> => ({
   ...(ignoredKeywords !== null && { [IGNORED_KEYWORDS_HEADER]: ignoredKeywords }),
   ...(ignoredFields.length > 0 && { [IGNORED_FIELDS_HEADER]: headerList(ignoredFields) }),
 });
@@ -91,28 +88,28 @@ const KEY_HEADERS = ['authorization', 'x-api-key', 'api-key'];
 
 /** Adds request headers that the response depends on to those that it names already. */
 function addVary(headers: Headers, names: readonly string[]): void {
-  const known =
+  const named =
     headers
       .get('vary')
       ?.split(',')
       .map((name) => name.trim()) ?? [];
-  headers.set('vary', [...new Set([...known, ...names])].join(', '));
+  headers.set('vary', [...new Set([...named, ...names])].join(', '));
 }
 
 /**
- * Adds the headers that every response has. The response's headers must be mutable. No cache stores the answer to a caller
+ * Adds the headers that every response has. The response's headers must be mutable. No cache stores the response to a caller
  * with a key, or an error.
  */
 export function addCommonHeaders(response: Response, request: Request, context: RequestContext): void {
   const { headers, status } = response;
-  const { settings, answer, caller } = context;
+  const { settings, reply, caller } = context;
   // The only one of them that a page sets itself.
-  const own = headers.get('content-security-policy');
+  const pagePolicy = headers.get('content-security-policy');
   for (const [name, value] of Object.entries(SECURITY_HEADERS)) headers.set(name, value);
-  if (own !== null) headers.set('content-security-policy', own);
+  if (pagePolicy !== null) headers.set('content-security-policy', pagePolicy);
   for (const [name, value] of Object.entries({
-    ...answer.limits,
-    ...ignoredHeaders(answer),
+    ...reply.limits,
+    ...ignoredHeaders(reply),
     ...corsHeaders(request, settings),
   })) {
     headers.set(name, value);

@@ -58,12 +58,12 @@ export const siteFile: RouteHandler = async (request, { env }) => {
 
 /** POST /page-key: exchanges the one-time code of the link that a local start prints for its key. */
 export const pageKey: RouteHandler = async (request, { env }) => {
-  const answer = await env.PAGE_KEY?.fetch(request);
-  if (!answer?.ok) {
+  const response = await env.PAGE_KEY?.fetch(request);
+  if (!response?.ok) {
     const message = 'The link was used before, or its server has started again. Enter the key itself.';
     throw new ApiError('not_found', message);
   }
-  return withHeaders(answer, { 'cache-control': 'no-store' });
+  return withHeaders(response, { 'cache-control': 'no-store' });
 };
 
 /** Returns a response with mutable headers. */

@@ -15,13 +15,13 @@ const isLimited = ({ tenant, key }: Principal): boolean =>
 
 /** Reads the caller's `x-ratelimit-*` headers if no reservation has returned them. Changes no counter. */
 async function readLimits(context: RequestContext): Promise<void> {
-  const { answer } = context;
+  const { reply } = context;
   const { principal } = context.caller;
-  const unknown = answer.limits !== null && Object.keys(answer.limits).length === 0;
+  const unknown = reply.limits !== null && Object.keys(reply.limits).length === 0;
   if (!unknown || principal === null || !isLimited(principal)) return;
   const probed = await probe(principal, context);
   // The response is valid without these headers.
-  answer.limits = probed?.headers ?? {};
+  reply.limits = probed?.headers ?? {};
 }
 
 /** To read and parse a smaller body costs less than another call of the limiter. */

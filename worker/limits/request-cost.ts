@@ -1,6 +1,6 @@
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { CompletionCall } from '../dialects/completion-call.ts';
+import type { ParsedCompletion } from '../dialects/parsed-completion.ts';
 import type { RequestBounds } from '../dialects/request.ts';
 import type { Settings } from '../env/settings.ts';
 import type { Price } from '../prices/price.ts';
@@ -44,7 +44,7 @@ export function boundsOf({ tenant, key }: Principal, settings: Settings): Reques
 }
 
 /** Returns the cost of a call. A call without max_tokens may cost the whole context. */
-export function costOf({ generation }: CompletionCall, model: OriginModel): Omit<RequestCost, 'price'> {
+export function costOf({ generation }: ParsedCompletion, model: OriginModel): Omit<RequestCost, 'price'> {
   const { prompts, context, images = [] } = generation;
   const imageTokens = images.length * (model.imageTokens ?? 0);
   const contextTokens = context === undefined ? 0 : prompts.length * estimateTokens(context.prompt);
@@ -68,7 +68,7 @@ export function costOf({ generation }: CompletionCall, model: OriginModel): Omit
 const parts = (
   prompt: number,
   generated: number,
-  { scores }: CompletionCall['generation'],
+  { scores }: ParsedCompletion['generation'],
 ): RequestTokens => ({
   prompt,
   tokens: prompt + (scores ? generated : Math.min(generated, FIRST_PART)),
@@ -76,13 +76,13 @@ const parts = (
 });
 
 /** Returns the other texts of an infill than its prompt. The origin cuts them to the context. */
-const infillTexts = ({ suffix, infill }: CompletionCall['generation']): string[] =>
+const infillTexts = ({ suffix, infill }: ParsedCompletion['generation']): string[] =>
   infill === undefined ? [] : [suffix ?? '', infill.middle, ...infill.files.map(({ text }) => text)];
 
 /** Returns the cost of a call whose prompts have been tokenized. A sequence ends with its context. */
 export function costWith(
   promptTokens: readonly number[],
-  { generation }: CompletionCall,
+  { generation }: ParsedCompletion,
   { contextLength }: OriginModel,
 ): RequestTokens {
   const prompt = promptTokens.reduce((sum, tokens) => sum + tokens, 0);
@@ -93,5 +93,5 @@ export function costWith(
   return parts(prompt, generated, generation);
 }
 
-const maxGenerated = ({ maxTokens }: CompletionCall['generation'], room: number): number =>
+const maxGenerated = ({ maxTokens }: ParsedCompletion['generation'], room: number): number =>
   maxTokens === 'end' ? room : Math.min(maxTokens, room);

@@ -76,10 +76,10 @@ export async function admit(
   const settled = async (asked: Promise<ReservationResult>): Promise<void> => {
     const result = await asked.catch((thrown: unknown) => {
       // The limiter is not called again for this request, because a limiter that fails may have too many calls already.
-      context.answer.limits = null;
+      context.reply.limits = null;
       throw isOverloaded(thrown) ? limiterOverloaded(context.backoff.random()) : unchecked();
     });
-    context.answer.limits = result.headers;
+    context.reply.limits = result.headers;
     if (!result.admitted) throw errorOf(result.refusal);
   };
   const requestId = await reserve(client, claimant, context, settled);
@@ -130,7 +130,7 @@ async function reserve(
   const here = client.admit(claimant, context);
   if (here !== null) {
     context.timings.set('limit', 0);
-    context.answer.limits = here.headers;
+    context.reply.limits = here.headers;
     return here.requestId;
   }
   let requestId = '';
@@ -141,7 +141,7 @@ async function reserve(
     await context.timings.measure('limit', () => settled(client.reserve(claimant, context, onAttempt)));
   } catch (thrown) {
     // Only the limiter's answer may have been lost. The next call then frees the reservation.
-    if (context.answer.limits === null) client.settle({ requestId, settlement: UNHEARD }, NOTHING, context);
+    if (context.reply.limits === null) client.settle({ requestId, settlement: UNHEARD }, NOTHING, context);
     throw thrown;
   }
   return requestId;
@@ -182,7 +182,7 @@ export async function requireRoom(principal: Principal, context: RequestContext)
   // If the limiter fails, the reservation will fail as well.
   const result = await probe(principal, context);
   if (result === null || result.admitted) return;
-  context.answer.limits = result.headers;
+  context.reply.limits = result.headers;
   throw limitError(result.refusal, principal, { model: null });
 }
 

@@ -28,10 +28,10 @@ export class PriceList {
    * @throws ApiError 503 if they cannot be read and have never been read
    */
   async of(model: string, tier: ServiceTier, read: () => Promise<ModelPrice[]>): Promise<Price | null> {
-    const found = await this.current(model, read);
-    if (found === null) return null;
-    const factor = factorOf(found, tier);
-    const { version, prompt, cachedPrompt, completion } = found;
+    const price = await this.current(model, read);
+    if (price === null) return null;
+    const factor = factorOf(price, tier);
+    const { version, prompt, cachedPrompt, completion } = price;
     return {
       version,
       prompt: prompt * factor,

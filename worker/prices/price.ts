@@ -60,7 +60,7 @@ export function within(price: Price | null, money: number, usage: Usage): Usage 
 export const priceName = (price: Price | null): string =>
   price === null
     ? 'p'
-    : `p${[price.version, price.prompt, price.cached, price.completion].map((one) => one.toString(36)).join('-')}`;
+    : `p${[price.version, price.prompt, price.cached, price.completion].map((part) => part.toString(36)).join('-')}`;
 
 /** Returns the price that `priceName` has written into a part of an id; null without one. */
 export function namedPrice(part = ''): Price | null {
@@ -68,6 +68,6 @@ export function namedPrice(part = ''): Price | null {
   const [version, prompt, cached, completion] = part
     .slice(1)
     .split('-')
-    .map((one) => parseInt(one, 36));
+    .map((part) => parseInt(part, 36));
   return { version: version!, prompt: prompt!, cached: cached!, completion: completion! };
 }

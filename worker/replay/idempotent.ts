@@ -5,7 +5,7 @@ import { chooseDialect } from '../dialects/dialect.ts';
 import type { IdempotencyClaim, StoredResponse } from '../env/replay-protocol.ts';
 import { IDEMPOTENCY_HEADER, REPLAYED_HEADER } from '../http/headers.ts';
 import { readText } from '../http/request-body.ts';
-import type { RequestContext, ResponseState } from '../http/request-context.ts';
+import type { Reply, RequestContext } from '../http/request-context.ts';
 import { ignoredHeaders } from '../http/responses.ts';
 import type { RouteHandler } from '../http/router.ts';
 import { retry } from '../timers/retry.ts';
@@ -71,12 +71,12 @@ export function idempotent(handler: RouteHandler): RouteHandler {
       signal: request.signal,
     });
     const claimed: ClaimedKey = {
-      async keep(answer) {
-        const [body = '', ...rest] = piecesOf(answer.body);
+      async keep(response) {
+        const [body = '', ...rest] = piecesOf(response.body);
         for (const [index, text] of rest.entries()) {
           await retry(() => object().keepPiece(claimant, index, text), context.backoff);
         }
-        const first = { ...answer, body, ...(rest.length > 0 && { pieces: rest.length }) };
+        const first = { ...response, body, ...(rest.length > 0 && { pieces: rest.length }) };
         await retry(() => object().keep(claimant, first), context.backoff);
       },
       release: () => retry(() => object().release(claimant), context.backoff),
@@ -113,27 +113,27 @@ const stillRunning = (): ApiError =>
 /** An idempotency key that this request holds. */
 interface ClaimedKey {
   /** The body may have any length. */
-  keep(answer: StoredResponse): Promise<void>;
+  keep(response: StoredResponse): Promise<void>;
   release(): Promise<void>;
 }
 
 async function runOnce(
   claimed: ClaimedKey,
   run: () => Promise<Response>,
-  { waitUntil, answer: state }: RequestContext,
+  { waitUntil, reply }: RequestContext,
 ): Promise<Response> {
   // If this fails, the key stays in use until the claim expires.
   const release = () => claimed.release().catch(() => {});
   try {
-    const answer = await run();
-    const contentType = answer.headers.get('content-type') ?? '';
-    if (!contentType.startsWith('application/json') || answer.body === null) {
+    const response = await run();
+    const contentType = response.headers.get('content-type') ?? '';
+    if (!contentType.startsWith('application/json') || response.body === null) {
       waitUntil(release());
-      return answer;
+      return response;
     }
     const { readable, writable } = new IdentityTransformStream();
-    waitUntil(passOn(answer, state, writable.getWriter(), { ...claimed, release }));
-    return new Response(readable, answer);
+    waitUntil(passOn(response, reply, writable.getWriter(), { ...claimed, release }));
+    return new Response(readable, response);
   } catch (thrown) {
     // Errors are not stored: a repeated request is checked again.
     waitUntil(release());
@@ -141,14 +141,14 @@ async function runOnce(
   }
 }
 
-/** Passes the white space of a late answer on as it arrives, then stores the answer, then passes the answer on. */
+/** Passes the white space of a late response on as it arrives, then stores the response, then passes it on. */
 async function passOn(
-  { status, headers, body: answer }: Response,
-  state: ResponseState,
+  { status, headers, body: stream }: Response,
+  reply: Reply,
   client: WritableStreamDefaultWriter<Uint8Array>,
   { keep, release }: ClaimedKey,
 ): Promise<void> {
-  const reader = answer!.getReader();
+  const reader = stream!.getReader();
   const decoder = new TextDecoder();
   let body = '';
   try {
@@ -164,7 +164,7 @@ async function passOn(
   }
   const contentType = headers.get('content-type') ?? '';
   // The caller gets the response even if it cannot be stored.
-  await keep({ status, contentType, headers: ignoredHeaders(state), body }).catch(() => {});
+  await keep({ status, contentType, headers: ignoredHeaders(reply), body }).catch(() => {});
   await client.write(new TextEncoder().encode(body)).catch(() => {});
   await client.close().catch(() => {});
 }

@@ -42,9 +42,9 @@ export function resumable(handler: RouteHandler): RouteHandler {
     });
     context.heldBody.release(); // The inner request counts it again.
     const props = { completion };
-    const answer = await tailOf(context, completion).begin(inner, tenant.id, props).catch(unavailable);
+    const response = await tailOf(context, completion).begin(inner, tenant.id, props).catch(unavailable);
     // The headers of a response from an object are immutable; those of a copy are not.
-    return new Response(answer.body, answer);
+    return new Response(response.body, response);
   };
 }
 

@@ -2,23 +2,23 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import type { TopLogprob, WirePrompt } from '@continuo/shared/generation.ts';
 import { type LabelScoreRequest, labelScoreRequest } from '@continuo/shared/label-scores.ts';
 import { LOWEST_LOGPROB } from '@continuo/shared/logprob.ts';
-import type { CompletionCall } from '../dialects/completion-call.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
+import type { ParsedCompletion } from '../dialects/parsed-completion.ts';
 import { checkCount, type RequestBounds } from '../dialects/request.ts';
 import { type Envelope, usageObject } from '../generation/format/completion-json.ts';
-import type { PlainFormat } from '../generation/plain-answer.ts';
-import { scoringCall } from './score-call.ts';
+import type { PlainFormat } from '../generation/plain-response.ts';
+import { parsedScoring } from './parsed-score.ts';
 
 /** Writes the probabilities of labels from the one token that is generated after each item. */
-export function labelFormat(call: LabelCall, { created, model, id }: Envelope): PlainFormat {
+export function labelFormat(request: ParsedLabels, { created, model, id }: Envelope): PlainFormat {
   const logprobsOfItems: (readonly TopLogprob[] | null | undefined)[] = [];
   return {
     add: (event) => {
       if (event.type === 'token') logprobsOfItems[event.choice] ??= event.logprobs?.[0]?.topLogprobs;
     },
     end: ({ usage }) => {
-      const scores = call.call.generation.prompts.map((_, index) =>
-        probabilities(call, index, logprobsOfItems[index]),
+      const scores = request.parsed.generation.prompts.map((_, index) =>
+        probabilities(request, index, logprobsOfItems[index]),
       );
       const common = { created, model, usage: usageObject(usage) };
       const forms: Record<LabelStyle, () => object> = {
@@ -29,19 +29,19 @@ export function labelFormat(call: LabelCall, { created, model, id }: Envelope): 
         }),
         sglang: () => ({ object: 'scoring', scores }),
       };
-      return JSON.stringify({ ...forms[call.style](), ...common });
+      return JSON.stringify({ ...forms[request.style](), ...common });
     },
   };
 }
 
 function probabilities(
-  call: LabelCall,
+  request: ParsedLabels,
   index: number,
   top: readonly TopLogprob[] | null | undefined,
 ): readonly number[] {
   const logprobs = new Map(top?.map(([id, , logprob]) => [id, logprob]));
-  const labels = call.labels.map((id) => logprobs.get(id) ?? throwUnscored(index));
-  return call.softmax ? softmax(labels) : labels.map(probabilityOf);
+  const labels = request.labels.map((id) => logprobs.get(id) ?? throwUnscored(index));
+  return request.softmax ? softmax(labels) : labels.map(probabilityOf);
 }
 
 const probabilityOf = (logprob: number): number => (logprob <= LOWEST_LOGPROB ? 0 : Math.exp(logprob));
@@ -58,11 +58,11 @@ function throwUnscored(index: number): never {
   throw new ApiError('upstream_error', `The model server returned no logprobs for 'items[${index}]'.`);
 }
 
-/** Whose form a request and its answer have. */
+/** Whose form a request and its response have. */
 export type LabelStyle = 'vllm' | 'sglang';
 
-interface LabelCall {
-  readonly call: CompletionCall;
+interface ParsedLabels {
+  readonly parsed: ParsedCompletion;
   readonly style: LabelStyle;
   readonly labels: readonly number[];
   readonly softmax: boolean;
@@ -77,11 +77,11 @@ export function parseLabels(
   body: Readonly<Record<string, unknown>>,
   { sequences }: RequestBounds,
   style: LabelStyle,
-): LabelCall {
+): ParsedLabels {
   const request = parseRequest(labelScoreRequest, body);
   const labels = [...new Set(request.label_token_ids)];
   checkCount('items', request.items.length, sequences);
-  const call = scoringCall(request, {
+  const parsed = parsedScoring(request, {
     prompts: request.items.map((item) => promptOf(request, item, style)),
     maxTokens: 1,
     ignoreEos: true,
@@ -91,7 +91,7 @@ export function parseLabels(
     tokenIds: true,
   });
   return {
-    call: { ...call, rename: (error) => renamed(error, request) },
+    parsed: { ...parsed, rename: (error) => renamed(error, request) },
     style,
     // vLLM counts a label once, SGLang as often as it is listed.
     labels: style === 'vllm' ? labels : request.label_token_ids,

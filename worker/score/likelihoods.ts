@@ -4,11 +4,11 @@ import { type Envelope, usageObject } from '../generation/format/completion-json
 import { shownLogprob } from '../generation/format/float32.ts';
 import { rowsOf } from '../generation/format/openai-logprobs.ts';
 import { tokenText } from '../generation/format/token-text.ts';
-import type { PlainFormat } from '../generation/plain-answer.ts';
-import type { LikelihoodCall } from './score-call.ts';
+import type { PlainFormat } from '../generation/plain-response.ts';
+import type { ParsedLikelihoods } from './parsed-score.ts';
 
 /** Writes the scores of continuations from the `prompt` events of a generation. */
-export function likelihoodFormat(call: LikelihoodCall, { id, created, model }: Envelope): PlainFormat {
+export function likelihoodFormat(request: ParsedLikelihoods, { id, created, model }: Envelope): PlainFormat {
   const scored: (readonly TokenLogprob[] | undefined)[] = [];
   return {
     add: (event) => {
@@ -20,14 +20,16 @@ export function likelihoodFormat(call: LikelihoodCall, { id, created, model }: E
         created,
         model,
         object: 'list',
-        data: call.call.generation.prompts.map((_, index) => scoreOf(call, index, scored[index] ?? [])),
+        data: request.parsed.generation.prompts.map((_, index) =>
+          scoreOf(request, index, scored[index] ?? []),
+        ),
         usage: usageObject(usage),
       }),
   };
 }
 
 function scoreOf(
-  { call, tokenLogprobs }: LikelihoodCall,
+  { parsed, tokenLogprobs }: ParsedLikelihoods,
   index: number,
   tokens: readonly TokenLogprob[],
 ): object {
@@ -39,12 +41,12 @@ function scoreOf(
     logprob: logprobs.reduce<number>((sum, logprob) => sum + (logprob ?? 0), 0),
     is_greedy: tokens.every(({ id, topLogprobs }) => topLogprobs?.[0]?.[0] === id),
     token_count: tokens.length,
-    byte_count: byteCount(call.generation.prompts[index]!, tokens),
+    byte_count: byteCount(parsed.generation.prompts[index]!, tokens),
     ...(tokenLogprobs && {
       tokens: tokens.map(({ bytes }) => tokenText(bytes)),
       token_logprobs: logprobs,
     }),
-    ...Object.fromEntries(call.answer.rowMembers.map((member) => [member, rowsOf(tokens, member)])),
+    ...Object.fromEntries(parsed.response.rowMembers.map((member) => [member, rowsOf(tokens, member)])),
   };
 }
 

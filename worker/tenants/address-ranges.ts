@@ -20,8 +20,8 @@ function rangeOf(text: string): Range {
 export function isWithin(text: string, ranges: readonly string[]): boolean {
   if (!ipaddr.isValid(text) && !ipaddr.isValidCIDR(text)) return false;
   const [address, bits] = rangeOf(text);
-  return ranges.some((one) => {
-    const [outer, outerBits] = rangeOf(one);
+  return ranges.some((range) => {
+    const [outer, outerBits] = rangeOf(range);
     return outer.kind() === address.kind() && outerBits <= bits && address.match(outer, outerBits);
   });
 }

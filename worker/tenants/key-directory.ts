@@ -42,7 +42,7 @@ const ANY_ID: IdPolicy = { secret: null, acceptUnchecked: true };
 export class KeyDirectory {
   /** Hashes of keys that were right when they were last used, by key. They save a hash per request. */
   readonly #hashes = new Map<string, string>();
-  readonly #known = new Map<string, Entry>();
+  readonly #entries = new Map<string, Entry>();
   /** Unknown ids, with the time until which they count as unknown. Apart, so that forged ids evict no keys. */
   readonly #unknown = new Map<string, number>();
   readonly #now: () => number;
@@ -62,20 +62,20 @@ export class KeyDirectory {
    */
   async find(id: string, read: (id: string) => Promise<StoredKey | null>): Promise<FoundKey> {
     const [now, forgotten] = [this.#now(), this.#forgotten];
-    const known = this.#known.get(id);
-    if (known && known.refreshAt > now) return { key: known.key, stale: known.readAt + KEY_TTL_MS <= now };
+    const entry = this.#entries.get(id);
+    if (entry && entry.refreshAt > now) return { key: entry.key, stale: entry.readAt + KEY_TTL_MS <= now };
     if ((this.#unknown.get(id) ?? now) > now) return { key: null, stale: false };
-    if (!known && !(await this.#mayExist(id))) return { key: null, stale: false };
-    const usable = known && known.readAt + STALE_MS > now;
+    if (!entry && !(await this.#mayExist(id))) return { key: null, stale: false };
+    const usable = entry && entry.readAt + STALE_MS > now;
     // Meanwhile other requests use the outdated key: a store that hangs must not delay all of them.
-    if (usable) known.refreshAt = now + RETRY_MS;
+    if (usable) entry.refreshAt = now + RETRY_MS;
     try {
       const key = await read(id);
       // After an invalidation during the read, the result may be outdated.
       if (forgotten === this.#forgotten) this.#remember(id, key, now);
       return { key, stale: false };
     } catch (thrown) {
-      if (usable && this.#known.get(id) === known) return { key: known.key, stale: true };
+      if (usable && this.#entries.get(id) === entry) return { key: entry.key, stale: true };
       throw thrown;
     }
   }
@@ -93,19 +93,19 @@ export class KeyDirectory {
   /** Invalidates one key. */
   forget(id: string): void {
     this.#forgotten += 1;
-    this.#known.delete(id);
+    this.#entries.delete(id);
   }
 
   forgetTenant(tenantId: string): void {
     this.#forgotten += 1;
-    for (const [id, { key }] of this.#known) {
-      if (key.principal.tenant.id === tenantId) this.#known.delete(id);
+    for (const [id, { key }] of this.#entries) {
+      if (key.principal.tenant.id === tenantId) this.#entries.delete(id);
     }
   }
 
   forgetAll(): void {
     this.#forgotten += 1;
-    this.#known.clear();
+    this.#entries.clear();
   }
 
   /** Returns false for ids that this server has not made. */
@@ -118,10 +118,10 @@ export class KeyDirectory {
 
   #remember(id: string, key: StoredKey | null, now: number): void {
     if (key === null) {
-      this.#known.delete(id);
+      this.#entries.delete(id);
       put(this.#unknown, id, now + UNKNOWN_TTL_MS);
     } else {
-      put(this.#known, id, { key, readAt: now, refreshAt: now + KEY_TTL_MS });
+      put(this.#entries, id, { key, readAt: now, refreshAt: now + KEY_TTL_MS });
     }
   }
 }

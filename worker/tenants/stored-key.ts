@@ -66,9 +66,9 @@ const SELECT = `
 
 /** Reads a key with its tenant and plan in one query; null if there is no such key. */
 export async function readKey(db: D1Database, id: string): Promise<StoredKey | null> {
-  const found = await db.prepare(SELECT).bind(id).first();
-  if (found === null) return null;
-  const key = row.parse(found);
+  const stored = await db.prepare(SELECT).bind(id).first();
+  if (stored === null) return null;
+  const key = row.parse(stored);
   return {
     hash: key.hash,
     principal: {

@@ -15,13 +15,13 @@ export interface Acceptance {
 
 interface FetchOptions {
   readonly fetch: Fetch;
-  /** Aborts the request, and the reading of its answer. */
+  /** Aborts the request, and the reading of its response. */
   readonly signal: AbortSignal;
   /** Absent = the caller limits the time. */
   readonly acceptance?: Acceptance | undefined;
 }
 
-/** Returns an upstream's answer with its body unread. @throws ApiError 502 without a connection */
+/** Returns an upstream's response with its body unread. @throws ApiError 502 without a connection */
 export async function fetchUpstream(
   url: string,
   init: Omit<RequestInit, 'signal'>,
@@ -44,27 +44,27 @@ export async function fetchUpstream(
  */
 export const MAX_MESSAGE_LENGTH = 16 * 1024 * 1024;
 
-/** Read at a time. Most answers arrive in one such read, which costs less than several of the platform's choice. */
+/** Read at a time. Most bodies arrive in one such read, which costs less than several of the platform's choice. */
 const READ_BYTES = 16_384;
 
 /**
- * Returns the JSON of an answer; null if it has none, is too long or breaks off.
+ * Returns the JSON of a response; null if it has none, is too long or breaks off.
  * @param prepare changes the text before it is parsed
  */
 export async function readJsonBody(
-  answer: Response,
+  response: Response,
   prepare = (json: string): string => json,
 ): Promise<unknown> {
-  const { headers } = answer;
+  const { headers } = response;
   const length = Number(headers.get('content-length') ?? Infinity);
   if (length <= MAX_MESSAGE_LENGTH && !headers.has('content-encoding')) {
-    return answer
+    return response
       .text()
       .then(prepare)
       .then(JSON.parse)
       .catch(() => null);
   }
-  const { body } = answer;
+  const { body } = response;
   if (body === null) return null;
   const reader = body.getReader({ mode: 'byob' });
   // The platform's types lack the second parameter.

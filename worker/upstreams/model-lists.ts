@@ -17,7 +17,7 @@ export class ModelLists {
   readonly #ttlMs: number;
   readonly #now: () => number;
   readonly #after: After;
-  readonly #known = new Map<string, KnownList>();
+  readonly #lists = new Map<string, KnownList>();
   /** The upstreams that did not answer when they were last asked. */
   readonly #lost = new Set<string>();
   /** When upstreams with configured lists are asked again, in Unix milliseconds. */
@@ -44,7 +44,7 @@ export class ModelLists {
         this.#refresh(upstream, signal).catch((thrown: unknown) => failures.push(thrown)),
       ),
     );
-    const models = upstreams.flatMap(({ name }) => this.#known.get(name)?.models ?? []);
+    const models = upstreams.flatMap(({ name }) => this.#lists.get(name)?.models ?? []);
     if (models.length === 0 && failures.length > 0) throw failures[0];
     const ids = new Set(models.map(({ id }) => id));
     return [...ids].map((id) => {
@@ -55,29 +55,29 @@ export class ModelLists {
   }
 
   async #refresh(upstream: Upstream, signal: AbortSignal): Promise<void> {
-    const known = this.#known.get(upstream.name);
-    if (known && known.until > this.#now()) return;
+    const list = this.#lists.get(upstream.name);
+    if (list && list.until > this.#now()) return;
     const { name } = upstream;
     const remember = (models: readonly OriginModel[], ms = this.#ttlMs): void => {
-      this.#known.set(name, { models, until: this.#now() + ms });
+      this.#lists.set(name, { models, until: this.#now() + ms });
     };
     // One request refreshes the list and the others use the old one, so that a hung upstream does not delay them.
-    if (known) remember(known.models);
+    if (list) remember(list.models);
     const fetchList = (limited: AbortSignal) => upstream.models(limited);
     const limit = { signal, after: this.#after, ms: REFRESH_TIMEOUT_MS };
     try {
-      remember(await (known ? withTimeLimit(limit, fetchList) : fetchList(signal)));
+      remember(await (list ? withTimeLimit(limit, fetchList) : fetchList(signal)));
       this.#unknown.delete(name);
       if (upstream.isReachable === undefined) this.#lost.delete(name);
     } catch (thrown) {
       if (!signal.aborted) this.#lost.add(name);
-      const isKnown = known !== undefined && !this.#unknown.has(name);
+      const isKnown = list !== undefined && !this.#unknown.has(name);
       if (!isKnown && thrown instanceof ApiError && !signal.aborted) this.#unknown.set(name, thrown);
       // While others can serve, an unreachable upstream is not waited for again. A disconnected client shows nothing.
-      const isUnreachable = known !== undefined || !signal.aborted;
+      const isUnreachable = list !== undefined || !signal.aborted;
       // One whose list is unknown gets no requests, so it is asked again sooner.
       const ms = Math.min(this.#ttlMs, isKnown ? Infinity : REFRESH_TIMEOUT_MS);
-      if (isUnreachable && this.#known.size > 0) remember(known?.models ?? [], ms);
+      if (isUnreachable && this.#lists.size > 0) remember(list?.models ?? [], ms);
       throw thrown;
     }
   }
@@ -104,6 +104,6 @@ export class ModelLists {
 
   /** Null if the upstream does not serve the model. */
   stateOf(upstream: string, id: string): ModelState | null {
-    return this.#known.get(upstream)?.models.find((model) => model.id === id)?.state ?? null;
+    return this.#lists.get(upstream)?.models.find((model) => model.id === id)?.state ?? null;
   }
 }

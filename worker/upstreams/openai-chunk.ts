@@ -97,7 +97,7 @@ function bytesOfName(name: string): string {
   return Array.from(encoder.encode(name), (byte) => String.fromCharCode(byte)).join('');
 }
 
-/** Numbers the tokens of servers that send no ids: equal bytes have equal numbers within one answer. */
+/** Numbers the tokens of servers that send no ids: equal bytes have equal numbers within one response. */
 export class TokenNumbers {
   readonly #numbers = new Map<string, number>();
 
@@ -112,7 +112,7 @@ export class TokenNumbers {
 const bytesOfToken = ({ token, bytes }: Named): string =>
   bytes ? String.fromCharCode(...bytes) : bytesOfName(token);
 
-export function tokensOf({ logprobs: found }: ChunkChoice, numbers: TokenNumbers): TokenLogprob[] {
+export function tokensOf({ logprobs }: ChunkChoice, numbers: TokenNumbers): TokenLogprob[] {
   const token = (bytes: string, logprob: number | null, top: readonly (readonly [string, number])[]) => ({
     id: numbers.of(bytes),
     bytes,
@@ -121,16 +121,16 @@ export function tokensOf({ logprobs: found }: ChunkChoice, numbers: TokenNumbers
       .toSorted(([, a], [, b]) => b - a)
       .map(([text, value]): TopLogprob => [numbers.of(text), text, value]),
   });
-  const fromChat = (found?.content ?? []).map((one) => {
-    const top = (one.top_logprobs ?? []).map(
-      (other) => [bytesOfToken(other), other.logprob ?? null] as const,
+  const fromChat = (logprobs?.content ?? []).map((named) => {
+    const top = (named.top_logprobs ?? []).map(
+      (alternative) => [bytesOfToken(alternative), alternative.logprob ?? null] as const,
     );
-    return token(bytesOfToken(one), one.logprob ?? null, top.filter(hasLogprob));
+    return token(bytesOfToken(named), named.logprob ?? null, top.filter(hasLogprob));
   });
-  const legacy = (found?.tokens ?? []).map((name, index) => {
-    const top = Object.entries(found?.top_logprobs?.[index] ?? {});
+  const legacy = (logprobs?.tokens ?? []).map((name, index) => {
+    const top = Object.entries(logprobs?.top_logprobs?.[index] ?? {});
     const named = top.map(([text, logprob]) => [bytesOfName(text), logprob] as const);
-    return token(bytesOfName(name), found?.token_logprobs?.[index] ?? null, named);
+    return token(bytesOfName(name), logprobs?.token_logprobs?.[index] ?? null, named);
   });
   return [...fromChat, ...legacy];
 }
@@ -138,11 +138,11 @@ export function tokensOf({ logprobs: found }: ChunkChoice, numbers: TokenNumbers
 const hasLogprob = (pair: readonly [string, number | null]): pair is readonly [string, number] =>
   pair[1] !== null;
 
-/** Marks the ids of `prompt_logprobs` in the text of an answer: as plain numbers, JSON.parse would sort them. */
+/** Marks the ids of `prompt_logprobs` in the text of a response: as plain numbers, JSON.parse would sort them. */
 export const markIds = (json: string): string =>
   json.replaceAll(/"(\d+)"(\s*:\s*\{\s*"(?:logprob|rank|decoded_token)")/g, '"#$1"$2');
 
-/** Returns the tokens of a prompt with their logprobs; null if the answer has none. */
+/** Returns the tokens of a prompt with their logprobs; null if the response has none. */
 export function promptTokensOf({ prompt_logprobs: positions }: ChunkChoice): TokenLogprob[] | null {
   if (!positions) return null;
   return positions.map((position): TokenLogprob => {
@@ -152,11 +152,11 @@ export function promptTokensOf({ prompt_logprobs: positions }: ChunkChoice): Tok
         rank: rank ?? index + 1,
       }),
     );
-    const [own] = entries;
-    if (own === undefined) return { id: 0, bytes: '', logprob: null, topLogprobs: null };
-    const [id, bytes, logprob] = own.top;
-    const ranked = entries.toSorted((one, other) => one.rank - other.rank);
+    const [chosen] = entries;
+    if (chosen === undefined) return { id: 0, bytes: '', logprob: null, topLogprobs: null };
+    const [id, bytes, logprob] = chosen.top;
+    const ranked = entries.toSorted((left, right) => left.rank - right.rank);
     const topLogprobs = ranked.filter(({ rank }, index) => rank === index + 1).map(({ top }) => top);
-    return { id, bytes, logprob, topLogprobs, rank: own.rank };
+    return { id, bytes, logprob, topLogprobs, rank: chosen.rank };
   });
 }

@@ -86,11 +86,11 @@ function rejected(fault: ServerFault | null): ApiError {
   if (fault === null) return new ApiError('invalid_value', 'The model server rejected the request.');
   const { message, param } = fault;
   const code = codeOfFault(fault);
-  const own = typeof fault.code === 'string' && OWN_CODE.test(fault.code) ? fault.code : undefined;
+  const ownCode = typeof fault.code === 'string' && OWN_CODE.test(fault.code) ? fault.code : undefined;
   const said = message === '' ? 'The model server rejected the request.' : message.slice(0, 1000);
   return new ApiError(code, said, {
     param: code === 'context_length_exceeded' ? 'prompt' : param,
-    ...(code === 'invalid_value' && own !== undefined && { shownCode: own }),
+    ...(code === 'invalid_value' && ownCode !== undefined && { shownCode: ownCode }),
   });
 }
 
@@ -100,22 +100,22 @@ interface ModelNames {
   readonly upstreamModel: string;
 }
 
-interface RefusedAnswer {
+interface RefusedResponse {
   /** The client's error. */
   readonly error: ApiError;
   readonly fault: ServerFault | null;
 }
 
-/** Reads an answer that is not 200. `now` = Unix milliseconds. */
-export async function errorOfOpenAiAnswer(
+/** Reads a response that is not 200. `now` = Unix milliseconds. */
+export async function errorOfOpenAiResponse(
   response: Response,
   names: ModelNames,
   now: number,
-): Promise<RefusedAnswer> {
+): Promise<RefusedResponse> {
   const body = await readJsonBody(response);
-  const found = faultOf(body) ?? faultOfFields(body);
-  const fault = found && { ...found, message: withPublicName(found.message, names) };
-  return { error: errorOf(response, fault, names, now), fault: found };
+  const fault = faultOf(body) ?? faultOfFields(body);
+  const shown = fault && { ...fault, message: withPublicName(fault.message, names) };
+  return { error: errorOf(response, shown, names, now), fault };
 }
 
 /** Replaces the server's own name of the model where it stands alone: `m` is neither in `from` nor in `m-2` or `m.gguf`. */

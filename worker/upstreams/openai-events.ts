@@ -42,13 +42,13 @@ function messageOf(fault: ServerFault): string {
     : 'The model server reported an error.';
 }
 
-/** True if an answer, or its first chunk, begins with the prompt and its logprobs. Nothing predicts the first token. */
+/** True if a response, or its first chunk, begins with the prompt and its logprobs. Nothing predicts the first token. */
 function isEcho(prompt: WirePrompt, text: string, tokens: readonly TokenLogprob[]): boolean {
   if (tokens[0]?.logprob !== null) return false;
   return typeof prompt !== 'string' || text.startsWith(prompt) || prompt.startsWith(text);
 }
 
-/** Turns the chunks of one answer into generation events. */
+/** Turns the chunks of one response into generation events. */
 export class OpenAiEvents {
   readonly #request: GenerationRequest;
   readonly #choices: readonly Choice[];
@@ -59,7 +59,7 @@ export class OpenAiEvents {
   #usage: ChunkUsage = null;
   #ended = false;
 
-  /** @param shown what the answer shows of the prompt */
+  /** @param shown what the response shows of the prompt */
   constructor(request: GenerationRequest, shown: ShownPrompt) {
     this.#request = request;
     this.#shown = shown;
@@ -96,9 +96,9 @@ export class OpenAiEvents {
     return this.#chunk(parseJson(payload));
   }
 
-  /** Returns all events of a plain answer after `opening`. @throws ApiError 502 for a body that is not an answer */
-  whole(answer: unknown): GenerationEvent[] {
-    const events = this.#chunk(answer);
+  /** Returns all events of a plain response after `opening`. @throws ApiError 502 for a body that is none */
+  whole(body: unknown): GenerationEvent[] {
+    const events = this.#chunk(body);
     if (this.#ended) return events;
     return [...events, this.#isFinished ? this.#done() : this.#failed(CUT_OFF)];
   }
@@ -123,16 +123,16 @@ export class OpenAiEvents {
     return this.#choices.every(({ finished }) => finished);
   }
 
-  #choice(found: ChunkChoice): GenerationEvent[] {
-    const choice = this.#choices[found.index];
+  #choice(received: ChunkChoice): GenerationEvent[] {
+    const choice = this.#choices[received.index];
     if (!choice) throw malformed();
     if (choice.finished) return [];
     const events: GenerationEvent[] = [];
-    const text = found.text ?? '';
-    const tokens = tokensOf(found, this.#numbers);
+    const text = received.text ?? '';
+    const tokens = tokensOf(received, this.#numbers);
     // A stream may begin with a chunk without text.
     if (!choice.started && (text !== '' || tokens.length > 0 || !this.#request.stream)) {
-      events.push(...this.#promptEvents(found, tokens));
+      events.push(...this.#promptEvents(received, tokens));
       choice.started = true;
     }
     if (text !== '' || tokens.length > 0) {
@@ -143,16 +143,16 @@ export class OpenAiEvents {
       const logprobs = this.#request.topLogprobs === null ? {} : { logprobs: tokens };
       events.push({
         type: 'token',
-        choice: found.index,
+        choice: received.index,
         text,
         completionTokens: Math.max(0, choice.tokens),
         ...logprobs,
       });
     }
-    // Some servers give no reason; a plain answer is complete without one.
-    const reason = found.finish_reason ?? (this.#request.stream ? '' : 'stop');
+    // Some servers give no reason; a plain response is complete without one.
+    const reason = received.finish_reason ?? (this.#request.stream ? '' : 'stop');
     if (ABORTED.has(reason)) events.push(this.#failed(CUT_OFF));
-    else if (reason !== '') events.push(this.#finish(found, choice));
+    else if (reason !== '') events.push(this.#finish(received, choice));
     return events;
   }
 
@@ -164,15 +164,15 @@ export class OpenAiEvents {
    * Checks that a choice begins with the logprobs of its prompt, if they are wanted. Returns the event of `prompt_logprobs`.
    * @throws ApiError 415 if the server has left them out
    */
-  #promptEvents(found: ChunkChoice, tokens: readonly TokenLogprob[]): EventOf<'prompt'>[] {
+  #promptEvents(received: ChunkChoice, tokens: readonly TokenLogprob[]): EventOf<'prompt'>[] {
     const { model, choices } = this.#request;
-    const text = this.#promptOf(found.index);
-    if (this.#echoes && !isEcho(text, found.text ?? '', tokens)) throw cannotScore(model);
-    if (this.#shown.promptLogprobs === null || found.index % choices > 0) return [];
-    const logprobs = promptTokensOf(found);
+    const text = this.#promptOf(received.index);
+    if (this.#echoes && !isEcho(text, received.text ?? '', tokens)) throw cannotScore(model);
+    if (this.#shown.promptLogprobs === null || received.index % choices > 0) return [];
+    const logprobs = promptTokensOf(received);
     if (logprobs === null) throw cannotScore(model);
     const shown = this.#shown.echo && typeof text === 'string' ? text : '';
-    return [{ type: 'prompt', prompt: found.index / choices, text: shown, ids: [], logprobs }];
+    return [{ type: 'prompt', prompt: received.index / choices, text: shown, ids: [], logprobs }];
   }
 
   #finish({ index, finish_reason, stop_reason }: ChunkChoice, choice: Choice): GenerationEvent {

@@ -101,7 +101,7 @@ const clientFields = ({ extra, flavor }: BodyOptions): Fields =>
 function refuseMissing(name: string, body: Fields): void {
   const setting = BODY_FIELDS.get(name)?.synonymOf ?? name;
   const isSent = [...BODY_FIELDS].some(
-    ([other, { synonymOf }]) => Object.hasOwn(body, other) && (other === setting || synonymOf === setting),
+    ([field, { synonymOf }]) => Object.hasOwn(body, field) && (field === setting || synonymOf === setting),
   );
   if (isSent) return;
   throw unsupported(setting, setting === CONSTRAINT_FIELD ? 'follow this constraint' : `use '${setting}'`);

@@ -49,7 +49,7 @@ export function echoRequest({ context, ...request }: ScoringRequest): Omit<Gener
 }
 
 /**
- * Returns the events of the answer to an echo request as those of the scoring request.
+ * Returns the events of the response to an echo request as those of the scoring request.
  * @throws ApiError 415 if the server has not echoed all prompts with logprobs
  */
 export function scoringEvents(

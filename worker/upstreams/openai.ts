@@ -6,7 +6,7 @@ import { afterAlone } from '../timers/request-timers.ts';
 import { withTimeLimit } from '../timers/time-limit.ts';
 import { type Fetch, fetchUpstream, MAX_MESSAGE_LENGTH, readJsonBody } from './fetch-upstream.ts';
 import { markIds } from './openai-chunk.ts';
-import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
+import { errorOfOpenAiResponse, noRawCompletions } from './openai-errors.ts';
 import { OpenAiEvents } from './openai-events.ts';
 import { openAiBody } from './openai-request.ts';
 import {
@@ -81,15 +81,15 @@ export class OpenAiUpstream implements Upstream {
     }));
   }
 
-  /** Any answer shows that the server runs. */
+  /** Any response shows that the server runs. */
   async isReachable(signal: AbortSignal): Promise<boolean> {
     const { fetch, acceptTimeoutMs } = this.#options;
     const limit = { signal, after: afterAlone, ms: Math.min(acceptTimeoutMs, PROBE_TIMEOUT_MS) };
     const ask = (limited: AbortSignal) =>
       fetchUpstream(this.#address('models'), { headers: this.#key }, { fetch, signal: limited });
     try {
-      const answer = await withTimeLimit(limit, ask);
-      await answer.body?.cancel();
+      const response = await withTimeLimit(limit, ask);
+      await response.body?.cancel();
       return true;
     } catch {
       return signal.aborted;
@@ -133,12 +133,12 @@ export class OpenAiUpstream implements Upstream {
     context.onPassedOn(new Set(Object.keys(body)));
     const accept = (): void =>
       context.onAccepted(request.prompts.reduce((sum: number, prompt) => sum + estimateTokens(prompt), 0));
-    // A plain answer has its status only when it is finished.
+    // A plain response has its status only when it is finished.
     if (!request.stream) accept();
     const response = await this.#post(body, request, context);
     if (response.status !== 200) {
       const names = { model: request.model, upstreamModel: body.model as string };
-      const { error, fault } = await errorOfOpenAiAnswer(response, names, now());
+      const { error, fault } = await errorOfOpenAiResponse(response, names, now());
       const { type = null, code = response.headers.get(DROPPED_REASON) } = fault ?? {};
       // The caller's own mistakes are not failures of the server.
       if (error.status !== 400) context.report({ upstream: this.name, status: response.status, type, code });
@@ -151,7 +151,7 @@ export class OpenAiUpstream implements Upstream {
       ? readScored(response, events, wanted)
       : request.stream
         ? readChunks(response, events)
-        : readAnswer(response, events, prepare);
+        : readWhole(response, events, prepare);
     return needsScoring ? this.#learning(wanted.model, batches) : batches;
   }
 
@@ -159,7 +159,7 @@ export class OpenAiUpstream implements Upstream {
     return this.#options.scoring && (this.#triedAgainAt.get(model) ?? 0) <= this.#options.now();
   }
 
-  /** Remembers a model whose answer lacks the logprobs of the prompt. */
+  /** Remembers a model whose response lacks the logprobs of the prompt. */
   async *#learning(model: string, batches: EventBatches): AsyncGenerator<readonly GenerationEvent[]> {
     try {
       yield* batches;
@@ -177,7 +177,7 @@ export class OpenAiUpstream implements Upstream {
   ): Promise<Response> {
     const { fetch } = this.#options;
     const { stream, deadlineMs } = request;
-    // A plain answer has its status only when it is finished.
+    // A plain response has its status only when it is finished.
     const ms = stream ? this.#options.acceptTimeoutMs : deadlineMs;
     const headers = {
       'content-type': 'application/json',
@@ -216,14 +216,14 @@ export class OpenAiUpstream implements Upstream {
   }
 }
 
-/** The events of a whole answer. */
-async function* readAnswer(
+/** The events of a whole response. */
+async function* readWhole(
   response: Response,
   events: OpenAiEvents,
   prepare?: (json: string) => string,
 ): AsyncGenerator<readonly GenerationEvent[]> {
-  const answer = await readJsonBody(response, prepare);
-  yield [...events.opening(), ...events.whole(answer)];
+  const body = await readJsonBody(response, prepare);
+  yield [...events.opening(), ...events.whole(body)];
 }
 
 async function* readScored(
@@ -231,8 +231,8 @@ async function* readScored(
   events: OpenAiEvents,
   request: ScoringRequest,
 ): AsyncGenerator<readonly GenerationEvent[]> {
-  const answer = await readJsonBody(response);
-  yield [...events.opening(), ...scoringEvents(events.whole(answer), request)];
+  const body = await readJsonBody(response);
+  yield [...events.opening(), ...scoringEvents(events.whole(body), request)];
 }
 
 async function* readChunks(

@@ -117,9 +117,9 @@ export class OriginStream implements AsyncIterableIterator<readonly GenerationEv
     } catch {
       throw this.#malformed('A line of the stream is not JSON.');
     }
-    const known = isObject(event) && isEvent(event);
-    if (known === null) return null;
-    if (!known) throw this.#malformed('An event lacks a field, or a field is invalid.');
+    const isKnown = isObject(event) && isEvent(event);
+    if (isKnown === null) return null;
+    if (!isKnown) throw this.#malformed('An event lacks a field, or a field is invalid.');
     if (this.#isFirst || this.#validation === 'every') {
       this.#isFirst = false;
       const { error } = generationEvent.safeParse(event);

@@ -41,7 +41,7 @@ interface OriginOptions {
   readonly now: () => number;
 }
 
-interface OriginCall {
+interface OriginRequest {
   readonly method: 'GET' | 'POST';
   /** Path with query. */
   readonly path: string;
@@ -88,8 +88,8 @@ export class OriginUpstream implements Upstream {
     const { signal, after, abort, traceparent } = context;
     const acceptance = { after, abort, ms: this.#options.acceptTimeoutMs };
     this.#requireCapabilities(neededCapabilities(request));
-    const call = { method: 'POST', path: '/generate', body: this.#named(wireForm(request)) } as const;
-    const response = await this.#call({ ...call, signal, acceptance, headers: { traceparent } });
+    const sent = { method: 'POST', path: '/generate', body: this.#named(wireForm(request)) } as const;
+    const response = await this.#send({ ...sent, signal, acceptance, headers: { traceparent } });
     if (response.body === null) throw malformed();
     const ignored = response.headers.get(IGNORED_KEYWORDS_HEADER);
     if (ignored !== null) context.onIgnoredKeywords(ignored);
@@ -99,17 +99,17 @@ export class OriginUpstream implements Upstream {
 
   /** @throws ApiError 502 if the origin would ignore a part of the request */
   #requireCapabilities(needed: readonly string[]): void {
-    const known = this.#capabilities;
-    if (known === null) return;
-    const missing = needed.find((name) => !known.has(name));
+    const capabilities = this.#capabilities;
+    if (capabilities === null) return;
+    const missing = needed.find((name) => !capabilities.has(name));
     if (missing === undefined) return;
     reportMismatch(this.name, `The origin does not support '${missing}'.`);
     throw malformed();
   }
 
   async models(signal: AbortSignal): Promise<readonly OriginModel[]> {
-    const call = { method: 'GET', path: '/models', signal } as const;
-    const { models, capabilities } = await this.#json(call, modelList);
+    const request = { method: 'GET', path: '/models', signal } as const;
+    const { models, capabilities } = await this.#json(request, modelList);
     this.#capabilities = new Set(capabilities);
     if (models.length === 0) throw loading();
     return this.#options.models?.flatMap((name) => renamed(models, name)) ?? models;
@@ -133,8 +133,8 @@ export class OriginUpstream implements Upstream {
   async accountsUnder(prefix: string, signal: AbortSignal): Promise<readonly ListedAccount[]> {
     const path = `/usage?under=${encodeURIComponent(prefix)}`;
     const listed = (await this.#json({ method: 'GET', path, signal }, accountList)) ?? [];
-    const publicName = (own: string) =>
-      this.#options.models?.find(({ id, upstreamId = id }) => upstreamId === own)?.id ?? own;
+    const publicName = (name: string) =>
+      this.#options.models?.find(({ id, upstreamId = id }) => upstreamId === name)?.id ?? name;
     return listed.map((account) => ({ ...account, model: publicName(account.model) }));
   }
 
@@ -147,51 +147,51 @@ export class OriginUpstream implements Upstream {
     return this.#json({ method: 'POST', path, body, signal }, schema);
   }
 
-  /** Returns a JSON answer. The accept timeout covers the whole body. */
-  async #json<T>(call: OriginCall, schema: z.ZodType<T>): Promise<T> {
+  /** Returns a JSON response. The accept timeout covers the whole body. */
+  async #json<T>(request: OriginRequest, schema: z.ZodType<T>): Promise<T> {
     const read = async (signal: AbortSignal): Promise<T> => {
-      const response = await this.#call({ ...call, signal });
+      const response = await this.#send({ ...request, signal });
       const body = await readJsonBody(response);
       const parsed = schema.safeParse(body);
       if (parsed.success) return parsed.data;
       const [issue] = parsed.error.issues;
-      const detail = `Invalid '${issue!.path.join('.')}' in the answer to ${call.path.split('?')[0]}.`;
+      const detail = `Invalid '${issue!.path.join('.')}' in the answer to ${request.path.split('?')[0]}.`;
       // One that broke off says nothing about versions.
       if (body !== null) reportMismatch(this.name, detail);
       throw malformed();
     };
     return withTimeLimit(
-      { signal: call.signal, after: afterAlone, ms: this.#options.acceptTimeoutMs },
+      { signal: request.signal, after: afterAlone, ms: this.#options.acceptTimeoutMs },
       read,
       (thrown, late) => (late ? unreachable('timeout') : thrown),
     );
   }
 
   /** Returns a 200 of the origin. @throws ApiError for the client, on any other status */
-  async #call(call: OriginCall): Promise<Response> {
-    const { method, signal, acceptance } = call;
-    const body = call.body === undefined ? '' : JSON.stringify(call.body);
+  async #send(request: OriginRequest): Promise<Response> {
+    const { method, signal, acceptance } = request;
+    const body = request.body === undefined ? '' : JSON.stringify(request.body);
     const headers = {
-      ...call.headers,
+      ...request.headers,
       'content-type': 'application/json',
-      ...(await this.#signature(call, body)),
+      ...(await this.#signature(request, body)),
     };
     const { fetch } = this.#options;
     const response = await fetchUpstream(
-      this.#base + call.path,
-      { method, headers, ...(call.body === undefined ? {} : { body }) },
+      this.#base + request.path,
+      { method, headers, ...(request.body === undefined ? {} : { body }) },
       { fetch, signal, acceptance },
     );
     if (response.status !== 200) throw await errorOf(response, this.name);
     return response;
   }
 
-  async #signature(call: OriginCall, body: string): Promise<Record<string, string>> {
+  async #signature(request: OriginRequest, body: string): Promise<Record<string, string>> {
     const { secret, now } = this.#options;
     // workerd lets requests share the key, but not a promise of it.
     this.#key ??= { id: await secretId(secret), key: await importSigningKey(secret) };
     const claims = { timestamp: now(), nonce: crypto.randomUUID() };
-    const signature = await sign(this.#key.key, { method: call.method, path: call.path, body }, claims);
+    const signature = await sign(this.#key.key, { method: request.method, path: request.path, body }, claims);
     return { [SIGNATURE_HEADER]: signature, [SECRET_ID_HEADER]: this.#key.id };
   }
 }
@@ -204,7 +204,7 @@ const wireForm = (request: GenerationRequest) => ({
 
 /** Returns the model under its public name; an empty list if the origin does not have it. */
 function renamed(models: readonly OriginModel[], { id, upstreamId = id }: OriginModelName): OriginModel[] {
-  const model = models.find((one) => one.id === upstreamId || one.aliases.includes(upstreamId));
+  const model = models.find((served) => served.id === upstreamId || served.aliases.includes(upstreamId));
   return model === undefined ? [] : [{ ...model, id, aliases: [] }];
 }
 
@@ -220,7 +220,7 @@ const MISMATCHES: ReadonlySet<string> = new Set<ErrorCode>([
 ]);
 
 /**
- * Returns the client's error for an answer that is not 200: the origin's own errors as they are, with the time to wait,
+ * Returns the client's error for a response that is not 200: the origin's own errors as they are, with the time to wait,
  * and 502 for everything else.
  */
 async function errorOf(response: Response, upstream: string): Promise<ApiError> {

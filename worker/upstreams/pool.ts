@@ -76,10 +76,10 @@ function fetchOf({ binding }: UpstreamConfig, env: Env): Fetch {
 
 /** If a request was tried at two upstreams, the running account counts, else the one with the higher usage. */
 export function accountOf(accounts: readonly (UsageAccount | null)[]): UsageAccount | null {
-  const known = accounts.filter((account) => account !== null);
+  const kept = accounts.filter((account) => account !== null);
   const total = ({ usage }: UsageAccount): number => usage.promptTokens + usage.completionTokens;
-  const [most] = known.toSorted((a, b) => total(b) - total(a));
-  return known.find(({ ended }) => !ended) ?? most ?? null;
+  const [most] = kept.toSorted((a, b) => total(b) - total(a));
+  return kept.find(({ ended }) => !ended) ?? most ?? null;
 }
 
 /** Adds the names of MODEL_ALIASES to the models. */
@@ -89,8 +89,8 @@ function withAliases(
 ): readonly OriginModel[] {
   if (aliases.length === 0) return models;
   return models.map((model) => {
-    const own = [model.id, ...model.aliases];
-    const added = aliases.filter((alias) => own.includes(alias.model)).map(({ name }) => name);
+    const names = [model.id, ...model.aliases];
+    const added = aliases.filter((alias) => names.includes(alias.model)).map(({ name }) => name);
     return { ...model, aliases: [...model.aliases, ...added] };
   });
 }
@@ -121,12 +121,12 @@ export function createCatalogue(env: Env, settings: Settings, now: () => number)
     async usageOf(account, upstream, signal) {
       const named = upstreams.filter(({ name }) => name === upstream);
       const queried = named.length > 0 ? named : upstreams;
-      const results = await Promise.allSettled(queried.map((one) => one.usageOf(account, signal)));
-      const answers = results.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-      return { account: accountOf(answers), complete: answers.length === queried.length };
+      const results = await Promise.allSettled(queried.map((upstream) => upstream.usageOf(account, signal)));
+      const accounts = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+      return { account: accountOf(accounts), complete: accounts.length === queried.length };
     },
     async accountsUnder(prefix, signal) {
-      const lists = upstreams.map((one) => one.accountsUnder(prefix, signal));
+      const lists = upstreams.map((upstream) => upstream.accountsUnder(prefix, signal));
       return Promise.all(lists).then(
         (all) => all.flat(),
         () => null,

@@ -14,9 +14,9 @@ export interface Candidate {
 const ATTEMPTS = 2;
 
 /** Returns the error with the shorter `retry-after`; an error without the header is the last choice. */
-function sooner(one: ApiError | null, other: ApiError): ApiError {
+function sooner(first: ApiError | null, second: ApiError): ApiError {
   const waits = ({ headers }: ApiError) => Number(headers['retry-after'] ?? Infinity);
-  return one !== null && waits(one) <= waits(other) ? one : other;
+  return first !== null && waits(first) <= waits(second) ? first : second;
 }
 
 /**
@@ -46,11 +46,11 @@ export class RoutedUpstream {
   get tokenizer(): TokenizerService | null {
     const showing = this.#candidates.filter(({ upstream }) => upstream.tokenizer !== null);
     if (showing.length === 0) return null;
-    const ask = <T>(signal: AbortSignal, call: (tokenizer: TokenizerService) => Promise<T>): Promise<T> =>
+    const ask = <T>(signal: AbortSignal, use: (tokenizer: TokenizerService) => Promise<T>): Promise<T> =>
       this.#tryEach(showing, signal, async ({ upstream }) => {
         const judge = this.#health.begin(upstream.name);
         try {
-          return await call(upstream.tokenizer!);
+          return await use(upstream.tokenizer!);
         } catch (thrown) {
           if (!signal.aborted && verdictOf(codeOf(thrown)) === 'failure') judge('failure');
           throw thrown;

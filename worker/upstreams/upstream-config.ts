@@ -7,7 +7,7 @@ import { FLAVORS } from './flavors.ts';
 const milliseconds = z.int().min(1);
 
 const timeouts = z.strictObject({
-  /** Until the status of the answer. */
+  /** Until the status of the response. */
   connectMs: milliseconds.optional(),
   /** From the status to the first event. */
   firstEventMs: milliseconds.default(60_000),
@@ -73,7 +73,7 @@ const openAi = z.strictObject({
   flexPriority: z.int().min(1).optional(),
   /** Of the flavor `llm-d`: how the names of the headers for its router begin. */
   routerHeaders: z.enum(['x-llm-d-inference', 'x-gateway-inference']).default('x-llm-d-inference'),
-  /** False: the server cannot score prompts. Otherwise it is asked, and one whose answer lacks the logprobs is not asked again soon. */
+  /** False: the server cannot score prompts. Otherwise it is asked, and one whose response lacks the logprobs is not asked again soon. */
   scoring: z.boolean().default(true),
   /** How the server gets the field `user`; `hashed`: a pseudonym per tenant. */
   user: z.enum(['plain', 'hashed', 'omit']).default('plain'),

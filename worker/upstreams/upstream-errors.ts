@@ -11,7 +11,7 @@ export const loading = (seconds = 5): ApiError =>
     headers: { 'retry-after': String(seconds) },
   });
 
-/** The answer does not follow the protocol. */
+/** The response does not follow the protocol. */
 export const malformed = (): ApiError =>
   upstreamError('The model server gave an answer that could not be read.');
 
@@ -19,7 +19,7 @@ export const malformed = (): ApiError =>
 export const interrupted = (): ApiError =>
   upstreamError('The connection to the model server was lost before the completion had finished.');
 
-/** There was no answer. */
+/** There was no response. */
 export function unreachable(how: 'connection' | 'timeout'): ApiError {
   return how === 'connection'
     ? upstreamError('The model server could not be reached.')

@@ -31,9 +31,9 @@ export class UpstreamHealth {
   }
 
   #of(name: string): Health {
-    const known = this.#health.get(name) ?? { breaker: CLOSED, running: 0 };
-    this.#health.set(name, known);
-    return known;
+    const health = this.#health.get(name) ?? { breaker: CLOSED, running: 0 };
+    this.#health.set(name, health);
+    return health;
   }
 
   /**

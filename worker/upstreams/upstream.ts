@@ -27,7 +27,7 @@ export interface UpstreamContext {
   readonly after: After;
   /** The client wants tokens named by their ids. */
   readonly tokensAsIds: boolean;
-  /** What the answer shows of the prompt. */
+  /** What the response shows of the prompt. */
   readonly shown: ShownPrompt;
   /** Body fields that are passed on to an OpenAI-compatible server, but not to the origin. */
   readonly extra: Readonly<Record<string, unknown>>;

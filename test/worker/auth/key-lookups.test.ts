@@ -45,7 +45,7 @@ const AUTHENTICATION = `
       crypto.subtle.timingSafeEqual = (...pair) => { comparisons += 1; return compare(...pair); };
       const context = {
         env: { DB, LIMITER }, settings: { ENVIRONMENT: 'production' }, keys: unchecked ? strict : keys,
-        caller: {}, batchKey: null, answer: {}, now: Date.now, backoff: { random: () => 0, pause: async () => {} },
+        caller: {}, batchKey: null, reply: {}, now: Date.now, backoff: { random: () => 0, pause: async () => {} },
         timings: new Timings(Date.now), timers: new RequestTimers(Date.now),
       };
       const answer = await authenticate(request, context, new URL(request.url).pathname.slice(1)).then(

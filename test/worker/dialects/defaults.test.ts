@@ -4,7 +4,7 @@ import { parse } from './parsing.ts';
 
 describe('defaults', () => {
   test('uses neutral sampling and 16 tokens without fields', () => {
-    const { generation, answer, extra } = parse({});
+    const { generation, response, extra } = parse({});
     expect(generation).toEqual({
       prompts: ['x'],
       suffix: null,
@@ -30,7 +30,7 @@ describe('defaults', () => {
       cacheSalt: '',
       stream: false,
     });
-    expect(answer).toMatchObject({ n: 1, rank: false, echo: false, logprobs: null, streamUsage: 'none' });
+    expect(response).toMatchObject({ n: 1, rank: false, echo: false, logprobs: null, streamUsage: 'none' });
     expect(extra).toEqual({});
   });
 
@@ -47,6 +47,6 @@ describe('defaults', () => {
     [{ include_usage: null }, 'last-choice'],
     [{}, 'last-choice'],
   ])('sends usage in fireworks streams unless %j forbids it', (stream_options, streamUsage) => {
-    expect(parse({ stream: true, stream_options }, 'fireworks').answer.streamUsage).toBe(streamUsage);
+    expect(parse({ stream: true, stream_options }, 'fireworks').response.streamUsage).toBe(streamUsage);
   });
 });

@@ -63,6 +63,6 @@ describe('fields of other servers', () => {
 
   test('treats __proto__ as an ordinary field', () => {
     expect(Object.keys(parse(JSON.parse('{"__proto__":["stream"]}')).extra)).toEqual(['__proto__']);
-    expect(parse(JSON.parse('{"__proto__":{"stream":true}}')).answer.stream).toBe(false);
+    expect(parse(JSON.parse('{"__proto__":{"stream":true}}')).response.stream).toBe(false);
   });
 });

@@ -7,9 +7,10 @@ import { BOUNDS, parse, refusal } from './parsing.ts';
 const READERS = {
   'the dialect': (body: object) => parse({ ...body }, 'llamacpp').generation,
   '/completion': (body: object) =>
-    parseNative({ model: 'default', prompt: 'x', ...body }, BOUNDS).call.generation,
+    parseNative({ model: 'default', prompt: 'x', ...body }, BOUNDS).parsed.generation,
   '/infill': (body: object) =>
-    parseInfill({ model: 'default', input_prefix: 'a', input_suffix: 'b', ...body }, BOUNDS).call.generation,
+    parseInfill({ model: 'default', input_prefix: 'a', input_suffix: 'b', ...body }, BOUNDS).parsed
+      .generation,
 };
 
 describe.each(Object.entries(READERS))('%s', (_, read) => {

@@ -24,10 +24,10 @@ function errorOf(read: () => unknown): [code: string, param: string | null, mess
 describe('POST /completion', () => {
   test('reads the fields of the dialect llamacpp', () => {
     const body = { n_predict: 5, top_k: 7, n_probs: 3, stop: ['a'], seed: 4, t_max_predict_ms: 250 };
-    const { call, options } = native(body);
-    const { generation, answer } = parse(body, 'llamacpp');
-    expect(call.generation).toEqual(generation);
-    expect(call.answer).toEqual({ ...answer, logprobs: null });
+    const { parsed, options } = native(body);
+    const { generation, response } = parse(body, 'llamacpp');
+    expect(parsed.generation).toEqual(generation);
+    expect(parsed.response).toEqual({ ...response, logprobs: null });
     expect(options).toEqual({ probabilities: 3, responseFields: [] });
   });
 
@@ -37,9 +37,9 @@ describe('POST /completion', () => {
   });
 
   test('sends response_fields to no other server', () => {
-    const { call, options } = native({ response_fields: ['content', 'timings/prompt_n', ''], n_keep: 3 });
+    const { parsed, options } = native({ response_fields: ['content', 'timings/prompt_n', ''], n_keep: 3 });
     expect(options.responseFields).toEqual(['content', 'timings/prompt_n', '']);
-    expect(call.extra).toEqual({ n_keep: 3 });
+    expect(parsed.extra).toEqual({ n_keep: 3 });
   });
 
   test('refuses response_fields that are no list of texts', () => {
@@ -51,12 +51,12 @@ describe('POST /completion', () => {
 
 describe('POST /infill', () => {
   test('is a completion with a suffix, a middle and other files', () => {
-    const { call } = infill({
+    const { parsed } = infill({
       input_extra: [{ filename: 'a.py', text: 'a', time: [1, 2] }, { text: 'b' }],
       prompt: 'mid',
       n_predict: 3,
     });
-    expect(call.generation).toEqual({
+    expect(parsed.generation).toEqual({
       ...parse({ prompt: 'before', suffix: 'after', n_predict: 3 }, 'llamacpp').generation,
       infill: {
         middle: 'mid',
@@ -66,7 +66,7 @@ describe('POST /infill', () => {
         ],
       },
     });
-    expect(call.extra).toEqual({});
+    expect(parsed.extra).toEqual({});
   });
 
   test('is an infill even if all texts are empty', () => {
@@ -75,7 +75,7 @@ describe('POST /infill', () => {
       input_suffix: '',
       prompt: null,
       input_extra: null,
-    }).call;
+    }).parsed;
     expect([generation.prompts, generation.suffix]).toEqual([[''], '']);
     expect(generation.infill).toEqual({ middle: '', files: [] });
   });

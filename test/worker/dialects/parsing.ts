@@ -1,7 +1,7 @@
 import { ApiError, type ErrorEnvelope } from '../../../shared/errors.ts';
 import type { DialectName } from '../../../shared/tenant.ts';
-import type { CompletionCall } from '../../../worker/dialects/completion-call.ts';
 import { DIALECTS } from '../../../worker/dialects/dialect.ts';
+import type { ParsedCompletion } from '../../../worker/dialects/parsed-completion.ts';
 import { parseCompletion, type RequestBounds } from '../../../worker/dialects/request.ts';
 
 export const BOUNDS: RequestBounds = { maxTokens: null, sequences: 256, logprobBytes: 2 ** 20 };
@@ -13,7 +13,7 @@ export function parse(
   body: Body,
   dialect: DialectName = 'openai',
   bounds: RequestBounds = BOUNDS,
-): CompletionCall {
+): ParsedCompletion {
   return parseCompletion({ model: 'default', prompt: 'x', ...body }, DIALECTS[dialect], bounds);
 }
 

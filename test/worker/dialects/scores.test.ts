@@ -15,8 +15,8 @@ describe('logprobs', () => {
   });
 
   test('false in logprobs agrees with no alternatives, and with nothing else', () => {
-    expect(parse({ logprobs: false, top_logprobs: 0, n_probs: 0 }).answer.logprobs).toBeNull();
-    expect(parse({ logprobs: 2, top_logprobs: false }).answer.logprobs).toBe(2);
+    expect(parse({ logprobs: false, top_logprobs: 0, n_probs: 0 }).response.logprobs).toBeNull();
+    expect(parse({ logprobs: 2, top_logprobs: false }).response.logprobs).toBe(2);
     for (const field of ['top_logprobs', 'n_probs']) {
       const error = refusal({ logprobs: false, [field]: 2 });
       expect(error).toMatchObject({ code: 'conflicting_parameters', param: 'logprobs' });
@@ -39,7 +39,7 @@ describe('logprobs', () => {
     expect(parse({ echo_last: 3 }).generation).toMatchObject({ echo: true, promptTopLogprobs: 0 });
     expect(parse({ prompt_logprobs: 1, logprob_start_len: 7 }).generation.promptLogprobStart).toBe(7);
     expect(parse({ prompt_logprob_start: 7 }).generation).not.toHaveProperty('promptLogprobStart');
-    expect(parse({ echo_last: 0, echo: true }).answer.echo).toBe(false);
+    expect(parse({ echo_last: 0, echo: true }).response.echo).toBe(false);
   });
 });
 
@@ -47,11 +47,11 @@ describe('best_of', () => {
   test('requests candidates with scores; 0 and null mean n', () => {
     expect(parse({ best_of: 5, n: 2 })).toMatchObject({
       generation: { choices: 5, scores: true },
-      answer: { n: 2, rank: true },
+      response: { n: 2, rank: true },
     });
     expect(parse({ best_of: 0, n: 2 })).toMatchObject({
       generation: { choices: 2, scores: false },
-      answer: { rank: false },
+      response: { rank: false },
     });
     expect(refusal({ best_of: 1, stream: true })).toBeNull();
     expect(parse({ best_of: 2, n: 2, stream: true })).toEqual({

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
-import type { CompletionCall } from '../../../worker/dialects/completion-call.ts';
+import type { ParsedCompletion } from '../../../worker/dialects/parsed-completion.ts';
 import { Generation } from '../../../worker/generation/generation.ts';
 import { Allowance } from '../../../worker/limits/allowance.ts';
 import { unchecked } from '../../../worker/limits/limit-errors.ts';
@@ -37,11 +37,11 @@ class Clock {
   }
 }
 
-const call = {
+const parsed = {
   generation: { constraint: null, prompts: ['a'], choices: 1 },
   constraintField: null,
   promptIsListed: false,
-} as Partial<CompletionCall> as CompletionCall;
+} as Partial<ParsedCompletion> as ParsedCompletion;
 
 /** An allowance that waits for the next minute. */
 const waitingAllowance = () =>
@@ -68,7 +68,7 @@ async function endsOf(startedAt: readonly number[], blockedAt: number, waits: bo
   const start = async () => {
     const allowance = waits ? waitingAllowance() : null;
     const generation = new Generation({
-      call,
+      parsed,
       envelope: { id: 'cmpl-1', created: 0, model: 'm', fingerprint: 'fp' },
       reservation: {
         watch: () => {},

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { GenerationEvent, Usage } from '../../../shared/generation.ts';
-import type { CompletionCall } from '../../../worker/dialects/completion-call.ts';
+import type { ParsedCompletion } from '../../../worker/dialects/parsed-completion.ts';
 import { Generation, type GenerationOptions } from '../../../worker/generation/generation.ts';
 import type { Outcome, Reservation } from '../../../worker/limits/reservation.ts';
 import { runs } from '../../support/random.ts';
@@ -28,11 +28,11 @@ const failure = (code: string, usage?: Usage): GenerationEvent => ({
   ...(usage && { usage }),
 });
 
-const call = {
+const parsed = {
   generation: { constraint: null, prompts: ['a', 'b'], choices: 1 },
   constraintField: null,
   promptIsListed: false,
-} as Partial<CompletionCall> as CompletionCall;
+} as Partial<ParsedCompletion> as ParsedCompletion;
 
 interface Run {
   /** Of the upstream; an error follows the batches. */
@@ -58,7 +58,7 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], run: Run = {}
     source.readToEnd = true;
   }
   const generation = new Generation({
-    call,
+    parsed,
     envelope: { id: 'cmpl-1', created: 0, model: 'm', fingerprint: 'fp' },
     reservation: {
       watch: (progress) => void watched.push(progress),

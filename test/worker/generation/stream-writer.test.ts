@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 import { UsageTally } from '../../../shared/usage.ts';
-import type { AnswerOptions } from '../../../worker/dialects/completion-call.ts';
+import type { ResponseOptions } from '../../../worker/dialects/parsed-completion.ts';
 import { StreamWriter } from '../../../worker/generation/format/stream-writer.ts';
 import { parse } from '../dialects/parsing.ts';
 
@@ -31,10 +31,10 @@ function eventsOf(order: readonly number[], choices: number): GenerationEvent[] 
   return [...silent, ...said];
 }
 
-function written(answer: Partial<AnswerOptions>, events: readonly GenerationEvent[], choices: number) {
-  const call = parse({ stream: true, n: 2, prompt: Array.from({ length: choices / 2 }, () => 'x') });
+function written(options: Partial<ResponseOptions>, events: readonly GenerationEvent[], choices: number) {
+  const parsed = parse({ stream: true, n: 2, prompt: Array.from({ length: choices / 2 }, () => 'x') });
   const tally = new UsageTally(() => 0);
-  const parts = { answer: { ...call.answer, ...answer }, envelope: ENVELOPE };
+  const parts = { options: { ...parsed.response, ...options }, envelope: ENVELOPE };
   const writer = new StreamWriter({ ...parts, prompts: choices / 2, choices: 2 }, () => tally.usage);
   const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 99 };
   const texts = [...events, { type: 'done', usage, timings: TIMINGS } as const].map((event) => {

@@ -35,17 +35,20 @@ describe('the first reservation', () => {
     ['one first part of all choices', { max_tokens: 2_000, n: 3 }, 1 + 256],
     ['all candidates that are ranked', { max_tokens: 2_000, best_of: 2 }, 1 + 4_000],
   ])('has %s', (_, fields, tokens) => {
-    const call = parse({ prompt: 'abcd', ...fields });
-    expect(costOf(call, model).tokens).toBe(tokens);
-    expect(costWith([1], call, { ...model, contextLength: 8_192 }).tokens).toBe(tokens);
+    const parsed = parse({ prompt: 'abcd', ...fields });
+    expect(costOf(parsed, model).tokens).toBe(tokens);
+    expect(costWith([1], parsed, { ...model, contextLength: 8_192 }).tokens).toBe(tokens);
   });
 });
 
 describe('the estimated cost of an infill', () => {
   const infillCost = (fields: Readonly<Record<string, unknown>>) => {
     const body = { model: 'm', input_prefix: 'abcd', input_suffix: 'abcd', prompt: 'a', n_predict: 10 };
-    const { call } = parseInfill({ ...body, ...fields }, { maxTokens: null, sequences: 1, logprobBytes: 1 });
-    return costOf(call, model).most;
+    const { parsed } = parseInfill(
+      { ...body, ...fields },
+      { maxTokens: null, sequences: 1, logprobBytes: 1 },
+    );
+    return costOf(parsed, model).most;
   };
   const files = (count: number) =>
     Array.from({ length: count }, () => ({ filename: 'f', text: 'x'.repeat(4_000) }));

@@ -45,7 +45,7 @@ function contextBefore(results: (ReservationResult | Error | Promise<never>)[]) 
   };
   const context = {
     env: { LIMITER: { idFromName: (name: string) => name, get: () => limiter } },
-    ...{ requestId: 'r', answer: { limits: {} }, randomHex: () => 'ff', now: () => 0 },
+    ...{ requestId: 'r', reply: { limits: {} }, randomHex: () => 'ff', now: () => 0 },
     ...{
       settings: { RESERVATION_TTL_MS: 30_000, REQUEST_TIMEOUT_MS: 60_000 },
       timings: new Timings(() => 0),
@@ -88,7 +88,7 @@ test('a limiter that fails is not called again, and the next request settles wha
   await expect(admit(CALLER, cost, context)).rejects.toMatchObject({ status: 503 });
   expect(calls).toHaveLength(1);
   // No later step asks the limiter for headers.
-  expect(context.answer.limits).toBeNull();
+  expect(context.reply.limits).toBeNull();
   await admit(CALLER, cost, context);
   expect(calls[1]!.decisions).toMatchObject([
     {

@@ -8,7 +8,7 @@ import { parseSettings } from '../../env/settings.ts';
 import { newId, objectKey } from '../../files/file-store.ts';
 import { putRecord } from '../batch-record.ts';
 import { InputRefusal, readInput } from '../input-file.ts';
-import { answerRecord, type Ending, faultRecord, UNFINISHED } from '../line-record.ts';
+import { type Ending, faultRecord, responseRecord, UNFINISHED } from '../line-record.ts';
 import { sendLine } from '../send-line.ts';
 import { SendWindow } from '../send-window.ts';
 import { BatchLines, type WaitingLine } from './batch-lines.ts';
@@ -19,7 +19,7 @@ const START_WAIT_MS = 2_000;
 /** The alarm rings again after this time at most, so that the platform keeps the object running. */
 const HEARTBEAT_MS = 10_000;
 const FAULT_PAUSE_MS = 5_000;
-/** Bytes of the requests that run at the same time and of their answers; those of a single one may be larger. */
+/** Bytes of the requests that run at the same time and of their responses; those of a single one may be larger. */
 const MAX_RUNNING_BYTES = 16 * 1024 * 1024;
 /** Attempts of a line that the service fails. Refusals for lack of room do not count. */
 const MAX_ATTEMPTS = 6;
@@ -49,8 +49,8 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
   readonly #window = new SendWindow();
   /** Bytes of the requests that run, by line. */
   readonly #running = new Map<number, number>();
-  /** Bytes of the largest answer so far. Each line that runs may get one like it. */
-  #largestAnswer = 0;
+  /** Bytes of the largest response so far. Each line that runs may get one like it. */
+  #largestResponse = 0;
   #progress: Progress | null;
   #working: Promise<void> | null = null;
   #news = Promise.withResolvers<void>();
@@ -204,14 +204,14 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
   }
 
   #fill(now: number): void {
-    let bytes = this.#running.size * this.#largestAnswer;
+    let bytes = this.#running.size * this.#largestResponse;
     for (const size of this.#running.values()) bytes += size;
     while (this.#running.size < this.#window.size(now) && bytes < MAX_RUNNING_BYTES) {
       const line = this.#lines.next(this.#running);
       if (line === null) return;
-      bytes += line.body.length + this.#largestAnswer;
+      bytes += line.body.length + this.#largestResponse;
       this.#running.set(line.number, line.body.length);
-      void this.#answer(line)
+      void this.#send(line)
         .catch((thrown: unknown) => this.#report(thrown))
         .finally(() => {
           this.#running.delete(line.number);
@@ -220,23 +220,23 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
     }
   }
 
-  /** Runs a line once, and keeps its record if it got a final answer. */
-  async #answer(line: WaitingLine): Promise<void> {
-    const answer = await sendLine(this.ctx.exports, this.#progress!, line.body).catch(() => null);
+  /** Runs a line once, and keeps its record if it got a final response. */
+  async #send(line: WaitingLine): Promise<void> {
+    const response = await sendLine(this.ctx.exports, this.#progress!, line.body).catch(() => null);
     if (this.#progress === null) return;
-    this.#largestAnswer = Math.max(this.#largestAnswer, answer?.body.length ?? 0);
-    if (answer?.mayRetry === false) {
-      if (answer.status < 500) this.#window.answered();
-      const file = answer.status === 200 ? 'output' : 'error';
-      return this.#lines.finish(line.number, file, answerRecord(line, answer, randomHex(16)));
+    this.#largestResponse = Math.max(this.#largestResponse, response?.body.length ?? 0);
+    if (response?.mayRetry === false) {
+      if (response.status < 500) this.#window.answered();
+      const file = response.status === 200 ? 'output' : 'error';
+      return this.#lines.finish(line.number, file, responseRecord(line, response, randomHex(16)));
     }
-    const hasNoRoom = answer?.status === 429 || answer?.status === 503;
-    this.#window.refused(Date.now(), hasNoRoom ? answer.retryAfterMs : null);
+    const hasNoRoom = response?.status === 429 || response?.status === 503;
+    this.#window.refused(Date.now(), hasNoRoom ? response.retryAfterMs : null);
     if (hasNoRoom) return;
     this.#lines.countAttempt(line.number);
     if (line.attempts + 1 < MAX_ATTEMPTS) return;
-    const record = answer
-      ? answerRecord(line, answer, randomHex(16))
+    const record = response
+      ? responseRecord(line, response, randomHex(16))
       : faultRecord(line, { code: 'upstream_error', message: 'The answer broke off.' }, randomHex(16));
     this.#lines.finish(line.number, 'error', record);
   }

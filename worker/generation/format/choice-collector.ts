@@ -1,10 +1,10 @@
-import type { AnswerOptions } from '../../dialects/completion-call.ts';
+import type { ResponseOptions } from '../../dialects/parsed-completion.ts';
 import { type ChoiceDelta, type Finish, NOTHING } from './choice-deltas.ts';
 import { appendLogprobs, type Logprobs } from './openai-logprobs.ts';
 
 type Whole = { -readonly [K in keyof ChoiceDelta]: ChoiceDelta[K] };
 
-const emptyLogprobs = ({ tokenIds, rowMembers }: AnswerOptions): Logprobs => ({
+const emptyLogprobs = ({ tokenIds, rowMembers }: ResponseOptions): Logprobs => ({
   tokens: [],
   tokenLogprobs: [],
   top: [],
@@ -15,15 +15,15 @@ const emptyLogprobs = ({ tokenIds, rowMembers }: AnswerOptions): Logprobs => ({
 
 /** Sums deltas to whole choices. */
 export class ChoiceCollector {
-  readonly #answer: AnswerOptions;
+  readonly #options: ResponseOptions;
   /** Candidates per prompt. */
   readonly #candidates: number;
   readonly #choices: Whole[];
   readonly #texts: string[][];
   readonly #ids: number[][];
 
-  constructor(answer: AnswerOptions, prompts: number, candidates: number) {
-    this.#answer = answer;
+  constructor(options: ResponseOptions, prompts: number, candidates: number) {
+    this.#options = options;
     this.#candidates = candidates;
     const length = prompts * candidates;
     this.#texts = Array.from({ length }, () => []);
@@ -31,7 +31,7 @@ export class ChoiceCollector {
     this.#choices = Array.from({ length }, (_, choice) => ({
       ...NOTHING,
       choice,
-      logprobs: answer.logprobs === null ? null : emptyLogprobs(answer),
+      logprobs: options.logprobs === null ? null : emptyLogprobs(options),
     }));
   }
 
@@ -46,16 +46,16 @@ export class ChoiceCollector {
     whole.finish ??= delta.finish;
   }
 
-  /** Returns the choices of the answer in order: all candidates of each prompt, or the best n. */
+  /** Returns the choices of the response in order: all candidates of each prompt, or the best n. */
   chosen(): readonly ChoiceDelta[] {
     const whole = this.#choices.map((choice, index) => ({
       ...choice,
       text: this.#texts[index]?.join('') ?? '',
-      tokenIds: this.#answer.tokenIds ? (this.#ids[index] ?? []) : null,
+      tokenIds: this.#options.tokenIds ? (this.#ids[index] ?? []) : null,
     }));
-    if (!this.#answer.rank) return whole;
+    if (!this.#options.rank) return whole;
     const prompts = Map.groupBy(whole, ({ choice }) => Math.floor(choice / this.#candidates));
-    return [...prompts.values()].flatMap((candidates) => best(candidates, this.#answer.n));
+    return [...prompts.values()].flatMap((candidates) => best(candidates, this.#options.n));
   }
 }
 

@@ -1,11 +1,11 @@
 import type { EventOf, FinishReason, GenerationEvent, TokenLogprob } from '@continuo/shared/generation.ts';
 import { MAX_LISTED_LOGPROBS } from '@continuo/shared/logprob.ts';
-import type { AnswerOptions } from '../../dialects/completion-call.ts';
+import type { ResponseOptions } from '../../dialects/parsed-completion.ts';
 import { type Logprobs, LogprobsFormatter, promptLogprobsJson } from './openai-logprobs.ts';
 import { codePointLength } from './text-offsets.ts';
 import { lossyText } from './token-text.ts';
 
-/** What one event adds to one choice. A stream sends the deltas one by one, a plain answer is their sum. */
+/** What one event adds to one choice. A stream sends the deltas one by one, a plain response is their sum. */
 export interface ChoiceDelta {
   /** Prompt index · candidates per prompt + candidate index. */
   readonly choice: number;
@@ -50,13 +50,13 @@ export const NOTHING = {
  * tokens per event are limited.
  */
 export class ChoiceDeltas {
-  readonly #answer: AnswerOptions;
+  readonly #options: ResponseOptions;
   /** Candidates per prompt. */
   readonly #candidates: number;
   readonly #pending = new Map<number, Pending>();
 
-  constructor(answer: AnswerOptions, candidates: number) {
-    this.#answer = answer;
+  constructor(options: ResponseOptions, candidates: number) {
+    this.#options = options;
     this.#candidates = candidates;
   }
 
@@ -75,15 +75,15 @@ export class ChoiceDeltas {
 
   /** @param of listed ids are for generated tokens only */
   #formatter(start: number, of: 'prompt' | 'completion' = 'completion'): LogprobsFormatter | null {
-    const { logprobs, listedLogprobs, tokensAsIds, tokenIds, rowMembers } = this.#answer;
+    const { logprobs, listedLogprobs, tokensAsIds, tokenIds, rowMembers } = this.#options;
     if (logprobs === null) return null;
     const topLogprobs = listedLogprobs && of === 'completion' ? MAX_LISTED_LOGPROBS : logprobs;
     return new LogprobsFormatter({ topLogprobs, tokensAsIds, tokenIds, rowMembers }, start);
   }
 
   #pendingOf(choice: number): Pending {
-    const known = this.#pending.get(choice);
-    if (known) return known;
+    const existing = this.#pending.get(choice);
+    if (existing) return existing;
     const pending = { formatter: this.#formatter(0), logprobs: [], ids: [] };
     this.#pending.set(choice, pending);
     return pending;
@@ -91,7 +91,7 @@ export class ChoiceDeltas {
 
   /** Adds the echoed prompt to each of its choices. The offsets of generated tokens then start after it. */
   #prompt(event: EventOf<'prompt'>): readonly ChoiceDelta[] {
-    const { echo, echoLast, tokenIds, promptLogprobs: topLogprobs } = this.#answer;
+    const { echo, echoLast, tokenIds, promptLogprobs: topLogprobs } = this.#options;
     if (!echo && !tokenIds && topLogprobs === null) return [];
     const all = event.logprobs ?? [];
     const tokens = echoLast === null ? all : all.slice(Math.max(0, all.length - echoLast));
@@ -118,7 +118,7 @@ export class ChoiceDeltas {
     const pending = this.#pendingOf(event.choice);
     for (const token of event.logprobs ?? []) pending.logprobs.push(token);
     for (const id of event.ids ?? []) pending.ids.push(id);
-    const { tokensPerEvent } = this.#answer;
+    const { tokensPerEvent } = this.#options;
     const isFull =
       tokensPerEvent !== null && Math.max(pending.logprobs.length, pending.ids.length) >= tokensPerEvent;
     if (event.text === '' && !isFull) return [];
@@ -141,7 +141,7 @@ export class ChoiceDeltas {
     return {
       logprobs: formatter !== null && logprobs.length > 0 ? formatter.format(logprobs) : null,
       tokens: logprobs,
-      tokenIds: this.#answer.tokenIds && ids.length > 0 ? ids : null,
+      tokenIds: this.#options.tokenIds && ids.length > 0 ? ids : null,
     };
   }
 }

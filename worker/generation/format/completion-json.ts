@@ -2,7 +2,7 @@ import type { EventOf, Usage } from '@continuo/shared/generation.ts';
 import type { ChoiceDelta } from './choice-deltas.ts';
 import { logprobsJson } from './openai-logprobs.ts';
 
-/** The members that all chunks of one answer share. */
+/** The members that all chunks of one response share. */
 export interface Envelope {
   readonly id: string;
   /** Unix seconds. */
@@ -12,7 +12,7 @@ export interface Envelope {
   readonly fingerprint: string;
 }
 
-/** Returns the JSON of an answer object up to its choices. */
+/** Returns the JSON of a response object up to its choices. */
 export const headJson = ({ id, created, model, fingerprint }: Envelope): string =>
   `{"id":${JSON.stringify(id)},"object":"text_completion","created":${created},"model":${JSON.stringify(model)},` +
   `"system_fingerprint":${JSON.stringify(fingerprint)},"choices":[`;
@@ -66,11 +66,11 @@ export function timingsObject({
 const member = (name: string, value: unknown): string =>
   value === undefined ? '' : `,"${name}":${JSON.stringify(value)}`;
 
-/** Returns the JSON of an answer object after its choices. */
+/** Returns the JSON of a response object after its choices. */
 export const tailJson = ({ usage, timings }: Trailer): string =>
   `]${member('usage', usage && usageObject(usage))}${member('timings', timings && timingsObject(timings))}}`;
 
-/** @param index position in the answer */
+/** @param index position in the response */
 export function choiceJson(delta: ChoiceDelta, index: number): string {
   const { text, logprobs, finish, tokenIds, promptTokenIds, promptLogprobs } = delta;
   return (
@@ -83,7 +83,7 @@ export function choiceJson(delta: ChoiceDelta, index: number): string {
   );
 }
 
-/** Returns the JSON of a plain answer. */
+/** Returns the JSON of a plain response. */
 export function completionJson(
   envelope: Envelope,
   choices: readonly ChoiceDelta[],

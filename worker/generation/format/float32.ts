@@ -30,7 +30,7 @@ export function shortestFloat32(value: number): number {
   return Number(value.toPrecision(9));
 }
 
-/** Formats a logprob for the answer; LOWEST_LOGPROB stands for −∞. */
+/** Formats a logprob for the response; LOWEST_LOGPROB stands for −∞. */
 export function shownLogprob(logprob: number): number {
   return logprob > LOWEST_LOGPROB ? shortestFloat32(logprob) : LOWEST_LOGPROB;
 }

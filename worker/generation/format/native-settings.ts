@@ -2,14 +2,14 @@ import { exactNumber } from '@continuo/shared/exact-numbers.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import { tokenLimitNumber } from '@continuo/shared/sampling.ts';
-import type { CompletionCall } from '../../dialects/completion-call.ts';
+import type { ParsedCompletion } from '../../dialects/parsed-completion.ts';
 
 /** llama.cpp's name of a random seed. */
 const RANDOM_SEED = 2 ** 32 - 1;
 
 /** Returns `generation_settings` of llama.cpp's server: the settings of a request, with all defaults. */
 export function nativeSettings(
-  { generation }: Pick<CompletionCall, 'generation'>,
+  { generation }: Pick<ParsedCompletion, 'generation'>,
   { contextLength }: Pick<OriginModel, 'contextLength'>,
 ): Record<string, unknown> {
   const { sampling, maxTokens, constraint } = generation;
@@ -21,10 +21,10 @@ export function nativeSettings(
     penaltyScope,
     allowedTokenIds,
     badWords,
-    ...others
+    ...rest
   } = sampling;
   return {
-    ...toSnakeCase(others),
+    ...toSnakeCase(rest),
     n_ctx: contextLength,
     n_predict: tokenLimitNumber(maxTokens),
     max_tokens: tokenLimitNumber(maxTokens),

@@ -1,5 +1,5 @@
 import type { TokenLogprob, TopLogprob } from '@continuo/shared/generation.ts';
-import type { AnswerOptions, RowMember } from '../../dialects/completion-call.ts';
+import type { ResponseOptions, RowMember } from '../../dialects/parsed-completion.ts';
 import { shownLogprob } from './float32.ts';
 import { CodePointCounter } from './text-offsets.ts';
 import { tokenText } from './token-text.ts';
@@ -18,7 +18,7 @@ export interface Logprobs {
   readonly rows: readonly (readonly [RowMember, (string | null)[]])[];
 }
 
-export interface LogprobsOptions extends Pick<AnswerOptions, 'tokensAsIds' | 'tokenIds' | 'rowMembers'> {
+export interface LogprobsOptions extends Pick<ResponseOptions, 'tokensAsIds' | 'tokenIds' | 'rowMembers'> {
   /** Number of top logprobs per token. The token itself is added if it is not among them. */
   readonly topLogprobs: number;
 }
@@ -52,8 +52,8 @@ export class LogprobsFormatter {
 
   #name(id: number, bytes: string): string {
     if (this.#options.tokensAsIds) return nameOfId(id);
-    const known = this.#names.get(bytes);
-    if (known !== undefined) return known;
+    const remembered = this.#names.get(bytes);
+    if (remembered !== undefined) return remembered;
     const name = tokenText(bytes);
     this.#names.set(bytes, name);
     return name;
@@ -141,15 +141,15 @@ export function promptLogprobsJson(tokens: readonly TokenLogprob[], topLogprobs:
     const { id, bytes, logprob } = token;
     if (logprob === null) return 'null';
     const best = bestOf(token, topLogprobs);
-    const others = best.flatMap((top, index) => (top[0] === id ? [] : [entryJson(top, index + 1)]));
-    return `{${[entryJson([id, bytes, logprob], rankOf(token)), ...others].join(',')}}`;
+    const alternatives = best.flatMap((top, index) => (top[0] === id ? [] : [entryJson(top, index + 1)]));
+    return `{${[entryJson([id, bytes, logprob], rankOf(token)), ...alternatives].join(',')}}`;
   });
   return `[${positions.join(',')}]`;
 }
 
 /** Of an origin or a server that does not tell the rank, the best one that the token can have. */
 function rankOf({ id, topLogprobs, rank }: TokenLogprob): number {
-  const place = (topLogprobs ?? []).findIndex(([other]) => other === id);
+  const place = (topLogprobs ?? []).findIndex(([candidate]) => candidate === id);
   return place >= 0 ? place + 1 : (rank ?? (topLogprobs ?? []).length + 1);
 }
 

@@ -1,11 +1,11 @@
 import { SSE_DONE, withoutLineSeparators } from '@continuo/shared/framing.ts';
 import type { EventOf, GenerationEvent, Usage } from '@continuo/shared/generation.ts';
-import type { AnswerOptions } from '../../dialects/completion-call.ts';
+import type { ResponseOptions } from '../../dialects/parsed-completion.ts';
 import { type ChoiceDelta, ChoiceDeltas } from './choice-deltas.ts';
 import { choiceJson, type Envelope, headJson, type Trailer, tailJson } from './completion-json.ts';
 
 interface StreamParts {
-  readonly answer: AnswerOptions;
+  readonly options: ResponseOptions;
   readonly envelope: Envelope;
   readonly prompts: number;
   /** Per prompt. */
@@ -14,7 +14,7 @@ interface StreamParts {
 
 /** Writes the events of one generation as server-sent events. */
 export class StreamWriter {
-  readonly #answer: AnswerOptions;
+  readonly #options: ResponseOptions;
   readonly #usage: () => Usage;
   readonly #deltas: ChoiceDeltas;
   /** Start of each chunk, up to its choices. */
@@ -24,10 +24,10 @@ export class StreamWriter {
   #last: ChoiceDelta | null = null;
 
   /** @param usage returns the usage so far, including the events that are being written */
-  constructor({ answer, envelope, prompts, choices }: StreamParts, usage: () => Usage) {
-    this.#answer = answer;
+  constructor({ options, envelope, prompts, choices }: StreamParts, usage: () => Usage) {
+    this.#options = options;
     this.#usage = usage;
-    this.#deltas = new ChoiceDeltas(answer, choices);
+    this.#deltas = new ChoiceDeltas(options, choices);
     this.#head = `data: ${headJson(envelope)}`;
     this.#unfinished = prompts * choices;
   }
@@ -54,12 +54,12 @@ export class StreamWriter {
   }
 
   get #closesWithTotals(): boolean {
-    return this.#answer.streamUsage === 'last-choice' || this.#answer.timings;
+    return this.#options.streamUsage === 'last-choice' || this.#options.timings;
   }
 
   /** `usage` before the end: absent, null if a chunk with the total follows, or the usage so far. */
   #running(): Trailer {
-    switch (this.#answer.streamUsage) {
+    switch (this.#options.streamUsage) {
       case 'final':
         return { usage: null };
       case 'continuous':
@@ -70,7 +70,7 @@ export class StreamWriter {
   }
 
   #end(done: EventOf<'done'>): string {
-    const { streamUsage, timings } = this.#answer;
+    const { streamUsage, timings } = this.#options;
     const totals: Trailer = timings ? { timings: done } : {};
     const usage = done.usage;
     const last =

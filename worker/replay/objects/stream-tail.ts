@@ -54,14 +54,14 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
   /** Answers a resumable request with a numbered stream, or with the Worker's response if that is not a stream. */
   async begin(request: Request, tenantId: string, props: InnerRequestProps): Promise<Response> {
     const exports = this.ctx.exports as unknown as { default: LoopbackWorker };
-    const answer = await exports.default({ props }).fetch(request);
-    const streams = answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
-    if (!streams || answer.body === null) return answer;
-    this.#log.begin(tenantId, repeatedHeaders(answer.headers));
+    const response = await exports.default({ props }).fetch(request);
+    const streams = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
+    if (!streams || response.body === null) return response;
+    this.#log.begin(tenantId, repeatedHeaders(response.headers));
     this.#pumping = true;
     await this.ctx.storage.setAlarm(Date.now() + MAX_STREAM_MS);
-    this.ctx.waitUntil(this.#pump(answer.body));
-    return new Response(this.#follow(0), answer);
+    this.ctx.waitUntil(this.#pump(response.body));
+    return new Response(this.#follow(0), response);
   }
 
   /** Returns the events after `lastEventId`. A short rest is returned as bytes, because a stream between objects costs more. */

@@ -393,7 +393,7 @@ export class World {
     const limiter = { exchange: (call: LimiterCall) => this.#exchange(isolate, call) };
     return {
       env: { LIMITER: { idFromName: (name: string) => name, get: () => limiter } },
-      ...{ requestId, now, answer: { limits: {} }, randomHex: () => `${isolate.name}-${now()}` },
+      ...{ requestId, now, reply: { limits: {} }, randomHex: () => `${isolate.name}-${now()}` },
       ...{
         settings: { RESERVATION_TTL_MS: TTL_MS, REQUEST_TIMEOUT_MS: 20_000 },
         timings: new Timings(now),

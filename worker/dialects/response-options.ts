@@ -1,17 +1,17 @@
 import type { CompletionRequest } from '@continuo/shared/completion.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { either } from './aliases.ts';
-import type { AnswerOptions, RowMember } from './completion-call.ts';
 import type { Resolved } from './cross-field.ts';
 import type { Dialect } from './dialect.ts';
+import type { ResponseOptions, RowMember } from './parsed-completion.ts';
 import { aboveMaximum, conflicting } from './request-errors.ts';
 
 /** Reads the fields that shape the response. */
-export function answerOptions(
+export function responseOptions(
   request: CompletionRequest,
   resolved: Resolved,
   dialect: Dialect,
-): AnswerOptions {
+): ResponseOptions {
   return {
     model: request.model,
     stream: request.stream ?? false,
@@ -32,11 +32,11 @@ export function answerOptions(
   };
 }
 
-/** Returns the members of an answer that have the rows of a request. */
+/** Returns the members of a response that have the rows of a request. */
 export const rowMembersOf = (format: CompletionRequest['logprobs_format']): readonly RowMember[] =>
   !format ? [] : format.top_p ? ['rows', 'row_ids'] : ['rows'];
 
-function streamUsageOf(request: CompletionRequest, dialect: Dialect): AnswerOptions['streamUsage'] {
+function streamUsageOf(request: CompletionRequest, dialect: Dialect): ResponseOptions['streamUsage'] {
   const options = request.stream_options;
   if (options?.include_usage) return options.continuous_usage_stats ? 'continuous' : 'final';
   return dialect.streamUsage === 'last-choice' && options?.include_usage !== false ? 'last-choice' : 'none';
@@ -68,8 +68,8 @@ export function logprobsOf(request: CompletionRequest, dialect: Dialect): number
   if (logprobs === false && wanted) throw conflicting('logprobs', wanted[0]);
   const [first] = given;
   if (first === undefined || logprobs === false) return null;
-  const other = given.find((named) => named[1] !== first[1]);
-  if (other) throw conflicting(first[0], other[0]);
+  const second = given.find((named) => named[1] !== first[1]);
+  if (second) throw conflicting(first[0], second[0]);
   return atMost(first, dialect.maxLogprobs);
 }
 

@@ -5,7 +5,7 @@ import type { GenerationRequest } from '@continuo/shared/generation.ts';
 export type RowMember = 'rows' | 'row_ids';
 
 /** The form of the response. */
-export interface AnswerOptions {
+export interface ResponseOptions {
   /** Put the prompt's text before the completion. */
   readonly echo: boolean;
   /** Echo only the last k prompt tokens; null = all. */
@@ -42,8 +42,8 @@ export type GenerationFields = Omit<
 >;
 
 /** A parsed completion request. */
-export interface CompletionCall {
-  readonly answer: AnswerOptions;
+export interface ParsedCompletion {
+  readonly response: ResponseOptions;
   readonly generation: GenerationFields;
   /** The field of the constraint, for the errors of its compilation. */
   readonly constraintField: string | null;
@@ -71,7 +71,7 @@ const CONSTRAINT_ERRORS: ReadonlySet<string> = new Set(['invalid_grammar', 'inva
  */
 export function withOriginalFieldNames(
   error: ApiError,
-  { constraintField, promptIsListed, rename }: CompletionCall,
+  { constraintField, promptIsListed, rename }: ParsedCompletion,
 ): ApiError {
   if (rename) return rename(error);
   if (promptIsListed && error.param !== null && /^prompt\[\d+\]$/.test(error.param)) {

@@ -1,8 +1,8 @@
 import { sseData } from '@continuo/shared/framing.ts';
 import type { EventOf, GenerationEvent, OriginModel, TokenLogprob } from '@continuo/shared/generation.ts';
 import { MAX_LISTED_LOGPROBS } from '@continuo/shared/logprob.ts';
-import type { CompletionCall } from '../../dialects/completion-call.ts';
 import type { NativeOptions } from '../../dialects/native-request.ts';
+import type { ParsedCompletion } from '../../dialects/parsed-completion.ts';
 import { type ChoiceDelta, ChoiceDeltas, type Finish } from './choice-deltas.ts';
 import { timingsObject } from './completion-json.ts';
 import { shownLogprob } from './float32.ts';
@@ -22,8 +22,8 @@ interface Choice {
 type Done = EventOf<'done'>;
 
 /** Writes the events of one generation in the shape of llama.cpp's own API: as one body, or as server-sent events. */
-export class NativeAnswer {
-  readonly #call: CompletionCall;
+export class NativeFormat {
+  readonly #parsed: ParsedCompletion;
   readonly #model: OriginModel;
   readonly #options: NativeOptions;
   readonly #deltas: ChoiceDeltas;
@@ -33,12 +33,12 @@ export class NativeAnswer {
   readonly #cachedTokens: number[] = [];
   #cutPrompts: readonly number[] = [];
 
-  constructor(call: CompletionCall, model: OriginModel, options: NativeOptions) {
-    const { prompts, choices } = call.generation;
-    this.#call = call;
+  constructor(parsed: ParsedCompletion, model: OriginModel, options: NativeOptions) {
+    const { prompts, choices } = parsed.generation;
+    this.#parsed = parsed;
     this.#model = model;
     this.#options = options;
-    this.#deltas = new ChoiceDeltas(call.answer, choices);
+    this.#deltas = new ChoiceDeltas(parsed.response, choices);
     this.#choices = Array.from({ length: prompts.length * choices }, () => ({
       content: [],
       ids: [],
@@ -49,7 +49,7 @@ export class NativeAnswer {
     }));
   }
 
-  /** Takes an event of a plain answer. */
+  /** Takes an event of a plain response. */
   add(event: GenerationEvent): void {
     for (const delta of this.#take(event)) {
       const choice = this.#choices[delta.choice];
@@ -59,7 +59,7 @@ export class NativeAnswer {
     }
   }
 
-  /** Returns the plain answer: an object, or a list if there are several choices. */
+  /** Returns the plain response: an object, or a list if there are several choices. */
   end(done: Done): string {
     const results = this.#choices.map((_, index) => this.#final(index, done));
     return JSON.stringify(results.length === 1 ? results[0] : results);
@@ -110,7 +110,7 @@ export class NativeAnswer {
   /** Returns the last object of a choice. In a stream its text and tokens have been sent before. */
   #final(index: number, done: Done): Record<string, unknown> {
     const model = this.#model;
-    const { model: name } = this.#call.answer;
+    const { model: name } = this.#parsed.response;
     const { content, ids, tokens, hasNewLine, finish } = this.#choices[index]!;
     const usage = this.#usageOf(index, done);
     const stopReason = finish?.stopReason;
@@ -122,7 +122,7 @@ export class NativeAnswer {
       model: name,
       tokens_predicted: usage.completionTokens,
       tokens_evaluated: usage.promptTokens,
-      generation_settings: { model: name, ...nativeSettings(this.#call, model) },
+      generation_settings: { model: name, ...nativeSettings(this.#parsed, model) },
       has_new_line: hasNewLine,
       truncated:
         this.#cutPrompts.includes(this.#promptOf(index)) ||
@@ -131,20 +131,20 @@ export class NativeAnswer {
       stopping_word: typeof stopReason === 'string' ? stopReason : '',
       tokens_cached: usage.cacheUnknown ? undefined : usage.cachedTokens,
       timings: timingsObject({ usage, timings: done.timings }),
-      ...(this.#call.answer.stream ? {} : this.#probabilities(tokens)),
+      ...(this.#parsed.response.stream ? {} : this.#probabilities(tokens)),
     };
     const { responseFields } = this.#options;
     return responseFields.length === 0 ? result : selected(result, responseFields);
   }
 
   #promptOf(choice: number): number {
-    return Math.floor(choice / this.#call.generation.choices);
+    return Math.floor(choice / this.#parsed.generation.choices);
   }
 
   /** Returns the usage of one choice. Before its end, an upstream may only estimate the tokens. */
   #usageOf(index: number, { usage }: Done): Done['usage'] {
     const prompt = this.#promptOf(index);
-    const { prompts } = this.#call.generation;
+    const { prompts } = this.#parsed.generation;
     const completionTokens =
       this.#choices.length === 1 ? usage.completionTokens : (this.#choices[index]?.predicted ?? 0);
     if (prompts.length === 1) return { ...usage, completionTokens };
@@ -153,7 +153,7 @@ export class NativeAnswer {
   }
 
   #probabilities(tokens: readonly TokenLogprob[]): { completion_probabilities?: unknown[] } {
-    const count = this.#call.answer.listedLogprobs ? MAX_LISTED_LOGPROBS : this.#options.probabilities;
+    const count = this.#parsed.response.listedLogprobs ? MAX_LISTED_LOGPROBS : this.#options.probabilities;
     const shown = tokens.filter(({ hidden }) => !hidden);
     if (count === null || shown.length === 0) return {};
     return {
@@ -181,7 +181,7 @@ function stopType(finish: Finish | null): 'none' | 'eos' | 'limit' | 'word' {
 
 /** Returns the members at these paths, under the whole path as name. Unknown paths are left out. */
 function selected(result: Readonly<Record<string, unknown>>, paths: readonly string[]) {
-  const found = paths.map((path): [string, unknown] => {
+  const members = paths.map((path): [string, unknown] => {
     const value = path
       .split('/')
       .reduce<unknown>(
@@ -193,5 +193,5 @@ function selected(result: Readonly<Record<string, unknown>>, paths: readonly str
       );
     return [path, value];
   });
-  return Object.fromEntries(found.filter(([, value]) => value !== undefined));
+  return Object.fromEntries(members.filter(([, value]) => value !== undefined));
 }

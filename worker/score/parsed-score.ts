@@ -1,12 +1,12 @@
 import { logprobRowsOf } from '@continuo/shared/completion-output.ts';
 import { NEUTRAL_SAMPLING } from '@continuo/shared/sampling.ts';
 import { type ScoreRequest, scoreRequest } from '@continuo/shared/score.ts';
-import { rowMembersOf } from '../dialects/answer-options.ts';
-import type { AnswerOptions, CompletionCall, GenerationFields } from '../dialects/completion-call.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
+import type { GenerationFields, ParsedCompletion, ResponseOptions } from '../dialects/parsed-completion.ts';
 import { checkCount, type RequestBounds } from '../dialects/request.ts';
+import { rowMembersOf } from '../dialects/response-options.ts';
 
-const ANSWER: Omit<AnswerOptions, 'model'> = {
+const RESPONSE: Omit<ResponseOptions, 'model'> = {
   echo: false,
   echoLast: null,
   logprobs: null,
@@ -56,13 +56,13 @@ type CommonFields = Pick<
 >;
 
 /** Returns the generation whose events contain the scores. */
-export function scoringCall(
+export function parsedScoring(
   { model, user, ...request }: CommonFields,
   fields: Partial<GenerationFields> & Pick<GenerationFields, 'prompts'>,
-  rowMembers: AnswerOptions['rowMembers'] = [],
-): CompletionCall {
+  rowMembers: ResponseOptions['rowMembers'] = [],
+): ParsedCompletion {
   return {
-    answer: { ...ANSWER, model, rowMembers },
+    response: { ...RESPONSE, model, rowMembers },
     generation: {
       ...NOTHING,
       addSpecialTokens: request.add_special_tokens ?? true,
@@ -78,8 +78,8 @@ export function scoringCall(
   };
 }
 
-export interface LikelihoodCall {
-  readonly call: CompletionCall;
+export interface ParsedLikelihoods {
+  readonly parsed: ParsedCompletion;
   readonly tokenLogprobs: boolean;
 }
 
@@ -91,13 +91,13 @@ export interface LikelihoodCall {
 export function parseLikelihoods(
   body: Readonly<Record<string, unknown>>,
   { sequences, logprobBytes }: RequestBounds,
-): LikelihoodCall {
+): ParsedLikelihoods {
   const request = parseRequest(scoreRequest, body);
   const { prompt, continuations, tokenization } = request;
   checkCount('continuations', continuations.length, sequences);
   const context = { prompt, tokenization: tokenization ?? 'joint' };
   const rows = logprobRowsOf(request.logprobs_format, true, logprobBytes);
   const fields = { prompts: continuations, context, promptTopLogprobs: 1, echo: true, ...rows };
-  const call = scoringCall(request, fields, rowMembersOf(request.logprobs_format));
-  return { call, tokenLogprobs: request.token_logprobs ?? false };
+  const parsed = parsedScoring(request, fields, rowMembersOf(request.logprobs_format));
+  return { parsed, tokenLogprobs: request.token_logprobs ?? false };
 }

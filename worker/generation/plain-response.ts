@@ -29,7 +29,7 @@ export type ChooseFormat = (generation: Generation) => PlainFormat;
  * one gets its 400. A client that closes its connection before that is noticed afterwards; nothing is generated until then.
  * @throws ApiError if the generation failed before the response began
  */
-export async function answerPlain(
+export async function plainResponse(
   generation: Generation,
   context: RequestContext,
   chooseFormat: ChooseFormat = completionFormat,
@@ -44,16 +44,16 @@ export async function answerPlain(
   return jsonText(readable);
 }
 
-const completionFormat: ChooseFormat = ({ call: { answer, generation }, envelope }) => {
+const completionFormat: ChooseFormat = ({ parsed: { response, generation }, envelope }) => {
   const { prompts, choices } = generation;
-  const deltas = new ChoiceDeltas(answer, choices);
-  const collector = new ChoiceCollector(answer, prompts.length, choices);
+  const deltas = new ChoiceDeltas(response, choices);
+  const collector = new ChoiceCollector(response, prompts.length, choices);
   return {
     add: (event) => {
       for (const delta of deltas.of(event)) collector.add(delta);
     },
     end: (done) => {
-      const trailer = { usage: done.usage, ...(answer.timings ? { timings: done } : {}) };
+      const trailer = { usage: done.usage, ...(response.timings ? { timings: done } : {}) };
       return completionJson(envelope, collector.chosen(), trailer);
     },
   };
@@ -74,7 +74,7 @@ async function collect(generation: Generation, chooseFormat: ChooseFormat): Prom
   }
 }
 
-/** Writes white space until the body is known. A failure breaks the connection, so that no client takes it for an answer. */
+/** Writes white space until the body is known. A failure breaks the connection, so that no client takes it for a response. */
 async function writeLate(
   body: Promise<string>,
   client: WritableStreamDefaultWriter<Uint8Array>,
