@@ -197,7 +197,7 @@ describe('models and health', () => {
     expect(sent).toEqual([
       [3, 0.3, 7, 1],
       [5, 1, 0, 1],
-      [-1, 0.8, 40, 0.95],
+      ['end', 0.8, 40, 0.95],
     ]);
   });
 
