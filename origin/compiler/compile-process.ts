@@ -65,13 +65,13 @@ export class CompileProcess {
   }
 
   get idle(): boolean {
-    return this.#process.isServing && !this.#process.awaits(JOB);
+    return this.#process.state !== 'down' && !this.#process.awaits(JOB);
   }
 
   /** @throws ApiError naming the error in the constraint */
   async run(wire: string): Promise<Program> {
     const outcome = this.#process.request(JOB, { wire, maxMs: this.#limits.maxMs });
-    if (this.#process.isReady) this.#limitTime();
+    if (this.#process.state === 'ready') this.#limitTime();
     else this.#timer = setTimeout(() => this.#process.kill(busyError()), STARTUP_LIMIT_MS);
     return programOf(await outcome);
   }

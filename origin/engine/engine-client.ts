@@ -117,7 +117,7 @@ export class EngineClient {
     const { requestId } = submission;
     if (this.#listeners.has(requestId))
       throw new Error(`request id ${JSON.stringify(requestId)} is in use; ids can be used once`);
-    if (!this.#thread.isReady) return Promise.resolve(NOT_READY);
+    if (this.#thread.state !== 'ready') return Promise.resolve(NOT_READY);
     this.#listeners.set(requestId, onEvents);
     return this.#thread.request(requestId, { type: 'submit', submission }).catch(() => NOT_READY);
   }

@@ -51,7 +51,7 @@ export interface ChildOptions<Command, Report> {
 interface Life<Command, Report> extends ChildLife<Command, Report> {
   readonly over: AbortController;
   wasReady: boolean;
-  /** Takes requests, and its reports count: neither killed nor closed. */
+  /** Neither killed nor closed. */
   serves: boolean;
   isClosed: boolean;
 }
@@ -77,19 +77,16 @@ export class SupervisedChild<Command, Report, Reply = never> {
     return this.#life?.pid;
   }
 
-  /** True = takes requests; it may still be starting. */
-  get isServing(): boolean {
-    return this.#life?.serves ?? false;
+  /** A child that is down takes no requests: it has not been started, has died, or is ending. */
+  get state(): 'down' | 'starting' | 'ready' {
+    if (!this.#life?.serves) return 'down';
+    return this.#life.wasReady ? 'ready' : 'starting';
   }
 
-  get isReady(): boolean {
-    return this.isServing && this.#life!.wasReady;
-  }
-
-  /** Starts the child unless it runs. Returns `isServing`. */
+  /** Starts the child unless it runs. Returns whether it takes requests. */
   start(): boolean {
     if (this.#life === null) this.#spawn();
-    return this.isServing;
+    return this.state !== 'down';
   }
 
   /** To be called when the child has started to work. */
@@ -167,8 +164,7 @@ export class SupervisedChild<Command, Report, Reply = never> {
 
   #exited(life: Life<Command, Report>, exit: ChildExit): void {
     if (this.#life !== life) return;
-    const { deathError = ({ error }) => error ?? new Error('The child ended.') } = this.#options;
-    if (life.serves) this.#lose(deathError(exit));
+    if (life.serves) this.#lose(this.#options.deathError?.(exit) ?? new Error('The child died.'));
     this.#life = null;
     life.over.abort();
     if (!life.isClosed) this.#die(exit, life.wasReady);

@@ -76,7 +76,7 @@ test('fails all open requests with one error if the child dies, and reports the 
   lives[0]!.exit(EXIT);
   for (const outcome of await settled) expect(outcome).toEqual({ status: 'rejected', reason: error });
   expect(calls).toEqual([error, true, { ...EXIT, wasReady: true, deaths: 1 }]);
-  expect(child.isServing).toBe(false);
+  expect(child.state).toBe('down');
   await vi.runAllTimersAsync();
   expect(lives).toHaveLength(1);
   expect(child.start()).toBe(true);

@@ -37,8 +37,8 @@ test('restarts a child that dies after it was ready, and gives up if it is not r
 
 test('does not restart a stopped child', async () => {
   const { child, restarts } = run('setInterval(() => undefined, 1000)', () => Promise.resolve());
-  await expect.poll(() => child.isReady).toBe(true);
+  await expect.poll(() => child.state).toBe('ready');
   await child.close();
-  expect(child.isServing).toBe(false);
+  expect(child.state).toBe('down');
   expect(restarts).toEqual([]);
 });
