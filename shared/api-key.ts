@@ -61,7 +61,7 @@ function randomDigits(length: number, random: RandomBytes): string {
   return digits;
 }
 
-export interface NewApiKey {
+interface NewApiKey {
   readonly id: string;
   /** The whole key, which is shown only once. */
   readonly secret: string;

@@ -73,7 +73,7 @@ export interface ErrorEnvelope {
   };
 }
 
-export interface ApiErrorOptions {
+interface ApiErrorOptions {
   /** The invalid request field, for example `stop[2]`. */
   readonly param?: string | null;
   /** Additional response headers, for example `retry-after`, `allow`, `www-authenticate`. */

@@ -11,7 +11,7 @@ export const MAX_TOP_LOGPROBS = 20;
 export const MAX_LISTED_LOGPROBS = 128;
 
 /** How the logprobs of many tokens at one position are encoded. */
-export const logprobRowFormat = z.object({
+const logprobRowFormat = z.object({
   /** Of the base64 values; little-endian, as are the ids. */
   encoding: z.enum(['float32', 'float16']),
   /** Only the smallest set of tokens with at least this probability; absent = the whole vocabulary. */

@@ -51,7 +51,7 @@ export interface SignatureClaims {
 }
 
 /** The claims of a verified signature. */
-export interface VerifiedClaims extends SignatureClaims {
+interface VerifiedClaims extends SignatureClaims {
   /** Hex SHA-256 of the request's body. */
   readonly bodyHash: string;
 }

@@ -3,7 +3,7 @@ import type { Program } from '../grammar/program/program.ts';
 import { busyError, shutdownError } from './compile-messages.ts';
 import { CompileProcess, type TimeLimits } from './compile-process.ts';
 
-export interface CompilePoolOptions extends Partial<TimeLimits> {
+interface CompilePoolOptions extends Partial<TimeLimits> {
   /** Number of processes; default 2, so that one slow grammar does not block all others. */
   readonly processes?: number;
   /** Maximum waiting compilations per tenant; default 64. More are rejected with 503. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Program } from '../grammar/program/program.ts';
 
-export interface GrammarCacheOptions {
+interface GrammarCacheOptions {
   /** Maximum number of cached grammars; default 200. */
   readonly maxGrammars?: number;
   /** Maximum memory of programs and parser states in bytes; default 256 MiB. */

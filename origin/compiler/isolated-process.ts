@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 
-export interface ProcessLimits {
+interface ProcessLimits {
   /** Limit of V8's heap. */
   readonly heapMiB: number;
   /** Limit of all writable memory, including the heap and what a Node process reserves. */

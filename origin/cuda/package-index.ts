@@ -6,7 +6,7 @@ import type { Wheel } from './wheels.ts';
 
 const PYPI = 'https://pypi.org/simple';
 
-export interface PackageIndexOptions extends HttpOptions {
+interface PackageIndexOptions extends HttpOptions {
   /** Address of the index; empty or absent = PyPI. */
   readonly url: string | undefined;
   readonly retries: RetryOptions;

@@ -6,7 +6,7 @@ import type { EngineThreadData } from './engine-thread.ts';
 import type { EngineCommand, EngineReport, EngineStatus, StepReport, Submission } from './messages.ts';
 import { Watchdog } from './watchdog.ts';
 
-export interface EngineClientOptions {
+interface EngineClientOptions {
   /** Starts the engine thread. */
   readonly spawn: () => Worker;
   /** Called after every step with events, and with the reports of the steps before it. */
@@ -40,7 +40,7 @@ export class EngineStartError extends Error {
   }
 }
 
-export type EngineReady = Extract<EngineReport, { type: 'ready' }>;
+type EngineReady = Extract<EngineReport, { type: 'ready' }>;
 type EngineEvents = Extract<EngineReport, { type: 'step' }>['events'][number][1];
 
 /** Immediate answer to a submission. Not admitted if the waiting queue is full or the engine is restarting. */

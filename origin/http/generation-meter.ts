@@ -2,7 +2,7 @@ import type { EventOf, GenerationEvent, Usage } from '@continuo/shared/generatio
 import { UsageTally } from '@continuo/shared/usage.ts';
 import type { Metrics } from './metrics.ts';
 
-export interface MeteredRequest {
+interface MeteredRequest {
   readonly model: string;
   /** Milliseconds, on the clock of the meter. */
   readonly receivedAt: number;

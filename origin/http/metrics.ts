@@ -12,7 +12,7 @@ const BATCHES = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** The values of the gauges. */
-export interface Measured {
+interface Measured {
   health(): OriginHealth;
   /** Counts of every engine. An engine and its replacement have the same model name. */
   engines(): readonly MeasuredEngine[];

@@ -12,7 +12,7 @@ const SEND_TIMEOUT_MS = 10_000;
 const SERVER_KIND = 2;
 const ERROR_STATUS = 2;
 
-export interface Generation {
+interface Generation {
   /** The header of the request. A span is sent only for a sampled trace. */
   readonly traceparent: string | undefined;
   readonly requestId: string;

@@ -14,7 +14,7 @@ import { type Variant, variantsOf } from './variants.ts';
 
 const PREFIX = 'models--';
 
-export interface RepositoryPaths {
+interface RepositoryPaths {
   readonly root: string;
   readonly refs: string;
   readonly blobs: string;
@@ -42,7 +42,7 @@ export function repositoryOf(directory: string): string | null {
 }
 
 /** One snapshot in the cache. */
-export interface CachedModel {
+interface CachedModel {
   readonly repository: string;
   readonly commit: string;
   /** Branches and tags that pointed to the commit at their last pull. */

@@ -15,7 +15,7 @@ export interface BlobSource {
   readonly open: (from: number) => Promise<HttpResponse>;
 }
 
-export interface BlobDownload {
+interface BlobDownload {
   readonly source: BlobSource;
   readonly identity: FileIdentity;
   /** Path of the complete blob. */

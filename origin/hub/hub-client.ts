@@ -4,7 +4,7 @@ import type { HubSettings } from './hub-settings.ts';
 import { type FileIdentity, fileIdentity, type Listing, readListing } from './listing.ts';
 import { type RetryOptions, withRetries } from './retries.ts';
 
-export interface HubClientOptions extends HttpOptions {
+interface HubClientOptions extends HttpOptions {
   readonly settings: HubSettings;
   readonly retries: RetryOptions;
 }

@@ -48,7 +48,7 @@ function bindRepository(tokenizer: Tokenizer, names: InfillTemplate['repository'
   return name === undefined || file === undefined ? null : { name, file };
 }
 
-export interface InfillParts {
+interface InfillParts {
   /** Tokens that the tokenizer puts before a text (BOS), or none. */
   readonly start: readonly number[];
   /** Other files, with their markers. */

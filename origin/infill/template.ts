@@ -5,7 +5,7 @@ import * as z from 'zod';
  * Markers are named by token text, because ids differ between models of one family.
  */
 const part = z.enum(['prefix', 'P', 'suffix', 'S', 'middle']);
-export type TemplatePart = z.infer<typeof part>;
+type TemplatePart = z.infer<typeof part>;
 
 const REQUIRED: readonly TemplatePart[] = ['prefix', 'P', 'suffix', 'S'];
 

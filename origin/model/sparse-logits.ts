@@ -130,7 +130,7 @@ export class SparseLogits {
 }
 
 /** By block. Each sum is Σ e^((z − highest) · coldness), with the row's largest logit. */
-export interface BlockStatistics {
+interface BlockStatistics {
   /** The largest logit; +∞ if one is NaN. */
   readonly maxima: Float32Array;
   /** At coldness 1. */

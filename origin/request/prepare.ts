@@ -36,7 +36,7 @@ const STREAM_INTERVAL_MS = 20;
 /** A plain answer is sent at its end. Until then the Worker needs the token counts this often, for billing. */
 const PLAIN_INTERVAL_MS = 250;
 
-export interface PreparationContext {
+interface PreparationContext {
   readonly model: ServedModel;
   /** The engine's name of the request, unique in this process. */
   readonly engineId: string;
@@ -48,7 +48,7 @@ export interface PreparationContext {
   drawSeed(): number;
 }
 
-export interface PreparedGeneration {
+interface PreparedGeneration {
   readonly submission: Submission;
   /** Events that precede the engine's. */
   readonly preamble: readonly GenerationEvent[];

@@ -16,7 +16,7 @@ interface Account {
 }
 
 /** The account of one generation while it runs. */
-export interface OpenAccount {
+interface OpenAccount {
   observe(events: readonly GenerationEvent[]): void;
   /** Marks the generation as ended. */
   end(): void;

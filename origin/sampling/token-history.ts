@@ -68,7 +68,7 @@ export class TokenHistory {
 /**
  * How often each distinct token occurs in a window of one history. The entries are in no order.
  */
-export class TokenCounts {
+class TokenCounts {
   /** Token id of each entry. */
   readonly ids: Int32Array;
   /** Occurrences of each entry in the window, in prompt and generated text together. */

@@ -48,7 +48,7 @@ const LAST_RETRY_MS = 300_000;
 export const retryDelayMs = (failures: number): number =>
   Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
 
-export const holdsMemory = ({ phase }: Pick<ModelEngine, 'phase'>): boolean =>
+const holdsMemory = ({ phase }: Pick<ModelEngine, 'phase'>): boolean =>
   phase === 'loading' || phase === 'loaded' || phase === 'unloading';
 
 /** An overdue load is expected to take at least this fraction of its time longer. */

@@ -8,7 +8,7 @@ import { LifeCycle, type RequestDecision } from './life-cycle.ts';
 import type { LoadedModel } from './load-model.ts';
 import { limitOf, type MemoryLimits, memoryOf, modelBytes } from './memory-budget.ts';
 
-export interface FleetOptions {
+interface FleetOptions {
   /** Loads a model. @throws Error with one clear line */
   readonly load: (model: InspectedModel) => Promise<LoadedModel>;
   /** Monotonic milliseconds. */
@@ -29,7 +29,7 @@ export interface FleetModel {
 }
 
 /** A model in use. It stays loaded until `release`. */
-export interface Hold {
+interface Hold {
   readonly loaded: LoadedModel;
   release(): void;
 }

@@ -109,7 +109,7 @@ const STATES: Readonly<Record<Phase, ModelState>> = {
 };
 
 /** A loaded engine whose thread died is being restarted. */
-export const stateOf = ({ phase, loaded }: FleetModel): ModelState =>
+const stateOf = ({ phase, loaded }: FleetModel): ModelState =>
   loaded && !loaded.engine.status.healthy ? 'loading' : STATES[phase];
 
 /** Reports whether the model serves now or can be loaded by a request. */

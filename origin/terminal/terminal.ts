@@ -8,7 +8,7 @@ export interface OutputStream extends NodeJS.WritableStream {
   hasColors?(): boolean;
 }
 
-export interface InputStream extends AsyncIterable<Uint8Array | string> {
+interface InputStream extends AsyncIterable<Uint8Array | string> {
   readonly isTTY?: boolean;
 }
 

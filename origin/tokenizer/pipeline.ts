@@ -7,7 +7,7 @@ type Step = NonNullable<TokenizerJson['decoder']>;
 const NESTED = ['normalizers', 'pretokenizers', 'processors', 'decoders'] as const;
 
 /** Returns the steps of one stage in order, with nested sequences flattened. */
-export function stepsOf(stage: Step | null | undefined): Step[] {
+function stepsOf(stage: Step | null | undefined): Step[] {
   if (!stage) return [];
   const nested = NESTED.map((key) => stage[key]).find(Array.isArray) as Step[] | undefined;
   return stage.type === 'Sequence' ? (nested ?? []).flatMap((inner) => stepsOf(inner)) : [stage];

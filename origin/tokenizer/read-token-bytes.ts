@@ -26,7 +26,7 @@ export function tokenBytesOf(tokenizer: TokenizerJson, width: number): TokenByte
 }
 
 /** Returns pairs of token text and id, without added tokens. */
-export function entries(tokenizer: TokenizerJson): [string, number][] {
+function entries(tokenizer: TokenizerJson): [string, number][] {
   const { vocab } = tokenizer.model;
   return Array.isArray(vocab) ? vocab.map(([text], id) => [text, id]) : Object.entries(vocab);
 }

@@ -20,7 +20,7 @@ export type TokenizerJob =
   | { readonly kind: 'detokenize'; readonly tokens: readonly number[] };
 
 /** UTF-8 of JSON, or the number of tokens if there are too many. */
-export type TokenizeAnswer = Uint8Array<ArrayBuffer> | number;
+type TokenizeAnswer = Uint8Array<ArrayBuffer> | number;
 
 interface Results {
   readonly encode: Int32Array<ArrayBuffer>;

@@ -22,7 +22,7 @@ export interface DeployOptions {
   readonly url?: string;
 }
 
-export interface DeployContext extends Omit<SmokeTest, 'env'> {
+interface DeployContext extends Omit<SmokeTest, 'env'> {
   readonly terminal: Terminal;
   readonly environment: Environment;
   readonly wrangler: Wrangler;

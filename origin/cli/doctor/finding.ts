@@ -24,7 +24,7 @@ export const fail = (name: string, text: string, advice: string): Finding => ({
 });
 
 /** A JSON answer and the server's clock. */
-export interface Answer {
+interface Answer {
   readonly body: unknown;
   /** Unix milliseconds in steps of one second; NaN if the server does not tell. */
   readonly date: number;

@@ -19,7 +19,7 @@ export interface Command {
   readonly log: OutputLog;
 }
 
-export interface CommandOptions {
+interface CommandOptions {
   /** Resolves once the child works. If it dies before that, its start has failed. Default: never. */
   readonly untilReady?: (over: AbortSignal) => Promise<void>;
   readonly onRestart?: (exit: ChildExit) => void;

@@ -3,7 +3,7 @@ import { FLOAT16_VALUES } from '@continuo/shared/float16.ts';
 /** Stored floating-point types to float32. All are little-endian, as the machines are that ONNX Runtime supports. */
 
 /** F8_E4M3: 4 bits of exponent, 3 of fraction, no infinity; the largest pattern is NaN. */
-export const FLOAT8_VALUES = Float32Array.from({ length: 256 }, (_, byte) => {
+const FLOAT8_VALUES = Float32Array.from({ length: 256 }, (_, byte) => {
   const sign = byte & 0x80 ? -1 : 1;
   const exponent = (byte >> 3) & 15;
   const fraction = byte & 7;

@@ -98,7 +98,7 @@ export interface NormStyle {
   readonly biased?: boolean;
 }
 
-export interface HeadNormStyle {
+interface HeadNormStyle {
   readonly over: 'head' | 'each-head' | 'width';
   /** True if the heads' norms are tensors of their own, `.norms.0` and so on. */
   readonly apart?: boolean;

@@ -18,7 +18,7 @@ export interface BlockType {
 }
 
 /** The integers of a block. They have at most `bits` bits; a group of `groupSize` elements has one scale. */
-export interface IntegerBlocks {
+interface IntegerBlocks {
   readonly bits: 4 | 8;
   readonly groupSize: number;
   /** Writes the signed integers of a block to `out` from `to`. */

@@ -117,7 +117,7 @@ function doublesOf(bytes: ArrayBuffer): Float64Array {
 }
 
 /** Returns the shortest decimal number that rounds to this float32: 1e-5 instead of 0.000009999999747. */
-export function shortestFloat(value: number): number {
+function shortestFloat(value: number): number {
   for (let digits = 6; digits < 9; digits += 1) {
     const short = Number(value.toPrecision(digits));
     if (Math.fround(short) === value) return short;

@@ -2,7 +2,7 @@
  * How a byte-level vocabulary splits text into words before merging, by llama.cpp's name for it (`tokenizer.ggml.pre`). The
  * expressions are those of the tokenizer.json of the models that the names stand for.
  */
-export interface PreTokenizer {
+interface PreTokenizer {
   /** Steps of tokenizer.json. */
   readonly steps: readonly object[];
   /** Words that are in the vocabulary are taken whole, whatever the merges say. */

@@ -2,7 +2,7 @@ import type { HeadNormDesign, NormDesign } from '../families/decoder-design.ts';
 import { type GraphContext, vectorTensor } from './linear.ts';
 
 /** Normalizes the last dimension of `input`, which has `width` values. */
-export function writeNorm(context: GraphContext, input: string, norm: NormDesign, width: number): string {
+function writeNorm(context: GraphContext, input: string, norm: NormDesign, width: number): string {
   const { graph, type } = context;
   const weight =
     norm.weight === null

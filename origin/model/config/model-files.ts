@@ -25,7 +25,7 @@ export const PRECISION_SUFFIXES: Readonly<Record<Precision, readonly string[]>> 
 const FOLDERS = ['', 'onnx'];
 const STEMS = ['model', 'decoder_model_merged'];
 
-export interface DecoderFile {
+interface DecoderFile {
   /** Path of the graph inside the model directory, such as `onnx/model_q4.onnx`. */
   readonly file: string;
   readonly names: DecoderNames;

@@ -34,7 +34,7 @@ export interface GraphNode {
 }
 
 /** Location of data in another file. */
-export interface ExternalData {
+interface ExternalData {
   /** Relative to the model file's folder. */
   readonly file: string;
   readonly offset: number;

@@ -20,7 +20,7 @@ import {
 /** The added input: int64 [logit_rows], indices into the flattened [batch · sequence] positions. */
 export const LOGITS_INDEX = 'logits_index';
 
-export interface PatchedGraph {
+interface PatchedGraph {
   readonly fields: readonly WireField[];
   /** The output to read: float32 [logit_rows, vocabulary]. */
   readonly logits: string;

@@ -9,7 +9,7 @@ const UNKNOWN_MEMORY = 8192;
 /** A default context is a multiple of this, and at least two of it. */
 const STEP = 1024;
 
-export interface ContextNeed {
+interface ContextNeed {
   /** Infinity = the model has no limit. */
   readonly maxPositions: number;
   readonly positionBytes: number;
@@ -21,7 +21,7 @@ export interface ContextNeed {
   readonly kvLimitBytes: number;
 }
 
-export interface DefaultContext {
+interface DefaultContext {
   readonly contextLength: number;
   /** One line: why it is shorter than the model allows; null if it is not. */
   readonly note: string | null;

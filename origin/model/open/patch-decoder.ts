@@ -5,7 +5,7 @@ import { disableWindowedCache } from '../onnx/windowed-cache.ts';
 import type { GraphFile } from '../ort/graph-file.ts';
 import type { DecoderInterface } from '../runner/decoder-interface.ts';
 
-export interface PatchedDecoder {
+interface PatchedDecoder {
   readonly model: Uint8Array;
   readonly graph: OnnxGraph;
   /** The float32 output [logit_rows, vocabulary]. */

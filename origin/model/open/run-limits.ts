@@ -28,7 +28,7 @@ export function prefillChunkOf(provider: OrtDevice['provider'], adapters: () => 
 }
 
 /** Device memory of a model in bytes, by use. */
-export interface DeviceNeed {
+interface DeviceNeed {
   readonly weightBytes: number;
   readonly layout: KvLayout;
   /** Logits, activations and workspaces. */

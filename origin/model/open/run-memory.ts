@@ -13,7 +13,7 @@ const HALF = 2;
 const SINGLE = 4;
 
 /** Sizes in a graph that its runs need memory for. */
-export interface RunSizes {
+interface RunSizes {
   /** Columns of the widest product, without the logits. */
   readonly widest: number;
   readonly heads: number;

@@ -28,12 +28,12 @@ const DEVICE_MAP = 2;
 const LAUNCH = ['void *', ...Array<string>(7).fill('unsigned int'), 'void *', 'void *', 'void *'];
 
 /** Memory and kernels in the order in which the card uses them. */
-export interface CudaWork {
+interface CudaWork {
   copy(from: Plane, to: Plane, width: number, height: number): void;
   launch(kernel: Kernel, grid: readonly [number, number], values: readonly bigint[]): void;
 }
 
-export interface Kernel {
+interface Kernel {
   readonly handle: bigint;
   /** Of a thread block. */
   readonly threads: number;

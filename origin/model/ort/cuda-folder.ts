@@ -5,7 +5,7 @@ import { join } from 'node:path';
 export const ONNX_RUNTIME_VERSION = '1.30.0';
 export const CUDA_PROVIDER = 'libonnxruntime_providers_cuda.so';
 
-export type CudaEnvironment = Readonly<
+type CudaEnvironment = Readonly<
   Partial<Record<'ORT_CUDA_PATH' | 'XDG_CACHE_HOME' | 'HOME', string | undefined>>
 >;
 

@@ -9,7 +9,7 @@ interface TensorAt {
 }
 
 /** Memory of JavaScript as a tensor. A binding keeps the owner of the memory alive. */
-export interface HostTensor extends TensorAt {
+interface HostTensor extends TensorAt {
   readonly owner: ArrayBufferView;
 }
 

@@ -25,7 +25,7 @@ const MAX_RANGES = 64;
 /** Bytes of a row's inputs: token, position and index as int64, then last position, coldness and `whole` in 4 bytes each. */
 const INPUT_BYTES = 3 * 8 + 3 * 4;
 
-export interface DecodeGraphsOptions {
+interface DecodeGraphsOptions {
   readonly session: OrtSession;
   readonly decoder: DecoderInterface;
   /** Name of the float32 output. */

@@ -14,9 +14,9 @@ import { positionLimit } from './position-limit.ts';
 
 /** Derives a decoder's inputs and outputs from its graph and checks them against its configuration. Pure. */
 
-export type KvType = 'float32' | 'float16';
+type KvType = 'float32' | 'float16';
 
-export interface KvTensor {
+interface KvTensor {
   readonly past: string;
   readonly present: string;
 }
@@ -63,7 +63,7 @@ const RMS_NORMALIZATION = /^(Skip)?SimplifiedLayerNormalization$/;
 const COUPLING_OPERATORS = new Set(['DynamicQuantizeLinear', 'DynamicQuantizeMatMul']);
 
 /** Reports whether a graph reads lengths and `logits_index` as the runners bind them, as those of origin/export do. */
-export const readsRunInputs = (inputs: ReadonlyMap<string, GraphTensor>): boolean =>
+const readsRunInputs = (inputs: ReadonlyMap<string, GraphTensor>): boolean =>
   [LAST_POSITIONS, TOTAL_LENGTH, LOGITS_INDEX].every((name) => inputs.has(name));
 
 /** @throws Error that completes "model.onnx …" and names what is missing, unknown or contradictory */

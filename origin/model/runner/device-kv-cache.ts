@@ -7,7 +7,7 @@ import { elementBytes, type KvLayout, type KvStore } from './kv-cache.ts';
 import type { DeviceRows, KvCopier } from './kv-copier.ts';
 
 /** Positions [start, end) of a slot. */
-export interface SlotRange {
+interface SlotRange {
   readonly slot: number;
   readonly start: number;
   readonly end: number;

@@ -22,7 +22,7 @@ export interface DeviceLogitsOptions {
 }
 
 /** Where the settings of all rows lie on the device: coldness as float32, and whether the row is to be whole as int32. */
-export interface RowSettings {
+interface RowSettings {
   readonly coldness: Pointer;
   readonly whole: Pointer;
 }

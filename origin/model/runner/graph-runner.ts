@@ -11,7 +11,7 @@ import type { DecodeGraphs } from './decode-graphs.ts';
 import { IdleRows } from './idle-rows.ts';
 import type { OrtRunner } from './ort-runner.ts';
 
-export interface GraphParts {
+interface GraphParts {
   /** Runs prompts. Owns what the parts share. */
   readonly prefiller: OrtRunner;
   readonly graphs: DecodeGraphs;

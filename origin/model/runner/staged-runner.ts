@@ -5,7 +5,7 @@ import type { DeviceKvCache } from './device-kv-cache.ts';
 import { IdleRows } from './idle-rows.ts';
 import type { OrtRunner } from './ort-runner.ts';
 
-export interface StagedParts {
+interface StagedParts {
   /** Decodes all slots; its cache is `slots`. */
   readonly decoder: OrtRunner;
   /** Prefills its only slot; its cache is `staging`. */

@@ -3,7 +3,7 @@ import { arrayTensor, type BoundTensor, type OrtBinding } from '../ort/ort-bindi
 import type { OrtSession } from '../ort/ort-session.ts';
 import { allocateInt64 } from './batch-inputs.ts';
 
-export interface EmbedderOptions {
+interface EmbedderOptions {
   /** int64 ids [batch, sequence]. */
   readonly input: string;
   /** float32 vectors [batch, sequence, size]. */

@@ -2,7 +2,7 @@ import { arrayTensor, type BoundTensor } from '../ort/ort-binding.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import { RunGuard } from '../ort/run-guard.ts';
 
-export interface EncoderOptions {
+interface EncoderOptions {
   /** float32 [1, 3, height, width]. */
   readonly input: string;
   readonly height: number;

@@ -20,7 +20,7 @@ export interface VisionPlan {
   readonly weightBytes: number;
 }
 
-export interface VisionParts {
+interface VisionParts {
   readonly embedder: TokenEmbedder;
   readonly encoder: ImageEncoder;
 }
@@ -57,7 +57,7 @@ export function planVision(directory: string, { file, decoder, config }: Decoder
   return { tokens, images, recipe: readImageRecipe(directory), size, weightBytes };
 }
 
-export interface VisionOptions {
+interface VisionOptions {
   readonly config: ModelConfig;
   /** Threads of the decoder; the image encoder gets half of them. */
   readonly threads: number;

@@ -2,7 +2,7 @@ import { BLOCK_SIZE } from '../../model/sparse-logits.ts';
 import { KERNEL_MODULE } from './block-kernel-binary.ts';
 
 /** Blocks per call of the WebAssembly functions, so that rows of any length need the same scratch memory. */
-export const MAX_BLOCKS = 64;
+const MAX_BLOCKS = 64;
 const MAX_LOGITS = MAX_BLOCKS * BLOCK_SIZE;
 
 const PAGE_BYTES = 65_536;
@@ -11,7 +11,7 @@ const CONSTANT_PAGES = 1;
 const SCRATCH_PAGES = 2;
 
 /** The functions of assembly/block-kernel.ts. `row`, `results`, `maxima` and `ids` are byte addresses. */
-export interface BlockFunctions {
+interface BlockFunctions {
   maxima(row: number, blocks: number, results: number): number;
   sums(row: number, blocks: number, results: number, highest: number, coldness: number): void;
   list(row: number, blocks: number, maxima: number, cut: number, first: number, ids: number): number;
@@ -19,7 +19,7 @@ export interface BlockFunctions {
 }
 
 /** Memory of WebAssembly; can be sent to other threads. */
-export interface WasmMemory {
+interface WasmMemory {
   readonly buffer: SharedArrayBuffer;
 }
 

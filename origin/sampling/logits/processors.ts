@@ -3,7 +3,7 @@ import { dry } from './dry.ts';
 import { type LogitProcessorFactory, MAX_FLOAT32 } from './processor.ts';
 
 /** Forbids the last token of a bad word if the history ends with the tokens before it (as vLLM's bad_words). */
-export const badWords: LogitProcessorFactory = ({ badTokens: words = [] }) => {
+const badWords: LogitProcessorFactory = ({ badTokens: words = [] }) => {
   if (words.length === 0) return null;
   return {
     apply(logits, history) {

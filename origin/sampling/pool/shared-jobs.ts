@@ -24,7 +24,7 @@ const SIZE = TOP + 2 * MAX_TOP_LOGPROBS;
 const NONE = -1;
 
 /** A token to draw. */
-export interface DrawJob {
+interface DrawJob {
   readonly parameters: DrawParameters;
   readonly identity: DrawIdentity;
   /** Mirostat's, before the draw. */
