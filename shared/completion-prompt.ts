@@ -64,8 +64,8 @@ function readPrompts(value: unknown): ReadResult<WirePrompt[]> {
     return { fault: { code: 'invalid_type', message } };
   }
   if (value.some((part) => typeof part === 'number')) {
-    const one = readParts(value, []);
-    return 'fault' in one ? one : { value: [one.value] };
+    const prompt = readParts(value, []);
+    return 'fault' in prompt ? prompt : { value: [prompt.value] };
   }
   const prompts: WirePrompt[] = [];
   for (const [index, part] of value.entries()) {
@@ -75,9 +75,9 @@ function readPrompts(value: unknown): ReadResult<WirePrompt[]> {
       prompts.push(part as string);
       continue;
     }
-    const one: ReadResult<WirePrompt> = part.length === 0 ? { value: '' } : readParts(part, [index]);
-    if ('fault' in one) return one;
-    prompts.push(one.value);
+    const prompt: ReadResult<WirePrompt> = part.length === 0 ? { value: '' } : readParts(part, [index]);
+    if ('fault' in prompt) return prompt;
+    prompts.push(prompt.value);
   }
   return { value: prompts };
 }

@@ -8,7 +8,7 @@ const LINE_SEPARATORS = /[\u0085\u2028\u2029]/g;
 
 /** Escapes the line separators in JSON text, or in events that carry JSON. */
 export const withoutLineSeparators = (json: string): string =>
-  json.replace(LINE_SEPARATORS, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  json.replace(LINE_SEPARATORS, (separator) => `\\u${separator.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /** Returns JSON for a client. */
 export const clientJson = (value: unknown): string => withoutLineSeparators(JSON.stringify(value));

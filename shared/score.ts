@@ -33,13 +33,13 @@ export function readTextsOrIds(value: unknown, field: string): ReadResult<TextOr
   }
   const read: TextOrIds[] = [];
   for (const [index, element] of value.entries()) {
-    const one = readTextOrIds(element, field, [index]);
-    if ('fault' in one) return one;
-    if (typeof one.value !== typeof (read[0] ?? one.value)) {
+    const text = readTextOrIds(element, field, [index]);
+    if ('fault' in text) return text;
+    if (typeof text.value !== typeof (read[0] ?? text.value)) {
       const message = `Invalid type for '${field}[${index}]': expected the type of '${field}[0]', because all are texts or all are lists of token ids.`;
       return { fault: { code: 'invalid_type', message, path: [index] } };
     }
-    read.push(one.value);
+    read.push(text.value);
   }
   return { value: read };
 }

@@ -3,10 +3,10 @@ import { documented } from './documented.ts';
 import { type FinishReason, finishReason, type GenerationEvent, type Usage, usage } from './generation.ts';
 
 /** Returns the larger of two counts of the same generation, of which one may have stopped earlier. */
-export const maxUsage = (one: Usage, other: Usage): Usage => ({
-  promptTokens: Math.max(one.promptTokens, other.promptTokens),
-  cachedTokens: Math.max(one.cachedTokens, other.cachedTokens),
-  completionTokens: Math.max(one.completionTokens, other.completionTokens),
+export const maxUsage = (a: Usage, b: Usage): Usage => ({
+  promptTokens: Math.max(a.promptTokens, b.promptTokens),
+  cachedTokens: Math.max(a.cachedTokens, b.cachedTokens),
+  completionTokens: Math.max(a.completionTokens, b.completionTokens),
 });
 
 /**

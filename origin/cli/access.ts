@@ -28,8 +28,8 @@ const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
 
 /** Returns whether an address is the local machine's, or the configured one of the local server. */
 export function isLocal({ hostname }: URL, environment: Environment): boolean {
-  const own = URL.parse(localAddress(environment))?.hostname;
-  return hostname === own || LOOPBACK.includes(hostname);
+  const localHost = URL.parse(localAddress(environment))?.hostname;
+  return hostname === localHost || LOOPBACK.includes(hostname);
 }
 
 /**
@@ -40,8 +40,8 @@ export function bypassProxyForLocal(environment: Record<string, string | undefin
   const variable = environment.no_proxy === undefined ? 'NO_PROXY' : 'no_proxy';
   const given = environment[variable];
   if (environment.NODE_USE_ENV_PROXY !== '1' || given === '*') return;
-  const own = URL.parse(localAddress(environment))?.hostname;
-  environment[variable] = [given, own, ...LOOPBACK].filter(Boolean).join(',');
+  const localHost = URL.parse(localAddress(environment))?.hostname;
+  environment[variable] = [given, localHost, ...LOOPBACK].filter(Boolean).join(',');
 }
 
 /** @throws CommandError if it is not an HTTP address */

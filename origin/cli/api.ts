@@ -11,7 +11,7 @@ export interface Api {
   /** Sends a request with a body of JSON, or a form; the answer has a status of success. @throws CommandError with the server's message */
   send(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<Response>;
   /** Returns the object in the answer. @throws CommandError */
-  call(method: Method, path: string, body?: unknown): Promise<Fields>;
+  request(method: Method, path: string, body?: unknown): Promise<Fields>;
   /** Reads all pages of a list. */
   list(path: string): Promise<Fields[]>;
 }
@@ -47,21 +47,24 @@ export function createApi({ url, key }: Access, fetchFrom: typeof fetch): Api {
     if (response.ok) return response;
     throw await refusal(response);
   };
-  const parse = <T>(schema: z.ZodType<T>, answer: unknown): T => {
-    const { data } = schema.safeParse(answer);
+  const parse = <T>(schema: z.ZodType<T>, response: unknown): T => {
+    const { data } = schema.safeParse(response);
     if (data !== undefined) return data;
     throw new CommandError(`${url.origin} is not a Continuo server.`);
   };
-  const call: Api['call'] = async (method, path, body) =>
+  const request: Api['request'] = async (method, path, body) =>
     parse(object, await jsonOf(await send(method, path, body)));
   return {
     send,
-    call,
+    request,
     async list(path) {
       const items: Fields[] = [];
       const separator = path.includes('?') ? '&' : '?';
       for (let after = ''; ; ) {
-        const page = parse(list, await call('GET', `${path}${separator}after=${encodeURIComponent(after)}`));
+        const page = parse(
+          list,
+          await request('GET', `${path}${separator}after=${encodeURIComponent(after)}`),
+        );
         items.push(...page.data);
         if (!page.has_more) return items;
         after = page.next ?? String(page.data.at(-1)?.id);

@@ -23,7 +23,7 @@ const POLL_MS = 1_000;
 const pathOf = (id: string, rest = ''): string => `/v1/batches/${encodeURIComponent(id)}${rest}`;
 
 async function showBatch(api: Api, id: string): Promise<Batch> {
-  return batchObject.parse(await api.call('GET', pathOf(id)));
+  return batchObject.parse(await api.request('GET', pathOf(id)));
 }
 
 /** Opens a file, which is read as it is sent. */
@@ -44,24 +44,24 @@ async function upload(api: Api, content: Blob, filename: string): Promise<string
     const form = new FormData();
     form.set('purpose', 'batch');
     form.set('file', content, filename);
-    return fileObject.parse(await api.call('POST', '/v1/files', form)).id;
+    return fileObject.parse(await api.request('POST', '/v1/files', form)).id;
   }
   const asked = { filename, purpose: 'batch', bytes: content.size, mime_type: 'application/jsonl' };
-  const { id } = uploadObject.parse(await api.call('POST', '/v1/uploads', asked));
+  const { id } = uploadObject.parse(await api.request('POST', '/v1/uploads', asked));
   const part_ids: string[] = [];
   for (let from = 0; from < content.size; from += PART_BYTES) {
     const form = new FormData();
     form.set('data', content.slice(from, from + PART_BYTES));
-    part_ids.push(uploadPart.parse(await api.call('POST', `/v1/uploads/${id}/parts`, form)).id);
+    part_ids.push(uploadPart.parse(await api.request('POST', `/v1/uploads/${id}/parts`, form)).id);
   }
-  return uploadObject.parse(await api.call('POST', `/v1/uploads/${id}/complete`, { part_ids })).file!.id;
+  return uploadObject.parse(await api.request('POST', `/v1/uploads/${id}/complete`, { part_ids })).file!.id;
 }
 
 /** Uploads a file and starts its batch. */
 async function start({ api }: Session, file: string, endpoint: string): Promise<Batch> {
   const id = await upload(api, await open(file), path.basename(file));
   const order = { input_file_id: id, endpoint, completion_window: '24h' };
-  return batchObject.parse(await api.call('POST', '/v1/batches', order));
+  return batchObject.parse(await api.request('POST', '/v1/batches', order));
 }
 
 /** Waits for the end of a batch, with a bar on a terminal. */
@@ -112,14 +112,14 @@ export function addBatchCommands(program: Command, open: OpenSession): void {
     async (file: string, { endpoint, wait }: { endpoint: string; wait: boolean }) => {
       const session = open();
       const batch = await start(session, file, endpoint);
-      if (!wait) return session.results.one(batch);
+      if (!wait) return session.results.object(batch);
       session.terminal.note(`Batch ${batch.id}`);
       await printResults(session, await untilEnded(session.api, session.terminal, batch.id));
     },
   );
   const status = batches.command('status <id>').description('show the state of a batch');
   withExamples(status, 'continuo batch status BATCH_ID').action((id: string) =>
-    open().call('GET', pathOf(id)),
+    open().request('GET', pathOf(id)),
   );
   const get = batches.command('get <id>').description('wait for a batch and print the results');
   withExamples(get, 'continuo batch get BATCH_ID > output.jsonl').action(async (id: string) => {
@@ -128,6 +128,6 @@ export function addBatchCommands(program: Command, open: OpenSession): void {
   });
   const cancel = batches.command('cancel <id>').description('cancel a batch');
   withExamples(cancel, 'continuo batch cancel BATCH_ID').action((id: string) =>
-    open().call('POST', pathOf(id, '/cancel')),
+    open().request('POST', pathOf(id, '/cancel')),
   );
 }

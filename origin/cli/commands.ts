@@ -83,13 +83,13 @@ export function addPlanCommands(program: Command, open: OpenSession): void {
   withExamples(
     withPlanOptions(create),
     'continuo plans create --id small --name Small --limit requests_per_minute=60',
-  ).action((options: PlanOptions) => open().call('POST', '/admin/v1/plans', planFields(options)));
+  ).action((options: PlanOptions) => open().request('POST', '/admin/v1/plans', planFields(options)));
   const update = plans
     .command('update <id>')
     .description('change a plan')
     .option('--name <name>', 'new name');
   withExamples(withPlanOptions(update), 'continuo plans update small --limit tokens_per_day=100000').action(
-    (id: string, options: PlanOptions) => open().call('PATCH', pathTo('plans', id), planFields(options)),
+    (id: string, options: PlanOptions) => open().request('PATCH', pathTo('plans', id), planFields(options)),
   );
 }
 
@@ -104,15 +104,15 @@ export function addTenantCommands(program: Command, open: OpenSession): void {
   withExamples(list, 'continuo tenants list').action(() => open().list('/admin/v1/tenants', TENANT_COLUMNS));
   const show = tenants.command('show <id>').description('show a tenant');
   withExamples(show, 'continuo tenants show acme').action((id: string) =>
-    open().call('GET', pathTo('tenants', id)),
+    open().request('GET', pathTo('tenants', id)),
   );
   const create = tenants.command('create').description('create a tenant');
   requireOption(create, '--name <name>', 'name for people');
   withExamples(
     withTenantOptions(create.option('--id <id>', 'id; default: a random one')),
     'continuo tenants create --id acme --name Acme --plan small',
-  ).action((options: TenantOptions) => open().call('POST', '/admin/v1/tenants', tenantFields(options)));
-  const change = (id: string, body: unknown) => open().call('PATCH', pathTo('tenants', id), body);
+  ).action((options: TenantOptions) => open().request('POST', '/admin/v1/tenants', tenantFields(options)));
+  const change = (id: string, body: unknown) => open().request('PATCH', pathTo('tenants', id), body);
   const update = tenants
     .command('update <id>')
     .description('change a tenant')
@@ -126,7 +126,7 @@ export function addTenantCommands(program: Command, open: OpenSession): void {
     .description('erase a suspended tenant with its keys, files and usage')
     .option('--usage <keep|erase>', 'keep (default): sums by month and model stay; erase: nothing stays');
   withExamples(erase, 'continuo tenants delete acme').action((id: string, filter: Filter) =>
-    open().call('DELETE', pathTo('tenants', id) + queryOf(filter)),
+    open().request('DELETE', pathTo('tenants', id) + queryOf(filter)),
   );
   const suspend = tenants.command('suspend <id>').description('refuse all requests of a tenant');
   withExamples(suspend, 'continuo tenants suspend acme').action((id: string) =>
@@ -159,7 +159,7 @@ export function addKeyCommands(program: Command, open: OpenSession): void {
   );
   const show = keys.command('show <id>').description('show the settings of a key, not the key');
   withExamples(show, 'continuo keys show KEY_ID').action((id: string) =>
-    open().call('GET', pathTo('keys', id)),
+    open().request('GET', pathTo('keys', id)),
   );
   const create = keys.command('create').description('create a key; the key is shown only here');
   requireOption(create, '--tenant <id>', 'tenant that holds the key');
@@ -176,7 +176,7 @@ export function addKeyCommands(program: Command, open: OpenSession): void {
     'continuo keys create --tenant operator --name alice --scopes admin --role read-only',
   ).action(({ limit, expires, allow, ...rest }: KeyOptions) => {
     const body = { ...rest, limits: limit, expires_at: expires, allowed_addresses: allow };
-    return open().call('POST', '/admin/v1/keys', body);
+    return open().request('POST', '/admin/v1/keys', body);
   });
   const rotate = keys
     .command('rotate <id>')
@@ -184,10 +184,10 @@ export function addKeyCommands(program: Command, open: OpenSession): void {
     .option('--overlap <duration>', 'for example 24h', duration);
   withExamples(rotate, 'continuo keys rotate KEY_ID --overlap 1h').action(
     (id: string, { overlap }: { overlap?: number }) =>
-      open().call('POST', `${pathTo('keys', id)}/rotate`, { overlap_seconds: overlap }),
+      open().request('POST', `${pathTo('keys', id)}/rotate`, { overlap_seconds: overlap }),
   );
   const revoke = keys.command('revoke <id>').description('end a key now');
   withExamples(revoke, 'continuo keys revoke KEY_ID').action((id: string) =>
-    open().call('DELETE', pathTo('keys', id)),
+    open().request('DELETE', pathTo('keys', id)),
   );
 }

@@ -88,8 +88,8 @@ const percent = (logprob: number | null): string =>
 function tokenLines({ tokens, token_logprobs, top_logprobs }: Logprobs): string {
   return tokens
     .map((token, index) => {
-      const others = Object.entries(top_logprobs[index] ?? {}).filter(([other]) => other !== token);
-      const alternatives = others.map(([other, logprob]) => `${percent(logprob)} ${JSON.stringify(other)}`);
+      const others = Object.entries(top_logprobs[index] ?? {}).filter(([text]) => text !== token);
+      const alternatives = others.map(([text, logprob]) => `${percent(logprob)} ${JSON.stringify(text)}`);
       return `${[`${percent(token_logprobs[index] ?? null)}  ${JSON.stringify(token)}`, ...alternatives].join('  ')}\n`;
     })
     .join('');

@@ -7,7 +7,7 @@ import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { Command } from 'commander';
 import { findAccess, findAddress } from './access.ts';
 import { createApi } from './api.ts';
-import { answerOf, type Finding, fail, isHealth, ok, warn } from './doctor/finding.ts';
+import { type Finding, fail, fetchReply, isHealth, ok, warn } from './doctor/finding.ts';
 import type { CliContext, GlobalOptions } from './session.ts';
 import { BUNDLED_WORKER, ROOT, stateDirectory } from './start/installation.ts';
 
@@ -91,7 +91,7 @@ async function checkServer(
 ): Promise<Finding[]> {
   try {
     const url = findAddress(options, environment);
-    if (!isHealth(await answerOf(new URL('/health', url)))) {
+    if (!isHealth(await fetchReply(new URL('/health', url)))) {
       const text = `no Continuo server answers at ${url.origin}`;
       const isChosen = (options.url ?? environment.CONTINUO_URL ?? '') !== '';
       return isChosen

@@ -51,7 +51,7 @@ export function addPriceCommands(program: Command, open: OpenSession): void {
     };
     const numbers = Object.entries(given(amounts)).map(([name, text]) => [name, micros(String(text))]);
     const body = { model, ...Object.fromEntries(numbers), valid_from: from };
-    return open().call('POST', '/admin/v1/prices', body);
+    return open().request('POST', '/admin/v1/prices', body);
   });
 }
 
@@ -72,6 +72,6 @@ export function addCreditCommands(program: Command, open: OpenSession): void {
     add.option('--note <text>', 'text for people'),
     'continuo credits add --tenant acme --id invoice-17 --micros 50000000',
   ).action((options: { readonly micros: string }) =>
-    open().call('POST', '/admin/v1/credits', { ...options, micros: micros(options.micros) }),
+    open().request('POST', '/admin/v1/credits', { ...options, micros: micros(options.micros) }),
   );
 }

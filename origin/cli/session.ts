@@ -26,7 +26,7 @@ export interface Session {
   /** Shows all pages of a list of the server. */
   list(path: string, columns: readonly string[]): Promise<void>;
   /** Sends a request and shows the object in the answer. */
-  call(...request: Parameters<Api['call']>): Promise<void>;
+  request(...request: Parameters<Api['request']>): Promise<void>;
 }
 
 export type OpenSession = () => Session;
@@ -42,6 +42,6 @@ export const sessionOpener =
     return {
       ...{ access, api, terminal, json: options.json, results },
       list: async (path, columns) => results.list(await api.list(path), columns),
-      call: async (...request) => results.one(await api.call(...request)),
+      request: async (...request) => results.object(await api.request(...request)),
     };
   };

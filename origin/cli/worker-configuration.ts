@@ -34,8 +34,8 @@ function checkEnvironment(file: string, environment: string | undefined): Findin
   const name = `Worker (${environment ?? 'top level'})`;
   try {
     const { upstreams, secrets, placeholders } = readEnvironment(file, environment);
-    const found = `${upstreams.length} upstream(s); secrets: ${secrets.join(', ')}`;
-    if (placeholders.length === 0) return ok(name, found);
+    const summary = `${upstreams.length} upstream(s); secrets: ${secrets.join(', ')}`;
+    if (placeholders.length === 0) return ok(name, summary);
     return warn(name, `still has the placeholders of ${placeholders.join(', ')}`, REPLACE);
   } catch (error) {
     return fail(name, errorMessage(error).trim().split('\n').slice(0, 3).join(' '), CORRECT);
@@ -62,10 +62,10 @@ export function readEnvironment(file: string, environment: string | undefined): 
   }
   const upstreams = parseUpstreams(settings);
   const named = upstreams.flatMap((upstream) => upstream.binding ?? []);
-  const found = bindingsOf(config);
+  const bound = bindingsOf(config);
   // Environments inherit no bindings.
   const required = [...storesOf(readConfiguration(file, undefined)), ...SHIELDS, ...named];
-  const lacking = [...new Set(required)].filter((name) => !found.includes(name));
+  const lacking = [...new Set(required)].filter((name) => !bound.includes(name));
   if (lacking.length > 0) throw new Error(`lacks the bindings ${lacking.join(', ')}`);
   return {
     databases: config.d1_databases,

@@ -51,10 +51,10 @@ export class GrammarCache<Grammar extends Cached> {
    */
   async get(wire: string, tenantId: string): Promise<Grammar> {
     const key = createHash('sha256').update(wire).digest('base64');
-    const known = this.#grammars.get(key);
-    if (known) {
-      this.#keep(key, known);
-      return known;
+    const cached = this.#grammars.get(key);
+    if (cached) {
+      this.#keep(key, cached);
+      return cached;
     }
     const job = `${key} ${tenantId}`;
     const pending = this.#pending.get(job);

@@ -13,12 +13,12 @@ interface ProcessLimits {
  * dying process prints the constraint.
  */
 export function startIsolatedProcess(entry: URL, limits?: ProcessLimits): ChildProcess {
-  const own = limits === undefined ? null : limitedCommand(limits);
+  const command = limits === undefined ? null : limitedCommand(limits);
   return fork(entry, {
     env: {},
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    ...own,
+    ...command,
   });
 }
 

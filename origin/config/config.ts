@@ -123,7 +123,7 @@ export function readConfig(environment: Environment): OriginConfig {
     host: values.CONTINUO_ORIGIN_HOST,
     port: values.CONTINUO_ORIGIN_PORT,
     secrets: [values.CONTINUO_ORIGIN_SECRET, values.CONTINUO_ORIGIN_SECRET_NEXT].filter(
-      (one) => one !== undefined,
+      (value) => value !== undefined,
     ),
     prefixSecret: createHmac('sha256', values.CONTINUO_ORIGIN_SECRET).update('prefix cache').digest('hex'),
     metricsPort: values.CONTINUO_METRICS_PORT ?? null,

@@ -59,8 +59,8 @@ const COMMAND_LINE_VARIABLES = ['CONTINUO_URL', 'CONTINUO_API_KEY', 'CONTINUO_AD
 const OTHER_VARIABLES = [...LAUNCHER_VARIABLES, ...LOCAL_WORKER_VARIABLES, ...COMMAND_LINE_VARIABLES];
 
 /** @throws Error one line that names the first CONTINUO_ variable that does not exist, and the nearest one that does */
-export function requireKnown(environment: Environment, own: readonly string[]): void {
-  const known = [...own, ...OTHER_VARIABLES];
+export function requireKnown(environment: Environment, variables: readonly string[]): void {
+  const known = [...variables, ...OTHER_VARIABLES];
   const ours = Object.keys(environment).filter((name) => name.startsWith('CONTINUO_'));
   const unknown = ours.find((name) => !known.includes(name));
   if (unknown === undefined) return;

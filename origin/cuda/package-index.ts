@@ -55,6 +55,6 @@ export class PackageIndex {
 /** Returns the link of a page to a file. */
 function addressIn(html: string, file: string, page: URL): URL | null {
   const links = [...html.matchAll(/\bhref="([^"#]+)/g)].map((match) => match[1]!);
-  const link = links.find((one) => one.endsWith(`/${file}`) || one === file);
+  const link = links.find((link) => link.endsWith(`/${file}`) || link === file);
   return link === undefined ? null : URL.parse(link, page.href);
 }

@@ -73,7 +73,7 @@ export function authenticator(
     if (!isNew(nonce, time)) throw notSigned();
   };
   return async (signature, id, parts) => {
-    const named = [...keys].filter(([known]) => id === undefined || id === known);
+    const named = [...keys].filter(([keyId]) => id === undefined || id === keyId);
     if (named.length === 0) log.warn({ secret: String(id).slice(0, 8) }, 'unknown secret');
     for (const [secret, key] of named) {
       const claims = await verify(key, signature, parts);

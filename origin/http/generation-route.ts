@@ -6,24 +6,24 @@ import type { LoadedModel } from '../serving/load-model.ts';
 import { parseBody } from './body.ts';
 import { EventStream, startHeartbeat } from './event-stream.ts';
 import { GenerationMeter } from './generation-meter.ts';
-import { closeSignal, type RouteCall, type ServerContext, unlessAborted } from './route.ts';
+import { closeSignal, type ReceivedRequest, type ServerContext, unlessAborted } from './route.ts';
 
 /**
  * POST /generate: validates, tokenises and enqueues the request, then answers 200 with its events. If the connection
  * closes, the generation is aborted at any stage.
  */
-export async function handleGenerate(call: RouteCall, context: ServerContext): Promise<void> {
-  const request = parseBody(call.body, generationRequest, ['constraint']);
-  await context.service.hold(request.model, (loaded) => generate(call, context, request, loaded));
+export async function handleGenerate(received: ReceivedRequest, context: ServerContext): Promise<void> {
+  const request = parseBody(received.body, generationRequest, ['constraint']);
+  await context.service.hold(request.model, (loaded) => generate(received, context, request, loaded));
 }
 
 async function generate(
-  call: RouteCall,
+  received: ReceivedRequest,
   context: ServerContext,
   request: GenerationRequest,
   { model, engine }: LoadedModel,
 ): Promise<void> {
-  const { response, receivedAt } = call;
+  const { response, receivedAt } = received;
   const engineId = context.newId();
   const signal = closeSignal(response);
   const preparing = prepareGeneration(request, { ...context, model, engineId, receivedAt, signal });
@@ -74,7 +74,7 @@ async function generate(
   const endedAt = context.now();
   const ms = endedAt - receivedAt;
   context.log.info({ model: model.id, requestId, tenantId, outcome, ...usage, ms }, 'generation');
-  const traceparent = call.request.headers.traceparent as string | undefined;
+  const traceparent = received.request.headers.traceparent as string | undefined;
   const span = { traceparent, requestId, model: model.id, startedAt: receivedAt, endedAt, outcome, usage };
   context.traces?.record(span);
 }

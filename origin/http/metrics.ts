@@ -82,7 +82,8 @@ export function createMetrics(measured: Measured) {
     '1 for the state each model is in.',
     (states) => {
       for (const { id, state } of measured.health().models) {
-        for (const one of modelState.options) states.set({ model: id, state: one }, Number(one === state));
+        for (const option of modelState.options)
+          states.set({ model: id, state: option }, Number(option === state));
       }
     },
     ['model', 'state'],

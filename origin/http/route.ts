@@ -28,7 +28,7 @@ export interface ServerContext {
 }
 
 /** One request. If its route requires a signature, the body has been read and the signature checked. */
-export interface RouteCall {
+export interface ReceivedRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly query: URLSearchParams;
@@ -37,7 +37,7 @@ export interface RouteCall {
   readonly receivedAt: number;
 }
 
-export type OriginRouteHandler = (call: RouteCall, context: ServerContext) => Promise<void> | void;
+export type OriginRouteHandler = (received: ReceivedRequest, context: ServerContext) => Promise<void> | void;
 
 export function sendJson(response: ServerResponse, status: number, value: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });

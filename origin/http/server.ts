@@ -8,7 +8,7 @@ import { SECRET_ID_HEADER, SIGNATURE_HEADER } from '@continuo/shared/signing.ts'
 import { notSigned } from './authentication.ts';
 import { readBody } from './body.ts';
 import { handleGenerate } from './generation-route.ts';
-import { type OriginRouteHandler, type RouteCall, type ServerContext, sendJson } from './route.ts';
+import { type OriginRouteHandler, type ReceivedRequest, type ServerContext, sendJson } from './route.ts';
 import { handleDetokenize, handleTokenize, handleTokenizerInfo } from './tokenizer-routes.ts';
 
 interface Route {
@@ -33,30 +33,30 @@ const METRICS_ROUTES: typeof ROUTES = {
   '/metrics': { method: 'GET', signed: false, handle: getMetrics },
 };
 
-function listModels({ response }: RouteCall, { service }: ServerContext): void {
+function listModels({ response }: ReceivedRequest, { service }: ServerContext): void {
   sendJson(response, 200, { capabilities: CAPABILITIES, models: service.health.models });
 }
 
 /** GET /usage?account=… or GET /usage?under=… */
-function getUsage({ query, response }: RouteCall, { usageAccounts }: ServerContext): void {
+function getUsage({ query, response }: ReceivedRequest, { usageAccounts }: ServerContext): void {
   const under = query.get('under');
-  const found = under === null ? usageAccounts.find(query.get('account') ?? '') : usageAccounts.under(under);
-  sendJson(response, 200, found);
+  const usage = under === null ? usageAccounts.find(query.get('account') ?? '') : usageAccounts.under(under);
+  sendJson(response, 200, usage);
 }
 
 /** Answers 200 only while requests are accepted, for load balancers. */
-function getStatus({ response }: RouteCall, { service }: ServerContext): void {
+function getStatus({ response }: ReceivedRequest, { service }: ServerContext): void {
   const { status } = service.health;
   sendJson(response, status === 'ready' ? 200 : 503, { status });
 }
 
 /** Answers like `getStatus`, with models, their faults, and the numbers of running and waiting sequences. */
-function getHealth({ response }: RouteCall, { service }: ServerContext): void {
+function getHealth({ response }: ReceivedRequest, { service }: ServerContext): void {
   const { health } = service;
   sendJson(response, health.status === 'ready' ? 200 : 503, health);
 }
 
-async function getMetrics({ response }: RouteCall, { metrics }: ServerContext): Promise<void> {
+async function getMetrics({ response }: ReceivedRequest, { metrics }: ServerContext): Promise<void> {
   const text = await metrics.registry.metrics();
   response.writeHead(200, { 'content-type': metrics.registry.contentType });
   response.end(text);
@@ -82,7 +82,7 @@ export const createMetricsServer = (context: ServerContext): Server =>
 
 function createHttpServer(routes: typeof ROUTES, context: ServerContext, timeouts: typeof TIMEOUTS): Server {
   const server = createServer(timeouts);
-  server.on('request', (request, response) => void answer(routes, request, response, context));
+  server.on('request', (request, response) => void respond(routes, request, response, context));
   server.on('clientError', refuseUnreadable);
   server.on('connect', (_, socket) =>
     endWith(new ApiError('invalid_value', 'CONNECT is not supported.'), socket),
@@ -90,7 +90,7 @@ function createHttpServer(routes: typeof ROUTES, context: ServerContext, timeout
   return server;
 }
 
-async function answer(
+async function respond(
   routes: typeof ROUTES,
   request: IncomingMessage,
   response: ServerResponse,

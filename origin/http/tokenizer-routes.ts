@@ -10,7 +10,7 @@ import {
 import { markedText } from '../request/prompt.ts';
 import type { ServedModel } from '../request/served-model.ts';
 import { parseBody } from './body.ts';
-import { closeSignal, type RouteCall, type ServerContext, sendJson, unlessAborted } from './route.ts';
+import { closeSignal, type ReceivedRequest, type ServerContext, sendJson, unlessAborted } from './route.ts';
 
 /** Maximum tokens of a request, in contexts of the model. */
 const MAX_CONTEXTS = 4;
@@ -25,7 +25,7 @@ const expected = (limit: number): string =>
 
 /** POST /tokenize: encodes a text as in a prompt. */
 export async function handleTokenize(
-  { body, response }: RouteCall,
+  { body, response }: ReceivedRequest,
   { service }: ServerContext,
 ): Promise<void> {
   const request = parseBody(body, tokenizeRequest);
@@ -50,15 +50,15 @@ async function tokenized(
   const options = { addSpecialTokens, parseSpecial };
   const text = markedText(prompt, parseSpecial, model);
   const job = { kind: 'tokenize', text, options, maxTokens, ...wanted } as const;
-  const answer = await model.tokenizerThreads.run(job, { tenantId, weight, signal });
-  if (typeof answer !== 'number') return answer;
-  const message = `Invalid 'prompt': ${answer} tokens. ${expected(maxTokens)}`;
+  const reply = await model.tokenizerThreads.run(job, { tenantId, weight, signal });
+  if (typeof reply !== 'number') return reply;
+  const message = `Invalid 'prompt': ${reply} tokens. ${expected(maxTokens)}`;
   throw new ApiError('string_above_max_length', message, { param: 'prompt' });
 }
 
 /** POST /detokenize: writes special tokens as their literal text. */
 export async function handleDetokenize(
-  { body, response }: RouteCall,
+  { body, response }: ReceivedRequest,
   { service }: ServerContext,
 ): Promise<void> {
   const request = parseBody(body, detokenizeRequest);
@@ -98,7 +98,7 @@ function send(response: ServerResponse, json: Uint8Array): void {
 
 /** GET /tokenizer_info?model=… */
 export async function handleTokenizerInfo(
-  { query, response }: RouteCall,
+  { query, response }: ReceivedRequest,
   { service }: ServerContext,
 ): Promise<void> {
   const name = query.get('model') ?? 'default';

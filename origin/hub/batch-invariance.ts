@@ -47,8 +47,8 @@ export async function measureBatchInvariance(
   return { rows: slots, steps, identical, maxDifference };
 }
 
-function difference(one: Float32Array, other: Float32Array): number {
+function difference(left: Float32Array, right: Float32Array): number {
   let largest = 0;
-  for (let id = 0; id < one.length; id += 1) largest = Math.max(largest, Math.abs(one[id]! - other[id]!));
+  for (let id = 0; id < left.length; id += 1) largest = Math.max(largest, Math.abs(left[id]! - right[id]!));
   return largest;
 }

@@ -51,8 +51,8 @@ async function windowBits(runner: ModelRunner, tokens: readonly number[], first:
     const logitsAt = Int32Array.from(predicted);
     const logits = await runner.prefill({ slot: 0, start, tokens: chunk, logitsAt }, NEVER);
     for (const [row, at] of predicted.entries()) {
-      const own = logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
-      bits += surprise(own, tokens[start + at + 1]!);
+      const logitsOfRow = logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
+      bits += surprise(logitsOfRow, tokens[start + at + 1]!);
     }
   }
   return bits;

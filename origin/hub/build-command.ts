@@ -88,8 +88,8 @@ const buildsOf = ({ XDG_CACHE_HOME }: Environment): string =>
 function precisionOf({ precision }: BuildOptions, environment: Environment): WeightPrecision {
   const { provider } = readModelSettings(environment).model.engine.device;
   if (precision === undefined) return provider === 'cpu' ? 'int8' : 'fp16';
-  const known = WEIGHT_PRECISIONS[precision.toLowerCase()];
-  if (known !== undefined) return known;
+  const weights = WEIGHT_PRECISIONS[precision.toLowerCase()];
+  if (weights !== undefined) return weights;
   const names = Object.keys(WEIGHT_PRECISIONS).join(', ');
   throw new CommandError(`--precision: received ${precision}; allowed: ${names}`, EXIT.usage);
 }

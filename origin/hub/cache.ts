@@ -64,10 +64,10 @@ export async function cachedModels(cache: string): Promise<CachedModel[]> {
 
 /** Finds the snapshot of a branch, tag or commit. @throws HubError if the cache does not have it */
 export async function findCached(cache: string, repository: string, revision: string): Promise<CachedModel> {
-  const found = (await snapshotsOf(cache, repository)).find(
+  const cached = (await snapshotsOf(cache, repository)).find(
     ({ commit, revisions }) => commit === revision || revisions.includes(revision),
   );
-  if (found !== undefined) return found;
+  if (cached !== undefined) return cached;
   throw new HubError(`${repository} is not in the cache at revision ${revision}; pull it first`);
 }
 
@@ -101,7 +101,7 @@ async function snapshotsOf(cache: string, repository: string): Promise<CachedMod
       return {
         repository,
         commit,
-        revisions: references.filter((one) => one.commit === commit).map(({ revision }) => revision),
+        revisions: references.filter((ref) => ref.commit === commit).map(({ revision }) => revision),
         files,
         variants: variantsOf(files),
         directory,
@@ -117,8 +117,8 @@ async function entries(directory: string): Promise<string[]> {
 
 /** Paths relative to the directory, with `/`; links count as files. */
 async function filesBelow(directory: string): Promise<string[]> {
-  const found = await readdir(directory, { recursive: true, withFileTypes: true }).catch(() => []);
-  return found
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(() => []);
+  return entries
     .filter((entry) => !entry.isDirectory())
     .map(({ parentPath, name }) => path.relative(directory, path.join(parentPath, name)))
     .map((file) => file.split(path.sep).join('/'));
@@ -127,7 +127,7 @@ async function filesBelow(directory: string): Promise<string[]> {
 /** Disk space of the files below a directory. A file with several links counts once. */
 export async function bytesBelow(directory: string): Promise<number> {
   const files = await filesBelow(directory);
-  const found = await Promise.all(files.map((file) => stat(path.join(directory, file)).catch(() => null)));
-  const sizes = new Map(found.map((file) => [file?.ino, file?.size ?? 0]));
+  const stats = await Promise.all(files.map((file) => stat(path.join(directory, file)).catch(() => null)));
+  const sizes = new Map(stats.map((file) => [file?.ino, file?.size ?? 0]));
   return [...sizes.values()].reduce((sum, size) => sum + size, 0);
 }

@@ -43,14 +43,16 @@ export async function findCheckTargets(
     model !== undefined && [name, ...aliases].includes(model);
   if (model === undefined || (read.modelsFile !== null && set.models.some(isNamed))) {
     const built = await buildModels(set, () => undefined);
-    const models = built.models.map((one) => withEngine(one, { variant: variant ?? one.engine.variant }));
-    return withSlots({ ...built, models }, (one) => model === undefined || isNamed(one));
+    const models = built.models.map((settings) =>
+      withEngine(settings, { variant: variant ?? settings.engine.variant }),
+    );
+    return withSlots({ ...built, models }, (settings) => model === undefined || isNamed(settings));
   }
-  const found = isPath(model)
+  const engine = isPath(model)
     ? { directory: requireDirectory(model), variant }
     : await findInCache({ model, variant, ...where });
-  const one = { ...withEngine(read.model, found), name: model };
-  return withSlots({ models: [one], faulty: [], limits: NO_MEMORY_LIMITS }, () => true);
+  const target = { ...withEngine(read.model, engine), name: model };
+  return withSlots({ models: [target], faulty: [], limits: NO_MEMORY_LIMITS }, () => true);
 }
 
 const withEngine = (model: ModelSettings, engine: Partial<EngineSettings>): ModelSettings => ({
@@ -80,8 +82,8 @@ function requireDirectory(directory: string): string {
 }
 
 function requirePrecision(name: string): Precision {
-  const known = PRECISIONS.find((precision) => precision === name);
-  if (known !== undefined) return known;
+  const precision = PRECISIONS.find((precision) => precision === name);
+  if (precision !== undefined) return precision;
   throw new HubError(`unknown variant ${name}; known variants: ${PRECISIONS.join(', ')}`);
 }
 
@@ -95,14 +97,14 @@ async function findInCache({ model, variant, revision, cache, endpoint }: Cached
   const named = readRepositoryName(model, endpoint);
   const { repository } = named;
   const commit = nameOrOption('revision', named.revision, requireRevision(revision), DEFAULT_REVISION);
-  const found = await findCached(cache, repository, commit);
+  const cached = await findCached(cache, repository, commit);
   const wanted = nameOrOption('variant', named.variant, variant ?? undefined, undefined);
-  const chosen = chooseVariant(found.files, repository, wanted);
+  const chosen = chooseVariant(cached.files, repository, wanted);
   if (chosen.format !== 'onnx') {
     throw new HubError(`${repository} has weights and no graph; run: continuo model build ${repository}`);
   }
   return {
-    directory: path.join(found.directory, chosen.directory),
+    directory: path.join(cached.directory, chosen.directory),
     variant: wanted === undefined ? null : precisionOf(chosen),
   };
 }

@@ -3,7 +3,7 @@ import { PICKLED_WEIGHTS, SAFETENSORS_INDEX } from '@continuo/export/checkpoint/
 /** What lies in place of a model that can be served, and what its user can do about it. */
 interface Substitute {
   /** Of the files' paths. */
-  readonly found: RegExp;
+  readonly pattern: RegExp;
   readonly message: (names: string) => string;
 }
 
@@ -12,31 +12,31 @@ const PICKLES = 'pickled files can run code, so they are refused; where you trus
 /** The first row that applies is the answer. */
 const SUBSTITUTES: readonly Substitute[] = [
   {
-    found: /(?:^|\/)adapter(?:s|_model)\.safetensors$/,
+    pattern: /(?:^|\/)adapter(?:s|_model)\.safetensors$/,
     message: (names) =>
       `is the adapter ${names}: serve its base model, which adapter_config.json names, with --adapter and the directory of this one`,
   },
   {
-    found: /(?:^|\/)adapter_model\.bin$/,
+    pattern: /(?:^|\/)adapter_model\.bin$/,
     message: (names) => `has its adapter only as ${names}: ${PICKLES}, save it as adapter_model.safetensors`,
   },
-  { found: /^model_index\.json$/, message: () => 'is a pipeline of diffusers, not a language model' },
+  { pattern: /^model_index\.json$/, message: () => 'is a pipeline of diffusers, not a language model' },
   {
-    found: /^model\.safetensors(?:\.index\.json)?$/,
+    pattern: /^model\.safetensors(?:\.index\.json)?$/,
     message: (names) => `has ${names} without config.json: add the config.json of the model`,
   },
   {
-    found: /^model-\d+-of-\d+\.safetensors$/,
+    pattern: /^model-\d+-of-\d+\.safetensors$/,
     message: (names) =>
       `has ${names} without ${SAFETENSORS_INDEX}, which names the shards: add it; save_pretrained(…) of transformers writes it`,
   },
   {
-    found: /^consolidated[\w.-]*\.safetensors$/,
+    pattern: /^consolidated[\w.-]*\.safetensors$/,
     message: (names) =>
       `has ${names}, Mistral’s own format: take the model in the format of transformers, with ${SAFETENSORS_INDEX} or model.safetensors`,
   },
   {
-    found: /^model\.\w+(?:-\d+-of-\d+)?\.safetensors$/,
+    pattern: /^model\.\w+(?:-\d+-of-\d+)?\.safetensors$/,
     message: (names) =>
       `has ${names}: serve a directory in which it is named model.safetensors, or its index ${SAFETENSORS_INDEX}`,
   },
@@ -45,23 +45,23 @@ const SUBSTITUTES: readonly Substitute[] = [
 /** Rows for repositories that have no model in a folder either. */
 const LAST_SUBSTITUTES: readonly Substitute[] = [
   {
-    found: /\.safetensors$/,
+    pattern: /\.safetensors$/,
     message: (names) =>
       `has ${names}, but neither model.safetensors nor ${SAFETENSORS_INDEX}: rename the weights, or add the index that names them`,
   },
   {
-    found: PICKLED_WEIGHTS,
+    pattern: PICKLED_WEIGHTS,
     message: (names) =>
       `has its weights only as ${names}: ${PICKLES}, convert them to safetensors as docs/models.md shows`,
   },
   {
-    found: /\.onnx$/,
+    pattern: /\.onnx$/,
     message: (names) =>
       `has ${names}, but no decoder in one graph: model.onnx or decoder_model_merged.onnx, here or in the folder onnx`,
   },
-  { found: /\.gguf$/, message: (names) => `has ${names}, which is no decoder: take one with the decoder` },
+  { pattern: /\.gguf$/, message: (names) => `has ${names}, which is no decoder: take one with the decoder` },
   {
-    found: /\.(?:h5|msgpack|ot|npz|nemo|tflite|task|mlmodel|keras)$/,
+    pattern: /\.(?:h5|msgpack|ot|npz|nemo|tflite|task|mlmodel|keras)$/,
     message: (names) => `has its weights only as ${names}: convert them to safetensors`,
   },
 ];
@@ -81,8 +81,8 @@ export function missingWeights(files: readonly string[], folders: readonly strin
 }
 
 function substituteOf(rows: readonly Substitute[], files: readonly string[]): string | undefined {
-  for (const { found, message } of rows) {
-    const matching = files.filter((file) => found.test(file));
+  for (const { pattern, message } of rows) {
+    const matching = files.filter((file) => pattern.test(file));
     if (matching.length > 0) return message(listed(matching));
   }
   return undefined;

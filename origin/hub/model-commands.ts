@@ -101,7 +101,7 @@ export function addModelCommands(
     for (const target of await findCheckTargets(wanted, environment)) {
       const now = () => performance.now();
       const report = await checkModel({ engine: target.engine, prompt: options.prompt, text, now });
-      results().one(checkFields(target.name, report));
+      results().object(checkFields(target.name, report));
     }
   });
 }

@@ -58,9 +58,9 @@ export const isPath = (text: string): boolean =>
  */
 export function readModelName(text: string, endpoint: string): ModelName {
   if (!isPath(text)) return readRepositoryName(text, endpoint);
-  const found = statSync(text, { throwIfNoEntry: false });
-  if (found === undefined) throw new HubError(`there is no file or directory ${text}`);
-  if (found.isDirectory()) return { kind: 'directory', path: path.resolve(text) };
+  const stats = statSync(text, { throwIfNoEntry: false });
+  if (stats === undefined) throw new HubError(`there is no file or directory ${text}`);
+  if (stats.isDirectory()) return { kind: 'directory', path: path.resolve(text) };
   if (text.toLowerCase().endsWith('.gguf')) return { kind: 'gguf', path: path.resolve(text) };
   throw new HubError(`${text} is neither a directory nor a .gguf file`);
 }

@@ -221,7 +221,7 @@ async function build(
 
 /** Interrupted builds. The caller holds the lock, so no build is in progress. */
 function removePartialBuilds(builds: string): void {
-  for (const name of readdirSync(builds).filter((one) => one.endsWith(PARTIAL_SUFFIX))) {
+  for (const name of readdirSync(builds).filter((name) => name.endsWith(PARTIAL_SUFFIX))) {
     rmSync(path.join(builds, name), { recursive: true });
   }
 }
@@ -229,10 +229,12 @@ function removePartialBuilds(builds: string): void {
 /** @throws HubError if the directory holds anything else */
 function isBuilt(directory: string, build: string): boolean {
   if (!existsSync(directory)) return false;
-  const found = readProvenance(directory);
-  if (found?.build === build) return true;
+  const provenance = readProvenance(directory);
+  if (provenance?.build === build) return true;
   const content =
-    found === null ? 'is no built model' : `holds ${found.id} in ${found.precision}, built from other files`;
+    provenance === null
+      ? 'is no built model'
+      : `holds ${provenance.id} in ${provenance.precision}, built from other files`;
   throw new HubError(`${directory} ${content}; remove it or name another directory`);
 }
 

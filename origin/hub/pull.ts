@@ -133,7 +133,7 @@ export async function pullFiles(
     const isJson = ({ file }: WantedFile) => file.path.endsWith('.json');
     for (const file of files.filter(isJson)) await fetchFile(file, snapshot, context);
     check?.(directory);
-    for (const file of files.filter((one) => !isJson(one))) await fetchFile(file, snapshot, context);
+    for (const file of files.filter((file) => !isJson(file))) await fetchFile(file, snapshot, context);
     if (revision !== commit) await writeReference(refs, revision, commit);
   });
   return { variant: variant.name, precision: precisionOf(variant), commit, snapshot, directory };
@@ -192,6 +192,6 @@ async function requireSpace(files: readonly WantedFile[], directory: string): Pr
 
 /** Size of a file in bytes; null if there is none. */
 async function sizeOf(file: string): Promise<number | null> {
-  const found = await stat(file).catch(() => null);
-  return found?.isFile() ? found.size : null;
+  const stats = await stat(file).catch(() => null);
+  return stats?.isFile() ? stats.size : null;
 }

@@ -9,8 +9,8 @@ import { HubError, withDiskErrors } from './hub-error.ts';
  * leaves the model directory.
  */
 export async function placeInSnapshot(blob: string, place: string): Promise<void> {
-  const [content, found] = await Promise.all([stat(blob), lstat(place).catch(() => null)]);
-  if (found !== null && found.ino === content.ino && found.dev === content.dev) return;
+  const [content, existing] = await Promise.all([stat(blob), lstat(place).catch(() => null)]);
+  if (existing !== null && existing.ino === content.ino && existing.dev === content.dev) return;
   await replace(place, (temporary) =>
     link(blob, temporary).catch((error: unknown) => {
       if (errorCode(error) === 'ENOENT') throw error;
@@ -26,8 +26,8 @@ export function writeReference(refs: string, revision: string, commit: string): 
 
 /** Makes `place` a symbolic link to a directory. Replaces only symbolic links. @throws HubError */
 export async function linkTo(directory: string, place: string): Promise<void> {
-  const found = await lstat(place).catch(() => null);
-  if (found !== null && !found.isSymbolicLink()) {
+  const existing = await lstat(place).catch(() => null);
+  if (existing !== null && !existing.isSymbolicLink()) {
     throw new HubError(`${place} exists and is not a symbolic link; choose another path`);
   }
   await withDiskErrors(place, () =>

@@ -60,10 +60,10 @@ export function variantsOf(files: readonly string[]): Variant[] {
       .map(([directory, members]) => genaiVariant(directory, members));
   }
   const jsons = (inDirectory.get('') ?? []).filter(isJson);
-  const found = ['onnx', ''].flatMap((directory) =>
+  const graphFiles = ['onnx', ''].flatMap((directory) =>
     precisionVariants(inDirectory.get(directory) ?? [], jsons),
   );
-  const graphs = [...Map.groupBy(found, ({ name }) => name).values()].map(([first]) => first!);
+  const graphs = [...Map.groupBy(graphFiles, ({ name }) => name).values()].map(([first]) => first!);
   return [...graphs, ...safetensorsVariant(inDirectory.get('') ?? [], jsons), ...ggufVariants(files)];
 }
 
@@ -83,7 +83,7 @@ function ggufVariants(files: readonly string[]): Variant[] {
   const depth = (stem: string) => stem.split('/').length;
   const names = new Set<string>();
   return [...byStem]
-    .toSorted(([one], [other]) => depth(one) - depth(other))
+    .toSorted(([left], [right]) => depth(left) - depth(right))
     .map(([stem, members]) => {
       const format = GGUF_FORMAT.exec(stem)?.[1]?.toUpperCase();
       const name = format === undefined || names.has(format) ? stem : format;
@@ -106,7 +106,7 @@ function ggufVariants(files: readonly string[]): Variant[] {
 export function chooseVariant(files: readonly string[], repository: string, wanted?: string): Variant {
   const rank = ({ name }: Variant) =>
     PREFERENCE.includes(name) ? PREFERENCE.indexOf(name) : PREFERENCE.length;
-  const variants = variantsOf(files).toSorted((one, other) => rank(one) - rank(other));
+  const variants = variantsOf(files).toSorted((left, right) => rank(left) - rank(right));
   const [best] = variants;
   if (best === undefined)
     throw new HubError(`${repository} ${missingWeights(files, foldersWithModels(files))}`);

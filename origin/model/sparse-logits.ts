@@ -74,9 +74,9 @@ export class SparseLogits {
   of(logits: Float32Array): SparseRow | null {
     const row = this.indexOf(logits);
     if (row < 0) return null;
-    const known = this.#view(row);
-    known.coldness = this.#coldness[row]!;
-    return known;
+    const view = this.#view(row);
+    view.coldness = this.#coldness[row]!;
+    return view;
   }
 
   /** Writes the blocks that samplers have asked for to the list; they count as here. Returns how many there are. */
@@ -110,8 +110,8 @@ export class SparseLogits {
   }
 
   #view(row: number): SparseRow {
-    const known = this.#views.get(row);
-    if (known !== undefined) return known;
+    const cached = this.#views.get(row);
+    if (cached !== undefined) return cached;
     const at = (part: number) => this.statisticsAt + (row * STATISTICS + part) * this.#blocks;
     const numbers = (part: number) => this.memory.subarray(at(part), at(part) + this.#blocks);
     const view = new SparseRow(

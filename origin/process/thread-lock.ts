@@ -4,14 +4,14 @@ const FREE = 0;
 const ownerOf = (threadId: number): number => threadId + 1;
 
 /** Runs `call` while this thread, `threadId`, holds the lock. Blocks the thread until it is free. */
-export function withThreadLock<T>(cell: Int32Array, threadId: number, call: () => T): T {
+export function withThreadLock<T>(cell: Int32Array, threadId: number, work: () => T): T {
   for (let holder = FREE; ; ) {
     holder = Atomics.compareExchange(cell, 0, FREE, ownerOf(threadId));
     if (holder === FREE) break;
     Atomics.wait(cell, 0, holder);
   }
   try {
-    return call();
+    return work();
   } finally {
     Atomics.store(cell, 0, FREE);
     Atomics.notify(cell, 0, 1);

@@ -99,8 +99,8 @@ export async function prepareGeneration(
   };
   const restore = (event: EngineEvent): GenerationEvent => {
     if (event.type === 'prompt') {
-      const known = promptEvent(event, fitted[event.prompt]!, request, model.tokenizer.tokenBytes);
-      return echoEvent(known, prompts[event.prompt]?.echo ?? ECHO_TOKENS);
+      const promptResult = promptEvent(event, fitted[event.prompt]!, request, model.tokenizer.tokenBytes);
+      return echoEvent(promptResult, prompts[event.prompt]?.echo ?? ECHO_TOKENS);
     }
     if (event.type !== 'finish' || typeof event.stopReason !== 'number') return event;
     return { ...event, stopReason: hiddenStops.get(event.stopReason) ?? event.stopReason };
@@ -182,8 +182,8 @@ async function withImages(
   if (model.images === null || images.length === 0) return submitted;
   const read = await readImages(images, positions, model.images, caller);
   return submitted.map((prompt, index) => {
-    const own = read[index] ?? [];
-    return own.length === 0 ? prompt : { ...prompt, images: own };
+    const ofPrompt = read[index] ?? [];
+    return ofPrompt.length === 0 ? prompt : { ...prompt, images: ofPrompt };
   });
 }
 

@@ -16,7 +16,7 @@ export function promptEvent(
   const text = textOf(tokenBytes, ids, skipSpecialTokens);
   if (scores === undefined) return { type: 'prompt', prompt, text, ids };
   const { bytes, top, first, rows } = scores;
-  const known = new PromptLogprobs(bytes.length / logprobBytes(top), top, bytes.buffer, first);
+  const results = new PromptLogprobs(bytes.length / logprobBytes(top), top, bytes.buffer, first);
   // The same tokens are likely in many places.
   const written = new Map<number, string>();
   const bytesOf = (id: number): string => {
@@ -31,7 +31,7 @@ export function promptEvent(
     return wireTokenLogprob(
       bytesOf,
       id,
-      { ...known.get(at, promptTopLogprobs ?? 0), ...(row && { row }) },
+      { ...results.get(at, promptTopLogprobs ?? 0), ...(row && { row }) },
       hidden,
     );
   });

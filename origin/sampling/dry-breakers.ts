@@ -48,12 +48,12 @@ export class Breakers {
   readonly #tails: Tree = new Map();
   /** The tokens that must follow a token that ends with a beginning, or that is the first of a breaker's own tokens. */
   readonly #tailsAfter = new Map<Tree | number, Tails>();
-  readonly #known = new Map<number, Breaking>();
+  readonly #breakings = new Map<number, Breaking>();
 
   constructor(breakers: readonly Breaker[], tokenBytes: TokenBytes) {
     this.#tokenBytes = tokenBytes;
-    breakers.forEach(({ bytes, tokens: [own, ...rests] }, index) => {
-      const [first, ...others] = own ?? [];
+    breakers.forEach(({ bytes, tokens: [spelling, ...rests] }, index) => {
+      const [first, ...others] = spelling ?? [];
       if (first !== undefined && others.length > 0) this.#addTail(first, others, ANY_BREAKER);
       let node = this.#beginnings;
       bytes.forEach((byte, at) => {
@@ -96,10 +96,10 @@ export class Breakers {
   }
 
   #of(id: number): Breaking {
-    let breaking = this.#known.get(id);
+    let breaking = this.#breakings.get(id);
     if (breaking === undefined) {
       breaking = this.#lookUp(id);
-      this.#known.set(id, breaking);
+      this.#breakings.set(id, breaking);
     }
     return breaking;
   }
@@ -107,20 +107,20 @@ export class Breakers {
   #lookUp(id: number): Breaking {
     const { bytes, offsets } = this.#tokenBytes;
     const end = offsets[id + 1] ?? 0;
-    const found: number[] = [];
-    const own = this.#tailsAfter.get(id);
-    const tails = own ? [own] : [];
+    const complete: number[] = [];
+    const tail = this.#tailsAfter.get(id);
+    const tails = tail ? [tail] : [];
     for (let start = offsets[id] ?? 0; start < end; start++) {
       let node: Tree | undefined = this.#beginnings;
       for (let at = start; node !== undefined && at < end; at++) {
         node = node.get(bytes[at]!);
-        for (const breaker of (node && this.#endings.get(node)) ?? []) found.push(breaker);
+        for (const breaker of (node && this.#endings.get(node)) ?? []) complete.push(breaker);
       }
       const after = node && this.#tailsAfter.get(node);
       if (after) tails.push(after);
     }
-    if (found.length === 0 && tails.length === 0) return NO_BREAKING;
-    return { whole: found.length === 0 ? NO_BREAKING.whole : new Set(found), tails };
+    if (complete.length === 0 && tails.length === 0) return NO_BREAKING;
+    return { whole: complete.length === 0 ? NO_BREAKING.whole : new Set(complete), tails };
   }
 }
 

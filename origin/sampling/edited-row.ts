@@ -54,11 +54,11 @@ export class EditedRow {
     const { statistics, coldness } = sparse;
     let [before, highest] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
     for (let block = 0; block < this.#maxima.length; block++) {
-      const known = statistics.maxima[block]!;
-      const found = this.#isEdited(block) ? maximumOf(target, block) : known;
-      this.#maxima[block] = found;
-      before = Math.max(before, known);
-      highest = Math.max(highest, found);
+      const unedited = statistics.maxima[block]!;
+      const maximum = this.#isEdited(block) ? maximumOf(target, block) : unedited;
+      this.#maxima[block] = maximum;
+      before = Math.max(before, unedited);
+      highest = Math.max(highest, maximum);
     }
     const fallen = (before - highest) * Math.max(1, coldness);
     if (!(highest < Number.POSITIVE_INFINITY && fallen < MOST_NATS)) sparse.giveUp();

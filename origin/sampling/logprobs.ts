@@ -35,7 +35,7 @@ export function tokenLogprob(
     Math.max(LOWEST_LOGPROB, Math.fround(logits[token]! - normalizer));
   const ids = typeof top === 'number' ? topIds(top, workspace) : sorted(top, logits);
   const listed: [number, number][] = [];
-  for (const other of ids) listed.push([other, logprobOf(other)]);
+  for (const token of ids) listed.push([token, logprobOf(token)]);
   return { logprob: logprobOf(id), top: listed };
 }
 
@@ -47,21 +47,21 @@ export function normalizerOf({ row }: SamplerWorkspace): number {
 
 /** Returns the position of a token in the workspace's row by its logit, from 1; lower ids come first among equal logits. */
 export function tokenRank(id: number, { row: { logits, maxima } }: SamplerWorkspace): number {
-  const own = logits[id]!;
+  const logit = logits[id]!;
   let rank = 1;
   for (let block = 0; block < maxima.length; block++) {
-    if (maxima[block]! < own) continue;
+    if (maxima[block]! < logit) continue;
     const start = block * BLOCK_SIZE;
     const end = Math.min(start + BLOCK_SIZE, logits.length);
     for (let i = start; i < end; i++) {
-      if (logits[i]! > own || (logits[i]! === own && i < id)) rank++;
+      if (logits[i]! > logit || (logits[i]! === logit && i < id)) rank++;
     }
   }
   return rank;
 }
 
 const sorted = (ids: readonly number[], logits: Float32Array): readonly number[] =>
-  ids.toSorted((one, other) => logits[other]! - logits[one]! || one - other);
+  ids.toSorted((a, b) => logits[b]! - logits[a]! || a - b);
 
 /** Ids of the largest logits, best first; valid until the workspace is used again. */
 function topIds(count: number, workspace: SamplerWorkspace): Int32Array {

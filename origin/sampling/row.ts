@@ -121,8 +121,9 @@ export class Row {
   }
 
   #weighSparse(sparse: SparseRow): number {
-    const found = sparse.sumsAt(this.coldness);
-    for (let block = 0; block < found.length; block++) this.#weight += this.#sums[block] = found[block]!;
+    const blockSums = sparse.sumsAt(this.coldness);
+    for (let block = 0; block < blockSums.length; block++)
+      this.#weight += this.#sums[block] = blockSums[block]!;
     this.#moment = Number.NaN;
     this.#weighedAt = this.coldness;
     return this.#weight;

@@ -54,8 +54,8 @@ export class TokenHistory {
    * that each push costs O(1).
    */
   countsOver(window: number): TokenCounts {
-    const known = this.#counters.get(window);
-    if (known) return known;
+    const counter = this.#counters.get(window);
+    if (counter) return counter;
     const counts = new TokenCounts(this.tokens.length);
     for (let i = window < 0 ? 0 : Math.max(0, this.#used - window); i < this.#used; i++) {
       counts.add(this.tokens[i]!, 1, i >= this.promptLength);

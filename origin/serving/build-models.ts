@@ -85,6 +85,6 @@ async function runBuild(
   process.off('exit', stop);
   const directory = results.get('CONTINUO_MODEL_DIR');
   if (code !== 0 || directory === undefined) return null;
-  const variant = PRECISIONS.find((one) => one === results.get('CONTINUO_MODEL_VARIANT')) ?? null;
+  const variant = PRECISIONS.find((precision) => precision === results.get('CONTINUO_MODEL_VARIANT')) ?? null;
   return { directory, variant };
 }

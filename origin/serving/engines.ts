@@ -156,7 +156,7 @@ export class Engines {
         onFull(memory);
         continue;
       }
-      this.#waiting = this.#waiting.filter((other) => other !== next);
+      this.#waiting = this.#waiting.filter((waiting) => waiting !== next);
       next.phase = 'loading';
       next.loadingSince = now;
       this.#actions.load(next.id);
@@ -180,7 +180,7 @@ export class Engines {
     engine.retired = true;
     if (engine.phase === 'loaded' && engine.users === 0) this.unload(engine);
     if (holdsMemory(engine)) return;
-    this.#waiting = this.#waiting.filter((other) => other !== engine);
+    this.#waiting = this.#waiting.filter((waiting) => waiting !== engine);
     this.forget(engine);
   }
 

@@ -162,7 +162,7 @@ export class Fleet {
 
   async #load(id: number): Promise<void> {
     const { now, log } = this.#options;
-    const engine = this.#life.engines.find((one) => one.id === id)!;
+    const engine = this.#life.engines.find((engine) => engine.id === id)!;
     const { name } = engine;
     const startedAt = now();
     const model = this.#models.get(name)!;

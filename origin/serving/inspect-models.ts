@@ -33,7 +33,7 @@ export function withAutomaticSlots(
 ): InspectedModel[] {
   const leftBy = (model: InspectedModel): { readonly left: number; readonly isLimited: boolean } => {
     const memory = memoryOf(model);
-    const sharing = models.filter((other) => memoryOf(other) === memory);
+    const sharing = models.filter((candidate) => memoryOf(candidate) === memory);
     const used = bytesIn(memory, models);
     const growing = sharing.filter(({ slots, maxSlots }) => slots < maxSlots).length;
     const limit = limitOf(limits)(memory);

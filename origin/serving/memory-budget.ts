@@ -27,8 +27,8 @@ export function memoryOf({ settings }: InspectedModel): string {
 /** Returns a model's bytes in a memory, by default its own. The prefix store is always in main memory. */
 export function modelBytes(model: InspectedModel, memory = memoryOf(model)): number {
   const { weightBytes, kvBytes, runBytes, storeBytes } = model;
-  const own = memory === memoryOf(model) ? weightBytes + kvBytes + runBytes : 0;
-  return own + (memory === MAIN ? storeBytes : 0);
+  const bytes = memory === memoryOf(model) ? weightBytes + kvBytes + runBytes : 0;
+  return bytes + (memory === MAIN ? storeBytes : 0);
 }
 
 /** Returns the bytes of all models in a memory. */
@@ -63,8 +63,8 @@ export function requireBudget(models: readonly InspectedModel[], limits: MemoryL
 /** "16 MiB of weights and 30 MiB of KV cache, 8 MiB for prefixes" */
 function partsIn(memory: string, model: InspectedModel): string {
   const { weightBytes, kvBytes, runBytes, storeBytes } = model;
-  const own = [`${inMiB(weightBytes)} of weights and ${inMiB(kvBytes)} of KV cache`];
-  if (runBytes > 0) own.push(`${inMiB(runBytes)} for runs`);
+  const parts = [`${inMiB(weightBytes)} of weights and ${inMiB(kvBytes)} of KV cache`];
+  if (runBytes > 0) parts.push(`${inMiB(runBytes)} for runs`);
   const prefixes = memory === MAIN && storeBytes > 0 ? [`${inMiB(storeBytes)} for prefixes`] : [];
-  return [...(memory === memoryOf(model) ? own : []), ...prefixes].join(', ');
+  return [...(memory === memoryOf(model) ? parts : []), ...prefixes].join(', ');
 }

@@ -76,16 +76,16 @@ const modelsFile = z
   .superRefine(({ models }, context) => {
     const taken = new Set<string>();
     for (const [index, { name, aliases }] of models.entries()) {
-      for (const [position, one] of [name, ...aliases].entries()) {
+      for (const [position, alias] of [name, ...aliases].entries()) {
         const path = position === 0 ? ['name'] : ['aliases', position - 1];
-        if (taken.has(one)) {
+        if (taken.has(alias)) {
           context.addIssue({
             code: 'custom',
-            message: `the name ${one} is used twice`,
+            message: `the name ${alias} is used twice`,
             path: ['models', index, ...path],
           });
         }
-        taken.add(one);
+        taken.add(alias);
       }
     }
   });

@@ -8,7 +8,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 export interface Results {
   /** @param columns a table shows those that any row has, a pipe gets all of them; JSON has all fields */
   list(rows: readonly Fields[], columns: readonly string[]): void;
-  one(object: Fields): void;
+  object(object: Fields): void;
 }
 
 export function createResults(terminal: Terminal, json: boolean): Results {
@@ -16,7 +16,7 @@ export function createResults(terminal: Terminal, json: boolean): Results {
   if (!json && !terminal.isInteractive) return pipedResults(terminal);
   return {
     list: (rows, columns) => (json ? printJson(rows) : terminal.print(listTable(rows, columns))),
-    one: (object) => (json ? printJson(object) : terminal.print(objectTable(object))),
+    object: (object) => (json ? printJson(object) : terminal.print(objectTable(object))),
   };
 }
 
@@ -27,7 +27,7 @@ function pipedResults(terminal: Terminal): Results {
       terminal.note(columns.join('\t'));
       for (const row of rows) terminal.print(columns.map((name) => plainCell(name, row[name])).join('\t'));
     },
-    one({ object: _, key, ...fields }) {
+    object({ object: _, key, ...fields }) {
       if (typeof key === 'string') terminal.print(key);
       for (const [name, value] of Object.entries(fields)) {
         const line = `${name}\t${plainCell(name, value)}`;

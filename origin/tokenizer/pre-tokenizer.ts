@@ -59,15 +59,15 @@ function inverted({ pattern, behavior }: Step): Step {
 const sequence = (...pretokenizers: Step[]): Step => ({ type: 'Sequence', pretokenizers });
 
 /** Splits at the matches of an expression, with the behavior of tokenizer.json. */
-function cut(found: string, behavior: unknown): Step {
-  const other = String.raw`(?:(?!${found})[\s\S])`;
+function cut(match: string, behavior: unknown): Step {
+  const between = String.raw`(?:(?!${match})[\s\S])`;
   const pieces: Readonly<Record<string, string>> = {
-    MergedWithNext: `(?:${found})${other}*|${other}+`,
-    MergedWithPrevious: `${other}*(?:${found})|${other}+`,
-    Contiguous: `(?:${found})+|${other}+`,
+    MergedWithNext: `(?:${match})${between}*|${between}+`,
+    MergedWithPrevious: `${between}*(?:${match})|${between}+`,
+    Contiguous: `(?:${match})+|${between}+`,
   };
   const merged = pieces[String(behavior)];
-  const pattern = { Regex: merged ?? found };
+  const pattern = { Regex: merged ?? match };
   return { type: 'Split', pattern, behavior: merged === undefined ? behavior : 'Isolated', invert: false };
 }
 

@@ -20,11 +20,11 @@ type Step = z.infer<typeof namedStep>;
 /** LLM-jp's Prepend is a Replace of this place, which the library also finds inside of surrogate pairs. */
 const START = { Regex: '(?<!\\n)^' };
 
-function withPrepend(one: Step): Step {
-  if (Array.isArray(one.normalizers))
-    return { ...one, normalizers: (one.normalizers as Step[]).map(withPrepend) };
-  const atStart = one.type === 'Replace' && isDeepStrictEqual(one.pattern, START);
-  return atStart ? { type: 'Prepend', prepend: one.content } : one;
+function withPrepend(step: Step): Step {
+  if (Array.isArray(step.normalizers))
+    return { ...step, normalizers: (step.normalizers as Step[]).map(withPrepend) };
+  const atStart = step.type === 'Replace' && isDeepStrictEqual(step.pattern, START);
+  return atStart ? { type: 'Prepend', prepend: step.content } : step;
 }
 
 type IdsByText = Readonly<Record<string, number>>;

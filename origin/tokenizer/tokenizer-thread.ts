@@ -20,11 +20,11 @@ export type TokenizerJob =
   | { readonly kind: 'detokenize'; readonly tokens: readonly number[] };
 
 /** UTF-8 of JSON, or the number of tokens if there are too many. */
-type TokenizeAnswer = Uint8Array<ArrayBuffer> | number;
+type TokenizeReply = Uint8Array<ArrayBuffer> | number;
 
 interface Results {
   readonly encode: Int32Array<ArrayBuffer>;
-  readonly tokenize: TokenizeAnswer;
+  readonly tokenize: TokenizeReply;
   readonly detokenize: Uint8Array<ArrayBuffer>;
 }
 

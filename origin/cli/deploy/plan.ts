@@ -19,11 +19,12 @@ export interface Plan {
 /** @param environment name in wrangler.toml; '' = the top level */
 export function planOf({ databases, secrets }: WorkerEnvironment, environment: string): Plan {
   const env = `--env=${environment}`;
-  const unnamed = databases.filter((one) => one.database_id === undefined).map((one) => one.database_name);
+  const missing = databases.filter(({ database_id }) => database_id === undefined);
+  const names = new Set(missing.map(({ database_name }) => database_name));
   return {
     check: ['deploy', '--dry-run', env],
     listDatabases: ['d1', 'list', '--json'],
-    createDatabases: [...new Set(unnamed)].map((name) => ({ name, words: ['d1', 'create', name] })),
+    createDatabases: [...names].map((name) => ({ name, words: ['d1', 'create', name] })),
     listSecrets: ['secret', 'list', env],
     secrets,
     migrate: databases.map(({ binding }) => ['d1', 'migrations', 'apply', binding, env, '--remote']),

@@ -24,7 +24,7 @@ export const fail = (name: string, text: string, advice: string): Finding => ({
 });
 
 /** A JSON answer and the server's clock. */
-interface Answer {
+interface Reply {
   readonly body: unknown;
   /** Unix milliseconds in steps of one second; NaN if the server does not tell. */
   readonly date: number;
@@ -33,7 +33,7 @@ interface Answer {
 const TIMEOUT_MS = 3000;
 
 /** Returns the answer of an address, whatever its status; null if nothing answers with JSON. */
-export async function answerOf(url: string | URL): Promise<Answer | null> {
+export async function fetchReply(url: string | URL): Promise<Reply | null> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
     const date = Date.parse(response.headers.get('date') ?? '');
@@ -44,5 +44,5 @@ export async function answerOf(url: string | URL): Promise<Answer | null> {
 }
 
 /** Reports whether an answer of /health is that of a Worker or an origin. */
-export const isHealth = (answer: Answer | null): boolean =>
-  typeof answer?.body === 'object' && answer.body !== null && 'status' in answer.body;
+export const isHealth = (reply: Reply | null): boolean =>
+  typeof reply?.body === 'object' && reply.body !== null && 'status' in reply.body;

@@ -5,7 +5,7 @@ import { SIGNATURE_WINDOW_MS } from '@continuo/origin/http/authentication.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { portFault } from '../start/port.ts';
 import type { StartSettings } from '../start/settings.ts';
-import { answerOf, type Finding, fail, isHealth, ok, warn } from './finding.ts';
+import { type Finding, fail, fetchReply, isHealth, ok, warn } from './finding.ts';
 
 /** Checks of this machine. */
 
@@ -36,7 +36,7 @@ export async function checkPort(variable: string, port: number, host: string): P
   }
   const reached = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   const url = `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}/health`;
-  if (isHealth(await answerOf(url))) return ok(name, 'Continuo is running here');
+  if (isHealth(await fetchReply(url))) return ok(name, 'Continuo is running here');
   return fail(name, 'another program uses it', `Set ${variable} to a free port, or stop that program.`);
 }
 
@@ -58,16 +58,16 @@ const USUAL_SKEW_MS = 5000;
 export async function checkClock(originUrl: StartSettings['originUrl'], now: () => number): Promise<Finding> {
   const name = 'Clock';
   const sent = now();
-  const answer = await answerOf(`${originUrl}/health`);
+  const reply = await fetchReply(`${originUrl}/health`);
   const middle = (sent + now()) / 2;
-  if (answer === null || Number.isNaN(answer.date)) {
+  if (reply === null || Number.isNaN(reply.date)) {
     return warn(
       name,
       `not checked: no origin answers at ${originUrl}`,
       'Start the origin, or name it with --origin.',
     );
   }
-  const skew = Math.abs(answer.date - middle);
+  const skew = Math.abs(reply.date - middle);
   const text = `the origin's clock differs by ${Math.round(skew / 1000)} s`;
   const advice = 'Run a time service (NTP) on both machines.';
   if (skew > SIGNATURE_WINDOW_MS) {

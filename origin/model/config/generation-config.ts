@@ -24,6 +24,6 @@ const schema = z.object({
 export function readGenerationDefaults(directory: string): GenerationDefaults {
   const config = readModelJson(directory, 'generation_config.json', schema) ?? {};
   const { do_sample: draws, max_new_tokens: maxTokens, ...sampling } = config;
-  const found = { ...toCamelCase(sampling), maxTokens, ...(draws === false && { temperature: 0 }) };
-  return Object.fromEntries(Object.entries(found).filter(([, value]) => (value ?? null) !== null));
+  const settings = { ...toCamelCase(sampling), maxTokens, ...(draws === false && { temperature: 0 }) };
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => (value ?? null) !== null));
 }

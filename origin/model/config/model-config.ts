@@ -136,9 +136,9 @@ function requireAgreement(genai: Sizes, config: Sizes): void {
     ['attention heads', genai.attentionHeads, config.attentionHeads],
     ['KV heads', genai.kvHeads, config.kvHeads],
   ] as const;
-  for (const [what, one, other] of pairs) {
-    if (one !== other)
-      throw new ModelError(`${GENAI_CONFIG} says ${what} ${one} but ${CONFIG} says ${other}`);
+  for (const [what, theirs, ours] of pairs) {
+    if (theirs !== ours)
+      throw new ModelError(`${GENAI_CONFIG} says ${what} ${theirs} but ${CONFIG} says ${ours}`);
   }
 }
 

@@ -43,9 +43,11 @@ export function findDecoder(directory: string, precision?: Precision): DecoderFi
     const file = candidates(wanted).find((name) => existsSync(join(directory, name)));
     if (file !== undefined) return { file, names: DEFAULT_NAMES };
   }
-  const found = PRECISIONS.filter((one) => candidates(one).some((name) => existsSync(join(directory, name))));
-  if (found.length > 0)
-    throw new ModelError(`${directory} has no variant ${precision}; available: ${found.join(', ')}`);
+  const available = PRECISIONS.filter((variant) =>
+    candidates(variant).some((name) => existsSync(join(directory, name))),
+  );
+  if (available.length > 0)
+    throw new ModelError(`${directory} has no variant ${precision}; available: ${available.join(', ')}`);
   throw new ModelError(
     `${directory} has no model.onnx, model_q4.onnx or similar, nor has its folder onnx${others(directory)}`,
   );
@@ -86,7 +88,7 @@ function others(directory: string): string {
 export function filesOf(directory: string): (readonly [string, number, number])[] {
   const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).toSorted();
   return names.flatMap((name) => {
-    const found = statSync(join(directory, name), { throwIfNoEntry: false });
-    return found === undefined ? [] : [[name, found.size, found.mtimeMs] as const];
+    const stats = statSync(join(directory, name), { throwIfNoEntry: false });
+    return stats === undefined ? [] : [[name, stats.size, stats.mtimeMs] as const];
   });
 }

@@ -30,16 +30,16 @@ export function withCommonNames(value: unknown): unknown {
   const given: Record<string, unknown> = { ...value };
   const names: Record<string, string> = {};
   for (const [common, others] of Object.entries(OTHER_NAMES)) {
-    const other = others.find((name) => (given[name] ?? null) !== null);
-    if ((given[common] ?? null) !== null || other === undefined) continue;
-    given[common] = given[other];
-    names[common] = other;
+    const alias = others.find((name) => (given[name] ?? null) !== null);
+    if ((given[common] ?? null) !== null || alias === undefined) continue;
+    given[common] = given[alias];
+    names[common] = alias;
   }
   const kvHeads = kvHeadFields.safeParse(given);
-  const found = kvHeads.success ? oldKvHeads(kvHeads.data) : null;
-  if (found !== null) {
-    given.num_key_value_heads = found.value;
-    names.num_key_value_heads = found.field;
+  const heads = kvHeads.success ? oldKvHeads(kvHeads.data) : null;
+  if (heads !== null) {
+    given.num_key_value_heads = heads.value;
+    names.num_key_value_heads = heads.field;
   }
   return { ...given, field_names: names };
 }

@@ -83,9 +83,9 @@ function problemOf(name: string, { folder, map }: CudaFiles): string | null {
   const beside = join(folder, name);
   const problem = map(existsSync(beside) ? beside : name);
   if (problem === null) return null;
-  const other = otherMajors(name).find((one) => map(one) === null);
-  const found = other === undefined ? '' : `; ${other} is there`;
-  return `${name} (${sourceOf(name)}): ${problem.replace(`${name}: `, '')}${found}`;
+  const otherMajor = otherMajors(name).find((library) => map(library) === null);
+  const hint = otherMajor === undefined ? '' : `; ${otherMajor} is there`;
+  return `${name} (${sourceOf(name)}): ${problem.replace(`${name}: `, '')}${hint}`;
 }
 
 /** Returns the names of the library's two previous and two next versions. */

@@ -96,15 +96,15 @@ export function requireCuda(
   }
   const missing = missingCudaLibraries(cuda);
   if (missing.length > 0) throw new ModelError(`CUDA lacks ${missing.join(', ')}; run continuo cuda-install`);
-  const found = ask(driver);
-  const { version, cards } = found;
+  const driverInfo = ask(driver);
+  const { version, cards } = driverInfo;
   const needed = cudaVersion(cuda);
   if (needed !== null && Math.floor(version / 1000) < needed) {
     throw new ModelError(
       `the NVIDIA driver supports CUDA ${versionText(version)}, but the CUDA provider needs ${needed}; update the driver, then check it with nvidia-smi`,
     );
   }
-  if (deviceId < cards.length) return { ...found, needed };
+  if (deviceId < cards.length) return { ...driverInfo, needed };
   const names = cards.map((name, id) => `${id} (${name})`).join(', ');
   throw new ModelError(
     cards.length === 0
@@ -151,10 +151,10 @@ export function deviceFor(graph: OnnxGraph, device: OrtDevice, { cuda }: Machine
 /** Outside Linux, WebGPU adapters are normally GPUs, and Vulkan is not there for the check. */
 function requireGpu({ platform, adapters }: Machine): void {
   if (platform !== 'linux') return;
-  const found = adapters();
-  if (found.some(({ isGpu }) => isGpu)) return;
-  const names = found.map(({ name }) => name).join(', ');
-  throw new ModelError(found.length === 0 ? 'there is no Vulkan device' : `${names} is not a GPU`);
+  const available = adapters();
+  if (available.some(({ isGpu }) => isGpu)) return;
+  const names = available.map(({ name }) => name).join(', ');
+  throw new ModelError(available.length === 0 ? 'there is no Vulkan device' : `${names} is not a GPU`);
 }
 
 /**

@@ -24,8 +24,8 @@ export const neededLibraries = (path: string): string[] => withFile(path, readNe
 /** Returns the section of constants, empty if there is none. @throws as `neededLibraries` */
 export const readOnlyData = (path: string): Buffer =>
   withFile(path, (read) => {
-    const found = findSection(read, '.rodata');
-    return found === undefined ? Buffer.alloc(0) : read(found.offset, found.size);
+    const section = findSection(read, '.rodata');
+    return section === undefined ? Buffer.alloc(0) : read(section.offset, section.size);
   });
 
 /** Returns where a section is in the file, in bytes. @throws as `neededLibraries` */

@@ -28,9 +28,9 @@ export function requireExternalWeights(modelFile: string, graph: OnnxGraph): num
 function sizeInside(folder: string, file: string): number {
   const path = join(folder, file);
   if (isOutside(folder, path)) throw new Error(`keeps its weights in ${file}, outside its directory`);
-  let found: Stats;
+  let stats: Stats;
   try {
-    found = statSync(path);
+    stats = statSync(path);
   } catch (error) {
     const code = errorCode(error);
     const fault = code === 'ENOENT' ? `which is missing in ${folder}` : `which cannot be read: ${code}`;
@@ -41,7 +41,7 @@ function sizeInside(folder: string, file: string): number {
       `keeps its weights in ${file}, a link out of its directory; ONNX Runtime accepts only files and hard links`,
     );
   }
-  return found.size;
+  return stats.size;
 }
 
 function isOutside(folder: string, path: string): boolean {

@@ -49,15 +49,15 @@ export function insertLogitsIndex(
   selection: 'before-projection' | 'after-projection' = 'before-projection',
 ): PatchedGraph {
   const after = selection === 'after-projection';
-  const found = after ? null : findReader(fields, logits);
+  const match = after ? null : findReader(fields, logits);
   const selected = `${PREFIX}/selected`;
   const runs: Uint8Array[] = [];
   let output = logits;
   for (const field of fields) {
-    if (found !== null && field === found.reader) {
+    if (match !== null && field === match.reader) {
       runs.push(
-        ...encodeSelection(found.hidden, selected),
-        encodeMessage(GraphField.node, renameInput(field, found.hidden, selected)),
+        ...encodeSelection(match.hidden, selected),
+        encodeMessage(GraphField.node, renameInput(field, match.hidden, selected)),
       );
       continue;
     }

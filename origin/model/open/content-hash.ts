@@ -18,7 +18,7 @@ const STRIDE_BYTES = 2 ** 20;
 export function contentHash(directory: string, { file, graph, vision }: ModelPlan): string {
   const hash = createHash('sha256').update(ONNX_RUNTIME_VERSION);
   const graphs = [{ file, graph }, ...(vision === null ? [] : [vision.tokens, vision.images])];
-  const weights = graphs.flatMap((one) => [one.file, ...externalFiles(one)]);
+  const weights = graphs.flatMap((graph) => [graph.file, ...externalFiles(graph)]);
   const settings = filesOf(directory)
     .map(([name]) => name)
     .filter((name) => /^[^/\\]+\.json$/.test(name) && name !== PROVENANCE_FILE);
@@ -27,10 +27,10 @@ export function contentHash(directory: string, { file, graph, vision }: ModelPla
 }
 
 function externalFiles({ file, graph }: Pick<GraphFile, 'file' | 'graph'>): string[] {
-  const found = [...withBranches(graph)].flatMap(({ initializers }) =>
+  const names = [...withBranches(graph)].flatMap(({ initializers }) =>
     [...initializers.values()].flatMap(({ external }) => external?.file ?? []),
   );
-  return [...new Set(found)].toSorted().map((name) => join(dirname(file), name));
+  return [...new Set(names)].toSorted().map((name) => join(dirname(file), name));
 }
 
 function addFile(hash: Hash, path: string): void {

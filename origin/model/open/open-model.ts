@@ -140,7 +140,7 @@ export async function openModel(
   const machine = thisMachine();
   let graphWarning: string | null = null;
   const { opened, warning } = await onDevice(device, machine, async (chosen) => {
-    const openOn = (one: OrtDevice) => open(plan, options, one, machine, allocateLogits);
+    const openOn = (target: OrtDevice) => open(plan, options, target, machine, allocateLogits);
     // Graphs read ids, not the vectors of images.
     if (chosen.provider !== 'cuda' || plan.vision !== null) return openOn(chosen);
     const claim = claimGraphs(options.runLock);

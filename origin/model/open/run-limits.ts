@@ -22,8 +22,9 @@ const NARROW_SUBGROUP = 32;
 /** @param adapters WebGPU can choose any of them; empty = unknown */
 export function prefillChunkOf(provider: OrtDevice['provider'], adapters: () => readonly Adapter[]): number {
   if (provider !== 'webgpu') return PREFILL_CHUNK[provider];
-  const found = adapters();
-  const wide = found.length > 0 && found.every(({ minSubgroupSize }) => minSubgroupSize >= NARROW_SUBGROUP);
+  const available = adapters();
+  const wide =
+    available.length > 0 && available.every(({ minSubgroupSize }) => minSubgroupSize >= NARROW_SUBGROUP);
   return wide ? PREFILL_CHUNK.webgpu : NARROW_SUBGROUP - 1;
 }
 

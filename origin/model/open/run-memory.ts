@@ -22,7 +22,7 @@ interface RunSizes {
 }
 
 export function runSizes(graph: OnnxGraph, { vocabularySize, kvHeads }: DecoderInterface): RunSizes {
-  const found = { widest: 0, heads: kvHeads, quantized: 0 };
+  const largest = { widest: 0, heads: kvHeads, quantized: 0 };
   for (const { nodes, initializers } of withBranches(graph)) {
     for (const { operator, inputs, integers } of nodes) {
       const [columns, rows] = [integers.get('N') ?? 0, integers.get('K') ?? 0];
@@ -30,14 +30,14 @@ export function runSizes(graph: OnnxGraph, { vocabularySize, kvHeads }: DecoderI
         operator === 'MatMulNBits' ? [columns, rows] : (initializers.get(inputs[1] ?? '')?.dimensions ?? []);
       if (!/^(MatMul|Gemm|FusedMatMul)/.test(operator)) {
         if (operator === 'GroupQueryAttention')
-          found.heads = Math.max(found.heads, integers.get('num_heads') ?? 0);
+          largest.heads = Math.max(largest.heads, integers.get('num_heads') ?? 0);
         continue;
       }
-      found.quantized = Math.max(found.quantized, columns * rows);
-      found.widest = Math.max(found.widest, ...sizes.filter((size) => size < vocabularySize));
+      largest.quantized = Math.max(largest.quantized, columns * rows);
+      largest.widest = Math.max(largest.widest, ...sizes.filter((size) => size < vocabularySize));
     }
   }
-  return found;
+  return largest;
 }
 
 /** Returns the bytes that the largest run needs beside weights and KV cache. */

@@ -22,33 +22,33 @@ export function sparseFault(sparse: SparseRows, run: (coldness?: Coldness) => Fl
   const coldness = Array.from({ length: last + 1 }, (_, row) =>
     row > 0 && row === last ? null : 1 + row / 4,
   );
-  const found = run(coldness);
+  const result = run(coldness);
   for (const row of new Set([0, Math.min(1, last), last >> 1, last])) {
     const ofRow = (all: Float32Array) => all.subarray(row * vocabularySize, (row + 1) * vocabularySize);
-    const fault = rowFault(sparse, ofRow(found), ofRow(expected));
+    const fault = rowFault(sparse, ofRow(result), ofRow(expected));
     if (fault !== null) return `row ${row} of ${last + 1}: ${fault}`;
   }
   return null;
 }
 
-function rowFault(sparse: SparseRows, own: Float32Array, right: Float32Array): string | null {
-  const known = sparse.logits.of(own);
-  if (known !== null) {
-    const fault = statisticsFault(known, own, right);
+function rowFault(sparse: SparseRows, brought: Float32Array, right: Float32Array): string | null {
+  const sparseRow = sparse.logits.of(brought);
+  if (sparseRow !== null) {
+    const fault = statisticsFault(sparseRow, brought, right);
     if (fault !== null) return fault;
-    const block = known.present.length >> 1;
+    const block = sparseRow.present.length >> 1;
     const start = block * BLOCK_SIZE;
-    if (asksFor(known, block) && !sparse.fetchWanted()) return 'no block was brought';
-    if (own[start] !== right[start]) return `block ${block} was not brought`;
+    if (asksFor(sparseRow, block) && !sparse.fetchWanted()) return 'no block was brought';
+    if (brought[start] !== right[start]) return `block ${block} was not brought`;
   }
-  sparse.complete(own);
-  return right.some((logit, id) => own[id] !== logit) ? 'other logits than those of a whole row' : null;
+  sparse.complete(brought);
+  return right.some((logit, id) => brought[id] !== logit) ? 'other logits than those of a whole row' : null;
 }
 
 /** Returns false if the block is here already. */
-function asksFor(known: SparseRow, block: number): boolean {
+function asksFor(sparseRow: SparseRow, block: number): boolean {
   try {
-    known.require(block);
+    sparseRow.require(block);
     return false;
   } catch (error) {
     if (error instanceof AbsentLogits) return true;
@@ -56,22 +56,22 @@ function asksFor(known: SparseRow, block: number): boolean {
   }
 }
 
-function statisticsFault(known: SparseRow, own: Float32Array, right: Float32Array): string | null {
-  const { maxima, sums, coldSums } = known.statistics;
+function statisticsFault(sparseRow: SparseRow, brought: Float32Array, right: Float32Array): string | null {
+  const { maxima, sums, coldSums } = sparseRow.statistics;
   const highest = right.reduce((most, logit) => Math.max(most, logit), Number.NEGATIVE_INFINITY);
   for (const [block, most] of maxima.entries()) {
     const start = block * BLOCK_SIZE;
     const part = right.subarray(start, start + BLOCK_SIZE);
     if (most !== Math.max(...part)) return `block ${block} has another maximum`;
-    if ((own[start] === right[start]) !== (most === highest))
+    if ((brought[start] === right[start]) !== (most === highest))
       return `block ${block} is here or not by mistake`;
     const at = [
-      { found: sums[block]!, coldness: 1 },
-      { found: coldSums[block]!, coldness: known.coldness },
+      { given: sums[block]!, coldness: 1 },
+      { given: coldSums[block]!, coldness: sparseRow.coldness },
     ];
-    for (const { found, coldness } of at) {
+    for (const { given, coldness } of at) {
       const sum = part.reduce((total, logit) => total + Math.exp((logit - highest) * coldness), 0);
-      if (Math.abs(found - sum) > TOLERANCE * sum + SMALLEST) return `block ${block} has another sum`;
+      if (Math.abs(given - sum) > TOLERANCE * sum + SMALLEST) return `block ${block} has another sum`;
     }
   }
   return null;

@@ -196,11 +196,11 @@ export class DecodeGraphs {
     copies.toDevice(host, device, bytes);
     run();
     const first = asked.firstRow * decoder.vocabularySize;
-    const found = logits.memory.subarray(first, first + asked.rows * decoder.vocabularySize);
+    const destination = logits.memory.subarray(first, first + asked.rows * decoder.vocabularySize);
     const setting = (part: number) => memory.at(device, (8 * 3 + 4 * part) * layout.slots);
     if (isSparse) this.#sparse!.summarize(rows, { coldness: setting(1), whole: setting(2) });
-    else copies.toHost(this.#logits + BigInt(4 * first), found);
-    return found;
+    else copies.toHost(this.#logits + BigInt(4 * first), destination);
+    return destination;
   }
 
   /** Writes which rows are to be whole. Returns false if all are. */
@@ -261,4 +261,4 @@ const probeBatch = (rows: number, position: number, vocabularySize: number): Dec
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array) =>
   Buffer.from(buffer, byteOffset, byteLength);
 
-const equal = (one: Float32Array, other: Float32Array) => bytesOf(one).equals(bytesOf(other));
+const equal = (left: Float32Array, right: Float32Array) => bytesOf(left).equals(bytesOf(right));

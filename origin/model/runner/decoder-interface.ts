@@ -136,9 +136,9 @@ function requireKnownInputs(
   names: DecoderNames,
 ): void {
   const integers = [names.inputIds, names.attentionMask, names.positionIds, LOGITS_TO_KEEP];
-  const own = readsRunInputs(inputs) ? [LAST_POSITIONS, TOTAL_LENGTH, LOGITS_INDEX] : [];
-  const known = [tokenInput, ...integers, USE_CACHE_BRANCH, ...own];
-  const unknown = [...inputs.keys()].filter((name) => !known.includes(name) && !isPast(name, names));
+  const runInputs = readsRunInputs(inputs) ? [LAST_POSITIONS, TOTAL_LENGTH, LOGITS_INDEX] : [];
+  const supported = [tokenInput, ...integers, USE_CACHE_BRANCH, ...runInputs];
+  const unknown = [...inputs.keys()].filter((name) => !supported.includes(name) && !isPast(name, names));
   const states = unknown.filter((name) => STATE_INPUT.test(name));
   if (states.length > 0) {
     throw new Error(
@@ -150,7 +150,7 @@ function requireKnownInputs(
     throw new Error(`has a quantized KV cache (${scale}), which is not supported; export it without`);
   }
   if (unknown.length > 0) throw new Error(`has unsupported inputs: ${unknown.join(', ')}`);
-  const needed = own.length > 0 ? [tokenInput] : [tokenInput, names.attentionMask];
+  const needed = runInputs.length > 0 ? [tokenInput] : [tokenInput, names.attentionMask];
   const missing = needed.filter((name) => !inputs.has(name));
   if (missing.length > 0) throw new Error(`lacks the input ${missing.join(', ')}`);
   for (const name of integers) {
@@ -227,17 +227,17 @@ function kvShape(
     return { kvHeads, headSize, kvType };
   });
   const first = shapes[0]!;
-  const other = shapes.findIndex(
+  const different = shapes.findIndex(
     (shape) =>
       shape.kvHeads !== first.kvHeads || shape.headSize !== first.headSize || shape.kvType !== first.kvType,
   );
-  if (other < 0) return first;
-  const [one, two] = [first.headSize, shapes[other]!.headSize];
+  if (different < 0) return first;
+  const [firstSize, differentSize] = [first.headSize, shapes[different]!.headSize];
   const why =
-    one === two
+    firstSize === differentSize
       ? ''
-      : `; head sizes ${one} and ${two} in one model, as in multi-head latent attention (DeepSeek) or Gemma 4, are not supported`;
-  throw new Error(`has KV inputs of different shapes or types: ${kv[0]!.past}, ${kv[other]!.past}${why}`);
+      : `; head sizes ${firstSize} and ${differentSize} in one model, as in multi-head latent attention (DeepSeek) or Gemma 4, are not supported`;
+  throw new Error(`has KV inputs of different shapes or types: ${kv[0]!.past}, ${kv[different]!.past}${why}`);
 }
 
 function configuredHeadSize(past: string, { headSize, source }: ModelConfig): number {

@@ -134,9 +134,9 @@ export class OrtRunner implements ModelRunner {
   #decodeBinding(firstSlot: number, rows: number, logits: Logits): OrtBinding {
     const { slots } = this.shape;
     const key = firstSlot * (slots + 1) + rows;
-    const known = this.#bindings.get(key);
+    const bound = this.#bindings.get(key);
     this.#bindings.delete(key);
-    const binding = known ?? this.#bind(this.#decodeInputs, [rows, 1], firstSlot, logits);
+    const binding = bound ?? this.#bind(this.#decodeInputs, [rows, 1], firstSlot, logits);
     this.#bindings.set(key, binding);
     this.#dropOldestBinding();
     return binding;

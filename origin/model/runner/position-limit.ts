@@ -22,9 +22,9 @@ export function positionLimit(graph: OnnxGraph, config: ModelConfig): number {
     .filter((size) => size > 0);
   if (windows.length === 0) return masksWindow(graph, slidingWindow) ? limit : slidingWindow;
   // Some exporters count the token itself, others do not.
-  const other = windows.find((size) => Math.abs(size - slidingWindow) > 1);
-  if (other === undefined) return limit;
-  throw new Error(`has local_window_size ${other} but ${source} says sliding_window ${slidingWindow}`);
+  const different = windows.find((size) => Math.abs(size - slidingWindow) > 1);
+  if (different === undefined) return limit;
+  throw new Error(`has local_window_size ${different} but ${source} says sliding_window ${slidingWindow}`);
 }
 
 const COMPARISONS = new Set(['Greater', 'GreaterOrEqual', 'Less', 'LessOrEqual']);

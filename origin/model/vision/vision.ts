@@ -98,8 +98,8 @@ function openEncoder({ images, recipe, size }: VisionPlan, { config, threads }: 
     );
     const { imageLength, source } = config;
     if (imageLength !== null && imageLength !== encoder.positions) {
-      const found = `${file} gives ${encoder.positions} vectors for an image`;
-      throw new ModelError(`${found}, but ${source} says image_seq_length ${imageLength}`);
+      const encoded = `${file} gives ${encoder.positions} vectors for an image`;
+      throw new ModelError(`${encoded}, but ${source} says image_seq_length ${imageLength}`);
     }
     return encoder;
   } catch (error) {
@@ -140,24 +140,25 @@ function readPart(
 }
 
 function requireInput(inputs: readonly GraphTensor[], { name, elementType, rank }: PartInput): void {
-  const found = inputs.find((tensor) => tensor.name === name);
-  if (found === undefined) throw new Error(`lacks the input ${name}`);
-  const others = inputs.filter((tensor) => tensor !== found);
+  const tensor = inputs.find((input) => input.name === name);
+  if (tensor === undefined) throw new Error(`lacks the input ${name}`);
+  const others = inputs.filter((input) => input !== tensor);
   if (others.length > 0) {
-    throw new Error(`has unsupported inputs: ${others.map((tensor) => tensor.name).join(', ')}`);
+    throw new Error(`has unsupported inputs: ${others.map((input) => input.name).join(', ')}`);
   }
-  if (found.elementType !== elementType || found.dimensions.length !== rank) {
+  if (tensor.elementType !== elementType || tensor.dimensions.length !== rank) {
     throw new Error(`has an input ${name} of an unsupported type or rank`);
   }
 }
 
 /** Requires float32 [batch, positions, size], or [positions, size] for one image. */
 function requireOutput(outputs: readonly GraphTensor[], { name, size }: PartOutput): void {
-  const found = outputs.find((tensor) => tensor.name === name);
-  if (found === undefined) throw new Error(`lacks the output ${name}`);
-  if (found.elementType !== ElementType.float32) throw new Error(`has an output ${name} that is not float32`);
-  const width = found.dimensions.at(-1);
-  if (![2, 3].includes(found.dimensions.length) || (typeof width === 'number' && width !== size)) {
+  const tensor = outputs.find((output) => output.name === name);
+  if (tensor === undefined) throw new Error(`lacks the output ${name}`);
+  if (tensor.elementType !== ElementType.float32)
+    throw new Error(`has an output ${name} that is not float32`);
+  const width = tensor.dimensions.at(-1);
+  if (![2, 3].includes(tensor.dimensions.length) || (typeof width === 'number' && width !== size)) {
     throw new Error(`has an output ${name} that is not [batch, positions, ${size}]`);
   }
 }

@@ -70,10 +70,10 @@ export class JobList {
   /** Takes and does jobs until none is left. Other threads may still be working on theirs. */
   workOff(work: (index: number) => void): void {
     const integers = this.#integers;
-    const own = BUSY + this.#thread;
+    const cell = BUSY + this.#thread;
     for (;;) {
       // Set before a job is taken: otherwise the next round could begin in between.
-      Atomics.store(integers, own, 1);
+      Atomics.store(integers, cell, 1);
       const index = Atomics.add(integers, NEXT, 1);
       const round = Atomics.load(integers, ROUND);
       const taken = index < Atomics.load(integers, COUNT);
@@ -81,7 +81,7 @@ export class JobList {
         work(index);
         Atomics.store(integers, DONE + index, round);
       }
-      Atomics.store(integers, own, 0);
+      Atomics.store(integers, cell, 0);
       if (!taken) return;
     }
   }
