@@ -1,9 +1,14 @@
-import { DEFAULT_NAMES, layerName } from '@continuo/origin/model/config/decoder-names.ts';
+import {
+  DEFAULT_NAMES,
+  LAST_POSITIONS,
+  layerName,
+  TOTAL_LENGTH,
+} from '@continuo/origin/model/config/decoder-names.ts';
 import type { AttentionDesign, RotaryDesign } from '../families/decoder-design.ts';
 import { WeightType } from './graph-builder.ts';
 import { type GraphContext, haveSameFormat, trimmed, vectorTensor, writeLinear } from './linear.ts';
 import { writeHeadNorm } from './norms.ts';
-import { LAST_POSITIONS, type Positions, TOTAL_LENGTH } from './positions.ts';
+import type { Positions } from './positions.ts';
 
 /** GroupQueryAttention rotates itself if heads and pairs are multiples of these. */
 const ROTARY_HEAD_MULTIPLE = 16;

@@ -1,5 +1,9 @@
-import { DEFAULT_NAMES } from '@continuo/origin/model/config/decoder-names.ts';
-import { LOGITS_INDEX } from '@continuo/origin/model/onnx/onnx-patch.ts';
+import {
+  DEFAULT_NAMES,
+  LAST_POSITIONS,
+  LOGITS_INDEX,
+  TOTAL_LENGTH,
+} from '@continuo/origin/model/config/decoder-names.ts';
 import type { DecoderDesign, LayerDesign } from '../families/decoder-design.ts';
 import { writeAttention } from './attention.ts';
 import { writeEmbedding, writeHead } from './embedding.ts';
@@ -8,11 +12,11 @@ import { writeMlp } from './feed-forward.ts';
 import { WeightType } from './graph-builder.ts';
 import type { GraphContext } from './linear.ts';
 import { writeOptionalNorm } from './norms.ts';
-import { LAST_POSITIONS, Positions, TOTAL_LENGTH } from './positions.ts';
+import { Positions } from './positions.ts';
 
 /**
  * Writes a decoder as the runners want it: lengths instead of a mask, logits of the positions in `logits_index` only, in
- * float32. No patch of origin/model/onnx applies to it.
+ * float32. No patch of origin/model/foreign applies to it.
  * @throws ModelError that names a tensor which is missing or has another shape than config.json says
  */
 export function writeDecoder(context: GraphContext, design: DecoderDesign): void {

@@ -1,11 +1,8 @@
-import { DEFAULT_NAMES } from '@continuo/origin/model/config/decoder-names.ts';
-import { LAST_POSITIONS, TOTAL_LENGTH } from '@continuo/origin/model/onnx/attention-lengths.ts';
+import { DEFAULT_NAMES, TOTAL_LENGTH } from '@continuo/origin/model/config/decoder-names.ts';
 import { toFloat16 } from '@continuo/shared/float16.ts';
 import type { AttentionDesign, RotaryDesign } from '../families/decoder-design.ts';
 import { WeightType } from './graph-builder.ts';
 import { bytesOf, eachChunk, type GraphContext } from './linear.ts';
-
-export { LAST_POSITIONS, TOTAL_LENGTH };
 
 /** Cosines and sines of positions, distances for ALiBi, and the input of positions: each added when it is first needed. */
 export class Positions {

@@ -4,6 +4,7 @@ import { type ModelConfig, readModelConfig } from '../config/model-config.ts';
 import { findDecoder, type Precision } from '../config/model-files.ts';
 import { ModelError } from '../config/model-json.ts';
 import { cardOf, deviceFor, type Machine, onDevice, thisMachine } from '../device/device-choice.ts';
+import { patchDecoder } from '../foreign/patch-decoder.ts';
 import type { ModelRunner, ModelShape } from '../model-runner.ts';
 import { type GraphFile, inFile, loadSession, oneLine, readGraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
@@ -20,7 +21,6 @@ import { type AllocateLogits, MAX_PREFILL_CHUNKS } from '../runner/runner-option
 import type { ImageEncoder } from '../vision/image-encoder.ts';
 import { openVision, planVision, type VisionPlan } from '../vision/vision.ts';
 import { defaultContext } from './default-context.ts';
-import { patchDecoder } from './patch-decoder.ts';
 import { prefillChunkOf, requireDeviceMemory } from './run-limits.ts';
 import { runBytes } from './run-memory.ts';
 import { requireGroupQueryAttention, startRunner } from './start-runner.ts';

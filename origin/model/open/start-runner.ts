@@ -1,4 +1,5 @@
 import { ModelError } from '../config/model-json.ts';
+import { OrtConcatRunner } from '../foreign/ort-concat-runner.ts';
 import { faultKind, MEMORY_ADVICE, type ModelRunner } from '../model-runner.ts';
 import type { OnnxGraph } from '../onnx/onnx-graph.ts';
 import { oneLine } from '../ort/graph-file.ts';
@@ -8,7 +9,6 @@ import type { DecoderInterface } from '../runner/decoder-interface.ts';
 import { deviceRunner } from '../runner/device-runner.ts';
 import { GraphRunner } from '../runner/graph-runner.ts';
 import { describeLayout } from '../runner/kv-cache.ts';
-import { OrtConcatRunner } from '../runner/ort-concat-runner.ts';
 import { OrtRunner } from '../runner/ort-runner.ts';
 import type { RunnerOptions } from '../runner/runner-options.ts';
 import { SingleRowRunner } from '../runner/single-row-runner.ts';

@@ -1,7 +1,6 @@
+import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../config/decoder-names.ts';
 import type { DecodeBatch, SparseRows } from '../model-runner.ts';
-import { LAST_POSITIONS, TOTAL_LENGTH } from '../onnx/attention-lengths.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
-import { LOGITS_INDEX } from '../onnx/onnx-patch.ts';
 import type { CudaCopies } from '../ort/cuda-copies.ts';
 import { arrayTensor, type OrtBinding } from '../ort/ort-binding.ts';
 import type { Pointer } from '../ort/ort-capi.ts';

@@ -2,14 +2,16 @@ import {
   DEFAULT_NAMES,
   type DecoderNames,
   isLayerName,
+  LAST_POSITIONS,
+  LOGITS_INDEX,
+  LOGITS_TO_KEEP,
   layerName,
+  TOTAL_LENGTH,
   USE_CACHE_BRANCH,
 } from '../config/decoder-names.ts';
 import type { ModelConfig } from '../config/model-config.ts';
 import type { SizeName } from '../config/size-names.ts';
-import { LAST_POSITIONS, TOTAL_LENGTH } from '../onnx/attention-lengths.ts';
 import { ElementType, type GraphTensor, type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
-import { LOGITS_INDEX, LOGITS_TO_KEEP } from '../onnx/onnx-patch.ts';
 import { positionLimit } from './position-limit.ts';
 
 /** Derives a decoder's inputs and outputs from its graph and checks them against its configuration. Pure. */

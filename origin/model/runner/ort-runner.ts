@@ -1,6 +1,5 @@
+import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../config/decoder-names.ts';
 import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
-import { LAST_POSITIONS, TOTAL_LENGTH } from '../onnx/attention-lengths.ts';
-import { LOGITS_INDEX } from '../onnx/onnx-patch.ts';
 import { arrayTensor, type BoundTensor, type Elements, type OrtBinding } from '../ort/ort-binding.ts';
 import type { RunSession } from '../ort/ort-session.ts';
 import { RunGuard } from '../ort/run-guard.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { ConcatenatedCache } from '../../../origin/model/foreign/concatenated-cache.ts';
 import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
-import { ConcatenatedCache } from '../../../origin/model/runner/concatenated-cache.ts';
 import type { DecoderInterface } from '../../../origin/model/runner/decoder-interface.ts';
 import {
   describeLayout,

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
+import { OrtConcatRunner } from '../../../origin/model/foreign/ort-concat-runner.ts';
+import { patchDecoder } from '../../../origin/model/foreign/patch-decoder.ts';
 import { RunTerminated } from '../../../origin/model/model-runner.ts';
-import { patchDecoder } from '../../../origin/model/open/patch-decoder.ts';
 import { startRunner } from '../../../origin/model/open/start-runner.ts';
 import { readGraphFile } from '../../../origin/model/ort/graph-file.ts';
 import { type OrtApi, openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
 import { OrtSession } from '../../../origin/model/ort/ort-session.ts';
 import { describeDecoder } from '../../../origin/model/runner/decoder-interface.ts';
 import { kvLayout } from '../../../origin/model/runner/kv-cache.ts';
-import { OrtConcatRunner } from '../../../origin/model/runner/ort-concat-runner.ts';
 import { OrtRunner } from '../../../origin/model/runner/ort-runner.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { cpuDeviceRunner } from '../../tools/gpu/runners.ts';

@@ -1,6 +1,5 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { LAST_POSITIONS, TOTAL_LENGTH } from '../../../origin/model/onnx/attention-lengths.ts';
-import { LOGITS_INDEX } from '../../../origin/model/onnx/onnx-patch.ts';
+import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../../../origin/model/config/decoder-names.ts';
 
 /** Runs a model.onnx with plain ONNX Runtime, for comparison with the float64 pass. */
 

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../../../origin/model/config/decoder-names.ts';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
-import { LAST_POSITIONS, TOTAL_LENGTH } from '../../../origin/model/onnx/attention-lengths.ts';
+import { patchDecoder } from '../../../origin/model/foreign/patch-decoder.ts';
 import { readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
-import { LOGITS_INDEX } from '../../../origin/model/onnx/onnx-patch.ts';
-import { patchDecoder } from '../../../origin/model/open/patch-decoder.ts';
 import { arrayTensor, type OrtBinding } from '../../../origin/model/ort/ort-binding.ts';
 import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
 import { OrtSession } from '../../../origin/model/ort/ort-session.ts';

@@ -1,8 +1,8 @@
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
 import { findDecoder } from '../../../origin/model/config/model-files.ts';
+import { patchDecoder } from '../../../origin/model/foreign/patch-decoder.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
-import { patchDecoder } from '../../../origin/model/open/patch-decoder.ts';
 import { openCudaDriver } from '../../../origin/model/ort/cuda-driver.ts';
 import { readGraphFile } from '../../../origin/model/ort/graph-file.ts';
 import { type OrtApi, openOrtApi } from '../../../origin/model/ort/ort-capi.ts';

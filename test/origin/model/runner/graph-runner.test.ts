@@ -1,7 +1,7 @@
 import koffi from 'koffi';
 import { expect, it, onTestFinished } from 'vitest';
+import { TOTAL_LENGTH } from '../../../../origin/model/config/decoder-names.ts';
 import type { DecodeBatch } from '../../../../origin/model/model-runner.ts';
-import { TOTAL_LENGTH } from '../../../../origin/model/onnx/attention-lengths.ts';
 import { type OrtApi, openOrtApi } from '../../../../origin/model/ort/ort-capi.ts';
 import { GraphRunner } from '../../../../origin/model/runner/graph-runner.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';

@@ -1,22 +1,14 @@
 import { existsSync, globSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../../../../origin/model/config/decoder-names.ts';
 import { readModelConfig } from '../../../../origin/model/config/model-config.ts';
 import { findDecoder } from '../../../../origin/model/config/model-files.ts';
-import {
-  feedLengths,
-  LAST_POSITIONS,
-  TOTAL_LENGTH,
-} from '../../../../origin/model/onnx/attention-lengths.ts';
+import { feedLengths } from '../../../../origin/model/foreign/attention-lengths.ts';
+import { insertLogitsIndex, keepAllLogits } from '../../../../origin/model/foreign/logits-index.ts';
+import { disableWindowedCache } from '../../../../origin/model/foreign/windowed-cache.ts';
 import { readGraph } from '../../../../origin/model/onnx/onnx-graph.ts';
-import {
-  graphFields,
-  insertLogitsIndex,
-  keepAllLogits,
-  LOGITS_INDEX,
-  withGraph,
-} from '../../../../origin/model/onnx/onnx-patch.ts';
-import { disableWindowedCache } from '../../../../origin/model/onnx/windowed-cache.ts';
+import { graphFields, withGraph } from '../../../../origin/model/onnx/onnx-patch.ts';
 import { loadSession, readGraphFile } from '../../../../origin/model/ort/graph-file.ts';
 import { arrayTensor, type Elements } from '../../../../origin/model/ort/ort-binding.ts';
 import { describeDecoder } from '../../../../origin/model/runner/decoder-interface.ts';

@@ -2,17 +2,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { ElementType, GraphField, readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
-import {
-  graphFields,
-  insertLogitsIndex,
-  LOGITS_INDEX,
-  withGraph,
-} from '../../../origin/model/onnx/onnx-patch.ts';
-import { runs } from '../../support/random.ts';
-import { OnnxWriter } from '../../support/synthetic/onnx-writer.ts';
-import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
-import { prefillPrompt, syntheticRunner, temporaryDirectory } from './synthetic-runner.ts';
+import { LOGITS_INDEX } from '../../../../origin/model/config/decoder-names.ts';
+import { insertLogitsIndex } from '../../../../origin/model/foreign/logits-index.ts';
+import { ElementType, GraphField, readGraph } from '../../../../origin/model/onnx/onnx-graph.ts';
+import { graphFields, withGraph } from '../../../../origin/model/onnx/onnx-patch.ts';
+import { runs } from '../../../support/random.ts';
+import { OnnxWriter } from '../../../support/synthetic/onnx-writer.ts';
+import { type SyntheticModel, writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
+import { prefillPrompt, syntheticRunner, temporaryDirectory } from '../synthetic-runner.ts';
 
 function modelBytes(options: Partial<SyntheticModel> = {}): Uint8Array {
   const directory = temporaryDirectory();

@@ -2,8 +2,8 @@ import type { KvBytes } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtApi, Pointer } from '../ort/ort-capi.ts';
-import type { DecoderInterface } from './decoder-interface.ts';
-import { elementBytes, type KvLayout } from './kv-cache.ts';
+import type { DecoderInterface } from '../runner/decoder-interface.ts';
+import { elementBytes, type KvLayout } from '../runner/kv-cache.ts';
 
 /** One buffer per layer and kind (key, value), each with room for [1, kvHeads, contextLength, headSize]. */
 type Buffers = readonly { readonly bytes: Uint8Array; readonly address: Pointer }[];

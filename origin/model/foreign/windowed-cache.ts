@@ -1,6 +1,6 @@
-import { GraphField, readNode } from './onnx-graph.ts';
-import { fieldsOf } from './onnx-patch.ts';
-import { encodeMessage, readString, type WireField, wireFields } from './wire-format.ts';
+import { GraphField, readNode } from '../onnx/onnx-graph.ts';
+import { fieldsOf } from '../onnx/onnx-patch.ts';
+import { encodeMessage, readString, type WireField, wireFields } from '../onnx/wire-format.ts';
 
 const ATTRIBUTE = 'sliding_window_cache';
 

@@ -1,12 +1,8 @@
-import { encodeIntegers, encodeNode, encodeTensor } from './onnx-encode.ts';
-import { ElementType, GraphField, readNode, readTensor, withBranches } from './onnx-graph.ts';
-import { fieldsOf, withInputs } from './onnx-patch.ts';
-import type { WireField } from './wire-format.ts';
-
-/** int32 [batch]: the last position of each row, new tokens included. GroupQueryAttention calls it seqlens_k. */
-export const LAST_POSITIONS = 'continuo/seqlens_k';
-/** int32 scalar in CPU memory: at least as many positions as the longest row has. */
-export const TOTAL_LENGTH = 'continuo/total_sequence_length';
+import { LAST_POSITIONS, TOTAL_LENGTH } from '../config/decoder-names.ts';
+import { encodeIntegers, encodeNode, encodeTensor } from '../onnx/onnx-encode.ts';
+import { ElementType, GraphField, readNode, readTensor, withBranches } from '../onnx/onnx-graph.ts';
+import { fieldsOf } from '../onnx/onnx-patch.ts';
+import { encodeMessage, encodeString, type WireField, wireFields } from '../onnx/wire-format.ts';
 
 const ATTENTION = 'GroupQueryAttention';
 /** Index of seqlens_k among its inputs; total_sequence_length is the next one. */
@@ -75,4 +71,10 @@ function encodeMask(name: string): Uint8Array[] {
     encodeNode('LessOrEqual', [part('positions'), part('last')], part('held')),
     encodeNode('Cast', [part('held')], name, { to: ElementType.int64 }),
   ];
+}
+
+/** Encodes a node with other inputs. */
+function withInputs(node: WireField, inputs: readonly string[]): Uint8Array {
+  const kept = [...wireFields(node.bytes)].filter((part) => part.field !== 1).map(({ run }) => run);
+  return encodeMessage(GraphField.node, [...inputs.map((name) => encodeString(1, name)), ...kept]);
 }

@@ -1,3 +1,4 @@
+import { LOGITS_INDEX } from '../config/decoder-names.ts';
 import {
   type DecodeBatch,
   imagesWithin,
@@ -7,15 +8,14 @@ import {
   type PrefillChunk,
 } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
-import { LOGITS_INDEX } from '../onnx/onnx-patch.ts';
 import { arrayTensor, type BoundTensor, type Elements, type OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import { RunGuard } from '../ort/run-guard.ts';
-import { allocateInt64, PrefillInputs } from './batch-inputs.ts';
+import { allocateInt64, PrefillInputs } from '../runner/batch-inputs.ts';
+import type { DecoderInterface } from '../runner/decoder-interface.ts';
+import { inOrdinaryMemory, type RunnerOptions } from '../runner/runner-options.ts';
+import type { TokenEmbedder } from '../runner/token-embedder.ts';
 import { ConcatenatedCache } from './concatenated-cache.ts';
-import type { DecoderInterface } from './decoder-interface.ts';
-import { inOrdinaryMemory, type RunnerOptions } from './runner-options.ts';
-import type { TokenEmbedder } from './token-embedder.ts';
 
 /** A run over consecutive tokens of one sequence. Its logits start at row `firstRow`. */
 interface Piece extends PrefillChunk {

@@ -1,9 +1,10 @@
-import { feedLengths } from '../onnx/attention-lengths.ts';
 import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
-import { graphFields, insertLogitsIndex, keepAllLogits, withGraph } from '../onnx/onnx-patch.ts';
-import { disableWindowedCache } from '../onnx/windowed-cache.ts';
+import { graphFields, withGraph } from '../onnx/onnx-patch.ts';
 import type { GraphFile } from '../ort/graph-file.ts';
 import type { DecoderInterface } from '../runner/decoder-interface.ts';
+import { feedLengths } from './attention-lengths.ts';
+import { insertLogitsIndex, keepAllLogits } from './logits-index.ts';
+import { disableWindowedCache } from './windowed-cache.ts';
 
 interface PatchedDecoder {
   readonly model: Uint8Array;
