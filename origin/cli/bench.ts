@@ -6,7 +6,7 @@ import { loadFigures, runLoad, type Trace } from './load.ts';
 import type { OpenSession } from './session.ts';
 import { readSse, type TracedRequest, tracedRequests } from './traced-requests.ts';
 
-/** `continuo bench`: measures a server as its callers see it. `npm run bench` measures the layers of this one. */
+/** `continuo bench`: measures a server as its callers see it. `npm run bench` measures the layers alone. */
 
 interface BenchOptions {
   readonly model: string;

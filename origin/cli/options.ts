@@ -11,7 +11,7 @@ const LIMIT_NAMES = Object.keys(toSnakeCase(limits.shape));
 /** The limits' names, for the help. */
 export const LIMIT_HELP = `names: ${LIMIT_NAMES.join(', ')}`;
 
-/** Reads `--limit requests_per_minute=60`, repeatable. `none` removes the limit, `plan` follows the plan again. */
+/** Reads `--limit requests_per_minute=60`, repeatable. `none` removes the limit, `plan` follows the plan. */
 export function collectLimit(text: string, previous: LimitOption = {}): LimitOption {
   const [, name = '', value = ''] = /^([a-z_]+)=(\d+|none|plan)$/.exec(text) ?? [];
   if (name === '') throw new InvalidArgumentError('Expected name=number, name=none or name=plan.');

@@ -92,8 +92,9 @@ function messageOf(body: string): string | null {
 const COUNT = '"completion_tokens":';
 
 /**
- * Reads OpenAI's SSE chunks. The token count comes with each chunk if the server supports `continuous_usage_stats`,
- * otherwise with the last. Chunks are searched and not parsed, because the client shares the CPU with the server.
+ * Reads OpenAI's SSE chunks. The token count comes with each chunk if the server supports
+ * `continuous_usage_stats`, otherwise with the last. Chunks are searched and not parsed, because the client
+ * shares the CPU with the server.
  */
 export function readSse(line: string): SeenLine {
   if (!line.startsWith('data: {')) return {};

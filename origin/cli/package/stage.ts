@@ -39,8 +39,8 @@ function startedModules(): string[] {
 }
 
 /**
- * Compiles the command line, the origin and all that they import to JavaScript. Each module becomes a file at the same place,
- * so that paths relative to it stay true.
+ * Compiles the command line, the origin and all that they import to JavaScript. Each module becomes a file at
+ * the same place, so that paths relative to it stay true.
  */
 async function compile(out: string): Promise<void> {
   const entries = [...new Set([MAIN, ...startedModules()])];
@@ -63,7 +63,7 @@ async function compile(out: string): Promise<void> {
   });
 }
 
-/** Writes the package's files into an empty directory: compiled modules, the Worker as one module, the page, the model. */
+/** Writes the package's files to an empty directory: modules, the Worker as one, the page, the model. */
 export async function stagePackage(directory: string): Promise<void> {
   const write = (file: string, text: string) => writeFileSync(path.join(directory, file), text);
   await buildSite();

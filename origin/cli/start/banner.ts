@@ -3,7 +3,7 @@ import type { Ready } from './launcher.ts';
 /** The page's address. Its code works once: an address stays in the browser's history. */
 export const pageOf = ({ url, pageCode }: Ready): string => `${url}/#code=${pageCode}`;
 
-/** What `npm start` prints when the server is ready: page, address, key and a curl line with settings that suit the model. */
+/** What `npm start` prints when the server is ready: page, address, key and a curl line for the model. */
 export function banner(ready: Ready): string {
   const { url, apiKey, stateDirectory } = ready;
   const body = JSON.stringify({

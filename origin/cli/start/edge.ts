@@ -20,7 +20,8 @@ const schema = z.object({
 });
 const vars = z.record(z.string(), z.string());
 
-// V8 collects old objects for the first time when this is full. By default, workerd takes 240 MiB more for their garbage.
+// V8 collects old objects for the first time when this is full. By default, workerd takes 240 MiB more for
+// their garbage.
 process.env.MINIFLARE_WORKERD_V8_FLAGS ??= '--initial-old-space-size=4';
 
 const settings = schema.parse(process.env);

@@ -11,7 +11,7 @@ export const ROOT = path.resolve(import.meta.dirname, '../../..');
 /** What only a package has: the Worker as one module. A checkout bundles its own at each start. */
 export const BUNDLED_WORKER = path.join(ROOT, 'worker/worker.js');
 
-/** The directory of keys, databases and logs. A package is replaced as a whole, so its state is the user's data. */
+/** The directory of keys, databases and logs. A package is replaced whole: its state is the user's data. */
 export function stateDirectory(
   environment: Environment,
   isPackage: boolean = existsSync(BUNDLED_WORKER),

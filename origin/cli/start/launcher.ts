@@ -92,8 +92,9 @@ class StartFailure extends Error {
 }
 
 /**
- * Resolves when the process that started this one is gone, if that was npm. A signal to npm alone ends the shell between
- * the two, and this process would run on. Without npm, it never resolves: a process may outlive the shell that started it.
+ * Resolves when the process that started this one is gone, if that was npm. A signal to npm alone ends the
+ * shell between the two, and this process would run on. Without npm, it never resolves: a process may outlive
+ * the shell that started it.
  */
 async function untilNpmIsGone(): Promise<void> {
   await new Promise<void>((resolve) => {
@@ -118,7 +119,8 @@ export interface Ready {
 }
 
 /**
- * Starts the origin and a local Worker, waits until a completion would work, and stops everything on a signal.
+ * Starts the origin and a local Worker, waits until a completion would work, and stops everything on a
+ * signal.
  * @param environment variables of both processes
  */
 async function run(environment: Environment, onReady: (ready: Ready) => void): Promise<void> {

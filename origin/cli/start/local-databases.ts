@@ -15,7 +15,7 @@ export type Database = Awaited<ReturnType<Miniflare['getD1Database']>>;
 
 const migrationsIn = (folder: string): string[] => globSync('*.sql', { cwd: folder }).toSorted();
 
-/** Applies the migrations of a folder that a database lacks, in order. Each is applied whole or not at all. */
+/** Applies the migrations of a folder to a database, in order. Each is applied whole or not at all. */
 export async function migrate(database: Database, folder: string): Promise<void> {
   await database.prepare(TABLE).run();
   const { results } = await database.prepare('SELECT name FROM d1_migrations').all<{ name: string }>();
@@ -45,8 +45,8 @@ export const localIds = (bindings: readonly string[]): Record<string, string> =>
   Object.fromEntries(bindings.map((binding) => [binding, LOCAL_IDS[binding] ?? binding]));
 
 /**
- * Migrates the databases of a wrangler configuration in a state directory that no other process uses. Starts no workerd if
- * an earlier call has applied the same files.
+ * Migrates the databases of a wrangler configuration in a state directory that no other process uses. Starts
+ * no workerd if an earlier call has applied the same files.
  */
 export async function migrateLocalDatabases(configuration: string, state: string): Promise<void> {
   const configured: readonly ConfiguredDatabase[] = unstable_readConfig({

@@ -30,7 +30,7 @@ export interface LocalWorkerOptions {
   readonly vars: Readonly<Record<string, string>>;
   /** The link to the page; absent = there is none. */
   readonly pageLink?: PageLink;
-  /** Directory of databases and objects, where the databases are migrated; absent = empty ones that are lost at the end. */
+  /** Directory of databases and objects; absent = empty ones that are lost in the end. */
   readonly state?: string;
   readonly ratelimits?: Record<string, PlatformRateLimit>;
   /** Bundled module; absent = that of the Worker's entry. */
@@ -56,9 +56,10 @@ const ASSETS = 'ASSETS';
 const SERVE_ASSETS = `export default { fetch: (request, env) => env.${ASSETS}.fetch(request) };`;
 
 /**
- * Runs the Worker in workerd with a local database and local objects, bound as in wrangler.toml. Unlike `wrangler dev`, it
- * has no proxies, which delay requests and hide client disconnects, and no database explorer. Requests to the origin go
- * through a binding, because the simulator sends every `fetch` through another Worker.
+ * Runs the Worker in workerd with a local database and local objects, bound as in wrangler.toml. Unlike
+ * `wrangler dev`, it has no proxies, which delay requests and hide client disconnects, and no database
+ * explorer. Requests to the origin go through a binding, because the simulator sends every `fetch` through
+ * another Worker.
  */
 export async function openLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
   const { host, port, originUrl, vars, pageLink, state, ratelimits = {}, onLog } = options;
@@ -108,8 +109,8 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
 }
 
 /**
- * Runs the Worker's daily work, because the simulator fires no cron triggers. Also soon after the start: some hosts do not
- * run for a whole day.
+ * Runs the Worker's daily work, because the simulator fires no cron triggers. Also soon after the start: some
+ * hosts do not run for a whole day.
  */
 function repeatDailyWork(miniflare: Miniflare): void {
   const run = async () => {
@@ -146,7 +147,7 @@ function provideAuthorities(directory: string): void {
 
 let siteBuilt: Promise<unknown> | null = null;
 
-/** Builds the page if its sources have changed. In a process of its own, because the origin imports nothing of the Worker. */
+/** Writes the package's files into an empty directory: modules, one for the Worker, the page, the model. */
 export const buildSite = (): Promise<unknown> =>
   (siteBuilt ??= promisify(execFile)(process.execPath, [
     fileURLToPath(import.meta.resolve('@continuo/site/build/main.ts')),

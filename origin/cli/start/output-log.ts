@@ -4,7 +4,7 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 const TAIL = 16_384;
 const MAX_LINES = 5;
 
-/** Keeps the output of a process in a file. Lines that a full disk cannot take are lost, and the process runs on. */
+/** Keeps the output of a process in a file. A full disk loses lines; the process runs on. */
 export class OutputLog {
   readonly #file: string;
   #tail = '';

@@ -8,7 +8,7 @@ import { bundleWorker } from './bundle-worker.ts';
 import { BUNDLED_WORKER, ROOT } from './installation.ts';
 import { localIds, migrateLocalDatabases } from './local-databases.ts';
 
-/** Entry of a process that prepares the local Worker: migrates its databases, and prints the rest as JSON on its last line. */
+/** Process entry: migrates the local Worker's databases and prints the rest as JSON on its last line. */
 
 export interface PreparedWorker {
   /** What wrangler.toml says of the Worker. */

@@ -4,8 +4,8 @@ import { requireDirectory } from '@continuo/origin/config/writable-directory.ts'
 import { tryFileLock } from '@continuo/origin/hub/file-lock.ts';
 
 /**
- * Locks a state directory for this process, and creates it if necessary. The lock of a process that was killed is gone, so
- * there are no stale locks.
+ * Locks a state directory for this process, and creates it if necessary. The lock of a process that was
+ * killed is gone, so there are no stale locks.
  * @param setting the variable or option that names the directory
  * @returns the lock; disposing it releases the directory
  * @throws Error one line that names the holder or, if the directory cannot be written, the setting

@@ -1,5 +1,6 @@
 /**
- * Sends SIGTERM to this process when its launcher is gone. The launcher holds the other end of stdin and writes nothing.
+ * Sends SIGTERM to this process when its launcher is gone. The launcher holds the other end of stdin and
+ * writes nothing.
  */
 export function endWithLauncher({ stdin, pid }: NodeJS.Process = process): void {
   stdin.once('close', () => process.kill(pid, 'SIGTERM'));
