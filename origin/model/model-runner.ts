@@ -1,6 +1,6 @@
 import type { SparseLogits } from './sparse-logits.ts';
 
-/** The engine's interface to a model: rows of tokens in, logits out. runner/ implements it over ONNX Runtime. */
+/** The engine's interface to a model: rows of tokens in, logits out. runner/ has it over ONNX Runtime. */
 
 export interface ModelShape {
   readonly vocabularySize: number;
@@ -9,18 +9,19 @@ export interface ModelShape {
   /** Number of slots of the KV cache: 0 … slots − 1. */
   readonly slots: number;
   /**
-   * Prefill runs cover at most [k·chunk, (k+1)·chunk) of a sequence. The same split gives the same bits, so logits do
-   * not depend on the prefix cache or on other sequences.
+   * Prefill runs cover at most [k·chunk, (k+1)·chunk) of a sequence. The same split gives the same bits, so
+   * logits do not depend on the prefix cache or on other sequences.
    */
   readonly prefillChunk: number;
   /**
-   * Chunks of the grid that one prefill run may cover with the same bits as a run each. A single position after them needs a
-   * run of its own, because a single row may use a kernel that rounds differently. Absent = 1.
+   * Chunks of the grid that one prefill run may cover with the same bits as a run each. A single position
+   * after them needs a run of its own, because a single row may use a kernel that rounds differently. Absent
+   * = 1.
    */
   readonly maxPrefillChunks?: number;
   /**
-   * Minimum rows of a decode run, idle ones included, because a single row may use a kernel that rounds differently. At
-   * most the number of slots.
+   * Minimum rows of a decode run, idle ones included, because a single row may use a kernel that rounds
+   * differently. At most the number of slots.
    */
   readonly minRows: number;
   /** Positions whose KV is copied from slot to slot without interruption. Absent = 32 chunks. */
@@ -36,8 +37,8 @@ export interface DecodeBatch {
   /** The position of each token, equal to the number of tokens already in its slot. */
   readonly positions: Int32Array;
   /**
-   * By row: 1 / temperature of the sampler, if it can read a sparse row; null = it needs the whole row. Absent = all do. Only for
-   * runners with `sparse`.
+   * By row: 1 / temperature of the sampler, if it can read a sparse row; null = it needs the whole row.
+   * Absent = all do. Only for runners with `sparse`.
    */
   readonly coldness?: readonly (number | null)[] | undefined;
 }
@@ -122,8 +123,8 @@ export interface KvBytes {
   /** Fills `bytes` with positions [start, end) of a slot; its length is (end − start) · positionBytes. */
   read(slot: number, start: number, end: number, bytes: Uint8Array): void;
   /**
-   * Puts back what `read` returned for the same positions of any slot, from `start` on, in consecutive parts. Positions
-   * before `start` must be in the slot.
+   * Puts back what `read` returned for the same positions of any slot, from `start` on, in consecutive parts.
+   * Positions before `start` must be in the slot.
    */
   write(slot: number, start: number, parts: readonly Uint8Array[]): void;
   /** Gives the memory of a slot's positions from `start` on back to the system. Their content is lost. */
@@ -136,8 +137,8 @@ export interface ModelRunner {
   /** Null or absent = `decode` returns whole rows. */
   readonly sparse?: SparseRows | null;
   /**
-   * Returns raw float32 logits: row r at [r · vocabularySize, (r + 1) · vocabularySize), valid until the next call. In runs
-   * of `minRows` or more, the bits of a row do not depend on the other rows.
+   * Returns raw float32 logits: row r at [r · vocabularySize, (r + 1) · vocabularySize), valid until the next
+   * call. In runs of `minRows` or more, the bits of a row do not depend on the other rows.
    * @param signal a runner that can be stopped does not block the event loop then; others ignore it
    */
   decode(batch: DecodeBatch, signal?: AbortSignal): Float32Array | Promise<Float32Array>;

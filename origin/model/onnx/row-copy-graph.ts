@@ -8,9 +8,9 @@ export const targetName = (tensor: number): string => `target_${tensor}`;
 export const resultName = (tensor: number): string => `result_${tensor}`;
 
 /**
- * Encodes an ONNX model that copies rows between pairs of matrices: rows `from_rows` [n] of source [·, width] replace rows
- * `to_rows` [n, 1] of target [·, width]. If target and result are bound to the same memory, ScatterND does not touch the
- * other rows.
+ * Encodes an ONNX model that copies rows between pairs of matrices: rows `from_rows` [n] of source [·, width]
+ * replace rows `to_rows` [n, 1] of target [·, width]. If target and result are bound to the same memory,
+ * ScatterND does not touch the other rows.
  */
 export function rowCopyGraph(tensors: number, elementType: number): Uint8Array {
   const matrix = (name: string, rows: string) => ({ name, elementType, dimensions: [rows, 'width'] });

@@ -6,9 +6,9 @@ import { ONNX_RUNTIME_VERSION } from '../ort/cuda-folder.ts';
 import type { ModelOptions } from './open-model.ts';
 
 /**
- * Returns a hash of what the bits of KV and logits depend on. It has the KV and the logits that the model computes for a
- * fixed chunk, so weights and kernels that round differently have different hashes. The files' names, sizes and times find
- * weights that this chunk does not use.
+ * Returns a hash of what the bits of KV and logits depend on. It has the KV and the logits that the model
+ * computes for a fixed chunk, so weights and kernels that round differently have different hashes. The files'
+ * names, sizes and times find weights that this chunk does not use.
  * @param runner not in use
  * @param deviceName of the device that it computes on
  */

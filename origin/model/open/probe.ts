@@ -4,14 +4,15 @@ import { oneLine } from '../ort/graph-file.ts';
 
 /** Runs at the start that find faults before the first request does. */
 
-/** Rounding of a split chunk, as a fraction of the logits' range. A larger difference is a different result. */
+/** Rounding of a split chunk, as a fraction of the logits' range. More is a different result. */
 const ROUNDING = 0.05;
 
 /**
- * Runs the largest batch, then the largest chunk, then one more token. Runs of one token and one row can use other kernels.
- * The largest runs come first so that the device's arena gets memory that all later runs fit into.
- * @param place of the runs in their slots. Workspaces of attention grow with the length, so a device must probe the end. The
- *   CPU's memory is taken only where it is used, so the CPU probes the start
+ * Runs the largest batch, then the largest chunk, then one more token. Runs of one token and one row can use
+ * other kernels. The largest runs come first so that the device's arena gets memory that all later runs fit
+ * into.
+ * @param place of the runs in their slots. Workspaces of attention grow with the length, so a device must
+ *   probe the end. The CPU's memory is taken only where it is used, so the CPU probes the start
  * @throws ModelError if a run fails or its logits are not finite
  */
 export async function requireFiniteLogits(
@@ -56,7 +57,7 @@ export async function readsSeveralAfterPast(runner: ModelRunner, file: string): 
   return split.flatMap((logits) => [...logits]).every(agrees);
 }
 
-/** Runs the parts of a prompt in order, from position `first` on, and returns the logits of all their positions. */
+/** Runs the parts of a prompt in order, from position `first` on; returns all logits. */
 async function prefillAll(
   runner: ModelRunner,
   parts: readonly (readonly number[])[],

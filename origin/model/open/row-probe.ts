@@ -2,16 +2,17 @@ import type { ModelRunner } from '../model-runner.ts';
 import { MAX_PREFILL_CHUNKS } from '../runner/runner-options.ts';
 
 /**
- * ONNX Runtime has separate kernels for a single row. On some processors and for some weights they round differently (4-bit
- * weights without AVX-512, any weights without an accuracy level). This probe runs the model to find out.
+ * ONNX Runtime has separate kernels for a single row. On some processors and for some weights they round
+ * differently (4-bit weights without AVX-512, any weights without an accuracy level). This probe runs the
+ * model to find out.
  */
 
 /** Kernels process rows in groups of two, three or four, and the rest singly. */
 const BATCHES = [2, 3, 4, 5, 7];
 
 /**
- * Returns the number of rows from which on each row's bits are independent of the number of rows; null if they always depend
- * on it or on the other rows.
+ * Returns the number of rows from which on each row's bits are independent of the number of rows; null if
+ * they always depend on it or on the other rows.
  */
 export async function findMinRows(runner: ModelRunner): Promise<1 | 2 | null> {
   const { slots } = runner.shape;
@@ -34,8 +35,8 @@ async function firstTokens(runner: ModelRunner, rows: number): Promise<Float32Ar
 const MISSING_POSITIONS = 3;
 
 /**
- * Returns the chunks that one prefill run may cover: MAX_PREFILL_CHUNKS if KV and logits then have the same bits as those of a
- * run for each chunk, else 1.
+ * Returns the chunks that one prefill run may cover: MAX_PREFILL_CHUNKS if KV and logits then have the same
+ * bits as those of a run for each chunk, else 1.
  */
 export async function findMaxPrefillChunks(runner: ModelRunner): Promise<number> {
   const { prefillChunk, contextLength, vocabularySize } = runner.shape;

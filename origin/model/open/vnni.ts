@@ -12,8 +12,8 @@ export function hasVnni(): boolean {
 }
 
 /**
- * Without VNNI, ONNX Runtime sums unsigned times signed bytes in 16 bits, which overflow. A session option avoids this
- * (ort-session.ts), but not inside the branches of a merged decoder.
+ * Without VNNI, ONNX Runtime sums unsigned times signed bytes in 16 bits, which overflow. A session option
+ * avoids this (ort-session.ts), but not inside the branches of a merged decoder.
  */
 export function overflowWarning(
   { couplesRows, useCacheBranch }: Pick<DecoderInterface, 'couplesRows' | 'useCacheBranch'>,

@@ -19,7 +19,7 @@ const VULKAN_1_3 = (1 << 22) | (3 << 12);
 const INSTANCE_CREATE_INFO = { bytes: 64, type: 1, application: 24 };
 const PROPERTIES = { bytes: 1024, type: 16, name: 20, nameBytes: 256 };
 const TYPE_CPU = 4;
-/** VkPhysicalDeviceProperties2 {type, next, properties}, and the extending struct {type, next, minSubgroupSize …}. */
+/** VkPhysicalDeviceProperties2 {type, next, properties}, and the struct {type, next, minSubgroupSize …}. */
 const PROPERTIES_2 = { type: 1_000_059_001, bytes: 16 + PROPERTIES.bytes, next: 8, properties: 16 };
 const SUBGROUP_SIZES = { type: 1_000_225_000, bytes: 32, min: 16 };
 

@@ -4,8 +4,9 @@ import { ortFault } from './ort-fault.ts';
 import { loadPermanently, onnxRuntimeLibrary, pageRelease } from './ort-library.ts';
 
 /**
- * The part of ONNX Runtime's C API that the runner needs, called through koffi in the library that onnxruntime-node ships.
- * The JavaScript binding copies every output and blocks its thread; this one keeps the KV cache in place.
+ * The part of ONNX Runtime's C API that the runner needs, called through koffi in the library that
+ * onnxruntime-node ships. The JavaScript binding copies every output and blocks its thread; this one keeps
+ * the KV cache in place.
  */
 
 export type Pointer = bigint;
@@ -22,8 +23,8 @@ interface ArgumentTypes {
 }
 
 /**
- * Maps a name to its index in struct OrtApi (append-only, onnxruntime_c_api.h) and its parameters. All return OrtStatus*,
- * except the release functions, which return nothing.
+ * Maps a name to its index in struct OrtApi (append-only, onnxruntime_c_api.h) and its parameters. All return
+ * OrtStatus*, except the release functions, which return nothing.
  */
 const STATUS_FUNCTIONS = {
   CreateEnv: [3, 'int', 'string', 'out'],
@@ -95,7 +96,7 @@ export type OrtApi = {
   runWithBindingAsync(session: Pointer, options: Pointer, binding: Pointer): Promise<void>;
   /** Address of the first byte of a buffer or of a view; valid while the buffer is referenced. */
   addressOf(memory: ArrayBuffer | ArrayBufferView): Pointer;
-  /** Gives the whole pages of a view back to the system, from which they read as zeros. Only on Linux; elsewhere nothing happens. */
+  /** Gives whole pages of a view back to the system, which then read as zeros; only on Linux. */
   releasePages(memory: Uint8Array): void;
   /** Kept here because koffi unloads a library when its handle is collected. */
   readonly library: LibraryHandle;

@@ -48,7 +48,8 @@ export function cudaOptions({
     arena_extend_strategy: 'kSameAsRequested',
     // float32 products keep float32 precision.
     use_tf32: '0',
-    // Flash (1) and memory-efficient (2) attention. cuDNN's would build a plan per batch size, length and thread.
+    // Flash (1) and memory-efficient (2) attention. cuDNN's would build a plan per batch size, length and
+    // thread.
     sdpa_kernel: '3',
     enable_cudnn: cudnn ? '1' : '0',
     ...(graphs && { enable_cuda_graph: '1' }),

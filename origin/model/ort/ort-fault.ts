@@ -16,8 +16,8 @@ const REFUSALS = new Set(
 );
 
 /**
- * Errors of cudaError (driver_types.h) after which "the process must be terminated and relaunched": the context of the
- * device is unusable for all threads.
+ * Errors of cudaError (driver_types.h) after which "the process must be terminated and relaunched": the
+ * context of the device is unusable for all threads.
  */
 const STICKY_CUDA_ERRORS: ReadonlyMap<number, string> = new Map([
   [214, 'ECCUncorrectable'],
@@ -55,7 +55,7 @@ export function ortFault(code: number, message: string): RuntimeFault {
   return new RuntimeFault(message, name, REFUSALS.has(name) ? 'other' : kindOf(message));
 }
 
-/** Returns the kind of an error of the CUDA runtime or driver, whose numbers are equal for the errors that matter here. */
+/** The kind of an error of CUDA's runtime or driver, whose numbers agree where they matter here. */
 export function cudaFaultKind(error: number): FaultKind {
   if (STICKY_CUDA_ERRORS.has(error)) return 'device-lost';
   return error === CUDA_OUT_OF_MEMORY ? 'out-of-memory' : 'other';

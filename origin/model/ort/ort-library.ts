@@ -9,10 +9,13 @@ import { ONNX_RUNTIME_VERSION } from './cuda-folder.ts';
 
 /** Finds and loads the native libraries. */
 
-/** Stack of native calls. Operators of large models need more than koffi's 128 KiB (asynchronous) and 2 MiB (synchronous). */
+/** Stack of native calls. Large models need more than koffi's 128 KiB (async) and 2 MiB (sync). */
 const STACK_BYTES = 8 << 20;
 const NOW = 2;
-/** MADV_DONTNEED of sys/mman.h: private anonymous memory reads as zeros afterwards. Other systems keep the pages. */
+/**
+ * MADV_DONTNEED of sys/mman.h: private anonymous memory reads as zeros afterwards. Other systems keep the
+ * pages.
+ */
 const DO_NOT_NEED = 4;
 /** Keeps a library mapped; by platform, as in dlfcn.h. */
 const NO_DELETE: Partial<Record<NodeJS.Platform, number>> = { linux: 0x1000, darwin: 0x80 };
@@ -45,7 +48,8 @@ export function mapPermanently(file: string): string | null {
   const system = openLibrary(null);
   const open = system.func('dlopen', 'void *', ['const char *', 'int']);
   const lastError = system.func('dlerror', 'const char *', []);
-  // ONNX Runtime reports models and machine to Microsoft otherwise. `process.env` of a thread does not reach it.
+  // ONNX Runtime reports models and machine to Microsoft otherwise. `process.env` of a thread does not reach
+  // it.
   system.func('setenv', 'int', ['const char *', 'const char *', 'int'])('ORT_DISABLE_TELEMETRY', '1', 0);
   const handle: bigint | null = open(file, NOW | (NO_DELETE[process.platform] ?? 0));
   return handle === null ? String(lastError()) : null;
@@ -66,8 +70,8 @@ export function bundledFolder(): string {
 }
 
 /**
- * Creates a folder with links to the bundled library and to the providers of another folder. The same folders give the same
- * links, so a process loads the library once.
+ * Creates a folder with links to the bundled library and to the providers of another folder. The same folders
+ * give the same links, so a process loads the library once.
  * @throws Error if another user could have written to that folder
  */
 function linkedFolder(bundled: string, providers: string): string {
@@ -93,8 +97,8 @@ function link(target: string, path: string): void {
 }
 
 /**
- * Returns an ordinary ArrayBuffer over shared memory: the same bytes, accepted by APIs that refuse shared buffers. Threads
- * must synchronize through the shared one before reading.
+ * Returns an ordinary ArrayBuffer over shared memory: the same bytes, accepted by APIs that refuse shared
+ * buffers. Threads must synchronize through the shared one before reading.
  */
 export function ordinaryBuffer(memory: SharedArrayBuffer): ArrayBuffer {
   const buffer = koffi.view(koffi.address(new Uint8Array(memory)), memory.byteLength);

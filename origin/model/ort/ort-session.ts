@@ -42,7 +42,8 @@ export class OrtSession {
   constructor(api: OrtApi, model: Uint8Array, options: SessionOptions) {
     this.api = api;
     this.device = options.device ?? CPU_DEVICE;
-    // At lower levels ONNX Runtime reports every terminated run on stderr. Errors reach the caller as exceptions.
+    // At lower levels ONNX Runtime reports every terminated run on stderr. Errors reach the caller as
+    // exceptions.
     this.#environment = api.CreateEnv(LOG_FATAL, 'continuo');
     this.#memory = api.CreateCpuMemoryInfo(CPU_ARENA_ALLOCATOR, DEFAULT_MEMORY);
     this.#runOptions = api.CreateRunOptions();
@@ -120,8 +121,9 @@ export class OrtSession {
   }
 
   /**
-   * Runs as the graph of this number (1 …): the first runs are ordinary ones, then ONNX Runtime captures the graph and replays
-   * it. All runs of a number must have the same binding and the same thread. Other sessions run as always.
+   * Runs as the graph of this number (1 …): the first runs are ordinary ones, then ONNX Runtime captures the
+   * graph and replays it. All runs of a number must have the same binding and the same thread. Other sessions
+   * run as always.
    */
   runGraph(binding: OrtBinding, graph: number): void {
     let options = this.#graphOptions.get(graph);
@@ -134,8 +136,9 @@ export class OrtSession {
   }
 
   /**
-   * Runs on a pool thread and stops within one operator when `signal` is aborted. Only one such run at a time. On devices it
-   * runs on the calling thread: ONNX Runtime keeps handles and workspaces per thread there, and a chunk takes milliseconds.
+   * Runs on a pool thread and stops within one operator when `signal` is aborted. Only one such run at a
+   * time. On devices it runs on the calling thread: ONNX Runtime keeps handles and workspaces per thread
+   * there, and a chunk takes milliseconds.
    * @throws RunTerminated if the signal was aborted before the run, or stopped it
    */
   async runAsync(binding: OrtBinding, signal: AbortSignal): Promise<void> {
@@ -176,11 +179,13 @@ function createSessionOptions(api: OrtApi, { threads, directory, spins = true }:
   const options = api.CreateSessionOptions();
   api.SetIntraOpNumThreads(options, threads);
   api.SetSessionGraphOptimizationLevel(options, ALL_OPTIMIZATIONS);
-  // Memory patterns are cached per combination of input shapes, so the cache would grow with every batch and length.
+  // Memory patterns are cached per combination of input shapes, so the cache would grow with every batch and
+  // length.
   api.DisableMemPattern(options);
   // Threads spin between the operators of a run (up to 45 % faster at small batches) and sleep between runs.
   api.AddSessionConfigEntry(options, 'session.force_spinning_stop', '1');
-  // Without this, 8-bit products overflow on processors without VNNI: unsigned times signed, summed in 16 bits.
+  // Without this, 8-bit products overflow on processors without VNNI: unsigned times signed, summed in 16
+  // bits.
   api.AddSessionConfigEntry(options, 'session.x64quantprecision', '1');
   if (!spins) api.AddSessionConfigEntry(options, 'session.intra_op.allow_spinning', '0');
   // A model loaded from memory has no path to find its external data.

@@ -1,4 +1,4 @@
-/** Ensures that a session computes one thing at a time and that its owner releases native memory only when nothing runs. */
+/** Ensures that a session computes one thing at a time and frees native memory only when idle. */
 export class RunGuard {
   readonly #release: () => void;
   #running = false;

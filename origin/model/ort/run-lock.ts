@@ -2,8 +2,9 @@ import { withThreadLock } from '../../process/thread-lock.ts';
 import type { OrtApi } from './ort-capi.ts';
 
 /**
- * Returns functions that hold a lock while they run, which all threads of the process share. ONNX Runtime's WebGPU provider
- * has one command queue per process and crashes if two threads use it at the same time (microsoft/onnxruntime#32561).
+ * Returns functions that hold a lock while they run, which all threads of the process share. ONNX Runtime's
+ * WebGPU provider has one command queue per process and crashes if two threads use it at the same time
+ * (microsoft/onnxruntime#32561).
  * @param memory of the lock, see thread-lock.ts
  * @param threadId of the thread that calls them
  */

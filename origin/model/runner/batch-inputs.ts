@@ -1,8 +1,8 @@
 import type { DecodeBatch, PrefillChunk } from '../model-runner.ts';
 
 /**
- * The integer inputs of a run, in buffers that are reused between runs. Pure: no ONNX Runtime here. Each buffer has its own
- * ArrayBuffer, so its address never changes.
+ * The integer inputs of a run, in buffers that are reused between runs. Pure: no ONNX Runtime here. Each
+ * buffer has its own ArrayBuffer, so its address never changes.
  */
 
 /** A value that rarely changes keeps the choice of kernels the same. */

@@ -19,7 +19,10 @@ const reduce = (operation: string, register: string): string =>
     )
     .join('');
 
-/** Reads a lane's logits to z0 … z3, −∞ beyond the row. Sets `in0` … `in3`, `offset` = 4 · (row · vocabulary + id) and `lane`. */
+/**
+ * Reads a lane's logits to z0 … z3, −∞ beyond the row. Sets `in0` … `in3`, `offset` = 4 · (row · vocabulary +
+ * id) and `lane`.
+ */
 const READ_LOGITS = `
   .reg .pred outside, is_first;
   .reg .u32 thread, lane, block, blocks, row, id, vocabulary, part;
@@ -59,7 +62,7 @@ ${each(
   mul.wide.u32 own, block, 4;
   add.u64 own, maxima, own;`;
 
-/** Two kernels summarize rows of logits, and one brings blocks to main memory. For cards of compute capability 7.5 and later. */
+/** Two kernels summarize rows of logits, one brings blocks to main memory. From compute capability 7.5. */
 export const BLOCK_KERNELS = `
 .version 6.4
 .target sm_75
@@ -82,7 +85,8 @@ ${reduce('max', 'most')}
   ret;
 }
 
-// After block_maxima. Writes blocks of the largest logit, and all blocks of rows that are to be whole, to main memory.
+// After block_maxima. Writes blocks of the largest logit, and all blocks of rows that are to be whole, to
+// main memory.
 .visible .entry block_sums(
   .param .u64 p_logits, .param .u64 p_statistics, .param .u32 p_vocabulary, .param .u32 p_blocks,
   .param .u64 p_coldness, .param .u64 p_whole, .param .u64 p_host

@@ -1,7 +1,7 @@
 import type { CudaCopies, Plane } from '../ort/cuda-copies.ts';
 import { type DeviceRows, type KvCopier, type RowCount, rowBytes } from './kv-copier.ts';
 
-/** Copies KV with the driver: one strided copy per matrix. Host bytes pass through page-locked memory. Owns the copies. */
+/** Copies KV with the driver: one strided copy per matrix. Host bytes pass page-locked memory. */
 export class CudaKvCopier implements KvCopier {
   readonly #copies: CudaCopies;
 

@@ -26,7 +26,7 @@ export interface DeviceWays {
   openCopies(session: OrtSession): CudaCopies | null;
 }
 
-/** Creates the runner of a decoder on a device, with the KV cache in device memory. Owns the session, also if it throws. */
+/** Creates a decoder's runner on a device, with KV in device memory. Owns the session even if it throws. */
 export function deviceRunner(
   session: OrtSession,
   options: RunnerOptions,
@@ -86,7 +86,7 @@ function graphRunner(
   }
 }
 
-/** Creates two runners over one session: one for all slots, one for the slot in which prompts are computed. */
+/** Creates two runners over one session: one for all slots, one for the slot of prompts. */
 function stagedRunner(
   session: OrtSession,
   options: RunnerOptions,

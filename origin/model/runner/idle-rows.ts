@@ -1,8 +1,9 @@
 import type { DecodeBatch, KvBytes } from '../model-runner.ts';
 
 /**
- * Widens decode batches by rows of other slots. Their result is ignored, but they write: each to the position after the last
- * write to its slot, because nothing after that is needed. They stay there; otherwise they would grow, and attention with them.
+ * Widens decode batches by rows of other slots. Their result is ignored, but they write: each to the position
+ * after the last write to its slot, because nothing after that is needed. They stay there; otherwise they
+ * would grow, and attention with them.
  */
 export class IdleRows {
   readonly #tokens: Int32Array;

@@ -28,8 +28,9 @@ export function kvLayout(decoder: DecoderInterface, slots: number, contextLength
 }
 
 /**
- * Most slots that are chosen automatically. Rows of one run share the time to read the weights. Graphs that run row by row
- * gain nothing from more, and each step takes longer. On an H200, 128 rows of 1.2 B give twice the tokens/s of 32.
+ * Most slots that are chosen automatically. Rows of one run share the time to read the weights. Graphs that
+ * run row by row gain nothing from more, and each step takes longer. On an H200, 128 rows of 1.2 B give twice
+ * the tokens/s of 32.
  */
 const MAX_SLOTS = { together: 64, onCuda: 128, rowByRow: 8 } as const;
 
@@ -73,8 +74,8 @@ export interface KvStore extends KvBytes {
 }
 
 /**
- * Keys and values of every slot in CPU memory: one buffer [slots, kvHeads, contextLength, headSize] per layer and kind.
- * GroupQueryAttention reads it as past and extends it in place as present.
+ * Keys and values of every slot in CPU memory: one buffer [slots, kvHeads, contextLength, headSize] per layer
+ * and kind. GroupQueryAttention reads it as past and extends it in place as present.
  */
 export class KvCache implements KvStore {
   readonly #decoder: DecoderInterface;
@@ -134,7 +135,7 @@ export class KvCache implements KvStore {
     this.#eachRun(slot, start, this.#layout.contextLength, (run) => this.#api.releasePages(run));
   }
 
-  /** Visits positions [start, end) of a slot, one contiguous run per buffer and head, with its place among all runs. */
+  /** Visits positions [start, end) of a slot, one contiguous run per buffer and head, with its place. */
   #eachRun(slot: number, start: number, end: number, visit: (run: Uint8Array, at: number) => void): void {
     const { kvHeads } = this.#decoder;
     const headBytes = this.#slotBytes / kvHeads;

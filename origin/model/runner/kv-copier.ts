@@ -15,7 +15,7 @@ export interface RowCount {
   readonly length: number;
 }
 
-/** Copies KV within the memory of a device, and between it and the host. Each call ends when the copy is done. */
+/** Copies KV within the memory of a device, and between it and the host. Calls end when copies are done. */
 export interface KvCopier {
   copy(from: DeviceRows, to: DeviceRows, count: RowCount): void;
   /** @param bytes receives [matrices, heads, length, width] */

@@ -10,8 +10,8 @@ interface Rows {
 }
 
 /**
- * Copies KV with ONNX Runtime on any device. The C API copies only whole tensors, so a `rowCopyGraph` copies rows. Owns its
- * session.
+ * Copies KV with ONNX Runtime on any device. The C API copies only whole tensors, so a `rowCopyGraph` copies
+ * rows. Owns its session.
  */
 export class OrtRowCopier implements KvCopier {
   readonly #session: OrtSession;

@@ -3,8 +3,9 @@ import type { KvLayout, KvStore } from './kv-cache.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
 /**
- * Most chunks of one prefill run. Each operator then starts half as often: prompts of 720 tokens take 13 % less time on the CPU
- * with the built-in model. More chunks gain little beyond that, and other requests wait longer for the end of the run.
+ * Most chunks of one prefill run. Each operator then starts half as often: prompts of 720 tokens take 13 %
+ * less time on the CPU with the built-in model. More chunks gain little beyond that, and other requests wait
+ * longer for the end of the run.
  */
 export const MAX_PREFILL_CHUNKS = 2;
 
@@ -24,8 +25,8 @@ export interface RunnerOptions {
 }
 
 /**
- * Rows of logits that a runner keeps memory for: a row per slot, or as many as prompts usually ask for. Runs that ask for
- * more get memory of their own.
+ * Rows of logits that a runner keeps memory for: a row per slot, or as many as prompts usually ask for. Runs
+ * that ask for more get memory of their own.
  */
 export const keptLogitRows = ({ slots }: KvLayout, prefillChunk: number): number =>
   Math.max(slots, Math.min(prefillChunk, 32));

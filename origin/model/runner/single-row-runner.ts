@@ -2,8 +2,8 @@ import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk } from
 import { type AllocateLogits, inOrdinaryMemory } from './runner-options.ts';
 
 /**
- * Decodes every row of a batch in a separate run, for models whose rows influence each other (int8 with activations scaled
- * per tensor). Slower, but each row keeps its bits.
+ * Decodes every row of a batch in a separate run, for models whose rows influence each other (int8 with
+ * activations scaled per tensor). Slower, but each row keeps its bits.
  */
 export class SingleRowRunner implements ModelRunner {
   readonly #inner: ModelRunner;
