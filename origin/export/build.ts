@@ -23,7 +23,7 @@ export interface BuildOptions {
   readonly precision: WeightPrecision;
   /** The model directory to create; must not exist. */
   readonly directory: string;
-  /** Name under which the model was published, such as `Qwen/Qwen3-0.6B-Base`; absent = the source's last part. */
+  /** Published name of the model, such as `Qwen/Qwen3-0.6B-Base`; absent = the source's last part. */
   readonly id?: string | undefined;
   /** What callers see as the origin of the weights; absent = the last part of the source's path. */
   readonly source?: string | undefined;
@@ -49,9 +49,9 @@ export interface BuiltModel extends Provenance {
 }
 
 /**
- * Builds a model directory from a checkpoint: graph, external weights, configuration and tokenizer. It is written beside its
- * place and renamed in the end, so an interrupted build leaves no model. Memory is bounded by a few chunks of weights, and
- * by the largest transposed tensor. The caller closes the checkpoint.
+ * Builds a model directory from a checkpoint: graph, external weights, configuration and tokenizer. It is
+ * written beside its place and renamed in the end, so an interrupted build leaves no model. Memory is bounded
+ * by a few chunks of weights, and by the largest transposed tensor. The caller closes the checkpoint.
  * @throws ModelError with one line: an unsupported configuration, missing or damaged weights, no space
  */
 export async function buildModel(checkpoint: Checkpoint, options: BuildOptions): Promise<BuiltModel> {
@@ -98,7 +98,7 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
   };
 }
 
-/** As in transformers and vLLM, a head that is stored with other values than the embedding's is not tied to it. */
+/** As in transformers and vLLM, a head with values of its own is not tied to the embedding. */
 async function withSeparateHead(
   { design, storedName }: DescribedDecoder,
   checkpoint: Checkpoint,
@@ -128,7 +128,10 @@ async function haveEqualRows(
   return true;
 }
 
-/** Stored blocks of 4 bits are kept in 8-bit builds. If most values of the layers are in such blocks, the result has 4 bits. */
+/**
+ * Stored blocks of 4 bits are kept in 8-bit builds. If most values of the layers are in such blocks, the
+ * result has 4 bits.
+ */
 function servedPrecision(
   { tensors }: Checkpoint,
   { design, storedName }: DescribedDecoder,
@@ -224,8 +227,8 @@ const writeJson = (path: string, value: unknown): void =>
   writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
 
 /**
- * Returns config.json of a built model. It is the published one, with the fields of a nested text_config beside the others, and
- * with the sizes that a published file may leave to its family.
+ * Returns config.json of a built model. It is the published one, with the fields of a nested text_config
+ * beside the others, and with the sizes that a published file may leave to its family.
  */
 function servedConfig(
   config: Readonly<Record<string, unknown>>,

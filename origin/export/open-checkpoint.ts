@@ -23,7 +23,7 @@ export async function openCheckpoint(source: string, adapter?: string): Promise<
   }
 }
 
-/** Gives a head that is tied to the embedding a tensor of its own, because an adapter may change one of them only. */
+/** Gives a head that is tied to the embedding a tensor of its own: an adapter may change one only. */
 function withTiedHead(checkpoint: Checkpoint): { readonly tied: Checkpoint; readonly tie: Tie | null } {
   const { config, tensors, source, files } = checkpoint;
   const { design, storedName } = describeFamily(config, tensors);

@@ -41,8 +41,8 @@ interface Change {
 export type Tie = readonly [embedding: string, head: string];
 
 /**
- * Opens the checkpoint with an adapter merged into it. Closing it closes the checkpoint. As in PEFT, the ends of a tie share
- * the base weight, and what the adapter adds to one of them does not reach the other.
+ * Opens the checkpoint with an adapter merged into it. Closing it closes the checkpoint. As in PEFT, the ends
+ * of a tie share the base weight, and what the adapter adds to one of them does not reach the other.
  * @param tie null = the head has its own values
  * @throws ModelError if the adapter is of another kind, or changes tensors that the checkpoint lacks
  */
@@ -109,7 +109,7 @@ async function merge(
 /** `base`: the base model's own weight, which PEFT saves beside factors. `saved`: what replaces it. */
 type Role = 'linear' | 'embedding' | 'second' | 'base' | 'saved';
 
-/** The module of the base model that a tensor of the adapter belongs to. The second factor is read with the first one. */
+/** The module that a tensor of the adapter belongs to. The second factor is read with the first one. */
 function partsOf(
   name: string,
   { modules_to_save }: z.infer<typeof configSchema>,
@@ -167,7 +167,10 @@ async function readChange(
     : { scale, rank, left: b, right: a };
 }
 
-/** alpha_pattern has ends of module names. PEFT reads them as regular expressions; those of an adapter are not trusted. */
+/**
+ * alpha_pattern has ends of module names. PEFT reads them as regular expressions; those of an adapter are not
+ * trusted.
+ */
 function alphaOf({ alpha_pattern, lora_alpha }: z.infer<typeof configSchema>, module: string): number {
   for (const [key, alpha] of Object.entries(alpha_pattern ?? {})) {
     const name = key.replace(/^\^/, '').replaceAll('\\.', '.');

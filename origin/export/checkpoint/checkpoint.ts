@@ -1,8 +1,8 @@
 /** The source of a model's weights and configuration, whatever the file format. */
 
 /**
- * A tensor of a checkpoint. It is read as a matrix: its last dimension is the columns, all others together are the rows.
- * A vector [n] is one row of n columns.
+ * A tensor of a checkpoint. It is read as a matrix: its last dimension is the columns, all others together
+ * are the rows. A vector [n] is one row of n columns.
  */
 export interface CheckpointTensor {
   /** Hugging Face's name, such as `model.layers.0.self_attn.q_proj.weight`. */
@@ -17,8 +17,8 @@ export interface CheckpointTensor {
 }
 
 /**
- * Integers in blocks along the columns of a row: value = (level − 2^(bits − 1)) · scale. These are the formats of MatMulNBits
- * and GatherBlockQuantized without zero points.
+ * Integers in blocks along the columns of a row: value = (level − 2^(bits − 1)) · scale. These are the
+ * formats of MatMulNBits and GatherBlockQuantized without zero points.
  */
 export interface BlockFormat {
   readonly bits: 4 | 8;
@@ -28,7 +28,7 @@ export interface BlockFormat {
 
 /** Rows in a block format. `blocks` = ceil(columns / blockSize). */
 export interface BlockRows {
-  /** Levels [rows, blocks, blockSize · bits / 8]; with 4 bits, the element of even index in the low nibble. */
+  /** Levels [rows, blocks, blockSize · bits / 8]; 4 bits: even elements in the low nibble. */
   readonly levels: Uint8Array;
   /** [rows, blocks] */
   readonly scales: Float32Array;
@@ -40,7 +40,7 @@ export interface Checkpoint {
   /** config.json as parsed JSON, with the names that transformers uses. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly tensors: ReadonlyMap<string, CheckpointTensor>;
-  /** Files for the model directory apart from config.json: tokenizer.json, generation_config.json and the like. */
+  /** Files for the model directory beside config.json: tokenizer.json, generation_config.json and so on. */
   readonly files: readonly CheckpointFile[];
   /**
    * Reads rows [first, first + count) as float32 [count, columns].

@@ -54,7 +54,7 @@ export class MatrixReader {
     return sizes.reduce((sum, shape) => sum + shape.reduce((product, size) => product * size, 1), 0);
   }
 
-  /** @throws ModelError that names the tensor if it is missing or of another shape than these rows and columns */
+  /** @throws ModelError that names the tensor if it is missing or has other rows and columns */
   open(weight: Weight, shape: Shape, rows: number, columns: number): Matrix {
     const parts = weight.map((part) => this.#part(part, shape));
     const matrix = parts.length === 1 ? parts[0]! : stack(parts);
@@ -94,7 +94,7 @@ export class MatrixReader {
     return known;
   }
 
-  /** @throws ModelError unless the parts of a tensor together are the whole of it: sizes of config.json are wrong */
+  /** @throws ModelError unless the parts make up the whole tensor: sizes of config.json are wrong */
   requireWholeTensors(): void {
     for (const [name, choices] of this.#choices) {
       const wrong = choices.wrong;
@@ -172,7 +172,10 @@ function transpose(
   };
 }
 
-/** Adding 0 · x of every value finds NaN and infinity without a branch. Four sums, because each waits for its last addition. */
+/**
+ * Adding 0 · x of every value finds NaN and infinity without a branch. Four sums, because each waits for its
+ * last addition.
+ */
 function finite(name: string, values: Float32Array): Float32Array {
   let [a, b, c, d] = [0, 0, 0, 0];
   const end = values.length - (values.length % 4);

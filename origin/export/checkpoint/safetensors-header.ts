@@ -37,8 +37,8 @@ const entrySchema = z.object({
 export type ReadBytes = (position: number, length: number) => Promise<Uint8Array>;
 
 /**
- * Reads and checks a header: tensors are of known types, have as many bytes as their shapes need, and fill the file without
- * overlap or gap.
+ * Reads and checks a header: tensors are of known types, have as many bytes as their shapes need, and fill
+ * the file without overlap or gap.
  * @param file for messages
  * @throws ModelError that names the tensor
  */

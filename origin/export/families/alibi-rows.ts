@@ -165,7 +165,7 @@ function mpt({ fields, sizes }: RowContext): Differences {
 
 const ALIBI_BIAS_MAX = 8;
 
-/** Slopes of ALiBi for each head, arXiv 2108.12409: powers of 2^(−8 / heads), where heads is a power of two. */
+/** Slopes of ALiBi for each head, arXiv 2108.12409: powers of 2^(−8 / heads), heads a power of two. */
 const powers = (heads: number): number[] =>
   Array.from({ length: heads }, (_, head) => 2 ** ((-ALIBI_BIAS_MAX / heads) * (head + 1)));
 

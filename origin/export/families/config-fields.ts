@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 
 /**
- * Reads the fields of a config.json and remembers which ones were read, so that a field that nothing reads can be refused.
- * A field that is null counts as absent.
+ * Reads the fields of a config.json and remembers which ones were read, so that a field that nothing reads
+ * can be refused. A field that is null counts as absent.
  */
 export class ConfigFields {
   readonly #values: Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 /**
- * Everything that distinguishes one decoder from another, as plain data. A family of models is a function from config.json
- * to a design; the graph writer knows designs only.
+ * Everything that distinguishes one decoder from another, as plain data. A family of models is a function
+ * from config.json to a design; the graph writer knows designs only.
  */
 
 /** Rows `first`, `first + step`, … of a tensor: `count` of them. */
@@ -14,15 +14,15 @@ export interface RowRange {
 /** Rows of one tensor of the checkpoint. */
 export interface WeightPart {
   readonly tensor: string;
-  /** The rows to take, in this order; absent = all. Rows are those of the transposed matrix if `transposed` is set. */
+  /** The rows to take, in this order; absent = all. Of the transposed matrix if `transposed`. */
   readonly rows?: readonly RowRange[];
-  /** True if the matrix is stored as [inputs, outputs], as GPT-2's Conv1D has it. With 3 dimensions, every matrix is. */
+  /** True if the matrix is stored as [inputs, outputs] (GPT-2's Conv1D). With 3 dimensions, each is. */
   readonly transposed?: boolean;
   /** The matrix of a tensor [count, rows, columns], such as one expert of a stack. */
   readonly matrix?: number;
 }
 
-/** Parts below one another: a matrix [outputs, inputs], or a vector (a part without `rows` may then have any shape). */
+/** Parts below one another: a matrix [outputs, inputs], or a vector (without `rows`, of any shape). */
 export type Weight = readonly WeightPart[];
 
 /** All rows of one tensor. */
@@ -49,8 +49,8 @@ export interface NormDesign {
 /** Norm of queries or keys. */
 export interface HeadNormDesign extends NormDesign {
   /**
-   * head: over each head, weight [headSize]; each-head: over each head, weight [heads · headSize]; width: over all heads
-   * together, weight [heads · headSize].
+   * head: over each head, weight [headSize]; each-head: over each head, weight [heads · headSize]; width:
+   * over all heads together, weight [heads · headSize].
    */
   readonly over: 'head' | 'each-head' | 'width';
 }
@@ -75,7 +75,7 @@ export interface AttentionDesign {
   readonly key: ProjectionDesign;
   readonly value: ProjectionDesign;
   readonly output: ProjectionDesign;
-  /** Limits queries, keys and values to ± this value (clip_qkv), after the norms of queries and keys; null = no limit. */
+  /** Limits queries, keys and values to ± this value (clip_qkv) after the norms; null = no limit. */
   readonly clip: number | null;
   readonly queryNorm: HeadNormDesign | null;
   readonly keyNorm: HeadNormDesign | null;
@@ -83,7 +83,10 @@ export interface AttentionDesign {
   readonly normPlace: 'before-rotary' | 'after-rotary';
   /** Factor of the scores; usually 1 / √headSize. */
   readonly scale: number;
-  /** Queries of position p are multiplied by 1 + beta · ln(1 + ⌊p / originalPositions⌋) (Ministral 3); null = they are not. */
+  /**
+   * Queries of position p are multiplied by 1 + beta · ln(1 + ⌊p / originalPositions⌋) (Ministral 3); null =
+   * they are not.
+   */
   readonly queryScaling: { readonly beta: number; readonly originalPositions: number } | null;
   /** Positions that a token attends to, itself included; null = all. */
   readonly window: number | null;
@@ -110,7 +113,9 @@ export type Activation =
   | 'relu-squared'
   | XieluActivation;
 
-/** Apertus: αp x² + β x for x > 0, else (exp(min(x, ε)) − 1 − x) αn + β x, with αp, αn as the model uses them. */
+/**
+ * Apertus: αp x² + β x for x > 0, else (exp(min(x, ε)) − 1 − x) αn + β x, with αp, αn as the model uses them.
+ */
 export interface XieluActivation {
   readonly kind: 'xielu';
   /** Scalars before their softplus: αp = softplus(alphaP), αn = β + softplus(alphaN). */
@@ -129,8 +134,8 @@ export interface MlpDesign {
   readonly down: ProjectionDesign;
   readonly activation: Activation;
   /**
-   * gpt-oss: gate ≤ limit, |up| ≤ limit, y = down((up + 1) · gate · sigmoid(alpha · gate)); `activation` is not used.
-   * Absent = f(gate) · up.
+   * gpt-oss: gate ≤ limit, |up| ≤ limit, y = down((up + 1) · gate · sigmoid(alpha · gate)); `activation` is
+   * not used. Absent = f(gate) · up.
    */
   readonly clippedSwiglu?: { readonly alpha: number; readonly limit: number };
 }
@@ -152,8 +157,8 @@ export interface LayerDesign {
   readonly attention: AttentionDesign;
   readonly feedForward: MlpDesign | ExpertsDesign;
   /**
-   * sequential: x += attention(norm(x)); x += mlp(norm(x)). parallel: x += attention(norm(x)) + mlp(norm'(x)).
-   * parallel-shared-norm: as parallel, but the MLP reads what the attention reads.
+   * sequential: x += attention(norm(x)); x += mlp(norm(x)). parallel: x += attention(norm(x)) +
+   * mlp(norm'(x)). parallel-shared-norm: as parallel, but the MLP reads what the attention reads.
    */
   readonly residual: 'sequential' | 'parallel' | 'parallel-shared-norm';
   /** Norms before attention and MLP; null = none. */

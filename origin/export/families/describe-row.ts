@@ -251,7 +251,8 @@ class RowDesigner {
 
 /**
  * - blocks: all queries, then all keys, then all values (GPT-2, Phi 3)
- * - by-kv-head: for each KV head its queries, its key and its value (GPT-NeoX and BLOOM with one query each, Falcon, InternLM 2)
+ * - by-kv-head: for each KV head its queries, its key and its value (GPT-NeoX and BLOOM with one query each,
+ *   Falcon, InternLM 2)
  */
 function fusedRows(
   order: 'blocks' | 'by-kv-head',

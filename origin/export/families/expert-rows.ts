@@ -30,7 +30,7 @@ const MELLUM_ROTARY: Partial<RotaryOptions> = {
   reads: 'rope_parameters',
 };
 
-/** Layers with one MLP: those that mlp_only_layers or mlp_layer_types lists, and all but every decoder_sparse_step-th. */
+/** Layers with one MLP: of mlp_only_layers or mlp_layer_types, and all but every decoder_sparse_step-th. */
 function withDenseLayers({ fields }: RowContext, layer: Differences['layer']): Pick<Differences, 'layer'> {
   const dense = fields.has('mlp_only_layers') ? fields.numbers('mlp_only_layers') : [];
   const types = fields.has('mlp_layer_types') ? fields.texts('mlp_layer_types') : [];

@@ -49,8 +49,9 @@ export function describeExperts(
 }
 
 /**
- * An expert of stacked matrices. GraniteMoE: [experts, outputs, inputs], gate above up. gpt-oss: [experts, inputs, outputs]
- * with biases [experts, outputs], whose rows are counted through all experts, gate and up alternating.
+ * An expert of stacked matrices. GraniteMoE: [experts, outputs, inputs], gate above up. gpt-oss: [experts,
+ * inputs, outputs] with biases [experts, outputs], whose rows are counted through all experts, gate and up
+ * alternating.
  */
 function stackedExpert(
   layer: string,

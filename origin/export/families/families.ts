@@ -40,7 +40,8 @@ type Config = Readonly<Record<string, unknown>>;
 
 /**
  * Describes the decoder of a config.json. Models with images have their decoder's fields in text_config.
- * @throws ModelError that names an unknown model_type, a field that no row reads, or a value that is not supported
+ * @throws ModelError that names an unknown model_type, a field that no row reads, or a value that is not
+ *   supported
  */
 export function describeFamily(config: Config, tensors: TensorNames): DescribedDecoder {
   const { family, fields, ...described } = describeOfAnySize(config, tensors);

@@ -205,7 +205,7 @@ function attentionKinds(types: unknown): string[] | null {
   return expanded.some((one) => one === null) ? null : expanded.flatMap((one) => one ?? []);
 }
 
-/** OPT: norms before attention and MLP, or after each addition (OPT-350m, whose embedding is narrower than the model). */
+/** OPT: norms before attention and MLP, or after each addition (OPT-350m, with its narrow embedding). */
 function opt({ fields, sizes }: RowContext): Differences {
   const bias = fields.flag('enable_bias', true);
   const before = fields.flag('do_layer_norm_before', true);

@@ -3,8 +3,9 @@ import type { AttentionDesign, DecoderDesign } from './decoder-design.ts';
 import { activationNames } from './design-parts.ts';
 
 /**
- * Fields of config.json that families do not read, although others do: what each may say because the design has it in any
- * case. Any other value is refused: the file claims something that the family's code in transformers does not compute.
+ * Fields of config.json that families do not read, although others do: what each may say because the design
+ * has it in any case. Any other value is refused: the file claims something that the family's code in
+ * transformers does not compute.
  */
 
 type Values = Readonly<Record<string, readonly unknown[]>>;

@@ -3,7 +3,9 @@ import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
 import { everyNthFull, everywhere, exaoneLayers, laterLayers, withoutPositions } from './windows.ts';
 
-/** Families close to Llama: RMS norms, rotary positions and, unless a row says otherwise, separate matrices. */
+/**
+ * Families close to Llama: RMS norms, rotary positions and, unless a row says otherwise, separate matrices.
+ */
 
 export const attentionBias = (fields: ConfigFields, field = 'attention_bias', absent = false) => {
   const qkv = fields.flag(field, absent);
@@ -31,7 +33,10 @@ export function graniteFactors({ fields }: RowContext): Differences {
   };
 }
 
-/** Fields of other models of HunYuan's, with images, experts or other attention, that the dense ones' files also have. */
+/**
+ * Fields of other models of HunYuan's, with images, experts or other attention, that the dense ones' files
+ * also have.
+ */
 const HUNYUAN_FAMILY = words(`
   eod_token_id pad_id im_start_id im_end_id im_newline_id text_start_id text_end_id image_token_id video_start_id video_end_id
   mask_init_id org_vocab_size dense_list class_num pool_type skip_cls_token cla_share_factor xdrope_section

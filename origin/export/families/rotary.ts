@@ -10,7 +10,7 @@ export interface RotaryOptions {
   readonly positions: number;
   /** Base of the frequencies if config.json has none; absent = 10,000. */
   readonly theta?: number;
-  /** Share of the head that is rotated if config.json has none; absent = the whole head, and no field is read. */
+  /** Share of the head that is rotated if config.json has none; absent = the whole head, no field read. */
   readonly partial?: number;
   /** Field of the share beside rope_parameters; absent = partial_rotary_factor, null = none. */
   readonly partialField?: string | null;
@@ -116,7 +116,7 @@ const KINDS: Readonly<Record<string, (scaling: Scaling, parameters: ConfigFields
     const factor = parameters.number('factor');
     return { frequencies: frequenciesOf(scaling).map((one) => Math.fround(one / factor)) };
   },
-  /** The base grows with sequences beyond the original length; keys of a cached prefix would have the smaller one. */
+  /** The base grows with sequences beyond the original length, but keys of a cached prefix keep theirs. */
   dynamic: (scaling, parameters) => {
     parameters.ignore('factor', 'finetuned', 'beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim');
     const maxPositions = parameters.count('original_max_position_embeddings', scaling.positions);
@@ -160,8 +160,8 @@ const yarnMagnitude = (factor: number, share = 1): number =>
   factor <= 1 ? 1 : 0.1 * share * Math.log(factor) + 1;
 
 /**
- * Positions before the scaling. Phi 3 has them beside the other parameters; there they outrank those among them, unless these
- * are of one layer type.
+ * Positions before the scaling. Phi 3 has them beside the other parameters; there they outrank those among
+ * them, unless these are of one layer type.
  */
 function originalPositions({ fields, positions, layerType }: Scaling, parameters: ConfigFields): number {
   const name = 'original_max_position_embeddings';
@@ -198,7 +198,10 @@ function yarn(scaling: Scaling, parameters: ConfigFields): Scaled {
   return { frequencies, magnitude };
 }
 
-/** Longer sequences use other factors, which keys of a cached prefix would not have: the original length is the limit. */
+/**
+ * Longer sequences use other factors, which keys of a cached prefix would not have: the original length is
+ * the limit.
+ */
 function longrope(scaling: Scaling, parameters: ConfigFields): Scaled {
   const { positions } = scaling;
   const original = originalPositions(scaling, parameters);

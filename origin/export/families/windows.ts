@@ -10,7 +10,10 @@ export function everywhere(fields: ConfigFields): Pick<Differences, 'layer'> {
   return { layer: () => ({ window }) };
 }
 
-/** The window of sliding_window in the layers that layer_types names; `absent` names them if that field is absent. */
+/**
+ * The window of sliding_window in the layers that layer_types names; `absent` names them if that field is
+ * absent.
+ */
 export function byLayer(
   { fields, sizes }: RowContext,
   absent: (layer: number) => boolean,

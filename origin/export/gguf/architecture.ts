@@ -21,8 +21,8 @@ export interface Architecture {
   /** Fields of config.json; the loader adds vocab_size and tie_word_embeddings. @throws ModelError */
   readonly config: (keys: GgufKeys, tensors: StoredTensors) => Readonly<Record<string, unknown>>;
   /**
-   * Hugging Face's name for llama.cpp's, without `blk.N.` and without `.weight`. `*` is the layer; a second one counts the
-   * matrices of a stack, such as experts.
+   * Hugging Face's name for llama.cpp's, without `blk.N.` and without `.weight`. `*` is the layer; a second
+   * one counts the matrices of a stack, such as experts.
    */
   readonly names: TensorNames | ((tensors: StoredTensors) => TensorNames);
   /** Queries and keys have the rotated pairs side by side instead of in two halves. */
@@ -33,7 +33,10 @@ export interface Architecture {
   readonly shiftedNorms?: boolean;
   /** Stored as [outputs, inputs], in Hugging Face's file as [inputs, outputs]. */
   readonly transposed?: readonly string[];
-  /** Two tensors of llama.cpp that are one of Hugging Face: rows after each other or in turn, matrix by matrix. */
+  /**
+   * Two tensors of llama.cpp that are one of Hugging Face: rows after each other or in turn, matrix by
+   * matrix.
+   */
   readonly merged?: {
     readonly name: TensorName;
     readonly from: readonly [string, string];
@@ -118,7 +121,8 @@ function readScaling(keys: GgufKeys, tensors: StoredTensors, positions: number) 
   const long = tensors.values('rope_factors_long.weight');
   const short = tensors.values('rope_factors_short.weight') ?? divisors;
   if (short !== null) {
-    // Divisors of the frequencies are what longrope has. Llama 3's scaling is stored so: the same ones for all lengths.
+    // Divisors of the frequencies are what longrope has. Llama 3's scaling is stored so: the same ones for
+    // all lengths.
     return {
       rope_type: 'longrope',
       short_factor: short,
@@ -146,7 +150,7 @@ function readYarn(keys: GgufKeys, original: number) {
   };
 }
 
-/** layer_types by the flags of a pattern; `absent` tells which layers have a window if the file has no pattern. */
+/** layer_types by the flags of a pattern; `absent` tells the windows if the file has no pattern. */
 export function layerTypes(keys: GgufKeys, absent: (layer: number) => boolean): string[] {
   const flags = keys.list('attention.sliding_window_pattern');
   return Array.from({ length: keys.number('block_count') }, (_, layer) =>

@@ -16,7 +16,8 @@ export class GgufKeys extends ConfigFields {
   }
 
   /**
-   * A list of numbers or of flags as 0 and 1, or null if it is absent. A few keys of this kind are not the architecture's.
+   * A list of numbers or of flags as 0 and 1, or null if it is absent. A few keys of this kind are not the
+   * architecture's.
    * @throws ModelError
    */
   list(name: string): number[] | null {

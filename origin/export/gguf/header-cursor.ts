@@ -10,7 +10,7 @@ const CHUNK_BYTES = 1 << 20;
 /** Keeps a byte order mark, which can be a token. */
 const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Reads little-endian fields one after another. Every length is compared with what is left before memory is allocated. */
+/** Reads little-endian fields one after another. Compares each length with what is left first. */
 export class HeaderCursor {
   readonly #source: ByteSource;
   #chunk = new DataView(new ArrayBuffer(0));

@@ -89,7 +89,10 @@ const graniteMultipliers = (keys: GgufKeys) => ({
   logits_scaling: keys.number('logit_scale', 1),
 });
 
-/** MiniCPM computes as Granite does. Files of early converters lack the multipliers; those of MiniCPM-2B hold then. */
+/**
+ * MiniCPM computes as Granite does. Files of early converters lack the multipliers; those of MiniCPM-2B hold
+ * then.
+ */
 function minicpmConfig(keys: GgufKeys, tensors: StoredTensors) {
   const { hidden, headSize, layers } = readSizes(keys);
   return {

@@ -10,8 +10,8 @@ import type { GgufTensor } from './gguf-header.ts';
 import type { GgufKeys } from './gguf-keys.ts';
 
 /**
- * How a tensor of Hugging Face's checkpoint is made of the tensors of a file. It is read in units: rows of a weight, single
- * elements of a bias.
+ * How a tensor of Hugging Face's checkpoint is made of the tensors of a file. It is read in units: rows of a
+ * weight, single elements of a bias.
  */
 export interface TensorRecipe {
   readonly name: string;

@@ -115,8 +115,8 @@ function specialIds(metadata: Metadata, isSentencePiece: boolean) {
 }
 
 /**
- * Ids by text. The first of equal texts has it. Added tokens are in the vocabulary as well, because other readers of
- * tokenizer.json take their ids from there; unused ones are in no text.
+ * Ids by text. The first of equal texts has it. Added tokens are in the vocabulary as well, because other
+ * readers of tokenizer.json take their ids from there; unused ones are in no text.
  */
 function vocabularyOf(tokens: readonly Token[]): Map<string, number> {
   const ids = new Map<string, number>();
@@ -166,7 +166,7 @@ function byteLevel(metadata: Metadata, tokens: readonly Token[], kind: unknown):
 
 const SPACE = '\u2581';
 
-/** SentencePiece merges the neighbours whose whole has the highest score: BPE with merges ranked by the scores. */
+/** SentencePiece merges the neighbours with the highest score: BPE with merges ranked by the scores. */
 function sentencePiece(metadata: Metadata, tokens: readonly Token[]): Pipeline {
   const scores = numbersOf(metadata, 'tokenizer.ggml.scores', tokens.length);
   if (scores === null) throw new ModelError('key "tokenizer.ggml.scores" is missing');
@@ -196,8 +196,9 @@ function sentencePiece(metadata: Metadata, tokens: readonly Token[]): Pipeline {
 }
 
 /**
- * All pairs whose whole is a piece, the highest score first. Equal scores have equal ranks, so that the leftmost pair of a
- * text is merged first, as in llama.cpp. A converter without the original vocabulary writes one score for all.
+ * All pairs whose whole is a piece, the highest score first. Equal scores have equal ranks, so that the
+ * leftmost pair of a text is merged first, as in llama.cpp. A converter without the original vocabulary
+ * writes one score for all.
  */
 function mergesByScore(tokens: readonly Token[], scores: ArrayLike<number>) {
   const pieces = vocabularyOf(tokens.filter(({ type }) => type === TokenType.normal));

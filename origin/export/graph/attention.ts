@@ -88,7 +88,7 @@ const sizesOf = ({ heads, kvHeads, headSize }: AttentionDesign): number[] => [
   kvHeads * headSize,
 ];
 
-/** Norms and rotation outside of the operator. Returns its first three inputs; packed ones stay packed if nothing is to do. */
+/** Norms and rotation outside of the operator. Returns its first three inputs, packed if nothing is to do. */
 function prepare(
   context: GraphContext,
   positions: Positions,

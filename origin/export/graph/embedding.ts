@@ -69,7 +69,7 @@ function gatherRows(context: GraphContext, design: DecoderDesign, ids: string, w
   });
 }
 
-/** Writes the logits [logit_rows, vocabulary] in float32 from hidden states [logit_rows, hidden], to the output `name`. */
+/** Writes the logits [logit_rows, vocabulary] in float32 from [logit_rows, hidden] to the output `name`. */
 export function writeHead(
   context: GraphContext,
   design: DecoderDesign,

@@ -4,10 +4,10 @@ import { WeightType } from './graph-builder.ts';
 import { type GraphContext, nameOf, vectorTensor, writeLinear, writeMatMul } from './linear.ts';
 
 /**
- * Writes a mixture of experts over [batch, sequence, hidden] in plain operators. Each expert is a branch that runs only if
- * a token has chosen it, on the tokens that have. One unused row is added, because a single row may use a kernel that rounds
- * differently. Results are summed in the order of experts, so a row keeps its bits in any batch
- * (docs/decisions/0022-own-exporter.md).
+ * Writes a mixture of experts over [batch, sequence, hidden] in plain operators. Each expert is a branch that
+ * runs only if a token has chosen it, on the tokens that have. One unused row is added, because a single row
+ * may use a kernel that rounds differently. Results are summed in the order of experts, so a row keeps its
+ * bits in any batch (docs/decisions/0022-own-exporter.md).
  */
 export function writeExperts(
   context: GraphContext,
@@ -54,7 +54,7 @@ export function writeExperts(
   return graph.node('Reshape', [all, graph.node('Shape', [input])]);
 }
 
-/** The tokens that have chosen an expert [n + 1] and their weights [n + 1, 1]: the last is the first token with weight 0. */
+/** An expert's tokens [n + 1] and their weights [n + 1, 1]: the last is the first token with weight 0. */
 function writeChoice({ graph, type }: GraphContext, column: string) {
   const flat = graph.node('Reshape', [column, graph.integers(-1)]);
   const found = graph.node('Squeeze', [graph.node('NonZero', [flat]), graph.integers(0)]);

@@ -65,7 +65,7 @@ const MICROSOFT = 'com.microsoft';
 /** A multiple of every alignment that ONNX Runtime's kernels use. */
 const ALIGNMENT = 64;
 
-/** Collects the nodes of one graph and the tensors of its external data, which are read only when they are written. */
+/** Collects the nodes of one graph and the tensors of its external data, read when written. */
 export class GraphBuilder {
   readonly #dataFile: string;
   readonly #parts: Uint8Array[] = [];
@@ -119,7 +119,8 @@ export class GraphBuilder {
   }
 
   /**
-   * Encodes a graph without inputs whose nodes `write` adds. They may read every tensor that the graph has so far.
+   * Encodes a graph without inputs whose nodes `write` adds. They may read every tensor that the graph has so
+   * far.
    * @param write returns the name of the one output
    */
   branch(name: string, type: WeightTypeName, dimensions: GraphTensor['dimensions'], write: () => string) {

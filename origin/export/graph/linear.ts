@@ -7,8 +7,8 @@ import { BLOCK_SIZE, type Quantizer } from '../precision/quantize.ts';
 import type { Emit, GraphBuilder } from './graph-builder.ts';
 
 /**
- * fp32 and fp16: floats. int8, int4: blocks of 32, or stored blocks of at most as many bits. Activations are rounded to
- * 8 bits. int8f32, int4f32: the same weights, activations in float32.
+ * fp32 and fp16: floats. int8, int4: blocks of 32, or stored blocks of at most as many bits. Activations are
+ * rounded to 8 bits. int8f32, int4f32: the same weights, activations in float32.
  */
 export type WeightPrecision = 'fp32' | 'fp16' | 'int8' | 'int4' | 'int8f32' | 'int4f32';
 
@@ -29,7 +29,10 @@ export interface GraphContext {
 /** Values that are read and converted at once: 4 MiB of float32. */
 const CHUNK_VALUES = 2 ** 20;
 
-/** Level 4: activations in 8 bits, with a scale for each row and block: rows do not influence each other. 1: in float32. */
+/**
+ * Level 4: activations in 8 bits, with a scale for each row and block: rows do not influence each other. 1:
+ * in float32.
+ */
 const accuracyLevel = (precision: WeightPrecision): number => (precision.endsWith('f32') ? 1 : 4);
 
 /** Calls `visit` with consecutive ranges of rows. */
@@ -89,7 +92,7 @@ export const nameOf = (weight: Weight): string =>
 const hash = (text: string): string =>
   [...text].reduce((sum, character) => (Math.imul(sum, 31) + character.charCodeAt(0)) >>> 0, 7).toString(36);
 
-/** Multiplies by the projections' weights, one below the other: y = x · weightᵀ + bias, [.., sum of outputs]. */
+/** Multiplies by the projections' weights, stacked: y = x · weightᵀ + bias, [.., sum of outputs]. */
 export function writeLinear(
   context: GraphContext,
   input: string,
@@ -173,7 +176,10 @@ export function writeMatMul(
 export const trimmed = (inputs: readonly string[]): string[] =>
   inputs.slice(0, inputs.findLastIndex((name) => name !== '') + 1);
 
-/** The format that a matrix is stored in; null = floats. Stored blocks are kept if they have at most the bits wanted. */
+/**
+ * The format that a matrix is stored in; null = floats. Stored blocks are kept if they have at most the bits
+ * wanted.
+ */
 export function blockFormat(
   { precision }: Pick<GraphContext, 'precision'>,
   { blocks }: Pick<Matrix, 'blocks'>,

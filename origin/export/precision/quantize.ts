@@ -26,8 +26,8 @@ const FIRST_PAGE = 1;
 const MAX_BLOCKS = 2 ** 15;
 
 /**
- * Quantizes floats in blocks of 32, symmetrically. 8 bits: scale = max |x| / 127. 4 bits: several scales are tried, and the one
- * of least squared error is kept. A scale follows from the levels before it: Σ x·q / Σ q².
+ * Quantizes floats in blocks of 32, symmetrically. 8 bits: scale = max |x| / 127. 4 bits: several scales are
+ * tried, and the one of least squared error is kept. A scale follows from the levels before it: Σ x·q / Σ q².
  */
 export class Quantizer {
   readonly #functions: KernelFunctions;

@@ -1,5 +1,5 @@
-// Quantization of blocks of 32 float32 values, in AssemblyScript (a TypeScript-like language for WebAssembly).
-// All arguments but `blocks` are byte addresses.
+// Quantization of blocks of 32 float32 values, in AssemblyScript (a TypeScript-like language for
+// WebAssembly). All arguments but `blocks` are byte addresses.
 // Build: npm run build:kernel. The result is committed in quantize-kernel-binary.ts.
 
 const BLOCK_BYTES: usize = 128;
@@ -96,8 +96,9 @@ function levelOf(x: v128, inverse: v128): v128 {
 }
 
 /**
- * 4 bits around level 8 with scales of least squared error: several first scales give levels, each replaced by the best scale
- * for its levels; the best of those gives levels once more. Levels of even index are in the low bits. Returns 0 if a value is NaN or infinite.
+ * 4 bits around level 8 with scales of least squared error: several first scales give levels, each replaced
+ * by the best scale for its levels; the best of those gives levels once more. Levels of even index are in the
+ * low bits. Returns 0 if a value is NaN or infinite.
  */
 export function quantize4(values: usize, blocks: i32, levels: usize, scales: usize): i32 {
   const infinity = f32x4.splat(Infinity);
