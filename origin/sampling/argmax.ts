@@ -1,4 +1,4 @@
-/** The model's logits hold NaN or +∞, so there is no distribution to draw from. The sequence cannot continue. */
+/** The model's logits hold NaN or +∞: there is nothing to draw from. The sequence cannot continue. */
 export class InvalidLogitsError extends Error {
   override readonly name = 'InvalidLogitsError';
 }

@@ -1,7 +1,7 @@
 /**
- * Finds where a prefix of items ordered by descending key ends, without sorting them: a quickselect that weighs its parts.
- * Takes linear time on average. Equal keys form one part, so flat distributions cost no more. One object serves all
- * searches; results are valid until the next `run`.
+ * Finds where a prefix of items ordered by descending key ends, without sorting them: a quickselect that
+ * weighs its parts. Takes linear time on average. Equal keys form one part, so flat distributions cost no
+ * more. One object serves all searches; results are valid until the next `run`.
  */
 export class BoundarySearch {
   /** The largest key such that the items with it and above reach the target; −∞ if none does. */
@@ -16,7 +16,8 @@ export class BoundarySearch {
   }
 
   /**
-   * Searches the shortest prefix that weighs at least `minWeight` and has at least `minCount` items, 1 or more.
+   * Searches the shortest prefix that weighs at least `minWeight` and has at least `minCount` items, 1 or
+   * more.
    * @param count how many of the keys and weights are items
    */
   run(keys: Float64Array, weights: Float64Array, count: number, minWeight: number, minCount: number): void {

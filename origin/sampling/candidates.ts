@@ -1,20 +1,21 @@
 import { BoundarySearch } from './boundary-search.ts';
 
 /**
- * Probabilities closer than this count as equal at a boundary ("p ≥ min_p · max p", "sum ≥ top_p"). It is the relative
- * rounding of a probability computed from float32 logits of magnitude 16, so a finer cut would be arbitrary.
+ * Probabilities closer than this count as equal at a boundary ("p ≥ min_p · max p", "sum ≥ top_p"). It is the
+ * relative rounding of a probability computed from float32 logits of magnitude 16, so a finer cut would be
+ * arbitrary.
  */
 export const PROBABILITY_RESOLUTION = 2 ** -20;
 
-/** The tokens that can still be drawn, in ascending order of ids, with weights proportional to their probabilities. */
+/** The tokens that can still be drawn, in ascending order of ids, with weights by probability. */
 export class Candidates {
   count = 0;
   readonly ids: Int32Array;
   /** e^((z − max z) / T). */
   readonly weights: Float64Array;
   /**
-   * The divisor that turns weights into probabilities. Usually their sum; larger while it includes tokens that are left
-   * out because a later truncation is known to remove them.
+   * The divisor that turns weights into probabilities. Usually their sum; larger while it includes tokens
+   * that are left out because a later truncation is known to remove them.
    */
   mass = 0;
   /** Σ p ln w over all tokens that `mass` includes, if known; else NaN. */
@@ -35,8 +36,8 @@ export class Candidates {
   }
 
   /**
-   * Sorts the candidates by key, largest first, and equal keys by id. Keeps the shortest prefix that has at least `minCount`
-   * members and a probability of at least `share`; all of them if no prefix does.
+   * Sorts the candidates by key, largest first, and equal keys by id. Keeps the shortest prefix that has at
+   * least `minCount` members and a probability of at least `share`; all of them if no prefix does.
    * @param keys one per candidate; may be the candidates' own weights
    * @param minCount 1 or more
    */
@@ -98,9 +99,10 @@ export class Candidates {
     return max;
   }
 
-  /** Index of the candidate that a uniform number in [0, 1) falls on: inverse CDF in ascending order of ids. */
+  /** Index of the candidate for a uniform number in [0, 1): inverse CDF in ascending order of ids. */
   draw(uniform: number): number {
-    // The weight of a single candidate may have underflowed to zero: XTC keeps the least likely of those it considers.
+    // The weight of a single candidate may have underflowed to zero: XTC keeps the least likely of those it
+    // considers.
     if (this.count === 1) return 0;
     const target = uniform * this.mass;
     let sum = 0;

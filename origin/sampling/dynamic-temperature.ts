@@ -4,9 +4,9 @@ import type { Row } from './row.ts';
 const MAX_TEMPERATURE = 2 ** 126;
 
 /**
- * Returns a temperature that rises with the entropy (llama.cpp's "temp-ext"): T′ = T_min + (T_max − T_min) · (H / ln K)^e
- * with T_min = max(0, T − range) and T_max = T + range. H is the entropy of the softmax at temperature 1 in nats. K is the
- * number of tokens not forbidden; if it is 1, the result is T.
+ * Returns a temperature that rises with the entropy (llama.cpp's "temp-ext"): T′ = T_min + (T_max − T_min) ·
+ * (H / ln K)^e with T_min = max(0, T − range) and T_max = T + range. H is the entropy of the softmax at
+ * temperature 1 in nats. K is the number of tokens not forbidden; if it is 1, the result is T.
  * @param row at temperature 1
  */
 export function dynamicTemperature(row: Row, temperature: number, range: number, exponent: number): number {

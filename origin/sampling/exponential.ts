@@ -9,11 +9,12 @@ const FRACTIONS = Float64Array.from({ length: 64 }, (_, i) => 2 ** (-i / 64));
 const POWERS = Float64Array.from({ length: 1023 }, (_, i) => 2 ** -i);
 
 /**
- * e^x for x ≤ 0 by table and polynomial: about three times as fast as Math.exp. It uses IEEE multiplication and addition
- * only, so it has the same bits on every machine.
+ * e^x for x ≤ 0 by table and polynomial: about three times as fast as Math.exp. It uses IEEE multiplication
+ * and addition only, so it has the same bits on every machine.
  *
- * With n the nearest integer to −64 x / ln 2, e^x = 2^−⌊n/64⌋ · 2^(−(n mod 64)/64) · e^r and |r| ≤ ln 2 / 128. The last
- * factor is its Taylor series. Relative error below 3·10⁻¹³ over the whole range; 0 if the result would be subnormal.
+ * With n the nearest integer to −64 x / ln 2, e^x = 2^−⌊n/64⌋ · 2^(−(n mod 64)/64) · e^r and |r| ≤ ln 2 /
+ * 128. The last factor is its Taylor series. Relative error below 3·10⁻¹³ over the whole range; 0 if the
+ * result would be subnormal.
  */
 export function exponential(x: number): number {
   if (x < LOWEST_EXPONENT) return 0;

@@ -6,8 +6,8 @@ import { keepNucleus } from './truncation/truncations.ts';
 import type { SamplerWorkspace } from './workspace.ts';
 
 /**
- * Returns the logprobs of the whole vocabulary, or of the tokens that nucleus sampling keeps. The values are those of
- * `tokenLogprob`, except that −∞ stays −∞.
+ * Returns the logprobs of the whole vocabulary, or of the tokens that nucleus sampling keeps. The values are
+ * those of `tokenLogprob`, except that −∞ stays −∞.
  * @param logits one raw row, one float32 per token id; not modified
  * @throws InvalidLogitsError, NoCandidatesError as `Row.begin`
  */

@@ -1,6 +1,7 @@
 /**
- * Copies the logits of the tokens in a bit set (bit id & 31 of word id >>> 5) and sets all others to −∞. Starts from a full
- * or an empty copy, whichever is nearer, so tight and wide masks are fast. Ids beyond the bit set are not in it.
+ * Copies the logits of the tokens in a bit set (bit id & 31 of word id >>> 5) and sets all others to −∞.
+ * Starts from a full or an empty copy, whichever is nearer, so tight and wide masks are fast. Ids beyond the
+ * bit set are not in it.
  */
 export function copyMasked(edited: Float32Array, logits: Float32Array, mask: Uint32Array): void {
   const size = logits.length;

@@ -8,7 +8,7 @@ export type SamplerParameters = Omit<SamplingParameters, 'badWords' | 'drySequen
   readonly dryBreakers?: readonly Breaker[];
 };
 
-/** The parameters of the draw from a processed row. All are numbers, so that they can be shared with other threads. */
+/** The parameters of the draw from a processed row. Numbers, which threads can share. */
 export const DRAW_PARAMETERS = [
   'temperature',
   'dynatempRange',

@@ -30,8 +30,9 @@ function multiplyHigh(a: number, b: number): number {
 }
 
 /**
- * Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011): a bijection of
- * 128-bit counters under a 64-bit key. Replaces the four counter words in `block` by four random words.
+ * Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011): a
+ * bijection of 128-bit counters under a 64-bit key. Replaces the four counter words in `block` by four random
+ * words.
  */
 export function philox(block: Uint32Array, key0: number, key1: number): void {
   let [c0, c1, c2, c3] = [block[0]!, block[1]!, block[2]!, block[3]!];
@@ -54,8 +55,8 @@ export function philox(block: Uint32Array, key0: number, key1: number): void {
 }
 
 /**
- * Uniform random numbers of one sequence. It has no state: a number is a function of seed, prompt, choice, step and
- * purpose. Draws therefore do not depend on the batch, the slot or the enabled samplers.
+ * Uniform random numbers of one sequence. It has no state: a number is a function of seed, prompt, choice,
+ * step and purpose. Draws therefore do not depend on the batch, the slot or the enabled samplers.
  */
 export class DrawSource {
   readonly #key0: number;

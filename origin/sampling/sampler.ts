@@ -10,13 +10,14 @@ import { TokenDraw } from './token-draw.ts';
 import type { TokenHistory } from './token-history.ts';
 import type { SamplerWorkspace } from './workspace.ts';
 
-/** With more edits, a whole row is faster: each may be in a block of its own, which is brought and summed again. */
+/** With more edits, a whole row is faster: each may bring a block of its own. */
 const MOST_SPARSE_EDITS = 64;
 
 /**
  * Turns one sequence's logits into tokens. The order: masks and bans → bad words → logit bias → repetition →
- * frequency and presence → DRY → the draw (TokenDraw). A token is a function of the parameters, the logits' bits, the
- * history, the identity and the step, and with Mirostat of the surprise of the sequence's earlier tokens.
+ * frequency and presence → DRY → the draw (TokenDraw). A token is a function of the parameters, the logits'
+ * bits, the history, the identity and the step, and with Mirostat of the surprise of the sequence's earlier
+ * tokens.
  */
 export class Sampler {
   readonly draw: TokenDraw;
@@ -44,12 +45,12 @@ export class Sampler {
     );
   }
 
-  /** The draw's coldness if nothing masks the row; null if it needs whole rows, or if many edits change them. */
+  /** The draw's coldness if nothing masks the row; null if it needs whole rows, or many edits change them. */
   get coldness(): number | null {
     return this.#edits <= MOST_SPARSE_EDITS ? this.draw.coldness : null;
   }
 
-  /** Returns the tokens that a constraint's mask and the parameters allow, in the mask if there is one; null = all. */
+  /** Returns the tokens that mask and parameters allow, in the mask if any; null = all. */
   restrict(mask: Uint32Array | null): Uint32Array | null {
     const { allowed } = this;
     if (mask === null || allowed === null) return mask ?? allowed;
@@ -61,7 +62,8 @@ export class Sampler {
    * Returns the next token's id.
    * @param logits one raw row, float32 per token id; not modified
    * @param step how many tokens this sequence has generated before; keys the draw
-   * @param mask bit set of the tokens that a constraint allows (bit id & 31 of word id >>> 5), or null; may be restricted
+   * @param mask bit set of the tokens that a constraint allows (bit id & 31 of word id >>> 5), or null; may
+   *   be restricted
    * @param forbidden ids that may not come next, such as end tokens before min_tokens
    * @throws InvalidLogitsError if the row holds NaN or +∞, NoCandidatesError if all tokens are forbidden
    */

@@ -11,9 +11,9 @@ import { excludeTopChoices, isXtcOnly } from './truncation/xtc.ts';
 import type { SamplerWorkspace } from './workspace.ts';
 
 /**
- * Draws one sequence's tokens from processed rows. The order: temperature → top-nσ → top-k → typical → top-p → min-p →
- * XTC → draw. Mirostat replaces everything from top-nσ to XTC. On any thread, a token is a function of the parameters,
- * the row's bits, the identity, the step and, with Mirostat, the bound.
+ * Draws one sequence's tokens from processed rows. The order: temperature → top-nσ → top-k → typical → top-p
+ * → min-p → XTC → draw. Mirostat replaces everything from top-nσ to XTC. On any thread, a token is a function
+ * of the parameters, the row's bits, the identity, the step and, with Mirostat, the bound.
  */
 export class TokenDraw {
   readonly parameters: DrawParameters;
@@ -63,7 +63,8 @@ export class TokenDraw {
    * @param logits one processed row, float32 per token id; not modified unless it is the workspace's `edited`
    * @param step how many tokens this sequence has generated before; keys the draw
    * @param sparse what is known of a row of which not all logits are here
-   * @throws InvalidLogitsError if the row holds NaN or +∞, NoCandidatesError if all tokens are forbidden, AbsentLogits
+   * @throws InvalidLogitsError if the row holds NaN or +∞, NoCandidatesError if all tokens are forbidden,
+   *   AbsentLogits
    */
   from(logits: Float32Array, step: number, sparse: SparseRow | null = null): number {
     const workspace = this.#workspace;

@@ -5,8 +5,8 @@ import { isLargeVocabulary, Row } from './row.ts';
 import { RowEdits } from './row-edits.ts';
 
 /**
- * Buffers that all samplers of one thread share, so that no token allocates: each call of a sampler fills and leaves
- * them. About 40 bytes per token of the vocabulary.
+ * Buffers that all samplers of one thread share, so that no token allocates: each call of a sampler fills and
+ * leaves them. About 40 bytes per token of the vocabulary.
  */
 export class SamplerWorkspace {
   readonly vocabularySize: number;
@@ -35,7 +35,8 @@ export class SamplerWorkspace {
     this.vocabularySize = vocabularySize;
     this.row = new Row(vocabularySize, kernel, sumsInFloat32);
     this.edits = new RowEdits(vocabularySize);
-    // The kernel copies small rows faster than WebAssembly memory is worth: each reserves gigabytes of address space.
+    // The kernel copies small rows faster than WebAssembly memory is worth: each reserves gigabytes of
+    // address space.
     this.edited = isLargeVocabulary(vocabularySize)
       ? kernel.allocate(vocabularySize)
       : new Float32Array(vocabularySize);

@@ -2,9 +2,9 @@ import { BLOCK_SIZE } from '../../model/sparse-logits.ts';
 import { Arena, type ArenaShare, createArenaMemory, type ViewMemory } from './arena.ts';
 
 /**
- * Reduces rows of logits in blocks of 128 consecutive ids with WebAssembly SIMD. The last block may be shorter. Reads rows
- * in place if `allocate` made their memory, and copies other rows. A result depends on the row's bits only, not on where
- * the row lies.
+ * Reduces rows of logits in blocks of 128 consecutive ids with WebAssembly SIMD. The last block may be
+ * shorter. Reads rows in place if `allocate` made their memory, and copies other rows. A result depends on
+ * the row's bits only, not on where the row lies.
  */
 export class SimdKernel {
   readonly #threads: number;
@@ -15,7 +15,8 @@ export class SimdKernel {
 
   /**
    * @param threads that will read the allocated rows
-   * @param viewMemory by default the kernel uses the SharedArrayBuffer itself: typed arrays on it work the same way
+   * @param viewMemory by default the kernel uses the SharedArrayBuffer itself: typed arrays on it work the
+   *   same way
    */
   constructor(threads = 1, viewMemory: ViewMemory = (memory) => memory as ArrayBufferLike as ArrayBuffer) {
     this.#threads = threads;
@@ -47,7 +48,7 @@ export class SimdKernel {
     return arena !== undefined && arena.share.threads > 1 ? arena : null;
   }
 
-  /** Writes each block's largest logit. Returns false if a logit is NaN or +∞; the maxima are then undefined. */
+  /** Writes each block's largest logit. Returns false if a logit is NaN or +∞, maxima then undefined. */
   maxima(row: Float32Array, maxima: Float32Array): boolean {
     const arena = this.#arenaOf(row);
     const { functions, results } = arena;
@@ -60,8 +61,8 @@ export class SimdKernel {
   }
 
   /**
-   * Writes two numbers for each block, Σ e^x and Σ e^x · x / ln 2 with x = (z − highest) · coldness, to float32's
-   * precision. Those of a block whose largest term is below e^−87 are undefined.
+   * Writes two numbers for each block, Σ e^x and Σ e^x · x / ln 2 with x = (z − highest) · coldness, to
+   * float32's precision. Those of a block whose largest term is below e^−87 are undefined.
    */
   sums(row: Float32Array, highest: number, coldness: number, sums: Float32Array): void {
     const arena = this.#arenaOf(row);
@@ -83,7 +84,8 @@ export class SimdKernel {
   }
 
   /**
-   * Writes the ids of the logits that are at least `cut`, a finite float32, in ascending order; returns how many.
+   * Writes the ids of the logits that are at least `cut`, a finite float32, in ascending order; returns how
+   * many.
    * @param maxima each block's largest logit: blocks below the cut are skipped
    */
   list(row: Float32Array, maxima: Float32Array, cut: number, ids: Int32Array): number {

@@ -11,9 +11,10 @@ const NO_BREAKERS: readonly Breaker[] = [];
 /**
  * DRY, "don't repeat yourself" (p-e-w's proposal for text-generation-webui; llama.cpp's algorithm).
  *
- * A token that would prolong a repeat of m ≥ allowed tokens gets z ← z − multiplier · base^(m − allowed). m is the length
- * of the longest suffix of the history that also precedes an earlier occurrence of the token. Breakers end a repeat: m
- * counts back to the latest one only. A token that is a breaker itself is never penalised.
+ * A token that would prolong a repeat of m ≥ allowed tokens gets z ← z − multiplier · base^(m − allowed). m
+ * is the length of the longest suffix of the history that also precedes an earlier occurrence of the token.
+ * Breakers end a repeat: m counts back to the latest one only. A token that is a breaker itself is never
+ * penalised.
  */
 export const dry: LogitProcessorFactory = (parameters, tokenBytes, workspace) => {
   const { dryMultiplier, dryBase, dryAllowedLength, dryPenaltyLastN, dryBreakers = NO_BREAKERS } = parameters;
@@ -54,8 +55,8 @@ export const dry: LogitProcessorFactory = (parameters, tokenBytes, workspace) =>
 };
 
 /**
- * Computes the Z-function of the reversed window in linear time. Entry d, for d in 1 … window − 1, is the length of the
- * longest common suffix of the history and the history without its last d tokens.
+ * Computes the Z-function of the reversed window in linear time. Entry d, for d in 1 … window − 1, is the
+ * length of the longest common suffix of the history and the history without its last d tokens.
  * @returns a buffer of the workspace, valid until the next call
  */
 function repeatedSuffixes(history: TokenHistory, window: number, workspace: SamplerWorkspace): Int32Array {

@@ -30,8 +30,9 @@ const SPARSE_JOBS_PER_THREAD = 8;
 const MOST_LOOKS = 10_000;
 
 /**
- * Draws the next tokens of one step's sequences on several threads. The tokens are those that each sampler would draw
- * itself. If a draw is not done when it is asked for, or has failed, the caller draws with its sampler.
+ * Draws the next tokens of one step's sequences on several threads. The tokens are those that each sampler
+ * would draw itself. If a draw is not done when it is asked for, or has failed, the caller draws with its
+ * sampler.
  */
 export class SamplerPool {
   readonly #kernel: SimdKernel;
@@ -98,7 +99,7 @@ export class SamplerPool {
     return this.#count++;
   }
 
-  /** Returns when every draw is done or in progress on another thread. The rows must not change until `end`. */
+  /** Returns when every draw is done or on another thread. The rows must not change until `end`. */
   run(): void {
     const least = this.#sparseDraws > 0 ? 1 : MIN_JOBS;
     if (this.#count < least || this.#arena === null) return;

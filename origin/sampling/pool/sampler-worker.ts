@@ -71,7 +71,8 @@ export class SamplerWorker {
         topLogprobs === null ? null : tokenLogprob(logits, token, topLogprobs, workspace, isCurrent, sparse);
       jobs.writeResult(index, token, draw.bound, logprobs);
     } catch {
-      // Logits are absent, or the sampler of the sequence throws on the engine thread, too, where the sequence can fail.
+      // Logits are absent, or the sampler of the sequence throws on the engine thread, too, where the
+      // sequence can fail.
       jobs.writeFailure(index);
     }
   };

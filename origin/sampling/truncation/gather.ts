@@ -19,7 +19,8 @@ export function gatherAbove(cut: number, { row, candidates }: SamplerWorkspace):
 
 /**
  * Gathers tokens down to a cut that falls until there are enough, or until it reaches `lowest`.
- * @param isEnough whether the candidates are enough, given how many nats the cut is below the most likely token
+ * @param isEnough whether the candidates are enough, given how many nats the cut is below the most likely
+ *   token
  */
 export function gatherUntil(
   isEnough: (depth: number) => boolean,
@@ -38,8 +39,8 @@ export function gatherUntil(
 }
 
 /**
- * Makes the `k` tokens of largest logit among those at or above `lowest` the candidates; of equal logits at the
- * boundary the lowest ids.
+ * Makes the `k` tokens of largest logit among those at or above `lowest` the candidates; of equal logits at
+ * the boundary the lowest ids.
  */
 export function gatherTop(k: number, lowest: number, workspace: SamplerWorkspace): void {
   const { row, candidates, keys } = workspace;

@@ -7,10 +7,10 @@ import { gatherAbove, gatherTop } from './gather.ts';
 const ZIPF_SAMPLE = 100;
 
 /**
- * Mirostat (Basu et al., "Mirostat: A Neural Text Decoding Algorithm that Directly Controls Perplexity", 2020), as
- * in llama.cpp. Keeps the surprise of the drawn tokens near τ bits: truncates the distribution at a bound μ, which each
- * draw corrects: μ₀ = 2τ, S = −log₂ p of the drawn token among those kept, μ ← μ − η (S − τ).
- * One object per sequence: μ is its state.
+ * Mirostat (Basu et al., "Mirostat: A Neural Text Decoding Algorithm that Directly Controls Perplexity",
+ * 2020), as in llama.cpp. Keeps the surprise of the drawn tokens near τ bits: truncates the distribution at a
+ * bound μ, which each draw corrects: μ₀ = 2τ, S = −log₂ p of the drawn token among those kept, μ ← μ − η (S −
+ * τ). One object per sequence: μ is its state.
  */
 export class Mirostat {
   /** The bound on surprise, in bits. */
@@ -26,7 +26,10 @@ export class Mirostat {
     this.bound = 2 * this.#target;
   }
 
-  /** Makes the tokens below the bound the workspace's candidates, draws one, corrects the bound and returns the id. */
+  /**
+   * Makes the tokens below the bound the workspace's candidates, draws one, corrects the bound and returns
+   * the id.
+   */
   draw(uniform: number, workspace: SamplerWorkspace): number {
     if (this.#version === 1) gatherByRank(this.bound, workspace);
     else gatherBySurprise(this.bound, workspace);
@@ -77,8 +80,8 @@ export function zipfExponent(weights: Float64Array): number {
 }
 
 /**
- * The number of tokens to keep: k = (ε 2^μ / (1 − V^−ε))^(1/ŝ) with ε = ŝ − 1, at least one; near ε = 0 its limit
- * (2^μ / ln V)^(1/ŝ). All V without a usable estimate.
+ * The number of tokens to keep: k = (ε 2^μ / (1 − V^−ε))^(1/ŝ) with ε = ŝ − 1, at least one; near ε = 0 its
+ * limit (2^μ / ln V)^(1/ŝ). All V without a usable estimate.
  */
 export function rankBound(exponent: number, bound: number, vocabulary: number): number {
   const epsilon = exponent - 1;

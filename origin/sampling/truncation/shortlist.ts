@@ -7,13 +7,14 @@ import { typicalShare } from './typical.ts';
 
 type NucleusParameters = Pick<DrawParameters, 'topP' | 'minP'>;
 
-/** Slack of cuts that only save work, so that rounding never removes a token that the exact step would keep. */
+/** Slack of cuts that only save work, so that rounding removes no token that the exact step keeps. */
 const SLACK = 1 - 2 ** -16;
 
 /**
- * Collects the candidates of a row: the tokens that top-nσ and then top-k keep (at least min_keep), without those that
- * top-p, min-p or typical sampling will certainly remove. Leaving these out never changes the result; it only makes the
- * steps faster. If top-p or typical sampling comes next, `candidates.mass` still includes them.
+ * Collects the candidates of a row: the tokens that top-nσ and then top-k keep (at least min_keep), without
+ * those that top-p, min-p or typical sampling will certainly remove. Leaving these out never changes the
+ * result; it only makes the steps faster. If top-p or typical sampling comes next, `candidates.mass` still
+ * includes them.
  */
 export function shortlist(parameters: DrawParameters, workspace: SamplerWorkspace): void {
   const { topNSigma, topK, minKeep, typicalP, topP } = parameters;
@@ -27,9 +28,9 @@ export function shortlist(parameters: DrawParameters, workspace: SamplerWorkspac
 }
 
 /**
- * The logit below which top-nσ removes a token: max z − n·σ, with σ the population standard deviation of the logits above
- * −∞ (Tang et al., "Top-nσ: Not All Logits Are You Need", 2024). The temperature scales both sides, so unscaled logits
- * give the same set.
+ * The logit below which top-nσ removes a token: max z − n·σ, with σ the population standard deviation of the
+ * logits above −∞ (Tang et al., "Top-nσ: Not All Logits Are You Need", 2024). The temperature scales both
+ * sides, so unscaled logits give the same set.
  */
 export function sigmaCut(row: Row, n: number): number {
   const { count, sum, squares } = row.deviations();

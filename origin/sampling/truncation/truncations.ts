@@ -4,8 +4,8 @@ import { typical } from './typical.ts';
 import { xtc } from './xtc.ts';
 
 /**
- * Nucleus sampling (Holtzman et al., "The Curious Case of Neural Text Degeneration", 2020): the fewest tokens, most
- * likely first, whose probabilities sum to at least top_p. Zero keeps the most likely token.
+ * Nucleus sampling (Holtzman et al., "The Curious Case of Neural Text Degeneration", 2020): the fewest
+ * tokens, most likely first, whose probabilities sum to at least top_p. Zero keeps the most likely token.
  */
 const topP: TruncationFactory = ({ topP, minKeep }) => {
   if (topP >= 1) return null;
@@ -29,7 +29,7 @@ const minP: TruncationFactory = ({ minP, minKeep }) => {
 };
 
 /**
- * Truncations in the order in which they apply, each to what the one before left, renormalised. Top-nσ and top-k come
- * before all of them, in `shortlist`.
+ * Truncations in the order in which they apply, each to what the one before left, renormalised. Top-nσ and
+ * top-k come before all of them, in `shortlist`.
  */
 export const TRUNCATIONS: readonly TruncationFactory[] = [typical, topP, minP, xtc];

@@ -12,9 +12,10 @@ const MAX_THRESHOLD = 0.5;
 const SLACK = 2 ** -20;
 
 /**
- * Exclude top choices (p-e-w's proposal for text-generation-webui; llama.cpp). With probability xtc_probability, drawn
- * once per step, removes all tokens with p ≥ xtc_threshold except the least likely of them. Among equally unlikely ones,
- * the highest id stays. Removes nothing if fewer than min_keep tokens would remain.
+ * Exclude top choices (p-e-w's proposal for text-generation-webui; llama.cpp). With probability
+ * xtc_probability, drawn once per step, removes all tokens with p ≥ xtc_threshold except the least likely of
+ * them. Among equally unlikely ones, the highest id stays. Removes nothing if fewer than min_keep tokens
+ * would remain.
  */
 export const xtc: TruncationFactory = (parameters, draws) => {
   const { xtcProbability, xtcThreshold, minKeep } = parameters;
@@ -29,14 +30,17 @@ export const xtc: TruncationFactory = (parameters, draws) => {
   };
 };
 
-/** Whether XTC is the only truncation. It leaves nearly all tokens, and gathering a large vocabulary takes 0.5 ms. */
+/** Whether XTC is the only truncation. It leaves nearly all tokens, and gathering many takes 0.5 ms. */
 export function isXtcOnly(parameters: DrawParameters): boolean {
   const { topK, topNSigma, typicalP, topP, minP, xtcProbability, xtcThreshold } = parameters;
   if (topK > 0 || topNSigma > 0 || typicalP < 1 || topP < 1 || minP > 0) return false;
   return xtcProbability > 0 && xtcThreshold <= MAX_THRESHOLD;
 }
 
-/** Applies XTC as the only truncation: forbids the excluded tokens in a copy of the row and makes that the row. */
+/**
+ * Applies XTC as the only truncation: forbids the excluded tokens in a copy of the row and makes that the
+ * row.
+ */
 export function excludeTopChoices(
   { xtcProbability, xtcThreshold, minKeep }: DrawParameters,
   draws: DrawSource,

@@ -1,6 +1,6 @@
 // Block reductions over a row of logits, in AssemblyScript (a TypeScript-like language for WebAssembly).
-// A block is 128 consecutive float32 logits. All arguments named `row`, `results`, `maxima` and `ids` are byte addresses.
-// Every result is a function of the row's bits only: IEEE operations in a fixed order.
+// A block is 128 consecutive float32 logits. All arguments named `row`, `results`, `maxima` and `ids` are
+// byte addresses. Every result is a function of the row's bits only: IEEE operations in a fixed order.
 // Build: npm run build:kernel. The result is committed in block-kernel-binary.ts.
 
 const BLOCK_BYTES: usize = 512;
@@ -131,8 +131,9 @@ const SHUFFLES = memory.data<u8>([
 ]);
 
 /**
- * Writes the indices of the logits that are at least `cut`, ascending, counted from `first`. Returns how many.
- * Reads only blocks whose maximum reaches the cut. Writes four numbers at a time: up to three follow the last index.
+ * Writes the indices of the logits that are at least `cut`, ascending, counted from `first`. Returns how
+ * many. Reads only blocks whose maximum reaches the cut. Writes four numbers at a time: up to three follow
+ * the last index.
  */
 export function list(row: usize, blocks: i32, maxima: usize, cut: f32, first: i32, ids: usize): i32 {
   const least = f32x4.splat(cut);
