@@ -27,13 +27,13 @@ import { Service } from './serving/service.ts';
 
 /** Time for the engines to stop and for the last events to reach their readers. */
 const STOP_MS = 2000;
-/** Time in which a stopping origin still serves, and each answer ends its connection: a balancer gives the next to another. */
+/** Time in which a stopping origin serves, ending connections, so that a balancer moves on. */
 const LEAVE_MS = 2000;
 
 /**
- * Runs the origin: listens, loads its models, serves, and drains on SIGTERM or SIGINT. A second signal exits at once. A
- * failed start is one line on stderr and exit code 1, and so is a device that is lost to the process: only another process
- * can use it again.
+ * Runs the origin: listens, loads its models, serves, and drains on SIGTERM or SIGINT. A second signal exits
+ * at once. A failed start is one line on stderr and exit code 1, and so is a device that is lost to the
+ * process: only another process can use it again.
  */
 async function main(): Promise<void> {
   const config = readConfig(process.env);
@@ -73,8 +73,8 @@ async function main(): Promise<void> {
   };
   const server = createOriginServer(context);
   const ended = Promise.race([stopOnSignal(service, server, config, log), deviceLost.promise]);
-  // Installed before listening, because SIGHUP without a handler ends the process. It takes effect after the first
-  // configuration.
+  // Installed before listening, because SIGHUP without a handler ends the process. It takes effect after the
+  // first configuration.
   if (config.modelsFile !== null) reloadOnSignal(config, fleet, log);
   await listen(server, config.host, config.port);
   log.info({ ...addressOf(server), pid: process.pid }, 'listening');

@@ -3,9 +3,9 @@ import { CompilePool } from './compile-pool.ts';
 import { ignoreTerminationSignals } from './isolated-process.ts';
 
 /**
- * Entry point of the compile server, a small process that starts the compile processes. The kernel copies the page
- * tables of a process that forks, which would stop the origin for tens of milliseconds per GiB of memory. Hostile
- * grammars make forks frequent.
+ * Entry point of the compile server, a small process that starts the compile processes. The kernel copies the
+ * page tables of a process that forks, which would stop the origin for tens of milliseconds per GiB of
+ * memory. Hostile grammars make forks frequent.
  */
 
 const compiler = new CompilePool();

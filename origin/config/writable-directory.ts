@@ -17,7 +17,7 @@ export function requireDirectory(directory: string, setting: string): void {
   }
 }
 
-/** Node's own recursive mkdir never ends in /proc, where a directory cannot be created although its parent exists. */
+/** Node's own recursive mkdir never ends in /proc, where a directory cannot be created. */
 export function createDirectory(directory: string, mode?: number): void {
   if (existsSync(directory)) return;
   const parent = dirname(directory);

@@ -22,8 +22,8 @@ const INSTALLED = 'installed.json';
 const LOCK = '.install.lock';
 
 /**
- * Downloads the wheels that are not installed yet and puts their libraries into the folder. A download resumes where an
- * earlier one stopped.
+ * Downloads the wheels that are not installed yet and puts their libraries into the folder. A download
+ * resumes where an earlier one stopped.
  * @throws HubError
  */
 export async function installWheels(wheels: readonly Wheel[], context: InstallContext): Promise<void> {
@@ -60,7 +60,8 @@ async function installWheel(wheel: Wheel, { index, folder, progress }: InstallCo
 }
 
 /**
- * Extracts files of a wheel, which is a ZIP archive, by their names without folders. A file gets its name when it is complete.
+ * Extracts files of a wheel, which is a ZIP archive, by their names without folders. A file gets its name
+ * when it is complete.
  * @throws HubError if the archive is damaged or lacks one of them
  */
 async function extractLibraries(wheel: string, names: readonly string[], folder: string): Promise<void> {

@@ -9,8 +9,8 @@ export interface Wheel extends FileIdentity {
 }
 
 /**
- * ONNX Runtime's CUDA provider and the libraries that it names as NEEDED. CUDA 13.0 runs with every driver from version 580
- * on. The provider comes last, so that a folder with the provider is complete.
+ * ONNX Runtime's CUDA provider and the libraries that it names as NEEDED. CUDA 13.0 runs with every driver
+ * from version 580 on. The provider comes last, so that a folder with the provider is complete.
  */
 export const CUDA_WHEELS: readonly Wheel[] = [
   {
@@ -43,7 +43,7 @@ export const CUDA_WHEELS: readonly Wheel[] = [
   },
 ];
 
-/** cuDNN, and NVRTC, with which it compiles kernels. The provider opens it only for operators that need it. */
+/** cuDNN, and NVRTC for its kernels. The provider opens it only for operators that need it. */
 export const CUDNN_WHEELS: readonly Wheel[] = [
   {
     project: 'nvidia-cuda-nvrtc',

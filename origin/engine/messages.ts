@@ -52,8 +52,9 @@ export interface Submission extends EngineFields {
   /** A WireConstraint as JSON, because a schema may nest deeper than structured cloning allows. */
   readonly constraint: string | null;
   /**
-   * Minimum milliseconds between two token events of one choice, except before the first and the last; 0 = one per step.
-   * A busy engine waits longer (see requests.ts). All choices send in the same steps, so the reader wakes up once.
+   * Minimum milliseconds between two token events of one choice, except before the first and the last; 0 =
+   * one per step. A busy engine waits longer (see requests.ts). All choices send in the same steps, so the
+   * reader wakes up once.
    */
   readonly eventIntervalMs: number;
   /** Unix milliseconds at which the request times out. */
@@ -81,8 +82,9 @@ export interface SubmittedPrompt {
 }
 
 /**
- * What the engine has computed of a prompt that is done, in place of the `prompt` event. Numbers are sent as one block of memory,
- * because it takes 0.1 s to write 20 logprobs of each of 8,192 tokens out, and streams would wait for that.
+ * What the engine has computed of a prompt that is done, in place of the `prompt` event. Numbers are sent as
+ * one block of memory, because it takes 0.1 s to write 20 logprobs of each of 8,192 tokens out, and streams
+ * would wait for that.
  */
 export interface PromptResult {
   readonly type: 'prompt';
@@ -151,8 +153,8 @@ export type EngineReport =
       readonly warning: string | null;
     }
   /**
-   * The engine cannot start or continue, and the thread ends after this. If `permanent`, the model is the cause. If
-   * `deviceLost`, no thread of this process can use the device any more.
+   * The engine cannot start or continue, and the thread ends after this. If `permanent`, the model is the
+   * cause. If `deviceLost`, no thread of this process can use the device any more.
    */
   | {
       readonly type: 'failed';

@@ -1,8 +1,8 @@
 /** The constraint of one sequence, as the sampler sees it. It works on bytes. */
 export interface Constraint {
   /**
-   * The allowed tokens: bit (id & 31) of word (id >>> 5). Special tokens and end tokens are never set; for the end, see
-   * `accepting`. The constraint owns the array, which is valid until the next `accept`.
+   * The allowed tokens: bit (id & 31) of word (id >>> 5). Special tokens and end tokens are never set; for
+   * the end, see `accepting`. The constraint owns the array, which is valid until the next `accept`.
    */
   mask(): Uint32Array;
   /** Whether the text so far is a complete match, so that the sequence may end here. */

@@ -18,7 +18,7 @@ export interface Decimal {
 /** Numbers closer to zero count as this power of ten, which no generated number reaches either. */
 const LEAST_POINT = -400;
 
-/** Returns the digits of a text. A double stands for the shortest decimal that reads back as the same number. */
+/** Returns the digits of a text. A double stands for the shortest decimal that reads back the same. */
 export function decimalOf(value: JsonNumber): Decimal {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(
     isRawNumber(value) ? value.rawJSON : String(value),

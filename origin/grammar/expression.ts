@@ -2,7 +2,8 @@ import type { CodePoints } from './automaton/code-points.ts';
 import { pathOfName } from './automaton/token-path.ts';
 
 /**
- * The right-hand side of a grammar rule, over bytes, code points and rules. Every front end produces it. Text is UTF-8.
+ * The right-hand side of a grammar rule, over bytes, code points and rules. Every front end produces it. Text
+ * is UTF-8.
  */
 export type Expression =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
@@ -34,8 +35,9 @@ export interface GraphEdge {
 }
 
 /**
- * Members in any order with separators in between, each at most once; never the empty text. It must be the whole right-hand
- * side of a rule. Its automaton has a state per set of members, which the runtime creates when a text reaches it.
+ * Members in any order with separators in between, each at most once; never the empty text. It must be the
+ * whole right-hand side of a rule. Its automaton has a state per set of members, which the runtime creates
+ * when a text reaches it.
  */
 export interface AnyOrder extends OrderedRules {
   readonly kind: 'anyOrder';
@@ -61,8 +63,8 @@ export interface Grammar {
   /** Names of the tokens that it refers to. */
   readonly tokenNames?: readonly string[];
   /**
-   * Rules of JSON arrays whose items must differ, and of objects whose keys must. The rules do not say so; the runtime refuses
-   * repeated ones.
+   * Rules of JSON arrays whose items must differ, and of objects whose keys must. The rules do not say so;
+   * the runtime refuses repeated ones.
    */
   readonly distinctRules?: ReadonlySet<number>;
 }

@@ -1,6 +1,6 @@
 /**
- * The reason why a constraint cannot be compiled. `compile.ts` maps it to an ApiError whose code depends on the type of
- * the constraint.
+ * The reason why a constraint cannot be compiled. `compile.ts` maps it to an ApiError whose code depends on
+ * the type of the constraint.
  */
 export class GrammarError extends Error {
   constructor(message: string) {
@@ -10,8 +10,8 @@ export class GrammarError extends Error {
 }
 
 /**
- * A syntax error at an offset of the source. The message gives line and column, both from 1; columns count UTF-16 code
- * units.
+ * A syntax error at an offset of the source. The message gives line and column, both from 1; columns count
+ * UTF-16 code units.
  */
 export function syntaxError(source: string, offset: number, message: string): GrammarError {
   const before = source.slice(0, offset);

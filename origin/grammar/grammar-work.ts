@@ -1,11 +1,11 @@
 import { VirtualTimes } from '@continuo/shared/virtual-times.ts';
 
-/** Units of work (see work-budget.ts) that a tenant may spend per step, about 2 ms, however many sequences it has. */
+/** Units of work (see work-budget.ts) of a tenant per step, about 2 ms. */
 const UNITS_PER_STEP = 200_000;
 
 /**
- * Limits the grammar work of each tenant per step. A tenant that has spent more pays it off in the next steps. Until
- * then, its constrained sequences wait, and the sequences of other tenants go on.
+ * Limits the grammar work of each tenant per step. A tenant that has spent more pays it off in the next
+ * steps. Until then, its constrained sequences wait, and the sequences of other tenants go on.
  */
 export class GrammarWork {
   /** In units. */

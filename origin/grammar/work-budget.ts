@@ -5,7 +5,7 @@ export class BudgetExceeded extends Error {
   override readonly name = 'BudgetExceeded';
 }
 
-/** Counts elementary steps instead of time, so that equal inputs give equal results. One unit is about 10 ns. */
+/** Counts elementary steps instead of time, so equal inputs give equal results. One unit is about 10 ns. */
 export class WorkBudget {
   #left: number;
 
@@ -24,16 +24,17 @@ export class WorkBudget {
 }
 
 /**
- * Units that one call may spend in addition to UNITS_PER_TOKEN; about 50 ms, three times what the most expensive of real
- * schemas takes at 152,000 tokens. Cached masks only make a call cheaper: a text that a new cache follows never fails.
+ * Units that one call may spend in addition to UNITS_PER_TOKEN; about 50 ms, three times what the most
+ * expensive of real schemas takes at 152,000 tokens. Cached masks only make a call cheaper: a text that a new
+ * cache follows never fails.
  */
 const UNITS_PER_CALL = 5_000_000;
 /** Computing a mask takes up to three walks over the token trie, which has about two nodes per token. */
 const UNITS_PER_TOKEN = 6;
 
 /**
- * Limits the work of one call that a grammar may cause while tokens are generated. It only ends grammars that would stop the
- * engine: for the average, a tenant's sequences wait (see GrammarWork).
+ * Limits the work of one call that a grammar may cause while tokens are generated. It only ends grammars that
+ * would stop the engine: for the average, a tenant's sequences wait (see GrammarWork).
  */
 export class StepBudget {
   readonly #perCall: number;

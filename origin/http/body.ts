@@ -6,8 +6,8 @@ import type * as z from 'zod';
 const BODY_LIMIT = 8 * 2 ** 20;
 
 /**
- * Returns the whole body as text. Bytes after the limit are read and dropped, because closing a connection with unread
- * bytes would also discard the answer. The server's request timeout bounds the time.
+ * Returns the whole body as text. Bytes after the limit are read and dropped, because closing a connection
+ * with unread bytes would also discard the answer. The server's request timeout bounds the time.
  * @throws ApiError 413 as soon as the body is known to exceed the limit
  */
 export async function readBody(request: IncomingMessage, limit = BODY_LIMIT): Promise<string> {

@@ -6,8 +6,9 @@ import type { EngineAccess } from '../serving/load-model.ts';
 
 export interface ReaderLimits {
   /**
-   * Bytes that may wait for a slow reader, in addition to the longest single write. The engine never pauses for a reader,
-   * because that would hold a slot. A reader that is further behind loses its connection and the generation is aborted.
+   * Bytes that may wait for a slow reader, in addition to the longest single write. The engine never pauses
+   * for a reader, because that would hold a slot. A reader that is further behind loses its connection and
+   * the generation is aborted.
    */
   readonly unreadBytes: number;
   /** Milliseconds after the terminal event within which the reader must have read the rest. */
@@ -107,8 +108,8 @@ export class EventStream {
 export const HEARTBEAT_MS = 15_000;
 
 /**
- * Sends heartbeats while the engine works, for requests that wait in the queue or for a long prefill. A hung engine
- * sends no heartbeat, so the Worker gives the stream up.
+ * Sends heartbeats while the engine works, for requests that wait in the queue or for a long prefill. A hung
+ * engine sends no heartbeat, so the Worker gives the stream up.
  * @returns stops the heartbeats
  */
 export function startHeartbeat(

@@ -1,8 +1,8 @@
 import { Gauge, Histogram, type Registry } from 'prom-client';
 
 /**
- * Metrics under the names that other programs expect: OpenTelemetry's for servers of generative models, and those of vLLM's
- * that autoscalers and routers read.
+ * Metrics under the names that other programs expect: OpenTelemetry's for servers of generative models, and
+ * those of vLLM's that autoscalers and routers read.
  */
 
 /** As OpenTelemetry advises. */

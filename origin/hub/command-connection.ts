@@ -21,8 +21,8 @@ export function commandConnection(
 }
 
 /**
- * Runs `work` with the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which needs Node 24.14. Requests that follow, such as
- * those to the origin, are sent directly.
+ * Runs `work` with the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which needs Node 24.14. Requests that
+ * follow, such as those to the origin, are sent directly.
  */
 export async function throughProxy<T>(work: () => Promise<T>): Promise<T> {
   const restore = http.setGlobalProxyFromEnv?.();

@@ -25,8 +25,8 @@ function loadSqlite() {
 }
 
 /**
- * Locks a file between processes: SQLite's lock of a database file. Node has no other lock that the system releases when
- * a process is killed.
+ * Locks a file between processes: SQLite's lock of a database file. Node has no other lock that the system
+ * releases when a process is killed.
  * @returns the lock, which ends when it is closed; null if another process holds it
  * @throws HubError if the file or its directory cannot be created
  */

@@ -21,7 +21,7 @@ export interface HttpResponse {
   readonly headers: Headers;
   /** The address after redirects. */
   readonly url: URL;
-  /** The body; already read if the status is not 200 or 206. Throws TransientHubError if the connection is lost. */
+  /** The body; already read if the status is not 200 or 206. May throw TransientHubError. */
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 

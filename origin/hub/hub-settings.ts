@@ -15,9 +15,9 @@ export interface HubSettings {
 }
 
 /**
- * Reads the variables that all Hugging Face tools share: HF_ENDPOINT, HF_TOKEN (or the file HF_TOKEN_PATH, by default
- * HF_HOME/token), HF_HUB_CACHE (by default HF_HOME/hub), HF_HOME (by default ~/.cache/huggingface) and HF_HUB_OFFLINE.
- * An empty variable counts as absent.
+ * Reads the variables that all Hugging Face tools share: HF_ENDPOINT, HF_TOKEN (or the file HF_TOKEN_PATH, by
+ * default HF_HOME/token), HF_HUB_CACHE (by default HF_HOME/hub), HF_HOME (by default ~/.cache/huggingface)
+ * and HF_HUB_OFFLINE. An empty variable counts as absent.
  * @throws HubError
  */
 export function readHubSettings(environment: Environment, homeDirectory: string): HubSettings {
@@ -47,7 +47,7 @@ function requireEndpoint(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
-/** Refuses characters that an HTTP header cannot carry, such as quotes and newlines that were copied with the token. */
+/** Refuses characters that an HTTP header cannot carry, such as copied quotes and newlines. */
 function requireToken(token: string | null, source: string): string | null {
   if (token === null || /^[!-~]+$/.test(token)) return token;
   throw new HubError(`${source} is not a valid token: it contains white space or non-ASCII characters`);

@@ -23,8 +23,8 @@ export interface FileIdentity {
   /** Bytes. */
   readonly size: number;
   /**
-   * Lower-case hexadecimal and the name of the blob in the cache. 64 digits: SHA-256 of the content. 40 digits: git's
-   * SHA-1 of "blob <size>\0<content>".
+   * Lower-case hexadecimal and the name of the blob in the cache. 64 digits: SHA-256 of the content. 40
+   * digits: git's SHA-1 of "blob <size>\0<content>".
    */
   readonly checksum: string;
 }

@@ -2,7 +2,7 @@ import { createProgram, runProgram } from '../terminal/program.ts';
 import { processTerminal } from '../terminal/terminal.ts';
 import { addModelCommands } from './model-commands.ts';
 
-/** The commands of `continuo model` for the origin's container image, which has no Worker and so no `continuo`. */
+/** The commands of `continuo model` for the origin's container image, which has no `continuo`. */
 
 const terminal = processTerminal();
 const program = createProgram('model', 'Fetches and checks models.', terminal).option(

@@ -16,8 +16,8 @@ const MAX_DELAY_MS = 20_000;
 const MAX_RETRY_AFTER_MS = 300_000;
 
 /**
- * Retries `attempt` after a TransientHubError. A call of `onProgress` resets the count: a large file over a bad
- * connection can take many attempts.
+ * Retries `attempt` after a TransientHubError. A call of `onProgress` resets the count: a large file over a
+ * bad connection can take many attempts.
  * @throws HubUnreachable after the last attempt; other errors of `attempt` unchanged
  */
 export async function withRetries<T>(
@@ -44,7 +44,7 @@ export async function withRetries<T>(
   }
 }
 
-/** Exponential backoff with jitter: half of the delay is random, so that many clients do not return at once. */
+/** Exponential backoff with jitter: half of the delay is random, so clients do not return at once. */
 function backoffMs(failures: number, random: number): number {
   const full = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), MAX_DELAY_MS);
   return Math.round(full * (0.5 + random / 2));

@@ -31,13 +31,14 @@ interface Rgb {
 }
 
 /**
- * Decodes an image for a model's vision encoder, as the image processors of transformers do. It takes the first frame,
- * rotates it by its EXIF tag and converts it to RGB: alpha is dropped, grey is tripled, CMYK is converted, 16 bits are
- * cut to 8. It then resizes, crops the centre or pads with black, scales and normalizes.
+ * Decodes an image for a model's vision encoder, as the image processors of transformers do. It takes the
+ * first frame, rotates it by its EXIF tag and converts it to RGB: alpha is dropped, grey is tripled, CMYK is
+ * converted, 16 bits are cut to 8. It then resizes, crops the centre or pads with black, scales and
+ * normalizes.
  *
- * Only the resizing is inexact. Reduced images are within 3 levels of Pillow's algorithm in doubles. Enlarged images
- * are shifted by a quarter to a half of an old pixel, and Lanczos becomes bicubic. Colour profiles are ignored, as
- * Pillow ignores them. Transparent pixels of a GIF are black.
+ * Only the resizing is inexact. Reduced images are within 3 levels of Pillow's algorithm in doubles. Enlarged
+ * images are shifted by a quarter to a half of an old pixel, and Lanczos becomes bicubic. Colour profiles are
+ * ignored, as Pillow ignores them. Transparent pixels of a GIF are black.
  */
 export class ImageReader {
   readonly #recipe: ImageRecipe;
@@ -59,7 +60,8 @@ export class ImageReader {
   }
 
   /**
-   * Reads one image at a time on a pool thread. Tenants alternate. The image of a disconnected client is not read.
+   * Reads one image at a time on a pool thread. Tenants alternate. The image of a disconnected client is not
+   * read.
    * @returns pixels [3, height, width]
    * @throws ImageFault; the signal's reason
    */
@@ -126,8 +128,8 @@ async function cmykToRgb(image: Sharp): Promise<Rgb> {
 }
 
 /**
- * Converts CMYK as Pillow does without colour profiles: each ink darkens the light that black leaves. The print-like
- * conversion of libvips differs from it by up to a third of the scale.
+ * Converts CMYK as Pillow does without colour profiles: each ink darkens the light that black leaves. The
+ * print-like conversion of libvips differs from it by up to a third of the scale.
  * @param cmyk cyan, magenta, yellow and black of each pixel; 255 = full ink
  */
 async function rgbFromCmyk(cmyk: Buffer): Promise<Buffer> {

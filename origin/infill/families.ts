@@ -1,8 +1,8 @@
 import { type InfillTemplate, PSM, SPM } from './template.ts';
 
 /**
- * The published templates by model family. The first family whose markers are all in the vocabulary is used. Families
- * that share markers differ in `requires`; the more specific one comes first.
+ * The published templates by model family. The first family whose markers are all in the vocabulary is used.
+ * Families that share markers differ in `requires`; the more specific one comes first.
  */
 interface Family {
   readonly models: string;
@@ -25,7 +25,8 @@ const template = (
 
 export const FAMILIES: readonly Family[] = [
   {
-    // One template for all: the vocabularies differ only in end tokens and file markers, and missing ones are skipped.
+    // One template for all: the vocabularies differ only in end tokens and file markers, and missing ones are
+    // skipped.
     models: 'Qwen2.5-Coder, Qwen3-Coder, CodeGemma, Granite 4',
     template: template(PSM, ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>'], BARRED_STOPS, {
       name: '<|repo_name|>',

@@ -10,8 +10,9 @@ export interface LockCaller {
 }
 
 /**
- * Runs one piece of work at a time. Tenants get their weighted shares by the sizes of their work, however many callers they
- * have. Within a tenant, the order is first come, first served. A caller whose signal aborts leaves the queue at once.
+ * Runs one piece of work at a time. Tenants get their weighted shares by the sizes of their work, however
+ * many callers they have. Within a tenant, the order is first come, first served. A caller whose signal
+ * aborts leaves the queue at once.
  */
 export class FairMutex {
   #locked = false;

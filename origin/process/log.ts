@@ -1,8 +1,8 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 
 /**
- * Writes JSON lines to stdout. Callers name each logged field; request bodies, prompts, completions and secrets are never
- * logged.
+ * Writes JSON lines to stdout. Callers name each logged field; request bodies, prompts, completions and
+ * secrets are never logged.
  */
 export const createLog = (level: string, destination?: DestinationStream): Logger => {
   const options = {

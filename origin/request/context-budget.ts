@@ -28,8 +28,8 @@ export function promptBudget(
 /**
  * Returns the number of tokens to generate after a prompt of `promptTokens`.
  * @param param the prompt's name in the error
- * @throws ApiError context_length_exceeded if the prompt does not fit, or if less than asked fits and `contextOverflow` is
- *   `error`
+ * @throws ApiError context_length_exceeded if the prompt does not fit, or if less than asked fits and
+ *   `contextOverflow` is `error`
  */
 export function completionBudget(
   { maxTokens, contextOverflow, truncatePromptTokens }: LengthFields,
@@ -55,10 +55,10 @@ export function refuseFullContext(contextTokens: number, contextLength: number):
   throw contextExceeded(contextLength, contextTokens + 1, 0, 'prompt', 'at-least');
 }
 
-/** A text is encoded this many times further than its kept tokens can reach, so that the cut does not change them. */
+/** A text is encoded this many times further than kept tokens reach, so that the cut does not change them. */
 const MARGIN = 4;
 
-/** Returns the part of a text from whose start or end `budget` tokens are kept, so that megabytes are not encoded for one page. */
+/** Returns the part of a text that is enough for `budget` tokens of its start or end. */
 export function reachableText(
   text: string,
   kept: 'start' | 'end',

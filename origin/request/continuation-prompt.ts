@@ -11,7 +11,7 @@ type WireContext = NonNullable<GenerationRequest['context']>;
 /** The context of a request's continuations, encoded once for all of them. */
 export interface EncodedContext {
   readonly ids: Int32Array;
-  /** The text that precedes each continuation when both are encoded together; null = they are encoded separately. */
+  /** The text that precedes each continuation when both are encoded together; null = separately. */
   readonly joint: string | null;
   /** Number of tokens that the text alone has; 0 if `ids` is only the token that begins a document. */
   readonly encoded: number;
@@ -43,8 +43,8 @@ export async function encodeContext(
 }
 
 /**
- * Encodes one continuation. Encoded jointly, its tokens are those of the whole text after as many as the context has
- * alone (`_encode_pair` of lm-evaluation-harness).
+ * Encodes one continuation. Encoded jointly, its tokens are those of the whole text after as many as the
+ * context has alone (`_encode_pair` of lm-evaluation-harness).
  * @throws ApiError 400 that names the continuation
  */
 export async function continuationPrompt(
@@ -60,7 +60,8 @@ export async function continuationPrompt(
       : await encodePrompt(continuation, context, { ...options, addSpecialTokens: false });
   if (after.length === 0) throw emptyContinuation(context.param);
   refuseImages(after, context.param, context.model);
-  // Copied as memory, and shared with the engine thread: a request may have hundreds of continuations of a long context.
+  // Copied as memory, and shared with the engine thread: a request may have hundreds of continuations of a
+  // long context.
   const tokens = new Int32Array(new SharedArrayBuffer(4 * (ids.length + after.length)));
   tokens.set(ids);
   tokens.set(after, ids.length);

@@ -3,7 +3,7 @@ import type { WirePrompt } from '@continuo/shared/generation.ts';
 import { expandImageTokens, type ImageInput, imagePositions } from '../images/prompt-images.ts';
 import { begun, encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
 
-/** Encodes a prompt with images: each image token is repeated for the positions of its image. It is never cut. */
+/** Encodes a prompt with images: each image token is repeated for its image's positions. Never cut. */
 export async function imagePrompt(
   prompt: WirePrompt,
   input: ImageInput,

@@ -4,8 +4,8 @@ import { CONTINUING, PLAIN } from '../tokenizer/tokenizer.ts';
 import { boundedText, encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
 
 /**
- * Assembles an infill by the model's fill-in-the-middle template. If it exceeds the budget, other files go first, the
- * first of them first. Echo shows the prefix only.
+ * Assembles an infill by the model's fill-in-the-middle template. If it exceeds the budget, other files go
+ * first, the first of them first. Echo shows the prefix only.
  */
 export async function infillPrompt(
   prompt: WirePrompt,
@@ -50,12 +50,13 @@ function encodeText(
 }
 
 /**
- * Largest part of the context for other files. If their room depended on the other texts, each key press could drop a
- * file and make the cached prefix useless, as could the first infill after a request that warms the cache.
+ * Largest part of the context for other files. If their room depended on the other texts, each key press
+ * could drop a file and make the cached prefix useless, as could the first infill after a request that warms
+ * the cache.
  */
 const FILES_SHARE = 0.5;
 
-/** llama.cpp's server documents these names in its pattern. Requests name neither the repository nor the current file. */
+/** llama.cpp's server documents these names in its pattern. Requests name neither repository nor file. */
 const REPOSITORY = 'myproject';
 const CURRENT_FILE = 'filename';
 

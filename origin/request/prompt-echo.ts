@@ -4,10 +4,12 @@ import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 /**
  * How echo reports a prompt.
  *
- * `fixed`: the text and ids that the client sent, because the model's tokens differ (an infill template, images).
+ * `fixed`: the text and ids that the client sent, because the model's tokens differ (an infill template,
+ * images).
  *
- * `tokens`: the engine's tokens, corrected to the text as written. Decoded tokens can differ from it: SentencePiece
- * puts a space before a text, tokenizers rewrite characters, and special tokens in the text are hidden.
+ * `tokens`: the engine's tokens, corrected to the text as written. Decoded tokens can differ from it:
+ * SentencePiece puts a space before a text, tokenizers rewrite characters, and special tokens in the text are
+ * hidden.
  *
  * `continuation`: the engine's tokens after the context. The engine reports no others.
  */
@@ -15,7 +17,7 @@ export type PromptEcho =
   | { readonly kind: 'fixed'; readonly text: string; readonly ids: readonly number[] }
   | {
       readonly kind: 'tokens';
-      /** The whole text as sent; null for ids, mixtures, cut prompts and requests that show special tokens. */
+      /** The whole text as sent; null for ids, mixtures, cut prompts or shown special tokens. */
       readonly text: string | null;
       /** Number of tokens that the tokenizer put before those of the text. */
       readonly addedTokens: number;
@@ -39,7 +41,7 @@ export const ECHO_TOKENS: PromptEcho = {
 /** Counts the spaces at the start of a text; U+2581 is SentencePiece's form of a space. */
 export const leadingSpaces = (text: string): number => /^[ \u2581]*/.exec(text)?.[0].length ?? 0;
 
-/** Counts the ids that the tokenizer added before a text: none if the text is parsed and begins with BOS, unless `always`. */
+/** Counts the ids that the tokenizer added before a text; none if it begins with BOS, unless `always`. */
 export function addedTokenCount(
   text: string,
   ids: readonly number[],

@@ -21,14 +21,15 @@ export interface PromptContext {
   readonly request: GenerationRequest;
   readonly model: ServedModel;
   readonly caller: LockCaller;
-  /** The prompt's name in error messages: `prompt`, `prompt[2]` if the request has several, or `continuations[2]`. */
+  /** The prompt's name in error messages: `prompt`, `prompt[2]`, or `continuations[2]`. */
   readonly param: string;
   /** Maximum number of tokens to keep; null = the prompt is never cut. */
   readonly budget: number | null;
 }
 
 /**
- * Returns the ids of a prompt given as text, ids or a mixture. The parts of a mixture are encoded separately and joined.
+ * Returns the ids of a prompt given as text, ids or a mixture. The parts of a mixture are encoded separately
+ * and joined.
  * @throws ApiError 400 for an id outside the vocabulary or a text that cannot fit
  */
 export async function encodePrompt(

@@ -51,8 +51,8 @@ export async function encodeBreakers(
 }
 
 /**
- * Splits a breaker after each of its bytes, from 0 on: a token may end there. What follows is null if the split is within a
- * character. A single byte is not split, because it lies within one token.
+ * Splits a breaker after each of its bytes, from 0 on: a token may end there. What follows is null if the
+ * split is within a character. A single byte is not split, because it lies within one token.
  */
 export function splitBreaker(text: string): { bytes: Uint8Array; rests: (string | null)[] } {
   // Not a Buffer, which is a part of a large one, and would be sent with it.

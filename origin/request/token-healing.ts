@@ -5,8 +5,9 @@ import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 const MAX_HEALED_TOKENS = 8;
 
 /**
- * Returns the first position of a prompt that may be chosen again: the earliest from which one token could cover the rest of
- * the prompt. Null if the prompt's own tokens are the only ones. The first token is never chosen again.
+ * Returns the first position of a prompt that may be chosen again: the earliest from which one token could
+ * cover the rest of the prompt. Null if the prompt's own tokens are the only ones. The first token is never
+ * chosen again.
  * @param end a position before which tokens stay, because they stand for an image
  */
 export function healingStart(tokens: Int32Array, end: number, tokenBytes: TokenBytes): number | null {

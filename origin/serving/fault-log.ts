@@ -1,7 +1,7 @@
 /** Causes that are logged; further ones only appear in /health. */
 const MAX_LOGGED = 32;
 
-/** Returns a function that passes on the first message of each cause. Messages of one cause may differ in numbers. */
+/** Returns a function that passes on the first message of each cause. Numbers in it may differ. */
 export function oncePerCause(log: (message: string) => void): (message: string) => void {
   const logged = new Set<string>();
   return (message) => {

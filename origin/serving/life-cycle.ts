@@ -31,9 +31,10 @@ interface Deployment {
  *     unloaded → waiting (for memory) → loading → loaded → unloading → unloaded
  *                                       loading → failed → waiting …
  *
- * An engine with users is never unloaded, and none is loaded twice. Engines that hold memory (loading, loaded, unloading)
- * never exceed the limit of their memory. An engine that the configuration no longer names is retired: it accepts no new
- * request, is unloaded after its last user, and is then forgotten. Pure: time is a parameter, actions are callbacks.
+ * An engine with users is never unloaded, and none is loaded twice. Engines that hold memory (loading,
+ * loaded, unloading) never exceed the limit of their memory. An engine that the configuration no longer names
+ * is retired: it accepts no new request, is unloaded after its last user, and is then forgotten. Pure: time
+ * is a parameter, actions are callbacks.
  */
 export class LifeCycle {
   readonly #models = new Map<string, Deployment>();
@@ -59,8 +60,9 @@ export class LifeCycle {
   }
 
   /**
-   * Replaces the configuration. An engine whose key stays the same continues; if it had failed, it is tried again. A new
-   * key means a new engine. It is loaded at once if both fit into memory, otherwise after the old one's last request.
+   * Replaces the configuration. An engine whose key stays the same continues; if it had failed, it is tried
+   * again. A new key means a new engine. It is loaded at once if both fit into memory, otherwise after the
+   * old one's last request.
    */
   configure(models: readonly ModelSpec[], limitOf: LimitOf, now: number): void {
     this.#engines.limitOf = limitOf;

@@ -9,8 +9,9 @@ import { requireBudget } from './memory-budget.ts';
 import { type ModelSet, readModels } from './models-file.ts';
 
 /**
- * Installs a SIGHUP handler that reads the models file again. New models appear, removed ones finish their streams, and
- * changed ones are replaced. A faulty file, or a fault in a model that is served now, is one log line and changes nothing.
+ * Installs a SIGHUP handler that reads the models file again. New models appear, removed ones finish their
+ * streams, and changed ones are replaced. A faulty file, or a fault in a model that is served now, is one log
+ * line and changes nothing.
  */
 export function reloadOnSignal(config: OriginConfig, fleet: Fleet, log: Logger): void {
   let last = Promise.resolve();
@@ -34,7 +35,7 @@ async function reload(config: OriginConfig, fleet: Fleet, log: Logger): Promise<
   }
 }
 
-/** Inspects models in a thread, because large graphs and vocabularies take time. @throws Error if the thread fails */
+/** Inspects models in a thread: large graphs take time. @throws Error if the thread fails */
 async function inspectInThread(configured: ModelSet): Promise<Inspection> {
   const thread = new Worker(new URL('./inspect-thread.ts', import.meta.url), { workerData: configured });
   return await new Promise<Inspection>((resolve, reject) => {

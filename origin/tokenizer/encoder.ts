@@ -4,8 +4,9 @@ import type { EncodeOptions, Tokenizer } from './tokenizer.ts';
 import { TokenizerThreads } from './tokenizer-thread.ts';
 
 /**
- * Texts up to this length are encoded inline, in a few milliseconds; longer ones in tokenizer threads. It also bounds the
- * characters encoded inline before the event loop runs, because a request may have hundreds of short texts.
+ * Texts up to this length are encoded inline, in a few milliseconds; longer ones in tokenizer threads. It
+ * also bounds the characters encoded inline before the event loop runs, because a request may have hundreds
+ * of short texts.
  */
 const INLINE_LENGTH = 4096;
 

@@ -1,8 +1,8 @@
 import { bytesOf, type TokenBytes } from './token-bytes.ts';
 
 /**
- * A character that rarely starts a text and merges with nothing. Placed before a text that continues another one, it
- * receives the space that SentencePiece vocabularies put before a text.
+ * A character that rarely starts a text and merges with nothing. Placed before a text that continues another
+ * one, it receives the space that SentencePiece vocabularies put before a text.
  */
 export const GUARD = '\u263a';
 

@@ -1,6 +1,6 @@
 /**
- * The raw bytes of every token id, as one flat table that threads can share. For special (added) tokens these are the
- * bytes of their literal text, with SentencePiece's ▁ as a space.
+ * The raw bytes of every token id, as one flat table that threads can share. For special (added) tokens these
+ * are the bytes of their literal text, with SentencePiece's ▁ as a space.
  */
 export interface TokenBytes {
   readonly vocabularySize: number;

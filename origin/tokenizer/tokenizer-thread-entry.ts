@@ -10,8 +10,8 @@ import type { TokenizerJob, TokenizerResult, TokenizerThreadData } from './token
 const { parts, background } = workerData as TokenizerThreadData;
 const tokenizer = new Tokenizer(parts);
 
-// On Linux, the priority is that of the calling thread. Elsewhere it would be that of the process. It is relative, because only
-// root may raise one: with `nice -n 12`, 10 is higher. The lowest is 19.
+// On Linux, the priority is that of the calling thread. Elsewhere it would be that of the process. It is
+// relative, because only root may raise one: with `nice -n 12`, 10 is higher. The lowest is 19.
 if (background && process.platform === 'linux') setPriority(Math.min(19, getPriority() + 10));
 
 const utf8 = new TextEncoder();

@@ -8,8 +8,8 @@ import { readTokenizerFiles, type TokenizerFiles, type TokenizerJson } from './t
 
 export interface EncodeOptions {
   /**
-   * Put the tokenizer's own special tokens (BOS) before the text, unless the text already starts with BOS. `always`: put
-   * them before every text, and BOS if the tokenizer adds none.
+   * Put the tokenizer's own special tokens (BOS) before the text, unless the text already starts with BOS.
+   * `always`: put them before every text, and BOS if the tokenizer adds none.
    */
   readonly addSpecialTokens: boolean | 'always';
   /** True: parse the text of a special token as that token. False: as ordinary text. */
@@ -49,7 +49,7 @@ export class Tokenizer {
   /** Ids of added tokens, special or not, by text. */
   readonly addedTokens: ReadonlyMap<string, number>;
 
-  /** The constructor's input, so that another thread builds the same tokenizer even if the files have changed. */
+  /** The constructor's input, so that another thread builds the same even if the files have changed. */
   readonly parts: TokenizerParts;
   readonly #special: Pipeline;
   #plain: Pipeline | null = null;
@@ -109,7 +109,7 @@ export class Tokenizer {
     return isMissing ? [this.bosId] : this.prefixIds;
   }
 
-  /** Returns the text of the ids. Broken characters become U+FFFD; ids outside the vocabulary have no text. */
+  /** Returns the text of the ids. Broken characters are U+FFFD; ids outside the vocabulary have no text. */
   decode(ids: readonly number[], { skipSpecialTokens }: { readonly skipSpecialTokens: boolean }): string {
     const text = textOf(this.tokenBytes, ids, skipSpecialTokens);
     return this.addsLeadingSpace && text.startsWith(' ') ? text.slice(1) : text;
@@ -148,7 +148,7 @@ function pipelineOf(tokenizer: TokenizerJson): Pipeline {
   }
 }
 
-/** The library spells characters in bytes for BPE only, and passes all pieces as arguments, which fails for long texts. */
+/** The library spells bytes for BPE only, and passes all pieces as arguments, too many for long texts. */
 function replaceEncode(model: Unigram, fallsBack: boolean): void {
   const isKnown = (piece: string) => model.tokens_to_ids.has(piece);
   const spelled = (piece: string) => {
@@ -171,11 +171,11 @@ function longestToken({ offsets, vocabularySize }: TokenBytes): number {
 const UNREACHABLE = '\ud800';
 
 /**
- * Returns the tokenizer without its control tokens, so that text that spells one stays text. Added tokens that are neither
- * special nor in `markers`, such as runs of spaces, are part of normal text and stay.
+ * Returns the tokenizer without its control tokens, so that text that spells one stays text. Added tokens
+ * that are neither special nor in `markers`, such as runs of spaces, are part of normal text and stay.
  *
- * Control tokens are also hidden in the model, because merges (BPE) or the best segmentation (Unigram) could produce them. The
- * unknown token keeps its id.
+ * Control tokens are also hidden in the model, because merges (BPE) or the best segmentation (Unigram) could
+ * produce them. The unknown token keeps its id.
  */
 function withoutControlTokens(tokenizer: TokenizerJson, markers: ReadonlySet<string>): TokenizerJson {
   const added = tokenizer.added_tokens ?? [];

@@ -22,7 +22,7 @@ const MAX_LOGITS_SHARE = 1 / 8;
 /** A prompt has one row of logits and one chunk at least, mostly more. */
 const CHUNKS_PER_LOGITS = 2;
 
-/** Returns the bytes of a chunk with its logprobs, those of one row of logits, and how many of each fit into the budget. */
+/** Returns the bytes of a chunk with logprobs, of a row of logits, and how many of both fit. */
 export function prefixStoreRoom({ chunk, kvBytes, vocabularySize, budgetBytes }: PrefixStoreShape) {
   const chunkBytes = chunk * kvBytes.positionBytes + (chunk + 1) * logprobBytes(MAX_TOP_LOGPROBS);
   const logitsBytes = 4 * vocabularySize;
@@ -36,7 +36,7 @@ export function prefixStoreRoom({ chunk, kvBytes, vocabularySize, budgetBytes }:
   return { chunkBytes, logitsBytes, chunks, logits };
 }
 
-/** Memory of equal size that is allocated up to a limit and then used again, so that no garbage exceeds the limit. */
+/** Memory of equal size that is allocated up to a limit and then reused, so garbage is bounded. */
 export class MemoryPool<T> {
   readonly #allocate: () => T;
   readonly #room: number;
@@ -86,7 +86,8 @@ export class MemoryPool<T> {
 export const bufferPool = (size: number, limitBytes: number): MemoryPool<Buffer> =>
   new MemoryPool<Buffer>(Math.max(1, Math.floor(limitBytes / size)), () => Buffer.allocUnsafeSlow(size));
 
-// The collector of V8 runs after every few MiB of memory that is not shared, which takes a tenth of a prefill.
+// The collector of V8 runs after every few MiB of memory that is not shared, which takes a tenth of a
+// prefill.
 
 export function allocateChunk({ chunk, kvBytes }: PrefixStoreShape): ChunkMemory {
   const logprobsBytes = (chunk + 1) * logprobBytes(MAX_TOP_LOGPROBS);

@@ -47,13 +47,14 @@ export interface StoredPrompt {
 }
 
 /**
- * Keeps the KV of prompts beyond the slots: a tree of the chunks of their prefill. All of them are whole chunks, except the
- * last one of a prompt. The bytes are those of the original prefill, so a restored prefix gives the same
- * bits. A prompt's last chunk is stored with its logits, so an equal prompt needs no run of the model. If the logprobs of the
- * prompt were computed, the chunks keep them.
+ * Keeps the KV of prompts beyond the slots: a tree of the chunks of their prefill. All of them are whole
+ * chunks, except the last one of a prompt. The bytes are those of the original prefill, so a restored prefix
+ * gives the same bits. A prompt's last chunk is stored with its logits, so an equal prompt needs no run of
+ * the model. If the logprobs of the prompt were computed, the chunks keep them.
  *
- * The least recently used chunk is evicted first. A use of a prompt, or a chunk added to it, counts for all its chunks, the
- * last one first. So a chunk is always older than the one before it, and the oldest has no successor. Memory never exceeds the budget.
+ * The least recently used chunk is evicted first. A use of a prompt, or a chunk added to it, counts for all
+ * its chunks, the last one first. So a chunk is always older than the one before it, and the oldest has no
+ * successor. Memory never exceeds the budget.
  */
 export class PrefixStore {
   readonly #chunkLength: number;
@@ -95,7 +96,7 @@ export class PrefixStore {
     return this.#room.chunks;
   }
 
-  /** Finds the stored chunks at the start of a prompt, within its first `limit` positions, and counts them as used. */
+  /** Finds the stored chunks at the start of a prompt up to `limit` and counts them as used. */
   open(namespace: string, tokens: Int32Array, limit: number): StoredPrompt {
     const prompt = this.use(namespace, tokens, limit);
     const { chunks } = prompt;
@@ -137,8 +138,8 @@ export class PrefixStore {
   }
 
   /**
-   * Stores the chunk of a prompt that ends at `end` in a slot. Does nothing if a chunk before it is not stored, or if there is no
-   * room beside the prompt's own chunks.
+   * Stores the chunk of a prompt that ends at `end` in a slot. Does nothing if a chunk before it is not
+   * stored, or if there is no room beside the prompt's own chunks.
    * @param logprobs of the prompt's positions up to and including `end`; null if they were not computed
    * @param logits of the chunk's last position; null if they were not computed
    */
@@ -288,7 +289,7 @@ function keepLogprobs(chunk: ChunkNode, logprobs: PromptLogprobs, end: number, n
   chunk.next = next;
 }
 
-/** The key of a chunk among the successors of the one before it: its ids; with the namespace if it is the first one. */
+/** A chunk's key among the successors of the one before: its ids; with the namespace if it is the first. */
 const keyOf = (namespace: string, before: ChunkNode | null, ids: string): string =>
   before === null ? `${namespace.length} ${namespace}${ids}` : ids;
 

@@ -1,6 +1,6 @@
 import type { TokenLogprobs } from '../../sampling/logprobs.ts';
 
-/** Logprobs of consecutive prompt positions: of the token itself, and of the most likely ones in its place. */
+/** Logprobs of consecutive prompt positions: of the token itself, and the most likely ones in its place. */
 export class PromptLogprobs {
   /** Most likely tokens kept per position. */
   readonly top: number;
@@ -78,9 +78,9 @@ export interface ChunkLogprobs {
 }
 
 /**
- * Takes the stored logprobs of a prompt's tokens after `logprobsFrom`. Returns the chunks that need not be computed: those
- * before it, and those with logprobs. The logprob of the token after them comes from the logits of their last position. If
- * it is not known, that chunk is computed again.
+ * Takes the stored logprobs of a prompt's tokens after `logprobsFrom`. Returns the chunks that need not be
+ * computed: those before it, and those with logprobs. The logprob of the token after them comes from the
+ * logits of their last position. If it is not known, that chunk is computed again.
  */
 export function takeLogprobs<Chunk extends ChunkLogprobs>(
   logprobs: PromptLogprobs,
@@ -106,7 +106,7 @@ export function takeLogprobs<Chunk extends ChunkLogprobs>(
   return usable;
 }
 
-/** Returns the logprobs of a token after a chunk, if the chunk's own next token or its most likely ones include it. */
+/** Returns the logprobs of a token after a chunk, if it is the chunk's own next token or a likely one. */
 function logprobsAfter({ logprobs, next, length }: ChunkLogprobs, id: number): TokenLogprobs | null {
   if (next < 0) return null;
   const stored = logprobs.get(length, logprobs.top);

@@ -1,7 +1,7 @@
 import type { KvBytes } from '../../model/model-runner.ts';
 import type { ChunkMemory, MemoryPool, PrefixStoreShape } from './prefix-memory.ts';
 
-/** Keeps the KV of suspended sequences, position for position, in memory of the prefix store that is not evicted. */
+/** Keeps the KV of suspended sequences in memory of the prefix store, not evicted. */
 export class SavedKv {
   readonly #chunk: number;
   readonly #kvBytes: KvBytes;

@@ -3,12 +3,13 @@ import type { KvSlots } from './kv-slots.ts';
 
 /** Rarely, because memory that was given back is slower when it is used for the first time. */
 export const TRIM_INTERVAL_MS = 500;
-/** While many free slots have memory, because a loaded server leaves more of them than it gives back otherwise. */
+/** While many free slots have memory, because a loaded server else leaves more than it gives back. */
 const BUSY_INTERVAL_MS = 50;
 const MANY_SLOTS = 8;
 
 /**
- * Gives the memory of free slots back to the system, one slot per interval. They keep some of their cached prefixes.
+ * Gives the memory of free slots back to the system, one slot per interval. They keep some of their cached
+ * prefixes.
  * @param now milliseconds of a monotonic clock
  * @returns trims a slot if the interval has passed, and returns whether more may be left. Not during a run
  */

@@ -1,13 +1,13 @@
 import type { ChunkLogprobs } from './prompt-logprobs.ts';
 
-/** What is stored of one chunk of a prompt's prefill: of a whole chunk, or of the positions left at the prompt's end. */
+/** What is stored of one chunk of a prompt's prefill: whole, or the rest at the prompt's end. */
 export interface StoredChunk extends ChunkLogprobs {
   /** Its positions. */
   readonly length: number;
   readonly kv: Uint8Array;
   /**
-   * Of its last position, computed without those of other positions, because some models round differently with them; null
-   * if they are not stored.
+   * Of its last position, computed without those of other positions, because some models round differently
+   * with them; null if they are not stored.
    */
   readonly logits: Float32Array | null;
   /** False once it was evicted. */

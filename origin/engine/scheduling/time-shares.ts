@@ -40,7 +40,7 @@ interface Account {
   readonly costs: Map<number, number>;
 }
 
-/** For short prompts, a tenant may take its share of so much time in advance, or one run; no tenant is late before. */
+/** For short prompts, a tenant may take this time, or one run, in advance; no tenant is late before. */
 const ADVANCE_MS = 10;
 /** So much of the time of a tenant's runs may be lost in runs that are stopped. */
 const MAX_STOPPED = 0.2;
@@ -62,13 +62,15 @@ const LEARN_COST = 1 / 8;
 const CAUTION = 0.9;
 
 /**
- * Shares the engine's time between tenants, by measured milliseconds. Each tenant with work gets as much as if it had the
- * engine alone for its weighted share of the time. Pure: the caller measures the runs and reports them.
+ * Shares the engine's time between tenants, by measured milliseconds. Each tenant with work gets as much as
+ * if it had the engine alone for its weighted share of the time. Pure: the caller measures the runs and
+ * reports them.
  *
- * Virtual time is in milliseconds ÷ weight. Each run moves `now` on by its milliseconds ÷ all weights: what everybody should have
- * had. It charges each tenant in it what the run was worth to it: the time that its rows would have taken alone. Tenants that
- * lag behind `now` are computed first. If none does, all are computed together, which gives the most throughput. What idle tenants have
- * received too early stays charged until their share of the time has made up for it.
+ * Virtual time is in milliseconds ÷ weight. Each run moves `now` on by its milliseconds ÷ all weights: what
+ * everybody should have had. It charges each tenant in it what the run was worth to it: the time that its
+ * rows would have taken alone. Tenants that lag behind `now` are computed first. If none does, all are
+ * computed together, which gives the most throughput. What idle tenants have received too early stays charged
+ * until their share of the time has made up for it.
  */
 export class TimeShares {
   readonly #promptShare: number;
@@ -103,7 +105,8 @@ export class TimeShares {
   }
 
   /**
-   * Returns whether a short prompt may stop the run of other tenants and still come before them, having paid for what is lost.
+   * Returns whether a short prompt may stop the run of other tenants and still come before them, having paid
+   * for what is lost.
    * @param lostMs the time that the run has taken
    */
   mayStop(key: string, weight: number, running: ReadonlySet<string>, lostMs: number): boolean {
@@ -218,7 +221,9 @@ export class TimeShares {
     return rows > 0 && (prompts !== 'long' || this.#account(key).promptLead >= 0);
   };
 
-  /** Milliseconds of its share that a tenant has not received; below zero = that it has received too early. */
+  /**
+   * Milliseconds of its share that a tenant has not received; below zero = that it has received too early.
+   */
   #lagMs(key: string): number {
     return -this.#times.lead(key) * this.#account(key).weight;
   }

@@ -78,8 +78,8 @@ export class BannedPhrases<State> {
   }
 
   /**
-   * Keeps the token in which a phrase may have begun, and those after it. If the text returned there, a phrase that had begun
-   * before could go on, so the token that it began in is kept as well.
+   * Keeps the token in which a phrase may have begun, and those after it. If the text returned there, a
+   * phrase that had begun before could go on, so the token that it began in is kept as well.
    */
   #dropCheckpoints(): void {
     let first = this.#checkpoints.length;

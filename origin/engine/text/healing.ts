@@ -1,7 +1,7 @@
 import { wordsOf } from '../../sampling/masked-copy.ts';
 import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
 
-/** The choice of one token again: that of the prompt, or one whose bytes begin with the rest of the prompt. */
+/** The choice of one token again: the prompt's, or one whose bytes begin with the rest of the prompt. */
 export interface HealingStep {
   /** Position of the token. */
   readonly at: number;
@@ -9,7 +9,10 @@ export interface HealingStep {
   readonly promptId: number;
   /** The model's logits. */
   readonly row: Float32Array;
-  /** The logits, with the weight of what the prompt's token leads to; the softmax over the mask is the distribution. */
+  /**
+   * The logits, with the weight of what the prompt's token leads to; the softmax over the mask is the
+   * distribution.
+   */
   readonly conditioned: Float32Array;
   /** The prompt's token and those whose bytes begin with `rest`; bit (id & 31) of word (id >>> 5). */
   readonly mask: Uint32Array;
@@ -31,11 +34,12 @@ export function covers({ bytes, offsets, special }: TokenBytes, id: number, rest
 }
 
 /**
- * Token healing of one prompt. The texts that continue it may begin at any of its last tokens, with a token that covers the
- * rest of it. Each way has the probability that the model gives its tokens. Choosing token by token from `steps` draws from
- * these ways exactly:
+ * Token healing of one prompt. The texts that continue it may begin at any of its last tokens, with a token
+ * that covers the rest of it. Each way has the probability that the model gives its tokens. Choosing token by
+ * token from `steps` draws from these ways exactly:
  *
- * Z(at) = P(own at `at`) · Z(at + 1) + Σ P(x at `at`) over the other tokens x that cover the rest, and Z(end) = 1.
+ * Z(at) = P(own at `at`) · Z(at + 1) + Σ P(x at `at`) over the other tokens x that cover the rest, and Z(end)
+ * = 1.
  */
 export class Healing {
   /** First position that may be chosen again. */

@@ -51,8 +51,8 @@ export interface OutputToken {
 const newDecoder = () => new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
- * Converts one sequence's tokens to text, ids and logprobs that stay in step. A token is sent with the first of its
- * characters that is sent. A token without text is sent with the next text after it.
+ * Converts one sequence's tokens to text, ids and logprobs that stay in step. A token is sent with the first
+ * of its characters that is sent. A token without text is sent with the next text after it.
  */
 export class SequenceOutput {
   readonly #options: OutputOptions;
@@ -128,7 +128,10 @@ export class SequenceOutput {
     this.#tokens.length = Math.max(0, this.#tokens.length - tokens);
   }
 
-  /** Returns what was released since the last call as events. If that is nothing, returns an empty event on request. */
+  /**
+   * Returns what was released since the last call as events. If that is nothing, returns an empty event on
+   * request.
+   */
   take(choice: number, completionTokens: number, evenIfEmpty: boolean): EventOf<'token'>[] {
     const { logprobs, tokenIds } = this.#options;
     const parts = this.#takeParts();

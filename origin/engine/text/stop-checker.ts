@@ -35,8 +35,8 @@ export class StopChecker {
   }
 
   /**
-   * Takes the next piece of text and returns the text that may be sent now. If not `armed` (before min_tokens), a
-   * completed stop does not match, but one that begins in the piece may match later.
+   * Takes the next piece of text and returns the text that may be sent now. If not `armed` (before
+   * min_tokens), a completed stop does not match, but one that begins in the piece may match later.
    */
   push(text: string, armed: boolean): string {
     const search = this.#search;

@@ -1,6 +1,7 @@
 /**
- * Texts to search for, as the automaton of Aho and Corasick over UTF-16 code units ("Efficient string matching", CACM 1975).
- * Node 0 is the root. A node stands for the longest end of the text read that begins one of the texts.
+ * Texts to search for, as the automaton of Aho and Corasick over UTF-16 code units ("Efficient string
+ * matching", CACM 1975). Node 0 is the root. A node stands for the longest end of the text read that begins
+ * one of the texts.
  */
 export class TextSet {
   /** Well-formed, not empty. */
@@ -17,7 +18,8 @@ export class TextSet {
   readonly #roots = new Map<number, number>();
 
   constructor(texts: readonly string[]) {
-    // Generated text is well formed, so a lone surrogate never matches. Without it, surrogate pairs are never split.
+    // Generated text is well formed, so a lone surrogate never matches. Without it, surrogate pairs are never
+    // split.
     this.texts = texts.filter((text) => text.length > 0 && text.isWellFormed());
     const size = 1 + this.texts.reduce((sum, { length }) => sum + length, 0);
     this.depth = new Int32Array(size);

@@ -1,7 +1,10 @@
 /** An inclusive byte range for each position. */
 export type BytePath = readonly (readonly [number, number])[];
 
-/** The numbers from `lo` to `hi`, written with `length` digits of a base: an inclusive range for each digit; as few as possible. */
+/**
+ * The numbers from `lo` to `hi`, written with `length` digits of a base: an inclusive range for each digit;
+ * as few as possible.
+ */
 export function digitRanges(lo: number, hi: number, base: number, length: number): BytePath[] {
   if (length === 1) return [[[lo, hi]]];
   const unit = base ** (length - 1);

@@ -19,15 +19,15 @@ const DURATION = `P(?:(?:${COUNT}Y(?:${MONTHS})?|${MONTHS}|${DAYS})(?:${SPAN})?|
 const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
 const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
 /**
- * Labels of at most `length` characters, at least 5, or any number. None has hyphens at its third and fourth place: these are reserved for
- * A-labels (`xn--…`), whose rest would have to be valid Punycode (RFC 5891).
+ * Labels of at most `length` characters, at least 5, or any number. None has hyphens at its third and fourth
+ * place: these are reserved for A-labels (`xn--…`), whose rest would have to be valid Punycode (RFC 5891).
  */
 const hostLabel = (length = Number.POSITIVE_INFINITY): string =>
   '(?:[A-Za-z0-9](?:[A-Za-z0-9-]?[A-Za-z0-9])?|[A-Za-z0-9][A-Za-z0-9-]{2}[A-Za-z0-9]' +
   `|[A-Za-z0-9][A-Za-z0-9-](?:[A-Za-z0-9][A-Za-z0-9-]|-[A-Za-z0-9])[A-Za-z0-9-]{0,${Number.isFinite(length) ? length - 5 : ''}}[A-Za-z0-9])`;
 /**
- * Host names of at most 253 characters: four labels of any length, eight of which the first has any length, and more short ones.
- * To count the characters of a label and of all labels together is too much work.
+ * Host names of at most 253 characters: four labels of any length, eight of which the first has any length,
+ * and more short ones. To count the characters of a label and of all labels together is too much work.
  */
 const HOSTNAME = [
   `(?:${hostLabel(63)}\\.){0,3}${hostLabel(61)}`,
@@ -57,8 +57,9 @@ function emailWithin(length: number): string {
 }
 
 /**
- * Texts of a format that have at most `length` characters; undefined if its automaton can be combined with any length. Long
- * texts are left out: to count the characters of each part and of the whole is too much work.
+ * Texts of a format that have at most `length` characters; undefined if its automaton can be combined with
+ * any length. Long texts are left out: to count the characters of each part and of the whole is too much
+ * work.
  */
 export function formatWithin(name: string, length: number): string | undefined {
   if (name.endsWith('email') && length > 0 && length <= 2 * MAX_PART) return emailWithin(length);
@@ -107,7 +108,7 @@ const RELATIVE =
   `(?:\\?(?:${SEGMENT}|[/?])*)?(?:#(?:${SEGMENT}|[/?])*)?`;
 const URI_REFERENCE = `(?:${URI}|${RELATIVE})`;
 
-/** RFC 4648. Encoders set the bits of the last character that hold no data to 0, and decoders may demand it. */
+/** RFC 4648. Encoders set the bits of the last character without data to 0, and decoders may demand it. */
 const BASE64 = '(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?';
 const BASE64_URL =
   '(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-][AQgw](?:==)?|[A-Za-z0-9_-]{2}[AEIMQUYcgkosw048]=?)?';
@@ -128,8 +129,9 @@ const SCHEME_LENGTH = 16;
 const PORT_LENGTH = 6;
 
 /**
- * URIs of at most `length` characters; expects more than 100. Each part has its own share, so that the automaton need
- * not count all parts together. User information is excluded. A part with escapes has a third of its share.
+ * URIs of at most `length` characters; expects more than 100. Each part has its own share, so that the
+ * automaton need not count all parts together. User information is excluded. A part with escapes has a third
+ * of its share.
  */
 export function uriWithin(length: number): string {
   const host = Math.min(253, Math.floor(length / 4));
@@ -153,7 +155,7 @@ const HEX = '[0-9A-Fa-f]';
 const uuid = (version: string, variant: string): string =>
   `${HEX}{8}-${HEX}{4}-${version}${HEX}{3}-${variant}${HEX}{3}-${HEX}{12}`;
 
-/** Formats that describe the purpose or the size of a value and not its text: OpenAPI's, and Pydantic's for paths. */
+/** Formats of the purpose or size of a value, not its text: OpenAPI's, and Pydantic's for paths. */
 export const ANNOTATION_FORMATS: ReadonlySet<string> = new Set([
   'password',
   'binary',
@@ -164,9 +166,9 @@ export const ANNOTATION_FORMATS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The formats as regular expressions for whole strings. Sources: RFC 3339 without leap seconds; RFC 5321 dot-strings at
- * host names; RFC 1123; RFC 4122 (Pydantic's by version); RFC 4291; RFC 3986 with host names or
- * IPv4 addresses.
+ * The formats as regular expressions for whole strings. Sources: RFC 3339 without leap seconds; RFC 5321
+ * dot-strings at host names; RFC 1123; RFC 4122 (Pydantic's by version); RFC 4291; RFC 3986 with host names
+ * or IPv4 addresses.
  */
 export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['date', DATE],

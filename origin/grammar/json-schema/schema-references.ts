@@ -32,7 +32,7 @@ export class ReferenceResolver {
     this.#collect(document, [], DEFAULT_URI, false);
   }
 
-  /** Returns the path of the schema that a reference at `from` names, or null if the document has no such schema. */
+  /** Returns the path of the schema that a reference at `from` names; null if there is none. */
   pathOfReference(reference: string, from: string): string | null {
     const { uri, fragment } = split(reference, this.baseOf(from));
     const isPointer = fragment === '' || fragment.startsWith('/');
@@ -42,7 +42,8 @@ export class ReferenceResolver {
   }
 
   /**
-   * Returns the reference that a `$dynamicRef` at `from` stands for: to the outermost resource with its anchor.
+   * Returns the reference that a `$dynamicRef` at `from` stands for: to the outermost resource with its
+   * anchor.
    * @param scope URIs of the resources that led to it, outermost first
    */
   staticReference(reference: string, from: string, scope: readonly string[]): string {
@@ -96,8 +97,8 @@ export class ReferenceResolver {
 }
 
 /**
- * Draft 4 writes `id`. Nested ones that are no anchor do not count: generators of schemas wrote paths into them, while all
- * references mean the root.
+ * Draft 4 writes `id`. Nested ones that are no anchor do not count: generators of schemas wrote paths into
+ * them, while all references mean the root.
  */
 function draft4Id({ id }: Readonly<Record<string, unknown>>, isRoot: boolean): unknown {
   return isRoot || (typeof id === 'string' && id.startsWith('#')) ? id : undefined;

@@ -1,7 +1,7 @@
 import { mergeRanges } from '../automaton/code-points.ts';
 import { MAX_TOKEN_ID } from '../automaton/token-path.ts';
 
-/** The ranges [lo0, hi0, …] of `<[1,3-5]>`, of all others for `<[^1]>`, or of all for `<[*]>`; null if malformed. */
+/** The ranges [lo0, hi0, …] of `<[1,3-5]>`, all others for `<[^1]>`, all for `<[*]>`; null if malformed. */
 export function tokenIds(text: string): number[] | null {
   if (text === '<[*]>') return [0, MAX_TOKEN_ID];
   const list = /^<\[(\^?)(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\]>$/.exec(text);

@@ -4,8 +4,8 @@ import { CALL, type Nfa } from '../automaton/nfa.ts';
 type RuleAutomata = ReadonlyMap<number, Nfa>;
 
 /**
- * Adds an epsilon edge parallel to every call of a nullable rule, and returns the nullable rules. Afterwards, only the root
- * needs to match the empty text.
+ * Adds an epsilon edge parallel to every call of a nullable rule, and returns the nullable rules. Afterwards,
+ * only the root needs to match the empty text.
  */
 export function bypassNullableCalls(automata: RuleAutomata): ReadonlySet<number> {
   const nullable = new Set<number>();
@@ -31,8 +31,8 @@ export function bypassNullableCalls(automata: RuleAutomata): ReadonlySet<number>
 }
 
 /**
- * Removes calls of unproductive rules, which match no non-empty text, and returns the productive rules. Afterwards,
- * every parse can be completed.
+ * Removes calls of unproductive rules, which match no non-empty text, and returns the productive rules.
+ * Afterwards, every parse can be completed.
  */
 export function removeUnproductiveCalls(automata: RuleAutomata): ReadonlySet<number> {
   const productive = productiveRules(automata);
@@ -45,8 +45,8 @@ const REACHED = 1;
 const REACHED_BY_SYMBOL = 2;
 
 /**
- * The rules with a path of at least one symbol from start to end, on which all called rules are productive. Each state is
- * followed once per mark, however many rules its rule calls.
+ * The rules with a path of at least one symbol from start to end, on which all called rules are productive.
+ * Each state is followed once per mark, however many rules its rule calls.
  */
 function productiveRules(automata: RuleAutomata): ReadonlySet<number> {
   const productive = new Set<number>();

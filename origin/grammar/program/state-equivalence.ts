@@ -8,9 +8,9 @@ export const NEVER_DISTINGUISHED = MAX_LENGTH + 1;
 const MAX_EDGES = 1_000_000;
 
 /**
- * Refines a partition of the states: round n splits states that texts of n bytes distinguish. A state is examined again
- * only if one of its targets was split off as the smaller part. A chain of any length thus costs little more than one
- * pass.
+ * Refines a partition of the states: round n splits states that texts of n bytes distinguish. A state is
+ * examined again only if one of its targets was split off as the smaller part. A chain of any length thus
+ * costs little more than one pass.
  */
 export function stateEquivalence(network: TransitionNetwork): StateEquivalence {
   const size = network.ruleOf.length;

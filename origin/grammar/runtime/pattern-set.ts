@@ -1,6 +1,6 @@
 import type { Program } from '../program/program.ts';
 
-/** Positions in patterns that the text may go on from: program states, and where in the text each began, earliest first. */
+/** Positions in patterns that the text may go on from: program states with their start, earliest first. */
 export interface Threads {
   readonly states: readonly number[];
   readonly starts: readonly number[];
@@ -10,8 +10,9 @@ const NO_STATES: readonly number[] = [];
 export const NO_THREADS: Threads = { states: NO_STATES, starts: NO_STATES };
 
 /**
- * Regular expressions to search for, without their vocabulary. Every state has one thread at most, the one that began
- * earliest (Pike's simulation, with the start as the priority). So a byte costs at most as much as the automata have states.
+ * Regular expressions to search for, without their vocabulary. Every state has one thread at most, the one
+ * that began earliest (Pike's simulation, with the start as the priority). So a byte costs at most as much as
+ * the automata have states.
  */
 export class PatternSet {
   readonly #program: Program;
@@ -39,7 +40,8 @@ export class PatternSet {
 
   /**
    * Returns the threads after one more byte.
-   * @param at position of the byte's character if the byte is its first, where matches may begin; −1 otherwise
+   * @param at position of the byte's character if the byte is its first, where matches may begin; −1
+   *   otherwise
    */
   next(threads: Threads, byte: number, at: number): Threads {
     const byteClass = this.#program.classOf[byte]!;

@@ -7,8 +7,8 @@ interface CreatedState {
 }
 
 /**
- * The states of a program: those of its tables, and those of members in any order. There is one of the latter per set of
- * members written, so each gets its number when a text reaches it.
+ * The states of a program: those of its tables, and those of members in any order. There is one of the latter
+ * per set of members written, so each gets its number when a text reaches it.
  */
 export class ProgramStates {
   readonly #program: Program;

@@ -54,8 +54,9 @@ const WARNING_INTERVAL_MS = 60_000;
 const SAVE_INTERVAL_MS = 600_000;
 
 /**
- * Chunks as files of one directory. A file gets its name when it is complete, so a process that dies leaves no partial
- * chunk. Files are written later, one at a time. A fault costs only its chunk: no method throws or rejects.
+ * Chunks as files of one directory. A file gets its name when it is complete, so a process that dies leaves
+ * no partial chunk. Files are written later, one at a time. A fault costs only its chunk: no method throws or
+ * rejects.
  */
 export class ChunkDirectory {
   readonly #options: ChunkDirectoryOptions;
@@ -149,8 +150,8 @@ export class ChunkDirectory {
   }
 
   /**
-   * Reads a chunk into `memory` and returns a view of it. Returns null if the file is missing, cannot be read, or is damaged;
-   * a damaged one is removed.
+   * Reads a chunk into `memory` and returns a view of it. Returns null if the file is missing, cannot be
+   * read, or is damaged; a damaged one is removed.
    */
   async read(name: string, memory: Buffer): Promise<ChunkFile | null> {
     const listed = this.#index.get(name);

@@ -3,9 +3,9 @@ import { createSecretKey, subtle, type webcrypto } from 'node:crypto';
 /**
  * The format of a file that holds one stored chunk: a header, then the payload. Numbers are little-endian.
  *
- * Bytes 0–7: magic and version. 8–11: contents. 12–15: bytes of the payload. 16–31: 0. 32–63: HMAC-SHA256 of the file as it
- * is with the chunk's name in these bytes. Its key is secret, so another program that can write to the directory
- * cannot make a valid file.
+ * Bytes 0–7: magic and version. 8–11: contents. 12–15: bytes of the payload. 16–31: 0. 32–63: HMAC-SHA256 of
+ * the file as it is with the chunk's name in these bytes. Its key is secret, so another program that can
+ * write to the directory cannot make a valid file.
  */
 
 const MAGIC = Buffer.from('CTKV');
@@ -53,12 +53,12 @@ export function encodeChunk(
   return file;
 }
 
-/** Replaces the name by the code. Not on this thread, where the code of a large chunk would take milliseconds. */
+/** Replaces the name by the code. On another thread: a large chunk takes milliseconds. */
 export async function sealChunk(file: Buffer, key: FileKey): Promise<void> {
   file.set(new Uint8Array(await subtle.sign('HMAC', key, file)), CODE_AT);
 }
 
-/** Returns null if the bytes are not the whole file of that chunk, sealed with that key. Changes the bytes. */
+/** Returns null if the bytes are not that chunk's whole file, sealed with that key. Changes the bytes. */
 export async function decodeChunk(file: Buffer, name: string, key: FileKey): Promise<ChunkFile | null> {
   const isChunk =
     file.length >= HEADER_BYTES && file.subarray(0, 4).equals(MAGIC) && file.readUInt32LE(4) === VERSION;

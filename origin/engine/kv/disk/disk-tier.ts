@@ -44,8 +44,9 @@ const LOGPROBS = 1;
 const LOGITS = 2;
 
 /**
- * The second tier of the prefix store: keeps chunks as files, and reads those that are not in memory. A chunk is named by a
- * hash of the secret, the identity, the namespace, and all tokens up to its end, so no file has a token of a prompt.
+ * The second tier of the prefix store: keeps chunks as files, and reads those that are not in memory. A chunk
+ * is named by a hash of the secret, the identity, the namespace, and all tokens up to its end, so no file has
+ * a token of a prompt.
  */
 export class DiskTier implements ChunkBackup {
   readonly #options: DiskTierOptions;
@@ -86,7 +87,7 @@ export class DiskTier implements ChunkBackup {
     return before === null ? hashed : before.slice(0, FAMILY_DIGITS) + hashed.slice(FAMILY_DIGITS);
   }
 
-  /** Keyed, so that names tell nothing to who can only list them, and no origin finds the files of one with another secret. */
+  /** Keyed, so that names tell a reader nothing and no origin finds files of another secret. */
   #namespaceHash(namespace: string): string {
     const { secret, identity } = this.#options;
     return createHmac('sha256', secret).update(`${identity} ${namespace}`).digest('hex');
@@ -105,7 +106,8 @@ export class DiskTier implements ChunkBackup {
   }
 
   /**
-   * Reads the chunks of prompts that are not in memory into the store. Resolves when they are there, or too late.
+   * Reads the chunks of prompts that are not in memory into the store. Resolves when they are there, or too
+   * late.
    * @returns null if there is nothing to read, or if the disk does not answer
    */
   load(store: PrefixStore, prompts: readonly CachedPrompt[], signal: AbortSignal): Promise<void> | null {
