@@ -31,7 +31,7 @@ fileObject.register(documented, { name: 'File', example: FILE });
 
 export const MAX_FILE_BYTES = 200 * 1024 * 1024;
 
-/** The fields of a form beside its file. One without an effect is refused, such as the time after which a file expires. */
+/** The fields of a form beside its file. One without effect, such as an expiry, is refused. */
 export const fileFields = z.strictObject({ purpose: z.literal('batch').describe("Always 'batch'.") });
 
 export const fileForm = fileFields

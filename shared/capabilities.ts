@@ -2,18 +2,19 @@ import { type GenerationRequest, generationRequest, wireConstraint } from './gen
 import { NEUTRAL_SAMPLING, type SamplingParameters, samplingParameters } from './sampling.ts';
 
 /**
- * What an origin announces in GET /models, and what a request needs: names of request fields, sampling parameters and
- * types of constraints. An origin ignores what it does not know, so the Worker must not send it what the caller relies on.
+ * What an origin announces in GET /models, and what a request needs: names of request fields, sampling
+ * parameters and types of constraints. An origin ignores what it does not know, so the Worker must not send
+ * it what the caller relies on.
  */
 
-/** Header of the origin's and the Worker's answers: keywords and formats of a JSON Schema that no specification knows. */
+/** Header of the origin's and the Worker's answers: unknown keywords and formats of a schema. */
 export const IGNORED_KEYWORDS_HEADER = 'x-ignored-keywords';
 
 /** Most names in a header. */
 const MAX_LISTED = 32;
 const MAX_NAME_LENGTH = 64;
 
-/** Returns names as the value of a header, percent-encoded. If there are more, the last one is an ellipsis. */
+/** Returns names as the value of a header, percent-encoded. Of too many, the last is an ellipsis. */
 export const headerList = (names: readonly string[]): string =>
   [...names.slice(0, MAX_LISTED), ...(names.length > MAX_LISTED ? ['…'] : [])]
     .map((name) => encodeURIComponent(name.slice(0, MAX_NAME_LENGTH).toWellFormed()))

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { characters, flag, list, optional } from './json-fields.ts';
 
-/** The public fields that constrain the text to a grammar or a schema. A request may contain at most one constraint. */
+/** The public fields that constrain the text to a grammar or a schema. A request has at most one. */
 
 const jsonSchema = z.union([z.string(), z.looseObject({}), z.boolean()]);
 const choices = list(z.string().min(1), { min: 1, max: 4_096 });

@@ -3,7 +3,7 @@ import { completionRequest } from './completion.ts';
 import { logitBias, MAX_WORD_LENGTH } from './completion-sampling.ts';
 import { characters, decimal, integer, list, MAX_INT32, optional } from './json-fields.ts';
 
-/** The fields that llama.cpp's server reads with ranges of its own. Its document of the server is the source. */
+/** The fields that llama.cpp's server reads with ranges of its own. Source: its document. */
 
 /** llama.cpp has no bound. Beyond this one, no value changes a text in another way. */
 const LARGEST = 1e9;

@@ -7,7 +7,7 @@ import { type LogprobRows, MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logpr
 
 const salt = (description: string) => optional(characters(256), description);
 
-/** Number of alternatives. Only the dialect knows the maximum, so that its error names it for numbers of any size. */
+/** Number of alternatives. Only the dialect knows the maximum and names it in its error. */
 const count = z
   .number('integer')
   .min(0, 'integer')

@@ -123,7 +123,7 @@ export const completionResponse = z
     },
   });
 
-/** One event of a stream. Usage is absent or null before the end, unless the request asks for continuous usage. */
+/** One event of a stream. Usage is absent or null before the end, unless usage is continuous. */
 export const completionChunk = z.object({
   ...base,
   usage: completionUsage.nullish().describe('Token usage; in the last chunk, if requested.'),

@@ -11,7 +11,7 @@ import {
   report,
 } from './json-fields.ts';
 
-/** The public sampling fields: types and ranges. The dialect sets the defaults; the Worker resolves aliases. */
+/** Public sampling fields: types and ranges. The dialect sets the defaults; the Worker resolves aliases. */
 
 /** What a logit is raised by: of a token id, or of all tokens of a text. `null` forbids the tokens. */
 type Bias = [idOrText: number | string, amount: number | null];
@@ -63,7 +63,10 @@ function reportBias(context: z.RefinementCtx, value: unknown, issue: z.core.$Zod
 
 const mapKeys = (value: unknown): string[] => Object.keys(value as object);
 
-/** Returns the pairs of the map form; null if it is not a map. Without texts, other keys than ids become NaN, which is refused later. */
+/**
+ * Returns the pairs of the map form; null if it is not a map. Without texts, other keys than ids become NaN,
+ * which is refused later.
+ */
 function mapEntries(value: unknown, texts: boolean): [number | string, unknown][] | null {
   if (typeof value !== 'object' || value === null) return null;
   return Object.entries(value).map(([key, amount]) => [
@@ -101,7 +104,7 @@ const seed = z
 
 const breakerList = list(characters(40, z.string().min(1)), { max: 64 });
 
-/** text-generation-webui documents a text of JSON strings with commas between them; its clients also send brackets. */
+/** text-generation-webui documents JSON strings with commas between them; its clients also send brackets. */
 const breakers = z
   .union([
     breakerList,

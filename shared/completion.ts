@@ -39,8 +39,9 @@ const streamOptions = z.object({
 });
 
 /**
- * The body of POST /v1/completions: types and ranges of all known fields. `null` means absent. Aliases are fields of their
- * own; the Worker resolves them. Unknown fields are ignored, except that OpenAI-compatible upstreams get them.
+ * The body of POST /v1/completions: types and ranges of all known fields. `null` means absent. Aliases are
+ * fields of their own; the Worker resolves them. Unknown fields are ignored, except that OpenAI-compatible
+ * upstreams get them.
  */
 export const completionRequest = z.object({
   model: z

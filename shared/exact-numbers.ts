@@ -53,7 +53,10 @@ export function parseWithDigits(
   return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1]);
 }
 
-/** Returns an object that a text was parsed to. The numbers in its fields `names` keep their digits, as in `parseWithDigits`. */
+/**
+ * Returns an object that a text was parsed to. The numbers in its fields `names` keep their digits, as in
+ * `parseWithDigits`.
+ */
 export function withDigits<T extends object>(parsed: T, text: string, names: readonly string[]): T {
   const kept = names.filter((name) => {
     const value = (parsed as JsonObject)[name];

@@ -6,10 +6,10 @@ import { weight } from './tenant.ts';
 import { isTokenId } from './tokenization.ts';
 
 /**
- * The wire protocol between Worker and origin. POST /generate takes a GenerationRequest and answers NDJSON, one
- * GenerationEvent per line; an empty line is a heartbeat. Each stream ends with exactly one `done` or `error`.
- * Both sides ignore fields that they do not know, because they are not upgraded at the same moment. The origin announces
- * what it knows: shared/capabilities.ts.
+ * The wire protocol between Worker and origin. POST /generate takes a GenerationRequest and answers NDJSON,
+ * one GenerationEvent per line; an empty line is a heartbeat. Each stream ends with exactly one `done` or
+ * `error`. Both sides ignore fields that they do not know, because they are not upgraded at the same moment.
+ * The origin announces what it knows: shared/capabilities.ts.
  */
 export const PROTOCOL_VERSION = 2;
 
@@ -17,8 +17,8 @@ export const PROTOCOL_VERSION = 2;
 export const MAX_IMAGES = 64;
 
 /**
- * A text, token ids, or a mixture of both, joined in order. Checked by hand, because a body may have millions of ids, and
- * a schema for each of them would block the origin.
+ * A text, token ids, or a mixture of both, joined in order. Checked by hand, because a body may have millions
+ * of ids, and a schema for each of them would block the origin.
  */
 const wirePrompt = z.custom<string | (string | number)[]>(
   (value) => typeof value === 'string' || (Array.isArray(value) && value.length > 0 && value.every(isPart)),
@@ -65,8 +65,9 @@ export const generationRequest = z.object({
   model: z.string(),
   prompts: z.array(wirePrompt).min(1),
   /**
-   * What precedes every prompt, to score the prompts as its continuations. The `prompt` events then have the tokens after
-   * the context only. `joint`: a text is encoded together with the context, if both are texts; `separate`: alone.
+   * What precedes every prompt, to score the prompts as its continuations. The `prompt` events then have the
+   * tokens after the context only. `joint`: a text is encoded together with the context, if both are texts;
+   * `separate`: alone.
    */
   context: z.object({ prompt: wirePrompt, tokenization: z.enum(['joint', 'separate']) }).optional(),
   /** Images for the `<image>` marks of the prompts, in order, as `imageBase64` reads them; absent = none. */
@@ -74,8 +75,8 @@ export const generationRequest = z.object({
   /** Text after the insertion point (fill-in-the-middle); null = plain completion. */
   suffix: z.string().nullable(),
   /**
-   * Further parts of an infill. If present, the model's template is used even if `suffix` is empty, and the parts are cut
-   * to fit the context.
+   * Further parts of an infill. If present, the model's template is used even if `suffix` is empty, and the
+   * parts are cut to fit the context.
    */
   infill: infillParts.optional(),
   /** Sequences per prompt. For best_of the Worker requests more choices and ranks them. */
@@ -90,7 +91,7 @@ export const generationRequest = z.object({
   bannedPhrases: z.array(z.union([z.string().min(1), z.object({ regex: z.string().min(1) })])).optional(),
   /** Choose the last tokens of each prompt again; absent = no. */
   tokenHealing: z.boolean().optional(),
-  /** Milliseconds of prefill, after which the request ends without text; absent = no limit. Not for prompts only evaluated. */
+  /** Milliseconds of prefill, then it ends without text; absent = no limit. Not if only evaluated. */
   maxPromptMs: z.int().min(1).optional(),
   /** Milliseconds from a sequence's first token, after which it ends; absent = no limit. */
   maxGenerationMs: z.int().min(1).optional(),
@@ -102,7 +103,10 @@ export const generationRequest = z.object({
   topLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
   /** Ids whose logprobs replace the top logprobs of generated tokens; absent = none. Needs `topLogprobs`. */
   logprobTokenIds: z.array(z.int().min(0)).min(1).max(MAX_LISTED_LOGPROBS).optional(),
-  /** Rows of logprobs for every token with `topLogprobs`, and for those of the prompt if `prompt`; absent = none. */
+  /**
+   * Rows of logprobs for every token with `topLogprobs`, and for those of the prompt if `prompt`; absent =
+   * none.
+   */
   logprobRows: logprobRows.optional(),
   /** Top logprobs per prompt token, 0..20; null = no logprobs. Set for echo with logprobs. */
   promptTopLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
@@ -117,21 +121,21 @@ export const generationRequest = z.object({
   /** Hide special tokens from the text. */
   skipSpecialTokens: z.boolean(),
   /**
-   * Add the tokenizer's own special tokens (BOS) to prompts given as text, unless the text begins with BOS. `always`: to
-   * every text, and BOS if the tokenizer adds none.
+   * Add the tokenizer's own special tokens (BOS) to prompts given as text, unless the text begins with BOS.
+   * `always`: to every text, and BOS if the tokenizer adds none.
    */
   addSpecialTokens: z.union([z.boolean(), z.literal('always')]),
-  /** Take the spelling of special tokens and image marks in prompts as text; absent = parse it. Infills always take it so. */
+  /** Take special tokens and image marks in prompts as text; absent = parse them. Infills always do. */
   plainText: z.boolean().optional(),
   /** If prompt + maxTokens exceed the context: lower maxTokens, or reject the request. */
   contextOverflow: z.enum(['truncate', 'error']),
-  /** Keep only the last k prompt tokens; −1 = as many as fit beside maxTokens; null = never cut the prompt. */
+  /** Keep only the last k prompt tokens; −1 = as many as fit with maxTokens; null = never cut the prompt. */
   truncatePromptTokens: z.int().min(-1).nullable(),
   /** Runs in slots that no interactive request needs, and may be suspended; absent = interactive. */
   flex: z.boolean().optional(),
   /** May take cached KV of this tenant's earlier prompts. */
   cachePrompt: z.boolean(),
-  /** The client's `cache_salt`; '' = none. Tenant and salt are the namespace of the prompts in the origin's prefix cache. */
+  /** The client's `cache_salt`; '' = none. With the tenant, the prompts' namespace in the prefix cache. */
   cacheSalt: characters(256),
   /** False lets the origin merge the events of more steps, because the client gets a plain answer. */
   stream: z.boolean(),
@@ -142,7 +146,7 @@ export const generationRequest = z.object({
 });
 export type GenerationRequest = z.infer<typeof generationRequest>;
 
-/** One of the most likely tokens. The logprob is the log-softmax of the unmodified logits (natural log, float32). */
+/** A likely token. The logprob is the log-softmax of the unmodified logits (natural log, float32). */
 const topLogprob = z.tuple([
   /** Token id. */ z.int().min(0),
   /** The token's bytes as a string of code units 0..255. */ z.string(),
@@ -254,8 +258,9 @@ export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent
 export const isTerminal = ({ type }: GenerationEvent): boolean => type === 'done' || type === 'error';
 
 /**
- * A request for a model that is not `loaded` gets 503. It starts the load of an `unloaded` model. After a load that did
- * not succeed, a model is `failed`. If its files cannot be read, it is `unavailable`, and its numbers are 0.
+ * A request for a model that is not `loaded` gets 503. It starts the load of an `unloaded` model. After a
+ * load that did not succeed, a model is `failed`. If its files cannot be read, it is `unavailable`, and its
+ * numbers are 0.
  */
 export const modelState = z.enum(['unloaded', 'loading', 'loaded', 'failed', 'unavailable']);
 export type ModelState = z.infer<typeof modelState>;

@@ -1,8 +1,8 @@
 import * as z from 'zod';
 
 /**
- * Building blocks for the public request bodies. The messages of number checks are tags: dialects/parse-request.ts reads
- * from them whether the field is an integer or a decimal.
+ * Building blocks for the public request bodies. The messages of number checks are tags:
+ * dialects/parse-request.ts reads from them whether the field is an integer or a decimal.
  */
 
 export const MAX_INT32 = 2_147_483_647;
@@ -20,7 +20,7 @@ export const queryInteger = (min: number, max: number) =>
     integer(min, max),
   );
 
-/** A time in a request, until the year 9999: milliseconds are refused, because they would be a time in the far future. */
+/** A time in a request, until the year 9999; milliseconds would be later, and are refused. */
 export const unixSeconds = z.int('integer').max(253_402_300_799, 'integer');
 
 export const decimal = (min: number, max?: number) => {
@@ -28,7 +28,10 @@ export const decimal = (min: number, max?: number) => {
   return max === undefined ? bounded : bounded.max(max, 'decimal');
 };
 
-/** A text of at most `max` characters. Zod counts UTF-16 units, of which a character outside the first plane has two. */
+/**
+ * A text of at most `max` characters. Zod counts UTF-16 units, of which a character outside the first plane
+ * has two.
+ */
 export const characters = (max: number, text = z.string()) =>
   text
     .check(({ value, issues }) => {
@@ -72,7 +75,10 @@ export const kindOf = (value: unknown): string =>
         ? 'an object'
         : `a ${typeof value}`;
 
-/** Returns the issue to report. Of integers beyond 2⁵³, zod reports its own bound, with a note, before that of the field. */
+/**
+ * Returns the issue to report. Of integers beyond 2⁵³, zod reports its own bound, with a note, before that of
+ * the field.
+ */
 export const firstOf = <T extends object>(issues: readonly T[]): T | undefined =>
   issues.find((issue) => !('note' in issue)) ?? issues[0];
 
@@ -96,8 +102,8 @@ export const required = <T>(field: string, documented: z.ZodType, read: (value: 
     .meta({ [DOCUMENTED_AS]: documented });
 
 /**
- * A list whose check stops at the first invalid element. Otherwise, a body with a million invalid elements would produce
- * a million issues.
+ * A list whose check stops at the first invalid element. Otherwise, a body with a million invalid elements
+ * would produce a million issues.
  */
 export function list<T extends z.ZodType>(
   element: T,

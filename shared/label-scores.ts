@@ -16,8 +16,8 @@ import {
 } from './score.ts';
 
 /**
- * The bodies of POST /generative_scoring, vLLM's endpoint for the probabilities of label tokens after a query and an item.
- * SGLang's POST /v1/score takes the same fields.
+ * The bodies of POST /generative_scoring, vLLM's endpoint for the probabilities of label tokens after a query
+ * and an item. SGLang's POST /v1/score takes the same fields.
  */
 
 const items = z.union([

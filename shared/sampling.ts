@@ -1,11 +1,11 @@
 import * as z from 'zod';
 
 /**
- * Sampling parameters of one sequence, in wire form: every field is present, because the Worker has applied the dialect's
- * defaults. origin/sampling has the formulas. Each field states its "off" value.
+ * Sampling parameters of one sequence, in wire form: every field is present, because the Worker has applied
+ * the dialect's defaults. origin/sampling has the formulas. Each field states its "off" value.
  */
 export const samplingParameters = z.object({
-  /** Softmax temperature; below 1e-5 the sampler is greedy. The dialect has its bound, as for the penalties. */
+  /** Softmax temperature; below 1e-5 it is greedy. The dialect has its bound, as for the penalties. */
   temperature: z.number().min(0),
   /** Half-width of dynamic temperature; 0 = off. */
   dynatempRange: z.number().min(0),
@@ -52,8 +52,8 @@ export const samplingParameters = z.object({
   /** Texts that must not be generated. */
   badWords: z.array(z.string()),
   /**
-   * The same seed and request give the same draws; null = random. Draws are keyed by (seed, prompt, choice, step). Texts
-   * are for integers of 64 bits that a double does not hold exactly.
+   * The same seed and request give the same draws; null = random. Draws are keyed by (seed, prompt, choice,
+   * step). Texts are for integers of 64 bits that a double does not hold exactly.
    */
   seed: z.union([z.number(), z.string().regex(/^-?\d{1,19}$/)]).nullable(),
 });

@@ -68,7 +68,7 @@ export interface Tenant extends ObjectDefaults {
 export const scope = z.enum(['completions', 'models', 'keys', 'admin']);
 export type Scope = z.infer<typeof scope>;
 
-/** What a key with the scope `admin` may do: everything; all that concerns money; only read; or manage one tenant. */
+/** What a key with the scope `admin` may do: everything, money, only read, or one tenant. */
 export const adminRole = z
   .string()
   .regex(/^(owner|billing|read-only|tenant:(?!operator$)[a-z0-9][a-z0-9-]{0,62})$/);

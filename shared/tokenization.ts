@@ -9,7 +9,10 @@ export const isTokenId = (value: unknown): value is number =>
 
 /** The origin's tokenizer endpoints: POST /tokenize, POST /detokenize, GET /tokenizer_info?model=… */
 
-/** Tenants share the tokenizer by weight. Requests without a tenant, from an older Worker, count as those of one tenant. */
+/**
+ * Tenants share the tokenizer by weight. Requests without a tenant, from an older Worker, count as those of
+ * one tenant.
+ */
 const caller = { tenantId: z.string().default(''), weight: weight.default(1) };
 
 export const tokenizeRequest = z.object({

@@ -5,14 +5,17 @@ interface Account {
 }
 
 /**
- * The virtual times of tenants that share something: what each has had, divided by its weight. The tenant with the earliest time
- * comes next (start-time fair queueing; Goyal, Vin and Cheng 1996). Pure.
+ * The virtual times of tenants that share something: what each has had, divided by its weight. The tenant
+ * with the earliest time comes next (start-time fair queueing; Goyal, Vin and Cheng 1996). Pure.
  *
- * A cost, divided by the weight of its tenant, is charged when it is known: before or after the work. A tenant that was idle starts
- * at `now`, so it collects no credit.
+ * A cost, divided by the weight of its tenant, is charged when it is known: before or after the work. A
+ * tenant that was idle starts at `now`, so it collects no credit.
  */
 export class VirtualTimes {
-  /** Where a tenant starts. The owner moves it: to the time of the tenant that it serves, by a share of the work, or with a clock. */
+  /**
+   * Where a tenant starts. The owner moves it: to the time of the tenant that it serves, by a share of the
+   * work, or with a clock.
+   */
   now = 0;
   readonly #accounts = new Map<string, Account>();
   #lastTurn = 0;
@@ -22,7 +25,10 @@ export class VirtualTimes {
     return (this.#accounts.get(tenantId)?.time ?? this.now) - this.now;
   }
 
-  /** Returns the tenant that comes next, of equal ones the one that was charged longest ago; null if there is none. */
+  /**
+   * Returns the tenant that comes next, of equal ones the one that was charged longest ago; null if there is
+   * none.
+   */
   first(tenants: Iterable<string>): string | null {
     let first: string | null = null;
     for (const tenant of tenants) {
