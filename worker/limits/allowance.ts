@@ -8,7 +8,7 @@ import { FIRST_PART, type RequestTokens } from './request-cost.ts';
 
 /** Further parts are as large as what was used, up to this. */
 const MAX_PART = 1_024;
-/** The next part is reserved when fewer tokens are left. It takes a round trip to home, if no slice pays for it. */
+/** The next part is reserved when fewer tokens are left. It may take a round trip to home. */
 const AHEAD = FIRST_PART / 2;
 /** Pauses before another attempt if home does not answer. */
 const RETRY_MS = [500, 1_000, 2_000];
@@ -44,8 +44,8 @@ export interface AllowanceOptions {
 }
 
 /**
- * The tokens and the money that a running request has reserved. They grow while it generates, so that a budget is not blocked by maxima
- * that few requests reach.
+ * The tokens and the money that a running request has reserved. They grow while it generates, so that a
+ * budget is not blocked by maxima that few requests reach.
  */
 export class Allowance {
   readonly #options: AllowanceOptions;
@@ -99,7 +99,7 @@ export class Allowance {
     this.#raise(this.#reserved);
   }
 
-  /** Returns whether the request may use so many tokens now. Estimates of other servers may exceed the maximum. */
+  /** Returns whether the request may use so many tokens. Other servers' estimates may exceed the maximum. */
   covers(needed: number): boolean {
     return Math.min(needed, this.#tokens.most) <= this.#usable;
   }
@@ -113,7 +113,8 @@ export class Allowance {
   }
 
   /**
-   * Waits until the request may use so many tokens, or has ended. Returns the limit that has no room for them, or null.
+   * Waits until the request may use so many tokens, or has ended. Returns the limit that has no room for
+   * them, or null.
    * @throws ApiError if the key was blocked; 503 if home cannot be reached
    */
   async cover(needed: number): Promise<string | null> {

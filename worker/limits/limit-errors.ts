@@ -56,7 +56,7 @@ export const unchecked = (): ApiError =>
 
 const OVERLOADED_WAIT_MS = 1_000;
 
-/** The limiter has more calls than it can take. Clients wait 1 to 3 s, so that they do not return together. */
+/** The limiter has more calls than it can take. Clients wait 1 to 3 s, so as not to return together. */
 export function limiterOverloaded(random: number): ApiError {
   const wait = OVERLOADED_WAIT_MS * (1 + 2 * random);
   const message = `Too many requests of this tenant arrive at the same time. Please try again in ${goDuration(wait)}.`;
@@ -66,8 +66,8 @@ export function limiterOverloaded(random: number): ApiError {
 }
 
 /**
- * Maps a refused reservation to the error the caller sees. If waiting helps, the error says how long. Otherwise it tells
- * clients not to retry.
+ * Maps a refused reservation to the error the caller sees. If waiting helps, the error says how long.
+ * Otherwise it tells clients not to retry.
  */
 export function limitError(refusal: Refusal, principal: Principal, cost: RefusedCost): ApiError {
   if (refusal === 'revoked') return invalidKey();

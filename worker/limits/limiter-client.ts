@@ -23,7 +23,10 @@ const BUSY_FLUSH_MS = 250;
 const BUSY_DECISIONS = 10;
 /** Longest pause while home does not answer. */
 const MAX_PAUSE_MS = 1_600;
-/** After this many pauses, the next request takes the keeper's work over: a request's work may end 30 s after its response. */
+/**
+ * After this many pauses, the next request takes the keeper's work over: a request's work may end 30 s after
+ * its response.
+ */
 const SHIFT_TICKS = 50;
 const MAX_TICKS = 150;
 /** A keeper without a sign of life for this long has ended with its request. */
@@ -48,8 +51,9 @@ export async function callHome<T>(
 }
 
 /**
- * Tells a tenant's limiter whether one of its keys is blocked, or the tenant if `keyId` is null. It repeats this until the
- * limiter has what the database says: of two concurrent changes, the one stored first may reach the limiter last.
+ * Tells a tenant's limiter whether one of its keys is blocked, or the tenant if `keyId` is null. It repeats
+ * this until the limiter has what the database says: of two concurrent changes, the one stored first may
+ * reach the limiter last.
  * @param read reads it from the database; null = there is no such record
  */
 export async function syncBlock(
@@ -66,8 +70,9 @@ export async function syncBlock(
 }
 
 /**
- * One isolate's side of a tenant's limiter. Every call is made by a request, and no request waits for the call of another:
- * I/O belongs to a single request. One request at a time is the keeper: its background work delivers the journal.
+ * One isolate's side of a tenant's limiter. Every call is made by a request, and no request waits for the
+ * call of another: I/O belongs to a single request. One request at a time is the keeper: its background work
+ * delivers the journal.
  */
 export class LimiterClient implements TenantLimiterClient {
   readonly #tenantId: string;
@@ -127,7 +132,7 @@ export class LimiterClient implements TenantLimiterClient {
     return this.#insist(request.keyId, context, askHome, () => null);
   }
 
-  /** Asks home after this isolate has returned what it holds of the exceeded limit, a few times if necessary. */
+  /** Asks home after this isolate has returned what it holds of the limit, a few times if necessary. */
   async #insist(
     keyId: string,
     context: Caller,
@@ -188,7 +193,7 @@ export class LimiterClient implements TenantLimiterClient {
     }
   }
 
-  /** Waits for slices that other requests have asked for. Returns false if this isolate holds nothing to return. */
+  /** Waits for slices that other requests have asked for. False if this isolate holds nothing. */
   async #awaitSlices(keyId: string | null, { now, backoff }: Caller): Promise<boolean> {
     if (!this.#purse.mayHold(keyId, now())) return false;
     for (let polls = 0; polls < MAX_PAUSE_MS / POLL_MS && this.#purse.isAsking(keyId, now()); polls += 1) {
@@ -214,7 +219,7 @@ export class LimiterClient implements TenantLimiterClient {
     context.waitUntil(this.#run(keeper, context));
   }
 
-  /** Calls home whenever there is something to say, until this isolate holds nothing of the tenant's budgets. */
+  /** Calls home with all news until this isolate holds nothing of the tenant's budgets. */
   async #run(keeper: { beatAt: number; ticks: number }, context: Caller): Promise<void> {
     let pause = FLUSH_MS;
     while (keeper.ticks < MAX_TICKS && !this.#purse.isQuiet) {

@@ -12,8 +12,9 @@ interface Entry {
 }
 
 /**
- * What limiters have said about blocked keys, so that an isolate asks about a key at most once a second, however many
- * requests of it are open. While one request asks, the others get the previous answer: they cannot wait for its I/O.
+ * What limiters have said about blocked keys, so that an isolate asks about a key at most once a second,
+ * however many requests of it are open. While one request asks, the others get the previous answer: they
+ * cannot wait for its I/O.
  * @param now Unix milliseconds
  */
 export function recentBlocks(now: () => number): RecentBlock {

@@ -1,7 +1,7 @@
 import type { BudgetUse, SpendingAlert } from '../env/limiter-protocol.ts';
 import type { Subject } from './quota/state.ts';
 
-/** The limits of money, with what counts against them. Only what ended requests have cost: reservations come and go. */
+/** Limits of money, and what ended requests have cost: reservations come and go. */
 const MONEY_LIMITS = [
   { name: 'micros_per_day', limit: 'microsPerDay', used: 'spentDay', period: 10 },
   { name: 'soft_micros_per_day', limit: 'softMicrosPerDay', used: 'spentDay', period: 10 },
@@ -20,7 +20,8 @@ export interface Balance {
 }
 
 /**
- * Returns the alerts of all shares that a subject has reached. Each id occurs once per limit, its amount, period and share.
+ * Returns the alerts of all shares that a subject has reached. Each id occurs once per limit, its amount,
+ * period and share.
  * @param shares in per cent
  * @param balance of the tenant; null = none, or the subject is a key
  */

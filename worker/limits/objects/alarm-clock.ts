@@ -11,7 +11,7 @@ export class AlarmClock {
     this.#storage = storage;
   }
 
-  /** Unix milliseconds, never decreasing: the platform's clock may step back if the object moves to another machine. */
+  /** Unix milliseconds, never decreasing: the clock may step back if the object moves. */
   now(): number {
     this.#latest = Math.max(this.#latest, Date.now());
     return this.#latest;

@@ -9,8 +9,9 @@ const SCHEMA =
 const UNDATED = "SELECT 1 FROM sqlite_master WHERE name = 'blocked' AND sql NOT LIKE '% at INTEGER%'";
 
 /**
- * A tenant's revoked keys, and whether the tenant is suspended: in memory, and in the limiter's table `blocked`. A key leaves
- * after a day or two: caches know it for half an hour, and then the database refuses it.
+ * A tenant's revoked keys, and whether the tenant is suspended: in memory, and in the limiter's table
+ * `blocked`. A key leaves after a day or two: caches know it for half an hour, and then the database refuses
+ * it.
  */
 export class BlockList {
   readonly #sql: SqlStorage;

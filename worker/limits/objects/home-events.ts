@@ -19,8 +19,8 @@ const BATCH: Record<Channel, number> = { alert: 1, usage: 100 };
 const KEEP_MS = 40 * 86_400_000;
 
 /**
- * What a tenant's home reports to others: alerts about limits of money, and billed requests. Events are stored in the commit
- * of the records from which they come, and sent later, at least once.
+ * What a tenant's home reports to others: alerts about limits of money, and billed requests. Events are
+ * stored in the commit of the records from which they come, and sent later, at least once.
  */
 export class HomeEvents {
   readonly queue: DeliveryQueue;
@@ -51,8 +51,9 @@ export class HomeEvents {
   }
 
   /**
-   * Remembers the limits of a tenant and of a key, and adds what new ones have reached. Their requests may have ended before
-   * a restart of the object, and further ones may be refused. There are no alerts about end users.
+   * Remembers the limits of a tenant and of a key, and adds what new ones have reached. Their requests may
+   * have ended before a restart of the object, and further ones may be refused. There are no alerts about end
+   * users.
    */
   know(subjects: readonly Subject[], tenantId: string, quota: QuotaState): void {
     for (const subject of subjects) {
@@ -68,8 +69,8 @@ export class HomeEvents {
   }
 
   /**
-   * Receives the sum of the entries of a prepaid balance and the time of the last one. Shares of the balance count from then
-   * on. Ignores an entry that is repeated, or older than the known one.
+   * Receives the sum of the entries of a prepaid balance and the time of the last one. Shares of the balance
+   * count from then on. Ignores an entry that is repeated, or older than the known one.
    */
   paid(credit: number, at: number, quota: QuotaState): void {
     const last = this.#balance ?? { at: 0, credit: 0 };
@@ -103,7 +104,10 @@ export class HomeEvents {
       this.#alert(this.#subjects.get(id) ?? { id, limits: UNLIMITED }, tenantId, quota);
   }
 
-  /** Isolates report an end a moment later. What had ended before the last entry is not paid by what was left then. */
+  /**
+   * Isolates report an end a moment later. What had ended before the last entry is not paid by what was left
+   * then.
+   */
   #countBeforeEntry(records: readonly UsageRecord[]): void {
     const balance = this.#balance;
     if (balance === null) return;
@@ -197,7 +201,7 @@ async function alertOf(
   return { id, url, contentType: 'application/json', body, secrets, network };
 }
 
-/** Returns null if billing was switched off. The id is that of these events: a batch that is sent again may have more. */
+/** Returns null if billing is off. The id is that of these events: a repeated batch may have more. */
 async function billingOf(
   events: readonly QueuedEvent[],
   { BILLING_URL: url, BILLING_SECRET: secret, BILLING_SECRET_OLD: old, BILLING_TOKEN: token }: Settings,

@@ -47,7 +47,7 @@ export interface HomeCallbacks {
   saveIsolate(isolate: string, state: IsolateState | null): void;
 }
 
-/** The requests of silent isolates are asked for again after this time, for as long as upstreams keep their accounts. */
+/** Silent isolates' requests are asked for again after this, while upstreams keep accounts. */
 const ASK_AGAIN_MS = 10_000;
 const ASK_FOR_MS = 600_000;
 /** An isolate returns a slice within this time after its life, even if it has to repeat the call. */
@@ -112,7 +112,7 @@ export class HomeSlices {
     if (this.#calls.size > RECENT_CALLS) this.#calls.delete(oldest!);
   }
 
-  /** Counts the slices of silent isolates as spent, and takes back those that an isolate has never received. */
+  /** Counts silent isolates' slices as spent, and takes back those that an isolate has never received. */
   endDue(now: number): void {
     for (const [isolate, state] of this.#isolates) {
       const due = state.slices.filter(({ ended, endsAt }) => !ended && endsAt <= now);
@@ -146,14 +146,15 @@ export class HomeSlices {
     return next;
   }
 
-  /** Ids of the silent isolates to give up. The upstreams know their last requests, under names that begin with their ids. */
+  /** Ids of the silent isolates to give up. Upstreams know their last requests by these ids. */
   silent(now: number): string[] {
     const ended = ({ slices }: IsolateState) => slices.some((slice) => slice.ended && slice.endsAt <= now);
     return [...this.#isolates].filter(([, state]) => ended(state)).map(([isolate]) => isolate);
   }
 
   /**
-   * Gives a silent isolate up: adopts the requests that it has not reported, and takes back the rest of its slices.
+   * Gives a silent isolate up: adopts the requests that it has not reported, and takes back the rest of its
+   * slices.
    * @param accounts null if the upstreams do not answer; then the isolate stays silent for a while
    */
   giveUp(isolate: string, accounts: readonly ListedAccount[] | null, now: number): void {

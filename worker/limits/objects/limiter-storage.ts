@@ -43,8 +43,8 @@ export interface OpenReservation {
   readonly record: UsageRecord;
   readonly ttlMs: number;
   /**
-   * Null while the reservation runs. After that, Unix milliseconds at which the limiter asks the upstream and writes the
-   * record.
+   * Null while the reservation runs. After that, Unix milliseconds at which the limiter asks the upstream and
+   * writes the record.
    */
   readonly abandonAt: number | null;
 }
@@ -111,8 +111,8 @@ const batches = <T>(all: readonly T[]): T[][] =>
   );
 
 /**
- * The limiter's SQLite tables. The platform's output gate holds each answer until its changes are written, so no counter
- * or record is lost if the object restarts.
+ * The limiter's SQLite tables. The platform's output gate holds each answer until its changes are written, so
+ * no counter or record is lost if the object restarts.
  */
 export class LimiterStorage {
   readonly #sql: SqlStorage;
@@ -161,7 +161,7 @@ export class LimiterStorage {
     }
   }
 
-  /** Deletes the counters of these keys, and those of end users without requests for a month: no window of theirs is longer. */
+  /** Deletes the counters of these keys and those of end users idle for a month, the longest window. */
   dropSubjects(keys: readonly string[], now: number): void {
     for (const batch of batches(keys)) {
       const sql = 'DELETE FROM subjects WHERE id IN (SELECT value FROM json_each(?))';

@@ -32,12 +32,13 @@ import {
 /** Id of the tenant among its limiter's subjects. The other subjects are its keys and its end users. */
 export const TENANT = 'tenant';
 /**
- * A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream. Expiry and this
- * wait are less than two lifetimes, so that the bill of a Worker that was killed is final by then.
+ * A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream.
+ * Expiry and this wait are less than two lifetimes, so that the bill of a Worker that was killed is final by
+ * then.
  */
 const ABANDON_LIFETIMES = 0.75;
 
-/** If there are more subjects in memory, those of end users without requests are dropped. Their counters are stored. */
+/** If there are more subjects in memory, idle end users are dropped. Their counters are stored. */
 const MAX_SUBJECTS = 5_000;
 
 /** Returns the tenant, the key and the end user if there is one, with their limits. */
@@ -48,8 +49,9 @@ export const subjectsOf = ({ keyId, tenantLimits, keyLimits, endUser }: LimitHol
 ];
 
 /**
- * The requests of a tenant without a final usage record, and the counters that they charge. Changes are in memory at
- * once; `write` stores all of them together, so that a request and its counters are never stored apart.
+ * The requests of a tenant without a final usage record, and the counters that they charge. Changes are in
+ * memory at once; `write` stores all of them together, so that a request and its counters are never stored
+ * apart.
  */
 export class OpenRequests {
   readonly quota: QuotaState;
@@ -89,7 +91,8 @@ export class OpenRequests {
   }
 
   /**
-   * Drops the counters of keys and end users that no window counts any more, once a day. To be called after `write`.
+   * Drops the counters of keys and end users that no window counts any more, once a day. To be called after
+   * `write`.
    * @returns the ids of these subjects
    */
   dropUnused(now: number): readonly string[] {
@@ -185,7 +188,10 @@ export class OpenRequests {
     return true;
   }
 
-  /** Frees the slots of expired requests. Their records wait for their Workers. If home was away, all count as renewed. */
+  /**
+   * Frees the slots of expired requests. Their records wait for their Workers. If home was away, all count as
+   * renewed.
+   */
   releaseDue(now: number): void {
     for (const id of quota.dueReservations(this.quota, now)) {
       const open = this.#open.get(id)!;
@@ -252,7 +258,7 @@ export class OpenRequests {
     this.#changed.add(open.reservation.id);
   }
 
-  /** Frees a request's slot. What it has reserved stays charged until its Worker or its upstream's account reports its usage. */
+  /** Frees a request's slot. Its reservation stays charged until Worker or account report the usage. */
   #release(open: OpenReservation, abandonAt: number): void {
     quota.release(this.quota, open.reservation.id);
     this.#keep({ ...open, abandonAt });

@@ -4,8 +4,9 @@ import type { PlaceClaim } from '../../env/limiter-protocol.ts';
 const KEPT_MS = 30_000;
 
 /**
- * The places that creations have taken before their objects can be listed. A listing alone would let all of many parallel
- * creations pass. In memory only: a restart forgets the claims of 30 s. Pure: the clock is an argument (Unix milliseconds).
+ * The places that creations have taken before their objects can be listed. A listing alone would let all of
+ * many parallel creations pass. In memory only: a restart forgets the claims of 30 s. Pure: the clock is an
+ * argument (Unix milliseconds).
  */
 export class PlaceClaims {
   readonly #claimed = new Map<string, { readonly kind: string; readonly until: number }>();

@@ -31,8 +31,8 @@ const ERASE_AT = 'eraseAt';
 const INQUIRE_AFTER_MS = 250;
 
 /**
- * The home limiter, one per tenant. Holds the tenant's counters in memory and in its own SQLite database, and decides
- * reservations one after the other. Its alarm expires reservations and empties the usage outbox.
+ * The home limiter, one per tenant. Holds the tenant's counters in memory and in its own SQLite database, and
+ * decides reservations one after the other. Its alarm expires reservations and empties the usage outbox.
  */
 export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRpc {
   readonly #storage: LimiterStorage;
@@ -74,8 +74,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   }
 
   /**
-   * Applies what an isolate has decided, then decides its reservation (all that the request needs, or nothing) and grants
-   * it slices, in one commit. Idempotent per request id and decision.
+   * Applies what an isolate has decided, then decides its reservation (all that the request needs, or
+   * nothing) and grants it slices, in one commit. Idempotent per request id and decision.
    */
   async exchange(call: LimiterCall): Promise<LimiterAnswer> {
     const now = this.#clock.now();
@@ -93,8 +93,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   }
 
   /**
-   * Blocks or unblocks a key, or the tenant if `keyId` is null, in spite of the Workers' caches. Isolates that hold slices
-   * learn it with their next call.
+   * Blocks or unblocks a key, or the tenant if `keyId` is null, in spite of the Workers' caches. Isolates
+   * that hold slices learn it with their next call.
    */
   async block(keyId: string | null, blocked: boolean): Promise<void> {
     this.#blocked.set(keyId, blocked, this.#clock.now());
@@ -198,7 +198,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#slices.giveUp(isolate, accounts, this.#clock.now());
   }
 
-  /** Settles a request whose Worker is gone: by the upstream's account, otherwise by the Worker's last renewal. */
+  /** Settles a request whose Worker is gone: by the upstream's account, else the last renewal. */
   async #inquire(open: OpenReservation, now: number): Promise<void> {
     const account = await this.#inquiry.ask(open);
     // The Worker may have settled the request in the meantime.

@@ -9,7 +9,10 @@ import type { UsageRecord } from '../../usage/usage-record.ts';
 import { type QuotaReservation, reservedBy } from '../quota/state.ts';
 import type { OpenReservation } from './limiter-storage.ts';
 
-/** The limiter retries unreachable upstreams for this many lifetimes: 10 min by default. Origins keep accounts as long. */
+/**
+ * The limiter retries unreachable upstreams for this many lifetimes: 10 min by default. Origins keep accounts
+ * as long.
+ */
 const ACCOUNT_LIFETIMES = 20;
 const ACCOUNT_TIMEOUT_MS = 5_000;
 /** An upstream that still generates for a disconnected client is asked again after this time. */
@@ -65,8 +68,8 @@ function billable(usage: Usage, { limited, ...reservation }: QuotaReservation): 
 }
 
 /**
- * What a vanished Worker may have relayed since its last report, if the upstream keeps no account: all that is reserved.
- * Without limits, that would be the maximum of the request, so the report counts.
+ * What a vanished Worker may have relayed since its last report, if the upstream keeps no account: all that
+ * is reserved. Without limits, that would be the maximum of the request, so the report counts.
  */
 function relayable({ record, reservation }: Pick<OpenReservation, 'record' | 'reservation'>): Usage {
   const { usage, upstream, status } = record;

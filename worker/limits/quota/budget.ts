@@ -6,10 +6,10 @@ import type { Window } from './window.ts';
 export type Resource = keyof Amounts;
 export const RESOURCES = ['requests', 'tokens', 'money', 'slots'] as const satisfies readonly Resource[];
 
-/** Amounts to charge; `spent` is the cost of ended requests. An absent resource is not charged; a negative amount is refunded. */
+/** Amounts to charge; `spent`: cost of ended requests. Absent = not charged; negative = refunded. */
 export type Cost = { readonly [R in Resource | 'spent']?: number };
 
-/** All budgets of a tenant or key. A budget without a limit counts as well, because a limit may be set later. */
+/** All budgets of a tenant or key. One without a limit counts: it may get one later. */
 export const BUDGETS = [
   { name: 'requests', resource: 'requests', window: 'minute', limit: 'requestsPerMinute' },
   { name: 'tokens', resource: 'tokens', window: 'minute', limit: 'tokensPerMinute' },

@@ -21,7 +21,7 @@ function put(left: Amounts, cost: Cost, sign: 1 | -1): void {
 export class HeldSlices {
   readonly #byKey = new Map<string, HeldSlice>();
 
-  /** Returns a key's slice; null if there is none, or it has expired, or the clock has stepped back to before it. */
+  /** Returns a key's slice; null if there is none, or it has expired or begins after now. */
   of(keyId: string, now: number): HeldSlice | null {
     const slice = this.#byKey.get(keyId);
     const left = slice ? slice.expiresAt - now : 0;
@@ -40,8 +40,8 @@ export class HeldSlices {
   }
 
   /**
-   * Charges more of a running request: all of it, or as much as is left. Returns the slice and what was charged; null if that
-   * is nothing.
+   * Charges more of a running request: all of it, or as much as is left. Returns the slice and what was
+   * charged; null if that is nothing.
    */
   takeMore(
     keyId: string,
@@ -58,7 +58,7 @@ export class HeldSlices {
     return { slice: slice.number, spend };
   }
 
-  /** Returns the slot and what a request has not spent to its slice. False if that slice is no longer held. */
+  /** Returns the slot and what a request has not spent to its slice. False if it is no longer held. */
   refund(keyId: string, number: number, unused: Spend): boolean {
     const slice = this.#byKey.get(keyId);
     if (slice?.number !== number) return false;

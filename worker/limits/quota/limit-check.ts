@@ -15,8 +15,8 @@ const MIN_SLOT_WAIT_MS = 1_000;
 const MAX_SLOT_WAIT_MS = 30_000;
 
 /**
- * Estimates when the next of a subject's running requests ends. Requests that run at a random moment still need as long
- * as their age, on average. The first of n ends after about the n-th part of that.
+ * Estimates when the next of a subject's running requests ends. Requests that run at a random moment still
+ * need as long as their age, on average. The first of n ends after about the n-th part of that.
  */
 function slotWaitMs(state: QuotaState, { id }: Subject, now: number): number {
   const running = [...state.reservations.values()].filter(({ subjects }) => subjects.includes(id));
@@ -37,7 +37,7 @@ function refundable({ budget, subject }: LimitedBudget, holders: readonly Holder
     .reduce((sum, charge) => sum + charge[resource], 0);
 }
 
-/** Returns the milliseconds until an amount fits a budget that has no room for it; null = waiting does not help. */
+/** Returns the milliseconds until an amount fits a full budget; null = waiting does not help. */
 function waitMs(
   state: QuotaState,
   limited: LimitedBudget,
@@ -53,7 +53,8 @@ function waitMs(
 }
 
 /**
- * Returns the limit that a cost exceeds: one that waiting does not help with first, then the one with the longest wait.
+ * Returns the limit that a cost exceeds: one that waiting does not help with first, then the one with the
+ * longest wait.
  * @param whole tokens that must fit into one minute together
  */
 export function exceededLimit(

@@ -28,7 +28,7 @@ const CALL_MS = 2_000;
 const DENIED_MS = 500;
 /** A slice for running requests has at least so many tokens. */
 const USEFUL_TOKENS = 64;
-/** With so many decisions to tell home, an isolate makes no more, so that it need not forget any while home is away. */
+/** With so many decisions to tell home, an isolate makes no more, to forget none while home is away. */
 const MAX_DECISIONS = 10_000;
 
 /** A running request that is charged to a slice: the latest one, and what it has from that slice. */
@@ -51,8 +51,9 @@ interface KeyUse {
 }
 
 /**
- * What one isolate holds of a tenant's budgets, and the journal of what it has decided. Nothing in here survives the
- * isolate: home counts a slice as used until the isolate reports. Pure: the clock is an argument (Unix milliseconds).
+ * What one isolate holds of a tenant's budgets, and the journal of what it has decided. Nothing in here
+ * survives the isolate: home counts a slice as used until the isolate reports. Pure: the clock is an argument
+ * (Unix milliseconds).
  */
 export class Purse {
   readonly #slices = new HeldSlices();
@@ -76,7 +77,7 @@ export class Purse {
     this.#isolate = isolate;
   }
 
-  /** Returns a unique id for a request. It names its price, and the slice that pays for it; 0 = home decides. */
+  /** Returns a unique id for a request. It names its price and its slice; 0 = home decides. */
   nameOf(name: string, price: Price | null, slice = 0): string {
     this.#requests += 1;
     return reservationId({ isolate: this.#isolate, slice, number: this.#requests, price, name });

@@ -13,15 +13,15 @@ import {
 import { isBeforeMinute, type Moment, momentOf } from './window.ts';
 
 /**
- * Limits of a tenant and of its keys: all-or-nothing reservation before a request, growth while it runs, settlement with
- * the true usage after it, and reservations that expire. Pure: the clock is an argument (Unix milliseconds, never
- * decreasing), and the state is plain data.
+ * Limits of a tenant and of its keys: all-or-nothing reservation before a request, growth while it runs,
+ * settlement with the true usage after it, and reservations that expire. Pure: the clock is an argument (Unix
+ * milliseconds, never decreasing), and the state is plain data.
  */
 
 /** What every request takes in addition to tokens and money. */
 const ONE_REQUEST = { requests: 1, slots: 1 };
 
-/** Reserves everything that a claim needs. If a limit is exceeded, returns it and leaves the state unchanged. */
+/** Reserves everything that a claim needs. Returns an exceeded limit, with the state unchanged. */
 export function reserve(state: QuotaState, claim: Claim, now: number): ExceededLimit | null {
   const { id, tokens, money, subjects: holders, ttlMs } = claim;
   const exceeded = probe(state, claim, now);
@@ -41,8 +41,8 @@ export const probe = (state: QuotaState, claim: Claim, now: number): ExceededLim
   exceededLimit(state, claim, { ...ONE_REQUEST, tokens: claim.tokens, money: claim.money }, now);
 
 /**
- * Raises a reservation to the totals of the claim; what is added counts from now on. If a limit is exceeded, returns it and
- * leaves the state unchanged. Changes nothing if that much is reserved already.
+ * Raises a reservation to the totals of the claim; what is added counts from now on. If a limit is exceeded,
+ * returns it and leaves the state unchanged. Changes nothing if that much is reserved already.
  * @param grows takes what is left, at least one token or micro-unit; otherwise all or nothing
  */
 export function raise(state: QuotaState, claim: Claim, grows: boolean, now: number): ExceededLimit | null {
@@ -71,7 +71,7 @@ export function extend(state: QuotaState, reservation: QuotaReservation, added: 
   return extended;
 }
 
-/** Joins the oldest two charges of one day if no minute counts them any more, so that a long stream has few. */
+/** Joins the oldest two charges of one day if no minute counts them any more; a long stream has few. */
 function shortened(charges: readonly Charge[], at: Moment): readonly Charge[] {
   const place = charges.findIndex(({ day }, index) => day === charges[index + 1]?.day);
   const [charged, next] = charges.slice(place, place + 2);
@@ -79,7 +79,7 @@ function shortened(charges: readonly Charge[], at: Moment): readonly Charge[] {
   return charges.toSpliced(place, 2, { ...charged, ...eachOf((name) => charged[name] + next[name]) });
 }
 
-/** Frees the slot of a reservation and ends it; its tokens stay charged. Returns null if it has ended already. */
+/** Frees the slot of a reservation and ends it; its tokens stay charged. Null if it had ended. */
 export function release(state: QuotaState, id: string): QuotaReservation | null {
   const reservation = state.reservations.get(id);
   if (!reservation) return null;
@@ -98,7 +98,7 @@ export function settle(state: QuotaState, id: string, spent: Spend): QuotaReserv
   return reservation;
 }
 
-/** Corrects what an ended reservation was charged: `spent` instead of what it was so far. Refunds the latest charges first. */
+/** Corrects what an ended reservation was charged to `spent`. Refunds the latest charges first. */
 export function recharge(state: QuotaState, reservation: QuotaReservation, spent: Spend): void {
   const reserved = reservedBy(reservation);
   let difference = eachOf((name) => spent[name] - reserved[name]);

@@ -13,16 +13,17 @@ import {
 import { DAY_MS, type Moment, momentOf } from './window.ts';
 
 /**
- * Slices of a tenant's budget: requests, tokens, money and slots that an isolate may use without asking home. Home counts a slice
- * as used from its grant until the isolate reports, so all isolates together stay within the limits.
- * Pure: the clock is an argument (Unix milliseconds, never decreasing), and the state is plain data.
+ * Slices of a tenant's budget: requests, tokens, money and slots that an isolate may use without asking home.
+ * Home counts a slice as used from its grant until the isolate reports, so all isolates together stay within
+ * the limits. Pure: the clock is an argument (Unix milliseconds, never decreasing), and the state is plain
+ * data.
  */
 
 /** Lifetime of a slice. */
 export const SLICE_MS = 10_000;
 /** If the isolate stays silent for this long after the lifetime, home counts the slice as spent. */
 export const SLICE_GRACE_MS = 30_000;
-/** A slice takes at most 1/PARTS of the remaining budget. If that is less than one request, home grants no slice. */
+/** A slice takes at most 1/PARTS of the remaining budget. Below one request, home grants none. */
 const PARTS = 8;
 
 /** Its moment is when it was charged. */
@@ -90,8 +91,9 @@ function change(state: QuotaState, slice: Slice, cost: Cost): void {
 }
 
 /**
- * Turns a part of the slice into the reservation of a request that the isolate has admitted. The request counts from now
- * on, which is a little longer than from its admission. A request of an ended slice counts from the slice's end.
+ * Turns a part of the slice into the reservation of a request that the isolate has admitted. The request
+ * counts from now on, which is a little longer than from its admission. A request of an ended slice counts
+ * from the slice's end.
  */
 export function draw(
   state: QuotaState,
@@ -142,8 +144,8 @@ export function release(state: QuotaState, slice: Slice): void {
 }
 
 /**
- * Ends the slice of a silent isolate. What is left counts as spent now, so that no window drops it too early. The slots
- * become free, as those of every expired reservation do.
+ * Ends the slice of a silent isolate. What is left counts as spent now, so that no window drops it too early.
+ * The slots become free, as those of every expired reservation do.
  */
 export function end(state: QuotaState, slice: Slice, now: number): void {
   change(state, slice, { slots: -(slice.left.slots ?? 0) });

@@ -67,7 +67,10 @@ export function useOf(state: QuotaState, id: string, now: number): BudgetUse {
   return Object.fromEntries(entries) as unknown as BudgetUse;
 }
 
-/** Returns whether a key or an end user has used nothing of a window that lasts at a moment or later, and runs no request. */
+/**
+ * Returns whether a key or an end user has used nothing of a window that lasts at a moment or later, and runs
+ * no request.
+ */
 export const isUnused = (state: SubjectState, at: Moment): boolean =>
   BUDGETS.every(
     (budget) => (budget.window === 'ever' && budget.resource !== 'slots') || usedOf(state, budget, at) === 0,

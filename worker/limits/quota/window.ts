@@ -1,7 +1,7 @@
 /**
- * What a budget has used, by time. A minute is a sliding window: at most `limit` in any 60 successive seconds of the clock.
- * A token bucket would be shorter, but its refill lets more than the limit pass during a burst. A UTC day and month are
- * windows of one cell, and so is what never passes.
+ * What a budget has used, by time. A minute is a sliding window: at most `limit` in any 60 successive seconds
+ * of the clock. A token bucket would be shorter, but its refill lets more than the limit pass during a burst.
+ * A UTC day and month are windows of one cell, and so is what never passes.
  */
 
 /** [cell of time, amount], oldest first. Plain data, so that it can be stored as JSON. */
@@ -59,7 +59,7 @@ export const isBeforeMinute = ({ second }: Moment, at: Moment): boolean => secon
 /** Returns the Unix milliseconds at which a second leaves the minute. */
 const endOf = (second: number): number => (second + CELLS.minute) * 1000;
 
-/** Returns the milliseconds until `amount` fits a minute if nothing else is added: 0 = now, Infinity = never. */
+/** Returns the milliseconds until `amount` fits a minute if nothing is added: 0 = now, Infinity = never. */
 export function waitFor(meter: Meter, limit: number, amount: number, now: number): number {
   if (amount > limit) return Number.POSITIVE_INFINITY;
   let over = used(meter, 'minute', momentOf(now)) + amount - limit;
