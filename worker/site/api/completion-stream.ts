@@ -76,7 +76,7 @@ export interface Logprobs {
   readonly top_token_ids?: readonly (Readonly<Record<string, number>> | null)[] | undefined;
 }
 
-/** Returns the tokens of a `logprobs` object. Objects reorder keys that look like numbers, so alternatives are sorted. */
+/** Returns the tokens of a `logprobs` object. Sorts alternatives, as objects reorder numbers. */
 export function tokensOf(
   { tokens, token_logprobs, top_logprobs, top_token_ids }: Logprobs,
   ids: readonly number[] = [],
@@ -135,7 +135,8 @@ export function limitsOf(headers: Headers): RemainingLimits {
 /**
  * Sends a completion request as a stream and yields what arrives.
  * @param body request fields; `stream` and `stream_options` are added
- * @throws RequestFailure, also for an error event and for a stream that ends early; the signal's reason if it is aborted
+ * @throws RequestFailure, also for an error event and for a stream that ends early; the signal's reason if it
+ *   is aborted
  */
 export async function* streamCompletion(
   connection: Connection,

@@ -59,7 +59,10 @@ const KINDS: Readonly<Record<string, FailureKind>> = {
   upstream_timeout: 'timed-out',
 };
 
-/** @param status of the response; in a stream, that which some dialects send as the code; null if neither is known */
+/**
+ * @param status of the response; in a stream, that which some dialects send as the code; null if neither is
+ *   known
+ */
 function kindOf(status: number | null, code: string | number, type: string): FailureKind {
   const kind = KINDS[code] ?? KINDS[type];
   if (kind) return kind;

@@ -1,4 +1,4 @@
-/** Token names as the API writes them: text, or `bytes:\xe2\x82` for bytes that are not UTF-8 on their own. */
+/** Token names as the API writes them: text, or `bytes:\xe2\x82` for bytes that are no UTF-8. */
 
 const ESCAPED = /^bytes:((?:\\x[0-9a-f]{2})+)$/;
 const encoder = new TextEncoder();

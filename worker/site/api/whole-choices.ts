@@ -57,9 +57,9 @@ export class WholeChoices {
   }
 }
 
-/** Time between two views of choices that arrive, in milliseconds: figures that change more often cannot be read. */
+/** Time between two views of choices that arrive, in milliseconds: faster figures cannot be read. */
 const UPDATE_MS = 100;
-/** What tints and alternatives need: as many alternatives per token as every dialect allows, and their ids. */
+/** What tints and alternatives need: as many alternatives as every dialect allows, and their ids. */
 export const TOKEN_FIELDS: Parameters = { logprobs: 5, return_token_ids: true };
 
 /**

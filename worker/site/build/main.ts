@@ -3,8 +3,8 @@ import { existsSync, globSync, readFileSync, renameSync, rmSync, statSync, write
 import path from 'node:path';
 
 /**
- * Builds the page into worker/site/dist/public, from where the Worker serves it. Does nothing if the sources are those of
- * the last build.
+ * Builds the page into worker/site/dist/public, from where the Worker serves it. Does nothing if the sources
+ * are those of the last build.
  */
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');

@@ -30,8 +30,8 @@ export const oversized = (chunks: ReadonlyMap<string, Pick<BuiltChunk, 'code'>>,
     .map(({ file, bytes }) => `${file}: ${(bytes / 1024).toFixed(1)} KB`);
 
 /**
- * Fails the build if an entry loads more than `limit` gzipped bytes of JavaScript at first, or if a file that is loaded
- * later has more than `lazyLimit`.
+ * Fails the build if an entry loads more than `limit` gzipped bytes of JavaScript at first, or if a file that
+ * is loaded later has more than `lazyLimit`.
  */
 export const sizeBudget = (limit: number, lazyLimit: number): Plugin => ({
   name: 'size-budget',

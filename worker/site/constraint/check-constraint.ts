@@ -5,7 +5,8 @@ import { type ConstraintField, constraintValue } from './constraint-kinds.ts';
 export type Verdict = 'valid' | { readonly error: string } | { readonly unchecked: string };
 
 /**
- * Returns whether the server accepts a constraint, with the server's message if not. The request generates nothing.
+ * Returns whether the server accepts a constraint, with the server's message if not. The request generates
+ * nothing.
  * @throws the signal's reason if it is aborted
  */
 export async function checkConstraint(

@@ -34,7 +34,7 @@ export function sourceOf(field: ConstraintField, parameters: Parameters): string
   return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
 }
 
-/** Returns the value of the request field: a schema whose numbers JSON.parse would round stays text. @throws SyntaxError for invalid JSON */
+/** Returns the value of the request field; text if JSON.parse would round numbers. @throws SyntaxError */
 export function constraintValue(field: ConstraintField, source: string): unknown {
   if (field !== 'json_schema') return source;
   const schema: unknown = JSON.parse(source);

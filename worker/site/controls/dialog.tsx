@@ -12,7 +12,7 @@ interface DialogProps {
 /** Whether a dialog or a menu is open, which takes the keys of the view. */
 export const isOverlaid = (): boolean => document.querySelector('dialog[open], :popover-open') !== null;
 
-/** A modal dialog that is open while it is rendered. Its first control gets the focus. Escape and a click beside it close it. */
+/** A modal dialog, open while rendered. Its first control gets the focus. Escape or a click closes it. */
 export function Dialog({ title, onClose, children, class: className = '' }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();

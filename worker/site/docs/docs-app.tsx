@@ -15,7 +15,8 @@ function addressOfClick(event: MouseEvent): string | null {
   const { origin, pathname, hash } = new URL(link.href);
   if (origin !== location.origin || link.target !== '') return null;
   const inside = pathname === OVERVIEW || pathname.startsWith(`${OVERVIEW}/`);
-  // To a section of the same page, the browser scrolls; the page itself would be loaded again, without its key.
+  // To a section of the same page, the browser scrolls; the page itself would be loaded again, without its
+  // key.
   return inside && (pathname !== location.pathname || hash === '') ? pathname + hash : null;
 }
 

@@ -22,7 +22,7 @@ export interface DocsState {
 const isAdmin = (route: DocsRoute): boolean =>
   route.kind === 'admin' || (route.kind === 'operation' && route.api === 'admin');
 
-/** Loads the public document at once, and that of the admin API when it is shown, again after each change of the key. */
+/** Loads the public document at once, that of the admin API when shown, again for each key. */
 export function openDocs(session: Session): DocsState {
   const pathname = signal(location.pathname);
   const route = computed(() => docsRouteOf(pathname.value));

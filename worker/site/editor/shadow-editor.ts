@@ -1,8 +1,8 @@
 import { EditorView, type EditorViewConfig } from '@codemirror/view';
 
 /**
- * Opens an editor in a shadow root. There, CodeMirror adopts its style sheets; elsewhere it adds `<style>` elements, which
- * the page's Content-Security-Policy forbids.
+ * Opens an editor in a shadow root. There, CodeMirror adopts its style sheets; elsewhere it adds `<style>`
+ * elements, which the page's Content-Security-Policy forbids.
  */
 export function openEditor(host: HTMLElement, config: EditorViewConfig): EditorView {
   const root = host.shadowRoot ?? host.attachShadow({ mode: 'open' });

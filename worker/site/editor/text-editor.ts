@@ -128,7 +128,10 @@ export class TextEditor {
       : [Transaction.userEvent.of('input.type.compose')];
   }
 
-  /** Inserts generated text and shows it. A cursor in front of it moves behind it in the end: each move costs a layout. */
+  /**
+   * Inserts generated text and shows it. A cursor in front of it moves behind it in the end: each move costs
+   * a layout.
+   */
   append(at: number, text: string, tokens: readonly PlacedTokens[]): void {
     const { head } = this.#view.state.selection.main;
     if (this.#waiting === null && head === at) this.#waiting = at;
@@ -242,7 +245,7 @@ const shownWhiteSpace = [
   }),
 ];
 
-/** Reports the tokens under the mouse or a finger. A finger that is lifted leaves, but what it opened stays. */
+/** Reports the tokens under the mouse or a finger. A lifted finger leaves, what it opened stays. */
 const pointing = ({ onHover, onTap, onMove }: TextEditorOptions) =>
   EditorView.domEventHandlers({
     pointermove: (event, view) => {

@@ -11,7 +11,10 @@ import { Decoration, EditorView } from '@codemirror/view';
 import { leadOf, type PlacedTokens } from '../tokens/placed-tokens.ts';
 import { jointLogprob, TINT_LEVELS, tintClass } from '../tokens/probability.ts';
 
-/** Tints the tokens of the text. A change takes the tints of everything after it, because it changes the probabilities. */
+/**
+ * Tints the tokens of the text. A change takes the tints of everything after it, because it changes the
+ * probabilities.
+ */
 
 /** Tints tokens in the order of the text, in place of all tints between the first and the last of them. */
 export const addTokens = StateEffect.define<readonly PlacedTokens[]>({
@@ -29,7 +32,8 @@ function tint({ from, to, tokens }: PlacedTokens) {
   const name = tokens[0]!.name;
   const lead = to - from === name.length ? leadOf(name) : 0;
   const mark = Decoration.mark({ class: tintClass(jointLogprob(tokens)), inclusive: false, tokens, lead });
-  // The view compares all marks of a line at each change of it. Comparing their attributes took a third of its time.
+  // The view compares all marks of a line at each change of it. Comparing their attributes took a third of
+  // its time.
   mark.eq = (value) => value === mark;
   return mark.range(from + lead, to);
 }

@@ -13,7 +13,7 @@ import { type ChoiceUpdate, Generation } from './generation.ts';
 import { DEFAULT_PARAMETERS } from './presets.ts';
 import { pageFields, promptOf, requestBody, sentFields } from './request-body.ts';
 
-/** The text, its parameters and the running completion. Lives as long as the page, so that views can be changed. */
+/** The text, its parameters and the running completion. Lives as long as the page, across views. */
 export interface PlaygroundState {
   readonly session: Session;
   readonly content: Signal<EditorContent>;
@@ -177,7 +177,7 @@ function scoreOf(tokens: ChoiceUpdate['tokens']): Score | null {
 /** A hidden page has no frames. */
 const HIDDEN_WRITE_MS = 250;
 
-/** Writes the updates of one completion into the text, at most once per frame: each change costs a layout of the page. */
+/** Writes the updates of one completion into the text, at most once per frame: each costs a layout. */
 class Insertion {
   readonly #editor: TextEditor;
   #placer: TokenPlacer;

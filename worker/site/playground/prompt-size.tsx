@@ -18,8 +18,8 @@ interface Size {
 }
 
 /**
- * Counts the tokens of a text. The server counts up to four contexts; its refusal of a longer text names the number, unless
- * the text is longer still.
+ * Counts the tokens of a text. The server counts up to four contexts; its refusal of a longer text names the
+ * number, unless the text is longer still.
  * @throws what is no refusal of the length
  */
 async function countTokens(

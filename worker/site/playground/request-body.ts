@@ -10,7 +10,10 @@ export function promptOf({ text, mark }: Pick<EditorContent, 'text' | 'mark'>): 
   return mark === null ? { prompt: text } : { prompt: text.slice(0, mark), suffix: text.slice(mark) };
 }
 
-/** Fields that the page sends unless the visitor changes them. @param heals whether the model can heal a prompt */
+/**
+ * Fields that the page sends unless the visitor changes them. @param heals whether the model can heal a
+ * prompt
+ */
 export const pageFields = (heals: boolean): Parameters => ({
   ...(heals && { token_healing: true }),
   ...TOKEN_FIELDS,

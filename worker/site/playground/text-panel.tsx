@@ -17,7 +17,8 @@ export function TextPanel({ inspector }: { readonly inspector: TokenInspector })
   const state = usePlayground();
   const host = useRef<HTMLDivElement>(null);
   const isLoaded = useSignal(false);
-  // Its cleanup runs with the removal of the view; that of useEffect later, when the editor may have no place any more.
+  // Its cleanup runs with the removal of the view; that of useEffect later, when the editor may have no place
+  // any more.
   useLayoutEffect(() => {
     let editor: TextEditor | null = null;
     let closed = false;

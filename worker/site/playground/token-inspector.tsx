@@ -17,7 +17,7 @@ interface Inspected {
   readonly row: number | null;
 }
 
-/** Shows the alternatives of one token of the text: the one under the pointer, or the one that the keyboard reached. */
+/** Shows the alternatives of one token of the text: under the pointer or reached by keyboard. */
 export class TokenInspector {
   readonly inspected: Signal<Inspected | null> = signal(null);
   /** Counts movements of the text. */

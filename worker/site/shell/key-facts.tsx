@@ -21,7 +21,7 @@ function useOf({ limits, used }: LimitHolder, limit: string): string {
 const dateOf = (seconds: number): string =>
   new Date(seconds * 1000).toLocaleString('en-GB', { dateStyle: 'long', timeStyle: 'short' });
 
-/** What the server knows about the key in use: expiry, balance, limits and use. Nothing until it has answered. */
+/** What the server knows about the key in use: expiry, balance, limits and use. Nothing until it answers. */
 export function KeyFacts() {
   const { connection } = useSession();
   const key = useSignal<Key | null>(null);

@@ -5,7 +5,7 @@ import { KeyDialog } from './key-dialog.tsx';
 import { addressOf, VIEW_TITLES, type ViewName } from './routes.ts';
 import { switchTheme } from './theme.ts';
 
-/** The header of all pages: views, model, dialect, key and theme. The documentation is a document of its own. */
+/** The header of all pages: views, model, dialect, key and theme. The documentation is another document. */
 export function PageHeader({ view }: { readonly view: ViewName | 'docs' }) {
   const { access, askForKey } = useSession();
   const { state } = access.value;

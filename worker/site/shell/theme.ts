@@ -1,6 +1,6 @@
 import { deviceStorage } from '../store/guarded-storage.ts';
 
-/** Light or dark; without a choice, as the system says. In the device's storage, because that can be read before the first paint. */
+/** Light or dark, else as the system. In the device's storage, readable before the first paint. */
 const NAME = 'continuo-theme';
 
 const { style } = document.documentElement;

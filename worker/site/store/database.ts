@@ -13,7 +13,7 @@ export type Database = IDBPDatabase<Tables>;
 
 let opened: Promise<Database> | null = null;
 
-/** Opens the page's only database; later calls return the same connection. Rejects if site data is blocked. */
+/** Opens the page's only database; later calls get the same connection. Rejects if site data is blocked. */
 export async function openDatabase(): Promise<Database> {
   opened ??= openDB<Tables>('continuo', 1, {
     upgrade(database) {

@@ -1,6 +1,6 @@
 /**
- * Texts by name that the browser keeps. With site data blocked, even reading `localStorage` throws; then nothing is kept,
- * and the page works without it.
+ * Texts by name that the browser keeps. With site data blocked, even reading `localStorage` throws; then
+ * nothing is kept, and the page works without it.
  */
 export interface GuardedStorage {
   get(name: string): string | null;

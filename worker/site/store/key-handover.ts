@@ -1,7 +1,7 @@
 import type { Signal } from '@preact/signals';
 import { tabStorage } from './guarded-storage.ts';
 
-/** Hands the key from one document of this site to the next. An address would leave it in the browser's history. */
+/** Hands the key from one document of this site to the next. Addresses stay in the history. */
 
 const NAME = 'continuo-key';
 
@@ -22,7 +22,7 @@ export function takeLeftKey(): string | null {
   return left;
 }
 
-/** Leaves the key to the next document of this tab, also by the button Back. Older browsers cannot tell it. */
+/** Leaves the key to the next document of this tab, also by Back. Older browsers cannot tell it. */
 function leaveKey(key: Signal<string | null>): void {
   window.navigation?.addEventListener('navigate', ({ destination, navigationType }) => {
     const current = key.peek();
@@ -40,7 +40,7 @@ interface Message {
   readonly key?: string;
 }
 
-/** Answers one new tab per click that opens one: with the middle button, with a modifier key or from the menu. */
+/** Answers one new tab per click that opens one: middle button, modifier key or menu. */
 function offerKey(key: Signal<string | null>, channel: BroadcastChannel): void {
   /** When each offer ends, in milliseconds. */
   let offers: readonly number[] = [];
@@ -62,7 +62,7 @@ function offerKey(key: Signal<string | null>, channel: BroadcastChannel): void {
   });
 }
 
-/** A tab without a key asks the one that may have opened it. A tab that is reloaded or returned to was not opened. */
+/** A tab without a key asks the one that may have opened it. A reloaded or returned one was not opened. */
 function askForKey(key: Signal<string | null>, channel: BroadcastChannel): void {
   const [entry] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[];
   if (entry?.type !== 'navigate' || key.peek() !== null) return;

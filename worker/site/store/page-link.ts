@@ -1,8 +1,8 @@
 import { send } from '../api/client.ts';
 
 /**
- * A link may bring a key in its fragment, which browsers never send: `/#code=…`, a one-time code of a local start, or
- * `/#key=sk-…`, which stays in the browser's history.
+ * A link may bring a key in its fragment, which browsers never send: `/#code=…`, a one-time code of a local
+ * start, or `/#key=sk-…`, which stays in the browser's history.
  */
 export interface PageLink {
   readonly kind: 'code' | 'key';
@@ -30,7 +30,7 @@ export function takeLink(): PageLink | null {
   return link;
 }
 
-/** Returns the key that a link stands for; null if its code was used before, or its server has started again. */
+/** Returns the key that a link stands for; null if its code was used or its server restarted. */
 export async function keyOfLink({ kind, value }: PageLink): Promise<string | null> {
   if (kind === 'key') return value;
   try {

@@ -4,7 +4,8 @@ import { tabStorage } from './guarded-storage.ts';
 const PREDECESSOR_MS = 1_000;
 
 /**
- * Locks a name against all other pages of this site in this browser, if the browser can. The lock ends with the page.
+ * Locks a name against all other pages of this site in this browser, if the browser can. The lock ends with
+ * the page.
  * @param patience longest wait for another page, in milliseconds
  * @returns what unlocks the name; null if another page has the lock
  */
@@ -29,8 +30,8 @@ const TAB = 'continuo-tab';
 let ownTab: Promise<number> | null = null;
 
 /**
- * Returns the number of this tab among the open ones, from 1. A reload keeps it, so each tab can store values of its own,
- * and the first tab that opens finds those of the last one.
+ * Returns the number of this tab among the open ones, from 1. A reload keeps it, so each tab can store values
+ * of its own, and the first tab that opens finds those of the last one.
  */
 export const tabNumber = (): Promise<number> => (ownTab ??= takeTabNumber());
 

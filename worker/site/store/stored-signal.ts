@@ -6,7 +6,10 @@ import { tabNumber } from './page-lock.ts';
 /** Time between a change and its writing. */
 const WRITE_DELAY_MS = 250;
 
-/** A long text with its tokens takes 0.1 s to write. While it grows, at most this share of the time is spent on that. */
+/**
+ * A long text with its tokens takes 0.1 s to write. While it grows, at most this share of the time is spent
+ * on that.
+ */
 const WRITING_SHARE = 0.05;
 
 interface Change {
@@ -58,8 +61,9 @@ function writeSoon(name: string, value: unknown): void {
 }
 
 /**
- * Keeps the changes that wait. Browsers may drop what a page that is left writes to IndexedDB, but `localStorage` has no room
- * for a long text with its tokens. Of such a value, it gets the part that must not be lost.
+ * Keeps the changes that wait. Browsers may drop what a page that is left writes to IndexedDB, but
+ * `localStorage` has no room for a long text with its tokens. Of such a value, it gets the part that must not
+ * be lost.
  */
 function keepPending(): void {
   for (const [name, { value }] of pending) {

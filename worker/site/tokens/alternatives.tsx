@@ -102,7 +102,7 @@ interface PopoverProps extends Omit<AlternativesProps, 'token'> {
 /** Distance of a popover from the edges of the window, in pixels. */
 const MARGIN = 8;
 
-/** The alternatives of a token in a popover below it, or above it if there is no room below. It hides with the token. */
+/** The alternatives of a token in a popover below it, or above without room. It hides with the token. */
 export function AlternativesPopover({
   tokens,
   anchor,

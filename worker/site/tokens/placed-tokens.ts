@@ -8,7 +8,10 @@ export interface PlacedTokens {
   readonly tokens: readonly PromptToken[];
 }
 
-/** Returns the length of the white space before a word. It hangs at the end of a line, where it would be a block of its own. */
+/**
+ * Returns the length of the white space before a word. It hangs at the end of a line, where it would be a
+ * block of its own.
+ */
 export const leadOf = (text: string): number => Math.max(0, text.search(/\S/));
 
 /** Finds the place of each token in a text that arrives in parts. */

@@ -5,8 +5,9 @@ export const probabilityOf = (logprob: number): number => Math.exp(logprob);
 export const TINT_LEVELS = [1, 2, 3, 4, 5] as const;
 
 /**
- * Returns the step of a token's tint by its surprise, −log2 of its probability. 0 = no tint: below two bits (above 25 %), a
- * token is no surprise. Each further bit is one step; the last one begins at six bits (1.6 %).
+ * Returns the step of a token's tint by its surprise, −log2 of its probability. 0 = no tint: below two bits
+ * (above 25 %), a token is no surprise. Each further bit is one step; the last one begins at six bits (1.6
+ * %).
  */
 export const tintLevel = (logprob: number): number =>
   Math.min(TINT_LEVELS.length, Math.max(0, Math.floor(-logprob / Math.LN2) - 1));

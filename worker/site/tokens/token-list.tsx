@@ -16,7 +16,7 @@ export const placedTokens = ({ text, tokens }: TokenizedText): readonly PlacedTo
     tokens.map(({ offset }) => offset),
   );
 
-/** Returns the token `step` places after the selected one, from the ends if none is selected; null beyond the ends. */
+/** Returns the token `step` places after the selected one, from the ends if none; null beyond. */
 export function tokenBeside(
   placed: readonly PlacedTokens[],
   selected: PlacedTokens | null,
@@ -39,7 +39,9 @@ interface TokenListProps {
   readonly onChoose?: (tokens: PlacedTokens, ...choice: Parameters<Choose>) => void;
 }
 
-/** Tokens with tints by probability. The selected one, and the one under the pointer, show their alternatives. */
+/**
+ * Tokens with tints by probability. The selected one, and the one under the pointer, show their alternatives.
+ */
 export function TokenList({ content, label, cursor, isMarked = () => false, onChoose }: TokenListProps) {
   const { display } = useSession();
   const list = useRef<HTMLSpanElement>(null);

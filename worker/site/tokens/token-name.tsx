@@ -1,7 +1,7 @@
 import { hexBytes, isPartial, tokenBytes } from '../api/token-bytes.ts';
 import { IS_UNSEEN, signOf, splitUnseen } from './white-space.ts';
 
-/** Shows a token's text. Parts of a character show as bytes; with `whiteSpace`, spaces and breaks show as signs. */
+/** Shows a token's text. Parts of a character are bytes; with `whiteSpace`, spaces and breaks are signs. */
 export function TokenName({ name, whiteSpace }: { readonly name: string; readonly whiteSpace: boolean }) {
   if (isPartial(name)) return <span class="token-bytes">⟨{hexBytes(tokenBytes(name))}⟩</span>;
   if (!whiteSpace) return <>{name}</>;

@@ -12,7 +12,7 @@ export interface GraphNode {
   readonly children: readonly [first: number, last: number] | null;
 }
 
-/** Places each node in the column of its depth, in the middle of its children, and the leaves below each other. */
+/** Places each node in the column of its depth amid its children, and the leaves below each other. */
 export function graphLayout(rows: readonly OutlineRow[]): readonly GraphNode[] {
   const isLeaf = (index: number) => (rows[index + 1]?.depth ?? 0) <= rows[index]!.depth;
   let below = rows.filter((_, index) => isLeaf(index)).length;

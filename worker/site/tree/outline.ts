@@ -5,7 +5,7 @@ export interface OutlineRow {
   readonly node: TreeNode;
   /** Number of nodes above. */
   readonly depth: number;
-  /** Number of forks above. A chain of single children stays at one indent, so that deep trees stay readable. */
+  /** Number of forks above. A chain of single children stays at one indent: deep trees stay readable. */
   readonly indent: number;
   /** Number of descendants that a collapsed node hides. */
   readonly hidden: number;

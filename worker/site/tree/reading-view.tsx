@@ -64,7 +64,7 @@ export function ReadingView({ state, editor }: OpenTreeProps) {
   );
 }
 
-/** What a screen reader says of the selected token. The list of tokens says it by itself while it has the focus. */
+/** What a screen reader says of the selected token. The list says it while it has the focus. */
 function announcementOf({ text }: TreeNode, selected: PlacedTokens | null): string {
   if (selected === null || document.activeElement?.role === 'listbox') return '';
   const { from, to, tokens } = selected;

@@ -65,7 +65,7 @@ export function write(editor: TreeEditor, text: string): void {
 export const isDraft = ({ children, generation }: TreeNode): boolean =>
   children.length === 0 && generation === null;
 
-/** Changes the text of the selected node. If branches depend on it, adds a sibling with the new text instead. */
+/** Changes the text of the selected node. If branches depend on it, adds a sibling instead. */
 export function editText(editor: TreeEditor, text: string): void {
   const { tree, selected } = editor.position.peek();
   const node = nodeOf(tree, selected);

@@ -34,8 +34,8 @@ export function addChildren(tree: Tree, parent: NodeId, children: readonly NewNo
 }
 
 /**
- * Gives several nodes the text that was generated for them so far. Ignores nodes that the tree does not have, and nodes
- * with children, which continue the text as it was.
+ * Gives several nodes the text that was generated for them so far. Ignores nodes that the tree does not have,
+ * and nodes with children, which continue the text as it was.
  */
 export function growNodes(tree: Tree, generated: ReadonlyMap<NodeId, NewNode>): Tree {
   const grown = [...generated].flatMap(([id, content]) => {
@@ -46,8 +46,8 @@ export function growNodes(tree: Tree, generated: ReadonlyMap<NodeId, NewNode>): 
 }
 
 /**
- * Finds or makes the node whose text ends at a position in node `id`, so that branches can start there. Cuts the node in
- * two if the position is inside it.
+ * Finds or makes the node whose text ends at a position in node `id`, so that branches can start there. Cuts
+ * the node in two if the position is inside it.
  * @param position UTF-16 units from the start of the node's text
  */
 export function branchPoint(
@@ -62,7 +62,7 @@ export function branchPoint(
   return { tree: splitNode(tree, node, head), id };
 }
 
-/** Keeps the beginning, the name and the bookmark in the node. The rest and the children go to a new child. */
+/** Keeps the beginning, the name and the bookmark in the node. Rest and children go to a new child. */
 function splitNode(tree: Tree, node: TreeNode, text: string): Tree {
   const offset = Array.from(text).length;
   const tailId = tree.nextId;

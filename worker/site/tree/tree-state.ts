@@ -10,7 +10,7 @@ import { openLibrary, type TreeLibrary } from './tree-library.ts';
 
 export type TreeDialog = 'keys' | 'name-node' | 'name-tree' | 'write' | 'edit' | 'delete-tree' | 'parameters';
 
-/** What the tree view works on. Lives as long as the page, so that branches grow on while other views are shown. */
+/** What the tree view works on. Lives as long as the page, so branches grow while other views show. */
 export interface TreeState {
   readonly session: Session;
   readonly library: TreeLibrary;

@@ -2,7 +2,7 @@ import type { Database } from '../store/database.ts';
 import { type NodeId, ROOT, type Tree, type TreeNode, walk } from './tree.ts';
 import type { StoredPosition } from './tree-editor.ts';
 
-/** Keeps trees in IndexedDB: a record for each tree, and its nodes one by one, so that a change writes little. */
+/** Keeps trees in IndexedDB: a record for each tree, and its nodes one by one: changes write little. */
 
 export interface TreeRecord {
   readonly id: string;

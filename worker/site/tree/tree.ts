@@ -31,7 +31,7 @@ export interface TreeNode extends TokenizedText {
 export interface Tree {
   readonly name: string;
   readonly nodes: ReadonlyMap<NodeId, TreeNode>;
-  /** Higher than every id that this tree has ever had, so that an undone node never shares its id with a new one. */
+  /** Higher than every id this tree ever had, so that no new node has an undone one's id. */
   readonly nextId: NodeId;
 }
 
@@ -75,7 +75,10 @@ export const textTo = (tree: Tree, id: NodeId): string =>
     .map(({ text }) => text)
     .join('');
 
-/** Yields `from` and its descendants, parents before children and siblings in order. Not recursive: a tree can be deep. */
+/**
+ * Yields `from` and its descendants, parents before children and siblings in order. Not recursive: a tree can
+ * be deep.
+ */
 export function* walk(tree: Tree, from: NodeId = ROOT): Generator<TreeNode> {
   const waiting = [from];
   for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {

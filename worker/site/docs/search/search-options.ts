@@ -48,7 +48,7 @@ export const SEARCH_OPTIONS: Options<Found> = {
 
 const isRecord = (id: string): boolean => id.includes('/guides/decisions');
 
-/** Returns the matching places, best first, also if words are written nearly right. Records of decisions come last. */
+/** Returns the matching places, best first, despite typing errors. Records come last. */
 export function findPlaces(index: MiniSearch<Found>, query: string): FoundPlace[] {
   // Who writes a path or the name of a field looks for an operation; other questions are answered by guides.
   const namesField = /[_/]/.test(query);

@@ -4,8 +4,8 @@ import { type NodeId, type Tree, type TreeNode, walk } from '../tree.ts';
 import { ImportError, JsonReader } from './json-reader.ts';
 
 /**
- * The file format of trees: a list of nodes, parents first. `parent` is an index of that list. Text and logprobs have
- * the form of a choice of the completions API.
+ * The file format of trees: a list of nodes, parents first. `parent` is an index of that list. Text and
+ * logprobs have the form of a choice of the completions API.
  */
 
 const FORMAT = 'continuo-tree';

@@ -3,7 +3,7 @@ import { nodeOf, ROOT, type Tree, type TreeNode } from '../tree.ts';
 /** Deeper forks are not indented further. */
 const MAX_INDENT = 40;
 
-/** Returns the tree as nested lists. A chain of single children is one item; the text is in code blocks, so it is exact. */
+/** Returns the tree as nested lists. A chain of single children is one item; texts are code blocks. */
 export function exportMarkdown(tree: Tree): string {
   const parts = [`# ${tree.name.replace(/\s+/g, ' ').trim() || 'Tree'}\n`];
   const waiting = [{ id: ROOT, level: 0 }];
