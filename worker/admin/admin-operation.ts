@@ -29,7 +29,7 @@ function operationId(method: Route['method'], path: string): string {
 
 const READERS: readonly Role[] = ['billing', 'read-only'];
 
-/** Returns the tenant that an admin key is bound to; null = none. @throws ApiError 403 if its role lacks the operation */
+/** Returns the tenant that an admin key is bound to; null = none. @throws ApiError 403 without the role */
 function tenantOfRole({ key }: Principal, roles: readonly Role[]): string | null {
   // Releases without roles make owners.
   const [role = '', tenantId = null] = (key.role ?? 'owner').split(':');

@@ -43,7 +43,7 @@ const userWithoutTenant = (): ApiError =>
     param: 'user',
   });
 
-/** Answers a usage query; `tenantId` null = all tenants. @throws ApiError 400 for a wrong `after`, or a user without a tenant */
+/** Answers a usage query; `tenantId` null = all tenants. @throws ApiError 400 for a wrong `after` or user */
 export async function usageList(
   query: Omit<z.infer<typeof usageQuery>, 'tenant'>,
   tenantId: string | null,

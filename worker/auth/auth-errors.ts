@@ -10,7 +10,7 @@ export const missingKey = (): ApiError =>
     { headers: CHALLENGE },
   );
 
-/** The same error for malformed, unknown, wrong, expired and revoked keys, so that it reveals nothing about a key. */
+/** The same error for malformed, unknown, wrong, expired and revoked keys, to reveal nothing about a key. */
 export const invalidKey = (): ApiError =>
   new ApiError('invalid_api_key', 'Incorrect API key provided.', { headers: CHALLENGE });
 

@@ -4,8 +4,8 @@ import type { Env } from '../env/env.ts';
 import { idOf, listObjects, objectKey } from '../files/file-store.ts';
 
 /**
- * The record of a batch in R2: its first state while its object runs it, then its last one. It is what lists show, and all
- * that is left of a batch that has ended.
+ * The record of a batch in R2: its first state while its object runs it, then its last one. It is what lists
+ * show, and all that is left of a batch that has ended.
  */
 export async function putRecord(
   { FILES }: Env,

@@ -1,4 +1,4 @@
-/** `alert`: about a limit, to the tenant's webhook. `usage`: a billed request, to the operator's billing endpoint. */
+/** `alert`: about a limit, to the tenant's webhook. `usage`: a billed request, to the operator. */
 export type Channel = 'alert' | 'usage';
 
 export interface QueuedEvent {
@@ -22,8 +22,8 @@ const MAX_PAUSE_MS = 3_600_000;
 const MAX_ATTEMPTS = 20;
 
 /**
- * The events of one tenant that wait for their endpoint, in its object's database. Each channel sends in order: an event
- * waits until those before it have been taken, or have failed for good.
+ * The events of one tenant that wait for their endpoint, in its object's database. Each channel sends in
+ * order: an event waits until those before it have been taken, or have failed for good.
  */
 export class DeliveryQueue {
   readonly #sql: SqlStorage;

@@ -5,8 +5,8 @@ import topLevelDomains from 'tlds' with { type: 'json' };
 const PUBLIC_DOMAINS = new Set(topLevelDomains.filter((domain) => domain !== 'arpa'));
 
 /**
- * Returns why events must not be sent to an address; null if they may. A public name may still resolve to a private address:
- * `PUBLIC_NETWORK` refuses that when it connects.
+ * Returns why events must not be sent to an address; null if they may. A public name may still resolve to a
+ * private address: `PUBLIC_NETWORK` refuses that when it connects.
  * @param local allows plain HTTP and private addresses, for development
  */
 export function targetProblem(text: string, local: boolean): string | null {

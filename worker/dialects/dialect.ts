@@ -12,8 +12,8 @@ export interface Defaults extends AllDefaults {
 }
 
 /**
- * The details in which completion servers differ. Fields of the request always take precedence. `text_offset` starts at 0
- * in the returned text in all dialects, as llama.cpp documents it and vLLM does it.
+ * The details in which completion servers differ. Fields of the request always take precedence. `text_offset`
+ * starts at 0 in the returned text in all dialects, as llama.cpp documents it and vLLM does it.
  */
 export interface Dialect {
   readonly name: DialectName;
@@ -63,7 +63,7 @@ const OPENAI: Dialect = {
   llamaCppRanges: false,
 };
 
-/** OpenAI's dialect for requests that name no dialect. It allows more alternatives and schemas than OpenAI. */
+/** OpenAI's dialect for requests that name no dialect. It allows more alternatives and schemas. */
 const OWN: Dialect = { ...OPENAI, maxLogprobs: MAX_TOP_LOGPROBS, strictSchemas: false };
 
 /** Each dialect lists only its differences from that one. */
@@ -140,7 +140,7 @@ export function chooseDialect(request: Request, tenant: Tenant): Dialect {
   );
 }
 
-/** Returns the dialect for errors before the header is checked: the header's if it is valid, otherwise the tenant's. */
+/** Returns the dialect for errors before the header is checked: a valid header's, else the tenant's. */
 export function provisionalDialect(request: Request, fallback: DialectName = 'openai'): Dialect {
   const name = request.headers.get(DIALECT_HEADER)?.trim().toLowerCase() ?? fallback;
   return DIALECTS[Object.hasOwn(DIALECTS, name) ? (name as DialectName) : fallback];

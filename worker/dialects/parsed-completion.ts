@@ -54,8 +54,8 @@ export interface ParsedCompletion {
   /** The only prompt is in a list, so error messages need two indices for its tokens. */
   readonly promptIsListed: boolean;
   /**
-   * Fields that OpenAI-compatible upstreams get unchanged: unknown scalars and lists of scalars except service
-   * fields, sampling fields, and the constraint.
+   * Fields that OpenAI-compatible upstreams get unchanged: unknown scalars and lists of scalars except
+   * service fields, sampling fields, and the constraint.
    */
   readonly extra: Readonly<Record<string, unknown>>;
 }
@@ -66,8 +66,8 @@ const ANY_CONSTRAINT = 'structured_outputs';
 const CONSTRAINT_ERRORS: ReadonlySet<string> = new Set(['invalid_grammar', 'invalid_json_schema']);
 
 /**
- * Converts an error of the upstream to the request's field names. The wire has one field for all constraints, and does
- * not distinguish a prompt from a list of one prompt.
+ * Converts an error of the upstream to the request's field names. The wire has one field for all constraints,
+ * and does not distinguish a prompt from a list of one prompt.
  */
 export function withOriginalFieldNames(
   error: ApiError,

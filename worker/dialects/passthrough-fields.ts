@@ -4,8 +4,8 @@ import { words } from '@continuo/shared/field-names.ts';
 import type { NamedConstraint } from './constraints.ts';
 
 /**
- * Fields that only the operator may set on other servers. They are never sent on, because they would act with the
- * operator's key and beyond the limits of tenant and key.
+ * Fields that only the operator may set on other servers. They are never sent on, because they would act with
+ * the operator's key and beyond the limits of tenant and key.
  */
 const SERVICE_FIELDS: ReadonlySet<string> = new Set(
   [

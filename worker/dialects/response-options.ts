@@ -50,8 +50,9 @@ function atMost([field, value]: NamedValue, maximum: number): number {
 }
 
 /**
- * Returns the number of alternatives per generated token; null = no logprobs. `logprobs: true` uses the number in
- * top_logprobs. `n_probs: 0` means no logprobs, but `logprobs: 0` means logprobs without alternatives.
+ * Returns the number of alternatives per generated token; null = no logprobs. `logprobs: true` uses the
+ * number in top_logprobs. `n_probs: 0` means no logprobs, but `logprobs: 0` means logprobs without
+ * alternatives.
  * @throws ApiError 400 if two names disagree: `logprobs: false` beside a number above 0, or two numbers
  */
 export function logprobsOf(request: CompletionRequest, dialect: Dialect): number | null {

@@ -5,7 +5,7 @@ import type { Defaults } from './dialect.ts';
 
 type Mirostat = Pick<SamplingParameters, 'mirostat' | 'mirostatTau' | 'mirostatEta'>;
 
-/** Servers without the field `mirostat` enable Mirostat 2 by its target or rate. Their default target is 1.5. */
+/** Servers without the field `mirostat` enable Mirostat 2 by target or rate. Their default target is 1.5. */
 function mirostat(request: CompletionRequest): Mirostat {
   const tau = either(request, 'mirostat_tau', 'mirostat_target');
   const eta = either(request, 'mirostat_eta', 'mirostat_lr');
@@ -40,7 +40,7 @@ const SAMPLERS: readonly (readonly [names: readonly string[], fields: readonly S
   ],
 ];
 
-/** Returns neutral values for the settings of all samplers that the request does not name. Mirostat replaces the list. */
+/** Returns neutral values for all samplers that a request leaves out. Mirostat replaces the list. */
 function unnamed(
   { samplers }: CompletionRequest,
   mode: SamplingParameters['mirostat'],
@@ -66,7 +66,7 @@ function biasesOf(biases: NonNullable<CompletionRequest['logit_bias']>): Biases 
   return { logitBias, ...(texts.length > 0 && { logitBiasTexts: texts }) };
 }
 
-/** Returns the sampling parameters for the wire: from the request, otherwise the default, otherwise neutral. */
+/** Returns the sampling parameters for the wire: from the request, else the default, else neutral. */
 export function samplingOf(request: CompletionRequest, defaults: Defaults): SamplingParameters {
   const neutral = NEUTRAL_SAMPLING;
   const seed = request.seed ?? -1;

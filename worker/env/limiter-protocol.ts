@@ -5,8 +5,8 @@ import type { Price } from '../prices/price.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 
 /**
- * Messages between the Worker's isolates and a tenant's home limiter. Plain data, because it crosses machines. Any message
- * may be lost, late, or arrive twice, so all calls are idempotent.
+ * Messages between the Worker's isolates and a tenant's home limiter. Plain data, because it crosses
+ * machines. Any message may be lost, late, or arrive twice, so all calls are idempotent.
  */
 
 /** What a request spends: tokens, and micro-units of the currency. */
@@ -45,8 +45,8 @@ export interface ReservationRequest extends Claimant {
   /** Unique; renewal and settlement refer to it. */
   readonly requestId: string;
   /**
-   * The request has a reservation, which must be raised to these totals. `prompt`: to all of them, for its true prompt.
-   * `growth`: to what is left, at least one more, for what it generates.
+   * The request has a reservation, which must be raised to these totals. `prompt`: to all of them, for its
+   * true prompt. `growth`: to what is left, at least one more, for what it generates.
    */
   readonly raise?: 'prompt' | 'growth';
   /** Reserves nothing: asks only whether there is room. */
@@ -103,7 +103,7 @@ export interface ExceededLimit {
   readonly limit: number;
   readonly used: number;
   readonly requested: number;
-  /** Milliseconds after which the same request fits if no other takes the room; null = waiting does not help. */
+  /** Milliseconds after which the same request fits if nothing takes the room; null = never. */
   readonly retryAfterMs: number | null;
   /** Isolates hold unused amounts of it. */
   readonly held?: true;
@@ -176,7 +176,7 @@ export interface LimiterCall {
   readonly isolate: string;
   /** Increases with every call of the isolate. Home ignores a call that arrives twice. */
   readonly number: number;
-  /** Number of the first decision. Numbers increase by one with every decision of the isolate for this tenant. */
+  /** Number of the first decision. Numbers count the decisions of the isolate for this tenant. */
   readonly first: number;
   /** All unconfirmed decisions, or none. Home skips those that it has applied. */
   readonly decisions: readonly Decision[];
@@ -188,7 +188,7 @@ export interface LimiterCall {
 }
 
 export interface LimiterAnswer {
-  /** Home has applied all decisions up to this number; null if it has given the isolate up, which then needs a new id. */
+  /** Home has applied all decisions up to this number; null if it gave the isolate up: take a new id. */
   readonly cursor: number | null;
   readonly reservation: ReservationResult | null;
   /** None if the reservation was refused. */
@@ -214,13 +214,13 @@ export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
   exchange(call: LimiterCall): Promise<LimiterAnswer>;
   block(keyId: string | null, blocked: boolean): Promise<void>;
   /**
-   * Refuses everything from now on, and deletes all data when the open requests have ended, not before `afterMs`: until
-   * then, Workers may have the tenant's keys in their caches.
+   * Refuses everything from now on, and deletes all data when the open requests have ended, not before
+   * `afterMs`: until then, Workers may have the tenant's keys in their caches.
    */
   erase(afterMs: number): Promise<void>;
-  /** Returns what the tenant and one of its keys have used. Open reservations and slices count as used, but not as spent. */
+  /** Returns what tenant and key have used. Open reservations and slices are used, not spent. */
   use(keyId: string): Promise<SubjectUse>;
-  /** Tells the sum of the entries of the prepaid balance, in micro-units, and the time of the last one in Unix milliseconds. */
+  /** Tells the balance's sum of entries in micro-units, and the last one's time in Unix milliseconds. */
   paid(credit: number, at: number): Promise<void>;
   /** Takes a place. Returns false if none is left. */
   claim(claim: PlaceClaim): Promise<boolean>;

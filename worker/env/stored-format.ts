@@ -1,6 +1,7 @@
 /**
- * Records the format of an object's database, and refuses one that a later, incompatible Worker has written. After a roll
- * back, a Worker must not guess at reservations or batches. Databases that are older than the record have the first format.
+ * Records the format of an object's database, and refuses one that a later, incompatible Worker has written.
+ * After a roll back, a Worker must not guess at reservations or batches. Databases that are older than the
+ * record have the first format.
  * @param format rises only if the Worker of the release before could not read what this one writes
  */
 export function requireFormat(sql: SqlStorage, format: number): void {

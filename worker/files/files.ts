@@ -39,7 +39,7 @@ export async function checkFileCount({ env }: RequestContext, tenantId: string):
   if ((await listObjects(env.FILES, tenantId, 'files')).length >= MAX_FILES) throw tooManyFiles();
 }
 
-/** Takes the place of a file that is about to appear. @throws ApiError 400 if the tenant has too many files */
+/** Takes the place of a file about to appear. @throws ApiError 400 if the tenant has too many files */
 export async function takeFilePlace(context: RequestContext, tenantId: string, id: string): Promise<void> {
   const listed = (await listObjects(context.env.FILES, tenantId, 'files')).map(idOf);
   const place = { kind: 'files', id, listed, counted: listed.length, max: MAX_FILES };

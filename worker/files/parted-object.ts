@@ -1,7 +1,10 @@
 /** Bytes of a part: R2's minimum. All parts but the last must have the same size. */
 export const PART_BYTES = 5 * 1024 * 1024;
 
-/** Writes a stream of unknown length to one R2 object, which appears when it is complete. Holds one part in memory. */
+/**
+ * Writes a stream of unknown length to one R2 object, which appears when it is complete. Holds one part in
+ * memory.
+ */
 export class PartedObject {
   readonly #bucket: R2Bucket;
   readonly #key: string;

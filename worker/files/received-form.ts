@@ -15,7 +15,7 @@ interface FormOptions {
   readonly open: (filename: string) => PartedObject;
 }
 
-/** Writes the content of a form to R2 as it arrives, and returns its other fields. The object appears when the caller completes it. */
+/** Streams a form's content to R2, and returns its other fields. The caller completes the object. */
 export async function receiveForm(
   request: Request,
   context: RequestContext,

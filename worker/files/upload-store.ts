@@ -60,7 +60,7 @@ export async function listParts(bucket: R2Bucket, tenantId: string, id: string):
   return objects.filter((object) => idOf(object) !== RECORD);
 }
 
-/** Deletes what uploads have left that cannot be used any more. Returns the ids of the others, and how many are pending. */
+/** Deletes useless rests of uploads. Returns the ids of the others, and how many are pending. */
 export async function listUploads(
   bucket: R2Bucket,
   tenantId: string,

@@ -23,10 +23,11 @@ export interface PlainFormat {
 export type ChooseFormat = (generation: Generation) => PlainFormat;
 
 /**
- * Returns one JSON body when the generation has ended. After EARLY_ANSWER_MS, the response begins with white space. The
- * platform notices a client that closed its connection only when it writes; a reset connection aborts the request's signal
- * at any time. A request with a constraint or images begins only when the upstream has checked them, so that an invalid
- * one gets its 400. A client that closes its connection before that is noticed afterwards; nothing is generated until then.
+ * Returns one JSON body when the generation has ended. After EARLY_ANSWER_MS, the response begins with white
+ * space. The platform notices a client that closed its connection only when it writes; a reset connection
+ * aborts the request's signal at any time. A request with a constraint or images begins only when the
+ * upstream has checked them, so that an invalid one gets its 400. A client that closes its connection before
+ * that is noticed afterwards; nothing is generated until then.
  * @throws ApiError if the generation failed before the response began
  */
 export async function plainResponse(
@@ -96,7 +97,8 @@ async function writeLate(
   } catch (thrown) {
     const error = toApiError(thrown);
     if (error !== thrown) reportBug(thrown, context);
-    // workerd takes a retryable error for a lost connection, and logs every other one as an uncaught exception.
+    // workerd takes a retryable error for a lost connection, and logs every other one as an uncaught
+    // exception.
     const broken = Object.assign(new Error('The completion has failed.'), { retryable: true });
     await client.abort(broken).catch(() => {});
     return;

@@ -9,8 +9,8 @@ export interface HeldBody {
 }
 
 /**
- * Limits the bytes of request bodies that one isolate holds at the same time, because all requests of an isolate share its
- * memory. A tenant may hold as many bytes as stay free for others.
+ * Limits the bytes of request bodies that one isolate holds at the same time, because all requests of an
+ * isolate share its memory. A tenant may hold as many bytes as stay free for others.
  * @param limit bytes
  * @returns a function for the share of each request
  */

@@ -1,8 +1,9 @@
 import type { RouteHandler } from './router.ts';
 
 /**
- * Compresses the responses of a route in development: the runtime encodes a body as its `content-encoding` says. Cloudflare's
- * network compresses what deployed Workers send, by what the client accepts, so there the response stays as it is.
+ * Compresses the responses of a route in development: the runtime encodes a body as its `content-encoding`
+ * says. Cloudflare's network compresses what deployed Workers send, by what the client accepts, so there the
+ * response stays as it is.
  */
 export const compressed =
   (handler: RouteHandler): RouteHandler =>

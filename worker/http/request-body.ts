@@ -43,8 +43,8 @@ const bodyTimeout = (): ApiError =>
 
 /**
  * Reads the body as text, and stops as soon as it exceeds a limit.
- * @throws ApiError 415 if the body is compressed, 413 above the size limit, 503 if the isolate holds too many bytes, 408 if
- *   it arrives too slowly, 400 if it is not UTF-8 or is incomplete
+ * @throws ApiError 415 if the body is compressed, 413 above the size limit, 503 if the isolate holds too many
+ *   bytes, 408 if it arrives too slowly, 400 if it is not UTF-8 or is incomplete
  */
 export async function readText(
   request: Request,
@@ -140,7 +140,8 @@ type Piece = ReadableStreamReadResult<Uint8Array>;
 
 /**
  * Yields a body of any length as it arrives.
- * @throws ApiError 415 if it is compressed, 408 if nothing arrives within BODY_TIMEOUT_MS, 400 if it is incomplete
+ * @throws ApiError 415 if it is compressed, 408 if nothing arrives within BODY_TIMEOUT_MS, 400 if it is
+ *   incomplete
  */
 export async function* bodyPieces(
   request: Request,
@@ -168,12 +169,12 @@ const LONG_TEXT = 16_384;
 
 /** Upper bounds for draining: a multiple of the body limit, and milliseconds. */
 const DRAIN = { times: 2, ms: 1_000 };
-/** Read at a time into the same memory. Half as much costs a fifth more, pieces of the platform's own choice five times as much. */
+/** Read at a time. Half as much costs a fifth more, the platform's own pieces five times as much. */
 const DRAINED_BYTES = 131_072;
 
 /**
- * Discards the rest of a rejected body, up to a limit. If the connection closed while the client is still writing, the
- * client might see a broken pipe instead of the error response.
+ * Discards the rest of a rejected body, up to a limit. If the connection closed while the client is still
+ * writing, the client might see a broken pipe instead of the error response.
  */
 export async function drain(request: Request, settings: Settings): Promise<void> {
   if (request.body === null || request.bodyUsed || request.body.locked) return;
@@ -199,8 +200,8 @@ async function drainRest(body: ReadableStream<Uint8Array>, { MAX_BODY_BYTES }: S
 
 /**
  * Parses the body as a JSON object.
- * @throws ApiError 415 for another media type or encoding, 413 above the size limit, 408 if it arrives too slowly, and
- *   400 for any other invalid body
+ * @throws ApiError 415 for another media type or encoding, 413 above the size limit, 408 if it arrives too
+ *   slowly, and 400 for any other invalid body
  * @param maxNumbers of each list of numbers in it. Not asked for a short body
  */
 export async function readJsonObject(

@@ -10,17 +10,23 @@ export type RouteHandler = (
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Has at most one part in braces. The handler gets it decoded as its argument; `{id+}` also matches slashes. */
+  /**
+   * Has at most one part in braces. The handler gets it decoded as its argument; `{id+}` also matches
+   * slashes.
+   */
   readonly path: string;
   readonly handler: RouteHandler;
 }
 
 type Router = (request: Request, context: RequestContext) => Promise<Response>;
 
-/** Returns the path of an address, for less than a URL costs. Only one without anything to normalize equals a route's. */
+/**
+ * Returns the path of an address, for less than a URL costs. Only one without anything to normalize equals a
+ * route's.
+ */
 export const pathOf = ({ url }: Request): string => /^https?:\/\/[^/?#\\]+([^?#]*)/.exec(url)?.[1] ?? '';
 
-/** Combines routes into one function. @throws ApiError 404 or 405 if no route matches, and what handlers throw */
+/** Combines routes into one function. @throws ApiError 404 or 405 without a route, and what handlers throw */
 export function createRouter(routes: readonly Route[]): Router {
   const router = IttyRouter();
   const fixed = routes.filter(({ path }) => !path.includes('{'));

@@ -29,7 +29,9 @@ interface Description {
   readonly events?: z.ZodType;
   /** The response is a file of JSON Lines. */
   readonly isFile?: true;
-  /** Codes of the possible errors, beside those of authentication, of an unknown id, and of reading a body. */
+  /**
+   * Codes of the possible errors, beside those of authentication, of an unknown id, and of reading a body.
+   */
   readonly errors?: readonly ErrorCode[];
   /** Header parameters, in addition to those of every operation; all are optional strings. */
   readonly requestHeaders?: HeaderDescriptions;
@@ -57,7 +59,10 @@ export interface OperationSpec<Body, Query> extends Description {
   readonly body?: z.ZodType<Body>;
   /** JSON body that `run` reads, because its limits or its schema depend on the request. */
   readonly ownBody?: z.ZodType;
-  /** Returns the only tenant that the caller may see and change; null = all. Default: the caller's. @throws ApiError 403 */
+  /**
+   * Returns the only tenant that the caller may see and change; null = all. Default: the caller's. @throws
+   * ApiError 403
+   */
   readonly tenantOf?: (principal: Principal) => string | null;
   /** Returns the response, or the value of a JSON response. */
   readonly run: (input: OperationInput<Body, Query>, context: RequestContext) => unknown;

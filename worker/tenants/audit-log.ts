@@ -42,8 +42,8 @@ const insertion = (db: D1Database, entry: AuditEntry, condition: string): D1Prep
     );
 
 /**
- * Runs statements and adds the entry, in one transaction. If the last statement changes nothing, there is no entry. Without
- * statements, `changes()` would be the number of another transaction.
+ * Runs statements and adds the entry, in one transaction. If the last statement changes nothing, there is no
+ * entry. Without statements, `changes()` would be the number of another transaction.
  */
 export const runAudited = <Row>(
   db: D1Database,

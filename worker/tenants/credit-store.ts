@@ -28,7 +28,7 @@ export async function listCredits(
   return (await db.prepare(sql).bind(tenantId, after, limit).all<Row<Credit>>()).results.map(toCamelCase);
 }
 
-/** Returns all that was paid in, and the time of the last entry; null if the tenant has no prepaid balance. */
+/** Returns what was paid in, and the time of the last entry; null if the tenant has no prepaid balance. */
 export async function readCredit(
   db: D1Database,
   tenantId: string,

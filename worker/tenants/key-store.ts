@@ -69,7 +69,7 @@ export async function insertKey(db: D1Database, key: KeyRecord, entry: AuditEntr
   await runAudited(db, [insertion(db, key, null)], entry);
 }
 
-/** Replaces `old`, which expires at `endsAt`, by `next`. Returns false if `old` was replaced or revoked before. */
+/** Replaces `old`, which expires at `endsAt`, by `next`. False if `old` was replaced or revoked. */
 export async function replaceKey(
   db: D1Database,
   old: KeyRecord,
@@ -91,7 +91,7 @@ export type KeyChanges = {
     | undefined;
 } & { readonly limits?: SomeLimits | undefined };
 
-/** Changes only the given fields, so that concurrent changes are all kept. Returns null if there is no such key. */
+/** Changes only given fields, so concurrent changes stay. Returns null if there is no such key. */
 export async function updateKey(
   db: D1Database,
   id: string,

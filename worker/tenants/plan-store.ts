@@ -39,7 +39,7 @@ export async function insertPlan(db: D1Database, plan: Plan, entry: AuditEntry):
 /** Changes of a plan. Absent fields stay. */
 export type PlanChanges = { readonly [K in 'name' | 'limits' | 'weight']?: Plan[K] | undefined };
 
-/** Changes only the given fields, so that concurrent changes are all kept. Returns null if there is no such plan. */
+/** Changes only given fields, so concurrent changes stay. Returns null if there is no such plan. */
 export async function updatePlan(
   db: D1Database,
   id: string,
@@ -59,8 +59,8 @@ export async function updatePlan(
 export type LimitChanges = { readonly [K in keyof Limits]?: Limits[K] | 'plan' | undefined };
 
 /**
- * Returns the SQL for the changed column `limits`. `parameter` is bound to the changes as JSON. Computed in SQL, so that
- * concurrent changes of different limits are all kept.
+ * Returns the SQL for the changed column `limits`. `parameter` is bound to the changes as JSON. Computed in
+ * SQL, so that concurrent changes of different limits are all kept.
  */
 export const changedLimits = (parameter: string): string => `(
   SELECT json_group_object(key, value) FROM (

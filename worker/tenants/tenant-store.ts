@@ -71,7 +71,7 @@ export type TenantChanges = { readonly [K in Changeable]?: TenantRecord[K] | und
   readonly aliases?: Readonly<Record<string, string | null>> | undefined;
 };
 
-/** Changes only the given fields, so that concurrent changes are all kept. Returns null if there is no such tenant. */
+/** Changes only given fields, so concurrent changes stay. Returns null if there is no such tenant. */
 export async function updateTenant(
   db: D1Database,
   id: string,
@@ -96,7 +96,8 @@ export async function updateTenant(
 }
 
 /**
- * Deletes a tenant, its keys, and what the audit log says of it. A tenant that is erased already is erased again.
+ * Deletes a tenant, its keys, and what the audit log says of it. A tenant that is erased already is erased
+ * again.
  * @returns false if there is no such tenant, or it is not suspended
  */
 export async function eraseTenant(db: D1Database, id: string, entry: AuditEntry): Promise<boolean> {
@@ -115,7 +116,7 @@ export async function eraseTenant(db: D1Database, id: string, entry: AuditEntry)
   return erased !== null;
 }
 
-/** Returns the tenants that were erased after this time, and whether sums of their usage are kept, by their last erasure. */
+/** Returns the tenants erased after this time, and whether their last erasure kept sums. */
 export async function erasedTenants(
   db: D1Database,
   after: number,

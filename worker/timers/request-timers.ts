@@ -7,7 +7,9 @@ export const afterAlone: After = (ms, then) => {
   return () => clearTimeout(id);
 };
 
-/** Maximum delays of the first platform timer and of the others, so that new waits rarely end before it fires. */
+/**
+ * Maximum delays of the first platform timer and of the others, so that new waits rarely end before it fires.
+ */
 const FIRST_DELAY_MS = 700;
 const MAX_DELAY_MS = 5_000;
 
@@ -17,8 +19,8 @@ interface Wait {
 }
 
 /**
- * Runs all timeouts of one request on one platform timer. Most timeouts are cancelled, and a platform timer for each of
- * them took up to 10 % of a plain request's CPU time.
+ * Runs all timeouts of one request on one platform timer. Most timeouts are cancelled, and a platform timer
+ * for each of them took up to 10 % of a plain request's CPU time.
  */
 export class RequestTimers {
   readonly #now: () => number;

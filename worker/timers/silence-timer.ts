@@ -1,8 +1,8 @@
 import type { After } from './request-timers.ts';
 
 /**
- * Calls back when a wait lasts too long. Starting a wait sets a timestamp; the timer is re-armed only when it fires,
- * because waits start and end with every event.
+ * Calls back when a wait lasts too long. Starting a wait sets a timestamp; the timer is re-armed only when it
+ * fires, because waits start and end with every event.
  */
 export class SilenceTimer {
   readonly #now: () => number;

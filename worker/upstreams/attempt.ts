@@ -14,10 +14,11 @@ export interface EventTimeouts {
 }
 
 /**
- * Sends a request to one upstream and yields its events. Fails if the upstream is silent for too long. A caller that
- * returns early ends the upstream's work.
+ * Sends a request to one upstream and yields its events. Fails if the upstream is silent for too long. A
+ * caller that returns early ends the upstream's work.
  * @param judge takes the verdict about the upstream; only its first call counts
- * @throws ApiError for the client: the upstream's own, 504 if no event comes in time, 502 if the stream ends without one
+ * @throws ApiError for the client: the upstream's own, 504 if no event comes in time, 502 if the stream ends
+ *   without one
  */
 export async function* attempt(
   upstream: Upstream,

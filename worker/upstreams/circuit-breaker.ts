@@ -1,6 +1,7 @@
 /**
  * Circuit breaker of one upstream. Pure: the clock is an argument (Unix milliseconds).
- * closed → (FAILURES in a row) → open → (after a pause) → half-open: one probe → closed, or open for twice as long.
+ * closed → (FAILURES in a row) → open → (after a pause) → half-open: one probe → closed, or open for twice as
+ * long.
  */
 
 export interface BreakerState {

@@ -1,4 +1,7 @@
-/** The kinds of OpenAI-compatible servers: openai-fields.ts has what each accepts in the body of POST /completions. */
+/**
+ * The kinds of OpenAI-compatible servers: openai-fields.ts has what each accepts in the body of POST
+ * /completions.
+ */
 export const FLAVORS = [
   'generic',
   'continuo',

@@ -6,7 +6,10 @@ import type { Flavor } from './flavors.ts';
 import { estimateTokens } from './token-estimate.ts';
 import type { ShownPrompt, UpstreamContext } from './upstream.ts';
 
-/** The table of the fields of POST /completions: their values, the servers that have them, and what happens elsewhere. */
+/**
+ * The table of the fields of POST /completions: their values, the servers that have them, and what happens
+ * elsewhere.
+ */
 
 export interface BodyOptions extends Pick<UpstreamContext, 'extra' | 'tokensAsIds' | 'shown'> {
   /** The server's own name of the model. */
@@ -24,11 +27,15 @@ export interface BodyOptions extends Pick<UpstreamContext, 'extra' | 'tokensAsId
 
 interface BodyField {
   readonly servers: readonly Flavor[];
-  /** Returns the value for a request; null or undefined = neutral, and not sent. Absent = only clients set the field. */
+  /**
+   * Returns the value for a request; null or undefined = neutral, and not sent. Absent = only clients set the
+   * field.
+   */
   readonly value?: (request: GenerationRequest, options: BodyOptions) => unknown;
   /**
-   * What happens at other servers. Absent = the request is refused. `refuse-chosen`: only if the client has set the field,
-   * because a dialect's default may be left out. `leave-out`: for fields that change no token, or only their number in time.
+   * What happens at other servers. Absent = the request is refused. `refuse-chosen`: only if the client has
+   * set the field, because a dialect's default may be left out. `leave-out`: for fields that change no token,
+   * or only their number in time.
    */
   readonly elsewhere?: 'refuse-chosen' | 'leave-out';
   /** The server needs only one of this field and that one. */
@@ -42,7 +49,7 @@ export const OPEN: readonly Flavor[] = ['generic', 'continuo'];
 const CONTINUO: readonly Flavor[] = ['continuo'];
 /** Source: the field lists of vLLM's OpenAI-compatible completions, without KV transfer. */
 const VLLM: readonly Flavor[] = [...OPEN, 'vllm', 'llm-d'];
-/** Source: the field list of llama.cpp's server for completions, without slots, adapters and response filters. */
+/** Source: the field list of llama.cpp's server for completions, without slots, adapters, filters. */
 const LLAMACPP: readonly Flavor[] = [...OPEN, 'llamacpp'];
 const BOTH: readonly Flavor[] = [...VLLM, 'llamacpp'];
 /** They hand further fields to servers and accounts of their own, so they get few of them. */
@@ -92,8 +99,8 @@ export const echoesLogprobs = ({ topLogprobs }: GenerationRequest, { echo }: Sho
   echo && topLogprobs !== null;
 
 /**
- * Returns the most tokens to generate. The number of prompt tokens is an estimate, so a server that checks the sum may
- * still reject a dense prompt.
+ * Returns the most tokens to generate. The number of prompt tokens is an estimate, so a server that checks
+ * the sum may still reject a dense prompt.
  */
 function maxTokensOf(
   { maxTokens, prompts, contextOverflow }: GenerationRequest,

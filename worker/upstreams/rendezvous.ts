@@ -6,7 +6,7 @@ import type { WirePrompt } from '@continuo/shared/generation.ts';
 const PREFIX_CHARACTERS = 256;
 const PREFIX_TOKENS = 64;
 
-/** FNV-1a with the finaliser of MurmurHash3, which also spreads keys that differ only in their last characters. */
+/** FNV-1a with the finaliser of MurmurHash3, which spreads keys that differ only at their ends. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) {

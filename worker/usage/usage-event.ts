@@ -1,7 +1,7 @@
 import { clientJson } from '@continuo/shared/framing.ts';
 import type { UsageRecord } from './usage-record.ts';
 
-/** Returns a usage record as a CloudEvent (1.0, JSON), for systems that meter or bill. Its id is that of the record. */
+/** Returns a usage record as a CloudEvent (1.0, JSON) for metering and billing. Its id is the record's. */
 export function usageEvent(record: UsageRecord): { readonly id: string; readonly body: string } {
   const { requestId, tenantId, keyId, model, usage, status, cost, priceVersion, startedAt } = record;
   const { promptTokens, cachedTokens, completionTokens } = usage;

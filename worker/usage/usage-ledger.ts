@@ -84,8 +84,8 @@ export async function ledgerCursor(db: D1Database, tenantId: string): Promise<nu
 }
 
 /**
- * Adds records that follow `cursor` to the ledger, in one transaction. Every statement requires that the cursor is
- * unchanged, so a batch that arrives twice or late counts once.
+ * Adds records that follow `cursor` to the ledger, in one transaction. Every statement requires that the
+ * cursor is unchanged, so a batch that arrives twice or late counts once.
  * @param keepRequests also stores the records one by one
  */
 export async function addToLedger(

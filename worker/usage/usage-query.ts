@@ -15,7 +15,7 @@ export interface UsageFilter {
   readonly endUser: string | null;
 }
 
-/** The tables of sums, with the columns that name a row. Only requests that name an end user are in the second one. */
+/** The tables of sums, with the columns that name a row. The second has only requests with an end user. */
 export const SUM_TABLES = {
   usage_daily: ['tenant_id', 'day', 'model', 'key_id'],
   usage_users: ['tenant_id', 'day', 'model', 'key_id', 'end_user'],

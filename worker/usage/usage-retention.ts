@@ -21,8 +21,8 @@ function addToMonth(table: SumTable): string {
 }
 
 /**
- * Adds days older than `days` to the first day of their month, so that the ledger of a month stays exact and grows no
- * more. A day is moved in one transaction. At most 31 days per run.
+ * Adds days older than `days` to the first day of their month, so that the ledger of a month stays exact and
+ * grows no more. A day is moved in one transaction. At most 31 days per run.
  * @param now Unix milliseconds
  */
 export async function rollUpUsage(db: D1Database, days: number, now: number): Promise<void> {
@@ -64,8 +64,8 @@ const ADD_WITHOUT_KEYS = `
   ON CONFLICT (tenant_id, day, model, key_id) DO UPDATE SET ${ADD_SUMS}`;
 
 /**
- * Erases a tenant's usage. With `keepSums`, one row per month and model stays, without keys and end users. The cursor
- * stays, so that no late record counts twice.
+ * Erases a tenant's usage. With `keepSums`, one row per month and model stays, without keys and end users.
+ * The cursor stays, so that no late record counts twice.
  */
 export async function eraseUsage(db: D1Database, tenantId: string, keepSums: boolean): Promise<void> {
   const rest = keepSums ? " AND key_id <> ''" : '';

@@ -38,7 +38,10 @@ const START: Place = { beginning: '', number: 0 };
 
 const encoder = new TextEncoder();
 
-/** The lines of a batch in its object's database. The pieces of a line that waits are its request, of all others its record. */
+/**
+ * The lines of a batch in its object's database. The pieces of a line that waits are its request, of all
+ * others its record.
+ */
 export class BatchLines {
   readonly #sql: SqlStorage;
   #cursor: Place = START;

@@ -1,6 +1,6 @@
 /**
- * Counts the code points that a sequence of UTF-8 bytes decodes to, without decoding it. Follows the WHATWG UTF-8
- * decoder: an invalid sequence counts as one U+FFFD.
+ * Counts the code points that a sequence of UTF-8 bytes decodes to, without decoding it. Follows the WHATWG
+ * UTF-8 decoder: an invalid sequence counts as one U+FFFD.
  */
 export class CodePointCounter {
   #completed: number;

@@ -13,7 +13,7 @@ export function lossyText(bytes: string): string {
 const isLossless = (text: string, bytes: string): boolean =>
   !text.includes('\ufffd') || text.split('\ufffd').length === bytes.split('\xef\xbf\xbd').length;
 
-/** Names a token by its text, or as `bytes:\xe2\x82` if its bytes (one code unit 0..255 each) are not valid UTF-8. */
+/** Names a token by its text, or as `bytes:\xe2\x82` if its bytes (code units 0..255) are not UTF-8. */
 export function tokenText(bytes: string): string {
   const text = lossyText(bytes);
   if (isLossless(text, bytes)) return text;

@@ -16,7 +16,7 @@ const pieceKey = (index: number): string => `piece ${index}`;
 /** A response is kept for one hour. */
 const RETENTION_MS = 3_600_000;
 
-/** One idempotency key of one tenant: the first request runs, repeated requests get its response. All calls are idempotent. */
+/** One idempotency key of one tenant: the first request runs, others get its response. Idempotent. */
 export class IdempotentAnswer extends DurableObject<Env> implements IdempotentAnswerRpc {
   /** @param runningMs milliseconds after which a running request counts as lost */
   async claim(claimant: string, requestHash: string, runningMs: number): Promise<IdempotencyClaim> {
