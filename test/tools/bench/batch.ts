@@ -62,8 +62,8 @@ async function seconds(run: () => Promise<unknown>): Promise<number> {
 const times = ({ p50, p99 }: Percentiles): string => `p50 ${rounded(p50, 1)}, p99 ${rounded(p99, 1)}`;
 
 /**
- * Measures batches through Worker and origin, in turns with the same prompts in the engine alone, and the first tokens of
- * another tenant's small requests beside a batch.
+ * Measures batches through Worker and origin, in turns with the same prompts in the engine alone, and the
+ * first tokens of another tenant's small requests beside a batch.
  * @param lines of each batch
  */
 export async function measureBatch(

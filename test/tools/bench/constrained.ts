@@ -4,7 +4,7 @@ import { PRODUCT_SCHEMA } from '../../support/product-schema.ts';
 import { median } from './statistics.ts';
 import type { Job, Target, TextBoundaries } from './target.ts';
 
-/** Measures the cost of a constraint or of text boundaries: waves of the same load with and without them alternate. */
+/** Measures the cost of a constraint or of text boundaries: waves with and without alternate. */
 
 const text = (minLength: number) => ({ type: 'string', minLength });
 const list = (items: object) => ({ type: 'array', items, minItems: 1000 });
@@ -43,8 +43,8 @@ export interface ConstrainedResult {
 }
 
 /**
- * Returns the sum of the streams' decode rates in tokens/s. Each stream is timed separately: incomplete characters delay
- * events, so the streams have no reliable common span.
+ * Returns the sum of the streams' decode rates in tokens/s. Each stream is timed separately: incomplete
+ * characters delay events, so the streams have no reliable common span.
  */
 function decodeRate(traces: readonly Trace[]): number {
   return traces.reduce((sum, { tokens, events }) => {

@@ -132,7 +132,9 @@ export async function overloadFigures(
   ];
 }
 
-/** Sends prompts of random lengths, half of which share a prefix, and watches the memory of the prefix store. */
+/**
+ * Sends prompts of random lengths, half of which share a prefix, and watches the memory of the prefix store.
+ */
 export async function storeMemoryFigures(
   target: Target,
   metricsUrl: string,

@@ -10,7 +10,7 @@ export interface HostileOptions {
   /** Concurrent well-behaved streams; each is replaced when it ends. */
   readonly streams: number;
   readonly job: (index: number) => Job;
-  /** Clients that send hostile constraints one after the other. Each is a tenant if the target has tenants. */
+  /** Clients that send hostile constraints in turn. Each is a tenant if the target has tenants. */
   readonly intruders: number;
   readonly intruderTokens: number;
 }

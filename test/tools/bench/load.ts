@@ -4,13 +4,13 @@ import type { Job, Target } from './target.ts';
 
 export interface LoadResult extends LoadFigures {
   readonly concurrency: number;
-  /** Mean rate of the bare loop at this batch and depth, measured before and after each wave because clocks drift. */
+  /** Mean rate of the bare loop at this batch and depth, before and after each wave as clocks drift. */
   readonly bareTokensPerSecond: number;
   /** Tokens per second while all streams of a wave were generating. */
   readonly decodeTokensPerSecond: number;
   /** See `shareOfBare`. */
   readonly shareOfBare: number;
-  /** Mean number of tokens generated per stream in that time. With the prompt, it is the context of a step. */
+  /** Mean number of tokens generated per stream meanwhile. With the prompt, it is the context of a step. */
   readonly meanGenerated: number;
 }
 
@@ -22,9 +22,9 @@ export interface Span {
 }
 
 /**
- * Returns tokens and milliseconds of the span in which every stream of the wave was generating. If the target does not
- * report tokens per event, the first event counts as one token and the others share the rest evenly. This underestimates
- * the rate, because events are shorter while other prompts are prefilled.
+ * Returns tokens and milliseconds of the span in which every stream of the wave was generating. If the target
+ * does not report tokens per event, the first event counts as one token and the others share the rest evenly.
+ * This underestimates the rate, because events are shorter while other prompts are prefilled.
  */
 export function commonSpan(wave: readonly Trace[]): Span {
   const begin = Math.max(...wave.map(({ events }) => events[0] ?? Number.POSITIVE_INFINITY));
@@ -51,8 +51,8 @@ export interface MeasuredLoad extends Omit<LoadResult, 'bareTokensPerSecond' | '
 }
 
 /**
- * Returns the median over waves of the wave's rate relative to the bare loop before and after it. The median resists
- * clock drift and short stalls.
+ * Returns the median over waves of the wave's rate relative to the bare loop before and after it. The median
+ * resists clock drift and short stalls.
  * @param decodeRates of each wave; NaN if its streams had no common span
  * @param bareRates before the first wave and after each
  */
@@ -62,8 +62,8 @@ export function shareOfBare(decodeRates: readonly number[], bareRates: readonly 
 }
 
 /**
- * Sends waves of `concurrency` simultaneous requests. With waves, the span in which the batch is exactly `concurrency` is
- * known and can be compared with the bare loop at that batch.
+ * Sends waves of `concurrency` simultaneous requests. With waves, the span in which the batch is exactly
+ * `concurrency` is known and can be compared with the bare loop at that batch.
  */
 export async function measureLoad(
   target: Target,

@@ -35,7 +35,7 @@ function synthetic(name: string, options: Partial<SyntheticModel>): BenchModel {
   };
 }
 
-/** The sizes of Llama 3.2 1B, but with an output matrix of its own; the graph as `continuo model build` writes it. */
+/** The sizes of Llama 3.2 1B, with its own output matrix; the graph as `continuo model build` writes it. */
 const LLAMA_1B: Partial<SyntheticModel> = {
   packed: true,
   precision: 'float16',

@@ -16,7 +16,7 @@ export interface Plan {
   readonly soakSeconds: number;
   /** Whether to measure constrained streams, and other streams during hostile constraints. */
   readonly constraints: boolean;
-  /** Memory of the prefix store where it is measured, in MiB. New memory is slower than memory that is used again. */
+  /** Memory of the prefix store where it is measured, in MiB. New memory is slower than reused. */
   readonly storeMiB: number;
   /** Prompts of each workload with shared prefixes. */
   readonly prompts: number;

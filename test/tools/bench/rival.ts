@@ -15,7 +15,10 @@ export interface RivalLoad {
   readonly ratio: number;
 }
 
-/** Sends the same waves to two targets in turns, because the speed of a machine drifts. The first turn of the first load warms up. */
+/**
+ * Sends the same waves to two targets in turns, because the speed of a machine drifts. The first turn of the
+ * first load warms up.
+ */
 export async function measureRival(
   targets: readonly [Target, Target],
   plan: Plan,

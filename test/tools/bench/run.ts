@@ -146,8 +146,8 @@ export async function measureModel(model: BenchModel, plan: Plan, progress: Prog
 }
 
 /**
- * Measures two systems that differ in the prefix store only, and the other server of the plan. If the plan has the layer
- * `origin` only, it measures there what the origin's own protocol can ask for.
+ * Measures two systems that differ in the prefix store only, and the other server of the plan. If the plan
+ * has the layer `origin` only, it measures there what the origin's own protocol can ask for.
  */
 export async function measureStore(
   model: BenchModel,

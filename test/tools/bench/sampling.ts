@@ -9,8 +9,8 @@ import { SAMPLER_CONFIGURATIONS } from './sampler-configurations.ts';
 import { median } from './statistics.ts';
 
 /**
- * Measures the sampler in microseconds per token by configuration and vocabulary, on rows shaped like a trained model's.
- * Run on an idle machine: npx node test/tools/bench/sampling.ts
+ * Measures the sampler in microseconds per token by configuration and vocabulary, on rows shaped like a
+ * trained model's. Run on an idle machine: npx node test/tools/bench/sampling.ts
  */
 
 const VOCABULARIES = [8_192, 151_936];
@@ -22,7 +22,7 @@ const ROWS = 8;
 /** Entropies of the rows' distributions in nats; most of a trained model's lie between 2 and 4. */
 const ENTROPIES = [0.3, 1, 2, 2, 3, 3, 4, 4];
 
-/** Rows by Zipf's law with noise, the same on every run: logit = −a · ln(rank) + noise, with ids in random order. */
+/** Rows by Zipf's law with noise, the same on every run: logit = −a · ln(rank) + noise, ids at random. */
 function trainedRows(size: number, memory: Float32Array): Float32Array[] {
   let state = 1;
   const uniform = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;

@@ -57,7 +57,7 @@ export interface InterferenceResult {
   readonly during: Percentiles;
 }
 
-/** Measures the inter-token gaps of `streams` running streams before and during the prefill of a long prompt. */
+/** Measures inter-token gaps of `streams` running streams before and during the prefill of a long prompt. */
 export async function measureInterference(
   target: Target,
   streams: number,

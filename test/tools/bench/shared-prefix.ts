@@ -135,7 +135,7 @@ type Sizes = Pick<Plan, 'concurrency' | 'waves' | 'prompts'>;
 const repeatedAt = ({ concurrency, prompts }: Sizes): Workload[] =>
   concurrency.map((streams) => (target, seed) => repeated(target, { streams, prompts }, seed));
 
-/** The workloads for each number of streams. The seed differs per round, so that every round has new prompts. */
+/** The workloads for each number of streams. The seed differs per round, for new prompts. */
 const workloads = ({ concurrency, prompts }: Sizes): Workload[] => [
   ...concurrency.flatMap((streams): Workload[] => [
     (target, seed) => repeated(target, { streams, prompts }, seed),

@@ -26,7 +26,7 @@ export interface SoakResult {
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Overloads a target for some time. Counts refusals, failures and tokens by tenant, and samples the memory. */
+/** Overloads a target for some time. Counts refusals, failures, tokens by tenant, and samples the memory. */
 export async function soak(target: Target, options: SoakOptions): Promise<SoakResult> {
   const until = performance.now() + options.seconds * 1000;
   const tokens: Record<string, number> = {};

@@ -64,7 +64,7 @@ export interface OpenAiOptions {
   readonly model: string;
   /** Fields that make generation run to max_tokens. Servers without these fields ignore them. */
   readonly extra?: Readonly<Record<string, unknown>>;
-  /** Whether each request opens a connection. llama.cpp's server closes connections that the client would reuse. */
+  /** Whether each request opens a connection. llama.cpp's server closes reusable connections. */
   readonly reconnects?: boolean;
   /** Whether the server has `/score`. */
   readonly scores?: boolean;

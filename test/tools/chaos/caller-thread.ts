@@ -10,7 +10,10 @@ export interface CallerOptions {
   readonly key: string;
   /** `"NEW"` in it becomes another token id in each request, so that no prefix of its prompt is cached. */
   readonly body: string;
-  /** How often a caller reads each stream again from its start; it then asks for resumable streams. Default: 0. */
+  /**
+   * How often a caller reads each stream again from its start; it then asks for resumable streams. Default:
+   * 0.
+   */
   readonly resumes?: number;
 }
 

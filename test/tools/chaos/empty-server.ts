@@ -3,7 +3,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { parentPort } from 'node:worker_threads';
 
-/** Entry of a thread with a server that reads every body and refuses it: what no refusal can do cheaper. Reports its port. */
+/**
+ * Entry of a thread with a server that reads every body and refuses it: what no refusal can do cheaper.
+ * Reports its port.
+ */
 
 const server = createServer((request, response) => {
   request.resume().on('end', () => response.writeHead(401).end());

@@ -15,7 +15,7 @@ export type Victim = 'origin' | 'workerd';
 /** Short, so that the limiter notices within a second that a Worker is gone. */
 const RESERVATION_TTL_MS = 1_000;
 
-/** An origin and workerd, each in processes of its own that can be killed and started again with the same data. */
+/** An origin and workerd in processes of their own, to be killed and started again with the same data. */
 export class KillableSystem {
   readonly #port: number;
   readonly #model = writeRealModel();

@@ -7,7 +7,7 @@ import type { Measurement, Scenario } from './scenario.ts';
 
 /** Kills of each process in the scenarios. */
 const KILLS = 100;
-/** The kill comes at a random moment within this time of the load: during admission, prefill, decode or settlement. */
+/** The kill comes at random within this time of load: during admission, prefill, decode or settlement. */
 const WITHIN_MS = 1_500;
 /** A slot that is not free, or a bill that is not final, after this time is lost. */
 const PATIENCE_MS = 60_000;

@@ -14,7 +14,9 @@ import { starve } from './starve.ts';
 import { tokenizerFlood } from './tokenizer-flood.ts';
 import { upgrade } from './upgrade.ts';
 
-/** `npm run chaos`: repeats the attacks and faults of docs/reliability.md and shows what other callers notice. */
+/**
+ * `npm run chaos`: repeats the attacks and faults of docs/reliability.md and shows what other callers notice.
+ */
 
 const SCENARIOS: readonly Scenario[] = [
   starve,

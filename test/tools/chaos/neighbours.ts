@@ -109,7 +109,9 @@ function between(before: Figures, after: Figures): Omit<Figures, 'streaming'> {
   };
 }
 
-/** Runs `measure` beside callers. Also returns how many of their requests were served per second of a window. */
+/**
+ * Runs `measure` beside callers. Also returns how many of their requests were served per second of a window.
+ */
 async function beside<T>(
   options: CallerOptions,
   measure: () => Promise<T>,
@@ -166,7 +168,10 @@ function medians(rounds: readonly (readonly Measurement[])[]): Measurement[] {
   return first.map((one, at) => ({ ...one, value: median(rounds.map((round) => round[at]!.value)) }));
 }
 
-/** Returns what measures a load: the victim's figures beside it as ratios to alone, and the share that the load kept. */
+/**
+ * Returns what measures a load: the victim's figures beside it as ratios to alone, and the share that the
+ * load kept.
+ */
 async function startRounds(measure: () => Promise<Figures>) {
   let before = await measure();
   return async (name: string, options: CallerOptions, computes: boolean): Promise<Measurement[]> => {

@@ -21,7 +21,7 @@ export const THIS_RELEASE: Release = { name: 'working tree', root: ROOT };
 const git = (...words: readonly string[]): string =>
   execFileSync('git', words, { cwd: ROOT, encoding: 'utf8' }).trim();
 
-/** Returns the commit to upgrade from: UPGRADE_FROM, else the newest tag of a version, else the commit of the day before. */
+/** Returns the commit to upgrade from: UPGRADE_FROM, the newest version tag, or yesterday's commit. */
 function previousCommit(): string {
   const named = process.env.UPGRADE_FROM;
   if (named) return git('rev-parse', '--short', `${named}^{commit}`);

@@ -26,7 +26,7 @@ const TENANT = 'rollout';
 
 type Replica = Awaited<ReturnType<typeof spawnOrigin>>;
 
-/** As kube-proxy: each new connection goes to the next ready replica and stays there, whatever becomes of the replica. */
+/** As kube-proxy: each new connection goes to the next ready replica and stays there. */
 async function startService(ready: readonly Replica[]) {
   let next = 0;
   const server = createServer((client) => {
@@ -45,7 +45,7 @@ async function startService(ready: readonly Replica[]) {
   return { url: `http://127.0.0.1:${port}`, stop: () => server.close() };
 }
 
-/** Replaces each replica in the kubelet's order: start, readiness, leave the Service, hook, SIGTERM, drain, exit. */
+/** Replaces each replica in the kubelet's order: ready, leave the Service, hook, SIGTERM, drain, exit. */
 async function rollOut(ready: Replica[], model: string): Promise<void> {
   for (const old of [...ready]) {
     const successor = await spawnOrigin(model);

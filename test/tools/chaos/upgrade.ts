@@ -22,7 +22,10 @@ import type { Measurement, Scenario } from './scenario.ts';
 const STEADY_MS = 3_000;
 /** Workers of 0.2.0 ask every five seconds for the models of an origin that was away. */
 const SEEN_MS = 6_000;
-/** The platform lets a replaced isolate finish its work in the background, which delivers its last settlements. */
+/**
+ * The platform lets a replaced isolate finish its work in the background, which delivers its last
+ * settlements.
+ */
 const BACKGROUND_MS = 5_000;
 const TENANT = 'upgraded';
 
@@ -57,7 +60,10 @@ class RollingSystem {
     this.#origins[index] = stoppable(child);
   }
 
-  /** Replaces one origin after the other: all isolates have seen the first one again before the second one stops. */
+  /**
+   * Replaces one origin after the other: all isolates have seen the first one again before the second one
+   * stops.
+   */
   async replaceOrigins(release: Release): Promise<void> {
     for (const index of [0, 1]) {
       await this.#origins[index]!.stop();
@@ -66,7 +72,7 @@ class RollingSystem {
     }
   }
 
-  /** On one host, no request may run meanwhile: the platform keeps both Workers until the old one has no requests. */
+  /** On one host, no request may run meanwhile: the platform keeps both Workers until the old one is idle. */
   async replaceWorker(release: Release): Promise<void> {
     if (this.#worker !== null) await sleep(BACKGROUND_MS);
     await this.#worker?.stop();

@@ -53,7 +53,7 @@ export const tokenize = async (prompt: string): Promise<number[]> =>
 export const tokenizerInfo = (): Promise<{ bos_token: string; eos_token: string }> =>
   send('GET', '/tokenizer_info');
 
-/** Returns the logprob of `continuation` after `context` in a separate request, and whether it is the greedy one. */
+/** Returns the logprob of `continuation` after `context` in a request of its own, and if it is greedy. */
 export async function loglikelihood(context: number[], continuation: number[]): Promise<[number, boolean]> {
   const prompt = [...context, ...continuation];
   const { choices } = await complete({ prompt, max_tokens: 0, echo: true, logprobs: 1 });

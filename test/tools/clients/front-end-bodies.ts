@@ -1,6 +1,7 @@
 /**
- * The bodies that front-ends send with their default settings, as their public sources build them. Each names its source
- * and version. The prompts are our own. A field that a front-end leaves undefined is absent, as in its JSON.
+ * The bodies that front-ends send with their default settings, as their public sources build them. Each names
+ * its source and version. The prompts are our own. A field that a front-end leaves undefined is absent, as in
+ * its JSON.
  */
 
 type Body = Readonly<Record<string, unknown>>;
@@ -17,8 +18,9 @@ const STOPS = ['\nAnna:'];
 const BREAKERS = ['\n', ':', '"', '*'];
 
 /**
- * SillyTavern 1.19.0 (npm), public/scripts/textgen-settings.js: createTextGenGenerationData, with the defaults of
- * textgenerationwebui_settings, a streamed reply of 250 tokens and the display of token probabilities.
+ * SillyTavern 1.19.0 (npm), public/scripts/textgen-settings.js: createTextGenGenerationData, with the
+ * defaults of textgenerationwebui_settings, a streamed reply of 250 tokens and the display of token
+ * probabilities.
  */
 const TAVERN = {
   prompt: PROMPT,
@@ -118,7 +120,7 @@ const SILLY_TAVERN: Readonly<Record<string, FrontEnd>> = {
   ),
 };
 
-/** lmg-anon/mikupad b2a2a3e (December 2025), mikupad.html, with its default preset: the samplers that it enables. */
+/** lmg-anon/mikupad b2a2a3e (December 2025), mikupad.html, with its default preset: its samplers. */
 const MIKUPAD = {
   ...{ prompt: PROMPT, temperature: 0.7, ignore_eos: false, penalize_nl: false, presence_penalty: 0 },
   ...{ frequency_penalty: 0, top_k: 40, top_p: 0.95, min_p: 0, stream: true },

@@ -2,7 +2,10 @@ import { expect, inject, test } from 'vitest';
 import { complete, logprobsOf } from './direct.ts';
 import { runScript } from './python.ts';
 
-/** inspect-ai takes the first entry of each position in `prompt_logprobs` for the prompt's own token, as vLLM writes it. */
+/**
+ * inspect-ai takes the first entry of each position in `prompt_logprobs` for the prompt's own token, as vLLM
+ * writes it.
+ */
 
 const python = inject('python');
 const prompt =

@@ -9,7 +9,7 @@ import { SECRET, startFakeOrigin } from '../../worker/support/fake-origin.ts';
 import { type RunningWorker, startWorker } from '../../worker/support/worker.ts';
 import { type Completion, complete } from './direct.ts';
 
-/** LiteLLM's proxy behind the edge: an upstream of the flavor `litellm`, with the running system behind it. */
+/** LiteLLM's proxy behind the edge: an upstream of the flavor `litellm` before the running system. */
 
 const python = inject('python');
 const PROXY_KEY = 'sk-key-of-the-proxy';

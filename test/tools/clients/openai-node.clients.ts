@@ -96,7 +96,8 @@ describe('openai-node: disconnects', () => {
     await expect.poll(running, { timeout: 5_000 }).toBe(0);
   });
 
-  // The local runtime notices a disconnected client only when it writes, so the origin may generate to the end here.
+  // The local runtime notices a disconnected client only when it writes, so the origin may generate to the
+  // end here.
   test('a timeout and an abort of a plain request raise the client’s own errors, and other requests are served', async () => {
     const short = { ...long, max_tokens: 600 };
     const hasty = connect({ timeout: 200 }).client;

@@ -19,8 +19,8 @@ function cause(error: unknown): string {
 }
 
 /**
- * Returns the interpreter of a virtual environment with the pinned packages, and creates it in the temporary directory
- * if necessary. TEST_CLIENTS_PYTHON names an interpreter that already has them.
+ * Returns the interpreter of a virtual environment with the pinned packages, and creates it in the temporary
+ * directory if necessary. TEST_CLIENTS_PYTHON names an interpreter that already has them.
  */
 export async function preparePython(): Promise<{ python: string } | { missing: string }> {
   const given = process.env.TEST_CLIENTS_PYTHON;
@@ -63,7 +63,7 @@ export async function hasPackage(python: string, name: string): Promise<boolean>
   return (await run(python, ['-c', code])).stdout.trim() === 'True';
 }
 
-/** Environment of a Python process: an empty home, no network except the test system, none of the user's settings. */
+/** Environment of a Python process: an empty home, only the test system, no user settings. */
 function environment(home: string): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '',

@@ -13,10 +13,16 @@ import { chooseMutations, type Mutation } from './mutations.ts';
 
 /** Compares changed configurations that the builder accepts with what transformers makes of them. */
 
-/** Changed scales of scores make rounding larger than in the cases themselves; other readings differ by 0.05 and more. */
+/**
+ * Changed scales of scores make rounding larger than in the cases themselves; other readings differ by 0.05
+ * and more.
+ */
 const TOLERANCE = 0.01;
 
-/** Refused by the builder; accepted with the logits of transformers; refused by transformers only; or different. */
+/**
+ * Refused by the builder; accepted with the logits of transformers; refused by transformers only; or
+ * different.
+ */
 type Outcome = 'refused' | 'equal' | 'transformers refuses' | 'differs';
 
 /** @returns whether no accepted configuration has other logits than in transformers */
@@ -73,7 +79,10 @@ interface Built {
   readonly logits: Float32Array;
 }
 
-/** The logits of the positions of `rows` that the context has, after each other. A design that was built before is not built again. */
+/**
+ * The logits of the positions of `rows` that the context has, after each other. A design that was built
+ * before is not built again.
+ */
 class Builder {
   readonly #directory: string;
   readonly #known = new Map<string, Built | ModelError>();

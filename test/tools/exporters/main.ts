@@ -11,14 +11,14 @@ import { type Comparison, compareTokens } from './compare.ts';
 import { checkFamilies } from './own-builder.ts';
 
 /**
- * `npm run test:exporters`: exports small random models with Optimum and onnxruntime-genai's builder, and compares greedy
- * tokens with transformers and, for the builder, with ONNX Runtime's own run of the exported graph. Also compares the bits
- * of a row alone, in a batch of eight and after a cached prefix. Needs Python 3.11 and installs the exporters into a
- * temporary folder (about 10 GB). `-- --architecture llama --exporter builder --precision int4` runs the rows that match.
- * `-- --builder own` builds a model of every family with this repository's builder instead; `--case NAME` chooses one.
- * It then changes their configurations in 2,000 ways (`--mutations N`) and compares what the builder accepts.
- * Existing environments and models can be used instead: `--optimum-python PATH --builder-python PATH --own-python PATH
- * --models FOLDER`.
+ * `npm run test:exporters`: exports small random models with Optimum and onnxruntime-genai's builder, and
+ * compares greedy tokens with transformers and, for the builder, with ONNX Runtime's own run of the exported
+ * graph. Also compares the bits of a row alone, in a batch of eight and after a cached prefix. Needs Python
+ * 3.11 and installs the exporters into a temporary folder (about 10 GB). `-- --architecture llama --exporter
+ * builder --precision int4` runs the rows that match. `-- --builder own` builds a model of every family with
+ * this repository's builder instead; `--case NAME` chooses one. It then changes their configurations in 2,000
+ * ways (`--mutations N`) and compares what the builder accepts. Existing environments and models can be used
+ * instead: `--optimum-python PATH --builder-python PATH --own-python PATH --models FOLDER`.
  * Exits with code 1 if a model differs, or does not start although it should.
  */
 

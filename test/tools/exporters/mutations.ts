@@ -1,6 +1,6 @@
 import { CASES, type FamilyCase } from '../../origin/export/family-cases.ts';
 
-/** Changed configurations of the cases of families.py, to find those that the builder reads otherwise than transformers. */
+/** Changed configurations of the cases of families.py that the builder may read otherwise. */
 
 export interface Mutation {
   readonly of: FamilyCase;
@@ -64,7 +64,7 @@ for (const { config, fields } of CASES) {
 }
 remember(PUBLISHED);
 
-/** One field changed, dropped or added, and pairs of these: of the published form, and of that of transformers 5. */
+/** One field changed, dropped or added, and pairs of these, in both published forms. */
 function mutationsOf(of: FamilyCase): Mutation[] {
   return [of.config, ...(of.fields === null ? [] : [of.fields])].flatMap((config) => changed(of, config));
 }

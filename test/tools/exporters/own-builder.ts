@@ -8,9 +8,11 @@ import { errorMessage } from '../../../shared/error-details.ts';
 import { compareFamily, LOGIT_TOLERANCE } from './family-comparison.ts';
 
 /**
- * Builds the models of families.py with this repository's builder, compares them with transformers, and prints a table.
+ * Builds the models of families.py with this repository's builder, compares them with transformers, and
+ * prints a table.
  * @param only one case; absent = all
- * @returns whether all have the logits and tokens of transformers, and the same bits in a batch and after a cached prefix
+ * @returns whether all have the logits and tokens of transformers, and the same bits in a batch and after a
+ *   cached prefix
  */
 export async function checkFamilies(
   python: string,

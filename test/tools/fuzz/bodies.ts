@@ -89,7 +89,9 @@ const nested = fc
       `{"model":"default","prompt":"a","${name}":${'['.repeat(depth)}${']'.repeat(depth)}}`,
   );
 
-/** Request bodies: of fields with good and bad values, valid ones, mutated ones, deep ones, and random bytes. */
+/**
+ * Request bodies: of fields with good and bad values, valid ones, mutated ones, deep ones, and random bytes.
+ */
 export const bodies: fc.Arbitrary<Uint8Array> = fc.oneof(
   { weight: 6, arbitrary: object.map((text) => Buffer.from(text)) },
   { weight: 3, arbitrary: sound.map((text) => Buffer.from(text)) },

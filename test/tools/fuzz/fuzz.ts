@@ -9,7 +9,10 @@ import { requests } from './requests.ts';
 
 /** Requests at the same time. */
 const AT_ONCE = 16;
-/** Concurrent requests of the tenant, so that a leaked place is noticed at the end. Those who leave free theirs later. */
+/**
+ * Concurrent requests of the tenant, so that a leaked place is noticed at the end. Those who leave free
+ * theirs later.
+ */
 const PLACES = 2 * AT_ONCE;
 
 export interface FuzzReport {
@@ -26,7 +29,7 @@ export interface FuzzOptions {
   readonly onProgress?: (sent: number) => void;
 }
 
-/** Sends random and mutated requests to a running system, and checks every answer and the system afterwards. */
+/** Sends random and mutated requests to a running system; checks answers and the system. */
 export async function fuzz(system: System, { count, seed, onProgress }: FuzzOptions): Promise<FuzzReport> {
   const target = {
     url: system.url,

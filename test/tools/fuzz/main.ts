@@ -2,7 +2,10 @@ import { randomInt } from 'node:crypto';
 import { fuzz } from './fuzz.ts';
 import { startTinySystem } from './system.ts';
 
-/** `npm run fuzz -- [requests] [seed]`: random and mutated requests against the whole product. Prints the seed first. */
+/**
+ * `npm run fuzz -- [requests] [seed]`: random and mutated requests against the whole product. Prints the seed
+ * first.
+ */
 
 const count = Number(process.argv[2] ?? 5_000);
 const seed = Number(process.argv[3] ?? randomInt(2 ** 31));

@@ -2,7 +2,7 @@ import { readHeader } from '../../../origin/export/checkpoint/safetensors-header
 import { ModelError } from '../../../origin/model/config/model-json.ts';
 import { mulberry32 } from '../../support/random.ts';
 
-/** Damaged and lying safetensors headers: each must be read within the file, or refused with an error that names it. */
+/** Damaged and lying safetensors headers: each must be read within the file or refused by name. */
 
 export interface HeaderFuzzReport {
   readonly violations: readonly string[];

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { fuzzHeaders } from './safetensors.ts';
 
-/** `npm run fuzz:weights -- [cases] [seed]`: damaged and lying headers of weight files. Prints the seed first. */
+/** `npm run fuzz:weights -- [cases] [seed]`: damaged and lying headers of weight files. Prints its seed. */
 
 const count = Number(process.argv[2] ?? 100_000);
 const seed = Number(process.argv[3] ?? randomInt(2 ** 31));

@@ -6,15 +6,18 @@ import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../../origin/model/ort/ort-device.ts';
 import { OrtSession } from '../../../origin/model/ort/ort-session.ts';
 
-/** Each pass reads and writes a matrix of float32: 1 GiB on CUDA, more than its caches; elsewhere less than WebGPU's largest binding. */
+/**
+ * Each pass reads and writes a matrix of float32: 1 GiB on CUDA, more than its caches; elsewhere less than
+ * WebGPU's largest binding.
+ */
 const ROWS = { cuda: 262_144, webgpu: 16_384, cpu: 16_384 } as const;
 const COLUMNS = 1024;
 const PASSES = 20;
 const RUNS = 5;
 
 /**
- * Returns the device's memory bandwidth in bytes read and written per second: the best of a few runs. The graph takes the
- * absolute value of a matrix repeatedly and returns one row.
+ * Returns the device's memory bandwidth in bytes read and written per second: the best of a few runs. The
+ * graph takes the absolute value of a matrix repeatedly and returns one row.
  */
 export function measureBandwidth(device: OrtDevice, now: () => number): number {
   const api = openOrtApi();

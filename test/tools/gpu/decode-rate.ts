@@ -25,7 +25,7 @@ export interface RateOptions {
 
 const WARM_STEPS = 5;
 
-/** Measures decode steps of full batches, copying of logits to the CPU included. Returns medians over the steps. */
+/** Measures full decode steps with copies of logits. Returns medians over the steps. */
 export async function decodeRates(runner: ModelRunner, options: RateOptions): Promise<DecodeRate[]> {
   const { batches, context, steps, weightBytes, positionBytes, bandwidth, now } = options;
   const { vocabularySize, slots } = runner.shape;

@@ -6,7 +6,7 @@ import { float64Llama } from '../../support/float64-llama.ts';
 import { FIRST_RUN_MS, onEachRunner, syntheticRunner } from './runner-tests.ts';
 import type { RunnerCase } from './runners.ts';
 
-/** Runs the engine on every available provider: more requests than slots, shared prompts, several choices, aborts. */
+/** Runs the engine on every available provider: more requests than slots, shared prompts, choices, aborts. */
 
 const SLOTS = 4;
 const CHUNK = 16;

@@ -142,7 +142,7 @@ async function arenaGrowth(setting: Setting): Promise<Answer> {
   });
 }
 
-/** Milliseconds of a decode step with its copies. A graph must have the bits of ordinary runs, or its runner does not start. */
+/** Milliseconds of a decode step with its copies. A graph must have the bits of ordinary runs. */
 async function graphTimes(setting: Setting): Promise<Answer> {
   const answer: Record<string, number> = {};
   for (const graphs of [false, true]) {
@@ -171,7 +171,7 @@ async function tokensOfSparseRows(setting: Setting): Promise<Answer> {
   return await opened(setting, { ...size, allocateLogits }, (runner) => sparseTokens(runner, kernel));
 }
 
-/** Milliseconds to compute positions, and to bring their KV to the host and back, as the prefix store does. */
+/** Milliseconds to compute positions and to bring their KV to the host and back. */
 async function storeTimes(setting: Setting): Promise<Answer> {
   return await opened(setting, { slots: 1, prefillChunk: 512 }, async (runner) => {
     const { kvBytes } = runner;

@@ -6,7 +6,7 @@ import { float64Llama } from '../../support/float64-llama.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import type { RunnerCase } from './runners.ts';
 
-/** Attention kernels are chosen by head size and by query heads per KV head; these are the ones of real models. */
+/** Attention kernels are chosen by head size and by query heads per KV head; these occur in real models. */
 export const SHAPES = [64, 128].flatMap((headSize) => [1, 2, 4, 6, 7].map((group) => ({ headSize, group })));
 
 const PROMPT = 40;

@@ -22,7 +22,7 @@ import { type ServedRates, servedRates } from './served-rates.ts';
 import { type TransformersRates, transformersRates } from './transformers.ts';
 import { writeTransformersModel } from './transformers-model.ts';
 
-/** `npm run gpu`: runs the tests on the GPU providers, then compares speed with memory bandwidth and transformers. */
+/** `npm run gpu`: runs the tests on the GPU providers, then compares speed with memory bandwidth. */
 
 const MODELS = Object.keys(benchModels);
 
@@ -85,7 +85,7 @@ const now = () => performance.now();
 
 const directoryOf = ({ model }: Options): string => benchModels[model]?.directory() ?? model;
 
-/** Bytes of the table of token vectors, of which a step reads a few rows. Its elements have the type of the KV. */
+/** Bytes of the table of token vectors, of which a step reads a few rows. Its type is that of the KV. */
 function embeddingBytes({ graph, decoder }: ModelPlan): number {
   const { vocabularySize, kvType } = decoder;
   const tables = graph.nodes.flatMap(({ operator, inputs }) =>

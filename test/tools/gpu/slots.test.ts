@@ -135,7 +135,7 @@ class Slots {
     if (from !== to) this.#held[to] = this.#held[from]!.slice(0, length);
   }
 
-  /** Reads KV of one slot to the host and writes it after the positions that the other slot keeps of the same tokens. */
+  /** Reads KV of one slot to the host and writes it after what another slot keeps of the same tokens. */
   #carry({ from, to, keep, parts }: Extract<Operation, { kind: 'carry' }>): void {
     const { kvBytes } = this.#runner;
     const source = this.#held[from]!;

@@ -12,8 +12,8 @@ interface Tensor {
 const FLOAT32_BYTES = 4;
 
 /**
- * Writes the weights of a Llama-style `model.onnx` for transformers: config.json, and model.safetensors in float32 with
- * the dequantised weights.
+ * Writes the weights of a Llama-style `model.onnx` for transformers: config.json, and model.safetensors in
+ * float32 with the dequantised weights.
  */
 export function writeTransformersModel(source: string, directory: string): void {
   mkdirSync(directory, { recursive: true });

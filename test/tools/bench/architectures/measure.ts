@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { PUBLISHED, type PublishedModel } from './published.ts';
 import { writeRandomCheckpoint } from './random-checkpoint.ts';
 
-/** Measures `continuo serve DIRECTORY` from its start to the first token, for published sizes with random weights. */
+/** Measures `continuo serve DIRECTORY` from its start to the first token at published sizes. */
 
 const COMMAND = fileURLToPath(new URL('../../../../origin/cli/main.ts', import.meta.url));
 

@@ -1,4 +1,4 @@
-/** config.json of published base models, as far as it changes the decoder's shapes. Their weights are random here. */
+/** config.json of published base models, as far as it changes the decoder's shapes. Weights are random. */
 
 export interface PublishedModel {
   readonly name: string;

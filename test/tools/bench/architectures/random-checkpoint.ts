@@ -40,7 +40,7 @@ export async function writeRandomCheckpoint(directory: string, model: PublishedM
 const fiveDigits = (value: number): string => String(value).padStart(5, '0');
 const bytesOf = (shape: readonly number[]): number => shape.reduce((product, size) => product * size, 2);
 
-/** The tensors that the builder reads. Which optional ones a family has is known from its small model of the tests. */
+/** The tensors that the builder reads. Optional ones are those of the test models. */
 function shapesOf({ name, config }: PublishedModel): Shapes {
   const small = CASES.find((one) => one.config.model_type === config.model_type);
   if (small === undefined) throw new Error(`${name}: no model of this family in families.jsonl`);

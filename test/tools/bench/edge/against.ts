@@ -6,7 +6,7 @@ import type { Load } from './load.ts';
 import { PACED_MODEL } from './pace.ts';
 import type { Headers } from './path.ts';
 
-/** Compares the Worker with another gateway before the same OpenAI-compatible upstream, which has no model. */
+/** Compares the Worker with another gateway before one OpenAI-compatible upstream without a model. */
 
 export interface Gateway {
   /** Base address, with its version. */
@@ -22,7 +22,7 @@ const LOADS: readonly { readonly name: string; readonly load: Load }[] = [
   { name: 'events/s, 16 streams of 4,000 events/s', load: streams(16, 0.25, 4000) },
 ];
 
-/** Per second; p50 and p99 in milliseconds, of a request or of an event from the upstream's write to the client's read. */
+/** Per second; p50 and p99 in milliseconds, of a request, or an event from write to read. */
 export type Rate = readonly [perSecond: number, p50: number, p99: number];
 
 export interface AgainstLoad {

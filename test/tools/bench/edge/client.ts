@@ -2,8 +2,8 @@ import { type Load, runLoad } from './load.ts';
 import { openPath, type Way } from './path.ts';
 
 /**
- * Separate process for the clients of one path. The process that bundles and starts workerd has a large heap, whose
- * garbage collection would add to every latency.
+ * Separate process for the clients of one path. The process that bundles and starts workerd has a large heap,
+ * whose garbage collection would add to every latency.
  */
 
 const path = await openPath(JSON.parse(process.argv[2] ?? '') as Way);

@@ -165,7 +165,7 @@ const MEASUREMENTS: readonly Measurement[] = [
   { name: 'event, 16 streams of 50 tokens/s', load: streams(16, 20, 80), rounds: 3 },
 ];
 
-/** Returns milliseconds: of each plain request, or of each event from the origin's write to the client's read. */
+/** Returns milliseconds: of plain requests, or of events from the origin's write to the client's read. */
 async function measure(clients: Clients, { load, rounds }: Measurement): Promise<number[]> {
   const values: number[] = [];
   for (let round = 0; round < rounds; round += 1) {

@@ -11,8 +11,8 @@ import { KEPT_CONNECTIONS } from '../../../support/kept-connections.ts';
 import { now, PACED_MODEL, type Pace } from './pace.ts';
 
 /**
- * A process that speaks the origin's protocol without a model, and that of an OpenAI-compatible server at /v1. The
- * prompt sets its pace, and the text of each event starts with the time of its write.
+ * A process that speaks the origin's protocol without a model, and that of an OpenAI-compatible server at
+ * /v1. The prompt sets its pace, and the text of each event starts with the time of its write.
  */
 
 /** A request as it is on the wire. */

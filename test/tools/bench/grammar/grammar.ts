@@ -7,7 +7,7 @@ import { PRODUCT_SCHEMA } from '../../../support/product-schema.ts';
 import { mulberry32 } from '../../../support/random.ts';
 import { quantile } from '../statistics.ts';
 
-/** Compile times, and the time of every mask along random walks, at a vocabulary of 152,000: `npx node test/tools/bench/grammar/grammar.ts`. */
+/** Times of compilation and masks at 152,000 tokens: `npx node test/tools/bench/grammar/grammar.ts`. */
 
 const NESTED = nestedSchema(7);
 const CASES: Readonly<Record<string, WireConstraint>> = {
@@ -56,7 +56,7 @@ function nestedSchema(depth: number): object {
   };
 }
 
-/** Returns a random allowed token, or null. Allocates nothing, because garbage collection would distort the times. */
+/** Returns a random allowed token, or null. Allocates nothing, as collections would distort times. */
 function anyAllowed(mask: Uint32Array, random: () => number): number | null {
   let count = 0;
   for (let w = 0; w < mask.length; w++) for (let bits = mask[w]!; bits !== 0; bits &= bits - 1) count++;

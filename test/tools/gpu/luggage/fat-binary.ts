@@ -1,8 +1,11 @@
-/** CUDA's fat binaries: containers of machine code for several architectures, one container after the other. */
+/** CUDA's fat binaries: containers of machine code for several architectures, one after the other. */
 
 const MAGIC = 0xba55ed50;
 
-/** Overwrites the machine code of all architectures but one (90 = Hopper) by zeros, in place. @throws Error if it is none */
+/**
+ * Overwrites the machine code of all architectures but one (90 = Hopper) by zeros, in place. @throws Error if
+ * it is none
+ */
 export function keepArchitecture(section: Buffer, architecture: number): void {
   let kept = 0;
   for (let container = 0; container < section.length; ) {

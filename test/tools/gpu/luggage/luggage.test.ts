@@ -29,7 +29,7 @@ describe.runIf(process.platform === 'linux' && spawnSync('xz', ['--version']).st
     let parts: string;
     let target: string;
 
-    /** Packs a Node that prints its arguments, ends with 7 if the model is called `faulty`, and not if it is `endless`. */
+    /** Packs a Node that prints its arguments; ends with 7 for the model `faulty`, never for `endless`. */
     beforeEach(() => {
       const made = mkdtempSync(join(tmpdir(), 'continuo-luggage-test-'));
       onTestFinished(() => rmSync(made, { recursive: true }));

