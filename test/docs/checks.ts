@@ -16,7 +16,7 @@ export const longSentences = ({ sentences }: Page): string[] =>
 /** A page, 'file' for any other file or folder, or null if there is nothing at the path. */
 export type Find = (file: string) => Page | 'file' | null;
 
-/** Relative links to files or anchors that do not exist. `file` is the page's own path from the repository's root. */
+/** Relative links to files or anchors that do not exist. `file` is the page's path from the root. */
 export function deadLinks(file: string, { links }: Page, find: Find): string[] {
   return links.flatMap(({ line, target }) => {
     if (/^[a-z][a-z+.-]*:/i.test(target)) return [];
@@ -31,7 +31,7 @@ export function deadLinks(file: string, { links }: Page, find: Find): string[] {
 
 /** Languages that nothing can run. */
 const PLAIN = ['text', 'mermaid'];
-/** `output` is what a command prints, `config` a file's content, `manual` a command that needs an account or hardware. */
+/** `output` is what a command prints, `config` a file, `manual` what needs an account or hardware. */
 const UNRUN = ['output', 'config', 'manual'];
 
 /** Code blocks that are neither run by a test nor marked as something that is not run. */

@@ -1,7 +1,7 @@
 import GithubSlugger from 'github-slugger';
 import { lexer, type Token, type Tokens, walkTokens } from 'marked';
 
-/** What the documentation tests look at in one Markdown page. Lines count from 1 and are those of the enclosing block. */
+/** What the documentation tests look at in one Markdown page. Lines count from 1, by enclosing block. */
 export interface Page {
   readonly sentences: readonly { readonly line: number; readonly text: string; readonly words: number }[];
   readonly links: readonly { readonly line: number; readonly target: string }[];

@@ -37,6 +37,6 @@ export const RUNNERS: Readonly<Record<string, string>> = {
 export const examplesIn = (language: string): Example[] =>
   EXAMPLES.filter((example) => example.language === language);
 
-/** The code for a running system; the documentation prints the address at which `npm start` listens by default. */
+/** The code for a running system; the documentation prints where `npm start` listens by default. */
 export const codeFor = ({ code }: Pick<Example, 'code'>, url: string): string =>
   code.replaceAll(/http:\/\/(?:127\.0\.0\.1|localhost):8787/g, url);

@@ -165,7 +165,7 @@ describe('hostile constraints', () => {
     readonly error?: { readonly message: string; readonly type: string };
   }
 
-  /** The error of a stream: its status, or its last event if it began while the constraint was being compiled. */
+  /** The error of a stream: its status, or its last event if it began during compilation. */
   async function refusalOf(answer: Response): Promise<Refusal['error']> {
     const text = await answer.text();
     if (answer.status !== 200) return (JSON.parse(text) as Refusal).error;

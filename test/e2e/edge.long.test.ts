@@ -12,7 +12,7 @@ const CONTINUO = path.resolve('origin/cli/continuo.js');
 
 const temporary = () => mkdtempSync(path.join(tmpdir(), 'continuo-edge-'));
 
-/** Runs `continuo edge` and `continuo origin` as on one host, until the test ends. Returns the endpoint's address. */
+/** Runs `continuo edge` and `continuo origin` until the test ends. Returns the endpoint's address. */
 async function startHost(state: string, secrets: string) {
   const [port, originPort] = [await freePort(), await freePort()];
   const origin = `http://127.0.0.1:${originPort}`;

@@ -1,6 +1,6 @@
 /**
- * The bodies that editors send, as their public sources build them. Each names its source: repository, file and commit.
- * The texts are our own.
+ * The bodies that editors send, as their public sources build them. Each names its source: repository, file
+ * and commit. The texts are our own.
  */
 
 const FILES = [
@@ -15,8 +15,8 @@ const AFTER = '\n    return total\n';
 const MARKED = `<|gap_prefix|><|gap_suffix|>${AFTER}<|gap_middle|>${BEFORE}${LINE}`;
 
 /**
- * ggml-org/llama.vim, autoload/llama.vim, a1c8e6e40cb45df59b78add5b65d575386832465 (January 2026), with its default
- * settings. It always sends the model, which is empty by default. `time` is Vim's reltime().
+ * ggml-org/llama.vim, autoload/llama.vim, a1c8e6e40cb45df59b78add5b65d575386832465 (January 2026), with its
+ * default settings. It always sends the model, which is empty by default. `time` is Vim's reltime().
  */
 const ring = FILES.map((file, index) => ({
   text: file.text,
@@ -50,8 +50,8 @@ export const LLAMA_VIM_FIM = {
 };
 
 /**
- * ggml-org/llama.vscode 0.0.63, src/llama-server.ts, 3938fb3568b98e3ddfcf2ce3dd52d9570552b579: createRequestPayload, with
- * the defaults of its package.json. It asks for three completions at once.
+ * ggml-org/llama.vscode 0.0.63, src/llama-server.ts, 3938fb3568b98e3ddfcf2ce3dd52d9570552b579:
+ * createRequestPayload, with the defaults of its package.json. It asks for three completions at once.
  */
 export const LLAMA_VSCODE_WARM = {
   id_slot: 0,
@@ -66,15 +66,15 @@ export const LLAMA_VSCODE_FIM = {
   ...{ n_indent: 4, t_max_prompt_ms: 500, t_max_predict_ms: 500 },
 };
 
-/** The same version, src/language-model-token-limits.ts: for one of several models in the list of /v1/models. */
+/** The same version, src/language-model-token-limits.ts: for one of several models in /v1/models. */
 export const LLAMA_VSCODE_PROPS = '/props?model=continuo-mini&autoload=false';
 
 /** The same version, src/llama-server.ts: countTextTokens. */
 export const LLAMA_VSCODE_COUNT = { content: BEFORE, add_special: false, parse_special: true };
 
 /**
- * continuedev/continue 1.3.40, core/llm/llms/LlamaCpp.ts, d0a3c0b626b5bebc3bef4742eec05a0242be0bab: POST /completion. The
- * model is the one that its user configures.
+ * continuedev/continue 1.3.40, core/llm/llms/LlamaCpp.ts, d0a3c0b626b5bebc3bef4742eec05a0242be0bab: POST
+ * /completion. The model is the one that its user configures.
  */
 export const CONTINUE = {
   model: 'qwen2.5-coder:1.5b-base',
@@ -84,8 +84,8 @@ export const CONTINUE = {
 };
 
 /**
- * milanglacier/minuet-ai.nvim, lua/minuet/backends/common.lua, 01c73e1ba8d08c2a482032b8acece64c66c1da8f, with the settings
- * for llama.cpp of recipes.md, and with the template's own suffix: POST /v1/completions.
+ * milanglacier/minuet-ai.nvim, lua/minuet/backends/common.lua, 01c73e1ba8d08c2a482032b8acece64c66c1da8f, with
+ * the settings for llama.cpp of recipes.md, and with the template's own suffix: POST /v1/completions.
  */
 export const MINUET_MARKED = {
   ...{ model: 'PLACEHOLDER', stream: true, max_tokens: 56, top_p: 0.9 },
@@ -96,7 +96,7 @@ export const MINUET_SUFFIX = {
   ...{ prompt: BEFORE + LINE, suffix: AFTER },
 };
 
-/** zed-industries/zed, crates/edit_prediction/src/fim.rs, 09512d2e88ed9316fbccd988b46378e8d779179c: its format for Qwen. */
+/** zed-industries/zed, crates/edit_prediction/src/fim.rs, 09512d2e88ed9316fbccd988b46378e8d779179c. */
 export const ZED = {
   ...{ model: 'default', max_tokens: 64 },
   prompt: `<|fim_prefix|>${BEFORE}${LINE}<|fim_suffix|>${AFTER}<|fim_middle|>`,

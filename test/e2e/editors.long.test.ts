@@ -136,7 +136,8 @@ describe('the built-in model', () => {
 
 describe('a time limit', () => {
   test('of the generation ends it with what there is', async () => {
-    // Greedy, because on a slow machine the first token is the only one, and a sampled one may be a line break.
+    // Greedy, because on a slow machine the first token is the only one, and a sampled one may be a line
+    // break.
     const greedy = { prompt: 'Once upon a time', temperature: 0, ignore_eos: true };
     const body = { ...greedy, n_predict: 1_500, t_max_predict_ms: 20 };
     const { content, tokens_predicted = 0, stop_type } = await native('/completion', body);

@@ -18,7 +18,7 @@ async function launchOnFreePorts(environment: Readonly<Record<string, string>>) 
   return launch({ ...ports, CONTINUO_STATE_DIR: newDirectory(), ...environment });
 }
 
-/** In each case, the launcher must not wait for a Worker that will never be ready. The test's timeout is far shorter. */
+/** In each case, the launcher must not wait for a Worker that will never be ready. */
 describe('npm start', () => {
   test('reports why an origin cannot start, and exits', async () => {
     const { child, output } = await launchOnFreePorts({ CONTINUO_SLOTS: 'eight' });
@@ -98,7 +98,7 @@ describe('npm start', () => {
     );
   });
 
-  /** Starts on a disk of its own, which is full from then on if it is small. Returns what it printed so far. */
+  /** Starts on a disk of its own, full from then on if small. Returns what it printed so far. */
   async function startOnDisk(directory: string, size: string) {
     const mounted = `mount -t tmpfs -o size=${size},mode=700 tmpfs ${directory} && exec "$0" "$@"`;
     const child = spawn('unshare', ['--mount', 'sh', '-c', mounted, process.execPath, ...START], {

@@ -19,7 +19,8 @@ function linkPackages(folders: readonly string[], app: string): void {
 
 const { folder, dependencies } = stagedPackage();
 
-// npm resolves the dependencies offline, among packages that are there already: how it fetches them is not tested.
+// npm resolves the dependencies offline, among packages that are there already: how it fetches them is not
+// tested.
 test.runIf(hasChroot)(
   'npm installs the tarball where no source is, and serve, complete and doctor work there and write only their state',
   async () => {

@@ -23,7 +23,7 @@ interface Echo {
   }[];
 }
 
-/** How an evaluation client scores through completions: it encodes, echoes, and slices at the length of the context. */
+/** How an evaluation client scores through completions: it encodes, echoes, slices after the context. */
 async function throughEcho(context: string, continuation: string) {
   const encode = async (prompt: string) =>
     ((await post('/tokenize', { prompt })) as { tokens: number[] }).tokens;

@@ -25,7 +25,7 @@ const environment = () => ({
   CONTINUO_MODEL_DIR: MISSING,
 });
 
-/** Runs `continuo serve` and asks for one completion. Returns what the launcher printed before it was ready. */
+/** Runs `continuo serve` and asks for one completion. Returns what it printed before it was ready. */
 async function served(...options: string[]) {
   const system = await startSystem(environment(), null, [MAIN, 'serve', NAME, ...options]);
   try {

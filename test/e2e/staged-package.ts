@@ -8,7 +8,10 @@ import { buildSite } from '../../origin/cli/start/local-worker.ts';
 
 export const PAGE = 'worker/site/dist/public/index.html';
 
-/** Installs the package for the tests of a file without the network: it, and only the packages that its manifest names. */
+/**
+ * Installs the package for the tests of a file without the network: it, and only the packages that its
+ * manifest names.
+ */
 export function stagedPackage() {
   const app = mkdtempSync(path.join(tmpdir(), 'continuo-app-'));
   const { name, bin, dependencies } = packageManifest();

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 const BUILD = path.resolve(import.meta.dirname, '../../worker/site/build/main.ts');
 
-/** Builds the page once, before worker processes start that would build it at the same time, each under the other's tests. */
+/** Builds the page once, before worker processes that would each build it. */
 export async function setup(): Promise<void> {
   await promisify(execFile)(process.execPath, [BUILD]);
 }

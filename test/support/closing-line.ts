@@ -1,7 +1,7 @@
 import type { Reporter, TestModule } from 'vitest/node';
 import { findChromium, NO_CHROMIUM } from './browser/chromium.ts';
 
-/** Ends every run with one plain line, `N passed, N failed, N skipped`, after the reason for skipped browser tests. */
+/** Ends every run with a line `N passed, N failed, N skipped`, after why browser tests are skipped. */
 export class ClosingLine implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
     const count = { passed: 0, failed: 0, skipped: 0, pending: 0 };

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * A CUDA driver whose card is the main memory. It demands what a real one does or may do: a current context, page-locked
- * host memory, pitches of at least the width. Copies and kernels run only when their stream is waited for. The kernels are those
- * of block-kernels.ts, written plainly.
+ * A CUDA driver whose card is the main memory. It demands what a real one does or may do: a current context,
+ * page-locked host memory, pitches of at least the width. Copies and kernels run only when their stream is
+ * waited for. The kernels are those of block-kernels.ts, written plainly.
  */
 const LIBRARY = `
   #include <math.h>

@@ -1,11 +1,13 @@
 import { type Linear, readWeights, type Weights } from './float64-weights.ts';
 
 /**
- * A Llama forward pass in float64, as the reference for ONNX graphs. It is written from the architecture, not from a
- * graph, and shares no code with the origin.
+ * A Llama forward pass in float64, as the reference for ONNX graphs. It is written from the architecture, not
+ * from a graph, and shares no code with the origin.
  */
 
-/** Deliberate faults, so that a test can prove that it detects them, and variants of rounding and attention. */
+/**
+ * Deliberate faults, so that a test can prove that it detects them, and variants of rounding and attention.
+ */
 export interface Variation {
   /** Added to the positions of queries only. A shift of both queries and keys would change nothing. */
   readonly queryShift?: number;
@@ -19,7 +21,7 @@ export interface Variation {
   readonly epsilon?: number;
   /** Rounds the input of a linear map to 8 bits per 32 values, as ONNX Runtime's accuracy level 4 does. */
   readonly roundActivations?: boolean;
-  /** Rounds the input of a linear map to 8 bits per position, as ONNX's DynamicQuantizeLinear does in a run of one. */
+  /** Rounds the input of a linear map to 8 bits per position (DynamicQuantizeLinear, run of one). */
   readonly roundRows?: boolean;
   /** Positions that a token attends to, itself included. */
   readonly window?: number;

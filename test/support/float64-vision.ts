@@ -1,7 +1,8 @@
 import { readTensors } from './float64-tensors.ts';
 
 /**
- * The synthetic model's image encoder in float64: each square patch becomes a vector, followed by tanh and a projection.
+ * The synthetic model's image encoder in float64: each square patch becomes a vector, followed by tanh and a
+ * projection.
  */
 export function float64Encoder(
   modelPath: string,

@@ -107,7 +107,8 @@ export interface WeightFile {
 }
 
 /**
- * Reads `model.onnx` (MatMul, MatMulNBits of 4 or 8 bits, or MatMulInteger) and the `config.json` in its folder.
+ * Reads `model.onnx` (MatMul, MatMulNBits of 4 or 8 bits, or MatMulInteger) and the `config.json` in its
+ * folder.
  * @param parts further graphs of the model, such as the one of the embedding
  */
 export function openWeights(modelPath: string, parts: readonly string[] = []): WeightFile {

@@ -1,7 +1,7 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { GROUPS } from './groups.ts';
 
-/** Runs the groups in the order of GROUPS: short files come last, so that no worker process idles at the end. */
+/** Runs the groups in the order of GROUPS: short files come last, so no worker process idles at the end. */
 export class GroupSequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const order: readonly string[] = GROUPS;

@@ -3,9 +3,9 @@ import path from 'node:path';
 import { fileOfPackage } from './source-graph.ts';
 
 /**
- * Divides the test files into groups that can be run separately. A test is in `unit` if nothing that it imports, directly
- * or through other files, can start a process, a thread, a server, workerd or ONNX Runtime. The other tests belong to the
- * group of their folder.
+ * Divides the test files into groups that can be run separately. A test is in `unit` if nothing that it
+ * imports, directly or through other files, can start a process, a thread, a server, workerd or ONNX Runtime.
+ * The other tests belong to the group of their folder.
  */
 
 /** In the order in which they run: those with the longest files first. */

@@ -15,7 +15,7 @@ function resolved(packages: Readonly<Record<string, Locked>>, folder: string, na
   }
 }
 
-/** Returns the installed folders, from `root`, of packages and all that they depend on, by package-lock.json. */
+/** Returns the installed folders, from `root`, of packages and all they depend on, by package-lock.json. */
 export function installedFolders(root: string, names: readonly string[]): string[] {
   const { packages } = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8')) as {
     readonly packages: Readonly<Record<string, Locked>>;

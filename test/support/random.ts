@@ -1,6 +1,6 @@
 /**
- * Seed of every property test and random workload of a run. It is fixed, so that every run has the same cases.
- * `npm run test:explore` sets the variable to a random number.
+ * Seed of every property test and random workload of a run. It is fixed, so that every run has the same
+ * cases. `npm run test:explore` sets the variable to a random number.
  */
 export const TEST_SEED = Number(process.env.TEST_SEED ?? 0);
 if (!Number.isInteger(TEST_SEED))

@@ -3,9 +3,10 @@ import { later } from './for-tests.ts';
 import { type System, startSystem } from './system.ts';
 
 /**
- * `test` of vitest with the product as `npm start` runs it. Each worker process of vitest starts one and runs its files one
- * after another, so that no other file uses the system at the same time. Tests that count take the difference, and tenants
- * have names of their own. Tests that change settings or the state directory start a system of their own.
+ * `test` of vitest with the product as `npm start` runs it. Each worker process of vitest starts one and runs
+ * its files one after another, so that no other file uses the system at the same time. Tests that count take
+ * the difference, and tenants have names of their own. Tests that change settings or the state directory
+ * start a system of their own.
  */
 export const systemTest = test.extend<{ system: System }>({
   system: [

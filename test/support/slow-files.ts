@@ -7,8 +7,8 @@ const LIMIT_MS = 20_000;
 const SHARE_OF_RUN = 0.1;
 
 /**
- * Fails a run of `npm test` in which a file takes more than its time, and names the file. The limit is wall-clock time, because
- * what a file waits for costs as much as what it computes.
+ * Fails a run of `npm test` in which a file takes more than its time, and names the file. The limit is
+ * wall-clock time, because what a file waits for costs as much as what it computes.
  */
 export class SlowFiles implements Reporter {
   private started = 0;

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 /**
- * Gives all tests one temporary directory, which also serves as their home, and removes it after the run. Tests therefore
- * do not depend on the user's home directory.
+ * Gives all tests one temporary directory, which also serves as their home, and removes it after the run.
+ * Tests therefore do not depend on the user's home directory.
  */
 
 let directory: string;

@@ -24,8 +24,8 @@ test('a key whose record a later version has extended still works', async () => 
 });
 
 /**
- * Statements after which the Worker of the release before still runs. It knows neither the audit log nor roles. The table
- * `requests` was made again, with all columns that it had.
+ * Statements after which the Worker of the release before still runs. It knows neither the audit log nor
+ * roles. The table `requests` was made again, with all columns that it had.
  */
 const ADDITIVE =
   /^(CREATE (TABLE|INDEX|UNIQUE INDEX)|DROP INDEX|DROP TABLE requests$|ALTER TABLE arrived_requests RENAME TO requests$|INSERT|CREATE TRIGGER \w+ BEFORE \w+ ON audit |END$|UPDATE keys SET role = |ALTER TABLE \w+ ADD COLUMN (?!.*NOT NULL(?!.* DEFAULT)))/;

@@ -26,8 +26,8 @@ test('the tokens of the prompt are counted once it is written, before it is sent
   system,
 }) => {
   const { page, requestedUrls } = await visit('/');
-  // A clock of its own: on a busy machine, the time between two letters can be longer than a pause. It stops a minute ahead,
-  // because a machine that is busy now may reach an earlier time first.
+  // A clock of its own: on a busy machine, the time between two letters can be longer than a pause. It stops
+  // a minute ahead, because a machine that is busy now may reach an earlier time first.
   await page.clock.install();
   await write(page, '');
   await page.clock.pauseAt((await page.evaluate(() => Date.now())) + 60_000);

@@ -30,7 +30,9 @@ export interface Manifest {
   readonly metadata: { readonly name: string };
 }
 
-/** @throws if helm or the schema of the values refuses `values`, or a manifest does not conform to its schema */
+/**
+ * @throws if helm or the schema of the values refuses `values`, or a manifest does not conform to its schema
+ */
 export function render(values: object): Manifest[] {
   const args = ['--namespace', 'continuo', '--kube-version', '1.30.0'];
   for (const [name, value] of Object.entries(values))

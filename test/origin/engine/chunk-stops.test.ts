@@ -119,7 +119,7 @@ describe('a chunk of a long prompt', () => {
 describe('a chunk of a tenant that holds all slots', () => {
   const SLOTS = 3;
 
-  /** Submits a request while the first chunk of several prompts is computed; also returns the positions of KV that were moved. */
+  /** Submits a request during the first chunk of several prompts; also returns moved positions of KV. */
   async function beside(submission: Submission) {
     const runner = new ScriptedRunner(shape(SLOTS), { turns: TURNS });
     const moved: number[] = [];

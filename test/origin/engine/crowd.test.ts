@@ -63,7 +63,8 @@ describe('a request with as many sequences as the waiting queue has places', () 
     // Only the sequences that ran before: a share of four slots for three tenants is two.
     expect(finished(driver).length).toBeLessThanOrEqual(SLOTS);
     await untilDone(busy);
-    // Forty small requests take twenty rounds of their two slots, which is five rounds of long sequences in the other two.
+    // Forty small requests take twenty rounds of their two slots, which is five rounds of long sequences in
+    // the other two.
     expect(finished(driver).length).toBeLessThanOrEqual(SLOTS + 5 * 2);
 
     const alone = start();

@@ -146,7 +146,7 @@ describe('a LoRA adapter', () => {
   });
 });
 
-/** The expected rows were compared with PEFT 0.21: both ends of the tie, factors and saved modules, as it loads them. */
+/** The expected rows were compared with PEFT 0.21: both ends of the tie, factors, saved modules. */
 describe('a LoRA adapter of a model whose head is tied to the embedding', () => {
   async function mergedTied(tensors: WrittenTensors, config: object = {}) {
     const folder = temporaryDirectory();

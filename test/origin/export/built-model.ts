@@ -31,7 +31,7 @@ export const largestDifference = (a: ArrayLike<number>, b: ArrayLike<number>): n
 /** Lengths around the boundaries of prefill chunks. */
 const LENGTHS = [1, 2, 31, 32, 33, 90, 64, 47];
 
-/** Decodes eight sequences alone, each after its prefix was copied to another slot, then together. Needs 9 slots. */
+/** Decodes eight sequences alone, each after its prefix moved, then together. Needs 9 slots. */
 export async function expectSameBits(runner: ModelRunner): Promise<void> {
   const { minRows, vocabularySize, slots } = runner.shape;
   const prompts = LENGTHS.map((length, index) => randomTokens(length, index, vocabularySize));

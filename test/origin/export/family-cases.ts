@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
 
-/** Random models of every family, with the logits that transformers computes; test/tools/exporters/families.py writes them. */
+/** Random models of every family with transformers' logits, by test/tools/exporters/families.py. */
 
 const caseSchema = z.object({
   /** The family and, after a hyphen, what is special. */

@@ -4,7 +4,7 @@ import {
   columnsOf,
 } from '../../../origin/export/checkpoint/checkpoint.ts';
 
-/** The weights that test/tools/exporters/families.py makes: a hash of the tensor's name and the element's index. */
+/** The weights of test/tools/exporters/families.py: a hash of the tensor's name and the element's index. */
 
 /** The finalizer of MurmurHash3. */
 function mixed(value: number): number {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { describeFamily } from '../../../origin/export/families/families.ts';
 import { CASES } from './family-cases.ts';
 
-/** Fields that published files have beside those that transformers reads, and forms that it wrote for a while. */
+/** Fields that published files have beside those that transformers reads, and its former forms. */
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -3,8 +3,8 @@ import { ortFault } from '../../../origin/model/ort/ort-fault.ts';
 import { OrtSession } from '../../../origin/model/ort/ort-session.ts';
 
 /**
- * Loaded into an origin with `--import`: while the file FAULT_FILE exists, every asynchronous run of ONNX Runtime fails with
- * its content as the message of an EP_FAIL.
+ * Loaded into an origin with `--import`: while the file FAULT_FILE exists, every asynchronous run of ONNX
+ * Runtime fails with its content as the message of an EP_FAIL.
  */
 
 const EP_FAIL = 11;

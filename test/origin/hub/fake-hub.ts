@@ -45,8 +45,8 @@ export interface FakeRepository {
 }
 
 /**
- * A hub on two ports: one lists repositories and serves small files, the other is the storage server for large files.
- * Written from the hub's public protocol, not from the client under test.
+ * A hub on two ports: one lists repositories and serves small files, the other is the storage server for
+ * large files. Written from the hub's public protocol, not from the client under test.
  */
 export class FakeHub {
   readonly repositories = new Map<string, FakeRepository>();
@@ -54,7 +54,7 @@ export class FakeHub {
   readonly seen: SeenRequest[] = [];
   /** False: ignores the Range header and sends the whole file with 200. */
   supportsRange = true;
-  /** Bytes of a file that the client has on disk. A cut waits for them, because unread bytes are lost with it. */
+  /** Bytes of a file that the client has on disk. A cut waits for them, as unread bytes are lost. */
   bytesOnDisk: (path: string) => number = () => Infinity;
   readonly #hub: Server;
   readonly #storage: Server;

@@ -20,7 +20,10 @@ const plain = (width: number, height: number, resize: ImageRecipe['resize'] = nu
   deviation: [1, 1, 1],
 });
 
-/** 16 × 8 pixels of CMYK, the left half (91, 161, 20, 40), the right one (200, 10, 120, 0); and Pillow's RGB of them. */
+/**
+ * 16 × 8 pixels of CMYK, the left half (91, 161, 20, 40), the right one (200, 10, 120, 0); and Pillow's RGB
+ * of them.
+ */
 const INKS = Buffer.from(
   '/9j/7gAOQWRvYmUAZAAAAAAA/9sAQwABAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB' +
     'AQEBAQEBAQEBAQEBAQEB/8AAFAgACAAQBEMRAE0RAFkRAEsRAP/EABYAAQEBAAAAAAAAAAAAAAAAAAoJC//EABQQAQAAAAAAAAAAAAAAAAAAAAD/2gAOBEMATQBZAEsAAD8ApAneawVwEu0uA31QH//Z',

@@ -1,7 +1,7 @@
 /**
- * Pillow's resampling as its documentation and papers describe it, in float64. Each output pixel is a weighted mean of
- * the input pixels under the kernel, which is scaled by the reduction factor. Rows come first, then columns; both passes
- * round to integer levels.
+ * Pillow's resampling as its documentation and papers describe it, in float64. Each output pixel is a
+ * weighted mean of the input pixels under the kernel, which is scaled by the reduction factor. Rows come
+ * first, then columns; both passes round to integer levels.
  */
 
 const KERNELS = {

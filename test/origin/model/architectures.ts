@@ -1,6 +1,6 @@
 /**
- * The sizes in config.json as transformers 4.57 writes them by default, for the decoders that Optimum and onnxruntime-genai's
- * builder export, and the attributes of the same configuration object.
+ * The sizes in config.json as transformers 4.57 writes them by default, for the decoders that Optimum and
+ * onnxruntime-genai's builder export, and the attributes of the same configuration object.
  */
 
 const sizes = (

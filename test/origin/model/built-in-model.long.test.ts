@@ -9,9 +9,9 @@ import { OnnxModel, withExactActivations } from './onnx-logits.ts';
  * The built-in model's ONNX graph against an independent forward pass in doubles.
  *
  * The shipped graph rounds activations to 8 bits (accuracy level 4), which moves log-probabilities by some
- * hundredths. So the graph's structure is checked tightly on a copy that keeps activations in single precision,
- * and the shipped graph with a tolerance for that rounding. Emulating the rounding would not tighten it: a value
- * that falls to the other side of a half changes how all layers above it round.
+ * hundredths. So the graph's structure is checked tightly on a copy that keeps activations in single
+ * precision, and the shipped graph with a tolerance for that rounding. Emulating the rounding would not
+ * tighten it: a value that falls to the other side of a half changes how all layers above it round.
  */
 
 const FOLDER = path.join(import.meta.dirname, '../../../origin/models/continuo-mini');

@@ -34,8 +34,8 @@ interface Layout {
 const FLOAT32 = 2e-5;
 const FLOAT16 = 1e-2;
 /**
- * Kernel and reference round activations to the same levels on every machine. The prompts were chosen for this: of
- * 200,000 values in float64, none is within 1.3e-4 of a level's width of a rounding edge.
+ * Kernel and reference round activations to the same levels on every machine. The prompts were chosen for
+ * this: of 200,000 values in float64, none is within 1.3e-4 of a level's width of a rounding edge.
  */
 const ROUNDED = FLOAT32;
 

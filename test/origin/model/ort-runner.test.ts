@@ -43,9 +43,10 @@ describe.each([
 });
 
 /**
- * MatMulNBits rounds activations to 8 bits, both in the kernel and in the reference. If a value lies on the edge between
- * two levels, the last bit of a sum decides, and later logits differ by about 0.03. A prompt of five tokens rounds
- * about 3,000 values with a probability near 2e-5 each, so most prompts must agree to float32's precision.
+ * MatMulNBits rounds activations to 8 bits, both in the kernel and in the reference. If a value lies on the
+ * edge between two levels, the last bit of a sum decides, and later logits differ by about 0.03. A prompt of
+ * five tokens rounds about 3,000 values with a probability near 2e-5 each, so most prompts must agree to
+ * float32's precision.
  */
 describe.each([{ quantization: 'q8' }, { quantization: 'q4' }] as const)(
   'logits of a $quantization model',

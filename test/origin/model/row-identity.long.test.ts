@@ -19,8 +19,8 @@ const lengthOf = (row: number) => LENGTHS[row % LENGTHS.length]! + Math.floor(ro
 const never = new AbortController().signal;
 
 /**
- * Puts one sequence into each of the slots 1 … ROWS. Returns the logits of each one's decode step as a single row in
- * slot 0. Some kernels need an idle second row.
+ * Puts one sequence into each of the slots 1 … ROWS. Returns the logits of each one's decode step as a single
+ * row in slot 0. Some kernels need an idle second row.
  */
 async function decodedAlone(runner: ModelRunner): Promise<Float32Array[]> {
   const alone: Float32Array[] = [];

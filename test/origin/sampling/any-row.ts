@@ -3,7 +3,7 @@ import fc from 'fast-check';
 /** Seven whole blocks and a short one. */
 export const SIZE = 7 * 128 + 37;
 
-/** Ordinary and extreme rows: ties, forbidden tokens, a single allowed token, ranges beyond float32's exponents. */
+/** Ordinary and extreme rows: ties, forbidden tokens, a single allowed token, ranges beyond float32. */
 export const anyRow = fc
   .record({
     seed: fc.integer({ min: 1, max: 2 ** 31 - 2 }),

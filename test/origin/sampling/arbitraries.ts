@@ -3,8 +3,9 @@ import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampl
 import { bitsOf } from './one-token.ts';
 
 /**
- * Logits with many ties, with none, and with forbidden ones among them; at least one is finite. None differ by less
- * than 2^-14: differences that vanish in a float64 probability would be ties to one implementation only.
+ * Logits with many ties, with none, and with forbidden ones among them; at least one is finite. None differ
+ * by less than 2^-14: differences that vanish in a float64 probability would be ties to one implementation
+ * only.
  */
 export function anyLogits(size: number): fc.Arbitrary<number[]> {
   const tied = fc.integer({ min: -8, max: 8 }).map((step) => step / 2);

@@ -7,7 +7,7 @@ export function chiSquare(observed: readonly number[], probabilities: readonly n
   }, 0);
 }
 
-/** Exceeded by chance once in a thousand times (Wilson–Hilferty approximation); the draws tested have fixed seeds. */
+/** Exceeded by chance once in a thousand times (Wilson–Hilferty approximation); seeds are fixed. */
 export function chiSquareLimit(degrees: number): number {
   const spread = 2 / (9 * degrees);
   return degrees * (1 - spread + 3.0902 * Math.sqrt(spread)) ** 3;

@@ -1,8 +1,8 @@
 import type { SamplingParameters } from '../../../shared/sampling.ts';
 
 /**
- * The sampling rules written down plainly: full sorts, float64, no shortcuts. Shares no code with the sampler. Where a
- * probability meets a cut within 2^-20 it counts as equal to it, as the sampler documents.
+ * The sampling rules written down plainly: full sorts, float64, no shortcuts. Shares no code with the
+ * sampler. Where a probability meets a cut within 2^-20 it counts as equal to it, as the sampler documents.
  */
 const RESOLUTION = 2 ** -20;
 /** e^−708: weights below it are zero to the sampler. */
@@ -95,7 +95,7 @@ function dryPenalised(
   });
 }
 
-/** Softmax over everything not forbidden, in order of ids; probability 1 for one token if the temperature is greedy. */
+/** Softmax over everything not forbidden, in order of ids; one token if greedy. */
 function tempered(z: readonly number[], s: SamplingParameters): Share[] {
   const best = z.indexOf(Math.max(...z));
   let t = s.temperature;

@@ -122,7 +122,10 @@ describe('a sampler with sums in float32', () => {
     );
   });
 
-  /** A token less likely than the most likely one by this factor cannot be drawn: its weight is no normal float64. */
+  /**
+   * A token less likely than the most likely one by this factor cannot be drawn: its weight is no normal
+   * float64.
+   */
   const NOTHING = Math.exp(-708);
 
   it.each([
@@ -152,7 +155,7 @@ describe('a sampler with sums in float32', () => {
     );
   });
 
-  /** The tokens' weights without what XTC removes; null if rounding decides which tokens reach its threshold. */
+  /** The tokens' weights without what XTC removes; null if rounding decides its threshold. */
   function weightsOf(row: Float32Array, temperature: number, threshold: number): number[] | null {
     const shares = softmax([...row], temperature);
     if (shares.some(({ p }) => Math.abs(p - threshold) < 1e-5)) return null;

@@ -137,7 +137,8 @@ it('draws the token that XTC keeps even if its probability underflows to zero', 
   const sampler = new Sampler(parameters, identity, vocabularyOf([...'abcd']).tokenBytes, workspaceOf(4));
   const logits = Float32Array.of(0, 9, -1, 0);
   const history = new TokenHistory(Int32Array.of(), 1);
-  // Every token reaches a threshold of zero, so only one remains: among equally unlikely ones, the highest id.
+  // Every token reaches a threshold of zero, so only one remains: among equally unlikely ones, the highest
+  // id.
   expect(sampler.sample(logits, history, 0, null, [])).toBe(3);
 });
 

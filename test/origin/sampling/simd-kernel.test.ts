@@ -16,9 +16,14 @@ const inPlace = kernel.allocate(MAX_OFFSET + MAX_ROWS * SIZE);
 
 /** Of float32, relative. */
 const ROUNDING = 2 ** -24;
-/** Relative error of a block's sum: 33 additions are rounded, and a power of two is exact to ten roundings. */
+/**
+ * Relative error of a block's sum: 33 additions are rounded, and a power of two is exact to ten roundings.
+ */
 const SUM_ERROR = 44 * ROUNDING;
-/** Error of an exponent, relative to its size: a difference, twice the coldness, the logarithm's base and the product. */
+/**
+ * Error of an exponent, relative to its size: a difference, twice the coldness, the logarithm's base and the
+ * product.
+ */
 const EXPONENT_ERROR = 5 * ROUNDING;
 
 it('has the binary that its AssemblyScript source compiles to', async () => {

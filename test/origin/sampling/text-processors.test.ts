@@ -83,7 +83,10 @@ describe('DRY', () => {
 const lengthsAfter = (breakers: Breakers, tokens: readonly number[]): number[] =>
   tokens.map((_, head) => breakers.lengthAfter(Int32Array.from(tokens), head, tokens.length));
 
-/** Breakers that begin in each token of a text of one letter, and differ at their ends, which are tokens as well. */
+/**
+ * Breakers that begin in each token of a text of one letter, and differ at their ends, which are tokens as
+ * well.
+ */
 const LAST_LETTERS = Array.from({ length: 64 }, (_, index) => String.fromCharCode(0x3b1 + index));
 const REPEATING = ['a'.repeat(8), 'a', ...LAST_LETTERS];
 const repeatingBreakers = (count: number) =>

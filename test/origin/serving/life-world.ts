@@ -8,8 +8,8 @@ interface Job {
 }
 
 /**
- * Model of the environment of a life cycle: the engines in memory, their requests and the unfinished jobs. It ignores
- * the life cycle's own states, and checks each load and unload against the engines in memory.
+ * Model of the environment of a life cycle: the engines in memory, their requests and the unfinished jobs. It
+ * ignores the life cycle's own states, and checks each load and unload against the engines in memory.
  */
 export class LifeWorld {
   readonly #life: LifeCycle;

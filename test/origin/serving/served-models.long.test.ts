@@ -56,7 +56,7 @@ async function refusal(model: string) {
   return { status: response.status, code: error.code, headers: response.headers };
 }
 
-/** Repeats a refused request after each `retry-after` until it succeeds. A busy machine may take longer than predicted. */
+/** Repeats a refused request after each `retry-after` until it succeeds. A busy machine may need several. */
 async function untilServed(model: string, refused: Headers): Promise<void> {
   for (let headers = refused; ; ) {
     await sleep(1000 * Number(headers.get('retry-after')));
@@ -70,7 +70,10 @@ async function untilServed(model: string, refused: Headers): Promise<void> {
   }
 }
 
-/** A model that gets no more requests is unloaded. On a busy machine it may have been before, between two requests. */
+/**
+ * A model that gets no more requests is unloaded. On a busy machine it may have been before, between two
+ * requests.
+ */
 const untilUnloaded = (model: string) =>
   expect.poll(async () => (await origin.models())[model]?.state).toBe('unloaded');
 

@@ -145,7 +145,7 @@ export const byteLevelDirectory = (config: object = {}): string =>
     'tokenizer_config.json': { eos_token: '<|endoftext|>', ...config },
   });
 
-/** Texts that break tokenizers: control characters, broken surrogates, joiners, markers, white space in every shape. */
+/** Texts that break tokenizers: control characters, broken surrogates, joiners, markers, all white space. */
 export const HOSTILE: readonly string[] = [
   'hello world',
   ' leading and trailing ',

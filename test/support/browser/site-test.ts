@@ -12,7 +12,7 @@ interface Fixtures {
   visit: (location: string, options?: PageOptions) => Promise<SitePage>;
 }
 
-/** `test` of vitest with the real stack and a browser. The tests are skipped where no Chromium is installed. */
+/** `test` of vitest with the real stack and a browser. Skipped where no Chromium is installed. */
 export const siteTest = systemTest
   .extend<Fixtures>({
     browser: [

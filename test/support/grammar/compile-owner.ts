@@ -1,7 +1,7 @@
 import { CompilePool } from '../../../origin/compiler/compile-pool.ts';
 import { CompilerClient } from '../../../origin/compiler/compiler-client.ts';
 
-/** An owner of compile processes for tests to kill. Compiles once, reports it, and continues as its argument says. */
+/** An owner of compile processes for tests to kill. Compiles once, reports it, goes on as told. */
 
 const [mode] = process.argv.slice(2);
 const entry = new URL('./frail-compile-process.ts', import.meta.url);

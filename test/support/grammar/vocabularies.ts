@@ -185,7 +185,7 @@ const FRAGMENTS = [
   '~',
 ];
 
-/** All single bytes, hand-picked fragments, cut UTF-8 sequences, a duplicate, an empty token and two special ones. */
+/** All single bytes, hand-picked fragments, cut UTF-8 sequences, a duplicate, an empty one, two special. */
 export function smallVocabulary(): TokenBytes {
   const cut = ['é', '日', '😀'].flatMap((char) => {
     const bytes = new TextEncoder().encode(char);
@@ -238,8 +238,8 @@ const SYLLABLES = [
 const ENDINGS = ['', '', '', '', '', ',', '.', '"', '",', '":', "'s", '(', ')', '();', '}', '\n', '_', ' ='];
 
 /**
- * A byte-level vocabulary like those of large models. It has all bytes, words with and without a leading space,
- * numbers, runs of whitespace and punctuation, code, and other scripts.
+ * A byte-level vocabulary like those of large models. It has all bytes, words with and without a leading
+ * space, numbers, runs of whitespace and punctuation, code, and other scripts.
  */
 export function largeVocabulary(size = 152_000): TokenBytes {
   const random = mulberry32(1);

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** A byte-level BPE for synthetic models: 256 bytes, then runs of two, three and four letters, then `<s>` and `</s>`. */
+/** A byte-level BPE for synthetic models: 256 bytes, runs of two to four letters, then `<s>` and `</s>`. */
 
 /** GPT-2's byte characters, from the published rule: printable Latin-1 first, the rest from U+0100 on. */
 function byteCharacters(): string[] {
@@ -22,7 +22,8 @@ function* mergedPairs(): Generator<readonly [string, string]> {
 }
 
 /**
- * Writes tokenizer.json and tokenizer_config.json with exactly `vocabulary` ids; the last two begin and end texts.
+ * Writes tokenizer.json and tokenizer_config.json with exactly `vocabulary` ids; the last two begin and end
+ * texts.
  * @param others special tokens that take the ids before them
  */
 export function writeByteTokenizer(

@@ -15,16 +15,19 @@ export interface SyntheticModel {
   readonly ropeTheta: number;
   readonly normEpsilon: number;
   /**
-   * Linear layers as MatMul, as MatMulNBits with 4 or 8 bits, as MatMulBnb4, or as MatMulInteger of 8 bits with
-   * activations scaled by the largest of a run.
+   * Linear layers as MatMul, as MatMulNBits with 4 or 8 bits, as MatMulBnb4, or as MatMulInteger of 8 bits
+   * with activations scaled by the largest of a run.
    */
   readonly quantization: 'none' | 'q4' | 'q8' | 'bnb4' | 'int8-dynamic';
   /**
-   * GroupQueryAttention; or ONNX's own operators, the past concatenated; or those twice, in the branches of an If
-   * that use_cache_branch chooses.
+   * GroupQueryAttention; or ONNX's own operators, the past concatenated; or those twice, in the branches of
+   * an If that use_cache_branch chooses.
    */
   readonly attention: 'group-query' | 'concatenated' | 'merged';
-  /** Whether queries, keys and values come from one matrix, and matrices are stored transposed, as `continuo model build` writes them. */
+  /**
+   * Whether queries, keys and values come from one matrix, and matrices are stored transposed, as `continuo
+   * model build` writes them.
+   */
   readonly packed: boolean;
   /** For merged models: whether the branch that reads the past accepts several tokens or only one. */
   readonly cachedBranch: 'several-tokens' | 'one-token';
@@ -35,13 +38,13 @@ export interface SyntheticModel {
   /** Whether the last dimension of the past is a number, or the symbol of builders from 0.15 on. */
   readonly kvDimension: 'number' | 'symbol';
   /**
-   * Length of a second, short pair of rotary tables, which is used while no row is longer; 0 = there is one pair. For
-   * GroupQueryAttention only.
+   * Length of a second, short pair of rotary tables, which is used while no row is longer; 0 = there is one
+   * pair. For GroupQueryAttention only.
    */
   readonly shortRope: number;
   /** An input that says how many of the last positions get logits, as transformers.js's exports have it. */
   readonly logitsToKeep: 'none' | 'scalar' | 'list';
-  /** Limits the logits to ± this value by tanh, as Gemma 2 does, with the shapes of the steps written down; 0 = no limit. */
+  /** Limits logits to ± this by tanh, as Gemma 2 does, with the steps' shapes; 0 = no limit. */
   readonly softCap: number;
   /** Casts the logits to float32 if the precision is float16. */
   readonly logits: 'float32' | 'float16';

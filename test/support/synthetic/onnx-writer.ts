@@ -96,8 +96,8 @@ export class OnnxWriter {
   }
 
   /**
-   * Writes the graph of a branch. Nodes that `write` adds go to the branch, initializers to the outer graph, which the
-   * branch can read. Output names must be unique to the branch.
+   * Writes the graph of a branch. Nodes that `write` adds go to the branch, initializers to the outer graph,
+   * which the branch can read. Output names must be unique to the branch.
    */
   branch(name: string, write: () => readonly BranchOutput[]): ProtoMessage {
     const outside = this.#nodes;

@@ -2,8 +2,8 @@ import type { SyntheticModel } from './llama-graph.ts';
 import type { OnnxWriter } from './onnx-writer.ts';
 
 /**
- * Attention in standard ONNX operators, as Optimum exports it. The past is concatenated with the new keys and values, the
- * mask is explicit, and key-value heads are repeated for the query heads that share them.
+ * Attention in standard ONNX operators, as Optimum exports it. The past is concatenated with the new keys and
+ * values, the mask is explicit, and key-value heads are repeated for the query heads that share them.
  */
 
 /** Values that all layers of one graph or branch share. */
@@ -31,7 +31,7 @@ export class PlainAttention {
     this.#floats = floats;
   }
 
-  /** @param causal false = without a mask among new tokens, like an export that was traced with one token per run */
+  /** @param causal false = without a mask among new tokens, as traced with one token per run */
   frame(scope: string, readsPast: boolean, causal: boolean): AttentionFrame {
     const writer = this.#writer;
     const positions = this.#model.positionIds ? 'position_ids' : this.#countedPositions(scope);

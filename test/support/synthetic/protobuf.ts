@@ -1,6 +1,6 @@
 /**
- * Protocol Buffers' wire format, writing side only (https://protobuf.dev/programming-guides/encoding/). Deliberately
- * separate from the reader in origin/model: a mistake common to both would go unnoticed.
+ * Protocol Buffers' wire format, writing side only (https://protobuf.dev/programming-guides/encoding/).
+ * Deliberately separate from the reader in origin/model: a mistake common to both would go unnoticed.
  */
 
 const text = new TextEncoder();

@@ -1,6 +1,6 @@
 /** Seeded random weights and the block quantisation MatMulNBits reads. */
 
-/** Values after which they repeat, so that large networks are written quickly. A prime, so that no two rows are equal. */
+/** Values repeat after so many, to write large networks fast. A prime, so rows differ. */
 const PERIOD = 1_000_003;
 
 export class WeightSource {
@@ -19,7 +19,7 @@ export class WeightSource {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   }
 
-  /** Values of mean `mean` and standard deviation `deviation` (sum of three uniforms, which is close to normal). */
+  /** Values of mean `mean` and standard deviation `deviation` (of three uniforms, nearly normal). */
   normal(count: number, deviation: number, mean = 0): Float32Array {
     const values = new Float32Array(count);
     for (let i = 0; i < Math.min(count, PERIOD); i++) {
@@ -39,8 +39,8 @@ export interface BlockQuantized {
 }
 
 /**
- * Symmetric block quantisation of a matrix given transposed, [columns, rows]: value = (q − 2^(bits−1)) · scale, blocks
- * along the rows, 4-bit values packed low nibble first.
+ * Symmetric block quantisation of a matrix given transposed, [columns, rows]: value = (q − 2^(bits−1)) ·
+ * scale, blocks along the rows, 4-bit values packed low nibble first.
  */
 export function quantizeBlocks(transposed: Float32Array, bits: 4 | 8, block: number): BlockQuantized {
   const zero = 2 ** (bits - 1);

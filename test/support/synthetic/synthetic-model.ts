@@ -4,7 +4,7 @@ import { llamaGraph, type SyntheticModel } from './llama-graph.ts';
 
 export type { SyntheticModel } from './llama-graph.ts';
 
-/** Two layers, four query heads on two KV heads: small enough to be written and loaded within milliseconds. */
+/** Two layers, four query heads on two KV heads: written and loaded within milliseconds. */
 export const TINY_MODEL: SyntheticModel = {
   layers: 2,
   hidden: 64,
@@ -66,9 +66,9 @@ const PLAIN: SyntheticLayout = {
 };
 
 /**
- * Creates `directory` and writes graph, external data and configuration of a random Llama. The same options give the same
- * bytes, and the same seed gives the same weights in every layout. The last id of the vocabulary ends a text, the one
- * before begins it.
+ * Creates `directory` and writes graph, external data and configuration of a random Llama. The same options
+ * give the same bytes, and the same seed gives the same weights in every layout. The last id of the
+ * vocabulary ends a text, the one before begins it.
  */
 export function writeSyntheticModel(
   directory: string,

@@ -107,7 +107,7 @@ export class SyntheticWeights {
     return { operator: 'MatMulNBits', weight, scales, attributes };
   }
 
-  /** Quantizes activations to 8 bits with one scale per tensor, as ONNX Runtime's dynamic quantisation does. */
+  /** Quantizes activations to 8 bits with one scale per tensor, as ONNX Runtime's dynamic one does. */
   #dynamicLinear(name: string, input: string, weight: string, output: string): string {
     const part = (suffix: string) => `${this.scope}${name}.${suffix}`;
     const [levels, scale, zero] = [part('levels'), part('scale'), part('zero')] as const;

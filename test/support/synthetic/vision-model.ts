@@ -32,8 +32,8 @@ export const PREPROCESSOR = {
 };
 
 /**
- * Writes a random vision model in transformers.js' layout of LLaVA: separate graphs for decoder, token embedding and image
- * encoder, with tokenizer and configuration.
+ * Writes a random vision model in transformers.js' layout of LLaVA: separate graphs for decoder, token
+ * embedding and image encoder, with tokenizer and configuration.
  */
 export function writeVisionModel(directory: string, options: Partial<SyntheticModel> = {}): SyntheticModel {
   const vocabulary = IMAGE_TOKEN + 3;

@@ -47,7 +47,8 @@ describe('keys', () => {
     const { key, keyId } = await tenantWithKey(worker, 'keys-elsewhere');
     expect((await completion(worker, key)).status).toBe(200);
     await admin(worker, 'DELETE', `/keys/${keyId}`);
-    // Simulates a place with an outdated cache: the store calls the key valid again, and only the limiter blocks it.
+    // Simulates a place with an outdated cache: the store calls the key valid again, and only the limiter
+    // blocks it.
     await worker.database.prepare('UPDATE keys SET revoked_at = NULL WHERE id = ?').bind(keyId).run();
     expect((await completion(worker, key)).status).toBe(401);
   });

@@ -3,7 +3,7 @@ import { compileProgram } from '../../../origin/grammar/compile.ts';
 import { MAX_SCHEMA_DEPTH } from '../../../shared/json-fields.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
-/** A schema may be as deep in a body as the compiler allows, whichever field holds it and in whichever form. */
+/** A schema may be as deep in a body as the compiler allows, in any field and form. */
 
 const { worker, origin } = workerForTests();
 

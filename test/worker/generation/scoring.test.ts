@@ -6,7 +6,7 @@ import { type Float64Llama, float64Llama } from '../../support/float64-llama.ts'
 import { BEGIN, END, type RealSystem, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
 import type { Completion } from '../support/sse.ts';
 
-/** Scoring of echoed prompts by the whole product, against a forward pass in doubles that shares no code with it. */
+/** Scoring of echoed prompts by the whole product against an independent forward pass in doubles. */
 
 const TOLERANCE = 1e-3;
 const PROMPTS = 64;
@@ -53,8 +53,8 @@ function logSoftmax(logits: Float64Array): Float64Array {
 }
 
 /**
- * The same prompts in every run, because random ones can meet a bug in JSON.parse of Node 24 (V8 13.6). After a map with
- * the name "\\", it can read a control character such as "\u001d" in a later map as that name.
+ * The same prompts in every run, because random ones can meet a bug in JSON.parse of Node 24 (V8 13.6). After
+ * a map with the name "\\", it can read a control character such as "\u001d" in a later map as that name.
  */
 const prompts = fc.sample(fc.array(fc.nat(VOCABULARY - 3), { minLength: 2, maxLength: 40, size: 'max' }), {
   numRuns: PROMPTS,

@@ -270,7 +270,8 @@ describe('limits over HTTP', () => {
         if (fate === 1 && count === 3) return wire.die();
         await new Promise((resolve) => setTimeout(resolve, 2));
       }
-      // The local platform does not report that a plain request's client disconnected. The request runs to its end.
+      // The local platform does not report that a plain request's client disconnected. The request runs to
+      // its end.
       if (wire.gone()) return;
       wire.send(finishOf(0, 'length', 100), doneFor(request, 100));
       wire.end();

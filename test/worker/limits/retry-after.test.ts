@@ -104,7 +104,7 @@ describe('retry-after', () => {
 });
 
 describe('the end of tokens_per_minute', () => {
-  /** Begins a completion of 400 tokens with 300 per minute. It reaches the limit 100 ms before the minute ends. */
+  /** Begins a completion of 400 tokens with 300 per minute. The limit is reached 100 ms before its end. */
   async function reachLimit(tenant: string, waits: boolean): Promise<{ answer: Promise<AnswerBody> }> {
     const { key } = await tenantWithKey(worker, tenant, { tokens_per_minute: 300 });
     await admin(worker, 'PATCH', `/tenants/${tenant}`, { wait_for_tokens: waits });

@@ -6,7 +6,7 @@ import { float64Llama } from '../../support/float64-llama.ts';
 import { randomFrom } from '../../support/random.ts';
 import { type RealSystem, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
 
-/** Scores by the whole product, against echo answers and against a forward pass in doubles that shares no code with it. */
+/** Scores by the whole product against echoes and an independent forward pass in doubles. */
 
 const TOLERANCE = 1e-3;
 

@@ -3,9 +3,9 @@ import { createWorker } from '../../../worker/worker.ts';
 import { turnClock } from './turned-clock.ts';
 
 /**
- * The Worker with a distant limiter: each call takes a round trip of this length. The header `x-isolate` selects one of
- * several isolates. GET /calls returns how many calls the limiters have got so far, and how many of them a request has
- * waited for. Tests may turn its clock.
+ * The Worker with a distant limiter: each call takes a round trip of this length. The header `x-isolate`
+ * selects one of several isolates. GET /calls returns how many calls the limiters have got so far, and how
+ * many of them a request has waited for. Tests may turn its clock.
  */
 const ROUND_TRIP_MS = 100;
 

@@ -152,7 +152,7 @@ function tokenizerAnswer(path: string, body: string, requests: unknown[]): objec
   };
 }
 
-/** Starts a server that speaks the origin's protocol, with signatures, and runs a script for each generation. */
+/** Starts a server with the origin's signed protocol that runs a script for each generation. */
 export async function startFakeOrigin(): Promise<FakeOrigin> {
   const key = await importSigningKey(SECRET);
   const server = createServer(KEPT_CONNECTIONS, (request, response) => {

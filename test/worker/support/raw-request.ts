@@ -39,7 +39,7 @@ export const reset = (request: ClientRequest): void => {
   request.socket?.resetAndDestroy();
 };
 
-/** Closes the connection in the ordinary way. `response` = the answer, whose unread bytes would turn this into a reset. */
+/** Closes the connection in the ordinary way. `response` = the answer: unread bytes would cause a reset. */
 export const close = (request: ClientRequest, response?: IncomingMessage): void => {
   response?.resume();
   request.destroy();

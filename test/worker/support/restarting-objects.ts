@@ -114,7 +114,10 @@ export class StreamTail extends Tail {
 
 type Action = Record<string, () => Promise<unknown>>;
 
-/** Returns the object of a tenant's limiter, of an answer (`{tenant}/{idempotency key}`) or of a resumable stream. */
+/**
+ * Returns the object of a tenant's limiter, of an answer (`{tenant}/{idempotency key}`) or of a resumable
+ * stream.
+ */
 function objectOf(kind: string, name: string, { LIMITER, ANSWERS, STREAMS }: Env): unknown {
   if (kind === 'limiter') return LIMITER.get(LIMITER.idFromName(name));
   if (kind === 'answer') return ANSWERS.get(ANSWERS.idFromName(name.replace('/', '\n')));
@@ -130,8 +133,8 @@ async function cut(answer: Response): Promise<Response> {
 }
 
 /**
- * The Worker with test paths, `/object/{kind}/{action}/{name}`, for example to restart an object. With the header `x-cut`
- * its answer to its own objects breaks off.
+ * The Worker with test paths, `/object/{kind}/{action}/{name}`, for example to restart an object. With the
+ * header `x-cut` its answer to its own objects breaks off.
  */
 export default {
   async fetch(request, env, context) {

@@ -77,7 +77,7 @@ export async function open(
   return answers.filter(({ status }) => status === 200);
 }
 
-/** Opens streams in all isolates until all slots are taken, because an isolate keeps unused slots for a while. */
+/** Opens streams in all isolates until all slots are taken: isolates keep unused slots for a while. */
 export async function takeAll(worker: WorkerClient, key: string, slots: number): Promise<Response[]> {
   const taken: Response[] = [];
   return eventually(

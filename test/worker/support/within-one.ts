@@ -1,6 +1,6 @@
 /**
- * Runs a check that holds within one minute or day of the real clock. If it fails and the period has changed meanwhile, it
- * runs again.
+ * Runs a check that holds within one minute or day of the real clock. If it fails and the period has changed
+ * meanwhile, it runs again.
  * @param period returns the name of the current period
  */
 export async function withinOne(

@@ -31,7 +31,10 @@ export interface RunningWorker extends WorkerClient {
 
 export const KEY = 'test-key';
 
-/** `state` = a directory that a later Worker continues from. There are no `ratelimits` by default: they would reject tests. */
+/**
+ * `state` = a directory that a later Worker continues from. There are no `ratelimits` by default: they would
+ * reject tests.
+ */
 export interface WorkerOptions extends Pick<LocalWorkerOptions, 'ratelimits' | 'state'> {
   readonly log?: WorkerdLog;
   /** Module to run instead of the Worker's entry. */

@@ -3,7 +3,7 @@ import type { StructuredLogsHandler } from 'miniflare';
 /** On a busy machine, or after a restart, workerd reports that an alarm is late. Alarms may be late. */
 const LATE_ALARM = /^NOSENTRY SQLite alarm overdue/;
 
-/** Lines that workerd and the code in it log. A test asserts the lines that it expects; all others are printed. */
+/** Lines that workerd and the code in it log. Tests assert those they expect; others are printed. */
 export class WorkerdLog {
   readonly #expected: RegExp | null;
   readonly #lines: string[] = [];

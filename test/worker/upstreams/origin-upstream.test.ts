@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import type { Fetch } from '../../../worker/upstreams/fetch-upstream.ts';
 import { OriginUpstream } from '../../../worker/upstreams/origin.ts';
 
-/** Rejects at once if the signal has aborted, as fetch does, because signing may take longer than the timeout. */
+/** Rejects at once if the signal has aborted, as fetch does, as signing may outlast the timeout. */
 function onAbort(signal: AbortSignal | null | undefined, leave: (reason: unknown) => void): void {
   if (signal!.aborted) leave(signal!.reason);
   else signal!.addEventListener('abort', () => leave(signal!.reason));

@@ -33,7 +33,7 @@ test.each(['unsupported_parameter', 'unsupported_endpoint'] as const)(
 );
 
 describe('a request whose upstream fails', () => {
-  /** Sends a request to three upstreams that all fail with `code`. Returns which were called, and their health. */
+  /** Sends a request to three upstreams that all fail with `code`. Returns the called ones and health. */
   async function failed(code: ErrorCode, signal = context.signal!, before = () => {}) {
     const health = new UpstreamHealth(() => 0);
     for (let count = 0; count < 4; count += 1) health.begin('one')('failure');

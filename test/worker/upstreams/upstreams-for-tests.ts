@@ -106,7 +106,7 @@ const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, p
   },
 ];
 
-/** A Worker before several upstreams for all tests of a file; for each they behave as usual and have heard nothing. */
+/** A Worker before several upstreams for all tests of a file, reset for each. */
 export function upstreamsForTests() {
   const origins = [forAllTests(startFakeOrigin), forAllTests(startFakeOrigin)] as const;
   const openAi = forAllTests(startFakeOpenAi);

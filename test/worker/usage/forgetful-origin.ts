@@ -9,7 +9,7 @@ export interface ForgetfulOrigin {
   stop(): Promise<void>;
 }
 
-/** An origin that serves only usage accounts and knows no request, unless a test sets answers. So renewals are billed. */
+/** An origin that serves only usage accounts, empty unless a test sets them. So renewals are billed. */
 export async function startForgetfulOrigin(): Promise<ForgetfulOrigin> {
   const server = createServer(KEPT_CONNECTIONS, async (_, response) => {
     const answer = origin.answers.shift() ?? (async () => null);

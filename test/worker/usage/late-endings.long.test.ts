@@ -9,8 +9,9 @@ import { startWorkerd } from '../support/workerd.ts';
 import { type ForgetfulOrigin, startForgetfulOrigin } from './forgetful-origin.ts';
 
 /**
- * Settlements that make the limiter ask the upstream, and messages that arrive late. The clock stands in a year in which no
- * alarm rings by itself, because a busy machine may pause for longer than a reservation lives.
+ * Settlements that make the limiter ask the upstream, and messages that arrive late. The clock stands in a
+ * year in which no alarm rings by itself, because a busy machine may pause for longer than a reservation
+ * lives.
  */
 
 const START = Date.UTC(2100, 0, 1);

@@ -20,9 +20,10 @@ import { startWorkerd } from '../support/workerd.ts';
 import { WorkerdLog } from '../support/workerd-log.ts';
 
 /**
- * The ledger under faults: Workers that vanish, settle twice or too late, a database that is unavailable for a while, and
- * a limiter that restarts. In the end, the ledger must contain exactly the generated tokens and finish reasons. The clock
- * stands in a year in which no alarm rings by itself, because a busy machine may pause for longer than a reservation lives.
+ * The ledger under faults: Workers that vanish, settle twice or too late, a database that is unavailable for
+ * a while, and a limiter that restarts. In the end, the ledger must contain exactly the generated tokens and
+ * finish reasons. The clock stands in a year in which no alarm rings by itself, because a busy machine may
+ * pause for longer than a reservation lives.
  */
 
 const REQUESTS = 60;
@@ -152,7 +153,8 @@ async function request(id: string, draw: (below: number) => number, generated: G
   };
   const settle = (told: typeof usage, inquire = false) =>
     call('settle', [{ requestId: id, settlement: { ...settlement, usage: told }, inquire }]);
-  // The client disconnected or the stream broke off: the origin knows more, unless it restarted or is unreachable.
+  // The client disconnected or the stream broke off: the origin knows more, unless it restarted or is
+  // unreachable.
   if (draw(3) === 0) {
     const total = { ...usage, completionTokens: usage.completionTokens + draw(30) };
     const fate = draw(3);

@@ -176,7 +176,7 @@ describe('the prefix cache', () => {
       expect(['a', 'b', 'c'].map((name) => cached(driver, name))).toEqual([20 * CHUNK, 20 * CHUNK, null]);
     });
 
-    /** A prompt of 80 chunks that only the store has, and a stream beside it. Records the positions of each restore. */
+    /** A prompt of 80 chunks that only the store has, and a stream beside it. Records restored positions. */
     const restoring = async (promptTopLogprobs: number | null) => {
       const { driver, runner } = small(81, 5);
       const long = (requestId: string) =>

@@ -17,8 +17,9 @@ const textOf = (tokenBytes: TokenBytes, id: number): string =>
   tokenBytes.special[id] === 1 ? '' : String.fromCharCode(...bytesOf(tokenBytes, id));
 
 /**
- * The distribution of the byte after a prompt, by enumeration of every token at each of the last positions. A token counts
- * if its text covers the rest of the prompt, with the probability of the prompt's tokens before it times its promptId.
+ * The distribution of the byte after a prompt, by enumeration of every token at each of the last positions. A
+ * token counts if its text covers the rest of the prompt, with the probability of the prompt's tokens before
+ * it times its promptId.
  * @param rowAt the model's logits after the first n tokens of the prompt
  */
 export function enumerateNextBytes(
@@ -53,7 +54,7 @@ interface Step {
   readonly rest: Uint8Array;
 }
 
-/** The distribution of the byte after a prompt if tokens are drawn from the steps, and then from the last row. */
+/** The distribution of the byte after a prompt if tokens are drawn from the steps, then from the last row. */
 export function nextBytesOf(steps: readonly Step[], last: Float32Array, tokenBytes: TokenBytes): NextBytes {
   const masses = new Map<number, number>();
   const add = (id: number, skip: number, mass: number) => {

@@ -68,7 +68,7 @@ function entry(
   };
 }
 
-/** Removes bytes of the prompt from the start of a token, and of the most likely tokens that begin with them. */
+/** Removes bytes from the start of a token, and of the most likely tokens that begin with them. */
 function withoutStart(token: TokenLogprob, start: Uint8Array): TokenLogprob {
   const prefix = String.fromCharCode(...start);
   const cut = (bytes: string) => (bytes.startsWith(prefix) ? bytes.slice(prefix.length) : bytes);

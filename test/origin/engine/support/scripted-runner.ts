@@ -11,7 +11,7 @@ import {
 /** Content of one KV position: its token, and how it was computed if that changes its bits. */
 type Entry = string;
 
-/** Returns logits as a function of all KV that a position attends to, so that any wrong entry changes them. */
+/** Returns logits as a function of all KV that a position attends to, so any wrong entry changes them. */
 function hashedLogits(entries: readonly Entry[], vocabularySize: number): Float32Array {
   let state = 0x811c9dc5;
   for (const entry of entries) {
@@ -24,7 +24,7 @@ function hashedLogits(entries: readonly Entry[], vocabularySize: number): Float3
   });
 }
 
-/** How runs fill the KV cache, and the logits that follow from it. As with a real model, bits depend on the split into runs. */
+/** How runs fill the KV cache, and their logits. As in a model, bits depend on the split. */
 export const MODEL = {
   prefillEntry: (token: number, position: number, start: number, length: number): Entry =>
     `${token}@${position} prefilled with ${start}+${length}`,

@@ -174,7 +174,9 @@ export function leastShare(samples: readonly Sample[], windowMs = 1000, runMs = 
   );
 }
 
-/** Returns the least part of its share that its prompts have received while it had long prompts and streams. */
+/**
+ * Returns the least part of its share that its prompts have received while it had long prompts and streams.
+ */
 export function leastPromptShare(samples: readonly Sample[], windowMs = 1000, runMs = 0): number {
   return leastRatio(
     samples,

@@ -11,7 +11,7 @@ export interface ChoiceTranscript {
   finish: EventOf<'finish'> | null;
 }
 
-/** The output of a request, without the parts that may vary: times, cached tokens and the merging of events. */
+/** The output of a request without what may vary: times, cached tokens and the merging of events. */
 export interface Transcript {
   readonly prompts: Map<number, EventOf<'prompt'>>;
   readonly choices: Map<number, ChoiceTranscript>;

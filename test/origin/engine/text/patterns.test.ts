@@ -24,7 +24,7 @@ const pieces = fc.array(fc.string({ unit: fc.constantFrom(...UNITS), maxLength: 
 const patterns = fc.uniqueArray(fc.constantFrom(...PATTERNS), { minLength: 1, maxLength: 3 });
 const stops = fc.array(fc.constantFrom('bb', 'aca', 'é'), { maxLength: 2 });
 
-/** Tries every start at every end: the earliest end wins, then the earliest start, then a string before a pattern. */
+/** Tries every start at every end: earliest end, then earliest start wins, then a string before a pattern. */
 function plainSearch(text: string, strings: readonly string[], sources: readonly string[]) {
   for (let end = 1; end <= text.length; end++) {
     for (let start = 0; start < end; start++) {

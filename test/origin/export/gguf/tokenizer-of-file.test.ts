@@ -20,7 +20,7 @@ interface Vocabulary {
   readonly ids: readonly (readonly number[])[];
 }
 
-/** Parts of published vocabularies that the texts need, with the tokens of llama.cpp 0.5 (node-llama-cpp 3.22.1). */
+/** Parts of published vocabularies for the texts, with tokens of llama.cpp 0.5 (node-llama-cpp 3.22.1). */
 const { texts, vocabularies } = JSON.parse(
   readFileSync(new URL('tokenizers.json', import.meta.url), 'utf8'),
 ) as { readonly texts: readonly string[]; readonly vocabularies: Readonly<Record<string, Vocabulary>> };

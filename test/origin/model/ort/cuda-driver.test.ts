@@ -5,7 +5,10 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { openCudaDriver } from '../../../../origin/model/ort/cuda-driver.ts';
 
-/** A driver with two cards, numbered 40 and 41 inside, whose free memory can only be asked in their own context. */
+/**
+ * A driver with two cards, numbered 40 and 41 inside, whose free memory can only be asked in their own
+ * context.
+ */
 const LIBRARY = `
   #include <stddef.h>
   #include <string.h>

@@ -22,7 +22,7 @@ export class BnfBuilder {
     return Array.from(text, (byte) => ({ kind: 'byte', byte }) as const);
   }
 
-  /** One token by id, as the byte 255 and three bytes of the id. Only ids below 512, because each is a production. */
+  /** One token by id, as the byte 255 and three bytes of the id. Only ids below 512, each a production. */
   tokens(ranges: readonly number[]): BnfSymbol {
     const isIn = (id: number): boolean =>
       ranges.some((lo, i) => i % 2 === 0 && lo <= id && id <= ranges[i + 1]!);

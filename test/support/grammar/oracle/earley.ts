@@ -10,8 +10,8 @@ interface Item {
 }
 
 /**
- * A textbook Earley recogniser over bytes, without automata, sharing or caches. It handles nullable rules as Aycock and
- * Horspool do, and does not predict unproductive rules.
+ * A textbook Earley recogniser over bytes, without automata, sharing or caches. It handles nullable rules as
+ * Aycock and Horspool do, and does not predict unproductive rules.
  */
 export class EarleyChart {
   readonly #bnf: Bnf;

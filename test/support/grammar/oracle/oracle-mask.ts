@@ -14,7 +14,7 @@ interface TokenPath {
   readonly bytes: readonly number[];
 }
 
-/** The ids of all tokens that may follow. Tries each path on the chart; sorted paths share common prefixes. */
+/** The ids of all tokens that may follow. Tries paths on the chart; sorted paths share common prefixes. */
 export function oracleMask(chart: EarleyChart, sorted: readonly TokenPath[]): Set<number> {
   const allowed = new Set<number>();
   const path: number[] = [];

@@ -19,7 +19,7 @@ export const posting =
   (worker) =>
     worker.post({ model: 'default', prompt: 'Hi', ...fields }, init);
 
-/** Sends a body unchanged. Node's fetch needs `duplex` for a streamed body; workerd's types do not have it. */
+/** Sends a body unchanged. Node's fetch needs `duplex` for a streamed body; workerd's types lack it. */
 export const sending =
   (
     body: () => string | ReadableStream<Uint8Array>,

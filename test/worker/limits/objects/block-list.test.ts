@@ -33,7 +33,9 @@ test('the keys that an older Worker has blocked stay so for a day', () => {
   expect([later.of('old'), later.of('older')]).toEqual([null, 'revoked']);
 });
 
-/** Presents a key in some isolates while it is revoked and the database fails. Returns when it was accepted. */
+/**
+ * Presents a key in some isolates while it is revoked and the database fails. Returns when it was accepted.
+ */
 async function present(random: () => number, revokedAt: number): Promise<number[]> {
   let now = START;
   let fails = false;

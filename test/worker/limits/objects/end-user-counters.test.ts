@@ -35,7 +35,7 @@ class Home {
     return this.#sql.exec<{ count: number }>('SELECT COUNT(*) AS count FROM end_users').one().count;
   }
 
-  /** Reserves 10 tokens for an end user with a limit of 15 per month. Returns the id; null if it is refused. */
+  /** Reserves 10 tokens for an end user with 15 per month. Returns the id; null if it is refused. */
   reserve(user: number, now: number): string | null {
     this.#number += 1;
     const requestId = `r${this.#number}`;

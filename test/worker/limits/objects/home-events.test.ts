@@ -129,7 +129,7 @@ describe('an alert of a balance', () => {
     expect(home.alerts()).toEqual([['balance', 50, 100, 50]]);
   });
 
-  /** What was paid in, what was spent, and the shares of each balance that were reached, by the words of the manual. */
+  /** What was paid in and spent, and the shares of each balance that were reached, as documented. */
   function reference(steps: readonly Step[]): unknown[] {
     let [credit, spent, before] = [0, 0, 0];
     let reached = new Set<number>();

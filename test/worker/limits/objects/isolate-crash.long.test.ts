@@ -16,7 +16,7 @@ import { spawnWorker, type WorkerProcess } from '../../support/worker-process.ts
 
 const SLOTS = 24;
 const CRASHES = 3;
-/** Reservations of Workers that crash end by themselves, those of the last one never: their slots are counted. */
+/** Reservations of Workers that crash end by themselves, those of the last one never: their slots count. */
 const BRIEF_MS = 5_000;
 const LONG_MS = 600_000;
 

@@ -83,8 +83,8 @@ describe('limits in several isolates', () => {
   });
 
   /**
-   * Generates two tokens per millisecond, up to max_tokens, for as long as the Worker reads, once so many requests have been
-   * accepted: a later one could find nothing left.
+   * Generates two tokens per millisecond, up to max_tokens, for as long as the Worker reads, once so many
+   * requests have been accepted: a later one could find nothing left.
    */
   const generateFor = (requests: number): Script => {
     const all = Promise.withResolvers<void>();

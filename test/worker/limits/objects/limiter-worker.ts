@@ -1,8 +1,9 @@
 import type { Miniflare } from 'miniflare';
 
 /**
- * A Worker with only the home limiter and the ledger. It forwards calls to a tenant's object, can restart it, and reports
- * the milliseconds to the next alarm and the number of records in the outbox. Each call comes from an isolate of its own.
+ * A Worker with only the home limiter and the ledger. It forwards calls to a tenant's object, can restart it,
+ * and reports the milliseconds to the next alarm and the number of records in the outbox. Each call comes
+ * from an isolate of its own.
  *
  * `settle` returns how many requests were open before, `renew` whether the reservation still runs.
  *

@@ -5,7 +5,7 @@ import { open, Stage } from '../../support/stage.ts';
 import { workerForTests } from '../../support/worker-for-tests.ts';
 import { WorkerdLog } from '../../support/workerd-log.ts';
 
-/** Depending on timing, workerd logs this line if an object restarts while it sends a stream to the Worker. */
+/** Depending on timing, workerd logs this line if an object restarts while it sends a stream. */
 const log = new WorkerdLog(/ReadableStream received over RPC disconnected prematurely/);
 
 const { worker, origin } = workerForTests(

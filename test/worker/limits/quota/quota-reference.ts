@@ -1,8 +1,8 @@
 import type { Limits } from '../../../../shared/tenant.ts';
 
 /**
- * A reference implementation of the limits by their definition: keeps a list of all admissions and recounts it for every
- * question. Shares no code with the implementation.
+ * A reference implementation of the limits by their definition: keeps a list of all admissions and recounts
+ * it for every question. Shares no code with the implementation.
  */
 
 interface Admission {
@@ -86,8 +86,8 @@ export class ReferenceQuota {
   }
 
   /**
-   * Raises a running request to so many tokens; if it grows, one by one for as long as there is room. Returns whether it got
-   * all of them, or any if it grows.
+   * Raises a running request to so many tokens; if it grows, one by one for as long as there is room. Returns
+   * whether it got all of them, or any if it grows.
    */
   raise(id: string, tokens: number, grows: boolean, now: number): boolean {
     const admission = this.#admitted.find((candidate) => candidate.id === id && candidate.running);

@@ -110,7 +110,8 @@ describe('quota compared with the reference', () => {
                 const { retryAfterMs, kind } = refusal;
                 if (retryAfterMs !== null && kind !== 'concurrency') {
                   const others = reference.runningOf('tenant') + reference.runningOf(step.key);
-                  // Except for slots and budgets, the wait is exact: the request fits then, and not 1 ms earlier.
+                  // Except for slots and budgets, the wait is exact: the request fits then, and not 1 ms
+                  // earlier.
                   if (others === 0) expect(reference.fits(names, step.tokens, now + retryAfterMs)).toBe(true);
                   expect(reference.fits(names, step.tokens, now + retryAfterMs - 1)).toBe(false);
                 }

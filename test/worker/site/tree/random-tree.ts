@@ -5,7 +5,7 @@ import { withOffsets } from '../../../../worker/site/api/whole-choices.ts';
 import { type NodeId, newTree, nodeOf, type Tree, walk } from '../../../../worker/site/tree/tree.ts';
 import { addChildren, changeNode, type NewNode, prune } from '../../../../worker/site/tree/tree-edits.ts';
 
-/** Token names as the API writes them: some are white space, markup, numbers, special tokens or parts of characters. */
+/** Token names as the API writes them: white space, markup, numbers, special tokens, parts of characters. */
 const tokenName = fc.constantFrom(
   ' king',
   'é',

@@ -28,8 +28,8 @@ describe('the Markdown of a tree', () => {
   test('has the exact text of every branch in a code block', () => {
     fc.assert(
       fc.property(anyTree, (tree) => {
-        // Markdown has no carriage returns, parsers replace null characters, and marked miscounts the line breaks at the
-        // end of a block.
+        // Markdown has no carriage returns, parsers replace null characters, and marked miscounts the line
+        // breaks at the end of a block.
         const plain = (text: string) => text.replace(/\r\n?/g, '\n').replaceAll('\0', '\ufffd').trimEnd();
         expect(codeBlocks(exportMarkdown(tree)).map(plain)).toEqual(runs(tree, ROOT).map(plain));
       }),
