@@ -33,8 +33,8 @@ export function isLocal({ hostname }: URL, environment: Environment): boolean {
 }
 
 /**
- * Takes this machine out of the proxy that NODE_USE_ENV_PROXY switches on, because a proxy cannot reach it. Child processes
- * inherit the variable.
+ * Takes this machine out of the proxy that NODE_USE_ENV_PROXY switches on, because a proxy cannot reach it.
+ * Child processes inherit the variable.
  */
 export function bypassProxyForLocal(environment: Record<string, string | undefined>): void {
   const variable = environment.no_proxy === undefined ? 'NO_PROXY' : 'no_proxy';

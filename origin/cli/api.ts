@@ -8,7 +8,7 @@ import type { Access } from './access.ts';
 
 /** A client of the Worker's HTTP API. */
 export interface Api {
-  /** Sends a request with a body of JSON, or a form; the answer has a status of success. @throws CommandError with the server's message */
+  /** Sends a request with JSON or a form and returns the answer. @throws CommandError the server's message */
   send(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<Response>;
   /** Returns the object in the answer. @throws CommandError */
   request(method: Method, path: string, body?: unknown): Promise<Fields>;

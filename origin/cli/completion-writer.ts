@@ -15,7 +15,7 @@ const COLORS: readonly { readonly least: number; readonly color: Color; readonly
 const colorOf = (logprob: number): Color =>
   COLORS.find(({ least }) => Math.exp(logprob) >= least)?.color ?? 'red';
 
-/** Writes choices one after the other: the first unfinished one as it arrives, the others when their turn comes. */
+/** Writes choices one after the other: the first unfinished one as it arrives, the others in turn. */
 export class CompletionWriter {
   readonly #terminal: Terminal;
   readonly #choices: { text: string; finished: boolean }[];
@@ -95,7 +95,7 @@ function tokenLines({ tokens, token_logprobs, top_logprobs }: Logprobs): string 
     .join('');
 }
 
-/** Cuts a chunk's text at its tokens. The tokens of one character share an offset, so some pieces are empty. */
+/** Cuts a chunk's text at its tokens. Tokens of one character share an offset, so some pieces are empty. */
 function pieces(text: string, { token_logprobs, text_offset }: Logprobs) {
   if (text_offset.length === 0) return [{ part: text, logprob: null }];
   const characters = Array.from(text);

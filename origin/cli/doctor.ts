@@ -53,7 +53,7 @@ function lineOf({ status, name, text, advice }: Finding, terminal: Terminal): st
   return advice === undefined ? line : `${line}\n      ${advice}`;
 }
 
-/** Yields the findings in the order in which a newcomer should read them. Loads the modules of each check when it begins. */
+/** Yields the findings in the order in which a newcomer should read them. Loads each check's modules late. */
 async function* examine(
   { config, origin }: DoctorOptions,
   access: Omit<GlobalOptions, 'json'>,

@@ -31,7 +31,7 @@ export interface Session {
 
 export type OpenSession = () => Session;
 
-/** Returns a function that reads the global options once they are parsed. @throws CommandError if there is no key */
+/** Makes a reader of the global options once they are parsed. @throws CommandError if there is no key */
 export const sessionOpener =
   (program: Command, { terminal, environment, fetch }: CliContext, kind: 'admin' | 'caller'): OpenSession =>
   () => {

@@ -9,8 +9,8 @@ interface ProcessLimits {
 }
 
 /**
- * Starts a Node process with an IPC channel, but without environment and terminal. Its output is dropped, because a
- * dying process prints the constraint.
+ * Starts a Node process with an IPC channel, but without environment and terminal. Its output is dropped,
+ * because a dying process prints the constraint.
  */
 export function startIsolatedProcess(entry: URL, limits?: ProcessLimits): ChildProcess {
   const command = limits === undefined ? null : limitedCommand(limits);
@@ -35,7 +35,7 @@ function limitedCommand({ heapMiB, dataMiB, stackKiB }: ProcessLimits): {
   return { execPath: '/bin/sh', execArgv: ['-c', script, process.execPath, ...options] };
 }
 
-/** Ignores signals that a terminal sends to the whole process group. The main process drains and ends this one. */
+/** Ignores signals that a terminal sends to the whole process group. The main process ends this one. */
 export function ignoreTerminationSignals(): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 }

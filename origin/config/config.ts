@@ -45,7 +45,10 @@ export const variables = z.object({
   CONTINUO_MODEL_VARIANT: modelFields.variant.optional(),
   /** Name under which the model is served; absent = the directory's name. */
   CONTINUO_MODEL_NAME: modelName.optional(),
-  /** JSON file that declares several models. Their absent fields come from the other variables. SIGHUP reads it again. */
+  /**
+   * JSON file that declares several models. Their absent fields come from the other variables. SIGHUP reads
+   * it again.
+   */
   CONTINUO_MODELS_FILE: z.string().min(1).optional(),
   /** Sequences that generate at the same time. `auto`: as many as the memory holds, at most 64. */
   CONTINUO_SLOTS: z
@@ -61,9 +64,9 @@ export const variables = z.object({
   CONTINUO_DEVICE_ID: number(modelFields.deviceId).optional(),
   /** Maximum memory on the CUDA device in MiB, KV cache included. */
   CONTINUO_DEVICE_MEMORY_MIB: number(modelFields.deviceMemoryMiB).optional(),
-  /** Maximum memory of the KV cache in MiB; if slots × context need more, the start fails. Absent = the free memory. */
+  /** Maximum memory of the KV cache in MiB; a start that needs more fails. Absent = the free memory. */
   CONTINUO_KV_MEMORY_MIB: number(modelFields.kvMemoryMiB).optional(),
-  /** Memory in MiB for prefixes of prompts that no slot holds any more; 0 = none. Absent = a quarter of the free memory. */
+  /** Memory in MiB for prefixes that no slot holds; 0 = none. Absent = a quarter of the free memory. */
   CONTINUO_PREFIX_CACHE_MIB: number(modelFields.prefixCacheMiB).optional(),
   /** Directory for prefixes that outlive memory and process; absent = none. */
   CONTINUO_PREFIX_CACHE_DIR: z.string().min(1).optional(),

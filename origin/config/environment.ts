@@ -58,7 +58,7 @@ const LOCAL_WORKER_VARIABLES = [
 const COMMAND_LINE_VARIABLES = ['CONTINUO_URL', 'CONTINUO_API_KEY', 'CONTINUO_ADMIN_KEY'];
 const OTHER_VARIABLES = [...LAUNCHER_VARIABLES, ...LOCAL_WORKER_VARIABLES, ...COMMAND_LINE_VARIABLES];
 
-/** @throws Error one line that names the first CONTINUO_ variable that does not exist, and the nearest one that does */
+/** @throws Error naming the first CONTINUO_ variable that does not exist, and the nearest one that does */
 export function requireKnown(environment: Environment, variables: readonly string[]): void {
   const known = [...variables, ...OTHER_VARIABLES];
   const ours = Object.keys(environment).filter((name) => name.startsWith('CONTINUO_'));

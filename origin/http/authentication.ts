@@ -16,8 +16,8 @@ export const SIGNATURE_WINDOW_MS = 60_000;
 const MAX_NONCES = 500_000;
 
 /**
- * Rejects a nonce while an earlier signature with it may still be valid. The returned function returns true the first time;
- * false for a replay, and for all nonces while the memory is full.
+ * Rejects a nonce while an earlier signature with it may still be valid. The returned function returns true
+ * the first time; false for a replay, and for all nonces while the memory is full.
  */
 export function replayGuard(capacity = MAX_NONCES): (nonce: string, now: number) => boolean {
   /** Nonce → time after which any signature with it is expired; in order of arrival, so also of expiry. */
@@ -39,14 +39,15 @@ export async function importSecrets(secrets: readonly string[]): Promise<Readonl
   return new Map(await Promise.all(entries));
 }
 
-/** Not Web Crypto, which takes a thread of the pool: while the model computes, that delays a request by milliseconds. */
+/** Not Web Crypto, which takes a thread of the pool: under load that takes milliseconds. */
 const macCheck =
   (secret: string): MacCheck =>
   (mac, message) =>
     timingSafeEqual(mac, createHmac('sha256', secret).update(message).digest());
 
 /**
- * Authenticates the Worker by its signature. Returns the hash that the body must have. The body has not been read yet.
+ * Authenticates the Worker by its signature. Returns the hash that the body must have. The body has not been
+ * read yet.
  * @param id id of the secret; absent = any of them
  * @throws ApiError 401 whose message does not say which check failed
  */

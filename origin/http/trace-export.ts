@@ -2,7 +2,7 @@ import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
 import type { Usage } from '@continuo/shared/generation.ts';
 import type { Logger } from '../process/log.ts';
 
-/** Sends a span per generation to an OpenTelemetry collector: OTLP over HTTP as JSON, without texts of prompts or completions. */
+/** Sends a span per generation to an OpenTelemetry collector: OTLP over HTTP as JSON without texts. */
 
 const FLUSH_MS = 5_000;
 /** Spans that wait for the collector; more are dropped. */
@@ -81,7 +81,7 @@ function headersOf(text: string): Headers {
   }
 }
 
-/** Returns the exporter that OpenTelemetry's variables describe; null without a collector. @throws Error that names the variable */
+/** The exporter by OpenTelemetry's variables; null without one. @throws Error that names the variable */
 export function createTraceExport(
   environment: Variables,
   { fetch, log, randomHex }: Tools,
@@ -116,7 +116,8 @@ export function createTraceExport(
       if (!response.ok) throw new Error(`status ${response.status}`);
       hasFailed = false;
     } catch (error) {
-      // Dropped. The first failure of a row is logged. That `fetch` has failed says nothing, but its cause does.
+      // Dropped. The first failure of a row is logged. That `fetch` has failed says nothing, but its cause
+      // does.
       const { cause = error } = error as Error;
       const why = errorCode(cause) ?? errorMessage(cause);
       if (!hasFailed) log.warn({ collector: url.origin + url.pathname, why }, 'traces were not sent');

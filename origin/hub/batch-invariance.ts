@@ -14,9 +14,9 @@ export interface BatchInvariance {
 }
 
 /**
- * Compares the logits of each row in a full batch with those in the smallest batch: the row and, if the runner needs
- * them, idle rows. Each slot gets a prompt of another length. Each greedy step runs row by row first and then as a full
- * batch, which overwrites what idle rows wrote.
+ * Compares the logits of each row in a full batch with those in the smallest batch: the row and, if the
+ * runner needs them, idle rows. Each slot gets a prompt of another length. Each greedy step runs row by row
+ * first and then as a full batch, which overwrites what idle rows wrote.
  * @param prompt At least as many tokens as the runner has slots
  */
 export async function measureBatchInvariance(

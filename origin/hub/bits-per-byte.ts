@@ -15,8 +15,8 @@ export interface TextLikelihood {
 }
 
 /**
- * Measures how well a model predicts a text, in windows that follow one another. The first token of a window is predicted if
- * the tokenizer begins texts with a special token, else it is only read.
+ * Measures how well a model predicts a text, in windows that follow one another. The first token of a window
+ * is predicted if the tokenizer begins texts with a special token, else it is only read.
  * @throws HubError if the text has no token to predict
  */
 export async function measureText(

@@ -28,8 +28,8 @@ interface BlobDownload {
 export const partialFile = (blob: string): string => `${blob}.incomplete`;
 
 /**
- * Downloads one blob and resumes what an earlier attempt or run left. The blob gets its name only when it is complete
- * and its checksum matches.
+ * Downloads one blob and resumes what an earlier attempt or run left. The blob gets its name only when it is
+ * complete and its checksum matches.
  * @throws HubError; errors of the file system
  */
 export async function downloadBlob(download: BlobDownload): Promise<void> {

@@ -21,7 +21,7 @@ export function requireRevision(text: string): string {
   return text;
 }
 
-/** Accepts the path of a file as the hub names it. @throws HubError if it could leave the snapshot's directory */
+/** Accepts the path of a file as the hub names it. @throws HubError if it leaves the snapshot */
 export function requireFilePath(file: string): string {
   if (!staysBelow(file))
     throw new HubError(`the hub lists a file with an unsafe path: ${JSON.stringify(file)}`);
@@ -53,7 +53,8 @@ export const isPath = (text: string): boolean =>
   path.isAbsolute(text) || /^\.{1,2}([/\\]|$)|^[^/:]+\.gguf$/i.test(text) || existsSync(text);
 
 /**
- * Reads a path of a directory or of a .gguf file, or the name of a repository. What exists as a path is a path.
+ * Reads a path of a directory or of a .gguf file, or the name of a repository. What exists as a path is a
+ * path.
  * @throws HubError
  */
 export function readModelName(text: string, endpoint: string): ModelName {
@@ -134,7 +135,7 @@ function decode(text: string): string {
 /** Default of the option --revision. */
 export const DEFAULT_REVISION = 'main';
 
-/** Returns what a name or an option says; `absent` is the option's default. @throws HubError if they differ */
+/** What a name or an option says; `absent` is the option's default. @throws HubError if they differ */
 export function nameOrOption<T extends string | undefined>(
   option: string,
   named: string | null,

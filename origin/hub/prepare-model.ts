@@ -18,7 +18,7 @@ import { DEFAULT_REVISION, nameOrOption, type RepositoryName, readModelName } fr
 import { freeBytes, type PullContext } from './pull.ts';
 import { chooseVariant, variantsOf } from './variants.ts';
 
-/** Brings a model from its name to a directory that the origin can serve: fetches and builds what is missing. */
+/** Brings a model from its name to a directory that the origin can serve: fetches, builds. */
 
 export interface PrepareRequest {
   /** A directory, a .gguf file, or what `readRepositoryName` takes. */
@@ -70,7 +70,10 @@ const BUILDER_VERSION = 3;
 /** In the directory of built models. One build runs at a time. */
 const LOCK_FILE = '.lock';
 
-/** Bytes of a built graph by those of its source, whose weights have 16 bits; a GGUF file is built with 8 bits. */
+/**
+ * Bytes of a built graph by those of its source, whose weights have 16 bits; a GGUF file is built with 8
+ * bits.
+ */
 const GROWTH: Readonly<Record<WeightPrecision, number>> = {
   ...{ fp32: 2, fp16: 1 },
   ...{ int8: 0.6, int8f32: 0.6 },
@@ -147,7 +150,10 @@ function requireTokenizer(source: string, hasTokenizer: boolean): void {
   );
 }
 
-/** Checks the JSON files of weights: a build, and a download before it, can take hours. @throws Error with one line */
+/**
+ * Checks the JSON files of weights: a build, and a download before it, can take hours. @throws Error with one
+ * line
+ */
 function requireKnown(directory: string): void {
   describeFamily(readConfig(directory), new Set());
   Tokenizer.fromDirectory(directory);

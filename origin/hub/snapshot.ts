@@ -5,8 +5,8 @@ import { errorCode } from '@continuo/shared/error-details.ts';
 import { HubError, withDiskErrors } from './hub-error.ts';
 
 /**
- * Puts a blob at its place in a snapshot, as a hard link. ONNX Runtime refuses weights behind a symbolic link that
- * leaves the model directory.
+ * Puts a blob at its place in a snapshot, as a hard link. ONNX Runtime refuses weights behind a symbolic link
+ * that leaves the model directory.
  */
 export async function placeInSnapshot(blob: string, place: string): Promise<void> {
   const [content, existing] = await Promise.all([stat(blob), lstat(place).catch(() => null)]);

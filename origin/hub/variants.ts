@@ -12,8 +12,8 @@ export type ModelFormat = 'onnx' | 'safetensors' | 'gguf';
 export interface Variant {
   readonly format: ModelFormat;
   /**
-   * Value of --variant: a precision such as `q4f16`, the directory of an onnxruntime-genai model, `safetensors`, or the
-   * format in a GGUF file's name, such as `Q4_K_M`, else that name.
+   * Value of --variant: a precision such as `q4f16`, the directory of an onnxruntime-genai model,
+   * `safetensors`, or the format in a GGUF file's name, such as `Q4_K_M`, else that name.
    */
   readonly name: string;
   /** The model directory inside the repository; '' is the repository itself. */
@@ -28,8 +28,8 @@ const PRECISION_BY_SUFFIX: ReadonlyMap<string, string> = new Map(
 );
 
 /**
- * Order of choice without --variant: weights as published, from which the best graph is built; then small graphs, among
- * them those with batch-invariant output; then GGUF files whose blocks lose nothing.
+ * Order of choice without --variant: weights as published, from which the best graph is built; then small
+ * graphs, among them those with batch-invariant output; then GGUF files whose blocks lose nothing.
  */
 const PREFERENCE = words(`
   default safetensors q4f16 q4 fp16 fp32 q8 Q8_0 Q6_K Q5_K_M Q4_K_M Q4_0 MXFP4 F16 BF16
@@ -74,7 +74,7 @@ function safetensorsVariant(members: readonly string[], jsons: readonly string[]
   return [{ format: 'safetensors', name: 'safetensors', directory: '', files: [...jsons, ...weights] }];
 }
 
-/** One variant per file, or per split file. It is named by its format, else by its path; files at the top come first. */
+/** One variant per file, or per split file. Named by format, else path; files at the top first. */
 function ggufVariants(files: readonly string[]): Variant[] {
   const isModel = (file: string) => GGUF.test(path.posix.basename(file));
   const stemOf = (file: string) =>

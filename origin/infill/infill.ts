@@ -72,8 +72,8 @@ export function assemble({ layout, markers }: Infill, parts: InfillParts): numbe
 }
 
 /**
- * Cuts P and S so that the assembled prompt has at most `budget` tokens. The end of P and the start of S stay, 3 : 1; what
- * one of them does not need goes to the other.
+ * Cuts P and S so that the assembled prompt has at most `budget` tokens. The end of P and the start of S
+ * stay, 3 : 1; what one of them does not need goes to the other.
  */
 export function cutToFit(infill: Infill, parts: InfillParts, budget: number): InfillParts {
   const fixed = assemble(infill, { ...parts, before: [], after: [] }).length;

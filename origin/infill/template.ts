@@ -1,8 +1,8 @@
 import * as z from 'zod';
 
 /**
- * A fill-in-the-middle template: the order in which a model was trained to see the text before (P) and after (S) a gap.
- * Markers are named by token text, because ids differ between models of one family.
+ * A fill-in-the-middle template: the order in which a model was trained to see the text before (P) and after
+ * (S) a gap. Markers are named by token text, because ids differ between models of one family.
  */
 const part = z.enum(['prefix', 'P', 'suffix', 'S', 'middle']);
 type TemplatePart = z.infer<typeof part>;
@@ -21,7 +21,10 @@ export const infillTemplate = z.strictObject({
   suffix: z.string().min(1),
   /** Null for families that mark only prefix and suffix. */
   middle: z.string().min(1).nullable(),
-  /** Markers of a repository's name and of a file's name; null = other files precede the template as plain text. */
+  /**
+   * Markers of a repository's name and of a file's name; null = other files precede the template as plain
+   * text.
+   */
   repository: z
     .strictObject({ name: z.string().min(1), file: z.string().min(1) })
     .nullable()

@@ -18,9 +18,9 @@ export const blocksOf = (vocabularySize: number): number => Math.ceil(vocabulary
 export const statisticsOf = (vocabularySize: number): number => STATISTICS * blocksOf(vocabularySize);
 
 /**
- * Rows of logits, of which a device may bring only some blocks to main memory, with statistics of all blocks. Samplers on any
- * thread read them, and ask for more blocks. The memory holds [rows, vocabulary] logits, [rows, 4, blocks] statistics, a list
- * of [rows, blocks] int32, then coldness and state of each row.
+ * Rows of logits, of which a device may bring only some blocks to main memory, with statistics of all blocks.
+ * Samplers on any thread read them, and ask for more blocks. The memory holds [rows, vocabulary] logits,
+ * [rows, 4, blocks] statistics, a list of [rows, blocks] int32, then coldness and state of each row.
  */
 export class SparseLogits {
   readonly rows: number;
@@ -57,7 +57,9 @@ export class SparseLogits {
     this.#states.fill(WHOLE);
   }
 
-  /** Begins a row of which the device brings the block of the largest logit, and statistics at this coldness. */
+  /**
+   * Begins a row of which the device brings the block of the largest logit, and statistics at this coldness.
+   */
   begin(row: number, coldness: number): void {
     this.#coldness[row] = coldness;
     this.#states[row] = SPARSE;
@@ -79,7 +81,7 @@ export class SparseLogits {
     return view;
   }
 
-  /** Writes the blocks that samplers have asked for to the list; they count as here. Returns how many there are. */
+  /** Writes the blocks that samplers have asked for to the list; they count as here. Returns their number. */
   listWanted(): number {
     let listed = 0;
     for (let row = 0; row < this.rows; row++) {
@@ -90,7 +92,7 @@ export class SparseLogits {
     return listed;
   }
 
-  /** Writes all blocks of a row that are not in main memory to the list; then the row is whole. Returns how many there are. */
+  /** Lists all absent blocks of a row, which is then whole. Returns their number. */
   listRest(row: number): number {
     const { present } = this.#view(row);
     for (const [block, state] of present.entries()) if (state === ABSENT) present[block] = WANTED;
@@ -160,7 +162,7 @@ export class SparseRow {
     this.#state = state;
   }
 
-  /** Requires the blocks that have a logit of at least `cut`. @throws AbsentLogits after it has asked for those that are absent */
+  /** Requires the blocks with a logit of at least `cut`. @throws AbsentLogits after asking for absent ones */
   requireAbove(cut: number): void {
     const { maxima } = this.statistics;
     const { present } = this;

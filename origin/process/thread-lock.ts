@@ -1,4 +1,4 @@
-/** A lock between threads: an int32 with the number of the thread that holds it, plus one. And who of them may capture graphs. */
+/** A lock between threads: an int32 with the holder's number plus one. Also who may capture graphs. */
 
 const FREE = 0;
 const ownerOf = (threadId: number): number => threadId + 1;
@@ -37,8 +37,9 @@ const CAPTURED = 2;
 const LONGEST_CAPTURE_MS = 120_000;
 
 /**
- * Claims CUDA graphs for the process's first engine on CUDA. During a capture no other thread may call CUDA, so engines that
- * start later wait until it has ended. They never capture, because the first one runs by then.
+ * Claims CUDA graphs for the process's first engine on CUDA. During a capture no other thread may call CUDA,
+ * so engines that start later wait until it has ended. They never capture, because the first one runs by
+ * then.
  * @param memory of `createRunLock`; absent = there is no other engine
  * @returns whether this engine captures, and what to call when it has started or failed
  */

@@ -28,12 +28,12 @@ import type { ServedModel } from './served-model.ts';
 import { healingStart } from './token-healing.ts';
 
 /**
- * Tokens of a stream that arrive within this time share an event. The delay is not visible, and an event costs the
- * origin, the Worker and the client about as much CPU time as a token of a small model.
+ * Tokens of a stream that arrive within this time share an event. The delay is not visible, and an event
+ * costs the origin, the Worker and the client about as much CPU time as a token of a small model.
  */
 const STREAM_INTERVAL_MS = 20;
 
-/** A plain answer is sent at its end. Until then the Worker needs the token counts this often, for billing. */
+/** A plain answer is sent at its end. Until then the Worker needs counts this often, for billing. */
 const PLAIN_INTERVAL_MS = 250;
 
 interface PreparationContext {
@@ -198,7 +198,7 @@ function constraintJson(constraint: WireConstraint): string {
   }
 }
 
-/** Returns the stop strings that are exactly one added token, by its id. Its text is hidden, so only the id can match. */
+/** Returns the stop strings that are exactly one added token, by id: its text is hidden. */
 function addedTokensOf(stop: readonly string[], { tokenizer }: ServedModel): ReadonlyMap<number, string> {
   const ids = new Map<number, string>();
   for (const text of stop) {
@@ -213,7 +213,7 @@ function infillEndTokens(request: GenerationRequest, { infill, tokenizer }: Serv
   return infill && fillsGap(request) ? infill.endTokenIds.filter((id) => !tokenizer.eosIds.includes(id)) : [];
 }
 
-/** Returns the events that precede the engine's: the acceptance, and prompts that are echoed as the client sent them. */
+/** Returns the events that precede the engine's: acceptance, and echoed prompts. */
 function preambleOf(
   { echo: wantsEcho }: GenerationRequest,
   prompts: readonly TokenizedPrompt[],

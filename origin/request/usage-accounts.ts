@@ -24,7 +24,7 @@ interface OpenAccount {
   withdraw(): void;
 }
 
-/** Keeps the token usage of running and recent generations, so that the limiter can bill a request whose Worker died. */
+/** Keeps the token usage of generations, so that the limiter can bill requests whose Worker died. */
 export class UsageAccounts {
   /** By the name that the Worker gave, oldest first. */
   readonly #accounts = new Map<string, Account>();

@@ -7,7 +7,10 @@ const MAX_TAIL_LENGTH = 20;
 /** A text at which repeats end. */
 export interface Breaker {
   readonly bytes: Uint8Array;
-  /** Entry n: the tokens of what follows the first n bytes; null if these end within a character. Empty for a single byte. */
+  /**
+   * Entry n: the tokens of what follows the first n bytes; null if these end within a character. Empty for a
+   * single byte.
+   */
   readonly tokens: readonly (readonly number[] | null)[];
 }
 
@@ -37,8 +40,8 @@ function entryOf<Key, Value>(map: Map<Key, Value>, key: Key, create: () => Value
 }
 
 /**
- * The breakers of one request. Looks a token up when it first occurs: few tokens of a large vocabulary ever do. What a token or
- * a position costs does not depend on the number of breakers.
+ * The breakers of one request. Looks a token up when it first occurs: few tokens of a large vocabulary ever
+ * do. What a token or a position costs does not depend on the number of breakers.
  */
 export class Breakers {
   readonly #tokenBytes: TokenBytes;
@@ -46,7 +49,10 @@ export class Breakers {
   /** Indices of the breakers that end at a node. */
   readonly #endings = new Map<Tree, number[]>();
   readonly #tails: Tree = new Map();
-  /** The tokens that must follow a token that ends with a beginning, or that is the first of a breaker's own tokens. */
+  /**
+   * The tokens that must follow a token that ends with a beginning, or that is the first of a breaker's own
+   * tokens.
+   */
   readonly #tailsAfter = new Map<Tree | number, Tails>();
   readonly #breakings = new Map<number, Breaking>();
 
@@ -78,8 +84,8 @@ export class Breakers {
   }
 
   /**
-   * Returns the number of tokens after position `head` that belong to the longest breaker that starts in its token; −1 if none
-   * does before position `end`.
+   * Returns the number of tokens after position `head` that belong to the longest breaker that starts in its
+   * token; −1 if none does before position `end`.
    */
   lengthAfter(tokens: Int32Array, head: number, end: number): number {
     const { whole, tails } = this.#of(tokens[head]!);
@@ -124,7 +130,7 @@ export class Breakers {
   }
 }
 
-/** Finds the latest breaker in a growing history. Each call reads the new tokens, and as far back as a tail can reach. */
+/** Finds the latest breaker in a growing history. Each call reads new tokens and a tail's length back. */
 export class LatestBreaker {
   readonly #breakers: Pick<Breakers, 'lengthAfter'>;
   /** All breakers that start before this position and have ended are found. */
@@ -139,7 +145,7 @@ export class LatestBreaker {
     this.#breakers = breakers;
   }
 
-  /** The number of tokens after the breaker that starts last within the window; the window's length if there is none. */
+  /** The number of tokens after the breaker that starts last within the window; else the window's length. */
   lengthSince({ tokens, length }: Pick<TokenHistory, 'tokens' | 'length'>, window: number): number {
     if (length < this.#length) {
       // Tokens were removed.

@@ -17,7 +17,7 @@ interface WeighedSums {
   readonly coldness: number;
 }
 
-/** A sparse row with edits. Their blocks must be here, and are summed again. One object serves all rows of a thread. */
+/** A sparse row with edits. Their blocks are here, summed again. One object serves all rows of a thread. */
 export class EditedRow {
   readonly #maxima: Float32Array;
   readonly #sums: Float32Array;
@@ -35,7 +35,8 @@ export class EditedRow {
   }
 
   /**
-   * Writes the blocks that are here with the edits to `target`. Returns what is known of that row, until the next call.
+   * Writes the blocks that are here with the edits to `target`. Returns what is known of that row, until the
+   * next call.
    * @throws AbsentLogits
    */
   write(row: Float32Array, sparse: SparseRow, { ids, values }: Edits, target: Float32Array): SparseRow {

@@ -5,7 +5,7 @@ import type { SamplerWorkspace } from './workspace.ts';
 
 export interface TokenLogprobs {
   readonly logprob: number;
-  /** [id, logprob] of the most likely tokens or of listed ones, best first, lower id first among equal logits. */
+  /** [id, logprob] of the most likely tokens or of listed ones, best first, lower id first if equal. */
   readonly top: readonly (readonly [number, number])[];
   /** Position of the token by its logit, from 1; absent if it was not asked for. */
   readonly rank?: number;
@@ -14,8 +14,9 @@ export interface TokenLogprobs {
 }
 
 /**
- * Returns the logprobs of a token and of the `top` most likely ones, or of the ids in `top`: the log-softmax of the raw row,
- * z − ln Σ e^z, rounded to float32. `Row.weigh` computes the sum. A token has the same bits in `logprob` and in `top`.
+ * Returns the logprobs of a token and of the `top` most likely ones, or of the ids in `top`: the log-softmax
+ * of the raw row, z − ln Σ e^z, rounded to float32. `Row.weigh` computes the sum. A token has the same bits
+ * in `logprob` and in `top`.
  * @param logits one raw row, one float32 per token id; not modified
  * @param isCurrent whether the workspace's row is this one already
  * @param sparse what is known of a row of which not all logits are here
@@ -45,7 +46,7 @@ export function normalizerOf({ row }: SamplerWorkspace): number {
   return row.highest + Math.log(row.weigh());
 }
 
-/** Returns the position of a token in the workspace's row by its logit, from 1; lower ids come first among equal logits. */
+/** Returns the position of a token in the workspace's row, from 1; of equal logits, lower ids first. */
 export function tokenRank(id: number, { row: { logits, maxima } }: SamplerWorkspace): number {
   const logit = logits[id]!;
   let rank = 1;

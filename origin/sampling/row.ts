@@ -7,12 +7,15 @@ import type { SimdKernel } from './kernel/simd-kernel.ts';
 export const LOWEST_LOGIT = -3.4028234663852886e38;
 
 /**
- * Above this size, sums over a row are made in float32 (relative error about 10⁻⁶), else in float64. At 151,936 tokens
- * float32 with SIMD takes 0.1 ms instead of 0.7 ms.
+ * Above this size, sums over a row are made in float32 (relative error about 10⁻⁶), else in float64. At
+ * 151,936 tokens float32 with SIMD takes 0.1 ms instead of 0.7 ms.
  */
 const MAX_EXACT_VOCABULARY = 32_768;
 
-/** Below e^−87 float32 has no normal numbers. A large vocabulary at that level weighs less than the rounding of 1. */
+/**
+ * Below e^−87 float32 has no normal numbers. A large vocabulary at that level weighs less than the rounding
+ * of 1.
+ */
 const LOWEST_EXPONENT = -87;
 
 export function isLargeVocabulary(vocabularySize: number): boolean {
@@ -20,8 +23,9 @@ export function isLargeVocabulary(vocabularySize: number): boolean {
 }
 
 /**
- * The row of logits being sampled, with statistics of its blocks of 128 consecutive ids. With them, most blocks need not be
- * read id by id. `begin` sets the row, and everything else refers to it. A token's weight is e^((z − max z) / temperature).
+ * The row of logits being sampled, with statistics of its blocks of 128 consecutive ids. With them, most
+ * blocks need not be read id by id. `begin` sets the row, and everything else refers to it. A token's weight
+ * is e^((z − max z) / temperature).
  */
 export class Row {
   logits: Float32Array = new Float32Array(0);
@@ -61,7 +65,8 @@ export class Row {
 
   /**
    * Sets the row and returns the id of its largest logit, the lowest id among equals.
-   * @param sparse what is known of a row of which not all logits are here; for rows whose sums are made in float32
+   * @param sparse what is known of a row of which not all logits are here; for rows whose sums are made in
+   *   float32
    * @throws InvalidLogitsError if a logit is NaN or +∞, NoCandidatesError if all are −∞, AbsentLogits
    */
   begin(logits: Float32Array, sparse: SparseRow | null = null): number {
@@ -158,7 +163,7 @@ export class Row {
     return { count: totals[0]!, sum: totals[1]!, squares: totals[2]! };
   }
 
-  /** Writes the ids of the logits that are at least `cut`, a finite number, in ascending order; returns how many. */
+  /** Writes the ids of the logits of at least `cut` (finite) in ascending order; returns their number. */
   list(cut: number, ids: Int32Array): number {
     const least = this.#roundedUp(cut);
     this.requireAbove(least);
@@ -174,8 +179,8 @@ export class Row {
   }
 
   /**
-   * Draws from all tokens by the inverse CDF in ascending order of ids: finds the block by the blocks' weights, then the
-   * token by exact weights.
+   * Draws from all tokens by the inverse CDF in ascending order of ids: finds the block by the blocks'
+   * weights, then the token by exact weights.
    * @param uniform in [0, 1)
    */
   draw(uniform: number): number {

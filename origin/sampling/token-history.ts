@@ -34,7 +34,7 @@ export class TokenHistory {
     this.#countLast(1);
   }
 
-  /** Removes the generated tokens from a position on. Costs what they have cost, however long the prompt is. */
+  /** Removes the generated tokens from a position on. Costs what they cost, however long the prompt is. */
   truncate(length: number): void {
     for (; this.#used > length; this.#used--) this.#countLast(-1);
   }
@@ -50,8 +50,8 @@ export class TokenHistory {
   }
 
   /**
-   * The occurrences of every token among the last `window` ones (−1 = all). The first call for a window counts it; after
-   * that each push costs O(1).
+   * The occurrences of every token among the last `window` ones (−1 = all). The first call for a window
+   * counts it; after that each push costs O(1).
    */
   countsOver(window: number): TokenCounts {
     const counter = this.#counters.get(window);

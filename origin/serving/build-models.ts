@@ -16,8 +16,8 @@ export interface BuiltSet extends ModelSet {
 }
 
 /**
- * Fetches and builds the models that name their source, one after the other. Each is a process of `continuo model build`, so
- * that its memory and its work do not reach the streams that are served meanwhile.
+ * Fetches and builds the models that name their source, one after the other. Each is a process of `continuo
+ * model build`, so that its memory and its work do not reach the streams that are served meanwhile.
  * @param onLine receives what the command says of a model
  */
 export async function buildModels(

@@ -57,7 +57,7 @@ const OVERDUE = 1 / 4;
 /** The next load is expected to take this many times the last one. */
 export const MARGIN = 1.5;
 
-/** Returns the expected time until the engine is loaded, in whole seconds. Waiting for memory cannot be predicted. */
+/** Returns the expected time until the engine is loaded, in whole seconds. Waits for memory are unknown. */
 export function expectedMs({ phase, loadMs, loadingSince }: ModelEngine, now: number): number {
   const elapsed = phase === 'loading' ? now - loadingSince : 0;
   return Math.max(1, Math.ceil(Math.max(loadMs - elapsed, elapsed * OVERDUE) / 1000)) * 1000;

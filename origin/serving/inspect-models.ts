@@ -22,8 +22,8 @@ export function inspectModels(configured: readonly ModelSettings[], limits: Memo
 const DEFAULT_SLOTS = 8;
 
 /**
- * Gives more slots to the models whose number is automatic. They share equally half of what all models leave of the
- * operator's limit, or of the free memory: prefixes, runs and other programs need the rest.
+ * Gives more slots to the models whose number is automatic. They share equally half of what all models leave
+ * of the operator's limit, or of the free memory: prefixes, runs and other programs need the rest.
  * @param free returns the free memory of a device
  */
 export function withAutomaticSlots(
@@ -47,7 +47,8 @@ export function withAutomaticSlots(
     const { left, isLimited } = leftBy(model);
     const more = Math.min(model.maxSlots - model.slots, Math.max(0, Math.floor(left / model.slotBytes)));
     const slots = model.slots + more;
-    // A share of the limit changes only with the configuration. The free memory always changes: no reason for a new engine.
+    // A share of the limit changes only with the configuration. The free memory always changes: no reason for
+    // a new engine.
     const key = isLimited ? JSON.stringify([model.key, slots]) : model.key;
     return { ...model, key, slots, kvBytes: model.kvBytes + more * model.slotBytes };
   });
@@ -60,8 +61,8 @@ const MAX_STORE_BYTES = 8 * 2 ** 30;
 const mainMemory = (): number => process.availableMemory() + process.memoryUsage.rss();
 
 /**
- * Gives memory to the prefix stores whose size is automatic. They share equally what all models leave of the operator's
- * limit, or a quarter of what they leave of the main memory.
+ * Gives memory to the prefix stores whose size is automatic. They share equally what all models leave of the
+ * operator's limit, or a quarter of what they leave of the main memory.
  * @param main returns the bytes of main memory
  */
 export function withAutomaticStores(

@@ -2,7 +2,7 @@ import { hasDeviceOptions } from '../model/config/device.ts';
 import type { LimitOf } from './engines.ts';
 import type { InspectedModel } from './inspect-model.ts';
 
-/** Maximum memory of weights, KV caches and prefix stores of all models together, loaded or not; Infinity = no limit. */
+/** Maximum memory of weights, KV caches and prefix stores of all models together; Infinity = no limit. */
 export interface MemoryLimits {
   readonly mainBytes: number;
   /** Per CUDA card. */
@@ -42,7 +42,8 @@ export const limitOf =
     memory === MAIN ? mainBytes : memory.startsWith(CARD) ? cardBytes : Infinity;
 
 /**
- * Requires that all models of a memory fit together, loaded or not, so that every model can be loaded at any time.
+ * Requires that all models of a memory fit together, loaded or not, so that every model can be loaded at any
+ * time.
  * @throws Error one line with the sizes
  */
 export function requireBudget(models: readonly InspectedModel[], limits: MemoryLimits): void {

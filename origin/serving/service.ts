@@ -117,8 +117,8 @@ const mayServe = ({ phase, loaded }: FleetModel): boolean =>
   loaded ? loaded.engine.status.healthy : phase !== 'failed';
 
 /**
- * Returns a hash of all that a model's output depends on, except the request and the machine. On the CPU, the output depends on
- * the slots only if there is one; see docs/determinism.md.
+ * Returns a hash of all that a model's output depends on, except the request and the machine. On the CPU, the
+ * output depends on the slots only if there is one; see docs/determinism.md.
  */
 export function fingerprintOf({ content, contextLength, slots, defaults, settings }: InspectedModel): string {
   const { infill, device } = settings.engine;

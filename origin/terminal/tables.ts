@@ -20,7 +20,7 @@ export function createResults(terminal: Terminal, json: boolean): Results {
   };
 }
 
-/** One line per entry or field. The names of columns go to stderr, as does all but the secret of a new key. */
+/** One line per entry or field. Names of columns go to stderr, as does all but the secret of a new key. */
 function pipedResults(terminal: Terminal): Results {
   return {
     list(rows, columns) {

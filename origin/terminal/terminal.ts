@@ -65,7 +65,7 @@ export class Terminal {
   }
 }
 
-/** The streams of this process. Ends it if the reader of stdout is gone, as in `continuo models | head -1`. */
+/** This process's streams. Ends it if the reader of stdout is gone, as in `continuo models | head -1`. */
 export function processTerminal(): Terminal {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;

@@ -53,8 +53,8 @@ function templatePrefix(template: unknown): string[] {
 }
 
 /**
- * Returns the most UTF-16 units of text that one token of `longest` bytes can represent. Infinity if the pipeline may
- * drop text or fold any amount of it into one token.
+ * Returns the most UTF-16 units of text that one token of `longest` bytes can represent. Infinity if the
+ * pipeline may drop text or fold any amount of it into one token.
  */
 export function longestSpan(tokenizer: TokenizerJson, longest: number): number {
   const swallows = (tokenizer.added_tokens ?? []).some(

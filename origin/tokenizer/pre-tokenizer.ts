@@ -9,9 +9,10 @@ const NUMERIC = String.raw`\p{N}`;
 const PUNCTUATION = String.raw`[\p{P}!-\/:-@\[-\x60{-~]`;
 
 /**
- * Rewrites pre-tokenizer steps so that the JavaScript library splits text as the Rust library does, which models are
- * trained with. By itself, it never splits at Metaspace marks, isolates every match of a Split, and drops what an inverted one
- * does not match. It knows only ASCII digits and letters, and uses JavaScript's white space.
+ * Rewrites pre-tokenizer steps so that the JavaScript library splits text as the Rust library does, which
+ * models are trained with. By itself, it never splits at Metaspace marks, isolates every match of a Split,
+ * and drops what an inverted one does not match. It knows only ASCII digits and letters, and uses
+ * JavaScript's white space.
  * @throws Error for an inverted Split that merges
  */
 export function withPortableCuts(step: Step): Step {

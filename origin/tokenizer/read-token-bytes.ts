@@ -7,7 +7,8 @@ import type { TokenizerJson } from './tokenizer-files.ts';
 const BYTE_TOKEN = /^<0x([0-9A-F]{2})>$/;
 
 /**
- * @param width minimum number of ids, such as the width of the model's logits; ids without a token have no bytes
+ * @param width minimum number of ids, such as the width of the model's logits; ids without a token have no
+ *   bytes
  * @throws Error for vocabularies that are neither byte-level nor SentencePiece
  */
 export function tokenBytesOf(tokenizer: TokenizerJson, width: number): TokenBytes {
@@ -64,8 +65,8 @@ function flatten(pieces: readonly Uint8Array[], special: readonly number[], size
 }
 
 /**
- * The alphabet of byte-level vocabularies: one printable character per byte, as GPT-2 defined it. Printable Latin-1
- * characters stand for themselves, the other bytes for U+0100 onwards in ascending order.
+ * The alphabet of byte-level vocabularies: one printable character per byte, as GPT-2 defined it. Printable
+ * Latin-1 characters stand for themselves, the other bytes for U+0100 onwards in ascending order.
  */
 function byteAlphabet(): ReadonlyMap<string, number> {
   const alphabet = new Map<string, number>();

@@ -51,7 +51,7 @@ export function checkStateDirectory(directory: string): Finding {
   }
 }
 
-/** Clocks may differ by this much without a warning, in milliseconds. An HTTP date has a resolution of 1 s. */
+/** Clocks may differ by this much without a warning, in milliseconds. HTTP dates count seconds. */
 const USUAL_SKEW_MS = 5000;
 
 /** Compares the clock of the origin with this one. @param now Unix milliseconds */

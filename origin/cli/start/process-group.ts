@@ -30,8 +30,8 @@ interface CommandOptions {
 }
 
 /**
- * Starts a command. A child that dies after it was ready is restarted. A child that was never ready is given up,
- * because the next start would fail for the same reason, such as a model that does not fit.
+ * Starts a command. A child that dies after it was ready is restarted. A child that was never ready is given
+ * up, because the next start would fail for the same reason, such as a model that does not fit.
  */
 export function startCommand(
   command: Command,
@@ -55,15 +55,15 @@ export function startCommand(
 }
 
 /**
- * Runs a child and its descendants as one process group. One signal reaches all of them; the terminal's Ctrl-C reaches
- * only the launcher.
+ * Runs a child and its descendants as one process group. One signal reaches all of them; the terminal's
+ * Ctrl-C reaches only the launcher.
  */
 function processGroup({ file, args, env, log }: Command): ChildLife<never, never> {
   const child = spawn(file, args, {
     detached: true,
     env,
-    // Its stdin stays open, so that the child notices when the launcher is gone. Node ends a process that cannot write to a
-    // file, as on a full disk, so its output goes through the launcher.
+    // Its stdin stays open, so that the child notices when the launcher is gone. Node ends a process that
+    // cannot write to a file, as on a full disk, so its output goes through the launcher.
     stdio: 'pipe',
   });
   for (const stream of [child.stdout, child.stderr])

@@ -1,6 +1,9 @@
 import { FLOAT16_VALUES } from '@continuo/shared/float16.ts';
 
-/** Stored floating-point types to float32. All are little-endian, as the machines are that ONNX Runtime supports. */
+/**
+ * Stored floating-point types to float32. All are little-endian, as the machines are that ONNX Runtime
+ * supports.
+ */
 
 /** F8_E4M3: 4 bits of exponent, 3 of fraction, no infinity; the largest pattern is NaN. */
 const FLOAT8_VALUES = Float32Array.from({ length: 256 }, (_, byte) => {

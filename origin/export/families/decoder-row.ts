@@ -13,8 +13,8 @@ export interface DecoderRow {
   /** Neutral whatever their value, beside those that are for every family. */
   readonly ignored?: readonly string[];
   /**
-   * Beginnings that names of tensors may have in place of the first one, which the design uses. Absent = `model.`, nothing
-   * and `model.language_model.`. Any name may follow `language_model.`.
+   * Beginnings that names of tensors may have in place of the first one, which the design uses. Absent =
+   * `model.`, nothing and `model.language_model.`. Any name may follow `language_model.`.
    */
   readonly prefixes?: readonly string[];
   /** Names in config.json of sizes that have another name than in Llama. */
@@ -118,7 +118,7 @@ export interface ExpertsStyle {
   readonly normalized: boolean;
   readonly router: string;
   readonly routerBias?: boolean;
-  /** Names of an expert's matrices, under the layer's name and by its index; or of stacks of all experts' matrices. */
+  /** Names of an expert's matrices under the layer, by index; or stacks of all experts' matrices. */
   readonly matrices:
     | { readonly of: (expert: number) => Readonly<Record<'gate' | 'up' | 'down', string>> }
     | {
@@ -131,7 +131,7 @@ export interface ExpertsStyle {
 
 type ClippedSwiglu = { readonly alpha: number; readonly limit: number };
 
-/** Names of tensors without `.weight`: of the whole model, then below a layer's name. '' = the model has none. */
+/** Names of tensors without `.weight`: of the model, then below a layer. '' = the model has none. */
 export const LLAMA_NAMES = {
   embedding: 'model.embed_tokens',
   layers: 'model.layers',

@@ -2,8 +2,8 @@ import { FLOAT16_VALUES } from '@continuo/shared/float16.ts';
 import { DECODERS } from '../checkpoint/float-formats.ts';
 
 /**
- * The tensor types of GGUF as ggml's block structures define them. A row is a sequence of blocks of equal size, so a row
- * can be read without those before it.
+ * The tensor types of GGUF as ggml's block structures define them. A row is a sequence of blocks of equal
+ * size, so a row can be read without those before it.
  */
 export interface BlockType {
   readonly name: string;
@@ -24,7 +24,7 @@ interface IntegerBlocks {
   /** Writes the signed integers of a block to `out` from `to`. */
   levels(bytes: Uint8Array, at: number, out: Int8Array, to: number): void;
   scale(bytes: Uint8Array, at: number, group: number): number;
-  /** Writes the levels of a block two in a byte, as BlockRows has them, to `out` from `to`; null with 8 bits. */
+  /** Writes the levels of a block two in a byte (see BlockRows) to `out` from `to`; null with 8 bits. */
   readonly pack: ((bytes: Uint8Array, at: number, out: Uint8Array, to: number) => void) | null;
 }
 
@@ -43,7 +43,7 @@ const plain = (name: string, bytes: number): BlockType => ({
   decode: null,
 });
 
-/** Where a block of 32 keeps its codes: 16 bytes of 4 bits, low halves first, and the fifth bits if it has them. */
+/** Where a block of 32 keeps its codes: 16 bytes of 4 bits, low halves first; fifth bits if any. */
 interface CodePlace {
   readonly codes: number;
   readonly fifth?: number;
@@ -148,7 +148,7 @@ function minimumType(name: string, place: CodePlace): BlockType {
   };
 }
 
-/** Returns one of the eight 6-bit scales of a block of Q4_K or Q5_K, or one of its eight minima (`from` = 4). */
+/** One of the eight 6-bit scales of a block of Q4_K or Q5_K, or one of its eight minima (`from` = 4). */
 function packedScale(bytes: Uint8Array, at: number, index: number, from: 0 | 4): number {
   if (index < 4) return bytes[at + index + from]! & 63;
   const low = bytes[at + index + 4]!;

@@ -33,7 +33,7 @@ const MAX_KEY_BYTES = 0xffff;
 const MAX_TENSOR_NAME_BYTES = 255;
 const MAX_TEXT_BYTES = 2 ** 28;
 const MAX_DIMENSIONS = 4;
-/** A text takes up to four times its size in the file, so their number is bounded; vocabularies have below 600,000. */
+/** A text takes up to four times its size in the file, so their number is bounded. */
 const MAX_TEXTS = 2 ** 22;
 /** Bytes of the smallest entry: a key of no bytes with a value of one, and a tensor of one dimension. */
 const MIN_KEY_BYTES = 13;

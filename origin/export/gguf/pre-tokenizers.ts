@@ -1,6 +1,7 @@
 /**
- * How a byte-level vocabulary splits text into words before merging, by llama.cpp's name for it (`tokenizer.ggml.pre`). The
- * expressions are those of the tokenizer.json of the models that the names stand for.
+ * How a byte-level vocabulary splits text into words before merging, by llama.cpp's name for it
+ * (`tokenizer.ggml.pre`). The expressions are those of the tokenizer.json of the models that the names stand
+ * for.
  */
 interface PreTokenizer {
   /** Steps of tokenizer.json. */

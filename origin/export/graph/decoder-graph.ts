@@ -15,8 +15,8 @@ import { writeOptionalNorm } from './norms.ts';
 import { Positions } from './positions.ts';
 
 /**
- * Writes a decoder as the runners want it: lengths instead of a mask, logits of the positions in `logits_index` only, in
- * float32. No patch of origin/model/foreign applies to it.
+ * Writes a decoder as the runners want it: lengths instead of a mask, logits of the positions in
+ * `logits_index` only, in float32. No patch of origin/model/foreign applies to it.
  * @throws ModelError that names a tensor which is missing or has another shape than config.json says
  */
 export function writeDecoder(context: GraphContext, design: DecoderDesign): void {

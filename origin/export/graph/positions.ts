@@ -4,7 +4,7 @@ import type { AttentionDesign, RotaryDesign } from '../families/decoder-design.t
 import { WeightType } from './graph-builder.ts';
 import { bytesOf, eachChunk, type GraphContext } from './linear.ts';
 
-/** Cosines and sines of positions, distances for ALiBi, and the input of positions: each added when it is first needed. */
+/** Cosines and sines of positions, distances for ALiBi, the positions: each added at first need. */
 export class Positions {
   readonly #context: GraphContext;
   readonly #maxPositions: number;

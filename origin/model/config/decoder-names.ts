@@ -25,14 +25,14 @@ export const DEFAULT_NAMES: DecoderNames = {
   presentValue: 'present.%d.value',
 };
 
-/** int32 [batch]: the last position of each row, new tokens included. GroupQueryAttention calls it seqlens_k. */
+/** int32 [batch]: the last position of each row, new tokens included. GroupQueryAttention's seqlens_k. */
 export const LAST_POSITIONS = 'continuo/seqlens_k';
 /** int32 scalar in CPU memory: at least as many positions as the longest row has. */
 export const TOTAL_LENGTH = 'continuo/total_sequence_length';
 /** int64 [logit_rows]: indices into the flattened [batch · sequence] positions. */
 export const LOGITS_INDEX = 'logits_index';
 
-/** int64 [] or [1]: how many of a run's last positions get logits; 0 = all. transformers.js feeds it if a graph has it. */
+/** int64 [] or [1]: how many last positions get logits; 0 = all. transformers.js feeds it. */
 export const LOGITS_TO_KEEP = 'num_logits_to_keep';
 
 /** Boolean input [1] of a merged export; false runs the branch without a past. */

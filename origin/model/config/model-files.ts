@@ -5,8 +5,9 @@ import { GENAI_CONFIG, genaiNames, readGenaiConfig } from './genai-config.ts';
 import { ModelError } from './model-json.ts';
 
 /**
- * The precisions that a directory may contain, in order of preference on the CPU: 4 bits are fastest, float16 halves the
- * memory. The last ones scale activations over all rows of a run and must therefore run row by row.
+ * The precisions that a directory may contain, in order of preference on the CPU: 4 bits are fastest, float16
+ * halves the memory. The last ones scale activations over all rows of a run and must therefore run row by
+ * row.
  */
 export const PRECISIONS = ['q4', 'q4f16', 'fp16', 'fp32', 'bnb4', 'q8', 'int8', 'uint8'] as const;
 export type Precision = (typeof PRECISIONS)[number];
@@ -32,8 +33,8 @@ interface DecoderFile {
 }
 
 /**
- * Returns the graph to load: the requested precision, else the graph named by genai_config.json, else the first of
- * PRECISIONS that exists.
+ * Returns the graph to load: the requested precision, else the graph named by genai_config.json, else the
+ * first of PRECISIONS that exists.
  * @throws ModelError that lists what exists instead
  */
 export function findDecoder(directory: string, precision?: Precision): DecoderFile {
@@ -71,7 +72,7 @@ function candidates(precision: Precision): string[] {
   );
 }
 
-/** Lists graphs with other names, which may have been mistaken for a decoder, or else weights without a graph. */
+/** Lists graphs with other names, which may be mistaken for a decoder, or else weights without a graph. */
 function others(directory: string): string {
   const files = FOLDERS.filter((folder) => existsSync(join(directory, folder))).flatMap((folder) =>
     readdirSync(join(directory, folder)).map((name) => posix.join(folder, name)),
@@ -84,7 +85,7 @@ function others(directory: string): string {
   return `; build one from ${weights}: continuo model build ${source}`;
 }
 
-/** Returns name, size and modification time of every file of a model, skipping broken links and files that were just removed. */
+/** Returns name, size and modification time of every file of a model without broken links. */
 export function filesOf(directory: string): (readonly [string, number, number])[] {
   const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).toSorted();
   return names.flatMap((name) => {

@@ -24,7 +24,10 @@ const kvHeadFields = z.looseObject({
   num_kv_heads: z.unknown().optional(),
 });
 
-/** Returns the object with each size under its most common name, and in `field_names` the names that the file uses. */
+/**
+ * Returns the object with each size under its most common name, and in `field_names` the names that the file
+ * uses.
+ */
 export function withCommonNames(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   const given: Record<string, unknown> = { ...value };

@@ -5,7 +5,7 @@ import { type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
 import { CUDA_PROVIDER, ONNX_RUNTIME_VERSION } from '../ort/cuda-folder.ts';
 import { neededLibraries, readOnlyData } from './elf-file.ts';
 
-/** Checks the libraries of the CUDA provider before ONNX Runtime loads it, so that all missing ones are named at once. */
+/** Checks the libraries of the CUDA provider before ONNX Runtime loads it, to name all missing. */
 
 const PROVIDER_FILES = ['libonnxruntime_providers_shared.so', CUDA_PROVIDER];
 /** cuda-driver.ts checks it. */
@@ -31,7 +31,7 @@ export interface CudaFiles {
   map(file: string): string | null;
 }
 
-/** Operators that the CUDA provider runs with cuDNN. It opens that library at the first of them, not when it is loaded. */
+/** Operators that the CUDA provider runs with cuDNN. The first of them opens that library. */
 const CUDNN_OPERATORS =
   /^(Conv|ConvTranspose|FusedConv|NhwcConv|\w+Pool|BatchNormalization|InstanceNormalization|LRN|RNN|GRU|LSTM|Einsum|Reduce\w+|Arg(Max|Min))$/;
 const CUDNN = 'libcudnn.so.9';
@@ -46,8 +46,9 @@ export function cudnnOperator(graph: OnnxGraph): string | undefined {
 export const missingCudnn = (files: CudaFiles): string | null => problemOf(CUDNN, files);
 
 /**
- * Returns one line per library that is missing, of another version or does not load, with its package; empty if the
- * provider can be loaded with a driver. Libraries in the provider's folder take precedence over the system's.
+ * Returns one line per library that is missing, of another version or does not load, with its package; empty
+ * if the provider can be loaded with a driver. Libraries in the provider's folder take precedence over the
+ * system's.
  */
 export function missingCudaLibraries(files: CudaFiles): string[] {
   const { folder } = files;
@@ -72,7 +73,7 @@ export function cudaVersion({ folder }: Pick<CudaFiles, 'folder'>): number | nul
   return runtime === undefined ? null : Number(/\d+$/.exec(runtime)?.[0]);
 }
 
-/** Returns the version of a provider that is not of this ONNX Runtime; else null. Providers contain it as a C string. */
+/** Version of a provider of another ONNX Runtime; else null. Providers contain it as a C string. */
 function otherVersion(provider: string): string | null {
   const constants = readOnlyData(provider);
   if (constants.includes(`\0${ONNX_RUNTIME_VERSION}\0`)) return null;

@@ -158,7 +158,8 @@ function requireGpu({ platform, adapters }: Machine): void {
 }
 
 /**
- * Returns what CUDA runs on: the provider with the version that it needs, and the driver with the version that it has.
+ * Returns what CUDA runs on: the provider with the version that it needs, and the driver with the version
+ * that it has.
  * @throws ModelError one line with the next step
  */
 export function checkCuda(machine: Machine): string[] {

@@ -18,7 +18,7 @@ interface Section {
   readonly link: number;
 }
 
-/** Returns the needed libraries in file order. @throws Error that completes "libx.so …" if it is not 64-bit little-endian ELF */
+/** Returns needed libraries in order. @throws Error completing "libx.so …" unless 64-bit little-endian ELF */
 export const neededLibraries = (path: string): string[] => withFile(path, readNeeded);
 
 /** Returns the section of constants, empty if there is none. @throws as `neededLibraries` */

@@ -9,9 +9,10 @@ const ATTENTION = 'GroupQueryAttention';
 const LENGTHS_AT = 5;
 
 /**
- * Makes the two lengths that GroupQueryAttention reads inputs of the graph, and removes the nodes that computed them from
- * the attention mask. On CUDA, the sum of a mask of integers needs cuDNN, which nothing else in a decoder does. If other
- * nodes read the mask, it is computed from the lengths, so that no run needs a mask.
+ * Makes the two lengths that GroupQueryAttention reads inputs of the graph, and removes the nodes that
+ * computed them from the attention mask. On CUDA, the sum of a mask of integers needs cuDNN, which nothing
+ * else in a decoder does. If other nodes read the mask, it is computed from the lengths, so that no run needs
+ * a mask.
  */
 export function feedLengths(fields: readonly WireField[], attentionMask: string): WireField[] {
   const fed = fields.flatMap((field) => {
@@ -41,7 +42,10 @@ const int32 = (name: string, dimensions: readonly string[]) => ({
   dimensions,
 });
 
-/** Removes the nodes whose results no other node reads and the graph does not return. Nodes are in topological order, as ONNX requires. */
+/**
+ * Removes the nodes whose results no other node reads and the graph does not return. Nodes are in topological
+ * order, as ONNX requires.
+ */
 function withoutUnread(fields: readonly WireField[]) {
   const read = new Set<string>();
   for (const field of fields) if (field.field === GraphField.output) read.add(readTensor(field).name);

@@ -15,8 +15,9 @@ interface Slot {
 }
 
 /**
- * Keys and values of every slot for graphs whose present is a new tensor. A run reads the slot's buffers and writes the spare
- * ones; after success the two are swapped. Nothing is copied, and a failed run changes nothing.
+ * Keys and values of every slot for graphs whose present is a new tensor. A run reads the slot's buffers and
+ * writes the spare ones; after success the two are swapped. Nothing is copied, and a failed run changes
+ * nothing.
  */
 export class ConcatenatedCache implements KvBytes {
   readonly positionBytes: number;
@@ -39,7 +40,7 @@ export class ConcatenatedCache implements KvBytes {
     this.#spare = allocate();
   }
 
-  /** Binds a run that appends `tokens` positions after the slot's first `start`; later positions are dropped. */
+  /** Binds a run of `tokens` positions after the slot's first `start`; later positions are dropped. */
   bind(binding: OrtBinding, slot: number, start: number, tokens: number): void {
     const { kv, kvHeads, headSize, kvType } = this.#decoder;
     const { buffers } = this.#keepFirst(slot, start);
@@ -60,7 +61,10 @@ export class ConcatenatedCache implements KvBytes {
     one.length += tokens;
   }
 
-  /** Copies positions [0, length) of a slot, also if some are there already: the length of a cache is part of its layout. */
+  /**
+   * Copies positions [0, length) of a slot, also if some are there already: the length of a cache is part of
+   * its layout.
+   */
   copy(from: number, to: number, length: number): void {
     const source = this.#require(from, length);
     const target = this.#slots[to]!;

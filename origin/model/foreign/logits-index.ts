@@ -16,12 +16,13 @@ const PROJECTIONS = new Set(['MatMul', 'MatMulNBits', 'MatMulBnb4', 'Gemm', 'Fus
 const MAX_TAIL_NODES = 12;
 
 /**
- * Adds the input `logits_index` to a decoder. Hidden states are flattened to [batch · sequence, hidden], and only the
- * selected rows enter the output projection, so an empty index skips it. Half-precision logits are cast to float32. Only
- * the node that reads the hidden state changes; noted shapes are dropped; weights are copied as bytes.
+ * Adds the input `logits_index` to a decoder. Hidden states are flattened to [batch · sequence, hidden], and
+ * only the selected rows enter the output projection, so an empty index skips it. Half-precision logits are
+ * cast to float32. Only the node that reads the hidden state changes; noted shapes are dropped; weights are
+ * copied as bytes.
  *
- * With `after-projection` the rows are selected from the logits instead. This is for decoders whose projection is inside a
- * branch, or scales its input by the largest of the selected rows.
+ * With `after-projection` the rows are selected from the logits instead. This is for decoders whose
+ * projection is inside a branch, or scales its input by the largest of the selected rows.
  * @throws Error that completes "model.onnx …" if no projection leads to the output `logits`
  */
 export function insertLogitsIndex(
@@ -42,8 +43,9 @@ export function insertLogitsIndex(
       );
       continue;
     }
-    // Some exporters note the shapes of inner tensors. After the selection they are wrong, and in half-precision graphs of
-    // onnxruntime-genai's builder for the CPU they always are. ONNX Runtime infers shapes itself.
+    // Some exporters note the shapes of inner tensors. After the selection they are wrong, and in
+    // half-precision graphs of onnxruntime-genai's builder for the CPU they always are. ONNX Runtime infers
+    // shapes itself.
     if (field.field === GraphField.valueInfo) continue;
     const tensor = field.field === GraphField.output ? readTensor(field) : undefined;
     if (tensor?.name === logits) {
@@ -68,7 +70,9 @@ export function insertLogitsIndex(
   return { fields: fieldsOf(runs), logits: output };
 }
 
-/** Replaces the input `num_logits_to_keep` by the constant 0, because `logits_index` selects the positions. */
+/**
+ * Replaces the input `num_logits_to_keep` by the constant 0, because `logits_index` selects the positions.
+ */
 export function keepAllLogits(fields: readonly WireField[]): WireField[] {
   return fields.flatMap((field) => {
     if (field.field !== GraphField.input) return [field];

@@ -23,14 +23,14 @@ interface Piece extends PrefillChunk {
 }
 
 /**
- * A ModelRunner for graphs without GroupQueryAttention, whose present is a new tensor of past and new positions. Every row
- * is a separate run, so its bits cannot depend on other rows. Owns the session.
+ * A ModelRunner for graphs without GroupQueryAttention, whose present is a new tensor of past and new
+ * positions. Every row is a separate run, so its bits cannot depend on other rows. Owns the session.
  */
 export class OrtConcatRunner implements ModelRunner {
   readonly shape: ModelShape;
   /**
-   * Whether a run may have several tokens after a past. Some exports were traced with one token and have no causal mask for
-   * more; their prompts continue token by token.
+   * Whether a run may have several tokens after a past. Some exports were traced with one token and have no
+   * causal mask for more; their prompts continue token by token.
    */
   severalAfterPast = true;
   readonly #session: OrtSession;

@@ -5,9 +5,10 @@ import { encodeMessage, readString, type WireField, wireFields } from '../onnx/w
 const ATTRIBUTE = 'sliding_window_cache';
 
 /**
- * Removes `sliding_window_cache` from every GroupQueryAttention. The operator then reads a cache of all positions and still
- * applies its window. With the attribute it moves positions with the window, so a slot could not be truncated or copied, and
- * it refuses caches shorter than the window. WebGPU does not implement the attribute.
+ * Removes `sliding_window_cache` from every GroupQueryAttention. The operator then reads a cache of all
+ * positions and still applies its window. With the attribute it moves positions with the window, so a slot
+ * could not be truncated or copied, and it refuses caches shorter than the window. WebGPU does not implement
+ * the attribute.
  */
 export function disableWindowedCache(fields: readonly WireField[]): WireField[] {
   return fields.flatMap((field) => {

@@ -4,8 +4,8 @@ import { errorCode } from '@continuo/shared/error-details.ts';
 import { ELEMENT_BITS, type GraphInitializer, type OnnxGraph, withBranches } from './onnx-graph.ts';
 
 /**
- * Checks that all external weight files of a graph exist and have the size that the graph needs. ONNX Runtime also finds
- * most faults, but without naming the file.
+ * Checks that all external weight files of a graph exist and have the size that the graph needs. ONNX Runtime
+ * also finds most faults, but without naming the file.
  * @param modelFile path of the graph
  * @returns total bytes of those files
  * @throws Error that completes "model.onnx …"

@@ -8,13 +8,13 @@ import { ONNX_RUNTIME_VERSION } from '../ort/cuda-folder.ts';
 import type { GraphFile } from '../ort/graph-file.ts';
 import type { ModelPlan } from './open-model.ts';
 
-/** Files up to this size are read as a whole. Reading all weights of a large model would delay the start by minutes. */
+/** Files up to this size are read as a whole. All of a large model would take minutes. */
 const WHOLE_BYTES = 256 * 2 ** 20;
 /** Of larger files, so many bytes are read at the start of each stride, and at the end. */
 const SAMPLE_BYTES = 2 ** 16;
 const STRIDE_BYTES = 2 ** 20;
 
-/** Returns a hash of what a model computes with: its graphs and weights, its JSON files, and the version of the runtime. */
+/** A hash of what a model computes with: graphs, weights, JSON files, and the runtime's version. */
 export function contentHash(directory: string, { file, graph, vision }: ModelPlan): string {
   const hash = createHash('sha256').update(ONNX_RUNTIME_VERSION);
   const graphs = [{ file, graph }, ...(vision === null ? [] : [vision.tokens, vision.images])];

@@ -28,8 +28,9 @@ interface DefaultContext {
 }
 
 /**
- * Returns the positions of a slot where the operator gives none: all that the model has. A device reserves a slot for the
- * whole context, so there the slots must fit into half of the memory that weights and runs leave.
+ * Returns the positions of a slot where the operator gives none: all that the model has. A device reserves a
+ * slot for the whole context, so there the slots must fit into half of the memory that weights and runs
+ * leave.
  */
 export function defaultContext(
   { maxPositions, positionBytes, slots, otherBytes, kvLimitBytes }: ContextNeed,

@@ -55,7 +55,7 @@ export interface OpenedModel {
   readonly deviceName: string;
   /** One line for the log: the model's dimensions and the KV cache's size. */
   readonly summary: string;
-  /** One line: why no GPU is used, and what this machine computes wrongly; null if there is nothing to report. */
+  /** One line: why no GPU is used, and what this machine computes wrongly; or null. */
   readonly warning: string | null;
 }
 

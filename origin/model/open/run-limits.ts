@@ -8,15 +8,19 @@ import { describeLayout, inMiB, type KvLayout, OutOfMemoryError } from '../runne
 /** How large the runs on a device are, and the memory that they need. */
 
 /**
- * Tokens of one prefill run, and the granularity of the prefix cache. On 2 cores with 8 layers of 512 in 8 bits and prompts
- * of 1,024 tokens, chunks of 16, 32, 64 and 128 prefill 2,230, 2,700, 3,000 and 3,160 tokens/s and delay running streams by
- * 8, 14, 24 and 45 ms. A decode step of 16 rows takes 8 ms, so 32 is the compromise. Each chunk reads all weights, which a
- * card computes with faster than it reads them: an H200 prefills 13,000, 126,000 and 171,000 tokens/s of 1.2 B in chunks of 32, 512
- * and 1,024. 128 for WebGPU is an estimate.
+ * Tokens of one prefill run, and the granularity of the prefix cache. On 2 cores with 8 layers of 512 in 8
+ * bits and prompts of 1,024 tokens, chunks of 16, 32, 64 and 128 prefill 2,230, 2,700, 3,000 and 3,160
+ * tokens/s and delay running streams by 8, 14, 24 and 45 ms. A decode step of 16 rows takes 8 ms, so 32 is
+ * the compromise. Each chunk reads all weights, which a card computes with faster than it reads them: an H200
+ * prefills 13,000, 126,000 and 171,000 tokens/s of 1.2 B in chunks of 32, 512 and 1,024. 128 for WebGPU is an
+ * estimate.
  */
 const PREFILL_CHUNK = { cpu: 32, cuda: 512, webgpu: 128 } as const;
 
-/** ONNX Runtime 1.30's attention shader for 32 and more tokens loses keys on adapters with fewer lanes per subgroup. */
+/**
+ * ONNX Runtime 1.30's attention shader for 32 and more tokens loses keys on adapters with fewer lanes per
+ * subgroup.
+ */
 const NARROW_SUBGROUP = 32;
 
 /** @param adapters WebGPU can choose any of them; empty = unknown */
@@ -36,7 +40,7 @@ interface DeviceNeed {
   readonly runBytes: number;
 }
 
-/** CUDA context, kernels and workspaces of cuBLAS, outside of ONNX Runtime's limit. An H200 uses 553 MiB for this and for runs. */
+/** CUDA context, kernels and cuBLAS workspaces, beyond ONNX Runtime's limit: with runs 553 MiB on an H200. */
 const CONTEXT_BYTES = 512 * 2 ** 20;
 
 /**

@@ -4,9 +4,9 @@ import { elementBytes } from '../runner/kv-cache.ts';
 
 /** Estimates the memory of runs on a card. */
 
-/** Tensors of a layer that live at the same time, none wider than the widest: residual, norm, gate, up, product, result. */
+/** A layer's tensors at one time, none above the widest: residual, norm, gate, up, product, result. */
 const LIVE_TENSORS = 6;
-/** Flash attention divides a row among at most so many blocks if they are fewer than the processors of a large card. */
+/** Flash attention divides a row among so many blocks at most, below a card's processors. */
 const MAX_SPLITS = 128;
 const PROCESSORS = 132;
 const HALF = 2;

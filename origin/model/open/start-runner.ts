@@ -34,7 +34,7 @@ interface LoadedGraph {
   readonly graph: OnnxGraph;
 }
 
-/** Creates and probes the runner for a graph and device. It owns the session, which is disposed if this throws. */
+/** Creates and probes the runner for a graph and device. Owns the session, disposed if this throws. */
 export async function startRunner(
   session: OrtSession,
   options: RunnerOptions,
@@ -61,7 +61,7 @@ interface RowOptions extends Pick<RunnerOptions, 'allocateLogits'> {
   readonly decoder: Pick<DecoderInterface, 'cache' | 'couplesRows'>;
 }
 
-/** Returns a runner whose rows are independent: bit for bit on the CPU, elsewhere unless the graph couples them. */
+/** A runner with independent rows: bit for bit on the CPU, elsewhere unless the graph couples them. */
 export async function withIndependentRows(
   runner: ModelRunner,
   { decoder, allocateLogits }: RowOptions,

@@ -24,7 +24,7 @@ const NON_BLOCKING = 1;
 /** Flag of cuMemHostRegister: kernels can address the memory. */
 const DEVICE_MAP = 2;
 
-/** Parameters of cuLaunchKernel: function, grid and thread block in three dimensions, shared memory, stream, arguments. */
+/** Parameters of cuLaunchKernel: function, grid, thread block, shared memory, stream, arguments. */
 const LAUNCH = ['void *', ...Array<string>(7).fill('unsigned int'), 'void *', 'void *', 'void *'];
 
 /** Memory and kernels in the order in which the card uses them. */
@@ -40,8 +40,8 @@ interface Kernel {
 }
 
 /**
- * Copies lines of bytes and launches kernels with a stream of its own, in the card's primary context, in which ONNX Runtime
- * also works. Host memory must be page-locked: `hostMemory` returns it.
+ * Copies lines of bytes and launches kernels with a stream of its own, in the card's primary context, in
+ * which ONNX Runtime also works. Host memory must be page-locked: `hostMemory` returns it.
  */
 export class CudaCopies {
   readonly #call: CudaCall;

@@ -15,7 +15,10 @@ export function installedCudaFolder({ XDG_CACHE_HOME, HOME }: CudaEnvironment): 
   return cache ? join(cache, 'continuo', `cuda-${ONNX_RUNTIME_VERSION}`) : null;
 }
 
-/** Returns the folder of the CUDA provider, if it is not beside ONNX Runtime: ORT_CUDA_PATH, or the installed one. */
+/**
+ * Returns the folder of the CUDA provider, if it is not beside ONNX Runtime: ORT_CUDA_PATH, or the installed
+ * one.
+ */
 export function cudaFolder(environment: CudaEnvironment): string | undefined {
   if (environment.ORT_CUDA_PATH) return environment.ORT_CUDA_PATH;
   const installed = installedCudaFolder(environment);

@@ -52,8 +52,8 @@ export class OrtBinding {
   }
 
   /**
-   * Binds or rebinds an input. For a device, the data are copied now, so later changes of CPU memory have no effect
-   * (`OrtSession.copiesInputs`).
+   * Binds or rebinds an input. For a device, the data are copied now, so later changes of CPU memory have no
+   * effect (`OrtSession.copiesInputs`).
    */
   input(name: string, tensor: BoundTensor): void {
     this.#withValue(name, tensor, (value) => this.#api.BindInput(this.handle, name, value));

@@ -21,7 +21,10 @@ const RUNS_TO_CAPTURE = 3;
 /** Bindings of ordinary runs that are kept; each costs a few kilobytes of main memory. */
 const MAX_RANGES = 64;
 
-/** Bytes of a row's inputs: token, position and index as int64, then last position, coldness and `whole` in 4 bytes each. */
+/**
+ * Bytes of a row's inputs: token, position and index as int64, then last position, coldness and `whole` in 4
+ * bytes each.
+ */
 const INPUT_BYTES = 3 * 8 + 3 * 4;
 
 interface DecodeGraphsOptions {
@@ -41,12 +44,13 @@ interface DecodeGraphsOptions {
 }
 
 /**
- * Decode runs whose inputs and logits stay where they are on the device: a step begins and ends with one copy. Batches of the
- * slots 0 … rows − 1 run as CUDA graphs, one for each of a few numbers of rows. A graph starts the kernels of a step with one
- * call, and keeps the addresses of its capture. Other batches run without a graph.
+ * Decode runs whose inputs and logits stay where they are on the device: a step begins and ends with one
+ * copy. Batches of the slots 0 … rows − 1 run as CUDA graphs, one for each of a few numbers of rows. A graph
+ * starts the kernels of a step with one call, and keeps the addresses of its capture. Other batches run
+ * without a graph.
  *
- * A graph writes to memory that is free between runs. So after a capture nothing may be allocated on the device that outlives a
- * run: what a binding copies there would be overwritten.
+ * A graph writes to memory that is free between runs. So after a capture nothing may be allocated on the
+ * device that outlives a run: what a binding copies there would be overwritten.
  */
 export class DecodeGraphs {
   readonly #options: DecodeGraphsOptions;

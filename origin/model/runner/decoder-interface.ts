@@ -31,7 +31,7 @@ export interface DecoderInterface {
   readonly vocabularySize: number;
   /** Positions that the model supports; no slot can be longer. */
   readonly maxPositions: number;
-  /** int64 ids [batch, sequence]; if `embeddingSize` is set, float32 vectors [batch, sequence, embeddingSize]. */
+  /** int64 ids [batch, sequence]; with `embeddingSize`, float32 [batch, sequence, embeddingSize]. */
   readonly tokenInput: string;
   /** Width of the vectors that the graph reads instead of ids; null = it reads ids. */
   readonly embeddingSize: number | null;
@@ -50,11 +50,11 @@ export interface DecoderInterface {
    * concatenated: the present is a new tensor of past and new positions.
    */
   readonly cache: 'in-place' | 'concatenated';
-  /** True if activations are scaled by the largest of all rows of a run, so that rows influence each other. */
+  /** True if activations are scaled by the largest row of a run, so rows influence each other. */
   readonly couplesRows: boolean;
 }
 
-/** Inputs of convolution, state-space and recurrent layers, as Optimum, transformers.js and onnxruntime-genai name them. */
+/** Inputs of convolution, state-space and recurrent layers as exporters name them. */
 const STATE_INPUT =
   /(^|[._])(past_(conv|ssm|recurrent)|past\.\d+\.(conv|ssm|recurrent)|(conv|ssm|recurrent)_states?)([._]|$)/;
 /** Scales of an 8-bit or 4-bit KV cache, as onnxruntime-genai's builder names them. */
@@ -64,7 +64,7 @@ const RMS_NORMALIZATION = /^(Skip)?SimplifiedLayerNormalization$/;
 
 const COUPLING_OPERATORS = new Set(['DynamicQuantizeLinear', 'DynamicQuantizeMatMul']);
 
-/** Reports whether a graph reads lengths and `logits_index` as the runners bind them, as those of origin/export do. */
+/** Reports whether a graph reads lengths and `logits_index` as the runners bind them (origin/export). */
 const readsRunInputs = (inputs: ReadonlyMap<string, GraphTensor>): boolean =>
   [LAST_POSITIONS, TOTAL_LENGTH, LOGITS_INDEX].every((name) => inputs.has(name));
 
@@ -163,7 +163,7 @@ function requireKnownInputs(
   if (branch !== ElementType.bool) throw new Error(`has an input ${USE_CACHE_BRANCH} that is not bool`);
 }
 
-/** onnxruntime-genai's builder 0.18 exports OLMo 1 with RMS normalization, so its logits are those of another model. */
+/** onnxruntime-genai's builder 0.18 exports OLMo 1 with RMS normalization: another model's logits. */
 function requireLayerNorm({ nodes }: OnnxGraph, { architecture }: ModelConfig): void {
   if (architecture !== 'olmo') return;
   const rms = nodes.find(({ operator }) => RMS_NORMALIZATION.test(operator));
@@ -205,8 +205,8 @@ function kvTensors(
 }
 
 /**
- * Requires that all KV tensors are [batch, kvHeads, positions, headSize] of one type. onnxruntime-genai's builder writes
- * headSize as the symbol kv_cache_dim since 0.15; it is then the configuration's.
+ * Requires that all KV tensors are [batch, kvHeads, positions, headSize] of one type. onnxruntime-genai's
+ * builder writes headSize as the symbol kv_cache_dim since 0.15; it is then the configuration's.
  */
 function kvShape(
   kv: readonly KvTensor[],

@@ -17,8 +17,9 @@ interface SlotRange {
 const CLEARED_POSITIONS = 256;
 
 /**
- * Keys and values of every slot in device memory: one buffer [slots, kvHeads, contextLength, headSize] per layer and kind. It
- * starts as zeros, because attention multiplies positions after a row's length by zero and must not read NaN there.
+ * Keys and values of every slot in device memory: one buffer [slots, kvHeads, contextLength, headSize] per
+ * layer and kind. It starts as zeros, because attention multiplies positions after a row's length by zero and
+ * must not read NaN there.
  */
 export class DeviceKvCache implements KvStore {
   readonly #memory: OrtDeviceMemory;

@@ -21,7 +21,10 @@ export interface DeviceLogitsOptions {
   readonly logits: SparseLogits;
 }
 
-/** Where the settings of all rows lie on the device: coldness as float32, and whether the row is to be whole as int32. */
+/**
+ * Where the settings of all rows lie on the device: coldness as float32, and whether the row is to be whole
+ * as int32.
+ */
 interface RowSettings {
   readonly coldness: Pointer;
   readonly whole: Pointer;
@@ -47,7 +50,10 @@ export class DeviceLogits implements SparseRows {
     this.#vocabulary = BigInt(logits.vocabularySize);
   }
 
-  /** Brings the statistics of the first `rows` rows, the blocks of their largest logits, and all of rows that are to be whole. */
+  /**
+   * Brings the statistics of the first `rows` rows, the blocks of their largest logits, and all of rows that
+   * are to be whole.
+   */
   summarize(rows: number, { coldness, whole }: RowSettings): void {
     const { copies, device, host, logits } = this.#options;
     const { block_maxima, block_sums } = this.#kernels;

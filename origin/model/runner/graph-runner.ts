@@ -18,8 +18,8 @@ interface GraphParts {
 }
 
 /**
- * A ModelRunner that decodes by CUDA graphs. A graph has its own number of rows and begins at slot 0, so a batch gets rows of
- * idle slots. If these would be more than half, the batch runs without a graph.
+ * A ModelRunner that decodes by CUDA graphs. A graph has its own number of rows and begins at slot 0, so a
+ * batch gets rows of idle slots. If these would be more than half, the batch runs without a graph.
  */
 export class GraphRunner implements ModelRunner {
   readonly #parts: GraphParts;
@@ -49,7 +49,7 @@ export class GraphRunner implements ModelRunner {
     return this.#parts.graphs.sparseFault;
   }
 
-  /** Call once before the first prompt, and after the largest runs: a capture cannot allocate memory. @throws Error */
+  /** Call once before prompts and after the largest runs: a capture cannot allocate. @throws Error */
   capture(): void {
     this.#guard.requireIdle();
     this.#parts.graphs.capture();

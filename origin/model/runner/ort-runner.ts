@@ -9,7 +9,7 @@ import { KvCache, type KvStore } from './kv-cache.ts';
 import { inOrdinaryMemory, keptLogitRows, MAX_PREFILL_CHUNKS, type RunnerOptions } from './runner-options.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
-/** Maximum of cached bindings, one per recently decoded slot range; each costs a few kilobytes of native memory. */
+/** Maximum of cached bindings, one per recent slot range; each costs a few kilobytes. */
 const MAX_BINDINGS = 64;
 
 /** Sequences, and tokens of each. */
@@ -19,11 +19,12 @@ type Logits = Float32Array<ArrayBuffer>;
 /**
  * A ModelRunner over ONNX Runtime with the KV cache updated in place. Owns the session.
  *
- * On the CPU the bits of a decode row do not depend on its slot, the total length, the number of threads (1 or 2) or the
- * other rows, if the run has at least `minRows`. This holds for float32, float16, and 4-bit and 8-bit MatMulNBits. The
- * logits of a prefill position do not depend on the other requested positions. ONNX Runtime does not promise this, so its
- * version is pinned, tests check it, and the start probes it. It does not hold between prefill and decode, between two
- * splits into chunks, or for models that quantize activations per tensor.
+ * On the CPU the bits of a decode row do not depend on its slot, the total length, the number of threads (1
+ * or 2) or the other rows, if the run has at least `minRows`. This holds for float32, float16, and 4-bit and
+ * 8-bit MatMulNBits. The logits of a prefill position do not depend on the other requested positions. ONNX
+ * Runtime does not promise this, so its version is pinned, tests check it, and the start probes it. It does
+ * not hold between prefill and decode, between two splits into chunks, or for models that quantize
+ * activations per tensor.
  */
 export class OrtRunner implements ModelRunner {
   #shape: ModelShape;

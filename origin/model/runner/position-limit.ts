@@ -1,15 +1,16 @@
 import type { ModelConfig } from '../config/model-config.ts';
 import { type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
 
-/** Index of the rotary cosines among an operator's inputs (the sines in ONNX's RotaryEmbedding, which have as many rows). */
+/** Index of the rotary cosines among an operator's inputs (in ONNX's RotaryEmbedding, the sines). */
 const COSINES: ReadonlyMap<string, number> = new Map([
   ['GroupQueryAttention', 7],
   ['RotaryEmbedding', 2],
 ]);
 
 /**
- * Returns the most positions of a slot: the configuration's, limited by the rotary tables and by a sliding window that the
- * configuration names but the graph does not apply. Up to its width, a window changes nothing.
+ * Returns the most positions of a slot: the configuration's, limited by the rotary tables and by a sliding
+ * window that the configuration names but the graph does not apply. Up to its width, a window changes
+ * nothing.
  * @throws Error that completes "model.onnx …" if graph and configuration name different windows
  */
 export function positionLimit(graph: OnnxGraph, config: ModelConfig): number {
@@ -30,8 +31,8 @@ export function positionLimit(graph: OnnxGraph, config: ModelConfig): number {
 const COMPARISONS = new Set(['Greater', 'GreaterOrEqual', 'Less', 'LessOrEqual']);
 
 /**
- * Reports whether the graph's own attention mask applies the window. In transformers, query q reads key k only if
- * k > q − window. Optimum exports this as a Sub of the window that a comparison reads.
+ * Reports whether the graph's own attention mask applies the window. In transformers, query q reads key k
+ * only if k > q − window. Optimum exports this as a Sub of the window that a comparison reads.
  */
 function masksWindow(graph: OnnxGraph, window: number): boolean {
   const graphs = [...withBranches(graph)];
@@ -59,8 +60,8 @@ function rotaryPositions(graph: OnnxGraph): number {
 }
 
 /**
- * Long RoPE has a second table for long inputs, which an If selects by the longest row of the batch. Beyond the shorter
- * table, a row's result would depend on the other rows.
+ * Long RoPE has a second table for long inputs, which an If selects by the longest row of the batch. Beyond
+ * the shorter table, a row's result would depend on the other rows.
  */
 function tableRows(table: string, { nodes, initializers }: OnnxGraph): number[] {
   const chosen = nodes.find(({ branches, outputs }) => branches.length > 0 && outputs.includes(table));

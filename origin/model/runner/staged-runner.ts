@@ -17,8 +17,9 @@ interface StagedParts {
 }
 
 /**
- * A ModelRunner for devices that can only bind whole buffers, so that no run can use one slot of many as its KV. A prompt is
- * computed in a cache of one slot, and each chunk's new positions are copied to its slot. Decode rows start at slot 0.
+ * A ModelRunner for devices that can only bind whole buffers, so that no run can use one slot of many as its
+ * KV. A prompt is computed in a cache of one slot, and each chunk's new positions are copied to its slot.
+ * Decode rows start at slot 0.
  */
 export class StagedRunner implements ModelRunner {
   readonly shape: ModelShape;

@@ -14,8 +14,8 @@ interface EmbedderOptions {
 }
 
 /**
- * Converts tokens into vectors for a decoder without an embedding, and inserts images. Each vector is its token's row of the
- * table, so it cannot depend on the others. Owns the session of embed_tokens.
+ * Converts tokens into vectors for a decoder without an embedding, and inserts images. Each vector is its
+ * token's row of the table, so it cannot depend on the others. Owns the session of embed_tokens.
  */
 export class TokenEmbedder {
   readonly #session: OrtSession;

@@ -17,8 +17,8 @@ interface EncoderOptions {
 }
 
 /**
- * Encodes one image per run into the vectors that replace its token, so that no image's bits depend on another. Owns the
- * session of vision_encoder.
+ * Encodes one image per run into the vectors that replace its token, so that no image's bits depend on
+ * another. Owns the session of vision_encoder.
  */
 export class ImageEncoder {
   /** Vectors of one image = positions in the prompt. */

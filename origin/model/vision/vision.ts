@@ -85,8 +85,9 @@ function openEncoder({ images, recipe, size }: VisionPlan, { config, threads }: 
   const { fields, shape } = inFile(file, () => appendShape(graphFields(images.model), IMAGE_VECTORS));
   const model = withGraph(images.model, fields);
   const output = images.graph.outputs.find(({ name }) => name === IMAGE_VECTORS)!;
-  // Half of the threads, because the decoder runs meanwhile. On 2 cores with 8 layers of 512 in 8 bits and four streams, a
-  // step takes 3 ms, 10 ms with one encoder thread and 13 to 19 ms with two. Two threads encode hardly faster than one.
+  // Half of the threads, because the decoder runs meanwhile. On 2 cores with 8 layers of 512 in 8 bits and
+  // four streams, a step takes 3 ms, 10 ms with one encoder thread and 13 to 19 ms with two. Two threads
+  // encode hardly faster than one.
   const session = loadSession(images, model, { threads: Math.max(1, threads >> 1), spins: false });
   try {
     const { height, width } = recipe;

@@ -48,7 +48,7 @@ export interface ArenaShare {
   readonly threads: number;
 }
 
-/** Returns the same bytes as an ArrayBuffer, from which V8 copies four times faster than from a SharedArrayBuffer. */
+/** Returns the same bytes as an ArrayBuffer, which V8 copies four times faster than shared ones. */
 export type ViewMemory = (memory: SharedArrayBuffer) => ArrayBuffer;
 
 export function createArenaMemory(length: number, threads: number): ArenaShare {
@@ -56,7 +56,7 @@ export function createArenaMemory(length: number, threads: number): ArenaShare {
   return { memory: new Memory({ initial: pages, maximum: pages, shared: true }), length, threads };
 }
 
-/** One thread's view of the memory that holds rows: an instance of the block kernel and scratch of the thread's own. */
+/** One thread's view of the memory that holds rows: a block kernel and scratch of its own. */
 export class Arena {
   readonly share: ArenaShare;
   readonly functions: BlockFunctions;
@@ -87,8 +87,8 @@ export class Arena {
   }
 
   /**
-   * Visits a row in parts of at most MAX_BLOCKS blocks. Copies a part to scratch memory if the row lies elsewhere, or
-   * if the part ends within a block; −∞ then fills the block.
+   * Visits a row in parts of at most MAX_BLOCKS blocks. Copies a part to scratch memory if the row lies
+   * elsewhere, or if the part ends within a block; −∞ then fills the block.
    */
   forEachPart(row: Float32Array, visit: (address: number, blocks: number, firstBlock: number) => void): void {
     const isHere = row.buffer === this.rows.buffer;

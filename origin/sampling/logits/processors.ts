@@ -2,7 +2,7 @@ import type { TokenHistory } from '../token-history.ts';
 import { dry } from './dry.ts';
 import { type LogitProcessorFactory, MAX_FLOAT32 } from './processor.ts';
 
-/** Forbids the last token of a bad word if the history ends with the tokens before it (as vLLM's bad_words). */
+/** Forbids the last token of a bad word if the history ends with the tokens before it (vLLM's bad_words). */
 const badWords: LogitProcessorFactory = ({ badTokens: words = [] }) => {
   if (words.length === 0) return null;
   return {
@@ -34,8 +34,8 @@ const logitBias: LogitProcessorFactory = ({ logitBias }) => {
 };
 
 /**
- * Repetition penalty (Keskar et al., "CTRL", 2019, as corrected for negative logits): every token of the prompt or the
- * generated text within the window, once: z ← z / r if z > 0, else z · r.
+ * Repetition penalty (Keskar et al., "CTRL", 2019, as corrected for negative logits): every token of the
+ * prompt or the generated text within the window, once: z ← z / r if z > 0, else z · r.
  */
 const repetition: LogitProcessorFactory = ({ repetitionPenalty, repeatLastN }) => {
   if (repetitionPenalty === 1 || repeatLastN === 0) return null;
@@ -54,8 +54,9 @@ const repetition: LogitProcessorFactory = ({ repetitionPenalty, repeatLastN }) =
 };
 
 /**
- * OpenAI's penalties: z ← z − c · frequency_penalty − [c > 0] · presence_penalty. c counts the token's occurrences within
- * the window: among generated tokens, or in prompt and generated text together if the scope is 'all' (llama.cpp).
+ * OpenAI's penalties: z ← z − c · frequency_penalty − [c > 0] · presence_penalty. c counts the token's
+ * occurrences within the window: among generated tokens, or in prompt and generated text together if the
+ * scope is 'all' (llama.cpp).
  */
 const frequencyPresence: LogitProcessorFactory = (parameters) => {
   const { frequencyPenalty, presencePenalty, repeatLastN, penaltyScope } = parameters;
@@ -74,8 +75,8 @@ const frequencyPresence: LogitProcessorFactory = (parameters) => {
 };
 
 /**
- * Logits processors in the order in which they apply, after masks and before the temperature. Logits are rounded to
- * float32 after each.
+ * Logits processors in the order in which they apply, after masks and before the temperature. Logits are
+ * rounded to float32 after each.
  */
 export const LOGIT_PROCESSORS: readonly LogitProcessorFactory[] = [
   badWords,

@@ -4,14 +4,14 @@ export const MAX_JOBS = 256;
 /** At most this many threads work on one list. */
 export const MAX_THREADS = 8;
 
-/** Layout of the shared integers: three numbers, then a flag per thread, then the round in which each job was last done. */
+/** Layout of the shared integers: three numbers, then a flag per thread, then each job's last round. */
 const [ROUND, NEXT, COUNT, BUSY] = [0, 1, 2, 3] as const;
 const DONE = BUSY + MAX_THREADS;
 
 /**
- * The jobs of one decode step, by index, in shared memory. Several threads work on the list; each takes the next job. No
- * thread waits for another: the caller does a job itself if it is not done yet. A round can begin only when no thread is
- * busy with the previous one.
+ * The jobs of one decode step, by index, in shared memory. Several threads work on the list; each takes the
+ * next job. No thread waits for another: the caller does a job itself if it is not done yet. A round can
+ * begin only when no thread is busy with the previous one.
  */
 export class JobList {
   readonly memory: SharedArrayBuffer;
