@@ -1,10 +1,11 @@
 import type { SigningKey } from './signing.ts';
 
 /**
- * API keys: `sk-` + public id (16) + `-` + secret (43) + check digits (6), all in base 62. The id may be shown and
- * logged. Its last 4 digits are keyed by a secret of the server, so that a forged id costs no look-up. Ids that were made
- * without such a secret have only the first 12 digits. The check digits are the CRC-32 of everything before them. They
- * reject mistyped keys without a look-up and let scanners recognize leaked keys.
+ * API keys: `sk-` + public id (16) + `-` + secret (43) + check digits (6), all in base 62. The id may be
+ * shown and logged. Its last 4 digits are keyed by a secret of the server, so that a forged id costs no
+ * look-up. Ids that were made without such a secret have only the first 12 digits. The check digits are the
+ * CRC-32 of everything before them. They reject mistyped keys without a look-up and let scanners recognize
+ * leaked keys.
  */
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -50,7 +51,7 @@ async function idCheck(stem: string, secret: SigningKey): Promise<string> {
 /** A source of cryptographically random bytes. */
 type RandomBytes = (bytes: number) => Uint8Array;
 
-/** Returns `length` uniform base-62 digits. Skips bytes of 248 and above, so that all digits are equally likely. */
+/** Returns `length` uniform base-62 digits. Skips bytes above 247, so all digits are equally likely. */
 function randomDigits(length: number, random: RandomBytes): string {
   let digits = '';
   while (digits.length < length) {

@@ -53,9 +53,9 @@ function readParts(
 }
 
 /**
- * A string is one prompt. An array of strings is many prompts. A flat array with any number is one prompt of ids, or of
- * ids and strings to be joined. An array that contains arrays is many prompts, each a string or such an array. An empty
- * array in it is an empty prompt.
+ * A string is one prompt. An array of strings is many prompts. A flat array with any number is one prompt of
+ * ids, or of ids and strings to be joined. An array that contains arrays is many prompts, each a string or
+ * such an array. An empty array in it is an empty prompt.
  */
 function readPrompts(value: unknown): ReadResult<WirePrompt[]> {
   if (typeof value === 'string') return { value: [value] };

@@ -85,7 +85,7 @@ interface ApiErrorOptions {
 /** Returns a count with its noun: `1 prompt`, `2 prompts`. */
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** Returns the headers for the time to wait: whole seconds as in HTTP, and milliseconds for clients that read them. */
+/** Returns the headers for the time to wait: HTTP's whole seconds, and milliseconds. */
 export const retryAfter = (ms: number) => ({
   'retry-after': String(Math.max(1, Math.ceil(ms / 1000))),
   'retry-after-ms': String(Math.max(1, Math.ceil(ms))),
@@ -135,7 +135,7 @@ export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERROR_TABLE, code);
 }
 
-/** Returns the error that a terminal event or an origin's answer names; an unknown code becomes `upstream_error`. */
+/** Returns the error named by a terminal event or an origin; an unknown code becomes `upstream_error`. */
 export function errorFromWire({ code, message, param }: WireError): ApiError {
   return new ApiError(isErrorCode(code) ? code : 'upstream_error', message, { param });
 }
@@ -157,8 +157,8 @@ export function toApiError(thrown: unknown): ApiError {
 export const requiredTokens = (maxTokens: TokenLimit): number => (maxTokens === 'end' ? 1 : maxTokens);
 
 /**
- * Returns the error of a prompt that does not fit. Clients search for the words "maximum context length is X tokens".
- * They cut prompts by the numbers, so a prompt that was not counted to its end must be `at-least`.
+ * Returns the error of a prompt that does not fit. Clients search for the words "maximum context length is X
+ * tokens". They cut prompts by the numbers, so a prompt that was not counted to its end must be `at-least`.
  * @param param the prompt's name in the error
  */
 export function contextExceeded(

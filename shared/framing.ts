@@ -3,7 +3,7 @@
 /** One NDJSON line, newline included. */
 export const ndjsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`;
 
-/** JSON leaves these raw in strings, but readers of lines split at them: Python's `splitlines`, Node's `readline`. */
+/** JSON leaves these raw in strings, but readers of lines split there: `splitlines`, Node's `readline`. */
 const LINE_SEPARATORS = /[\u0085\u2028\u2029]/g;
 
 /** Escapes the line separators in JSON text, or in events that carry JSON. */

@@ -43,7 +43,7 @@ const base64Length = (bytes: number): number => 4 * Math.ceil(bytes / 3);
 export const wholeRowLength = (vocabularySize: number, { encoding }: LogprobRowFormat): number =>
   base64Length(vocabularySize * (encoding === 'float32' ? 4 : 2));
 
-/** Each choice has the rows of its prompt. @param required what the answer needs; null = more than the limit */
+/** Each choice has the rows of its prompt. @param required what the answer needs; null = too large */
 export function rowsTooLarge(maxCharacters: number, required: number | null): ApiError {
   const needed = required === null ? '' : `, and this request may need ${required}`;
   const message = `Invalid 'logprobs_format': the rows of an answer may have at most ${maxCharacters} base64 characters${needed}. Set 'top_p' in it, or lower 'max_tokens' or the length of the prompt.`;

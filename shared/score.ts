@@ -142,8 +142,8 @@ const isSpace = (unit: number): boolean =>
   (unit !== 0xfeff && /\s/.test(String.fromCharCode(unit)));
 
 /**
- * Returns a text without the white space at its end. With joint tokenization, that space belongs to the continuation:
- * most tokenizers join a space to the word after it.
+ * Returns a text without the white space at its end. With joint tokenization, that space belongs to the
+ * continuation: most tokenizers join a space to the word after it.
  */
 export function withoutTrailingSpace(text: string): string {
   let end = text.length;

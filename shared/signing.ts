@@ -1,6 +1,6 @@
 /**
- * Signatures by which the origin authenticates its Worker: HMAC-SHA-256 over timestamp, nonce, method, path and the
- * body's hash. Uses only WebCrypto, which both runtimes have.
+ * Signatures by which the origin authenticates its Worker: HMAC-SHA-256 over timestamp, nonce, method, path
+ * and the body's hash. Uses only WebCrypto, which both runtimes have.
  */
 
 export const SIGNATURE_HEADER = 'x-continuo-signature';
@@ -59,7 +59,8 @@ interface VerifiedClaims extends SignatureClaims {
 function message({ method, path }: SignedParts, claims: VerifiedClaims): Uint8Array<ArrayBuffer> {
   const { timestamp, nonce, bodyHash } = claims;
   const fields = [String(timestamp), nonce, method, path, bodyHash];
-  // A copy, because Web Crypto requires the type Uint8Array<ArrayBuffer>, which not all typings of encode() promise.
+  // A copy, because Web Crypto requires the type Uint8Array<ArrayBuffer>, which not all typings of encode()
+  // promise.
   return new Uint8Array(encoder.encode(fields.join('\n')));
 }
 
@@ -80,8 +81,8 @@ const HEADER = /^v2\.(\d{1,15})\.([A-Za-z0-9_-]{8,64})\.([0-9a-f]{64})\.([0-9a-f
 export type MacCheck = (mac: Uint8Array, message: Uint8Array) => boolean;
 
 /**
- * Returns the claims of a header with a valid MAC; otherwise null. The caller must check age, replay and the hash of the
- * body. So the body of an unauthenticated request need not be read.
+ * Returns the claims of a header with a valid MAC; otherwise null. The caller must check age, replay and the
+ * hash of the body. So the body of an unauthenticated request need not be read.
  */
 export async function verify(
   key: SigningKey | MacCheck,

@@ -10,8 +10,8 @@ export const maxUsage = (a: Usage, b: Usage): Usage => ({
 });
 
 /**
- * Counts what a generation has used, from its events. The Worker and the origin count the same way, so their numbers
- * agree wherever the stream stops.
+ * Counts what a generation has used, from its events. The Worker and the origin count the same way, so their
+ * numbers agree wherever the stream stops.
  */
 export class UsageTally {
   readonly finishReasons: FinishReason[] = [];
@@ -30,7 +30,7 @@ export class UsageTally {
   #promptTokens = 0;
   #cachedTokens = 0;
   #completionTokens = 0;
-  /** Usage in the terminal event. That of `done` replaces the count, that of an error is at least the count. */
+  /** Usage in the terminal event. `done` replaces the count, that of an error is at least the count. */
   #final: Usage | null = null;
 
   /** @param now Unix milliseconds */
@@ -135,7 +135,10 @@ export const usageAccount = z
   .nullable();
 export type UsageAccount = NonNullable<z.infer<typeof usageAccount>>;
 
-/** GET /usage?under=… of the origin: the accounts whose names begin with this text; null from an origin without lists. */
+/**
+ * GET /usage?under=… of the origin: the accounts whose names begin with this text; null from an origin
+ * without lists.
+ */
 export const accountList = z
   .array(
     z.object({
