@@ -134,7 +134,7 @@ function finalAfterTimeLimit(thrown: unknown, { settings, timings }: RequestCont
   return new ApiError(thrown.code, thrown.message, { param: thrown.param, headers });
 }
 
-/** Completions lose this header before they get here. The streams of other APIs have no ids and another end. */
+/** Completions have lost this header here. The streams of other APIs have no ids and another end. */
 function refuseResumable(request: Request): void {
   if (!request.headers.has(RESUMABLE_HEADER)) return;
   const message = `Invalid header '${RESUMABLE_HEADER}': only a stream of '/v1/completions' can be resumed. Remove the header.`;

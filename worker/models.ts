@@ -37,8 +37,8 @@ const priced = async (model: OriginModel, context: RequestContext): Promise<Pric
 });
 
 /**
- * Lists each model under its id, its aliases and, if it is the default model, under `default`. Skips aliases that another
- * model already uses.
+ * Lists each model under its id, its aliases and, if it is the default model, under `default`. Skips aliases
+ * that another model already uses.
  */
 function modelObjects(models: readonly PricedModel[], defaultModel: OriginModel | undefined) {
   const taken = new Set(models.map(({ id }) => id));

@@ -152,8 +152,8 @@ function pieceOf(bytes: string): string | number[] {
 const isNative = ({ reply }: RequestContext): boolean => reply.dialect.name === 'llamacpp';
 
 /**
- * {prompt, add_special_tokens?} → {tokens, count, max_model_len, token_strs?}. With `content`, or without `prompt` in its
- * dialect, as llama.cpp: {content, add_special?, with_pieces?} → {tokens}.
+ * {prompt, add_special_tokens?} → {tokens, count, max_model_len, token_strs?}. With `content`, or without
+ * `prompt` in its dialect, as llama.cpp: {content, add_special?, with_pieces?} → {tokens}.
  */
 async function tokenize(input: OperationInput, context: RequestContext) {
   const { request } = input;

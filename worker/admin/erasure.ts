@@ -24,7 +24,7 @@ export const erasedObject = z.object({
   erased: z.literal(true).describe('Always true.'),
 });
 
-/** Erases tenants from all stores. Idempotent answers and resumable streams delete themselves, within 71 minutes. */
+/** Erases tenants from all stores. Idempotent answers and streams delete themselves in 71 minutes. */
 
 type Stores = Pick<RequestContext, 'env' | 'settings' | 'backoff' | 'now'>;
 
@@ -63,7 +63,7 @@ export async function erase(
 
 const AGAIN_FOR_MS = 3 * 86_400_000;
 
-/** Erases the data of recently erased tenants again: what a failure left, and what arrived late from other places. */
+/** Erases the data of recently erased tenants again: what a failure left, and what arrived late. */
 export async function eraseAgain(stores: Stores): Promise<void> {
   const tenants = await erasedTenants(stores.env.DB, stores.now() - AGAIN_FOR_MS);
   await settleAll(tenants.map(({ id, keepUsage }) => eraseData(stores, id, keepUsage)));

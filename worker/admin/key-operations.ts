@@ -52,7 +52,7 @@ async function createKey(
   };
 }
 
-/** Keys that manage keys have no other scope; admin keys belong to the operator's tenant. @throws ApiError 400 */
+/** Keys that manage keys have no other scope; admin keys are the operator's. @throws ApiError 400 */
 function checkScopes(scopes: readonly string[], tenantId: string): void {
   const admin = scopes.includes('admin');
   const sole = scopes.find((scope) => scope === 'admin' || scope === 'keys');
@@ -185,7 +185,7 @@ export async function endKey(
   return keyShown(existing(await readKeyRecord(context.env.DB, key.id), 'key', key.id), context);
 }
 
-/** Returns the last days of use; none while the ledger is unavailable, because keys must be manageable then. */
+/** Returns the last days of use; none while the ledger is unavailable: keys must stay manageable. */
 export const usesOf = (
   keys: readonly { readonly id: string }[],
   { USAGE_DB }: RequestContext['env'],

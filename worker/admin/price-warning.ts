@@ -6,8 +6,8 @@ const MAX_NAMED = 5;
 const LISTED_WITHIN_MS = 2_000;
 
 /**
- * Returns a text if limits of cost are set, but some served models have no price, so that requests to them go on for free;
- * undefined otherwise. Never fails.
+ * Returns a text if limits of cost are set, but some served models have no price, so that requests to them go
+ * on for free; undefined otherwise. Never fails.
  * @param limits by their names in the API
  */
 export async function priceWarning(

@@ -21,8 +21,8 @@ import {
 /**
  * Returns the tenant and key of the caller.
  * @param scope null = any
- * @throws ApiError 401 without a valid key; 403 if the tenant is suspended or the key lacks `scope`; 429 from flood limits;
- *   503 if the key store is unavailable
+ * @throws ApiError 401 without a valid key; 403 if the tenant is suspended or the key lacks `scope`; 429 from
+ *   flood limits; 503 if the key store is unavailable
  */
 export function authenticate(
   request: Request,
@@ -69,14 +69,14 @@ async function presentedPrincipal(
   return principal;
 }
 
-/** The key that created a batch, as it is now. Only the batch's object can name it, and no secret is known of it. */
+/** The key that created a batch, as it is now. Only the batch's object names it, without secret. */
 async function batchPrincipal(id: string, scope: Scope | null, context: RequestContext): Promise<Principal> {
   if (id === DEVELOPMENT.key.id && context.settings.ENVIRONMENT === 'development') return DEVELOPMENT;
   const { key, stale } = await context.keys.find(id, keyReader(context)).catch(unavailable);
   return activePrincipal(key, stale, scope, context);
 }
 
-/** Returns the key that a request carries: as Bearer token, or in a header that other APIs use; null without a key. */
+/** Returns the key that a request carries: as Bearer token or in other APIs' headers; null without a key. */
 function keyOf({ headers }: Request): string | null {
   const bearer = /^bearer +(\S+)$/i.exec(headers.get('authorization')?.trim() ?? '')?.[1];
   return bearer ?? (headers.get('x-api-key')?.trim() || headers.get('api-key')?.trim() || null);
@@ -102,7 +102,8 @@ async function storedPrincipal(
   const id = apiKeyId(key);
   // Malformed keys are rejected without a look-up.
   if (id === null) throw invalidKey();
-  // Counted by the hash of the whole key: a caller who knows only the public id must not use up the key's share.
+  // Counted by the hash of the whole key: a caller who knows only the public id must not use up the key's
+  // share.
   await checkFlood(context.env.FLOOD_BY_KEY, hash);
   const { key: stored, stale } = await context.keys.find(id, keyReader(context)).catch(unavailable);
   const same = sameHash(hash, stored?.hash ?? NO_HASH);
@@ -121,7 +122,7 @@ async function activePrincipal(
   return stored.principal;
 }
 
-/** Returns the caller as the database has it now: its limits may change, or its key end, while its completion runs. */
+/** Returns the caller as the database has it now: limits and keys may change while it runs. */
 export async function currentPrincipal(caller: Principal, context: RequestContext): Promise<Principal> {
   const result = await context.keys.find(caller.key.id, keyReader(context)).catch(() => null);
   return result?.key?.principal ?? caller;
@@ -134,7 +135,7 @@ function unavailable(): never {
 /** A key store or a limiter that takes longer counts as failed. */
 const READ_WITHIN_MS = 5_000;
 
-/** Returns the function that reads the key store. It logs a failed read: an outdated key may hide it from callers. */
+/** Returns the function that reads the key store. It logs a failed read, which an outdated key may hide. */
 function keyReader({ env, timers, requestId }: RequestContext) {
   return async (id: string): Promise<StoredKey | null> => {
     try {
@@ -146,7 +147,7 @@ function keyReader({ env, timers, requestId }: RequestContext) {
   };
 }
 
-/** @throws ApiError 401 if the limiter has blocked the key; 403 if it has blocked the tenant; 503 if it is unreachable */
+/** @throws ApiError 401 if the limiter blocks the key, 403 if the tenant, 503 if it is unreachable */
 async function checkRevocation(
   { tenant, key }: Principal,
   { env, backoff, timers }: RequestContext,
@@ -166,7 +167,7 @@ function sameHash(left: string, right: string): boolean {
   return first.byteLength === second.byteLength && crypto.subtle.timingSafeEqual(first, second);
 }
 
-/** Unknown keys are compared with this hash, so that they take as long as known keys. No key is known to have it. */
+/** Unknown keys are compared with this hash, so that they take as long as known keys. */
 const NO_HASH = '0'.repeat(64);
 
 /** Returns whether the key is neither revoked nor expired. */
@@ -174,8 +175,8 @@ export const isActive = (key: ApiKey, now: number): boolean =>
   (key.revokedAt === null || key.revokedAt > now) && (key.expiresAt === null || key.expiresAt > now);
 
 /**
- * Returns the network that an address is rate-limited by: the address itself for IPv4, the /64 prefix for IPv6. A customer
- * of a network has at least 2^64 IPv6 addresses.
+ * Returns the network that an address is rate-limited by: the address itself for IPv4, the /64 prefix for
+ * IPv6. A customer of a network has at least 2^64 IPv6 addresses.
  */
 export function networkOf(address: string): string {
   if (!address.includes(':') || address.includes('.')) return address;

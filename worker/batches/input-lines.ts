@@ -14,7 +14,7 @@ interface RawLine {
 
 const LINE_FEED = 0x0a;
 
-/** Splits a byte stream at line feeds. Yields the lines that each piece completes; holds no more than one line. */
+/** Splits a byte stream at line feeds. Yields completed lines; holds at most one line. */
 export async function* linesOf(
   pieces: AsyncIterable<Uint8Array>,
   maxBytes: number,

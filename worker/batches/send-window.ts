@@ -7,8 +7,9 @@ const MIN_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 60_000;
 
 /**
- * Follows the free slots of the origin and of the tenant's limits, as TCP follows a link (additive increase, multiplicative
- * decrease): responses widen the window, and a refusal halves it and stops all sending for a while.
+ * Follows the free slots of the origin and of the tenant's limits, as TCP follows a link (additive increase,
+ * multiplicative decrease): responses widen the window, and a refusal halves it and stops all sending for a
+ * while.
  */
 export class SendWindow {
   #size = FIRST;

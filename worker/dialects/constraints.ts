@@ -136,8 +136,9 @@ function fromStructuredOutputs(outputs: StructuredOutputs): (NamedConstraint | n
 }
 
 /**
- * A completion cannot contain tool calls. The only supported use is a strict function that `tool_choice` forces: the text
- * is then its arguments. Without tools, a `tool_choice` that forces none has no effect, nor have tools with `none`.
+ * A completion cannot contain tool calls. The only supported use is a strict function that `tool_choice`
+ * forces: the text is then its arguments. Without tools, a `tool_choice` that forces none has no effect, nor
+ * have tools with `none`.
  * @throws ApiError 400 for every other use
  */
 function fromTools(request: CompletionRequest): NamedConstraint | null {

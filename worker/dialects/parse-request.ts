@@ -135,7 +135,7 @@ export function parseRequest<T>(schema: z.ZodType<T>, value: unknown): T {
   throw toRequestError(firstOf(parsed.error.issues)!);
 }
 
-/** Returns the object that a field's schema describes, alone or among other types; null if it describes none. */
+/** Returns the object that a field's schema describes, alone or among others; null if none. */
 function objectIn(schema: unknown): z.ZodObject | null {
   if (schema instanceof z.ZodObject) return schema;
   if (schema instanceof z.ZodUnion)
@@ -145,8 +145,8 @@ function objectIn(schema: unknown): z.ZodObject | null {
 }
 
 /**
- * Returns the names of a body's fields that a schema does not have, also within objects: `stream_options.usage`. `null`
- * means absent.
+ * Returns the names of a body's fields that a schema does not have, also within objects:
+ * `stream_options.usage`. `null` means absent.
  */
 export function unknownFields(body: object, { shape, def }: z.ZodObject, prefix = ''): string[] {
   return Object.entries(body).flatMap(([name, value]) => {
@@ -161,8 +161,8 @@ export function unknownFields(body: object, { shape, def }: z.ZodObject, prefix 
 const MAX_SCHEMAS = 256;
 
 /**
- * Returns `parseRequest` for an object with many optional fields, most of them absent. It checks the required fields and
- * those that a body has: zod takes 1 µs for each absent one.
+ * Returns `parseRequest` for an object with many optional fields, most of them absent. It checks the required
+ * fields and those that a body has: zod takes 1 µs for each absent one.
  */
 export function sparseParser<S extends z.ZodObject>(
   schema: S,

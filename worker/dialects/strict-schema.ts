@@ -6,7 +6,7 @@ const UNSUPPORTED = ['allOf', 'not', 'dependentRequired', 'dependentSchemas', 'i
 
 /** Objects in one another. References are not followed. */
 const MAX_LEVELS = 10;
-/** The limits of a whole schema. `characters` are those of property names, definition names and texts in `enum` and `const`. */
+/** The limits of a whole schema. `characters`: names of properties and definitions, texts in enums. */
 const MAX_TOTALS = { properties: 5000, 'enum values': 1000, characters: 120_000 };
 /** An enum of more texts has a limit of its own. */
 const MAX_FREE_TEXTS = 250;

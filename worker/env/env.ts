@@ -34,7 +34,7 @@ interface Bindings {
   readonly PUBLIC_NETWORK?: Fetcher;
 }
 
-/** Bindings and variables as the platform provides them. Variables are text until `parseSettings` reads them. */
+/** Bindings and variables as the platform provides them. `parseSettings` reads the variables' texts. */
 export interface Env extends Bindings, Variables {
   /** Shared with the origin; signs every request to it. UPSTREAMS may name other secrets instead. */
   readonly ORIGIN_SECRET?: string;

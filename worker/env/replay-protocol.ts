@@ -40,7 +40,7 @@ export interface InnerRequestProps {
 /** The Worker's own entry point, which accepts properties that outside requests cannot set. */
 export type LoopbackWorker = (options: { props: InnerRequestProps }) => Fetcher;
 
-/** The rest of a stream. `beyond-end`: it has no event with this number. Null: the tenant has no such stream. */
+/** The rest of a stream. `beyond-end`: it has no event with this number. Null: there is no such stream. */
 export type Resumed =
   | {
       /** Bytes if the stream has ended and its rest is short. */

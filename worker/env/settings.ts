@@ -17,7 +17,7 @@ const settings = z.object({
   /** Deployment environment. The development key is accepted only in `development`. */
   ENVIRONMENT: z.enum(['development', 'staging', 'production']).default('production'),
   ORIGIN_URL: z.url().default('http://127.0.0.1:9100'),
-  /** Name of the binding that carries requests to ORIGIN_URL. If absent, the Worker uses the platform's `fetch`. */
+  /** Name of the binding that carries requests to ORIGIN_URL. If absent: the platform's `fetch`. */
   ORIGIN_BINDING: z.string().min(1).optional(),
   /** JSON list of upstreams. If absent, the only upstream is the origin at ORIGIN_URL. */
   UPSTREAMS: z.string().optional(),
@@ -55,7 +55,10 @@ const settings = z.object({
   DEVELOPMENT_KEY_SHA256: sha256.optional(),
   /** Hex SHA-256 of the first admin key, which creates the other keys. */
   ADMIN_KEY_SHA256: sha256.optional(),
-  /** Keys the check digits in the ids of API keys. If absent, ids have none. It cannot be changed: see docs/operating.md. */
+  /**
+   * Keys the check digits in the ids of API keys. If absent, ids have none. It cannot be changed: see
+   * docs/operating.md.
+   */
   KEY_ID_SECRET: z.string().min(32).optional(),
   /** Signs the alerts that are sent to the webhooks of tenants. If absent, tenants cannot have webhooks. */
   WEBHOOK_SECRET: z.string().min(32).optional(),
@@ -97,9 +100,15 @@ const settings = z.object({
     .default(16 * 1024 * 1024),
   /** Request bodies that take longer to arrive fail with 408. */
   BODY_TIMEOUT_MS: milliseconds(30_000),
-  /** A response that is not complete by then begins with 200. Later failures are an error event or a broken connection. */
+  /**
+   * A response that is not complete by then begins with 200. Later failures are an error event or a broken
+   * connection.
+   */
   EARLY_ANSWER_MS: milliseconds(2_000),
-  /** After this much silence, a stream gets a keep-alive comment, and a plain response that has begun gets a space. */
+  /**
+   * After this much silence, a stream gets a keep-alive comment, and a plain response that has begun gets a
+   * space.
+   */
   KEEP_ALIVE_MS: milliseconds(1_000),
   /** Longer generations fail with 504. */
   REQUEST_TIMEOUT_MS: milliseconds(600_000),

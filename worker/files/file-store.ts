@@ -1,7 +1,7 @@
 import type { FileObject } from '@continuo/shared/batch.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 
-/** The objects of tenants in R2. The object itself holds all that is known of a file, so nothing can disagree with it. */
+/** The objects of tenants in R2. An object holds all of a file, so nothing can disagree. */
 
 /** Inputs and results of batches, the records of batches, and unfinished files. */
 type Kind = 'files' | 'batches' | 'uploads';

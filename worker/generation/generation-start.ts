@@ -65,7 +65,7 @@ export function startGeneration(admitted: AdmittedRequest): Generation {
   });
 }
 
-/** Returns what begins the prompt, for the choice of an upstream that has it in its cache. Files precede an infill. */
+/** Returns what begins the prompt, to choose an upstream by its cache. Files precede an infill. */
 const promptStart = ({ prompts, context, infill }: ParsedCompletion['generation']): WirePrompt | null =>
   context?.prompt ?? infill?.files[0]?.text ?? prompts[0] ?? null;
 

@@ -19,7 +19,7 @@ export interface GenerationOptions {
   readonly send: (signal: AbortSignal, onAccepted: (promptTokens: number) => void) => Promise<EventBatches>;
   /** The upstream that was tried last. */
   readonly upstream: { readonly name: string };
-  /** Runs before the first tokens are relayed, with the tokens of each prompt. @throws ApiError to refuse the request */
+  /** Runs with each prompt's tokens before any are relayed. @throws ApiError to refuse the request */
   readonly onPromptTokens: (promptTokens: readonly number[]) => Promise<void>;
   /** Aborts when the client disconnects. */
   readonly client: AbortSignal;
@@ -38,8 +38,8 @@ const deadlinePassed = (): ApiError =>
   new ApiError('upstream_timeout', 'The completion did not finish in time.');
 
 /**
- * How often an open generation asks whether its key is blocked. An answer may be 1 s old, and while one generation asks, others
- * get the old one. So each ends within 2 s of the block.
+ * How often an open generation asks whether its key is blocked. An answer may be 1 s old, and while one
+ * generation asks, others get the old one. So each ends within 2 s of the block.
  */
 const BLOCK_CHECK_MS = 450;
 
@@ -50,8 +50,9 @@ export const doneOf = (events: Batch): EventOf<'done'> | undefined => {
 };
 
 /**
- * One generation, from its request to an upstream to its end: `done`, a failure, a disconnected client or the deadline.
- * Checks that exactly one terminal event ends it, counts the usage, and settles the reservation once.
+ * One generation, from its request to an upstream to its end: `done`, a failure, a disconnected client or the
+ * deadline. Checks that exactly one terminal event ends it, counts the usage, and settles the reservation
+ * once.
  */
 export class Generation {
   readonly parsed: ParsedCompletion;
@@ -89,7 +90,7 @@ export class Generation {
     this.first = this.#start().catch((thrown: unknown) => this.#refused(thrown));
   }
 
-  /** Resolves when the upstream has checked what takes long to check. @throws ApiError if it has refused the request */
+  /** Resolves when the upstream has checked what takes long. @throws ApiError if it refused the request */
   async checked(): Promise<void> {
     if (isCheckedLate(this.parsed)) await Promise.race([this.first, this.#accepted.promise]);
   }
@@ -254,8 +255,9 @@ export class Generation {
   }
 
   /**
-   * Without a terminal event, the upstream may have generated more than was read. If the client disconnected before the
-   * first events, the upstream may have computed a part of the prompt: its usage account tells, or else `onAccepted`.
+   * Without a terminal event, the upstream may have generated more than was read. If the client disconnected
+   * before the first events, the upstream may have computed a part of the prompt: its usage account tells, or
+   * else `onAccepted`.
    */
   #settle(status: Outcome['status'], errorCode: string | null, inquire?: boolean): void {
     if (this.#settled) return;
@@ -279,7 +281,10 @@ export class Generation {
   }
 }
 
-/** The origin checks constraints, patterns and images before its first event, and may take seconds. It checks all else at once. */
+/**
+ * The origin checks constraints, patterns and images before its first event, and may take seconds. It checks
+ * all else at once.
+ */
 const isCheckedLate = ({ generation }: ParsedCompletion): boolean =>
   generation.constraint !== null ||
   Boolean(generation.images) ||

@@ -75,7 +75,10 @@ async function collect(generation: Generation, chooseFormat: ChooseFormat): Prom
   }
 }
 
-/** Writes white space until the body is known. A failure breaks the connection, so that no client takes it for a response. */
+/**
+ * Writes white space until the body is known. A failure breaks the connection, so that no client takes it for
+ * a response.
+ */
 async function writeLate(
   body: Promise<string>,
   client: WritableStreamDefaultWriter<Uint8Array>,

@@ -10,7 +10,8 @@ import { StreamWriter } from './format/stream-writer.ts';
 import { doneOf, type Generation } from './generation.ts';
 
 /**
- * Returns the generation as server-sent events. The response begins with the first events, or after EARLY_ANSWER_MS.
+ * Returns the generation as server-sent events. The response begins with the first events, or after
+ * EARLY_ANSWER_MS.
  * @throws ApiError if the generation failed before
  */
 export async function streamResponse(
@@ -47,8 +48,9 @@ const OPENAI_FORMAT: StreamFormat = {
 };
 
 /**
- * Relays one stream: one write to the client per read from the upstream. Nothing is read before the client has taken
- * the last write, so a slow client slows the upstream. A failure is one error event, then the format's end.
+ * Relays one stream: one write to the client per read from the upstream. Nothing is read before the client
+ * has taken the last write, so a slow client slows the upstream. A failure is one error event, then the
+ * format's end.
  */
 async function relay(
   generation: Generation,

@@ -72,8 +72,9 @@ function modelName(value: unknown): string {
 
 /**
  * Returns the model that a body names.
- * @throws ApiError 400 without a name; 404 for a model that is not served, or that the key may not use, as in the list of
- *   models; 503 for a model whose files no origin can read; 502 to 504 while the models are unknown
+ * @throws ApiError 400 without a name; 404 for a model that is not served, or that the key may not use, as in
+ *   the list of models; 503 for a model whose files no origin can read; 502 to 504 while the models are
+ *   unknown
  */
 export async function resolveModel(
   value: unknown,
@@ -94,13 +95,13 @@ export async function resolveModel(
 /** A list of ids in a request is no longer than this many of the longest contexts. */
 const MAX_CONTEXTS = 4;
 
-/** Returns the most elements of a list, so that ids that no model can take are refused before they are parsed. */
+/** Returns the most elements of a list, so that too many ids are refused before parsing. */
 export async function longestList({ catalogue }: RequestContext, signal: AbortSignal): Promise<number> {
   const models = await catalogue.models(signal);
   return MAX_CONTEXTS * Math.max(...models.map(({ contextLength }) => contextLength));
 }
 
-/** Rejects what the origin would also reject. Prompts with token ids are left to the origin, because an id may be a mark. */
+/** Rejects what the origin would also reject. Token ids are left to the origin: one may be a mark. */
 function checkImages(
   { prompts, images, plainText }: ParsedCompletion['generation'],
   model: OriginModel,

@@ -5,7 +5,10 @@ import { pathOf } from './router.ts';
 /** Longest path in a data point, whose texts the platform bounds together. */
 const MAX_PATH = 256;
 
-/** Counts a response in Analytics Engine, also a refusal, for which there is no usage record. Best effort. @param code '' = success */
+/**
+ * Counts a response in Analytics Engine, also a refusal, for which there is no usage record. Best effort.
+ * @param code '' = success
+ */
 export function countResponse(
   request: Request,
   response: Response,

@@ -11,8 +11,8 @@ const MAX_WAIT_MS = 1_000;
 export type FreeWorkTurn = (tenantId: string, bytes: number) => Promise<void>;
 
 /**
- * Spaces out by tenant what costs time and counts in no limit: refusals of large bodies, and streams that are read again. The
- * first one is sent at once. Callers without a valid key count as one tenant.
+ * Spaces out by tenant what costs time and counts in no limit: refusals of large bodies, and streams that are
+ * read again. The first one is sent at once. Callers without a valid key count as one tenant.
  */
 export function freeWorkPace(now: () => number, pause: (ms: number) => Promise<unknown>): FreeWorkTurn {
   /** In milliseconds of the clock. */

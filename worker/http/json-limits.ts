@@ -1,15 +1,18 @@
 import { constraintFields } from '@continuo/shared/completion-constraints.ts';
 import { MAX_SCHEMA_DEPTH } from '@continuo/shared/json-fields.ts';
 
-/** The deepest values are schemas, so that the limit of a schema decides and names its field. Five levels can be around one. */
+/**
+ * The deepest values are schemas, so that the limit of a schema decides and names its field. Five levels can
+ * be around one.
+ */
 const MAX_DEPTH = MAX_SCHEMA_DEPTH + 8;
 /**
- * Maximum number of strings, names of fields, lists and objects. A parsed `{}` takes many times the memory of its text.
- * Numbers do not, and lists of token ids are long, so numbers are not counted.
+ * Maximum number of strings, names of fields, lists and objects. A parsed `{}` takes many times the memory of
+ * its text. Numbers do not, and lists of token ids are long, so numbers are not counted.
  */
 const MAX_VALUES = 100_000;
 
-/** Fields with limits of their own: `allowed_token_ids` may list a whole vocabulary, and a schema any numbers. */
+/** Fields with limits of their own: `allowed_token_ids` may list a vocabulary, a schema any numbers. */
 const LONG_LISTS: ReadonlySet<string> = new Set(['allowed_token_ids', ...Object.keys(constraintFields)]);
 
 const QUOTE = 0x22;
@@ -44,7 +47,8 @@ interface OpenValue {
 }
 
 /**
- * Returns why JSON text is too complex to parse; null if it is not. Reads the text once and does not check its syntax.
+ * Returns why JSON text is too complex to parse; null if it is not. Reads the text once and does not check
+ * its syntax.
  * @param maxNumbers of each list of numbers
  */
 export function complexityFault(text: string, maxNumbers = Infinity): ComplexityFault | null {
@@ -79,7 +83,7 @@ export function complexityFault(text: string, maxNumbers = Infinity): Complexity
   return null;
 }
 
-/** An escape that is half of a surrogate pair, or both halves. Without one, all texts are well formed, as UTF-8 is. */
+/** An escape that is half of a surrogate pair, or both halves. Without one, all texts are well formed. */
 const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
 
 const isIllFormed = (value: unknown): boolean => {
@@ -89,8 +93,8 @@ const isIllFormed = (value: unknown): boolean => {
 };
 
 /**
- * Returns the field of a body with a lone surrogate, which UTF-8 cannot encode; null if there is none. Two such texts would
- * become the same one.
+ * Returns the field of a body with a lone surrogate, which UTF-8 cannot encode; null if there is none. Two
+ * such texts would become the same one.
  * @param text that the body was parsed from
  */
 export const fieldWithLoneSurrogate = (text: string, body: object): string | null =>

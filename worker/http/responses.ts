@@ -59,7 +59,7 @@ export function errorResponse(error: ApiError, context: RequestContext): Respons
   return response;
 }
 
-/** The response of a deployment with invalid variables or bindings. Only the log says which one is invalid. */
+/** The response of a deployment with invalid variables or bindings. Only the log says which. */
 export function misconfiguredResponse(): Response {
   const error = new ApiError('internal_error', 'This server is not configured correctly.');
   return jsonResponse(error.envelope(), {
@@ -97,8 +97,8 @@ function addVary(headers: Headers, names: readonly string[]): void {
 }
 
 /**
- * Adds the headers that every response has. The response's headers must be mutable. No cache stores the response to a caller
- * with a key, or an error.
+ * Adds the headers that every response has. The response's headers must be mutable. No cache stores the
+ * response to a caller with a key, or an error.
  */
 export function addCommonHeaders(response: Response, request: Request, context: RequestContext): void {
   const { headers, status } = response;

@@ -31,8 +31,8 @@ const isLarge = ({ method, headers }: Request): boolean =>
   method === 'POST' && !(Number(headers.get('content-length') ?? Infinity) < LARGE_BODY_BYTES);
 
 /**
- * Adds the `x-ratelimit-*` headers to every response of the handler to an authenticated caller. Refuses a large body before
- * it is read if the caller has no room for any request.
+ * Adds the `x-ratelimit-*` headers to every response of the handler to an authenticated caller. Refuses a
+ * large body before it is read if the caller has no room for any request.
  */
 export function withLimitHeaders(handler: RouteHandler): RouteHandler {
   return async (request, context, argument) => {

@@ -22,7 +22,7 @@ export interface Outcome extends Pick<UsageRecord, 'usage' | 'errorCode' | 'fini
   readonly firstTokenAt: number | null;
   /** Longest wait of a prompt in the upstream's queue, in milliseconds. */
   readonly queueMs?: number;
-  /** The upstream may have generated more than the Worker saw: the limiter asks it before writing the usage record. */
+  /** The upstream may have generated more than the Worker saw: the limiter asks it first. */
   readonly inquire?: boolean;
 }
 
@@ -39,7 +39,7 @@ export interface Reservation {
    * @throws ApiError 429 if they exceed a limit; then the caller settles; 503 if no limiter can be reached
    */
   begin(known: RequestTokens): Promise<void>;
-  /** Returns the error of a key that was revoked or expired meanwhile, or of a suspended tenant; null if the request may go on. */
+  /** The error of a key revoked or expired meanwhile or a suspended tenant; null = the request goes on. */
   block(): Promise<ApiError | null>;
   /** To be called exactly once. The limiter learns it a moment later. */
   settle(outcome: Outcome): void;
@@ -49,9 +49,10 @@ export interface Reservation {
 const RENEWALS = 3;
 
 /**
- * Reserves requests, tokens, money and concurrency together, for the tenant and for the key. Also sets the response's
- * `x-ratelimit-*` headers.
- * @throws ApiError 429, also if the limiter is overloaded; 401 or 403 if the key or tenant was blocked recently; 503 if the
+ * Reserves requests, tokens, money and concurrency together, for the tenant and for the key. Also sets the
+ * response's `x-ratelimit-*` headers.
+ * @throws ApiError 429, also if the limiter is overloaded; 401 or 403 if the key or tenant was blocked
+ *   recently; 503 if the
  * limiter fails
  */
 export async function admit(
@@ -75,7 +76,8 @@ export async function admit(
     limitError(refusal, principal, { model: cost.model, most: spendFor(cost, cost.most, cost) });
   const settled = async (asked: Promise<ReservationResult>): Promise<void> => {
     const result = await asked.catch((thrown: unknown) => {
-      // The limiter is not called again for this request, because a limiter that fails may have too many calls already.
+      // The limiter is not called again for this request, because a limiter that fails may have too many
+      // calls already.
       context.reply.limits = null;
       throw isOverloaded(thrown) ? limiterOverloaded(context.backoff.random()) : unchecked();
     });

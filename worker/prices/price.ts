@@ -27,7 +27,7 @@ export interface PricedPrompt {
   readonly cachedTokens: number;
 }
 
-/** Returns how many tokens at a rate fit into what `money` leaves of a cost so far; Infinity if they cost nothing. */
+/** How many tokens at a rate fit into what `money` leaves of a cost; Infinity if they cost nothing. */
 function tokensFor(money: number, spent: bigint, rate: number): number {
   if (rate === 0) return Number.POSITIVE_INFINITY;
   const left = BigInt(money) * TOKENS - spent;
@@ -37,7 +37,7 @@ function tokensFor(money: number, spent: bigint, rate: number): number {
 const promptCost = (price: Price, { promptTokens, cachedTokens }: PricedPrompt): bigint =>
   BigInt(promptTokens - cachedTokens) * BigInt(price.prompt) + BigInt(cachedTokens) * BigInt(price.cached);
 
-/** Returns the most tokens, the prompt's included, that a request with this prompt can use for so much money. */
+/** Returns the most tokens, the prompt's included, that this request can use for so much money. */
 export function affordable(price: Price | null, money: number, prompt: PricedPrompt): number {
   if (price === null) return Number.POSITIVE_INFINITY;
   return prompt.promptTokens + tokensFor(money, promptCost(price, prompt), price.completion);
@@ -54,8 +54,9 @@ export function within(price: Price | null, money: number, usage: Usage): Usage 
 }
 
 /**
- * A price as a part of a request's id. Home and origins keep the id, so its cost does not depend on the reporter of its
- * usage. Without a price, the part is `p`: ids of callers come later in the id, so they cannot set one.
+ * A price as a part of a request's id. Home and origins keep the id, so its cost does not depend on the
+ * reporter of its usage. Without a price, the part is `p`: ids of callers come later in the id, so they
+ * cannot set one.
  */
 export const priceName = (price: Price | null): string =>
   price === null

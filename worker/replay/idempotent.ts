@@ -36,7 +36,7 @@ async function replayed(
   return new Response(texts.join(''), { status, headers: all });
 }
 
-/** Runs the handler at most once per idempotency key. Does not store streams; the caller can make them resumable. */
+/** Runs the handler at most once per idempotency key. Streams are not stored, but can be resumable. */
 export function idempotent(handler: RouteHandler): RouteHandler {
   return async (request, context, argument) => {
     if (!request.headers.has(IDEMPOTENCY_HEADER)) return handler(request, context, argument);
@@ -45,7 +45,8 @@ export function idempotent(handler: RouteHandler): RouteHandler {
     const dialect = chooseDialect(request, tenant);
     const body = await readText(request, context);
     context.heldBody.release(); // The handler reads it again.
-    // The same body is another request at another address, in another dialect, or with a key that may use other models.
+    // The same body is another request at another address, in another dialect, or with a key that may use
+    // other models.
     const { pathname } = new URL(request.url);
     const requestHash = await sha256Hex(
       `${pathname}\n${dialect.name}\n${JSON.stringify(caller.models)}\n${body}`,
@@ -141,7 +142,9 @@ async function runOnce(
   }
 }
 
-/** Passes the white space of a late response on as it arrives, then stores the response, then passes it on. */
+/**
+ * Passes the white space of a late response on as it arrives, then stores the response, then passes it on.
+ */
 async function passOn(
   { status, headers, body: stream }: Response,
   reply: Reply,

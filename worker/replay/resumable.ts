@@ -23,7 +23,7 @@ const invalidResumable = (): ApiError =>
     param: RESUMABLE_HEADER,
   });
 
-/** Sends resumable requests through a Durable Object of their own; passes all other requests to the handler. */
+/** Sends resumable requests through a Durable Object of their own; passes others to the handler. */
 export function resumable(handler: RouteHandler): RouteHandler {
   return async (request, context, argument) => {
     const wanted = request.headers.get(RESUMABLE_HEADER);
@@ -48,7 +48,7 @@ export function resumable(handler: RouteHandler): RouteHandler {
   };
 }
 
-/** To read a stream again costs as much as to refuse a body of so many bytes, so a tenant gets 25 per second. */
+/** Reading a stream again costs as much as refusing so many bytes, so a tenant gets 25 per second. */
 const REPLAY_COST_BYTES = 327_680;
 
 const ID = /^cmpl-([0-9a-f]{32})$/;

@@ -69,8 +69,8 @@ interface ParsedLabels {
 }
 
 /**
- * Parses a request for the probabilities of labels after a query and each item. One token is generated, because its
- * logprobs are those of the labels.
+ * Parses a request for the probabilities of labels after a query and each item. One token is generated,
+ * because its logprobs are those of the labels.
  * @throws ApiError 400 for the first invalid field
  */
 export function parseLabels(

@@ -16,7 +16,7 @@ function rangeOf(text: string): Range {
   return isMapped ? [address.toIPv4Address(), bits - MAPPED_BITS] : [address, bits];
 }
 
-/** Returns whether all of a network, or an address, is in one of the ranges. What is no address is in none. */
+/** Whether all of a network, or an address, is in one of the ranges. What is no address is in none. */
 export function isWithin(text: string, ranges: readonly string[]): boolean {
   if (!ipaddr.isValid(text) && !ipaddr.isValidCIDR(text)) return false;
   const [address, bits] = rangeOf(text);

@@ -43,7 +43,7 @@ export class KeyDirectory {
   /** Hashes of keys that were right when they were last used, by key. They save a hash per request. */
   readonly #hashes = new Map<string, string>();
   readonly #entries = new Map<string, Entry>();
-  /** Unknown ids, with the time until which they count as unknown. Apart, so that forged ids evict no keys. */
+  /** Unknown ids, and the time until which they count so. Apart, so that forged ids evict no keys. */
   readonly #unknown = new Map<string, number>();
   readonly #now: () => number;
   readonly #ids: IdPolicy;

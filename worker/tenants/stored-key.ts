@@ -8,7 +8,10 @@ import {
 } from '@continuo/shared/tenant.ts';
 import * as z from 'zod';
 
-/** Unset limits come from the plan; otherwise there is no limit. A Worker after a roll back ignores what it does not know. */
+/**
+ * Unset limits come from the plan; otherwise there is no limit. A Worker after a roll back ignores what it
+ * does not know.
+ */
 const partialLimits = limits.partial().strip();
 const scopes = z
   .array(z.string())

@@ -9,7 +9,7 @@ export interface Backoff {
   pause(ms: number): Promise<unknown>;
 }
 
-/** Returns the milliseconds to wait after this number of failed attempts: a random part, at least half, of a doubling time. */
+/** Milliseconds to wait after so many failed attempts: a random part, at least half, of a doubling time. */
 const backoffMs = (firstMs: number, failures: number, random: number): number =>
   firstMs * 2 ** (failures - 1) * (0.5 + random / 2);
 
@@ -18,8 +18,9 @@ export const isOverloaded = (thrown: unknown): boolean =>
   (thrown as { readonly overloaded?: unknown } | null)?.overloaded === true;
 
 /**
- * Retries an idempotent Durable Object call, at most three attempts. An overloaded object is not called again. Each attempt
- * must get its own stub, because the stub of an object that has restarted fails permanently.
+ * Retries an idempotent Durable Object call, at most three attempts. An overloaded object is not called
+ * again. Each attempt must get its own stub, because the stub of an object that has restarted fails
+ * permanently.
  */
 export async function retry<T>(call: () => Promise<T>, { random, pause }: Backoff): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {

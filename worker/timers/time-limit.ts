@@ -27,7 +27,7 @@ export async function withTimeLimit<T>(
   }
 }
 
-/** Returns the result of `work` if it is there within `ms` milliseconds, otherwise null. @throws what `work` throws by then */
+/** Returns the result of `work` within `ms` milliseconds, else null. @throws what `work` throws by then */
 export async function inTime<T>(
   work: Promise<T>,
   { after, ms }: Pick<TimeLimit, 'after' | 'ms'>,
@@ -37,7 +37,10 @@ export async function inTime<T>(
   return Promise.race([work, late.promise]).finally(cancel);
 }
 
-/** Returns the result of `work`. @throws what `work` throws, or an Error if it takes longer than `ms` milliseconds */
+/**
+ * Returns the result of `work`. @throws what `work` throws, or an Error if it takes longer than `ms`
+ * milliseconds
+ */
 export function requireInTime<T>(work: Promise<T>, limit: Pick<TimeLimit, 'after' | 'ms'>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const cancel = limit.after(limit.ms, () => late.reject(new Error('late')));

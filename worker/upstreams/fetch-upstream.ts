@@ -39,12 +39,15 @@ export async function fetchUpstream(
 }
 
 /**
- * Maximum length of one event, or of one JSON body, in characters. A longer one is malformed, because it would fill
- * the memory that all requests of an isolate share.
+ * Maximum length of one event, or of one JSON body, in characters. A longer one is malformed, because it
+ * would fill the memory that all requests of an isolate share.
  */
 export const MAX_MESSAGE_LENGTH = 16 * 1024 * 1024;
 
-/** Read at a time. Most bodies arrive in one such read, which costs less than several of the platform's choice. */
+/**
+ * Read at a time. Most bodies arrive in one such read, which costs less than several of the platform's
+ * choice.
+ */
 const READ_BYTES = 16_384;
 
 /**

@@ -12,7 +12,9 @@ interface KnownList {
   readonly until: number;
 }
 
-/** Caches each upstream's list of models for a short time, and for longer while the upstream is unreachable. */
+/**
+ * Caches each upstream's list of models for a short time, and for longer while the upstream is unreachable.
+ */
 export class ModelLists {
   readonly #ttlMs: number;
   readonly #now: () => number;
@@ -33,8 +35,8 @@ export class ModelLists {
   }
 
   /**
-   * Returns the models of all upstreams. A model of several upstreams is described by one that has it loaded, else by
-   * the first one that could read its files.
+   * Returns the models of all upstreams. A model of several upstreams is described by one that has it loaded,
+   * else by the first one that could read its files.
    * @throws the error of the first upstream, if no list is known
    */
   async all(upstreams: readonly Upstream[], signal: AbortSignal): Promise<readonly OriginModel[]> {
@@ -61,7 +63,8 @@ export class ModelLists {
     const remember = (models: readonly OriginModel[], ms = this.#ttlMs): void => {
       this.#lists.set(name, { models, until: this.#now() + ms });
     };
-    // One request refreshes the list and the others use the old one, so that a hung upstream does not delay them.
+    // One request refreshes the list and the others use the old one, so that a hung upstream does not delay
+    // them.
     if (list) remember(list.models);
     const fetchList = (limited: AbortSignal) => upstream.models(limited);
     const limit = { signal, after: this.#after, ms: REFRESH_TIMEOUT_MS };
@@ -73,7 +76,8 @@ export class ModelLists {
       if (!signal.aborted) this.#lost.add(name);
       const isKnown = list !== undefined && !this.#unknown.has(name);
       if (!isKnown && thrown instanceof ApiError && !signal.aborted) this.#unknown.set(name, thrown);
-      // While others can serve, an unreachable upstream is not waited for again. A disconnected client shows nothing.
+      // While others can serve, an unreachable upstream is not waited for again. A disconnected client shows
+      // nothing.
       const isUnreachable = list !== undefined || !signal.aborted;
       // One whose list is unknown gets no requests, so it is asked again sooner.
       const ms = Math.min(this.#ttlMs, isKnown ? Infinity : REFRESH_TIMEOUT_MS);
@@ -82,7 +86,7 @@ export class ModelLists {
     }
   }
 
-  /** Returns the names of the upstreams that do not answer. Those with configured lists are asked, as seldom as the others. */
+  /** Returns the names of upstreams that do not answer. Those with configured lists are asked as seldom. */
   async unreachable(upstreams: readonly Upstream[], signal: AbortSignal): Promise<ReadonlySet<string>> {
     const due = upstreams.filter(({ name }) => (this.#askedUntil.get(name) ?? 0) <= this.#now());
     await Promise.all(

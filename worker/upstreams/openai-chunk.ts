@@ -74,7 +74,7 @@ function isPlainUsage(value: unknown): boolean {
   return isCount(prompt_tokens) && isCount(completion_tokens) && isAbsent(prompt_tokens_details);
 }
 
-/** Checks a chunk. The usual one has only text: a schema for it would cost more than its relay. Null if it is invalid. */
+/** Checks a chunk. Usually it is text: a schema would cost more than its relay. Null if invalid. */
 export function chunkOf(value: unknown): Chunk | null {
   if (typeof value === 'object' && value !== null) {
     const { choices, usage } = value as NonNullable<Fields>;
@@ -138,7 +138,9 @@ export function tokensOf({ logprobs }: ChunkChoice, numbers: TokenNumbers): Toke
 const hasLogprob = (pair: readonly [string, number | null]): pair is readonly [string, number] =>
   pair[1] !== null;
 
-/** Marks the ids of `prompt_logprobs` in the text of a response: as plain numbers, JSON.parse would sort them. */
+/**
+ * Marks the ids of `prompt_logprobs` in the text of a response: as plain numbers, JSON.parse would sort them.
+ */
 export const markIds = (json: string): string =>
   json.replaceAll(/"(\d+)"(\s*:\s*\{\s*"(?:logprob|rank|decoded_token)")/g, '"#$1"$2');
 

@@ -13,8 +13,8 @@ const fault = z.object({
 export type ServerFault = z.infer<typeof fault>;
 
 /**
- * Returns the error in a body or an event: in OpenAI's envelope, as a text (LM Studio, TGI), or without an envelope
- * (SGLang, older vLLM). Null if there is none. Runs per event, so a schema does not wrap it.
+ * Returns the error in a body or an event: in OpenAI's envelope, as a text (LM Studio, TGI), or without an
+ * envelope (SGLang, older vLLM). Null if there is none. Runs per event, so a schema does not wrap it.
  */
 export function faultOf(value: unknown): ServerFault | null {
   if (typeof value !== 'object' || value === null) return null;
@@ -118,7 +118,10 @@ export async function errorOfOpenAiResponse(
   return { error: errorOf(response, shown, names, now), fault };
 }
 
-/** Replaces the server's own name of the model where it stands alone: `m` is neither in `from` nor in `m-2` or `m.gguf`. */
+/**
+ * Replaces the server's own name of the model where it stands alone: `m` is neither in `from` nor in `m-2` or
+ * `m.gguf`.
+ */
 const withPublicName = (message: string, { model, upstreamModel }: ModelNames): string =>
   message.replaceAll(
     new RegExp(`(?<![\\w/-]|\\w\\.)${escaped(upstreamModel)}(?![\\w/-]|\\.\\w)`, 'gu'),

@@ -42,7 +42,10 @@ function messageOf(fault: ServerFault): string {
     : 'The model server reported an error.';
 }
 
-/** True if a response, or its first chunk, begins with the prompt and its logprobs. Nothing predicts the first token. */
+/**
+ * True if a response, or its first chunk, begins with the prompt and its logprobs. Nothing predicts the first
+ * token.
+ */
 function isEcho(prompt: WirePrompt, text: string, tokens: readonly TokenLogprob[]): boolean {
   if (tokens[0]?.logprob !== null) return false;
   return typeof prompt !== 'string' || text.startsWith(prompt) || prompt.startsWith(text);
@@ -161,7 +164,8 @@ export class OpenAiEvents {
   }
 
   /**
-   * Checks that a choice begins with the logprobs of its prompt, if they are wanted. Returns the event of `prompt_logprobs`.
+   * Checks that a choice begins with the logprobs of its prompt, if they are wanted. Returns the event of
+   * `prompt_logprobs`.
    * @throws ApiError 415 if the server has left them out
    */
   #promptEvents(received: ChunkChoice, tokens: readonly TokenLogprob[]): EventOf<'prompt'>[] {

@@ -78,8 +78,8 @@ function checkLength(
 }
 
 /**
- * Returns the prompts of a completion with a suffix: the other files of an infill, the prompt, and the start of the text
- * to generate. The server's own template marks no files, and nothing behind the middle marker.
+ * Returns the prompts of a completion with a suffix: the other files of an infill, the prompt, and the start
+ * of the text to generate. The server's own template marks no files, and nothing behind the middle marker.
  */
 function promptsOf({ prompts, infill }: GenerationRequest): WirePrompt[] {
   if (infill === undefined) return prompts;
@@ -108,8 +108,8 @@ function refuseMissing(name: string, body: Fields): void {
 }
 
 /**
- * LiteLLM passes unknown fields on to the OpenAI library, which refuses them. Inside of `extra_body`, the server behind it
- * gets them.
+ * LiteLLM passes unknown fields on to the OpenAI library, which refuses them. Inside of `extra_body`, the
+ * server behind it gets them.
  */
 function wrapped(body: Fields): Fields {
   const isWrapped = ([name]: [string, unknown]) => BODY_FIELDS.get(name)?.wrapped === true;

@@ -89,7 +89,7 @@ const scoredText = (context: WirePrompt, continuation: string): string =>
     ? context.slice(withoutTrailingSpace(context).length) + continuation
     : continuation;
 
-/** Returns the tokens that begin in the text at the end. A token that begins before it belongs to the context. */
+/** Returns the tokens in the text at the end. One that begins before it belongs to the context. */
 function tokensOfText(tokens: readonly TokenLogprob[], text: string): readonly TokenLogprob[] {
   let bytes = new TextEncoder().encode(text).length;
   let from = tokens.length;

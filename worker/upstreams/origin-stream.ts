@@ -57,8 +57,8 @@ function isEvent(event: Fields): boolean | null {
 export type Validation = 'first' | 'every';
 
 /**
- * Reads the events of one generation from the origin's NDJSON: one batch per network read. An empty batch is a
- * heartbeat. Lines and characters may be split anywhere.
+ * Reads the events of one generation from the origin's NDJSON: one batch per network read. An empty batch is
+ * a heartbeat. Lines and characters may be split anywhere.
  */
 export class OriginStream implements AsyncIterableIterator<readonly GenerationEvent[]> {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;

@@ -220,8 +220,8 @@ const MISMATCHES: ReadonlySet<string> = new Set<ErrorCode>([
 ]);
 
 /**
- * Returns the client's error for a response that is not 200: the origin's own errors as they are, with the time to wait,
- * and 502 for everything else.
+ * Returns the client's error for a response that is not 200: the origin's own errors as they are, with the
+ * time to wait, and 502 for everything else.
  */
 async function errorOf(response: Response, upstream: string): Promise<ApiError> {
   const body = envelope.safeParse(await readJsonBody(response));

@@ -15,7 +15,9 @@ import type { Upstream } from './upstream.ts';
 import { parseUpstreams, type UpstreamConfig } from './upstream-config.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
-/** Tenant and prompt of a request. They select the upstream, because prefix caches are per tenant and prompt. */
+/**
+ * Tenant and prompt of a request. They select the upstream, because prefix caches are per tenant and prompt.
+ */
 interface Affinity {
   readonly tenantId: string;
   readonly prompt: WirePrompt | null;
@@ -37,9 +39,9 @@ export interface Catalogue {
   listed(signal: AbortSignal): Promise<readonly OriginModel[]>;
   /** Returns the error of an upstream whose models are unknown; null if all lists are known. */
   missing(): ApiError | null;
-  /** Returns what a generation has used, from the named upstream, or from all if the name is null or unknown. */
+  /** What a generation has used, by the named upstream, or from all if the name is null or unknown. */
   usageOf(account: string, upstream: string | null, signal: AbortSignal): Promise<KnownAccount>;
-  /** Returns the accounts of all upstreams whose names begin with this text; null unless all have answered. */
+  /** Returns the accounts of all upstreams whose names begin with this text; null unless all answer. */
   accountsUnder(prefix: string, signal: AbortSignal): Promise<readonly ListedAccount[] | null>;
   /** Selects the upstreams of one request. */
   upstreamFor(model: OriginModel, affinity: Affinity): RoutedUpstream;
@@ -74,7 +76,7 @@ function fetchOf({ binding }: UpstreamConfig, env: Env): Fetch {
   return (url, init) => fetcher.fetch(url, init);
 }
 
-/** If a request was tried at two upstreams, the running account counts, else the one with the higher usage. */
+/** If a request was tried at two, the running account counts, else the one with the higher usage. */
 export function accountOf(accounts: readonly (UsageAccount | null)[]): UsageAccount | null {
   const kept = accounts.filter((account) => account !== null);
   const total = ({ usage }: UsageAccount): number => usage.promptTokens + usage.completionTokens;

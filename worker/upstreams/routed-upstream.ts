@@ -20,8 +20,8 @@ function sooner(first: ApiError | null, second: ApiError): ApiError {
 }
 
 /**
- * The upstreams of one model, in the order in which one request tries them. The second one is tried only before the
- * first event, and only after a failure of the first one.
+ * The upstreams of one model, in the order in which one request tries them. The second one is tried only
+ * before the first event, and only after a failure of the first one.
  */
 export class RoutedUpstream {
   readonly #candidates: readonly Candidate[];

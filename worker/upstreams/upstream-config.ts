@@ -12,8 +12,8 @@ const timeouts = z.strictObject({
   /** From the status to the first event. */
   firstEventMs: milliseconds.default(60_000),
   /**
-   * Between two events or heartbeats. The origin sends a heartbeat every 15 s while its engine works. Other servers are
-   * silent while a request waits in their queue.
+   * Between two events or heartbeats. The origin sends a heartbeat every 15 s while its engine works. Other
+   * servers are silent while a request waits in their queue.
    */
   idleMs: milliseconds.default(120_000),
 });
@@ -23,7 +23,7 @@ const name = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/);
 const modelName = z.strictObject({
   /** The public name. */
   id: z.string().min(1),
-  /** The server's name or an origin's alias of the model; default: `id`. Several public names may use one model. */
+  /** The server's name or alias of the model; default: `id`. Several public names may use one. */
   upstreamId: z.string().min(1).optional(),
 });
 export type OriginModelName = z.infer<typeof modelName>;
@@ -63,17 +63,21 @@ const openAi = z.strictObject({
   /** Name of the variable with the server's API key; none = no key is sent. */
   apiKey: z.string().optional(),
   /**
-   * Gives each tenant its own prefix cache, by `cache_salt` in every request, because cached prompts show in timing
-   * and usage. For vLLM: other servers ignore the field, and hosted APIs may reject it. Default: for the flavor `llm-d` only.
+   * Gives each tenant its own prefix cache, by `cache_salt` in every request, because cached prompts show in
+   * timing and usage. For vLLM: other servers ignore the field, and hosted APIs may reject it. Default: for
+   * the flavor `llm-d` only.
    */
   cacheSalt: z.boolean().optional(),
   /** What the server is: decides which fields of a request it gets. `generic` gets all scalar ones. */
   flavor: z.enum(FLAVORS).default('generic'),
-  /** Sent as `priority` of flex requests. For vLLM with `--scheduling-policy priority`, where 0 is the default and goes first. */
+  /** Sent as `priority` of flex requests. For vLLM with `--scheduling-policy priority`: 0 goes first. */
   flexPriority: z.int().min(1).optional(),
   /** Of the flavor `llm-d`: how the names of the headers for its router begin. */
   routerHeaders: z.enum(['x-llm-d-inference', 'x-gateway-inference']).default('x-llm-d-inference'),
-  /** False: the server cannot score prompts. Otherwise it is asked, and one whose response lacks the logprobs is not asked again soon. */
+  /**
+   * False: the server cannot score prompts. Otherwise it is asked, and one whose response lacks the logprobs
+   * is not asked again soon.
+   */
   scoring: z.boolean().default(true),
   /** How the server gets the field `user`; `hashed`: a pseudonym per tenant. */
   user: z.enum(['plain', 'hashed', 'omit']).default('plain'),

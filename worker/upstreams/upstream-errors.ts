@@ -53,6 +53,6 @@ export function verdictOf(code: string): Verdict {
   return BUSY.has(code) || NOT_SENT.has(code) ? 'unknown' : 'success';
 }
 
-/** Returns the reason of an abort if it is an error for the client, because it is better than what the aborted call throws. */
+/** Returns the reason of an abort if it is for the client: it is better than what the call throws. */
 export const causeOf = ({ reason }: AbortSignal, thrown: unknown): unknown =>
   reason instanceof ApiError ? reason : thrown;

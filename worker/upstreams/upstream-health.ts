@@ -37,8 +37,8 @@ export class UpstreamHealth {
   }
 
   /**
-   * Reorders a ranking: healthy upstreams with room first, then busy ones, then those with an open breaker. None is left
-   * out, because if all are broken, a request may still try them.
+   * Reorders a ranking: healthy upstreams with room first, then busy ones, then those with an open breaker.
+   * None is left out, because if all are broken, a request may still try them.
    */
   order(ranked: readonly string[]): string[] {
     const running = ranked.map((name) => this.#of(name).running);

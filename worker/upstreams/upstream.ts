@@ -11,8 +11,8 @@ import type { ListedAccount, UsageAccount } from '@continuo/shared/usage.ts';
 import type { After } from '../timers/request-timers.ts';
 
 /**
- * The events of a started generation, in order, in batches that arrived together. An empty batch is a heartbeat. The
- * last event is the only `done` or `error`; a stream that ends without one has failed.
+ * The events of a started generation, in order, in batches that arrived together. An empty batch is a
+ * heartbeat. The last event is the only `done` or `error`; a stream that ends without one has failed.
  */
 export type EventBatches = AsyncIterable<readonly GenerationEvent[]>;
 
@@ -33,7 +33,10 @@ export interface UpstreamContext {
   readonly extra: Readonly<Record<string, unknown>>;
   /** The field `user`; null = absent. */
   readonly endUser: string | null;
-  /** Called by upstreams without usage accounts when they have accepted the request. @param promptTokens estimate */
+  /**
+   * Called by upstreams without usage accounts when they have accepted the request. @param promptTokens
+   * estimate
+   */
   onAccepted(promptTokens: number): void;
   /** Called with the header of that name if the origin ignores keywords of the constraint's schema. */
   onIgnoredKeywords(names: string): void;
@@ -43,10 +46,10 @@ export interface UpstreamContext {
   report(failure: UpstreamFailure): void;
 }
 
-/** What all attempts of one request share. Each has its own signal, which also aborts with that of the request. */
+/** What all attempts of one request share. Each has its own signal, which follows the request's. */
 export type AttemptContext = Omit<UpstreamContext, 'abort'>;
 
-/** `echo`: before the completion, all of it or the last tokens. `promptLogprobs`: top logprobs per token in `prompt_logprobs`. */
+/** `echo`: all or the last tokens of the prompt. `promptLogprobs`: top logprobs in `prompt_logprobs`. */
 export interface ShownPrompt {
   readonly echo: boolean;
   readonly echoLast: number | null;
@@ -73,7 +76,7 @@ export interface Upstream {
   models(signal: AbortSignal): Promise<readonly OriginModel[]>;
   /** Returns whether the server answers now. Absent if `models` asks it. */
   isReachable?(signal: AbortSignal): Promise<boolean>;
-  /** Returns what the generation of that account has used; null if it is unknown. @throws ApiError 502, 503, 504 */
+  /** What that account's generation has used; null = unknown. @throws ApiError 502, 503, 504 */
   usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null>;
   /** Returns the accounts whose names begin with this text, under the public names of their models. */
   accountsUnder(prefix: string, signal: AbortSignal): Promise<readonly ListedAccount[]>;

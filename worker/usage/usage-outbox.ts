@@ -45,8 +45,8 @@ function writePoint(dataset: AnalyticsEngineDataset, record: UsageRecord): void 
 }
 
 /**
- * Moves usage records from the limiter's outbox to the ledger. A record leaves the outbox only when the ledger's cursor
- * confirms it. Until then, every call tries again.
+ * Moves usage records from the limiter's outbox to the ledger. A record leaves the outbox only when the
+ * ledger's cursor confirms it. Until then, every call tries again.
  * @returns true if the batch was full, so that more records may wait
  * @throws what the database throws; no record is lost then
  */

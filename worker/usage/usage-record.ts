@@ -1,7 +1,7 @@
 import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
 import { costOf, type Price } from '../prices/price.ts';
 
-/** `abandoned`: the Worker vanished without a settlement. The record has the upstream's account or the last renewal. */
+/** `abandoned`: the Worker vanished without settlement. It has the upstream's account or last renewal. */
 type UsageStatus = 'completed' | 'failed' | 'cancelled' | 'abandoned';
 
 /** Usage of one request. Written exactly once per admitted request. */
@@ -32,7 +32,7 @@ export interface UsageRecord {
 
 export const NO_USAGE: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
 
-/** Returns what counts against limits. Cached prompt tokens count like all others; their price may be lower. */
+/** Returns what counts against limits. Cached prompt tokens count like all others; the price may be lower. */
 export const spendOf = (price: Price | null, usage: Usage) => ({
   tokens: usage.promptTokens + usage.completionTokens,
   money: costOf(price, usage),

@@ -19,7 +19,10 @@ const START_WAIT_MS = 2_000;
 /** The alarm rings again after this time at most, so that the platform keeps the object running. */
 const HEARTBEAT_MS = 10_000;
 const FAULT_PAUSE_MS = 5_000;
-/** Bytes of the requests that run at the same time and of their responses; those of a single one may be larger. */
+/**
+ * Bytes of the requests that run at the same time and of their responses; those of a single one may be
+ * larger.
+ */
 const MAX_RUNNING_BYTES = 16 * 1024 * 1024;
 /** Attempts of a line that the service fails. Refusals for lack of room do not count. */
 const MAX_ATTEMPTS = 6;
@@ -41,8 +44,9 @@ interface Progress extends BatchOrder {
 const randomHex = (bytes: number): string => toHex(crypto.getRandomValues(new Uint8Array(bytes)));
 
 /**
- * One batch, from its validation to its result files. The database holds all progress: the alarm continues after a restart
- * at any moment. Lines that were running then run again. Deletes everything at the end, when R2 has files and record.
+ * One batch, from its validation to its result files. The database holds all progress: the alarm continues
+ * after a restart at any moment. Lines that were running then run again. Deletes everything at the end, when
+ * R2 has files and record.
  */
 export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
   readonly #lines: BatchLines;

@@ -46,8 +46,8 @@ export const NOTHING = {
 };
 
 /**
- * Turns generation events into deltas. Holds a token back until its text is sent, so that both come together, unless the
- * tokens per event are limited.
+ * Turns generation events into deltas. Holds a token back until its text is sent, so that both come together,
+ * unless the tokens per event are limited.
  */
 export class ChoiceDeltas {
   readonly #options: ResponseOptions;

@@ -7,8 +7,8 @@ const SMALLEST_NORMAL = 2 ** -126;
 const POWERS: readonly number[] = Array.from({ length: 23 }, (_, exponent) => Number(`1e${exponent}`));
 
 /**
- * Rounds `value` to about `digits` significant digits. An integer divided by an exact power of ten is the nearest double
- * of that decimal, and this is many times faster than a conversion through text.
+ * Rounds `value` to about `digits` significant digits. An integer divided by an exact power of ten is the
+ * nearest double of that decimal, and this is many times faster than a conversion through text.
  */
 function rounded(value: number, digits: number, exponent: number): number {
   const power = POWERS[digits - 1 - exponent];

@@ -21,7 +21,7 @@ interface Choice {
 
 type Done = EventOf<'done'>;
 
-/** Writes the events of one generation in the shape of llama.cpp's own API: as one body, or as server-sent events. */
+/** Writes the events of one generation in the shape of llama.cpp's own API, as one body or events. */
 export class NativeFormat {
   readonly #parsed: ParsedCompletion;
   readonly #model: OriginModel;

@@ -24,8 +24,8 @@ export interface LogprobsOptions extends Pick<ResponseOptions, 'tokensAsIds' | '
 }
 
 /**
- * Formats the tokens of one choice, in order. The offset of a token is the position of the character that its first
- * byte belongs to. So the tokens of one character share an offset, and hidden tokens take no space.
+ * Formats the tokens of one choice, in order. The offset of a token is the position of the character that its
+ * first byte belongs to. So the tokens of one character share an offset, and hidden tokens take no space.
  */
 export class LogprobsFormatter {
   readonly #options: LogprobsOptions;
@@ -59,7 +59,7 @@ export class LogprobsFormatter {
     return name;
   }
 
-  /** If several ids have one text, it names the token itself, or else the best of them, and `token_id:N` the others. */
+  /** If several ids have one text, it names the token itself, else the best; `token_id:N` the others. */
   #top(token: TokenLogprob): ReadonlyMap<string, TopLogprob> | null {
     if (token.logprob === null) return null;
     const ownText = this.#name(token.id, token.bytes);
@@ -133,8 +133,9 @@ export function logprobsJson(logprobs: Logprobs | null): string {
 }
 
 /**
- * Returns `prompt_logprobs` in vLLM's layout as JSON text: for each prompt token a map from id to logprob, null for the
- * first token. vLLM's clients take the first entry for the prompt's own token. Objects would reorder the ids.
+ * Returns `prompt_logprobs` in vLLM's layout as JSON text: for each prompt token a map from id to logprob,
+ * null for the first token. vLLM's clients take the first entry for the prompt's own token. Objects would
+ * reorder the ids.
  */
 export function promptLogprobsJson(tokens: readonly TokenLogprob[], topLogprobs: number): string {
   const positions = tokens.map((token) => {

@@ -10,7 +10,7 @@ const SCHEMA = `
 
 /** A SQLite value holds at most 2 MB. Larger events are stored in pieces of this size. */
 const PIECE_BYTES = 65_536;
-/** Events are written after so much time or so many bytes. A write stops the thread until the disk has it, so one per event is dear. */
+/** Events are written after so much time or so many bytes: each write waits for the disk. */
 const UNSAVED = { ms: 1_000, bytes: 65_536 };
 /** More events than a stream sends between two writes. */
 const MOST_LOST = 1_000_000;

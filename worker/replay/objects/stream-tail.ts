@@ -37,8 +37,9 @@ const INTERRUPTION = [
 const encoder = new TextEncoder();
 
 /**
- * One resumable stream. Sends the request itself, so that the stream does not depend on a client's connection. Stores
- * the numbered events and serves them to readers from any number on. Deletes everything one minute after the end.
+ * One resumable stream. Sends the request itself, so that the stream does not depend on a client's
+ * connection. Stores the numbered events and serves them to readers from any number on. Deletes everything
+ * one minute after the end.
  */
 export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
   readonly #log: EventLog;
@@ -51,7 +52,7 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
     this.#log = new EventLog(ctx.storage.sql, Date.now);
   }
 
-  /** Answers a resumable request with a numbered stream, or with the Worker's response if that is not a stream. */
+  /** Answers a resumable request with a numbered stream, or with the response if it is no stream. */
   async begin(request: Request, tenantId: string, props: InnerRequestProps): Promise<Response> {
     const exports = this.ctx.exports as unknown as { default: LoopbackWorker };
     const response = await exports.default({ props }).fetch(request);
@@ -64,7 +65,7 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
     return new Response(this.#follow(0), response);
   }
 
-  /** Returns the events after `lastEventId`. A short rest is returned as bytes, because a stream between objects costs more. */
+  /** Returns the events after `lastEventId`. A short rest is bytes, as a stream costs more. */
   async resume(lastEventId: number, tenantId: string): Promise<Resumed> {
     if (this.#log.stream()?.tenant !== tenantId) return null;
     await this.#endIfLost();
@@ -105,7 +106,7 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
     await this.ctx.storage.setAlarm(Date.now() + RETENTION_MS);
   }
 
-  /** Ends a stream that this object cannot continue, because it has restarted. The reader may know events that were not stored. */
+  /** Ends a stream that this object cannot continue after a restart. The reader may know lost events. */
   async #endIfLost(): Promise<void> {
     if (this.#pumping || this.#log.stream()?.ended !== false) return;
     this.#log.skip();
