@@ -40,7 +40,7 @@ function installedFolder(): string {
   return made;
 }
 
-/** A provider that needs a library of CUDA, played by a copy of ONNX Runtime's library with names replaced in it. */
+/** A provider that needs a library of CUDA, played by a copy of ONNX Runtime's library with other names. */
 function cudaFolder(needed: string, version = '1.30.0'): string {
   const made = folder();
   const library = Buffer.from(readFileSync(ONNX_RUNTIME));

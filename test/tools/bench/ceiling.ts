@@ -61,8 +61,8 @@ class BareLoop {
   }
 
   /**
-   * Computes every position of every row. Untouched memory is one page of zeros, which stays in the processor's cache:
-   * at batch 32 the loop would look 25 % faster than it is.
+   * Computes every position of every row. Untouched memory is one page of zeros, which stays in the
+   * processor's cache: at batch 32 the loop would look 25 % faster than it is.
    */
   fill(): void {
     for (let position = 0; position < this.#width; position += 1) {

@@ -35,12 +35,13 @@ export interface RunnerCase {
 }
 
 const FLOAT32 = { precision: 'float32', tolerance: 2e-5 } as const;
-/** Two units in the last place of float16 between 4 and 8, where the largest logits of the small networks are. */
+/** Two units in the last place of float16 between 4 and 8, where small networks have their largest logits. */
 const FLOAT16 = { precision: 'float16', tolerance: 2 ** -7 } as const;
 
 /**
- * All providers. The two layouts of a device's KV cache also run in the CPU's memory, which tests their bookkeeping on
- * machines without a device, and the copies of CUDA run with a driver whose card is that memory.
+ * All providers. The two layouts of a device's KV cache also run in the CPU's memory, which tests their
+ * bookkeeping on machines without a device, and the copies of CUDA run with a driver whose card is that
+ * memory.
  */
 export function runnerCases(): RunnerCase[] {
   const providers = providersAtHand().map(({ device, provider, absent }) => ({

@@ -13,8 +13,8 @@ import { keyOf } from './forged-key.ts';
 const ID_SECRET = 'a secret of the tests, 32 bytes at least';
 
 /**
- * Checks that the work per key reveals nothing about a key. Counts work instead of timing it: database statements and
- * hash comparisons, which all take the same time.
+ * Checks that the work per key reveals nothing about a key. Counts work instead of timing it: database
+ * statements and hash comparisons, which all take the same time.
  */
 const AUTHENTICATION = `
   import { ApiError } from '../shared/errors.ts';
@@ -74,7 +74,7 @@ function expectLoggedFailures(): (failures: number) => Promise<void> {
   return (failures) => expect.poll(() => log.lines.length - before).toBe(failures);
 }
 
-/** `minutes` = the time; `db` = how the database fails; `block` = what the limiter knows about the key, or that it hangs. */
+/** `minutes` = the time; `db` = how the database fails; `block` = what the limiter knows of the key. */
 interface World {
   readonly minutes?: string;
   readonly db?: 'fails' | 'hangs';

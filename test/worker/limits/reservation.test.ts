@@ -30,7 +30,7 @@ const KEY: ApiKey = {
 };
 const CALLER: Principal = { tenant: TENANT, key: KEY };
 
-/** A request's context before a limiter that answers with these results, or throws them. It records the calls with requests. */
+/** A request's context before a limiter that returns or throws these results. It records calls. */
 function contextBefore(results: (ReservationResult | Error | Promise<never>)[]) {
   const calls: LimiterCall[] = [];
   const limiter = {

@@ -20,8 +20,9 @@ import { Timings } from '../../../../worker/timers/timings.ts';
 import { spendOf, type UsageRecord } from '../../../../worker/usage/usage-record.ts';
 
 /**
- * One tenant's home and many isolates in virtual time, over a network that delivers messages late, twice or never. The
- * code of both sides is the Worker's own. The truth about all requests is kept apart, by the definition of the limits.
+ * One tenant's home and many isolates in virtual time, over a network that delivers messages late, twice or
+ * never. The code of both sides is the Worker's own. The truth about all requests is kept apart, by the
+ * definition of the limits.
  */
 
 const TTL_MS = 30_000;
