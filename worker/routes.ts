@@ -1,4 +1,5 @@
 import { healthResponse, startResponse } from '@continuo/shared/completion-response.ts';
+import { clientJson } from '@continuo/shared/framing.ts';
 import { ACCOUNT_OPERATIONS } from './account/account-operations.ts';
 import { ADMIN_OPERATIONS } from './admin/admin-operations.ts';
 import { BATCH_OPERATIONS } from './batches/batches.ts';
@@ -6,11 +7,11 @@ import { COMPLETION_OPERATIONS } from './completions.ts';
 import { FILE_OPERATIONS } from './files/files.ts';
 import { UPLOAD_OPERATIONS } from './files/uploads.ts';
 import { compressed } from './http/compression.ts';
-import { jsonResponse } from './http/responses.ts';
+import { jsonResponse, jsonText } from './http/responses.ts';
 import type { Route } from './http/router.ts';
 import { docsPage, pageKey, siteFile, startPage } from './http/site.ts';
 import { MODEL_OPERATIONS } from './models.ts';
-import type { OperationGroup } from './operations/document.ts';
+import { type OperationGroup, openApiDocument } from './operations/document.ts';
 import type { Operation } from './operations/operation.ts';
 import { SCORING_OPERATIONS } from './score.ts';
 import { TOKENIZER_OPERATIONS } from './tokenize.ts';
@@ -55,16 +56,20 @@ export const OPERATION_GROUPS: readonly OperationGroup[] = [
   { tag: 'Service', description: 'State and addresses of the endpoint.', operations: SERVICE_OPERATIONS },
 ];
 
+let openApiText: string | null = null;
+
+/** Serves the OpenAPI document. An isolate builds it at its first request. */
+function openApi(): Response {
+  openApiText ??= clientJson(openApiDocument(OPERATION_GROUPS));
+  return jsonText(openApiText);
+}
+
 export const ROUTES: readonly Route[] = [
   ...OPERATION_GROUPS.flatMap(({ operations }) => operations),
   { method: 'GET', path: '/docs', handler: compressed(docsPage) },
   { method: 'GET', path: '/docs/{page+}', handler: compressed(docsPage) },
   { method: 'GET', path: '/assets/{name}', handler: compressed(siteFile) },
   { method: 'POST', path: '/page-key', handler: pageKey },
-  {
-    method: 'GET',
-    path: '/openapi.json',
-    handler: compressed((_, context) => jsonResponse(context.openApi())),
-  },
+  { method: 'GET', path: '/openapi.json', handler: compressed(openApi) },
   ...ADMIN_OPERATIONS,
 ];

@@ -17,9 +17,8 @@ import { addCommonHeaders, errorResponse, misconfiguredResponse } from './http/r
 import { createRouter } from './http/router.ts';
 import { limiterClients } from './limits/limiter-client.ts';
 import { recentBlocks } from './limits/recent-blocks.ts';
-import { openApiDocument } from './operations/document.ts';
 import { PriceList } from './prices/price-list.ts';
-import { OPERATION_GROUPS, ROUTES } from './routes.ts';
+import { ROUTES } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
 import { RequestTimers } from './timers/request-timers.ts';
 import { type Backoff, settleAll } from './timers/retry.ts';
@@ -66,20 +65,10 @@ function createIsolate(env: Env) {
     // A single body of the largest size must fit.
     newBody: bodyBudget(Math.max(settings.MAX_HELD_BODY_BYTES, settings.MAX_BODY_BYTES)),
     freeWorkTurn: freeWorkPace(now, backoff.pause),
-    openApi: once(() => openApiDocument(OPERATION_GROUPS)),
   };
 }
 
 type Isolate = ReturnType<typeof createIsolate>;
-
-/** Runs `make` at the first call and returns its result from then on. */
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | null = null;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
-}
 
 /** Properties that objects add to the requests they send to their own Worker; empty for callers' requests. */
 const innerProps = ({ props }: ExecutionContext): InnerRequestProps =>

@@ -111,8 +111,6 @@ export interface RequestContext {
   readonly timers: RequestTimers;
   /** W3C trace context of this request; the Worker sends it to the upstream. */
   readonly traceparent: string;
-  /** Returns the OpenAPI document of all routes; built at the first call. */
-  readonly openApi: () => unknown;
   /** Unix milliseconds. */
   now(): number;
   /** Returns `count` random bytes as lower-case hex. */
