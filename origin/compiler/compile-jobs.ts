@@ -34,7 +34,7 @@ const sandbox: { work: () => unknown } = { work: () => undefined };
 const context = createContext(sandbox);
 const script = new Script('work()');
 
-/** Runs `work` as a vm script, because Node can stop a script. A busy job blocks timers and the `disconnect` event. */
+/** Runs `work` as a vm script, because Node can stop a script. A busy job blocks timers and events. */
 function runWithTimeout<T>(timeout: number, work: () => T): T {
   sandbox.work = work;
   return script.runInContext(context, { timeout }) as T;

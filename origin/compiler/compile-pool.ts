@@ -23,8 +23,8 @@ interface Job {
 }
 
 /**
- * Compiles constraints in separate processes. Tenants take turns and have at most one running compilation each, so that
- * slow grammars delay only their own tenant.
+ * Compiles constraints in separate processes. Tenants take turns and have at most one running compilation
+ * each, so that slow grammars delay only their own tenant.
  */
 export class CompilePool {
   readonly #maxWaiting: number;

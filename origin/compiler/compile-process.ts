@@ -22,19 +22,20 @@ const LIMITS = { heapMiB: 512, dataMiB: 1536, stackKiB: 4000 };
 /** Exit signals of a Node process that runs out of memory. */
 const OUT_OF_MEMORY: readonly (string | null)[] = ['SIGABRT', 'SIGTRAP', 'SIGILL'];
 /**
- * Added to the "nice" value. If all cores are busy, a compilation gets about a tenth of an engine thread's time. With
- * less, ordinary grammars would take seconds.
+ * Added to the "nice" value. If all cores are busy, a compilation gets about a tenth of an engine thread's
+ * time. With less, ordinary grammars would take seconds.
  */
 const NICE_INCREMENT = 10;
 const MAX_NICE = 19;
 
 export interface TimeLimits {
   /**
-   * Maximum CPU time of a compilation in milliseconds; default 8,000. Counted work ends a compilation
-   * after 1 to 4 s, so that equal constraints have the same end on every machine. The limit is for work that is not counted.
+   * Maximum CPU time of a compilation in milliseconds; default 8,000. Counted work ends a compilation after 1
+   * to 4 s, so that equal constraints have the same end on every machine. The limit is for work that is not
+   * counted.
    */
   readonly timeLimitMs: number;
-  /** Maximum time of a compilation on busy cores in milliseconds; default a quarter more than its CPU time. */
+  /** Maximum milliseconds of a compilation on busy cores; default a quarter more than its CPU time. */
   readonly maxMs: number;
 }
 
@@ -109,7 +110,7 @@ export class CompileProcess {
   }
 }
 
-/** Returns the CPU time that a process has used, in milliseconds. Where the system does not tell it, all time counts. */
+/** Returns the milliseconds of CPU time that a process has used; where the system does not tell it, all time. */
 function cpuMsOf(pid: number): number {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -122,8 +123,8 @@ function cpuMsOf(pid: number): number {
 }
 
 /**
- * Call after startup, because startup at low priority takes seconds on busy cores. On Linux a priority belongs to a
- * thread, and later threads inherit it.
+ * Call after startup, because startup at low priority takes seconds on busy cores. On Linux a priority
+ * belongs to a thread, and later threads inherit it.
  */
 function lowerPriority(pid: number): void {
   const niceness = Math.min(MAX_NICE, getPriority() + NICE_INCREMENT);

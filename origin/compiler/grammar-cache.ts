@@ -18,8 +18,8 @@ interface Cached {
 }
 
 /**
- * An LRU cache of compiled grammars or patterns by content, for one vocabulary. Equal constraints of a tenant are compiled once,
- * also concurrently. Tenants do not wait for each other's compilations.
+ * An LRU cache of compiled grammars or patterns by content, for one vocabulary. Equal constraints of a tenant
+ * are compiled once, also concurrently. Tenants do not wait for each other's compilations.
  */
 export class GrammarCache<Grammar extends Cached> {
   readonly #make: (program: Program) => Grammar;

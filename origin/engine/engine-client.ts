@@ -1,7 +1,12 @@
 import { Worker } from 'node:worker_threads';
-import { backOff, type ChildDeath, SupervisedChild, threadLife } from '../process/supervised-child.ts';
+import {
+  backOff,
+  type ChildDeath,
+  SupervisedChild,
+  THREAD_MEMORY,
+  threadLife,
+} from '../process/supervised-child.ts';
 import { freeAfterThread } from '../process/thread-lock.ts';
-import { THREAD_MEMORY } from '../process/thread-memory.ts';
 import type { EngineThreadData } from './engine-thread.ts';
 import type { EngineCommand, EngineReport, EngineStatus, StepReport, Submission } from './messages.ts';
 import { Watchdog } from './watchdog.ts';
@@ -43,12 +48,12 @@ export class EngineStartError extends Error {
 type EngineReady = Extract<EngineReport, { type: 'ready' }>;
 type EngineEvents = Extract<EngineReport, { type: 'step' }>['events'][number][1];
 
-/** Immediate answer to a submission. Not admitted if the waiting queue is full or the engine is restarting. */
+/** Reply to a submission. Not admitted if the waiting queue is full or the engine is restarting. */
 export type SubmissionAnswer =
   | { readonly admitted: true }
   | { readonly admitted: false; readonly retryAfterMs: number };
 
-/** @param ignoredKeywords of the request's constraint; given once, without an event, when it has been compiled */
+/** @param ignoredKeywords of the request's constraint; given once, without an event, when it is compiled */
 type EventListener = (events: EngineEvents, ignoredKeywords?: readonly string[]) => void;
 
 const MIN_RESTART_MS = 100;
@@ -58,8 +63,8 @@ const DOWN: EngineStatus = { running: 0, waiting: 0, healthy: false };
 const IDLE: EngineStatus = { running: 0, waiting: 0, healthy: true };
 
 /**
- * The engine for the rest of the origin. Keeps an engine thread running: if it dies or hangs, every open request gets an
- * error event, and a new thread is started.
+ * The engine for the rest of the origin. Keeps an engine thread running: if it dies or hangs, every open
+ * request gets an error event, and a new thread is started.
  */
 export class EngineClient {
   readonly #options: EngineClientOptions;
@@ -109,8 +114,9 @@ export class EngineClient {
   }
 
   /**
-   * Resolves when the engine has admitted or refused the request. `onEvents` is called only after that, without an event
-   * when the request's constraint has been compiled. Unless the request is aborted, its last event is `done` or `error`.
+   * Resolves when the engine has admitted or refused the request. `onEvents` is called only after that,
+   * without an event when the request's constraint has been compiled. Unless the request is aborted, its last
+   * event is `done` or `error`.
    * @throws Error if a request with this id is open; ids must be unique
    */
   submit(submission: Submission, onEvents: EventListener): Promise<SubmissionAnswer> {
@@ -135,9 +141,9 @@ export class EngineClient {
   }
 
   /**
-   * Watches a thread. If it hangs, fails its requests and ends it; its exit starts the next one. A thread that hangs in
-   * native code ends only when that code returns, and until then the engine stays unhealthy: two threads may not share
-   * the device.
+   * Watches a thread. If it hangs, fails its requests and ends it; its exit starts the next one. A thread
+   * that hangs in native code ends only when that code returns, and until then the engine stays unhealthy:
+   * two threads may not share the device.
    */
   #watch({ afterMs, now }: NonNullable<EngineClientOptions['stall']>): Watchdog {
     const watchdog = new Watchdog({
@@ -222,7 +228,7 @@ export class EngineClient {
     return null;
   }
 
-  /** Ends all requests with an error event, except those that the engine has not answered: they are refused. */
+  /** Ends all requests with an error event, except those that wait for their admission: they are refused. */
   #failOpen(message: string): void {
     this.#watchdog?.stop();
     this.#status = DOWN;

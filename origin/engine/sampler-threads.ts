@@ -12,8 +12,8 @@ interface SamplerThreadData {
 }
 
 /**
- * Returns the threads that sample tokens on this many cores, including the calling one; null if there is only one. A
- * thread takes about 30 MB, and MAX_THREADS draw a step's rows in one or two milliseconds.
+ * Returns the threads that sample tokens on this many cores, including the calling one; null if there is only
+ * one. A thread takes about 30 MB, and MAX_THREADS draw a step's rows in one or two milliseconds.
  */
 export function samplerThreads(cores: number): SamplerThreads | null {
   const threads = Math.min(cores, MAX_THREADS);

@@ -59,8 +59,8 @@ interface Life<Command, Report> extends ChildLife<Command, Report> {
 const GRACE_MS = 30_000;
 
 /**
- * Keeps a child: starts it, resolves requests with its replies, fails the requests that a dead child leaves open, and starts
- * the next life. The owner knows what the messages mean and whether a child is worth another start.
+ * Keeps a child: starts it, resolves requests with its replies, fails the requests that a dead child leaves
+ * open, and starts the next life. The owner knows what the messages mean, and when to restart.
  */
 export class SupervisedChild<Command, Report, Reply = never> {
   readonly #options: ChildOptions<Command, Report>;
@@ -191,6 +191,12 @@ export class SupervisedChild<Command, Report, Reply = never> {
 /** Returns the delay of a restart, which doubles with each death in a row. */
 export const backOff = (deaths: number, minMs: number, maxMs: number): number =>
   Math.min(maxMs, minMs * 2 ** (deaths - 1));
+
+/**
+ * Limits of a long-lived thread's JavaScript heap. V8 lets the young generation grow to 100 MiB of garbage per
+ * thread and keeps it; the engine and tokenizer threads have 10 to 25 MiB of live objects each.
+ */
+export const THREAD_MEMORY = { maxYoungGenerationSizeMb: 24 };
 
 export function threadLife<Command, Report>(thread: Worker): ChildLife<Command, Report> {
   const terminate = () => void thread.terminate();

@@ -16,7 +16,6 @@ import type { ServedModel } from '../request/served-model.ts';
 import { Encoder } from '../tokenizer/encoder.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { TokenizerThreads } from '../tokenizer/tokenizer-thread.ts';
-import { oncePerCause } from './fault-log.ts';
 import type { InspectedModel } from './inspect-model.ts';
 
 /** The engine as the HTTP side uses it. */
@@ -44,8 +43,9 @@ export interface LoadHooks {
 }
 
 /**
- * Bytes per second and core that the tokenizer endpoints receive and send. A request costs the origin and the Worker more
- * than the tokenizer's own time: on two cores, 20 callers without this limit made gaps of other streams 2.2 times as long.
+ * Bytes per second and core that the tokenizer endpoints receive and send. A request costs the origin and the
+ * Worker more than the tokenizer's own time: on two cores, 20 callers without this limit made gaps of other
+ * streams 2.2 times as long.
  */
 const TOKENIZER_BYTES_PER_SECOND_AND_CORE = 1_000_000;
 
@@ -138,4 +138,18 @@ async function imageInput(directory: string, tokenizer: Tokenizer, positions: nu
   const { ImageReader } = await import('../images/image-reader.ts');
   const reader = new ImageReader(readImageRecipe(directory));
   return { tokenId, token, positions, read: (bytes, caller) => reader.read(bytes, caller) };
+}
+
+/** Causes that are logged; further ones only appear in /health. */
+const MAX_LOGGED = 32;
+
+/** Returns a function that passes on the first message of each cause. Numbers in it may differ. */
+export function oncePerCause(log: (message: string) => void): (message: string) => void {
+  const logged = new Set<string>();
+  return (message) => {
+    const cause = message.replaceAll(/\d+/g, '#');
+    if (logged.has(cause) || logged.size === MAX_LOGGED) return;
+    logged.add(cause);
+    log(message);
+  };
 }

@@ -1,8 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { FairMutex, type LockCaller } from '../process/fair-mutex.ts';
-import { SupervisedChild, threadLife } from '../process/supervised-child.ts';
-import { THREAD_MEMORY } from '../process/thread-memory.ts';
+import { SupervisedChild, THREAD_MEMORY, threadLife } from '../process/supervised-child.ts';
 import type { EncodeOptions, TokenizerParts } from './tokenizer.ts';
 
 /** Work for the thread. It gets the next job after the result of the last. */
@@ -48,7 +47,10 @@ const BYTES_PER_ID = 6;
 const receivedBytes = (job: TokenizerJob): number =>
   job.kind === 'detokenize' ? BYTES_PER_ID * job.tokens.length : job.text.length;
 
-/** Runs a tokenizer in a thread of its own. Tenants share it by weight and bytes. The thread starts with the first job. */
+/**
+ * Runs a tokenizer in a thread of its own. Tenants share it by weight and bytes. The thread starts with the
+ * first job.
+ */
 export class TokenizerThread {
   readonly #thread: SupervisedChild<TokenizerJob, TokenizerResult, TokenizerResult>;
   readonly #mutex = new FairMutex();
@@ -109,7 +111,7 @@ export class TokenizerThread {
 /** A text of so many bytes takes about 60 ms. */
 const MAX_SHORT_BYTES = 2 ** 16;
 
-/** Runs long jobs in one thread and the others in another, so that a short text never waits for a long one. */
+/** Runs long jobs in one thread and others in another, so that a short text never waits for a long one. */
 export class TokenizerThreads {
   readonly #short: TokenizerThread;
   readonly #long: TokenizerThread;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { oncePerCause } from '../../../origin/serving/fault-log.ts';
+import { oncePerCause } from '../../../origin/serving/load-model.ts';
 
 it('faults are logged once per cause, whatever numbers they contain, and at most 32 causes', () => {
   const lines: string[] = [];
