@@ -11,7 +11,7 @@ import { needsAutomaton, wholeMatchExpression } from './regex/regex-automaton.ts
 import { parseRegex } from './regex/regex-parser.ts';
 import { BudgetExceeded, WorkBudget } from './work-budget.ts';
 
-/** Work units that one compilation may spend; about one second. */
+/** Work units that one compilation may spend: 1 to 4 s of CPU time. */
 const COMPILE_BUDGET = 40_000_000;
 /** Maximum characters of a grammar, or of a schema as JSON text. */
 const MAX_SOURCE = 1_000_000;

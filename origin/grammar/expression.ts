@@ -14,11 +14,16 @@ export type Expression =
   | { readonly kind: 'choice'; readonly items: readonly Expression[] }
   /** `max` may be Infinity. */
   | { readonly kind: 'repeat'; readonly item: Expression; readonly min: number; readonly max: number }
-  | { readonly kind: 'rule'; readonly rule: number }
+  | RuleReference
   /** Matches one token of these ids, as ranges [lo0, hi0, lo1, hi1, …], whatever its text. */
   | { readonly kind: 'tokens'; readonly ids: readonly number[] }
   | Graph
   | AnyOrder;
+
+export interface RuleReference {
+  readonly kind: 'rule';
+  readonly rule: number;
+}
 
 /** A finite automaton whose edges are expressions. State 0 is the start; `final` is the only final state. */
 export interface Graph {
@@ -98,7 +103,7 @@ export function optional(item: Expression): Expression {
   return repeat(item, 0, 1);
 }
 
-export function rule(index: number): Expression {
+export function rule(index: number): RuleReference {
   return { kind: 'rule', rule: index };
 }
 
@@ -122,7 +127,7 @@ export class GrammarBuilder {
     return this.#rules[index]!;
   }
 
-  add(expression: Expression): Expression {
+  add(expression: Expression): RuleReference {
     const index = this.declare();
     this.define(index, expression);
     return rule(index);

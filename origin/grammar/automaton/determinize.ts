@@ -17,7 +17,17 @@ export function determinize(nfa: Nfa, options: DeterminizeOptions): Dfa | null {
   // With `nonEmpty`, the start set needs a second, final state that is used when the set is reached again.
   if (!options.nonEmpty) ids.set(keyOf(sets[0]!), 0);
   const edges: number[][] = [];
+  /** States of the sets that one target leads to, which most edges need. */
+  const single = new Map<number, number>();
   const stateOf = (targets: readonly number[]): number => {
+    const [target] = targets;
+    const known = targets.length === 1 ? single.get(target!) : undefined;
+    if (known !== undefined) return known;
+    const state = stateOfSet(targets);
+    if (targets.length === 1) single.set(target!, state);
+    return state;
+  };
+  const stateOfSet = (targets: readonly number[]): number => {
     const set = nfa.closure(targets);
     const key = keyOf(set);
     let id = ids.get(key);

@@ -1,5 +1,5 @@
 import type { WorkBudget } from '../work-budget.ts';
-import { ALL_CODE_POINTS, type CodePoints, codePoints } from './code-points.ts';
+import { ALL_CODE_POINTS, type CodePoints } from './code-points.ts';
 
 /** A deterministic automaton over integer symbols. State 0 is the start. A symbol without an edge is rejected. */
 export interface Dfa {
@@ -16,25 +16,34 @@ export function trim(dfa: Dfa): Dfa {
   dfa.edges.forEach((edges, from) => {
     for (let i = 2; i < edges.length; i += 3) sources[edges[i]!]!.push(from);
   });
-  const alive = new Set<number>();
-  for (let state = 0; state < size; state++) if (dfa.final[state] === 1) alive.add(state);
-  for (const state of alive) for (const source of sources[state]!) alive.add(source);
-  if (alive.size === size) return dfa;
-  const kept = Array.from({ length: size }, (_, state) => state).filter((s) => s === 0 || alive.has(s));
-  const renamed = new Int32Array(size).fill(-1);
-  kept.forEach((state, index) => {
-    renamed[state] = index;
+  const alive = dfa.final.slice();
+  const queue: number[] = [];
+  alive.forEach((isAlive, state) => {
+    if (isAlive === 1) queue.push(state);
   });
+  for (const state of queue) {
+    for (const source of sources[state]!) {
+      if (alive[source] === 1) continue;
+      alive[source] = 1;
+      queue.push(source);
+    }
+  }
+  if (queue.length === size) return dfa;
+  const renamed = new Int32Array(size).fill(-1);
+  const kept: number[] = [];
+  for (let state = 0; state < size; state++) {
+    if (state === 0 || alive[state] === 1) renamed[state] = kept.push(state) - 1;
+  }
   return {
     edges: kept.map((state) => keepTargets(dfa.edges[state]!, renamed, alive)),
     final: Uint8Array.from(kept, (state) => dfa.final[state]!),
   };
 }
 
-function keepTargets(edges: readonly number[], renamed: Int32Array, alive: ReadonlySet<number>): number[] {
+function keepTargets(edges: readonly number[], renamed: Int32Array, alive: Uint8Array): number[] {
   const out: number[] = [];
   for (let i = 0; i < edges.length; i += 3) {
-    if (alive.has(edges[i + 2]!)) out.push(edges[i]!, edges[i + 1]!, renamed[edges[i + 2]!]!);
+    if (alive[edges[i + 2]!] === 1) out.push(edges[i]!, edges[i + 1]!, renamed[edges[i + 2]!]!);
   }
   return out;
 }
@@ -46,13 +55,14 @@ export function isEmptyLanguage(dfa: Dfa): boolean {
 
 /** Groups a state's edges (triples lo, hi, target over code points) by target. */
 export function codePointsByTarget(edges: readonly number[]): Map<number, CodePoints> {
-  const ranges = new Map<number, [number, number][]>();
+  const sets = new Map<number, number[]>();
   for (let i = 0; i < edges.length; i += 3) {
-    const list = ranges.get(edges[i + 2]!) ?? [];
-    list.push([edges[i]!, edges[i + 1]!]);
-    ranges.set(edges[i + 2]!, list);
+    const set = sets.get(edges[i + 2]!);
+    if (set === undefined) sets.set(edges[i + 2]!, [edges[i]!, edges[i + 1]!]);
+    else if (set.at(-1)! + 1 === edges[i]) set[set.length - 1] = edges[i + 1]!;
+    else set.push(edges[i]!, edges[i + 1]!);
   }
-  return new Map([...ranges].map(([target, list]) => [target, codePoints(list)]));
+  return sets;
 }
 
 /** Appends an edge. Merges it with the previous edge if both touch and have the same target. */

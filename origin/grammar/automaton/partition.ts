@@ -11,7 +11,7 @@ export class Partition {
 
   constructor(size: number) {
     this.sets = size > 0 ? 1 : 0;
-    this.elements = Int32Array.from({ length: size }, (_, i) => i);
+    this.elements = new Int32Array(size).map((_, i) => i);
     this.#position = this.elements.slice();
     this.setOf = new Int32Array(size);
     this.start = new Int32Array(size + 1);

@@ -2,9 +2,9 @@ import { EMPTY, type Expression, NOTHING, optional, rule } from '../expression.t
 import type { SchemaContext } from './schema-context.ts';
 
 interface MembersInAnyOrder {
-  readonly members: readonly { readonly label: Expression; readonly required: boolean }[];
-  /** Further members, of which any number may be written anywhere; null if there are none. */
-  readonly other: Expression | null;
+  readonly members: readonly { readonly rule: number; readonly required: boolean }[];
+  /** The rule of further members, of which any number may be written anywhere; null if there are none. */
+  readonly other: number | null;
   /** Least and most members written. */
   readonly min: number;
   readonly max: number;
@@ -23,9 +23,9 @@ export function anyOrder(
   context.budget.spend(20 * members.length);
   const list = context.addRule({
     kind: 'anyOrder',
-    members: members.map((member) => ({ rule: context.addRule(member.label), required: member.required })),
-    other: other === null ? null : context.addRule(other),
-    separator: context.addRule(context.json.comma),
+    members,
+    other,
+    separator: context.sharedRule('comma', () => context.json.comma),
     min,
     max,
   });

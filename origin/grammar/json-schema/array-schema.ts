@@ -162,6 +162,9 @@ function listedOnce(nodes: KeywordNodes, range: Range, context: SchemaContext): 
   if (nodes.some((node) => prefixLength(node) > 0 || node.schema.contains !== undefined)) return null;
   const values = context.listedValues(itemSchemas(nodes, 0, context.document));
   if (values === null) return null;
-  const members = values.map((value) => ({ label: context.json.literal(value), required: false }));
+  const members = values.map((value) => ({
+    rule: context.addRule(context.json.literal(value)),
+    required: false,
+  }));
   return context.json.arrayOf(anyOrder({ members, other: null, ...range }, context));
 }

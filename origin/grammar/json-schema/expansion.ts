@@ -11,7 +11,7 @@ import {
 } from './conjunction.ts';
 import { type CheckedSchema, isJsonObject } from './keywords.ts';
 import type { SchemaDocument } from './schema-document.ts';
-import { violationsOf } from './violations.ts';
+import { allOthers, type RivalsOf, violationsOf } from './violations.ts';
 
 /** A list of alternatives from which no branch is chosen yet. */
 export interface Alternatives extends SchemaPart {
@@ -27,11 +27,22 @@ export interface Expanded {
   readonly alternatives: readonly Alternatives[];
 }
 
+/** Comparisons expand the same conjunctions again and again. */
+const EXPANDED = new WeakMap<Conjunction, Expanded>();
+
 /**
  * Resolves `$ref` and `allOf`.
  * @throws GrammarError if a reference cannot be resolved or leads back to itself
  */
 export function expand(conjunction: Conjunction, document: SchemaDocument): Expanded {
+  const known = EXPANDED.get(conjunction);
+  if (known !== undefined) return known;
+  const expanded = expandNew(conjunction, document);
+  EXPANDED.set(conjunction, expanded);
+  return expanded;
+}
+
+function expandNew(conjunction: Conjunction, document: SchemaDocument): Expanded {
   const nodes = new Map<string, KeywordNode>();
   const alternatives = new Map<string, Alternatives>();
   /** By path: false during the visit, true afterwards. */
@@ -108,15 +119,17 @@ function listsOf(schema: CheckedSchema, isEvaluated: boolean): ListPart[] {
 /**
  * Returns one conjunction per branch of a list of alternatives.
  * @param isPossible false for branches to leave out, because they contradict the keywords beside the list
+ * @param rivalsOf the branches of a negated `oneOf` that may hold together
  */
 export function branchesOf(
   expanded: Expanded,
   choice: Alternatives,
   document: SchemaDocument,
   isPossible: (branch: Conjunction) => boolean = () => true,
+  rivalsOf: RivalsOf = allOthers,
 ): Conjunction[] {
   const rest = withoutChoice(expanded, choice);
-  const branches = listedBranches(choice, document);
+  const branches = listedBranches(choice, document, rivalsOf);
   return branches.filter(isPossible).map((branch) => [...rest, ...branch]);
 }
 
@@ -128,8 +141,12 @@ export function withoutChoice({ nodes, alternatives }: Expanded, choice: Alterna
   ];
 }
 
-function listedBranches(choice: Alternatives, document: SchemaDocument): readonly Conjunction[] {
-  const branches = unscopedBranches(choice, document);
+function listedBranches(
+  choice: Alternatives,
+  document: SchemaDocument,
+  rivalsOf: RivalsOf,
+): readonly Conjunction[] {
+  const branches = unscopedBranches(choice, document, rivalsOf);
   if (choice.scopes === undefined) return branches;
   const evaluating = branches.map((branch) =>
     branch.map((part) => (part.part === 'whole' ? { ...part, ...scoped(choice.scopes) } : part)),
@@ -148,11 +165,15 @@ function listedBranches(choice: Alternatives, document: SchemaDocument): readonl
 
 const MAX_EVALUATED_BRANCHES = 6;
 
-function unscopedBranches({ node, part }: Alternatives, document: SchemaDocument): readonly Conjunction[] {
+function unscopedBranches(
+  { node, part }: Alternatives,
+  document: SchemaDocument,
+  rivalsOf: RivalsOf,
+): readonly Conjunction[] {
   const { schema } = node as KeywordNode;
   switch (part) {
     case 'not':
-      return violationsOf(node as KeywordNode, document);
+      return violationsOf(node as KeywordNode, document, rivalsOf);
     case 'anyOf':
     case 'oneOf':
       return schema[part]!.map((_, i) => [

@@ -4,6 +4,7 @@ import {
   type Expression,
   type GrammarBuilder,
   optional,
+  type RuleReference,
   repeat,
   rule,
   sequence,
@@ -53,7 +54,7 @@ export function stringCharacter(): Expression {
  */
 export class JsonRules {
   readonly #builder: GrammarBuilder;
-  readonly #rules = new Map<string, Expression>();
+  readonly #rules = new Map<string, RuleReference>();
 
   constructor(builder: GrammarBuilder) {
     this.#builder = builder;
@@ -66,7 +67,7 @@ export class JsonRules {
     });
   }
 
-  get string(): Expression {
+  get string(): RuleReference {
     return this.#once('string', () => this.stringOf(repeat(stringCharacter(), 0, Number.POSITIVE_INFINITY)));
   }
 
@@ -125,7 +126,7 @@ export class JsonRules {
     return text(JSON.stringify(value));
   }
 
-  #once(name: string, make: () => Expression): Expression {
+  #once(name: string, make: () => Expression): RuleReference {
     const known = this.#rules.get(name);
     if (known) return known;
     const index = this.#builder.declare();

@@ -1,3 +1,4 @@
+import type { Dfa } from '../automaton/dfa.ts';
 import { canonical } from '../canonical.ts';
 import { parseJson } from '../exact-json.ts';
 import {
@@ -6,6 +7,7 @@ import {
   type Grammar,
   GrammarBuilder,
   NOTHING,
+  type RuleReference,
   rule,
   sequence,
   text,
@@ -22,7 +24,7 @@ import {
   simplified,
 } from './conjunction.ts';
 import { areDisjoint } from './disjointness.ts';
-import { escapedTexts } from './escaped-string.ts';
+import { escapedExpression, escapedTexts } from './escaped-string.ts';
 import { type Alternatives, branchesOf, expand, isScope } from './expansion.ts';
 import { JsonRules } from './json-rules.ts';
 import { numberExpression } from './number-schema.ts';
@@ -67,6 +69,8 @@ class SchemaCompiler implements SchemaContext {
   /** The canonical texts of lists, which may be long. */
   readonly #lists = new Map<readonly unknown[], ReadonlySet<string>>();
   readonly #rules = new Map<string, number>();
+  readonly #shared = new Map<string, number>();
+  readonly #strings = new WeakMap<Dfa, number>();
   /** Rules for the texts of other rules within strings. */
   readonly #escaped = new Map<
     number,
@@ -109,6 +113,14 @@ class SchemaCompiler implements SchemaContext {
     return this.json.stringOf(rule(this.#escapedRule(value, path)));
   }
 
+  stringIn(language: Dfa): RuleReference {
+    const index =
+      this.#strings.get(language) ??
+      this.addRule(this.json.stringOf(escapedExpression(language, this.addRule)));
+    this.#strings.set(language, index);
+    return rule(index);
+  }
+
   #escapedRule(of: number, path: string): number {
     const known = this.#escaped.get(of);
     if (known) return known.rule;
@@ -117,7 +129,7 @@ class SchemaCompiler implements SchemaContext {
     return escaped;
   }
 
-  ruleFor(conditions: Conjunction): Expression {
+  ruleFor(conditions: Conjunction): RuleReference {
     const conjunction = simplified(conditions);
     const key = conjunctionKey(conjunction);
     let index = this.#rules.get(key);
@@ -136,6 +148,12 @@ class SchemaCompiler implements SchemaContext {
     return rule(index);
   }
 
+  sharedRule(name: string, make: () => Expression): number {
+    const index = this.#shared.get(name) ?? this.addRule(make());
+    this.#shared.set(name, index);
+    return index;
+  }
+
   readonly addRule = (expression: Expression): number => {
     const index = this.#builder.declare();
     this.#builder.define(index, expression);
@@ -147,15 +165,23 @@ class SchemaCompiler implements SchemaContext {
     if (expanded.impossible) return NOTHING;
     const values = this.listedValues(conjunction);
     if (values !== null) return choice(values.map((value) => this.json.literal(value)));
-    const alternatives = expanded.alternatives[0];
-    if (alternatives === undefined) return this.#leaf(expanded.nodes);
     // What a branch evaluates decides what `unevaluatedProperties` and `unevaluatedItems` beside it demand.
     const decided = expanded.nodes.filter(({ schema }) => !isScope(schema));
     const keywords = decided.map((node) => ({ node, part: 'keywords' as const }));
+    const contradicts = (other: Conjunction): boolean =>
+      keywords.length > 0 && areDisjoint(keywords, other, this);
+    // What the keywords beside a `not` exclude need not be excluded again.
+    const open = expanded.alternatives.filter(
+      ({ part, node }) => part !== 'not' || !contradicts(conjunctionOf(node)),
+    );
+    const alternatives = open[0];
+    if (alternatives === undefined) return this.#leaf(expanded.nodes);
     // Without this, n conditions on one property would have 2^n combinations instead of n + 1.
     const isPossible = (branch: Conjunction): boolean =>
-      alternatives.part === 'oneOf' || keywords.length === 0 || !areDisjoint(keywords, branch, this);
-    const branches = branchesOf(expanded, alternatives, this.document, isPossible);
+      alternatives.part === 'oneOf' || !contradicts(branch);
+    const rivalsOf = (list: readonly Conjunction[]) => rivalsByTag(list, this);
+    const rest = { ...expanded, alternatives: open };
+    const branches = branchesOf(rest, alternatives, this.document, isPossible, rivalsOf);
     const exclusive = alternatives.part === 'oneOf' ? this.#excludeOthers(branches, alternatives) : branches;
     return choice(exclusive.map((branch) => this.ruleFor(branch)));
   }

@@ -9,7 +9,7 @@ import {
   SOME_PROPERTY,
 } from './conjunction.ts';
 import type { SchemaContext, ValidationContext } from './schema-context.ts';
-import type { SchemaDocument, SchemaNode } from './schema-document.ts';
+import { NEVER, type SchemaDocument, type SchemaNode } from './schema-document.ts';
 import { both } from './string-schema.ts';
 import { languageOf } from './string-values.ts';
 
@@ -62,12 +62,14 @@ export function objectProperties(nodes: KeywordNodes, context: SchemaContext): O
   const allowed = keyLanguage(nodes, context);
   const declared = [...names].map((key) => {
     const named = allowed === null || acceptsText(allowed, key);
-    return { key, required: required.has(key), value: named ? propertySchemas(nodes, key, context) : NEVER };
+    return {
+      key,
+      required: required.has(key),
+      value: named ? propertySchemas(nodes, key, context) : conjunctionOf(NEVER),
+    };
   });
   return { declared, others: otherKeys(nodes, [...names], allowed, context) };
 }
-
-const NEVER: Conjunction = [{ node: { path: 'never', schema: false }, part: 'whole' }];
 
 function isDeclared({ schema }: KeywordNode, key: string): boolean {
   return schema.properties !== undefined && Object.hasOwn(schema.properties, key);

@@ -6,7 +6,9 @@ import {
   type GraphEdge,
   NOTHING,
   optional,
+  type RuleReference,
   repeat,
+  rule,
   sequence,
   text,
 } from '../expression.ts';
@@ -20,7 +22,6 @@ import {
   SOME_PROPERTY,
   type SomeProperty,
 } from './conjunction.ts';
-import { escapedExpression } from './escaped-string.ts';
 import { joined } from './json-rules.ts';
 import { type ObjectProperties, objectProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
@@ -50,11 +51,11 @@ export function objectExpression(nodes: KeywordNodes, context: SchemaContext): E
     isDistinct ? context.withDistinct(context.json.objectOf(content)) : context.json.objectOf(content);
   if (context.style.anyKeyOrder && marked === null && keys.declared.length > 0) {
     const members = keys.declared.map((member) => ({
-      label: memberExpression(member, context),
+      rule: memberRule(member, context),
       required: member.required,
     }));
     const other = otherMember(keys.others, context);
-    return objectOf(anyOrder({ members, other, min, max }, context));
+    return objectOf(anyOrder({ members, other: other?.rule ?? null, min, max }, context));
   }
   return objectOf(new MemberGraph(keys, isCounted ? { min, max } : null, marked, context).build());
 }
@@ -204,11 +205,12 @@ class MemberGraph {
   }
 }
 
-function memberExpression(
-  { key, value }: ObjectProperties['declared'][number],
-  context: SchemaContext,
-): Expression {
-  return sequence(text(JSON.stringify(key)), context.json.colon, context.ruleFor(value));
+/** Objects whose members are equal share their rules. */
+function memberRule({ key, value }: ObjectProperties['declared'][number], context: SchemaContext): number {
+  const member = context.ruleFor(value);
+  return context.sharedRule(`member ${member.rule} ${key}`, () =>
+    sequence(text(JSON.stringify(key)), context.json.colon, member),
+  );
 }
 
 /** Undeclared members that an object must have, in this order. */
@@ -258,14 +260,17 @@ function orderedPartitions<T>([first, ...rest]: readonly T[]): (readonly T[])[][
   ]);
 }
 
-/** A member with an undeclared key; null if there are none. */
-function otherMember(others: ObjectProperties['others'], context: SchemaContext): Expression | null {
+/** The rule of members with an undeclared key; null if there are none. */
+function otherMember(others: ObjectProperties['others'], context: SchemaContext): RuleReference | null {
   if (others.length === 0) return null;
   const { json } = context;
-  return choice(
-    others.map(({ keys, value }) => {
-      const key = keys === null ? json.string : json.stringOf(escapedExpression(keys));
-      return sequence(key, json.colon, context.ruleFor(value));
-    }),
+  const groups = others.map(({ keys, value }) => ({
+    key: keys === null ? json.string : context.stringIn(keys),
+    value: context.ruleFor(value),
+  }));
+  const name = groups.map(({ key, value }) => `${key.rule}:${value.rule}`).join();
+  const member = context.sharedRule(`other ${name}`, () =>
+    choice(groups.map(({ key, value }) => sequence(key, json.colon, value))),
   );
+  return rule(member);
 }

@@ -1,4 +1,5 @@
-import type { Expression } from '../expression.ts';
+import type { Dfa } from '../automaton/dfa.ts';
+import type { Expression, RuleReference } from '../expression.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import type { Conjunction } from './conjunction.ts';
 import type { JsonRules } from './json-rules.ts';
@@ -29,9 +30,11 @@ export interface SchemaContext extends ValidationContext {
   readonly json: JsonRules;
   readonly style: ObjectStyle;
   /** Returns the rule for the values of a conjunction. */
-  ruleFor(conjunction: Conjunction): Expression;
+  ruleFor(conjunction: Conjunction): RuleReference;
   /** Returns all values that satisfy a conjunction, if its schemas list them; else null. */
   listedValues(conjunction: Conjunction): readonly unknown[] | null;
+  /** Returns the rule for the JSON strings whose value is in a language. */
+  stringIn(language: Dfa): RuleReference;
   /** Whether two conjunctions are certainly disjoint, by their keys and depth. */
   readonly disjoint: Map<string, boolean>;
   /** Adds a rule for arrays whose items, or objects whose keys, the runtime keeps different. */
@@ -41,6 +44,8 @@ export interface SchemaContext extends ValidationContext {
    * @param path for errors
    */
   textOf(conjunction: Conjunction, path: string): Expression;
+  /** Adds a rule, or returns the one of this name. */
+  sharedRule(name: string, make: () => Expression): number;
   /** Adds a rule. */
   readonly addRule: (expression: Expression) => number;
 }

@@ -23,6 +23,10 @@ export interface SchemaNode {
 
 const MAX_DEPTH = 500;
 
+/** Boolean schemas are equal wherever they are. */
+export const ALWAYS: SchemaNode = { path: 'true', schema: true };
+export const NEVER: SchemaNode = { path: 'false', schema: false };
+
 /** The schemas of a document by path. Each is checked on its first visit. */
 export class SchemaDocument {
   readonly root: SchemaNode;
@@ -64,6 +68,7 @@ export class SchemaDocument {
   child(node: SchemaNode, ...keys: readonly (string | number)[]): SchemaNode {
     let value: unknown = node.schema;
     for (const key of keys) value = (value as Record<string | number, unknown>)[key];
+    if (typeof value === 'boolean') return value ? ALWAYS : NEVER;
     const known = isJsonObject(value) ? this.#nodeOf.get(value) : undefined;
     if (known !== undefined) return known;
     const child = this.#node(value, this.#entered(childPath(node.path, keys)));
@@ -122,14 +127,15 @@ export class SchemaDocument {
   }
 
   #node(value: unknown, path: string): SchemaNode {
+    if (typeof value === 'boolean') return value ? ALWAYS : NEVER;
     const known = this.#nodes.get(path);
     if (known) return known;
-    if (typeof value !== 'boolean' && !isJsonObject(value)) {
+    if (!isJsonObject(value)) {
       throw schemaError(path, `a schema must be an object or a boolean, received ${excerpt(value)}`);
     }
     if (path.split('/').length > MAX_DEPTH)
       throw schemaError(path.slice(0, 80), `the schema is nested more than ${MAX_DEPTH} levels deep`);
-    const node = typeof value === 'boolean' ? { path, schema: value } : this.#checked(value, path);
+    const node = this.#checked(value, path);
     this.#nodes.set(path, node);
     return node;
   }

@@ -16,6 +16,8 @@ export class StringLanguages {
   readonly isWide: boolean;
   readonly #budget: WorkBudget;
   readonly #known = new Map<string, Dfa>();
+  readonly #complements = new WeakMap<Dfa, Dfa>();
+  readonly #intersections = new WeakMap<Dfa, WeakMap<Dfa, Dfa>>();
 
   constructor(budget: WorkBudget, isWide = false) {
     this.#budget = budget;
@@ -69,6 +71,10 @@ export class StringLanguages {
 
   /** The language that consists of the texts. */
   anyOf(texts: readonly string[]): Dfa {
+    return this.#once(`t${JSON.stringify(texts)}`, () => this.#trie(texts));
+  }
+
+  #trie(texts: readonly string[]): Dfa {
     const edges: Map<number, number>[] = [new Map()];
     const final: number[] = [0];
     for (const value of texts) {
@@ -98,12 +104,15 @@ export class StringLanguages {
   }
 
   not(language: Dfa): Dfa {
-    this.#budget.spend(10 * language.edges.length);
-    return complement(language);
+    return getOrMake(this.#complements, language, () => {
+      this.#budget.spend(10 * language.edges.length);
+      return complement(language);
+    });
   }
 
   both(a: Dfa, b: Dfa): Dfa {
-    return intersect(a, b, this.#budget);
+    const intersections = getOrMake(this.#intersections, a, () => new WeakMap<Dfa, Dfa>());
+    return getOrMake(intersections, b, () => intersect(a, b, this.#budget));
   }
 
   #regex(
@@ -125,10 +134,20 @@ export class StringLanguages {
   }
 
   #once(key: string, make: () => Dfa): Dfa {
-    const known = this.#known.get(key);
-    if (known) return known;
-    const built = make();
-    this.#known.set(key, built);
-    return built;
+    this.#budget.spend(key.length);
+    return getOrMake(this.#known, key, make);
   }
+}
+
+interface Cache<Key, Value> {
+  get(key: Key): Value | undefined;
+  set(key: Key, value: Value): unknown;
+}
+
+function getOrMake<Key, Value>(cache: Cache<Key, Value>, key: Key, make: () => Value): Value {
+  const known = cache.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  cache.set(key, made);
+  return made;
 }

@@ -4,7 +4,6 @@ import { wholeMatchExpression } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
 import { countRange } from './assertions.ts';
 import { type Conjunction, conjunctionOf, type KeywordNodes } from './conjunction.ts';
-import { escapedExpression } from './escaped-string.ts';
 import { uriWithin } from './formats.ts';
 import { stringCharacter } from './json-rules.ts';
 import { holdsJson } from './keywords.ts';
@@ -17,7 +16,7 @@ const SHORTEST_URI = 3;
 
 /** Strings that satisfy lengths, patterns and formats. Without pattern and format, any JSON spelling is allowed. */
 export function stringExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
-  const { json, languages, budget, addRule } = context;
+  const { json, languages, budget } = context;
   const { min, max } = countRange(nodes, 'minLength', 'maxLength');
   if (min > max) return NOTHING;
   const [holder, ...others] = nodes.filter(({ schema }) => holdsJson(schema));
@@ -39,7 +38,7 @@ export function stringExpression(nodes: KeywordNodes, context: SchemaContext): E
       ? json.string
       : json.stringOf(repeat(stringCharacter(), min, max));
   }
-  return json.stringOf(escapedExpression(languages.withLengths(language, min, max), addRule));
+  return context.stringIn(languages.withLengths(language, min, max));
 }
 
 /** The language of string values; null if every string is allowed. */

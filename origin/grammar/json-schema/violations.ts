@@ -13,11 +13,18 @@ import { CONTENT_ENCODINGS, FORMATS, noneOf, widest } from './formats.ts';
 import { type Keywords, TYPES, type TypeName } from './keywords.ts';
 import type { SchemaDocument } from './schema-document.ts';
 
+/** For each of several conjunctions, the indices of the others that it may overlap with. */
+export type RivalsOf = (branches: readonly Conjunction[]) => readonly (readonly number[])[];
+
+export const allOthers: RivalsOf = (branches) =>
+  branches.map((_, i) => [...branches.keys()].filter((j) => j !== i));
+
 /** Ways to violate one keyword; null if the compiler cannot express them. */
 type Violations<Keyword extends keyof Keywords> = (
   value: Required<Keywords>[Keyword],
   node: KeywordNode,
   document: SchemaDocument,
+  rivalsOf: RivalsOf,
 ) => readonly Conjunction[] | null;
 
 /**
@@ -25,13 +32,17 @@ type Violations<Keyword extends keyof Keywords> = (
  * violate only a keyword whose violations cannot be expressed, such as `uniqueItems`.
  * @throws GrammarError if nothing is left
  */
-export function violationsOf(node: KeywordNode, document: SchemaDocument): readonly Conjunction[] {
+export function violationsOf(
+  node: KeywordNode,
+  document: SchemaDocument,
+  rivalsOf: RivalsOf,
+): readonly Conjunction[] {
   const branches: Conjunction[] = [];
   let unsupported: string | null = null;
   for (const keyword of Object.keys(node.schema)) {
     const violations = VIOLATIONS[keyword as keyof Keywords] as Violations<keyof Keywords> | undefined;
     if (violations === undefined) continue;
-    const found = violations(node.schema[keyword as keyof Keywords]!, node, document);
+    const found = violations(node.schema[keyword as keyof Keywords]!, node, document, rivalsOf);
     if (found === null) unsupported ??= keyword;
     else branches.push(...found);
   }
@@ -56,9 +67,12 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
   anyOf: (list, node, document) => [
     list.map((_, i) => ({ node: document.child(node, 'anyOf', i), part: 'not' })),
   ],
-  oneOf: (list, node, document) => {
+  oneOf: (list, node, document, rivalsOf) => {
     const branches = list.map((_, i) => document.child(node, 'oneOf', i));
-    const pairs = branches.flatMap((a, i) => branches.slice(i + 1).map((b) => conjunctionOf(a, b)));
+    const rivals = rivalsOf(branches.map((branch) => conjunctionOf(branch)));
+    const pairs = branches.flatMap((a, i) =>
+      rivals[i]!.filter((j) => j > i).map((j) => conjunctionOf(a, branches[j]!)),
+    );
     return [branches.map((branch) => ({ node: branch, part: 'not' as const })), ...pairs];
   },
   if: (_, node, document) => {

@@ -16,6 +16,9 @@ import { stateEquivalence } from './state-equivalence.ts';
 /** If a rule's DFA exceeds this number of states and its NFA's, the rule stays nondeterministic. */
 const MAX_DETERMINISTIC_STATES = 4000;
 
+/** Each edge of a rule costs at least this much until its automaton is minimal. */
+const UNITS_PER_EDGE = 50;
+
 /**
  * Compiles a grammar to a program.
  * @throws GrammarError if no text can match
@@ -32,6 +35,7 @@ export function lowerGrammar(source: Grammar, budget: WorkBudget): Program {
   if (!productive.has(grammar.root) && !matchesEmpty) {
     throw new GrammarError('No text can match: the rules contradict each other or recurse without end');
   }
+  budget.require(UNITS_PER_EDGE * edgesOf(automata, grammar));
   const compiled = new Map<number, Dfa>();
   const anyOrders = new Map<number, OrderedRules>();
   const queue = [grammar.root];
@@ -138,6 +142,15 @@ function reachable(root: number, build: (rule: number) => Nfa): Map<number, Nfa>
     queue.push(...callsOf(nfa.edges));
   }
   return automata;
+}
+
+/** The edges of the automata that are to be made deterministic. */
+function edgesOf(automata: ReadonlyMap<number, Nfa>, { rules }: Grammar): number {
+  let edges = 0;
+  for (const [rule, nfa] of automata) {
+    if (rules[rule]!.kind !== 'anyOrder') for (const list of nfa.edges) edges += list.length / 3;
+  }
+  return edges;
 }
 
 function callsOf(states: readonly (readonly number[])[]): number[] {

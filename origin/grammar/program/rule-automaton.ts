@@ -18,11 +18,23 @@ function pathsOf(
   return rangesOf(ranges).flatMap(([lo, hi]) => pathsOfRange(lo, hi));
 }
 
-/** The paths of sets of characters, which large languages use in many places. */
-const PATHS = new WeakMap<readonly number[], BytePath[]>();
+/** A path with the names of its suffixes: `names[i]` of the one from byte i. */
+interface NamedPath {
+  readonly bytes: BytePath;
+  readonly names: readonly string[];
+}
 
-function characterPaths(set: readonly number[]): BytePath[] {
-  const paths = PATHS.get(set) ?? pathsOf(set, utf8Paths);
+function named(bytes: BytePath): NamedPath {
+  const names: string[] = [];
+  for (let i = bytes.length - 1; i >= 0; i--) names[i] = `${bytes[i]!.join('-')},${names[i + 1] ?? ''}`;
+  return { bytes, names };
+}
+
+/** The paths of sets of characters, which large languages use in many places. */
+const PATHS = new WeakMap<readonly number[], NamedPath[]>();
+
+function characterPaths(set: readonly number[]): NamedPath[] {
+  const paths = PATHS.get(set) ?? pathsOf(set, utf8Paths).map(named);
   PATHS.set(set, paths);
   return paths;
 }
@@ -71,7 +83,7 @@ class RuleAutomatonBuilder {
         this.#addPaths(characterPaths(expression.set), from, to);
         return;
       case 'tokens':
-        this.#addPaths(pathsOf(expression.ids, pathsOfIds), from, to);
+        this.#addPaths(pathsOf(expression.ids, pathsOfIds).map(named), from, to);
         return;
       case 'sequence':
         this.#addSequence(expression.items, from, to, tail);
@@ -104,23 +116,20 @@ class RuleAutomatonBuilder {
   }
 
   /** Paths with equal suffixes and targets share states. */
-  #addPaths(paths: readonly BytePath[], from: number, to: number): void {
+  #addPaths(paths: readonly NamedPath[], from: number, to: number): void {
     let shared = this.#pathEnds.get(to);
     if (shared === undefined) {
       shared = new Map();
       this.#pathEnds.set(to, shared);
     }
-    for (const bytes of paths) {
+    for (const { bytes, names } of paths) {
       let target = to;
-      let key = '';
       for (let i = bytes.length - 1; i > 0; i--) {
-        const [first, last] = bytes[i]!;
-        key += `${first}-${last},`;
-        let state = shared.get(key);
+        let state = shared.get(names[i]!);
         if (state === undefined) {
           state = this.nfa.addState();
-          this.nfa.addEdge(state, first, last, target);
-          shared.set(key, state);
+          this.nfa.addEdge(state, bytes[i]![0], bytes[i]![1], target);
+          shared.set(names[i]!, state);
         }
         target = state;
       }
