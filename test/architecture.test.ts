@@ -41,8 +41,9 @@ const ALLOWED_WORKSPACES: Readonly<Record<string, readonly string[]>> = {
   '@continuo/worker': ['@continuo/shared'],
   '@continuo/site': ['@continuo/shared', '@continuo/worker'],
   // The origin fetches models and has them built; the builder writes what the origin's reader of ONNX files reads.
-  '@continuo/origin': ['@continuo/export', '@continuo/shared'],
+  '@continuo/origin': ['@continuo/export', '@continuo/grammar', '@continuo/shared'],
   '@continuo/export': ['@continuo/origin', '@continuo/shared'],
+  '@continuo/grammar': ['@continuo/shared'],
   '@continuo/cli': ['@continuo/origin', '@continuo/shared', '@continuo/site', '@continuo/worker'],
 };
 

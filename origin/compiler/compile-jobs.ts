@@ -1,5 +1,5 @@
 import { createContext, Script } from 'node:vm';
-import type { Program } from '../grammar/program/program.ts';
+import type { Program } from '@continuo/grammar/program/program.ts';
 import {
   type CompileJob,
   type CompileOutcome,

@@ -1,5 +1,5 @@
+import type { Program } from '@continuo/grammar/program/program.ts';
 import { ApiError, type ErrorCode, toApiError } from '@continuo/shared/errors.ts';
-import type { Program } from '../grammar/program/program.ts';
 
 /** Message to a compile process, one at a time. */
 export interface CompileJob {

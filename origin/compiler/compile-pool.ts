@@ -1,5 +1,5 @@
+import type { Program } from '@continuo/grammar/program/program.ts';
 import { VirtualTimes } from '@continuo/shared/virtual-times.ts';
-import type { Program } from '../grammar/program/program.ts';
 import { busyError, shutdownError } from './compile-messages.ts';
 import { CompileProcess, type TimeLimits } from './compile-process.ts';
 

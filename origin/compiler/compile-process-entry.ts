@@ -1,6 +1,6 @@
+import { compileProgram, type PatternList } from '@continuo/grammar/compile.ts';
+import { parseExactJson } from '@continuo/grammar/rules/exact-json.ts';
 import type { WireConstraint } from '@continuo/shared/generation.ts';
-import { compileProgram, type PatternList } from '../grammar/compile.ts';
-import { parseExactJson } from '../grammar/exact-json.ts';
 import { serveJobs } from './compile-jobs.ts';
 
 /** Entry point of a compile process. */

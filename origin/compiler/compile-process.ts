@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
+import type { Program } from '@continuo/grammar/program/program.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
-import type { Program } from '../grammar/program/program.ts';
 import { processLife, SupervisedChild } from '../process/supervised-child.ts';
 import {
   busyError,

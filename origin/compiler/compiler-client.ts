@@ -1,4 +1,4 @@
-import type { Program } from '../grammar/program/program.ts';
+import type { Program } from '@continuo/grammar/program/program.ts';
 import { processLife, SupervisedChild } from '../process/supervised-child.ts';
 import {
   type CompileOutcome,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Program } from '../grammar/program/program.ts';
+import type { Program } from '@continuo/grammar/program/program.ts';
 
 interface GrammarCacheOptions {
   /** Maximum number of cached grammars; default 200. */

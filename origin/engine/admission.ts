@@ -1,8 +1,8 @@
+import type { PatternList } from '@continuo/grammar/compile.ts';
+import type { GrammarWork } from '@continuo/grammar/grammar-work.ts';
+import type { CompiledGrammar } from '@continuo/grammar/runtime/constraint.ts';
+import type { PatternSet } from '@continuo/grammar/runtime/pattern-set.ts';
 import { toApiError } from '@continuo/shared/errors.ts';
-import type { PatternList } from '../grammar/compile.ts';
-import type { CompiledGrammar } from '../grammar/constraint.ts';
-import type { GrammarWork } from '../grammar/grammar-work.ts';
-import type { PatternSet } from '../grammar/runtime/pattern-set.ts';
 import type { EngineOptions } from './engine-options.ts';
 import type { Submission } from './messages.ts';
 import type { ModelRuns } from './model-runs.ts';

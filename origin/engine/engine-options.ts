@@ -1,5 +1,5 @@
-import type { CompiledGrammar } from '../grammar/constraint.ts';
-import type { PatternSet } from '../grammar/runtime/pattern-set.ts';
+import type { CompiledGrammar } from '@continuo/grammar/runtime/constraint.ts';
+import type { PatternSet } from '@continuo/grammar/runtime/pattern-set.ts';
 import type { EmbeddedImage, ModelRunner } from '../model/model-runner.ts';
 import type { SimdKernel } from '../sampling/kernel/simd-kernel.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';

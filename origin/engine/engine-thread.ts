@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
+import { GrammarRuntime } from '@continuo/grammar/runtime/grammar-runtime.ts';
+import { GrammarVocabulary } from '@continuo/grammar/runtime/grammar-vocabulary.ts';
+import { PatternSet } from '@continuo/grammar/runtime/pattern-set.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { CompilerClient } from '../compiler/compiler-client.ts';
 import { GrammarCache } from '../compiler/grammar-cache.ts';
-import { GrammarRuntime } from '../grammar/runtime/grammar-runtime.ts';
-import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
-import { PatternSet } from '../grammar/runtime/pattern-set.ts';
 import { ModelError } from '../model/config/model-json.ts';
 import { faultKind, type ModelRunner } from '../model/model-runner.ts';
 import { modelIdentity } from '../model/open/model-identity.ts';

@@ -1,6 +1,6 @@
+import { GrammarWork } from '@continuo/grammar/grammar-work.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
-import { GrammarWork } from '../grammar/grammar-work.ts';
 import { faultKind, MEMORY_ADVICE, RunTerminated, RuntimeFault } from '../model/model-runner.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
 import { Admission } from './admission.ts';

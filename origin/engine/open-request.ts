@@ -1,7 +1,7 @@
+import type { CompiledGrammar } from '@continuo/grammar/runtime/constraint.ts';
+import type { PatternSet } from '@continuo/grammar/runtime/pattern-set.ts';
 import type { EventOf, Usage } from '@continuo/shared/generation.ts';
 import { type LogprobRow, rowsTooLarge } from '@continuo/shared/logprob.ts';
-import type { CompiledGrammar } from '../grammar/constraint.ts';
-import type { PatternSet } from '../grammar/runtime/pattern-set.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import { logprobRow } from '../sampling/logprob-row.ts';
 import { isGreedy } from '../sampling/parameters.ts';

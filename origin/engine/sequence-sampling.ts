@@ -1,6 +1,6 @@
+import type { GrammarWork } from '@continuo/grammar/grammar-work.ts';
+import type { Constraint } from '@continuo/grammar/runtime/constraint.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
-import type { Constraint } from '../grammar/constraint.ts';
-import type { GrammarWork } from '../grammar/grammar-work.ts';
 import type { SparseRows } from '../model/model-runner.ts';
 import { NoCandidatesError } from '../sampling/argmax.ts';
 import { type TokenLogprobs, tokenLogprob } from '../sampling/logprobs.ts';

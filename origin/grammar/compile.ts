@@ -1,15 +1,15 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { WireConstraint } from '@continuo/shared/generation.ts';
-import { choice, type Grammar, text } from './expression.ts';
+import { BudgetExceeded, WorkBudget } from './automaton/work-budget.ts';
 import { parseGbnf } from './gbnf/gbnf-parser.ts';
-import { GrammarError } from './grammar-error.ts';
 import { jsonSchemaGrammar } from './json-schema/json-schema.ts';
 import { larkGrammar, llguidanceGrammar } from './lark/llguidance.ts';
 import { lowerGrammar, lowerPatterns } from './program/lower.ts';
 import type { Program } from './program/program.ts';
 import { needsAutomaton, wholeMatchExpression } from './regex/regex-automaton.ts';
 import { parseRegex } from './regex/regex-parser.ts';
-import { BudgetExceeded, WorkBudget } from './work-budget.ts';
+import { choice, type Grammar, text } from './rules/expression.ts';
+import { GrammarError } from './rules/grammar-error.ts';
 
 /** Work units that one compilation may spend: 1 to 4 s of CPU time. */
 const COMPILE_BUDGET = 40_000_000;

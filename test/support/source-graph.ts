@@ -6,6 +6,7 @@ export const WORKSPACES: Readonly<Record<string, string>> = {
   '@continuo/site': 'worker/site',
   '@continuo/cli': 'origin/cli',
   '@continuo/export': 'origin/export',
+  '@continuo/grammar': 'origin/grammar',
   '@continuo/worker': 'worker',
   '@continuo/origin': 'origin',
   '@continuo/shared': 'shared',

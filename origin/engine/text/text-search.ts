@@ -1,4 +1,4 @@
-import { NO_THREADS, type PatternSet, type Threads } from '../../grammar/runtime/pattern-set.ts';
+import { NO_THREADS, type PatternSet, type Threads } from '@continuo/grammar/runtime/pattern-set.ts';
 import type { TextSet } from './text-set.ts';
 
 /** What is searched for: texts and patterns. Shared by the sequences of a request. */

@@ -1,6 +1,6 @@
-import type { WorkBudget } from '../work-budget.ts';
 import { appendEdge, type Dfa } from './dfa.ts';
 import { CALL, type Nfa } from './nfa.ts';
+import type { WorkBudget } from './work-budget.ts';
 
 interface DeterminizeOptions {
   readonly budget: WorkBudget;

@@ -1,5 +1,5 @@
-import type { WorkBudget } from '../work-budget.ts';
 import { ALL_CODE_POINTS, type CodePoints } from './code-points.ts';
+import type { WorkBudget } from './work-budget.ts';
 
 /** A deterministic automaton over integer symbols. State 0 is the start. A symbol without an edge is rejected. */
 export interface Dfa {

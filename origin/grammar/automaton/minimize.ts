@@ -1,7 +1,7 @@
-import type { WorkBudget } from '../work-budget.ts';
 import { appendEdge, type Dfa } from './dfa.ts';
 import { CALL } from './nfa.ts';
 import { Partition } from './partition.ts';
+import type { WorkBudget } from './work-budget.ts';
 
 /**
  * Merges equivalent states of a trimmed DFA over bytes and calls. Refines the partitions of states and of transitions by each

@@ -1,4 +1,4 @@
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from './work-budget.ts';
 
 /** The first symbol above all code points. Symbol CALL + r stands for a match of rule r. */
 export const CALL = 0x110000;

@@ -1,5 +1,5 @@
-import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
 import { type BytePath, digitRanges } from './byte-paths.ts';
+import { bytesOf, type TokenBytes } from './token-bytes.ts';
 
 /**
  * References to tokens as byte sequences, so that an automaton over bytes can read them. An id is BY_ID and three bytes,

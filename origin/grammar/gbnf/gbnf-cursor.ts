@@ -1,6 +1,6 @@
 import { type CodePoints, codePoints, complementCodePoints } from '../automaton/code-points.ts';
 import { MAX_TOKEN_ID } from '../automaton/token-path.ts';
-import { SourceCursor } from '../source-cursor.ts';
+import { SourceCursor } from '../rules/source-cursor.ts';
 
 /** Maximum minimum of a repetition, as in llama.cpp, which takes larger maxima as unbounded. */
 const MAX_MINIMUM = 2000;

@@ -10,8 +10,8 @@ import {
   rule,
   sequence,
   text,
-} from '../expression.ts';
-import { GrammarError, syntaxError } from '../grammar-error.ts';
+} from '../rules/expression.ts';
+import { GrammarError, syntaxError } from '../rules/grammar-error.ts';
 import { GbnfCursor } from './gbnf-cursor.ts';
 
 /** Maximum nesting of groups. */

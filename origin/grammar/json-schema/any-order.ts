@@ -1,4 +1,4 @@
-import { EMPTY, type Expression, NOTHING, optional, rule } from '../expression.ts';
+import { EMPTY, type Expression, NOTHING, optional, rule } from '../rules/expression.ts';
 import type { SchemaContext } from './schema-context.ts';
 
 interface MembersInAnyOrder {

@@ -1,5 +1,5 @@
-import { EMPTY, type Expression, type GraphEdge, NOTHING, repeat, sequence } from '../expression.ts';
-import { schemaError } from '../grammar-error.ts';
+import { EMPTY, type Expression, type GraphEdge, NOTHING, repeat, sequence } from '../rules/expression.ts';
+import { schemaError } from '../rules/grammar-error.ts';
 import { anyOrder } from './any-order.ts';
 import { countRange } from './assertions.ts';
 import {

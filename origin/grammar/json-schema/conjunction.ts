@@ -1,4 +1,4 @@
-import type { JsonNumber } from '../decimal.ts';
+import type { JsonNumber } from '../rules/decimal.ts';
 import type { CheckedSchema } from './keywords.ts';
 import type { SchemaNode } from './schema-document.ts';
 

@@ -1,5 +1,5 @@
 import { isEmptyLanguage } from '../automaton/dfa.ts';
-import { compareNumbers } from '../decimal.ts';
+import { compareNumbers } from '../rules/decimal.ts';
 import { itemSchemas } from './array-schema.ts';
 import { countRange, enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
 import { type Conjunction, conjunctionKey, type KeywordNodes, simplified } from './conjunction.ts';

@@ -1,4 +1,4 @@
-import { schemaError } from '../grammar-error.ts';
+import { schemaError } from '../rules/grammar-error.ts';
 import { isJsonObject, type JsonObject } from './keywords.ts';
 
 /** Keywords after draft 7. */

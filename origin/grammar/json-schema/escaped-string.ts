@@ -15,7 +15,7 @@ import {
   rule,
   sequence,
   text,
-} from '../expression.ts';
+} from '../rules/expression.ts';
 
 /** The letter after the backslash. */
 const SHORT_ESCAPES: ReadonlyMap<number, string> = new Map([

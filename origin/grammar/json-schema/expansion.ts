@@ -1,4 +1,4 @@
-import { schemaError } from '../grammar-error.ts';
+import { schemaError } from '../rules/grammar-error.ts';
 import {
   type Conjunction,
   conjunctionKey,

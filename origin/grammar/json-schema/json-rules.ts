@@ -9,7 +9,7 @@ import {
   rule,
   sequence,
   text,
-} from '../expression.ts';
+} from '../rules/expression.ts';
 import { oneOf, UNESCAPED_CHARACTERS } from './escaped-string.ts';
 import { isJsonObject } from './keywords.ts';
 

@@ -1,6 +1,7 @@
 import type { Dfa } from '../automaton/dfa.ts';
-import { canonical } from '../canonical.ts';
-import { parseJson } from '../exact-json.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
+import { canonical } from '../rules/canonical.ts';
+import { parseJson } from '../rules/exact-json.ts';
 import {
   choice,
   type Expression,
@@ -11,9 +12,8 @@ import {
   rule,
   sequence,
   text,
-} from '../expression.ts';
-import { schemaError } from '../grammar-error.ts';
-import type { WorkBudget } from '../work-budget.ts';
+} from '../rules/expression.ts';
+import { schemaError } from '../rules/grammar-error.ts';
 import { arrayExpression } from './array-schema.ts';
 import { enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
 import {

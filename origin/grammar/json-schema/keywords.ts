@@ -1,7 +1,7 @@
 import { isRawNumber } from '@continuo/shared/exact-numbers.ts';
 import leven from 'leven';
-import { compareNumbers, isIntegral, isJsonNumber, type JsonNumber } from '../decimal.ts';
-import { schemaError } from '../grammar-error.ts';
+import { compareNumbers, isIntegral, isJsonNumber, type JsonNumber } from '../rules/decimal.ts';
+import { schemaError } from '../rules/grammar-error.ts';
 import { ANNOTATION_FORMATS, CONTENT_ENCODINGS, FORMATS, PLAIN_ENCODINGS } from './formats.ts';
 
 /** A JSON object whose keywords are not checked yet. */

@@ -1,7 +1,7 @@
 import { determinize } from '../automaton/determinize.ts';
 import { type Dfa, trim } from '../automaton/dfa.ts';
 import { Nfa } from '../automaton/nfa.ts';
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
 
 /** Digits of a number that every double keeps apart from other numbers. */
 export const SAFE_DIGITS = 15;

@@ -1,8 +1,8 @@
 import { type Dfa, intersect, isEmptyLanguage } from '../automaton/dfa.ts';
-import { type Decimal, decimalOf, decimalParts, isIntegral, negate } from '../decimal.ts';
-import { choice, type Expression, sequence, text } from '../expression.ts';
-import { schemaError } from '../grammar-error.ts';
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
+import { type Decimal, decimalOf, decimalParts, isIntegral, negate } from '../rules/decimal.ts';
+import { choice, type Expression, sequence, text } from '../rules/expression.ts';
+import { schemaError } from '../rules/grammar-error.ts';
 import type { Multiple, NumberAssertions } from './assertions.ts';
 import { escapedExpression } from './escaped-string.ts';
 import { DIGIT_0, type Magnitude, magnitudeAutomaton, POINT, SAFE_DIGITS } from './magnitude-automaton.ts';

@@ -1,5 +1,5 @@
 import { acceptsText, type Dfa, isEmptyLanguage } from '../automaton/dfa.ts';
-import { schemaError } from '../grammar-error.ts';
+import { schemaError } from '../rules/grammar-error.ts';
 import {
   type Conjunction,
   conjunctionOf,

@@ -11,8 +11,8 @@ import {
   rule,
   sequence,
   text,
-} from '../expression.ts';
-import { schemaError } from '../grammar-error.ts';
+} from '../rules/expression.ts';
+import { schemaError } from '../rules/grammar-error.ts';
 import { anyOrder } from './any-order.ts';
 import { countRange } from './assertions.ts';
 import {

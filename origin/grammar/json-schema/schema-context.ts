@@ -1,6 +1,6 @@
 import type { Dfa } from '../automaton/dfa.ts';
-import type { Expression, RuleReference } from '../expression.ts';
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
+import type { Expression, RuleReference } from '../rules/expression.ts';
 import type { Conjunction } from './conjunction.ts';
 import type { JsonRules } from './json-rules.ts';
 import type { SchemaDocument } from './schema-document.ts';

@@ -1,4 +1,4 @@
-import { schemaError } from '../grammar-error.ts';
+import { schemaError } from '../rules/grammar-error.ts';
 import { Draft } from './draft.ts';
 import {
   type CheckedSchema,

@@ -1,6 +1,6 @@
 import { acceptsText } from '../automaton/dfa.ts';
-import { compareNumbers, isIntegral, isJsonNumber, isMultipleOf, type JsonNumber } from '../decimal.ts';
-import { parseExactJson } from '../exact-json.ts';
+import { compareNumbers, isIntegral, isJsonNumber, isMultipleOf, type JsonNumber } from '../rules/decimal.ts';
+import { parseExactJson } from '../rules/exact-json.ts';
 import { itemSchemas } from './array-schema.ts';
 import { countRange, isEqual, type Multiple, numberAssertions, typesOf } from './assertions.ts';
 import {

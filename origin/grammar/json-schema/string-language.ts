@@ -2,10 +2,10 @@ import { ALL_CODE_POINTS } from '../automaton/code-points.ts';
 import { determinize } from '../automaton/determinize.ts';
 import { complement, type Dfa, intersect, longestText, shortestText, trim } from '../automaton/dfa.ts';
 import type { Nfa } from '../automaton/nfa.ts';
-import { GrammarError, schemaError } from '../grammar-error.ts';
+import { BudgetExceeded, type WorkBudget } from '../automaton/work-budget.ts';
 import { searchAutomaton, wholeMatchAutomaton } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
-import { BudgetExceeded, type WorkBudget } from '../work-budget.ts';
+import { GrammarError, schemaError } from '../rules/grammar-error.ts';
 import { CONTENT_ENCODINGS, FORMATS, formatWithin, HOSTNAME_PATTERN, widest } from './formats.ts';
 
 const MAX_STATES = 20_000;

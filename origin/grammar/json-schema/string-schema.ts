@@ -1,7 +1,7 @@
 import { type Dfa, isEmptyLanguage } from '../automaton/dfa.ts';
-import { type Expression, NOTHING, repeat } from '../expression.ts';
 import { wholeMatchExpression } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
+import { type Expression, NOTHING, repeat } from '../rules/expression.ts';
 import { countRange } from './assertions.ts';
 import { type Conjunction, conjunctionOf, type KeywordNodes } from './conjunction.ts';
 import { uriWithin } from './formats.ts';

@@ -1,4 +1,4 @@
-import { canonical } from '../canonical.ts';
+import { canonical } from '../rules/canonical.ts';
 import { enumeratedValues, typesOf } from './assertions.ts';
 import type { Conjunction } from './conjunction.ts';
 import { expand } from './expansion.ts';

@@ -1,5 +1,5 @@
-import { compareNumbers, isJsonNumber, type JsonNumber } from '../decimal.ts';
-import { schemaError } from '../grammar-error.ts';
+import { compareNumbers, isJsonNumber, type JsonNumber } from '../rules/decimal.ts';
+import { schemaError } from '../rules/grammar-error.ts';
 import {
   type Conjunction,
   conjunctionOf,

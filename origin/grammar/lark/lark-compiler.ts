@@ -1,3 +1,7 @@
+import type { WorkBudget } from '../automaton/work-budget.ts';
+import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
+import { wholeMatchExpression } from '../regex/regex-automaton.ts';
+import type { RegexNode } from '../regex/regex-parser.ts';
 import {
   choice,
   type Expression,
@@ -7,12 +11,8 @@ import {
   rule,
   sequence,
   text,
-} from '../expression.ts';
-import { GrammarError, syntaxError } from '../grammar-error.ts';
-import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
-import { wholeMatchExpression } from '../regex/regex-automaton.ts';
-import type { RegexNode } from '../regex/regex-parser.ts';
-import type { WorkBudget } from '../work-budget.ts';
+} from '../rules/expression.ts';
+import { GrammarError, syntaxError } from '../rules/grammar-error.ts';
 import { isTerminal, type LarkDefinition, type LarkGrammar, type LarkNode } from './lark-grammar.ts';
 import { parseLark } from './lark-parser.ts';
 import { type LazyRivals, lazyRivals, type Occurrence } from './lazy-rivals.ts';

@@ -1,5 +1,5 @@
-import { parseExactJson } from '../exact-json.ts';
-import { type GrammarError, syntaxError } from '../grammar-error.ts';
+import { parseExactJson } from '../rules/exact-json.ts';
+import { type GrammarError, syntaxError } from '../rules/grammar-error.ts';
 
 /** A token of Lark's syntax. */
 interface LarkToken {

@@ -1,4 +1,4 @@
-import { type GrammarError, syntaxError } from '../grammar-error.ts';
+import { type GrammarError, syntaxError } from '../rules/grammar-error.ts';
 import { IMPORTABLE_TERMINALS } from './importable-terminals.ts';
 import { LarkCursor } from './lark-cursor.ts';
 import {

@@ -1,6 +1,6 @@
 import { ALL_CODE_POINTS } from '../automaton/code-points.ts';
 import { complement, type Dfa, intersect, trim } from '../automaton/dfa.ts';
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
 
 /** The texts of a language of which no shorter beginning belongs to it. */
 export function shortestMatches({ edges, final }: Dfa): Dfa {

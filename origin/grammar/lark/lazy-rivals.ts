@@ -1,4 +1,4 @@
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
 import { isTerminal, type LarkDefinition, type LarkGrammar, type LarkNode } from './lark-grammar.ts';
 import type { Terminals } from './terminals.ts';
 

@@ -1,9 +1,9 @@
-import { parseJson } from '../exact-json.ts';
-import { type Expression, type Grammar, GrammarBuilder } from '../expression.ts';
-import { GrammarError } from '../grammar-error.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
 import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
 import { isJsonObject } from '../json-schema/keywords.ts';
-import type { WorkBudget } from '../work-budget.ts';
+import { parseJson } from '../rules/exact-json.ts';
+import { type Expression, type Grammar, GrammarBuilder } from '../rules/expression.ts';
+import { GrammarError } from '../rules/grammar-error.ts';
 import { type LarkContext, larkExpression } from './lark-compiler.ts';
 
 /** Compiles one Lark grammar. */

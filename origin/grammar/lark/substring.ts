@@ -1,5 +1,5 @@
 import type { Dfa } from '../automaton/dfa.ts';
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
 
 const FIELDS: Readonly<Record<string, (value: unknown) => readonly string[] | null>> = {
   substring_chunks: (value) =>

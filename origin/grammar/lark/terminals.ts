@@ -1,12 +1,12 @@
 import { codePoints } from '../automaton/code-points.ts';
 import { determinize } from '../automaton/determinize.ts';
 import { complement, type Dfa, intersect, trim } from '../automaton/dfa.ts';
-import { GrammarError, syntaxError } from '../grammar-error.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
 import { bothCases } from '../regex/character-sets.ts';
 import type { Surroundings } from '../regex/look-around.ts';
 import { wholeMatchAutomaton } from '../regex/regex-automaton.ts';
 import { parseRegex, type RegexNode } from '../regex/regex-parser.ts';
-import type { WorkBudget } from '../work-budget.ts';
+import { GrammarError, syntaxError } from '../rules/grammar-error.ts';
 import { isTerminal, type LarkDefinition, type LarkGrammar, type LarkNode } from './lark-grammar.ts';
 import { cutAtMatch, shortestMatches, withoutStop } from './lazy-languages.ts';
 import { substringAutomaton } from './substring.ts';

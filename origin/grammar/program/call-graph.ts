@@ -1,4 +1,4 @@
-import type { Expression, Grammar, OrderedRules } from '../expression.ts';
+import type { Expression, Grammar, OrderedRules } from '../rules/expression.ts';
 
 /** A reference to a rule in another rule's expression. */
 interface RuleCall {

@@ -1,4 +1,4 @@
-import type { Expression, Grammar } from '../expression.ts';
+import type { Expression, Grammar } from '../rules/expression.ts';
 import { type CallGraph, copiesInAutomaton } from './call-graph.ts';
 
 /** Decides how each call of a rule is compiled. */

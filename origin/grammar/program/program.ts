@@ -1,5 +1,5 @@
 import { BY_ID, BY_NAME } from '../automaton/token-path.ts';
-import type { OrderedRules } from '../expression.ts';
+import type { OrderedRules } from '../rules/expression.ts';
 
 /**
  * A compiled grammar as flat tables, cheap to send between processes. It is a recursive transition network: each rule

@@ -1,4 +1,11 @@
-import { choice, type Expression, type Grammar, GrammarBuilder, repeat, sequence } from '../expression.ts';
+import {
+  choice,
+  type Expression,
+  type Grammar,
+  GrammarBuilder,
+  repeat,
+  sequence,
+} from '../rules/expression.ts';
 import { expandedSize } from './inlining.ts';
 
 /** Counted repetitions are unrolled up to this number of states. Beyond it, the repeated part becomes a rule. */

@@ -2,8 +2,8 @@ import { type BytePath, utf8Paths } from '../automaton/byte-paths.ts';
 import { rangesOf } from '../automaton/code-points.ts';
 import { CALL, Nfa } from '../automaton/nfa.ts';
 import { pathsOfIds } from '../automaton/token-path.ts';
-import type { AnyOrder, Expression, Grammar, Graph } from '../expression.ts';
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
+import type { AnyOrder, Expression, Grammar, Graph } from '../rules/expression.ts';
 import type { CallPlan } from './inlining.ts';
 
 /** Builds the automaton of one rule over bytes and calls. Inlined rules are copied in. */

@@ -5,7 +5,7 @@ import {
   intersectCodePoints,
   rangesOf,
 } from '../automaton/code-points.ts';
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
 
 const DIGIT: CodePoints = [0x30, 0x39];
 const WORD: CodePoints = [0x30, 0x39, 0x41, 0x5a, 0x5f, 0x5f, 0x61, 0x7a];

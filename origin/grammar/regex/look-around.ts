@@ -2,7 +2,7 @@ import { ALL_CODE_POINTS } from '../automaton/code-points.ts';
 import { determinize } from '../automaton/determinize.ts';
 import { appendEdge, complement, type Dfa, isEmptyLanguage, step, trim } from '../automaton/dfa.ts';
 import { CALL, Nfa } from '../automaton/nfa.ts';
-import { BudgetExceeded, type WorkBudget } from '../work-budget.ts';
+import { BudgetExceeded, type WorkBudget } from '../automaton/work-budget.ts';
 import type { LookAround, RegexNode } from './regex-parser.ts';
 
 /** What is known of the text around an expression. */

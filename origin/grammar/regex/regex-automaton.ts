@@ -1,8 +1,8 @@
 import { rangesOf } from '../automaton/code-points.ts';
 import { codePointsByTarget } from '../automaton/dfa.ts';
 import { CALL, Nfa } from '../automaton/nfa.ts';
-import { chars, EMPTY, type Expression, type GraphEdge } from '../expression.ts';
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
+import { chars, EMPTY, type Expression, type GraphEdge } from '../rules/expression.ts';
 import { ANYTHING, anchorAsLook, resolveLookArounds, type Surroundings } from './look-around.ts';
 import type { LookAround, RegexNode } from './regex-parser.ts';
 

@@ -1,7 +1,7 @@
 import { type CodePoints, codePoints, complementCodePoints, rangesOf } from '../automaton/code-points.ts';
-import type { GrammarError } from '../grammar-error.ts';
-import { SourceCursor } from '../source-cursor.ts';
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
+import type { GrammarError } from '../rules/grammar-error.ts';
+import { SourceCursor } from '../rules/source-cursor.ts';
 import { bothCases, CASELESS_ESCAPES, CLASS_ESCAPES, unicodeProperty } from './character-sets.ts';
 
 /** Maximum repetition count. */

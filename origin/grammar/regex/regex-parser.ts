@@ -1,7 +1,7 @@
 import { ALL_CODE_POINTS, type CodePoints } from '../automaton/code-points.ts';
 import type { Dfa } from '../automaton/dfa.ts';
-import { type GrammarError, syntaxError } from '../grammar-error.ts';
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
+import { type GrammarError, syntaxError } from '../rules/grammar-error.ts';
 import { ANY_BUT_LINE_END, bothCases, CASELESS_ESCAPES, CLASS_ESCAPES } from './character-sets.ts';
 import { classEscape, classMembers, type ErrorAt, RegexCursor } from './regex-cursor.ts';
 

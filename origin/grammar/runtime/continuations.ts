@@ -1,4 +1,4 @@
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
 import { nextPosition, type TextPosition } from './distinct-arrays.ts';
 import { type Item, mayOnlyRepeat } from './distinct-items.ts';
 import { DEAD, type StateTable } from './state-table.ts';

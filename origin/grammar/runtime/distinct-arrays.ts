@@ -1,4 +1,4 @@
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
 import { afterByte, type ItemPosition, outermost, REPEATED } from './distinct-items.ts';
 import { DEAD, type StateTable } from './state-table.ts';
 

@@ -1,6 +1,6 @@
-import { canonical } from '../canonical.ts';
-import { isJsonNumber } from '../decimal.ts';
-import { parseExactJson } from '../exact-json.ts';
+import { canonical } from '../rules/canonical.ts';
+import { isJsonNumber } from '../rules/decimal.ts';
+import { parseExactJson } from '../rules/exact-json.ts';
 
 /** An array or object that is open at the end of a text. */
 interface Level {

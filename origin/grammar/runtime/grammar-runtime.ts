@@ -1,9 +1,9 @@
 import { ApiError } from '@continuo/shared/errors.ts';
-import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
+import { bytesOf, type TokenBytes } from '../automaton/token-bytes.ts';
 import { BY_NAME, isNamed, pathsOfToken } from '../automaton/token-path.ts';
-import type { CompiledGrammar, Constraint } from '../constraint.ts';
+import { StepBudget, type WorkBudget } from '../automaton/work-budget.ts';
 import { type Program, programBytes, refersToTokens } from '../program/program.ts';
-import { StepBudget, type WorkBudget } from '../work-budget.ts';
+import type { CompiledGrammar, Constraint } from './constraint.ts';
 import { Continuations } from './continuations.ts';
 import { nextPosition, startOf, type TextPosition } from './distinct-arrays.ts';
 import type { GrammarVocabulary } from './grammar-vocabulary.ts';

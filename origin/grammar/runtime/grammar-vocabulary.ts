@@ -1,4 +1,4 @@
-import type { TokenBytes } from '../../tokenizer/token-bytes.ts';
+import type { TokenBytes } from '../automaton/token-bytes.ts';
 import { type Program, refersToTokens } from '../program/program.ts';
 import { DistinctItemsFilter } from './distinct-items-filter.ts';
 import { MaskCache } from './mask-cache.ts';

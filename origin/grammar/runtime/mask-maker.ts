@@ -1,5 +1,5 @@
+import type { WorkBudget } from '../automaton/work-budget.ts';
 import { NEVER_DISTINGUISHED } from '../program/state-equivalence.ts';
-import type { WorkBudget } from '../work-budget.ts';
 import type { GrammarVocabulary, PlainSlice } from './grammar-vocabulary.ts';
 import type { ReturnPoints, TokenMask } from './mask-cache.ts';
 import { PlainText } from './plain-text.ts';

@@ -1,4 +1,4 @@
-import type { OrderedRules } from '../expression.ts';
+import type { OrderedRules } from '../rules/expression.ts';
 
 /** What has been written of members in any order. */
 export interface MembersWritten {

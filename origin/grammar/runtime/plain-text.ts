@@ -1,5 +1,5 @@
+import type { WorkBudget } from '../automaton/work-budget.ts';
 import type { TransitionNetwork } from '../program/program.ts';
-import type { WorkBudget } from '../work-budget.ts';
 import { DEAD, type StateTable, UNKNOWN } from './state-table.ts';
 
 /**

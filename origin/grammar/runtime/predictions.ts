@@ -1,5 +1,5 @@
+import type { WorkBudget } from '../automaton/work-budget.ts';
 import type { Program } from '../program/program.ts';
-import type { WorkBudget } from '../work-budget.ts';
 import type { ProgramStates } from './program-states.ts';
 
 /** Earley prediction for a program state: everything reachable by calls before a byte is read. */

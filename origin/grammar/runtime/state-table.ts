@@ -1,5 +1,5 @@
+import type { WorkBudget } from '../automaton/work-budget.ts';
 import type { Program } from '../program/program.ts';
-import type { WorkBudget } from '../work-budget.ts';
 import { PairSet } from './pair-set.ts';
 import { Predictions } from './predictions.ts';
 import { ProgramStates } from './program-states.ts';

@@ -1,4 +1,4 @@
-import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
+import { bytesOf, type TokenBytes } from '../automaton/token-bytes.ts';
 import { pathsOfToken } from '../automaton/token-path.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { WorkBudget } from '../work-budget.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
 import { DEAD, type StateTable, UNKNOWN } from './state-table.ts';
 import { maskLengthOf, type TokenTrie } from './token-trie.ts';
 

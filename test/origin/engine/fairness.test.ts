@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
+import type { CompiledGrammar } from '../../../origin/grammar/runtime/constraint.ts';
 import { runs } from '../../support/random.ts';
 import { Driver } from './support/engine-driver.ts';
 import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';

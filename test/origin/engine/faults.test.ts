@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EngineFailure } from '../../../origin/engine/engine.ts';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
+import type { CompiledGrammar } from '../../../origin/grammar/runtime/constraint.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { ApiError } from '../../../shared/errors.ts';

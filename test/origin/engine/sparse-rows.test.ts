@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../../origin/engine/messages.ts';
 import { samplerThreads } from '../../../origin/engine/sampler-threads.ts';
-import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
+import type { CompiledGrammar } from '../../../origin/grammar/runtime/constraint.ts';
 import type { ModelRunner, SparseRows } from '../../../origin/model/model-runner.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { StepBudget, type WorkBudget } from '../../../origin/grammar/automaton/work-budget.ts';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import type { Constraint } from '../../../origin/grammar/constraint.ts';
+import type { Constraint } from '../../../origin/grammar/runtime/constraint.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
-import { StepBudget, type WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { bytesOf } from '../../../origin/tokenizer/token-bytes.ts';
 import { firstDifference } from '../../support/grammar/compare-masks.ts';
 import { compileConstraint } from '../../support/grammar/compile-constraint.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { WorkBudget } from '../../../origin/grammar/automaton/work-budget.ts';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { jsonSchemaGrammar } from '../../../origin/grammar/json-schema/json-schema.ts';
+import type { CompiledGrammar } from '../../../origin/grammar/runtime/constraint.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
-import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { acceptsText } from '../../support/grammar/acceptance.ts';
 import { ajvValidator } from '../../support/grammar/ajv-validator.ts';
 import { firstDifference } from '../../support/grammar/compare-masks.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { WorkBudget } from '../../../origin/grammar/automaton/work-budget.ts';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
 import { IMPORTABLE_TERMINALS } from '../../../origin/grammar/lark/importable-terminals.ts';
 import { larkGrammar } from '../../../origin/grammar/lark/llguidance.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
-import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { acceptsText } from '../../support/grammar/acceptance.ts';
 import { firstDifference } from '../../support/grammar/compare-masks.ts';
 import { compileConstraint } from '../../support/grammar/compile-constraint.ts';

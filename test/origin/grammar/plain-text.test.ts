@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
+import { WorkBudget } from '../../../origin/grammar/automaton/work-budget.ts';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
 import { COUNTED_BYTES, isPlain, PlainText } from '../../../origin/grammar/runtime/plain-text.ts';
 import { StateTable } from '../../../origin/grammar/runtime/state-table.ts';
-import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { randomFrom } from '../../support/random.ts';
 
 /** Bytes with every boundary of UTF-8's ranges. */

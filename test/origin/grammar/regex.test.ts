@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { WorkBudget } from '../../../origin/grammar/automaton/work-budget.ts';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
 import { wholeMatchExpression } from '../../../origin/grammar/regex/regex-automaton.ts';
 import { parseRegex } from '../../../origin/grammar/regex/regex-parser.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
-import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { acceptsText } from '../../support/grammar/acceptance.ts';
 import { firstDifference } from '../../support/grammar/compare-masks.ts';
 import { compileConstraint } from '../../support/grammar/compile-constraint.ts';

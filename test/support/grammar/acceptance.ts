@@ -1,4 +1,4 @@
-import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
+import type { CompiledGrammar } from '../../../origin/grammar/runtime/constraint.ts';
 import type { TokenBytes } from '../../../origin/tokenizer/token-bytes.ts';
 
 /** Whether the grammar accepts the text byte by byte and may end after it. Expects a token for every byte. */

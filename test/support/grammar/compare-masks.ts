@@ -1,4 +1,4 @@
-import type { Constraint } from '../../../origin/grammar/constraint.ts';
+import type { Constraint } from '../../../origin/grammar/runtime/constraint.ts';
 import { bytesOf, type TokenBytes } from '../../../origin/tokenizer/token-bytes.ts';
 import type { Bnf } from './oracle/bnf.ts';
 import { EarleyChart } from './oracle/earley.ts';

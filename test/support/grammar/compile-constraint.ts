@@ -1,5 +1,5 @@
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
+import type { CompiledGrammar } from '../../../origin/grammar/runtime/constraint.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import type { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import type { WireConstraint } from '../../../shared/generation.ts';

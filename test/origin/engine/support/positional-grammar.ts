@@ -1,4 +1,4 @@
-import type { CompiledGrammar } from '../../../../origin/grammar/constraint.ts';
+import type { CompiledGrammar } from '../../../../origin/grammar/runtime/constraint.ts';
 
 /** For grammars of tests that are not about bytes. */
 export const TOKENS_ONLY = {

@@ -1,4 +1,4 @@
-import type { AnyOrder, Expression, Grammar } from '../../../../origin/grammar/expression.ts';
+import type { AnyOrder, Expression, Grammar } from '../../../../origin/grammar/rules/expression.ts';
 import { type Bnf, BnfBuilder, type BnfSymbol } from './bnf.ts';
 
 /** Converts a front end's output to productions. The oracle uses no other part of the engine. */

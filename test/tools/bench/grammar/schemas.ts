@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import Table from 'cli-table3';
+import { WorkBudget } from '../../../../origin/grammar/automaton/work-budget.ts';
 import { compileProgram } from '../../../../origin/grammar/compile.ts';
 import {
   nextPosition,
@@ -10,7 +11,6 @@ import {
 import { GrammarRuntime } from '../../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { ACCEPTING, StateTable } from '../../../../origin/grammar/runtime/state-table.ts';
-import { WorkBudget } from '../../../../origin/grammar/work-budget.ts';
 import { tokenBytesOf } from '../../../../origin/tokenizer/read-token-bytes.ts';
 import { readTokenizerFiles } from '../../../../origin/tokenizer/tokenizer-files.ts';
 import { ApiError } from '../../../../shared/errors.ts';

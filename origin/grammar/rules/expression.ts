@@ -1,5 +1,5 @@
-import type { CodePoints } from './automaton/code-points.ts';
-import { pathOfName } from './automaton/token-path.ts';
+import type { CodePoints } from '../automaton/code-points.ts';
+import { pathOfName } from '../automaton/token-path.ts';
 
 /**
  * The right-hand side of a grammar rule, over bytes, code points and rules. Every front end produces it. Text
