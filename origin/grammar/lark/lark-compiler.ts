@@ -6,7 +6,6 @@ import {
   choice,
   type Expression,
   type GrammarBuilder,
-  NOTHING,
   repeat,
   rule,
   sequence,
@@ -37,11 +36,8 @@ export function larkExpression(source: string, context: LarkContext, nesting = 0
 }
 
 const MAX_NESTING = 20;
-/** Work of one rule for one parameter; limits the number of parameters. */
+/** Work of one rule. */
 const RULE_COST = 500;
-
-/** The parameter of the rule that is being compiled; null in a rule without one. */
-type Parameter = bigint | null;
 
 class LarkCompiler {
   readonly #source: string;
@@ -50,9 +46,9 @@ class LarkCompiler {
   readonly #nesting: number;
   readonly #terminals: Terminals;
   readonly #rivals: LazyRivals;
-  /** By name and parameter. */
+  /** By name. */
   readonly #rules = new Map<string, Expression>();
-  readonly #queue: { definition: LarkDefinition; parameter: Parameter; index: number }[] = [];
+  readonly #queue: { definition: LarkDefinition; index: number }[] = [];
   readonly #ignored: Expression | null;
 
   constructor(source: string, context: LarkContext, nesting: number) {
@@ -69,10 +65,9 @@ class LarkCompiler {
   compile(): Expression {
     if (!this.#grammar.definitions.has('start'))
       throw new GrammarError('The grammar has no rule named "start"');
-    const start = this.#reference({ kind: 'name', name: 'start', offset: 0, parameter: null }, null);
+    const start = this.#reference({ kind: 'name', name: 'start', offset: 0 });
     for (let next = this.#queue.pop(); next !== undefined; next = this.#queue.pop()) {
-      const { definition, parameter, index } = next;
-      this.#context.builder.define(index, this.#expression(definition.body, parameter));
+      this.#context.builder.define(next.index, this.#expression(next.definition.body));
     }
     return this.#ignored === null ? start : sequence(this.#ignored, start);
   }
@@ -85,46 +80,29 @@ class LarkCompiler {
     return this.#context.builder.add(repeat(choice(parts), 0, ignoresOnce ? 1 : Number.POSITIVE_INFINITY));
   }
 
-  #reference(node: LarkNode & { readonly kind: 'name' }, parameter: Parameter): Expression {
+  #reference(node: LarkNode & { readonly kind: 'name' }): Expression {
     const definition = this.#grammar.definitions.get(node.name);
     if (!definition) throw this.#undefined(node.name, node.offset);
-    const given = this.#parameter(node, definition, parameter);
     const isLexeme = isTerminal(node.name) || definition.lazy !== null;
     // A terminal that a lazy rule cuts short is another one than elsewhere.
     if (isLexeme && isTerminal(node.name) && this.#rivals.has(node)) return this.#terminal(node);
-    const key = given === null ? node.name : `${node.name}::${given}`;
-    const known = this.#rules.get(key);
+    const known = this.#rules.get(node.name);
     if (known) return known;
     this.#context.budget.spend(RULE_COST);
     const index = this.#context.builder.declare();
-    this.#rules.set(key, rule(index));
+    this.#rules.set(node.name, rule(index));
     if (definition.lazy !== null) this.#context.builder.define(index, this.#lazyRule(definition));
     else if (isLexeme) this.#context.builder.define(index, this.#terminal(node));
-    else this.#queue.push({ definition, parameter: given, index });
+    else this.#queue.push({ definition, index });
     return rule(index);
   }
 
-  #parameter(
-    { name, offset, parameter }: LarkNode & { readonly kind: 'name' },
-    { isParametric }: LarkDefinition,
-    own: Parameter,
-  ): Parameter {
-    if (parameter === null) {
-      if (isParametric) throw this.#error(offset, `The rule "${name}" needs a parameter, as in ${name}::0`);
-      return null;
-    }
-    if (!isParametric) throw this.#error(offset, `The rule "${name}" has no parameter`);
-    if (own === null && !parameter.isConstant)
-      throw this.#error(offset, 'A rule without a parameter cannot pass one on; write a number');
-    return parameter.of(own ?? 0n);
-  }
-
   /** Ignored text may follow every terminal in a rule, but nothing is ignored within a terminal. */
-  #expression(node: LarkNode, parameter: Parameter): Expression {
+  #expression(node: LarkNode): Expression {
     this.#context.budget.spend(20);
     switch (node.kind) {
       case 'name': {
-        const reference = this.#reference(node, parameter);
+        const reference = this.#reference(node);
         const isLexeme = isTerminal(node.name) || this.#grammar.definitions.get(node.name)!.lazy !== null;
         return isLexeme ? this.#withIgnored(reference) : reference;
       }
@@ -135,12 +113,9 @@ class LarkCompiler {
         return this.#withIgnored(this.#terminal(node));
       case 'sequence':
       case 'choice':
-        return { kind: node.kind, items: node.items.map((item) => this.#expression(item, parameter)) };
+        return { kind: node.kind, items: node.items.map((item) => this.#expression(item)) };
       case 'repeat':
-        return repeat(this.#expression(node.item, parameter), node.min, node.max);
-      case 'guarded':
-        if (parameter === null) throw this.#error(node.offset, 'Only a rule with a parameter can have %if');
-        return node.condition(parameter) ? this.#expression(node.item, parameter) : NOTHING;
+        return repeat(this.#expression(node.item), node.min, node.max);
       case 'and':
       case 'not':
         throw this.#error(node.offset, '"&" and "~" are supported in terminals only');

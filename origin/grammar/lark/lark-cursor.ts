@@ -29,7 +29,7 @@ const TOKEN_PATTERNS: readonly (readonly [LarkToken['kind'] | 'space', RegExp])[
   ['terminal', /_?[A-Z](?:[_A-Z0-9]|-(?!>))*/y],
   ['reference', /@[A-Za-z0-9_-]+/y],
   ['symbol', /->|\.\.|::|[()[\]{}|:*+?~!.,&<>=_-]/y],
-  ['number', /0x[0-9a-fA-F]+|\d+/y],
+  ['number', /\d+/y],
 ];
 
 /** Splits a Lark grammar into tokens without comments and spaces. The last token is a newline. */

@@ -1,13 +1,6 @@
-import type { Condition, ParameterExpression } from './parameters.ts';
-
 /** A parsed Lark expression with unresolved names. */
 export type LarkNode =
-  | {
-      readonly kind: 'name';
-      readonly name: string;
-      readonly offset: number;
-      readonly parameter: ParameterExpression | null;
-    }
+  | { readonly kind: 'name'; readonly name: string; readonly offset: number }
   | { readonly kind: 'string'; readonly value: string; readonly ignoreCase: boolean }
   | { readonly kind: 'regex'; readonly source: string; readonly flags: string; readonly offset: number }
   | { readonly kind: 'range'; readonly from: number; readonly to: number }
@@ -18,13 +11,6 @@ export type LarkNode =
   | { readonly kind: 'and'; readonly items: readonly LarkNode[]; readonly offset: number }
   /** Texts that the item does not match. */
   | { readonly kind: 'not'; readonly item: LarkNode; readonly offset: number }
-  /** An alternative that exists for some parameters of its rule. */
-  | {
-      readonly kind: 'guarded';
-      readonly item: LarkNode;
-      readonly condition: Condition;
-      readonly offset: number;
-    }
   /** A token by name, or by ids as ranges. */
   | { readonly kind: 'token'; readonly token: string | readonly number[]; readonly offset: number }
   /** `@name`: a reference to another grammar. */
@@ -36,7 +22,6 @@ export interface LarkDefinition {
   readonly name: string;
   readonly offset: number;
   readonly body: LarkNode;
-  readonly isParametric: boolean;
   /** A rule that matches like one terminal and ends as soon as it can; null for other rules and terminals. */
   readonly lazy: LazyEnd | null;
 }

@@ -8,17 +8,17 @@ import {
   type LarkNode,
   type LazyEnd,
 } from './lark-grammar.ts';
-import { takeCondition, takeParameter } from './parameters.ts';
 import { substringChunks } from './substring.ts';
 import { tokenIds } from './token-ids.ts';
 
 const MAX_NESTING = 200;
+const NO_PARAMETERS = 'Rules with a parameter are not supported';
 const OPTIONS = ['no_forcing', 'allow_initial_skip', 'allow_invalid_utf8', 'ignore_once'];
 
 /**
  * Parses Lark: rules, terminals, aliases, `%import common.X`, `%ignore`. Priorities are ignored, because they choose
- * between parses of the same text. Extensions as in llguidance, see its docs/syntax.md and docs/parametric.md. Rejected:
- * templates, `%declare`, `%extend`, `%override`.
+ * between parses of the same text. Extensions as in llguidance, see its docs/syntax.md. Rejected:
+ * templates, rules with a parameter, `%declare`, `%extend`, `%override`.
  */
 export function parseLark(source: string): LarkGrammar {
   return new LarkParser(source).parse();
@@ -60,14 +60,11 @@ class LarkParser {
       cursor.number();
     }
     if (cursor.takeSymbol('{')) throw this.#error(name.offset, 'Templates are not supported');
-    const isParametric = cursor.takeSymbol('::');
-    if (isParametric) cursor.expect('_');
+    if (cursor.takeSymbol('::')) throw this.#error(name.offset, NO_PARAMETERS);
     const lazy = cursor.takeSymbol('[') ? this.#attributes(name) : null;
-    if (lazy !== null && isParametric)
-      throw this.#error(name.offset, 'A rule with a parameter cannot be lazy or have a stop');
     cursor.expect(':');
     const { text, offset } = name;
-    this.#definitions.set(text, { name: text, offset, body: this.#alternatives(0), isParametric, lazy });
+    this.#definitions.set(text, { name: text, offset, body: this.#alternatives(0), lazy });
   }
 
   /** Takes the attributes of a rule up to `]`. Captures are not reported, so they have no effect. */
@@ -151,7 +148,7 @@ class LarkParser {
     if (!alias) throw cursor.error('Expected the name of a terminal');
     const { text: name, offset } = alias;
     const body: LarkNode = { kind: 'regex', source, flags: '', offset };
-    this.#definitions.set(name, { name, offset, body, isParametric: false, lazy: null });
+    this.#definitions.set(name, { name, offset, body, lazy: null });
   }
 
   #alternatives(nesting: number): LarkNode {
@@ -178,9 +175,7 @@ class LarkParser {
     }
     if (nesting > 0) while (cursor.takeKind('newline'));
     const node: LarkNode = items.length === 1 ? items[0]! : { kind: 'sequence', items };
-    const { token } = cursor;
-    if (token?.text === '%if' && cursor.takeKind('directive'))
-      return { kind: 'guarded', item: node, condition: takeCondition(cursor), offset: token.offset };
+    if (cursor.token?.text === '%if') throw cursor.error(NO_PARAMETERS);
     if (cursor.takeSymbol('->') && !cursor.takeKind('rule')) throw cursor.error('Expected a name');
     return node;
   }
@@ -190,8 +185,8 @@ class LarkParser {
     const name = cursor.takeKind('rule') ?? cursor.takeKind('terminal');
     if (name) {
       if (cursor.isSymbol('{') && !cursor.atCounts) throw cursor.error('Templates are not supported');
-      const parameter = cursor.takeSymbol('::') ? takeParameter(cursor) : null;
-      return { kind: 'name', name: name.text, offset: name.offset, parameter };
+      if (cursor.takeSymbol('::')) throw this.#error(name.offset, NO_PARAMETERS);
+      return { kind: 'name', name: name.text, offset: name.offset };
     }
     const reference = cursor.takeKind('reference');
     if (reference) return { kind: 'grammar', name: reference.text.slice(1), offset: reference.offset };

@@ -104,10 +104,6 @@ class RivalSearch {
         const { first, nullable } = this.#beginning(node.item);
         return { first, nullable: nullable || node.min === 0 };
       }
-      case 'guarded': {
-        const { first } = this.#beginning(node.item);
-        return { first, nullable: true };
-      }
       default:
         return { first: new Set(), nullable: false };
     }
@@ -142,10 +138,7 @@ class RivalSearch {
       case 'repeat': {
         const again = node.max > 1 ? this.#beginning(node.item).first : [];
         this.#visit(node.item, new Set([...followers, ...again]));
-        return;
       }
-      case 'guarded':
-        this.#visit(node.item, followers);
     }
   }
 

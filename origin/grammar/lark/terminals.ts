@@ -51,8 +51,7 @@ export class Terminals {
     this.#budget.spend(20);
     switch (node.kind) {
       case 'name':
-        if (!isTerminal(node.name) || node.parameter !== null)
-          throw this.#error(node.offset, 'A terminal cannot contain rules');
+        if (!isTerminal(node.name)) throw this.#error(node.offset, 'A terminal cannot contain rules');
         return this.named(node.name, node.offset);
       case 'string':
         return {
@@ -146,7 +145,6 @@ export class Terminals {
 }
 
 const NAMES = {
-  guarded: '%if',
   token: 'A token',
   grammar: 'A grammar',
   lark: '%lark',
