@@ -26,7 +26,6 @@ export default defineConfig(({ mode }) => {
       reporters: ['default', ...(quick ? [new SlowFiles()] : []), new ClosingLine()],
       testTimeout: TEST_LIMIT_MS,
       hookTimeout: TEST_LIMIT_MS,
-      // A condition may take as long as its test.
       expect: { poll: { timeout: WAIT_LIMIT_MS } },
       // One more than the two cores of CI, because many tests wait for processes, pages and timers.
       maxWorkers: 3,

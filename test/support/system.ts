@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { portFault } from '../../origin/cli/start/port.ts';
+import { TEST_LIMIT_MS } from './time-limits.ts';
 
 /** The whole product as `npm start` runs it: launcher, origin with the built-in model, Worker in workerd. */
 export interface System {
@@ -76,7 +77,7 @@ export const exitOf = (child: ChildProcess): Promise<number | null> =>
 
 async function bannerOf(child: ChildProcess, output: () => string): Promise<string> {
   // Slightly below vitest's limit for hooks, so that the error contains the output.
-  const deadline = performance.now() + 290_000;
+  const deadline = performance.now() + TEST_LIMIT_MS - 5_000;
   while (!output().includes('Ctrl-C stops everything.')) {
     if (child.exitCode !== null) throw new Error(`The launcher ended early:\n${output()}`);
     if (performance.now() > deadline) throw new Error(`Not ready in time:\n${output()}`);

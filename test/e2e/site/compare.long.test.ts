@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import { tokenDifferences } from '../../../worker/site/compare/token-differences.ts';
-import { ALL_APPEARANCES, storedText, typeInto } from '../../support/browser/site-page.ts';
+import { storedText, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 import type { System } from '../../support/system.ts';
 
@@ -171,7 +171,7 @@ describe('the compare view', () => {
     await expect.poll(() => head.textContent()).toBe('Two');
   });
 
-  test('two tabs keep a prompt each', async ({ visit, system }) => {
+  test('two tabs keep a prompt and sides each over a reload', async ({ visit, system }) => {
     const { page, context } = await visit('/');
     const other = await context.newPage();
     await other.goto(system.url);
@@ -183,46 +183,13 @@ describe('the compare view', () => {
       await openComparison(tab);
       await typeInto(tab.getByRole('textbox', { name: 'Prompt' }), text);
     }
+    await setSide(page, 'B', { top_k: 7 });
     for (const [, text] of tabs) await expect.poll(() => storedText(page)).toContain(text);
     for (const [tab, text] of tabs) {
       await tab.reload();
       await expect.poll(() => tab.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe(text);
     }
-  });
-
-  test('a reload keeps the prompt and both sides', async ({ visit }) => {
-    const { page } = await visit('/');
-    await openComparison(page);
-    await typeInto(page.getByRole('textbox', { name: 'Prompt' }), 'kept prompt');
-    await setSide(page, 'B', { top_k: 7 });
-    await page.reload();
     const side = page.getByRole('region', { name: 'Settings of B' });
-    await expect.poll(() => page.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe('kept prompt');
     await expect.poll(() => side.getByRole('spinbutton', { name: 'top_k' }).inputValue()).toBe('7');
   });
-
-  // One test for each: two widths in one have taken 114 s on a busy machine.
-  test.for(ALL_APPEARANCES)(
-    'is accessible in every state: $scheme, $width pixels',
-    async ({ scheme, width }, { visit }) => {
-      const site = await visit('/', { scheme, width });
-      const { page } = site;
-      await openComparison(page);
-      await page.getByText('Or start with an example').waitFor();
-      await site.screenshot('compare-start');
-      expect(await site.violations()).toEqual([]);
-      await typeInto(page.getByRole('textbox', { name: 'Prompt' }), PROMPT);
-      await typeInto(page.getByRole('spinbutton', { name: 'n', exact: true }), '3');
-      await setSide(page, 'A', { max_tokens: 16 });
-      await compare(page);
-      await untilAnswered(page);
-      await page.locator('.plot').nth(1).waitFor();
-      await site.screenshot('compare');
-      expect(await site.violations()).toEqual([]);
-      await page.getByRole('heading', { name: 'All samples' }).scrollIntoViewIfNeeded();
-      await page.locator('.distribution').last().scrollIntoViewIfNeeded();
-      await site.screenshot('compare-plots');
-      expect(site.consoleErrors).toEqual([]);
-    },
-  );
 });

@@ -167,18 +167,20 @@ describe('for those who do not see colours', () => {
   });
 });
 
-test.for([
-  { width: 720, height: 450 },
-  { width: 844, height: 390 },
-  { width: 667, height: 375 },
-])('at $width × $height, the tree leaves room to read', async (size, { visit }) => {
-  const { page } = await visit('/', { ...size, touch: true });
+test('in low windows, the tree leaves room to read', async ({ visit }) => {
+  const { page } = await visit('/', { width: 720, height: 450, touch: true });
   await view(page, 'Tree').click();
   await page.locator('.tree-start').getByRole('textbox').fill(PROMPT);
   await page.keyboard.press('Control+Enter');
-  const reading = page.locator('.reading');
-  await expect.poll(() => reading.evaluate((pane) => pane.clientHeight)).toBeGreaterThanOrEqual(150);
-  const branch = page.getByRole('button', { name: 'Branch', exact: true });
-  await branch.tap();
+  const room = () => page.locator('.reading').evaluate((pane) => pane.clientHeight);
+  for (const [width, height] of [
+    [720, 450],
+    [844, 390],
+    [667, 375],
+  ] as const) {
+    await page.setViewportSize({ width, height });
+    await expect.poll(room, { message: `at ${width} × ${height}` }).toBeGreaterThanOrEqual(150);
+  }
+  await page.getByRole('button', { name: 'Branch', exact: true }).tap();
   await page.locator('.branch-card').first().waitFor();
 });

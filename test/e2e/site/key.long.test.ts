@@ -53,6 +53,10 @@ describe('a key that is typed, and not kept', () => {
     await accepted(page);
     await page.goForward();
     await accepted(page);
+    await link(page, 'Playground').click();
+    await page.getByRole('link', { name: 'Basics in the documentation' }).press('Enter');
+    await page.waitForURL('**/docs/guides/api#fields');
+    await accepted(page);
     const traces = [await historyOf(page), await storedText(page)].join();
     expect(traces).not.toContain(system.apiKey);
     await page.reload();

@@ -59,7 +59,9 @@ describe('the tree view, by hand', () => {
     await expect.poll(() => rows(page).count()).toBe(6);
   });
 
-  test('every dialog focuses its first field, or the button that changes nothing', async ({ visit }) => {
+  test('a dialog focuses its first field or the button that changes nothing, and takes the keys of the view', async ({
+    visit,
+  }) => {
     const { page } = await visit('/');
     await startTree(page);
     const focused = () =>
@@ -79,6 +81,19 @@ describe('the tree view, by hand', () => {
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
     }
+    await expect.poll(() => rows(page).count()).toBe(5);
+
+    await page.keyboard.type('1?');
+    await page.getByRole('dialog').getByText('Prune the node').click();
+    await page.keyboard.press('x');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'File' }).click();
+    await page.keyboard.press('x');
+    await page.keyboard.press('Escape');
+    await expect.poll(() => rows(page).count()).toBe(5);
+    await page.keyboard.press('x');
+    await expect.poll(() => rows(page).count()).toBe(4);
+    await page.keyboard.press('Control+z');
     await expect.poll(() => rows(page).count()).toBe(5);
   });
 
@@ -120,30 +135,8 @@ describe('the tree view, by hand', () => {
     await expect.poll(() => dialog.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
   });
 
-  test('while a dialog or a menu is open, keys of the view do nothing', async ({ visit }) => {
-    const { page } = await visit('/');
-    await startTree(page);
-    await page.keyboard.type('1?');
-    await page.getByRole('dialog').getByText('Prune the node').click();
-    await page.keyboard.press('x');
-    await page.keyboard.press('Escape');
-    await page.getByRole('button', { name: 'File' }).click();
-    await page.keyboard.press('x');
-    await page.keyboard.press('Escape');
-    await expect.poll(() => rows(page).count()).toBe(5);
-    await page.keyboard.press('x');
-    await expect.poll(() => rows(page).count()).toBe(4);
-    await page.keyboard.press('Control+z');
-    await expect.poll(() => rows(page).count()).toBe(5);
-  });
-
-  test.for([
-    { width: 1440, height: 900 },
-    { width: 1280, height: 800 },
-    { width: 820, height: 1180 },
-    { width: 390, height: 844 },
-  ])('with 40 branches the panes scroll, the bars stay: $width × $height', async (size, { visit }) => {
-    const site = await visit('/', size);
+  test('with 40 branches the panes scroll, the bars stay, in windows of every size', async ({ visit }) => {
+    const site = await visit('/');
     const { page } = site;
     await importBranches(page, 40);
     const outside = () =>
@@ -157,16 +150,26 @@ describe('the tree view, by hand', () => {
           .map((element) => element.className),
       );
     const scrolled = (selector: string) => page.locator(selector).evaluate((element) => element.scrollTop);
-    await expect.poll(outside).toEqual([]);
-    for (const pane of ['.outline', '.reading']) {
-      await page.locator(pane).hover();
-      await page.mouse.wheel(0, 600);
-      await expect.poll(() => scrolled(pane)).toBeGreaterThan(100);
-      const scrolledBeside = await scrolled('main');
-      expect(scrolledBeside).toBe(0);
-      await expect.poll(outside).toEqual([]);
+    for (const [width, height] of [
+      [1440, 900],
+      [1280, 800],
+      [820, 1180],
+      [390, 844],
+    ] as const) {
+      const size = `${width} × ${height}`;
+      await page.setViewportSize({ width, height });
+      await expect.poll(outside, { message: size }).toEqual([]);
+      for (const pane of ['.outline', '.reading']) {
+        await page.locator(pane).evaluate((element) => element.scrollTo(0, 0));
+        await page.locator(pane).hover();
+        await page.mouse.wheel(0, 600);
+        await expect.poll(() => scrolled(pane), { message: size }).toBeGreaterThan(100);
+        const scrolledBeside = await scrolled('main');
+        expect(scrolledBeside, size).toBe(0);
+        await expect.poll(outside, { message: size }).toEqual([]);
+      }
+      await site.screenshot(`tree-wide-${width}`);
     }
-    await site.screenshot('tree-wide');
     await expect.poll(() => page.locator('.branch-text').first().textContent()).toMatch(/^↵↵ The wolf/);
   });
 

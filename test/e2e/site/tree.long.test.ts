@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
-import { ALL_APPEARANCES, closeAndLeave, OTHER_HOST, typeInto } from '../../support/browser/site-page.ts';
+import { closeAndLeave, OTHER_HOST, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
@@ -317,34 +317,4 @@ describe('the tree view', () => {
     await untilGrown(page);
     await expect.poll(() => page.locator('.branch-card').count()).toBeGreaterThan(0);
   });
-
-  // One test for each: two widths in one have taken 114 s on a busy machine.
-  test.for(ALL_APPEARANCES)(
-    'is accessible in every state: $scheme, $width pixels',
-    async ({ scheme, width }, { visit }) => {
-      const site = await visit('/', { scheme, width });
-      const { page } = site;
-      await openTrees(page);
-      await page.getByRole('heading', { name: 'Tree', exact: true }).waitFor();
-      await site.screenshot('tree-start');
-      expect(await site.violations()).toEqual([]);
-      await page.getByRole('button', { name: /Once upon a time/ }).click();
-      await rows(page).nth(4).waitFor();
-      await untilGrown(page);
-      await page.keyboard.press('2');
-      await branch(page);
-      await untilGrown(page);
-      await site.screenshot('tree');
-      expect(await site.violations()).toEqual([]);
-      await page.keyboard.press('3');
-      for (const key of [']', ']']) await page.keyboard.press(key);
-      await site.screenshot('tree-token');
-      expect(await site.violations()).toEqual([]);
-      await page.keyboard.press('?');
-      await page.getByRole('dialog').waitFor();
-      await site.screenshot('tree-keys');
-      expect(await site.violations()).toEqual([]);
-      expect(site.consoleErrors).toEqual([]);
-    },
-  );
 });

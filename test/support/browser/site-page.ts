@@ -6,6 +6,7 @@ import type { AxeResults } from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { TEST_SEED } from '../random.ts';
+import { WAIT_LIMIT_MS } from '../time-limits.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -26,13 +27,6 @@ export interface SiteAddress {
   readonly url: string;
   readonly apiKey: string;
 }
-
-export const ALL_APPEARANCES = [
-  { scheme: 'light', width: 1280 },
-  { scheme: 'dark', width: 390 },
-  { scheme: 'light', width: 390 },
-  { scheme: 'dark', width: 1280 },
-] as const;
 
 export interface PageOptions {
   readonly scheme?: 'light' | 'dark';
@@ -79,8 +73,7 @@ export async function openPage(
     hasTouch: touch,
     reducedMotion: 'reduce',
   });
-  // As long as a test; Playwright's own 30 s pass on a busy machine.
-  context.setDefaultTimeout(290_000);
+  context.setDefaultTimeout(WAIT_LIMIT_MS);
   const page = await context.newPage();
   const consoleErrors: string[] = [];
   const failedRequests: string[] = [];

@@ -114,4 +114,4 @@ test('after kills of workerd and the origin, every line has one record, and ledg
     (count) => count === requests,
   );
   expect([...billing.costs.values()].reduce((sum, micros) => sum + micros, 0)).toBe(cost);
-}, 7_200_000);
+});

@@ -35,9 +35,7 @@ async function check(bytes: Uint8Array): Promise<void> {
   expect(error.message.length, shown).toBeLessThan(2_000);
 }
 
-test(`answers ${BODIES} random and mutated bodies with a completion or a 4xx, never with a 5xx or a hang`, {
-  timeout: 300_000 + BODIES * 100,
-}, async () => {
+test(`answers ${BODIES} random and mutated bodies with a completion or a 4xx, never with a 5xx or a hang`, async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(bodies, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (some) => {
       await Promise.all(some.map(check));

@@ -3,13 +3,14 @@ import path from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Float64Llama, float64Llama } from '../../support/float64-llama.ts';
+import { runs } from '../../support/random.ts';
 import { BEGIN, END, type RealSystem, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
 import type { Completion } from '../support/sse.ts';
 
 /** Scoring of echoed prompts by the whole product against an independent forward pass in doubles. */
 
 const TOLERANCE = 1e-3;
-const PROMPTS = 64;
+const PROMPTS = runs(64);
 
 /** Ids that spell a letter which another id spells, too: 256 → a, 257 → b, … */
 const TWIN = 256;

@@ -58,33 +58,6 @@ describe('limits over HTTP', () => {
     expect(next.headers.get('x-ratelimit-remaining-tokens')).toBe('89');
   });
 
-  test('refuses for a while what only running requests prevent, and for good what their end does not change', async () => {
-    const { key } = await tenantWithKey(worker, 'in-flight', { tokens_per_day: 60 });
-    const held = holdRequests(origin);
-    const leave = new AbortController();
-    const running = worker.post(
-      { model: 'org/tiny', prompt: [1], max_tokens: 50 },
-      { headers: { authorization: `Bearer ${key}` }, signal: leave.signal },
-    );
-    await held.begun;
-    const ask = (max_tokens: number) => completion(worker, key, { prompt: [1], max_tokens });
-    const { status, headers, body } = await ask(20);
-    expect([status, headers.get('x-should-retry')]).toEqual([429, 'true']);
-    expect(Number(headers.get('retry-after'))).toBeLessThanOrEqual(30);
-    expect(body.error).toMatchObject({ type: 'tokens', code: 'rate_limit_exceeded' });
-    expect(body.error.message).toMatch(/Used 51, Requested 21\. Running requests have reserved .+ again in/);
-    expect((await ask(60)).body.error.type).toBe('insufficient_quota');
-    leave.abort();
-    await running.catch(() => {});
-    await held.left;
-    origin.reset();
-    const answer = await eventually(
-      () => ask(20),
-      (one) => one.status === 200 || one.body.error.type === 'insufficient_quota',
-    );
-    expect(answer.status).toBe(200);
-  });
-
   test('distinguishes exceeded tokens per minute, a request larger than the limit, and a spent day', async () => {
     const { key } = await tenantWithKey(worker, 'kinds', { tokens_per_minute: 50 });
     origin.script = async (request, wire) => {
