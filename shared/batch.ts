@@ -151,7 +151,7 @@ export const metadata = z
   .describe('At most 16 pairs of your own: names of 64 characters, values of 512.');
 
 /** Endpoints that the lines of a batch may call. */
-export const batchEndpoint = z.enum(['/v1/completions', '/v1/score']);
+const batchEndpoint = z.enum(['/v1/completions', '/v1/score']);
 export type BatchEndpoint = z.infer<typeof batchEndpoint>;
 
 export const batchRequest = z.strictObject({

@@ -60,10 +60,10 @@ const OTHER_VARIABLES = [...LAUNCHER_VARIABLES, ...LOCAL_WORKER_VARIABLES, ...CO
 
 /** @throws Error naming the first CONTINUO_ variable that does not exist, and the nearest one that does */
 export function requireKnown(environment: Environment, variables: readonly string[]): void {
-  const known = [...variables, ...OTHER_VARIABLES];
+  const existing = [...variables, ...OTHER_VARIABLES];
   const ours = Object.keys(environment).filter((name) => name.startsWith('CONTINUO_'));
-  const unknown = ours.find((name) => !known.includes(name));
+  const unknown = ours.find((name) => !existing.includes(name));
   if (unknown === undefined) return;
-  const nearest = closestMatch(unknown, known);
+  const nearest = closestMatch(unknown, existing);
   throw new Error(`${unknown}: there is no such variable; the nearest name is ${nearest}`);
 }

@@ -49,7 +49,7 @@ type EngineReady = Extract<EngineReport, { type: 'ready' }>;
 type EngineEvents = Extract<EngineReport, { type: 'step' }>['events'][number][1];
 
 /** Reply to a submission. Not admitted if the waiting queue is full or the engine is restarting. */
-export type SubmissionAnswer =
+export type SubmissionReply =
   | { readonly admitted: true }
   | { readonly admitted: false; readonly retryAfterMs: number };
 
@@ -58,7 +58,7 @@ type EventListener = (events: EngineEvents, ignoredKeywords?: readonly string[])
 
 const MIN_RESTART_MS = 100;
 const MAX_RESTART_MS = 30_000;
-const NOT_READY: SubmissionAnswer = { admitted: false, retryAfterMs: 2_000 };
+const NOT_READY: SubmissionReply = { admitted: false, retryAfterMs: 2_000 };
 const DOWN: EngineStatus = { running: 0, waiting: 0, healthy: false };
 const IDLE: EngineStatus = { running: 0, waiting: 0, healthy: true };
 
@@ -68,7 +68,7 @@ const IDLE: EngineStatus = { running: 0, waiting: 0, healthy: true };
  */
 export class EngineClient {
   readonly #options: EngineClientOptions;
-  readonly #thread: SupervisedChild<EngineCommand, EngineReport, SubmissionAnswer>;
+  readonly #thread: SupervisedChild<EngineCommand, EngineReport, SubmissionReply>;
   /** By request, also of those that the engine has not answered. */
   readonly #listeners = new Map<string, EventListener>();
   readonly #started = Promise.withResolvers<EngineReady>();
@@ -119,7 +119,7 @@ export class EngineClient {
    * event is `done` or `error`.
    * @throws Error if a request with this id is open; ids must be unique
    */
-  submit(submission: Submission, onEvents: EventListener): Promise<SubmissionAnswer> {
+  submit(submission: Submission, onEvents: EventListener): Promise<SubmissionReply> {
     const { requestId } = submission;
     if (this.#listeners.has(requestId))
       throw new Error(`request id ${JSON.stringify(requestId)} is in use; ids can be used once`);

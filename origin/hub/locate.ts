@@ -9,7 +9,7 @@ import { chooseVariant, type ModelFormat, precisionOf, type Variant } from './va
 
 export const TOKENIZER_FILE = 'tokenizer.json';
 
-export interface LocateRequest {
+interface LocateRequest {
   /** `owner/name` */
   readonly repository: string;
   readonly revision: string;
@@ -20,7 +20,7 @@ export interface LocateRequest {
 }
 
 /** One variant of a repository at one commit: on the hub, or in the cache. */
-export interface LocatedModel {
+interface LocatedModel {
   readonly format: ModelFormat;
   readonly variant: string;
   /** Null if the directory cannot hold other precisions. */

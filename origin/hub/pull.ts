@@ -48,7 +48,7 @@ interface WantedFile {
 }
 
 /** The files of one variant at one commit, before anything is downloaded. */
-export interface PullPlan {
+interface PullPlan {
   readonly repository: string;
   readonly revision: string;
   readonly commit: string;

@@ -50,8 +50,8 @@ export class FairMutex {
         reject(signal.reason);
       };
       this.#times.begin(tenantId);
-      const own = this.#waiting.get(tenantId) ?? new Set();
-      this.#waiting.set(tenantId, own.add(start));
+      const callers = this.#waiting.get(tenantId) ?? new Set();
+      this.#waiting.set(tenantId, callers.add(start));
       signal.addEventListener('abort', leave, { once: true });
     });
   }
@@ -71,8 +71,8 @@ export class FairMutex {
   }
 
   #remove(tenantId: string, start: () => void): void {
-    const own = this.#waiting.get(tenantId);
-    own?.delete(start);
-    if (own?.size === 0) this.#waiting.delete(tenantId);
+    const callers = this.#waiting.get(tenantId);
+    callers?.delete(start);
+    if (callers?.size === 0) this.#waiting.delete(tenantId);
   }
 }

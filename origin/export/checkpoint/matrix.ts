@@ -194,7 +194,7 @@ function finite(name: string, values: Float32Array): Float32Array {
 }
 
 /** Rows of a matrix by index, in any order. */
-export function chooseRows(from: Matrix, indices: Int32Array): Matrix {
+function chooseRows(from: Matrix, indices: Int32Array): Matrix {
   const outside = indices.find((row) => row < 0 || row >= from.rows);
   if (outside !== undefined) {
     throw new ModelError(`tensor ${from.name} has ${from.rows} rows, but config.json needs row ${outside}`);

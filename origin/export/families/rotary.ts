@@ -27,7 +27,7 @@ export interface RotaryOptions {
   readonly reads?: 'rope_parameters' | 'nothing';
 }
 
-export interface RotaryPositions {
+interface RotaryPositions {
   readonly rotary: RotaryDesign;
   /** Positions for which the frequencies hold: other ones follow for dynamic and longrope scaling. */
   readonly maxPositions: number;

@@ -19,7 +19,7 @@ import { RELATED_ARCHITECTURES } from './related-architectures.ts';
 import { recipesOf, type TensorRecipe } from './tensor-recipe.ts';
 import { tokenizerFilesOf } from './tokenizer-of-file.ts';
 
-export const ARCHITECTURES: readonly Architecture[] = [
+const ARCHITECTURES: readonly Architecture[] = [
   ...LLAMA_ARCHITECTURES,
   ...RELATED_ARCHITECTURES,
   ...GPT_ARCHITECTURES,

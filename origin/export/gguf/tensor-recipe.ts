@@ -29,7 +29,7 @@ export interface TensorRecipe {
   readonly values?: readonly number[];
 }
 
-export interface SourceUnit {
+interface SourceUnit {
   /** Index in `sources`. */
   readonly source: number;
   readonly unit: number;

@@ -23,7 +23,7 @@ interface Pipeline {
   readonly addsBos: boolean;
 }
 
-export interface FileTokenizer {
+interface FileTokenizer {
   /** tokenizer.json and tokenizer_config.json. */
   readonly files: readonly CheckpointFile[];
   readonly beginId: number | null;

@@ -126,7 +126,7 @@ function prepare(
 }
 
 /** Splits the last dimension. */
-export function split({ graph }: GraphContext, input: string, sizes: readonly number[]): string[] {
+function split({ graph }: GraphContext, input: string, sizes: readonly number[]): string[] {
   const outputs = sizes.map(() => graph.newName('part'));
   graph.node('Split', [input, graph.integers(...sizes)], { outputs, integers: { axis: -1 } });
   return outputs;

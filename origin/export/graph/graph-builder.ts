@@ -17,7 +17,7 @@ import { toFloat16 } from '@continuo/shared/float16.ts';
 
 /** Types of weights that the graph writer uses; values of TensorProto.DataType. */
 export const WeightType = { ...ElementType, uint8: 2 } as const;
-export type WeightTypeName = keyof typeof WeightType;
+type WeightTypeName = keyof typeof WeightType;
 
 const ELEMENT_BYTES: Readonly<Record<WeightTypeName, number>> = {
   float32: 4,
@@ -29,7 +29,7 @@ const ELEMENT_BYTES: Readonly<Record<WeightTypeName, number>> = {
 };
 
 /** A tensor of the file of external data. */
-export interface ExternalTensor {
+interface ExternalTensor {
   readonly name: string;
   readonly offset: number;
   readonly length: number;
@@ -44,13 +44,13 @@ export interface TensorJob {
   readonly fill: (emit: Emit) => Promise<void>;
 }
 
-export interface TensorSpec {
+interface TensorSpec {
   readonly name: string;
   readonly type: WeightTypeName;
   readonly dimensions: readonly number[];
 }
 
-export interface NodeOptions {
+interface NodeOptions {
   readonly microsoft?: boolean;
   /** Names of outputs; absent = one with a generated name. Empty names are unused. */
   readonly outputs?: readonly string[];

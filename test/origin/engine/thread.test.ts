@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   EngineClient,
-  type SubmissionAnswer,
+  type SubmissionReply,
   spawnEngineThread,
 } from '../../../origin/engine/engine-client.ts';
 import type { EngineEvent, Submission } from '../../../origin/engine/messages.ts';
@@ -33,7 +33,7 @@ const request = (requestId: string, maxTokens: number, fields: Partial<Submissio
 const endless = (requestId: string) => request(requestId, 450, { choices: 100 });
 
 interface Stream {
-  readonly admission: Promise<SubmissionAnswer>;
+  readonly admission: Promise<SubmissionReply>;
   readonly events: GenerationEvent[];
   readonly ended: Promise<void>;
   /** Resolves with the first token. */

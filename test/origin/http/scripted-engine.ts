@@ -1,4 +1,4 @@
-import type { SubmissionAnswer } from '../../../origin/engine/engine-client.ts';
+import type { SubmissionReply } from '../../../origin/engine/engine-client.ts';
 import type { EngineStatus, Submission } from '../../../origin/engine/messages.ts';
 import type { EngineAccess } from '../../../origin/serving/load-model.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
@@ -9,7 +9,7 @@ export class ScriptedEngine implements EngineAccess {
   readonly aborted: string[] = [];
   status: EngineStatus = { running: 0, waiting: 0, healthy: true };
   lastFault: string | null = null;
-  admission: SubmissionAnswer | Promise<SubmissionAnswer> = { admitted: true };
+  admission: SubmissionReply | Promise<SubmissionReply> = { admitted: true };
   /** Runs right after each admission. */
   script: (engine: ScriptedEngine, id: string) => void = (engine, id) => engine.finish(id);
   readonly #listeners = new Map<string, (events: readonly GenerationEvent[]) => void>();
@@ -18,7 +18,7 @@ export class ScriptedEngine implements EngineAccess {
   async submit(
     submission: Submission,
     onEvents: (events: readonly GenerationEvent[]) => void,
-  ): Promise<SubmissionAnswer> {
+  ): Promise<SubmissionReply> {
     this.submissions.push(submission);
     for (const arrive of this.#arrivals.splice(0)) arrive();
     const admission = await this.admission;
