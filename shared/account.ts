@@ -327,8 +327,10 @@ const used = z.object({
 });
 const rest = (limit: string) => z.int().nullable().describe(`What is left of ${limit}; null = no limit.`);
 const left = z.object({
-  ...{ tokens_per_day: rest('tokens_per_day'), tokens_per_month: rest('tokens_per_month') },
-  ...{ micros_per_day: rest('micros_per_day'), micros_per_month: rest('micros_per_month') },
+  tokens_per_day: rest('tokens_per_day'),
+  tokens_per_month: rest('tokens_per_month'),
+  micros_per_day: rest('micros_per_day'),
+  micros_per_month: rest('micros_per_month'),
 });
 const alert = z.object({
   key: z.string().nullable().describe('Id of the key; null = a limit of the account.'),
@@ -343,8 +345,14 @@ const alert = z.object({
 /** This key, with what the tenant may use. */
 export const ownKey = keyObject
   .pick({
-    ...{ object: true, id: true, name: true, scopes: true, models: true, expires_at: true },
-    ...{ allowed_addresses: true, last_used_at: true },
+    object: true,
+    id: true,
+    name: true,
+    scopes: true,
+    models: true,
+    expires_at: true,
+    allowed_addresses: true,
+    last_used_at: true,
   })
   .extend({
     limits: tenantLimits.describe('Limits of this key; null = no limit.'),

@@ -35,7 +35,9 @@ const planFields = ({ limit, ...rest }: PlanOptions) => ({ ...rest, limits: limi
 const tenantFields = ({ plan, openObjects, anyKeyOrder, waitForTokens, alias, ...rest }: TenantOptions) => ({
   ...planFields(rest),
   plan: plan === 'none' ? null : plan,
-  ...{ open_objects: openObjects, any_key_order: anyKeyOrder, wait_for_tokens: waitForTokens },
+  open_objects: openObjects,
+  any_key_order: anyKeyOrder,
+  wait_for_tokens: waitForTokens,
   aliases: alias,
 });
 

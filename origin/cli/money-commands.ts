@@ -46,8 +46,11 @@ export function addPriceCommands(program: Command, open: OpenSession): void {
     'continuo prices set --model org/model --prompt 500000 --completion 1500000 --batch 500',
   ).action(({ model, prompt, cachedPrompt, completion, flex, batch, from }: PriceOptions) => {
     const amounts = {
-      ...{ prompt_micros: prompt, cached_prompt_micros: cachedPrompt, completion_micros: completion },
-      ...{ flex_permille: flex, batch_permille: batch },
+      prompt_micros: prompt,
+      cached_prompt_micros: cachedPrompt,
+      completion_micros: completion,
+      flex_permille: flex,
+      batch_permille: batch,
     };
     const numbers = Object.entries(given(amounts)).map(([name, text]) => [name, micros(String(text))]);
     const body = { model, ...Object.fromEntries(numbers), valid_from: from };

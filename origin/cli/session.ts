@@ -40,7 +40,11 @@ export const sessionOpener =
     const access = findAccess(options, environment, kind);
     const api = createApi(access, fetch);
     return {
-      ...{ access, api, terminal, json: options.json, results },
+      access,
+      api,
+      terminal,
+      json: options.json,
+      results,
       list: async (path, columns) => results.list(await api.list(path), columns),
       request: async (...request) => results.object(await api.request(...request)),
     };

@@ -34,7 +34,9 @@ function withTiedHead(checkpoint: Checkpoint): { readonly tied: Checkpoint; read
   if (!isTied || shared === undefined) return { tied: checkpoint, tie: null };
   const stored = (name: string) => (name === head ? embedding : name);
   const tied: Checkpoint = {
-    ...{ config, source, files },
+    config,
+    source,
+    files,
     tensors: new Map(tensors).set(head, { ...shared, name: head }),
     readRows: (name, first, count) => checkpoint.readRows(stored(name), first, count),
     readBlocks: (name, first, count) => checkpoint.readBlocks(stored(name), first, count),

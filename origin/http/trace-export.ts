@@ -133,8 +133,11 @@ export function createTraceExport(
       if (traceId === undefined || waiting.length >= MAX_WAITING) return;
       const failed = outcome !== 'done' && outcome !== 'aborted';
       waiting.push({
-        ...{ traceId, parentSpanId, spanId: randomHex(8) },
-        ...{ name: `text_completion ${model}`, kind: SERVER_KIND },
+        traceId,
+        parentSpanId,
+        spanId: randomHex(8),
+        name: `text_completion ${model}`,
+        kind: SERVER_KIND,
         startTimeUnixNano: `${Math.round(startedAt)}000000`,
         endTimeUnixNano: `${Math.round(endedAt)}000000`,
         attributes: encode({

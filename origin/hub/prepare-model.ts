@@ -75,9 +75,12 @@ const LOCK_FILE = '.lock';
  * bits.
  */
 const GROWTH: Readonly<Record<WeightPrecision, number>> = {
-  ...{ fp32: 2, fp16: 1 },
-  ...{ int8: 0.6, int8f32: 0.6 },
-  ...{ int4: 0.35, int4f32: 0.35 },
+  fp32: 2,
+  fp16: 1,
+  int8: 0.6,
+  int8f32: 0.6,
+  int4: 0.35,
+  int4f32: 0.35,
 };
 const GGUF_GROWTH = 1.7;
 

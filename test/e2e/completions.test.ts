@@ -35,7 +35,7 @@ async function streamed(fields: Omit<OpenAI.CompletionCreateParamsStreaming, 'mo
 
 /** Returns the texts of a stream's events and the number of tokens with logprobs in each. */
 async function eventsOf(fields: object): Promise<[string, number][]> {
-  const request = { model, prompt: 'The king', max_tokens: 24, seed: 7, ...{ ignore_eos: true } };
+  const request = { model, prompt: 'The king', max_tokens: 24, seed: 7, ignore_eos: true };
   const stream = await client.completions.create({ ...request, ...fields, stream: true });
   const events: [string, number][] = [];
   for await (const { choices } of stream) {
@@ -50,7 +50,11 @@ describe('the events of a stream', () => {
       const events = await eventsOf(fields);
       expect(events.every(([, tokens]) => tokens <= 1)).toBe(true);
       const alone = await client.completions.create({
-        ...{ model, prompt: 'The king', max_tokens: 24, seed: 7, ignore_eos: true },
+        model,
+        prompt: 'The king',
+        max_tokens: 24,
+        seed: 7,
+        ...{ ignore_eos: true },
         ...fields,
       });
       expect(events.map(([text]) => text).join('')).toBe(alone.choices[0]?.text);

@@ -27,8 +27,17 @@ const ring = FILES.map((file, index) => ({
 /** ring_update: prepares the cache, and ignores the answer. */
 export const LLAMA_VIM_WARM = {
   id_slot: 0,
-  ...{ input_prefix: '', input_suffix: '', input_extra: ring, prompt: '', n_predict: 0, temperature: 0 },
-  ...{ stream: false, samplers: [], cache_prompt: true, t_max_prompt_ms: 1, t_max_predict_ms: 1 },
+  input_prefix: '',
+  input_suffix: '',
+  input_extra: ring,
+  prompt: '',
+  n_predict: 0,
+  temperature: 0,
+  stream: false,
+  samplers: [],
+  cache_prompt: true,
+  t_max_prompt_ms: 1,
+  t_max_predict_ms: 1,
   response_fields: [''],
   model: '',
 };
@@ -36,11 +45,22 @@ export const LLAMA_VIM_WARM = {
 /** llama#fim. */
 export const LLAMA_VIM_FIM = {
   id_slot: 0,
-  ...{ input_prefix: BEFORE, input_suffix: AFTER, input_extra: ring, prompt: LINE },
-  ...{ n_predict: 128, stop: [], n_indent: 4, top_k: 40, top_p: 0.9, stream: false },
+  input_prefix: BEFORE,
+  input_suffix: AFTER,
+  input_extra: ring,
+  prompt: LINE,
+  n_predict: 128,
+  stop: [],
+  n_indent: 4,
+  top_k: 40,
+  top_p: 0.9,
+  stream: false,
   samplers: ['top_k', 'top_p', 'infill'],
   // 250 ms is its limit for the first completion at a position.
-  ...{ cache_prompt: true, t_max_prompt_ms: 500, t_max_predict_ms: 250, model: '' },
+  cache_prompt: true,
+  t_max_prompt_ms: 500,
+  t_max_predict_ms: 250,
+  model: '',
   response_fields: [
     'content',
     ...['prompt_n', 'prompt_ms', 'prompt_per_token_ms', 'prompt_per_second'].map((name) => `timings/${name}`),
@@ -55,15 +75,33 @@ export const LLAMA_VIM_FIM = {
  */
 export const LLAMA_VSCODE_WARM = {
   id_slot: 0,
-  ...{ input_prefix: '', input_suffix: '', input_extra: ring, prompt: '', n_predict: 0, samplers: [] },
-  ...{ cache_prompt: true, t_max_prompt_ms: 500, t_max_predict_ms: 1 },
+  input_prefix: '',
+  input_suffix: '',
+  input_extra: ring,
+  prompt: '',
+  n_predict: 0,
+  samplers: [],
+  cache_prompt: true,
+  t_max_prompt_ms: 500,
+  t_max_predict_ms: 1,
 };
 
 export const LLAMA_VSCODE_FIM = {
-  ...{ id_slot: 0, n_cmpl: 3 },
-  ...{ input_prefix: BEFORE, input_suffix: AFTER, input_extra: ring, prompt: LINE, n_predict: 128 },
-  ...{ top_k: 40, top_p: 0.99, stream: false, samplers: ['top_k', 'top_p', 'infill'], cache_prompt: true },
-  ...{ n_indent: 4, t_max_prompt_ms: 500, t_max_predict_ms: 500 },
+  id_slot: 0,
+  n_cmpl: 3,
+  input_prefix: BEFORE,
+  input_suffix: AFTER,
+  input_extra: ring,
+  prompt: LINE,
+  n_predict: 128,
+  top_k: 40,
+  top_p: 0.99,
+  stream: false,
+  samplers: ['top_k', 'top_p', 'infill'],
+  cache_prompt: true,
+  n_indent: 4,
+  t_max_prompt_ms: 500,
+  t_max_predict_ms: 500,
 };
 
 /** The same version, src/language-model-token-limits.ts: for one of several models in /v1/models. */
@@ -79,7 +117,9 @@ export const LLAMA_VSCODE_COUNT = { content: BEFORE, add_special: false, parse_s
 export const CONTINUE = {
   model: 'qwen2.5-coder:1.5b-base',
   prompt: MARKED,
-  ...{ stream: true, n_predict: 48, temperature: 0.01 },
+  stream: true,
+  n_predict: 48,
+  temperature: 0.01,
   stop: ['<|endoftext|>', '<|gap_prefix|>', '<|gap_middle|>', '<|gap_suffix|>', '/src/', '#- coding'],
 };
 
@@ -88,17 +128,25 @@ export const CONTINUE = {
  * the settings for llama.cpp of recipes.md, and with the template's own suffix: POST /v1/completions.
  */
 export const MINUET_MARKED = {
-  ...{ model: 'PLACEHOLDER', stream: true, max_tokens: 56, top_p: 0.9 },
+  model: 'PLACEHOLDER',
+  stream: true,
+  max_tokens: 56,
+  top_p: 0.9,
   prompt: MARKED,
 };
 export const MINUET_SUFFIX = {
-  ...{ model: 'default', stream: true, max_tokens: 56, top_p: 0.9 },
-  ...{ prompt: BEFORE + LINE, suffix: AFTER },
+  model: 'default',
+  stream: true,
+  max_tokens: 56,
+  top_p: 0.9,
+  prompt: BEFORE + LINE,
+  suffix: AFTER,
 };
 
 /** zed-industries/zed, crates/edit_prediction/src/fim.rs, 09512d2e88ed9316fbccd988b46378e8d779179c. */
 export const ZED = {
-  ...{ model: 'default', max_tokens: 64 },
+  model: 'default',
+  max_tokens: 64,
   prompt: `<|fim_prefix|>${BEFORE}${LINE}<|fim_suffix|>${AFTER}<|fim_middle|>`,
   stop: ['<|endoftext|>', '<|fim_prefix|>', '<|fim_middle|>', '<|fim_suffix|>'],
 };

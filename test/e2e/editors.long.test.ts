@@ -110,8 +110,11 @@ describe('Zed', () => {
 
 describe('the built-in model', () => {
   const body = {
-    ...{ input_prefix: 'def add(a, b):\n    return ', input_suffix: '\n\nprint(add(1, 2))\n' },
-    ...{ n_predict: 12, temperature: 0, samplers: ['temperature'] },
+    input_prefix: 'def add(a, b):\n    return ',
+    input_suffix: '\n\nprint(add(1, 2))\n',
+    n_predict: 12,
+    temperature: 0,
+    samplers: ['temperature'],
   };
 
   test('fills a gap as with a suffix, and continues the start of the text', async () => {

@@ -48,7 +48,9 @@ test('scores of the built-in model are bit for bit those of an evaluation client
     for (const [index, continuation] of continuations.entries()) {
       const { tokens, token_logprobs } = await throughEcho(prompt, continuation);
       expect(answer.data[index]).toMatchObject({
-        ...{ tokens, token_logprobs, token_count: tokens.length },
+        tokens,
+        token_logprobs,
+        token_count: tokens.length,
         logprob: token_logprobs.reduce((sum, logprob) => sum + logprob, 0),
       });
     }
@@ -71,7 +73,10 @@ test('label scores are the listed logprobs of a completion', async () => {
   for (const [index, item] of fields.items.entries()) {
     const { choices } = (await post('/v1/completions', {
       prompt: fields.query + item,
-      ...{ max_tokens: 1, logprobs: 0, logprob_token_ids: label_token_ids, return_tokens_as_token_ids: true },
+      max_tokens: 1,
+      logprobs: 0,
+      logprob_token_ids: label_token_ids,
+      return_tokens_as_token_ids: true,
     })) as { choices: { logprobs: { top_logprobs: Record<string, number>[] } }[] };
     const listed = choices[0]?.logprobs.top_logprobs[0] ?? {};
     const expected = label_token_ids.map((id) => Math.exp(listed[`token_id:${id}`] ?? 1));

@@ -21,7 +21,9 @@ afterAll(() => hub.stop());
 // It must not win over the argument.
 const MISSING = path.join(home, 'missing');
 const environment = () => ({
-  ...{ HF_ENDPOINT: hub.endpoint, HF_HOME: path.join(home, 'hf'), XDG_CACHE_HOME: path.join(home, 'cache') },
+  HF_ENDPOINT: hub.endpoint,
+  HF_HOME: path.join(home, 'hf'),
+  XDG_CACHE_HOME: path.join(home, 'cache'),
   CONTINUO_MODEL_DIR: MISSING,
 });
 

@@ -20,7 +20,11 @@ const post = (fields: object): Promise<Response> =>
     method: 'POST',
     headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
     body: JSON.stringify({
-      ...{ model: 'default', prompt: 'Once upon a time', max_tokens: 60, temperature: 1, seed: 5 },
+      model: 'default',
+      prompt: 'Once upon a time',
+      max_tokens: 60,
+      temperature: 1,
+      seed: 5,
       // What a seed draws depends on the bits of this machine's kernels, and may be the end of the text.
       ignore_eos: true,
       ...fields,

@@ -22,7 +22,10 @@ test('the daily work erases all tenants again and deletes old records, also if t
     }),
   };
   const env = {
-    ...{ ENVIRONMENT: 'development', ORIGIN_URL: 'http://origin', ORIGIN_SECRET: 's'.repeat(32), LIMITER },
+    ENVIRONMENT: 'development',
+    ORIGIN_URL: 'http://origin',
+    ORIGIN_SECRET: 's'.repeat(32),
+    LIMITER,
     FILES: { list: async () => ({ objects: [], truncated: false }) },
     DB: database(() => ({ results: ['first', 'second'].map((tenant) => ({ tenant, keep: 1 })) })),
     USAGE_DB: database((sql) => {

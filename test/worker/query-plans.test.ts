@@ -47,30 +47,31 @@ const isFullScan = (detail: string): boolean =>
   /^SCAN (keys|tenants|plans|credits|audit|usage_daily|usage_cursors|requests)\b/.test(detail);
 
 const KEY: keys.KeyRecord = {
-  ...{
-    id: 'k',
-    tenantId: 'acme',
-    name: 'k',
-    hash: 'h',
-    scopes: ['models'],
-    role: null,
-    models: null,
-    limits: {},
-  },
-  ...{
-    createdAt: 0,
-    expiresAt: null,
-    revokedAt: null,
-    disabled: false,
-    replacedBy: null,
-    allowedAddresses: null,
-    metadata: null,
-  },
+  id: 'k',
+  tenantId: 'acme',
+  name: 'k',
+  hash: 'h',
+  scopes: ['models'],
+  role: null,
+  models: null,
+  limits: {},
+  createdAt: 0,
+  expiresAt: null,
+  revokedAt: null,
+  disabled: false,
+  replacedBy: null,
+  allowedAddresses: null,
+  metadata: null,
 };
 const LIMITS = { maxTokens: 1 };
 const PRICE = {
-  ...{ model: 'm', validFrom: 0, prompt: 1, cachedPrompt: 1, completion: 1 },
-  ...{ flexFactor: 1_000, batchFactor: 1_000 },
+  model: 'm',
+  validFrom: 0,
+  prompt: 1,
+  cachedPrompt: 1,
+  completion: 1,
+  flexFactor: 1_000,
+  batchFactor: 1_000,
 };
 
 /** One use of each function that sends statements. */
@@ -84,8 +85,18 @@ const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
     tenants.insertTenant(
       db,
       {
-        ...{ id: 'acme', name: 'a', planId: 'p', limits: {}, weight: 1, dialect: 'openai', suspended: false },
-        ...{ openObjects: false, anyKeyOrder: false, waitForTokens: false, aliases: {}, createdAt: 0 },
+        id: 'acme',
+        name: 'a',
+        planId: 'p',
+        limits: {},
+        weight: 1,
+        dialect: 'openai',
+        suspended: false,
+        openObjects: false,
+        anyKeyOrder: false,
+        waitForTokens: false,
+        aliases: {},
+        createdAt: 0,
       },
       ENTRY,
     ),
@@ -120,15 +131,29 @@ const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
 };
 
 const FILTER: query.UsageFilter = {
-  ...{ from: '2026-01-01', to: '2026-01-31' },
-  ...{ tenantId: null, keyId: null, model: null, endUser: null },
+  from: '2026-01-01',
+  to: '2026-01-31',
+  tenantId: null,
+  keyId: null,
+  model: null,
+  endUser: null,
 };
 
 const RECORD = {
-  ...{ requestId: 'r', tenantId: 'acme', keyId: 'k', model: 'tiny', upstream: null, errorCode: null },
-  ...{ usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 }, status: 'completed' as const },
-  ...{ cost: 0, priceVersion: null },
-  ...{ finishReasons: [], startedAt: 0, latencyMs: 1, firstTokenMs: null },
+  requestId: 'r',
+  tenantId: 'acme',
+  keyId: 'k',
+  model: 'tiny',
+  upstream: null,
+  errorCode: null,
+  usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 },
+  status: 'completed' as const,
+  cost: 0,
+  priceVersion: null,
+  finishReasons: [],
+  startedAt: 0,
+  latencyMs: 1,
+  firstTokenMs: null,
 };
 
 const USAGE_USES: typeof USES = {

@@ -48,8 +48,10 @@ const leftOf = (limit: number | null, used: number) => limit && Math.max(0, limi
 
 const showUse = ({ day, month, spentDay, spentMonth }: BudgetUse, limits: Limits) => ({
   used: {
-    ...{ tokens_per_day: day, tokens_per_month: month },
-    ...{ micros_per_day: spentDay, micros_per_month: spentMonth },
+    tokens_per_day: day,
+    tokens_per_month: month,
+    micros_per_day: spentDay,
+    micros_per_month: spentMonth,
   },
   left: {
     tokens_per_day: leftOf(limits.tokensPerDay, day),
@@ -77,11 +79,18 @@ async function showOwn({ key, tenant }: Principal, context: RequestContext): Pro
     limits: shownLimits(key.limits),
     ...showUse(use.key, key.limits),
     alerts: use.alerts.map(({ subject, limit, period, share, limitMicros, spentMicros, at }) => ({
-      ...{ key: subject === key.id ? key.id : null, limit, period, share_percent: share },
-      ...{ limit_micros: limitMicros, spent_micros: spentMicros, reached_at: Math.floor(at / 1000) },
+      key: subject === key.id ? key.id : null,
+      limit,
+      period,
+      share_percent: share,
+      limit_micros: limitMicros,
+      spent_micros: spentMicros,
+      reached_at: Math.floor(at / 1000),
     })),
     tenant: {
-      ...{ id: tenant.id, name: tenant.name, limits: shownLimits(tenant.limits) },
+      id: tenant.id,
+      name: tenant.name,
+      limits: shownLimits(tenant.limits),
       ...showUse(use.tenant, tenant.limits),
       wait_for_tokens: tenant.waitForTokens,
       balance_micros: creditMicros === null ? null : creditMicros - use.tenant.spentEver,
@@ -105,9 +114,14 @@ async function showRequest(
   const record = existing(await readRequest(env.USAGE_DB, tenantId, id), 'request', id);
   const { usage } = record;
   return {
-    ...{ object: 'request', id, created_at: Math.floor(record.startedAt / 1000) },
-    ...{ key: record.keyId, user: record.endUser ?? null, model: record.model },
-    ...{ status: record.status, error_code: record.errorCode },
+    object: 'request',
+    id,
+    created_at: Math.floor(record.startedAt / 1000),
+    key: record.keyId,
+    user: record.endUser ?? null,
+    model: record.model,
+    status: record.status,
+    error_code: record.errorCode,
     finish_reasons: [...record.finishReasons],
     prompt_tokens: usage.promptTokens,
     cached_tokens: usage.cachedTokens,

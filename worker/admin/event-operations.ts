@@ -97,7 +97,9 @@ export const EVENT_OPERATIONS: readonly Operation[] = [
       existing(await readTenant(context.env.DB, id), 'tenant', id);
       const dead = await callHome(context, id, (home) => home.deadEvents(limit + 1, after));
       return page(dead, limit, ({ id, channel, body }) => ({
-        ...{ object: 'event', id, channel },
+        object: 'event',
+        id,
+        channel,
         event: JSON.parse(body) as unknown,
       }));
     },

@@ -28,7 +28,9 @@ async function createBatch(
   const batch = newBatch(asked, context);
   const records = await listRecords(context.env, tenant.id);
   const place = {
-    ...{ kind: 'batches', id: batch.id, max: MAX_RUNNING },
+    kind: 'batches',
+    id: batch.id,
+    max: MAX_RUNNING,
     counted: records.filter(({ ended }) => !ended).length,
     listed: records.map(({ id }) => id),
   };

@@ -87,9 +87,12 @@ export async function admit(
   const requestId = await reserve(client, claimant, context, settled);
   const { now, settings, backoff } = context;
   const allowance = new Allowance({
-    ...{ reserved: first, tokens: cost, price: cost.price },
+    reserved: first,
+    tokens: cost,
+    price: cost.price,
     // No reader waits for the text of a batch.
-    ...{ now, waits: principal.tenant.waitForTokens || context.batchKey !== null },
+    now,
+    waits: principal.tenant.waitForTokens || context.batchKey !== null,
     waitsUntil: now() + settings.REQUEST_TIMEOUT_MS,
     growHere: (more) => client.extend({ ...claimant, ...more }, requestId, false, context),
     growAtHome: (total) => client.raise({ ...claimant, ...total, requestId, raise: 'growth' }, context),
@@ -156,8 +159,15 @@ const claimantOf = (
 ): Claimant => {
   const { tenant, key } = principal;
   return {
-    ...{ tenantId: tenant.id, keyId: key.id, tenantLimits: tenant.limits, keyLimits: key.limits },
-    ...{ model, tokens, money, price, ttlMs: settings.RESERVATION_TTL_MS },
+    tenantId: tenant.id,
+    keyId: key.id,
+    tenantLimits: tenant.limits,
+    keyLimits: key.limits,
+    model,
+    tokens,
+    money,
+    price,
+    ttlMs: settings.RESERVATION_TTL_MS,
     endUser: endUserOf(principal, caller.endUser),
   };
 };

@@ -37,8 +37,11 @@ export function reachedShares(
     return { name, limit: amount, used: use[used], period: unit, key: `${unit}:${amount}` };
   });
   const ofBalance = balance && {
-    ...{ name: 'balance', limit: balance.credit - balance.spent, used: use.spentEver - balance.spent },
-    ...{ period: String(balance.credit), key: String(balance.at) },
+    name: 'balance',
+    limit: balance.credit - balance.spent,
+    used: use.spentEver - balance.spent,
+    period: String(balance.credit),
+    key: String(balance.at),
   };
   return [...all, ...(ofBalance ? [ofBalance] : [])].flatMap(({ name, limit, used, period, key }) =>
     limit <= 0
@@ -46,8 +49,14 @@ export function reachedShares(
       : shares
           .filter((share) => used * 100 >= limit * share)
           .map((share) => ({
-            ...{ id: `${id}:${name}:${key}:${share}`, subject: id, limit: name },
-            ...{ period, share, limitMicros: limit, spentMicros: used, at: now },
+            id: `${id}:${name}:${key}:${share}`,
+            subject: id,
+            limit: name,
+            period,
+            share,
+            limitMicros: limit,
+            spentMicros: used,
+            at: now,
           })),
   );
 }

@@ -4,8 +4,16 @@ import { type Principal, type Scope, UNLIMITED } from '@continuo/shared/tenant.t
 function builtIn(id: string, name: string, scopes: readonly Scope[]): Principal {
   return {
     tenant: {
-      ...{ id, name, suspended: false, limits: UNLIMITED, weight: 1, dialect: 'openai' },
-      ...{ openObjects: false, anyKeyOrder: false, waitForTokens: false, aliases: {} },
+      id,
+      name,
+      suspended: false,
+      limits: UNLIMITED,
+      weight: 1,
+      dialect: 'openai',
+      openObjects: false,
+      anyKeyOrder: false,
+      waitForTokens: false,
+      aliases: {},
     },
     key: {
       id,

@@ -14,7 +14,9 @@ export function usageEvent(record: UsageRecord): { readonly id: string; readonly
     time: new Date(startedAt).toISOString(),
     datacontenttype: 'application/json',
     data: {
-      ...{ key: keyId, model, status },
+      key: keyId,
+      model,
+      status,
       prompt_tokens: promptTokens,
       cached_tokens: cachedTokens,
       completion_tokens: completionTokens,

@@ -262,8 +262,13 @@ export class KvSlots {
     const target = this.#slot(slot);
     if (target.held) throw new Error(`KV slot ${slot} is in use`);
     Object.assign(target, {
-      ...{ held: true, tokens, images, namespace, kept },
-      ...{ surplus: true, used: ++this.#tick },
+      held: true,
+      tokens,
+      images,
+      namespace,
+      kept,
+      surplus: true,
+      used: ++this.#tick,
     });
     this.#held++;
   }

@@ -5,9 +5,22 @@ import * as z from 'zod';
 
 /** Bytes of an element by dtype. */
 const ELEMENT_BYTES: Readonly<Record<string, number>> = {
-  ...{ BOOL: 1, U8: 1, I8: 1, F8_E4M3: 1, F8_E5M2: 1, F8_E8M0: 1 },
-  ...{ U16: 2, I16: 2, F16: 2, BF16: 2 },
-  ...{ U32: 4, I32: 4, F32: 4, U64: 8, I64: 8, F64: 8 },
+  BOOL: 1,
+  U8: 1,
+  I8: 1,
+  F8_E4M3: 1,
+  F8_E5M2: 1,
+  F8_E8M0: 1,
+  U16: 2,
+  I16: 2,
+  F16: 2,
+  BF16: 2,
+  U32: 4,
+  I32: 4,
+  F32: 4,
+  U64: 8,
+  I64: 8,
+  F64: 8,
 };
 
 const LENGTH_BYTES = 8;

@@ -76,7 +76,14 @@ function graphRunner(
     const wholeRows = (length: number) => allocated.subarray(0, length);
     const prefiller = new OrtRunner(session.lend(release), { ...options, allocateLogits: wholeRows });
     const graphs = new DecodeGraphs({
-      ...{ session, decoder, layout, cache, memory, copies, logits, host },
+      session,
+      decoder,
+      layout,
+      cache,
+      memory,
+      copies,
+      logits,
+      host,
       logitsName: options.logits,
     });
     return new GraphRunner({ prefiller, graphs });

@@ -149,9 +149,13 @@ describe('the compare view', () => {
   test('alternatives are those of the shown sample', async ({ visit }) => {
     const { page } = await visit('/');
     const choices = ['One', 'Two'].map((text, index) => ({
-      ...{ index, text, finish_reason: 'stop' },
+      index,
+      text,
+      finish_reason: 'stop',
       logprobs: {
-        ...{ tokens: [text], token_logprobs: [-1], text_offset: [0] },
+        tokens: [text],
+        token_logprobs: [-1],
+        text_offset: [0],
         top_logprobs: [{ [text]: -1 }],
       },
     }));

@@ -158,7 +158,9 @@ test('the dialog shows what the server knows of the key', async ({ visit, system
   await admin('credits', { tenant: id, id: 'first', micros: 2_500_000 });
   const expires = Date.UTC(2100, 0, 2, 12) / 1000;
   const { key } = await admin('keys', {
-    ...{ tenant: id, name: 'Writer', expires_at: expires },
+    tenant: id,
+    name: 'Writer',
+    expires_at: expires,
     limits: { requests_per_minute: 60, tokens_per_day: 10_000, micros_per_month: 1_000_000 },
   });
   const { page } = await visit('/', { key });

@@ -177,7 +177,9 @@ describe('the playground, by hand', () => {
     await page.evaluate(() => navigator.clipboard.writeText('one\r\ntwo'));
     await page.keyboard.press('Control+v');
     const parts = ['\r\nthree', '\r\nfour'].map((text, index) => ({
-      ...{ index: 0, text, finish_reason: index === 1 ? 'stop' : null },
+      index: 0,
+      text,
+      finish_reason: index === 1 ? 'stop' : null,
       logprobs: { tokens: [text], token_logprobs: [-1], top_logprobs: [{}], text_offset: [7 * index] },
     }));
     const events = parts.map((choice) => `data: ${JSON.stringify({ choices: [choice] })}\n\n`);

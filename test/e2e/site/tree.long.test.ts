@@ -53,7 +53,9 @@ async function exported(page: Page, as: 'JSON' | 'Markdown'): Promise<string> {
 /** A tree in which every node has four children. */
 const bigTree = (size: number) =>
   JSON.stringify({
-    ...{ format: 'continuo-tree', version: 1, name: 'big' },
+    format: 'continuo-tree',
+    version: 1,
+    name: 'big',
     nodes: Array.from({ length: size }, (_, index) => ({
       parent: index === 0 ? null : Math.floor((index - 1) / 4),
       text: ` node ${index}`,

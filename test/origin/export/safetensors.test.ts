@@ -79,7 +79,7 @@ describe('safetensors', () => {
 
   const good = safetensorsBytes(TENSORS);
   const entry = (changes: object) => ({
-    ...{ a: { dtype: 'F32', shape: [2], data_offsets: [0, 8] } },
+    a: { dtype: 'F32', shape: [2], data_offsets: [0, 8] },
     b: { dtype: 'F32', shape: [2], data_offsets: [8, 16], ...changes },
   });
   const lying = (changes: object) => ({

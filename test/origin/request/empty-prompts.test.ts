@@ -73,7 +73,8 @@ describe('a model without either', () => {
   ])('refuses an empty %s and says what to do', async (param, changes) => {
     expect(model.tokenizer.startId).toBeNull();
     await expect(prepare(changes, model)).rejects.toMatchObject({
-      ...{ code: 'invalid_value', param },
+      code: 'invalid_value',
+      param,
       message: expect.stringContaining('Send at least one character, or the id of a token'),
     });
   });

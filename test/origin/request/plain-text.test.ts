@@ -76,7 +76,8 @@ describe.each(['joint', 'separate'] as const)('scores with the tokenization %s',
     'refuse an image mark in %s, because they have no images, unless it is text',
     async (param, ...texts) => {
       await expect(prepare(scoring(...texts), sighted)).rejects.toMatchObject({
-        ...{ code: 'invalid_value', param },
+        code: 'invalid_value',
+        param,
         message: expect.stringContaining("'parse_special': false"),
       });
       const [tokens] = await tokensOf(scoring(...texts), sighted);

@@ -121,8 +121,11 @@ describe('a sampler pool', () => {
     for (const thread of [1, 2]) {
       const share = {
         rows: kernel.sharedArenaOf(memory)!.share,
-        ...{ thread, vocabularySize: SIZE, sparseRows: 0 },
-        ...{ list: list.memory, jobs: jobs.memory },
+        thread,
+        vocabularySize: SIZE,
+        sparseRows: 0,
+        list: list.memory,
+        jobs: jobs.memory,
       };
       threads.start(share, () => undefined);
     }
@@ -203,7 +206,9 @@ describe('a sampler pool', () => {
     // A function cannot be sent to another thread.
     const unsendable = {
       rows: { ...rows, unsendable: () => 1 },
-      ...{ thread: 1, vocabularySize: SIZE, sparseRows: 0 },
+      thread: 1,
+      vocabularySize: SIZE,
+      sparseRows: 0,
     };
     threads.start({ ...unsendable, list, jobs }, () => {
       ended = true;

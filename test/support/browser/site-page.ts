@@ -92,7 +92,11 @@ export async function openPage(
   await seedSampling(context);
   await page.goto(address.href);
   return {
-    ...{ page, context, consoleErrors, failedRequests, requestedUrls },
+    page,
+    context,
+    consoleErrors,
+    failedRequests,
+    requestedUrls,
     violations: () => violationsOf(page),
     screenshot: async (name) => {
       const folder = process.env.TEST_SCREENSHOTS || path.join(tmpdir(), 'screenshots');

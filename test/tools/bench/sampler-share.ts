@@ -26,10 +26,15 @@ const engine = new EngineClient({
   spawn: () =>
     spawnEngineThread({
       model: {
-        ...{ directory, slots: BATCH, contextLength: 512, threads: availableParallelism() },
+        directory,
+        slots: BATCH,
+        contextLength: 512,
+        threads: availableParallelism(),
         kvLimitBytes: process.availableMemory(),
       },
-      ...{ tokenBytes: tokenizer.tokenBytes, eosIds: tokenizer.eosIds, maxWaiting: BATCH },
+      tokenBytes: tokenizer.tokenBytes,
+      eosIds: tokenizer.eosIds,
+      maxWaiting: BATCH,
     }),
   onSteps: (steps) => reports.push(...steps),
 });

@@ -94,7 +94,10 @@ async function readPlain(response: Response, { n }: Fields): Promise<Received> {
 
 async function send(client: WorkerClient, key: string, fields: Fields): Promise<Received> {
   const body = {
-    ...{ model: 'default', max_tokens: MAX_TOKENS, ignore_eos: true, return_token_ids: true },
+    model: 'default',
+    max_tokens: MAX_TOKENS,
+    ignore_eos: true,
+    return_token_ids: true,
     ...fields,
   };
   const response = await client.post(body, { headers: { authorization: `Bearer ${key}` } }).catch(() => null);

@@ -53,7 +53,9 @@ export const tokenizerFlood: Scenario = {
     const system = await startSystem();
     const baseUrl = `${system.url}/v1`;
     const target = openAiTarget('stream', {
-      ...{ baseUrl, model: 'default', apiKey: await newTenant(system, 'quiet') },
+      baseUrl,
+      model: 'default',
+      apiKey: await newTenant(system, 'quiet'),
     });
     const key = await newTenant(system, 'flood');
     const gaps = new Map<string, number[]>();

@@ -33,8 +33,12 @@ describe.skipIf(python === null)('LiteLLM behind the edge', () => {
     const program = path.join(path.dirname(python as string), 'litellm');
     proxy = spawn(program, ['--config', config, '--port', String(port), '--host', '127.0.0.1'], {
       env: {
-        ...{ PATH: process.env.PATH, HOME: home, LITELLM_LOCAL_MODEL_COST_MAP: 'True', PYTHONUTF8: '1' },
-        ...{ LITELLM_MASTER_KEY: PROXY_KEY, LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY: 'true' },
+        PATH: process.env.PATH,
+        HOME: home,
+        LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+        PYTHONUTF8: '1',
+        LITELLM_MASTER_KEY: PROXY_KEY,
+        LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY: 'true',
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -48,12 +52,18 @@ describe.skipIf(python === null)('LiteLLM behind the edge', () => {
       await sleep(200);
     }
     const upstream = {
-      ...{ kind: 'openai', name: 'litellm', url: `http://127.0.0.1:${port}/v1`, flavor: 'litellm' },
-      ...{ apiKey: 'PROXY_KEY', models: [{ id: 'default', upstreamId: 'theirs', contextLength: 2_048 }] },
+      kind: 'openai',
+      name: 'litellm',
+      url: `http://127.0.0.1:${port}/v1`,
+      flavor: 'litellm',
+      apiKey: 'PROXY_KEY',
+      models: [{ id: 'default', upstreamId: 'theirs', contextLength: 2_048 }],
     };
     origin = await startFakeOrigin();
     worker = await startWorker(origin, {
-      ...{ UPSTREAMS: JSON.stringify([upstream]), PROXY_KEY, ORIGIN_SECRET: SECRET },
+      UPSTREAMS: JSON.stringify([upstream]),
+      PROXY_KEY,
+      ORIGIN_SECRET: SECRET,
     });
   }, START_MS);
 

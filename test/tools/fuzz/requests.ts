@@ -78,14 +78,22 @@ const leaving = fc.oneof({ weight: 24, arbitrary: fc.constant(null) }, fc.intege
 
 const completion = fc.record({ body: bodies, leaveMs: leaving }).map(
   ({ body, leaveMs }): FuzzRequest => ({
-    ...{ kind: 'http', method: 'POST', path: '/v1/completions', leaveMs, body },
+    kind: 'http',
+    method: 'POST',
+    path: '/v1/completions',
+    leaveMs,
+    body,
     headers: { 'content-type': 'application/json' },
   }),
 );
 
 const anyHttp = fc.record({ method: methods, path: paths, headers, body: bodies, leaveMs: leaving }).map(
   ({ method, path, headers: sent, body, leaveMs }): FuzzRequest => ({
-    ...{ kind: 'http', method, path, headers: { 'content-type': 'application/json', ...sent }, leaveMs },
+    kind: 'http',
+    method,
+    path,
+    headers: { 'content-type': 'application/json', ...sent },
+    leaveMs,
     body: method === 'GET' || method === 'HEAD' ? null : body,
   }),
 );

@@ -182,17 +182,17 @@ describe('own keys', () => {
     fc.assert(
       fc.property(...terms, (name, [mine, theirs], [own, wanted], [end, expiry], [allowed, ranges]) => {
         const key = {
-          ...{
-            id: 'k',
-            tenantId: 't',
-            name: 'k',
-            scopes: ['keys'] as const,
-            role: null,
-            revokedAt: null,
-            allowedAddresses: allowed,
-            metadata: null,
-          },
-          ...{ models: own, expiresAt: end && end * 1000, limits: { ...UNLIMITED, [name]: mine } },
+          id: 'k',
+          tenantId: 't',
+          name: 'k',
+          scopes: ['keys'] as const,
+          role: null,
+          revokedAt: null,
+          allowedAddresses: allowed,
+          metadata: null,
+          models: own,
+          expiresAt: end && end * 1000,
+          limits: { ...UNLIMITED, [name]: mine },
         };
         const within = (limit: number | null, most: number | null) =>
           most === null || (limit !== null && limit <= most);
@@ -202,14 +202,22 @@ describe('own keys', () => {
           within(expiry, end) &&
           within(theirs, mine);
         const asked = {
-          ...{ models: wanted, expires_at: expiry, allowed_addresses: ranges },
+          models: wanted,
+          expires_at: expiry,
+          allowed_addresses: ranges,
           limits: toSnakeCase({ [name]: theirs }),
         };
         if (fits) expect(() => checkGrant(asked, key)).not.toThrow();
         else expect(() => checkGrant(asked, key)).toThrow(/^Invalid '/);
         const record = {
-          ...{ ...key, scopes: ['completions'] as const, models: wanted, hash: '', createdAt: 0 },
-          ...{ expiresAt: expiry && expiry * 1000, disabled: false, replacedBy: null },
+          ...key,
+          scopes: ['completions'] as const,
+          models: wanted,
+          hash: '',
+          createdAt: 0,
+          expiresAt: expiry && expiry * 1000,
+          disabled: false,
+          replacedBy: null,
           allowedAddresses: ranges,
           limits: theirs === null ? {} : { [name]: theirs },
         };
@@ -285,7 +293,9 @@ describe('own usage', () => {
     const { key, keyId } = await managed('own-key', { limits: { requests_per_minute: 5 } });
     const { body } = await call(key, 'GET', '/key');
     expect(body).toMatchObject({
-      ...{ object: 'key', id: keyId, scopes: ['keys'] },
+      object: 'key',
+      id: keyId,
+      scopes: ['keys'],
       limits: { requests_per_minute: 5, tokens_per_minute: null },
       tenant: { id: 'own-key', limits: { tokens_per_minute: 50_000 } },
     });
@@ -301,8 +311,15 @@ describe('own requests', () => {
     await expect.poll(async () => (await call(key, 'GET', `/requests/${id}`)).status).toBe(200);
     const { body } = await call(key, 'GET', `/requests/${id}`);
     expect(body).toMatchObject({
-      ...{ object: 'request', id, key: keyId, model: 'org/tiny', status: 'completed', error_code: null },
-      ...{ completion_tokens: 5, finish_reasons: ['length'], created_at: expect.any(Number) },
+      object: 'request',
+      id,
+      key: keyId,
+      model: 'org/tiny',
+      status: 'completed',
+      error_code: null,
+      completion_tokens: 5,
+      finish_reasons: ['length'],
+      created_at: expect.any(Number),
     });
     expect(JSON.stringify(body)).not.toContain('secret');
     expect((await call(other.key, 'GET', `/requests/${id}`)).body.error.code).toBe('not_found');
@@ -343,7 +360,8 @@ describe('keys', () => {
         { model: 'default', prompt: 'Hi', max_tokens: 2, ...fields },
         {
           headers: {
-            ...{ authorization: `Bearer ${key}`, 'cf-connecting-ip': address },
+            authorization: `Bearer ${key}`,
+            'cf-connecting-ip': address,
             ...(fields.stream === true && { 'x-resumable': 'true' }),
           },
         },
@@ -378,14 +396,16 @@ describe('keys', () => {
       'own-grant-networks',
       {},
       {
-        ...{ scopes: ['keys'], allowed_addresses: ['10.0.0.0/8'] },
+        scopes: ['keys'],
+        allowed_addresses: ['10.0.0.0/8'],
       },
     );
     const make = async (fields: object) => {
       const response = await worker.request('/v1/keys', {
         method: 'POST',
         headers: {
-          ...{ authorization: `Bearer ${key}`, 'cf-connecting-ip': '10.1.2.3' },
+          authorization: `Bearer ${key}`,
+          'cf-connecting-ip': '10.1.2.3',
           'content-type': 'application/json',
         },
         body: JSON.stringify({ name: 'child', ...fields }),

@@ -33,7 +33,9 @@ async function change(
   const response = await worker.request(path, {
     method,
     headers: {
-      ...{ authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json', 'x-request-id': id },
+      authorization: `Bearer ${ADMIN_KEY}`,
+      'content-type': 'application/json',
+      'x-request-id': id,
       ...headers,
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -96,8 +98,13 @@ describe('the audit log', () => {
     );
     const [made] = await entriesOf(`tenant=audit-own&key=${keyId}&action=createKey`);
     expect(made).toMatchObject({
-      ...{ key: keyId, key_tenant: 'audit-own', address: '2001:db8::7', request_id: id },
-      ...{ action: 'createKey', target: body.id, tenant: 'audit-own' },
+      key: keyId,
+      key_tenant: 'audit-own',
+      address: '2001:db8::7',
+      request_id: id,
+      action: 'createKey',
+      target: body.id,
+      tenant: 'audit-own',
       changes: { name: 'web', limits: { max_tokens: 5 }, scopes: ['completions', 'models'] },
     });
     expect(JSON.stringify(await entriesOf('tenant=audit-own'))).not.toContain(body.key.slice(16));
@@ -223,7 +230,8 @@ describe('roles of admin keys', () => {
     expect((await call('PATCH', '/tenants/role-mine', { name: 'Mine' })).body.name).toBe('Mine');
     for (const field of [{ plan: null }, { limits: {} }, { weight: 2 }, { suspended: false }])
       expect((await call('PATCH', '/tenants/role-mine', field)).body.error).toMatchObject({
-        ...{ code: 'insufficient_scope', param: Object.keys(field)[0] },
+        code: 'insufficient_scope',
+        param: Object.keys(field)[0],
       });
     expect((await call('GET', '/tenants/role-other')).status).toBe(404);
     expect((await call('PATCH', '/tenants/role-other', { name: 'x' })).status).toBe(404);
@@ -256,7 +264,10 @@ describe('roles of admin keys', () => {
 
   test('a rotated key keeps its role, and older admin keys are owners', async () => {
     const { body } = await admin(worker, 'POST', '/keys', {
-      ...{ tenant: 'operator', name: 'r', scopes: ['admin'], role: 'read-only' },
+      tenant: 'operator',
+      name: 'r',
+      scopes: ['admin'],
+      role: 'read-only',
     });
     const next = (await admin(worker, 'POST', `/keys/${body.id}/rotate`, {})).body;
     expect(next).toMatchObject({ role: 'read-only' });

@@ -102,7 +102,8 @@ async function erased(deeds: readonly string[], usage: 'keep' | 'erase'): Promis
   count += 1;
   const id = `gone-${count}-${crypto.randomUUID()}`;
   const { key, keyId } = await tenantWithKey(worker, id, {
-    ...{ tokens_per_day: 1_000_000, user_tokens_per_day: 100_000 },
+    tokens_per_day: 1_000_000,
+    user_tokens_per_day: 100_000,
   });
   for (const deed of deeds) {
     // Only the lines of a running batch get no answer.
@@ -193,7 +194,10 @@ describe('erasing a tenant', () => {
   test('is for owners only', async () => {
     for (const role of ['billing', 'read-only', 'tenant:bystander']) {
       const made = await admin(worker, 'POST', '/keys', {
-        ...{ tenant: 'operator', name: 'r', scopes: ['admin'], role },
+        tenant: 'operator',
+        name: 'r',
+        scopes: ['admin'],
+        role,
       });
       const refused = await admin(worker, 'DELETE', '/tenants/bystander', undefined, made.body.key);
       expect(refused.status, role).toBe(403);

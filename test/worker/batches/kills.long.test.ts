@@ -50,8 +50,10 @@ test('after kills of workerd and the origin, every line has one record, and ledg
   const plan = {
     origin: { url: origin.url, secret: origin.secret },
     vars: {
-      ...{ ADMIN_KEY_SHA256, RESERVATION_TTL_MS: '1000' },
-      ...{ BILLING_URL: billing.url, BILLING_SECRET: 'a secret for billing' },
+      ADMIN_KEY_SHA256,
+      RESERVATION_TTL_MS: '1000',
+      BILLING_URL: billing.url,
+      BILLING_SECRET: 'a secret for billing',
     },
     options: { state },
   };

@@ -52,7 +52,9 @@ beforeAll(async () => {
   });
   // A completion of the fake origin costs 1 or 2 for its prompt, and 100 for each of 4 tokens.
   await admin(worker, 'POST', '/prices', {
-    ...{ model: 'org/tiny', prompt_micros: 1_000_000, completion_micros: 100_000_000 },
+    model: 'org/tiny',
+    prompt_micros: 1_000_000,
+    completion_micros: 100_000_000,
   });
 });
 afterAll(async () => {

@@ -137,7 +137,8 @@ describe('constraints', () => {
   ])('an empty text is no constraint: %j', (body) => {
     expect(parse(body)).toEqual({ ...parse({}), extra: expect.anything() });
     expect(parse({ ...body, guided_choice: ['a'] }).generation.constraint).toEqual({
-      ...{ type: 'choice', value: ['a'] },
+      type: 'choice',
+      value: ['a'],
     });
   });
 
@@ -158,7 +159,8 @@ describe('constraints', () => {
     });
     expect(styleOf({ open_objects: true, any_key_order: true }, {})).toEqual({ ...plain, ...both });
     expect(parse({ regex: 'a' }, 'openai', { ...BOUNDS, ...both }).generation.constraint).toEqual({
-      ...{ type: 'regex', value: 'a' },
+      type: 'regex',
+      value: 'a',
     });
   });
 

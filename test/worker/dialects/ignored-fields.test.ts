@@ -32,7 +32,10 @@ test.each(PATHS)('%s %j names the unknown fields in a header', async (path, body
 
 test('unknown fields within objects are named with their path, except in schemas', async () => {
   const response = await post('/v1/completions', {
-    ...{ model: 'default', prompt: 'Hi', stream: true, stream_options: { include_usage: true, usage: true } },
+    model: 'default',
+    prompt: 'Hi',
+    stream: true,
+    stream_options: { include_usage: true, usage: true },
     response_format: {
       type: 'json_schema',
       json_schema: { schema: { titel: 'x' }, strct: true },

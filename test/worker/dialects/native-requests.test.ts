@@ -105,9 +105,18 @@ describe('POST /infill', () => {
 
 describe('the field samplers', () => {
   const fields = {
-    ...{ temperature: 0.5, dynatemp_range: 0.1, top_k: 9, top_p: 0.9, min_p: 0.1, typical_p: 0.8 },
-    ...{ top_n_sigma: 2, xtc_probability: 0.5, dry_multiplier: 1 },
-    ...{ repeat_penalty: 1.2, frequency_penalty: 1, presence_penalty: 1 },
+    temperature: 0.5,
+    dynatemp_range: 0.1,
+    top_k: 9,
+    top_p: 0.9,
+    min_p: 0.1,
+    typical_p: 0.8,
+    top_n_sigma: 2,
+    xtc_probability: 0.5,
+    dry_multiplier: 1,
+    repeat_penalty: 1.2,
+    frequency_penalty: 1,
+    presence_penalty: 1,
   };
   const samplingOf = (samplers: unknown) => parse({ ...fields, samplers }, 'llamacpp').generation.sampling;
   const all = samplingOf(null);
@@ -117,8 +126,16 @@ describe('the field samplers', () => {
       NEUTRAL_SAMPLING;
     expect(samplingOf(['top_k', 'top_p', 'infill'])).toEqual({
       ...all,
-      ...{ temperature, dynatempRange, minP, typicalP, topNSigma, xtcProbability, dryMultiplier },
-      ...{ repetitionPenalty: 1, frequencyPenalty: 0, presencePenalty: 0 },
+      temperature,
+      dynatempRange,
+      minP,
+      typicalP,
+      topNSigma,
+      xtcProbability,
+      dryMultiplier,
+      repetitionPenalty: 1,
+      frequencyPenalty: 0,
+      presencePenalty: 0,
     });
   });
 

@@ -44,7 +44,8 @@ test.each(Object.entries(PLACES))('%s refuses a deeper one by its name in both f
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({
       error: {
-        ...{ code: 'invalid_json_schema', param: field },
+        code: 'invalid_json_schema',
+        param: field,
         message: `Invalid '${field}': the schema nests deeper than 256 levels.`,
       },
     });
@@ -62,7 +63,9 @@ test('takes ten objects with optional members in strict mode', async () => {
     levels === 0
       ? { type: 'string' }
       : {
-          ...{ type: 'object', additionalProperties: false, required: ['a'] },
+          type: 'object',
+          additionalProperties: false,
+          required: ['a'],
           properties: { a: { anyOf: [optional(levels - 1), { type: 'null' }] } },
         };
   const fields = PLACES['response_format.json_schema.schema']!(optional(10));

@@ -4,7 +4,9 @@ import { strictViolation } from '../../../worker/dialects/strict-schema.ts';
 import { parse, refusal } from './parsing.ts';
 
 const closed = (properties: Record<string, unknown>, required = Object.keys(properties)) => ({
-  ...{ type: 'object', properties, required },
+  type: 'object',
+  properties,
+  required,
   additionalProperties: false,
 });
 const OPEN = { type: 'object' };

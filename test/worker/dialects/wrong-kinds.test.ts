@@ -21,7 +21,8 @@ test.each([
   for (const field of ['logprobs', 'top_logprobs', 'n_probs', 'prompt_logprobs']) {
     for (const value of [21, 2 ** 31, 2 ** 53, 1e300])
       expect(refusal({ [field]: value }, dialect)).toMatchObject({
-        ...{ code: 'integer_above_max_value', param: field },
+        code: 'integer_above_max_value',
+        param: field,
         message: expect.stringContaining(`Expected a value <= ${maximum}, but got ${value} instead.`),
       });
     expect(refusal({ [field]: 0.5 }, dialect)).toMatchObject({ code: 'invalid_type', param: field });

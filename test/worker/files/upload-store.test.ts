@@ -11,7 +11,13 @@ afterAll(() => miniflare.dispose());
 const HOUR_MS = 3_600_000;
 
 const upload = (id: string, createdAt: number): Upload => ({
-  ...{ id, object: 'upload', bytes: 1, filename: 'a', purpose: 'batch', status: 'pending', file: null },
+  id,
+  object: 'upload',
+  bytes: 1,
+  filename: 'a',
+  purpose: 'batch',
+  status: 'pending',
+  file: null,
   created_at: createdAt,
   expires_at: createdAt + 3_600,
 });

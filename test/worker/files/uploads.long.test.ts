@@ -45,7 +45,10 @@ describe('an upload in parts', () => {
     const contents = ['{"a":1}\n', '{"b":', '2}\n'];
     const bytes = contents.join('').length;
     const created = await client.uploads.create({
-      ...{ filename: 'in.jsonl', purpose: 'batch', bytes, mime_type: 'application/jsonl' },
+      filename: 'in.jsonl',
+      purpose: 'batch',
+      bytes,
+      mime_type: 'application/jsonl',
     });
     expect(uploadObject.parse(created)).toMatchObject({ status: 'pending', bytes, file: null });
     const ids: string[] = [];

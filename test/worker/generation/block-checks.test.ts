@@ -46,13 +46,20 @@ const parsed = {
 /** An allowance that waits for the next minute. */
 const waitingAllowance = () =>
   new Allowance({
-    ...{ reserved: NOTHING, tokens: { prompt: 0, most: 9 }, price: null, errorOf: unchecked },
+    reserved: NOTHING,
+    tokens: { prompt: 0, most: 9 },
+    price: null,
+    errorOf: unchecked,
     growHere: () => NOTHING,
     growAtHome: async () => ({
-      ...{ admitted: false, headers: {} },
+      admitted: false,
+      headers: {},
       refusal: { kind: 'tokens', subject: 'tenant', limit: 9, used: 9, requested: 1, retryAfterMs: 50_000 },
     }),
-    ...{ pause: () => new Promise(() => {}), now: () => 0, waits: true, waitsUntil: 60_000 },
+    pause: () => new Promise(() => {}),
+    now: () => 0,
+    waits: true,
+    waitsUntil: 60_000,
   });
 
 /** Returns when streams of one key ended for their readers. The key was blocked at `blockedAt`. */

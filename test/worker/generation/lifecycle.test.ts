@@ -310,8 +310,12 @@ describe('a generation that ends before its first events', () => {
     await expect(generation.first).rejects.toBe(refusal);
     expect(settled).toEqual([
       {
-        ...{ status: 'failed', errorCode: 'invalid_value', finishReasons: [], upstream: 'fake' },
-        ...{ firstTokenAt: null, inquire: false },
+        status: 'failed',
+        errorCode: 'invalid_value',
+        finishReasons: [],
+        upstream: 'fake',
+        firstTokenAt: null,
+        inquire: false,
         usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 },
       },
     ]);

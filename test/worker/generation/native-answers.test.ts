@@ -57,7 +57,12 @@ describe('a plain native answer', () => {
       tokens_predicted: 3,
       tokens_evaluated: 2,
       generation_settings: expect.objectContaining({
-        ...{ model: 'default', n_ctx: 2_048, n_predict: 3, temperature: 0.8, top_k: 40, stop: [] },
+        model: 'default',
+        n_ctx: 2_048,
+        n_predict: 3,
+        temperature: 0.8,
+        top_k: 40,
+        stop: [],
       }),
       has_new_line: false,
       truncated: false,
@@ -188,8 +193,12 @@ describe('a native stream', () => {
     const events = await stream({});
     expect(events.slice(0, -1)).toEqual(
       [' 0', ' two', ' three'].map((content, step) => ({
-        ...{ index: 0, content, tokens: [], stop: false },
-        ...{ tokens_predicted: step + 1, tokens_evaluated: 2 },
+        index: 0,
+        content,
+        tokens: [],
+        stop: false,
+        tokens_predicted: step + 1,
+        tokens_evaluated: 2,
       })),
     );
     const { content, ...rest } = await completion({});

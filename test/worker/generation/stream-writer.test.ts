@@ -20,7 +20,11 @@ function eventsOf(order: readonly number[], choices: number): GenerationEvent[] 
   const ends = Array.from({ length: choices }, (_, choice) => order.lastIndexOf(choice));
   const counts = Array.from({ length: choices }, () => 0);
   const finish = (choice: number): GenerationEvent => ({
-    ...{ type: 'finish', choice, reason: 'length', stopReason: null, completionTokens: counts[choice]! },
+    type: 'finish',
+    choice,
+    reason: 'length',
+    stopReason: null,
+    completionTokens: counts[choice]!,
   });
   const silent = counts.flatMap((_, choice) => (ends[choice] === -1 ? [finish(choice)] : []));
   const said = order.flatMap((choice, at): GenerationEvent[] => {

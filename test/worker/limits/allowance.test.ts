@@ -8,9 +8,15 @@ function waitingAllowance(answer: 'refusal' | 'none' = 'refusal') {
   const grown: Spend[] = [];
   let slice = 0;
   const refused: ReservationResult = {
-    ...{ admitted: false, headers: {} },
+    admitted: false,
+    headers: {},
     refusal: {
-      ...{ kind: 'tokens', subject: 'tenant', limit: 9, used: 9, requested: 1, retryAfterMs: 60_000 },
+      kind: 'tokens',
+      subject: 'tenant',
+      limit: 9,
+      used: 9,
+      requested: 1,
+      retryAfterMs: 60_000,
     },
   };
   const allowance = new Allowance({

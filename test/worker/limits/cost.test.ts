@@ -7,8 +7,14 @@ import { boundsOf, costOf, costWith } from '../../../worker/limits/request-cost.
 import { parse } from '../dialects/parsing.ts';
 
 const model: OriginModel = {
-  ...{ id: 'm', created: 0, contextLength: 4096, vocabularySize: 100 },
-  ...{ infill: false, aliases: [], defaults: {}, state: 'loaded' },
+  id: 'm',
+  created: 0,
+  contextLength: 4096,
+  vocabularySize: 100,
+  infill: false,
+  aliases: [],
+  defaults: {},
+  state: 'loaded',
 };
 
 const cost = (body: Readonly<Record<string, unknown>>) => costOf(parse(body), model).most;
@@ -88,7 +94,9 @@ describe('the bounds of a request', () => {
       logprobBytes: 64,
     });
     expect(bounds({ maxTokens: 30, maxSequences: 4 }, { maxTokens: 20, maxSequences: 8 })).toEqual({
-      ...{ maxTokens: 20, sequences: 4, logprobBytes: 64 },
+      maxTokens: 20,
+      sequences: 4,
+      logprobBytes: 64,
     });
     expect(bounds({ maxLogprobBytes: 8 }, { maxLogprobBytes: 9 }).logprobBytes).toBe(8);
     expect(bounds({ maxLogprobBytes: 80 }, {}).logprobBytes).toBe(64);

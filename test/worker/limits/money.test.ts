@@ -20,7 +20,9 @@ const PRICE = { prompt_micros: 1_000_000, cached_prompt_micros: 100_000, complet
 
 beforeAll(async () => {
   const { status } = await admin(worker, 'POST', '/prices', {
-    ...{ model: 'org/tiny', ...PRICE, flex_permille: 500 },
+    model: 'org/tiny',
+    ...PRICE,
+    flex_permille: 500,
   });
   expect(status).toBe(201);
 });

@@ -14,19 +14,28 @@ import { admit } from '../../../worker/limits/reservation.ts';
 import { Timings } from '../../../worker/timers/timings.ts';
 
 const TENANT: Tenant = {
-  ...{ id: 'acme', name: 'Acme', suspended: false, limits: { ...UNLIMITED, tokensPerMinute: 100 } },
-  ...{
-    weight: 1,
-    dialect: 'openai',
-    openObjects: false,
-    anyKeyOrder: false,
-    waitForTokens: false,
-    aliases: {},
-  },
+  id: 'acme',
+  name: 'Acme',
+  suspended: false,
+  limits: { ...UNLIMITED, tokensPerMinute: 100 },
+  weight: 1,
+  dialect: 'openai',
+  openObjects: false,
+  anyKeyOrder: false,
+  waitForTokens: false,
+  aliases: {},
 };
 const KEY: ApiKey = {
-  ...{ id: 'key', tenantId: 'acme', name: 'k', scopes: ['completions'], role: null, models: null },
-  ...{ expiresAt: null, allowedAddresses: null, revokedAt: null, limits: UNLIMITED },
+  id: 'key',
+  tenantId: 'acme',
+  name: 'k',
+  scopes: ['completions'],
+  role: null,
+  models: null,
+  expiresAt: null,
+  allowedAddresses: null,
+  revokedAt: null,
+  limits: UNLIMITED,
 };
 const CALLER: Principal = { tenant: TENANT, key: KEY };
 
@@ -45,15 +54,19 @@ function contextBefore(results: (ReservationResult | Error | Promise<never>)[]) 
   };
   const context = {
     env: { LIMITER: { idFromName: (name: string) => name, get: () => limiter } },
-    ...{ requestId: 'r', reply: { limits: {} }, randomHex: () => 'ff', now: () => 0 },
-    ...{
-      settings: { RESERVATION_TTL_MS: 30_000, REQUEST_TIMEOUT_MS: 60_000 },
-      timings: new Timings(() => 0),
-    },
+    requestId: 'r',
+    reply: { limits: {} },
+    randomHex: () => 'ff',
+    now: () => 0,
+    settings: { RESERVATION_TTL_MS: 30_000, REQUEST_TIMEOUT_MS: 60_000 },
+    timings: new Timings(() => 0),
     // Nothing runs in the background.
-    ...{ backoff: { random: () => 0.5, pause: () => new Promise(() => {}) }, waitUntil: () => {} },
-    ...{ timers: { after: () => () => {} }, limiterOf: limiterClients(() => 'isolate') },
-    ...{ caller: { principal: CALLER, endUser: null }, batchKey: null },
+    backoff: { random: () => 0.5, pause: () => new Promise(() => {}) },
+    waitUntil: () => {},
+    timers: { after: () => () => {} },
+    limiterOf: limiterClients(() => 'isolate'),
+    caller: { principal: CALLER, endUser: null },
+    batchKey: null,
     keys: { find: async () => ({ key: null, stale: false }) },
   } as unknown as RequestContext;
   return { calls, context };
@@ -75,9 +88,15 @@ class Timers {
 
 const ADMITTED: ReservationResult = { admitted: true, headers: {} };
 const refusedBy = (kind: 'tokens' | 'day', retryAfterMs: number | null, held?: true): ReservationResult => ({
-  ...{ admitted: false, headers: {} },
+  admitted: false,
+  headers: {},
   refusal: {
-    ...{ kind, subject: 'tenant', limit: 9, used: 9, requested: 1, retryAfterMs },
+    kind,
+    subject: 'tenant',
+    limit: 9,
+    used: 9,
+    requested: 1,
+    retryAfterMs,
     ...(held && { held }),
   },
 });
@@ -92,7 +111,8 @@ test('a limiter that fails is not called again, and the next request settles wha
   await admit(CALLER, cost, context);
   expect(calls[1]!.decisions).toMatchObject([
     {
-      ...{ kind: 'settled', requestId: calls[0]!.reservation!.requestId },
+      kind: 'settled',
+      requestId: calls[0]!.reservation!.requestId,
       settlement: { status: 'failed', usage: { completionTokens: 0 } },
     },
   ]);
@@ -172,7 +192,10 @@ test.each([
   for (const limits of [UNLIMITED, TENANT.limits]) {
     const caller = { ...CALLER, tenant: { ...TENANT, limits } };
     const { block } = await admit(caller, cost, {
-      ...{ ...context, recentBlock, keys, timers },
+      ...context,
+      recentBlock,
+      keys,
+      timers,
     } as unknown as RequestContext);
     expect(await block()).toBeNull();
     timers.run();
@@ -187,7 +210,10 @@ test('a completion ends when its key expires', async () => {
   const recentBlock = async () => null;
   const caller = { ...CALLER, key: { ...KEY, expiresAt: 10_000 } };
   const { block } = await admit(caller, cost, {
-    ...{ ...context, recentBlock, timers: new Timers(), now: () => now },
+    ...context,
+    recentBlock,
+    timers: new Timers(),
+    now: () => now,
   } as unknown as RequestContext);
   now = 9_999;
   expect(await block()).toBeNull();

@@ -99,8 +99,14 @@ describe('a price in the id of a request', () => {
 
 describe('the list of prices', () => {
   const at = (validFrom: number, version: number, completion: number) => ({
-    ...{ version, model: 'm', validFrom, prompt: 0, cachedPrompt: 0, completion },
-    ...{ flexFactor: 500, batchFactor: 250 },
+    version,
+    model: 'm',
+    validFrom,
+    prompt: 0,
+    cachedPrompt: 0,
+    completion,
+    flexFactor: 500,
+    batchFactor: 250,
   });
 
   test('changes at the time from which a price is valid, and has the factor of the tier', async () => {

@@ -43,7 +43,11 @@ describe('the scores of token ids', () => {
   beforeAll(async () => {
     // The greedy continuation of two tokens is among them.
     const { choices } = await system.complete({
-      ...{ prompt, max_tokens: 2, temperature: 0, return_token_ids: true, ignore_eos: true },
+      prompt,
+      max_tokens: 2,
+      temperature: 0,
+      return_token_ids: true,
+      ignore_eos: true,
     });
     continuations.push(choices[0]?.token_ids ?? []);
     scored = await score({ prompt, continuations });
@@ -52,13 +56,11 @@ describe('the scores of token ids', () => {
   test('are bit for bit those of the echoed prompts, one by one', async () => {
     for (const [index, continuation] of continuations.entries()) {
       const echoed = await system.complete({
-        ...{
-          prompt: [...prompt, ...continuation],
-          max_tokens: 0,
-          echo: true,
-          logprobs: 1,
-          cache_prompt: false,
-        },
+        prompt: [...prompt, ...continuation],
+        max_tokens: 0,
+        echo: true,
+        logprobs: 1,
+        cache_prompt: false,
       });
       const all = echoed.choices[0]?.logprobs;
       const logprobs = all?.token_logprobs.slice(prompt.length) as number[];

@@ -7,8 +7,15 @@ import { type AuditEntry, runAudited } from '../../../worker/tenants/audit-log.t
 const MIGRATION = path.resolve(import.meta.dirname, '../../../worker/migrations/0006_roles_and_audit.sql');
 
 const ENTRY: AuditEntry = {
-  ...{ at: 1, actor: 'key', actorTenant: 'operator', address: null, requestId: 'r', action: 'replayEvent' },
-  ...{ target: 'acme', tenantId: 'acme', changes: {} },
+  at: 1,
+  actor: 'key',
+  actorTenant: 'operator',
+  address: null,
+  requestId: 'r',
+  action: 'replayEvent',
+  target: 'acme',
+  tenantId: 'acme',
+  changes: {},
 };
 
 test('an action without statements has its entry, also if its connection has changed nothing before', async () => {

@@ -21,7 +21,10 @@ test('if two upstreams have an account of a request, the running one counts, els
 
 test('asks only the upstream that served the request, because the others may be unreachable', async () => {
   const upstreams = ['near', 'far'].map((name) => ({
-    ...{ kind: 'origin', name, url: `http://${name}.example`, binding: name },
+    kind: 'origin',
+    name,
+    url: `http://${name}.example`,
+    binding: name,
   }));
   const headers = { 'content-length': '1' }; // Node cannot read the platform's way without one.
   const near = { fetch: async () => Response.json(account(7, true), { headers }) };

@@ -48,7 +48,8 @@ test.each<[string, (urls: { theirs: string; own: string }) => object[], Record<s
 ])('a request without a model uses the only model %s', async (_, upstreams, variables = {}) => {
   const list = upstreams({ theirs: openAi.url, own: origin.url });
   const worker = await startWorker(origin, {
-    ...{ UPSTREAMS: JSON.stringify(list), ORIGIN_SECRET: SECRET },
+    UPSTREAMS: JSON.stringify(list),
+    ORIGIN_SECRET: SECRET,
     ...variables,
   });
   try {

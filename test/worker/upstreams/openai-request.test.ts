@@ -9,14 +9,14 @@ const EXTRA = { top_k: 5, odd: 1, prompt_logprobs: 2, n_keep: 3 };
 
 const bodyFor = (flavor: Flavor, changes: Parameters<typeof request>[0] = {}, extra: object = EXTRA) =>
   openAiBody(request(changes), {
-    ...{
-      extra: { ...extra },
-      tokensAsIds: false,
-      shown: NOTHING_SHOWN,
-      model: 'theirs',
-      contextLength: 2048,
-    },
-    ...{ flavor, cacheNamespace: null, user: null },
+    extra: { ...extra },
+    tokensAsIds: false,
+    shown: NOTHING_SHOWN,
+    model: 'theirs',
+    contextLength: 2048,
+    flavor,
+    cacheNamespace: null,
+    user: null,
   });
 
 test.each<[Flavor, readonly string[]]>([

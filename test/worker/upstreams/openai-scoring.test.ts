@@ -20,7 +20,9 @@ const refusal = async (fields: Body = {}) => {
 /** One token per word with the space before it, as a server echoes a prompt. */
 const wordsOf = (text: string): string[] => text.match(/ ?[^ ]+| +$/g) ?? [];
 const echo = (tokens: readonly string[], index: number, text = tokens.join('')) => ({
-  ...{ index, text, finish_reason: 'length' },
+  index,
+  text,
+  finish_reason: 'length',
   logprobs: {
     tokens,
     token_logprobs: tokens.map((_, at) => (at === 0 ? null : -at)),

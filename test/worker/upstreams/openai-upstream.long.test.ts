@@ -20,8 +20,12 @@ interface StreamedError {
 /** Sends a streamed request and adds up its answer. An error is the answer's, or the stream's last event. */
 async function streamed(fields: Record<string, unknown> = {}) {
   const response = await worker.post({
-    ...{ model: 'foreign', prompt: 'Hi', max_tokens: 4 },
-    ...{ stream: true, stream_options: { include_usage: true }, ...fields },
+    model: 'foreign',
+    prompt: 'Hi',
+    max_tokens: 4,
+    stream: true,
+    stream_options: { include_usage: true },
+    ...fields,
   });
   const text = await response.text();
   const payloads = response.status === 200 ? payloadsOf(text) : [JSON.parse(text)];
@@ -74,7 +78,9 @@ describe('an OpenAI-compatible server', () => {
 
   test('gives plain answers with several choices, their logprobs and no usage', async () => {
     const choice = (index: number, text: string) => ({
-      ...{ index, text, finish_reason: index === 0 ? 'stop' : null },
+      index,
+      text,
+      finish_reason: index === 0 ? 'stop' : null,
       logprobs: { tokens: [text], token_logprobs: [-index], top_logprobs: [{ [text]: -index }] },
     });
     plainly({ id: 'x', object: 'text_completion', choices: [choice(1, 'b'), choice(0, 'a')] });

@@ -29,8 +29,13 @@ test.each([
   { origin: 'stalls within its answer', fetch: stalling, ms: 0 },
 ])('an origin that $origin fails after its timeout of $ms ms', async ({ fetch, ms }) => {
   const origin = new OriginUpstream({
-    ...{ name: 'origin', url: 'http://origin', secret: 'secret', models: null },
-    ...{ fetch, acceptTimeoutMs: ms, now: Date.now },
+    name: 'origin',
+    url: 'http://origin',
+    secret: 'secret',
+    models: null,
+    fetch,
+    acceptTimeoutMs: ms,
+    now: Date.now,
     validation: 'every',
   });
   const { signal } = new AbortController();
@@ -52,8 +57,13 @@ test('an origin whose answer is too long to hold in memory fails', async () => {
       }),
     );
   const origin = new OriginUpstream({
-    ...{ name: 'origin', url: 'http://origin', secret: 'secret', models: null },
-    ...{ fetch: endless, acceptTimeoutMs: 60_000, now: Date.now },
+    name: 'origin',
+    url: 'http://origin',
+    secret: 'secret',
+    models: null,
+    fetch: endless,
+    acceptTimeoutMs: 60_000,
+    now: Date.now,
     validation: 'every',
   });
   const asked = { model: 'tiny', tenantId: 'tenant', weight: 1, tokens: [1] };
@@ -67,8 +77,13 @@ test('an answer that breaks off is not reported as one of another version', asyn
   const originWith = (body: string) => {
     const headers = { 'content-length': String(body.length) };
     return new OriginUpstream({
-      ...{ name: 'origin', url: 'http://origin', secret: 'secret', models: null },
-      ...{ fetch: async () => new Response(body, { headers }), acceptTimeoutMs: 60_000, now: Date.now },
+      name: 'origin',
+      url: 'http://origin',
+      secret: 'secret',
+      models: null,
+      fetch: async () => new Response(body, { headers }),
+      acceptTimeoutMs: 60_000,
+      now: Date.now,
       validation: 'every',
     });
   };

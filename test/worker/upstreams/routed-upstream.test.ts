@@ -77,7 +77,12 @@ describe('a request whose upstream fails', () => {
 
 describe('a generation', () => {
   const error = (code: string): GenerationEvent => ({
-    ...{ type: 'error', code, message: 'Broken.', param: null, retryable: false, usage: USAGE },
+    type: 'error',
+    code,
+    message: 'Broken.',
+    param: null,
+    retryable: false,
+    usage: USAGE,
   });
 
   /** An upstream `one` that answers each generation with these batches, and its health. */

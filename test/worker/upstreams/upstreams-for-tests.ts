@@ -121,7 +121,8 @@ export function upstreamsForTests() {
         UPSTREAMS: JSON.stringify(configured(...origins, openAi, patience)),
         FOREIGN_KEY: 'secret-of-the-foreign-server',
         ORIGIN_SECRET: SECRET,
-        ...{ ADMIN_KEY_SHA256, ...more },
+        ADMIN_KEY_SHA256,
+        ...more,
       };
       return startWorker(origins[0], vars, options);
     });

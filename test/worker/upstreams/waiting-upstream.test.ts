@@ -21,8 +21,13 @@ async function begun() {
   const fetch: Fetch = async (_, { signal }) =>
     new Response(wire.readable.pipeThrough(new TransformStream(), { signal: signal! }));
   const origin = new OriginUpstream({
-    ...{ name: 'origin', url: 'http://origin', secret: 'secret', models: null },
-    ...{ fetch, acceptTimeoutMs: 1000, now: Date.now },
+    name: 'origin',
+    url: 'http://origin',
+    secret: 'secret',
+    models: null,
+    fetch,
+    acceptTimeoutMs: 1000,
+    now: Date.now,
     validation: 'every',
   });
   const timeouts = { firstEventMs: 60_000, idleMs: 120_000 };
@@ -30,15 +35,13 @@ async function begun() {
   say(ndjsonLine(ACCEPTED));
   const { signal } = new AbortController();
   const context = {
-    ...{
-      signal,
-      traceparent: '',
-      after: afterAlone,
-      tokensAsIds: false,
-      shown: { echo: false, echoLast: null, promptLogprobs: null },
-      extra: {},
-      endUser: null,
-    },
+    signal,
+    traceparent: '',
+    after: afterAlone,
+    tokensAsIds: false,
+    shown: { echo: false, echoLast: null, promptLogprobs: null },
+    extra: {},
+    endUser: null,
     onIgnoredKeywords: () => undefined,
     onPassedOn: () => undefined,
     onAccepted: () => {},

@@ -41,8 +41,13 @@ const usageOf = (completionTokens: number) => ({ promptTokens: 0, cachedTokens: 
 const departure = (requestId: string, completionTokens: number): SettlementRequest => ({
   requestId,
   settlement: {
-    ...{ status: 'cancelled', usage: usageOf(completionTokens), errorCode: null, finishReasons: [] },
-    ...{ upstream: 'origin', latencyMs: 1, firstTokenMs: null },
+    status: 'cancelled',
+    usage: usageOf(completionTokens),
+    errorCode: null,
+    finishReasons: [],
+    upstream: 'origin',
+    latencyMs: 1,
+    firstTokenMs: null,
   },
   inquire: true,
 });

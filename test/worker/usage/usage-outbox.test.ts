@@ -96,9 +96,15 @@ test('writes the fields of a data point in the order that queries expect', async
   const points: unknown[] = [];
   const record: UsageRecord = {
     ...recordOf(1),
-    ...{ upstream: 'near', status: 'failed', errorCode: 'upstream_error', finishReasons: ['stop', 'length'] },
-    ...{ usage: { promptTokens: 7, cachedTokens: 5, completionTokens: 3 } },
-    ...{ startedAt: 1000, latencyMs: 40, firstTokenMs: 9, cost: 12 },
+    upstream: 'near',
+    status: 'failed',
+    errorCode: 'upstream_error',
+    finishReasons: ['stop', 'length'],
+    usage: { promptTokens: 7, cachedTokens: 5, completionTokens: 3 },
+    startedAt: 1000,
+    latencyMs: 40,
+    firstTokenMs: 9,
+    cost: 12,
   };
   const { flush } = usageOf([record, recordOf(2)], { writeDataPoint: (point) => points.push(point) });
   await flush();

@@ -30,10 +30,20 @@ const send = async (message: unknown): Promise<unknown> =>
   (await workerd.dispatchFetch('http://ledger/', { method: 'POST', body: JSON.stringify(message) })).json();
 
 const recordOf = (fields: Partial<UsageRecord>): UsageRecord => ({
-  ...{ requestId: 'r', tenantId: 'acme', keyId: 'key', model: 'tiny', upstream: null, errorCode: null },
-  ...{ usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 }, status: 'completed' },
-  ...{ cost: 0, priceVersion: null },
-  ...{ finishReasons: [], startedAt: Date.UTC(2026, 0, 1), latencyMs: 1, firstTokenMs: null },
+  requestId: 'r',
+  tenantId: 'acme',
+  keyId: 'key',
+  model: 'tiny',
+  upstream: null,
+  errorCode: null,
+  usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 },
+  status: 'completed',
+  cost: 0,
+  priceVersion: null,
+  finishReasons: [],
+  startedAt: Date.UTC(2026, 0, 1),
+  latencyMs: 1,
+  firstTokenMs: null,
   ...fields,
 });
 
@@ -45,8 +55,12 @@ async function add(tenant: string, records: readonly UsageRecord[]): Promise<voi
 }
 
 const EVERYTHING: UsageFilter = {
-  ...{ from: '2026-01-01', to: '2026-12-31' },
-  ...{ tenantId: null, keyId: null, model: null, endUser: null },
+  from: '2026-01-01',
+  to: '2026-12-31',
+  tenantId: null,
+  keyId: null,
+  model: null,
+  endUser: null,
 };
 
 const ask = (filter: Partial<UsageFilter>, ...groups: readonly UsageGroup[]) =>
@@ -68,10 +82,21 @@ test('sums all batches under the day on which each request began', async () => {
   await add('sums', twice);
   expect(await ask({ tenantId: 'sums' }, 'day')).toEqual([
     {
-      ...{ day: '2026-01-31', requests: 8, completed: 2, failed: 2, cancelled: 2, abandoned: 2 },
-      ...{ finish_stop: 8, finish_length: 16, prompt_tokens: 40, cached_tokens: 24, completion_tokens: 56 },
+      day: '2026-01-31',
+      requests: 8,
+      completed: 2,
+      failed: 2,
+      cancelled: 2,
+      abandoned: 2,
+      finish_stop: 8,
+      finish_length: 16,
+      prompt_tokens: 40,
+      cached_tokens: 24,
+      completion_tokens: 56,
       cost_micros: 168,
-      ...{ latency_ms: 320, first_token_ms: 72, first_tokens: 8 },
+      latency_ms: 320,
+      first_token_ms: 72,
+      first_tokens: 8,
     },
   ]);
 });

@@ -228,8 +228,13 @@ const reservationOf = (tenant: string) => ({
 const endingOf = (requestId: string, usage: Usage): SettlementRequest => ({
   requestId,
   settlement: {
-    ...{ status: 'completed', errorCode: null, finishReasons: ['stop'], upstream: 'origin' },
-    ...{ latencyMs: 1, firstTokenMs: null, usage },
+    status: 'completed',
+    errorCode: null,
+    finishReasons: ['stop'],
+    upstream: 'origin',
+    latencyMs: 1,
+    firstTokenMs: null,
+    usage,
   },
 });
 
@@ -268,7 +273,11 @@ test('frees the slot of a settled request before the upstream’s account is kno
   // The settlement overtook the last renewal.
   expect(await ask('renew', tenant, { usage, upstream: 'origin', ttlMs: RESERVATION_TTL_MS })).toBe(false);
   expect(await rowOf(tenant)).toMatchObject({
-    ...{ requests: 1, cancelled: 1, completion_tokens: 9, finish_stop: 1, latency_ms: 123 },
+    requests: 1,
+    cancelled: 1,
+    completion_tokens: 9,
+    finish_stop: 1,
+    latency_ms: 123,
   });
 });
 

@@ -41,7 +41,8 @@ export const EXAMPLES: readonly Example[] = [
     title: 'Cold and warm',
     about: 'temperature 0.3 against 1',
     settings: {
-      ...{ prompt: PROMPT, n: 16 },
+      prompt: PROMPT,
+      n: 16,
       sides: [side({ max_tokens: 48, temperature: 0.3 }), side({ max_tokens: 48, temperature: 1 })],
     },
   },
@@ -49,7 +50,8 @@ export const EXAMPLES: readonly Example[] = [
     title: 'With and without a penalty',
     about: 'repetition_penalty 1.2 on the most likely text',
     settings: {
-      ...{ prompt: PROMPT, n: 1 },
+      prompt: PROMPT,
+      n: 1,
       sides: [
         side({ max_tokens: 64, temperature: 0 }),
         side({ max_tokens: 64, temperature: 0, repetition_penalty: 1.2 }),
@@ -60,7 +62,8 @@ export const EXAMPLES: readonly Example[] = [
     title: 'Two dialects',
     about: 'the defaults of openai and llamacpp',
     settings: {
-      ...{ prompt: 'def is_prime(n):\n    """Return True if n is a prime number."""\n', n: 8 },
+      prompt: 'def is_prime(n):\n    """Return True if n is a prime number."""\n',
+      n: 8,
       sides: [side({ max_tokens: 48 }, 'openai'), side({ max_tokens: 48 }, 'llamacpp')],
     },
   },
@@ -72,7 +75,9 @@ let opened: Promise<CompareState> | null = null;
 export function openComparison(session: Session): Promise<CompareState> {
   opened ??= tabSignal<CompareSettings>('compare', { ...EXAMPLES[0]!.settings, prompt: '' }).then(
     (settings) => ({
-      ...{ session, settings, sides: [new Side(), new Side()] },
+      session,
+      settings,
+      sides: [new Side(), new Side()],
       sample: signal(0),
       asked: signal({ text: '', tokens: [] }),
     }),

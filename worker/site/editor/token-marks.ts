@@ -21,7 +21,9 @@ export const addTokens = StateEffect.define<readonly PlacedTokens[]>({
   map: (placed, changes) =>
     placed
       .map(({ from, to, tokens }) => ({
-        ...{ from: changes.mapPos(from, 1), to: changes.mapPos(to, -1), tokens },
+        from: changes.mapPos(from, 1),
+        to: changes.mapPos(to, -1),
+        tokens,
       }))
       .filter(({ from, to }) => from < to),
 });

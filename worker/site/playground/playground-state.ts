@@ -50,7 +50,10 @@ export async function openPlayground(session: Session): Promise<PlaygroundState>
   ]);
   const generation = new Generation(() => performance.now());
   return {
-    ...{ session, content, parameters, generation },
+    session,
+    content,
+    parameters,
+    generation,
     editor: signal(null),
     isRunning: computed(() => ['waiting', 'streaming'].includes(generation.phase.value.name)),
     score: signal(null),

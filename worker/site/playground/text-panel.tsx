@@ -67,7 +67,9 @@ function placed(parts: readonly TokenizedText[]): PlacedTokens[] {
     const offset = start;
     start += part.text.length;
     return placedTokens(part).map(({ from, to, tokens }) => ({
-      ...{ from: from + offset, to: to + offset, tokens },
+      from: from + offset,
+      to: to + offset,
+      tokens,
     }));
   });
 }

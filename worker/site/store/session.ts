@@ -121,7 +121,13 @@ export async function openSession(): Promise<Session> {
     return () => replaced.abort();
   });
   return {
-    ...{ key, ...keys, model, dialect, connection, access, display },
+    key,
+    ...keys,
+    model,
+    dialect,
+    connection,
+    access,
+    display,
     carried: signal(null),
   };
 }

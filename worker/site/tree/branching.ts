@@ -65,7 +65,9 @@ export function createBranching(): Branching {
   }
 
   return {
-    ...{ growing, failed, branch },
+    growing,
+    failed,
+    branch,
     stop: () => {
       stopping.abort();
       stopping = new AbortController();

@@ -49,7 +49,8 @@ function branchFrom(state: TreeState, editor: TreeEditor, place: BranchPlace): v
   const { session, n, parameters, branching } = state;
   state.cursor.value = null;
   void branching.branch(editor, place, {
-    ...{ n: n.peek(), parameters: sentFields(TOKEN_FIELDS, parameters.peek()) },
+    n: n.peek(),
+    parameters: sentFields(TOKEN_FIELDS, parameters.peek()),
     connection: session.connection.peek(),
     model: session.model.peek(),
   });

@@ -55,8 +55,10 @@ export function TreeGraph({ editor, growing }: OutlineProps) {
             growing={growing.has(row.node.id)}
             editor={editor}
             style={{
-              ...{ left: `${left + MARGIN}px`, top: `${top + MARGIN}px` },
-              ...{ width: `${GRAPH.width}px`, height: `${GRAPH.height}px` },
+              left: `${left + MARGIN}px`,
+              top: `${top + MARGIN}px`,
+              width: `${GRAPH.width}px`,
+              height: `${GRAPH.height}px`,
             }}
           />
         ))}

@@ -69,15 +69,16 @@ export const KEY_BINDINGS: readonly KeyBinding[] = [
 ];
 
 const NAMES: Readonly<Record<string, string>> = {
-  ...{ ArrowUp: '↑', ArrowDown: '↓', ArrowLeft: '←', ArrowRight: '→' },
-  ...{
-    ' ': 'Space',
-    Escape: 'Esc',
-    Delete: 'Del',
-    'Ctrl+z': 'Ctrl Z',
-    'Ctrl+Z': 'Ctrl Shift Z',
-    'Ctrl+y': 'Ctrl Y',
-  },
+  ArrowUp: '↑',
+  ArrowDown: '↓',
+  ArrowLeft: '←',
+  ArrowRight: '→',
+  ' ': 'Space',
+  Escape: 'Esc',
+  Delete: 'Del',
+  'Ctrl+z': 'Ctrl Z',
+  'Ctrl+Z': 'Ctrl Shift Z',
+  'Ctrl+y': 'Ctrl Y',
 };
 
 /** Returns keys as people name them, many in a row as a range. */

@@ -58,7 +58,12 @@ async function open(session: Session): Promise<TreeState> {
   addEventListener('pagehide', library.saver.flush);
   document.addEventListener('visibilitychange', library.saver.flush);
   return {
-    ...{ session, library, prompt, n, parameters, graph },
+    session,
+    library,
+    prompt,
+    n,
+    parameters,
+    graph,
     branching: createBranching(),
     cursor: signal(null),
     dialog: signal(null),

@@ -43,8 +43,14 @@ export const newTree = (name: string, prompt = ''): Tree => ({
     [
       ROOT,
       {
-        ...{ id: ROOT, parent: null, children: [], text: prompt, tokens: [] },
-        ...{ name: '', bookmarked: false, generation: null },
+        id: ROOT,
+        parent: null,
+        children: [],
+        text: prompt,
+        tokens: [],
+        name: '',
+        bookmarked: false,
+        generation: null,
       },
     ],
   ]),

@@ -49,8 +49,10 @@ async function measureServe(
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       ...process.env,
-      ...{ CONTINUO_PORT: `${port}`, CONTINUO_ORIGIN_PORT: `${originPort}` },
-      ...{ XDG_CACHE_HOME: path.join(folder, 'cache'), CONTINUO_STATE_DIR: path.join(folder, 'state') },
+      CONTINUO_PORT: `${port}`,
+      CONTINUO_ORIGIN_PORT: `${originPort}`,
+      XDG_CACHE_HOME: path.join(folder, 'cache'),
+      CONTINUO_STATE_DIR: path.join(folder, 'state'),
     },
   });
   const ended = once(child, 'close');

@@ -148,12 +148,23 @@ interface Measurement {
 }
 
 export const plain = (clients: number, requests: number, startMs: number): Load => ({
-  ...{ clients, requests, startMs, tokens: 1, stream: false },
-  ...{ intervalMs: 0, tokensPerEvent: 1 },
+  clients,
+  requests,
+  startMs,
+  tokens: 1,
+  stream: false,
+  intervalMs: 0,
+  tokensPerEvent: 1,
 });
 
 export const streams = (clients: number, intervalMs: number, tokens: number, tokensPerEvent = 1): Load => ({
-  ...{ clients, intervalMs, tokens, tokensPerEvent, requests: 1, startMs: 0, stream: true },
+  clients,
+  intervalMs,
+  tokens,
+  tokensPerEvent,
+  requests: 1,
+  startMs: 0,
+  stream: true,
 });
 
 const MEASUREMENTS: readonly Measurement[] = [
@@ -212,16 +223,22 @@ async function measureMoney(originUrl: string): Promise<EdgeReport['money']> {
 }
 
 const CPU_LOADS = [
-  { name: '1 stream of 200 tokens/s', ...{ clients: 1, intervalMs: 5, tokens: 600, tokensPerEvent: 1 } },
-  { name: '16 streams of 50 tokens/s', ...{ clients: 16, intervalMs: 20, tokens: 150, tokensPerEvent: 1 } },
+  { name: '1 stream of 200 tokens/s', clients: 1, intervalMs: 5, tokens: 600, tokensPerEvent: 1 },
+  { name: '16 streams of 50 tokens/s', clients: 16, intervalMs: 20, tokens: 150, tokensPerEvent: 1 },
   // The origin's pace at 16 streams on 2 cores: an event per stream every 53 ms.
   {
     name: '16 streams of 250 tokens/s, merged events',
-    ...{ clients: 16, intervalMs: 53, tokens: 650, tokensPerEvent: 13 },
+    clients: 16,
+    intervalMs: 53,
+    tokens: 650,
+    tokensPerEvent: 13,
   },
   {
     name: '16 streams, all tokens in few writes',
-    ...{ clients: 16, intervalMs: 0, tokens: 2000, tokensPerEvent: 1 },
+    clients: 16,
+    intervalMs: 0,
+    tokens: 2000,
+    tokensPerEvent: 1,
   },
 ] as const;
 

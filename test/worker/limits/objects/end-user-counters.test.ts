@@ -11,8 +11,13 @@ const USERS = 6_000;
 
 const usage = { promptTokens: 2, cachedTokens: 0, completionTokens: 4 };
 const settlement = {
-  ...{ status: 'completed' as const, usage, errorCode: null, finishReasons: [], upstream: 'origin' },
-  ...{ latencyMs: 1, firstTokenMs: null },
+  status: 'completed' as const,
+  usage,
+  errorCode: null,
+  finishReasons: [],
+  upstream: 'origin',
+  latencyMs: 1,
+  firstTokenMs: null,
 };
 
 /** A limiter's requests in a database that outlives it. */
@@ -41,8 +46,16 @@ class Home {
     const requestId = `r${this.#number}`;
     const { admitted } = this.requests.reserve(
       {
-        ...{ requestId, tenantId: 't', keyId: 'k', model: 'm', price: null, money: 0, tokens: 10 },
-        ...{ ttlMs: 30_000, tenantLimits: UNLIMITED, keyLimits: UNLIMITED },
+        requestId,
+        tenantId: 't',
+        keyId: 'k',
+        model: 'm',
+        price: null,
+        money: 0,
+        tokens: 10,
+        ttlMs: 30_000,
+        tenantLimits: UNLIMITED,
+        keyLimits: UNLIMITED,
         endUser: { hash: String(user), limits: { ...UNLIMITED, tokensPerMonth: 15 } },
       },
       now,

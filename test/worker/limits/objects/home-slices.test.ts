@@ -25,18 +25,33 @@ function newHome(onOpen: (at: number) => void = () => {}, requests = newRequests
       requests.add(request, reservation, at);
     },
     reserve: (request, now) => requests.reserve(request, now),
-    ...{ subjectsOf, isBlocked: () => false, saveIsolate: () => {} },
+    subjectsOf,
+    isBlocked: () => false,
+    saveIsolate: () => {},
   };
   return new HomeSlices(requests, new Map(), home);
 }
 
 const claimant = (requestsPerMinute: number) => ({
-  ...{ tenantId: 'tenant', keyId: 'key', model: 'tiny', tokens: 1, money: 0, price: null, ttlMs: 30_000 },
-  ...{ tenantLimits: { ...UNLIMITED, requestsPerMinute }, keyLimits: UNLIMITED },
+  tenantId: 'tenant',
+  keyId: 'key',
+  model: 'tiny',
+  tokens: 1,
+  money: 0,
+  price: null,
+  ttlMs: 30_000,
+  tenantLimits: { ...UNLIMITED, requestsPerMinute },
+  keyLimits: UNLIMITED,
 });
 
 const callOf = (isolate: string, number: number, more: Partial<LimiterCall>): LimiterCall => ({
-  ...{ isolate, number, first: 1, decisions: [], renewals: [], reservation: null, sliceRequests: [] },
+  isolate,
+  number,
+  first: 1,
+  decisions: [],
+  renewals: [],
+  reservation: null,
+  sliceRequests: [],
   ...more,
 });
 
@@ -124,7 +139,13 @@ test('ignores decisions about slices that it has not granted, or has taken back'
   const home = newHome();
   home.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
   const late: Decision = {
-    ...{ kind: 'admitted', requestId: 'i.1.1.p.r', slice: 1, model: 'tiny', tokens: 1, money: 0, at: START },
+    kind: 'admitted',
+    requestId: 'i.1.1.p.r',
+    slice: 1,
+    model: 'tiny',
+    tokens: 1,
+    money: 0,
+    at: START,
   };
   const decisions: Decision[] = [{ kind: 'returned', slice: 1 }, late, { ...late, slice: 2 }];
   home.exchange(callOf('i', 2, { decisions }), START);

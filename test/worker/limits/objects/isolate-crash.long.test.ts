@@ -54,7 +54,9 @@ test('frees every slot after crashes and bills what the origin generated', async
   // No count of tokens has a whole cost.
   const price = { version: 1, prompt: 333_333_000, cached: 333_333_000, completion: 1_234_567_000 };
   await admin(worker, 'POST', '/prices', {
-    ...{ model: 'org/tiny', prompt_micros: 333_333, completion_micros: 1_234_567 },
+    model: 'org/tiny',
+    prompt_micros: 333_333,
+    completion_micros: 1_234_567,
   });
   const stage = new Stage(origin);
   for (let crash = 1; crash <= CRASHES; crash += 1) {
@@ -79,7 +81,9 @@ test('frees every slot after crashes and bills what the origin generated', async
   const costs = [...origin.accounts.values()].map((account) => costOf(price, account!.usage));
   const cost = costs.reduce((sum, one) => sum + one, 0);
   const tokens = {
-    ...{ prompt_tokens: promptTokens, completion_tokens: completionTokens, cost_micros: cost },
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    cost_micros: cost,
   };
   const total = await eventually(
     () => usage(worker!),

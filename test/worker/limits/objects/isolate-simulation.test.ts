@@ -182,7 +182,13 @@ test('a minute without home frees no place of a running request, and loses no bi
   const limits = { tenant: { ...UNLIMITED, concurrentRequests: 400 } };
   const start = Date.UTC(2026, 0, 15, 12);
   const world = new World({
-    ...{ random: randomFrom(5), start, isolates: 3, limits, faults: 0, delay: 20, withoutAccounts: true },
+    random: randomFrom(5),
+    start,
+    isolates: 3,
+    limits,
+    faults: 0,
+    delay: 20,
+    withoutAccounts: true,
   });
   const ask = (count: number, runMs: number) => {
     for (let one = 0; one < count; one += 1)

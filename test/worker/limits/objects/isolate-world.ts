@@ -275,7 +275,10 @@ export class World {
     const { now } = this.clock;
     const own = [...this.#accounts].filter(([id]) => id.startsWith(`${isolate}.`));
     return own.map(([account, { startedAt, used }]) => ({
-      ...{ account, model: 'tiny', usage: usageOf(used), ageMs: now - startedAt },
+      account,
+      model: 'tiny',
+      usage: usageOf(used),
+      ageMs: now - startedAt,
     }));
   }
 
@@ -394,15 +397,19 @@ export class World {
     const limiter = { exchange: (call: LimiterCall) => this.#exchange(isolate, call) };
     return {
       env: { LIMITER: { idFromName: (name: string) => name, get: () => limiter } },
-      ...{ requestId, now, reply: { limits: {} }, randomHex: () => `${isolate.name}-${now()}` },
-      ...{
-        settings: { RESERVATION_TTL_MS: TTL_MS, REQUEST_TIMEOUT_MS: 20_000 },
-        timings: new Timings(now),
-        timers: { after },
-      },
+      requestId,
+      now,
+      reply: { limits: {} },
+      randomHex: () => `${isolate.name}-${now()}`,
+      settings: { RESERVATION_TTL_MS: TTL_MS, REQUEST_TIMEOUT_MS: 20_000 },
+      timings: new Timings(now),
+      timers: { after },
       backoff: { random: () => 0.5, pause: (ms: number) => new Promise<void>((wake) => after(ms, wake)) },
-      ...{ waitUntil: () => {}, limiterOf: isolate.limiterOf, caller: { principal: null, endUser } },
-      ...{ batchKey: null, keys: { find: async () => ({ key: null, stale: false }) } },
+      waitUntil: () => {},
+      limiterOf: isolate.limiterOf,
+      caller: { principal: null, endUser },
+      batchKey: null,
+      keys: { find: async () => ({ key: null, stale: false }) },
     } as unknown as RequestContext;
   }
 

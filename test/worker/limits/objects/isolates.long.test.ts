@@ -16,7 +16,9 @@ const { worker, origin } = workerForTests(
 /** Micro-units: 1 per prompt token, 3 per completion token. */
 beforeAll(() =>
   admin(worker, 'POST', '/prices', {
-    ...{ model: 'org/tiny', prompt_micros: 1_000_000, completion_micros: 3_000_000 },
+    model: 'org/tiny',
+    prompt_micros: 1_000_000,
+    completion_micros: 3_000_000,
   }),
 );
 

@@ -12,9 +12,13 @@ import type { Miniflare } from 'miniflare';
 export const LIMITER_WORKER = `
   const callOf = (settlements, more) => ({
     isolate: crypto.randomUUID(),
-    ...{ number: 1, first: 1 },
+    number: 1,
+    first: 1,
     decisions: settlements.map((settlement) => ({ ...settlement, kind: 'settled', refund: null })),
-    ...{ renewals: [], reservation: null, sliceRequests: [], ...more },
+    renewals: [],
+    reservation: null,
+    sliceRequests: [],
+    ...more,
   });
   import { addToLedger } from './usage/usage-ledger.ts';
   import { TenantLimiter as Limiter } from './limits/objects/tenant-limiter.ts';

@@ -2,7 +2,11 @@ import { expect, test } from 'vitest';
 import { PlaceClaims } from '../../../../worker/limits/objects/place-claims.ts';
 
 const claim = (id: string, listed: readonly string[] = [], counted = listed.length) => ({
-  ...{ kind: 'files', id, listed, counted, max: 2 },
+  kind: 'files',
+  id,
+  listed,
+  counted,
+  max: 2,
 });
 
 test('creations that have listed the same objects get no more places than there are', () => {

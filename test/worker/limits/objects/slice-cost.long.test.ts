@@ -17,8 +17,12 @@ async function measure({ limits, rates, seconds }: Load) {
   const all = { ...UNLIMITED, ...limits };
   const random = randomFrom(7);
   const world = new World({
-    ...{ random, start: Date.UTC(2026, 0, 15, 12), isolates: rates.length, limits: { tenant: all } },
-    ...{ faults: 0, delay: 50 },
+    random,
+    start: Date.UTC(2026, 0, 15, 12),
+    isolates: rates.length,
+    limits: { tenant: all },
+    faults: 0,
+    delay: 50,
   });
   for (let ms = 0; ms < 1000 * seconds; ms += 10) {
     for (const [isolate, rate] of rates.entries()) {

@@ -5,19 +5,34 @@ import { NOTHING } from '../../../../worker/limits/quota/budget.ts';
 import { Purse } from '../../../../worker/limits/quota/purse.ts';
 
 const CLAIMANT: Claimant = {
-  ...{ tenantId: 'tenant', keyId: 'key', tenantLimits: UNLIMITED, keyLimits: UNLIMITED, model: 'tiny' },
-  ...{ tokens: 1, money: 0, price: null, ttlMs: 30_000 },
+  tenantId: 'tenant',
+  keyId: 'key',
+  tenantLimits: UNLIMITED,
+  keyLimits: UNLIMITED,
+  model: 'tiny',
+  tokens: 1,
+  money: 0,
+  price: null,
+  ttlMs: 30_000,
 };
 const SETTLEMENT = {
-  ...{ status: 'completed' as const, usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 1 } },
-  ...{ errorCode: null, finishReasons: [], upstream: null, latencyMs: 0, firstTokenMs: null },
+  status: 'completed' as const,
+  usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 1 },
+  errorCode: null,
+  finishReasons: [],
+  upstream: null,
+  latencyMs: 0,
+  firstTokenMs: null,
 };
 
 /** Returns a purse with a slice of a budget without limits, requested at `at`. */
 function purseWithSlice(at: number): Purse {
   const purse = new Purse('i');
   const slice: GrantedSlice = {
-    ...{ keyId: 'key', number: 1, lifeMs: 10_000, status: { requests: null, tokens: null } },
+    keyId: 'key',
+    number: 1,
+    lifeMs: 10_000,
+    status: { requests: null, tokens: null },
     amounts: { requests: null, tokens: null, money: null, slots: null },
   };
   const call = purse.compose(null, at);

@@ -181,7 +181,9 @@ describe('refusals', () => {
       expect(reserve(state, claim(`r${index}`, one, tokens), START + index * 30_000)).toBeNull();
     }
     expect(reserve(state, claim('next', one, 20), START + 70_000)).toMatchObject({
-      ...{ kind: 'tokens', used: 40, retryAfterMs: 20_000 },
+      kind: 'tokens',
+      used: 40,
+      retryAfterMs: 20_000,
     });
   });
 

@@ -113,8 +113,12 @@ test.each([
     headers: { 'retry-after': '3', 'retry-after-ms': '2500', 'x-request-id': 'req_1' },
   });
   await expect(collect()).rejects.toMatchObject({
-    ...{ kind, status, message: 'Why.', param: 'stop' },
-    ...{ retryAfterMs: 2500, requestId: 'req_1' },
+    kind,
+    status,
+    message: 'Why.',
+    param: 'stop',
+    retryAfterMs: 2500,
+    requestId: 'req_1',
   });
 });
 

@@ -10,7 +10,9 @@ const content = (text: string, mark: number | null = null) => ({ text, mark });
 
 test('the whole text is the prompt, exactly as written, with the fields', () => {
   expect(requestBody('default', content(' a \n'), { temperature: 0 })).toEqual({
-    ...{ model: 'default', prompt: ' a \n', temperature: 0 },
+    model: 'default',
+    prompt: ' a \n',
+    temperature: 0,
   });
 });
 
@@ -21,8 +23,10 @@ test('with a mark, the text after it is the suffix', () => {
 test('the page asks for logprobs and ids, and heals the end of the prompt if the model can', () => {
   expect(sentFields(pageFields(false), {})).toEqual({ logprobs: 5, return_token_ids: true });
   expect(sentFields(pageFields(true), { top_k: 1 })).toEqual({
-    ...{ logprobs: 5, return_token_ids: true },
-    ...{ token_healing: true, top_k: 1 },
+    logprobs: 5,
+    return_token_ids: true,
+    token_healing: true,
+    top_k: 1,
   });
 });
 

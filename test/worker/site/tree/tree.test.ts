@@ -76,7 +76,9 @@ function chain(length: number): Tree {
   const [root] = newTree('deep', 'a').nodes.values();
   const nodes = Array.from({ length: length + 1 }, (_, id) => ({
     ...root!,
-    ...{ id, parent: id === 0 ? null : id - 1, children: id === length ? [] : [id + 1] },
+    id,
+    parent: id === 0 ? null : id - 1,
+    children: id === length ? [] : [id + 1],
   }));
   return { name: 'deep', nodes: new Map(nodes.map((node) => [node.id, node])), nextId: length + 1 };
 }
