@@ -1,6 +1,6 @@
 /**
- * The folders of the map in docs/architecture.md that each of them may import: an edge that is not listed fails
- * test/architecture.test.ts. Add an edge only with a reason in the commit that adds it.
+ * The folders of the map in docs/architecture.md that each of them may import: an edge that is not listed
+ * fails test/architecture.test.ts. Add an edge only with a reason in the commit that adds it.
  */
 export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   origin: ['origin/config', 'origin/http', 'origin/process', 'origin/request', 'origin/serving', 'shared'],

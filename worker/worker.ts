@@ -30,7 +30,7 @@ const now = (): number => Date.now();
 
 const POOL_BYTES = 2_048;
 
-/** Returns a source of random hex. It draws many bytes at once, because a draw for each id takes longer than a slice. */
+/** Returns a source of random hex. It draws many bytes at once: a draw takes longer than a slice. */
 function hexSource(): (count: number) => string {
   let pool = '';
   let used = 0;
@@ -46,7 +46,7 @@ function hexSource(): (count: number) => string {
 
 const backoff: Backoff = { random: Math.random, pause: (ms) => scheduler.wait(ms) };
 
-/** The state that one isolate keeps between requests. It holds no I/O objects: those belong to a single request. */
+/** The state that one isolate keeps between requests. No I/O objects: those belong to a request. */
 function createIsolate(env: Env) {
   const settings = parseSettings(env);
   const randomHex = hexSource();
@@ -166,8 +166,8 @@ export function createWorker(): ExportedHandler<Env> {
       const response = URL.canParse(request.url)
         ? serve(route, request, context)
         : serve(refuseHost, new Request('http://invalid/', { headers: request.headers }), context);
-      // If the client disconnects early, the platform cancels everything that waitUntil does not hold. The reservation,
-      // its slot and the idempotency key would then stay in use.
+      // If the client disconnects early, the platform cancels everything that waitUntil does not hold. The
+      // reservation, its slot and the idempotency key would then stay in use.
       background.waitUntil(response);
       return response;
     },

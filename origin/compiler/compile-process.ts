@@ -110,7 +110,9 @@ export class CompileProcess {
   }
 }
 
-/** Returns the milliseconds of CPU time that a process has used; where the system does not tell it, all time. */
+/**
+ * Returns the milliseconds of CPU time that a process has used; where the system does not tell it, all time.
+ */
 function cpuMsOf(pid: number): number {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');

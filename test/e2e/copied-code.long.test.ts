@@ -8,7 +8,10 @@ import { type OpenApiDocument, operationsOf } from '../../worker/site/docs/docum
 import { examplesOf } from '../../worker/site/docs/operation/exchange.ts';
 import { sharedSystem } from '../support/shared-system.ts';
 
-/** The code that the page copies, in the forms whose programs are here; test/tools/clients/ runs that of Python. */
+/**
+ * The code that the page copies, in the forms whose programs are here; test/tools/clients/ runs that of
+ * Python.
+ */
 
 const system = sharedSystem();
 const ROOT = path.resolve(import.meta.dirname, '../..');

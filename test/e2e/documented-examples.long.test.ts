@@ -8,7 +8,7 @@ import { forAllTests } from '../support/for-tests.ts';
 import { startSystem } from '../support/system.ts';
 import { WAIT_LIMIT_MS } from '../support/time-limits.ts';
 
-/** Examples of the documentation against one running system: shell and TypeScript in processes, JSON as request bodies. */
+/** Examples of the documentation against one running system: shell, TypeScript, JSON bodies. */
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);

@@ -16,7 +16,7 @@ export const WORKSPACES: Readonly<Record<string, string>> = {
 export const workspaceOf = (file: string): string | undefined =>
   Object.keys(WORKSPACES).find((name) => file.startsWith(`${WORKSPACES[name]}/`));
 
-/** Returns the path, from the repository's root, of a file that is imported by the name of its package; else null. */
+/** Returns the path from the root of a file that is imported by the name of its package; else null. */
 export function fileOfPackage(specifier: string): string | null {
   const [, name = '', file = ''] = /^(@continuo\/[^/]+)\/(.+)$/.exec(specifier) ?? [];
   const folder = WORKSPACES[name];
@@ -27,7 +27,7 @@ export function fileOfPackage(specifier: string): string | null {
 export interface SourceFile {
   readonly file: string;
   readonly text: string;
-  /** Relative specifiers and those of workspaces are resolved to paths from the repository's root; others stay as written. */
+  /** Relative specifiers and workspaces become paths from the root; others stay as written. */
   readonly imports: readonly string[];
 }
 
@@ -77,8 +77,8 @@ export const mapNode =
     null;
 
 /**
- * Maps a file to its folder. A file next to subfolders is a separate node, so that a folder's entry point may import
- * the subfolders while they import its leaves.
+ * Maps a file to its folder. A file next to subfolders is a separate node, so that a folder's entry point may
+ * import the subfolders while they import its leaves.
  */
 export function folderNodes(sources: readonly SourceFile[]): (file: string) => string {
   const folders = new Set(sources.map(({ file }) => path.posix.dirname(file)));
@@ -109,7 +109,7 @@ export function findCycle(graph: Graph): readonly string[] | null {
   return null;
 }
 
-/** Returns the edges that the list does not allow, and the listed edges that no import needs any more, as "from → to". */
+/** Returns the edges that the list does not allow, and listed ones without imports, as "from → to". */
 export function compareEdges(
   graph: Graph,
   allowed: Readonly<Record<string, readonly string[]>>,

@@ -31,7 +31,7 @@ export interface System {
 const PORTS = { first: 20_000, each: 20, workers: 10, runs: 50 };
 let ports = 0;
 
-/** Returns a free port that neither the system nor another test process will take before a child listens on it. */
+/** Returns a free port that neither system nor other test processes take before a child listens. */
 export async function freePort(): Promise<number> {
   const { first, each, workers, runs } = PORTS;
   // The number of a worker, unlike the id of its process, is another one for each that runs.

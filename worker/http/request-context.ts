@@ -25,7 +25,7 @@ import { REQUEST_ID_HEADER } from './headers.ts';
 export interface Reply {
   /** Provisional until the caller is authenticated. */
   dialect: Dialect;
-  /** `x-ratelimit-*` headers; empty until a limiter has answered; null if it has failed and must not be called again. */
+  /** `x-ratelimit-*` headers; empty until a limiter has answered; null if it failed: do not call it again. */
   limits: Readonly<Record<string, string>> | null;
   /** Value of `x-ignored-keywords`; null = no such header. */
   ignoredKeywords: string | null;
@@ -62,8 +62,8 @@ export interface TenantLimiterClient {
     onAttempt: (requestId: string) => void,
   ): Promise<ReservationResult>;
   /**
-   * Reserves more for a running request from a slice: all that the claimant wants, or as much as there is. Returns what it
-   * has reserved.
+   * Reserves more for a running request from a slice: all that the claimant wants, or as much as there is.
+   * Returns what it has reserved.
    */
   extend(claimant: Claimant, requestId: string, whole: boolean, caller: LimiterCaller): Spend;
   /** Raises a reservation at home. */
@@ -87,7 +87,7 @@ export interface AdmittedHere {
 /** Returns the block of a key or its tenant. Calls `ask` at most once a second per key. Never fails. */
 export type RecentBlock = (keyId: string, ask: () => Promise<Block | null>) => Promise<Block | null>;
 
-/** Everything that belongs to one request. Handlers take time, randomness and background work only from here. */
+/** Everything that belongs to one request. Handlers get time, randomness and background work only here. */
 export interface RequestContext {
   readonly requestId: string;
   /** Id of the completion, if this request creates one. */
@@ -128,8 +128,8 @@ export function incomingRequestId(request: Request): string | null {
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /**
- * Returns the caller's W3C traceparent unchanged, or a new, unsampled one. The Worker sends it to the upstream, so one id
- * finds a request in every log.
+ * Returns the caller's W3C traceparent unchanged, or a new, unsampled one. The Worker sends it to the
+ * upstream, so one id finds a request in every log.
  */
 export function traceparentOf(request: Request, randomHex: (bytes: number) => string): string {
   const given = request.headers.get('traceparent')?.trim() ?? '';

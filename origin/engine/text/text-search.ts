@@ -28,8 +28,8 @@ export interface SearchState {
 const encoder = new TextEncoder();
 
 /**
- * Searches a growing text. The match that ends earliest wins, then the one that starts earliest, then a text before a
- * pattern.
+ * Searches a growing text. The match that ends earliest wins, then the one that starts earliest, then a text
+ * before a pattern.
  */
 export class TextSearch {
   readonly #texts: TextSet;

@@ -574,7 +574,8 @@ describe.each(SCHEMA_CASES)('schema: $name', ({ schema, valid, invalid }) => {
     const grammar = compile();
     const random = randomFrom(11);
     const characters = JSON.stringify(valid);
-    // JSON.parse rounds integers above 2^53, so ajv cannot decide whether they are multiples of another number.
+    // JSON.parse rounds integers above 2^53, so ajv cannot decide whether they are multiples of another
+    // number.
     const beyondAjv = JSON.stringify(schema).includes('multipleOf') ? /\d{16}/ : null;
     let finished = 0;
     for (let attempts = 0; finished < GENERATIONS; attempts++) {

@@ -20,7 +20,7 @@ import { randomFrom } from '../../support/random.ts';
 const MODEL = 'origin/models/continuo-mini';
 const SAMPLE = 300;
 
-/** Walks at random. Each step compares a sample of tokens with the oracle; half of them are allowed tokens. */
+/** Walks at random. Each step compares a sample with the oracle; half are allowed tokens. */
 function faults(
   wire: Parameters<typeof compileConstraint>[0],
   bnf: Bnf,

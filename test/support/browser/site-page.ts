@@ -53,7 +53,7 @@ export interface SitePage {
   readonly requestedUrls: readonly string[];
   /** Runs axe-core on the current state of the page. Returns one line per violation. */
   violations(): Promise<string[]>;
-  /** Writes NAME-SCHEME-WIDTH.png to TEST_SCREENSHOTS, or to a folder that the test run removes. Returns the path. */
+  /** Writes NAME-SCHEME-WIDTH.png to TEST_SCREENSHOTS or a removed folder. Returns the path. */
   screenshot(name: string): Promise<string>;
   close(): Promise<void>;
 }
@@ -108,7 +108,7 @@ export async function openPage(
   };
 }
 
-/** Gives each completion that has no seed one of its own, so that a run samples the texts of the run before. */
+/** Gives each completion that has no seed one of its own, so that runs sample the same texts. */
 async function seedSampling(context: BrowserContext): Promise<void> {
   let seed = TEST_SEED;
   await context.route('**/v1/completions', (route) => {
@@ -124,7 +124,7 @@ export async function typeInto(field: Locator, text: string): Promise<void> {
   await field.page().keyboard.type(text);
 }
 
-/** Closes a page as a person does, and resolves when it and its locks are gone: it stores its last changes meanwhile. */
+/** Closes a page as a person does; resolves when it and its locks are gone, changes stored. */
 export async function closeAndLeave(page: Page): Promise<void> {
   const [other] = page
     .context()

@@ -13,8 +13,8 @@ export interface ComparisonOptions {
 }
 
 /**
- * Walks at random through the texts of a grammar. Compares each bit of each mask, and whether the text may end, with
- * the oracle. Returns the first difference as text, or null; `compared` is the number of masks.
+ * Walks at random through the texts of a grammar. Compares each bit of each mask, and whether the text may
+ * end, with the oracle. Returns the first difference as text, or null; `compared` is the number of masks.
  */
 export function firstDifference(
   start: () => Constraint,

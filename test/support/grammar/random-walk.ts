@@ -16,7 +16,10 @@ export interface WalkOptions {
   /** Number of tokens after which the walk prefers tokens that close strings and brackets. */
   readonly patience: number;
   readonly limit: number;
-  /** Characters that bring a text nearer to its end where nothing can be closed, such as those of a valid text. */
+  /**
+   * Characters that bring a text nearer to its end where nothing can be closed, such as those of a valid
+   * text.
+   */
   readonly characters?: string;
 }
 
@@ -38,7 +41,7 @@ export function randomText(constraint: Constraint, options: WalkOptions): string
   return null;
 }
 
-/** Prefers a token that closes a string, then a bracket, then one of the given characters; never always, to avoid loops. */
+/** Prefers a token that closes a string, then a bracket, then one of the given characters; not always. */
 function closing(allowed: readonly number[], { tokens, random, characters = '' }: WalkOptions): number {
   const pick = (from: readonly number[]): number => from[Math.floor(random() * from.length)]!;
   const preferences = [['"', 0.9] as const, [']}', 0.5] as const, [characters, 0.5] as const];

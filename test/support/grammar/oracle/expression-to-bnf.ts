@@ -55,7 +55,7 @@ function listOf(order: AnyOrder, builder: BnfBuilder): BnfSymbol {
     Number.isFinite(order.max) || written.filter((one) => one === null).length < Math.max(1, order.min);
   const missing = (written: readonly (number | null)[]): number =>
     order.members.filter(({ required }, i) => required && !written.includes(i)).length;
-  /** What may follow `written` members (null = another one), in ascending order because only their set matters. */
+  /** What may follow `written` members (null = another one), in ascending order as only their set matters. */
   const rest = (written: readonly (number | null)[]): { rule: number } & BnfSymbol => {
     const key = JSON.stringify(written);
     const existing = known.get(key);

@@ -43,7 +43,7 @@ export interface Judgement {
   readonly failed?: boolean;
 }
 
-/** Parses cases. JSON.stringify writes the numbers of their instances as they are: 1.0 is no integer in draft 4. */
+/** Parses cases. JSON.stringify writes their numbers as they are: 1.0 is no integer in draft 4. */
 function parseCases(text: string): SchemaCase | SchemaCase[] {
   const written: SourceReviver = (_, value, { source }) =>
     typeof value === 'number' && source !== undefined ? exactNumber(source) : value;
@@ -55,7 +55,10 @@ function parseCases(text: string): SchemaCase | SchemaCase[] {
   return Array.isArray(content) ? content.map(plain) : plain(content);
 }
 
-/** Reads a file in the layout of MaskBench, or of JSON-Schema-Test-Suite: a list of cases in a directory of a draft. */
+/**
+ * Reads a file in the layout of MaskBench, or of JSON-Schema-Test-Suite: a list of cases in a directory of a
+ * draft.
+ */
 function readCases(directory: string, file: string): SchemaCase[] {
   const content = parseCases(readFileSync(path.join(directory, file), 'utf8'));
   if (!Array.isArray(content)) return [content];
@@ -94,7 +97,10 @@ function accepts(program: Program, text: Uint8Array): boolean {
   return (table.flags.data[position.state]! & ACCEPTING) !== 0;
 }
 
-/** Returns the time of each mask of an accepted text, whose tokens are its bytes, in milliseconds, and whether one failed. */
+/**
+ * Returns the time of each mask of an accepted text, whose tokens are its bytes, in milliseconds, and whether
+ * one failed.
+ */
 function timeMasks(runtime: GrammarRuntime, text: Uint8Array): Pick<Judgement, 'maskMs' | 'failed'> {
   const times: number[] = [];
   const constraint = runtime.start();
@@ -181,7 +187,7 @@ export interface SchemasOptions {
   readonly python?: string | undefined;
 }
 
-/** Compiles every schema of a directory, walks its instances, and returns a table with one column per engine. */
+/** Compiles every schema of a directory, walks its instances; returns a table with a column per engine. */
 export async function measureSchemas({
   directory,
   style,
