@@ -52,7 +52,7 @@ const PURE = [
   /^worker\/dialects\//,
   /^worker\/limits\/quota\//,
   /^shared\/(dynamic-threshold|virtual-times)\.ts$/,
-  /^origin\/engine\/(kv\/[a-z-]+|text\/[a-z-]+|scheduling\/[a-z-]+|step-plan|sequence|running-set|scheduler|invariants)\.ts$/,
+  /^origin\/engine\/(kv|scheduling|sequences|state|text)\/[a-z-]+\.ts$/,
   /^origin\/sampling\//,
   /^origin\/model\/runner\/batch-inputs\.ts$/,
   /^origin\/request\/context-budget\.ts$/,

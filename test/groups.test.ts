@@ -24,7 +24,7 @@ test('a test that reaches workerd, a process or ONNX Runtime through other files
   expect(groupOf('test/origin/model/layouts.test.ts')).toBe('origin');
   expect(groupOf('test/e2e/completions.test.ts')).toBe('e2e');
   expect(groupOf('test/worker/limits/quota/quota.test.ts')).toBe('unit');
-  expect(groupOf('test/origin/engine/step-plan.test.ts')).toBe('unit');
+  expect(groupOf('test/origin/engine/scheduling/step-plan.test.ts')).toBe('unit');
 });
 
 test('a folder without a group cannot hold a test that starts something', () => {

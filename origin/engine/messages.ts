@@ -53,13 +53,17 @@ export interface Submission extends EngineFields {
   readonly constraint: string | null;
   /**
    * Minimum milliseconds between two token events of one choice, except before the first and the last; 0 =
-   * one per step. A busy engine waits longer (see requests.ts). All choices send in the same steps, so the
+   * one per step. A busy engine waits longer (see runs/requests.ts). All choices send in the same steps, so the
    * reader wakes up once.
    */
   readonly eventIntervalMs: number;
   /** Unix milliseconds at which the request times out. */
   readonly deadline: number;
 }
+
+/** Returns whether a submission can be found invalid only after its admission, when it is compiled. */
+export const needsCompilation = ({ constraint, stopRegex, bannedPhrases = [] }: Submission): boolean =>
+  constraint !== null || Boolean(stopRegex) || bannedPhrases.some((phrase) => typeof phrase !== 'string');
 
 /** An image in a prompt. It takes the place of `count` image tokens. */
 export interface SubmittedImage extends PromptSpan {

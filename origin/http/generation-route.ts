@@ -1,6 +1,6 @@
 import { ApiError, errorFromWire, retryAfter } from '@continuo/shared/errors.ts';
 import { type EventOf, type GenerationRequest, generationRequest } from '@continuo/shared/generation.ts';
-import { needsCompilation } from '../engine/admission.ts';
+import { needsCompilation } from '../engine/messages.ts';
 import { prepareGeneration } from '../request/prepare.ts';
 import type { LoadedModel } from '../serving/load-model.ts';
 import { parseBody } from './body.ts';

@@ -1,4 +1,4 @@
-import { DecodeBatchBuilder } from '../engine/step-plan.ts';
+import { DecodeBatchBuilder } from '../engine/scheduling/step-plan.ts';
 import type { ModelRunner } from '../model/model-runner.ts';
 import { argmax } from '../sampling/argmax.ts';
 

@@ -1,7 +1,7 @@
 import type { EventOf, GenerationRequest } from '@continuo/shared/generation.ts';
 import { logprobBytes, PromptLogprobs } from '../engine/kv/prompt-logprobs.ts';
 import type { PromptResult, SubmittedPrompt } from '../engine/messages.ts';
-import { wireBytes, wireTokenLogprob } from '../engine/token-logprob.ts';
+import { wireBytes, wireTokenLogprob } from '../engine/sequences/token-logprob.ts';
 import { type TokenBytes, textOf } from '../tokenizer/token-bytes.ts';
 
 /** Returns the `prompt` event of a prompt from what the engine has computed of it. */

@@ -1,6 +1,6 @@
 import { errorMessage } from '@continuo/shared/error-details.ts';
-import { EngineStartError } from '../engine/engine-client.ts';
 import type { EngineStatus } from '../engine/messages.ts';
+import { EngineStartError } from '../engine/thread/engine-client.ts';
 import type { Logger } from '../process/log.ts';
 import type { Phase } from './engines.ts';
 import { type FaultyModel, faultError, type InspectedModel, type Inspection } from './inspect-model.ts';

@@ -1,5 +1,5 @@
 import type { ModelShape } from '../../model/model-runner.ts';
-import { COPIED_POSITIONS_PER_ROW } from '../step-plan.ts';
+import { COPIED_POSITIONS_PER_ROW } from '../scheduling/step-plan.ts';
 import { type KvCopy, MAX_COPIED_CHUNKS, PendingCopies } from './pending-copies.ts';
 import { commonPrefix, firstDifference, type PromptSpan } from './prompt-match.ts';
 import { emptySlot, leastUsed, type Slot, type SlotAssignment, type SlotPrompt } from './slot.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { EngineFailure } from '../../../origin/engine/engine.ts';
+import { EngineFailure } from '../../../origin/engine/runs/engine.ts';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
 import type { CompiledGrammar } from '../../../origin/grammar/runtime/constraint.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';

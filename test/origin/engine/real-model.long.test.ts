@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../../origin/engine/messages.ts';
-import { samplerThreads } from '../../../origin/engine/sampler-threads.ts';
+import { samplerThreads } from '../../../origin/engine/thread/sampler-threads.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
-import { EngineFailure } from '../../../origin/engine/engine.ts';
-import { EngineClient, spawnEngineThread } from '../../../origin/engine/engine-client.ts';
+import { EngineFailure } from '../../../origin/engine/runs/engine.ts';
+import { EngineClient, spawnEngineThread } from '../../../origin/engine/thread/engine-client.ts';
 import { RuntimeFault } from '../../../origin/model/model-runner.ts';
 import { createRunLock } from '../../../origin/process/thread-lock.ts';
 import { Driver } from './support/engine-driver.ts';

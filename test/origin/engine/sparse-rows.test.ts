@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../../origin/engine/messages.ts';
-import { samplerThreads } from '../../../origin/engine/sampler-threads.ts';
+import { samplerThreads } from '../../../origin/engine/thread/sampler-threads.ts';
 import type { CompiledGrammar } from '../../../origin/grammar/runtime/constraint.ts';
 import type { ModelRunner, SparseRows } from '../../../origin/model/model-runner.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';

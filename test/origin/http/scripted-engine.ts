@@ -1,5 +1,5 @@
-import type { SubmissionReply } from '../../../origin/engine/engine-client.ts';
 import type { EngineStatus, Submission } from '../../../origin/engine/messages.ts';
+import type { SubmissionReply } from '../../../origin/engine/thread/engine-client.ts';
 import type { EngineAccess } from '../../../origin/serving/load-model.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 

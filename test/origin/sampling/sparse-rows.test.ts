@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { samplerThreads } from '../../../origin/engine/sampler-threads.ts';
+import { samplerThreads } from '../../../origin/engine/thread/sampler-threads.ts';
 import { SparseLogits } from '../../../origin/model/sparse-logits.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { tokenLogprob } from '../../../origin/sampling/logprobs.ts';

@@ -1,6 +1,6 @@
 import type { Trace } from '../../../origin/cli/load.ts';
-import { EngineClient, spawnEngineThread } from '../../../origin/engine/engine-client.ts';
 import type { Submission } from '../../../origin/engine/messages.ts';
+import { EngineClient, spawnEngineThread } from '../../../origin/engine/thread/engine-client.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { NEUTRAL, submission } from '../../origin/engine/support/submissions.ts';
 import type { Job, Target } from './target.ts';

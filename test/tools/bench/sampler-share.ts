@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
-import { EngineClient, spawnEngineThread } from '../../../origin/engine/engine-client.ts';
 import type { StepReport, Submission } from '../../../origin/engine/messages.ts';
+import { EngineClient, spawnEngineThread } from '../../../origin/engine/thread/engine-client.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { NEUTRAL } from '../../origin/engine/support/submissions.ts';
 import { benchSubmission } from './engine-target.ts';

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
-import { EngineClient, spawnEngineThread } from '../../../origin/engine/engine-client.ts';
 import type { SeededSampling, StepReport } from '../../../origin/engine/messages.ts';
+import { EngineClient, spawnEngineThread } from '../../../origin/engine/thread/engine-client.ts';
 import type { DeviceSettings } from '../../../origin/model/config/device.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { OriginProcess, SECRET } from '../../origin/http/origin-process.ts';

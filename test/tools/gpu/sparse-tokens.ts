@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Submission } from '../../../origin/engine/messages.ts';
-import { samplerThreads } from '../../../origin/engine/sampler-threads.ts';
+import { samplerThreads } from '../../../origin/engine/thread/sampler-threads.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import type { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';

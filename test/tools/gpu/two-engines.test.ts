@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { EngineClient, spawnEngineThread } from '../../../origin/engine/engine-client.ts';
+import { EngineClient, spawnEngineThread } from '../../../origin/engine/thread/engine-client.ts';
 import { createRunLock } from '../../../origin/process/thread-lock.ts';
 import { NEUTRAL, submission } from '../../origin/engine/support/submissions.ts';
 import { syntheticEngine } from '../../origin/engine/support/synthetic-engine.ts';

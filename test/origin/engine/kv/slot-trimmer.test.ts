@@ -1,8 +1,8 @@
 import { MessageChannel } from 'node:worker_threads';
 import { expect, it } from 'vitest';
-import { serveEngine } from '../../../../origin/engine/engine-loop.ts';
 import { TRIM_INTERVAL_MS } from '../../../../origin/engine/kv/slot-trimmer.ts';
 import type { EngineCommand } from '../../../../origin/engine/messages.ts';
+import { serveEngine } from '../../../../origin/engine/thread/engine-loop.ts';
 import { Driver } from '../support/engine-driver.ts';
 import { CHUNK, longPrompt, shape } from '../support/long-requests.ts';
 import { ScriptedRunner } from '../support/scripted-runner.ts';

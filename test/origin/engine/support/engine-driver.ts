@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
-import { Engine } from '../../../../origin/engine/engine.ts';
-import type { EngineOptions } from '../../../../origin/engine/engine-options.ts';
 import { prefixStoreRoom } from '../../../../origin/engine/kv/prefix-memory.ts';
 import type { EngineReport, Submission } from '../../../../origin/engine/messages.ts';
+import { Engine } from '../../../../origin/engine/runs/engine.ts';
+import type { EngineOptions } from '../../../../origin/engine/runs/engine-options.ts';
 import { compileProgram } from '../../../../origin/grammar/compile.ts';
 import { PatternSet } from '../../../../origin/grammar/runtime/pattern-set.ts';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { EngineThreadData } from '../../../../origin/engine/engine-thread.ts';
+import type { EngineThreadData } from '../../../../origin/engine/thread/engine-thread.ts';
 import { Tokenizer } from '../../../../origin/tokenizer/tokenizer.ts';
 import { writeByteTokenizer } from '../../../support/synthetic/byte-tokenizer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';

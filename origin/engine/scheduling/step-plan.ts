@@ -1,0 +1,140 @@
+import {
+  type DecodeBatch,
+  type EmbeddedImage,
+  imagesWithin,
+  type PrefillChunk,
+} from '../../model/model-runner.ts';
+
+/**
+ * Returns the end of the prompt's next run. Chunks keep to a grid, so that cached prefixes do not change the split. A single
+ * position after the grid gets a run of its own, because its bits differ from those in a larger run.
+ */
+function chunkEnd(computed: number, promptLength: number, chunk: number, chunks: number): number {
+  const end = Math.min(promptLength, computed - (computed % chunk) + chunk * chunks);
+  return end % chunk === 1 && end - computed > chunk ? end - 1 : end;
+}
+
+/** Prompt positions whose logits the request needs. */
+export type WantedLogits = 'none' | 'last' | 'all';
+
+/**
+ * Returns the prompt's next run.
+ * @param computed positions whose KV is in the slot
+ * @param chunk length of a chunk
+ * @param chunks most chunks of the run; logits of all positions are computed chunk by chunk
+ * @param images vectors that take the place of image tokens in the prompt
+ * @param from first position whose logits are wanted, by default the first or the last. With `all`, its whole chunk gets logits,
+ *   so that their bits do not depend on it
+ */
+export function prefillChunk(
+  slot: number,
+  prompt: Int32Array,
+  computed: number,
+  chunk: number,
+  chunks: number,
+  wanted: WantedLogits,
+  images: readonly EmbeddedImage[] = [],
+  from = wanted === 'all' ? 0 : prompt.length - 1,
+): PrefillChunk {
+  const endAfter = (most: number) => chunkEnd(computed, prompt.length, chunk, most);
+  const several = wanted === 'all' ? endAfter(1) : endAfter(chunks);
+  const hasMoreRows = wanted === 'last' && from < prompt.length - 1 && several > from;
+  const end = hasMoreRows ? endAfter(1) : several;
+  const count = end - computed;
+  let logitsAt = new Int32Array(0);
+  if (wanted === 'all' && end > from) logitsAt = Int32Array.from({ length: count }, (_, index) => index);
+  if (wanted === 'last' && end > from) {
+    const first = Math.max(0, from - computed);
+    logitsAt = Int32Array.from({ length: count - first }, (_, index) => first + index);
+  }
+  const run = { slot, start: computed, tokens: prompt.subarray(computed, end), logitsAt };
+  return images.length === 0 ? run : { ...run, images: imagesWithin(images, computed, end) };
+}
+
+/** A row of the decode batch. */
+export interface DecodeRow {
+  readonly slot: number;
+  /** Positions whose KV is in the slot = position of the next token. */
+  readonly computed: number;
+  readonly lastToken: number;
+}
+
+/** Builds the decode batch: the contiguous range of slots that covers all decoding sequences. */
+export class DecodeBatchBuilder {
+  /** Reused from step to step. */
+  readonly #tokens: Int32Array;
+  readonly #positions: Int32Array;
+  readonly #minRows: number;
+
+  /** @param minRows least rows of a batch; idle slots are added if there are fewer */
+  constructor(slots: number, minRows: number) {
+    this.#tokens = new Int32Array(slots);
+    this.#positions = new Int32Array(slots);
+    this.#minRows = minRows;
+  }
+
+  /**
+   * Returns null if no sequence decodes.
+   * @param bySlot the sequence decoding in each slot, or null
+   * @param idlePosition a position that an idle row of the slot may overwrite
+   */
+  build(bySlot: readonly (DecodeRow | null)[], idlePosition: (slot: number) => number): DecodeBatch | null {
+    const first = bySlot.findIndex((row) => row !== null);
+    if (first < 0) return null;
+    const last = bySlot.findLastIndex((row) => row !== null);
+    const rows = Math.max(this.#minRows, last - first + 1);
+    const firstSlot = Math.min(first, bySlot.length - rows);
+    for (let row = 0; row < rows; row++) {
+      const sequence = bySlot[firstSlot + row] ?? null;
+      this.#tokens[row] = sequence === null ? 0 : sequence.lastToken;
+      this.#positions[row] = sequence === null ? idlePosition(firstSlot + row) : sequence.computed;
+    }
+    return { firstSlot, rows, tokens: this.#tokens, positions: this.#positions };
+  }
+}
+
+/** A decoding sequence to move, and the free slot within the range that it moves to. */
+export interface Move {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Positions of KV that can be copied in the time of computing one row. A low estimate: copying is cheap. */
+export const COPIED_POSITIONS_PER_ROW = 64;
+
+/**
+ * Decides when to close a hole in the range of decoding slots. Applies the ski-rental rule: a sequence at the end of the
+ * range is moved into a hole once computing the holes has cost as much as the copy. The total cost is at most twice that
+ * of the best decision in hindsight.
+ */
+export class Compaction {
+  /** Idle rows computed since the last move. */
+  #wasted = 0;
+
+  /**
+   * Returns the move to make now, or null. Called once per decode step.
+   * @param bySlot the sequence decoding in each slot, or null
+   * @param isFree whether a slot can take a sequence
+   */
+  next(bySlot: readonly (DecodeRow | null)[], isFree: (slot: number) => boolean): Move | null {
+    const first = bySlot.findIndex((row) => row !== null);
+    const last = bySlot.findLastIndex((row) => row !== null);
+    let holes = 0;
+    let hole = -1;
+    for (let slot = first + 1; slot < last; slot++) {
+      if (bySlot[slot] !== null || !isFree(slot)) continue;
+      holes++;
+      hole = slot;
+    }
+    if (holes === 0) {
+      this.#wasted = 0;
+      return null;
+    }
+    this.#wasted += holes;
+    const atFirst = bySlot[first]!.computed;
+    const atLast = bySlot[last]!.computed;
+    if (this.#wasted * COPIED_POSITIONS_PER_ROW < Math.min(atFirst, atLast)) return null;
+    this.#wasted = 0;
+    return { from: atFirst < atLast ? first : last, to: hole };
+  }
+}

@@ -1,0 +1,265 @@
+import type { GrammarWork } from '@continuo/grammar/grammar-work.ts';
+import type { Constraint } from '@continuo/grammar/runtime/constraint.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import type { SparseRows } from '../../model/model-runner.ts';
+import { NoCandidatesError } from '../../sampling/argmax.ts';
+import { type TokenLogprobs, tokenLogprob } from '../../sampling/logprobs.ts';
+import { wordsOf } from '../../sampling/masked-copy.ts';
+import type { SamplerPool } from '../../sampling/pool/sampler-pool.ts';
+import { Sampler } from '../../sampling/sampler.ts';
+import { TokenHistory } from '../../sampling/token-history.ts';
+import type { SamplerWorkspace } from '../../sampling/workspace.ts';
+import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
+import type { Healing } from '../text/healing.ts';
+import type { OpenRequest, QueuedSequence } from './open-request.ts';
+
+/** What all sequences of an engine use to turn logits into tokens. */
+export interface SamplingContext {
+  readonly tokenBytes: TokenBytes;
+  readonly workspace: SamplerWorkspace;
+  /** Draws the tokens of several sequences in parallel; null = each sequence samples by itself. */
+  readonly pool: SamplerPool | null;
+  readonly grammarWork: GrammarWork;
+  /** Rows of which the device keeps a part; null if all come as a whole. */
+  readonly sparse: SparseRows | null;
+}
+
+/** A sampled token, with its logprobs if they are wanted. */
+export interface SampledToken {
+  readonly id: number;
+  readonly logprobs: TokenLogprobs | null;
+  /** Bytes at its start that the prompt has already; empty except after healing. */
+  readonly healed: Uint8Array;
+}
+
+/** The place of a token that is to be sampled. */
+export interface TokenPlace {
+  readonly history: TokenHistory;
+  /** How many tokens the sequence has before it; keys the draw. */
+  readonly step: number;
+  /** False before min_tokens. */
+  readonly mayEnd: boolean;
+  /** Ids that may not come here, whatever the grammar allows. */
+  readonly forbidden: readonly number[];
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+/** Units of grammar work to heal a prompt: 100 ms. Every token that covers the rest of it is checked, in one step. */
+const MAX_HEALING_UNITS = 10_000_000;
+const UNITS_PER_CHECK = 100;
+
+/** Samples the tokens of one sequence: its sampler, its constraint and its draws in the pool. */
+export class SequenceSampling {
+  readonly #request: OpenRequest;
+  readonly #context: SamplingContext;
+  readonly #sampler: Sampler;
+  readonly #constraint: Constraint | null;
+  /** Holds a mask of the constraint with the end tokens. */
+  readonly #ownMask: Uint32Array;
+  /** What the constraint allows next, from the submission of a draw on; null = not known yet, or no constraint. */
+  #mask: Uint32Array | 'nothing' | null = null;
+  readonly #choices: number;
+  /** The pool's handle of the next token's draw; −1 = none. */
+  #draw = -1;
+  /** Units of grammar work so far. */
+  #units = 0;
+
+  constructor({ request, promptIndex, firstChoice, choices }: QueuedSequence, context: SamplingContext) {
+    const { sampling } = request.submission;
+    this.#request = request;
+    this.#context = context;
+    this.#choices = choices;
+    const identity = { seed: sampling.seed, prompt: promptIndex, choice: firstChoice };
+    this.#sampler = new Sampler(sampling, identity, context.tokenBytes, context.workspace);
+    const onWork = (units: number) => {
+      this.#units += units;
+      context.grammarWork.spend(request.tenantId, units);
+    };
+    this.#constraint = request.grammar?.start(onWork) ?? null;
+    const { vocabularySize } = context.workspace;
+    this.#ownMask = new Uint32Array(this.#constraint === null ? 0 : wordsOf(vocabularySize));
+  }
+
+  /** True if the next token has to wait for a later step. */
+  get mustWait(): boolean {
+    return this.#constraint !== null && this.#mask === null && !this.mayRepeat;
+  }
+
+  /** Whether another token may be sampled in this step after one was taken back. */
+  get mayRepeat(): boolean {
+    return !this.#context.grammarWork.isSpent(this.#request.tenantId);
+  }
+
+  /** Whether the pool can draw the next token: its logprobs are no list and no row. */
+  get #suitsPool(): boolean {
+    const { logprobTokenIds, logprobRows } = this.#request.submission;
+    return !logprobTokenIds && !logprobRows;
+  }
+
+  /**
+   * 1 / temperature, if the next token can be drawn from a sparse row; else null. If a mask applies, the draw reads the blocks with tokens that it allows, and only logprobs need sums.
+   */
+  get coldness(): number | null {
+    if (!this.#suitsPool) return null;
+    const isMasked = this.#constraint !== null || this.#sampler.allowed !== null;
+    return isMasked ? 1 : this.#sampler.coldness;
+  }
+
+  /**
+   * Adds the draw of the next token to the pool, if that suits it.
+   * @param logits the row that `next` will get
+   * @returns false if the device is to bring some logits first
+   */
+  submitDraw(logits: Float32Array, { history, step, mayEnd, forbidden }: TokenPlace): boolean {
+    const sampler = this.#sampler;
+    const { pool, sparse } = this.#context;
+    if (pool === null || !this.#suitsPool || this.mustWait) return true;
+    this.#mask ??= this.#findMask(mayEnd);
+    if (this.#mask === 'nothing') return true;
+    const mask = sampler.restrict(this.#mask);
+    const row = sparse?.logits.of(logits) ?? null;
+    const edits = sampler.edit(logits, history, forbidden, row, mask);
+    const isHere = mask === null || row === null || row.askMasked(mask);
+    if (!isHere || !edits.isComplete) return false;
+    const topLogprobs = this.#wantsLogprobs ? (this.#request.submission.topLogprobs ?? 0) : null;
+    this.#draw = pool.add(sampler.draw, logits, edits, step, topLogprobs);
+    return true;
+  }
+
+  /**
+   * Samples a token, or takes it from the pool. Returns null if the grammar allows no token.
+   * @param logits one raw row; not modified
+   * @throws NoCandidatesError, InvalidLogitsError
+   */
+  next(logits: Float32Array, place: TokenPlace): SampledToken | null {
+    const sampled = this.#takeFromPool() ?? this.#sample(logits, place);
+    this.#mask = null;
+    return sampled;
+  }
+
+  #takeFromPool(): SampledToken | null {
+    const { pool } = this.#context;
+    const draw = this.#draw;
+    const id = pool?.token(draw) ?? null;
+    this.#draw = -1;
+    if (pool === null || id === null) return null;
+    this.#sampler.draw.bound = pool.bound(draw);
+    return { id, logprobs: this.#wantsLogprobs ? pool.logprobs(draw) : null, healed: NO_BYTES };
+  }
+
+  #sample(logits: Float32Array, { history, step, mayEnd, forbidden }: TokenPlace): SampledToken | null {
+    const mask = this.#mask ?? this.#findMask(mayEnd);
+    if (mask === 'nothing') return null;
+    this.#context.sparse?.complete(logits);
+    const id = this.#sampler.sample(logits, history, step, mask, forbidden);
+    return { id, logprobs: this.#logprobs(logits, id, this.#sampler.sampledRaw), healed: NO_BYTES };
+  }
+
+  get #wantsLogprobs(): boolean {
+    const { topLogprobs, scores } = this.#request.submission;
+    return topLogprobs !== null || scores;
+  }
+
+  #logprobs(logits: Float32Array, id: number, sampledRaw: boolean): TokenLogprobs | null {
+    if (!this.#wantsLogprobs) return null;
+    const { topLogprobs, logprobTokenIds = topLogprobs ?? 0 } = this.#request.submission;
+    const { workspace } = this.#context;
+    const scored = tokenLogprob(logits, id, logprobTokenIds, workspace, sampledRaw);
+    const row = topLogprobs === null ? null : this.#request.row(logits, this.#choices, workspace);
+    return row === null ? scored : { ...scored, row };
+  }
+
+  /**
+   * The tokens that the grammar allows; null = all. End tokens are allowed only where the text is a complete match, maybe
+   * with a reference to the token. One that is not flagged as special has a text, which the grammar may allow elsewhere.
+   * @throws ApiError if no token continues a text that is not complete
+   */
+  #findMask(mayEnd: boolean): Uint32Array | null | 'nothing' {
+    const constraint = this.#constraint;
+    if (constraint === null) return null;
+    const mask = this.#ownMask;
+    mask.set(constraint.mask());
+    const { finishTokenIds, endTokenIds } = this.#request;
+    for (const id of mayEnd ? endTokenIds : finishTokenIds) mask[id >>> 5]! &= ~(1 << (id & 31));
+    const isComplete = constraint.accepting;
+    const ends = [...endTokenIds].filter((id) => isComplete || constraint.completesWith?.(id));
+    for (const id of mayEnd ? ends : []) mask[id >>> 5]! |= 1 << (id & 31);
+    if (!isEmpty(mask)) return mask;
+    if (isComplete || ends.length > 0) return 'nothing';
+    throw new ApiError(
+      'invalid_grammar',
+      'The grammar allows no token here, although the text is not complete.',
+    );
+  }
+
+  /**
+   * Chooses the prompt's last tokens again.
+   * @param capacity tokens of prompt and completion together
+   * @param forbidden returns the ids other than the prompt's own that may not come at a position
+   * @throws ApiError if that needs too much grammar work
+   * @returns the first token that differs from the prompt's and takes the place of the rest; null if none does
+   */
+  heal(
+    healing: Healing,
+    tokens: Int32Array,
+    capacity: number,
+    forbidden: (at: number) => readonly number[],
+  ): { readonly token: SampledToken; readonly history: TokenHistory } | null {
+    const constraint = this.#constraint;
+    const most = this.#units + MAX_HEALING_UNITS;
+    const allows = (bytes: Uint8Array): boolean => {
+      this.#units += UNITS_PER_CHECK;
+      if (this.#units <= most) return constraint!.allowsBytes(bytes);
+      const message = 'The grammar is too ambiguous or too large for token healing. Simplify it.';
+      throw new ApiError('invalid_grammar', message);
+    };
+    const steps = healing.steps(this.#context.tokenBytes, constraint && allows);
+    for (const { at, promptId, row, conditioned, mask, rest } of steps) {
+      const history = new TokenHistory(tokens.subarray(0, at), capacity);
+      // Numbers below 0 are steps of their own, so these draws are independent of those of the text.
+      const id = orNull(() =>
+        this.#sampler.sample(conditioned, history, at - tokens.length, mask, forbidden(at)),
+      );
+      if (id === null || id === promptId) continue;
+      return { token: { id, logprobs: this.#logprobs(row, id, false), healed: rest }, history };
+    }
+    return null;
+  }
+
+  /** Returns a function that goes back to the state before the next token, whose tenant pays for the repetition. */
+  save(): () => void {
+    const { bound } = this.#sampler.draw;
+    const restore = this.#constraint?.save();
+    const { grammarWork, workspace } = this.#context;
+    return () => {
+      grammarWork.spend(this.#request.tenantId, workspace.vocabularySize);
+      this.#sampler.draw.bound = bound;
+      restore?.();
+    };
+  }
+
+  /** Tells the constraint which token was taken. */
+  accept({ id, healed }: SampledToken): void {
+    if (healed.length === 0) this.#constraint?.accept(id);
+    else {
+      const bytes = bytesOf(this.#context.tokenBytes, id);
+      this.#constraint?.acceptBytes(bytes.subarray(healed.length));
+    }
+  }
+}
+
+/** Returns null if the parameters forbid every token: `allowed_token_ids` may leave out those of the prompt. */
+function orNull(sample: () => number): number | null {
+  try {
+    return sample();
+  } catch (error) {
+    if (error instanceof NoCandidatesError) return null;
+    throw error;
+  }
+}
+
+function isEmpty(mask: Uint32Array): boolean {
+  for (let word = 0; word < mask.length; word++) if (mask[word] !== 0) return false;
+  return true;
+}
