@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createDirectory } from '@continuo/origin/config/writable-directory.ts';
 import { newApiKey } from '@continuo/shared/api-key.ts';
@@ -17,12 +17,21 @@ export interface HostSecrets {
 
 /** Returns the secret in a file that only its owner can read; makes it if there is none. */
 function secretIn(file: string, make: () => string): string {
-  try {
-    writeFileSync(file, make(), { mode: 0o600, flag: 'wx' });
-  } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error;
+  if (!existsSync(file)) {
+    // Another process must not read half of it, and a full disk must not leave an empty one.
+    const whole = `${file}.${process.pid}`;
+    try {
+      writeFileSync(whole, make(), { mode: 0o600 });
+      linkSync(whole, file);
+    } catch (error) {
+      if (errorCode(error) !== 'EEXIST') throw error;
+    } finally {
+      rmSync(whole, { force: true });
+    }
   }
-  return readFileSync(file, 'utf8').trim();
+  const secret = readFileSync(file, 'utf8').trim();
+  if (secret === '') throw new Error(`${file} is empty; restore it, or remove it to get a new secret`);
+  return secret;
 }
 
 const randomHex = (): string => randomBytes(32).toString('hex');
@@ -31,15 +40,20 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 type Secret = keyof HostSecrets;
 
 export const ADMIN_KEY_FILE = 'admin-key';
+/** Files of the other secrets. */
+const RANDOM_SECRETS: Readonly<Record<Exclude<Secret, 'ADMIN_KEY_SHA256'>, string>> = {
+  ORIGIN_SECRET: 'origin-secret',
+  KEY_ID_SECRET: 'key-id-secret',
+  WEBHOOK_SECRET: 'webhook-secret',
+};
 
 /** Reads one secret in `directory`; makes its file if there is none. */
 export function hostSecret(directory: string, name: Secret): string {
   createDirectory(directory);
   const file = (base: string) => path.join(directory, base);
-  if (name === 'ORIGIN_SECRET') return secretIn(file('origin-secret'), randomHex);
-  if (name === 'KEY_ID_SECRET') return secretIn(file('key-id-secret'), randomHex);
-  if (name === 'WEBHOOK_SECRET') return secretIn(file('webhook-secret'), randomHex);
-  return sha256(secretIn(file(ADMIN_KEY_FILE), () => newApiKey(randomBytes).secret));
+  if (name === 'ADMIN_KEY_SHA256')
+    return sha256(secretIn(file(ADMIN_KEY_FILE), () => newApiKey(randomBytes).secret));
+  return secretIn(file(RANDOM_SECRETS[name]), randomHex);
 }
 
 /** Reads the secrets in `directory`, where a start makes those that are missing. */
