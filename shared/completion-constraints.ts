@@ -86,9 +86,7 @@ export const constraintFields = {
   open_objects: flag(
     'Objects of a JSON Schema may have properties that it does not declare, unless additionalProperties forbids it.',
   ),
-  any_key_order: flag(
-    'The up to 12 declared properties of an object of a JSON Schema may come in any order.',
-  ),
+  any_key_order: flag('The properties of an object of a JSON Schema may come in any order.'),
   tools: optional(
     list(tool, { max: 128 }),
     'Functions. Only a strict function that tool_choice forces is supported; the text is its arguments.',

@@ -173,7 +173,7 @@ async function prepareRepository(
   const { format, commit, bytes, missingBytes } = located;
   if (format === 'onnx') {
     refuseBuildOptions(request);
-    requireResources({ missingBytes, builtBytes: 0, loadedBytes: bytes }, context);
+    requireResources({ missingBytes, builtBytes: 0, loadedBytes: bytes }, context.builds, context);
     return { id: repository, directory: await located.fetch(), variant: located.precision, built: null };
   }
   const isGguf = format === 'gguf';
@@ -201,28 +201,27 @@ async function build(
   const name = `${source.key}-${precision}${merged}-${BUILDER_VERSION}`;
   const directory = path.resolve(out ?? path.join(context.builds, name));
   const existing: PreparedModel = { id, directory, variant: null, built: null };
-  if (isBuilt(directory, name)) return existing;
+  if (holdsBuild(directory, name)) return existing;
   const builtBytes = bytes * (isGguf ? GGUF_GROWTH : GROWTH[precision]);
-  requireResources({ missingBytes, builtBytes, loadedBytes: builtBytes }, context);
+  requireResources({ missingBytes, builtBytes, loadedBytes: builtBytes }, path.dirname(directory), context);
   const weights = await source.fetch();
   const onWait = () => context.progress.note('waiting for another build');
   const { sleep } = context.client.retries;
   return await withFileLock(path.join(context.builds, LOCK_FILE), { onWait, sleep }, async () => {
-    if (isBuilt(directory, name)) return existing;
+    if (holdsBuild(directory, name)) return existing;
     removePartialBuilds(context.builds);
     const checkpoint = await openCheckpoint(weights, adapter);
-    const displays: FileProgress[] = [];
+    let display: FileProgress | undefined;
     const onProgress = ({ writtenBytes, totalBytes }: BuildProgress) => {
-      if (displays.length === 0)
-        displays.push(context.progress.start(`build ${id} ${precision}`, totalBytes));
-      displays[0]!.update(writtenBytes);
+      display ??= context.progress.start(`build ${id} ${precision}`, totalBytes);
+      display.update(writtenBytes);
     };
     try {
       const options = { precision, directory, id, source: source.published, build: name, onProgress };
       const built = await withDiskErrors(directory, () => buildModel(checkpoint, options));
       return { ...existing, built };
     } finally {
-      displays[0]?.stop();
+      display?.stop();
       await checkpoint.close();
     }
   });
@@ -235,8 +234,8 @@ function removePartialBuilds(builds: string): void {
   }
 }
 
-/** @throws HubError if the directory holds anything else */
-function isBuilt(directory: string, build: string): boolean {
+/** Returns false if there is no such directory. @throws HubError if it holds anything else */
+function holdsBuild(directory: string, build: string): boolean {
   if (!existsSync(directory)) return false;
   const provenance = readProvenance(directory);
   if (provenance?.build === build) return true;
@@ -254,14 +253,21 @@ interface Needs {
   readonly loadedBytes: number;
 }
 
-/** Compares what a model needs with what is free, before anything is fetched. @throws HubError */
-function requireResources({ missingBytes, builtBytes, loadedBytes }: Needs, context: PrepareContext): void {
-  const { cache, builds, availableMemory } = context;
-  for (const directory of [cache, builds]) createDirectory(directory);
-  const isOneDisk = statSync(cache).dev === statSync(builds).dev;
+/**
+ * Compares what a model needs with what is free, before anything is fetched.
+ * @param target the directory that gets the build
+ * @throws HubError
+ */
+function requireResources(
+  { missingBytes, builtBytes, loadedBytes }: Needs,
+  target: string,
+  { cache, availableMemory }: PrepareContext,
+): void {
+  for (const directory of [cache, target]) createDirectory(directory);
+  const isOneDisk = statSync(cache).dev === statSync(target).dev;
   const disks = isOneDisk
     ? [[cache, missingBytes + builtBytes] as const]
-    : [[cache, missingBytes] as const, [builds, builtBytes] as const];
+    : [[cache, missingBytes] as const, [target, builtBytes] as const];
   for (const [directory, needed] of disks) {
     const free = freeBytes(directory);
     if (needed <= free) continue;

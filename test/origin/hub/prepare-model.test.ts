@@ -217,6 +217,18 @@ describe('a repository of safetensors', () => {
     expect(hub.downloads('model.safetensors')).toEqual([]);
   });
 
+  it.skipIf(!existsSync('/dev/shm'))('needs the space of a build on the disk of its directory', async () => {
+    hub.repositories.set(NAME, { files: weightsFiles(), sizes: { 'model.safetensors': 9e15 } });
+    const out = path.join('/dev/shm', `continuo-${process.pid}`, 'model');
+    try {
+      expect(await messageOf(prepare(NAME, { out }))).toMatch(
+        /^the model needs about 9\.00 PB of disk space, but /,
+      );
+    } finally {
+      rmSync(path.dirname(out), { recursive: true });
+    }
+  });
+
   it('is refused as the hub refuses it', async () => {
     hub.repositories.set(NAME, { files: weightsFiles(), gated: true });
     expect(await messageOf(prepare())).toMatch(/^tiny-org\/tiny-model is gated: request access at /);

@@ -15,8 +15,8 @@ const MIN_SLOT_WAIT_MS = 1_000;
 const MAX_SLOT_WAIT_MS = 30_000;
 
 /**
- * Estimates when the next of a subject's running requests ends. Requests that run at a random moment still
- * need as long as their age, on average. The first of n ends after about the n-th part of that.
+ * Estimates when the next of a subject's running requests ends. On average, what is left of a running request
+ * takes as long as its age. The first of n ends after 1/n of that.
  */
 function slotWaitMs(state: QuotaState, { id }: Subject, now: number): number {
   const running = [...state.reservations.values()].filter(({ subjects }) => subjects.includes(id));
