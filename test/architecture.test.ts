@@ -40,7 +40,8 @@ const ALLOWED_WORKSPACES: Readonly<Record<string, readonly string[]>> = {
   '@continuo/shared': [],
   '@continuo/worker': ['@continuo/shared'],
   '@continuo/site': ['@continuo/shared', '@continuo/worker'],
-  // The origin fetches models and has them built; the builder writes what the origin's reader of ONNX files reads.
+  // The origin fetches models and has them built; the builder writes what the origin's reader of ONNX files
+  // reads.
   '@continuo/origin': ['@continuo/export', '@continuo/grammar', '@continuo/shared'],
   '@continuo/export': ['@continuo/origin', '@continuo/shared'],
   '@continuo/grammar': ['@continuo/shared'],
@@ -231,7 +232,9 @@ describe('structure', () => {
   });
 });
 
-/** Returns the files that no row of the map describes: in no listed folder, or in a folder beside listed ones. */
+/**
+ * Returns the files that no row of the map describes: in no listed folder, or in a folder beside listed ones.
+ */
 function unmapped(files: readonly SourceFile[], map: readonly string[]): string[] {
   const hasListedBelow = (folder: string) => map.some((other) => other.startsWith(`${folder}/`));
   return files

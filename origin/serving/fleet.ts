@@ -39,7 +39,7 @@ export type Refusal = Exclude<RequestDecision, { readonly type: 'serve' }>;
 /** Longest delay that a timer accepts. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** The models of one origin: executes the decisions of their life cycle and reports the results back to it. */
+/** The models of one origin: executes the decisions of their life cycle and reports the results. */
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #life: LifeCycle;
@@ -64,7 +64,8 @@ export class Fleet {
   }
 
   /**
-   * Applies a configuration whose models fit together. A faulty model is listed, and every request for it is refused.
+   * Applies a configuration whose models fit together. A faulty model is listed, and every request for it is
+   * refused.
    */
   configure({ models, faulty }: Inspection, limits: MemoryLimits): void {
     this.#faults.clear();
@@ -93,7 +94,7 @@ export class Fleet {
     return this.#starting?.size === 0;
   }
 
-  /** Resolves when the origin has started. @throws Error of the first model that failed, if no model can be served */
+  /** Resolves when the origin has started. @throws Error of the first model if none can be served */
   whenStarted(): Promise<void> {
     return this.#started.promise;
   }

@@ -12,10 +12,10 @@ export type KvSlotsShape = Pick<ModelShape, 'slots' | 'contextLength' | 'prefill
 /**
  * Assigns the slots of the KV cache and finds the prompt prefixes that they still hold (the prefix cache).
  *
- * Only whole prefill chunks of prompts are kept, because their bits do not depend on which request computed them. A free
- * slot keeps its prefix until the slot is needed. Then the prefix store has it; without a store, or with images, it moves to
- * the slot whose prefix was least recently used. Held slots stay close together, so that one contiguous decode batch covers
- * them.
+ * Only whole prefill chunks of prompts are kept, because their bits do not depend on which request computed
+ * them. A free slot keeps its prefix until the slot is needed. Then the prefix store has it; without a store,
+ * or with images, it moves to the slot whose prefix was least recently used. Held slots stay close together,
+ * so that one contiguous decode batch covers them.
  */
 export class KvSlots {
   readonly #slots: readonly Slot[];
@@ -70,8 +70,8 @@ export class KvSlots {
   }
 
   /**
-   * Assigns a slot to a prompt, with the longest cached prefix of its namespace. The last prompt token is always
-   * computed, because its logits are needed.
+   * Assigns a slot to a prompt, with the longest cached prefix of its namespace. The last prompt token is
+   * always computed, because its logits are needed.
    * @param limit most positions to take from the prefix that a slot holds
    * @param images of the prompt, in order
    */
@@ -116,7 +116,7 @@ export class KvSlots {
     return copies;
   }
 
-  /** Frees the slot of a sequence that `resume` will continue. Its prefix stays in the cache if it is reusable. */
+  /** Frees the slot of a sequence to be resumed. Its prefix stays in the cache if it is reusable. */
   suspend(slot: number, reusable: boolean): SlotPrompt {
     const { tokens, images, namespace, kept } = this.#slot(slot);
     this.release(slot, reusable);
@@ -163,8 +163,8 @@ export class KvSlots {
   }
 
   /**
-   * Returns the least recently used free slot with memory after its kept positions, which the caller gives back to the system.
-   * A slot whose prefix the store has may keep none. Null if there is no such slot.
+   * Returns the least recently used free slot with memory after its kept positions, which the caller gives
+   * back to the system. A slot whose prefix the store has may keep none. Null if there is no such slot.
    */
   takeSurplus(): { readonly slot: number; readonly kept: number } | null {
     const stored = this.#storedPrefixes;
@@ -214,8 +214,8 @@ export class KvSlots {
   }
 
   /**
-   * Returns the donor's slot if it is free, and so near the held range that the copy would cost more; else the free slot that
-   * keeps the range shortest.
+   * Returns the donor's slot if it is free, and so near the held range that the copy would cost more; else
+   * the free slot that keeps the range shortest.
    */
   #chooseSlot(donor: { readonly slot: number; readonly length: number } | null): number {
     const { first, last } = this.#heldRange();

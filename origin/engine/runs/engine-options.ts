@@ -44,7 +44,7 @@ export interface EngineOptions extends EngineHooks {
    * @throws ApiError if a pattern is not valid
    */
   readonly compilePatterns?: (list: string, tenantId: string) => Promise<PatternSet>;
-  /** Encodes the images of each prompt; absent if the model takes none. @throws ApiError if the model fails */
+  /** Encodes each prompt's images; absent if the model takes none. @throws ApiError if the model fails */
   readonly encodeImages?: (
     submission: Submission,
     signal: AbortSignal,

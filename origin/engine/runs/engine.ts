@@ -33,8 +33,8 @@ const MAX_FAILURES = 2;
 const THROUGHPUT_WINDOW = 64;
 
 /**
- * Runs the model for all requests, step by step. Sees the model only as rows of tokens in and logits out. `submit` and
- * `abort` may be called at any time, also while a step waits for the model.
+ * Runs the model for all requests, step by step. Sees the model only as rows of tokens in and logits out.
+ * `submit` and `abort` may be called at any time, also while a step waits for the model.
  */
 export class Engine {
   /** Trims a slot if it is time. Returns whether more may be left. */
@@ -92,7 +92,10 @@ export class Engine {
     return this.#scheduler.requests.size === 0 && !this.#grammarWork.awaited;
   }
 
-  /** True while a request is being prepared or prefixes are being written, which go on when the event loop turns. */
+  /**
+   * True while a request is being prepared or prefixes are being written, which go on when the event loop
+   * turns.
+   */
   get awaitsPreparation(): boolean {
     return this.#admission.preparing > 0 || this.#disk?.busy === true;
   }

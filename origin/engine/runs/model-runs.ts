@@ -33,7 +33,7 @@ export interface RunResult extends Pick<StepReport, 'rows' | 'tokens'> {
 /** So many positions of context cost about as much as the rest of a row. */
 const POSITIONS_PER_ROW = 512;
 
-/** Decode runs of so many rows can be stopped. A run on a pool thread takes about 0.1 ms longer; one of 16 rows takes 2.5 ms. */
+/** Decode runs of so many rows can be stopped. A pool thread costs 0.1 ms; 16 rows take 2.5 ms. */
 const LEAST_STOPPED_ROWS = 16;
 
 /** A run that a short prompt of another tenant may stop. */
@@ -45,7 +45,9 @@ interface StoppableRun {
   stoppedBy: string | null;
 }
 
-/** How often a step brings logits that samplers ask for. After that, rows that still lack some are completed. */
+/**
+ * How often a step brings logits that samplers ask for. After that, rows that still lack some are completed.
+ */
 const MOST_FETCHES = 3;
 
 type RunParts = ReadonlyMap<string, RunPart>;
@@ -100,8 +102,8 @@ export class ModelRuns {
   }
 
   /**
-   * Stops the run that the model makes now, if it is one of other tenants. The request has just been opened. It must have a
-   * short prompt, and its tenant the time for both. The run is made again later.
+   * Stops the run that the model makes now, if it is one of other tenants. The request has just been opened.
+   * It must have a short prompt, and its tenant the time for both. The run is made again later.
    */
   stopFor(request: OpenRequest): void {
     const run = this.#stoppable;
@@ -119,8 +121,8 @@ export class ModelRuns {
   }
 
   /**
-   * Charges a run that has ended, or that was stopped, with everything since the last one of its step: scheduling, copies, the
-   * model, sampling and its messages.
+   * Charges a run that has ended, or that was stopped, with everything since the last one of its step:
+   * scheduling, copies, the model, sampling and its messages.
    */
   #charge(kind: 'prefill' | 'decode', run: StoppableRun | null, parts: RunParts): void {
     const now = this.#now();
@@ -139,8 +141,8 @@ export class ModelRuns {
   }
 
   /**
-   * Yields one prefill chunk, then the decode batch, of the tenants that are due. A prompt whose last chunk was computed
-   * thus decodes in the same step. Each run is built when the run before it has been charged.
+   * Yields one prefill chunk, then the decode batch, of the tenants that are due. A prompt whose last chunk
+   * was computed thus decodes in the same step. Each run is built when the run before it has been charged.
    */
   *schedule(): Generator<ModelRun> {
     yield* this.#schedulePrefills();
@@ -150,8 +152,8 @@ export class ModelRuns {
   }
 
   /**
-   * Yields runs until one computes a chunk, or copies a prompt for its later sequences. Runs that only restore stored chunks come
-   * on top, as far as copying is cheap.
+   * Yields runs until one computes a chunk, or copies a prompt for its later sequences. Runs that only
+   * restore stored chunks come on top, as far as copying is cheap.
    */
   *#schedulePrefills(): Generator<ModelRun> {
     const mostRestored = MAX_COPIED_CHUNKS * this.#runner.shape.prefillChunk;
@@ -249,8 +251,8 @@ export class ModelRuns {
   }
 
   /**
-   * Schedules the next chunk of one prompt. Before its first chunk the prompt gets its slot. If the store has more of it than one
-   * run may restore, or all of it, the run computes nothing.
+   * Schedules the next chunk of one prompt. Before its first chunk the prompt gets its slot. If the store has
+   * more of it than one run may restore, or all of it, the run computes nothing.
    */
   #schedulePrefill(prefill: PromptPrefill): ModelRun {
     const entered = prefill.slot < 0 ? this.#enter(prefill) : [];
@@ -306,7 +308,7 @@ export class ModelRuns {
   }
 }
 
-/** Returns the sequences with their rows in slot order, except that those that have waited longest come first. */
+/** Returns the sequences with their rows in slot order, but those that waited longest first. */
 function inTurn(sequences: readonly (Sequence | null)[]) {
   const rows = sequences.flatMap((sequence, row) => (sequence === null ? [] : [{ sequence, row }]));
   const hasSkipped = rows.some(({ sequence }) => sequence.skippedSteps > 0);

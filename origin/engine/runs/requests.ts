@@ -15,8 +15,8 @@ import type { EngineOptions } from './engine-options.ts';
 import { Outbox } from './outbox.ts';
 
 /**
- * Most token events per second and core. An event costs up to 0.5 ms in the origin, the Worker and the client together.
- * This limit keeps all events below a tenth of a machine's cores.
+ * Most token events per second and core. An event costs up to 0.5 ms in the origin, the Worker and the client
+ * together. This limit keeps all events below a tenth of a machine's cores.
  */
 const MAX_EVENTS_PER_SECOND_AND_CORE = 150;
 
@@ -36,8 +36,8 @@ export interface RequestsParts {
 }
 
 /**
- * Takes each request from its opening to its one terminal event. Does not know the model: logits come in, and the KV
- * copies to make go out.
+ * Takes each request from its opening to its one terminal event. Does not know the model: logits come in, and
+ * the KV copies to make go out.
  */
 export class Requests {
   readonly #options: EngineOptions;
@@ -45,7 +45,7 @@ export class Requests {
   readonly #outbox = new Outbox();
   /** Earliest deadline of all open requests. */
   #nextDeadline = Number.POSITIVE_INFINITY;
-  /** Minimum milliseconds between two events of a choice, for the number of choices running after the last step. */
+  /** Minimum milliseconds between two events of a choice, by the number of running choices. */
   #minEventIntervalMs = 0;
 
   constructor(options: EngineOptions, parts: RequestsParts) {
@@ -91,7 +91,7 @@ export class Requests {
     this.#outbox.add(request.submission.requestId, request.start(promptIndex, cachedTokens, now));
   }
 
-  /** Adds the next draw of a decoding sequence to the sampler pool; `advance` must follow. False if it needs more logits first. */
+  /** Adds a sequence's next draw to the sampler pool; `advance` must follow. False: it needs more logits. */
   submitDraw(sequence: Sequence, logits: Float32Array): boolean {
     let isSubmitted = true;
     this.#attempt(sequence.request, () => {
@@ -107,8 +107,10 @@ export class Requests {
   }
 
   /**
-   * Takes the results of a chunk. After the last chunk, every sequence samples its first token from the same logits and
-   * starts decoding in its own slot. If there are many, or if they need many copies, some start in later calls, with the same logits. If the prompt is late, its sequences end; the KV so far stays in the prefix cache.
+   * Takes the results of a chunk. After the last chunk, every sequence samples its first token from the same
+   * logits and starts decoding in its own slot. If there are many, or if they need many copies, some start in
+   * later calls, with the same logits. If the prompt is late, its sequences end; the KV so far stays in the
+   * prefix cache.
    * @param end position after the chunk
    * @param row logits of the chunk's wanted positions; the last of them is row −1
    */

@@ -6,8 +6,9 @@ import {
 } from '../../model/model-runner.ts';
 
 /**
- * Returns the end of the prompt's next run. Chunks keep to a grid, so that cached prefixes do not change the split. A single
- * position after the grid gets a run of its own, because its bits differ from those in a larger run.
+ * Returns the end of the prompt's next run. Chunks keep to a grid, so that cached prefixes do not change the
+ * split. A single position after the grid gets a run of its own, because its bits differ from those in a
+ * larger run.
  */
 function chunkEnd(computed: number, promptLength: number, chunk: number, chunks: number): number {
   const end = Math.min(promptLength, computed - (computed % chunk) + chunk * chunks);
@@ -23,8 +24,8 @@ export type WantedLogits = 'none' | 'last' | 'all';
  * @param chunk length of a chunk
  * @param chunks most chunks of the run; logits of all positions are computed chunk by chunk
  * @param images vectors that take the place of image tokens in the prompt
- * @param from first position whose logits are wanted, by default the first or the last. With `all`, its whole chunk gets logits,
- *   so that their bits do not depend on it
+ * @param from first position whose logits are wanted, by default the first or the last. With `all`, its whole
+ *   chunk gets logits, so that their bits do not depend on it
  */
 export function prefillChunk(
   slot: number,
@@ -103,9 +104,9 @@ export interface Move {
 export const COPIED_POSITIONS_PER_ROW = 64;
 
 /**
- * Decides when to close a hole in the range of decoding slots. Applies the ski-rental rule: a sequence at the end of the
- * range is moved into a hole once computing the holes has cost as much as the copy. The total cost is at most twice that
- * of the best decision in hindsight.
+ * Decides when to close a hole in the range of decoding slots. Applies the ski-rental rule: a sequence at the
+ * end of the range is moved into a hole once computing the holes has cost as much as the copy. The total cost
+ * is at most twice that of the best decision in hindsight.
  */
 export class Compaction {
   /** Idle rows computed since the last move. */

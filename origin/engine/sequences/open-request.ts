@@ -24,8 +24,8 @@ export interface Preparation {
 }
 
 /**
- * A sequence before its first token: one choice of a prompt, or all choices of a greedy request, which are equal. Holds
- * no token history, so that waiting sequences need little memory.
+ * A sequence before its first token: one choice of a prompt, or all choices of a greedy request, which are
+ * equal. Holds no token history, so that waiting sequences need little memory.
  */
 export interface QueuedSequence extends PrioritySequence {
   readonly request: OpenRequest;
@@ -158,7 +158,8 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
   }
 
   /**
-   * Returns whether a caller waits for the first token of a prompt, and few positions of it are left to compute.
+   * Returns whether a caller waits for the first token of a prompt, and few positions of it are left to
+   * compute.
    * @param chunk positions of a prefill chunk
    */
   isShort(promptIndex: number, computed: number, chunk: number): boolean {

@@ -110,7 +110,7 @@ export class PromptPrefill {
     return maxPromptMs !== undefined && this.wantedLogits === 'last' && now - this.startedAt >= maxPromptMs;
   }
 
-  /** Positions at the prompt's start whose KV may be kept in the prefix store: those before the first image. */
+  /** Positions at the prompt's start with KV for the prefix store: those before the first image. */
   get storable(): number {
     return storablePositions(this.request.submission, this.request.prompt(this.promptIndex));
   }

@@ -31,8 +31,8 @@ export const newSequence = (
     : new Sequence(queued, context);
 
 /**
- * A sequence that takes tokens back: those of a banned phrase that it has generated, and the last tokens of its prompt, which
- * healing chooses again.
+ * A sequence that takes tokens back: those of a banned phrase that it has generated, and the last tokens of
+ * its prompt, which healing chooses again.
  */
 class RewindingSequence extends Sequence {
   readonly #healing: Healing | null;
@@ -112,7 +112,9 @@ class RewindingSequence extends Sequence {
     this.#stale = Number.POSITIVE_INFINITY;
   }
 
-  /** Chooses the last tokens of the prompt again. Returns the token that takes their place; null if they stay. */
+  /**
+   * Chooses the last tokens of the prompt again. Returns the token that takes their place; null if they stay.
+   */
   #heal(): SampledToken | null {
     if (this.#healing === null) return null;
     const { tokens, maxTokens } = this.request.prompt(this.queued.promptIndex);

@@ -45,7 +45,7 @@ export interface TokenPlace {
 
 const NO_BYTES = new Uint8Array(0);
 
-/** Units of grammar work to heal a prompt: 100 ms. Every token that covers the rest of it is checked, in one step. */
+/** Units of grammar work to heal a prompt: 100 ms. One step checks every covering token. */
 const MAX_HEALING_UNITS = 10_000_000;
 const UNITS_PER_CHECK = 100;
 
@@ -57,7 +57,7 @@ export class SequenceSampling {
   readonly #constraint: Constraint | null;
   /** Holds a mask of the constraint with the end tokens. */
   readonly #ownMask: Uint32Array;
-  /** What the constraint allows next, from the submission of a draw on; null = not known yet, or no constraint. */
+  /** What the constraint allows next after a submission; null = not known yet, or no constraint. */
   #mask: Uint32Array | 'nothing' | null = null;
   readonly #choices: number;
   /** The pool's handle of the next token's draw; −1 = none. */
@@ -98,7 +98,8 @@ export class SequenceSampling {
   }
 
   /**
-   * 1 / temperature, if the next token can be drawn from a sparse row; else null. If a mask applies, the draw reads the blocks with tokens that it allows, and only logprobs need sums.
+   * 1 / temperature, if the next token can be drawn from a sparse row; else null. If a mask applies, the draw
+   * reads the blocks with tokens that it allows, and only logprobs need sums.
    */
   get coldness(): number | null {
     if (!this.#suitsPool) return null;
@@ -171,8 +172,9 @@ export class SequenceSampling {
   }
 
   /**
-   * The tokens that the grammar allows; null = all. End tokens are allowed only where the text is a complete match, maybe
-   * with a reference to the token. One that is not flagged as special has a text, which the grammar may allow elsewhere.
+   * The tokens that the grammar allows; null = all. End tokens are allowed only where the text is a complete
+   * match, maybe with a reference to the token. One that is not flagged as special has a text, which the
+   * grammar may allow elsewhere.
    * @throws ApiError if no token continues a text that is not complete
    */
   #findMask(mayEnd: boolean): Uint32Array | null | 'nothing' {
@@ -198,7 +200,8 @@ export class SequenceSampling {
    * @param capacity tokens of prompt and completion together
    * @param forbidden returns the ids other than the prompt's own that may not come at a position
    * @throws ApiError if that needs too much grammar work
-   * @returns the first token that differs from the prompt's and takes the place of the rest; null if none does
+   * @returns the first token that differs from the prompt's and takes the place of the rest; null if none
+   *   does
    */
   heal(
     healing: Healing,
@@ -227,7 +230,7 @@ export class SequenceSampling {
     return null;
   }
 
-  /** Returns a function that goes back to the state before the next token, whose tenant pays for the repetition. */
+  /** Returns a function back to the state before the next token; the tenant pays the repetition. */
   save(): () => void {
     const { bound } = this.#sampler.draw;
     const restore = this.#constraint?.save();
@@ -249,7 +252,7 @@ export class SequenceSampling {
   }
 }
 
-/** Returns null if the parameters forbid every token: `allowed_token_ids` may leave out those of the prompt. */
+/** Returns null if the parameters forbid every token: `allowed_token_ids` may lack the prompt's. */
 function orNull(sample: () => number): number | null {
   try {
     return sample();

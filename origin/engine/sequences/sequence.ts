@@ -99,7 +99,7 @@ export class Sequence implements DecodeRow {
     return { history: this.history, step: this.length, mayEnd, forbidden };
   }
 
-  /** Adds the draw of the next token, from the row that `advance` will get, to the pool. False if it needs more logits first. */
+  /** Adds the draw of the next token to the pool. False if it needs more logits first. */
   submitDraw(logits: Float32Array): boolean {
     return this.sampling.submitDraw(logits, this.place);
   }

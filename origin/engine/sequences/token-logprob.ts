@@ -3,7 +3,8 @@ import type { TokenLogprobs } from '../../sampling/logprobs.ts';
 import type { TokenBytes } from '../../tokenizer/token-bytes.ts';
 
 /**
- * Returns a token's bytes in the wire form: one code unit 0..255 per byte. Three times as fast as with spread arguments.
+ * Returns a token's bytes in the wire form: one code unit 0..255 per byte. Three times as fast as with spread
+ * arguments.
  * @param healed bytes of the prompt; left out if the token begins with them
  */
 export function wireBytes({ bytes, offsets }: TokenBytes, id: number, healed?: Uint8Array): string {

@@ -14,8 +14,8 @@ export interface HeldState {
 }
 
 /**
- * Checks the state between two steps. Every slot is free or used once, every sequence has one state, and every open
- * request has a sequence that can end it.
+ * Checks the state between two steps. Every slot is free or used once, every sequence has one state, and
+ * every open request has a sequence that can end it.
  *
  * @returns one line per broken rule, without content of requests
  */

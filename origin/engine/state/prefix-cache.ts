@@ -93,14 +93,14 @@ export class PrefixCache {
     return this.#slots.isArriving(slot) || (done && this.#slots.isCopied(slot));
   }
 
-  /** Returns how many sequences of a computed prompt may start in one run, so that other requests do not wait for their copies. */
+  /** Returns how many sequences of a computed prompt may start in one run without delaying other requests. */
   copiesPerRun({ tokens }: PromptPrefill): number {
     return Math.max(1, Math.floor((MAX_COPIED_CHUNKS * this.#chunkLength) / tokens.length));
   }
 
   /**
-   * Takes the next stored chunks of a prompt that has its slot, as many as may be copied at once. If some are not stored any
-   * more, they are computed.
+   * Takes the next stored chunks of a prompt that has its slot, as many as may be copied at once. If some are
+   * not stored any more, they are computed.
    */
   restore(prefill: PromptPrefill): Restored {
     const { slot, computed } = prefill;
@@ -147,7 +147,8 @@ export class PrefixCache {
   }
 
   /**
-   * Notes that a prompt's positions up to `end` are in its slot, and stores the chunks of the run that began at `start`.
+   * Notes that a prompt's positions up to `end` are in its slot, and stores the chunks of the run that began
+   * at `start`.
    * @param logits of the last position, computed without those of other positions; null if there are none
    */
   record(prefill: PromptPrefill, start: number, end: number, logits: Float32Array | null): void {

@@ -23,8 +23,8 @@ export interface SchedulerOptions {
 }
 
 /**
- * Holds the open requests, and gives slots to their sequences. A sequence waits, then runs until it ends or is suspended for
- * one that comes first; a suspended one waits again.
+ * Holds the open requests, and gives slots to their sequences. A sequence waits, then runs until it ends or
+ * is suspended for one that comes first; a suspended one waits again.
  */
 export class Scheduler {
   readonly #options: SchedulerOptions;
@@ -95,8 +95,9 @@ export class Scheduler {
   }
 
   /**
-   * Makes pieces of long copies, gives slots to waiting sequences, and suspends running ones for those that come first. Not during
-   * a run. A call moves the KV of MAX_COPIED_CHUNKS twice, and of two more sequences at most. The rest waits for the next one.
+   * Makes pieces of long copies, gives slots to waiting sequences, and suspends running ones for those that
+   * come first. Not during a run. A call moves the KV of MAX_COPIED_CHUNKS twice, and of two more sequences
+   * at most. The rest waits for the next one.
    * @param copy makes KV copies at once
    * @param onMove called when KV of a sequence has been copied, or written back, with its request
    * @param onFault called if the KV of a sequence could not be moved; its request is lost, unless null
@@ -131,7 +132,7 @@ export class Scheduler {
     }
   }
 
-  /** Suspends the sequence that should give up its slot. Returns false if there is none, or no memory for it. */
+  /** Suspends the sequence that should give up its slot. False if there is none, or no memory. */
   #suspendOne(): boolean {
     const victim = this.#queues.victim(this.#holders);
     if (victim === null) return false;
@@ -141,7 +142,7 @@ export class Scheduler {
     return true;
   }
 
-  /** Whether a request that has just been opened computes a short prompt in the next step, if no run is going on. */
+  /** Whether a request just opened computes a short prompt in the next step, if no run is going on. */
   isShortNext(request: OpenRequest): boolean {
     const { running, store, chunk } = this.#options;
     if (running.work.get(request.account)?.prompts === 'short') return true;

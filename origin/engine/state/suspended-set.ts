@@ -7,7 +7,7 @@ import type { OpenRequest, QueuedSequence } from '../sequences/open-request.ts';
 import type { PromptPrefill } from '../sequences/prompt-prefill.ts';
 import type { Sequence } from '../sequences/sequence.ts';
 
-/** What a suspended sequence was: decoding, alone in its prompt's prefill, or null = about to join a prefill. */
+/** What a suspended sequence was: decoding, alone in its prompt's prefill, null = about to join one. */
 export type SuspendedState = Sequence | PromptPrefill | null;
 
 interface Suspended {
@@ -26,7 +26,7 @@ export class KvMoveFailure extends Error {
   override readonly name = 'KvMoveFailure';
 }
 
-/** Sequences that gave up their slot. Their KV waits in the prefix store's memory; everything else stays with them. */
+/** Sequences that gave up their slot. Their KV waits in the prefix store; everything else stays with them. */
 export class SuspendedSet {
   readonly #kv: KvSlots;
   readonly #store: PrefixStore | null;
@@ -62,7 +62,8 @@ export class SuspendedSet {
 
   /**
    * Saves the KV of a sequence and frees its slot.
-   * @returns false if there is no memory for it, or if its KV is still being copied to its slot; nothing has changed then
+   * @returns false if there is no memory for it, or if its KV is still being copied to its slot; nothing has
+   *   changed then
    * @throws KvMoveFailure if the KV cannot be read; nothing has changed then
    */
   add(queued: QueuedSequence, state: SuspendedState): boolean {

@@ -6,8 +6,9 @@ import type { Engine } from '../runs/engine.ts';
 import type { EngineHooks } from '../runs/engine-options.ts';
 
 /**
- * Runs an engine with the commands from a port until `stop` arrives. Drains the port between two steps, because the event
- * loop does not turn during a synchronous decode. Waits for a command only if the engine is idle.
+ * Runs an engine with the commands from a port until `stop` arrives. Drains the port between two steps,
+ * because the event loop does not turn during a synchronous decode. Waits for a command only if the engine is
+ * idle.
  */
 export async function serveEngine(port: MessagePort, create: (hooks: EngineHooks) => Engine): Promise<void> {
   let stopped = false;

@@ -127,7 +127,8 @@ try {
       cause: error,
     });
   } finally {
-    // Native code that frees memory of a lost device may hang or abort the process before the streams have ended.
+    // Native code that frees memory of a lost device may hang or abort the process before the streams have
+    // ended.
     if (!deviceLost) runner.dispose();
     images?.dispose();
   }

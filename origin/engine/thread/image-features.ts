@@ -10,9 +10,9 @@ export type EncodeImage = (pixels: Float32Array<ArrayBuffer>, signal: AbortSigna
 const MAX_CACHED_BYTES = 256 * 2 ** 20;
 
 /**
- * Encodes the images of submissions concurrently with the decode loop, one at a time. Tenants share the time by their weights.
- * Caches recent vectors by the rules of the prefix cache: never across tenants or cache keys, and not with
- * `cachePrompt` off.
+ * Encodes the images of submissions concurrently with the decode loop, one at a time. Tenants share the time
+ * by their weights. Caches recent vectors by the rules of the prefix cache: never across tenants or cache
+ * keys, and not with `cachePrompt` off.
  */
 export class ImageFeatures {
   readonly #encode: EncodeImage;

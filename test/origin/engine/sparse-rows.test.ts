@@ -57,7 +57,10 @@ const SAMPLINGS: readonly (readonly Partial<SamplingParameters>[])[] = [
 ];
 
 const allIds = Array.from({ length: VOCABULARY }, (_, id) => id);
-/** The ids that each allows first: in few blocks, in all, and all of some blocks. At each later place they are 37 higher. */
+/**
+ * The ids that each allows first: in few blocks, in all, and all of some blocks. At each later place they are
+ * 37 higher.
+ */
 const GRAMMARS: Readonly<Record<string, readonly number[]>> = {
   few: [4, 900, 901, 2900, 2999],
   most: allIds.filter((id) => id % 7 > 0),

@@ -9,9 +9,9 @@ import { SAMPLER_CONFIGURATIONS, type SamplerConfiguration } from './sampler-con
 import { median } from './statistics.ts';
 
 /**
- * Measures the sampler's share of a decode step by configuration, at batch 16 and a vocabulary of 151,936, in the real
- * engine thread. The weights are random, so the distributions are flatter than those of trained models.
- * Run on an idle machine: npx node test/tools/bench/sampler-share.ts
+ * Measures the sampler's share of a decode step by configuration, at batch 16 and a vocabulary of 151,936, in
+ * the real engine thread. The weights are random, so the distributions are flatter than those of trained
+ * models. Run on an idle machine: npx node test/tools/bench/sampler-share.ts
  */
 
 const BATCH = 16;
@@ -51,7 +51,7 @@ function finished(submission: Submission): Promise<void> {
   });
 }
 
-/** Median over the steps in which all sequences run: milliseconds of model and sampler, and the latter's share. */
+/** Median over the steps in which all sequences run: milliseconds of model and sampler, and its share. */
 async function measure({ logprobs, ...sampling }: SamplerConfiguration) {
   reports.length = 0;
   const streams = Array.from({ length: BATCH }, (_, stream) => {

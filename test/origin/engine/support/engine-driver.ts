@@ -109,7 +109,7 @@ export class Driver {
   }
 }
 
-/** Returns a budget of the prefix store for so many chunks, and for at least one row of logits for each eight of them. */
+/** Returns a budget of the prefix store for so many chunks, with a row of logits per eight. */
 export function storeBytes({ shape, kvBytes }: ModelRunner, chunks: number): number {
   const { prefillChunk: chunk, vocabularySize } = shape;
   const roomOf = (budgetBytes: number) =>

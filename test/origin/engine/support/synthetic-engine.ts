@@ -12,7 +12,7 @@ export interface SyntheticEngine {
   remove(): void;
 }
 
-/** Writes a tiny random model with a tokenizer to a directory; returns the data that an engine thread needs. */
+/** Writes a tiny random model with a tokenizer to a directory; returns an engine thread's data. */
 export function syntheticEngine(
   options: Partial<SyntheticModel> = {},
   { slots = 4, prefillChunk = 16 }: { readonly slots?: number; readonly prefillChunk?: number } = {},
