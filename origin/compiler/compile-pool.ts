@@ -61,7 +61,6 @@ export class CompilePool {
         reject(busyError());
       }, this.#maxWaitMs);
       const job: Job = { wire, tenantId, resolve, reject, expiry };
-      this.#times.begin(tenantId);
       this.#waiting.push(job);
       this.#assign();
     });
@@ -89,19 +88,19 @@ export class CompilePool {
     this.#compiling.add(tenantId);
     await process.run(wire).then(resolve, reject);
     this.#compiling.delete(tenantId);
-    this.#times.begin(tenantId);
     this.#assign();
   }
 
   /** Takes the first job of the tenant that comes next, of those without a running job. */
   #next(): Job | null {
     const due = this.#waiting.filter(({ tenantId }) => !this.#compiling.has(tenantId));
-    const next = this.#times.first(due.map(({ tenantId }) => tenantId));
+    const tenants = new Set(due.map(({ tenantId }) => tenantId));
+    const next = this.#times.first(tenants);
     const job = due.find(({ tenantId }) => tenantId === next);
     if (job === undefined) return null;
     this.#waiting = this.#waiting.filter((waiting) => waiting !== job);
     this.#times.serve(job.tenantId, 1);
-    this.#times.forget(new Set(this.#waiting.map(({ tenantId }) => tenantId)));
+    this.#times.forget(tenants);
     return job;
   }
 }

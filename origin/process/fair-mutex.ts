@@ -33,6 +33,7 @@ export class FairMutex {
     try {
       signal.throwIfAborted();
       this.#times.serve(tenantId, size / weight);
+      this.#times.forget(this.#waiting);
       return await work();
     } finally {
       this.#startNext();
@@ -49,7 +50,6 @@ export class FairMutex {
         this.#remove(tenantId, start);
         reject(signal.reason);
       };
-      this.#times.begin(tenantId);
       const callers = this.#waiting.get(tenantId) ?? new Set();
       this.#waiting.set(tenantId, callers.add(start));
       signal.addEventListener('abort', leave, { once: true });
@@ -58,7 +58,6 @@ export class FairMutex {
 
   /** Keeps the lock while a caller waits, so that a new caller cannot overtake it. */
   #startNext(): void {
-    this.#times.forget(this.#waiting);
     const next = this.#times.first(this.#waiting.keys());
     if (next === null) {
       this.#locked = false;

@@ -36,8 +36,8 @@ export class PriorityQueues<
   /** @param limit requests that may wait in each class */
   constructor(slots: number, limit: number) {
     this.#slots = slots;
-    this.#interactive = new WaitingQueue(limit);
-    this.#flex = new WaitingQueue(limit);
+    this.#interactive = new WaitingQueue(slots, limit);
+    this.#flex = new WaitingQueue(slots, limit);
   }
 
   /** Waiting requests of both classes. */
@@ -95,7 +95,7 @@ export class PriorityQueues<
   take(holders: readonly Sequence[]): Sequence | null {
     const flexIsDue = !this.#lastWasFlex && !holders.some(({ request }) => request.flex);
     for (const flex of flexIsDue ? [true, false] : [false, true]) {
-      const next = this.#takeFrom(flex, holders);
+      const next = this.#queueOf(flex).take(ofClass(flex, holders));
       if (next === null) continue;
       this.#lastWasFlex = flex;
       this.#turnSteps = 0;
@@ -111,27 +111,16 @@ export class PriorityQueues<
    * those of the sequences that have run longest, of tenants above theirs.
    */
   victim(holders: readonly Sequence[]): Sequence | null {
-    const flexHolders = holders.filter(({ request }) => request.flex);
-    if (!this.#interactive.isEmpty && this.#giveUp(flexHolders.length)) return youngest(flexHolders);
-    for (const flex of [false, true]) {
-      const queue = this.#queueOf(flex);
-      if (queue.isEmpty) continue;
-      const shares = this.#sharesOf(flex, holders);
-      if (!queue.tenants.some(({ tenantId }) => shares.isBelow(tenantId))) continue;
-      const above = holders.filter(
-        ({ request }) => request.flex === flex && shares.isAbove(request.tenantId),
-      );
-      if (above.length > 0) return oldest(above);
-    }
-    return null;
+    const flexHolders = ofClass(true, holders);
+    if (!this.#interactive.isEmpty && this.#giveUp(flexHolders.length))
+      return flexHolders.toSorted((a, b) => b.order - a.order)[0]!;
+    return this.#interactive.victim(ofClass(false, holders)) ?? this.#flex.victim(flexHolders);
   }
 
   /** Returns whether an interactive request has one sequence, and the next slot that another one gives up is for it. */
   isNext({ tenantId, flex, waiting }: Request, holders: readonly Sequence[]): boolean {
     if (flex || waiting !== 1 || this.#slots === 1 || this.victim(holders) === null) return false;
-    const shares = this.#sharesOf(false, holders);
-    const due = this.#interactive.tenants.filter((tenant) => shares.isBelow(tenant.tenantId));
-    return due.length === 1 && due[0]!.tenantId === tenantId && due[0]!.length === 1;
+    return this.#interactive.isNext(tenantId, ofClass(false, holders));
   }
 
   #giveUp(flexSlots: number): boolean {
@@ -139,49 +128,10 @@ export class PriorityQueues<
     return flexSlots > 1;
   }
 
-  #takeFrom(flex: boolean, holders: readonly Sequence[]): Sequence | null {
-    const queue = this.#queueOf(flex);
-    if (queue.isEmpty) return null;
-    const shares = this.#sharesOf(flex, holders);
-    const belowShare = queue.take(this.#slots, shares.held, (tenantId) => shares.isBelow(tenantId));
-    return belowShare ?? queue.take(this.#slots, shares.held);
-  }
-
-  /** The shares of the tenants that hold or want slots of a class. */
-  #sharesOf(flex: boolean, holders: readonly Sequence[]): ReturnType<typeof fairShares> {
-    const tenants = holders.map(({ request }) => request).filter((request) => request.flex === flex);
-    return fairShares(this.#slots, tenants, this.#queueOf(flex).tenants);
-  }
-
   #queueOf(flex: boolean): WaitingQueue<Sequence, Request> {
     return flex ? this.#flex : this.#interactive;
   }
 }
 
-const oldest = <S extends PrioritySequence>(sequences: readonly S[]): S =>
-  sequences.reduce((best, one) => (one.order < best.order ? one : best));
-
-const youngest = <S extends PrioritySequence>(sequences: readonly S[]): S =>
-  sequences.reduce((best, one) => (one.order > best.order ? one : best));
-
-type Tenant = Pick<PriorityRequest, 'tenantId' | 'weight'>;
-
-/**
- * Compares the slots that tenants hold with their fair shares: slots · weight ÷ all weights, rounded up.
- * @param holders one entry per slot held
- * @param waiting tenants that want slots
- */
-function fairShares(slots: number, holders: readonly Tenant[], waiting: readonly Tenant[]) {
-  const held = new Map<string, number>();
-  for (const { tenantId } of holders) held.set(tenantId, (held.get(tenantId) ?? 0) + 1);
-  const weights = new Map([...holders, ...waiting].map(({ tenantId, weight }) => [tenantId, weight]));
-  const allWeights = [...weights.values()].reduce((sum, weight) => sum + weight, 0);
-  const heldBy = (tenantId: string) => held.get(tenantId) ?? 0;
-  const shareOf = (tenantId: string) => Math.ceil((slots * (weights.get(tenantId) ?? 0)) / allWeights);
-  return {
-    held,
-    /** True for a tenant that holds more than its share: it keeps at least one slot when it gives one up. */
-    isAbove: (tenantId: string) => heldBy(tenantId) > shareOf(tenantId),
-    isBelow: (tenantId: string) => heldBy(tenantId) < shareOf(tenantId),
-  };
-}
+const ofClass = <S extends PrioritySequence>(flex: boolean, sequences: readonly S[]): readonly S[] =>
+  sequences.filter(({ request }) => request.flex === flex);

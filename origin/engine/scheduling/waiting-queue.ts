@@ -1,9 +1,15 @@
 import { fitsThreshold } from '@continuo/shared/dynamic-threshold.ts';
 import { VirtualTimes } from '@continuo/shared/virtual-times.ts';
 
+interface Tenant {
+  readonly tenantId: string;
+  /** Share relative to other tenants; greater than zero. */
+  readonly weight: number;
+}
+
 /** A sequence that waits for a slot or holds one. */
 export interface SlotSequence {
-  readonly request: { readonly tenantId: string; readonly weight: number };
+  readonly request: Tenant;
   /** Tokens that it may still use, prompt and completion, when it last took or left a slot. */
   cost: number;
   /** Its place in the order of first starts; 0 = never started. */
@@ -11,10 +17,7 @@ export interface SlotSequence {
 }
 
 /** A request in the waiting queue. Its sequences leave one by one; it counts once until the last has left. */
-export interface WaitingRequest<Sequence extends SlotSequence> {
-  readonly tenantId: string;
-  /** Share relative to other tenants; greater than zero. */
-  readonly weight: number;
+export interface WaitingRequest<Sequence extends SlotSequence> extends Tenant {
   /** Sequences that have not left. */
   readonly waiting: number;
   /** Removes and returns the next of them. */
@@ -32,14 +35,16 @@ interface Line<Sequence, Request> {
 const PLACES_PER_FREE_PLACE = 3;
 
 /**
- * Holds requests whose sequences wait for a slot. It is bounded, and fair between tenants by virtual time: a tenant is charged for
- * the tokens of its sequences when these leave their slots. The tenant with the earliest time is served next, unless it holds its share
- * of the slots. Within a tenant the order is first in, first out, and sequences that have been put back come first.
+ * Holds requests whose sequences wait for a slot, and shares the slots between tenants. It is bounded, and fair by virtual time: a
+ * tenant is charged for the tokens of its sequences when these leave their slots. The tenant with the earliest time is served next,
+ * unless it holds its share of the slots. Within a tenant the order is first in, first out, and sequences that have been put back
+ * come first. The caller tells which sequences hold a slot.
  */
 export class WaitingQueue<
   Sequence extends SlotSequence,
   Request extends WaitingRequest<Sequence> = WaitingRequest<Sequence>,
 > {
+  readonly #slots: number;
   readonly #limit: number;
   /** By tenant that waits. */
   readonly #lines = new Map<string, Line<Sequence, Request>>();
@@ -49,7 +54,8 @@ export class WaitingQueue<
   #contended = new WeakSet<Sequence>();
 
   /** @param limit requests that may wait, in addition to those that can leave at once */
-  constructor(limit: number) {
+  constructor(slots: number, limit: number) {
+    this.#slots = slots;
     this.#limit = limit;
   }
 
@@ -65,15 +71,6 @@ export class WaitingQueue<
 
   get isEmpty(): boolean {
     return this.#lines.size === 0;
-  }
-
-  /** Tenants that wait, with the weight of their next request, and how many requests and returned sequences they have here. */
-  get tenants(): readonly { readonly tenantId: string; readonly weight: number; readonly length: number }[] {
-    return [...this.#lines].map(([tenantId, { requests, returned }]) => ({
-      tenantId,
-      weight: (returned[0]?.request ?? requests[0]!).weight,
-      length: requests.length + returned.length,
-    }));
   }
 
   /**
@@ -112,24 +109,16 @@ export class WaitingQueue<
   /**
    * Removes and returns the next sequence; null if the queue is empty. While others wait, a tenant gets no more than its
    * share of the slots, rounded up. So if a slot is free, a waiting tenant holds less than its share.
-   * @param held by tenant, slots in use
-   * @param mayTake false for tenants to pass over, as if they held their share
    */
-  take(
-    slots: number,
-    held: ReadonlyMap<string, number>,
-    mayTake: (tenantId: string) => boolean = () => true,
-  ): Sequence | null {
-    const waiting = this.tenants;
-    const weights = sum(waiting, ({ weight }) => weight);
-    const due = waiting.filter(
-      ({ tenantId, weight }) => mayTake(tenantId) && (held.get(tenantId) ?? 0) < (slots * weight) / weights,
-    );
-    const next = this.#times.first(due.map(({ tenantId }) => tenantId));
+  take(holders: readonly Sequence[]): Sequence | null {
+    const waiting = this.#tenants;
+    const below = this.#below(this.#beyondShare(holders));
+    const due = below.size > 0 ? below : this.#below(beyondShare(this.#slots, holders, waiting));
+    const next = this.#times.first(due);
     if (next === null) return null;
     this.#times.serve(next, 0);
     // A tenant that holds its share collects no credit while it is passed over.
-    for (const tenant of waiting) if (!due.includes(tenant)) this.#times.begin(tenant.tenantId);
+    for (const { tenantId } of waiting) if (!due.has(tenantId)) this.#times.begin(tenantId);
     const line = this.#lines.get(next)!;
     const { requests, returned } = line;
     const sequence = returned.shift() ?? requests[0]!.takeSequence();
@@ -140,11 +129,46 @@ export class WaitingQueue<
     return sequence;
   }
 
+  /** Returns the sequence that has run longest of tenants above their share, if a waiting tenant is below its own. */
+  victim(holders: readonly Sequence[]): Sequence | null {
+    const beyond = this.#beyondShare(holders);
+    if (this.#below(beyond).size === 0) return null;
+    const above = holders.filter(({ request }) => beyond(request.tenantId) >= 1);
+    return above.toSorted((a, b) => a.order - b.order)[0] ?? null;
+  }
+
+  /** Returns whether a tenant that waits with one request is the only one below its share. */
+  isNext(tenantId: string, holders: readonly Sequence[]): boolean {
+    const below = this.#below(this.#beyondShare(holders));
+    if (below.size !== 1 || !below.has(tenantId)) return false;
+    const { requests, returned } = this.#lines.get(tenantId)!;
+    return requests.length + returned.length === 1;
+  }
+
   /** Charges a sequence that leaves its slot. @param unused the part of its cost that it has not used */
   charge(sequence: Sequence, unused: number): void {
     const { tenantId, weight } = sequence.request;
     if (this.#contended.has(sequence)) this.#times.charge(tenantId, (sequence.cost - unused) / weight);
     sequence.cost = unused;
+  }
+
+  /** The tenants that wait, with the weight of what leaves next. */
+  get #tenants(): readonly Tenant[] {
+    return [...this.#lines].map(([tenantId, { requests, returned }]) => {
+      const { weight } = returned[0]?.request ?? requests[0]!;
+      return { tenantId, weight };
+    });
+  }
+
+  /** Compares tenants with their shares among all that wait or hold slots. */
+  #beyondShare(holders: readonly Sequence[]): (tenantId: string) => number {
+    const tenants = [...holders.map(({ request }) => request), ...this.#tenants];
+    return beyondShare(this.#slots, holders, tenants);
+  }
+
+  /** Returns the waiting tenants that hold less than their shares. */
+  #below(beyond: (tenantId: string) => number): ReadonlySet<string> {
+    return new Set([...this.#lines.keys()].filter((tenantId) => beyond(tenantId) < 0));
   }
 
   /** Returns the line of a tenant, which waits from now on. */
@@ -170,4 +194,16 @@ function sum<T>(list: Iterable<T>, amountOf: (one: T) => number): number {
   let total = 0;
   for (const one of list) total += amountOf(one);
   return total;
+}
+
+/**
+ * Returns by how many slots a tenant is beyond its share among `tenants`: slots · weight ÷ all weights. Below zero = it may have
+ * more; one or more = it keeps its share if it gives up a slot.
+ */
+function beyondShare(slots: number, holders: readonly SlotSequence[], tenants: readonly Tenant[]) {
+  const weights = new Map(tenants.map(({ tenantId, weight }) => [tenantId, weight]));
+  const all = sum(weights.values(), (weight) => weight);
+  const held = new Map<string, number>();
+  for (const { request } of holders) held.set(request.tenantId, (held.get(request.tenantId) ?? 0) + 1);
+  return (tenantId: string): number => (held.get(tenantId) ?? 0) - (slots * weights.get(tenantId)!) / all;
 }

@@ -186,9 +186,7 @@ export class RunningSet {
   close(request: OpenRequest, reusable: boolean): readonly Unused[] {
     const unused: Unused[] = [];
     for (const prefill of this.#prefills) {
-      if (prefill.request !== request) continue;
-      if (prefill.slot >= 0) this.#release(prefill.slot, request, reusable);
-      for (const queued of prefill.sequences) unused.push({ queued, cost: queued.cost });
+      if (prefill.request === request && prefill.slot >= 0) this.#release(prefill.slot, request, reusable);
     }
     this.#prefills = this.#prefills.filter((prefill) => prefill.request !== request);
     this.#decoding.forEach((sequence, slot) => {

@@ -12,9 +12,13 @@ const item = (tenantId: string, serial: number, cost = 1, weight = 1) =>
 
 /** A queue whose sequences run one after the other. */
 class FreeQueue extends WaitingQueue<Item, WaitingItems> {
+  constructor(limit: number, slots = 1) {
+    super(slots, limit);
+  }
+
   /** @param used of its cost; null = it does not end yet */
   next(used: number | null = Infinity): Item | null {
-    const next = this.take(1, NONE);
+    const next = this.take([]);
     if (next !== null && used !== null) this.charge(next, Math.max(0, next.cost - used));
     return next;
   }
@@ -114,12 +118,13 @@ describe('the waiting queue', () => {
   });
 
   it('gives a tenant that was passed over no credit, because it held its share', () => {
-    const queue = new FreeQueue(100);
+    const queue = new FreeQueue(100, 4);
+    const holders = [0, 1].map((serial) => item('full', serial).all[0]!);
     for (const tenant of ['full', 'served']) {
       for (let serial = 0; serial < 40; serial++) queue.push(item(tenant, serial, 10));
     }
     for (let taken = 0; taken < 20; taken++) {
-      const next = queue.take(4, new Map([['full', 2]]))!;
+      const next = queue.take(holders)!;
       expect(next.request.tenantId).toBe('served');
       queue.charge(next, 0);
     }
@@ -222,7 +227,7 @@ describe('the waiting queue, against a plain reference', () => {
       fc.integer({ min: 1, max: 6 }),
       weights,
       (commands, slots, weightOf) => {
-        const queue = new WaitingQueue<Item, WaitingItems>(1000);
+        const queue = new WaitingQueue<Item, WaitingItems>(slots, 1000);
         const reference = new ReferenceQueue();
         const arrived: WaitingItems[] = [];
         const left: Item[] = [];
@@ -257,8 +262,8 @@ describe('the waiting queue, against a plain reference', () => {
           while (running.length < slots) {
             const counts = held();
             const waiting = reference.waitingTenants();
-            const expected = reference.take(slots, counts);
-            const taken = queue.take(slots, counts);
+            const expected = reference.take(slots, running);
+            const taken = queue.take(running);
             expect(taken).toBe(expected);
             // A free slot is taken by any tenant that waits.
             expect(taken === null).toBe(waiting.length === 0);

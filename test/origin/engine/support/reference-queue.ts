@@ -82,10 +82,18 @@ export class ReferenceQueue {
     if (!waits) this.#note(tenantId, { type: 'begin', time: this.#lastServed });
   }
 
-  take(slots: number, held: ReadonlyMap<string, number>): Item | null {
+  take(slots: number, holders: readonly Item[]): Item | null {
     const waiting = this.waitingTenants();
-    const weights = waiting.reduce((sum, { weight }) => sum + weight, 0);
-    const below = waiting.filter(({ id, weight }) => (held.get(id) ?? 0) < (slots * weight) / weights);
+    const held = (id: string) => holders.filter(({ request }) => request.tenantId === id).length;
+    const weightOf = new Map(holders.map(({ request }) => [request.tenantId, request.weight]));
+    for (const { id, weight } of waiting) weightOf.set(id, weight);
+    const share = (id: string, weights: Iterable<number>) =>
+      (slots * weightOf.get(id)!) / [...weights].reduce((sum, weight) => sum + weight, 0);
+    const waitingWeights = waiting.map(({ weight }) => weight);
+    let below = waiting.filter(({ id }) => held(id) < share(id, waitingWeights));
+    // First those that have less than their share beside all that hold slots.
+    const first = below.filter(({ id }) => held(id) < Math.ceil(share(id, weightOf.values())));
+    if (first.length > 0) below = first;
     // Of equal times, the tenant that was served or charged longest ago.
     const known = [...this.#history.keys()];
     below.sort((a, b) => this.#time(a.id) - this.#time(b.id) || known.indexOf(a.id) - known.indexOf(b.id));
