@@ -105,9 +105,10 @@ async function withSeparateHead(
 ): Promise<DecoderDesign> {
   const { head, embedding, separateHead } = design;
   const stored = ([part]: Weight) => checkpoint.tensors.get(storedName(part!.tensor));
-  const [own, shared] = [stored(separateHead), stored(embedding)];
-  if (head.weight === separateHead || own === undefined || shared === undefined) return design;
-  if (await haveEqualRows(checkpoint, own, shared)) return design;
+  const [headTensor, embeddingTensor] = [stored(separateHead), stored(embedding)];
+  if (head.weight === separateHead || headTensor === undefined || embeddingTensor === undefined)
+    return design;
+  if (await haveEqualRows(checkpoint, headTensor, embeddingTensor)) return design;
   return { ...design, head: { ...head, weight: separateHead } };
 }
 

@@ -115,10 +115,10 @@ function partsOf(
   { modules_to_save }: z.infer<typeof configSchema>,
 ): { readonly module: string; readonly role: Role } {
   const inner = name.startsWith(WRAPPER) ? name.slice(WRAPPER.length) : name;
-  const found = /^(.*)\.lora_(embedding_)?([AB])(?:\.default)?(?:\.weight)?$/.exec(inner);
-  if (found !== null) {
-    const role = found[3] === 'B' ? 'second' : found[2] === undefined ? 'linear' : 'embedding';
-    return { module: found[1]!, role };
+  const match = /^(.*)\.lora_(embedding_)?([AB])(?:\.default)?(?:\.weight)?$/.exec(inner);
+  if (match !== null) {
+    const role = match[3] === 'B' ? 'second' : match[2] === undefined ? 'linear' : 'embedding';
+    return { module: match[1]!, role };
   }
   const [, before, wrapper, after] =
     /^(.*)\.(base_layer|original_module|modules_to_save(?:\.default)?)(\..*)$/.exec(inner) ?? [];
@@ -126,15 +126,16 @@ function partsOf(
     return { module: `${before}${after}`, role: wrapper.startsWith('modules_to_save') ? 'saved' : 'base' };
   }
   const owner = inner.replace(/\.\w+$/, '');
-  const replaces = modules_to_save?.some((one) => owner === one || owner.endsWith(`.${one}`)) ?? false;
+  const replaces =
+    modules_to_save?.some((module) => owner === module || owner.endsWith(`.${module}`)) ?? false;
   return { module: inner, role: replaces ? 'saved' : 'base' };
 }
 
 function targetOf(checkpoint: Checkpoint, tensor: string, module: string, role: Role): string {
   const name = role === 'saved' || role === 'base' ? module : `${module}.weight`;
   const candidates = [name, `model.${name}`, name.replace(/^(model|transformer)\./, '')];
-  const found = candidates.find((one) => checkpoint.tensors.has(one));
-  if (found !== undefined) return found;
+  const changed = candidates.find((candidate) => checkpoint.tensors.has(candidate));
+  if (changed !== undefined) return changed;
   throw new ModelError(`${WEIGHTS}: tensor ${tensor} changes ${name}, which ${checkpoint.source} has not`);
 }
 

@@ -61,9 +61,9 @@ export class MatrixReader {
     const wrong = parts.find((part) => part.columns !== columns) ?? matrix;
     if (wrong.columns === columns && matrix.rows === rows) return matrix;
     const stored = this.#checkpoint.tensors.get(this.#storedName(weight[0]!.tensor))!;
-    const found = `${stored.name} is [${stored.shape.join(', ')}]`;
+    const given = `${stored.name} is [${stored.shape.join(', ')}]`;
     throw new ModelError(
-      `${this.#checkpoint.source}: tensor ${found}, which gives [${matrix.rows}, ${wrong.columns}], but config.json needs [${rows}, ${columns}]`,
+      `${this.#checkpoint.source}: tensor ${given}, which gives [${matrix.rows}, ${wrong.columns}], but config.json needs [${rows}, ${columns}]`,
     );
   }
 
@@ -89,9 +89,9 @@ export class MatrixReader {
 
   #choicesOf({ name, shape }: CheckpointTensor, rows: number, { matrix }: WeightPart): RowChoices {
     const matrices = matrix !== undefined && shape.length === 3 ? shape[0]! : 1;
-    const known = this.#choices.get(name) ?? new RowChoices(matrices, rows);
-    this.#choices.set(name, known);
-    return known;
+    const choices = this.#choices.get(name) ?? new RowChoices(matrices, rows);
+    this.#choices.set(name, choices);
+    return choices;
   }
 
   /** @throws ModelError unless the parts make up the whole tensor: sizes of config.json are wrong */

@@ -111,7 +111,7 @@ function checkedTensor(file: string, name: string, entry: unknown, start: number
   const elementBytes = Object.hasOwn(ELEMENT_BYTES, dtype) ? ELEMENT_BYTES[dtype] : undefined;
   if (elementBytes === undefined)
     throw new ModelError(`${file}: tensor ${shown(name)} has the unknown type ${shown(dtype)}`);
-  const bytes = shape.reduce((product, one) => product * one, elementBytes);
+  const bytes = shape.reduce((product, length) => product * length, elementBytes);
   const [begin, end] = data_offsets;
   if (end - begin !== bytes) {
     const says = `says that it has ${end - begin} bytes`;

@@ -79,20 +79,20 @@ export class ConfigFields {
 
   numbers(name: string): readonly number[] {
     const value = this.#take(name);
-    if (Array.isArray(value) && value.every((one) => typeof one === 'number')) return value;
+    if (Array.isArray(value) && value.every((item) => typeof item === 'number')) return value;
     throw this.fault(name, 'a list of numbers');
   }
 
   texts(name: string): readonly string[] {
     const value = this.#take(name);
-    if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value;
+    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value;
     throw this.fault(name, 'a list of strings');
   }
 
   /** The fields of an object, or null if it is absent. */
   inner(name: string): ConfigFields | null {
-    const known = this.#inner.get(name);
-    if (known !== undefined) return known;
+    const earlier = this.#inner.get(name);
+    if (earlier !== undefined) return earlier;
     const value = this.#take(name);
     if ((value ?? null) === null) return null;
     if (typeof value !== 'object' || Array.isArray(value)) throw this.fault(name, 'an object');
@@ -118,8 +118,8 @@ export class ConfigFields {
 
   #requireOne(name: string, allowed: readonly unknown[], why: string): void {
     const value = this.#take(name);
-    if ((value ?? null) === null || allowed.some((one) => isDeepStrictEqual(one, value))) return;
-    throw this.fault(name, (allowed.map((one) => JSON.stringify(one)).join(' or ') || 'null') + why);
+    if ((value ?? null) === null || allowed.some((choice) => isDeepStrictEqual(choice, value))) return;
+    throw this.fault(name, (allowed.map((choice) => JSON.stringify(choice)).join(' or ') || 'null') + why);
   }
 
   /**
@@ -127,18 +127,18 @@ export class ConfigFields {
    * @param known the values that a field may have, by its name
    * @throws ModelError for any other
    */
-  agree(known: Readonly<Record<string, readonly unknown[]>>): void {
+  agree(neutral: Readonly<Record<string, readonly unknown[]>>): void {
     for (const name of Object.keys(this.#values)) {
-      const allowed = this.#read.has(name) || !Object.hasOwn(known, name) ? null : known[name]!;
+      const allowed = this.#read.has(name) || !Object.hasOwn(neutral, name) ? null : neutral[name]!;
       if (allowed !== null) this.#requireOne(name, allowed, "; the family's code does not read this field");
     }
   }
 
   /** Fields that were not read and are not null, with their paths. */
   get unread(): string[] {
-    const own = Object.keys(this.#values).filter((name) => this.has(name) && !this.#read.has(name));
+    const unread = Object.keys(this.#values).filter((name) => this.has(name) && !this.#read.has(name));
     const inner = [...this.#inner.values()].flatMap(({ unread }) => unread);
-    return [...own.map((name) => this.#path + name), ...inner];
+    return [...unread.map((name) => this.#path + name), ...inner];
   }
 
   /** An error that names the field, its value and what is supported. */

@@ -36,8 +36,8 @@ export function describeRow(row: DecoderRow, fields: ConfigFields, outer: Config
   const sizes = readSizes(fields, row);
   fields.inner('pruned_heads'); // Any is refused as a field that nothing reads.
   for (const [name, allowed] of Object.entries(row.requires ?? {})) fields.require(name, ...allowed);
-  const found = row.differences({ fields, sizes });
-  return new RowDesigner(fields, { ...sizes, ...found.sizes }, found).decoder(outer);
+  const differences = row.differences({ fields, sizes });
+  return new RowDesigner(fields, { ...sizes, ...differences.sizes }, differences).decoder(outer);
 }
 
 type SizeNames = Readonly<Record<keyof Sizes, readonly string[]>>;
@@ -45,7 +45,7 @@ type SizeNames = Readonly<Record<keyof Sizes, readonly string[]>>;
 function readSizes(fields: ConfigFields, row: DecoderRow): Sizes {
   const names: SizeNames = { ...SIZE_FIELDS, ...row.sizeFields };
   const count = (size: keyof Sizes, absent?: number): number => {
-    const name = names[size].find((one) => fields.has(one));
+    const name = names[size].find((alternative) => fields.has(alternative));
     return name === undefined && absent !== undefined ? absent : fields.count(name ?? names[size][0]!);
   };
   const hidden = count('hidden');
@@ -73,9 +73,9 @@ export function requireAttention(row: DecoderRow, fields: ConfigFields, design: 
   if (heads % kvHeads !== 0)
     throw fields.fault(given('kvHeads') ?? names.heads[0]!, `a divisor of the ${heads} heads`);
   if (headSize % HEAD_MULTIPLE === 0) return;
-  const own = given('headSize');
+  const sizeField = given('headSize');
   const allowed = `a multiple of ${HEAD_MULTIPLE}`;
-  if (own !== undefined) throw fields.fault(own, allowed);
+  if (sizeField !== undefined) throw fields.fault(sizeField, allowed);
   throw fields.fault(given('hidden')!, `${heads} heads times ${allowed}`);
 }
 
@@ -115,9 +115,13 @@ class RowDesigner {
       embeddingProjection: null,
       learnedPositions: null,
       layers: Array.from({ length: layers }, (_, index) => {
-        const own = this.#d.layer?.(index) ?? {};
-        const positionsOf = (own.window ?? null) === null ? full : sliding;
-        return this.#layer(index, own, own.rotated === false ? null : (positionsOf?.rotary ?? null));
+        const differences = this.#d.layer?.(index) ?? {};
+        const positionsOf = (differences.window ?? null) === null ? full : sliding;
+        return this.#layer(
+          index,
+          differences,
+          differences.rotated === false ? null : (positionsOf?.rotary ?? null),
+        );
       }),
       finalNorm: this.#names.finalNorm === '' ? null : this.#norm(this.#names.finalNorm),
       head: isTied ? { ...head, weight: whole(embedding) } : head,
@@ -128,16 +132,16 @@ class RowDesigner {
     };
   }
 
-  #layer(index: number, own: LayerDifferences, rotary: AttentionDesign['rotary']): LayerDesign {
+  #layer(index: number, differences: LayerDifferences, rotary: AttentionDesign['rotary']): LayerDesign {
     const name = `${this.#names.layers}.${index}`;
     const normOf = (which: string): NormDesign | null =>
       which === '' ? null : this.#norm(`${name}.${which}`);
     const { experts = null, residual = 'sequential', residualScale = 1 } = this.#d;
     const mlp = (): MlpDesign => this.#mlp(name);
     return {
-      attention: this.#attention(name, own, rotary),
+      attention: this.#attention(name, differences, rotary),
       feedForward:
-        experts === null || own.sparse === false
+        experts === null || differences.sparse === false
           ? mlp()
           : describeExperts(this.#fields, name, experts, this.#activation(name), this.#sizes.hidden),
       residual,
@@ -151,7 +155,11 @@ class RowDesigner {
     };
   }
 
-  #attention(name: string, own: LayerDifferences, rotary: AttentionDesign['rotary']): AttentionDesign {
+  #attention(
+    name: string,
+    differences: LayerDifferences,
+    rotary: AttentionDesign['rotary'],
+  ): AttentionDesign {
     const { heads, kvHeads, headSize } = this.#sizes;
     const { sinks, queryNorm, keyNorm } = this.#names;
     return {
@@ -168,8 +176,8 @@ class RowDesigner {
       softCap: null,
       slopes: null,
       ...this.#d.attention,
-      scale: own.scale ?? this.#d.attention?.scale ?? 1 / Math.sqrt(headSize),
-      window: own.window ?? null,
+      scale: differences.scale ?? this.#d.attention?.scale ?? 1 / Math.sqrt(headSize),
+      window: differences.window ?? null,
       sinks: sinks === '' ? null : whole(`${name}.${sinks}`),
       rotary,
     };
@@ -178,7 +186,7 @@ class RowDesigner {
   #inputs(name: string): Pick<AttentionDesign, 'query' | 'key' | 'value'> {
     const { fused = null, transposed = false } = this.#d;
     const { query, key, value, qkv } = this.#names;
-    const of = (one: string) => this.#stored(`${name}.${one}`, this.#biases.qkv);
+    const of = (projection: string) => this.#stored(`${name}.${projection}`, this.#biases.qkv);
     if (fused === null) return { query: of(query), key: of(key), value: of(value) };
     const rows = fusedRows(fused, this.#sizes);
     const part = (which: keyof typeof rows): ProjectionDesign => {
@@ -195,7 +203,7 @@ class RowDesigner {
     const { mlp = 'gated' } = this.#d;
     const { width } = this.#sizes;
     const { gate, up, gateUp, down } = this.#names;
-    const of = (one: string) => this.#stored(`${name}.${one}`, this.#biases.mlp);
+    const of = (projection: string) => this.#stored(`${name}.${projection}`, this.#biases.mlp);
     const half = (first: number): ProjectionDesign => {
       const rows = [{ first, count: width }];
       return { weight: [{ tensor: `${name}.${gateUp}.weight`, rows }], bias: null };

@@ -61,16 +61,18 @@ export function describeOfAnySize(config: Config, tensors: TensorNames) {
       modelTypes.includes(modelType) && (text === null || within.includes(outerType)),
   );
   if (family === undefined) {
-    const known = FAMILIES.flatMap(({ modelTypes, within = [] }) => [...modelTypes, ...within]).toSorted();
+    const types = FAMILIES.flatMap(({ modelTypes, within = [] }) => [...modelTypes, ...within]).toSorted();
     const unknown = FAMILIES.some(({ within }) => within?.includes(outerType)) ? given : outer;
-    throw unknown.fault('model_type', `one of ${known.join(', ')}`);
+    throw unknown.fault('model_type', `one of ${types.join(', ')}`);
   }
   const fields = given.withDefaults(family.defaults ?? {});
   const [canonical = '', ...others] = family.prefixes ?? PREFIXES;
   const storedName = (name: string) => {
     const inner = name.startsWith(canonical) ? name.slice(canonical.length) : null;
     const alternatives = inner === null ? [] : others.map((prefix) => prefix + inner);
-    return [name, `language_model.${name}`, ...alternatives].find((one) => tensors.has(one)) ?? name;
+    return (
+      [name, `language_model.${name}`, ...alternatives].find((candidate) => tensors.has(candidate)) ?? name
+    );
   };
   const design = describeRow(family, fields, outer);
   fields.ignore(...NEUTRAL_FIELDS, ...(family.ignored ?? []));

@@ -199,10 +199,10 @@ function attentionKinds(types: unknown): string[] | null {
   if (!Array.isArray(types)) return null;
   const expanded = types.map((entry): string[] | null => {
     const [kinds, times] = Array.isArray(entry) ? entry : [];
-    const known = Array.isArray(kinds) && kinds.every((kind) => kind === 'global' || kind === 'local');
-    return known && typeof times === 'number' ? Array.from({ length: times }, () => kinds).flat() : null;
+    const isKnown = Array.isArray(kinds) && kinds.every((kind) => kind === 'global' || kind === 'local');
+    return isKnown && typeof times === 'number' ? Array.from({ length: times }, () => kinds).flat() : null;
   });
-  return expanded.some((one) => one === null) ? null : expanded.flatMap((one) => one ?? []);
+  return expanded.some((kinds) => kinds === null) ? null : expanded.flatMap((kinds) => kinds ?? []);
 }
 
 /** OPT: norms before attention and MLP, or after each addition (OPT-350m, with its narrow embedding). */

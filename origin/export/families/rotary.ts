@@ -77,11 +77,11 @@ function readParameters(fields: ConfigFields, options: RotaryOptions): ConfigFie
   if (reads === 'nothing') return null;
   const all = fields.inner('rope_parameters');
   if (all !== null) {
-    const own = layerType === undefined ? all : all.inner(layerType);
+    const parameters = layerType === undefined ? all : all.inner(layerType);
     // Versions of transformers disagree about one object for layers of several types, and about two objects.
-    if (own === null) throw all.fault(layerType!, 'an object');
+    if (parameters === null) throw all.fault(layerType!, 'an object');
     if (reads === undefined) fields.require('rope_scaling', fields.value('rope_parameters'));
-    return own;
+    return parameters;
   }
   const isScaled = reads === undefined && layerType !== 'sliding_attention';
   const given = isScaled ? fields.inner('rope_scaling') : null;
@@ -95,10 +95,10 @@ function eitherNumber(
   inner: string,
   outer: string | null,
 ): number | null {
-  const own = parameters?.optionalNumber(inner) ?? null;
-  if (outer === null) return own;
-  if (own !== null) fields.require(outer, own);
-  return own ?? fields.optionalNumber(outer);
+  const given = parameters?.optionalNumber(inner) ?? null;
+  if (outer === null) return given;
+  if (given !== null) fields.require(outer, given);
+  return given ?? fields.optionalNumber(outer);
 }
 
 function scale(scaling: Scaling): Scaled {
@@ -114,7 +114,7 @@ const KINDS: Readonly<Record<string, (scaling: Scaling, parameters: ConfigFields
   default: (scaling) => ({ frequencies: frequenciesOf(scaling) }),
   linear: (scaling, parameters) => {
     const factor = parameters.number('factor');
-    return { frequencies: frequenciesOf(scaling).map((one) => Math.fround(one / factor)) };
+    return { frequencies: frequenciesOf(scaling).map((frequency) => Math.fround(frequency / factor)) };
   },
   /** The base grows with sequences beyond the original length, but keys of a cached prefix keep theirs. */
   dynamic: (scaling, parameters) => {

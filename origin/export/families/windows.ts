@@ -22,8 +22,8 @@ export function byLayer(
   return { window, isSliding: readSlidingLayers(fields, sizes.layers, absent) };
 }
 
-const windowed = (found: ReturnType<typeof byLayer>): ((index: number) => LayerDifferences) => {
-  return (index) => ({ window: found.isSliding[index] ? found.window : null });
+const windowed = (layers: ReturnType<typeof byLayer>): ((index: number) => LayerDifferences) => {
+  return (index) => ({ window: layers.isSliding[index] ? layers.window : null });
 };
 
 /** All layers but every nth have the window. */

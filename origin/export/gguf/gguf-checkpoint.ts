@@ -57,10 +57,10 @@ export function openGguf(path: string): Checkpoint {
 
 function architectureOf({ metadata }: GgufFile): Architecture {
   const name = metadata.get('general.architecture');
-  const found = ARCHITECTURES.find((each) => each.name === name);
-  if (found !== undefined) return found;
-  const known = ARCHITECTURES.map((each) => each.name).toSorted();
-  throw new ModelError(`the architecture ${JSON.stringify(name)} is unknown; known are ${known.join(', ')}`);
+  const architecture = ARCHITECTURES.find((each) => each.name === name);
+  if (architecture !== undefined) return architecture;
+  const names = ARCHITECTURES.map((each) => each.name).toSorted();
+  throw new ModelError(`the architecture ${JSON.stringify(name)} is unknown; known are ${names.join(', ')}`);
 }
 
 function storedTensors(file: GgufFile): StoredTensors {
@@ -226,7 +226,7 @@ function describe(recipe: TensorRecipe): CheckpointTensor {
 /** Rows in blocks can be used if they are whole rows of one integer type. */
 function blockFormat({ sources, shape, unitLength, added, transposed }: TensorRecipe): BlockFormat | null {
   const [integers, ...others] = sources.map(({ type }) => type.integers);
-  if (!integers || others.some((other) => other !== integers)) return null;
+  if (!integers || others.some((kind) => kind !== integers)) return null;
   if (transposed || added !== 0 || shape.length < 2 || unitLength !== shape.at(-1)) return null;
   return { bits: integers.bits, blockSize: integers.groupSize };
 }

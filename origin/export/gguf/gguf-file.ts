@@ -45,8 +45,8 @@ export class GgufFile {
     this.metadata = shards[0]!.metadata;
     this.#files = shards.map(({ file }) => file);
     const tensors = new Map<string, StoredTensor>();
-    for (const { file, path: shardPath, tensors: own } of shards) {
-      for (const tensor of own) {
+    for (const { file, path: shardPath, tensors: stored } of shards) {
+      for (const tensor of stored) {
         if (tensors.has(tensor.name)) {
           throw new ModelError(`${shardPath}: tensor ${JSON.stringify(tensor.name)} occurs twice`);
         }
@@ -117,8 +117,8 @@ function requireWholeSplit(shards: readonly Shard[]): void {
     );
   });
   const expected = shards[0]!.metadata.get('split.tensors.count');
-  const found = shards.reduce((sum, { tensors }) => sum + tensors.length, 0);
-  if (shards.length > 1 && expected !== found) {
-    throw new ModelError(`${shards[0]!.path}: the files have ${found} tensors instead of ${expected}`);
+  const count = shards.reduce((sum, { tensors }) => sum + tensors.length, 0);
+  if (shards.length > 1 && expected !== count) {
+    throw new ModelError(`${shards[0]!.path}: the files have ${count} tensors instead of ${expected}`);
   }
 }

@@ -9,8 +9,8 @@ export class GgufKeys extends ConfigFields {
 
   constructor(metadata: ReadonlyMap<string, MetadataValue>, architecture: string) {
     const prefix = `${architecture}.`;
-    const own = [...metadata].filter(([key]) => key.startsWith(prefix));
-    super(Object.fromEntries(own.map(([key, value]) => [key.slice(prefix.length), value])));
+    const entries = [...metadata].filter(([key]) => key.startsWith(prefix));
+    super(Object.fromEntries(entries.map(([key, value]) => [key.slice(prefix.length), value])));
     this.#metadata = metadata;
     this.#architecture = architecture;
   }

@@ -109,15 +109,15 @@ export function recipesOf(
 }
 
 function parseName(name: string): StoredName | null {
-  const [found, layer = '', base = '', part] = STORED_NAME.exec(name) ?? [];
-  return found === undefined ? null : { layer, base, part: part as StoredName['part'] };
+  const [match, layer = '', base = '', part] = STORED_NAME.exec(name) ?? [];
+  return match === undefined ? null : { layer, base, part: part as StoredName['part'] };
 }
 
 /** Fills in the layer; a second `*` stays. */
 function nameOf(name: TensorName, { layer, part }: StoredName): string {
-  const own = typeof name === 'string' ? `${name}.${part}` : name[part];
-  if (own === undefined) throw new ModelError(`a ${part} is unknown for ${JSON.stringify(name)}`);
-  return own.replace('*', layer);
+  const published = typeof name === 'string' ? `${name}.${part}` : name[part];
+  if (published === undefined) throw new ModelError(`a ${part} is unknown for ${JSON.stringify(name)}`);
+  return published.replace('*', layer);
 }
 
 function plainRecipes(

@@ -202,7 +202,7 @@ function sentencePiece(metadata: Metadata, tokens: readonly Token[]): Pipeline {
  */
 function mergesByScore(tokens: readonly Token[], scores: ArrayLike<number>) {
   const pieces = vocabularyOf(tokens.filter(({ type }) => type === TokenType.normal));
-  const found: { readonly pair: [string, string]; readonly score: number }[] = [];
+  const candidates: { readonly pair: [string, string]; readonly score: number }[] = [];
   for (const [text, id] of pieces) {
     const characters = Array.from(text);
     let left = '';
@@ -212,14 +212,14 @@ function mergesByScore(tokens: readonly Token[], scores: ArrayLike<number>) {
       // A single character needs no piece of its own to be merged.
       const [isFirst, isLast] = [index === 0, index === characters.length - 2];
       if ((isFirst || pieces.has(left)) && (isLast || pieces.has(right)))
-        found.push({ pair: [left, right], score: scores[id]! });
+        candidates.push({ pair: [left, right], score: scores[id]! });
     }
   }
-  found.sort((first, second) => second.score - first.score);
-  const merges = found.map(({ pair }) => pair);
+  candidates.sort((first, second) => second.score - first.score);
+  const merges = candidates.map(({ pair }) => pair);
   let rank = 0;
-  const ranks = found.map(({ score }, index) => {
-    if (index > 0 && score !== found[index - 1]!.score) rank += 1;
+  const ranks = candidates.map(({ score }, index) => {
+    if (index > 0 && score !== candidates[index - 1]!.score) rank += 1;
     return rank;
   });
   return { merges, ranks };

@@ -73,7 +73,9 @@ function project(context: GraphContext, design: AttentionDesign, input: string, 
   const packed = haveSameFormat(context, projections, hidden, sizes);
   return packed
     ? [writeLinear(context, input, projections, hidden, sizes)]
-    : projections.map((one, index) => writeLinear(context, input, [one], hidden, [sizes[index]!]));
+    : projections.map((projection, index) =>
+        writeLinear(context, input, [projection], hidden, [sizes[index]!]),
+      );
 }
 
 /** Limits of values follow norms (OLMoE). */

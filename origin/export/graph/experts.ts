@@ -57,10 +57,10 @@ export function writeExperts(
 /** An expert's tokens [n + 1] and their weights [n + 1, 1]: the last is the first token with weight 0. */
 function writeChoice({ graph, type }: GraphContext, column: string) {
   const flat = graph.node('Reshape', [column, graph.integers(-1)]);
-  const found = graph.node('Squeeze', [graph.node('NonZero', [flat]), graph.integers(0)]);
+  const chosen = graph.node('Squeeze', [graph.node('NonZero', [flat]), graph.integers(0)]);
   const zero = graph.constant(`${type}/[0]`, type, [1], [0]);
-  const tokens = graph.node('Concat', [found, graph.integers(0)], { integers: { axis: 0 } });
-  const weights = graph.node('Concat', [graph.node('Gather', [flat, found]), zero], {
+  const tokens = graph.node('Concat', [chosen, graph.integers(0)], { integers: { axis: 0 } });
+  const weights = graph.node('Concat', [graph.node('Gather', [flat, chosen]), zero], {
     integers: { axis: 0 },
   });
   return { tokens, weights: graph.node('Unsqueeze', [weights, graph.integers(1)]) };

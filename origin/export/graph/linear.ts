@@ -131,7 +131,7 @@ function writeBias(
     bias === null ? zeros(outputs[index]!) : context.weights.open(bias, 'vector', outputs[index]!, 1),
   );
   const name = projections.map(({ bias }) => (bias === null ? '0' : nameOf(bias))).join('|');
-  const length = outputs.reduce((sum, one) => sum + one, 0);
+  const length = outputs.reduce((sum, size) => sum + size, 0);
   return floatTensor(context, name, stack(parts), [length]);
 }
 

@@ -77,8 +77,8 @@ export class Positions {
   /** ALiBi: −slope · distance for each head, [batch, heads, sequence, total length]. */
   biases(slopes: readonly number[]): string {
     const key = slopes.join();
-    const known = this.#biases.get(key);
-    if (known !== undefined) return known;
+    const written = this.#biases.get(key);
+    if (written !== undefined) return written;
     const { graph, type } = this.#context;
     const zero = graph.constant('int32/0', 'int32', [], [0]);
     const one = graph.constant('int32/1', 'int32', [], [1]);
