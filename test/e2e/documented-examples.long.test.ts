@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { codeFor, examplesIn } from '../docs/pages.ts';
 import { forAllTests } from '../support/for-tests.ts';
 import { startSystem } from '../support/system.ts';
-import { WAIT_LIMIT_MS } from '../support/time-limits.ts';
+import { TEST_LIMIT_MS } from '../support/time-limits.ts';
 
 /** Examples of the documentation against one running system: shell, TypeScript, JSON bodies. */
 
@@ -22,7 +22,7 @@ async function runExample(command: string, args: readonly string[]): Promise<str
     CONTINUO_URL: system.url,
     CONTINUO_STATE_DIR: system.stateDirectory,
   };
-  return (await run(command, args, { cwd: ROOT, env, timeout: WAIT_LIMIT_MS })).stdout;
+  return (await run(command, args, { cwd: ROOT, env, timeout: TEST_LIMIT_MS - 5_000 })).stdout;
 }
 
 /** An error status of curl fails the example, as does any failing command of a pipe. */
