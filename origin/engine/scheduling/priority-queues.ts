@@ -15,12 +15,12 @@ export interface PrioritySequence extends SlotSequence {
 const FLEX_TURN_STEPS = 32;
 
 /**
- * The waiting queues of the interactive and the flex class, and the choice of who gets a slot and who gives one up. Pure:
- * the caller tells which sequences hold a slot.
+ * The waiting queues of the interactive and the flex class, and the choice of who gets a slot and who gives
+ * one up. Pure: the caller tells which sequences hold a slot.
  *
- * While flex sequences exist, the class gets at least one slot: the next free one, unless it had the last. The others go to
- * interactive sequences first. A single slot changes hands after some steps. In each class, tenants share the slots of the
- * class.
+ * While flex sequences exist, the class gets at least one slot: the next free one, unless it had the last.
+ * The others go to interactive sequences first. A single slot changes hands after some steps. In each class,
+ * tenants share the slots of the class.
  */
 export class PriorityQueues<
   Sequence extends PrioritySequence,
@@ -82,7 +82,9 @@ export class PriorityQueues<
     this.#queueOf(sequence.request.flex).putBack(sequence, unused);
   }
 
-  /** Charges a sequence that leaves its slot for good. @param unused the part of its cost that it has not used */
+  /**
+   * Charges a sequence that leaves its slot for good. @param unused the part of its cost that it has not used
+   */
   charge(sequence: Sequence, unused: number): void {
     this.#queueOf(sequence.request.flex).charge(sequence, unused);
   }
@@ -105,10 +107,10 @@ export class PriorityQueues<
   }
 
   /**
-   * Returns the sequence that should give up its slot for a waiting one, if all slots are held; null if none should. Called
-   * until it returns null, in every step.
-   * Interactive sequences take the slots of the youngest flex sequences, except the last. A tenant below its share takes
-   * those of the sequences that have run longest, of tenants above theirs.
+   * Returns the sequence that should give up its slot for a waiting one, if all slots are held; null if none
+   * should. Called until it returns null, in every step.
+   * Interactive sequences take the slots of the youngest flex sequences, except the last. A tenant below its
+   * share takes those of the sequences that have run longest, of tenants above theirs.
    */
   victim(holders: readonly Sequence[]): Sequence | null {
     const flexHolders = ofClass(true, holders);
@@ -117,7 +119,7 @@ export class PriorityQueues<
     return this.#interactive.victim(ofClass(false, holders)) ?? this.#flex.victim(flexHolders);
   }
 
-  /** Returns whether an interactive request has one sequence, and the next slot that another one gives up is for it. */
+  /** Returns whether an interactive request has one sequence and gets the next slot that is given up. */
   isNext({ tenantId, flex, waiting }: Request, holders: readonly Sequence[]): boolean {
     if (flex || waiting !== 1 || this.#slots === 1 || this.victim(holders) === null) return false;
     return this.#interactive.isNext(tenantId, ofClass(false, holders));

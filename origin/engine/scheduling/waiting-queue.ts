@@ -35,10 +35,11 @@ interface Line<Sequence, Request> {
 const PLACES_PER_FREE_PLACE = 3;
 
 /**
- * Holds requests whose sequences wait for a slot, and shares the slots between tenants. It is bounded, and fair by virtual time: a
- * tenant is charged for the tokens of its sequences when these leave their slots. The tenant with the earliest time is served next,
- * unless it holds its share of the slots. Within a tenant the order is first in, first out, and sequences that have been put back
- * come first. The caller tells which sequences hold a slot.
+ * Holds requests whose sequences wait for a slot, and shares the slots between tenants. It is bounded, and
+ * fair by virtual time: a tenant is charged for the tokens of its sequences when these leave their slots. The
+ * tenant with the earliest time is served next, unless it holds its share of the slots. Within a tenant the
+ * order is first in, first out, and sequences that have been put back come first. The caller tells which
+ * sequences hold a slot.
  */
 export class WaitingQueue<
   Sequence extends SlotSequence,
@@ -107,8 +108,9 @@ export class WaitingQueue<
   }
 
   /**
-   * Removes and returns the next sequence; null if the queue is empty. While others wait, a tenant gets no more than its
-   * share of the slots, rounded up. So if a slot is free, a waiting tenant holds less than its share.
+   * Removes and returns the next sequence; null if the queue is empty. While others wait, a tenant gets no
+   * more than its share of the slots, rounded up. So if a slot is free, a waiting tenant holds less than its
+   * share.
    */
   take(holders: readonly Sequence[]): Sequence | null {
     const waiting = this.#tenants;
@@ -129,7 +131,10 @@ export class WaitingQueue<
     return sequence;
   }
 
-  /** Returns the sequence that has run longest of tenants above their share, if a waiting tenant is below its own. */
+  /**
+   * Returns the sequence that has run longest of tenants above their share, if a waiting tenant is below its
+   * own.
+   */
   victim(holders: readonly Sequence[]): Sequence | null {
     const beyond = this.#beyondShare(holders);
     if (this.#below(beyond).size === 0) return null;
@@ -197,8 +202,8 @@ function sum<T>(list: Iterable<T>, amountOf: (one: T) => number): number {
 }
 
 /**
- * Returns by how many slots a tenant is beyond its share among `tenants`: slots · weight ÷ all weights. Below zero = it may have
- * more; one or more = it keeps its share if it gives up a slot.
+ * Returns by how many slots a tenant is beyond its share among `tenants`: slots · weight ÷ all weights. Below
+ * zero = it may have more; one or more = it keeps its share if it gives up a slot.
  */
 function beyondShare(slots: number, holders: readonly SlotSequence[], tenants: readonly Tenant[]) {
   const weights = new Map(tenants.map(({ tenantId, weight }) => [tenantId, weight]));

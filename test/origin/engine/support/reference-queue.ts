@@ -40,8 +40,8 @@ export class WaitingItems implements WaitingRequest<Item> {
 type Entry = { readonly type: 'begin' | 'lift' | 'charge'; readonly time: number };
 
 /**
- * A plain form of the waiting queue: every sequence is a row of one list, and a tenant's virtual time is computed anew
- * from all that happened to it.
+ * A plain form of the waiting queue: every sequence is a row of one list, and a tenant's virtual time is
+ * computed anew from all that happened to it.
  */
 export class ReferenceQueue {
   #rows: Item[] = [];
