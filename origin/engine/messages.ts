@@ -53,8 +53,8 @@ export interface Submission extends EngineFields {
   readonly constraint: string | null;
   /**
    * Minimum milliseconds between two token events of one choice, except before the first and the last; 0 =
-   * one per step. A busy engine waits longer (see runs/requests.ts). All choices send in the same steps, so the
-   * reader wakes up once.
+   * one per step. A busy engine waits longer (see runs/requests.ts). All choices send in the same steps, so
+   * the reader wakes up once.
    */
   readonly eventIntervalMs: number;
   /** Unix milliseconds at which the request times out. */

@@ -29,7 +29,9 @@ interface Preparing {
   readonly controller: AbortController;
 }
 
-/** Admits or refuses submissions, then prepares the grammars, images and stored prefixes of those it admits. */
+/**
+ * Admits or refuses submissions, then prepares the grammars, images and stored prefixes of those it admits.
+ */
 export class Admission {
   readonly #options: EngineOptions;
   readonly #parts: AdmissionParts;

@@ -15,8 +15,8 @@ export interface Unused {
 }
 
 /**
- * The sequences that hold a slot, or have one reserved: in prefill or decoding. The caller makes the KV copies that the
- * methods return, in order and before the next run.
+ * The sequences that hold a slot, or have one reserved: in prefill or decoding. The caller makes the KV
+ * copies that the methods return, in order and before the next run.
  */
 export class RunningSet {
   readonly #kv: KvSlots;
@@ -60,7 +60,9 @@ export class RunningSet {
     return this.#decoding[slot] ?? this.#prefills.find((prefill) => prefill.slot === slot);
   }
 
-  /** Adds a sequence that goes on as it left, or to its prompt's prefill, which it begins if there is none. */
+  /**
+   * Adds a sequence that goes on as it left, or to its prompt's prefill, which it begins if there is none.
+   */
   add(queued: QueuedSequence, state: SuspendedState): void {
     if (state === null) this.#join(queued);
     else if (state instanceof PromptPrefill) this.#prefills.push(state);
@@ -77,7 +79,8 @@ export class RunningSet {
   }
 
   /**
-   * Removes the sequence that gives up its slot for a victim. A prefill goes on with the others that wait for it.
+   * Removes the sequence that gives up its slot for a victim. A prefill goes on with the others that wait for
+   * it.
    * @param save saves its state; if it returns false, nothing changes
    * @returns null if nothing was saved
    */
@@ -130,7 +133,10 @@ export class RunningSet {
     return work;
   }
 
-  /** Returns the prompt of an account that computes its next chunk: the oldest, except that a short one may pass it once. */
+  /**
+   * Returns the prompt of an account that computes its next chunk: the oldest, except that a short one may
+   * pass it once.
+   */
   nextPrefill(account: string): PromptPrefill | null {
     const prefills = this.#ready.filter(({ request }) => request.account === account);
     const [oldest] = prefills;
@@ -152,7 +158,10 @@ export class RunningSet {
     return this.inSlot(slot)?.computed ?? this.#kv.kept(slot);
   }
 
-  /** Gives slots to sequences of a computed prompt that continue. When none is left, the first takes the prompt's slot. */
+  /**
+   * Gives slots to sequences of a computed prompt that continue. When none is left, the first takes the
+   * prompt's slot.
+   */
   startDecoding(prefill: PromptPrefill, sequences: readonly Sequence[]): readonly KvCopy[] {
     const copies = [...this.#kv.keepAtMost(prefill.slot, prefill.fixed)];
     let forked = sequences;
