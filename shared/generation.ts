@@ -146,6 +146,14 @@ export const generationRequest = z.object({
 });
 export type GenerationRequest = z.infer<typeof generationRequest>;
 
+/** Whether a request can be found invalid only after its admission, when its constraint and patterns are compiled. */
+export const needsCompilation = ({
+  constraint,
+  stopRegex,
+  bannedPhrases = [],
+}: Pick<GenerationRequest, 'stopRegex' | 'bannedPhrases'> & { readonly constraint: unknown }): boolean =>
+  constraint !== null || Boolean(stopRegex) || bannedPhrases.some((phrase) => typeof phrase !== 'string');
+
 /** A likely token. The logprob is the log-softmax of the unmodified logits (natural log, float32). */
 const topLogprob = z.tuple([
   /** Token id. */ z.int().min(0),

@@ -61,10 +61,6 @@ export interface Submission extends EngineFields {
   readonly deadline: number;
 }
 
-/** Returns whether a submission can be found invalid only after its admission, when it is compiled. */
-export const needsCompilation = ({ constraint, stopRegex, bannedPhrases = [] }: Submission): boolean =>
-  constraint !== null || Boolean(stopRegex) || bannedPhrases.some((phrase) => typeof phrase !== 'string');
-
 /** An image in a prompt. It takes the place of `count` image tokens. */
 export interface SubmittedImage extends PromptSpan {
   /** [3, height, width], as the model's encoder expects them. */

@@ -1,6 +1,10 @@
 import { ApiError, errorFromWire, retryAfter } from '@continuo/shared/errors.ts';
-import { type EventOf, type GenerationRequest, generationRequest } from '@continuo/shared/generation.ts';
-import { needsCompilation } from '../engine/messages.ts';
+import {
+  type EventOf,
+  type GenerationRequest,
+  generationRequest,
+  needsCompilation,
+} from '@continuo/shared/generation.ts';
 import { prepareGeneration } from '../request/prepare.ts';
 import type { LoadedModel } from '../serving/load-model.ts';
 import { parseBody } from './body.ts';

@@ -1,5 +1,10 @@
 import { ApiError, errorFromWire, toApiError } from '@continuo/shared/errors.ts';
-import { type EventOf, type GenerationEvent, isTerminal } from '@continuo/shared/generation.ts';
+import {
+  type EventOf,
+  type GenerationEvent,
+  isTerminal,
+  needsCompilation,
+} from '@continuo/shared/generation.ts';
 import { UsageTally } from '@continuo/shared/usage.ts';
 import { type ParsedCompletion, withOriginalFieldNames } from '../dialects/parsed-completion.ts';
 import type { Outcome, Reservation } from '../limits/reservation.ts';
@@ -90,9 +95,15 @@ export class Generation {
     this.first = this.#start().catch((thrown: unknown) => this.#refused(thrown));
   }
 
-  /** Resolves when the upstream has checked what takes long. @throws ApiError if it refused the request */
+  /**
+   * Resolves when the upstream has checked what takes seconds: constraints, patterns and images. It checks all
+   * else at once.
+   * @throws ApiError if it refused the request
+   */
   async checked(): Promise<void> {
-    if (isCheckedLate(this.parsed)) await Promise.race([this.first, this.#accepted.promise]);
+    const { generation } = this.parsed;
+    if (needsCompilation(generation) || generation.images)
+      await Promise.race([this.first, this.#accepted.promise]);
   }
 
   /**
@@ -280,13 +291,3 @@ export class Generation {
     reservation.settle(outcome);
   }
 }
-
-/**
- * The origin checks constraints, patterns and images before its first event, and may take seconds. It checks
- * all else at once.
- */
-const isCheckedLate = ({ generation }: ParsedCompletion): boolean =>
-  generation.constraint !== null ||
-  Boolean(generation.images) ||
-  Boolean(generation.stopRegex) ||
-  (generation.bannedPhrases ?? []).some((phrase) => typeof phrase !== 'string');
