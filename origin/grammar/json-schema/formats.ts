@@ -92,8 +92,9 @@ const PERCENT = '%[0-9A-Fa-f]{2}';
 const UNRESERVED = "A-Za-z0-9._~!$&'()*+,;=\\-";
 const SEGMENT = `(?:[${UNRESERVED}:@]|${PERCENT})`;
 const AUTHORITY = `(?:(?:[${UNRESERVED}:]|${PERCENT})*@)?(?:[${UNRESERVED}]|${PERCENT})+(?::[0-9]{1,5})?`;
+/** The paths of files have no host. */
 const URI =
-  `[A-Za-z][A-Za-z0-9+.-]*:(?://${AUTHORITY}(?:/${SEGMENT}*)*|${SEGMENT}+(?:/${SEGMENT}*)*)` +
+  `(?:[A-Za-z][A-Za-z0-9+.-]*:(?://${AUTHORITY}(?:/${SEGMENT}*)*|${SEGMENT}+(?:/${SEGMENT}*)*)|file://(?:/${SEGMENT}+)+)` +
   `(?:\\?(?:${SEGMENT}|[/?])*)?(?:#(?:${SEGMENT}|[/?])*)?`;
 
 /** What every validator takes for a URL. */

@@ -269,7 +269,7 @@ const STRINGS: readonly Row[] = [
   [
     'uri',
     { type: 'string', format: 'uri' },
-    ['https://example.com/a?b=c#d', 'mailto:a@b.co', 'http://u@h:80/'],
+    ['https://example.com/a?b=c#d', 'mailto:a@b.co', 'http://u@h:80/', 'file:///C:/a/b.js'],
     ['example.com', '//a', 'http://a b'],
   ],
   [
