@@ -101,8 +101,8 @@ function append(out: number[], lo: number, hi: number, target: number): void {
 }
 
 /**
- * Removes epsilon edges and the empty match. The result is still nondeterministic: edges of a state may overlap. It
- * replaces a DFA that would be exponential; the parser then tracks several states at once.
+ * Removes epsilon edges and the empty match. The result is still nondeterministic: edges of a state may
+ * overlap. It replaces a DFA that would be exponential; the parser then tracks several states at once.
  */
 export function eliminateEpsilon(nfa: Nfa, budget: WorkBudget): Dfa {
   const origins = [nfa.start];

@@ -1,7 +1,9 @@
 import { ALL_CODE_POINTS, type CodePoints } from './code-points.ts';
 import type { WorkBudget } from './work-budget.ts';
 
-/** A deterministic automaton over integer symbols. State 0 is the start. A symbol without an edge is rejected. */
+/**
+ * A deterministic automaton over integer symbols. State 0 is the start. A symbol without an edge is rejected.
+ */
 export interface Dfa {
   /** Per state: flat triples lo, hi, target; sorted by lo, disjoint. */
   readonly edges: readonly (readonly number[])[];

@@ -4,11 +4,11 @@ import { Partition } from './partition.ts';
 import type { WorkBudget } from './work-budget.ts';
 
 /**
- * Merges equivalent states of a trimmed DFA over bytes and calls. Refines the partitions of states and of transitions by each
- * other until both are stable. Each range of symbols counts as one symbol. To divide the
- * ranges finds less than 1 % more states to merge (in the schemas of the tests). Source:
- * Valmari and Lehtinen, "Efficient minimization of DFAs with partial transition functions", 2008. O(m log n) for m transitions
- * and n states.
+ * Merges equivalent states of a trimmed DFA over bytes and calls. Refines the partitions of states and of
+ * transitions by each other until both are stable. Each range of symbols counts as one symbol. To divide the
+ * ranges finds less than 1 % more states to merge (in the schemas of the tests). Source: Valmari and
+ * Lehtinen, "Efficient minimization of DFAs with partial transition functions", 2008. O(m log n) for m
+ * transitions and n states.
  */
 export function minimize(dfa: Dfa, budget: WorkBudget): Dfa {
   if (dfa.edges.length < 2) return dfa;

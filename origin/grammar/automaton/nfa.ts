@@ -7,8 +7,8 @@ export const CALL = 0x110000;
 const NONE: readonly number[] = [];
 
 /**
- * A nondeterministic automaton over integer symbols: bytes or code points, and calls of rules. It has one start and one
- * end state. Edges carry inclusive symbol ranges.
+ * A nondeterministic automaton over integer symbols: bytes or code points, and calls of rules. It has one
+ * start and one end state. Edges carry inclusive symbol ranges.
  */
 export class Nfa {
   /** Per state: flat triples lo, hi, target. */

@@ -2,8 +2,8 @@ import { type BytePath, digitRanges } from './byte-paths.ts';
 import { bytesOf, type TokenBytes } from './token-bytes.ts';
 
 /**
- * References to tokens as byte sequences, so that an automaton over bytes can read them. An id is BY_ID and three bytes,
- * big-endian. A name is BY_NAME, the name and BY_ID. Neither first byte occurs in UTF-8.
+ * References to tokens as byte sequences, so that an automaton over bytes can read them. An id is BY_ID and
+ * three bytes, big-endian. A name is BY_NAME, the name and BY_ID. Neither first byte occurs in UTF-8.
  */
 export const BY_ID = 0xff;
 export const BY_NAME = 0xfe;
@@ -19,7 +19,10 @@ export function pathsOfIds(lo: number, hi: number): BytePath[] {
   return digitRanges(lo, hi, 256, 3).map((digits) => [[BY_ID, BY_ID], ...digits]);
 }
 
-/** The paths by which a grammar may reach a token: as text, by id, and by name for special tokens and names in `<…>`. */
+/**
+ * The paths by which a grammar may reach a token: as text, by id, and by name for special tokens and names in
+ * `<…>`.
+ */
 export function pathsOfToken(tokens: TokenBytes, id: number): Uint8Array[] {
   const text = bytesOf(tokens, id);
   const isText = tokens.special[id] === 0 && text.length > 0 && !text.some((byte) => byte >= BY_NAME);

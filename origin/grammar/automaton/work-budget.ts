@@ -6,8 +6,8 @@ export class BudgetExceeded extends Error {
 }
 
 /**
- * Counts elementary steps instead of time, so equal inputs give equal results. One unit takes about 10 ns while
- * masks are computed, and 20 to 100 ns while a grammar is compiled.
+ * Counts elementary steps instead of time, so equal inputs give equal results. One unit takes about 10 ns
+ * while masks are computed, and 20 to 100 ns while a grammar is compiled.
  */
 export class WorkBudget {
   #left: number;

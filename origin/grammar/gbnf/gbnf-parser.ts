@@ -18,9 +18,9 @@ import { GbnfCursor } from './gbnf-cursor.ts';
 const MAX_NESTING = 200;
 
 /**
- * Parses GBNF like llama.cpp: `name ::= alternatives`; the start rule is `root`; a later definition of a name replaces
- * an earlier one. Extensions: literals in single quotes, `{,m}`, `_` in names, alternatives that begin on a new line,
- * left recursion.
+ * Parses GBNF like llama.cpp: `name ::= alternatives`; the start rule is `root`; a later definition of a name
+ * replaces an earlier one. Extensions: literals in single quotes, `{,m}`, `_` in names, alternatives that
+ * begin on a new line, left recursion.
  */
 export function parseGbnf(source: string): Grammar {
   return new GbnfParser(source).parse();

@@ -19,7 +19,9 @@ interface Range {
   readonly max: number;
 }
 
-/** Arrays: items of `prefixItems` (or `items` as an array) first, then items of `items` (`additionalItems`). */
+/**
+ * Arrays: items of `prefixItems` (or `items` as an array) first, then items of `items` (`additionalItems`).
+ */
 export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
   const range = countRange(nodes, 'minItems', 'maxItems');
   if (range.min > range.max) return NOTHING;
@@ -49,8 +51,8 @@ function anyArray(nodes: KeywordNodes, { min, max }: Range, context: SchemaConte
 }
 
 /**
- * Arrays of which a number of items satisfies each `contains`: an automaton over (items written, items counted for each).
- * An item that need not count may satisfy `contains` as well, unless there is a maximum.
+ * Arrays of which a number of items satisfies each `contains`: an automaton over (items written, items
+ * counted for each). An item that need not count may satisfy `contains` as well, unless there is a maximum.
  */
 function containing(
   nodes: KeywordNodes,

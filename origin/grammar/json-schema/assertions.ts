@@ -5,7 +5,8 @@ import { type Keywords, TYPES, type TypeName, typeOfKeyword } from './keywords.t
 
 /**
  * The types that the schemas allow. If `number` is allowed, `integer` is omitted.
- * @param isOpen whether schemas without `type` allow all types, as JSON Schema says; else those that their keywords imply
+ * @param isOpen whether schemas without `type` allow all types, as JSON Schema says; else those that their
+ * keywords imply
  */
 export function typesOf(nodes: KeywordNodes, isOpen = false): ReadonlySet<TypeName> {
   const named = nodes.flatMap(({ schema: { type } }) =>

@@ -3,13 +3,17 @@ import type { CheckedSchema } from './keywords.ts';
 import type { SchemaNode } from './schema-document.ts';
 
 /**
- * A condition on a value: a whole schema, its keywords without the combining ones, its violation (`not`), or one of its
- * lists of alternatives. Those of a dependency are that its property is absent, or that what depends on it holds.
+ * A condition on a value: a whole schema, its keywords without the combining ones, its violation (`not`), or
+ * one of its lists of alternatives. Those of a dependency are that its property is absent, or that what
+ * depends on it holds.
  */
 export interface SchemaPart {
   readonly node: SchemaNode;
   readonly part: 'whole' | 'keywords' | ListPart;
-  /** Paths of the schemas whose `unevaluatedProperties` and `unevaluatedItems` take what this condition evaluates into account. */
+  /**
+   * Paths of the schemas whose `unevaluatedProperties` and `unevaluatedItems` take what this condition
+   * evaluates into account.
+   */
   readonly scopes?: readonly string[];
 }
 
@@ -22,7 +26,10 @@ export function conjunctionOf(...nodes: readonly SchemaNode[]): Conjunction {
   return nodes.map((node) => ({ node, part: 'whole' }));
 }
 
-/** Leaves out repeated conditions and those that every value satisfies. If one is never satisfied, only it stays. */
+/**
+ * Leaves out repeated conditions and those that every value satisfies. If one is never satisfied, only it
+ * stays.
+ */
 export function simplified(conjunction: Conjunction): Conjunction {
   const never = conjunction.find(({ node, part }) => part === 'whole' && node.schema === false);
   if (never !== undefined) return [never];
@@ -59,11 +66,17 @@ export interface DerivedKeywords {
 export interface SomeProperty {
   readonly names: Conjunction;
   readonly value: Conjunction;
-  /** The declared property that is meant, or null for an undeclared one. Undefined until one of them is chosen. */
+  /**
+   * The declared property that is meant, or null for an undeclared one. Undefined until one of them is
+   * chosen.
+   */
   readonly key?: string | null;
 }
 
-/** The nodes that evaluate something for `unevaluatedProperties` or `unevaluatedItems` of a node, including itself. */
+/**
+ * The nodes that evaluate something for `unevaluatedProperties` or `unevaluatedItems` of a node, including
+ * itself.
+ */
 export function inScopeOf({ path }: SchemaNode, nodes: KeywordNodes): KeywordNodes {
   return nodes.filter((node) => node.path === path || node.scopes?.includes(path));
 }

@@ -13,8 +13,8 @@ import { stringLanguage } from './string-schema.ts';
 const MAX_DEPTH = 4;
 
 /**
- * Whether certainly no value satisfies both conjunctions. Every valid value counts, so keywords are read as JSON Schema defines
- * them, and formats as widely as any validator.
+ * Whether certainly no value satisfies both conjunctions. Every valid value counts, so keywords are read as
+ * JSON Schema defines them, and formats as widely as any validator.
  */
 export function areDisjoint(a: Conjunction, b: Conjunction, context: SchemaContext, depth = 0): boolean {
   const keys = [a, b].map((conjunction) => conjunctionKey(simplified(conjunction))).sort();

@@ -29,7 +29,9 @@ export class Draft {
     throw schemaError(`${path}/${later}`, 'the keyword is of a later draft; name that draft in "$schema"');
   }
 
-  /** Returns a schema as 2020-12 writes it: draft 4's boolean exclusive bounds, and `nullable` of OpenAPI 3.0. */
+  /**
+   * Returns a schema as 2020-12 writes it: draft 4's boolean exclusive bounds, and `nullable` of OpenAPI 3.0.
+   */
   modernized(schema: JsonObject): JsonObject {
     if (!this.readsBeside(schema)) return { $ref: schema.$ref };
     let modern = schema;

@@ -36,8 +36,8 @@ export const UNESCAPED_CHARACTERS = complementCodePoints(ESCAPED);
 const MAX_INLINED_STATES = 1000;
 
 /**
- * A language of string values as JSON text without quotes. A character is escaped only if JSON requires it, briefly or as in
- * \u000a.
+ * A language of string values as JSON text without quotes. A character is escaped only if JSON requires it,
+ * briefly or as in \u000a.
  * @param addRule keeps the bytes of characters from being repeated in every state of a large language
  */
 export function escapedExpression(language: Dfa, addRule?: (label: Expression) => number): Expression {

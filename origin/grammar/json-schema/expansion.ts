@@ -203,8 +203,8 @@ function unscopedBranches(
 }
 
 /**
- * OpenAPI requires the discriminator property in every value, even if the branches do not. Pydantic's branches do not
- * require a tag with a default, and without the tag a value may match several branches.
+ * OpenAPI requires the discriminator property in every value, even if the branches do not. Pydantic's
+ * branches do not require a tag with a default, and without the tag a value may match several branches.
  */
 function requireDiscriminator(node: KeywordNode): SchemaPart[] {
   const { discriminator } = node.schema;

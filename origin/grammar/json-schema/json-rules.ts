@@ -14,13 +14,14 @@ import { oneOf, UNESCAPED_CHARACTERS } from './escaped-string.ts';
 import { isJsonObject } from './keywords.ts';
 
 /**
- * Maximum spaces or tabs after a line break: ten levels of the usual indentation. The limit keeps weak models from
- * emitting endless whitespace.
+ * Maximum spaces or tabs after a line break: ten levels of the usual indentation. The limit keeps weak models
+ * from emitting endless whitespace.
  */
 const MAX_SPACES = 20;
 const MAX_TABS = 10;
 /**
- * Maximum digits of unbounded numbers before the point, after it, and in the exponent. They keep every number finite.
+ * Maximum digits of unbounded numbers before the point, after it, and in the exponent. They keep every number
+ * finite.
  */
 const MAX_DIGITS = 16;
 const MAX_EXPONENT_DIGITS = 2;
@@ -49,8 +50,8 @@ export function stringCharacter(): Expression {
 }
 
 /**
- * The parts of JSON texts as rules, each added once per grammar. Whitespace may follow `{ [ ,` and precede `} ]`:
- * nothing, one space, or a line break with limited indentation. After `:` at most one space is allowed.
+ * The parts of JSON texts as rules, each added once per grammar. Whitespace may follow `{ [ ,` and precede `}
+ * ]`: nothing, one space, or a line break with limited indentation. After `:` at most one space is allowed.
  */
 export class JsonRules {
   readonly #builder: GrammarBuilder;

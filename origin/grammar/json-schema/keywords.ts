@@ -187,7 +187,10 @@ export function typeOfKeyword(keyword: string): TypeName | undefined {
 /** Keywords of a draft that the compiler cannot enforce. */
 const UNSUPPORTED: ReadonlySet<string> = new Set(['$dynamicRef', '$recursiveRef']);
 
-/** Whether a string holds JSON that can be enforced. Beside keywords that limit its text, its content is an annotation. */
+/**
+ * Whether a string holds JSON that can be enforced. Beside keywords that limit its text, its content is an
+ * annotation.
+ */
 export function holdsJson({
   contentMediaType: type,
   contentEncoding: encoding = 'binary',
@@ -209,7 +212,10 @@ function isIgnored(keyword: string, value: unknown, schema: JsonObject): boolean
 
 const isKnownFormat = (name: string): boolean => FORMATS.has(name) || ANNOTATION_FORMATS.has(name);
 
-/** Whether a name is so close to a keyword that it is probably a typing error. Short keywords are close to many words. */
+/**
+ * Whether a name is so close to a keyword that it is probably a typing error. Short keywords are close to
+ * many words.
+ */
 const isTypo = (name: string, keyword: string): boolean => {
   if (keyword.length < 4) return false;
   const limit = keyword.length < 8 ? 1 : 2;
@@ -239,8 +245,8 @@ export function checkKeywords(schema: JsonObject, path: string, lenient: boolean
 }
 
 /**
- * Refuses keywords that cannot be enforced, and probable typing errors of others. A name that does not begin with a letter,
- * such as `_format`, was changed on purpose.
+ * Refuses keywords that cannot be enforced, and probable typing errors of others. A name that does not begin
+ * with a letter, such as `_format`, was changed on purpose.
  */
 function refuseKnown(name: string, path: string): void {
   if (UNSUPPORTED.has(name)) throw schemaError(`${path}/${name}`, `the keyword "${name}" is not supported`);

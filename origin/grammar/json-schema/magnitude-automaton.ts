@@ -41,8 +41,8 @@ interface Progress {
 }
 
 /**
- * An automaton for absolute values within a range, in canonical digits. Each length of the integer part is built
- * separately.
+ * An automaton for absolute values within a range, in canonical digits. Each length of the integer part is
+ * built separately.
  */
 export function magnitudeAutomaton(range: MagnitudeRange, budget: WorkBudget): Dfa {
   const { low, high, wholeOnly, maxDigits } = range;

@@ -10,8 +10,8 @@ import { DIGIT_0, type Magnitude, magnitudeAutomaton, POINT, SAFE_DIGITS } from 
 const MAX_MULTIPLE = 100_000;
 
 /**
- * Numbers within bounds: optional minus, digits without leading zeros, and an optional fraction unless only integers
- * are allowed. No exponent and no negative zero.
+ * Numbers within bounds: optional minus, digits without leading zeros, and an optional fraction unless only
+ * integers are allowed. No exponent and no negative zero.
  */
 export function numberExpression(assertions: NumberAssertions, budget: WorkBudget): Expression {
   const { multiples, nonMultiples } = assertions;
@@ -73,8 +73,9 @@ function greatestCommonDivisor(a: number, b: number): number {
 }
 
 /**
- * Numbers that are multiples of some steps and not of others: a state per remainder before the point, and per remainder and
- * place after it. The remainder is that of the least common multiple, in units of the last place.
+ * Numbers that are multiples of some steps and not of others: a state per remainder before the point, and per
+ * remainder and place after it. The remainder is that of the least common multiple, in units of the last
+ * place.
  */
 function stepsOf({ multiples, nonMultiples }: NumberAssertions, wholeOnly: boolean, budget: WorkBudget): Dfa {
   const listed = [...multiples, ...nonMultiples];

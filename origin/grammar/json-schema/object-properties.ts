@@ -122,8 +122,8 @@ function keyLanguage(nodes: KeywordNodes, context: SchemaContext): Dfa | null {
 }
 
 /**
- * Groups of undeclared keys. A schema with `properties` or `patternProperties` but without `additionalProperties` gets
- * no other keys, so that only declared properties are generated.
+ * Groups of undeclared keys. A schema with `properties` or `patternProperties` but without
+ * `additionalProperties` gets no other keys, so that only declared properties are generated.
  */
 function otherKeys(
   nodes: KeywordNodes,

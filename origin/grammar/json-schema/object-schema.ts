@@ -30,7 +30,9 @@ import { languageOf } from './string-values.ts';
 
 const MAX_COUNTED = 200;
 
-/** Objects: declared members in the order of declaration, optional ones present or absent, then other members. */
+/**
+ * Objects: declared members in the order of declaration, optional ones present or absent, then other members.
+ */
 export function objectExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
   const keys = objectProperties(nodes, context);
   const open = nodes.find(
@@ -100,8 +102,8 @@ interface Counts {
 }
 
 /**
- * The members between the braces: an automaton over (declared members passed, members written), which is ready for a member
- * or done with one. Without `counts`, it does not track how many were written.
+ * The members between the braces: an automaton over (declared members passed, members written), which is
+ * ready for a member or done with one. Without `counts`, it does not track how many were written.
  */
 class MemberGraph {
   readonly #keys: ObjectProperties;
@@ -220,8 +222,8 @@ type MarkedMembers = readonly Expression[];
 const MAX_CONDITIONS = 4;
 
 /**
- * Undeclared members that satisfy all conditions, as alternatives: one member may satisfy several. Null if there are no
- * conditions.
+ * Undeclared members that satisfy all conditions, as alternatives: one member may satisfy several. Null if
+ * there are no conditions.
  */
 function markedMembers(
   nodes: KeywordNodes,

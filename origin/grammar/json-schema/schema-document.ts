@@ -14,8 +14,9 @@ import { childPath, pathKeys, ReferenceResolver, SCHEMA_MAPS, VALUE_KEYWORDS } f
 /** A schema within a document. The path identifies it. */
 export interface SchemaNode {
   /**
-   * JSON pointer fragment: `#/properties/a`. If the document has dynamic anchors, the URIs of the resources that led here
-   * precede it, outermost first. Of equal schemas, it is the path of the first that was visited.
+   * JSON pointer fragment: `#/properties/a`. If the document has dynamic anchors, the URIs of the resources
+   * that led here precede it, outermost first. Of equal schemas, it is the path of the first that was
+   * visited.
    */
   readonly path: string;
   readonly schema: boolean | CheckedSchema;
@@ -36,7 +37,10 @@ export class SchemaDocument {
   readonly #value: unknown;
   readonly #draft: Draft;
   readonly #nodes = new Map<string, SchemaNode>();
-  /** Equal schemas share a node, so that they are compiled once. By their resources and what the document says there. */
+  /**
+   * Equal schemas share a node, so that they are compiled once. By their resources and what the document says
+   * there.
+   */
   readonly #nodeWith = new Map<string, SchemaNode>();
   /** By the object in the document, because paths are long and are asked for often. */
   readonly #nodeOf = new WeakMap<object, SchemaNode>();

@@ -12,7 +12,10 @@ const MAX_STATES = 20_000;
 
 /** Languages of string values (unescaped, without quotes), each built once. */
 export class StringLanguages {
-  /** Whether formats and encodings have all texts that some validator may accept, and not only those to generate. */
+  /**
+   * Whether formats and encodings have all texts that some validator may accept, and not only those to
+   * generate.
+   */
   readonly isWide: boolean;
   readonly #budget: WorkBudget;
   readonly #known = new Map<string, Dfa>();
@@ -48,7 +51,10 @@ export class StringLanguages {
       : this.#once(`w${source}`, () => this.#regex(source, path, wholeMatchAutomaton));
   }
 
-  /** Strings of `min` to `max` code points; none if `max` is negative, as the negation of a minimum of 0 makes it. */
+  /**
+   * Strings of `min` to `max` code points; none if `max` is negative, as the negation of a minimum of 0 makes
+   * it.
+   */
   length(min: number, max: number): Dfa {
     return this.#once(`l${min},${max}`, () => {
       const last = Number.isFinite(max) ? Math.max(0, max) : min;

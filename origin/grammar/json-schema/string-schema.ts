@@ -14,7 +14,10 @@ import type { StringLanguages } from './string-language.ts';
 const MAX_COUNTED_URI = 300;
 const SHORTEST_URI = 3;
 
-/** Strings that satisfy lengths, patterns and formats. Without pattern and format, any JSON spelling is allowed. */
+/**
+ * Strings that satisfy lengths, patterns and formats. Without pattern and format, any JSON spelling is
+ * allowed.
+ */
 export function stringExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
   const { json, languages, budget } = context;
   const { min, max } = countRange(nodes, 'minLength', 'maxLength');
@@ -50,8 +53,8 @@ export function stringLanguage(nodes: KeywordNodes, languages: StringLanguages):
 }
 
 /**
- * The language that `pattern`, `format` and `contentEncoding` allow, regardless of length; null if neither is used. Beside a pattern that it
- * contradicts, a format is an annotation.
+ * The language that `pattern`, `format` and `contentEncoding` allow, regardless of length; null if neither is
+ * used. Beside a pattern that it contradicts, a format is an annotation.
  */
 function patternAndFormat(nodes: KeywordNodes, languages: StringLanguages): Dfa | null {
   const { max } = countRange(nodes, 'minLength', 'maxLength');

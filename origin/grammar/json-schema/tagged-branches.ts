@@ -6,8 +6,8 @@ import { propertySchemas, requiredProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
 
 /**
- * The values that a branch lists for itself or for a required property, by the JSON pointer of the property. Every value
- * that the branch generates has one of them.
+ * The values that a branch lists for itself or for a required property, by the JSON pointer of the property.
+ * Every value that the branch generates has one of them.
  */
 type ListedTags = ReadonlyMap<string, ReadonlySet<string>>;
 
@@ -15,8 +15,9 @@ type ListedTags = ReadonlyMap<string, ReadonlySet<string>>;
 const MAX_DEPTH = 3;
 
 /**
- * Returns for each branch the indices of those that it may overlap with, as far as tags tell: a property that all branches
- * require with listed values. Unlike a comparison of all pairs, this takes time in proportion to the branches.
+ * Returns for each branch the indices of those that it may overlap with, as far as tags tell: a property that
+ * all branches require with listed values. Unlike a comparison of all pairs, this takes time in proportion to
+ * the branches.
  */
 export function rivalsByTag(
   branches: readonly Conjunction[],

@@ -28,8 +28,8 @@ type Violations<Keyword extends keyof Keywords> = (
 ) => readonly Conjunction[] | null;
 
 /**
- * Returns the values that do not satisfy a schema, as conjunctions of which one must hold. They may leave out values that
- * violate only a keyword whose violations cannot be expressed, such as `uniqueItems`.
+ * Returns the values that do not satisfy a schema, as conjunctions of which one must hold. They may leave out
+ * values that violate only a keyword whose violations cannot be expressed, such as `uniqueItems`.
  * @throws GrammarError if nothing is left
  */
 export function violationsOf(
@@ -220,7 +220,9 @@ function withSome(node: KeywordNode, name: string, some: SomeProperty): Conjunct
   return [derived(node, `not ${name}`, { type: 'object', [SOME_PROPERTY]: some })];
 }
 
-/** Objects with a property that is neither declared nor matches a pattern, and violates the schema of those. */
+/**
+ * Objects with a property that is neither declared nor matches a pattern, and violates the schema of those.
+ */
 function someOther(
   node: KeywordNode,
   keyword: 'additionalProperties' | 'unevaluatedProperties',

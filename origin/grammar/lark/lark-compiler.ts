@@ -26,8 +26,9 @@ export interface LarkContext {
 
 /**
  * Compiles a Lark grammar with the start rule `start`. Matches like Lark's Earley parser with the lexer
- * `dynamic_complete`: a terminal may match wherever the rules allow it and need not be the longest match. Only lazy rules
- * exclude terminals that would go on where they match. Ignored terminals may surround every terminal.
+ * `dynamic_complete`: a terminal may match wherever the rules allow it and need not be the longest match.
+ * Only lazy rules exclude terminals that would go on where they match. Ignored terminals may surround every
+ * terminal.
  */
 export function larkExpression(source: string, context: LarkContext, nesting = 0): Expression {
   if (nesting > MAX_NESTING)

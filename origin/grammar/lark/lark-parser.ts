@@ -16,8 +16,8 @@ const NO_PARAMETERS = 'Rules with a parameter are not supported';
 const OPTIONS = ['no_forcing', 'allow_initial_skip', 'allow_invalid_utf8', 'ignore_once'];
 
 /**
- * Parses Lark: rules, terminals, aliases, `%import common.X`, `%ignore`. Priorities are ignored, because they choose
- * between parses of the same text. Extensions as in llguidance, see its docs/syntax.md. Rejected:
+ * Parses Lark: rules, terminals, aliases, `%import common.X`, `%ignore`. Priorities are ignored, because they
+ * choose between parses of the same text. Extensions as in llguidance, see its docs/syntax.md. Rejected:
  * templates, rules with a parameter, `%declare`, `%extend`, `%override`.
  */
 export function parseLark(source: string): LarkGrammar {
@@ -98,7 +98,10 @@ class LarkParser {
     return lazy;
   }
 
-  /** Takes `%llguidance {…}`. Most options tune llguidance itself; only `ignore_once` changes which texts match. */
+  /**
+   * Takes `%llguidance {…}`. Most options tune llguidance itself; only `ignore_once` changes which texts
+   * match.
+   */
   #options(): void {
     const cursor = this.#cursor;
     const { offset } = cursor.token!;

@@ -15,8 +15,8 @@ interface Beginning {
 }
 
 /**
- * Finds the rivals of all occurrences. What may follow a rule is the union over its uses, so rivals are found that some
- * of the uses do not have.
+ * Finds the rivals of all occurrences. What may follow a rule is the union over its uses, so rivals are found
+ * that some of the uses do not have.
  */
 export function lazyRivals(
   { definitions }: LarkGrammar,

@@ -12,8 +12,8 @@ export function larkGrammar(source: string, budget: WorkBudget): Grammar {
 }
 
 /**
- * Compiles llguidance's JSON form, an object or its text: `{"grammars": [{"name"?, "lark_grammar"} | {"name"?,
- * "json_schema"}]}`. The first grammar is the start. Lark grammars refer to the others as `@name`.
+ * Compiles llguidance's JSON form, an object or its text: `{"grammars": [{"name"?, "lark_grammar"} |
+ * {"name"?, "json_schema"}]}`. The first grammar is the start. Lark grammars refer to the others as `@name`.
  */
 export function llguidanceGrammar(value: unknown, budget: WorkBudget): Grammar {
   const parts = grammarsOf(value);

@@ -30,9 +30,9 @@ interface SuffixState {
 }
 
 /**
- * An automaton over code points for all runs of consecutive chunks, also the empty one. Source: Blumer et al., "The
- * smallest automaton recognizing the subwords of a text", 1985. At most two states per chunk. It is nondeterministic
- * where one chunk begins like another.
+ * An automaton over code points for all runs of consecutive chunks, also the empty one. Source: Blumer et
+ * al., "The smallest automaton recognizing the subwords of a text", 1985. At most two states per chunk. It is
+ * nondeterministic where one chunk begins like another.
  */
 export function substringAutomaton(chunks: readonly string[], budget: WorkBudget): Dfa {
   const states = suffixStates(

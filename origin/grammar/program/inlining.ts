@@ -6,8 +6,8 @@ export interface CallPlan {
   /** Whether the rule is copied into its callers instead of having its own automaton. */
   isInlined(rule: number): boolean;
   /**
-   * Whether a tail call of `callee` in `owner` becomes a jump within one automaton. Right recursion then is a loop, and
-   * parser states do not grow with the text.
+   * Whether a tail call of `callee` in `owner` becomes a jump within one automaton. Right recursion then is a
+   * loop, and parser states do not grow with the text.
    */
   isJump(owner: number, callee: number): boolean;
 }

@@ -161,7 +161,9 @@ function callsOf(states: readonly (readonly number[])[]): number[] {
   return [...rules];
 }
 
-/** Joins the automata of all rules to one set of tables. Rules are renumbered in map order; the root is first. */
+/**
+ * Joins the automata of all rules to one set of tables. Rules are renumbered in map order; the root is first.
+ */
 function flatten(
   automata: ReadonlyMap<number, Dfa>,
   names: ReadonlyMap<number, number>,

@@ -2,12 +2,15 @@ import { BY_ID, BY_NAME } from '../automaton/token-path.ts';
 import type { OrderedRules } from '../rules/expression.ts';
 
 /**
- * A compiled grammar as flat tables, cheap to send between processes. It is a recursive transition network: each rule
- * is an automaton over byte classes and calls of rules. No rule matches the empty text, and every state can reach a
- * final state.
+ * A compiled grammar as flat tables, cheap to send between processes. It is a recursive transition network:
+ * each rule is an automaton over byte classes and calls of rules. No rule matches the empty text, and every
+ * state can reach a final state.
  */
 export interface Program extends TransitionNetwork {
-  /** By rule: those whose states the runtime creates. In the tables, each has only a start state without edges. */
+  /**
+   * By rule: those whose states the runtime creates. In the tables, each has only a start state without
+   * edges.
+   */
   readonly anyOrders: ReadonlyMap<number, OrderedRules>;
   /** Rules of JSON arrays whose items must differ, which the tables do not ensure. */
   readonly distinctRules: ReadonlySet<number>;
@@ -42,7 +45,8 @@ export interface TransitionNetwork {
 
 /**
  * The length of the shortest texts that distinguish program states. States that no text shorter than n bytes
- * distinguishes allow the same tokens of fewer than n bytes. Chains of such states come from counted repetitions.
+ * distinguishes allow the same tokens of fewer than n bytes. Chains of such states come from counted
+ * repetitions.
  */
 export interface StateEquivalence {
   /** All states, equivalent ones next to each other. */
@@ -50,14 +54,17 @@ export interface StateEquivalence {
   /** Index of each state in `order`. */
   readonly position: Int32Array;
   /**
-   * distinguishedAt[i]: length in bytes of the shortest text that distinguishes order[i − 1] and order[i]. For two
-   * states, the minimum between them counts. 0 if they differ in rule or finality; NEVER_DISTINGUISHED if no such
-   * length was found.
+   * distinguishedAt[i]: length in bytes of the shortest text that distinguishes order[i − 1] and order[i].
+   * For two states, the minimum between them counts. 0 if they differ in rule or finality;
+   * NEVER_DISTINGUISHED if no such length was found.
    */
   readonly distinguishedAt: Int32Array;
 }
 
-/** Whether the grammar refers to tokens. All references contain the byte BY_ID; no text contains it or bytes near it. */
+/**
+ * Whether the grammar refers to tokens. All references contain the byte BY_ID; no text contains it or bytes
+ * near it.
+ */
 export function refersToTokens({ classOf }: TransitionNetwork): boolean {
   return classOf[BY_ID] !== classOf[BY_NAME - 1];
 }

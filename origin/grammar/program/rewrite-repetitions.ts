@@ -8,7 +8,9 @@ import {
 } from '../rules/expression.ts';
 import { expandedSize } from './inlining.ts';
 
-/** Counted repetitions are unrolled up to this number of states. Beyond it, the repeated part becomes a rule. */
+/**
+ * Counted repetitions are unrolled up to this number of states. Beyond it, the repeated part becomes a rule.
+ */
 const MAX_EXPANDED_STATES = 300;
 /** Beyond this count, the repetition is halved repeatedly; each half is a rule. */
 const MAX_UNROLLED = 1024;

@@ -71,8 +71,8 @@ class RuleAutomatonBuilder {
   }
 
   /**
-   * Adds paths for an expression between two states. No added edge enters `from` or leaves `to`, except jumps, which
-   * enter the start of a rule. `tail`: the rule ends at `to`.
+   * Adds paths for an expression between two states. No added edge enters `from` or leaves `to`, except
+   * jumps, which enter the start of a rule. `tail`: the rule ends at `to`.
    */
   #add(expression: Expression, from: number, to: number, tail: boolean): void {
     switch (expression.kind) {
@@ -168,8 +168,8 @@ class RuleAutomatonBuilder {
   }
 
   /**
-   * Adds the members in their order: an automaton over (members passed, members written). It stands for any order when
-   * rules are reduced, because the order does not change which rules match something.
+   * Adds the members in their order: an automaton over (members passed, members written). It stands for any
+   * order when rules are reduced, because the order does not change which rules match something.
    */
   #addInOrder({ members, other, separator, min }: AnyOrder, from: number, to: number): void {
     const states = Array.from({ length: min + 1 }, () => this.nfa.addState());

@@ -63,8 +63,8 @@ export function bothCases(set: CodePoints, budget: WorkBudget): CodePoints {
 const PROPERTY_COST = 2_000_000;
 
 /**
- * The code points of a Unicode property such as `L` or `Script=Greek`, according to this JavaScript engine. Returns
- * null if there is no such property.
+ * The code points of a Unicode property such as `L` or `Script=Greek`, according to this JavaScript engine.
+ * Returns null if there is no such property.
  */
 export function unicodeProperty(name: string, budget: WorkBudget): CodePoints | null {
   if (!/^[A-Za-z0-9_]+(=[A-Za-z0-9_]+)?$/.test(name)) return null;
@@ -85,10 +85,16 @@ export function unicodeProperty(name: string, budget: WorkBudget): CodePoints | 
 
 /** Kept for later compilations. There are a few hundred properties, of 10 kB at most. */
 const FOUND = new Map<string, CodePoints>();
-/** A compilation pays for each property once, found before or not, so that its work does not depend on earlier ones. */
+/**
+ * A compilation pays for each property once, found before or not, so that its work does not depend on earlier
+ * ones.
+ */
 const PAID = new WeakMap<WorkBudget, Set<string>>();
 
-/** Planes 4 to 13 are unassigned and 15 to 16 are for private use: each equals its second code point except for the last two. */
+/**
+ * Planes 4 to 13 are unassigned and 15 to 16 are for private use: each equals its second code point except
+ * for the last two.
+ */
 const UNIFORM_PLANES = [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16];
 
 function searched(pattern: RegExp): CodePoints {

@@ -50,8 +50,8 @@ interface ProductState {
 }
 
 /**
- * Removes the look-arounds of an automaton, edges of the symbols CALL + i. Runs the automata of all look-behinds along
- * with it, and those of the look-aheads that were passed.
+ * Removes the look-arounds of an automaton, edges of the symbols CALL + i. Runs the automata of all
+ * look-behinds along with it, and those of the look-aheads that were passed.
  * @param automatonOf builds the automaton of an expression between these surroundings
  * @throws GrammarError if text outside decides
  */

@@ -27,7 +27,10 @@ export function wholeMatchAutomaton(node: RegexNode, budget: WorkBudget, around 
 export const searchAutomaton = (node: RegexNode, budget: WorkBudget): Nfa =>
   wholeMatchAutomaton({ kind: 'sequence', items: [ANYTHING, node, ANYTHING] }, budget);
 
-/** Whether an automaton is needed, because of anchors and look-arounds: an expression tree cannot say the same. */
+/**
+ * Whether an automaton is needed, because of anchors and look-arounds: an expression tree cannot say the
+ * same.
+ */
 export function needsAutomaton(node: RegexNode): boolean {
   if (node.kind === 'sequence' || node.kind === 'choice') return node.items.some(needsAutomaton);
   return node.kind === 'repeat' ? needsAutomaton(node.item) : node.kind !== 'chars';

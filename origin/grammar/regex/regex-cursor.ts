@@ -91,8 +91,8 @@ function hex(digits: string): number {
 }
 
 /**
- * Takes `[…]` or `[^…]`. Expects the opening bracket. An empty class matches nothing. With `ignoreCase`, a negated
- * class excludes both cases of its letters.
+ * Takes `[…]` or `[^…]`. Expects the opening bracket. An empty class matches nothing. With `ignoreCase`, a
+ * negated class excludes both cases of its letters.
  */
 export function classMembers(cursor: RegexCursor, budget: WorkBudget, ignoreCase = false): CodePoints {
   cursor.take('[');

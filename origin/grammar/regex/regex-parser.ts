@@ -50,9 +50,10 @@ const FLAG_NAMES: Readonly<Record<string, keyof RegexFlags>> = {
 };
 
 /**
- * Parses ECMAScript syntax with the flag u: one character is one code point. Beyond it, as Python reads them: punctuation
- * may be escaped, `]`, `{` and `}` stand for themselves where they are no syntax, and `(?P<name>…)` is a group. The flags
- * i, s and m may be set inline, also for the rest of a group. Rejected: back-references, other flags.
+ * Parses ECMAScript syntax with the flag u: one character is one code point. Beyond it, as Python reads them:
+ * punctuation may be escaped, `]`, `{` and `}` stand for themselves where they are no syntax, and
+ * `(?P<name>…)` is a group. The flags i, s and m may be set inline, also for the rest of a group. Rejected:
+ * back-references, other flags.
  */
 export function parseRegex(
   source: string,

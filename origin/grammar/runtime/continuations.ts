@@ -11,7 +11,10 @@ const STEP_UNITS = 100;
 export const BYTE_UNITS = 10;
 
 const bytesOf = (text: string): number[] => Array.from(text, (char) => char.charCodeAt(0));
-/** Bytes in the order in which a search tries them: what closes first, then what differs soon, and last what opens. */
+/**
+ * Bytes in the order in which a search tries them: what closes first, then what differs soon, and last what
+ * opens.
+ */
 const BETWEEN_TOKENS = bytesOf(']}",:123456789tfn0-.+eEarlus{[\n');
 const WITHIN_STRING = [
   ...bytesOf('"'),
@@ -37,7 +40,10 @@ export class Continuations {
     this.#budget = budget;
   }
 
-  /** Whether the item of a position is certainly new when it is complete, or some continuation leads to such a position. */
+  /**
+   * Whether the item of a position is certainly new when it is complete, or some continuation leads to such a
+   * position.
+   */
   exists(start: TextPosition): boolean {
     if (!mayOnlyRepeatAt(start) || this.#lastFits(start)) return true;
     const path: { readonly key: string; readonly position: TextPosition; tried: number }[] = [];
@@ -68,8 +74,8 @@ export class Continuations {
   }
 
   /**
-   * Whether a text goes on after any new string of an outermost array. It does if the array ends, or if one of two strings
-   * follows that begin differently from each other and from all items so far.
+   * Whether a text goes on after any new string of an outermost array. It does if the array ends, or if one
+   * of two strings follows that begin differently from each other and from all items so far.
    * @param state after the string or, if `isNext`, after its comma
    */
   existsAfterString({ items }: TextPosition, state: number, isNext: boolean): boolean {

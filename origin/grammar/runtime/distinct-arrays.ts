@@ -7,7 +7,10 @@ export interface TextPosition {
   readonly state: number;
   /** Null outside of them. */
   readonly items: ItemPosition | null;
-  /** The text from the bracket or brace of the outermost one to its last comma, and since then. One code unit per byte. */
+  /**
+   * The text from the bracket or brace of the outermost one to its last comma, and since then. One code unit
+   * per byte.
+   */
   readonly before: string;
   readonly item: string;
 }
@@ -39,7 +42,10 @@ export function nextPosition(
   return { state: next, items: after, before, item: longer };
 }
 
-/** Whether the byte between two states began a rule for arrays whose items, or objects whose keys, must differ. */
+/**
+ * Whether the byte between two states began a rule for arrays whose items, or objects whose keys, must
+ * differ.
+ */
 function opensDistinct(table: StateTable, before: number, after: number): boolean {
   const items = table.items(after);
   for (let i = 0; i < items.length; i += 2)

@@ -12,7 +12,10 @@ const CLOSING = 0x5d;
 /** Removes the tokens from masks that would repeat an item or a key, or leave no other continuation. */
 export class DistinctItemsFilter {
   readonly #trie: TokenTrie;
-  /** Per node: how many earlier nodes end in a quote, in an opening bracket, in any bracket, or in a byte that ends a number. */
+  /**
+   * Per node: how many earlier nodes end in a quote, in an opening bracket, in any bracket, or in a byte that
+   * ends a number.
+   */
   readonly #quotes: Int32Array;
   readonly #openings: Int32Array;
   readonly #brackets: Int32Array;
@@ -75,8 +78,8 @@ export class DistinctItemsFilter {
   }
 
   /**
-   * Walks the tokens within a string that differs from all items of the outermost array. Until its quote, only the parser state
-   * changes. What is allowed behind the quote seldom depends on the string.
+   * Walks the tokens within a string that differs from all items of the outermost array. Until its quote,
+   * only the parser state changes. What is allowed behind the quote seldom depends on the string.
    */
   #walkNewString(walk: Walk, start: TextPosition, from: number, to: number): void {
     const { nodes, subtreeEnds } = this.#trie;
@@ -111,7 +114,10 @@ export class DistinctItemsFilter {
     budget.spend(visited);
   }
 
-  /** Whether all tokens below the quote of a new string are certainly allowed: those that end there, at a comma or at the array's end. */
+  /**
+   * Whether all tokens below the quote of a new string are certainly allowed: those that end there, at a
+   * comma or at the array's end.
+   */
   #isFreeAfterString(
     { table, budget, continuations }: Walk,
     start: TextPosition,

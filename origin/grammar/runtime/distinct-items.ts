@@ -42,7 +42,8 @@ export class Item {
 type Token = 'none' | 'string' | 'escape' | 'scalar';
 
 /**
- * Where a text stands within an array or object whose items must differ. Offsets count from the last comma of the outermost one.
+ * Where a text stands within an array or object whose items must differ. Offsets count from the last comma of
+ * the outermost one.
  */
 export interface ItemPosition {
   readonly level: Level;
@@ -66,7 +67,8 @@ function opened(outer: Level | null, isObject: boolean, isDistinct: boolean): Le
 }
 
 /**
- * Returns the position after one more byte of a valid JSON text, null after the end of the outermost array or object.
+ * Returns the position after one more byte of a valid JSON text, null after the end of the outermost array or
+ * object.
  * @param offset of the byte
  * @param isDistinct whether a bracket or brace opens an array or object whose items must differ
  */
@@ -125,8 +127,8 @@ function scalarsOf(value: unknown): string[] {
 }
 
 /**
- * Whether every continuation might repeat an item: an item is due, has just ended, or begins like an earlier one. Otherwise
- * its completion is new.
+ * Whether every continuation might repeat an item: an item is due, has just ended, or begins like an earlier
+ * one. Otherwise its completion is new.
  */
 export function mayOnlyRepeat({ level, token }: ItemPosition, textFrom: TextFrom): boolean {
   for (let at: Level | null = level; at !== null; at = at.outer) {
@@ -143,7 +145,9 @@ export function mayOnlyRepeat({ level, token }: ItemPosition, textFrom: TextFrom
 /** The keys and scalars of the beginning of an item. */
 interface ScalarsBegun {
   readonly complete: readonly string[];
-  /** How the one that is not complete begins: its text, and of a string further bytes. Null if there is none. */
+  /**
+   * How the one that is not complete begins: its text, and of a string further bytes. Null if there is none.
+   */
   readonly open: { readonly text: string; readonly bytes: string } | null;
 }
 

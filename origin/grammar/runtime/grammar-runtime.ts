@@ -60,7 +60,10 @@ export class GrammarRuntime implements CompiledGrammar {
     return new SequenceConstraint(this, { table: this.#table, ...startOf(this.#table) }, onWork);
   }
 
-  /** Moves a position to the current table, and replaces a table that is too large. Call it before each operation. */
+  /**
+   * Moves a position to the current table, and replaces a table that is too large. Call it before each
+   * operation.
+   */
   inCurrentTable(position: ParserPosition, budget: WorkBudget): ParserPosition {
     if (this.#table.size > this.#limits.states || this.#table.bytes > this.#limits.bytes) {
       this.#table = new StateTable(this.#program);

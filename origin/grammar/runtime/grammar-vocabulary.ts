@@ -6,7 +6,10 @@ import { COUNTED_BYTES, isPlain } from './plain-text.ts';
 import { buildTokenTrie, maskLengthOf, sortedTokens, type TokenEntry, type TokenTrie } from './token-trie.ts';
 import { TrieWalk } from './trie-walk.ts';
 
-/** The tokens of which a path has more than `longerThan` bytes. If the mask of shorter tokens is known, only these are walked. */
+/**
+ * The tokens of which a path has more than `longerThan` bytes. If the mask of shorter tokens is known, only
+ * these are walked.
+ */
 interface LengthTier {
   readonly longerThan: number;
   readonly walk: TrieWalk;
@@ -29,7 +32,10 @@ function lengthTiers(tokens: TokenBytes, references: boolean): readonly LengthTi
   });
 }
 
-/** The tokens of plain text of at most `maxBytes` bytes. If a state allows all of them, only the others are walked. */
+/**
+ * The tokens of plain text of at most `maxBytes` bytes. If a state allows all of them, only the others are
+ * walked.
+ */
 export interface PlainSlice {
   readonly maxBytes: number;
   readonly mask: Uint32Array;
@@ -54,7 +60,10 @@ function plainSlices(tokens: TokenBytes): readonly PlainSlice[] {
 
 const DEFAULT_CACHE_BYTES = 64 * 2 ** 20;
 
-/** The token tries and the mask cache of a vocabulary. Built once per model and thread, in 0.5 s for 150,000 tokens. */
+/**
+ * The token tries and the mask cache of a vocabulary. Built once per model and thread, in 0.5 s for 150,000
+ * tokens.
+ */
 export class GrammarVocabulary {
   readonly tokens: TokenBytes;
   /** Number of 32-bit words of a mask. */
@@ -80,7 +89,10 @@ export class GrammarVocabulary {
     return this.#plainSlices.find(({ maxBytes }) => maxBytes <= bytes) ?? null;
   }
 
-  /** In ascending order of `longerThan`; the first tier has all tokens. Those for references are built on first use. */
+  /**
+   * In ascending order of `longerThan`; the first tier has all tokens. Those for references are built on
+   * first use.
+   */
   tiersFor(program: Program): readonly LengthTier[] {
     if (!refersToTokens(program)) return this.#textTiers;
     return (this.#referenceTiers ??= lengthTiers(this.tokens, true));

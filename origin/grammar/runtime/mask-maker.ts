@@ -13,7 +13,10 @@ const MAX_RETURNS = 10_000;
 /** A mask below at least this number of nodes is cached. */
 const MIN_KEPT_NODES = 100;
 
-/** A search for plain text may cost this and one unit per token: half of a walk, most of which has the same steps. */
+/**
+ * A search for plain text may cost this and one unit per token: half of a walk, most of which has the same
+ * steps.
+ */
 const MIN_SEARCH_UNITS = 20_000;
 
 /** A mask that is exact for tokens of fewer than `distinguishedAt` bytes. */
@@ -23,8 +26,9 @@ interface SimilarMask {
 }
 
 /**
- * Computes token masks. The mask of a state is the union over its items. Until an item's rule ends, its tokens depend
- * only on the program state and are cached. Only tokens that cross the end of the rule are walked again.
+ * Computes token masks. The mask of a state is the union over its items. Until an item's rule ends, its
+ * tokens depend only on the program state and are cached. Only tokens that cross the end of the rule are
+ * walked again.
  */
 export class MaskMaker {
   readonly #table: StateTable;
@@ -114,7 +118,10 @@ export class MaskMaker {
     return mask;
   }
 
-  /** Returns the largest slice of plain tokens that a state allows without an end of its rule; null if there is none. */
+  /**
+   * Returns the largest slice of plain tokens that a state allows without an end of its rule; null if there
+   * is none.
+   */
   #plainSlice(state: number, budget: WorkBudget): PlainSlice | null {
     const units = MIN_SEARCH_UNITS + this.#vocabulary.tokens.vocabularySize;
     const free = this.#plainText.freeBytes(this.#table, state, budget, units);

@@ -3,8 +3,9 @@ import type { TransitionNetwork } from '../program/program.ts';
 import { DEAD, type StateTable, UNKNOWN } from './state-table.ts';
 
 /**
- * The automaton of plain text: UTF-8 (Unicode 16, table 3-7) without quotes, backslashes and control characters. Edges are
- * [phase, first byte, last byte, next phase]; a character ends in phase 0, and every phase may end a token.
+ * The automaton of plain text: UTF-8 (Unicode 16, table 3-7) without quotes, backslashes and control
+ * characters. Edges are [phase, first byte, last byte, next phase]; a character ends in phase 0, and every
+ * phase may end a token.
  */
 const EDGES: readonly (readonly [number, number, number, number])[] = [
   [0, 0x20, 0x21, 0],
@@ -30,9 +31,14 @@ const PHASES = 8;
 
 /** More bytes are only counted if there is no bound. */
 export const COUNTED_BYTES = 16;
-/** Pairs of parser state and phase that are searched at most. A counted string has about four per character. */
+/**
+ * Pairs of parser state and phase that are searched at most. A counted string has about four per character.
+ */
 const MAX_PAIRS = 250;
-/** A program state is endless if its search ends before so many bytes and pairs. Names of properties have fewer. */
+/**
+ * A program state is endless if its search ends before so many bytes and pairs. Names of properties have
+ * fewer.
+ */
 const MAX_PROGRAM_BYTES = 64;
 const MAX_PROGRAM_PAIRS = 5000;
 
@@ -71,8 +77,8 @@ export class PlainText {
   }
 
   /**
-   * Returns a number of bytes up to which every plain text matches from a state, without an end of its ANY_CALLER rule;
-   * Infinity if there is no bound, at most COUNTED_BYTES otherwise.
+   * Returns a number of bytes up to which every plain text matches from a state, without an end of its
+   * ANY_CALLER rule; Infinity if there is no bound, at most COUNTED_BYTES otherwise.
    * @param maxUnits work after which the search ends with what it has found
    */
   freeBytes(table: StateTable, start: number, budget: WorkBudget, maxUnits: number): number {
@@ -109,7 +115,10 @@ export class PlainText {
     });
   }
 
-  /** The pairs of program state and phase after one byte; null if the state has no edge for a byte of plain text. */
+  /**
+   * The pairs of program state and phase after one byte; null if the state has no edge for a byte of plain
+   * text.
+   */
   #pairsAfter(pair: number, budget: WorkBudget): number[] | null {
     const { byteOffsets, byteEdges } = this.#network;
     const state = Math.floor(pair / PHASES);

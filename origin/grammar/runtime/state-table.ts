@@ -4,7 +4,9 @@ import { PairSet } from './pair-set.ts';
 import { Predictions } from './predictions.ts';
 import { ProgramStates } from './program-states.ts';
 
-/** Row entry of a step that is not computed yet. The entry of a RETURNING state is its complement (~state). */
+/**
+ * Row entry of a step that is not computed yet. The entry of a RETURNING state is its complement (~state).
+ */
 export const UNKNOWN = 0;
 /** No continuation matches. */
 export const DEAD = 1;
@@ -21,10 +23,10 @@ export const ACCEPTING = 1;
 export const RETURNING = 2;
 
 /**
- * Numbers each parser state once. A state is a set of items (program state, origin); the origin is the parser state in
- * which the item's rule was called. It is an Earley set whose origins are states instead of text positions. Equal
- * situations thus share one state, and steps and masks are computed once per state. Correct for every context-free
- * grammar without empty rules, including left recursion and ambiguity.
+ * Numbers each parser state once. A state is a set of items (program state, origin); the origin is the parser
+ * state in which the item's rule was called. It is an Earley set whose origins are states instead of text
+ * positions. Equal situations thus share one state, and steps and masks are computed once per state. Correct
+ * for every context-free grammar without empty rules, including left recursion and ambiguity.
  */
 export class StateTable {
   readonly program: Program;
@@ -60,7 +62,9 @@ export class StateTable {
     return this.states.bytes + kept + 4 * words;
   }
 
-  /** The items of a state: flat pairs of program state and origin. The view is valid until a state is added. */
+  /**
+   * The items of a state: flat pairs of program state and origin. The view is valid until a state is added.
+   */
   items(state: number): Int32Array {
     return this.#items.data.subarray(this.#itemOffsets.data[state]!, this.#itemOffsets.data[state + 1]!);
   }

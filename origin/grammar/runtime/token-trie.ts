@@ -2,8 +2,8 @@ import { bytesOf, type TokenBytes } from '../automaton/token-bytes.ts';
 import { pathsOfToken } from '../automaton/token-path.ts';
 
 /**
- * The tokens of a vocabulary as a trie in depth-first order, so that a subtree is a range of nodes. The root has no
- * node; node n stands for the bytes on its path. Special tokens and tokens without bytes are left out.
+ * The tokens of a vocabulary as a trie in depth-first order, so that a subtree is a range of nodes. The root
+ * has no node; node n stands for the bytes on its path. Special tokens and tokens without bytes are left out.
  */
 export interface TokenTrie {
   /** Per node: last byte in bits 0 … 7, number of bytes before it above. */
@@ -66,7 +66,10 @@ export interface TokenEntry {
   readonly id: number;
 }
 
-/** All tokens that have text, sorted by bytes. With `references`, each token by all paths that a grammar may refer to. */
+/**
+ * All tokens that have text, sorted by bytes. With `references`, each token by all paths that a grammar may
+ * refer to.
+ */
 export function sortedTokens(tokens: TokenBytes, references = false): TokenEntry[] {
   const entries: TokenEntry[] = [];
   for (let id = 0; id < tokens.vocabularySize; id++) {

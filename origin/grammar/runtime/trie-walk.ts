@@ -3,7 +3,8 @@ import { DEAD, type StateTable, UNKNOWN } from './state-table.ts';
 import { maskLengthOf, type TokenTrie } from './token-trie.ts';
 
 /**
- * Walks a token trie and the parser states together. Each thread needs its own instance, because the stack is reused.
+ * Walks a token trie and the parser states together. Each thread needs its own instance, because the stack is
+ * reused.
  */
 export class TrieWalk {
   readonly trie: TokenTrie;
@@ -41,8 +42,8 @@ export class TrieWalk {
   }
 
   /**
-   * Sets the bits of all tokens that match from `state`. Returns the inner nodes at which an ANY_CALLER rule returns,
-   * or null if there are more than `maxReturns`.
+   * Sets the bits of all tokens that match from `state`. Returns the inner nodes at which an ANY_CALLER rule
+   * returns, or null if there are more than `maxReturns`.
    */
   walkAll(
     table: StateTable,
