@@ -21,7 +21,7 @@ test('`npm run test:all` runs every test file, and `npm test` all but the long o
 test('a test that reaches workerd, a process or ONNX Runtime through other files is no unit test', () => {
   expect(groupOf('test/worker/limits/limits.test.ts')).toBe('worker');
   expect(groupOf('test/origin/main.long.test.ts')).toBe('origin');
-  expect(groupOf('test/origin/model/layouts.test.ts')).toBe('origin');
+  expect(groupOf('test/origin/model/layouts.long.test.ts')).toBe('origin');
   expect(groupOf('test/e2e/completions.test.ts')).toBe('e2e');
   expect(groupOf('test/worker/limits/quota/quota.test.ts')).toBe('unit');
   expect(groupOf('test/origin/engine/scheduling/step-plan.test.ts')).toBe('unit');
