@@ -16,8 +16,10 @@ interface Patience {
   readonly foreign?: Timeouts;
 }
 
-/** Two origins and an OpenAI-compatible server. One origin is also configured under other names and behind a binding, the
- * server also as a strict one, as a local one, as one that gets pseudonyms and as clusters. */
+/**
+ * Two origins and an OpenAI-compatible server. One origin is also configured under other names and behind a
+ * binding, the server also as a strict one, as a local one, as one that gets pseudonyms and as clusters.
+ */
 const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, patience: Patience) => [
   { kind: 'origin', name: 'first', url: first.url, timeouts: patience.first },
   { kind: 'origin', name: 'second', url: second.url, timeouts: patience.second },
