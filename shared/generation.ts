@@ -146,7 +146,10 @@ export const generationRequest = z.object({
 });
 export type GenerationRequest = z.infer<typeof generationRequest>;
 
-/** Whether a request can be found invalid only after its admission, when its constraint and patterns are compiled. */
+/**
+ * Whether a request can be found invalid only after its admission, when its constraint and patterns are
+ * compiled.
+ */
 export const needsCompilation = ({
   constraint,
   stopRegex,

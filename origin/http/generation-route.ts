@@ -13,8 +13,8 @@ import { GenerationMeter } from './generation-meter.ts';
 import { closeSignal, type ReceivedRequest, type ServerContext, unlessAborted } from './route.ts';
 
 /**
- * POST /generate: validates, tokenises and enqueues the request, then answers 200 with its events. If the connection
- * closes, the generation is aborted at any stage.
+ * POST /generate: validates, tokenises and enqueues the request, then answers 200 with its events. If the
+ * connection closes, the generation is aborted at any stage.
  */
 export async function handleGenerate(received: ReceivedRequest, context: ServerContext): Promise<void> {
   const request = parseBody(received.body, generationRequest, ['constraint']);
@@ -59,7 +59,8 @@ async function generate(
       stream.write(restored);
     });
     if (!admission.admitted) throw notAdmitted(admission.retryAfterMs, engine.status.healthy);
-    // Grammar and patterns are compiled or refused after the admission. An invalid one is a 400 however long that takes.
+    // Grammar and patterns are compiled or refused after the admission. An invalid one is a 400 however long
+    // that takes.
     if (needsCompilation(submission)) await Promise.race([stream.first, closed]);
     if (stream.failure !== null) throw refusalBy(stream.failure);
   } catch (error) {

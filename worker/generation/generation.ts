@@ -96,8 +96,8 @@ export class Generation {
   }
 
   /**
-   * Resolves when the upstream has checked what takes seconds: constraints, patterns and images. It checks all
-   * else at once.
+   * Resolves when the upstream has checked what takes seconds: constraints, patterns and images. It checks
+   * all else at once.
    * @throws ApiError if it refused the request
    */
   async checked(): Promise<void> {
