@@ -38,7 +38,7 @@ describe.concurrent('a start that cannot succeed is exit code 1 and one line on 
     [
       'a file in the place of the directory for prefixes',
       { CONTINUO_PREFIX_CACHE_DIR: import.meta.filename },
-      /^continuo origin: CONTINUO_PREFIX_CACHE_DIR: .*main\.test\.ts cannot be used \(ENOTDIR: not a directory,[^\n]*\); name a directory/,
+      /^continuo origin: CONTINUO_PREFIX_CACHE_DIR: .*main\.long\.test\.ts cannot be used \(ENOTDIR: not a directory,[^\n]*\); name a directory/,
     ],
     ['a misspelled variable', { CONTINUO_SLOT: '2' }, /CONTINUO_SLOT: .*CONTINUO_SLOTS/],
     ['a model without weights', { CONTINUO_MODEL_DIR: WITHOUT_WEIGHTS }, /model\.onnx|config\.json/],
