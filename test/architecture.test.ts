@@ -59,6 +59,16 @@ const PURE = [
   /^origin\/request\/context-budget\.ts$/,
 ];
 
+/** The width that biome.json has for code, and does not check in comments. */
+const COLUMNS = 110;
+
+/** Returns the numbers of the lines of comment that are too wide. A directive of Biome is one line. */
+const wideComments = (text: string): number[] =>
+  text.split('\n').flatMap((line, index) => {
+    const isComment = /^\s*(\/\/|\/\*|\*)/.test(line) && !line.includes('biome-ignore');
+    return isComment && [...line].length > COLUMNS ? [index + 1] : [];
+  });
+
 /** Above these sizes a file or folder may be two rooms. It is listed, not refused. */
 const LARGE_FILE_LINES = 300;
 const LARGE_FOLDER_FILES = 25;
@@ -192,6 +202,11 @@ describe('structure', () => {
     expect(sources.map(({ file }) => file).filter((file) => vague.test(file))).toEqual([]);
   });
 
+  test('a line of comment has at most 110 columns, as Biome leaves to code', () => {
+    const all = [...sources, ...readSources('test/**/*.{ts,tsx}')];
+    expect(all.flatMap(({ file, text }) => wideComments(text).map((line) => `${file}:${line}`))).toEqual([]);
+  });
+
   afterAll(() => {
     for (const line of [
       ...largeFiles(sources),
@@ -261,6 +276,13 @@ function largeFolders(files: readonly SourceFile[]): string[] {
 }
 
 describe('the checks themselves', () => {
+  test('find lines of comment that are too wide', () => {
+    const wide = 'x'.repeat(COLUMNS);
+    expect(wideComments(`/** ${wide} */\n * short\nconst x = '${wide}'; // code\n  // ${wide}`)).toEqual([
+      1, 4,
+    ]);
+  });
+
   const a = parseSource('origin/a/one.ts', "import type { B } from '../b/two.ts';\n");
   const b = parseSource('origin/b/two.ts', "export { A } from '../a/three.ts';\n");
   const c = parseSource('origin/a/three.ts', "const later = import('node:fs');\n");
