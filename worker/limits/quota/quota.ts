@@ -110,9 +110,15 @@ export function recharge(state: QuotaState, reservation: QuotaReservation, spent
   }
 }
 
-/** Counts the final cost of a request for the day on which it began. */
-export const spend = (state: QuotaState, { subjects, charges }: QuotaReservation, cost: number): void =>
-  charge(state, subjects, { spent: cost }, charges[0]!);
+/** Counts the final cost of a request, at the times at which `settle` and `recharge` leave it charged. */
+export function spend(state: QuotaState, { subjects, charges }: QuotaReservation, cost: number): void {
+  let rest = cost;
+  for (const charged of charges) {
+    const spent = charged === charges.at(-1) ? rest : Math.min(rest, charged.money);
+    rest -= spent;
+    charge(state, subjects, { spent }, charged);
+  }
+}
 
 /** Renews a reservation; false if it no longer exists. */
 export function renew(state: QuotaState, id: string, expiresAt: number): boolean {

@@ -59,7 +59,7 @@ async function play(world: World, isolates: number, draw: Draw, bursts = 60): Pr
 }
 
 describe('limits across isolates', () => {
-  test.each(Array.from({ length: runs(20) }, (_, index) => index))(
+  test.each(Array.from({ length: runs(30) }, (_, index) => index))(
     'exceeds no limit, frees every slot and bills every request once under faults, case %i',
     async (index) => {
       const random = randomFrom(1_000 + index);

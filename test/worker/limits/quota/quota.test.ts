@@ -8,6 +8,7 @@ import {
   renew,
   reserve,
   settle,
+  spend,
 } from '../../../../worker/limits/quota/quota.ts';
 import { goDuration, rateLimitHeaders } from '../../../../worker/limits/quota/rate-limit-headers.ts';
 import {
@@ -263,6 +264,22 @@ describe('windows', () => {
 });
 
 describe('reservations', () => {
+  test.each([300, 900, 1_100])(
+    'cost %i, half of it reserved after midnight, is spent where it is charged',
+    (cost) => {
+      const state = emptyQuota();
+      const tenant = subject({});
+      reserve(state, { ...claim('long', [tenant]), money: 500 }, START);
+      const tomorrow = START + 120_000;
+      raise(state, { ...claim('long', [tenant]), money: 1_000 }, false, tomorrow);
+      const settled = settle(state, 'long', { tokens: 1, money: cost })!;
+      spend(state, settled, cost);
+      const { moneyDay, spentDay, balance, spentEver } = useOf(state, 'tenant', tomorrow);
+      expect([spentDay, spentEver]).toEqual([Math.max(0, cost - 500), cost]);
+      expect([moneyDay, balance]).toEqual([spentDay, spentEver]);
+    },
+  );
+
   test('that grow for long have few charges, and are refunded where their last tokens were charged', () => {
     const one = [subject({ tokensPerMinute: 1_000 })];
     const state = emptyQuota();
