@@ -75,7 +75,7 @@ describe.each(Object.entries(models))('continuations with a %s tokenizer', (_, m
       }),
       { numRuns: runs(400) },
     );
-    expect([merged > 0, moved > 50], `${merged} ${moved}`).toEqual([true, true]);
+    expect([merged > 0, moved > runs(50)], `${merged} ${moved}`).toEqual([true, true]);
   });
 
   test('are encoded alone with the tokenization separate', async () => {
