@@ -1,11 +1,12 @@
 import fc from 'fast-check';
-import { expect, vi } from 'vitest';
+import { afterAll, expect, vi } from 'vitest';
 import { runs, TEST_SEED } from './random.ts';
+import { takeStartMs } from './shared-starts.ts';
 import { LONGER_MS, TEST_LIMIT_MS } from './time-limits.ts';
 
 /**
  * Runs before each test file: gives property tests the seed of the run and its number of cases, and the file
- * its time limit.
+ * its time limit. After it, the report of slow files learns what the file started for others.
  */
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: TEST_SEED, numRuns: runs(100) });
@@ -13,3 +14,8 @@ fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: TEST_SEED, numRuns: runs
 const file = expect.getState().testPath!.replaceAll('\\', '/');
 const [, longer] = Object.entries(LONGER_MS).find(([name]) => file.endsWith(`/${name}`)) ?? [];
 vi.setConfig({ testTimeout: longer ?? TEST_LIMIT_MS });
+
+// biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of the used fixtures from it
+afterAll(({}, suite) => {
+  suite.file.meta.startMs = takeStartMs();
+});

@@ -1,5 +1,6 @@
 import { test } from 'vitest';
 import { later } from './for-tests.ts';
+import { starting } from './shared-starts.ts';
 import { type System, startSystem } from './system.ts';
 
 /**
@@ -12,7 +13,7 @@ export const systemTest = test.extend<{ system: System }>({
   system: [
     // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of the used fixtures from it
     async ({}, use) => {
-      const system = await startSystem();
+      const system = await starting(startSystem);
       await use(system);
       await system.stop();
     },

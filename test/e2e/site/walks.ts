@@ -60,47 +60,62 @@ function expectNoFault({ consoleErrors, failedRequests, requestedUrls }: SitePag
   expect([...new Set(requestedUrls.map((one) => new URL(one).origin))]).toEqual([url]);
 }
 
+const isNarrow = ({ width }: Appearance): boolean => width < 600;
+
+async function checkControls(site: SitePage, appearance: Appearance, name: string): Promise<void> {
+  await check(site, `playground-${name}`);
+  if (!isNarrow(appearance)) return;
+  const small = await smallTargets(site.page);
+  expect(small, name).toEqual([]);
+}
+
+/** Shows the parameters, which are closed on a telephone. */
+async function openParameters(page: Page, appearance: Appearance): Promise<void> {
+  if (isNarrow(appearance)) await page.getByRole('button', { name: 'Parameters' }).click();
+  await page.locator('.group summary:visible').first().waitFor();
+  const closed = page.locator('.group:not([open]) summary:visible');
+  while ((await closed.count()) > 0) await closed.first().click();
+}
+
 async function walkPlayground(visit: Visit, appearance: Appearance, url: string): Promise<void> {
   const site = await visit('/', appearance);
   const { page } = site;
-  const narrow = appearance.width < 600;
-  const checkControls = async (name: string) => {
-    await check(site, `playground-${name}`);
-    if (!narrow) return;
-    const small = await smallTargets(page);
-    expect(small, name).toEqual([]);
-  };
   await page.getByText('A fairy tale').waitFor();
   const shift = await layoutShift(page);
   expect(shift).toBeLessThan(0.01);
-  await checkControls('empty');
+  await checkControls(site, appearance, 'empty');
 
   await page.getByText('A fairy tale').click();
   await button(page, 'Complete').click();
   await page.getByRole('status').getByText('Finished').waitFor();
   await page.getByRole('textbox', { name: 'Text' }).locator('.token').nth(4).hover();
   await page.getByRole('region', { name: 'Alternatives' }).waitFor();
-  await checkControls('alternatives');
+  await checkControls(site, appearance, 'alternatives');
   await page.keyboard.press('Escape');
 
-  if (narrow) await page.getByRole('button', { name: 'Parameters' }).click();
-  await page.locator('.group summary:visible').first().waitFor();
-  const closed = page.locator('.group:not([open]) summary:visible');
-  while ((await closed.count()) > 0) await closed.first().click();
-  await checkControls('parameters');
+  await openParameters(page, appearance);
+  await checkControls(site, appearance, 'parameters');
+  expectNoFault(site, url);
+}
+
+async function walkDialogs(visit: Visit, appearance: Appearance, url: string): Promise<void> {
+  const site = await visit('/', appearance);
+  const { page } = site;
+  await page.getByText('A fairy tale').click();
+  await openParameters(page, appearance);
   await page.getByRole('button', { name: 'Edit schema' }).locator('visible=true').click();
   await page.getByText('Valid').waitFor();
-  await checkControls('constraint');
+  await checkControls(site, appearance, 'constraint');
   await page.keyboard.press('Escape');
-  if (narrow) await page.keyboard.press('Escape');
+  if (isNarrow(appearance)) await page.keyboard.press('Escape');
 
   await button(page, 'More').click();
-  await checkControls('more');
+  await checkControls(site, appearance, 'more');
   await page.getByRole('button', { name: 'Copy as code…' }).click();
-  await checkControls('copy');
+  await checkControls(site, appearance, 'copy');
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: /^Key/ }).click();
-  await checkControls('key');
+  await checkControls(site, appearance, 'key');
   expectNoFault(site, url);
 }
 
@@ -167,6 +182,7 @@ async function walkDocumentation(visit: Visit, appearance: Appearance, url: stri
 
 export const WALKS = {
   playground: walkPlayground,
+  dialogs: walkDialogs,
   tree: walkTree,
   compare: walkCompare,
   documentation: walkDocumentation,

@@ -1,4 +1,5 @@
 import type { Browser } from 'playwright-core';
+import { starting } from '../shared-starts.ts';
 import { systemTest } from '../shared-system.ts';
 import { findChromium } from './chromium.ts';
 import { launchChromium, openPage, type PageOptions, type SitePage } from './site-page.ts';
@@ -18,7 +19,7 @@ export const siteTest = systemTest
     browser: [
       // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of the used fixtures from it
       async ({}, use) => {
-        const browser = await launchChromium(CHROMIUM!);
+        const browser = await starting(() => launchChromium(CHROMIUM!));
         await use(browser);
         await browser.close();
       },
