@@ -1,4 +1,4 @@
-/** Starts of what the files of a worker process share. They happen in the first file, and are not its time. */
+/** Starts of what the files of a worker process share. They do not count for the first file. */
 
 declare module 'vitest' {
   interface TaskMeta {

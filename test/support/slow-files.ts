@@ -8,8 +8,8 @@ const SHARE_OF_RUN = 1 / 8;
 
 /**
  * Fails a run of `npm test` in which a file takes more than its time, and names the file. The limit is
- * wall-clock time, because what a file waits for costs as much as what it computes. Starts of what other files
- * use as well do not count.
+ * wall-clock time, because what a file waits for costs as much as what it computes. Starts of what other
+ * files use as well do not count.
  */
 export class SlowFiles implements Reporter {
   private started = 0;
