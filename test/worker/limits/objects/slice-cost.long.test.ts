@@ -40,7 +40,7 @@ describe('what slices cost', () => {
     const load = {
       name: 'steady',
       limits: { requestsPerMinute: 1e6, tokensPerMinute: 1e8 },
-      seconds: 20,
+      seconds: 10,
     };
     const { asked, served, callsPerThousand, waitedShare } = await measure({ ...load, rates: [80, 80, 80] });
     expect(served).toBe(asked);
