@@ -11,6 +11,7 @@ const compiler =
     : new CompilerClient();
 await compiler.compile('{"type":"json_object"}', 'a');
 console.log('compiled');
-if (mode === 'hang') void compiler.compile('{"defect":"hang"}', 'a');
+// On a busy machine the job may be refused before the owner is killed.
+if (mode === 'hang') compiler.compile('{"defect":"hang"}', 'a').catch(() => {});
 // An automaton of hundreds of thousands of states.
 if (mode === 'slow') void compiler.compile('{"type":"regex","value":"(^|a)((b{60}){50}){50}($|c)"}', 'a');
