@@ -235,7 +235,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'shared',
   ],
   'origin/terminal': ['shared'],
-  'origin/tokenizer': ['origin/model/config', 'origin/process', 'shared'],
+  'origin/tokenizer': ['origin/grammar/automaton', 'origin/model/config', 'origin/process', 'shared'],
   worker: [
     'shared',
     'worker/account',
