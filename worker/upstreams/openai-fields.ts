@@ -57,8 +57,10 @@ const GATEWAYS: readonly Flavor[] = ['litellm', 'openrouter'];
 /** Servers with OpenAI's legacy API. */
 const ALL: readonly Flavor[] = [...BOTH, ...GATEWAYS, 'openai'];
 
-const unless = (value: unknown, neutral: unknown): unknown =>
-  JSON.stringify(value) === JSON.stringify(neutral) ? null : value;
+const isNeutral = (value: unknown, neutral: unknown): boolean =>
+  value === neutral || (typeof value === 'object' && JSON.stringify(value) === JSON.stringify(neutral));
+
+const unless = (value: unknown, neutral: unknown): unknown => (isNeutral(value, neutral) ? null : value);
 
 /** A field of the request under another name. */
 const field = (
