@@ -1,10 +1,9 @@
 import { DurableObject } from 'cloudflare:workers';
-import { IGNORED_KEYWORDS_HEADER } from '@continuo/shared/capabilities.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { LineDecoder, SSE_DONE, SSE_KEEP_ALIVE, sseData } from '@continuo/shared/framing.ts';
 import type { Env } from '../../env/env.ts';
 import type { InnerRequestProps, LoopbackWorker, Resumed, StreamTailRpc } from '../../env/replay-protocol.ts';
-import { IGNORED_FIELDS_HEADER } from '../../http/headers.ts';
+import { COMPLETION_HEADERS } from '../../http/headers.ts';
 import { afterAlone } from '../../timers/request-timers.ts';
 import { inTime } from '../../timers/time-limit.ts';
 import { EventLog, endOf } from './event-log.ts';
@@ -22,7 +21,7 @@ const eventsOf = (blocks: readonly string[]): string[] => blocks.filter((block) 
 /** Returns the headers that a resumed stream repeats: those that say what of the body was ignored. */
 const repeatedHeaders = (headers: Headers): Record<string, string> =>
   Object.fromEntries(
-    [IGNORED_FIELDS_HEADER, IGNORED_KEYWORDS_HEADER].flatMap((name) => {
+    Object.keys(COMPLETION_HEADERS).flatMap((name) => {
       const value = headers.get(name);
       return value === null ? [] : [[name, value]];
     }),
