@@ -58,7 +58,7 @@ export class VirtualTimes {
     this.charge(tenantId, cost);
   }
 
-  /** Moves `now` to where tenants are: what all have gained or lost together is nobody's debt. */
+  /** Moves `now` to where tenants are: what all have gained or lost together is no debt of one of them. */
   settle(): void {
     const times = [...this.#accounts.values()].map(({ time }) => time);
     if (times.length > 0) this.now = Math.max(Math.min(...times), Math.min(this.now, Math.max(...times)));
@@ -70,7 +70,7 @@ export class VirtualTimes {
       if (time <= this.now && !working.has(tenantId)) this.#accounts.delete(tenantId);
   }
 
-  /** Begins anew, because nobody waits. */
+  /** Begins anew, because no tenant waits. */
   clear(): void {
     this.now = 0;
     this.#accounts.clear();

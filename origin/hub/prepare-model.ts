@@ -154,8 +154,8 @@ function requireTokenizer(source: string, hasTokenizer: boolean): void {
 }
 
 /**
- * Checks the JSON files of weights: a build, and a download before it, can take hours. @throws Error with one
- * line
+ * Checks the JSON files of weights: a build, and a download before it, can take hours.
+ * @throws Error with one line
  */
 function requireKnown(directory: string): void {
   describeFamily(readConfig(directory), new Set());

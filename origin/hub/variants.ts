@@ -28,8 +28,9 @@ const PRECISION_BY_SUFFIX: ReadonlyMap<string, string> = new Map(
 );
 
 /**
- * Order of choice without --variant: weights as published, from which the best graph is built; then small
- * graphs, among them those with batch-invariant output; then GGUF files whose blocks lose nothing.
+ * Order of choice without --variant. First come weights as published, from which the best graph is built.
+ * Small graphs follow, among them those with batch-invariant output, then GGUF files whose
+ * blocks lose nothing.
  */
 const PREFERENCE = words(`
   default safetensors q4f16 q4 fp16 fp32 q8 Q8_0 Q6_K Q5_K_M Q4_K_M Q4_0 MXFP4 F16 BF16

@@ -57,7 +57,8 @@ export function checkHolds({ models, expiresAt, limits, allowedAddresses }: KeyR
 }
 
 /**
- * Fills in what `body` leaves open with what the key of the request has. @throws ApiError 400 as `checkGrant`
+ * Fills in what `body` leaves open with what the key of the request has.
+ * @throws ApiError 400 as `checkGrant`
  */
 export function granted<T extends z.infer<typeof newKey>>(body: T, held: ApiKey): T {
   const { models, expires_at: end, limits, allowed_addresses: ranges } = body;

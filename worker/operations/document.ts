@@ -35,8 +35,8 @@ const headersOf = (described: HeaderDescriptions): Json =>
 const hasRetryHeaders = (status: number): boolean => status >= 500 || [408, 409, 429].includes(status);
 
 /**
- * Describes every error status with its codes and one example. @param headers those of all responses of the
- * operation
+ * Describes every error status with its codes and one example.
+ * @param headers those of all responses of the operation
  */
 export function errorResponses(codes: readonly ErrorCode[], headers = COMMON_HEADERS): Json {
   const byStatus = Map.groupBy(

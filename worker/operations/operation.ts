@@ -60,8 +60,8 @@ export interface OperationSpec<Body, Query> extends Description {
   /** JSON body that `run` reads, because its limits or its schema depend on the request. */
   readonly ownBody?: z.ZodType;
   /**
-   * Returns the only tenant that the caller may see and change; null = all. Default: the caller's. @throws
-   * ApiError 403
+   * Returns the only tenant that the caller may see and change; null = all. Default: the caller's.
+   * @throws ApiError 403
    */
   readonly tenantOf?: (principal: Principal) => string | null;
   /** Returns the response, or the value of a JSON response. */

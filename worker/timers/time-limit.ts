@@ -38,8 +38,8 @@ export async function inTime<T>(
 }
 
 /**
- * Returns the result of `work`. @throws what `work` throws, or an Error if it takes longer than `ms`
- * milliseconds
+ * Returns the result of `work`.
+ * @throws what `work` throws, or an Error if it takes longer than `ms` milliseconds
  */
 export function requireInTime<T>(work: Promise<T>, limit: Pick<TimeLimit, 'after' | 'ms'>): Promise<T> {
   const late = Promise.withResolvers<never>();

@@ -34,8 +34,8 @@ export interface UpstreamContext {
   /** The field `user`; null = absent. */
   readonly endUser: string | null;
   /**
-   * Called by upstreams without usage accounts when they have accepted the request. @param promptTokens
-   * estimate
+   * Called by upstreams without usage accounts when they have accepted the request.
+   * @param promptTokens estimate
    */
   onAccepted(promptTokens: number): void;
   /** Called with the header of that name if the origin ignores keywords of the constraint's schema. */

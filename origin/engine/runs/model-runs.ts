@@ -135,7 +135,7 @@ export class ModelRuns {
     else this.#shares.charge(kind, ms, parts);
   }
 
-  /** Begins a step. What was computed before it is charged to nobody. */
+  /** Begins a step. What was computed before it is charged to no tenant. */
   begin(now: number): void {
     this.#chargedUntil = now;
   }

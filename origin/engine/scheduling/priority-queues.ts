@@ -83,7 +83,8 @@ export class PriorityQueues<
   }
 
   /**
-   * Charges a sequence that leaves its slot for good. @param unused the part of its cost that it has not used
+   * Charges a sequence that leaves its slot for good.
+   * @param unused the part of its cost that it has not used
    */
   charge(sequence: Sequence, unused: number): void {
     this.#queueOf(sequence.request.flex).charge(sequence, unused);

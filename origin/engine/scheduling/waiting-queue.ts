@@ -102,7 +102,7 @@ export class WaitingQueue<
   remove(request: Request): void {
     const line = this.#lines.get(request.tenantId);
     if (line === undefined) return;
-    line.requests = line.requests.filter((other) => other !== request);
+    line.requests = line.requests.filter((waiting) => waiting !== request);
     line.returned = line.returned.filter((sequence) => sequence.request !== request);
     this.#closeIfEmpty(request.tenantId, line);
   }
@@ -178,8 +178,8 @@ export class WaitingQueue<
 
   /** Returns the line of a tenant, which waits from now on. */
   #line(tenantId: string): Line<Sequence, Request> {
-    const known = this.#lines.get(tenantId);
-    if (known !== undefined) return known;
+    const existing = this.#lines.get(tenantId);
+    if (existing !== undefined) return existing;
     const line = { requests: [], returned: [] };
     this.#lines.set(tenantId, line);
     this.#times.begin(tenantId);
@@ -195,9 +195,9 @@ export class WaitingQueue<
   }
 }
 
-function sum<T>(list: Iterable<T>, amountOf: (one: T) => number): number {
+function sum<T>(list: Iterable<T>, amountOf: (item: T) => number): number {
   let total = 0;
-  for (const one of list) total += amountOf(one);
+  for (const item of list) total += amountOf(item);
   return total;
 }
 

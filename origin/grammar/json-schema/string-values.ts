@@ -5,7 +5,7 @@ import { type Alternatives, branchesOf, type Expanded, expand } from './expansio
 import type { ValidationContext } from './schema-context.ts';
 import { both, stringLanguage } from './string-schema.ts';
 
-/** The strings that satisfy a conjunction; null if all do. Exact but for formats. */
+/** The strings that satisfy a conjunction; null if all do. Exact, except for formats. */
 export function languageOf(conjunction: Conjunction, context: ValidationContext): Dfa | null {
   const expanded = expand(conjunction, context.document);
   if (expanded.impossible) return context.languages.anyOf([]);

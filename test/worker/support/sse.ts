@@ -8,8 +8,8 @@ export type Completion = z.infer<typeof completionResponse>;
 export const blocksOf = (text: string): string[] => text.split('\n\n').filter((block) => block !== '');
 
 /**
- * Returns the JSON payloads of a complete stream. @throws if it has other lines, or not exactly one [DONE] at
- * its end
+ * Returns the JSON payloads of a complete stream.
+ * @throws if it has other lines, or not exactly one [DONE] at its end
  */
 export function payloadsOf(text: string): unknown[] {
   const blocks = blocksOf(text).filter((block) => !block.startsWith(':'));

@@ -11,8 +11,8 @@ export function promptOf({ text, mark }: Pick<EditorContent, 'text' | 'mark'>): 
 }
 
 /**
- * Fields that the page sends unless the visitor changes them. @param heals whether the model can heal a
- * prompt
+ * Fields that the page sends unless the visitor changes them.
+ * @param heals whether the model can heal a prompt
  */
 export const pageFields = (heals: boolean): Parameters => ({
   ...(heals && { token_healing: true }),

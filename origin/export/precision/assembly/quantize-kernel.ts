@@ -96,9 +96,9 @@ function levelOf(x: v128, inverse: v128): v128 {
 }
 
 /**
- * 4 bits around level 8 with scales of least squared error: several first scales give levels, each replaced
- * by the best scale for its levels; the best of those gives levels once more. Levels of even index are in the
- * low bits. Returns 0 if a value is NaN or infinite.
+ * 4 bits around level 8 with scales of least squared error. Several first scales give levels, and each is
+ * replaced by the best scale for its levels. The best of those gives levels once more. Levels of even index
+ * are in the low bits. Returns 0 if a value is NaN or infinite.
  */
 export function quantize4(values: usize, blocks: i32, levels: usize, scales: usize): i32 {
   const infinity = f32x4.splat(Infinity);

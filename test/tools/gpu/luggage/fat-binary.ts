@@ -3,8 +3,8 @@
 const MAGIC = 0xba55ed50;
 
 /**
- * Overwrites the machine code of all architectures but one (90 = Hopper) by zeros, in place. @throws Error if
- * it is none
+ * Overwrites the machine code of all architectures but one (90 = Hopper) by zeros, in place.
+ * @throws Error if it is none
  */
 export function keepArchitecture(section: Buffer, architecture: number): void {
   let kept = 0;
