@@ -40,17 +40,15 @@ export interface InnerRequestProps {
 /** The Worker's own entry point, which accepts properties that outside requests cannot set. */
 export type LoopbackWorker = (options: { props: InnerRequestProps }) => Fetcher;
 
-/** The rest of a stream. `beyond-end`: it has no event with this number. Null: there is no such stream. */
-export type Resumed =
-  | {
-      /** Bytes if the stream has ended and its rest is short. */
-      readonly body: Uint8Array | ReadableStream<Uint8Array>;
-      readonly headers: Readonly<Record<string, string>>;
-    }
-  | 'beyond-end'
-  | null;
+/**
+ * The rest of a stream, as bytes if it has ended and is short. `beyond-end`: it has no event with this
+ * number. Null: the tenant has no such stream.
+ */
+export type Resumed = Uint8Array | ReadableStream<Uint8Array> | 'beyond-end' | null;
 
 export interface StreamTailRpc extends Rpc.DurableObjectBranded {
   begin(request: Request, tenantId: string, props: InnerRequestProps): Promise<Response>;
   resume(lastEventId: number, tenantId: string): Promise<Resumed>;
+  /** Returns the headers that a resumed stream repeats. Objects of version 0.2.0 do not have it. */
+  headers(tenantId: string): Promise<Readonly<Record<string, string>>>;
 }

@@ -61,6 +61,12 @@ function lastEventId(request: Request): number {
   });
 }
 
+const noStream = (): ApiError =>
+  new ApiError(
+    'not_found',
+    'This stream does not exist: it was not resumable, or it ended more than one minute ago. Send a new request.',
+  );
+
 /** Sends the events of a completion after the last one that the client received. */
 export async function resumeStream(
   request: Request,
@@ -71,21 +77,18 @@ export async function resumeStream(
   const completion = ID.exec(id)?.[1];
   const from = lastEventId(request);
   await context.freeWorkTurn(tenantId, REPLAY_COST_BYTES);
-  const stream: Resumed =
-    completion === undefined
-      ? null
-      : await retry<Resumed>(
-          async () => await tailOf(context, completion).resume(from, tenantId),
-          context.backoff,
-        ).catch(unavailable);
-  if (stream === null) {
-    const message =
-      'This stream does not exist: it was not resumable, or it ended more than one minute ago. Send a new request.';
-    throw new ApiError('not_found', message);
-  }
+  if (completion === undefined) throw noStream();
+  const tail = () => tailOf(context, completion);
+  const stream = await retry<Resumed>(async () => await tail().resume(from, tenantId), context.backoff).catch(
+    unavailable,
+  );
+  if (stream === null) throw noStream();
   if (stream === 'beyond-end') {
     const message = `Invalid header '${LAST_EVENT_HEADER}': the stream has no event ${from} yet. Send the id of the last event that you received.`;
     throw new ApiError('invalid_value', message, { param: LAST_EVENT_HEADER });
   }
-  return eventStreamResponse(stream.body, stream.headers);
+  const headers = await tail()
+    .headers(tenantId)
+    .catch(() => ({}));
+  return eventStreamResponse(stream, headers);
 }

@@ -70,8 +70,11 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
     await this.#endIfLost();
     if (lastEventId > this.#log.lastId()) return 'beyond-end';
     const rest = this.#pumping ? null : this.#log.after(endOf(lastEventId));
-    const body = rest?.isLast ? rest.bytes : this.#follow(lastEventId);
-    return { body, headers: this.#log.headers() };
+    return rest?.isLast ? rest.bytes : this.#follow(lastEventId);
+  }
+
+  async headers(tenantId: string): Promise<Readonly<Record<string, string>>> {
+    return this.#log.stream()?.tenant === tenantId ? this.#log.headers() : {};
   }
 
   override async alarm(): Promise<void> {
