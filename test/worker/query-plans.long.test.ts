@@ -39,7 +39,8 @@ function explaining(binding: 'database' | 'usageDatabase') {
   });
   const batch = (statements: unknown[]) =>
     (db as unknown as D1Database).batch(statements as D1PreparedStatement[]);
-  return { db: { prepare, batch } as unknown as D1Database, explained: () => Promise.all(waiting) };
+  const explained = { prepare, batch, withSession: () => ({ prepare }) };
+  return { db: explained as unknown as D1Database, explained: () => Promise.all(waiting) };
 }
 
 /** A scan of a table, or a search by the first column of no index. Subqueries and json_each are in memory. */

@@ -30,7 +30,7 @@ export async function limitWarning(
   context: RequestContext,
 ): Promise<string | undefined> {
   const set = SHARED.filter(({ limit }) => (limits[limit] ?? null) !== null);
-  const stored = set.length === 0 ? null : await readKey(context.env.DB, keyId);
+  const stored = set.length === 0 ? null : (await readKey(context.env.DB, keyId)).key;
   if (stored === null) return undefined;
   const { tenant } = stored.principal;
   const { tenant: use } = await callHome(context, tenant.id, (home) => home.use(keyId));

@@ -19,7 +19,7 @@ export async function priceWarning(
   if (names.length === 0) return undefined;
   try {
     const models = await catalogue.listed(AbortSignal.timeout(LISTED_WITHIN_MS));
-    const read = () => readPrices(env.DB, now());
+    const read = (session: D1SessionConstraint) => readPrices(env.DB, now(), session);
     const current = await Promise.all(models.map(({ id }) => prices.current(id, read)));
     const free = models.filter((_, index) => current[index] === null).map(({ id }) => id);
     if (free.length === 0) return undefined;

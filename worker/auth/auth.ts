@@ -6,7 +6,7 @@ import { provisionalDialect } from '../dialects/dialect.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { isWithin } from '../tenants/address-ranges.ts';
 import { BOOTSTRAP_ADMIN, DEVELOPMENT } from '../tenants/built-in.ts';
-import { readKey, type StoredKey } from '../tenants/stored-key.ts';
+import { type KeyReading, readKey, type StoredKey } from '../tenants/stored-key.ts';
 import { retry } from '../timers/retry.ts';
 import { requireInTime } from '../timers/time-limit.ts';
 import {
@@ -72,7 +72,7 @@ async function presentedPrincipal(
 /** The key that created a batch, as it is now. Only the batch's object names it, without secret. */
 async function batchPrincipal(id: string, scope: Scope | null, context: RequestContext): Promise<Principal> {
   if (id === DEVELOPMENT.key.id && context.settings.ENVIRONMENT === 'development') return DEVELOPMENT;
-  const { key, stale } = await context.keys.find(id, keyReader(context)).catch(unavailable);
+  const { key, stale } = await findKey(id, context);
   return activePrincipal(key, stale, scope, context);
 }
 
@@ -105,7 +105,7 @@ async function storedPrincipal(
   // Counted by the hash of the whole key: a caller who knows only the public id must not use up the key's
   // share.
   await checkFlood(context.env.FLOOD_BY_KEY, hash);
-  const { key: stored, stale } = await context.keys.find(id, keyReader(context)).catch(unavailable);
+  const { key: stored, stale } = await findKey(id, context);
   const same = sameHash(hash, stored?.hash ?? NO_HASH);
   return activePrincipal(same ? stored : null, stale, scope, context);
 }
@@ -124,7 +124,7 @@ async function activePrincipal(
 
 /** Returns the caller as the database has it now: limits and keys may change while it runs. */
 export async function currentPrincipal(caller: Principal, context: RequestContext): Promise<Principal> {
-  const result = await context.keys.find(caller.key.id, keyReader(context)).catch(() => null);
+  const result = await findKey(caller.key.id, context).catch(() => null);
   return result?.key?.principal ?? caller;
 }
 
@@ -135,11 +135,30 @@ function unavailable(): never {
 /** A key store or a limiter that takes longer counts as failed. */
 const READ_WITHIN_MS = 5_000;
 
+/** @throws ApiError 503 if the key store is unavailable */
+async function findKey(id: string, context: RequestContext) {
+  const found = await context.keys.find(id, keyReader(context)).catch(unavailable);
+  const principal = found.fromCopy && found.key?.principal;
+  if (principal && isActive(principal.key, context.now()) && !principal.tenant.suspended)
+    context.waitUntil(forgetIfBlocked(principal, context));
+  return found;
+}
+
+/**
+ * Forgets a key that a copy of the database has shown as valid, if the limiter blocks it: so a copy that lags
+ * cannot give a revoked key another minute. If the limiter fails, the key stays for that minute.
+ */
+async function forgetIfBlocked(principal: Principal, context: RequestContext): Promise<void> {
+  const block = await blockOf(principal, context).catch(() => null);
+  if (block !== null) context.keys.forget(principal.key.id);
+}
+
 /** Returns the function that reads the key store. It logs a failed read, which an outdated key may hide. */
 function keyReader({ env, timers, requestId }: RequestContext) {
-  return async (id: string): Promise<StoredKey | null> => {
+  return async (id: string, session: D1SessionConstraint): Promise<KeyReading> => {
     try {
-      return await requireInTime(readKey(env.DB, id), { after: timers.after, ms: READ_WITHIN_MS });
+      const reading = readKey(env.DB, id, session);
+      return await requireInTime(reading, { after: timers.after, ms: READ_WITHIN_MS });
     } catch (thrown) {
       console.error(JSON.stringify({ event: 'key_store_failed', requestId }));
       throw thrown;
@@ -148,15 +167,16 @@ function keyReader({ env, timers, requestId }: RequestContext) {
 }
 
 /** @throws ApiError 401 if the limiter blocks the key, 403 if the tenant, 503 if it is unreachable */
-async function checkRevocation(
-  { tenant, key }: Principal,
-  { env, backoff, timers }: RequestContext,
-): Promise<void> {
-  const ask = async () => await env.LIMITER.get(env.LIMITER.idFromName(tenant.id)).blockOf(key.id);
-  const limit = { after: timers.after, ms: READ_WITHIN_MS };
-  const block = await requireInTime(retry(ask, backoff), limit).catch(unavailable);
+async function checkRevocation(principal: Principal, context: RequestContext): Promise<void> {
+  const block = await blockOf(principal, context).catch(unavailable);
   if (block === 'revoked') throw invalidKey();
   if (block === 'suspended') throw suspended();
+}
+
+/** @throws Error if the limiter fails or is slow */
+function blockOf({ tenant, key }: Principal, { env, backoff, timers }: RequestContext) {
+  const ask = async () => await env.LIMITER.get(env.LIMITER.idFromName(tenant.id)).blockOf(key.id);
+  return requireInTime(retry(ask, backoff), { after: timers.after, ms: READ_WITHIN_MS });
 }
 
 const encoder = new TextEncoder();

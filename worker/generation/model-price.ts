@@ -9,11 +9,11 @@ export const priceOf = (
   { id }: OriginModel,
   tier: ServiceTier,
   { prices, env, now }: RequestContext,
-): Promise<Price | null> => prices.of(id, tier, () => readPrices(env.DB, now()));
+): Promise<Price | null> => prices.of(id, tier, (session) => readPrices(env.DB, now(), session));
 
 /** Returns a model's valid price as /v1/models shows it; null = its tokens cost nothing. */
 export async function listedPrice({ id }: OriginModel, { prices, env, now }: RequestContext) {
-  const price = await prices.current(id, () => readPrices(env.DB, now()));
+  const price = await prices.current(id, (session) => readPrices(env.DB, now(), session));
   return (
     price && {
       version: String(price.version),

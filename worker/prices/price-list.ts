@@ -1,4 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
+import { OwnChanges } from '../tenants/own-changes.ts';
 import type { Price } from './price.ts';
 import type { ModelPrice } from './price-store.ts';
 
@@ -12,22 +13,26 @@ export type ServiceTier = 'default' | 'flex' | 'batch';
 const factorOf = ({ flexFactor, batchFactor }: ModelPrice, tier: ServiceTier): number =>
   ({ default: 1_000, flex: flexFactor, batch: batchFactor })[tier];
 
+/** Reads the prices of all models. */
+type ReadPrices = (session: D1SessionConstraint) => Promise<ModelPrice[]>;
+
 /** The prices that an isolate has read. */
 export class PriceList {
   readonly #now: () => number;
+  readonly #changes: OwnChanges;
   #prices: ReadonlyMap<string, readonly ModelPrice[]> | null = null;
   #readAt = Number.NEGATIVE_INFINITY;
 
   constructor(now: () => number) {
     this.#now = now;
+    this.#changes = new OwnChanges(now);
   }
 
   /**
    * Returns a model's price for requests that begin now; null = it costs nothing.
-   * @param read reads the prices of all models
    * @throws ApiError 503 if they cannot be read and have never been read
    */
-  async of(model: string, tier: ServiceTier, read: () => Promise<ModelPrice[]>): Promise<Price | null> {
+  async of(model: string, tier: ServiceTier, read: ReadPrices): Promise<Price | null> {
     const price = await this.current(model, read);
     if (price === null) return null;
     const factor = factorOf(price, tier);
@@ -41,7 +46,7 @@ export class PriceList {
   }
 
   /** Returns a model's valid price as it was set. @throws ApiError 503 as `of` */
-  async current(model: string, read: () => Promise<ModelPrice[]>): Promise<ModelPrice | null> {
+  async current(model: string, read: ReadPrices): Promise<ModelPrice | null> {
     const now = this.#now();
     if (this.#readAt + LIST_TTL_MS <= now) await this.#refresh(read, now);
     const prices = this.#prices?.get(model) ?? [];
@@ -49,16 +54,17 @@ export class PriceList {
     return prices.findLast(({ validFrom }) => validFrom <= now) ?? null;
   }
 
-  /** The next request reads the list again. */
+  /** The next request reads the list again, after a change by this isolate. */
   forget(): void {
+    this.#changes.note();
     this.#readAt = Number.NEGATIVE_INFINITY;
   }
 
-  async #refresh(read: () => Promise<ModelPrice[]>, now: number): Promise<void> {
+  async #refresh(read: ReadPrices, now: number): Promise<void> {
     // Meanwhile, other requests use the list that is known.
     if (this.#prices) this.#readAt = now - LIST_TTL_MS + RETRY_MS;
     try {
-      const all = await read();
+      const all = await read(this.#changes.session);
       const sorted = all.toSorted((a, b) => a.validFrom - b.validFrom || a.version - b.version);
       this.#prices = Map.groupBy(sorted, ({ model }) => model);
       this.#readAt = now;

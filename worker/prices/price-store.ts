@@ -34,9 +34,16 @@ export async function listPrices(
   return results.map(toCamelCase);
 }
 
-/** Reads the prices that are valid at a time, and those that become valid later. */
-export async function readPrices(db: D1Database, now: number): Promise<ModelPrice[]> {
+/**
+ * Reads the prices that are valid at a time, and those that become valid later; by default from the primary.
+ */
+export async function readPrices(
+  db: D1Database,
+  now: number,
+  session: D1SessionConstraint = 'first-primary',
+): Promise<ModelPrice[]> {
   const { results } = await db
+    .withSession(session)
     .prepare(`
       SELECT * FROM prices AS one WHERE valid_from > ?1 OR version =
         (SELECT version FROM prices WHERE model = one.model AND valid_from <= ?1

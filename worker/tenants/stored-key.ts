@@ -67,11 +67,25 @@ const SELECT = `
   FROM keys JOIN tenants ON tenants.id = keys.tenant_id LEFT JOIN plans ON plans.id = tenants.plan_id
   WHERE keys.id = ?`;
 
-/** Reads a key with its tenant and plan in one query; null if there is no such key. */
-export async function readKey(db: D1Database, id: string): Promise<StoredKey | null> {
-  const stored = await db.prepare(SELECT).bind(id).first();
-  if (stored === null) return null;
-  const key = row.parse(stored);
+/** The answer of one database: the primary, or a copy that may lag. */
+export interface KeyReading {
+  /** Null if this database has no such key. */
+  readonly key: StoredKey | null;
+  readonly fromCopy: boolean;
+}
+
+/** Reads a key with its tenant and plan in one query, by default from the primary. */
+export async function readKey(
+  db: D1Database,
+  id: string,
+  session: D1SessionConstraint = 'first-primary',
+): Promise<KeyReading> {
+  const { results, meta } = await db.withSession(session).prepare(SELECT).bind(id).all();
+  const [stored] = results;
+  return { key: stored ? storedKey(row.parse(stored)) : null, fromCopy: meta.served_by_primary === false };
+}
+
+function storedKey(key: z.infer<typeof row>): StoredKey {
   return {
     hash: key.hash,
     principal: {

@@ -36,9 +36,10 @@ const AUTHENTICATION = `
       const DB = {
         prepare: (sql) => {
           statements += 1;
-          return db ? { bind: () => ({ first: () => failures[db] }) } : env.DB.prepare(sql);
+          return db ? { bind: () => ({ all: () => failures[db] }) } : env.DB.prepare(sql);
         },
       };
+      DB.withSession = () => DB;
       const blockOf = () => block === 'hangs' ? new Promise(() => {}) : Promise.resolve(block ?? null);
       const LIMITER = { idFromName: (name) => name, get: () => ({ blockOf }) };
       const compare = crypto.subtle.timingSafeEqual.bind(crypto.subtle);
@@ -46,7 +47,7 @@ const AUTHENTICATION = `
       const context = {
         env: { DB, LIMITER }, settings: { ENVIRONMENT: 'production' }, keys: unchecked ? strict : keys,
         caller: {}, batchKey: null, reply: {}, now: Date.now, backoff: { random: () => 0, pause: async () => {} },
-        timings: new Timings(Date.now), timers: new RequestTimers(Date.now),
+        timings: new Timings(Date.now), timers: new RequestTimers(Date.now), waitUntil: () => {},
       };
       const answer = await authenticate(request, context, new URL(request.url).pathname.slice(1)).then(
         ({ key }) => key.id,

@@ -1,0 +1,68 @@
+import type { Env } from '../../../worker/env/env.ts';
+import { createWorker } from '../../../worker/worker.ts';
+import { turnClock } from './turned-clock.ts';
+
+/**
+ * The Worker with a copy of its database that lags: it answers each statement as the primary did when a
+ * request with the header `x-copy` ran it, and knows nothing else. The header `x-isolate` selects one of
+ * several isolates, `x-database: away` takes the database away. GET /reads returns how many reads the copy
+ * and the primary have served so far. Tests may turn its clock.
+ */
+const reads = { copy: 0, primary: 0 };
+const copied = new Map<string, readonly unknown[]>();
+
+type All = (sql: string, values: readonly unknown[]) => Promise<D1Result>;
+
+const session = (all: All) => ({
+  prepare: (sql: string) => ({
+    bind: (...values: readonly unknown[]) => ({ all: () => all(sql, values) }),
+    all: () => all(sql, []),
+  }),
+});
+
+function lagging(db: D1Database, { headers }: Request): D1Database {
+  const primary: All = (sql, values) => {
+    if (headers.get('x-database') === 'away') return Promise.reject(new Error('away'));
+    reads.primary += 1;
+    return db
+      .prepare(sql)
+      .bind(...values)
+      .all();
+  };
+  const copy: All = async (sql, values) => {
+    if (headers.get('x-database') === 'away') throw new Error('away');
+    reads.copy += 1;
+    const statement = JSON.stringify([sql, values]);
+    const { results, ...answer } = await db
+      .prepare(sql)
+      .bind(...values)
+      .all();
+    if (headers.has('x-copy')) copied.set(statement, results);
+    const known = [...(copied.get(statement) ?? [])];
+    return { ...answer, results: known, meta: { ...answer.meta, served_by_primary: false } };
+  };
+  return {
+    prepare: (sql: string) => db.prepare(sql),
+    batch: (statements: D1PreparedStatement[]) => db.batch(statements),
+    withSession: (kind: string) => session(kind === 'first-primary' ? primary : copy),
+  } as unknown as D1Database;
+}
+
+const isolates = new Map<string, ReturnType<typeof createWorker>>();
+
+function isolateOf(name: string): ReturnType<typeof createWorker> {
+  const known = isolates.get(name) ?? createWorker();
+  isolates.set(name, known);
+  return known;
+}
+
+export default {
+  fetch(request, env, context) {
+    turnClock(request);
+    if (new URL(request.url).pathname === '/reads') return Response.json(reads);
+    const worker = isolateOf(request.headers.get('x-isolate') ?? '');
+    return worker.fetch!(request, { ...env, DB: lagging(env.DB, request) }, context);
+  },
+} satisfies ExportedHandler<Env>;
+
+export { BatchRun, IdempotentAnswer, StreamTail, TenantLimiter } from '../../../worker/index.ts';
