@@ -281,6 +281,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/prices',
     'worker/tenants',
     'worker/timers',
+    'worker/upstreams',
     'worker/usage',
   ],
   'worker/auth': ['shared', 'worker/dialects', 'worker/http', 'worker/tenants', 'worker/timers'],
@@ -414,6 +415,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/tokens',
   ],
   'worker/tenants': ['shared'],
-  'worker/upstreams': ['shared', 'worker/env', 'worker/timers'],
+  // The list of upstreams is read from any copy of the database, and its changes are in the audit log.
+  'worker/upstreams': ['shared', 'worker/env', 'worker/tenants', 'worker/timers'],
   'worker/usage': ['shared', 'worker/prices'],
 };

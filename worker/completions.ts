@@ -106,7 +106,8 @@ export async function generate(
   const price = await priceOf(model, tierOf(parsed, context), context);
   const reservation = await admit(principal, { ...costOf(parsed, model), price }, context);
   try {
-    const generation = startGeneration({ request, context, principal, model, parsed, reservation });
+    const admitted = { request, context, principal, model, parsed, reservation };
+    const generation = startGeneration({ ...admitted, catalogue: await context.catalogue });
     return await respond(generation, context);
   } catch (thrown) {
     throw finalAfterTimeLimit(thrown, context);

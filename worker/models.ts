@@ -52,7 +52,7 @@ function modelObjects(models: readonly PricedModel[], defaultModel: OriginModel 
 
 async function listModels({ request, principal }: OperationInput, context: RequestContext) {
   context.reply.dialect = chooseDialect(request, principal.tenant);
-  const models = await context.catalogue.listed(request.signal);
+  const models = await (await context.catalogue).listed(request.signal);
   const visible = usableModels(principal, models);
   const shown = await Promise.all(visible.map((model) => priced(model, context)));
   return { object: 'list', data: modelObjects(shown, named(DEFAULT_NAME, visible)) };
@@ -62,7 +62,7 @@ async function listModels({ request, principal }: OperationInput, context: Reque
 async function showModel({ request, id: name, principal }: OperationInput, context: RequestContext) {
   context.reply.dialect = chooseDialect(request, principal.tenant);
   const model = await resolveModel(name, principal, context, request.signal);
-  const listed = await context.catalogue.listed(request.signal);
+  const listed = await (await context.catalogue).listed(request.signal);
   const current = listed.find(({ id }) => id === model.id) ?? model;
   return modelObject(await priced(current, context), name);
 }

@@ -46,7 +46,8 @@ async function target(
   context.reply.dialect = chooseDialect(request, principal.tenant);
   const body = await read();
   const model = await resolveModel(body.model || 'default', principal, context, request.signal);
-  const { tokenizer } = context.catalogue.upstreamFor(model, { tenantId: principal.tenant.id, prompt: null });
+  const catalogue = await context.catalogue;
+  const { tokenizer } = catalogue.upstreamFor(model, { tenantId: principal.tenant.id, prompt: null });
   if (tokenizer !== null) return [body, { principal, model, tokenizer }];
   const message = `The server of the model '${model.id}' has no tokenizer endpoint. Use a model of another upstream.`;
   throw new ApiError('unsupported_endpoint', message, { param: 'model' });

@@ -23,7 +23,7 @@ import { KeyDirectory } from './tenants/key-directory.ts';
 import { RequestTimers } from './timers/request-timers.ts';
 import { type Backoff, settleAll } from './timers/retry.ts';
 import { Timings } from './timers/timings.ts';
-import { createCatalogue } from './upstreams/pool.ts';
+import { UpstreamDirectory } from './upstreams/upstream-directory.ts';
 import { pruneRequests, rollUpUsage } from './usage/usage-retention.ts';
 
 const now = (): number => Date.now();
@@ -53,7 +53,7 @@ function createIsolate(env: Env) {
   return {
     settings,
     randomHex,
-    catalogue: createCatalogue(env, settings, now),
+    upstreams: new UpstreamDirectory(env, settings, now),
     keys: new KeyDirectory(now, {
       secret: settings.KEY_ID_SECRET ?? null,
       acceptUnchecked: settings.UNCHECKED_KEYS === 'accepted',
@@ -98,6 +98,8 @@ function createContext(
     requestId: incomingRequestId(request) ?? `req_${randomHex(16)}`,
     completionId: `cmpl-${completion}`,
     env,
+    // Begins early, so that a read of the list does not delay the request.
+    catalogue: isolate.upstreams.catalogue(env.DB, (work) => background.waitUntil(work)),
     batchKey,
     reply,
     caller: { principal: null, endUser: null },

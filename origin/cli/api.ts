@@ -16,7 +16,7 @@ export interface Api {
   list(path: string): Promise<Fields[]>;
 }
 
-type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 const object = z.record(z.string(), z.unknown());
 /** An error answer; servers differ in the other fields. */

@@ -55,7 +55,7 @@ export function instant(text: string): number {
 }
 
 /** Returns the path of one object. @throws CommandError if the id would lead to another path */
-export function pathTo(kind: 'tenants' | 'keys' | 'plans', id: string): string {
+export function pathTo(kind: 'tenants' | 'keys' | 'plans' | 'upstreams', id: string): string {
   if (['', '.', '..'].includes(id)) throw new CommandError(`'${id}' is not an id.`, EXIT.usage);
   return `/admin/v1/${kind}/${encodeURIComponent(id)}`;
 }

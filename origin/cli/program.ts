@@ -12,6 +12,7 @@ import { addCreditCommands, addPriceCommands } from './money-commands.ts';
 import manifest from './package.json' with { type: 'json' };
 import { addOriginCommand, addServeCommand } from './serve.ts';
 import { type CliContext, sessionOpener } from './session.ts';
+import { addUpstreamCommands } from './upstream-commands.ts';
 import { addAuditCommand, addUsageCommand } from './usage-commands.ts';
 
 /** Creates the tree of all commands. */
@@ -40,6 +41,7 @@ export function createContinuo(context: CliContext): Command {
   addPriceCommands(program, asAdmin);
   addCreditCommands(program, asAdmin);
   addAuditCommand(program, asAdmin);
+  addUpstreamCommands(program, asAdmin);
   const model = program.command('model').description('fetch, list and check models on this machine');
   addModelCommands(model, program, terminal, environment);
   installsCuda(program.command('cuda-install').description(CUDA_INSTALL), terminal, environment);

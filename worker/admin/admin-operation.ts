@@ -16,14 +16,16 @@ interface AdminSpec<Body, Query> extends Omit<OperationSpec<Body, Query>, 'id' |
 
 export const ADMIN_BASE = '/admin/v1';
 
-const VERBS = { GET: 'show', POST: 'create', PATCH: 'change' } as const;
+const VERBS = { GET: 'show', POST: 'create', PUT: 'set', PATCH: 'change', DELETE: 'revoke' } as const;
+/** What DELETE does to records that are not keys. */
+const REMOVALS: Readonly<Record<string, string>> = { tenants: 'erase', upstreams: 'remove' };
 
 /** `POST /keys/{id}/rotate` → `rotateKey`, `GET /plans` → `listPlans`, `PATCH /plans/{id}` → `changePlan`. */
 function operationId(method: Route['method'], path: string): string {
   const [collection = '', id, action] = path.split('/').slice(1);
   const name = collection[0]!.toUpperCase() + collection.slice(1);
   if (method === 'GET' && id === undefined) return `list${name}`;
-  const verb = method === 'DELETE' ? (collection === 'tenants' ? 'erase' : 'revoke') : VERBS[method];
+  const verb = (method === 'DELETE' && REMOVALS[collection]) || VERBS[method];
   return (action ?? verb) + name.replace(/s$/, '');
 }
 

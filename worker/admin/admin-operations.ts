@@ -7,6 +7,7 @@ import { EVENT_OPERATIONS } from './event-operations.ts';
 import { KEY_OPERATIONS } from './key-operations.ts';
 import { MONEY_OPERATIONS } from './money-operations.ts';
 import { PLAN_OPERATIONS, TENANT_OPERATIONS } from './tenant-operations.ts';
+import { UPSTREAM_OPERATIONS } from './upstream-operations.ts';
 import { USAGE_OPERATIONS } from './usage-operations.ts';
 
 const DATA_OPERATIONS: readonly Operation[] = [
@@ -17,6 +18,7 @@ const DATA_OPERATIONS: readonly Operation[] = [
   ...AUDIT_OPERATIONS,
   ...MONEY_OPERATIONS,
   ...EVENT_OPERATIONS,
+  ...UPSTREAM_OPERATIONS,
 ];
 
 /** All operations under /admin/v1. Each of them requires an admin key. */

@@ -18,7 +18,7 @@ export async function priceWarning(
   const names = set.map(([name]) => name).filter((name) => name.includes('micros'));
   if (names.length === 0) return undefined;
   try {
-    const models = await catalogue.listed(AbortSignal.timeout(LISTED_WITHIN_MS));
+    const models = await (await catalogue).listed(AbortSignal.timeout(LISTED_WITHIN_MS));
     const read = (session: D1SessionConstraint) => readPrices(env.DB, now(), session);
     const current = await Promise.all(models.map(({ id }) => prices.current(id, read)));
     const free = models.filter((_, index) => current[index] === null).map(({ id }) => id);

@@ -10,6 +10,7 @@ import { logUpstreamFailure } from '../http/access-log.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { costWith } from '../limits/request-cost.ts';
 import type { Reservation } from '../limits/reservation.ts';
+import type { Catalogue } from '../upstreams/pool.ts';
 import type { Envelope } from './format/completion-json.ts';
 import { Generation } from './generation.ts';
 
@@ -21,6 +22,7 @@ interface AdmittedRequest {
   readonly model: OriginModel;
   readonly parsed: ParsedCompletion;
   readonly reservation: Reservation;
+  readonly catalogue: Catalogue;
 }
 
 /** Milliseconds that the origin has to report its own timeout before the Worker ends the request. */
@@ -28,8 +30,8 @@ const GRACE_MS = 5_000;
 
 /** Sends a request to an upstream of its model. The generation settles the reservation. */
 export function startGeneration(admitted: AdmittedRequest): Generation {
-  const { request, context, principal, model, parsed, reservation } = admitted;
-  const { settings, now, timers, traceparent, waitUntil, catalogue } = context;
+  const { request, context, principal, model, parsed, reservation, catalogue } = admitted;
+  const { settings, now, timers, traceparent, waitUntil } = context;
   const affinity = { tenantId: principal.tenant.id, prompt: promptStart(parsed.generation) };
   const upstream = catalogue.upstreamFor(model, affinity);
   return new Generation({

@@ -11,6 +11,7 @@ import { describeValue } from '../dialects/parse-request.ts';
 import type { ParsedCompletion } from '../dialects/parsed-completion.ts';
 import { missingParameter } from '../dialects/request-errors.ts';
 import type { RequestContext } from '../http/request-context.ts';
+import type { Catalogue } from '../upstreams/pool.ts';
 
 /** Names the model if the key may use only one. */
 export const DEFAULT_NAME = 'default';
@@ -45,7 +46,7 @@ export function usableModels({ key, tenant }: Principal, served: Models): Models
 const MAX_NAMED = 10;
 
 /** Returns 404 with the models that the key may use, or the error of an upstream whose models are unknown. */
-function modelNotFound(name: string, usable: Models, { catalogue }: RequestContext): ApiError {
+function modelNotFound(name: string, usable: Models, catalogue: Catalogue): ApiError {
   const missing = catalogue.missing();
   if (missing) return missing;
   const usual = named(DEFAULT_NAME, usable) === undefined ? [] : [DEFAULT_NAME];
@@ -83,11 +84,12 @@ export async function resolveModel(
   signal: AbortSignal,
 ): Promise<OriginModel> {
   const name = modelName(value);
-  const models = await context.catalogue.models(signal);
+  const catalogue = await context.catalogue;
+  const models = await catalogue.models(signal);
   const { anyModel } = context.reply.dialect;
   const usable = usableModels(principal, models);
   const model = named(name, usable) ?? (anyModel ? onlyOf(usable) : undefined);
-  if (model === undefined) throw modelNotFound(name, usable, context);
+  if (model === undefined) throw modelNotFound(name, usable, catalogue);
   if (model.state === 'unavailable') throw unavailable(model);
   return model;
 }
@@ -97,7 +99,7 @@ const MAX_CONTEXTS = 4;
 
 /** Returns the most elements of a list, so that too many ids are refused before parsing. */
 export async function longestList({ catalogue }: RequestContext, signal: AbortSignal): Promise<number> {
-  const models = await catalogue.models(signal);
+  const models = await (await catalogue).models(signal);
   return MAX_CONTEXTS * Math.max(...models.map(({ contextLength }) => contextLength));
 }
 

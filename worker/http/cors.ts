@@ -17,7 +17,7 @@ const EXPOSED = Object.keys({
   ...COMPLETION_HEADERS,
 }).join(', ');
 
-const METHODS = 'GET, POST, PATCH, DELETE, OPTIONS';
+const METHODS = 'GET, POST, PUT, PATCH, DELETE, OPTIONS';
 /** One day; browsers reduce it to their own maximum. */
 const PREFLIGHT_SECONDS = '86400';
 

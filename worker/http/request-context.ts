@@ -17,6 +17,7 @@ import type { RequestTimers } from '../timers/request-timers.ts';
 import type { Backoff } from '../timers/retry.ts';
 import type { Timings } from '../timers/timings.ts';
 import type { Catalogue } from '../upstreams/pool.ts';
+import type { UpstreamDirectory } from '../upstreams/upstream-directory.ts';
 import type { HeldBody } from './body-budget.ts';
 import type { FreeWorkTurn } from './free-work-pace.ts';
 import { REQUEST_ID_HEADER } from './headers.ts';
@@ -96,7 +97,9 @@ export interface RequestContext {
   readonly settings: Settings;
   /** Id of the key that a line of a batch runs with; null for requests of callers. */
   readonly batchKey: string | null;
-  readonly catalogue: Catalogue;
+  readonly upstreams: UpstreamDirectory;
+  /** The upstreams of this request, also if the list changes while it runs. Never rejects. */
+  readonly catalogue: Promise<Catalogue>;
   readonly keys: KeyDirectory;
   readonly prices: PriceList;
   readonly limiterOf: (tenantId: string) => TenantLimiterClient;

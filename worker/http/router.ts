@@ -9,7 +9,7 @@ export type RouteHandler = (
 ) => Response | Promise<Response>;
 
 export interface Route {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /**
    * Has at most one part in braces. The handler gets it decoded as its argument; `{id+}` also matches
    * slashes.

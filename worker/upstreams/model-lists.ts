@@ -100,10 +100,15 @@ export class ModelLists {
     return this.#lost;
   }
 
-  /** The error of an upstream whose models are unknown; null if all lists are known. */
-  get missing(): ApiError | null {
-    const [failure = null] = this.#unknown.values();
-    return failure;
+  /** Returns the error of an upstream whose models are unknown; null if all lists are known. */
+  missing(upstreams: readonly Upstream[]): ApiError | null {
+    const { name = '' } = upstreams.find((upstream) => this.#unknown.has(upstream.name)) ?? {};
+    return this.#unknown.get(name) ?? null;
+  }
+
+  /** Forgets an upstream that was removed or changed. */
+  forget(name: string): void {
+    for (const known of [this.#lists, this.#lost, this.#askedUntil, this.#unknown]) known.delete(name);
   }
 
   /** Null if the upstream does not serve the model. */

@@ -12,7 +12,7 @@ import { OriginUpstream } from './origin.ts';
 import { affinityKey, rank } from './rendezvous.ts';
 import { type Candidate, RoutedUpstream } from './routed-upstream.ts';
 import type { Upstream } from './upstream.ts';
-import { parseUpstreams, type UpstreamConfig } from './upstream-config.ts';
+import type { UpstreamConfig } from './upstream-config.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
 /**
@@ -45,6 +45,16 @@ export interface Catalogue {
   accountsUnder(prefix: string, signal: AbortSignal): Promise<readonly ListedAccount[] | null>;
   /** Selects the upstreams of one request. */
   upstreamFor(model: OriginModel, affinity: Affinity): RoutedUpstream;
+}
+
+/** @throws Error if a secret or a binding of the upstream is not there */
+export function createCandidate(
+  config: UpstreamConfig,
+  settings: Settings,
+  env: Env,
+  now: () => number,
+): Candidate {
+  return { upstream: createUpstream(config, settings, env, now), timeouts: config.timeouts };
 }
 
 function createUpstream(config: UpstreamConfig, settings: Settings, env: Env, now: () => number): Upstream {
@@ -97,17 +107,33 @@ function withAliases(
   });
 }
 
-/** Creates the configured upstreams, with this isolate's state of their models and health. */
-export function createCatalogue(env: Env, settings: Settings, now: () => number): Catalogue {
-  const candidates = new Map<string, Candidate>(
-    parseUpstreams(settings).map((config) => {
-      const upstream = createUpstream(config, settings, env, now);
-      return [config.name, { upstream, timeouts: config.timeouts }];
-    }),
-  );
-  const upstreams = [...candidates.values()].map(({ upstream }) => upstream);
-  const lists = new ModelLists(settings.MODELS_TTL_MS, now, afterAlone);
-  const health = new UpstreamHealth(now);
+/** What an isolate knows of its upstreams. It outlives their list. */
+export interface UpstreamState {
+  readonly lists: ModelLists;
+  readonly health: UpstreamHealth;
+}
+
+export const createUpstreamState = ({ MODELS_TTL_MS }: Settings, now: () => number): UpstreamState => ({
+  lists: new ModelLists(MODELS_TTL_MS, now, afterAlone),
+  health: new UpstreamHealth(now),
+});
+
+/** The upstreams of one list. */
+export interface UpstreamList {
+  readonly candidates: readonly Candidate[];
+  /** They get no requests, but still know what theirs have used. */
+  readonly removed: readonly Upstream[];
+}
+
+/** Creates the catalogue of one list of upstreams. */
+export function createCatalogue(
+  { candidates, removed }: UpstreamList,
+  { lists, health }: UpstreamState,
+  settings: Settings,
+  now: () => number,
+): Catalogue {
+  const byName = new Map(candidates.map((candidate) => [candidate.upstream.name, candidate]));
+  const upstreams = candidates.map(({ upstream }) => upstream);
   return {
     models: async (signal) => withAliases(await lists.all(upstreams, signal), settings.MODEL_ALIASES),
     async listed(signal) {
@@ -119,17 +145,25 @@ export function createCatalogue(env: Env, settings: Settings, now: () => number)
         model.state === 'loaded' && !isServed(model) ? { ...model, state: 'failed' } : model,
       );
     },
-    missing: () => lists.missing,
+    missing: () => lists.missing(upstreams),
     async usageOf(account, upstream, signal) {
-      const named = upstreams.filter(({ name }) => name === upstream);
-      const queried = named.length > 0 ? named : upstreams;
-      const results = await Promise.allSettled(queried.map((upstream) => upstream.usageOf(account, signal)));
-      const accounts = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
-      return { account: accountOf(accounts), complete: accounts.length === queried.length };
+      const ask = (all: readonly Upstream[]) =>
+        Promise.allSettled(all.map((one) => one.usageOf(account, signal)));
+      const named = [...upstreams, ...removed].find(({ name }) => name === upstream);
+      // Removed ones may have ended, so their answers are not required.
+      const [required, others] = await Promise.all(
+        named ? [ask([named]), []] : [ask(upstreams), ask(removed)],
+      );
+      const accounts = [...required, ...others].flatMap((result) =>
+        result.status === 'fulfilled' ? [result.value] : [],
+      );
+      const complete = required.every(({ status }) => status === 'fulfilled');
+      return { account: accountOf(accounts), complete };
     },
     async accountsUnder(prefix, signal) {
-      const lists = upstreams.map((upstream) => upstream.accountsUnder(prefix, signal));
-      return Promise.all(lists).then(
+      const known = upstreams.map((upstream) => upstream.accountsUnder(prefix, signal));
+      const others = removed.map((upstream) => upstream.accountsUnder(prefix, signal).catch(() => []));
+      return Promise.all([...known, ...others]).then(
         (all) => all.flat(),
         () => null,
       );
@@ -142,7 +176,7 @@ export function createCatalogue(env: Env, settings: Settings, now: () => number)
       const ready = (name: string) => Number(lists.stateOf(name, model.id) === 'loaded');
       const ordered = health.order(ranked.toSorted((a, b) => ready(b) - ready(a)));
       return new RoutedUpstream(
-        ordered.map((name) => candidates.get(name)!),
+        ordered.map((name) => byName.get(name)!),
         health,
         now,
       );

@@ -52,6 +52,11 @@ export class UpstreamHealth {
     return ranked.toSorted((a, b) => penalty(a) - penalty(b));
   }
 
+  /** Forgets an upstream that was removed or changed. */
+  forget(name: string): void {
+    this.#health.delete(name);
+  }
+
   /** Records that a request is sent to `name`. The returned function takes its verdict, once. */
   begin(name: string): (verdict: Verdict) => void {
     const health = this.#of(name);

@@ -8,6 +8,9 @@ const portNumber = z.coerce.number().int().min(1).max(65_535);
 /** The command that starts the Worker decides these: where the origin is, and which keys are valid. */
 const SET_AT_START = ['ENVIRONMENT', 'ORIGIN_URL', 'ORIGIN_BINDING', 'DEVELOPMENT_KEY_SHA256'];
 
+/** Secrets that upstreams of the database may name. */
+const UPSTREAM_SECRET = /^UPSTREAM_\w+$/;
+
 /** The names in UPSTREAMS of variables with secrets. The Worker checks the rest. */
 const secretNames = z.array(z.object({ apiKey: z.string().optional(), secret: z.string().optional() }));
 
@@ -30,7 +33,7 @@ export interface StartSettings {
   readonly originPort: number;
   /** Address of the origin for launcher and Worker. */
   readonly originUrl: string;
-  /** Variables for the local Worker, with the secrets that UPSTREAMS names. */
+  /** Variables for the local Worker, with the secrets of upstreams. */
   readonly workerVariables: Readonly<Record<string, string>>;
 }
 
@@ -57,7 +60,8 @@ export function readStartSettings(environment: Environment): StartSettings {
 }
 
 /**
- * Returns the variables of the Worker that the environment sets, with the secrets that UPSTREAMS names.
+ * Returns the variables of the Worker that the environment sets, with the secrets that UPSTREAMS names and
+ * those whose names begin with `UPSTREAM_`.
  * @throws Error one line that names the first invalid variable
  */
 export function workerVariablesOf(environment: Environment): Record<string, string> {
@@ -74,6 +78,7 @@ export function workerVariablesOf(environment: Environment): Record<string, stri
   const { data = [] } = secretNames.safeParse(listed);
   return {
     ...variables,
+    ...present(Object.keys(environment).filter((name) => UPSTREAM_SECRET.test(name))),
     ...present(data.flatMap(({ apiKey = [], secret = [] }) => [apiKey, secret].flat())),
   };
 }

@@ -1,3 +1,6 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import { CommandError, EXIT } from '../../../origin/terminal/program.ts';
 import { ADMIN_KEY, ADMIN_KEY_SHA256, type AnswerBody, completion } from '../../worker/admin/admin-client.ts';
@@ -57,6 +60,40 @@ test('sets prices and adds to a balance once per id, in whole micro-units', asyn
     ['opening', 0],
     ['p1', 70],
   ]);
+});
+
+test('adds, replaces and removes upstreams, with options or a file', async () => {
+  const list = async () => {
+    const upstreams = await adminJson<{ id: string; config: object }[]>('upstreams', 'list');
+    return upstreams.map(({ id }) => id);
+  };
+  expect(await list()).toEqual(['origin']);
+  const set = ['upstreams', 'set', 'spare', '--address', 'http://127.0.0.1:9'];
+  expect(await adminJson(...set)).toMatchObject({ id: 'spare', fault: null, config: { kind: 'origin' } });
+  const file = path.join(mkdtempSync(path.join(tmpdir(), 'upstreams-')), 'spare.json');
+  const vllm = {
+    kind: 'openai',
+    name: 'ignored',
+    url: 'http://127.0.0.1:9/v1',
+    models: [{ id: 'm', contextLength: 9 }],
+  };
+  writeFileSync(file, JSON.stringify(vllm));
+  expect(await adminJson('upstreams', 'set', 'spare', '--file', file)).toMatchObject({
+    id: 'spare',
+    config: { kind: 'openai', url: 'http://127.0.0.1:9/v1' },
+  });
+  expect(await list()).toEqual(['origin', 'spare']);
+  await admin('upstreams', 'remove', 'spare');
+  expect(await list()).toEqual(['origin']);
+  await expect(admin('upstreams', 'remove', 'origin')).rejects.toThrow(
+    new CommandError("The upstream 'origin' is the only one. Set another one first."),
+  );
+  await expect(admin(...set, '--secret', 'NOT_SET')).rejects.toThrow('The secret NOT_SET is not set.');
+  await expect(admin('upstreams', 'set', 'spare')).rejects.toThrow(
+    new CommandError('Name the address with --address, or a file with --file.', EXIT.usage),
+  );
+  writeFileSync(file, '[');
+  await expect(admin('upstreams', 'set', 'spare', '--file', file)).rejects.toThrow(/is not a JSON object/);
 });
 
 test("sets and clears a tenant's defaults for the objects of schemas", async () => {

@@ -206,16 +206,17 @@ describe('roles of admin keys', () => {
       'createKey',
       'changeKey',
       'rotateKey',
+      'setUpstream',
     ];
     const money = ['createPrice', 'createCredit', 'replayEvent'];
     const webhooks = ['createWebhook', 'showWebhook'];
     expect((await refusedTo(await keyOf('read-only'))).toSorted()).toEqual(
       [...writes, ...money, ...webhooks].toSorted(),
     );
-    const keys = ['createTenant', 'createKey', 'changeKey', 'rotateKey'];
+    const keys = ['createTenant', 'createKey', 'changeKey', 'rotateKey', 'setUpstream'];
     expect((await refusedTo(await keyOf('billing'))).toSorted()).toEqual([...keys, ...webhooks].toSorted());
     const others = ['listPlans', 'createPlan', 'showPlan', 'changePlan', 'listTenants', 'createTenant'];
-    const lists = ['listPrices', 'listCredits', 'listEvents'];
+    const lists = ['listPrices', 'listCredits', 'listEvents', 'listUpstreams', 'setUpstream'];
     expect((await refusedTo(await keyOf('tenant:roles'))).toSorted()).toEqual(
       [...others, ...money, ...webhooks, ...lists].toSorted(),
     );

@@ -5,8 +5,8 @@ import { turnClock } from './turned-clock.ts';
 /**
  * The Worker with a copy of its database that lags: it answers each statement as the primary did when a
  * request with the header `x-copy` ran it, and knows nothing else. The header `x-isolate` selects one of
- * several isolates, `x-database: away` takes the database away. GET /reads returns how many reads the copy
- * and the primary have served so far. Tests may turn its clock.
+ * several isolates, `x-away` fails the statements that contain its text. GET /reads returns how many reads
+ * the copy and the primary have served so far. Tests may turn its clock.
  */
 const reads = { copy: 0, primary: 0 };
 const copied = new Map<string, readonly unknown[]>();
@@ -21,8 +21,10 @@ const session = (all: All) => ({
 });
 
 function lagging(db: D1Database, { headers }: Request): D1Database {
+  const away = headers.get('x-away');
+  const isAway = (sql: string) => away !== null && sql.includes(away);
   const primary: All = (sql, values) => {
-    if (headers.get('x-database') === 'away') return Promise.reject(new Error('away'));
+    if (isAway(sql)) return Promise.reject(new Error('away'));
     reads.primary += 1;
     return db
       .prepare(sql)
@@ -30,7 +32,7 @@ function lagging(db: D1Database, { headers }: Request): D1Database {
       .all();
   };
   const copy: All = async (sql, values) => {
-    if (headers.get('x-database') === 'away') throw new Error('away');
+    if (isAway(sql)) throw new Error('away');
     reads.copy += 1;
     const statement = JSON.stringify([sql, values]);
     const { results, ...answer } = await db

@@ -1,14 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Env } from '../../../worker/env/env.ts';
 import { parseSettings } from '../../../worker/env/settings.ts';
-import { accountOf, createCatalogue } from '../../../worker/upstreams/pool.ts';
-
-const account = (completionTokens: number, ended: boolean) => ({
-  usage: { promptTokens: 3, cachedTokens: 0, completionTokens },
-  finishReasons: [],
-  ended,
-  firstTokenMs: null,
-});
+import { accountOf } from '../../../worker/upstreams/pool.ts';
+import { UpstreamDirectory } from '../../../worker/upstreams/upstream-directory.ts';
+import { account, databaseOf } from './listed-upstreams.ts';
 
 test('if two upstreams have an account of a request, the running one counts, else the one with the higher usage', () => {
   const failed = account(0, true);
@@ -35,7 +30,10 @@ test('asks only the upstream that served the request, because the others may be 
     near,
     far,
   } as unknown as Env;
-  const catalogue = createCatalogue(env, parseSettings({ UPSTREAMS: env.UPSTREAMS } as Env), Date.now);
+  const settings = parseSettings({ UPSTREAMS: env.UPSTREAMS } as Env);
+  const catalogue = await new UpstreamDirectory(env, settings, Date.now).catalogue(
+    databaseOf(async () => []),
+  );
   const { signal } = new AbortController();
   expect(await catalogue.usageOf('a', 'near', signal)).toEqual({ account: account(7, true), complete: true });
   expect(await catalogue.usageOf('a', 'far', signal)).toEqual({ account: null, complete: false });

@@ -98,20 +98,20 @@ test('an upstream that never answered is asked again after a second, so that it 
 });
 
 test('while the models of an upstream are unknown, a missing model is not a 404', async () => {
-  const { clock, lost, lists, ask } = world();
+  const { clock, here, lost, lists, ask } = world();
   lost.state.failure = new ApiError('upstream_error', 'Not reached.');
   expect(await ask()).toEqual(['here']);
-  expect(lists.missing).toBe(lost.state.failure);
+  expect(lists.missing([here.upstream, lost.upstream])).toBe(lost.state.failure);
   // Within the TTL the failed upstream is not called again, so its models stay unknown.
   expect(await ask()).toEqual(['here']);
-  expect(lists.missing).toBe(lost.state.failure);
+  expect(lists.missing([here.upstream, lost.upstream])).toBe(lost.state.failure);
   clock.now += TTL_MS + 1;
   lost.state.failure = null;
   expect(await ask()).toEqual(['here', 'lost']);
   lost.state.failure = new ApiError('upstream_error', 'Not reached.');
   clock.now += TTL_MS + 1;
   expect(await ask()).toEqual(['here', 'lost']);
-  expect(lists.missing).toBeNull();
+  expect(lists.missing([here.upstream, lost.upstream])).toBeNull();
 });
 
 test('a client that disconnects during the first request for a list does not mark the upstream as failed', async () => {

@@ -3,7 +3,8 @@ import { type ListedAccount, maxUsage } from '@continuo/shared/usage.ts';
 import type { Env } from '../../env/env.ts';
 import { parseSettings } from '../../env/settings.ts';
 import { affordable, within } from '../../prices/price.ts';
-import { type Catalogue, createCatalogue, type KnownAccount } from '../../upstreams/pool.ts';
+import type { Catalogue, KnownAccount } from '../../upstreams/pool.ts';
+import { UpstreamDirectory } from '../../upstreams/upstream-directory.ts';
 import { priceOf } from '../../usage/reservation-id.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
 import { type QuotaReservation, reservedBy } from '../quota/state.ts';
@@ -23,7 +24,7 @@ const INQUIRIES_PER_LIFETIME = 8;
 /** Asks upstreams what ended requests have used. */
 export class UsageInquiry {
   readonly #env: Env;
-  #catalogue: Catalogue | null = null;
+  #directory: UpstreamDirectory | null = null;
 
   constructor(env: Env) {
     this.#env = env;
@@ -32,15 +33,16 @@ export class UsageInquiry {
   /** Returns the accounts whose names begin with this text; null if they are not known now. */
   async under(prefix: string): Promise<readonly ListedAccount[] | null> {
     try {
-      return await this.#upstreams().accountsUnder(prefix, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
+      const upstreams = await this.#upstreams();
+      return await upstreams.accountsUnder(prefix, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
     } catch {
       return null;
     }
   }
 
-  #upstreams(): Catalogue {
-    this.#catalogue ??= createCatalogue(this.#env, parseSettings(this.#env), Date.now);
-    return this.#catalogue;
+  async #upstreams(): Promise<Catalogue> {
+    this.#directory ??= new UpstreamDirectory(this.#env, parseSettings(this.#env), Date.now);
+    return this.#directory.catalogue(this.#env.DB);
   }
 
   /** Never fails: an upstream that cannot be asked leaves the answer incomplete. */
@@ -48,8 +50,9 @@ export class UsageInquiry {
     try {
       // If the Worker vanished, the request may have moved to another upstream, so the limiter asks all.
       const upstream = record.status === 'abandoned' ? null : record.upstream;
+      const upstreams = await this.#upstreams();
       const signal = AbortSignal.timeout(ACCOUNT_TIMEOUT_MS);
-      return await this.#upstreams().usageOf(reservation.id, upstream, signal);
+      return await upstreams.usageOf(reservation.id, upstream, signal);
     } catch {
       // For example because a variable is invalid.
       return { account: null, complete: false };

@@ -11,7 +11,7 @@ test('the URL of an IPv6 address has brackets', () => {
   expect(readStartSettings({ CONTINUO_PORT: '8000' }).url).toBe('http://127.0.0.1:8000');
 });
 
-test('passes the Worker its variables and the secrets that UPSTREAMS names, and nothing else', () => {
+test('passes the Worker its variables and the secrets of upstreams, and nothing else', () => {
   const upstreams = [
     { kind: 'openai', apiKey: 'THEIR_KEY' },
     { kind: 'origin', secret: 'FAR_SECRET' },
@@ -23,6 +23,7 @@ test('passes the Worker its variables and the secrets that UPSTREAMS names, and 
     UPSTREAMS: JSON.stringify(upstreams),
     THEIR_KEY: 'a',
     FAR_SECRET: 'b',
+    UPSTREAM_VLLM_KEY: 'd',
   };
   const environment = {
     ...variables,

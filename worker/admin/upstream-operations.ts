@@ -1,0 +1,126 @@
+import { listOf, pageQuery } from '@continuo/shared/account.ts';
+import { documented } from '@continuo/shared/documented.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import * as z from 'zod';
+import type { RequestContext } from '../http/request-context.ts';
+import type { EntryMaker, Operation } from '../operations/operation.ts';
+import { upstreamBody, upstreamName } from '../upstreams/upstream-config.ts';
+import { faultOf, upstreamsOfVariables } from '../upstreams/upstream-directory.ts';
+import {
+  readUpstreams,
+  removeUpstream,
+  type StoredUpstream,
+  setUpstream,
+  storedForm,
+} from '../upstreams/upstream-store.ts';
+import { existing, page } from './admin-objects.ts';
+import { adminOperation } from './admin-operation.ts';
+
+/** The list of upstreams, which takes the place of the variable UPSTREAMS with its first change. */
+
+upstreamBody.register(documented, { example: { kind: 'origin', url: 'https://fra-2.example.com' } });
+
+const fields = z.record(z.string(), z.unknown());
+
+const upstreamObject = z.object({
+  object: z.literal('upstream').describe("Always 'upstream'."),
+  id: z.string().describe('Name of the upstream.'),
+  source: z.enum(['database', 'variable']).describe('Where it is from; `variable` until the first change.'),
+  fault: z
+    .string()
+    .nullable()
+    .describe('Why it gets no requests, such as a missing secret; null = it gets some.'),
+  config: fields.nullable().describe('As in the variable UPSTREAMS; null = it is not JSON.'),
+});
+
+interface ListedUpstream extends StoredUpstream {
+  readonly source: 'database' | 'variable';
+}
+
+/** Returns the list that is in effect. */
+async function upstreamsOf({ env, settings, now }: RequestContext): Promise<readonly ListedUpstream[]> {
+  const stored = (await readUpstreams(env.DB, now())).filter(({ removedAt }) => removedAt === null);
+  if (stored.length > 0) return stored.map((upstream) => ({ ...upstream, source: 'database' as const }));
+  return upstreamsOfVariables(settings).map((upstream) => ({ ...upstream, source: 'variable' as const }));
+}
+
+/** Returns the fields without the name; null if the text is not a JSON object. */
+function configOf(text: string): z.infer<typeof fields> | null {
+  try {
+    const { name, ...config } = fields.parse(JSON.parse(text));
+    return config;
+  } catch {
+    return null;
+  }
+}
+
+const shownBy =
+  ({ settings, env }: RequestContext) =>
+  (upstream: ListedUpstream): z.infer<typeof upstreamObject> => ({
+    object: 'upstream',
+    id: upstream.name,
+    source: upstream.source,
+    fault: faultOf(upstream, settings, env),
+    config: configOf(upstream.config),
+  });
+
+async function set(
+  name: string,
+  body: z.infer<typeof upstreamBody>,
+  entry: EntryMaker,
+  context: RequestContext,
+): Promise<ListedUpstream> {
+  const { env, settings, upstreams } = context;
+  if (!upstreamName.safeParse(name).success) {
+    const message = `Invalid name '${name.slice(0, 100)}': expected 1 to 64 letters, digits, dots, hyphens or underscores.`;
+    throw new ApiError('invalid_value', message, { param: 'name' });
+  }
+  const upstream = storedForm({ ...body, name });
+  const fault = faultOf(upstream, settings, env);
+  if (fault !== null) {
+    const message = `The upstream '${name}' cannot be used: ${fault} Set what is missing first, for example with npx wrangler secret put.`;
+    throw new ApiError('invalid_value', message, { param: 'name' });
+  }
+  await setUpstream(env.DB, upstreamsOfVariables(settings), upstream, entry(name, null, body));
+  upstreams.forget();
+  return { ...upstream, source: 'database' };
+}
+
+async function remove(name: string, entry: EntryMaker, context: RequestContext): Promise<ListedUpstream> {
+  const { env, settings, upstreams } = context;
+  const listed = await upstreamsOf(context);
+  const upstream = existing(listed.find((one) => one.name === name) ?? null, 'upstream', name);
+  const isRemoved =
+    listed.length > 1 &&
+    (await removeUpstream(env.DB, upstreamsOfVariables(settings), name, entry(name, null)));
+  if (!isRemoved) {
+    const message = `The upstream '${name}' is the only one. Set another one first.`;
+    throw new ApiError('conflict', message);
+  }
+  upstreams.forget();
+  return upstream;
+}
+
+export const UPSTREAM_OPERATIONS: readonly Operation[] = [
+  adminOperation('GET', '/upstreams', {
+    summary: 'List the upstreams, with those that cannot be used and why',
+    query: pageQuery,
+    response: listOf(upstreamObject),
+    async run({ query: { after, limit } }, context) {
+      const listed = await upstreamsOf(context);
+      const sorted = listed.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+      return page(sorted.filter(({ name }) => name > after).slice(0, limit + 1), limit, shownBy(context));
+    },
+  }),
+  adminOperation('PUT', '/upstreams/{id}', {
+    summary: 'Add or replace an upstream; known everywhere within one minute',
+    body: upstreamBody,
+    response: upstreamObject,
+    run: async ({ id, body, entry }, context) => shownBy(context)(await set(id, body, entry, context)),
+  }),
+  adminOperation('DELETE', '/upstreams/{id}', {
+    summary: 'Remove an upstream: new requests go elsewhere within one minute, running ones end there',
+    response: upstreamObject,
+    run: async ({ id, entry }, context) => shownBy(context)(await remove(id, entry, context)),
+  }),
+];
