@@ -53,6 +53,7 @@ export async function deploy(options: DeployOptions, context: DeployContext): Pr
   }
   terminal.note('Deploying …');
   const reported = await upload(plan, lacking, context);
+  await adviseReplication(plan, context);
   const url = options.url ?? reported;
   if (url === null)
     return terminal.note('Deployed. To test an address of yours, repeat with --url https://…');
@@ -141,6 +142,28 @@ async function upload(
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
+}
+
+const replication = z.object({ read_replication: z.object({ mode: z.string() }) });
+
+/**
+ * Says how to turn on read replication, which wrangler cannot. Without it, one place serves all reads of
+ * keys.
+ */
+async function adviseReplication(
+  { replication: database }: Plan,
+  { wrangler, terminal }: DeployContext,
+): Promise<void> {
+  if (database === null) return;
+  const mode = await wrangler(database.words).then(
+    (text) => replication.safeParse(JSON.parse(text)).data?.read_replication.mode,
+    () => undefined,
+  );
+  if (mode === 'auto') return;
+  terminal.note(
+    `Let copies near the callers serve the reads of ${database.name}: in the dashboard, choose the database under D1, ` +
+      'then Settings, Enable Read Replication.',
+  );
 }
 
 function nextStep(url: string, directory: string, hasAdminKey: boolean): string {

@@ -14,12 +14,15 @@ export interface Plan {
   readonly migrate: readonly (readonly string[])[];
   /** Also makes the bucket and the Durable Objects. */
   readonly deploy: readonly string[];
+  /** Shows whether copies of the database of keys serve its reads; null without that database. */
+  readonly replication: { readonly name: string; readonly words: readonly string[] } | null;
 }
 
 /** @param environment name in wrangler.toml; '' = the top level */
 export function planOf({ databases, secrets }: WorkerEnvironment, environment: string): Plan {
   const env = `--env=${environment}`;
   const missing = databases.filter(({ database_id }) => database_id === undefined);
+  const keys = databases.find(({ binding }) => binding === 'DB')?.database_name;
   const names = new Set(missing.map(({ database_name }) => database_name));
   return {
     check: ['deploy', '--dry-run', env],
@@ -29,6 +32,7 @@ export function planOf({ databases, secrets }: WorkerEnvironment, environment: s
     secrets,
     migrate: databases.map(({ binding }) => ['d1', 'migrations', 'apply', binding, env, '--remote']),
     deploy: ['deploy', env],
+    replication: keys === undefined ? null : { name: keys, words: ['d1', 'info', keys, '--json'] },
   };
 }
 
@@ -42,6 +46,7 @@ export function planLines(plan: Plan): string[] {
     line(plan.listSecrets),
     ...plan.migrate.map((words) => line(words)),
     line(plan.deploy, `   (with those secrets that the Worker lacks: ${plan.secrets.join(', ')})`),
+    ...(plan.replication === null ? [] : [line(plan.replication.words)]),
     '  GET /health, POST /v1/completions without a key, GET /admin/v1/plans with the admin key',
   ];
 }

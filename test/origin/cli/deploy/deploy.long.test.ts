@@ -27,6 +27,10 @@ const command = words.filter((word) => !word.startsWith('-')).join(' ');
 if (account.loggedOut && !words.includes('--dry-run')) { console.error('not logged in'); process.exit(1); }
 if (command === 'd1 list') console.log(JSON.stringify(account.databases.map((name) => ({ name, uuid: '1' }))));
 if (command.startsWith('d1 create')) account.databases.push(words[2]);
+if (command.startsWith('d1 info')) {
+  if (account.replication === undefined) { console.error('no permission'); process.exit(1); }
+  console.log(JSON.stringify({ uuid: '1', read_replication: { mode: account.replication } }));
+}
 if (command === 'secret list') {
   if (account.secrets === null) { console.error('Worker "continuo" not found.'); process.exit(1); }
   console.log(JSON.stringify(Object.keys(account.secrets).map((name) => ({ name, type: 'secret_text' }))));
@@ -45,6 +49,7 @@ interface Account {
   readonly databases: readonly string[];
   readonly secrets: Readonly<Record<string, string>> | null;
   readonly loggedOut?: boolean;
+  readonly replication?: 'auto' | 'disabled';
 }
 
 /** A checkout beside a stub of wrangler. @param change changes the configuration, whose addresses are set */
@@ -102,6 +107,8 @@ function checkout(change: (text: string) => string = (unchanged) => unchanged) {
 const CHECK = 'deploy --dry-run --env=production';
 const MIGRATIONS = ['DB', 'USAGE_DB'].map((name) => `d1 migrations apply ${name} --env=production --remote`);
 
+const REPLICATION = 'd1 info continuo-production --json';
+
 /** The deployed Worker, which knows the admin key that a directory keeps. */
 async function deployedWorker(secrets: string) {
   const origin = await startFakeOrigin();
@@ -129,6 +136,7 @@ test('makes what is missing, sets secrets, migrates, deploys and tests; the next
     'secret list --env=production',
     ...MIGRATIONS,
     expect.stringMatching(/^deploy --env=production --secrets-file \S+$/),
+    REPLICATION,
   ]);
   const { secrets } = site.account();
   expect(Object.keys(secrets ?? {}).toSorted()).toEqual([
@@ -150,8 +158,21 @@ test('makes what is missing, sets secrets, migrates, deploys and tests; the next
     'secret list --env=production',
     ...MIGRATIONS,
     'deploy --env=production',
+    REPLICATION,
   ]);
   expect(site.account().secrets).toEqual(secrets);
+});
+
+test.each([
+  ['auto', false],
+  ['disabled', true],
+  [undefined, true],
+] as const)('says how to turn read replication on, unless its mode is auto: %s', async (mode, isAdvised) => {
+  const site = checkout();
+  site.prepare({ databases: [], secrets: null, ...(mode && { replication: mode }) });
+  const printed = await site.deploy({}, {}, await deployedWorker(site.secrets));
+  const advice = 'Let copies near the callers serve the reads of continuo-production:';
+  expect(printed.includes(advice)).toBe(isAdvised);
 });
 
 test('deploys also if the address for the last test is named', async () => {
@@ -160,7 +181,7 @@ test('deploys also if the address for the last test is named', async () => {
   const printed = await site.deploy({ url: 'https://api.example.net' }, {}, (input, init) =>
     answer(String(input).replace('https://api.example.net', ADDRESS), init),
   );
-  expect(site.runs().at(-1)).toMatch(/^deploy --env=production --secrets-file /);
+  expect(site.runs().at(-2)).toMatch(/^deploy --env=production --secrets-file /);
   expect(printed).toContain('Testing https://api.example.net: /health 200');
 });
 
@@ -208,7 +229,7 @@ test('a database with an id is not looked for, and an account that refuses is ex
   );
   const answer = await deployedWorker(named.secrets);
   await named.deploy({}, {}, answer);
-  expect(named.runs().filter((run) => run.startsWith('d1'))).toEqual(MIGRATIONS);
+  expect(named.runs().filter((run) => run.startsWith('d1'))).toEqual([...MIGRATIONS, REPLICATION]);
   const stranger = checkout();
   stranger.prepare({ databases: [], secrets: null, loggedOut: true });
   await expect(stranger.deploy()).rejects.toThrow(/not logged in\nLog in with npx wrangler login/);
