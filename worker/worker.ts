@@ -15,7 +15,7 @@ import type { Reply, RequestContext } from './http/request-context.ts';
 import { incomingRequestId, traceparentOf } from './http/request-context.ts';
 import { addCommonHeaders, errorResponse, misconfiguredResponse } from './http/responses.ts';
 import { createRouter } from './http/router.ts';
-import { limiterClients } from './limits/limiter-client.ts';
+import { isolateLimiters } from './limits/isolate-limiter.ts';
 import { recentBlocks } from './limits/recent-blocks.ts';
 import { PriceList } from './prices/price-list.ts';
 import { ROUTES } from './routes.ts';
@@ -59,7 +59,7 @@ function createIsolate(env: Env) {
       acceptUnchecked: settings.UNCHECKED_KEYS === 'accepted',
     }),
     prices: new PriceList(now),
-    limiterOf: limiterClients(randomHex),
+    limiterOf: isolateLimiters(randomHex),
     recentBlock: recentBlocks(now),
     backoff,
     // A single body of the largest size must fit.

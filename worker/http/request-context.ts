@@ -48,26 +48,23 @@ export type LimiterCaller = Pick<
   'requestId' | 'env' | 'now' | 'randomHex' | 'waitUntil' | 'backoff' | 'timers'
 >;
 
+/** The answer to a request for a reservation, which has this id. */
+export type Reserved = ReservationResult & { readonly requestId: string };
+
 /** This isolate's side of one tenant's limiter. */
-export interface TenantLimiterClient {
-  /** Admits a request from a slice of the budgets, without a call; null if home must decide. */
-  admit(claimant: Claimant, caller: LimiterCaller): AdmittedHere | null;
+export interface TenantLimiter {
   /**
-   * Reserves at home, which decides after this isolate has returned what it holds of the exceeded limit.
-   * @param onAttempt gets the id of each attempt before it
-   * @throws what the call of the limiter throws
+   * Reserves from a slice of the budgets, without a call. If that has too little, home decides, after this
+   * isolate has returned what it holds of the exceeded limit.
+   * @throws what the call of home throws; then the next call frees what it may have reserved
    */
-  reserve(
-    claimant: Claimant,
-    caller: LimiterCaller,
-    onAttempt: (requestId: string) => void,
-  ): Promise<ReservationResult>;
+  reserve(claimant: Claimant, caller: LimiterCaller): Promise<Reserved>;
   /**
    * Reserves more for a running request from a slice: all that the claimant wants, or as much as there is.
    * Returns what it has reserved.
    */
   extend(claimant: Claimant, requestId: string, whole: boolean, caller: LimiterCaller): Spend;
-  /** Raises a reservation at home. */
+  /** Raises a reservation at home to the claimant's totals. */
   raise(request: ReservationRequest, caller: LimiterCaller): Promise<ReservationResult>;
   /** Asks whether there is room for a request; a slice of its key is room. Reserves nothing. */
   probe(claimant: Claimant, caller: LimiterCaller): Promise<ReservationResult>;
@@ -77,12 +74,6 @@ export interface TenantLimiterClient {
    */
   settle(settlement: SettlementRequest, unused: Spend, caller: LimiterCaller): void;
   renew(requestId: string, renewal: Renewal, caller: LimiterCaller): void;
-}
-
-export interface AdmittedHere {
-  /** Id of the reservation. */
-  readonly requestId: string;
-  readonly headers: Record<string, string>;
 }
 
 /** Returns the block of a key or its tenant. Calls `ask` at most once a second per key. Never fails. */
@@ -102,7 +93,7 @@ export interface RequestContext {
   readonly catalogue: Promise<Catalogue>;
   readonly keys: KeyDirectory;
   readonly prices: PriceList;
-  readonly limiterOf: (tenantId: string) => TenantLimiterClient;
+  readonly limiterOf: (tenantId: string) => TenantLimiter;
   readonly recentBlock: RecentBlock;
   readonly backoff: Backoff;
   readonly reply: Reply;

@@ -2,7 +2,7 @@ import type { ApiError } from '@continuo/shared/errors.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import { currentPrincipal, isActive } from '../auth/auth.ts';
 import type { Claimant, Renewal, ReservationResult, Settlement, Spend } from '../env/limiter-protocol.ts';
-import type { RequestContext, TenantLimiterClient } from '../http/request-context.ts';
+import type { RequestContext, TenantLimiter } from '../http/request-context.ts';
 import { costOf } from '../prices/price.ts';
 import { isOverloaded } from '../timers/retry.ts';
 import { NO_USAGE, spendOf, type UsageRecord } from '../usage/usage-record.ts';
@@ -10,7 +10,8 @@ import { Allowance } from './allowance.ts';
 import { endUserOf } from './end-user.ts';
 import { limitError, limiterOverloaded, type Refusal, unchecked } from './limit-errors.ts';
 import { callHome } from './limiter-client.ts';
-import { BUDGETS, type Budget, eachOf, NOTHING, RESOURCES } from './quota/budget.ts';
+import { BUDGETS, type Budget, eachOf, RESOURCES } from './quota/budget.ts';
+import { isSome } from './quota/local-budgets.ts';
 import type { Subject } from './quota/state.ts';
 import type { RequestCost, RequestTokens } from './request-cost.ts';
 
@@ -74,7 +75,7 @@ export async function admit(
   };
   const errorOf = (refusal: Refusal) =>
     limitError(refusal, principal, { model: cost.model, most: spendFor(cost, cost.most, cost) });
-  const settled = async (asked: Promise<ReservationResult>): Promise<void> => {
+  const settled = async <T extends ReservationResult>(asked: Promise<T>): Promise<T> => {
     const result = await asked.catch((thrown: unknown) => {
       // The limiter is not called again for this request, because a limiter that fails may have too many
       // calls already.
@@ -83,8 +84,11 @@ export async function admit(
     });
     context.reply.limits = result.headers;
     if (!result.admitted) throw errorOf(result.refusal);
+    return result;
   };
-  const requestId = await reserve(client, claimant, context, settled);
+  const { requestId } = await context.timings.measure('limit', () =>
+    settled(client.reserve(claimant, context)),
+  );
   const { now, settings, backoff } = context;
   const allowance = new Allowance({
     reserved: first,
@@ -123,33 +127,6 @@ export async function admit(
     begin,
     block,
   };
-}
-
-/** Reserves from the isolate's slice or at home. Returns the id of the reservation. */
-async function reserve(
-  client: TenantLimiterClient,
-  claimant: Claimant,
-  context: RequestContext,
-  settled: (asked: Promise<ReservationResult>) => Promise<void>,
-): Promise<string> {
-  const here = client.admit(claimant, context);
-  if (here !== null) {
-    context.timings.set('limit', 0);
-    context.reply.limits = here.headers;
-    return here.requestId;
-  }
-  let requestId = '';
-  const onAttempt = (tried: string): void => {
-    requestId = tried;
-  };
-  try {
-    await context.timings.measure('limit', () => settled(client.reserve(claimant, context, onAttempt)));
-  } catch (thrown) {
-    // Only the limiter's answer may have been lost. The next call then frees the reservation.
-    if (context.reply.limits === null) client.settle({ requestId, settlement: UNHEARD }, NOTHING, context);
-    throw thrown;
-  }
-  return requestId;
 }
 
 const claimantOf = (
@@ -198,20 +175,6 @@ export async function requireRoom(principal: Principal, context: RequestContext)
   throw limitError(result.refusal, principal, { model: null });
 }
 
-/** Settles a reservation whose answer was lost. */
-const UNHEARD: Settlement = {
-  status: 'failed',
-  usage: NO_USAGE,
-  endUser: null,
-  errorCode: 'server_is_overloaded',
-  finishReasons: [],
-  upstream: null,
-  latencyMs: 0,
-  firstTokenMs: null,
-};
-
-const isSome = ({ tokens, money }: Spend): boolean => tokens > 0 || money > 0;
-
 /** Returns a number of tokens with the most that they cost. */
 const spendFor = (
   { prompt }: Pick<RequestTokens, 'prompt'>,
@@ -235,7 +198,7 @@ interface Held {
 }
 
 function hold(
-  client: TenantLimiterClient,
+  client: TenantLimiter,
   requestId: string,
   { allowance, price, onRenewal }: Held,
   context: RequestContext,

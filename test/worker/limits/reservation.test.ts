@@ -8,7 +8,7 @@ import type {
   ReservationResult,
 } from '../../../worker/env/limiter-protocol.ts';
 import type { RequestContext } from '../../../worker/http/request-context.ts';
-import { limiterClients } from '../../../worker/limits/limiter-client.ts';
+import { isolateLimiters } from '../../../worker/limits/isolate-limiter.ts';
 import { recentBlocks } from '../../../worker/limits/recent-blocks.ts';
 import { admit } from '../../../worker/limits/reservation.ts';
 import { Timings } from '../../../worker/timers/timings.ts';
@@ -64,7 +64,7 @@ function contextBefore(results: (ReservationResult | Error | Promise<never>)[]) 
     backoff: { random: () => 0.5, pause: () => new Promise(() => {}) },
     waitUntil: () => {},
     timers: { after: () => () => {} },
-    limiterOf: limiterClients(() => 'isolate'),
+    limiterOf: isolateLimiters(() => 'isolate'),
     caller: { principal: CALLER, endUser: null },
     batchKey: null,
     keys: { find: async () => ({ key: null, stale: false }) },

@@ -1,5 +1,7 @@
-import type { Amounts, RateLimitStatus, Spend } from '../../env/limiter-protocol.ts';
-import { type Cost, eachOf, RESOURCES } from './budget.ts';
+import type { Amounts, Gauge, GrantedSlice, RateLimitStatus } from '../../env/limiter-protocol.ts';
+import { type Cost, RESOURCES } from './budget.ts';
+import { headersOf } from './rate-limit-headers.ts';
+import { resetIn } from './window.ts';
 
 /** A slice as its isolate sees it. */
 export interface HeldSlice {
@@ -21,6 +23,10 @@ function put(left: Amounts, cost: Cost, sign: 1 | -1): void {
 export class HeldSlices {
   readonly #byKey = new Map<string, HeldSlice>();
 
+  get isEmpty(): boolean {
+    return this.#byKey.size === 0;
+  }
+
   /** Returns a key's slice; null if there is none, or it has expired or begins after now. */
   of(keyId: string, now: number): HeldSlice | null {
     const slice = this.#byKey.get(keyId);
@@ -28,48 +34,30 @@ export class HeldSlices {
     return slice && left > 0 && left <= slice.lifeMs ? slice : null;
   }
 
-  /** Charges a request to the key's slice; null if the slice cannot pay for it. */
-  take(keyId: string, { tokens, money }: Spend, now: number): HeldSlice | null {
+  /** Charges a cost to the key's slice, all of it. Returns the slice; null if it cannot pay. */
+  take(keyId: string, cost: Cost, now: number): HeldSlice | null {
     const slice = this.of(keyId, now);
-    if (!slice) return null;
-    const { left } = slice;
-    const cost = { requests: 1, tokens, money, slots: 1 };
-    if (RESOURCES.some((name) => (left[name] ?? Infinity) < cost[name])) return null;
-    put(left, cost, -1);
+    if (!slice || RESOURCES.some((name) => (slice.left[name] ?? Infinity) < (cost[name] ?? 0))) return null;
+    put(slice.left, cost, -1);
     return slice;
   }
 
-  /**
-   * Charges more of a running request: all of it, or as much as is left. Returns the slice and what was
-   * charged; null if that is nothing.
-   */
-  takeMore(
-    keyId: string,
-    wanted: Spend,
-    whole: boolean,
-    now: number,
-  ): { readonly slice: number; readonly spend: Spend } | null {
-    const slice = this.of(keyId, now);
-    if (!slice) return null;
-    const spend = eachOf((name) => Math.min(wanted[name], slice.left[name] ?? wanted[name]));
-    if (spend.tokens <= 0 && spend.money <= 0) return null;
-    if (whole && (spend.tokens < wanted.tokens || spend.money < wanted.money)) return null;
-    put(slice.left, spend, -1);
-    return { slice: slice.number, spend };
-  }
-
-  /** Returns the slot and what a request has not spent to its slice. False if it is no longer held. */
-  refund(keyId: string, number: number, unused: Spend): boolean {
+  /** Gives a part of a cost back to the slice with this number. False if it is no longer held. */
+  refund(keyId: string, number: number, cost: Cost): boolean {
     const slice = this.#byKey.get(keyId);
     if (slice?.number !== number) return false;
-    put(slice.left, { ...unused, slots: 1 }, 1);
+    put(slice.left, cost, 1);
     return true;
   }
 
-  /** Replaces the key's slice. Returns the number of the old one; null if there was none. */
-  put(keyId: string, slice: HeldSlice): number | null {
+  /**
+   * Replaces the key's slice. Returns the number of the old one; null if there was none.
+   * @param sentAt when the call was made: a slice lives from then on, never longer than home assumes
+   */
+  put({ keyId, number, amounts, lifeMs, status }: GrantedSlice, sentAt: number): number | null {
     const old = this.#byKey.get(keyId);
-    this.#byKey.set(keyId, slice);
+    const expiresAt = sentAt + lifeMs;
+    this.#byKey.set(keyId, { number, granted: amounts, left: { ...amounts }, lifeMs, expiresAt, status });
     return old?.number ?? null;
   }
 
@@ -82,10 +70,6 @@ export class HeldSlices {
     });
   }
 
-  get isEmpty(): boolean {
-    return this.#byKey.size === 0;
-  }
-
   /** Returns whether a key needs a new slice: less than half of an amount or of its lifetime is left. */
   isLow(keyId: string, now: number): boolean {
     const slice = this.of(keyId, now);
@@ -93,5 +77,19 @@ export class HeldSlices {
     const { left, granted, expiresAt, lifeMs } = slice;
     const isLowOn = (name: keyof Amounts) => (left[name] ?? Infinity) * 2 < (granted[name] ?? 0);
     return RESOURCES.some(isLowOn) || (expiresAt - now) * 2 < lifeMs;
+  }
+
+  /** Returns `x-ratelimit-*` headers from the key's slice; null without one. */
+  headersOf(keyId: string, now: number): Record<string, string> | null {
+    const slice = this.of(keyId, now);
+    if (!slice) return null;
+    const { status, left } = slice;
+    const resetMs = resetIn([[Math.floor(now / 1000), 1]], now);
+    const gauge = (home: Gauge | null, here: number | null): Gauge | null =>
+      home && { limit: home.limit, remaining: home.remaining + (here ?? 0), resetMs };
+    return headersOf({
+      requests: gauge(status.requests, left.requests),
+      tokens: gauge(status.tokens, left.tokens),
+    });
   }
 }

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { type Limits, type Principal, type TenantLimits, UNLIMITED } from '../../../../shared/tenant.ts';
 import type { LimiterAnswer, LimiterCall, Spend } from '../../../../worker/env/limiter-protocol.ts';
 import type { RequestContext } from '../../../../worker/http/request-context.ts';
-import { limiterClients } from '../../../../worker/limits/limiter-client.ts';
+import { isolateLimiters } from '../../../../worker/limits/isolate-limiter.ts';
 import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
 import { HomeSlices } from '../../../../worker/limits/objects/home-slices.ts';
 import type {
@@ -115,7 +115,7 @@ function countedSpend(
 
 interface Isolate {
   readonly name: number;
-  readonly limiterOf: ReturnType<typeof limiterClients>;
+  readonly limiterOf: ReturnType<typeof isolateLimiters>;
   /** Milliseconds of one way to home. */
   readonly delay: number;
   /** Its clock is this far ahead of home's. */
@@ -191,7 +191,7 @@ export class World {
     let ids = 0;
     this.#isolates = Array.from({ length: options.isolates }, (_, name) => ({
       name,
-      limiterOf: limiterClients(() => `i${ids++}`),
+      limiterOf: isolateLimiters(() => `i${ids++}`),
       delay: options.delay ?? draw(5, 250),
       skew: Math.round(draw(-3_600_000, 3_600_000)),
       alive: true,

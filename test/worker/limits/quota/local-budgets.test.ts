@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { UNLIMITED } from '../../../../shared/tenant.ts';
 import type { Claimant, GrantedSlice, LimiterCall } from '../../../../worker/env/limiter-protocol.ts';
 import { NOTHING } from '../../../../worker/limits/quota/budget.ts';
-import { Purse } from '../../../../worker/limits/quota/purse.ts';
+import { Exchange } from '../../../../worker/limits/quota/exchange.ts';
+import { LocalBudgets } from '../../../../worker/limits/quota/local-budgets.ts';
 
 const CLAIMANT: Claimant = {
   tenantId: 'tenant',
@@ -25,9 +26,10 @@ const SETTLEMENT = {
   firstTokenMs: null,
 };
 
-/** Returns a purse with a slice of a budget without limits, requested at `at`. */
-function purseWithSlice(at: number): Purse {
-  const purse = new Purse('i');
+/** Returns budgets with a slice of a budget without limits, requested at `at`. */
+function budgetsWithSlice(at: number) {
+  const budgets = new LocalBudgets('i');
+  const exchange = new Exchange(budgets);
   const slice: GrantedSlice = {
     keyId: 'key',
     number: 1,
@@ -35,29 +37,29 @@ function purseWithSlice(at: number): Purse {
     status: { requests: null, tokens: null },
     amounts: { requests: null, tokens: null, money: null, slots: null },
   };
-  const call = purse.compose(null, at);
-  purse.take(call, { cursor: 0, reservation: null, slices: [slice], blocked: [] }, at, 'fresh');
-  return purse;
+  const call = exchange.compose(null, at);
+  exchange.take(call, { cursor: 0, reservation: null, slices: [slice], blocked: [] }, at, 'fresh');
+  return { budgets, exchange };
 }
 
 test('forgets no decision while home is away: it admits no more', () => {
-  const purse = purseWithSlice(0);
+  const { budgets, exchange } = budgetsWithSlice(0);
   let admitted = 0;
   for (let count = 0; count < 50_000; count += 1) {
-    const id = purse.admit(CLAIMANT, 'r', 1);
+    const id = budgets.admit(CLAIMANT, 'r', 1);
     if (id === null) continue;
     admitted += 1;
-    purse.settle({ requestId: id, settlement: { ...SETTLEMENT, endUser: null } }, NOTHING);
+    budgets.settle({ requestId: id, settlement: { ...SETTLEMENT, endUser: null } }, NOTHING);
   }
-  expect(purse.extend(CLAIMANT, 'late', false, 1)).toEqual(NOTHING);
-  const { first, decisions }: LimiterCall = purse.compose(null, 1);
+  expect(budgets.extend(CLAIMANT, 'late', false, 1)).toEqual(NOTHING);
+  const { first, decisions }: LimiterCall = exchange.compose(null, 1);
   expect([first, decisions.length]).toEqual([1, 2 * admitted]);
   expect(admitted).toBeLessThan(50_000);
 });
 
 test('returns a slice from the future after its clock has stepped back', () => {
-  const purse = purseWithSlice(1_000_000);
-  expect(purse.admit(CLAIMANT, 'r', 999_999)).toBeNull();
-  expect(purse.isDue(999_999)).toBe(true);
-  expect(purse.compose(null, 999_999).decisions).toMatchObject([{ kind: 'returned', slice: 1 }]);
+  const { budgets, exchange } = budgetsWithSlice(1_000_000);
+  expect(budgets.admit(CLAIMANT, 'r', 999_999)).toBeNull();
+  expect(exchange.isDue(999_999)).toBe(true);
+  expect(exchange.compose(null, 999_999).decisions).toMatchObject([{ kind: 'returned', slice: 1 }]);
 });

@@ -1,0 +1,159 @@
+import type {
+  Claimant,
+  Renewal,
+  ReservationRequest,
+  ReservationResult,
+  Settlement,
+  SettlementRequest,
+  Spend,
+} from '../env/limiter-protocol.ts';
+import type { LimiterCaller as Caller, Reserved, TenantLimiter } from '../http/request-context.ts';
+import { NO_USAGE } from '../usage/usage-record.ts';
+import { isEndUser } from './end-user.ts';
+import { MAX_PAUSE_MS } from './flush-loop.ts';
+import { HomeLink } from './home-link.ts';
+import { NOTHING } from './quota/budget.ts';
+import { isSome, LocalBudgets } from './quota/local-budgets.ts';
+
+/** Attempts of a request that home refuses while slices of its tenant are on their way. */
+const ATTEMPTS = 3;
+const POLL_MS = 5;
+/** Limiters that hold nothing are forgotten when there are more. */
+const MAX_LIMITERS = 1_000;
+
+/** Settles a reservation whose answer was lost. */
+const UNHEARD: Settlement = {
+  status: 'failed',
+  usage: NO_USAGE,
+  endUser: null,
+  errorCode: 'server_is_overloaded',
+  finishReasons: [],
+  upstream: null,
+  latencyMs: 0,
+  firstTokenMs: null,
+};
+
+/** One isolate's side of a tenant's limiter: it decides from slices, and asks home for the rest. */
+export class IsolateLimiter implements TenantLimiter {
+  readonly #budgets: LocalBudgets;
+  readonly #home: HomeLink;
+
+  constructor(tenantId: string, isolate: string) {
+    this.#budgets = new LocalBudgets(isolate);
+    this.#home = new HomeLink(tenantId, this.#budgets);
+  }
+
+  /** It holds nothing, and has nothing to tell home. */
+  get isIdle(): boolean {
+    return this.#home.isIdle;
+  }
+
+  async reserve(claimant: Claimant, caller: Caller): Promise<Reserved> {
+    const here = this.#reserveHere(claimant, caller);
+    if (here !== null) return here;
+    return this.#insist(
+      claimant.keyId,
+      caller,
+      () => this.#reserveAtHome(claimant, caller),
+      () => this.#reserveHere(claimant, caller),
+    );
+  }
+
+  #reserveHere(claimant: Claimant, caller: Caller): Reserved | null {
+    // Only home counts end users.
+    if (claimant.endUser) return null;
+    const now = caller.now();
+    const requestId = this.#budgets.admit(claimant, caller.requestId, now);
+    if (requestId === null) return null;
+    this.#home.wake(claimant.keyId, caller);
+    const headers = this.#budgets.slices.headersOf(claimant.keyId, now) ?? {};
+    return { admitted: true, headers, requestId };
+  }
+
+  async #reserveAtHome(claimant: Claimant, caller: Caller): Promise<Reserved> {
+    const requestId = this.#budgets.newId(caller.requestId, claimant.price);
+    try {
+      return { ...(await this.#home.ask({ ...claimant, requestId }, caller)), requestId };
+    } catch (thrown) {
+      // Only the answer may have been lost.
+      this.settle({ requestId, settlement: UNHEARD }, NOTHING, caller);
+      throw thrown;
+    }
+  }
+
+  extend(claimant: Claimant, requestId: string, whole: boolean, caller: Caller): Spend {
+    if (claimant.endUser) return NOTHING;
+    const spend = this.#budgets.extend(claimant, requestId, whole, caller.now());
+    if (isSome(spend)) this.#home.wake(claimant.keyId, caller);
+    return spend;
+  }
+
+  /** Home must know the request first, so the call carries all decisions. */
+  raise(request: ReservationRequest, caller: Caller): Promise<ReservationResult> {
+    const askHome = () => this.#home.ask(request, caller, true);
+    return this.#insist(request.keyId, caller, askHome, () => null);
+  }
+
+  /** Asks home after this isolate has returned what it holds of the limit, a few times if necessary. */
+  async #insist<T extends ReservationResult>(
+    keyId: string,
+    caller: Caller,
+    askHome: () => Promise<T>,
+    decideHere: () => T | null,
+  ): Promise<T> {
+    let returned: string | null = keyId;
+    for (let attempt = 1; ; attempt += 1) {
+      const kept = returned;
+      this.#budgets.returnSlices((key) => kept === null || key === kept);
+      const result = await askHome();
+      if (result.admitted || typeof result.refusal === 'string') return result;
+      const { subject, kind } = result.refusal;
+      returned = subject === keyId ? subject : null;
+      if (attempt === ATTEMPTS || kind === 'too_large' || isEndUser(subject)) return result;
+      if (!(await this.#awaitSlices(returned, caller))) return result;
+      const here = decideHere();
+      if (here !== null) return here;
+    }
+  }
+
+  /** Waits for slices that other requests have asked for. False if this isolate holds nothing. */
+  async #awaitSlices(keyId: string | null, { now, backoff }: Caller): Promise<boolean> {
+    if (!this.#budgets.mayHold(keyId, now())) return false;
+    const { demand } = this.#budgets;
+    for (let polls = 0; polls < MAX_PAUSE_MS / POLL_MS && demand.isAsking(keyId, now()); polls += 1) {
+      await backoff.pause(POLL_MS);
+    }
+    return true;
+  }
+
+  async probe(claimant: Claimant, caller: Caller): Promise<ReservationResult> {
+    const headers = this.#budgets.slices.headersOf(claimant.keyId, caller.now());
+    if (headers !== null) return { admitted: true, headers };
+    const requestId = this.#budgets.newId(caller.requestId, claimant.price);
+    return this.#home.ask({ ...claimant, requestId, probe: true }, caller);
+  }
+
+  settle(settlement: SettlementRequest, unused: Spend, caller: Caller): void {
+    this.#budgets.settle(settlement, unused);
+    this.#home.wake(null, caller);
+  }
+
+  renew(requestId: string, renewal: Renewal, caller: Caller): void {
+    this.#budgets.outbox.renew(requestId, renewal);
+    this.#home.keep(caller);
+  }
+}
+
+/** Returns the limiters of an isolate, one per tenant. They hold no I/O objects. */
+export function isolateLimiters(randomHex: (bytes: number) => string): (tenantId: string) => IsolateLimiter {
+  const limiters = new Map<string, IsolateLimiter>();
+  return (tenantId) => {
+    const kept = limiters.get(tenantId);
+    if (kept) return kept;
+    if (limiters.size >= MAX_LIMITERS)
+      for (const [name, { isIdle }] of limiters) if (isIdle) limiters.delete(name);
+    const limiter = new IsolateLimiter(tenantId, randomHex(8));
+    limiters.set(tenantId, limiter);
+    return limiter;
+  };
+}

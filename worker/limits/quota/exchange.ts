@@ -1,0 +1,78 @@
+import type { LimiterAnswer, LimiterCall, ReservationRequest } from '../../env/limiter-protocol.ts';
+import type { LocalBudgets } from './local-budgets.ts';
+
+/** An isolate that holds slices calls home this often, to learn which keys are blocked. */
+const CONTACT_MS = 1_000;
+
+/** An isolate's calls to a tenant's home. Pure: the clock is an argument (Unix milliseconds). */
+export class Exchange {
+  readonly #budgets: LocalBudgets;
+  #calls = 0;
+  #calledAt = 0;
+
+  constructor(budgets: LocalBudgets) {
+    this.#budgets = budgets;
+  }
+
+  /** Returns whether a call is due at once, before the next regular one. */
+  isUrgent(keyId: string | null, now: number): boolean {
+    const { outbox, demand, slices } = this.#budgets;
+    return outbox.isUrgent || (keyId !== null && demand.isWanted(keyId, now) && slices.isLow(keyId, now));
+  }
+
+  /** Returns whether a regular call has anything to say. Returns slices that are out of date or idle. */
+  isDue(now: number): boolean {
+    const { outbox, demand, slices } = this.#budgets;
+    demand.dropIdle(now);
+    this.#budgets.returnSlices((keyId) => slices.of(keyId, now) === null || !demand.has(keyId));
+    return outbox.hasNews(now) || (!slices.isEmpty && this.#calledAt + CONTACT_MS <= now);
+  }
+
+  /**
+   * Composes the next call.
+   * @param all carries all unconfirmed decisions, although another call may carry them
+   */
+  compose(reservation: ReservationRequest | null, now: number, all = false): LimiterCall {
+    const { isolate, outbox, demand, slices } = this.#budgets;
+    this.#calls += 1;
+    this.#calledAt = now;
+    return {
+      isolate,
+      number: this.#calls,
+      ...outbox.next(now, all),
+      reservation,
+      sliceRequests: demand.next((keyId) => slices.isLow(keyId, now), now),
+    };
+  }
+
+  /**
+   * Takes home's answer.
+   * @param sentAt when the call was composed
+   * @param fresh a new id, in case that home has given this isolate up
+   */
+  take(call: LimiterCall, { cursor, slices, blocked }: LimiterAnswer, sentAt: number, fresh: string): void {
+    const budgets = this.#budgets;
+    const { outbox, demand } = budgets;
+    if (call.isolate !== budgets.isolate) return;
+    for (const { keyId } of call.sliceRequests) demand.answered(keyId, sentAt);
+    if (cursor === null) {
+      budgets.restart(fresh);
+      return;
+    }
+    outbox.confirm(cursor);
+    for (const granted of slices) {
+      demand.answered(granted.keyId);
+      const old = budgets.slices.put(granted, sentAt);
+      if (old !== null) outbox.add({ kind: 'returned', slice: old });
+    }
+    if (blocked.length > 0) budgets.returnSlices((keyId) => blocked.includes(keyId));
+  }
+
+  /** The call has failed. Home may have received it. */
+  lose(call: LimiterCall): void {
+    const { isolate, outbox, demand } = this.#budgets;
+    if (call.isolate !== isolate) return;
+    outbox.lose(call);
+    for (const { keyId } of call.sliceRequests) demand.answered(keyId);
+  }
+}

@@ -1,0 +1,91 @@
+import type { Decision, LimiterCall, Renewal } from '../../env/limiter-protocol.ts';
+
+/** A call that has not returned by then counts as lost. */
+export const CALL_MS = 2_000;
+/** Ended requests that make a call due at once. */
+const MANY_ENDED = 100;
+/** An isolate with so many decisions makes no more, to forget none while home is away. */
+const MAX_DECISIONS = 10_000;
+
+/**
+ * What an isolate has to tell home: its decisions, numbered in their order, and the latest renewals. A
+ * decision stays until home has confirmed its number, so it may arrive twice.
+ */
+export class Outbox {
+  /** Oldest first. */
+  #decisions: Decision[] = [];
+  /** Number of the last confirmed decision. */
+  #confirmed = 0;
+  /** A call carries all decisions up to this number, unless it was lost by then. */
+  #carried = { to: 0, until: 0 };
+  readonly #renewals = new Map<string, Renewal>();
+  /** Ended requests since the last call. */
+  #ended = 0;
+
+  get isEmpty(): boolean {
+    return this.#decisions.length === 0 && this.#renewals.size === 0;
+  }
+
+  get isFull(): boolean {
+    return this.#decisions.length >= MAX_DECISIONS;
+  }
+
+  get isUrgent(): boolean {
+    return this.#ended >= MANY_ENDED;
+  }
+
+  add(decision: Decision): void {
+    this.#decisions.push(decision);
+    if (decision.kind === 'settled') this.#ended += 1;
+  }
+
+  /** @param renewal null if the request has ended */
+  renew(requestId: string, renewal: Renewal | null): void {
+    if (renewal) this.#renewals.set(requestId, renewal);
+    else this.#renewals.delete(requestId);
+  }
+
+  /** Returns whether no call under way carries all of it. */
+  hasNews(now: number): boolean {
+    return this.#renewals.size > 0 || this.#hasNewDecisions(now);
+  }
+
+  #hasNewDecisions(now: number): boolean {
+    const carried = this.#carried.until <= now ? this.#confirmed : this.#carried.to;
+    return this.#confirmed + this.#decisions.length > carried;
+  }
+
+  /**
+   * Returns what the next call carries.
+   * @param all all decisions, although another call may carry them
+   */
+  next(now: number, all: boolean): Pick<LimiterCall, 'first' | 'decisions' | 'renewals'> {
+    const carries = all || this.#hasNewDecisions(now);
+    if (carries) this.#carried = { to: this.#confirmed + this.#decisions.length, until: now + CALL_MS };
+    const renewals = [...this.#renewals].map(([requestId, renewal]) => ({ requestId, ...renewal }));
+    this.#renewals.clear();
+    this.#ended = 0;
+    return { first: this.#confirmed + 1, decisions: carries ? [...this.#decisions] : [], renewals };
+  }
+
+  /** Home has applied all decisions up to this number. */
+  confirm(cursor: number): void {
+    this.#decisions.splice(0, Math.max(0, cursor - this.#confirmed));
+    this.#confirmed = Math.max(this.#confirmed, cursor);
+  }
+
+  /** The call has failed. Home may have received it. */
+  lose({ decisions, renewals }: LimiterCall): void {
+    if (decisions.length > 0) this.#carried = { to: 0, until: 0 };
+    for (const { requestId, ...renewal } of renewals)
+      if (!this.#renewals.has(requestId)) this.#renewals.set(requestId, renewal);
+  }
+
+  /** Keeps only the ends of requests, without refunds: home has ended all slices of the isolate. */
+  restart(): void {
+    const ends = this.#decisions.filter((decision) => decision.kind === 'settled');
+    this.#decisions = ends.map((end) => ({ ...end, refund: null }));
+    this.#confirmed = 0;
+    this.#carried = { to: 0, until: 0 };
+  }
+}
