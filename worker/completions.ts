@@ -25,8 +25,8 @@ import {
 import { readJsonObject } from './http/request-body.ts';
 import type { RequestContext } from './http/request-context.ts';
 import { endUserHash } from './limits/end-user.ts';
+import { begin } from './limits/hold.ts';
 import { boundsOf, costOf } from './limits/request-cost.ts';
-import { admit } from './limits/reservation.ts';
 import { type Operation, type OperationInput, operation } from './operations/operation.ts';
 import { COMPLETION } from './operations/operation-errors.ts';
 import type { ServiceTier } from './prices/price-list.ts';
@@ -76,7 +76,7 @@ function completeNative(
 }
 
 /**
- * Serves one generation: parse → admit → generate → relay.
+ * Serves one generation: parse → begin → generate → relay.
  * @param read parses the body. @throws ApiError 400 for the first invalid field
  * @param dialectOf chooses the dialect; an address of another API has its own
  */
@@ -104,9 +104,9 @@ export async function generate(
   context.caller.endUser = parsed.endUser ? await endUserHash(principal.tenant.id, parsed.endUser) : null;
   checkCapabilities(parsed, model);
   const price = await priceOf(model, tierOf(parsed, context), context);
-  const reservation = await admit(principal, { ...costOf(parsed, model), price }, context);
+  const hold = await begin(principal, { ...costOf(parsed, model), price }, context);
   try {
-    const admitted = { request, context, principal, model, parsed, reservation };
+    const admitted = { request, context, principal, model, parsed, hold };
     const generation = startGeneration({ ...admitted, catalogue: await context.catalogue });
     return await respond(generation, context);
   } catch (thrown) {

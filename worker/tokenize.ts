@@ -22,7 +22,7 @@ import { longestList, resolveModel } from './generation/resolve-model.ts';
 import { BODY_HEADERS } from './http/headers.ts';
 import { readJsonObject } from './http/request-body.ts';
 import type { RequestContext } from './http/request-context.ts';
-import { admit } from './limits/reservation.ts';
+import { begin } from './limits/hold.ts';
 import { modelQuery } from './models.ts';
 import { type Operation, type OperationInput, operation } from './operations/operation.ts';
 import { TOKENIZER } from './operations/operation-errors.ts';
@@ -74,17 +74,17 @@ async function metered<T>(
   const tokens = Math.ceil(size / SIZE_PER_TOKEN);
   const price = await priceOf(model, 'default', context);
   const cost = { tokens, most: tokens, prompt: tokens, model: model.id, price };
-  const reservation = await admit(principal, cost, context);
+  const hold = await begin(principal, cost, context);
   const nothing = { finishReasons: [], upstream: null, firstTokenAt: null };
   try {
     const result = await work();
     const usage = { ...NO_USAGE, promptTokens: tokens };
-    reservation.settle({ ...nothing, status: 'completed', usage, errorCode: null });
+    hold.end({ ...nothing, status: 'completed', usage, errorCode: null });
     return result;
   } catch (thrown) {
     const status = signal.aborted ? 'cancelled' : 'failed';
     const errorCode = signal.aborted ? null : toApiError(thrown).code;
-    reservation.settle({ ...nothing, status, usage: NO_USAGE, errorCode });
+    hold.end({ ...nothing, status, usage: NO_USAGE, errorCode });
     throw thrown;
   }
 }

@@ -8,8 +8,8 @@ import type { Principal } from '@continuo/shared/tenant.ts';
 import type { ParsedCompletion } from '../dialects/parsed-completion.ts';
 import { logUpstreamFailure } from '../http/access-log.ts';
 import type { RequestContext } from '../http/request-context.ts';
+import type { Hold } from '../limits/hold.ts';
 import { costWith } from '../limits/request-cost.ts';
-import type { Reservation } from '../limits/reservation.ts';
 import type { Catalogue } from '../upstreams/pool.ts';
 import type { Envelope } from './format/completion-json.ts';
 import { Generation } from './generation.ts';
@@ -21,23 +21,23 @@ interface AdmittedRequest {
   readonly principal: Principal;
   readonly model: OriginModel;
   readonly parsed: ParsedCompletion;
-  readonly reservation: Reservation;
+  readonly hold: Hold;
   readonly catalogue: Catalogue;
 }
 
 /** Milliseconds that the origin has to report its own timeout before the Worker ends the request. */
 const GRACE_MS = 5_000;
 
-/** Sends a request to an upstream of its model. The generation settles the reservation. */
+/** Sends a request to an upstream of its model. The generation ends its hold. */
 export function startGeneration(admitted: AdmittedRequest): Generation {
-  const { request, context, principal, model, parsed, reservation, catalogue } = admitted;
+  const { request, context, principal, model, parsed, hold, catalogue } = admitted;
   const { settings, now, timers, traceparent, waitUntil } = context;
   const affinity = { tenantId: principal.tenant.id, prompt: promptStart(parsed.generation) };
   const upstream = catalogue.upstreamFor(model, affinity);
   return new Generation({
     parsed,
     envelope: envelopeOf(parsed, model, context),
-    reservation,
+    hold,
     upstream,
     send: (signal, onAccepted) =>
       upstream.generate(wireRequest(admitted), {
@@ -58,7 +58,7 @@ export function startGeneration(admitted: AdmittedRequest): Generation {
         },
         report: (failure) => logUpstreamFailure(failure, context),
       }),
-    onPromptTokens: (tokens) => reservation.begin(costWith(tokens, parsed, model)),
+    onPromptTokens: (tokens) => hold.counted(costWith(tokens, parsed, model)),
     client: request.signal,
     timeoutMs: settings.REQUEST_TIMEOUT_MS + GRACE_MS,
     after: timers.after,
@@ -71,16 +71,10 @@ export function startGeneration(admitted: AdmittedRequest): Generation {
 const promptStart = ({ prompts, context, infill }: ParsedCompletion['generation']): WirePrompt | null =>
   context?.prompt ?? infill?.files[0]?.text ?? prompts[0] ?? null;
 
-const wireRequest = ({
-  parsed,
-  model,
-  principal,
-  context,
-  reservation,
-}: AdmittedRequest): GenerationRequest => ({
+const wireRequest = ({ parsed, model, principal, context, hold }: AdmittedRequest): GenerationRequest => ({
   version: PROTOCOL_VERSION,
   requestId: context.requestId,
-  account: reservation.id,
+  account: hold.id,
   tenantId: principal.tenant.id,
   weight: principal.tenant.weight,
   model: model.id,

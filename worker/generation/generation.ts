@@ -7,7 +7,8 @@ import {
 } from '@continuo/shared/generation.ts';
 import { UsageTally } from '@continuo/shared/usage.ts';
 import { type ParsedCompletion, withOriginalFieldNames } from '../dialects/parsed-completion.ts';
-import type { Outcome, Reservation } from '../limits/reservation.ts';
+import type { Hold } from '../limits/hold.ts';
+import type { Outcome } from '../limits/outcome.ts';
 import type { After } from '../timers/request-timers.ts';
 import type { EventBatches } from '../upstreams/upstream.ts';
 import { causeOf } from '../upstreams/upstream-errors.ts';
@@ -19,7 +20,7 @@ type Batch = readonly GenerationEvent[];
 export interface GenerationOptions {
   readonly parsed: ParsedCompletion;
   readonly envelope: Envelope;
-  readonly reservation: Pick<Reservation, 'watch' | 'settle' | 'block' | 'allowance'>;
+  readonly hold: Pick<Hold, 'watch' | 'spend' | 'end' | 'block'>;
   /** Sends the request. `onAccepted` is for upstreams without usage accounts: see UpstreamContext. */
   readonly send: (signal: AbortSignal, onAccepted: (promptTokens: number) => void) => Promise<EventBatches>;
   /** The upstream that was tried last. */
@@ -56,8 +57,7 @@ export const doneOf = (events: Batch): EventOf<'done'> | undefined => {
 
 /**
  * One generation, from its request to an upstream to its end: `done`, a failure, a disconnected client or the
- * deadline. Checks that exactly one terminal event ends it, counts the usage, and settles the reservation
- * once.
+ * deadline. Checks that exactly one terminal event ends it, counts the usage, and ends its hold once.
  */
 export class Generation {
   readonly parsed: ParsedCompletion;
@@ -144,13 +144,13 @@ export class Generation {
   }
 
   async #start(): Promise<Batch> {
-    const { send, reservation, upstream } = this.#options;
+    const { send, hold, upstream } = this.#options;
     const batches = await send(this.#abort.signal, (promptTokens) => {
       this.#acceptedTokens = promptTokens;
       this.#accepted.resolve();
     });
     this.#batches = batches[Symbol.asyncIterator]();
-    reservation.watch(() => ({ usage: this.tally.usage, upstream: upstream.name }));
+    hold.watch({ tally: this.tally, upstream });
     return this.next();
   }
 
@@ -171,7 +171,7 @@ export class Generation {
 
   /** Goes on until the generation has ended, independent of its events. */
   #checkBlock(): void {
-    void this.#options.reservation.block().then((error) => {
+    void this.#options.hold.block().then((error) => {
       if (this.#settled) return;
       if (error) this.#stop(error);
       else this.#clearBlockCheck = this.#options.after(BLOCK_CHECK_MS, () => this.#checkBlock());
@@ -189,30 +189,26 @@ export class Generation {
 
   /** Counts the events and returns them: up to the terminal one, or as many as a limit has room for. */
   async #take(batch: Batch): Promise<Batch> {
-    const { allowance } = this.#options.reservation;
-    let used = 0;
+    const { hold } = this.#options;
+    const isLast = batch.some(isTerminal);
     for (const [index, event] of batch.entries()) {
-      if (allowance !== null) {
-        used = this.tally.tokensWith(event);
-        const limit = allowance.covers(used) ? null : await this.#reserve(used);
-        if (limit instanceof ApiError && index === 0) throw this.#failed(limit);
-        if (limit instanceof ApiError) this.#failure = limit;
-        if (limit !== null) {
-          const end = limit instanceof ApiError ? [] : this.#endAt(limit);
-          return [...batch.slice(0, index), ...end];
-        }
+      const spending = hold.spend(this.tally.tokensWith(event), isLast);
+      const limit = spending && (await this.#spent(spending));
+      if (limit instanceof ApiError && index === 0) throw this.#failed(limit);
+      if (limit instanceof ApiError) this.#failure = limit;
+      if (limit !== null) {
+        const end = limit instanceof ApiError ? [] : this.#endAt(limit);
+        return [...batch.slice(0, index), ...end];
       }
       this.tally.add(event);
-      if (event.type === 'started') allowance?.cached(this.tally.usage.cachedTokens);
       if (isTerminal(event)) return batch.slice(0, index + 1);
     }
-    allowance?.note(used);
     return batch;
   }
 
-  /** Returns the limit that has no room for so many tokens, or the error of a request that must not go on. */
-  async #reserve(tokens: number): Promise<string | ApiError | null> {
-    const limit = await this.#options.reservation.allowance!.cover(tokens).catch(toApiError);
+  /** Returns the limit that has no room for more tokens, or the error of a request that must not go on. */
+  async #spent(spending: Promise<string | null>): Promise<string | ApiError | null> {
+    const limit = await spending.catch(toApiError);
     // While it waited, its key may have been blocked.
     return this.#settled ? toApiError(causeOf(this.#abort.signal, endedEarly())) : limit;
   }
@@ -275,7 +271,7 @@ export class Generation {
     this.#settled = true;
     this.#clearDeadline();
     this.#clearBlockCheck();
-    const { client, reservation, upstream } = this.#options;
+    const { client, hold, upstream } = this.#options;
     // The platform keeps the listeners of a signal in memory until a full garbage collection.
     client.removeEventListener('abort', this.cancel);
     const { usage, finishReasons, firstTokenAt, queueMs } = this.tally;
@@ -288,6 +284,6 @@ export class Generation {
           usage: { ...NO_USAGE, promptTokens: cancelled ? this.#acceptedTokens : 0 },
           inquire: cancelled,
         };
-    reservation.settle(outcome);
+    hold.end(outcome);
   }
 }

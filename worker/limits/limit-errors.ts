@@ -15,18 +15,22 @@ interface RefusedCost {
 
 export type Refusal = Extract<ReservationResult, { admitted: false }>['refusal'];
 
-/** Names of the limits, and what they limit of a spend. */
+/** Names of the limits in errors and in usage, and what they limit of a spend. */
 const LIMITS = {
-  requests: ['requests per min (RPM)', null],
-  tokens: ['tokens per min (TPM)', 'tokens'],
-  too_large: ['tokens per min (TPM)', 'tokens'],
-  concurrency: ['concurrent requests', null],
-  day: ['tokens per day', 'tokens'],
-  month: ['tokens per month', 'tokens'],
-  moneyDay: ['cost per day (micro-units)', 'money'],
-  moneyMonth: ['cost per month (micro-units)', 'money'],
-  balance: ['balance (micro-units)', 'money'],
-} as const satisfies Record<ExceededLimit['kind'], readonly [string, keyof Spend | null]>;
+  requests: ['requests per min (RPM)', 'requests_per_minute', null],
+  tokens: ['tokens per min (TPM)', 'tokens_per_minute', 'tokens'],
+  too_large: ['tokens per min (TPM)', 'tokens_per_minute', 'tokens'],
+  concurrency: ['concurrent requests', 'concurrent_requests', null],
+  day: ['tokens per day', 'tokens_per_day', 'tokens'],
+  month: ['tokens per month', 'tokens_per_month', 'tokens'],
+  moneyDay: ['cost per day (micro-units)', 'micros_per_day', 'money'],
+  moneyMonth: ['cost per month (micro-units)', 'micros_per_month', 'money'],
+  balance: ['balance (micro-units)', 'balance', 'money'],
+} as const satisfies Record<ExceededLimit['kind'], readonly [string, string, keyof Spend | null]>;
+
+/** Returns the name of the limit that ended a completion, for its usage. */
+export const limitName = ({ kind, subject }: ExceededLimit): string =>
+  isEndUser(subject) ? `user_${LIMITS[kind][1]}` : LIMITS[kind][1];
 
 /** "Rate limit reached for tiny in tenant acme on requests per min (RPM): Limit 3, Used 3, Requested 1." */
 function describe(
@@ -40,7 +44,7 @@ function describe(
     : subject === key.id
       ? `key ${key.id}`
       : `tenant ${tenant.id}`;
-  const [name, resource] = LIMITS[kind];
+  const [name, , resource] = LIMITS[kind];
   const whole = (resource && most?.[resource]) ?? requested;
   const first = whole > requested ? `${whole}, of which ${requested} must be left at the start` : requested;
   const target = model === null ? '' : ` for ${model}`;
@@ -82,7 +86,7 @@ export function limitError(refusal: Refusal, principal: Principal, cost: Refused
     return new ApiError('tokens_limit_exceeded', message, final);
   }
   const wait = Math.max(1, Math.ceil(refusal.retryAfterMs ?? 0));
-  const [, resource] = LIMITS[refusal.kind];
+  const [, , resource] = LIMITS[refusal.kind];
   const code = resource === 'tokens' ? 'tokens_limit_exceeded' : 'rate_limit_exceeded';
   // Only running requests make a day, a month or a balance wait.
   const cause =

@@ -1,9 +1,12 @@
 import { toApiError } from '@continuo/shared/errors.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import { authenticate } from '../auth/auth.ts';
+import type { ReservationResult } from '../env/limiter-protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import type { RouteHandler } from '../http/router.ts';
-import { probe, requireRoom } from './reservation.ts';
+import { Claim, hasLimit } from './claim.ts';
+import { limitError } from './limit-errors.ts';
+import { RESOURCES } from './quota/budget.ts';
 
 const hasLimitHeaders = ({ headers }: Response): boolean =>
   headers.has('x-ratelimit-limit-requests') || headers.has('x-ratelimit-limit-tokens');
@@ -12,6 +15,26 @@ const isLimited = ({ tenant, key }: Principal): boolean =>
   [tenant.limits, key.limits].some(
     ({ requestsPerMinute, tokensPerMinute }) => requestsPerMinute !== null || tokensPerMinute !== null,
   );
+
+/** Asks whether there is room for any request. Reserves nothing. Returns null if the limiter fails. */
+function probe(principal: Principal, context: RequestContext): Promise<ReservationResult | null> {
+  const claim = new Claim(principal, { model: '', price: null, prompt: 1, tokens: 1, most: 1 }, context);
+  const asked = () => claim.limiter.probe(claim.of({ tokens: 1, money: 0 }), context);
+  return context.timings.measure('limit', asked).catch(() => null);
+}
+
+/**
+ * Refuses a request that would exceed a limit whatever its body says, before it is read. Reserves nothing.
+ * @throws ApiError 429; 401 or 403 if the key or tenant was blocked recently
+ */
+async function requireRoom(principal: Principal, context: RequestContext): Promise<void> {
+  if (![principal.tenant, principal.key].some(({ limits }) => hasLimit(limits, RESOURCES))) return;
+  // If the limiter fails, the reservation will fail as well.
+  const result = await probe(principal, context);
+  if (result === null || result.admitted) return;
+  context.reply.limits = result.headers;
+  throw limitError(result.refusal, principal, { model: null });
+}
 
 /** Reads the caller's `x-ratelimit-*` headers if no reservation has returned them. Changes no counter. */
 async function readLimits(context: RequestContext): Promise<void> {

@@ -3,10 +3,8 @@ import { expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { ParsedCompletion } from '../../../worker/dialects/parsed-completion.ts';
 import { Generation } from '../../../worker/generation/generation.ts';
-import { Allowance } from '../../../worker/limits/allowance.ts';
-import { unchecked } from '../../../worker/limits/limit-errors.ts';
-import { NOTHING } from '../../../worker/limits/quota/budget.ts';
 import { recentBlocks } from '../../../worker/limits/recent-blocks.ts';
+import { waitingGrowth } from '../limits/waiting-growth.ts';
 import { ACCEPTED, TOKEN } from './short-generation.ts';
 
 /** Milliseconds for a call of the limiter. */
@@ -43,25 +41,6 @@ const parsed = {
   promptIsListed: false,
 } as Partial<ParsedCompletion> as ParsedCompletion;
 
-/** An allowance that waits for the next minute. */
-const waitingAllowance = () =>
-  new Allowance({
-    reserved: NOTHING,
-    tokens: { prompt: 0, most: 9 },
-    price: null,
-    errorOf: unchecked,
-    growHere: () => NOTHING,
-    growAtHome: async () => ({
-      admitted: false,
-      headers: {},
-      refusal: { kind: 'tokens', subject: 'tenant', limit: 9, used: 9, requested: 1, retryAfterMs: 50_000 },
-    }),
-    pause: () => new Promise(() => {}),
-    now: () => 0,
-    waits: true,
-    waitsUntil: 60_000,
-  });
-
 /** Returns when streams of one key ended for their readers. The key was blocked at `blockedAt`. */
 async function endsOf(startedAt: readonly number[], blockedAt: number, waits: boolean): Promise<number[]> {
   const clock = new Clock();
@@ -73,16 +52,16 @@ async function endsOf(startedAt: readonly number[], blockedAt: number, waits: bo
   };
   const ends: number[] = [];
   const start = async () => {
-    const allowance = waits ? waitingAllowance() : null;
+    const { growth } = waitingGrowth();
     const generation = new Generation({
       parsed,
       envelope: { id: 'cmpl-1', created: 0, model: 'm', fingerprint: 'fp' },
-      reservation: {
+      hold: {
         watch: () => {},
-        settle: () => allowance?.end(),
+        spend: (tokens) => (waits && tokens > 0 ? growth.until(tokens, false) : null),
+        end: () => growth.end(),
         block: async () =>
           (await recentBlock('key', ask)) ? new ApiError('invalid_api_key', 'Revoked.') : null,
-        allowance,
       },
       upstream: { name: 'fake' },
       send: async (signal) =>

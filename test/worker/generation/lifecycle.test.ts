@@ -4,7 +4,8 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { GenerationEvent, Usage } from '../../../shared/generation.ts';
 import type { ParsedCompletion } from '../../../worker/dialects/parsed-completion.ts';
 import { Generation, type GenerationOptions } from '../../../worker/generation/generation.ts';
-import type { Outcome, Reservation } from '../../../worker/limits/reservation.ts';
+import type { Hold } from '../../../worker/limits/hold.ts';
+import type { Outcome } from '../../../worker/limits/outcome.ts';
 import { runs } from '../../support/random.ts';
 
 const TIMINGS = { queueMs: 0, promptMs: 0, generationMs: 0 };
@@ -39,7 +40,7 @@ interface Run {
   readonly thrown?: Error;
   readonly onPromptTokens?: GenerationOptions['onPromptTokens'];
   readonly client?: AbortController;
-  readonly allowance?: Reservation['allowance'];
+  readonly spend?: Hold['spend'];
   /** Refuses the request, or answers later. */
   readonly send?: (signal: AbortSignal, onAccepted: (promptTokens: number) => void) => Promise<void>;
 }
@@ -47,9 +48,9 @@ interface Run {
 /** Runs a generation over these batches and records its settlements. */
 function runOver(batches: readonly (readonly GenerationEvent[])[], run: Run = {}) {
   const { thrown, onPromptTokens = async () => {}, client = new AbortController(), send } = run;
-  const { allowance = null } = run;
+  const { spend = () => null } = run;
   const settled: Outcome[] = [];
-  const watched: Parameters<Reservation['watch']>[0][] = [];
+  const watched: Parameters<Hold['watch']>[0][] = [];
   const source = { readToEnd: false, signal: new AbortController().signal };
   const timers: (() => void)[] = [];
   async function* stream() {
@@ -60,11 +61,11 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], run: Run = {}
   const generation = new Generation({
     parsed,
     envelope: { id: 'cmpl-1', created: 0, model: 'm', fingerprint: 'fp' },
-    reservation: {
+    hold: {
       watch: (progress) => void watched.push(progress),
-      settle: (outcome) => void settled.push(outcome),
+      spend,
+      end: (outcome) => void settled.push(outcome),
       block: async () => null,
-      allowance,
     },
     upstream: { name: 'fake' },
     send: async (signal, onAccepted) => {
@@ -105,29 +106,19 @@ async function drain(generation: Generation): Promise<{ events: GenerationEvent[
   }
 }
 
-/** Tokens of an account that has `first` reserved, and as many more as `parts` say, one part per call. */
-function allowanceOf(first: number, parts: number[], error: ApiError | null = null) {
+/** An account that has `first` tokens reserved, and as many more as `parts` say, one part per call. */
+function accountOf(first: number, parts: number[], error: ApiError | null = null): Hold['spend'] {
   let tokens = first;
-  return {
-    get reserved() {
-      return { tokens, money: 0 };
-    },
-    get usable() {
-      return tokens;
-    },
-    covers: (needed: number) => needed <= tokens,
-    cached: () => {},
-    note: () => {},
-    async cover(needed: number) {
-      while (needed > tokens) {
-        const more = parts.shift();
-        if (more === undefined && error) throw error;
-        if (more === undefined) return 'tokens_per_day';
-        tokens += more;
-      }
-      return null;
-    },
+  const more = async (needed: number) => {
+    while (needed > tokens) {
+      const part = parts.shift();
+      if (part === undefined && error) throw error;
+      if (part === undefined) return 'tokens_per_day';
+      tokens += part;
+    }
+    return null;
   };
+  return (needed) => (needed <= tokens ? null : more(needed));
 }
 
 describe('a generation whose account has few tokens left', () => {
@@ -135,7 +126,7 @@ describe('a generation whose account has few tokens left', () => {
   const batches = [[accepted, started], [token(0, 1), token(0, 2), token(0, 5), token(0, 6)], [done]];
 
   test('ends by its length with the last event that fits, and bills no token more', async () => {
-    const { generation, settled, source } = runOver(batches, { allowance: allowanceOf(8, [1]) });
+    const { generation, settled, source } = runOver(batches, { spend: accountOf(8, [1]) });
     const { events } = await drain(generation);
     const usage = { promptTokens: 3, cachedTokens: 2, completionTokens: 2, limitReached: 'tokens_per_day' };
     expect(events.slice(2)).toMatchObject([
@@ -150,14 +141,14 @@ describe('a generation whose account has few tokens left', () => {
   });
 
   test('goes on for as long as it gets more', async () => {
-    const { generation } = runOver(batches, { allowance: allowanceOf(8, [1, 1, 1, 1, 1]) });
+    const { generation } = runOver(batches, { spend: accountOf(8, [1, 1, 1, 1, 1]) });
     const { events } = await drain(generation);
     expect(events.at(-1)).toEqual(done);
   });
 
   test('fails after what was covered if its limits cannot be checked', async () => {
     const unchecked = new ApiError('server_is_overloaded', 'Unknown.');
-    const { generation, settled } = runOver(batches, { allowance: allowanceOf(8, [], unchecked) });
+    const { generation, settled } = runOver(batches, { spend: accountOf(8, [], unchecked) });
     const { events, error } = await drain(generation);
     expect(events.at(-1)).toMatchObject({ type: 'token', completionTokens: 1 });
     expect(error?.code).toBe('server_is_overloaded');
@@ -166,8 +157,8 @@ describe('a generation whose account has few tokens left', () => {
 
   test('fails at once if it is stopped while it waits for more, and relays only what it bills', async () => {
     const stopped = Promise.withResolvers<null>();
-    const allowance = { ...allowanceOf(8, []), cover: () => stopped.promise };
-    const { generation, settled, deadline } = runOver(batches, { allowance });
+    const spend: Hold['spend'] = (tokens) => (tokens <= 8 ? null : stopped.promise);
+    const { generation, settled, deadline } = runOver(batches, { spend });
     const ending = drain(generation);
     await new Promise(setImmediate);
     deadline();
@@ -273,13 +264,13 @@ describe('how a generation ends', () => {
     expect(source.signal.aborted).toBe(false);
   });
 
-  test('while it runs, the reservation can read its usage and upstream at any time', async () => {
+  test('while it runs, its hold can read its usage and upstream at any time', async () => {
     const { generation, watched } = runOver([[accepted, started], [token(0, 4)], [token(0, 5)]]);
     await generation.first;
     await generation.next();
     // The second prompt has not been begun.
     const usage = { promptTokens: 3, cachedTokens: 2, completionTokens: 4 };
-    expect(watched.map((progress) => progress())).toEqual([{ usage, upstream: 'fake' }]);
+    expect(watched).toMatchObject([{ tally: { usage }, upstream: { name: 'fake' } }]);
   });
 
   test('the error is that of the deadline, not the connection error that follows', async () => {

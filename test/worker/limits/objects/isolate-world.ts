@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { type Limits, type Principal, type TenantLimits, UNLIMITED } from '../../../../shared/tenant.ts';
 import type { LimiterAnswer, LimiterCall, Spend } from '../../../../worker/env/limiter-protocol.ts';
 import type { RequestContext } from '../../../../worker/http/request-context.ts';
+import { begin, type Hold } from '../../../../worker/limits/hold.ts';
 import { isolateLimiters } from '../../../../worker/limits/isolate-limiter.ts';
 import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
 import { HomeSlices } from '../../../../worker/limits/objects/home-slices.ts';
@@ -14,7 +15,6 @@ import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open
 import { recordAfter } from '../../../../worker/limits/objects/usage-inquiry.ts';
 import { eachOf } from '../../../../worker/limits/quota/budget.ts';
 import { emptyQuota, reservedBy, type SubjectState, useOf } from '../../../../worker/limits/quota/state.ts';
-import { admit, type Reservation } from '../../../../worker/limits/reservation.ts';
 import type { Price } from '../../../../worker/prices/price.ts';
 import { Timings } from '../../../../worker/timers/timings.ts';
 import { spendOf, type UsageRecord } from '../../../../worker/usage/usage-record.ts';
@@ -346,14 +346,11 @@ export class World {
       const most = wanted.most ?? tokens;
       const { price = null } = this.#options;
       const cost = { tokens, most, prompt: 0, model: 'tiny', price };
-      const reservation = await admit(principal, cost, context);
+      const hold = await begin(principal, cost, context);
       if (!isolate.alive) return;
-      if (!this.truth.has(reservation.id)) {
-        const first = reservation.allowance === null ? most : tokens;
-        this.#admitted(reservation.id, subjectIds(key, user), spendOf(price, usageOf(first)), null);
-      }
-      if (wanted.most === undefined) this.#start(isolate, reservation, wanted);
-      else void this.#stream(isolate, reservation, wanted);
+      if (!this.truth.has(hold.id)) this.#admitted(hold.id, subjectIds(key, user), hold.reserved, null);
+      if (wanted.most === undefined) this.#start(isolate, hold, wanted);
+      else void this.#stream(isolate, hold, wanted);
     } catch (thrown) {
       this.#neverRuns(name);
       const { status } = thrown as { readonly status?: number };
@@ -413,8 +410,8 @@ export class World {
     } as unknown as RequestContext;
   }
 
-  #start(isolate: Isolate, reservation: Reservation, { used, runMs }: Wanted): void {
-    const { id } = reservation;
+  #start(isolate: Isolate, hold: Hold, { used, runMs }: Wanted): void {
+    const { id } = hold;
     const account = { startedAt: this.clock.now, used: 0, ended: false };
     if (!this.#options.withoutAccounts) this.#accounts.set(id, account);
     const endWith = (tokens: number) => {
@@ -430,13 +427,13 @@ export class World {
       if (!isolate.alive) return;
       endWith(used);
       const rest = { errorCode: null, finishReasons: [], upstream: null, firstTokenAt: null };
-      reservation.settle({ status: 'completed', usage: usageOf(used), ...rest });
+      hold.end({ status: 'completed', usage: usageOf(used), ...rest });
     });
   }
 
   /** A stream relays a part of its completion per step. If it may use no more, it ends. */
-  async #stream(isolate: Isolate, reservation: Reservation, wanted: Wanted): Promise<void> {
-    const { id, allowance } = reservation;
+  async #stream(isolate: Isolate, hold: Hold, wanted: Wanted): Promise<void> {
+    const { id } = hold;
     const account = { startedAt: this.clock.now, used: 0, ended: false };
     if (!this.#options.withoutAccounts) this.#accounts.set(id, account);
     const end = () => {
@@ -449,7 +446,7 @@ export class World {
     const settle = (errorCode: string | null) => {
       end();
       const rest = { finishReasons: [], upstream: null, firstTokenAt: null };
-      reservation.settle({ ...result, errorCode, usage: usageOf(account.used), ...rest });
+      hold.end({ ...result, errorCode, usage: usageOf(account.used), ...rest });
     };
     let left = false;
     const leave = () => {
@@ -462,20 +459,19 @@ export class World {
       await new Promise<void>((resume) => this.clock.after(wanted.runMs / STEPS, resume));
       if (!isolate.alive || left) return;
       const next = Math.floor((wanted.used * step) / STEPS);
-      const limit = allowance && (await allowance.cover(next).catch(() => 'failed'));
+      const spending = hold.spend(next);
+      const limit = spending && (await spending.catch(() => 'failed'));
       if (!isolate.alive) return;
       // The Worker learns of the end from its next read.
-      if (left) return allowance?.note(next);
-      if (allowance) this.#reserved(id, allowance.reserved);
+      if (left) return void hold.spend(next);
+      this.#reserved(id, hold.reserved);
       if (limit !== null) {
         this.counts.cut += 1;
         // Relays what still fits.
-        account.used = Math.max(account.used, Math.min(next, allowance?.usable ?? next));
+        account.used = Math.max(account.used, Math.min(next, hold.usable));
         return settle(limit);
       }
       account.used = next;
-      allowance?.note(next);
-      if (allowance) this.#reserved(id, allowance.reserved);
     }
     settle(null);
   }

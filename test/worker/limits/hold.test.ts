@@ -8,9 +8,9 @@ import type {
   ReservationResult,
 } from '../../../worker/env/limiter-protocol.ts';
 import type { RequestContext } from '../../../worker/http/request-context.ts';
+import { begin } from '../../../worker/limits/hold.ts';
 import { isolateLimiters } from '../../../worker/limits/isolate-limiter.ts';
 import { recentBlocks } from '../../../worker/limits/recent-blocks.ts';
-import { admit } from '../../../worker/limits/reservation.ts';
 import { Timings } from '../../../worker/timers/timings.ts';
 
 const TENANT: Tenant = {
@@ -104,11 +104,11 @@ const cost = { tokens: 10, most: 10, prompt: 10, model: 'm', price: null };
 
 test('a limiter that fails is not called again, and the next request settles what it may have reserved', async () => {
   const { calls, context } = contextBefore([new Error('lost'), ADMITTED]);
-  await expect(admit(CALLER, cost, context)).rejects.toMatchObject({ status: 503 });
+  await expect(begin(CALLER, cost, context)).rejects.toMatchObject({ status: 503 });
   expect(calls).toHaveLength(1);
   // No later step asks the limiter for headers.
   expect(context.reply.limits).toBeNull();
-  await admit(CALLER, cost, context);
+  await begin(CALLER, cost, context);
   expect(calls[1]!.decisions).toMatchObject([
     {
       kind: 'settled',
@@ -121,7 +121,7 @@ test('a limiter that fails is not called again, and the next request settles wha
 test('an overloaded limiter is a 429 with a random time to wait, and is not called again', async () => {
   const overloaded = Object.assign(new Error('too many requests queued'), { overloaded: true });
   const { calls, context } = contextBefore([overloaded]);
-  const error = await admit(CALLER, cost, context).catch((thrown: unknown) => thrown);
+  const error = await begin(CALLER, cost, context).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(ApiError);
   expect(error).toMatchObject({
     status: 429,
@@ -133,12 +133,12 @@ test('an overloaded limiter is a 429 with a random time to wait, and is not call
 test('a limiter that does not answer within ten seconds is a 503, and what it may have reserved is settled', async () => {
   const { calls, context } = contextBefore([new Promise<never>(() => {}), ADMITTED]);
   const timers = new Timers();
-  const hanging = admit(CALLER, cost, { ...context, timers } as unknown as RequestContext);
+  const hanging = begin(CALLER, cost, { ...context, timers } as unknown as RequestContext);
   await Promise.resolve();
   expect([...timers.waits].map(([ms]) => ms)).toEqual([10_000]);
   timers.run();
   await expect(hanging).rejects.toMatchObject({ status: 503 });
-  await admit(CALLER, cost, context);
+  await begin(CALLER, cost, context);
   expect(calls[1]!.decisions).toMatchObject([
     { kind: 'settled', requestId: calls[0]!.reservation!.requestId },
   ]);
@@ -153,17 +153,17 @@ test('a check for a block ends after ten seconds if the limiter hangs, so that t
   const get = context.env.LIMITER.get as unknown as () => object;
   const limiter = { ...get(), blockOf: () => answers.shift() };
   const env = { LIMITER: { idFromName: (name: string) => name, get: () => limiter } };
-  const { block } = await admit(CALLER, cost, {
+  const hold = await begin(CALLER, cost, {
     ...context,
     env,
     timers,
     recentBlock,
   } as unknown as RequestContext);
-  const hanging = block();
+  const hanging = hold.block();
   timers.run();
   expect(await hanging).toBeNull();
   now = 2_000;
-  expect(await block()).toMatchObject({ status: 401 });
+  expect(await hold.block()).toMatchObject({ status: 401 });
 });
 
 test('a completion grows within the limits that its tenant has now', async () => {
@@ -172,10 +172,10 @@ test('a completion grows within the limits that its tenant has now', async () =>
   const lowered = { ...CALLER, tenant: { ...TENANT, limits: { ...UNLIMITED, tokensPerMinute: 50 } } };
   const keys = { find: async () => ({ key: { principal: lowered, hash: '' }, stale: false }) };
   const more = { ...cost, most: 90 };
-  const { allowance } = await admit(CALLER, more, { ...context, keys, timers } as unknown as RequestContext);
+  const hold = await begin(CALLER, more, { ...context, keys, timers } as unknown as RequestContext);
   timers.run();
   await new Promise(setImmediate);
-  expect(await allowance!.cover(20)).toBe('tokens_per_day');
+  expect(await hold.spend(20)).toBe('tokens_per_day');
   expect(calls[1]!.reservation).toMatchObject({ raise: 'growth', tenantLimits: { tokensPerMinute: 50 } });
 });
 
@@ -191,16 +191,16 @@ test.each([
   };
   for (const limits of [UNLIMITED, TENANT.limits]) {
     const caller = { ...CALLER, tenant: { ...TENANT, limits } };
-    const { block } = await admit(caller, cost, {
+    const hold = await begin(caller, cost, {
       ...context,
       recentBlock,
       keys,
       timers,
     } as unknown as RequestContext);
-    expect(await block()).toBeNull();
+    expect(await hold.block()).toBeNull();
     timers.run();
     await new Promise(setImmediate);
-    expect(await block()).toMatchObject({ status });
+    expect(await hold.block()).toMatchObject({ status });
   }
 });
 
@@ -209,16 +209,16 @@ test('a completion ends when its key expires', async () => {
   let now = 0;
   const recentBlock = async () => null;
   const caller = { ...CALLER, key: { ...KEY, expiresAt: 10_000 } };
-  const { block } = await admit(caller, cost, {
+  const hold = await begin(caller, cost, {
     ...context,
     recentBlock,
     timers: new Timers(),
     now: () => now,
   } as unknown as RequestContext);
   now = 9_999;
-  expect(await block()).toBeNull();
+  expect(await hold.block()).toBeNull();
   now = 10_000;
-  expect(await block()).toMatchObject({ status: 401 });
+  expect(await hold.block()).toMatchObject({ status: 401 });
 });
 
 test('a completion is charged to its end user until its end, also if end users have no limits any more', async () => {
@@ -228,10 +228,10 @@ test('a completion is charged to its end user until its end, also if end users h
   const caller = { ...CALLER, tenant: { ...TENANT, limits } };
   const keys = { find: async () => ({ key: { principal: CALLER, hash: '' }, stale: false }) };
   const named = { ...context, caller: { principal: caller, endUser: 'hash' }, keys, timers };
-  const { allowance } = await admit(caller, { ...cost, most: 90 }, named as unknown as RequestContext);
+  const hold = await begin(caller, { ...cost, most: 90 }, named as unknown as RequestContext);
   timers.run();
   await new Promise(setImmediate);
-  await allowance!.cover(20);
+  await hold.spend(20);
   expect(calls[1]!.reservation).toMatchObject({ raise: 'growth', endUser: { hash: 'hash' } });
 });
 
@@ -246,9 +246,9 @@ test.each([
   const pause = (ms: number) => new Promise(() => pauses.push(ms));
   const caller = { ...CALLER, tenant: { ...TENANT, ...tenant } };
   const changed = { ...context, ...more, backoff: { ...context.backoff, pause } };
-  const { allowance } = await admit(caller, { ...cost, most: 90 }, changed as unknown as RequestContext);
+  const hold = await begin(caller, { ...cost, most: 90 }, changed as unknown as RequestContext);
   const ended: (string | null)[] = [];
-  void allowance!.cover(20).then((limit) => ended.push(limit));
+  void hold.spend(20)!.then((limit) => ended.push(limit));
   await new Promise(setImmediate);
   expect([ended, pauses.includes(700)]).toEqual([waits ? [] : ['tokens_per_minute'], waits]);
 });
@@ -256,19 +256,19 @@ test.each([
 test('a refused reservation leaves nothing to settle', async () => {
   const refused: ReservationResult = { admitted: false, refusal: 'suspended', headers: {} };
   const { calls, context } = contextBefore([refused, ADMITTED]);
-  await expect(admit(CALLER, cost, context)).rejects.toMatchObject({ status: 403 });
-  await admit(CALLER, cost, context);
+  await expect(begin(CALLER, cost, context)).rejects.toMatchObject({ status: 403 });
+  await begin(CALLER, cost, context);
   expect(calls[1]!.decisions).toEqual([]);
 });
 
 test('the limiter is asked only about prompts with more tokens than reserved, if tokens are limited', async () => {
   const { calls, context } = contextBefore([ADMITTED, ADMITTED, ADMITTED]);
-  const { id, begin } = await admit(CALLER, cost, context);
-  await begin({ tokens: 10, most: 10, prompt: 10 });
+  const hold = await begin(CALLER, cost, context);
+  await hold.counted({ tokens: 10, most: 10, prompt: 10 });
   expect(calls).toHaveLength(1);
-  await begin({ tokens: 11, most: 11, prompt: 11 });
-  expect(calls[1]!.reservation).toMatchObject({ tokens: 11, raise: 'prompt', requestId: id });
+  await hold.counted({ tokens: 11, most: 11, prompt: 11 });
+  expect(calls[1]!.reservation).toMatchObject({ tokens: 11, raise: 'prompt', requestId: hold.id });
   const unlimited = { ...CALLER, tenant: { ...TENANT, limits: { ...UNLIMITED, requestsPerMinute: 5 } } };
-  await (await admit(unlimited, cost, context)).begin({ tokens: 1000, most: 1000, prompt: 1000 });
+  await (await begin(unlimited, cost, context)).counted({ tokens: 1000, most: 1000, prompt: 1000 });
   expect(calls).toHaveLength(3);
 });

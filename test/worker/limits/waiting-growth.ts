@@ -1,0 +1,46 @@
+import type { ReservationResult, Spend } from '../../../worker/env/limiter-protocol.ts';
+import type { RequestContext, TenantLimiter } from '../../../worker/http/request-context.ts';
+import type { Claim } from '../../../worker/limits/claim.ts';
+import { Growth } from '../../../worker/limits/growth.ts';
+import { NOTHING } from '../../../worker/limits/quota/budget.ts';
+import { ReservedSpend } from '../../../worker/limits/reserved-spend.ts';
+
+const REFUSED: ReservationResult = {
+  admitted: false,
+  headers: {},
+  refusal: { kind: 'tokens', subject: 'tenant', limit: 9, used: 9, requested: 1, retryAfterMs: 50_000 },
+};
+
+/**
+ * The growth of a completion of up to 2,000 tokens that waits for its minute, which has no room.
+ * @param answer what its home answers
+ */
+export function waitingGrowth(reserved: Spend = NOTHING, answer: 'refusal' | 'none' = 'refusal') {
+  const grown: Spend[] = [];
+  let slice = 0;
+  const limiter: Pick<TenantLimiter, 'extend' | 'raise'> = {
+    extend: ({ tokens }) => {
+      const more = { tokens: Math.min(tokens, slice), money: 0 };
+      if (more.tokens > 0) grown.push(more);
+      return more;
+    },
+    raise: () => (answer === 'none' ? new Promise(() => {}) : Promise.resolve(REFUSED)),
+  };
+  const claim = { limiter, principal: { tenant: { waitForTokens: true } }, of: (spend: Spend) => spend };
+  const context = {
+    now: () => 0,
+    batchKey: null,
+    settings: { REQUEST_TIMEOUT_MS: 600_000 },
+    backoff: { pause: () => new Promise(() => {}) },
+  };
+  const growth = new Growth(
+    'id',
+    claim as unknown as Claim,
+    new ReservedSpend(reserved, { prompt: 0, most: 2_000 }, null),
+    context as unknown as RequestContext,
+  );
+  const fillSlice = () => {
+    slice = 500;
+  };
+  return { growth, grown, fillSlice };
+}

@@ -1,0 +1,110 @@
+import type { ExceededLimit, ReservationResult, Spend } from '../env/limiter-protocol.ts';
+import type { RequestContext } from '../http/request-context.ts';
+import type { Claim } from './claim.ts';
+import { limitName, unchecked } from './limit-errors.ts';
+import { isSome } from './quota/local-budgets.ts';
+import type { ReservedSpend } from './reserved-spend.ts';
+
+/** Pauses before another attempt if home does not answer. */
+const RETRY_MS = [500, 1_000, 2_000];
+
+/**
+ * Raises the reservation of a request while it generates, so that a budget is not blocked by maxima that few
+ * requests reach.
+ */
+export class Growth {
+  readonly #requestId: string;
+  readonly #claim: Claim;
+  readonly #reserved: ReservedSpend;
+  readonly #context: RequestContext;
+  /** The only call under way. */
+  #calling: Promise<ExceededLimit | null> | null = null;
+  /** Usable tokens when more were last reserved ahead of need. */
+  #aheadOf = -1;
+  /** Waits for a limit per minute. Otherwise it waits only for what isolates hold unused. */
+  readonly #waits: boolean;
+  /** Unix milliseconds after which the request waits no longer. */
+  readonly #waitsUntil: number;
+  #isEnded = false;
+  readonly #ended = Promise.withResolvers<null>();
+
+  constructor(requestId: string, claim: Claim, reserved: ReservedSpend, context: RequestContext) {
+    this.#requestId = requestId;
+    this.#claim = claim;
+    this.#reserved = reserved;
+    this.#context = context;
+    // No reader waits for the text of a batch.
+    this.#waits = claim.principal.tenant.waitForTokens || context.batchKey !== null;
+    this.#waitsUntil = context.now() + context.settings.REQUEST_TIMEOUT_MS;
+  }
+
+  /** Begins to reserve the next part, once. */
+  ahead(used: number): void {
+    const { usable } = this.#reserved;
+    if (this.#isEnded || this.#aheadOf === usable || !this.#reserved.isLow(used)) return;
+    this.#aheadOf = usable;
+    // If it fails, the request asks again when it needs the part.
+    void this.#next(used).catch(() => {});
+  }
+
+  /**
+   * Waits until the request may use so many tokens, or has ended. Returns the limit that has no room for
+   * them, or null.
+   * @throws ApiError if the key was blocked; 503 if home cannot be reached
+   */
+  async until(tokens: number, isLast: boolean): Promise<string | null> {
+    const { now, backoff } = this.#context;
+    while (!this.#isEnded && !this.#reserved.covers(tokens)) {
+      const limit = await Promise.race([this.#next(tokens), this.#ended.promise]);
+      if (limit === null) continue;
+      const wait = limit.held || this.#waits ? limit.retryAfterMs : null;
+      if (wait === null || now() + wait > this.#waitsUntil) return limitName(limit);
+      await Promise.race([backoff.pause(wait), this.#ended.promise]);
+    }
+    if (!isLast) this.ahead(tokens);
+    return null;
+  }
+
+  /** Reserves nothing more, and waits no longer. */
+  end(): void {
+    this.#isEnded = true;
+    this.#ended.resolve(null);
+  }
+
+  /** Reserves the next part. Returns the limit that has no room for it, or null. */
+  #next(used: number): Promise<ExceededLimit | null> {
+    this.#calling ??= this.#reserve(used).finally(() => {
+      this.#calling = null;
+    });
+    return this.#calling;
+  }
+
+  async #reserve(used: number): Promise<ExceededLimit | null> {
+    const total = this.#reserved.withNextPart(used);
+    const missing = this.#claim.of(this.#reserved.missing(total));
+    const here = this.#claim.limiter.extend(missing, this.#requestId, false, this.#context);
+    if (isSome(here)) {
+      this.#reserved.add(here);
+      return null;
+    }
+    const result = await this.#askHome(total);
+    if (result.admitted) {
+      const { tokens = 0, money = 0 } = result;
+      this.#reserved.raise({ tokens, money });
+      return null;
+    }
+    if (typeof result.refusal === 'string') throw this.#claim.errorOf(result.refusal);
+    return result.refusal;
+  }
+
+  async #askHome(total: Spend): Promise<ReservationResult> {
+    for (const pauseMs of RETRY_MS) {
+      const request = { ...this.#claim.of(total), requestId: this.#requestId, raise: 'growth' } as const;
+      const result = await this.#claim.limiter.raise(request, this.#context).catch(() => null);
+      if (result !== null) return result;
+      if (this.#isEnded) break;
+      await this.#context.backoff.pause(pauseMs);
+    }
+    throw unchecked();
+  }
+}

@@ -1,0 +1,56 @@
+import type { Usage } from '@continuo/shared/generation.ts';
+import type { RequestContext } from '../http/request-context.ts';
+import { NO_USAGE } from '../usage/usage-record.ts';
+import type { Claim } from './claim.ts';
+
+/** Renewals per lifetime of a reservation; all but one may be lost. */
+const RENEWALS = 3;
+
+/** What a running request has used so far, and where. Both change while it runs. */
+export interface Progress {
+  readonly tally: { readonly usage: Usage };
+  readonly upstream: { readonly name: string | null };
+}
+
+const NO_PROGRESS: Progress = { tally: { usage: NO_USAGE }, upstream: { name: null } };
+
+/**
+ * Renews the reservation of a running request, and reads its limits again. The timer ends with the request's
+ * context. Without renewals, the reservation expires.
+ */
+export class Renewals {
+  readonly #requestId: string;
+  readonly #claim: Claim;
+  readonly #context: RequestContext;
+  #progress = NO_PROGRESS;
+  #cancel: () => void;
+
+  constructor(requestId: string, claim: Claim, context: RequestContext) {
+    this.#requestId = requestId;
+    this.#claim = claim;
+    this.#context = context;
+    this.#cancel = this.#nextIn(context.settings.RESERVATION_TTL_MS);
+  }
+
+  get usage(): Usage {
+    return this.#progress.tally.usage;
+  }
+
+  watch(progress: Progress): void {
+    this.#progress = progress;
+  }
+
+  end(): void {
+    this.#cancel();
+  }
+
+  #nextIn(ttlMs: number): () => void {
+    return this.#context.timers.after(ttlMs / RENEWALS, () => {
+      const { name: upstream } = this.#progress.upstream;
+      const renewal = { usage: this.usage, upstream, ttlMs };
+      this.#claim.limiter.renew(this.#requestId, renewal, this.#context);
+      void this.#claim.refresh();
+      this.#cancel = this.#nextIn(ttlMs);
+    });
+  }
+}
