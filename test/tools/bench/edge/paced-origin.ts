@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type * as z from 'zod';
+import { CAPABILITIES } from '../../../../shared/capabilities.ts';
 import { ndjsonLine } from '../../../../shared/framing.ts';
 import type { GenerationEvent, generationRequest } from '../../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, verify } from '../../../../shared/signing.ts';
@@ -113,7 +114,8 @@ const server = createServer(KEPT_CONNECTIONS, async (request, response) => {
   const parts = { method: request.method ?? '', path: request.url ?? '' };
   const signed = await verify(key, request.headers[SIGNATURE_HEADER] as string | undefined, parts);
   if (!signed) return response.writeHead(401).end('{}');
-  if (request.url === '/models') return response.end(JSON.stringify({ models: [PACED_MODEL] }));
+  if (request.url === '/models')
+    return response.end(JSON.stringify({ models: [PACED_MODEL], capabilities: CAPABILITIES }));
   const asked = JSON.parse(body) as WireRequest;
   return play(asked.prompts[0] as string, asked.maxTokens, originFormat(asked), response);
 });
