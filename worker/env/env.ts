@@ -36,7 +36,7 @@ interface Bindings {
 
 /** Bindings and variables as the platform provides them. `parseSettings` reads the variables' texts. */
 export interface Env extends Bindings, Variables {
-  /** Shared with the origin; signs every request to it. UPSTREAMS may name other secrets instead. */
+  /** Shared with the origin; signs every request to it. Upstreams may name other secrets instead. */
   readonly ORIGIN_SECRET?: string;
 }
 

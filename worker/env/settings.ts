@@ -19,7 +19,10 @@ const settings = z.object({
   ORIGIN_URL: z.url().default('http://127.0.0.1:9100'),
   /** Name of the binding that carries requests to ORIGIN_URL. If absent: the platform's `fetch`. */
   ORIGIN_BINDING: z.string().min(1).optional(),
-  /** JSON list of upstreams. If absent, the only upstream is the origin at ORIGIN_URL. */
+  /**
+   * JSON list of upstreams, if the database has none. If absent, the only upstream is the origin at
+   * ORIGIN_URL.
+   */
   UPSTREAMS: z.string().optional(),
   /** Additional names of served models: comma-separated pairs such as `davinci-002=org/tiny`. */
   MODEL_ALIASES: z
