@@ -9,7 +9,7 @@ import { limitError, limiterOverloaded, type Refusal, unchecked } from './limit-
 import { BUDGETS, type Budget } from './quota/budget.ts';
 import type { Subject } from './quota/state.ts';
 import type { RequestCost } from './request-cost.ts';
-import { spendFor } from './reserved-spend.ts';
+import { spendFor } from './reservation.ts';
 
 /** Returns whether limits include one of these resources. */
 export const hasLimit = (limits: Subject['limits'], resources: readonly Budget['resource'][]): boolean =>
@@ -23,8 +23,8 @@ export class Claim {
   readonly limiter: TenantLimiter;
   /** A limit of tokens applies to the request, or one of money if its tokens cost any. */
   readonly limitsSpend: boolean;
+  readonly context: RequestContext;
   readonly #cost: RequestCost;
-  readonly #context: RequestContext;
   #principal: Principal;
   #endUser: EndUser | null;
 
@@ -32,7 +32,7 @@ export class Claim {
     const { tenant, key } = principal;
     this.limiter = context.limiterOf(tenant.id);
     this.#cost = cost;
-    this.#context = context;
+    this.context = context;
     this.#principal = principal;
     this.#endUser = endUserOf(principal, context.caller.endUser);
     const holders = [tenant, key, ...(this.#endUser ? [this.#endUser] : [])];
@@ -57,16 +57,16 @@ export class Claim {
       tokens,
       money,
       price,
-      ttlMs: this.#context.settings.RESERVATION_TTL_MS,
+      ttlMs: this.context.settings.RESERVATION_TTL_MS,
       endUser: this.#endUser,
     };
   }
 
   /** Reads the caller again: its limits and its key may change while the request runs. */
   async refresh(): Promise<void> {
-    this.#principal = await currentPrincipal(this.#principal, this.#context);
+    this.#principal = await currentPrincipal(this.#principal, this.context);
     // The request is charged to its end user until its end, also if end users have no limits any more.
-    this.#endUser = endUserOf(this.#principal, this.#context.caller.endUser) ?? this.#endUser;
+    this.#endUser = endUserOf(this.#principal, this.context.caller.endUser) ?? this.#endUser;
   }
 
   /**
@@ -75,7 +75,7 @@ export class Claim {
    *   recently; 503 if the limiter fails
    */
   async answered<T extends ReservationResult>(asked: Promise<T>): Promise<T> {
-    const { reply, backoff } = this.#context;
+    const { reply, backoff } = this.context;
     const result = await asked.catch((thrown: unknown) => {
       // The limiter is not called again for this request, because a limiter that fails may have too many
       // calls already.
@@ -88,7 +88,7 @@ export class Claim {
   }
 
   errorOf(refusal: Refusal): ApiError {
-    const { model, price, prompt, most } = this.#cost;
-    return limitError(refusal, this.#principal, { model, most: spendFor(price, prompt, most) });
+    const { model, most } = this.#cost;
+    return limitError(refusal, this.#principal, { model, most: spendFor(this.#cost, most) });
   }
 }

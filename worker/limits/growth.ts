@@ -1,9 +1,8 @@
 import type { ExceededLimit, ReservationResult, Spend } from '../env/limiter-protocol.ts';
-import type { RequestContext } from '../http/request-context.ts';
 import type { Claim } from './claim.ts';
 import { limitName, unchecked } from './limit-errors.ts';
 import { isSome } from './quota/local-budgets.ts';
-import type { ReservedSpend } from './reserved-spend.ts';
+import type { Reservation } from './reservation.ts';
 
 /** Pauses before another attempt if home does not answer. */
 const RETRY_MS = [500, 1_000, 2_000];
@@ -13,10 +12,8 @@ const RETRY_MS = [500, 1_000, 2_000];
  * requests reach.
  */
 export class Growth {
-  readonly #requestId: string;
   readonly #claim: Claim;
-  readonly #reserved: ReservedSpend;
-  readonly #context: RequestContext;
+  readonly #reserved: Reservation;
   /** The only call under way. */
   #calling: Promise<ExceededLimit | null> | null = null;
   /** Usable tokens when more were last reserved ahead of need. */
@@ -28,13 +25,12 @@ export class Growth {
   #isEnded = false;
   readonly #ended = Promise.withResolvers<null>();
 
-  constructor(requestId: string, claim: Claim, reserved: ReservedSpend, context: RequestContext) {
-    this.#requestId = requestId;
+  constructor(claim: Claim, reserved: Reservation) {
     this.#claim = claim;
     this.#reserved = reserved;
-    this.#context = context;
+    const { context, principal } = claim;
     // No reader waits for the text of a batch.
-    this.#waits = claim.principal.tenant.waitForTokens || context.batchKey !== null;
+    this.#waits = principal.tenant.waitForTokens || context.batchKey !== null;
     this.#waitsUntil = context.now() + context.settings.REQUEST_TIMEOUT_MS;
   }
 
@@ -53,7 +49,7 @@ export class Growth {
    * @throws ApiError if the key was blocked; 503 if home cannot be reached
    */
   async until(tokens: number, isLast: boolean): Promise<string | null> {
-    const { now, backoff } = this.#context;
+    const { now, backoff } = this.#claim.context;
     while (!this.#isEnded && !this.#reserved.covers(tokens)) {
       const limit = await Promise.race([this.#next(tokens), this.#ended.promise]);
       if (limit === null) continue;
@@ -82,7 +78,8 @@ export class Growth {
   async #reserve(used: number): Promise<ExceededLimit | null> {
     const total = this.#reserved.withNextPart(used);
     const missing = this.#claim.of(this.#reserved.missing(total));
-    const here = this.#claim.limiter.extend(missing, this.#requestId, false, this.#context);
+    const { limiter, context } = this.#claim;
+    const here = limiter.extend(missing, this.#reserved.id, false, context);
     if (isSome(here)) {
       this.#reserved.add(here);
       return null;
@@ -98,12 +95,13 @@ export class Growth {
   }
 
   async #askHome(total: Spend): Promise<ReservationResult> {
+    const { limiter, context } = this.#claim;
     for (const pauseMs of RETRY_MS) {
-      const request = { ...this.#claim.of(total), requestId: this.#requestId, raise: 'growth' } as const;
-      const result = await this.#claim.limiter.raise(request, this.#context).catch(() => null);
+      const request = { ...this.#claim.of(total), requestId: this.#reserved.id, raise: 'growth' } as const;
+      const result = await limiter.raise(request, context).catch(() => null);
       if (result !== null) return result;
       if (this.#isEnded) break;
-      await this.#context.backoff.pause(pauseMs);
+      await context.backoff.pause(pauseMs);
     }
     throw unchecked();
   }

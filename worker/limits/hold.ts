@@ -10,7 +10,18 @@ import { type Outcome, settlementOf } from './outcome.ts';
 import { isSome } from './quota/local-budgets.ts';
 import { type Progress, Renewals } from './renewals.ts';
 import type { RequestCost, RequestTokens } from './request-cost.ts';
-import { ReservedSpend, spendFor } from './reserved-spend.ts';
+import { Reservation, spendFor } from './reservation.ts';
+
+/**
+ * The limits, as an isolate of the Worker sees them. Five words:
+ *
+ * - home: the tenant's Durable Object. It counts everything, and its counts are exact.
+ * - slice: a part of all budgets of a key, which home has given to an isolate for 10 s.
+ * - reservation: what a running request has taken from its budgets, from a slice or at home.
+ * - decision: what an isolate does with a slice without home: it admits, extends or settles a request, or
+ *   returns the slice.
+ * - outbox: the decisions that home has not confirmed.
+ */
 
 /**
  * Reserves requests, tokens, money and concurrency together, for the tenant and for the key. Also sets the
@@ -20,31 +31,31 @@ import { ReservedSpend, spendFor } from './reserved-spend.ts';
  */
 export async function begin(principal: Principal, cost: RequestCost, context: RequestContext): Promise<Hold> {
   const claim = new Claim(principal, cost, context);
-  const first = spendFor(cost.price, cost.prompt, claim.limitsSpend ? cost.tokens : cost.most);
+  const first = spendFor(cost, claim.limitsSpend ? cost.tokens : cost.most);
   const reserve = () => claim.answered(claim.limiter.reserve(claim.of(first), context));
   const { requestId } = await context.timings.measure('limit', reserve);
-  return new Hold(requestId, claim, new ReservedSpend(first, cost, cost.price), context);
+  return new Hold(claim, new Reservation(requestId, first, cost));
 }
 
-/** What a running request has reserved, until `end`. */
+/** The reservation of a running request, as the rest of the Worker uses it. */
 export class Hold {
-  /** Unique. The upstream keeps its usage account of the request under this id. */
-  readonly id: string;
   readonly #claim: Claim;
-  readonly #reserved: ReservedSpend;
+  readonly #reserved: Reservation;
   readonly #growth: Growth;
   readonly #renewals: Renewals;
-  readonly #context: RequestContext;
   readonly #startedAt: number;
 
-  constructor(id: string, claim: Claim, reserved: ReservedSpend, context: RequestContext) {
-    this.id = id;
+  constructor(claim: Claim, reserved: Reservation) {
     this.#claim = claim;
     this.#reserved = reserved;
-    this.#growth = new Growth(id, claim, reserved, context);
-    this.#renewals = new Renewals(id, claim, context);
-    this.#context = context;
-    this.#startedAt = context.now();
+    this.#growth = new Growth(claim, reserved);
+    this.#renewals = new Renewals(reserved.id, claim);
+    this.#startedAt = claim.context.now();
+  }
+
+  /** The upstream keeps its usage account of the request under this id. */
+  get id(): string {
+    return this.#reserved.id;
   }
 
   get reserved(): Spend {
@@ -67,12 +78,12 @@ export class Hold {
    */
   async counted(known: RequestTokens): Promise<void> {
     if (!this.#claim.limitsSpend) return;
-    const { limiter } = this.#claim;
+    const { limiter, context } = this.#claim;
     const needed = this.#reserved.counted(known);
     const missing = this.#reserved.missing(needed);
-    if (isSome(missing) && !isSome(limiter.extend(this.#claim.of(missing), this.id, true, this.#context))) {
+    if (isSome(missing) && !isSome(limiter.extend(this.#claim.of(missing), this.id, true, context))) {
       const request = { ...this.#claim.of(needed), requestId: this.id, raise: 'prompt' } as const;
-      await this.#claim.answered(limiter.raise(request, this.#context));
+      await this.#claim.answered(limiter.raise(request, context));
     }
     this.#reserved.raise(needed);
   }
@@ -93,17 +104,19 @@ export class Hold {
 
   /** The error of a key revoked or expired meanwhile or a suspended tenant; null = the request goes on. */
   async block(): Promise<ApiError | null> {
-    const { tenant, key } = this.#claim.principal;
+    const { principal, context } = this.#claim;
+    const { tenant, key } = principal;
     if (tenant.suspended) return this.#claim.errorOf('suspended');
-    const ask = () => callHome(this.#context, tenant.id, (home) => home.blockOf(key.id));
-    const isOpen = isActive(key, this.#context.now());
-    const block = isOpen ? await this.#context.recentBlock(key.id, ask) : 'revoked';
+    const ask = () => callHome(context, tenant.id, (home) => home.blockOf(key.id));
+    const isOpen = isActive(key, context.now());
+    const block = isOpen ? await context.recentBlock(key.id, ask) : 'revoked';
     return block && this.#claim.errorOf(block);
   }
 
   /** Bills the request, and gives the rest back. To be called exactly once. Home learns it a moment later. */
   end(outcome: Outcome): void {
-    const { now, timings, caller } = this.#context;
+    const { context, limiter } = this.#claim;
+    const { now, timings, caller } = context;
     const startedAt = this.#startedAt;
     this.#renewals.end();
     this.#growth.end();
@@ -112,6 +125,6 @@ export class Hold {
     const unused = this.#reserved.unused(outcome.usage);
     const settlement = settlementOf(outcome, caller.endUser, { startedAt, now: now() });
     const { inquire = false } = outcome;
-    this.#claim.limiter.settle({ requestId: this.id, settlement, inquire }, unused, this.#context);
+    limiter.settle({ requestId: this.id, settlement, inquire }, unused, context);
   }
 }

@@ -1,5 +1,4 @@
 import type { Usage } from '@continuo/shared/generation.ts';
-import type { RequestContext } from '../http/request-context.ts';
 import { NO_USAGE } from '../usage/usage-record.ts';
 import type { Claim } from './claim.ts';
 
@@ -21,15 +20,13 @@ const NO_PROGRESS: Progress = { tally: { usage: NO_USAGE }, upstream: { name: nu
 export class Renewals {
   readonly #requestId: string;
   readonly #claim: Claim;
-  readonly #context: RequestContext;
   #progress = NO_PROGRESS;
   #cancel: () => void;
 
-  constructor(requestId: string, claim: Claim, context: RequestContext) {
+  constructor(requestId: string, claim: Claim) {
     this.#requestId = requestId;
     this.#claim = claim;
-    this.#context = context;
-    this.#cancel = this.#nextIn(context.settings.RESERVATION_TTL_MS);
+    this.#cancel = this.#nextIn(claim.context.settings.RESERVATION_TTL_MS);
   }
 
   get usage(): Usage {
@@ -45,10 +42,11 @@ export class Renewals {
   }
 
   #nextIn(ttlMs: number): () => void {
-    return this.#context.timers.after(ttlMs / RENEWALS, () => {
+    const { limiter, context } = this.#claim;
+    return context.timers.after(ttlMs / RENEWALS, () => {
       const { name: upstream } = this.#progress.upstream;
       const renewal = { usage: this.usage, upstream, ttlMs };
-      this.#claim.limiter.renew(this.#requestId, renewal, this.#context);
+      limiter.renew(this.#requestId, renewal, context);
       void this.#claim.refresh();
       this.#cancel = this.#nextIn(ttlMs);
     });

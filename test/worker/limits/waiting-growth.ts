@@ -1,9 +1,9 @@
 import type { ReservationResult, Spend } from '../../../worker/env/limiter-protocol.ts';
-import type { RequestContext, TenantLimiter } from '../../../worker/http/request-context.ts';
+import type { TenantLimiter } from '../../../worker/http/request-context.ts';
 import type { Claim } from '../../../worker/limits/claim.ts';
 import { Growth } from '../../../worker/limits/growth.ts';
 import { NOTHING } from '../../../worker/limits/quota/budget.ts';
-import { ReservedSpend } from '../../../worker/limits/reserved-spend.ts';
+import { Reservation } from '../../../worker/limits/reservation.ts';
 
 const REFUSED: ReservationResult = {
   admitted: false,
@@ -26,19 +26,16 @@ export function waitingGrowth(reserved: Spend = NOTHING, answer: 'refusal' | 'no
     },
     raise: () => (answer === 'none' ? new Promise(() => {}) : Promise.resolve(REFUSED)),
   };
-  const claim = { limiter, principal: { tenant: { waitForTokens: true } }, of: (spend: Spend) => spend };
   const context = {
     now: () => 0,
     batchKey: null,
     settings: { REQUEST_TIMEOUT_MS: 600_000 },
     backoff: { pause: () => new Promise(() => {}) },
   };
-  const growth = new Growth(
-    'id',
-    claim as unknown as Claim,
-    new ReservedSpend(reserved, { prompt: 0, most: 2_000 }, null),
-    context as unknown as RequestContext,
-  );
+  const principal = { tenant: { waitForTokens: true } };
+  const claim = { limiter, principal, context, of: (spend: Spend) => spend } as unknown as Claim;
+  const cost = { prompt: 0, tokens: 0, most: 2_000, model: 'm', price: null };
+  const growth = new Growth(claim, new Reservation('id', reserved, cost));
   const fillSlice = () => {
     slice = 500;
   };

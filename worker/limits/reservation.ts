@@ -1,37 +1,35 @@
 import type { Usage } from '@continuo/shared/generation.ts';
 import type { Spend } from '../env/limiter-protocol.ts';
-import { affordable, costOf, type Price } from '../prices/price.ts';
+import { affordable, costOf } from '../prices/price.ts';
 import { spendOf } from '../usage/usage-record.ts';
 import { eachOf } from './quota/budget.ts';
-import { FIRST_PART, type RequestTokens } from './request-cost.ts';
+import { FIRST_PART, type RequestCost, type RequestTokens } from './request-cost.ts';
 
 /** The next part is reserved when fewer tokens are left. It may take a round trip to home. */
 const AHEAD = FIRST_PART / 2;
 /** Further parts are as large as what was used, up to this. */
 const MAX_PART = 1_024;
 
+type Priced = Pick<RequestCost, 'prompt' | 'price'>;
+
 /** Returns a number of tokens, the prompt's included, with the most that they cost. */
-export const spendFor = (
-  price: Price | null,
-  promptTokens: number,
-  tokens: number,
-  cachedTokens = 0,
-): Spend => {
-  const completionTokens = Math.max(0, tokens - promptTokens);
-  return { tokens, money: costOf(price, { promptTokens, cachedTokens, completionTokens }) };
+export const spendFor = ({ prompt, price }: Priced, tokens: number, cachedTokens = 0): Spend => {
+  const usage = { promptTokens: prompt, cachedTokens, completionTokens: Math.max(0, tokens - prompt) };
+  return { tokens, money: costOf(price, usage) };
 };
 
-/** What a running request has reserved, and the tokens that this suffices for. */
-export class ReservedSpend {
-  readonly #price: Price | null;
-  #tokens: Pick<RequestTokens, 'prompt' | 'most'>;
+/** What a running request has taken from its budgets, and the tokens that this suffices for. */
+export class Reservation {
+  /** Unique. The upstream keeps its usage account of the request under this id. */
+  readonly id: string;
+  #cost: Priced & Pick<RequestCost, 'most'>;
   #cachedTokens = 0;
   #spend: Spend;
   #usable = 0;
 
-  constructor(spend: Spend, tokens: Pick<RequestTokens, 'prompt' | 'most'>, price: Price | null) {
-    this.#price = price;
-    this.#tokens = tokens;
+  constructor(id: string, spend: Spend, cost: RequestCost) {
+    this.id = id;
+    this.#cost = cost;
     this.#spend = spend;
     this.raise(spend);
   }
@@ -49,8 +47,8 @@ export class ReservedSpend {
   raise(spend: Spend): void {
     this.#spend = eachOf((name) => Math.max(this.#spend[name], spend[name]));
     const { tokens, money } = this.#spend;
-    const prompt = { promptTokens: this.#tokens.prompt, cachedTokens: this.#cachedTokens };
-    this.#usable = Math.min(tokens, affordable(this.#price, money, prompt));
+    const prompt = { promptTokens: this.#cost.prompt, cachedTokens: this.#cachedTokens };
+    this.#usable = Math.min(tokens, affordable(this.#cost.price, money, prompt));
   }
 
   add(spend: Spend): void {
@@ -59,19 +57,21 @@ export class ReservedSpend {
 
   /** The prompts have been counted. Returns what they need, with the first part of the completion. */
   counted(known: RequestTokens): Spend {
-    this.#tokens = known;
-    return spendFor(this.#price, known.prompt, known.tokens);
+    this.#cost = { ...known, price: this.#cost.price };
+    return spendFor(this.#cost, known.tokens);
   }
 
   /** So many prompt tokens were in the prefix cache: what they save pays for others. */
   cached(tokens: number): void {
-    this.#cachedTokens = Math.min(tokens, this.#tokens.prompt);
+    const cachedTokens = Math.min(tokens, this.#cost.prompt);
+    if (cachedTokens === this.#cachedTokens) return;
+    this.#cachedTokens = cachedTokens;
     this.raise(this.#spend);
   }
 
   /** Returns whether the request may use so many tokens. Other servers' estimates may exceed the maximum. */
   covers(tokens: number): boolean {
-    return Math.min(tokens, this.#tokens.most) <= this.#usable;
+    return Math.min(tokens, this.#cost.most) <= this.#usable;
   }
 
   /** Returns whether to reserve the next part soon. */
@@ -81,9 +81,8 @@ export class ReservedSpend {
 
   /** Returns the total with the next part. */
   withNextPart(used: number): Spend {
-    const { prompt, most } = this.#tokens;
     const part = Math.min(MAX_PART, Math.max(FIRST_PART, used));
-    return spendFor(this.#price, prompt, Math.min(most, this.#usable + part), this.#cachedTokens);
+    return spendFor(this.#cost, Math.min(this.#cost.most, this.#usable + part), this.#cachedTokens);
   }
 
   /** Returns what is missing to a total. */
@@ -93,7 +92,7 @@ export class ReservedSpend {
 
   /** Returns what is left of it after a usage; negative if the usage was more. */
   unused(usage: Usage): Spend {
-    const spent = spendOf(this.#price, usage);
+    const spent = spendOf(this.#cost.price, usage);
     return eachOf((name) => this.#spend[name] - spent[name]);
   }
 }
