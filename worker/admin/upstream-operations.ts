@@ -90,11 +90,12 @@ async function remove(name: string, entry: EntryMaker, context: RequestContext):
   const { env, settings, upstreams } = context;
   const listed = await upstreamsOf(context);
   const upstream = existing(listed.find((one) => one.name === name) ?? null, 'upstream', name);
+  const others = listed.filter((one) => one.name !== name && faultOf(one, settings, env) === null);
   const isRemoved =
-    listed.length > 1 &&
+    others.length > 0 &&
     (await removeUpstream(env.DB, upstreamsOfVariables(settings), name, entry(name, null)));
   if (!isRemoved) {
-    const message = `The upstream '${name}' is the only one. Set another one first.`;
+    const message = `The upstream '${name}' is the only one that can be used. Set another one first.`;
     throw new ApiError('conflict', message);
   }
   upstreams.forget();

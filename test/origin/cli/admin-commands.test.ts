@@ -86,7 +86,7 @@ test('adds, replaces and removes upstreams, with options or a file', async () =>
   await admin('upstreams', 'remove', 'spare');
   expect(await list()).toEqual(['origin']);
   await expect(admin('upstreams', 'remove', 'origin')).rejects.toThrow(
-    new CommandError("The upstream 'origin' is the only one. Set another one first."),
+    new CommandError("The upstream 'origin' is the only one that can be used. Set another one first."),
   );
   await expect(admin(...set, '--secret', 'NOT_SET')).rejects.toThrow('The secret NOT_SET is not set.');
   await expect(admin('upstreams', 'set', 'spare')).rejects.toThrow(

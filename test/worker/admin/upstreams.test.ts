@@ -153,6 +153,10 @@ describe('the list of upstreams', () => {
       ['second', null],
       ['torn', expect.stringContaining('JSON')],
     ]);
+    expect((await call('DELETE', '/second', at(1, 'd'))).status).toBe(200);
+    expect((await call('DELETE', '/origin', at(1, 'd'))).body.error.code).toBe('conflict');
+    await set('second', at(1, 'd'));
+    expect(await complete('org/second', at(1, 'd'))).toBe(200);
     // An isolate that can use none of them goes on with what it knows.
     await worker.database.prepare("DELETE FROM upstreams WHERE name IN ('origin', 'second')").run();
     expect(await complete('org/second', at(60_001, 'd'))).toBe(200);
