@@ -64,19 +64,6 @@ test('what the page sends is shown, copied without the key, and can be left out'
   await expect.poll(shown).toEqual(['', '', 'false']);
 });
 
-test('without logprobs, the echo of the prompt is not written into the text again', async ({ visit }) => {
-  const { page } = await visit('/');
-  await page.getByLabel('Preset').selectOption('Most likely');
-  await typeInto(page.getByRole('textbox', { name: 'Text' }), 'Once upon a time');
-  await page.locator('summary', { hasText: 'Logprobs' }).click();
-  await page.getByLabel('logprobs', { exact: true }).fill('');
-  await page.getByLabel('echo', { exact: true }).selectOption('true');
-  await page.getByRole('button', { name: 'Complete' }).click();
-  await page.getByRole('status').getByText('Finished').waitFor();
-  const text = await page.getByRole('textbox', { name: 'Text' }).textContent();
-  expect(text?.split('Once upon a time')).toHaveLength(2);
-});
-
 test('the code is selected where the browser has no clipboard', async ({ visit }) => {
   const { page, consoleErrors } = await visit('/', { host: OTHER_HOST });
   await typeInto(page.getByRole('textbox', { name: 'Text' }), PROMPT);

@@ -37,14 +37,21 @@ async function limitedKey({ url, apiKey }: System, requestsPerMinute: number): P
 }
 
 describe('a failure says what happened and what to do', () => {
-  test('a refused key: another key works, and the text is kept', async ({ visit, system }) => {
-    const { page } = await visit('/', { key: 'sk-wrong' });
+  test('a refused key, or no network: the text is kept, and another key or a retry works', async ({
+    visit,
+    system,
+  }) => {
+    const { page, context } = await visit('/', { key: 'sk-wrong' });
     await startCompletion(page);
     await notice(page).getByText('The server refused the key').waitFor();
     await notice(page).getByRole('button', { name: 'Enter a key' }).click();
     await typeInto(page.getByLabel('Key', { exact: true }), system.apiKey);
     await page.getByRole('button', { name: 'Use this key' }).click();
+    await context.setOffline(true);
     await page.getByRole('button', { name: 'Complete' }).click();
+    await notice(page).getByText('This device is offline', { exact: true }).waitFor();
+    await context.setOffline(false);
+    await notice(page).getByRole('button', { name: 'Retry' }).click();
     await status(page).getByText('Finished').waitFor();
     await notice(page).waitFor({ state: 'detached' });
     await expect.poll(() => textOf(page).textContent()).toContain(PROMPT);
@@ -122,24 +129,6 @@ describe('a failure says what happened and what to do', () => {
     await expect.poll(() => textOf(page).textContent()).toContain(kept!.slice(0, -1));
   });
 
-  test('a model that loads: the page retries by itself', async ({ visit }) => {
-    const { page } = await visit('/');
-    const error = {
-      message: 'The model is loading.',
-      type: 'server_error',
-      param: null,
-      code: 'model_loading',
-    };
-    await page.route('**/v1/completions', (route) =>
-      route.fulfill({ status: 503, headers: { 'retry-after': '1' }, json: { error } }),
-    );
-    await startCompletion(page);
-    await notice(page).getByText('The model is loading', { exact: true }).waitFor();
-    await page.unroute('**/v1/completions');
-    await status(page).getByText('Finished').waitFor();
-    await notice(page).waitFor({ state: 'detached' });
-  });
-
   test('a model that loads after the stream has begun, in a dialect without names: the page waits, then retries', async ({
     visit,
   }) => {
@@ -157,38 +146,6 @@ describe('a failure says what happened and what to do', () => {
     await page.unroute('**/v1/completions');
     await status(page).getByText('Finished').waitFor();
     await notice(page).waitFor({ state: 'detached' });
-  });
-
-  test('a stream that breaks off keeps its text, and a retry continues from its end', async ({ visit }) => {
-    const { page } = await visit('/');
-    const choice = { index: 0, text: ' there was a', logprobs: null, finish_reason: null };
-    await page.route(
-      '**/v1/completions',
-      (route) =>
-        route.fulfill({
-          contentType: 'text/event-stream',
-          body: `data: ${JSON.stringify({ choices: [choice] })}\n\n`,
-        }),
-      { times: 1 },
-    );
-    await startCompletion(page);
-    await notice(page).getByText('The stream was interrupted').waitFor();
-    await expect.poll(() => textOf(page).textContent()).toBe(`${PROMPT} there was a`);
-    const sent = page.waitForRequest('**/v1/completions');
-    await notice(page).getByRole('button', { name: 'Retry' }).click();
-    expect((await sent).postDataJSON()).toMatchObject({ prompt: `${PROMPT} there was a` });
-    await status(page).getByText('Finished').waitFor();
-  });
-
-  test('a device without a network: the text is kept and the retry works', async ({ visit }) => {
-    const { page, context } = await visit('/');
-    await typeInto(textOf(page), PROMPT);
-    await context.setOffline(true);
-    await page.getByRole('button', { name: 'Complete' }).click();
-    await notice(page).getByText('This device is offline', { exact: true }).waitFor();
-    await context.setOffline(false);
-    await notice(page).getByRole('button', { name: 'Retry' }).click();
-    await status(page).getByText('Finished').waitFor();
   });
 
   test('the key is in no address, no storage and no log, unless the visitor keeps it', async ({

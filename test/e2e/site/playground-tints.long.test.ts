@@ -64,7 +64,7 @@ test('more alternatives than the dialect allows are refused with what it allows'
   expect(answer!.status()).toBe(200);
 });
 
-test('alternatives have readable bars, bytes on one line, and the rest of the probability last', async ({
+test('alternatives have readable bars, bytes on one line, and the rest of the probability last; keys choose one', async ({
   visit,
 }) => {
   const { page, violations } = await visit('/');
@@ -89,4 +89,11 @@ test('alternatives have readable bars, bytes on one line, and the rest of the pr
     .evaluateAll((all) => all.map((one) => one.getClientRects().length));
   expect(new Set(bytes)).toEqual(new Set([1]));
   expect(await violations()).toEqual([]);
+
+  const first = page.getByRole('textbox', { name: 'Text' }).locator('.token').first();
+  const before = await first.textContent();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Tab');
+  await expect.poll(() => first.textContent()).not.toBe(before);
+  await page.getByRole('status').getByText('Finished').waitFor();
 });

@@ -197,19 +197,6 @@ describe('the playground, by hand', () => {
     expect(site.consoleErrors).toEqual([]);
   });
 
-  test('the echo of the end of a prompt tints that end, and the completion after it', async ({ visit }) => {
-    const { page } = await visit('/');
-    await page.getByLabel('Preset').selectOption('Most likely');
-    await page.locator('summary', { hasText: 'Logprobs' }).click();
-    await page.getByLabel('echo', { exact: true }).selectOption('true');
-    await page.getByLabel('echo_last', { exact: true }).fill('3');
-    await complete(page);
-    const tinted = await textOf(page).locator('.token').allTextContents();
-    expect(tinted.length).toBeGreaterThan(60);
-    const [text, end] = [await shown(page), tinted.join('')].map((one) => one.replace(/\s/g, ''));
-    expect(text!.slice(-end!.length)).toBe(end);
-  });
-
   test('the controls are whole at 390 and 820 pixels', async ({ visit }) => {
     for (const width of [390, 820]) {
       const { page } = await visit('/', { width, touch: width === 390 });
@@ -265,60 +252,38 @@ describe('the playground, by hand', () => {
     expect(counts.changes).toBeLessThanOrEqual(2 * counts.frames! + 2);
   });
 
-  test('two tabs keep a text each', async ({ visit, system }) => {
+  test('two tabs keep a text, a prompt and sides each over a reload', async ({ visit, system }) => {
     const { page, context } = await visit('/');
     await typeInto(textOf(page), 'The text of the first tab');
     const other = await context.newPage();
     await other.goto(`${system.url}/#key=${system.apiKey}`);
     await typeInto(textOf(other), 'The text of the second tab');
     await typeInto(textOf(page), 'The changed text of the first tab');
-    for (const text of ['The text of the second tab', 'The changed text of the first tab'])
+    const prompt = (tab: Page) => tab.getByRole('textbox', { name: 'Prompt' });
+    const tabs = [
+      [page, 'The changed text of the first tab', 'first prompt'],
+      [other, 'The text of the second tab', 'second prompt'],
+    ] as const;
+    for (const [tab, , text] of tabs) {
+      await tab.getByRole('link', { name: 'Compare' }).click();
+      await typeInto(prompt(tab), text);
+    }
+    const side = page.getByRole('region', { name: 'Settings of B' });
+    const topK = side.getByRole('spinbutton', { name: 'top_k', exact: true });
+    await typeInto(topK, '7');
+    for (const text of tabs.flatMap(([, ...texts]) => texts))
       await expect.poll(() => storedText(page)).toContain(text);
-    for (const one of [page, other]) await one.reload();
-    await expect.poll(() => shown(page)).toBe('The changed text of the first tab');
-    await expect.poll(() => shown(other)).toBe('The text of the second tab');
+    for (const [tab] of tabs) await tab.reload();
+    for (const [tab, , text] of tabs) await expect.poll(() => prompt(tab).inputValue()).toBe(text);
+    await expect.poll(() => topK.inputValue()).toBe('7');
+    for (const [tab, text] of tabs) {
+      await tab.getByRole('link', { name: 'Playground' }).click();
+      await expect.poll(() => shown(tab)).toBe(text);
+    }
     await closeAndLeave(other);
     const third = await context.newPage();
     await third.goto(`${system.url}/#key=${system.apiKey}`);
     await expect.poll(() => shown(third)).toBe('The text of the second tab');
-  });
-
-  test('the status line is that of one run, and says when the model added nothing', async ({ visit }) => {
-    const { page } = await visit('/');
-    await complete(page);
-    await page.getByText('tokens/s').waitFor();
-    const error = {
-      message: 'Not so.',
-      type: 'invalid_request_error',
-      param: null as string | null,
-      code: null,
-    };
-    const fail = (param: string | null) =>
-      page.route(
-        '**/v1/completions',
-        (route) => route.fulfill({ status: 400, json: { error: { ...error, param } } }),
-        {
-          times: 1,
-        },
-      );
-    await fail(null);
-    await button(page, 'Complete').click();
-    await status(page).getByText('Failed').waitFor();
-    await expect.poll(() => page.locator('.status-line').textContent()).toBe('Failed');
-    const notice = page.getByRole('alert');
-    await notice.getByText('Not so. Change the text or the parameters, then retry.').waitFor();
-    await fail('stop[2]');
-    await notice.getByRole('button', { name: 'Retry' }).click();
-    await notice.getByText('Correct stop[2], then retry.').waitFor();
-    const nothing = { index: 0, text: '', logprobs: null, finish_reason: 'stop' };
-    await page.route('**/v1/completions', (route) =>
-      route.fulfill({
-        contentType: 'text/event-stream',
-        body: `data: ${JSON.stringify({ choices: [nothing] })}\n\ndata: [DONE]\n\n`,
-      }),
-    );
-    await button(page, 'Complete').click();
-    await status(page).getByText('Finished: stop, the model added no text').waitFor();
   });
 
   test('a text goes to Tree, with a branch to Compare, with an answer back, and undo keeps the first text', async ({

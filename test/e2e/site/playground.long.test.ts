@@ -134,25 +134,6 @@ describe('the playground', () => {
     await expect.poll(length).toBeGreaterThan((PROMPT + before + name).length + 20);
   });
 
-  test('the keyboard walks the tokens and accepts an alternative', async ({ visit }) => {
-    const { page } = await visit('/');
-    await typeInto(textOf(page), PROMPT);
-    await textOf(page).press('Control+Enter');
-    await status(page).getByText('Finished').waitFor();
-    await textOf(page).press('Control+Home');
-    await textOf(page).press('Alt+]');
-    const first = await textOf(page).locator('.token').first().textContent();
-    await page
-      .getByRole('region', { name: 'Alternatives' })
-      .getByText(/id \d+/)
-      .first()
-      .waitFor();
-    await textOf(page).press('ArrowDown');
-    await textOf(page).press('Tab');
-    await expect.poll(() => textOf(page).locator('.token').first().textContent()).not.toBe(first);
-    await status(page).getByText('Finished').waitFor();
-  });
-
   test('text, tints and parameters survive a reload; the key does not', async ({ visit }) => {
     const { page } = await visit('/');
     await typeInto(textOf(page), PROMPT);

@@ -44,22 +44,7 @@ async function importBranches(page: Page, count: number): Promise<void> {
 }
 
 describe('the tree view, by hand', () => {
-  test('a name that has spaces and keys of the view is typed at once, and names the node', async ({
-    visit,
-  }) => {
-    const { page } = await visit('/');
-    await startTree(page);
-    await page.keyboard.type('1nthe fox, grand gorge x');
-    await page.keyboard.press('Enter');
-    await expect.poll(() => selected(page)).toBe('the fox, grand gorge x');
-    await expect.poll(() => rows(page).count()).toBe(5);
-    await page.keyboard.type('wand so it ended');
-    await page.keyboard.press('Control+Enter');
-    await expect.poll(() => selected(page)).toBe('and so it ended');
-    await expect.poll(() => rows(page).count()).toBe(6);
-  });
-
-  test('a dialog focuses its first field or the button that changes nothing, and takes the keys of the view', async ({
+  test('a dialog focuses its first field or the button that changes nothing, takes all keys, and has room for a long name', async ({
     visit,
   }) => {
     const { page } = await visit('/');
@@ -95,6 +80,24 @@ describe('the tree view, by hand', () => {
     await expect.poll(() => rows(page).count()).toBe(4);
     await page.keyboard.press('Control+z');
     await expect.poll(() => rows(page).count()).toBe(5);
+
+    await page.keyboard.type('1nthe fox, grand gorge x');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => selected(page)).toBe('the fox, grand gorge x');
+    await expect.poll(() => rows(page).count()).toBe(5);
+    await page.keyboard.type('wand so it ended');
+    await page.keyboard.press('Control+Enter');
+    await expect.poll(() => selected(page)).toBe('and so it ended');
+    await expect.poll(() => rows(page).count()).toBe(6);
+
+    await page.setViewportSize({ width: 390, height: 844 });
+    await fileCommand(page, 'Rename tree…');
+    await page.keyboard.press('Control+a');
+    await page.keyboard.insertText('x'.repeat(120));
+    await page.keyboard.press('Enter');
+    await fileCommand(page, 'Delete tree…');
+    const deletion = page.getByRole('dialog', { name: /^Delete/ });
+    await expect.poll(() => deletion.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
   });
 
   test('a prompt that is written survives a reload until its tree is started', async ({ visit }) => {
@@ -109,30 +112,6 @@ describe('the tree view, by hand', () => {
     await page.getByRole('alert').getByText('This page has no API key').waitFor();
     await page.getByRole('button', { name: 'New', exact: true }).press('Enter');
     await expect.poll(() => prompt.inputValue()).toBe('');
-  });
-
-  test('a selected token is one of the selected node', async ({ visit }) => {
-    const { page } = await visit('/');
-    await startTree(page);
-    const branch = page.getByRole('button', { name: /^Branch( at token)?$/ });
-    const alternatives = page.getByRole('region', { name: 'Alternatives' });
-    await page.keyboard.type('1]]');
-    const shown = async () => [await branch.textContent(), await alternatives.count()];
-    await expect.poll(shown).toEqual(['Branch at token', 1]);
-    await page.keyboard.press('j');
-    await expect.poll(shown).toEqual(['Branch', 0]);
-  });
-
-  test('a name of 120 letters fits into every dialog', async ({ visit }) => {
-    const { page } = await visit('/', { width: 390 });
-    await startTree(page);
-    await fileCommand(page, 'Rename tree…');
-    await page.keyboard.press('Control+a');
-    await page.keyboard.insertText('x'.repeat(120));
-    await page.keyboard.press('Enter');
-    await fileCommand(page, 'Delete tree…');
-    const dialog = page.getByRole('dialog', { name: /^Delete/ });
-    await expect.poll(() => dialog.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
   });
 
   test('with 40 branches the panes scroll, the bars stay, in windows of every size', async ({ visit }) => {
@@ -173,7 +152,7 @@ describe('the tree view, by hand', () => {
     await expect.poll(() => page.locator('.branch-text').first().textContent()).toMatch(/^↵↵ The wolf/);
   });
 
-  test('all parameters of a stream are sent for branches', async ({ visit }) => {
+  test('all parameters of a stream are sent for branches, also by a retry', async ({ visit }) => {
     const { page } = await visit('/');
     await startTree(page);
     await page.keyboard.press('p');
@@ -184,10 +163,23 @@ describe('the tree view, by hand', () => {
     await typeInto(dialog.getByRole('textbox', { name: 'repetition_penalty' }), '1.3');
     await dialog.getByText('echo', { exact: true }).waitFor({ state: 'detached' });
     await page.keyboard.press('Escape');
-    const sent = page.waitForRequest('**/v1/completions');
+    const error = { message: 'Wait.', type: 'requests', param: null, code: 'rate_limit_exceeded' };
+    await page.route(
+      '**/v1/completions',
+      (route) => route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json: { error } }),
+      { times: 1 },
+    );
     await page.keyboard.press('g');
+    const alert = page.getByRole('alert');
+    await alert.getByText('Wait.').waitFor();
+    await expect.poll(() => rows(page).count()).toBe(5);
+    const sent = page.waitForRequest('**/v1/completions');
+    await alert.getByRole('button', { name: 'Retry', exact: true }).click();
     const body = { n: 4, top_k: 7, repetition_penalty: 1.3, max_tokens: 24, min_p: 0.05 };
     expect((await sent).postDataJSON()).toMatchObject(body);
+    await alert.waitFor({ state: 'detached' });
+    await rows(page).nth(8).waitFor();
+    await untilGrown(page);
     await page.reload();
     await rows(page).first().waitFor();
     await page.keyboard.press('p');
@@ -225,19 +217,5 @@ describe('the tree view, by hand', () => {
     expect(await site.violations()).toEqual([]);
     await page.reload();
     await page.locator('.graph').waitFor();
-  });
-
-  test('of a graph with 10,000 nodes only the visible ones are rendered', async ({ visit }) => {
-    const { page } = await visit('/');
-    await importBranches(page, 9_999);
-    await page.keyboard.press('v');
-    await page.locator('.graph').getByRole('treeitem').first().waitFor();
-    await expect.poll(() => rows(page).count()).toBeLessThan(60);
-    await page.keyboard.press('End');
-    await expect.poll(() => selectedRow(page).getAttribute('aria-level')).toBe('2');
-    await expect.poll(() => rows(page).count()).toBeLessThan(60);
-    await page.locator('.graph').hover();
-    await page.mouse.wheel(0, -2_000);
-    await expect.poll(() => selectedRow(page).count()).toBe(0);
   });
 });

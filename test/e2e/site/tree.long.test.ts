@@ -19,9 +19,6 @@ const selectedRow = (page: Page) => page.locator('[role=treeitem][aria-selected=
 const reading = (page: Page) => page.locator('.reading-text').textContent();
 const untilGrown = (page: Page) =>
   page.getByRole('button', { name: 'Stop' }).and(page.locator(':disabled')).waitFor();
-const setField = (page: Page, name: string, value: string) =>
-  typeInto(page.getByRole('spinbutton', { name, exact: true }), value);
-
 const openTrees = (page: Page) => page.getByRole('link', { name: 'Tree' }).click();
 
 async function startTree(page: Page, prompt: string, n: number): Promise<void> {
@@ -70,30 +67,49 @@ function lastNode(size: number): number {
 }
 
 describe('the tree view', () => {
-  test('a tree of 300 branches exports and imports equal', async ({ visit }) => {
+  test('trees are exported and imported equal, kept side by side, and deleted, and another file is refused', async ({
+    visit,
+  }) => {
     const { page } = await visit('/');
     await startTree(page, PROMPT, 4);
-    await setField(page, 'n', '74');
-    await setField(page, 'max_tokens', '1');
-    for (const row of [1, 2, 3, 4]) {
-      await rows(page).nth(0).click();
-      await page.keyboard.press(String(row));
-      await branch(page);
-      await untilGrown(page);
-    }
     const first = await exported(page, 'JSON');
-    const nodes = (JSON.parse(first) as { nodes: { logprobs?: { tokens: string[] } }[] }).nodes;
-    expect(nodes).toHaveLength(1 + 4 + 4 * 74);
-    expect(nodes.slice(1).every(({ logprobs }) => logprobs !== undefined && logprobs.tokens.length > 0)).toBe(
-      true,
-    );
+    const { nodes } = JSON.parse(first) as { nodes: { logprobs?: { tokens: string[] } }[] };
+    expect(nodes.map(({ logprobs }) => (logprobs?.tokens.length ?? 0) > 0)).toEqual([
+      false,
+      ...[true, true, true, true],
+    ]);
     await page.getByRole('button', { name: 'New', exact: true }).click();
+    await importFile(page, bigTree(3).replace('"parent":0', '"parent":7'));
+    const refused = page.getByRole('dialog', { name: 'This file cannot be imported' });
+    await refused
+      .getByText('nodes[1].parent is 7, but must be the index of an earlier node, 0 to 0.')
+      .waitFor();
+    await page.keyboard.press('Escape');
+    await refused.waitFor({ state: 'detached' });
     await importFile(page, first);
-    await rows(page).first().waitFor();
+    await rows(page).nth(4).waitFor();
     const second = await exported(page, 'JSON');
     expect(second).toBe(first);
     const markdown = await exported(page, 'Markdown');
     expect(markdown).toContain(PROMPT);
+
+    await importFile(page, bigTree(301));
+    const trees = page.getByRole('combobox', { name: 'Tree' });
+    const names = () => trees.locator('option').allTextContents();
+    await expect.poll(names).toContain('big (301)');
+    const big = await exported(page, 'JSON');
+    await importFile(page, big);
+    await expect.poll(async () => (await names()).length).toBe(4);
+    const bigAgain = await exported(page, 'JSON');
+    expect(bigAgain).toBe(big);
+    await trees.selectOption({ label: `${PROMPT} (5)` });
+    await expect.poll(() => rows(page).count()).toBe(5);
+    await page.getByRole('button', { name: 'File' }).click();
+    await page.getByRole('button', { name: 'Delete tree…' }).click();
+    await page.getByRole('button', { name: 'Delete the tree' }).click();
+    await expect.poll(async () => (await names()).length).toBe(3);
+    const left = await names();
+    expect(left.toSorted()).toEqual([`${PROMPT} (5)`, 'big (301)', 'big (301)'].toSorted());
   });
 
   test('keys walk, branch at a token, name, prune, undo and redo', async ({ visit }) => {
@@ -117,7 +133,15 @@ describe('the tree view', () => {
     await press('ArrowDown', 'ArrowDown');
     await expect.poll(selected).toBe(texts[3]);
 
-    await press(']', ']', ']');
+    await press(']', ']');
+    const branchButton = page.getByRole('button', { name: /^Branch( at token)?$/ });
+    const alternatives = page.getByRole('region', { name: 'Alternatives' });
+    const ofToken = async () => [await branchButton.textContent(), await alternatives.count()];
+    await expect.poll(ofToken).toEqual(['Branch at token', 1]);
+    // A selected token is one of the selected node.
+    await press('k');
+    await expect.poll(ofToken).toEqual(['Branch', 0]);
+    await press('j', ']', ']', ']');
     const tokens = await tokensOf(page).allTextContents();
     const before = PROMPT + tokens.slice(0, 2).join('');
     const selectedToken = tokensOf(page).and(page.locator('[aria-selected=true]'));
@@ -235,23 +259,9 @@ describe('the tree view', () => {
     await expect.poll(() => rows(other).allTextContents()).toEqual(last);
   });
 
-  test('several trees are kept side by side, and one can be deleted', async ({ visit }) => {
-    const { page } = await visit('/');
-    await startTree(page, PROMPT, 4);
-    await page.getByRole('button', { name: 'New', exact: true }).click();
-    await importFile(page, bigTree(10));
-    await rows(page).nth(9).waitFor();
-    const trees = page.getByRole('combobox', { name: 'Tree' });
-    await trees.selectOption({ label: `${PROMPT} (5)` });
-    await expect.poll(() => rows(page).count()).toBe(5);
-    await page.getByRole('button', { name: 'File' }).click();
-    await page.getByRole('button', { name: 'Delete tree…' }).click();
-    await page.getByRole('button', { name: 'Delete the tree' }).click();
-    await rows(page).nth(9).waitFor();
-    await expect.poll(() => trees.locator('option').allTextContents()).toEqual(['big (10)']);
-  });
-
-  test('of 10,000 nodes only the visible ones are rendered', async ({ visit }) => {
+  test('of 10,000 nodes only the visible ones are rendered, in the outline and in the graph', async ({
+    visit,
+  }) => {
     const { page } = await visit('/');
     await openTrees(page);
     const last = `node ${lastNode(10_000)}`;
@@ -268,55 +278,17 @@ describe('the tree view', () => {
     await selectedRow(page).filter({ hasText: last }).waitFor();
     const id = (await selectedRow(page).getAttribute('id'))!;
     await expect.poll(() => outline.getAttribute('aria-activedescendant')).toBe(id);
-  });
 
-  test('a file that is no tree is refused with the place of its fault', async ({ visit }) => {
-    const { page } = await visit('/');
-    await openTrees(page);
-    await importFile(page, bigTree(3).replace('"parent":0', '"parent":7'));
-    const dialog = page.getByRole('dialog', { name: 'This file cannot be imported' });
-    await dialog
-      .getByText('nodes[1].parent is 7, but must be the index of an earlier node, 0 to 0.')
-      .waitFor();
-    await page.keyboard.press('Escape');
-    await page.getByRole('heading', { name: 'Tree', exact: true }).waitFor();
-  });
-
-  test('a rate limit is counted down, and the retry branches', async ({ visit }) => {
-    const { page } = await visit('/');
-    const error = {
-      message: 'Limit 3 per minute.',
-      type: 'requests',
-      param: null,
-      code: 'rate_limit_exceeded',
-    };
-    await page.route(
-      '**/v1/completions',
-      (route) => route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json: { error } }),
-      { times: 1 },
-    );
-    await openTrees(page);
-    await typeInto(page.getByRole('textbox', { name: 'Prompt' }), PROMPT);
-    await page.getByRole('button', { name: 'Start the tree' }).click();
-    const alert = page.getByRole('alert');
-    await alert.getByText('Limit 3 per minute.').waitFor();
-    await expect.poll(() => rows(page).count()).toBe(1);
-    await alert.getByRole('button', { name: 'Retry', exact: true }).click();
-    await rows(page).nth(4).waitFor();
-    await untilGrown(page);
-    await alert.waitFor({ state: 'detached' });
-  });
-
-  test('stop keeps what arrived', async ({ visit }) => {
-    const { page } = await visit('/');
-    await startTree(page, PROMPT, 4);
-    await setField(page, 'max_tokens', '1500');
-    await rows(page).nth(0).click();
-    await page.keyboard.press('1');
-    await branch(page);
-    await page.locator('.branch-card .branch-text').filter({ hasText: /\w{3}/ }).first().waitFor();
-    await page.keyboard.press('Escape');
-    await untilGrown(page);
-    await expect.poll(() => page.locator('.branch-card').count()).toBeGreaterThan(0);
+    await page.keyboard.press('Home');
+    await page.keyboard.press('v');
+    const graph = page.locator('.graph');
+    await graph.getByRole('treeitem').first().waitFor();
+    await expect.poll(() => rows(page).count()).toBeLessThan(60);
+    await page.keyboard.press('End');
+    await selectedRow(page).filter({ hasText: last }).waitFor();
+    await expect.poll(() => rows(page).count()).toBeLessThan(60);
+    await graph.hover();
+    await page.mouse.wheel(0, -2_000);
+    await expect.poll(() => selectedRow(page).count()).toBe(0);
   });
 });

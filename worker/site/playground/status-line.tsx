@@ -39,13 +39,20 @@ function figuresOf({ firstTokenMs, tokensPerSecond, tokens, usage, limits }: Fig
 const scoreOf = (score: Score | null): string[] =>
   score === null ? [] : [`Perplexity ${score.perplexity.toFixed(2)} over ${score.tokens} tokens`];
 
+/** Returns the state of a completion, then its figures. */
+export const statusTexts = (phase: Phase, figures: Figures, score: Score | null): [string, ...string[]] => [
+  phaseText(phase),
+  ...scoreOf(score),
+  ...figuresOf(figures),
+];
+
 /** What the last completion did, and what it cost. */
 export function StatusLine() {
   const { generation, score } = usePlayground();
-  const figures = [...scoreOf(score.value), ...figuresOf(generation.figures.value)];
+  const [phase, ...figures] = statusTexts(generation.phase.value, generation.figures.value, score.value);
   return (
     <p class="status-line figures quiet">
-      <span role="status">{phaseText(generation.phase.value)}</span>
+      <span role="status">{phase}</span>
       {figures.map((figure) => (
         <span key={figure.replace(/[\d.]+/g, '')}>{figure}</span>
       ))}

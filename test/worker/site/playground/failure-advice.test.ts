@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type FailureKind, RequestFailure, reasonOf } from '../../../../worker/site/api/request-failure.ts';
-import { waitBeforeRetry, waitText } from '../../../../worker/site/playground/failure-advice.ts';
+import { adviceFor, waitBeforeRetry, waitText } from '../../../../worker/site/playground/failure-advice.ts';
 
 test.each<readonly [FailureKind, number | null, number]>([
   ['model-loading', 500, 500],
@@ -8,6 +8,13 @@ test.each<readonly [FailureKind, number | null, number]>([
   ['overloaded', null, 0],
 ])('a failure "%s" with a retry-after of %s ms is retried after %i ms', (kind, retryAfterMs, wait) => {
   expect(waitBeforeRetry(new RequestFailure(kind, 'Why.', { retryAfterMs }))).toBe(wait);
+});
+
+test.each([
+  [null, 'Change the text or the parameters, then retry.'],
+  ['stop[2]', 'Correct stop[2], then retry.'],
+])('the advice for a rejected request with the invalid field %s is: %s', (param, todo) => {
+  expect(adviceFor({ kind: 'invalid-request', param })).toEqual(['The server rejected the request', todo]);
 });
 
 test.each([

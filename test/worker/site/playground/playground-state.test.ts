@@ -1,0 +1,141 @@
+import '../support/page-globals.ts';
+import { computed, signal } from '@preact/signals';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { EditorContent, TextEditor } from '../../../../worker/site/editor/text-editor.ts';
+import { Generation } from '../../../../worker/site/playground/generation.ts';
+import {
+  complete,
+  type PlaygroundState,
+  score,
+} from '../../../../worker/site/playground/playground-state.ts';
+import { statusTexts } from '../../../../worker/site/playground/status-line.tsx';
+import type { PlacedTokens } from '../../../../worker/site/tokens/placed-tokens.ts';
+import { CONNECTION, completion, cutCompletion, serveCompletions } from '../support/fake-completions.ts';
+
+const PROMPT = 'Once upon a time';
+
+/** Keeps text and tints as the editor does. */
+class FakeEditor {
+  content: EditorContent = { text: PROMPT, tokens: [], mark: null };
+  beginStep(): void {}
+  endStep(): void {}
+  lock(): void {}
+  tint(tokens: readonly PlacedTokens[]): void {
+    this.content = { ...this.content, tokens: [...this.content.tokens, ...tokens] };
+  }
+  append(at: number, text: string, tokens: readonly PlacedTokens[]): void {
+    const before = this.content.text;
+    this.content = { ...this.content, text: before.slice(0, at) + text + before.slice(at) };
+    this.tint(tokens);
+  }
+  get tinted(): string[] {
+    return this.content.tokens.map(({ from, to }) => this.content.text.slice(from, to));
+  }
+}
+
+function opened(parameters: Record<string, unknown> = {}) {
+  const editor = new FakeEditor();
+  let now = 0;
+  const generation = new Generation(() => (now += 50));
+  const state: PlaygroundState = {
+    session: {
+      connection: signal(CONNECTION),
+      model: signal('default'),
+      access: signal({ state: 'no-key' }),
+    } as unknown as PlaygroundState['session'],
+    content: signal(editor.content),
+    parameters: signal(parameters),
+    generation,
+    editor: signal(editor as unknown as TextEditor),
+    isRunning: computed(() => ['waiting', 'streaming'].includes(generation.phase.value.name)),
+    score: signal(null),
+  };
+  return { editor, state };
+}
+
+beforeEach(() => {
+  vi.stubGlobal('document', { hidden: true });
+});
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+test('the echo of the end of a prompt tints that end, and the completion after it', async () => {
+  serveCompletions(() =>
+    completion(
+      {
+        text: ' a time',
+        tokens: [
+          [' a', -1],
+          [' time', -2],
+        ],
+      },
+      {
+        text: ' there was',
+        tokens: [
+          [' there', -1],
+          [' was', -1],
+        ],
+        offset: 7,
+        finish_reason: 'length',
+      },
+    ),
+  );
+  const { editor, state } = opened({ echo: true, echo_last: 2 });
+  await complete(state);
+  expect(editor.content.text).toBe(`${PROMPT} there was`);
+  expect(editor.tinted).toEqual([' a', ' time', ' there', ' was']);
+  expect(state.score.peek()).toEqual({ perplexity: Math.exp(1.5), tokens: 2 });
+});
+
+test('without logprobs, the echo of the prompt is not written into the text again', async () => {
+  serveCompletions(() => completion({ text: PROMPT }, { text: ' there', finish_reason: 'length' }));
+  const { editor, state } = opened({ echo: true, logprobs: null });
+  await complete(state);
+  expect(editor.content).toMatchObject({ text: `${PROMPT} there`, tokens: [] });
+});
+
+test('a score is asked for with the whole text, and generates nothing', async () => {
+  const sent = serveCompletions(() =>
+    completion({ text: PROMPT, tokens: [[PROMPT, -1]], finish_reason: 'length' }),
+  );
+  const { editor, state } = opened({ temperature: 0.3 });
+  await score(state);
+  expect(sent[0]!.body).toMatchObject({ prompt: PROMPT, max_tokens: 0, echo: true, logprobs: 5 });
+  expect(editor.content.text).toBe(PROMPT);
+});
+
+test('a stream that breaks off keeps its text, and a retry continues from its end', async () => {
+  const sent = serveCompletions((_, at) =>
+    at === 0 ? cutCompletion({ text: ' there was a' }) : completion({ text: ' king', finish_reason: 'stop' }),
+  );
+  const { editor, state } = opened();
+  await complete(state);
+  expect(state.generation.phase.peek()).toMatchObject({ name: 'failed', failure: { kind: 'cut-stream' } });
+  expect(editor.content.text).toBe(`${PROMPT} there was a`);
+  await complete(state);
+  expect(sent[1]!.body).toMatchObject({ prompt: `${PROMPT} there was a` });
+  expect(editor.content.text).toBe(`${PROMPT} there was a king`);
+});
+
+test('the status line is that of one run, and says when the model added nothing', async () => {
+  const error = { message: 'Not so.', type: 'invalid_request_error', param: null, code: null };
+  serveCompletions(
+    (_, at) =>
+      [
+        completion({ text: ' there' }, { text: ' was', finish_reason: 'length' }),
+        Response.json({ error }, { status: 400 }),
+        completion({ text: '', finish_reason: 'stop' }),
+      ][at]!,
+  );
+  const { state } = opened();
+  const { phase, figures } = state.generation;
+  const line = () => statusTexts(phase.peek(), figures.peek(), state.score.peek());
+  await complete(state);
+  expect(line()).toEqual(['Finished: length', 'TTFT 100 ms', '20 tokens/s', '2 tokens']);
+  await complete(state);
+  expect(line()).toEqual(['Failed']);
+  await complete(state);
+  expect(line()[0]).toBe('Finished: stop, the model added no text');
+});
