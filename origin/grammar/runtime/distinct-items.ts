@@ -1,5 +1,4 @@
 import { canonical } from '../rules/canonical.ts';
-import { isJsonNumber } from '../rules/decimal.ts';
 import { parseExactJson } from '../rules/exact-json.ts';
 
 /** An array or object that is open at the end of a text. */
@@ -17,7 +16,7 @@ interface Level {
 export class Item {
   readonly #text: string;
   #canonical: string | null = null;
-  #scalars: readonly string[] | null = null;
+  #tokens: readonly string[] | null = null;
 
   /** @param text one code unit per byte */
   constructor(text: string) {
@@ -25,7 +24,7 @@ export class Item {
   }
 
   get canonical(): string {
-    return (this.#canonical ??= canonical(parseExactJson(decoded(this.#text))));
+    return (this.#canonical ??= canonicalBytes(this.#text));
   }
 
   /** Whether it may be a string that begins with a byte of ASCII. */
@@ -33,10 +32,39 @@ export class Item {
     return this.#text[0] === '"' && (this.#text.charCodeAt(1) === byte || this.#text[1] === '\\');
   }
 
-  /** Its scalars and keys; see `scalarText`. */
-  get scalars(): readonly string[] {
-    return (this.#scalars ??= scalarsOf(parseExactJson(decoded(this.#text))));
+  /**
+   * Whether it has all strings and scalars of the beginning of an item. Of numbers, only the digits count. If
+   * some end of the beginning is equal to this item, it has.
+   */
+  hasBeginningOf(begun: string): boolean {
+    this.#tokens ??= tokensOf(this.#text);
+    return tokensOf(begun).every((token) =>
+      this.#tokens!.some((own) => own.padEnd(token.length, '0').startsWith(token)),
+    );
   }
+}
+
+/**
+ * Strings without escapes, the digits of numbers after a #, and other scalars. The last one may be
+ * incomplete.
+ */
+const tokensOf = (text: string): string[] =>
+  (text.match(/"(?:[^"\\]|\\.)*(?:"|\\?$)|[^\s,:[\]{}"]+/gs) ?? []).map((token) => {
+    if (/^[-\d]/.test(token)) return `#${token.replace(/e.*/i, '').replace(/^[-0.]+|[.]/g, '')}`;
+    if (!token.includes('\\')) return token;
+    const utf8 = (escapes: string) => Buffer.from(JSON.parse(`"${escapes}"`)).toString('latin1');
+    return token.replace(INCOMPLETE_ESCAPE, '').replace(ESCAPES, utf8);
+  });
+
+/** At the end of a text, also the first half of a surrogate pair. */
+const INCOMPLETE_ESCAPE = /(?:\\ud[89ab][\da-f]{2})?(?:\\(?:u[\da-f]{0,3})?)?$/i;
+const ESCAPES = /(?:\\(?:u[\da-f]{4}|[^u]))+/gi;
+
+function canonicalBytes(text: string): string {
+  // Most items are strings without escapes.
+  if (/^"[^\\]*$/.test(text)) return text;
+  const value = parseExactJson(Buffer.from(text, 'latin1').toString());
+  return Buffer.from(canonical(value)).toString('latin1');
 }
 
 type Token = 'none' | 'string' | 'escape' | 'scalar';
@@ -113,19 +141,6 @@ function afterValue(level: Level, end: number, textFrom: TextFrom): ItemPosition
   return { level: { ...complete, seen: [...level.seen, item] }, token: 'none' };
 }
 
-/** The UTF-8 of a text, one code unit per byte. */
-const bytesOf = (text: string): string => Buffer.from(text).toString('latin1');
-const decoded = (bytes: string): string => Buffer.from(bytes, 'latin1').toString();
-
-/** A string after a quotation mark, or the JSON text of another scalar. */
-const scalarText = (value: unknown): string => (typeof value === 'string' ? `"${value}` : canonical(value));
-
-function scalarsOf(value: unknown): string[] {
-  if (Array.isArray(value)) return value.flatMap(scalarsOf);
-  if (typeof value !== 'object' || value === null || isJsonNumber(value)) return [scalarText(value)];
-  return Object.entries(value).flatMap(([key, inner]) => [scalarText(key), ...scalarsOf(inner)]);
-}
-
 /**
  * Whether every continuation might repeat an item: an item is due, has just ended, or begins like an earlier
  * one. Otherwise its completion is new.
@@ -136,58 +151,8 @@ export function mayOnlyRepeat({ level, token }: ItemPosition, textFrom: TextFrom
     // What precedes a value of an object decides whether the object can go on.
     if (at.isItemComplete && (at !== level || token !== 'none')) continue;
     if (at.itemStart === -1 || at.isItemComplete) return true;
-    const begun = scalarsBegun(textFrom(at.itemStart), token);
-    if (at.seen.some((item) => hasScalars(item, begun))) return true;
+    const begun = textFrom(at.itemStart);
+    if (at.seen.some((item) => item.hasBeginningOf(begun))) return true;
   }
   return false;
 }
-
-/** The keys and scalars of the beginning of an item. */
-interface ScalarsBegun {
-  readonly complete: readonly string[];
-  /**
-   * How the one that is not complete begins: its text, and of a string further bytes. Null if there is none.
-   */
-  readonly open: { readonly text: string; readonly bytes: string } | null;
-}
-
-const TOKENS = /"(?:[^"\\]|\\.)*"|".*|[^\s,:[\]{}"]+/gs;
-/** The whole characters and escapes of an unfinished string, in Latin-1. */
-const WHOLE_CHARACTERS =
-  /^"(?:[^"\\\x80-\xff]|\\(?:[^u]|u[\da-fA-F]{4})|[\xc0-\xff][\x80-\xbf]+(?=[^\x80-\xbf]))*/s;
-
-function scalarsBegun(text: string, token: Token): ScalarsBegun {
-  const found = text.match(TOKENS) ?? [];
-  const last = token === 'none' ? undefined : found.pop();
-  const complete = found.map((one) => scalarText(parseExactJson(decoded(one))));
-  if (last === undefined) return { complete, open: null };
-  if (last[0] !== '"') return { complete, open: { text: last, bytes: '' } };
-  const [whole] = WHOLE_CHARACTERS.exec(last)!;
-  const rest = last.slice(whole.length);
-  const begun = scalarText(JSON.parse(`${decoded(whole)}"`));
-  return { complete, open: { text: begun, bytes: rest[0] === '\\' ? '' : rest } };
-}
-
-/** Whether an item has these keys and scalars. If a text can become equal to the item, it does. */
-function hasScalars({ scalars }: Item, { complete, open }: ScalarsBegun): boolean {
-  if (!complete.every((one) => scalars.includes(one))) return false;
-  if (open === null) return true;
-  const isNumber = NUMERIC.test(open.text);
-  return scalars.some((value) => {
-    if (isNumber) return NUMERIC.test(value) && mayBecome(open.text, value);
-    if (!value.startsWith(open.text)) return false;
-    return open.bytes === '' || bytesOf(value.slice(open.text.length)).startsWith(open.bytes);
-  });
-}
-
-const NUMERIC = /^[-\d]/;
-
-/** Whether the beginning of a number has the digits and the sign of a value, wherever its point is. */
-function mayBecome(begun: string, value: string): boolean {
-  const digits = significantDigits(begun);
-  const hasSign = value === '0' || (begun[0] === '-') === (value[0] === '-');
-  return hasSign && significantDigits(value).padEnd(digits.length, '0').startsWith(digits);
-}
-
-const significantDigits = (number: string): string =>
-  number.replace(/e.*/i, '').replaceAll(/[-.]/g, '').replace(/^0+/, '');
