@@ -27,7 +27,7 @@ const wirePrompt = z.custom<string | (string | number)[]>(
 const isPart = (value: unknown): boolean => typeof value === 'string' || isTokenId(value);
 export type WirePrompt = z.infer<typeof wirePrompt>;
 
-/** The constraint of the generated text. `value` is the source text, or a JSON Schema as it was sent. */
+/** The constraint of the generated text. `value` is the source text, or a JSON Schema, also as text. */
 export const wireConstraint = z.discriminatedUnion('type', [
   z.object({ type: z.literal('gbnf'), value: z.string() }),
   z.object({ type: z.literal('regex'), value: z.string() }),

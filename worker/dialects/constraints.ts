@@ -194,14 +194,16 @@ export function constraintOf(
     stated(ebnf) ? text('ebnf', 'gbnf', ebnf) : null,
     fromTools(request),
   ].filter((constraint) => constraint !== null);
-  const [first] = constraints;
-  const written = first && JSON.stringify(first.constraint);
-  const second = constraints.find(({ constraint }) => JSON.stringify(constraint) !== written);
-  if (first && second) {
+  const [first, ...others] = constraints;
+  if (first === undefined) return null;
+  const second = others.find(
+    ({ constraint }) => JSON.stringify(constraint) !== JSON.stringify(first.constraint),
+  );
+  if (second) {
     const message = `Conflicting parameters: '${first.field}' and '${second.field}' both constrain the text. Send one of them.`;
     throw new ApiError('conflicting_parameters', message, { param: first.field });
   }
-  return first === undefined ? null : { ...first, constraint: styled(first.constraint, request, defaults) };
+  return { ...first, constraint: styled(first.constraint, request, defaults) };
 }
 
 /** Adds how the objects of a JSON Schema are generated. */

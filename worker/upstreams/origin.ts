@@ -196,10 +196,14 @@ export class OriginUpstream implements Upstream {
   }
 }
 
-/** The form of a request in JSON. */
-const wireForm = (request: GenerationRequest) => ({
+/** The form of a request in JSON. A schema goes as text, so that only the compiler parses it. */
+const wireForm = ({ constraint, ...request }: GenerationRequest) => ({
   ...request,
   maxTokens: tokenLimitNumber(request.maxTokens),
+  constraint:
+    constraint?.type === 'json_schema'
+      ? { ...constraint, value: JSON.stringify(constraint.value) }
+      : constraint,
 });
 
 /** Returns the model under its public name; an empty list if the origin does not have it. */

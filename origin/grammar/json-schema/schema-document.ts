@@ -58,8 +58,11 @@ export class SchemaDocument {
     for (const name of Object.keys(others)) this.ignore(`x-guidance.${name}`);
     this.#value = value;
     this.#draft = new Draft(value);
-    this.#contents = new SchemaContents(value);
-    this.#hasDynamicAnchors = JSON.stringify(value)?.includes('"$dynamicAnchor"') === true;
+    const text = JSON.stringify(value) ?? '';
+    const hasRootId = isJsonObject(value) && value.$id !== undefined;
+    // An $id below the root gives references another base.
+    this.#contents = new SchemaContents(text.split('"$id":').length === (hasRootId ? 2 : 1));
+    this.#hasDynamicAnchors = text.includes('"$dynamicAnchor"');
     this.root = this.#node(value, this.#entered('#'));
   }
 
@@ -165,15 +168,14 @@ function parted(path: string): { readonly scope: string; readonly pointer: strin
 
 /** Numbers the contents of schemas: schemas that differ only in annotations have equal numbers. */
 class SchemaContents {
-  /** Whether all references have the same base, so that equal ones mean the same schema. */
   readonly #isShared: boolean;
   readonly #numbers = new Map<string, number>();
   readonly #numberOf = new WeakMap<object, number>();
   #count = 0;
 
-  constructor(document: unknown) {
-    const { $id, id, ...rest } = isJsonObject(document) ? document : {};
-    this.#isShared = !JSON.stringify(rest).includes('"$id":');
+  /** @param isShared whether all references have the same base, so that equal ones mean the same schema */
+  constructor(isShared: boolean) {
+    this.#isShared = isShared;
   }
 
   of(schema: JsonObject): number {
