@@ -1,19 +1,18 @@
+import { pageQuery } from '@continuo/shared/account-fields.ts';
+import { ApiError, type ErrorCode } from '@continuo/shared/errors.ts';
+import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import {
   keyList,
   keyObject,
   keyPatch,
   newKey,
   newKeyObject,
-  ownKey,
-  ownUsageQuery,
-  pageQuery,
   rotation,
-  usageResponse,
-} from '@continuo/shared/account.ts';
-import { ApiError, type ErrorCode } from '@continuo/shared/errors.ts';
-import { toSnakeCase } from '@continuo/shared/field-names.ts';
+} from '@continuo/shared/key-objects.ts';
+import { ownKey } from '@continuo/shared/own-key.ts';
 import type { Limits, Principal, TenantLimits } from '@continuo/shared/tenant.ts';
 import { requestObject } from '@continuo/shared/usage.ts';
+import { ownUsageQuery, usageResponse } from '@continuo/shared/usage-queries.ts';
 import type * as z from 'zod';
 import { dayStart, existing, secondsOrNull } from '../admin/admin-objects.ts';
 import {

@@ -1,6 +1,6 @@
-import type { keyBody, keyPatch, newKey } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toCamelCase, toSnakeCase } from '@continuo/shared/field-names.ts';
+import type { keyBody, keyPatch, newKey } from '@continuo/shared/key-objects.ts';
 import type { ApiKey, Limits, SomeLimits } from '@continuo/shared/tenant.ts';
 import type * as z from 'zod';
 import { secondsOrNull } from '../admin/admin-objects.ts';

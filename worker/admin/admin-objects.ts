@@ -1,6 +1,7 @@
-import type { keyObject, planObject, tenantObject } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
+import type { keyObject } from '@continuo/shared/key-objects.ts';
+import type { planObject, tenantObject } from '@continuo/shared/tenant-objects.ts';
 import type * as z from 'zod';
 import type { KeyRecord } from '../tenants/key-store.ts';
 import type { Plan } from '../tenants/plan-store.ts';

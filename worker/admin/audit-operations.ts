@@ -1,4 +1,4 @@
-import { listOf, pageQuery } from '@continuo/shared/account.ts';
+import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
 import * as z from 'zod';
 import type { Operation } from '../operations/operation.ts';
 import { listEntries, type NumberedEntry } from '../tenants/audit-log.ts';

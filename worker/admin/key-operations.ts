@@ -1,17 +1,16 @@
+import { listOf, type pageQuery } from '@continuo/shared/account-fields.ts';
+import { newApiKey, newCheckedId } from '@continuo/shared/api-key.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { toCamelCase } from '@continuo/shared/field-names.ts';
 import {
   keyBody,
   keyObject,
   keyPatch,
   keyQuery,
-  listOf,
   type newKey,
   newKeyObject,
-  type pageQuery,
   rotation,
-} from '@continuo/shared/account.ts';
-import { newApiKey, newCheckedId } from '@continuo/shared/api-key.ts';
-import { ApiError } from '@continuo/shared/errors.ts';
-import { toCamelCase } from '@continuo/shared/field-names.ts';
+} from '@continuo/shared/key-objects.ts';
 import { importSigningKey, sha256Hex } from '@continuo/shared/signing.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';

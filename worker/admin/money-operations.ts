@@ -1,4 +1,4 @@
-import { listOf, pageQuery } from '@continuo/shared/account.ts';
+import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
 import { documented } from '@continuo/shared/documented.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { characters, integer, unixSeconds } from '@continuo/shared/json-fields.ts';

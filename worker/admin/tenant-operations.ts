@@ -1,15 +1,14 @@
+import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
+import { ApiError } from '@continuo/shared/errors.ts';
+import { toCamelCase } from '@continuo/shared/field-names.ts';
 import {
-  listOf,
-  pageQuery,
   planBody,
   planObject,
   planPatch,
   tenantBody,
   tenantObject,
   tenantPatch,
-} from '@continuo/shared/account.ts';
-import { ApiError } from '@continuo/shared/errors.ts';
-import { toCamelCase } from '@continuo/shared/field-names.ts';
+} from '@continuo/shared/tenant-objects.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
 import { syncBlock } from '../limits/limiter-client.ts';

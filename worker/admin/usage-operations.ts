@@ -1,5 +1,5 @@
-import { usageQuery, usageResponse } from '@continuo/shared/account.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { usageQuery, usageResponse } from '@continuo/shared/usage-queries.ts';
 import * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
 import { endUserHash } from '../limits/end-user.ts';

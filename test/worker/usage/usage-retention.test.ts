@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import type * as z from 'zod';
-import type { usageResponse } from '../../../shared/account.ts';
+import type { usageResponse } from '../../../shared/usage-queries.ts';
 import { pruneRequests, rollUpUsage } from '../../../worker/usage/usage-retention.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
