@@ -1,13 +1,22 @@
 import { expect, test } from 'vitest';
 import { forAllTests } from '../../support/for-tests.ts';
-import { MODEL } from '../support/fake-origin.ts';
+import { MODEL, startFakeOrigin } from '../support/fake-origin.ts';
 import { startWorker } from '../support/worker.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { asNewForEach } from '../support/worker-for-tests.ts';
 import { startFakeOpenAi } from '../upstreams/fake-openai.ts';
 
-const TELLING = { entry: 'test/worker/support/telling-log.ts' };
-const { worker, origin } = workerForTests({ LOG_REQUESTS: 'true' }, TELLING);
+const origin = forAllTests(startFakeOrigin);
 const openAi = forAllTests(startFakeOpenAi);
+const worker = forAllTests(() => {
+  const models = [{ id: 'theirs', contextLength: 64 }];
+  const UPSTREAMS = JSON.stringify([
+    { kind: 'origin', name: 'origin', url: origin.url },
+    { kind: 'openai', name: 'backend', url: openAi.url, models },
+  ]);
+  const entry = 'test/worker/support/telling-log.ts';
+  return startWorker(origin, { LOG_REQUESTS: 'true', UPSTREAMS }, { entry });
+});
+asNewForEach(origin);
 
 const logged = async () => (await (await worker.request('/log')).json()) as string[];
 
@@ -32,21 +41,13 @@ test('logs no name, prompt or key', async () => {
 });
 
 test('logs which model server failed, with its status and code but not its message', async () => {
-  const models = [{ id: 'theirs', contextLength: 64 }];
-  const UPSTREAMS = JSON.stringify([{ kind: 'openai', name: 'backend', url: openAi.url, models }]);
-  const edge = await startWorker(origin, { UPSTREAMS }, TELLING);
-  try {
-    const error = { message: 'the key sk-1 is wrong for a prompt', type: 'auth', code: 'bad_key' };
-    openAi.script = (_, response) => response.writeHead(401).end(JSON.stringify({ error }));
-    const refused = await edge.post({ model: 'theirs', prompt: 'a prompt' });
-    expect(refused.status).toBe(502);
-    const lines = (await (await edge.request('/log')).json()) as string[];
-    const failures = lines.filter((line) => line.includes('upstream_failed'));
-    expect(failures.map((line) => JSON.parse(line))).toMatchObject([
-      { upstream: 'backend', status: 401, type: 'auth', code: 'bad_key' },
-    ]);
-    for (const text of [failures.join(), await refused.text()]) expect(text).not.toMatch(/sk-1|a prompt/);
-  } finally {
-    await edge.stop();
-  }
+  const error = { message: 'the key sk-1 is wrong for a prompt', type: 'auth', code: 'bad_key' };
+  openAi.script = (_, response) => response.writeHead(401).end(JSON.stringify({ error }));
+  const refused = await worker.post({ model: 'theirs', prompt: 'a prompt' });
+  expect(refused.status).toBe(502);
+  const failures = (await logged()).filter((line) => line.includes('upstream_failed'));
+  expect(failures.map((line) => JSON.parse(line))).toMatchObject([
+    { upstream: 'backend', status: 401, type: 'auth', code: 'bad_key' },
+  ]);
+  for (const text of [failures.join(), await refused.text()]) expect(text).not.toMatch(/sk-1|a prompt/);
 });
