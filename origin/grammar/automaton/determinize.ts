@@ -21,8 +21,8 @@ export function determinize(nfa: Nfa, options: DeterminizeOptions): Dfa | null {
   const single = new Map<number, number>();
   const stateOf = (targets: readonly number[]): number => {
     const [target] = targets;
-    const known = targets.length === 1 ? single.get(target!) : undefined;
-    if (known !== undefined) return known;
+    const cached = targets.length === 1 ? single.get(target!) : undefined;
+    if (cached !== undefined) return cached;
     const state = stateOfSet(targets);
     if (targets.length === 1) single.set(target!, state);
     return state;

@@ -19,8 +19,8 @@ const MAX_DEPTH = 4;
 export function areDisjoint(a: Conjunction, b: Conjunction, context: SchemaContext, depth = 0): boolean {
   const keys = [a, b].map((conjunction) => conjunctionKey(simplified(conjunction))).sort();
   const key = `${depth}\n${keys[0]}\n\n${keys[1]}`;
-  const known = context.disjoint.get(key);
-  if (known !== undefined) return known;
+  const cached = context.disjoint.get(key);
+  if (cached !== undefined) return cached;
   context.budget.spend(100);
   const disjoint = isDisjoint(a, b, context, depth);
   context.disjoint.set(key, disjoint);

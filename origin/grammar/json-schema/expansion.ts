@@ -35,8 +35,8 @@ const EXPANDED = new WeakMap<Conjunction, Expanded>();
  * @throws GrammarError if a reference cannot be resolved or leads back to itself
  */
 export function expand(conjunction: Conjunction, document: SchemaDocument): Expanded {
-  const known = EXPANDED.get(conjunction);
-  if (known !== undefined) return known;
+  const cached = EXPANDED.get(conjunction);
+  if (cached !== undefined) return cached;
   const expanded = expandNew(conjunction, document);
   EXPANDED.set(conjunction, expanded);
   return expanded;

@@ -128,8 +128,8 @@ export class JsonRules {
   }
 
   #once(name: string, make: () => Expression): RuleReference {
-    const known = this.#rules.get(name);
-    if (known) return known;
+    const cached = this.#rules.get(name);
+    if (cached) return cached;
     const index = this.#builder.declare();
     this.#rules.set(name, rule(index));
     this.#builder.define(index, make());

@@ -122,8 +122,8 @@ class SchemaCompiler implements SchemaContext {
   }
 
   #escapedRule(of: number, path: string): number {
-    const known = this.#escaped.get(of);
-    if (known) return known.rule;
+    const cached = this.#escaped.get(of);
+    if (cached) return cached.rule;
     const escaped = this.#builder.declare();
     this.#escaped.set(of, { rule: escaped, of, path });
     return escaped;

@@ -165,8 +165,8 @@ class MemberGraph {
   }
 
   #register(name: string): number {
-    const known = this.#states.get(name);
-    if (known !== undefined) return known;
+    const cached = this.#states.get(name);
+    if (cached !== undefined) return cached;
     this.#states.set(name, this.#states.size);
     return this.#states.size - 1;
   }

@@ -76,8 +76,8 @@ export class SchemaDocument {
     let value: unknown = node.schema;
     for (const key of keys) value = (value as Record<string | number, unknown>)[key];
     if (typeof value === 'boolean') return value ? ALWAYS : NEVER;
-    const known = isJsonObject(value) ? this.#nodeOf.get(value) : undefined;
-    if (known !== undefined) return known;
+    const cached = isJsonObject(value) ? this.#nodeOf.get(value) : undefined;
+    if (cached !== undefined) return cached;
     const child = this.#node(value, this.#entered(childPath(node.path, keys)));
     // With dynamic anchors, one schema has a node for each list of resources that lead to it.
     if (isJsonObject(value) && !this.#hasDynamicAnchors) this.#nodeOf.set(value, child);
@@ -135,8 +135,8 @@ export class SchemaDocument {
 
   #node(value: unknown, path: string): SchemaNode {
     if (typeof value === 'boolean') return value ? ALWAYS : NEVER;
-    const known = this.#nodes.get(path);
-    if (known) return known;
+    const cached = this.#nodes.get(path);
+    if (cached) return cached;
     if (!isJsonObject(value)) {
       throw schemaError(path, `a schema must be an object or a boolean, received ${excerpt(value)}`);
     }
@@ -149,8 +149,8 @@ export class SchemaDocument {
 
   #checked(value: JsonObject, path: string): SchemaNode {
     const key = `${parted(path).scope} ${this.#contents.of(value)}`;
-    const known = this.#nodeWith.get(key);
-    if (known) return known;
+    const cached = this.#nodeWith.get(key);
+    if (cached) return cached;
     this.#draft.requireKnown(value, path);
     const schema = withPlainCounts(this.#withStaticReference(this.#draft.modernized(value), path));
     for (const keyword of checkKeywords(schema, path, this.lenient)) this.#ignored.add(keyword);
@@ -179,8 +179,8 @@ class SchemaContents {
   }
 
   of(schema: JsonObject): number {
-    const known = this.#numberOf.get(schema);
-    if (known !== undefined) return known;
+    const cached = this.#numberOf.get(schema);
+    if (cached !== undefined) return cached;
     const key = this.#isShared ? this.#key(schema) : null;
     const number = (key === null ? undefined : this.#numbers.get(key)) ?? ++this.#count;
     if (key !== null) this.#numbers.set(key, number);

@@ -151,8 +151,8 @@ interface Cache<Key, Value> {
 }
 
 function getOrMake<Key, Value>(cache: Cache<Key, Value>, key: Key, make: () => Value): Value {
-  const known = cache.get(key);
-  if (known !== undefined) return known;
+  const cached = cache.get(key);
+  if (cached !== undefined) return cached;
   const made = make();
   cache.set(key, made);
   return made;

@@ -87,8 +87,8 @@ class LarkCompiler {
     const isLexeme = isTerminal(node.name) || definition.lazy !== null;
     // A terminal that a lazy rule cuts short is another one than elsewhere.
     if (isLexeme && isTerminal(node.name) && this.#rivals.has(node)) return this.#terminal(node);
-    const known = this.#rules.get(node.name);
-    if (known) return known;
+    const cached = this.#rules.get(node.name);
+    if (cached) return cached;
     this.#context.budget.spend(RULE_COST);
     const index = this.#context.builder.declare();
     this.#rules.set(node.name, rule(index));

@@ -29,8 +29,8 @@ export function llguidanceGrammar(value: unknown, budget: WorkBudget): Grammar {
     },
   };
   const expressionOf = (part: GrammarPart): Expression => {
-    const known = references.get(part);
-    if (known) return known;
+    const cached = references.get(part);
+    if (cached) return cached;
     // Registers the rule before it is compiled, so that grammars may refer to each other.
     const index = builder.declare();
     const reference: Expression = { kind: 'rule', rule: index };

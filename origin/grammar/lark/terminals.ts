@@ -34,8 +34,8 @@ export class Terminals {
   }
 
   named(name: string, offset: number): RegexNode {
-    const known = this.#known.get(name);
-    if (known) return known;
+    const cached = this.#known.get(name);
+    if (cached) return cached;
     const definition = this.#definitions.get(name);
     if (!definition) throw this.#error(offset, `"${name}" is used but not defined`);
     if (this.#open.has(name)) throw this.#error(definition.offset, `The terminal "${name}" refers to itself`);

@@ -39,7 +39,7 @@ export class Item {
   hasBeginningOf(begun: string): boolean {
     this.#tokens ??= tokensOf(this.#text);
     return tokensOf(begun).every((token) =>
-      this.#tokens!.some((own) => own.padEnd(token.length, '0').startsWith(token)),
+      this.#tokens!.some((text) => text.padEnd(token.length, '0').startsWith(token)),
     );
   }
 }
@@ -137,7 +137,7 @@ function afterValue(level: Level, end: number, textFrom: TextFrom): ItemPosition
   const complete = { ...level, isItemComplete: true };
   if (level.seen === null) return { level: complete, token: 'none' };
   const item = new Item(textFrom(level.itemStart).slice(0, end - level.itemStart));
-  if (level.seen.some((other) => other.canonical === item.canonical)) return REPEATED;
+  if (level.seen.some((earlier) => earlier.canonical === item.canonical)) return REPEATED;
   return { level: { ...complete, seen: [...level.seen, item] }, token: 'none' };
 }
 

@@ -103,8 +103,8 @@ export class PlainText {
   #isEndless(items: Int32Array, budget: WorkBudget): boolean {
     return items.some((state, i) => {
       if (i % 2 === 1 || state >= this.#network.ruleOf.length) return false;
-      const known = this.#endless.get(state);
-      if (known !== undefined) return known;
+      const cached = this.#endless.get(state);
+      if (cached !== undefined) return cached;
       const { bytes, seen } = freeLength(state * PHASES, MAX_PROGRAM_BYTES, MAX_PROGRAM_PAIRS, (pair) =>
         this.#pairsAfter(pair, budget),
       );

@@ -208,8 +208,8 @@ export class StateTable {
 
   #returnItems(rule: number, origin: number, budget: WorkBudget): Int32Array {
     const key = origin * this.program.ruleStart.length + rule;
-    const known = this.#returns.get(key);
-    if (known) return known;
+    const cached = this.#returns.get(key);
+    if (cached) return cached;
     const found: number[] = [];
     const end = this.#itemOffsets.data[origin + 1]!;
     for (let item = this.#itemOffsets.data[origin]!; item < end; item += 2) {
