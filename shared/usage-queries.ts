@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { listOf, pageSize } from './account-fields.ts';
+import { listOf, pageSize, seconds } from './account-fields.ts';
 import { documented } from './documented.ts';
 import { USAGE_GROUPS, usageRow } from './usage.ts';
 
@@ -20,7 +20,7 @@ export const usageQuery = z.strictObject({
     .transform((text) => text.split(','))
     .pipe(z.array(usageGroup).min(1))
     .describe(
-      'Groups, comma-separated: day, tenant, model, key, user. With user: only requests that name one.',
+      'Groups, comma-separated: day, tenant, model, key, user. The last two need a tenant. With user: only requests that name one.',
     ),
   limit: pageSize(10_000, 10_000),
   after: z.string().default('').describe('`next` of the previous page: the groups of its last row, as JSON.'),
@@ -28,6 +28,7 @@ export const usageQuery = z.strictObject({
 export const usageResponse = listOf(usageRow).extend({
   next: z.string().nullable().describe('`after` of the next page; null = there is none.'),
   total: z.record(z.string(), z.int()).describe('Sums of the rows of all pages.'),
+  as_of: seconds.describe('Unix seconds: requests that had ended by then are counted. For one tenant: now.'),
 });
 
 const SUMS = {
@@ -53,7 +54,7 @@ const USAGE: z.infer<typeof usageRow> = {
 };
 usageResponse.register(documented, {
   name: 'Usage',
-  example: { object: 'list', data: [USAGE], has_more: false, next: null, total: SUMS },
+  example: { object: 'list', data: [USAGE], has_more: false, next: null, total: SUMS, as_of: 1_900_000_000 },
 });
 
 export const ownUsageQuery = usageQuery.omit({ tenant: true }).extend({

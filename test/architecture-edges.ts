@@ -265,7 +265,6 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/limits',
     'worker/operations',
     'worker/tenants',
-    'worker/usage',
   ],
   // Erasing a tenant reaches its batches and files.
   'worker/admin': [

@@ -2,6 +2,7 @@ import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import { toHex } from '@continuo/shared/signing.ts';
 import { eraseAgain } from './admin/erasure.ts';
+import { moveUsage } from './admin/move-usage.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import type { Env } from './env/env.ts';
 import type { InnerRequestProps } from './env/replay-protocol.ts';
@@ -24,7 +25,7 @@ import { RequestTimers } from './timers/request-timers.ts';
 import { type Backoff, settleAll } from './timers/retry.ts';
 import { Timings } from './timers/timings.ts';
 import { UpstreamDirectory } from './upstreams/upstream-directory.ts';
-import { pruneRequests, rollUpUsage } from './usage/usage-retention.ts';
+import { requestName } from './usage/reservation-id.ts';
 
 const now = (): number => Date.now();
 
@@ -95,7 +96,7 @@ function createContext(
     // A spread after other fields, or a second one, would copy one field at a time.
     ...isolate,
     settings: batchKey === null ? isolate.settings : { ...isolate.settings, EARLY_ANSWER_MS: NEVER_MS },
-    requestId: incomingRequestId(request) ?? `req_${randomHex(16)}`,
+    requestId: incomingRequestId(request) ?? requestName(now(), randomHex(10)),
     completionId: `cmpl-${completion}`,
     env,
     // Begins early, so that a read of the list does not delay the request.
@@ -176,11 +177,7 @@ export function createWorker(): ExportedHandler<Env> {
     async scheduled(_, env) {
       const settings = parseSettings(env);
       // A store that fails for one task must not delay the others.
-      await settleAll([
-        eraseAgain({ env, settings, backoff, now }),
-        pruneRequests(env.USAGE_DB, settings.REQUEST_DAYS, now()),
-        rollUpUsage(env.USAGE_DB, settings.USAGE_DAYS, now()),
-      ]);
+      await settleAll([eraseAgain({ env, settings, backoff, now }), moveUsage(env)]);
     },
   };
 }

@@ -2,12 +2,13 @@ import { expect, test } from 'vitest';
 import type { Env } from '../../worker/env/env.ts';
 import { createWorker } from '../../worker/worker.ts';
 
-test('the daily work erases all tenants again and deletes old records, also if the ledger cannot be rolled up', async () => {
+test('the daily work erases all tenants again and moves old usage, also if some objects fail', async () => {
   const done: string[] = [];
-  const database = (answer: (sql: string) => object) => ({
+  const database = (answer: (sql: string) => object, ids: readonly string[]) => ({
     prepare: (sql: string) => {
       const run = async () => answer(sql);
-      const statement = { bind: () => statement, run, all: run, first: run };
+      const raw = async () => ids.map((id) => [id]);
+      const statement = { bind: () => statement, run, all: run, first: run, raw };
       return statement;
     },
     batch: async () => [],
@@ -19,6 +20,10 @@ test('the daily work erases all tenants again and deletes old records, also if t
         if (id === 'first') throw Object.assign(new Error('busy'), { overloaded: true });
         done.push(`erased ${id}`);
       },
+      ask: async () => {
+        if (id === 'second') throw new Error('busy');
+        done.push(`moved ${id}`);
+      },
     }),
   };
   const env = {
@@ -27,14 +32,10 @@ test('the daily work erases all tenants again and deletes old records, also if t
     ORIGIN_SECRET: 's'.repeat(32),
     LIMITER,
     FILES: { list: async () => ({ objects: [], truncated: false }) },
-    DB: database(() => ({ results: ['first', 'second'].map((tenant) => ({ tenant, keep: 1 })) })),
-    USAGE_DB: database((sql) => {
-      if (sql.includes('usage_daily')) throw new Error('no such table');
-      done.push('deleted records');
-      return { meta: { changes: 0 } };
-    }),
+    DB: database(() => ({ results: ['first', 'second'].map((tenant) => ({ tenant, keep: 1 })) }), ['first']),
+    USAGE_DB: database(() => ({ results: [] }), ['first', 'second', 'third']),
   } as unknown as Env;
   const scheduled = createWorker().scheduled!;
   await expect(scheduled({} as ScheduledController, env, {} as ExecutionContext)).rejects.toThrow('busy');
-  expect(done.toSorted()).toEqual(['deleted records', 'erased second']);
+  expect(done.toSorted()).toEqual(['erased second', 'moved third']);
 });

@@ -7,11 +7,11 @@ import * as plans from '../../worker/tenants/plan-store.ts';
 import * as storedKeys from '../../worker/tenants/stored-key.ts';
 import * as tenants from '../../worker/tenants/tenant-store.ts';
 import * as webhooks from '../../worker/tenants/webhook-store.ts';
-import * as ledger from '../../worker/usage/usage-ledger.ts';
-import * as query from '../../worker/usage/usage-query.ts';
-import * as retention from '../../worker/usage/usage-retention.ts';
+import * as summary from '../../worker/usage/usage-summary.ts';
+import { ALL_SUMS } from '../../worker/usage/usage-sums.ts';
 import { ENTRY } from './support/audit-entry.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
+import { EVERYTHING } from './usage/usage-fixtures.ts';
 
 /** Checks SQLite's plan of every statement that the Worker sends to its databases. */
 
@@ -21,8 +21,8 @@ const planned: string[] = [];
 beforeEach(() => planned.splice(0));
 
 /** The database, which also explains every statement that is prepared. */
-function explaining(binding: 'database' | 'usageDatabase') {
-  const db = worker[binding];
+function explaining() {
+  const db = worker.database;
   const waiting: Promise<unknown>[] = [];
   const explain = async (sql: string, values: readonly unknown[]) => {
     const { results } = await db
@@ -45,7 +45,7 @@ function explaining(binding: 'database' | 'usageDatabase') {
 
 /** A scan of a table, or a search by the first column of no index. Subqueries and json_each are in memory. */
 const isFullScan = (detail: string): boolean =>
-  /^SCAN (keys|tenants|plans|credits|audit|usage_daily|usage_cursors|requests)\b/.test(detail);
+  /^SCAN (keys|tenants|plans|credits|audit|usage_summary|usage_reports)\b/.test(detail);
 
 const KEY: keys.KeyRecord = {
   id: 'k',
@@ -129,53 +129,12 @@ const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
         await audit.listEntries(db, { from: 0, to: 9, tenantId, actor, action: 'test' }, 9, 9);
     }
   },
-};
-
-const FILTER: query.UsageFilter = {
-  from: '2026-01-01',
-  to: '2026-01-31',
-  tenantId: null,
-  keyId: null,
-  model: null,
-  endUser: null,
-};
-
-const RECORD = {
-  requestId: 'r',
-  tenantId: 'acme',
-  keyId: 'k',
-  model: 'tiny',
-  upstream: null,
-  errorCode: null,
-  usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 },
-  status: 'completed' as const,
-  cost: 0,
-  priceVersion: null,
-  finishReasons: [],
-  startedAt: 0,
-  latencyMs: 1,
-  firstTokenMs: null,
-};
-
-const USAGE_USES: typeof USES = {
-  addToLedger: (db) =>
-    ledger.addToLedger(db, 'acme', 0, [{ sequence: 1, record: { ...RECORD, endUser: 'u' } }]),
-  ledgerCursor: (db) => ledger.ledgerCursor(db, 'acme'),
-  rollUpUsage: (db) => retention.rollUpUsage(db, 31, Date.UTC(2026, 0, 1)),
-  pruneRequests: (db) => retention.pruneRequests(db, 31, 0),
-  eraseUsage: async (db) => [
-    await retention.eraseUsage(db, 'acme', true),
-    await retention.eraseUsage(db, 'acme', false),
-  ],
-  readRequest: (db) => query.readRequest(db, 'acme', 'r'),
-  lastUses: (db) => query.lastUses(db, ['k']),
-  queryUsage: async (db) => {
-    for (const tenantId of [null, 'acme']) {
-      for (const keyId of [null, 'k'])
-        for (const endUser of [null, 'u'])
-          await query.queryUsage(db, { ...FILTER, tenantId, keyId, endUser }, ['day', 'model']);
-    }
-  },
+  reportUsage: (db) =>
+    summary.reportUsage(db, 'acme', 1, [
+      { day: '2026-01-01', model: 'm', sums: null },
+      { day: '2026-01-02', model: 'm', sums: ALL_SUMS.map(() => 1) },
+    ]),
+  querySummary: (db) => summary.querySummary(db, { ...EVERYTHING, model: 'm', groups: ['tenant', 'day'] }),
 };
 
 const isFunction = ([, value]: [string, unknown]): boolean => typeof value === 'function';
@@ -189,20 +148,13 @@ const functionsOf = (...modules: readonly object[]): string[] =>
 test('explains every function that sends statements', () => {
   const pure = ['changedLimits'];
   expect([...Object.keys(USES), ...pure].toSorted()).toEqual(
-    functionsOf(audit, keys, plans, storedKeys, tenants, prices, credits, webhooks).toSorted(),
-  );
-  const inMemory = ['dayName'];
-  expect([...Object.keys(USAGE_USES), ...inMemory].toSorted()).toEqual(
-    functionsOf(ledger, query, retention).toSorted(),
+    functionsOf(audit, keys, plans, storedKeys, tenants, prices, credits, webhooks, summary).toSorted(),
   );
 });
 
-test.each([
-  ['keys', 'database', USES],
-  ['usage ledger', 'usageDatabase', USAGE_USES],
-] as const)('reads no whole table in any statement on the %s', async (_, binding, uses) => {
-  for (const [name, use] of Object.entries(uses)) {
-    const { db, explained } = explaining(binding);
+test('reads no whole table in any statement', async () => {
+  for (const [name, use] of Object.entries(USES)) {
+    const { db, explained } = explaining();
     await use(db);
     await explained();
     expect(planned.splice(0).filter(isFullScan), name).toEqual([]);
@@ -210,7 +162,7 @@ test.each([
 });
 
 test('notices a statement that reads a whole table', async () => {
-  const { db, explained } = explaining('database');
+  const { db, explained } = explaining();
   await db.prepare('SELECT * FROM keys WHERE name = ?').bind('k').all();
   await explained();
   expect(planned.filter(isFullScan)).toHaveLength(1);

@@ -25,13 +25,12 @@ import {
   rotateKey,
   usesOf,
 } from '../admin/key-operations.ts';
-import { usageList } from '../admin/usage-operations.ts';
+import { unavailable, usageList } from '../admin/usage-operations.ts';
 import type { BudgetUse } from '../env/limiter-protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
+import { askTenant } from '../limits/ask-tenant.ts';
 import { unchecked } from '../limits/limit-errors.ts';
-import { callHome } from '../limits/limiter-client.ts';
 import { type Operation, operation } from '../operations/operation.ts';
-import { readRequest } from '../usage/usage-query.ts';
 import { csvResponse } from './csv.ts';
 import { checkGrant, checkHolds, granted } from './grant.ts';
 
@@ -61,8 +60,8 @@ const showUse = ({ day, month, spentDay, spentMonth }: BudgetUse, limits: Limits
 });
 
 async function showOwn({ key, tenant }: Principal, context: RequestContext): Promise<z.infer<typeof ownKey>> {
-  const uses = await usesOf([key], context.env);
-  const use = await callHome(context, tenant.id, (home) => home.use(key.id)).catch(() => {
+  const uses = await usesOf([key], context);
+  const use = await askTenant(context, tenant.id, { kind: 'use', keyId: key.id }).catch(() => {
     throw unchecked();
   });
   const { creditMicros } = tenant.limits;
@@ -108,9 +107,13 @@ async function manageable(id: string, { key }: Principal, context: RequestContex
 async function showRequest(
   id: string,
   tenantId: string,
-  { env }: RequestContext,
+  context: RequestContext,
 ): Promise<z.infer<typeof requestObject>> {
-  const record = existing(await readRequest(env.USAGE_DB, tenantId, id), 'request', id);
+  const question = { kind: 'request', tenantId, name: id } as const;
+  const asked = await askTenant(context, tenantId, question).catch(() => {
+    throw unavailable();
+  });
+  const record = existing(asked, 'request', id);
   const { usage } = record;
   return {
     object: 'request',

@@ -2,9 +2,10 @@ import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
 import * as z from 'zod';
 import type { Operation } from '../operations/operation.ts';
 import { listEntries, type NumberedEntry } from '../tenants/audit-log.ts';
+import { DAY_MS } from '../usage/usage-sums.ts';
 import { page } from './admin-objects.ts';
 import { adminOperation } from './admin-operation.ts';
-import { DAY_MS, daysOf } from './usage-operations.ts';
+import { daysOf } from './usage-operations.ts';
 
 const auditQuery = pageQuery.extend({
   from: z.iso.date().optional().describe('First UTC day, inclusive. Default: 30 days before `to`.'),

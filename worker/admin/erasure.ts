@@ -9,7 +9,6 @@ import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import { erasedTenants, eraseTenant, readTenant } from '../tenants/tenant-store.ts';
 import { afterAlone } from '../timers/request-timers.ts';
 import { retry, settleAll } from '../timers/retry.ts';
-import { eraseUsage } from '../usage/usage-retention.ts';
 import { existing } from './admin-objects.ts';
 
 export const erasureQuery = z.strictObject({
@@ -37,10 +36,11 @@ async function eraseData(
   const running = (await listRecords(env, tenantId)).filter(({ ended }) => !ended);
   for (const { id } of running) await batchRunOf(env, tenantId, id).erase();
   const eraseLimiter = () =>
-    callHome({ env, timers: { after: afterAlone } }, tenantId, (home) => home.erase(settings.ERASE_AFTER_MS));
+    callHome({ env, timers: { after: afterAlone } }, tenantId, (home) =>
+      home.erase(tenantId, settings.ERASE_AFTER_MS, keepUsage),
+    );
   await retry(eraseLimiter, backoff);
   await deleteAllObjects(env.FILES, tenantId);
-  await eraseUsage(env.USAGE_DB, tenantId, keepUsage);
 }
 
 /** Erases a suspended tenant, or an erased one again. @throws ApiError 404, 409 */

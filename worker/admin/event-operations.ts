@@ -5,6 +5,7 @@ import * as z from 'zod';
 import { tenantSecret } from '../delivery/delivery.ts';
 import { targetProblem } from '../delivery/target.ts';
 import type { RequestContext } from '../http/request-context.ts';
+import { askTenant } from '../limits/ask-tenant.ts';
 import { callHome } from '../limits/limiter-client.ts';
 import type { EntryMaker, Operation } from '../operations/operation.ts';
 import { runAudited } from '../tenants/audit-log.ts';
@@ -95,7 +96,7 @@ export const EVENT_OPERATIONS: readonly Operation[] = [
       const { tenant: id, limit, after } = query;
       // A call would create an object for a tenant that does not exist.
       existing(await readTenant(context.env.DB, id), 'tenant', id);
-      const dead = await callHome(context, id, (home) => home.deadEvents(limit + 1, after));
+      const dead = await askTenant(context, id, { kind: 'deadEvents', limit: limit + 1, after });
       return page(dead, limit, ({ id, channel, body }) => ({
         object: 'event',
         id,

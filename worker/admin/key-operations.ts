@@ -14,6 +14,7 @@ import {
 import { importSigningKey, sha256Hex } from '@continuo/shared/signing.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
+import { askTenant } from '../limits/ask-tenant.ts';
 import { syncBlock } from '../limits/limiter-client.ts';
 import type { EntryMaker, Operation } from '../operations/operation.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
@@ -27,7 +28,6 @@ import {
   updateKey,
 } from '../tenants/key-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
-import { lastUses } from '../usage/usage-query.ts';
 import { existing, page, showKey } from './admin-objects.ts';
 import { adminOperation } from './admin-operation.ts';
 import { limitWarning } from './limit-warning.ts';
@@ -184,30 +184,32 @@ export async function endKey(
   return keyShown(existing(await readKeyRecord(context.env.DB, key.id), 'key', key.id), context);
 }
 
-/** Returns the last days of use; none while the ledger is unavailable: keys must stay manageable. */
-export const usesOf = (
-  keys: readonly { readonly id: string }[],
-  { USAGE_DB }: RequestContext['env'],
-): Promise<ReadonlyMap<string, string>> =>
-  lastUses(
-    USAGE_DB,
-    keys.map(({ id }) => id),
-  ).catch(() => new Map<string, string>());
+/** Returns the last days of use; none of tenants that cannot be asked: their keys must stay manageable. */
+export async function usesOf(
+  keys: readonly { readonly id: string; readonly tenantId: string }[],
+  context: RequestContext,
+): Promise<ReadonlyMap<string, string>> {
+  const uses = [...Map.groupBy(keys, ({ tenantId }) => tenantId)].map(async ([tenantId, all]) => {
+    const question = { kind: 'lastUses', tenantId, keyIds: all.map(({ id }) => id) } as const;
+    return askTenant(context, tenantId, question).catch(() => []);
+  });
+  return new Map((await Promise.all(uses)).flat());
+}
 
 /** Returns a page of the keys of one tenant, or of all if `tenantId` is null. */
 export async function keyPage(
   tenantId: string | null,
   { after, limit }: z.infer<typeof pageQuery>,
-  { env }: RequestContext,
+  context: RequestContext,
 ) {
-  const keys = await listKeys(env.DB, tenantId, after, limit + 1);
-  const uses = await usesOf(keys, env);
+  const keys = await listKeys(context.env.DB, tenantId, after, limit + 1);
+  const uses = await usesOf(keys, context);
   return page(keys, limit, (key) => showKey(key, uses.get(key.id)));
 }
 
 /** Returns a key as it is shown. */
-export async function keyShown(key: KeyRecord, { env }: RequestContext): Promise<z.infer<typeof keyObject>> {
-  return showKey(key, (await usesOf([key], env)).get(key.id));
+export async function keyShown(key: KeyRecord, context: RequestContext): Promise<z.infer<typeof keyObject>> {
+  return showKey(key, (await usesOf([key], context)).get(key.id));
 }
 
 export const KEY_OPERATIONS: readonly Operation[] = [

@@ -1,7 +1,7 @@
 import type { SomeLimits, TenantLimits } from '@continuo/shared/tenant.ts';
 import type { BudgetUse } from '../env/limiter-protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { callHome } from '../limits/limiter-client.ts';
+import { askTenant } from '../limits/ask-tenant.ts';
 import { readKey } from '../tenants/stored-key.ts';
 
 /** The limits of a key that can exceed what is left of its tenant's. A cost also reduces the balance. */
@@ -33,7 +33,7 @@ export async function limitWarning(
   const stored = set.length === 0 ? null : (await readKey(context.env.DB, keyId)).key;
   if (stored === null) return undefined;
   const { tenant } = stored.principal;
-  const { tenant: use } = await callHome(context, tenant.id, (home) => home.use(keyId));
+  const { tenant: use } = await askTenant(context, tenant.id, { kind: 'use', keyId });
   const excess = set
     .map((shared) => ({ ...shared, left: leftOf(tenant.limits, use, shared) }))
     .filter(({ limit, left }) => limits[limit]! > left)

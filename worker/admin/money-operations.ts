@@ -4,6 +4,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { characters, integer, unixSeconds } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
+import { askTenant } from '../limits/ask-tenant.ts';
 import { callHome } from '../limits/limiter-client.ts';
 import type { EntryMaker, Operation } from '../operations/operation.ts';
 import { insertPrice, listPrices, type ModelPrice } from '../prices/price-store.ts';
@@ -150,7 +151,7 @@ async function addCredit(
 
 /** What was spent before the first entry does not reduce the balance. */
 async function openingOf(tenantId: string, context: RequestContext) {
-  const { tenant } = await callHome(context, tenantId, (home) => home.use(''));
+  const { tenant } = await askTenant(context, tenantId, { kind: 'use', keyId: '' });
   const note = 'Spent before the first entry.';
   return { id: OPENING, micros: tenant.spentEver, note, createdAt: context.now() };
 }

@@ -2,10 +2,11 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { usageQuery, usageResponse } from '@continuo/shared/usage-queries.ts';
 import * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
+import { askTenant } from '../limits/ask-tenant.ts';
 import { endUserHash } from '../limits/end-user.ts';
 import type { Operation } from '../operations/operation.ts';
-import { dayName } from '../usage/usage-ledger.ts';
-import { queryUsage, type UsageSums } from '../usage/usage-query.ts';
+import { querySummary } from '../usage/usage-summary.ts';
+import { DAY_MS, dayName, type UsageQuestion, type UsageSums } from '../usage/usage-sums.ts';
 import { adminOperation } from './admin-operation.ts';
 
 const mean = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
@@ -19,7 +20,8 @@ function showRow({ latency_ms, first_token_ms, first_tokens, ...row }: UsageSums
   };
 }
 
-export const DAY_MS = 86_400_000;
+/** A report takes so long at most, unless the database was away. */
+const REPORT_TAKES_MS = 60_000;
 
 /** Returns the first and last day of a query. Without a first day, it covers 31 days. */
 export function daysOf({ from, to }: { from?: string | undefined; to?: string | undefined }, now: number) {
@@ -38,33 +40,62 @@ function valuesIn(after: string, groups: readonly string[]): readonly string[] {
   }
 }
 
-const userWithoutTenant = (): ApiError =>
-  new ApiError('invalid_value', "Invalid 'user': an end user belongs to a tenant. Add 'tenant'.", {
-    param: 'user',
-  });
+/** The summary of all tenants has neither keys nor end users. @throws ApiError 400 */
+function requireTenant({ user, key, group_by: groups }: Omit<z.infer<typeof usageQuery>, 'tenant'>): void {
+  const wrong = (param: string, what: string): never => {
+    const message = `Invalid '${param}': ${what} belongs to a tenant. Add 'tenant'.`;
+    throw new ApiError('invalid_value', message, { param });
+  };
+  if (user !== undefined) wrong('user', 'an end user');
+  if (key !== undefined) wrong('key', 'a key');
+  for (const group of groups)
+    if (group === 'key' || group === 'user') wrong('group_by', `the group '${group}'`);
+}
 
-/** Answers a usage query; `tenantId` null = all tenants. @throws ApiError 400 for a wrong `after` or user */
+/** The tenant's object cannot be reached, or its usage of an older release cannot be read. */
+export const unavailable = (): ApiError =>
+  new ApiError(
+    'server_is_overloaded',
+    'The usage of this tenant cannot be read right now. Retry the request.',
+  );
+
+/** Returns the usage of a tenant, exact to the last request, or of all tenants if the id is null. */
+async function usageOf(question: UsageQuestion, tenantId: string | null, context: RequestContext) {
+  const { env, settings, now } = context;
+  if (tenantId === null) {
+    const usage = await querySummary(env.DB, question);
+    return { ...usage, asOf: now() - settings.USAGE_REPORT_MS - REPORT_TAKES_MS };
+  }
+  const asked = askTenant(context, tenantId, { kind: 'usage', tenantId, ...question });
+  const usage = await asked.catch(() => {
+    throw unavailable();
+  });
+  return { ...usage, asOf: now() };
+}
+
+/** Answers a usage query; `tenantId` null = all tenants. @throws ApiError 400 for a wrong query, 503 */
 export async function usageList(
   query: Omit<z.infer<typeof usageQuery>, 'tenant'>,
   tenantId: string | null,
-  { env, now }: RequestContext,
+  context: RequestContext,
 ) {
-  if (query.user !== undefined && tenantId === null) throw userWithoutTenant();
-  const filter = {
-    ...daysOf(query, now()),
-    endUser: query.user === undefined ? null : await endUserHash(tenantId!, query.user),
-    tenantId,
-    keyId: query.key ?? null,
-    model: query.model ?? null,
-  };
+  if (tenantId === null) requireTenant(query);
   const { limit } = query;
   const groups = [...new Set(query.group_by)];
-  const after = valuesIn(query.after, groups);
-  const { rows, total } = await queryUsage(env.USAGE_DB, filter, groups, after, limit + 1);
+  const question = {
+    ...daysOf(query, context.now()),
+    endUser: query.user === undefined ? null : await endUserHash(tenantId!, query.user),
+    keyId: query.key ?? null,
+    model: query.model ?? null,
+    groups,
+    after: valuesIn(query.after, groups),
+    limit: limit + 1,
+  };
+  const { rows, total, asOf } = await usageOf(question, tenantId, context);
   const data = rows.slice(0, limit).map(showRow);
   const has_more = rows.length > limit;
   const next = has_more ? JSON.stringify(groups.map((group) => data.at(-1)![group])) : null;
-  return { object: 'list', data, has_more, next, total };
+  return { object: 'list', data, has_more, next, total, as_of: Math.floor(asOf / 1000) };
 }
 
 export const USAGE_OPERATIONS: readonly Operation[] = [

@@ -9,11 +9,11 @@ interface Bindings {
   readonly ASSETS: Fetcher;
   /** Exchanges the one-time code of a local start's link for its key; absent in a deployment. */
   readonly PAGE_KEY?: Fetcher;
-  /** Tenants, keys and plans. */
+  /** Tenants, keys and plans, and the summary of usage. */
   readonly DB: D1Database;
-  /** The usage ledger. */
-  readonly USAGE_DB: D1Database;
-  /** One object per tenant: its home limiter, with reservations and the usage outbox. */
+  /** The usage ledger of releases up to 0.2.0, from which each tenant's object takes its rows. */
+  readonly USAGE_DB?: D1Database;
+  /** One object per tenant: its home limiter, with reservations and its usage. */
   readonly LIMITER: DurableObjectNamespace<TenantLimiterRpc>;
   /** One object per resumable stream. */
   readonly STREAMS: DurableObjectNamespace<StreamTailRpc>;

@@ -3,6 +3,7 @@ import type { Limits, TenantLimits } from '@continuo/shared/tenant.ts';
 import type { DeadEvent } from '../delivery/delivery-queue.ts';
 import type { Price } from '../prices/price.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
+import type { UsagePage, UsageQuestion } from '../usage/usage-sums.ts';
 
 /**
  * Messages between the Worker's isolates and a tenant's home limiter. Plain data, because it crosses
@@ -209,27 +210,48 @@ export interface PlaceClaim {
   readonly max: number;
 }
 
+/** What one can ask about a tenant. */
+export type TenantQuestion =
+  /** What tenant and key have used. Open reservations and slices are used, not spent. */
+  | { readonly kind: 'use'; readonly keyId: string }
+  /** Usage by day, model, key and end user, exact to the last request. */
+  | ({ readonly kind: 'usage'; readonly tenantId: string } & UsageQuestion)
+  /** The record of an ended request, by its name. */
+  | { readonly kind: 'request'; readonly tenantId: string; readonly name: string }
+  /** The last UTC days on which keys were used; those without use are missing. */
+  | { readonly kind: 'lastUses'; readonly tenantId: string; readonly keyIds: readonly string[] }
+  /** The oldest events that their endpoint has refused too often, after the one with this id. */
+  | { readonly kind: 'deadEvents'; readonly limit: number; readonly after: string };
+
+/** The answers, by the kind of the question. */
+export interface TenantAnswers {
+  readonly use: SubjectUse;
+  readonly usage: UsagePage;
+  readonly request: UsageRecord | null;
+  readonly lastUses: readonly (readonly [keyId: string, day: string])[];
+  readonly deadEvents: readonly DeadEvent[];
+}
+
 /** A tenant's home limiter. */
 export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
   exchange(call: LimiterCall): Promise<LimiterAnswer>;
   block(keyId: string | null, blocked: boolean): Promise<void>;
+  /** Returns whether a key or its tenant is blocked. */
+  blockOf(keyId: string): Promise<Block | null>;
   /**
-   * Refuses everything from now on, and deletes all data when the open requests have ended, not before
-   * `afterMs`: until then, Workers may have the tenant's keys in their caches.
+   * Refuses everything from now on, and erases the usage. Deletes all data when the open requests have ended,
+   * not before `afterMs`: until then, Workers may have the tenant's keys in their caches. With `keepSums`,
+   * sums by month and model stay.
    */
-  erase(afterMs: number): Promise<void>;
-  /** Returns what tenant and key have used. Open reservations and slices are used, not spent. */
-  use(keyId: string): Promise<SubjectUse>;
+  erase(tenantId: string, afterMs: number, keepSums: boolean): Promise<void>;
   /** Tells the balance's sum of entries in micro-units, and the last one's time in Unix milliseconds. */
   paid(credit: number, at: number): Promise<void>;
   /** Takes a place. Returns false if none is left. */
   claim(claim: PlaceClaim): Promise<boolean>;
-  /** Returns the oldest events that their endpoint has refused too often, after the one with this id. */
-  deadEvents(limit: number, after: string): Promise<DeadEvent[]>;
-  /** Sends all these events again. Returns their number. */
+  /** Returns the answer to a question: see `askTenant`. */
+  ask(question: TenantQuestion): Promise<TenantAnswers[TenantQuestion['kind']]>;
+  /** Sends all dead events again. Returns their number. */
   replayEvents(): Promise<number>;
-  /** Returns whether a key or its tenant is blocked. */
-  blockOf(keyId: string): Promise<Block | null>;
 }
 
 /** Amounts of a slice; null = no limit. */

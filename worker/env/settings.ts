@@ -83,10 +83,12 @@ const settings = z.object({
   BILLING_TOKEN: z.string().min(1).optional(),
   /** `refused`: keys whose ids have no keyed check fail with 401. */
   UNCHECKED_KEYS: z.enum(['accepted', 'refused']).default('accepted'),
-  /** Days of the usage ledger that are older than this are added up to months. */
+  /** Days of usage that are older than this are added up to months. */
   USAGE_DAYS: z.coerce.number().int().min(31).default(400),
   /** The records of single requests are deleted after this many days; 0 = none are stored. */
   REQUEST_DAYS: z.coerce.number().int().min(0).default(30),
+  /** The usage of a tenant is in the summary of all tenants this long after it changed, at the latest. */
+  USAGE_REPORT_MS: milliseconds(300_000),
   /** The limiter of an erased tenant refuses requests for this long before it deletes its data. */
   ERASE_AFTER_MS: milliseconds(120_000),
   /** Larger request bodies fail with 413. */

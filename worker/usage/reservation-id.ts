@@ -26,3 +26,13 @@ export const nameOf = (id: string): string => id.split('.').slice(4).join('.');
 
 /** Returns what is kept of a caller's name. */
 export const keptName = (name: string): string => name.slice(0, MAX_NAME);
+
+/** Returns a new name of a request, which tells the time of its arrival. @param random 20 hex digits */
+export const requestName = (now: number, random: string): string =>
+  `req_${Math.max(0, now).toString(16).padStart(12, '0')}${random}`;
+
+/** Returns the arrival of a request in Unix milliseconds; null if a caller has named it. */
+export function arrivalOf(name: string): number | null {
+  const [, time] = /^req_([0-9a-f]{12})[0-9a-f]{20}$/.exec(name) ?? [];
+  return time === undefined ? null : Number.parseInt(time, 16);
+}

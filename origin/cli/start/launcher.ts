@@ -73,6 +73,8 @@ const edgeCommand = ({ environment, stateDirectory, settings, state, pageLink }:
     CONTINUO_PAGE_LINK: JSON.stringify(pageLink),
     CONTINUO_WORKER_VARS: JSON.stringify({
       WEBHOOK_SECRET: derivedSecret(state, 'webhooks'),
+      // One host has few tenants, whose usage can be in the summary soon.
+      USAGE_REPORT_MS: '5000',
       ...settings.workerVariables,
       ENVIRONMENT: 'development',
       ORIGIN_SECRET: state.originSecret,

@@ -23,6 +23,7 @@ export interface AnswerBody {
   readonly replaced_by: string | null;
   readonly data: readonly AnswerBody[];
   readonly has_more: boolean;
+  readonly as_of: number;
   readonly total: Readonly<Record<string, number>>;
   readonly usage: Readonly<Record<string, number>>;
   readonly choices: readonly {

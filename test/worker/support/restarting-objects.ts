@@ -49,9 +49,9 @@ export class TenantLimiter extends Limiter {
     this.#fails = true;
   }
 
-  override async use(...who: Parameters<Limiter['use']>): ReturnType<Limiter['use']> {
+  override async ask(...questions: Parameters<Limiter['ask']>): ReturnType<Limiter['ask']> {
     if (this.#fails) throw new Error('failed');
-    return super.use(...who);
+    return super.ask(...questions);
   }
 
   override async block(...who: Parameters<Limiter['block']>): Promise<void> {

@@ -17,6 +17,11 @@ export class AlarmClock {
     return this.#latest;
   }
 
+  /** Reads what an earlier start has set. To be called before the first `ringBy`. */
+  async load(): Promise<void> {
+    this.#setTo = await this.#storage.getAlarm();
+  }
+
   /** Sets the alarm to the earliest of these times, unless it rings earlier. */
   async ringBy(...times: readonly (number | null)[]): Promise<void> {
     const due = times.filter((at) => at !== null);

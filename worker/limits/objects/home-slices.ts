@@ -32,8 +32,9 @@ import {
   type Subject,
 } from '../quota/state.ts';
 import { wasAway } from './alarm-clock.ts';
-import type { AdmittedRequest, IsolateState } from './limiter-storage.ts';
+import type { IsolateState } from './limiter-storage.ts';
 import type { OpenRequests } from './open-requests.ts';
+import type { AdmittedRequest } from './open-reservation.ts';
 
 /** What the home limiter does for its slices. */
 export interface HomeCallbacks {
@@ -43,8 +44,8 @@ export interface HomeCallbacks {
   reserve(request: ReservationRequest, now: number, slices: () => readonly Holder[]): ReservationResult;
   subjectsOf(holder: LimiterCall['sliceRequests'][number]): Subject[];
   isBlocked(keyId: string): boolean;
-  /** Stores the state of an isolate; null removes it. */
-  saveIsolate(isolate: string, state: IsolateState | null): void;
+  /** Stores the state of an isolate, in this call's commit or in the next one; null removes it. */
+  saveIsolate(isolate: string, state: IsolateState | null, isDue: boolean): void;
 }
 
 /** Silent isolates' requests are asked for again after this, while upstreams keep accounts. */
@@ -94,12 +95,13 @@ export class HomeSlices {
     // What a slice would take could admit the same request a moment later.
     const mayGrant = !gone && result?.admitted !== false;
     const slices = !mayGrant ? [] : sliceRequests.flatMap((holder) => this.#grant(state, holder, now) ?? []);
-    const holds = state.slices.length > 0;
-    if (state.cursor > before || slices.length > 0 || (holds && now - state.heardAt >= 1_000)) {
+    const isNews = state.cursor > before || slices.length > 0;
+    if (isNews || (state.slices.length > 0 && now - state.heardAt >= 1_000)) {
       if (!stored) this.#forgetOld(now);
       state.heardAt = now;
       this.#isolates.set(isolate, state);
-      this.#home.saveIsolate(isolate, state);
+      // A restart may take an isolate for silent that has only called: its next call corrects that.
+      this.#home.saveIsolate(isolate, state, isNews);
     }
     const blocked = state.slices.map(({ keyId }) => keyId).filter((keyId) => this.#home.isBlocked(keyId));
     return { cursor: gone ? null : state.cursor, reservation: result, slices, blocked };
@@ -128,7 +130,7 @@ export class HomeSlices {
         }
         this.#requests.touch(slice.subjects);
       }
-      this.#home.saveIsolate(isolate, state);
+      this.#home.saveIsolate(isolate, state, true);
     }
   }
 
@@ -170,7 +172,7 @@ export class HomeSlices {
       }
       Object.assign(state, { slices: [], gone: true, heardAt: now });
     }
-    this.#home.saveIsolate(isolate, state);
+    this.#home.saveIsolate(isolate, state, true);
   }
 
   #adopt(state: IsolateState, listed: ListedAccount, now: number): void {
@@ -287,7 +289,7 @@ export class HomeSlices {
     for (const [isolate, { slices, heardAt }] of this.#isolates) {
       if (slices.length > 0 || heardAt > now - FORGET_MS) continue;
       this.#isolates.delete(isolate);
-      this.#home.saveIsolate(isolate, null);
+      this.#home.saveIsolate(isolate, null, true);
     }
   }
 }

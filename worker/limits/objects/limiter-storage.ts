@@ -1,18 +1,13 @@
-import type { ReservationRequest } from '../../env/limiter-protocol.ts';
 import { requireFormat } from '../../env/stored-format.ts';
-import { priceOf } from '../../usage/reservation-id.ts';
-import type { NumberedRecord } from '../../usage/usage-ledger.ts';
-import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
+import type { TenantLedger } from '../../usage/tenant-ledger.ts';
+import type { UsageRecord } from '../../usage/usage-record.ts';
 import { isEndUser } from '../end-user.ts';
 import type { Slice } from '../quota/slice.ts';
-import {
-  emptyQuota,
-  emptySubject,
-  type QuotaReservation,
-  type QuotaState,
-  type SubjectState,
-} from '../quota/state.ts';
+import { emptySubject, type SubjectState } from '../quota/state.ts';
 import { type Meter, momentOf } from '../quota/window.ts';
+import { Journal } from './journal.ts';
+import type { OpenReservation } from './open-reservation.ts';
+import { OpenRows } from './open-rows.ts';
 
 /** What home knows of an isolate. Plain data, so that it can be stored as JSON. */
 export interface IsolateState {
@@ -31,55 +26,10 @@ export interface IsolateState {
   gone?: boolean;
 }
 
-/** A request that home knows only from an isolate's decision. */
-export type AdmittedRequest = Pick<
-  ReservationRequest,
-  'requestId' | 'tenantId' | 'keyId' | 'model' | 'ttlMs' | 'endUser'
->;
-
-/** A running request: its reservation and the usage record that would be written if it ended now. */
-export interface OpenReservation {
-  readonly reservation: QuotaReservation;
-  readonly record: UsageRecord;
-  readonly ttlMs: number;
-  /**
-   * Null while the reservation runs. After that, Unix milliseconds at which the limiter asks the upstream and
-   * writes the record.
-   */
-  readonly abandonAt: number | null;
-}
-
-/** The record is what gets billed if the Worker vanishes right after its reservation. */
-export function openReservation(
-  reservation: QuotaReservation,
-  { requestId, tenantId, keyId, model, ttlMs, endUser }: AdmittedRequest,
-  startedAt: number,
-): OpenReservation {
-  const record: UsageRecord = {
-    requestId,
-    tenantId,
-    keyId,
-    model,
-    endUser: endUser?.hash ?? null,
-    upstream: null,
-    usage: NO_USAGE,
-    cost: 0,
-    priceVersion: priceOf(requestId)?.version ?? null,
-    status: 'abandoned',
-    errorCode: null,
-    finishReasons: [],
-    startedAt,
-    latencyMs: 0,
-    firstTokenMs: null,
-  };
-  return { reservation, record, ttlMs, abandonAt: null };
-}
-
-const FORMAT = 1;
+/** Rises with the journal and the ledger: the release before reads neither. */
+const FORMAT = 2;
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS subjects (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS reservations (id TEXT PRIMARY KEY, open TEXT NOT NULL) WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS outbox (sequence INTEGER PRIMARY KEY AUTOINCREMENT, record TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS end_users (id TEXT PRIMARY KEY, month INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS end_users_by_month ON end_users (month);
   CREATE TABLE IF NOT EXISTS isolates (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
@@ -88,8 +38,7 @@ const SCHEMA = `
 type OldPeriod = { readonly period: number; readonly used: number };
 
 /** Version 0.2.0 stored two periods as objects, and the slots as a number. */
-function parseSubject(text: string): SubjectState {
-  const stored = JSON.parse(text) as SubjectState & { readonly running?: number };
+function subjectOf(stored: SubjectState & { readonly running?: number }): SubjectState {
   const { running, day, month, ...rest } = stored;
   if (running === undefined) return { ...emptySubject(), ...stored };
   const meterOf = ({ period, used }: OldPeriod): Meter => [[period, used]];
@@ -110,118 +59,175 @@ const batches = <T>(all: readonly T[]): T[][] =>
     all.slice(batch * ROWS_PER_STATEMENT, (batch + 1) * ROWS_PER_STATEMENT),
   );
 
+/** New values of what one call has changed; null = it is gone. Isolates may wait for the next call. */
+interface Changes {
+  readonly subjects: ReadonlyMap<string, SubjectState>;
+  readonly open: ReadonlyMap<string, OpenReservation | null>;
+  readonly records: readonly UsageRecord[];
+}
+
+/** An entry of the journal. */
+type Entry = {
+  readonly [Part in 'subjects' | 'open' | 'isolates']: Readonly<Record<string, unknown>>;
+} & Pick<Changes, 'records'>;
+
 /**
- * The limiter's SQLite tables. The platform's output gate holds each answer until its changes are written, so
- * no counter or record is lost if the object restarts.
+ * What a tenant's object keeps: counters, open requests, isolates and the ledger. A call's changes are one
+ * row of the journal; a checkpoint writes those of many calls to their tables. The platform's output gate
+ * holds each answer until its changes are written, so no counter or record is lost if the object restarts.
  */
 export class LimiterStorage {
   readonly #sql: SqlStorage;
+  readonly #journal: Journal<Entry>;
+  readonly #ledger: TenantLedger;
+  readonly #open: OpenRows;
+  /** What has changed since the last checkpoint. */
+  readonly #subjects = new Map<string, SubjectState>();
+  readonly #isolates = new Map<string, IsolateState | null>();
+  #records: UsageRecord[] = [];
+  /** Isolates whose changes are not in the journal yet. */
+  readonly #waiting = new Map<string, IsolateState | null>();
+  #isDue = false;
 
-  /** @param now Unix milliseconds */
-  constructor(sql: SqlStorage, now: number) {
+  /** Reads what is stored. */
+  constructor(sql: SqlStorage, ledger: TenantLedger) {
     this.#sql = sql;
+    this.#ledger = ledger;
     requireFormat(sql, FORMAT);
-    const isNew = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'outbox'").toArray().length === 0;
     sql.exec(SCHEMA);
-    // A ledger that is older than these tables would ignore records with an old sequence number.
-    if (isNew) {
-      sql.exec("INSERT INTO outbox (sequence, record) VALUES (?, '')", now);
-      sql.exec('DELETE FROM outbox');
+    this.#journal = new Journal(sql);
+    this.#open = new OpenRows(sql);
+    for (const { subjects, open, isolates, records } of this.#journal.entries()) {
+      for (const [id, state] of Object.entries(subjects))
+        this.#subjects.set(id, subjectOf(state as SubjectState));
+      for (const [id, state] of Object.entries(isolates))
+        this.#isolates.set(id, state as IsolateState | null);
+      this.#open.change(Object.entries(open) as [string, OpenReservation | null][]);
+      this.#records.push(...records);
     }
   }
 
-  /** Returns the counters, and the reservations of the open requests. */
-  loadQuota(open: ReadonlyMap<string, OpenReservation>): QuotaState {
-    const state = emptyQuota();
-    for (const row of this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM subjects')) {
-      state.subjects.set(row.id, parseSubject(row.state));
-    }
-    for (const [id, { reservation, abandonAt }] of open)
-      if (abandonAt === null) state.reservations.set(id, reservation);
-    return state;
+  /** Adds records of requests that an older release has ended. To be followed by a checkpoint. */
+  add(records: readonly UsageRecord[]): void {
+    this.#records.push(...records);
   }
 
+  /** Number of the last change. */
+  get number(): number {
+    return this.#journal.number;
+  }
+
+  /** Records that are not in the ledger yet. */
+  get records(): readonly UsageRecord[] {
+    return this.#records;
+  }
+
+  /** Returns the counters of all subjects but end users. */
+  loadSubjects(): Map<string, SubjectState> {
+    const rows = this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM subjects').toArray();
+    const stored = rows.map(({ id, state }) => [id, subjectOf(JSON.parse(state) as SubjectState)] as const);
+    return new Map([...stored, ...[...this.#subjects].filter(([id]) => !isEndUser(id))]);
+  }
+
+  /** Returns the counters of an end user; null if there are none. */
+  loadEndUser(id: string): SubjectState | null {
+    const changed = this.#subjects.get(id);
+    if (changed) return changed;
+    const rows = this.#sql.exec<{ state: string }>('SELECT state FROM end_users WHERE id = ?', id).toArray();
+    return rows[0] ? subjectOf(JSON.parse(rows[0].state) as SubjectState) : null;
+  }
+
+  /** Returns the requests without a final record. */
   loadOpen(): Map<string, OpenReservation> {
-    const rows = this.#sql.exec<{ id: string; open: string }>('SELECT id, open FROM reservations');
-    return new Map(rows.toArray().map(({ id, open }) => [id, JSON.parse(open) as OpenReservation]));
+    return this.#open.all();
   }
 
-  saveSubjects(state: QuotaState, ids: readonly string[]): void {
-    for (const batch of batches(ids.filter((id) => !isEndUser(id)))) {
-      const states = Object.fromEntries(batch.map((id) => [id, state.subjects.get(id)!]));
+  loadIsolates(): Map<string, IsolateState> {
+    const rows = this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM isolates').toArray();
+    const isolates = new Map(rows.map(({ id, state }) => [id, JSON.parse(state) as IsolateState]));
+    for (const [id, state] of this.#isolates)
+      if (state === null) isolates.delete(id);
+      else isolates.set(id, state);
+    return isolates;
+  }
+
+  /**
+   * The state of an isolate has changed; null = it is gone.
+   * @param isDue to be stored in this call's commit, else in the next one
+   */
+  saveIsolate(id: string, state: IsolateState | null, isDue: boolean): void {
+    this.#waiting.set(id, state);
+    this.#isDue ||= isDue;
+  }
+
+  /** Whether the state of an isolate must be stored in this call's commit. */
+  get isDue(): boolean {
+    return this.#isDue;
+  }
+
+  /**
+   * Stores all changes in one row.
+   * @param requestsAt see `checkpoint`
+   */
+  commit({ subjects, open, records }: Changes, requestsAt: number | null): void {
+    const entry = {
+      subjects: Object.fromEntries(subjects),
+      open: Object.fromEntries(open),
+      isolates: Object.fromEntries(this.#waiting),
+      records,
+    };
+    for (const [id, state] of subjects) this.#subjects.set(id, state);
+    for (const [id, state] of this.#waiting) this.#isolates.set(id, state);
+    this.#waiting.clear();
+    this.#isDue = false;
+    this.#open.change(open);
+    this.#records.push(...records);
+    if (this.#journal.add(entry)) this.checkpoint(requestsAt);
+  }
+
+  /**
+   * Writes all changes to their tables.
+   * @param requestsAt Unix milliseconds under which single requests are stored; null = they are not
+   */
+  checkpoint(requestsAt: number | null): void {
+    this.#saveSubjects();
+    for (const [id, state] of this.#isolates)
+      if (state === null) this.#sql.exec('DELETE FROM isolates WHERE id = ?', id);
+      else
+        this.#sql.exec(
+          'INSERT OR REPLACE INTO isolates (id, state) VALUES (?, ?)',
+          id,
+          JSON.stringify(state),
+        );
+    this.#isolates.clear();
+    this.#open.write();
+    this.#journal.checkpoint();
+    this.#ledger.add(this.#records, this.#journal.number, requestsAt);
+    this.#records = [];
+  }
+
+  #saveSubjects(): void {
+    const all = [...this.#subjects];
+    this.#subjects.clear();
+    for (const batch of batches(all.filter(([id]) => !isEndUser(id)))) {
       const sql = 'INSERT OR REPLACE INTO subjects (id, state) SELECT key, value FROM json_each(?)';
-      this.#sql.exec(sql, JSON.stringify(states));
+      this.#sql.exec(sql, JSON.stringify(Object.fromEntries(batch)));
     }
-    for (const batch of batches(ids.filter(isEndUser))) {
-      const rows = batch.map((id) => {
-        const subject = state.subjects.get(id)!;
-        return [id, subject.month.at(-1)?.[0] ?? 0, subject];
-      });
+    for (const batch of batches(all.filter(([id]) => isEndUser(id)))) {
+      const rows = batch.map(([id, state]) => [id, state.month.at(-1)?.[0] ?? 0, state]);
       this.#sql.exec(SAVE_END_USERS, JSON.stringify(rows));
     }
   }
 
-  /** Deletes the counters of these keys and those of end users idle for a month, the longest window. */
+  /**
+   * Deletes the counters of these keys and those of end users idle for a month, the longest window. To be
+   * called after a checkpoint.
+   */
   dropSubjects(keys: readonly string[], now: number): void {
     for (const batch of batches(keys)) {
       const sql = 'DELETE FROM subjects WHERE id IN (SELECT value FROM json_each(?))';
       this.#sql.exec(sql, JSON.stringify(batch));
     }
     this.#sql.exec('DELETE FROM end_users WHERE month < ?', momentOf(now).month - 1);
-  }
-
-  /** Returns the counters of an end user; null if there are none. */
-  loadEndUser(id: string): SubjectState | null {
-    const rows = this.#sql.exec<{ state: string }>('SELECT state FROM end_users WHERE id = ?', id).toArray();
-    return rows[0] ? parseSubject(rows[0].state) : null;
-  }
-
-  loadIsolates(): Map<string, IsolateState> {
-    const rows = this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM isolates').toArray();
-    return new Map(rows.map(({ id, state }) => [id, JSON.parse(state) as IsolateState]));
-  }
-
-  /** Null removes the isolate. */
-  saveIsolate(id: string, state: IsolateState | null): void {
-    if (state === null) this.#sql.exec('DELETE FROM isolates WHERE id = ?', id);
-    else
-      this.#sql.exec('INSERT OR REPLACE INTO isolates (id, state) VALUES (?, ?)', id, JSON.stringify(state));
-  }
-
-  saveOpen(all: readonly OpenReservation[]): void {
-    for (const batch of batches(all)) {
-      const values = Object.fromEntries(batch.map((open) => [open.reservation.id, open]));
-      const sql = 'INSERT OR REPLACE INTO reservations (id, open) SELECT key, value FROM json_each(?)';
-      this.#sql.exec(sql, JSON.stringify(values));
-    }
-  }
-
-  /** Removes ended requests and puts their records into the outbox. */
-  close(records: readonly UsageRecord[]): void {
-    for (const batch of batches(records)) {
-      const ids = JSON.stringify(batch.map(({ requestId }) => requestId));
-      this.#sql.exec('DELETE FROM reservations WHERE id IN (SELECT value FROM json_each(?))', ids);
-      this.#sql.exec('INSERT INTO outbox (record) SELECT value FROM json_each(?)', JSON.stringify(batch));
-    }
-  }
-
-  /** Returns the oldest `limit` records of the outbox. */
-  outbox(limit: number): NumberedRecord[] {
-    return this.#sql
-      .exec<{ sequence: number; record: string }>(
-        'SELECT sequence, record FROM outbox ORDER BY sequence LIMIT ?',
-        limit,
-      )
-      .toArray()
-      .map(({ sequence, record }) => ({ sequence, record: JSON.parse(record) as UsageRecord }));
-  }
-
-  outboxIsEmpty(): boolean {
-    return this.#sql.exec('SELECT 1 FROM outbox LIMIT 1').toArray().length === 0;
-  }
-
-  /** Deletes all records up to this sequence number. */
-  dropOutboxTo(sequence: number): void {
-    this.#sql.exec('DELETE FROM outbox WHERE sequence <= ?', sequence);
   }
 }

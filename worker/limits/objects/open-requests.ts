@@ -22,12 +22,8 @@ import {
 import { DAY_MS, momentOf } from '../quota/window.ts';
 import { wasAway } from './alarm-clock.ts';
 import type { BlockList } from './block-list.ts';
-import {
-  type AdmittedRequest,
-  type LimiterStorage,
-  type OpenReservation,
-  openReservation,
-} from './limiter-storage.ts';
+import type { LimiterStorage } from './limiter-storage.ts';
+import { type AdmittedRequest, type OpenReservation, openReservation } from './open-reservation.ts';
 
 /** Id of the tenant among its limiter's subjects. The other subjects are its keys and its end users. */
 export const TENANT = 'tenant';
@@ -62,8 +58,6 @@ export class OpenRequests {
   readonly #changed = new Set<string>();
   /** Subjects whose counters are not written yet. */
   readonly #touched = new Set<string>();
-  /** The day on which unused counters were last dropped. */
-  #droppedOn = 0;
   /** Records of closed requests that are not written yet. */
   #closed: UsageRecord[] = [];
 
@@ -71,7 +65,11 @@ export class OpenRequests {
     this.#storage = storage;
     this.#blocked = blocked;
     this.#open = storage.loadOpen();
-    this.quota = storage.loadQuota(this.#open);
+    const running = [...this.#open].filter(([, { abandonAt }]) => abandonAt === null);
+    this.quota = {
+      subjects: storage.loadSubjects(),
+      reservations: new Map(running.map(([id, { reservation }]) => [id, reservation])),
+    };
     for (const { reservation } of this.#open.values()) this.#recall(reservation.subjects);
   }
 
@@ -91,14 +89,10 @@ export class OpenRequests {
   }
 
   /**
-   * Drops the counters of keys and end users that no window counts any more, once a day. To be called after
-   * `write`.
+   * Drops the counters of keys and end users that no window counts any more. To be called after a checkpoint.
    * @returns the ids of these subjects
    */
   dropUnused(now: number): readonly string[] {
-    const { day } = momentOf(now);
-    if (day === this.#droppedOn) return [];
-    this.#droppedOn = day;
     // After a restart, the clock may be back in the day or month before.
     const at = momentOf(now - DAY_MS);
     const unused = [...this.quota.subjects].filter(([id, state]) => id !== TENANT && isUnused(state, at));
@@ -217,7 +211,7 @@ export class OpenRequests {
     this.#keep({ ...open, record, abandonAt });
   }
 
-  /** Charges what a request has used, and puts its record into the outbox. */
+  /** Charges what a request has used. Its record is written with the next commit. */
   close(open: OpenReservation, record: UsageRecord): void {
     const { reservation, abandonAt } = open;
     const spent = spendOf(priceOf(reservation.id), record.usage);
@@ -235,15 +229,24 @@ export class OpenRequests {
     for (const id of subjects) this.#touched.add(id);
   }
 
-  /** Stores all changes in one commit. Returns the new records in the outbox. */
-  write(): readonly UsageRecord[] {
+  /**
+   * Stores all changes in one commit. Returns the records of the requests that have ended.
+   * @param requestsAt see `LimiterStorage.checkpoint`
+   */
+  write(requestsAt: number | null): readonly UsageRecord[] {
     const ended = this.#closed;
-    this.#storage.saveOpen([...this.#changed].flatMap((id) => this.#open.get(id) ?? []));
-    this.#storage.close(ended);
-    this.#storage.saveSubjects(this.quota, [...this.#touched]);
+    const touched = [...this.#touched];
+    if (touched.length + this.#changed.size + ended.length === 0 && !this.#storage.isDue) return [];
+    const ids = [...this.#changed, ...ended.map(({ requestId }) => requestId)];
+    const changes = {
+      subjects: new Map(touched.map((id) => [id, this.quota.subjects.get(id)!])),
+      open: new Map(ids.map((id) => [id, this.#open.get(id) ?? null])),
+      records: ended,
+    };
     this.#changed.clear();
     this.#closed = [];
     this.#touched.clear();
+    this.#storage.commit(changes, requestsAt);
     this.#forgetIdleEndUsers();
     return ended;
   }

@@ -1,5 +1,4 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { DeadEvent } from '../../delivery/delivery-queue.ts';
 import type { Env } from '../../env/env.ts';
 import type {
   Block,
@@ -7,70 +6,102 @@ import type {
   LimiterCall,
   PlaceClaim,
   SettlementRequest,
-  SubjectUse,
+  TenantAnswers,
   TenantLimiterRpc,
+  TenantQuestion,
 } from '../../env/limiter-protocol.ts';
 import { parseSettings } from '../../env/settings.ts';
-import { flushOutbox } from '../../usage/usage-outbox.ts';
+import { recordIn, TenantLedger } from '../../usage/tenant-ledger.ts';
+import { writePoints } from '../../usage/usage-points.ts';
 import { useOf } from '../quota/state.ts';
 import { AlarmClock } from './alarm-clock.ts';
 import { BlockList } from './block-list.ts';
 import { HomeEvents } from './home-events.ts';
 import { HomeSlices } from './home-slices.ts';
-import { LimiterStorage, type OpenReservation } from './limiter-storage.ts';
+import { Journal } from './journal.ts';
+import { LimiterStorage } from './limiter-storage.ts';
 import { OpenRequests, subjectsOf, TENANT } from './open-requests.ts';
+import type { OpenReservation } from './open-reservation.ts';
 import { PlaceClaims } from './place-claims.ts';
+import { UsageDuties } from './usage-duties.ts';
 import { recordAfter, UsageInquiry } from './usage-inquiry.ts';
+import { UsageMove } from './usage-move.ts';
 
-/** Usage records wait this long, so that they go to the ledger together. */
-const FLUSH_DELAY_MS = 500;
-const FLUSH_RETRY_MAX_MS = 60_000;
-/** Key of the stored time of erasure. */
-const ERASE_AT = 'eraseAt';
+/** Key of the stored erasure. */
+const ERASURE = 'erasure';
+/** A final erasure that has failed is repeated after this time. */
+const ERASE_AGAIN_MS = 60_000;
 /** By then, an upstream has usually noticed that its reader has disconnected. */
 const INQUIRE_AFTER_MS = 250;
 
+interface Erasure {
+  readonly tenantId: string;
+  /** Unix milliseconds after which all data is deleted. */
+  readonly at: number;
+  readonly keepSums: boolean;
+}
+
 /**
  * The home limiter, one per tenant. Holds the tenant's counters in memory and in its own SQLite database, and
- * decides reservations one after the other. Its alarm expires reservations and empties the usage outbox.
+ * decides reservations one after the other. Ended requests are in its ledger, in the same commit. Its alarm
+ * expires reservations, reports usage and deletes what is old.
  */
 export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRpc {
+  readonly #clock: AlarmClock;
+  readonly #ledger: TenantLedger;
   readonly #storage: LimiterStorage;
+  readonly #duties: UsageDuties;
+  readonly #move: UsageMove;
   readonly #blocked: BlockList;
   readonly #requests: OpenRequests;
   readonly #slices: HomeSlices;
   readonly #events: HomeEvents;
-  readonly #clock: AlarmClock;
   readonly #inquiry: UsageInquiry;
   readonly #keepRequests: boolean;
   readonly #places = new PlaceClaims();
-  #flushAt: number | null;
   /** Unix milliseconds at which the limiter asks upstreams about ended requests. */
   #inquireAt: number | null = null;
   /** Unix milliseconds at which the first reservation of the current call expires. */
   #firstExpiry: number | null = null;
-  #failures = 0;
-  /** Unix milliseconds after which all data is deleted; null = the tenant exists. */
-  #eraseAt: number | null = null;
+  /** Null = the tenant exists. */
+  #erasure: Erasure | null;
   /** This object has deleted its data, tables included. In memory, the tenant stays blocked. */
   #isErased = false;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
+    const { sql, kv } = ctx.storage;
+    const settings = parseSettings(env);
     this.#clock = new AlarmClock(ctx.storage);
     this.#inquiry = new UsageInquiry(env);
-    const settings = parseSettings(env);
     this.#keepRequests = settings.REQUEST_DAYS > 0;
-    this.#storage = new LimiterStorage(ctx.storage.sql, this.#clock.now());
-    this.#blocked = new BlockList(ctx.storage.sql, this.#clock.now());
+    this.#ledger = new TenantLedger(sql);
+    this.#storage = new LimiterStorage(sql, this.#ledger);
+    const stores = { ledger: this.#ledger, storage: this.#storage, requestsAt: () => this.#requestsAt() };
+    this.#move = new UsageMove({ ...stores, sql, kv, db: env.USAGE_DB });
+    this.#duties = new UsageDuties(kv, {
+      ...stores,
+      move: this.#move,
+      db: env.DB,
+      usageDays: settings.USAGE_DAYS,
+      requestDays: settings.REQUEST_DAYS,
+      reportWithinMs: settings.USAGE_REPORT_MS,
+      phase: Math.random(),
+      now: () => this.#clock.now(),
+    });
+    this.#blocked = new BlockList(sql, this.#clock.now());
     this.#requests = new OpenRequests(this.#storage, this.#blocked);
-    this.#events = new HomeEvents(ctx.storage.sql, { env, settings, now: () => this.#clock.now() });
+    this.#events = new HomeEvents(sql, { env, settings, now: () => this.#clock.now() });
     this.#slices = this.#loadSlices();
-    this.#flushAt = this.#storage.outboxIsEmpty() ? null : this.#clock.now();
+    this.#erasure = kv.get<Erasure>(ERASURE) ?? null;
     ctx.blockConcurrencyWhile(async () => {
-      this.#eraseAt = (await ctx.storage.get<number>(ERASE_AT)) ?? null;
+      await this.#clock.load();
       await this.#scheduleAlarm();
     });
+  }
+
+  #requestsAt(): number | null {
+    return this.#keepRequests ? this.#clock.now() : null;
   }
 
   /**
@@ -82,8 +113,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#firstExpiry = null;
     const answer = this.#slices.exchange(call, now);
     this.#write();
-    const due = [this.#firstExpiry, this.#slices.nextEnd(), this.#flushAt, this.#inquireAt];
-    await this.#clock.ringBy(...due, this.#events.nextDue());
+    const due = [this.#firstExpiry, this.#slices.nextEnd(), this.#inquireAt, this.#events.nextDue()];
+    await this.#clock.ringBy(...due, ...this.#duties.nextDue());
     return answer;
   }
 
@@ -100,21 +131,56 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#blocked.set(keyId, blocked, this.#clock.now());
   }
 
-  async erase(afterMs: number): Promise<void> {
-    if (this.#isErased) return;
-    await this.block(null, true);
-    this.#eraseAt ??= this.#clock.now() + afterMs;
-    await this.ctx.storage.put(ERASE_AT, this.#eraseAt);
+  async erase(tenantId: string, afterMs: number, keepSums: boolean): Promise<void> {
+    const at = this.#erasure?.at ?? this.#clock.now() + afterMs;
+    this.#erasure = { tenantId, at, keepSums };
+    if (!this.#isErased) {
+      await this.block(null, true);
+      this.ctx.storage.kv.put(ERASURE, this.#erasure);
+    }
+    await this.#move.run(tenantId);
+    await this.#eraseUsage(this.#erasure);
     await this.#scheduleAlarm();
+  }
+
+  /** Erases the records so far, here and in the summary. @throws what the database throws */
+  async #eraseUsage({ tenantId, keepSums }: Erasure): Promise<void> {
+    if (this.#isErased) this.#ledger.create();
+    else this.#storage.checkpoint(null);
+    this.#ledger.erase(keepSums, this.#storage.number);
+    await this.#duties.reportNow(tenantId);
   }
 
   async blockOf(keyId: string): Promise<Block | null> {
     return this.#blocked.of(keyId);
   }
 
-  async use(keyId: string): Promise<SubjectUse> {
+  async ask(question: TenantQuestion): Promise<TenantAnswers[TenantQuestion['kind']]> {
+    switch (question.kind) {
+      case 'use':
+        return this.#use(question.keyId);
+      case 'deadEvents':
+        return this.#events.queue.dead(question.limit, question.after);
+      default:
+        await this.#move.run(question.tenantId);
+        return this.#askLedger(question);
+    }
+  }
+
+  #use(keyId: string): TenantAnswers['use'] {
     const of = (id: string) => useOf(this.#requests.quota, id, this.#clock.now());
     return { tenant: of(TENANT), key: of(keyId), alerts: this.#events.alertsOf(keyId) };
+  }
+
+  #askLedger(question: Extract<TenantQuestion, { readonly tenantId: string }>) {
+    if (this.#isErased) this.#ledger.create();
+    const { records } = this.#storage;
+    if (question.kind === 'request')
+      return recordIn(records, question.name) ?? this.#ledger.find(question.name);
+    if (records.length > 0) this.#storage.checkpoint(this.#requestsAt());
+    return question.kind === 'usage'
+      ? this.#ledger.query(question, question.tenantId)
+      : this.#ledger.lastUses(question.keyIds);
   }
 
   async paid(credit: number, at: number): Promise<void> {
@@ -123,10 +189,6 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   async claim(claim: PlaceClaim): Promise<boolean> {
     return this.#places.take(claim, this.#clock.now());
-  }
-
-  async deadEvents(limit: number, after: string): Promise<DeadEvent[]> {
-    return this.#events.queue.dead(limit, after);
   }
 
   async replayEvents(): Promise<number> {
@@ -142,26 +204,37 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#requests.releaseDue(now);
     this.#inquireAt = null;
     this.#write();
-    this.#events.forget(this.#requests.dropUnused(now));
+    if (this.#duties.tidy(now)) this.#events.forget(this.#requests.dropUnused(now));
     await Promise.all(this.#slices.silent(now).map((isolate) => this.#giveUp(isolate)));
     this.#write();
     await Promise.all(this.#requests.abandoned(now).map((open) => this.#inquire(open, now)));
     this.#write();
-    if (this.#flushAt !== null && this.#flushAt <= now) await this.#flush(now);
-    if ((this.#events.nextDue() ?? now + 1) <= now) this.#sendEvents();
-    if (this.#eraseAt === null || this.#eraseAt > now || this.#nextDue() !== null) {
+    if ((this.#events.nextDue() ?? now + 1) <= now) this.#alone(this.#events.send());
+    this.#alone(this.#duties.report(now));
+    const { at } = this.#erasure ?? { at: Infinity };
+    // What is being sent may have to be sent again. The alarm is set when it has ended.
+    if (at > now || this.#isErased || this.#nextWork() !== null || this.#events.queue.nextDue() !== null) {
       await this.#scheduleAlarm();
       return;
     }
-    // What is being sent may have to be sent again. The alarm is set when it has ended.
-    if (this.#events.queue.nextDue() !== null) return;
-    this.#isErased = true;
-    await this.ctx.storage.deleteAll();
+    await this.#deleteAll(this.#erasure!).catch(() => this.#clock.ringBy(now + ERASE_AGAIN_MS));
   }
 
-  /** An endpoint that hangs must not delay reservations and alarms. */
-  #sendEvents(): void {
-    this.ctx.waitUntil(this.#events.send().then(() => this.#scheduleAlarm()));
+  /** Deletes all data but the sums that are kept. @throws what the database throws */
+  async #deleteAll(erasure: Erasure): Promise<void> {
+    await this.#eraseUsage(erasure);
+    const [rows, { number }] = [this.#ledger.rows(), this.#storage];
+    this.#isErased = true;
+    await this.ctx.storage.deleteAll();
+    if (rows.length === 0) return;
+    this.#ledger.create();
+    for (const row of rows) this.#ledger.addRow('sums', row);
+    new Journal(this.ctx.storage.sql).resume(number);
+  }
+
+  /** Other servers must not delay reservations and alarms. */
+  #alone(work: Promise<void>): void {
+    this.ctx.waitUntil(work.then(() => this.#scheduleAlarm()));
   }
 
   #loadSlices(): HomeSlices {
@@ -184,7 +257,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
         return subjects;
       },
       isBlocked: (keyId) => this.#blocked.of(keyId) !== null,
-      saveIsolate: (isolate, state) => this.#storage.saveIsolate(isolate, state),
+      saveIsolate: (isolate, state, isDue) => this.#storage.saveIsolate(isolate, state, isDue),
     });
   }
 
@@ -209,33 +282,22 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   }
 
   #write(): void {
-    const ended = this.#requests.write();
+    const ended = this.#requests.write(this.#requestsAt());
+    if (ended.length === 0) return;
     this.#events.add(ended, this.#requests.quota);
-    if (ended.length > 0) this.#flushAt ??= this.#clock.now() + FLUSH_DELAY_MS;
+    this.#duties.note(ended[0]!.tenantId);
+    if (this.env.USAGE) writePoints(this.env.USAGE, ended);
   }
 
-  async #flush(now: number): Promise<void> {
-    let more = false;
-    try {
-      more = await flushOutbox(this.#storage, this.env.USAGE_DB, this.env.USAGE, this.#keepRequests);
-      this.#failures = 0;
-    } catch {
-      // The records stay in the outbox. The database's error may quote them, so it is not logged.
-      this.#failures += 1;
-      console.error(JSON.stringify({ event: 'usage_flush_failed', failures: this.#failures }));
-    }
-    const delay = more ? 0 : Math.min(FLUSH_DELAY_MS * 2 ** this.#failures, FLUSH_RETRY_MAX_MS);
-    this.#flushAt = this.#storage.outboxIsEmpty() ? null : now + delay;
+  /** Sets the alarm for everything that is to be done. */
+  async #scheduleAlarm(): Promise<void> {
+    if (this.#isErased) return;
+    await this.#clock.ringBy(this.#nextWork(), this.#erasure?.at ?? null, ...this.#duties.nextDue());
   }
 
-  /** Sets the alarm for reservations, slices, the outbox and abandoned requests. */
-  #scheduleAlarm(): Promise<void> {
-    return this.#clock.ringBy(this.#nextDue() ?? this.#eraseAt);
-  }
-
-  /** Returns when the next thing is to be done; null = nothing waits. */
-  #nextDue(): number | null {
-    const due = [this.#slices.nextEnd(), this.#flushAt, this.#events.nextDue(), ...this.#requests.nextDue()];
+  /** Returns when the next thing is to be done for requests and events; null = nothing waits. */
+  #nextWork(): number | null {
+    const due = [this.#slices.nextEnd(), this.#events.nextDue(), ...this.#requests.nextDue()];
     return due.reduce((first, at) => (at === null ? first : Math.min(at, first ?? at)), null);
   }
 }

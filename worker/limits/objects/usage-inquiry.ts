@@ -8,7 +8,7 @@ import { UpstreamDirectory } from '../../upstreams/upstream-directory.ts';
 import { priceOf } from '../../usage/reservation-id.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
 import { type QuotaReservation, reservedBy } from '../quota/state.ts';
-import type { OpenReservation } from './limiter-storage.ts';
+import type { OpenReservation } from './open-reservation.ts';
 
 /**
  * The limiter retries unreachable upstreams for this many lifetimes: 10 min by default. Origins keep accounts

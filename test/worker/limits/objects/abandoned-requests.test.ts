@@ -4,14 +4,13 @@ import type { BlockList } from '../../../../worker/limits/objects/block-list.ts'
 import type { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { OpenRequests } from '../../../../worker/limits/objects/open-requests.ts';
 import { recordAfter } from '../../../../worker/limits/objects/usage-inquiry.ts';
-import { emptyQuota } from '../../../../worker/limits/quota/state.ts';
 
 const TTL = 30_000;
 const START = 1_000_000;
 
 const storage = {
   loadOpen: () => new Map(),
-  loadQuota: emptyQuota,
+  loadSubjects: () => new Map(),
 } as Partial<LimiterStorage> as LimiterStorage;
 const blocked = { of: () => null } as Partial<BlockList> as BlockList;
 const usage = { promptTokens: 4, cachedTokens: 0, completionTokens: 6 };

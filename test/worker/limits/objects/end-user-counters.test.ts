@@ -3,6 +3,7 @@ import { UNLIMITED } from '../../../../shared/tenant.ts';
 import { BlockList } from '../../../../worker/limits/objects/block-list.ts';
 import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { OpenRequests } from '../../../../worker/limits/objects/open-requests.ts';
+import { TenantLedger } from '../../../../worker/usage/tenant-ledger.ts';
 import { sqlStorage } from '../../support/sql-storage.ts';
 
 const START = Date.UTC(2026, 0, 31, 12);
@@ -24,19 +25,23 @@ const settlement = {
 class Home {
   readonly #sql = sqlStorage();
   #number = 0;
+  #storage!: LimiterStorage;
   requests = this.#open(START);
 
   #open(now: number): OpenRequests {
-    return new OpenRequests(new LimiterStorage(this.#sql, now), new BlockList(this.#sql, now));
+    this.#storage = new LimiterStorage(this.#sql, new TenantLedger(this.#sql));
+    return new OpenRequests(this.#storage, new BlockList(this.#sql, now));
   }
 
   restart(now: number): void {
     this.requests = this.#open(now);
+    this.#storage.checkpoint(now);
     this.requests.dropUnused(now);
   }
 
   /** Number of end users in the database. */
   get stored(): number {
+    this.#storage.checkpoint(START);
     return this.#sql.exec<{ count: number }>('SELECT COUNT(*) AS count FROM end_users').one().count;
   }
 
@@ -60,14 +65,14 @@ class Home {
       },
       now,
     );
-    this.requests.write();
+    this.requests.write(START);
     return admitted ? requestId : null;
   }
 
   /** Ends a request that has used 6 tokens. */
   settle(requestId: string): void {
     this.requests.settle({ requestId, settlement }, null);
-    this.requests.write();
+    this.requests.write(START);
   }
 }
 

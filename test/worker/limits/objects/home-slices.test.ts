@@ -6,13 +6,13 @@ import { type HomeCallbacks, HomeSlices } from '../../../../worker/limits/object
 import type { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
 import { SLICE_GRACE_MS, SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
-import { emptyQuota, useOf } from '../../../../worker/limits/quota/state.ts';
+import { useOf } from '../../../../worker/limits/quota/state.ts';
 
 const START = Date.UTC(2026, 0, 15, 12);
 
 /** Requests that are not stored. */
 function newRequests(): OpenRequests {
-  const none = { loadOpen: () => new Map(), loadQuota: emptyQuota, loadEndUser: () => null };
+  const none = { loadOpen: () => new Map(), loadSubjects: () => new Map(), loadEndUser: () => null };
   return new OpenRequests(none as unknown as LimiterStorage, { of: () => null } as unknown as BlockList);
 }
 

@@ -6,18 +6,16 @@ import { begin, type Hold } from '../../../../worker/limits/hold.ts';
 import { isolateLimiters } from '../../../../worker/limits/isolate-limiter.ts';
 import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
 import { HomeSlices } from '../../../../worker/limits/objects/home-slices.ts';
-import type {
-  IsolateState,
-  LimiterStorage,
-  OpenReservation,
-} from '../../../../worker/limits/objects/limiter-storage.ts';
+import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
 import { recordAfter } from '../../../../worker/limits/objects/usage-inquiry.ts';
 import { eachOf } from '../../../../worker/limits/quota/budget.ts';
-import { emptyQuota, reservedBy, type SubjectState, useOf } from '../../../../worker/limits/quota/state.ts';
+import { reservedBy, useOf } from '../../../../worker/limits/quota/state.ts';
 import type { Price } from '../../../../worker/prices/price.ts';
 import { Timings } from '../../../../worker/timers/timings.ts';
+import { TenantLedger } from '../../../../worker/usage/tenant-ledger.ts';
 import { spendOf, type UsageRecord } from '../../../../worker/usage/usage-record.ts';
+import { sqlStorage } from '../../support/sql-storage.ts';
 
 /**
  * One tenant's home and many isolates in virtual time, over a network that delivers messages late, twice or
@@ -164,7 +162,16 @@ export interface Wanted {
 /** Steps of a stream. */
 const STEPS = 40;
 
-const day = (at: number): string => new Date(at).toISOString().slice(0, 10);
+const DAY_MS = 86_400_000;
+const days = new Map<number, string>();
+
+/** Returns the UTC day. A run asks for few days very often. */
+function day(at: number): string {
+  const number = Math.floor(at / DAY_MS);
+  const known = days.get(number) ?? new Date(at).toISOString().slice(0, 10);
+  days.set(number, known);
+  return known;
+}
 
 export class World {
   readonly clock: VirtualClock;
@@ -175,11 +182,13 @@ export class World {
   readonly #options: WorldOptions;
   /** What an origin knows of the requests that have reached it. */
   readonly #accounts = new Map<string, { readonly startedAt: number; used: number; ended: boolean }>();
-  readonly #disk = {
-    open: new Map<string, string>(),
-    subjects: new Map<string, string>(),
-    isolates: new Map<string, string>(),
-  };
+  /** Rows that home's object has written. */
+  rows = 0;
+  readonly #sql = sqlStorage((rows) => {
+    this.rows += rows;
+  });
+  #storage!: LimiterStorage;
+  #tidied = '';
   #requests!: OpenRequests;
   #slices!: HomeSlices;
   #isAway = false;
@@ -204,43 +213,22 @@ export class World {
 
   /** Restarts home's object. Only what it has written survives. */
   crashHome(): void {
-    const { open, subjects, isolates } = this.#disk;
-    const parsed = <T>(all: ReadonlyMap<string, string>) =>
-      new Map([...all].map(([id, text]) => [id, JSON.parse(text) as T]));
-    const storage = {
-      loadOpen: () => parsed<OpenReservation>(open),
-      loadQuota: (all: ReadonlyMap<string, OpenReservation>) => {
-        const quota = { ...emptyQuota(), subjects: parsed<SubjectState>(subjects) };
-        for (const [id, { reservation, abandonAt }] of all)
-          if (abandonAt === null) quota.reservations.set(id, reservation);
-        return quota;
-      },
-      saveOpen: (all: readonly OpenReservation[]) => {
-        for (const one of all) open.set(one.reservation.id, JSON.stringify(one));
-      },
-      close: (records: readonly UsageRecord[]) => {
-        for (const record of records) open.delete(record.requestId);
-        this.ledger.push(...records);
-      },
-      loadEndUser: () => null,
-      dropSubjects: (ids: readonly string[]) => {
-        for (const id of ids) subjects.delete(id);
-      },
-      saveSubjects: ({ subjects: all }: ReturnType<typeof emptyQuota>, ids: readonly string[]) => {
-        for (const id of ids) subjects.set(id, JSON.stringify(all.get(id)));
-      },
-    } as unknown as LimiterStorage;
+    const storage = new LimiterStorage(this.#sql, new TenantLedger(this.#sql));
     const requests = new OpenRequests(storage, { of: () => null } as unknown as BlockList);
+    this.#storage = storage;
     this.#requests = requests;
-    this.#slices = new HomeSlices(requests, parsed<IsolateState>(isolates), {
+    this.#slices = new HomeSlices(requests, storage.loadIsolates(), {
       open: (request, reservation, at) => requests.add(request, reservation, at),
       settle: (settlement) => requests.settle(settlement, null),
       reserve: (request, now) => requests.reserve(request, now),
       subjectsOf,
       isBlocked: () => false,
-      saveIsolate: (id, state) =>
-        state === null ? isolates.delete(id) : isolates.set(id, JSON.stringify(state)),
+      saveIsolate: (id, state, isDue) => storage.saveIsolate(id, state, isDue),
     });
+  }
+
+  #write(): void {
+    this.ledger.push(...this.#requests.write(this.clock.now));
   }
 
   /** Home neither answers nor rings for a while, and then restarts. */
@@ -267,7 +255,10 @@ export class World {
       if (askAt === null) this.#requests.close(open, record);
       else this.#requests.postpone(open, record, askAt);
     }
-    this.#requests.write();
+    this.#write();
+    if (day(now) === this.#tidied) return;
+    this.#tidied = day(now);
+    this.#storage.checkpoint(now);
     this.#requests.dropUnused(now);
   }
 
@@ -301,7 +292,7 @@ export class World {
         } catch {
           return;
         }
-        this.#requests.write();
+        this.#write();
         const { reservation } = call;
         if (answer.reservation?.admitted && reservation?.raise)
           this.#reserved(reservation.requestId, answer.reservation as Spend);
@@ -525,11 +516,13 @@ export class World {
       ever: 0,
     };
     const isInMinute = (at: number) => second(at) > second(now) - 60;
+    const today = day(now);
+    const month = today.slice(0, 7);
     for (const truth of this.truth.values()) {
       if (!truth.subjects.includes(subject)) continue;
       if (isInMinute(truth.at)) sums.requests += 1;
-      const isToday = (at: number) => day(at) === day(now);
-      const isThisMonth = (at: number) => day(at).slice(0, 7) === day(now).slice(0, 7);
+      const isToday = (at: number) => day(at) === today;
+      const isThisMonth = (at: number) => day(at).startsWith(month);
       sums.tokens += countedSpend(truth, 'tokens', isInMinute);
       sums.day += countedSpend(truth, 'tokens', isToday);
       sums.month += countedSpend(truth, 'tokens', isThisMonth);
@@ -563,12 +556,16 @@ export class World {
 
   /** Ids of the subjects that home stores. */
   get stored(): string[] {
-    return [...this.#disk.subjects.keys()];
+    this.#storage.checkpoint(this.clock.now);
+    return [...this.#storage.loadSubjects().keys()];
   }
 
   /** What the limiter counts: tokens and money of today, money in all, and running requests. */
   counted(subject: string): Readonly<Record<'tokens' | 'money' | 'ever' | 'running', number>> {
-    const use = useOf(this.#requests.quota, subject, this.clock.now);
+    // Idle end users are not in memory.
+    const stored = this.#storage.loadEndUser(subject) ?? this.#requests.quota.subjects.get(subject);
+    const subjects = new Map(stored && [[subject, stored]]);
+    const use = useOf({ subjects, reservations: new Map() }, subject, this.clock.now);
     const { day: tokens, moneyDay: money, balance: ever, concurrency: running } = use;
     // Nothing runs, so all that was charged was spent.
     expect([use.spentDay, use.spentEver]).toEqual([money, ever]);

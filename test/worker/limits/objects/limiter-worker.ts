@@ -1,9 +1,8 @@
 import type { Miniflare } from 'miniflare';
 
 /**
- * A Worker with only the home limiter and the ledger. It forwards calls to a tenant's object, can restart it,
- * and reports the milliseconds to the next alarm and the number of records in the outbox. Each call comes
- * from an isolate of its own.
+ * A Worker with only the home limiter. It forwards calls to a tenant's object, can restart it, and reports
+ * the milliseconds to the next alarm and the sums of its ledger. Each call comes from an isolate of its own.
  *
  * `settle` returns how many requests were open before, `renew` whether the reservation still runs.
  *
@@ -20,12 +19,14 @@ export const LIMITER_WORKER = `
     sliceRequests: [],
     ...more,
   });
-  import { addToLedger } from './usage/usage-ledger.ts';
+  import { TenantLedger } from './usage/tenant-ledger.ts';
+  import { LimiterStorage } from './limits/objects/limiter-storage.ts';
   import { TenantLimiter as Limiter } from './limits/objects/tenant-limiter.ts';
   export class TenantLimiter extends Limiter {
     #open(ids) {
-      const rows = this.ctx.storage.sql.exec('SELECT id, open FROM reservations').toArray();
-      return rows.filter(({ id }) => ids.includes(id)).map(({ open }) => JSON.parse(open));
+      const { sql } = this.ctx.storage;
+      const open = new LimiterStorage(sql, new TenantLedger(sql)).loadOpen();
+      return ids.flatMap((id) => open.get(id) ?? []);
     }
     async reserve(reservation, settlements) {
       return (await this.exchange(callOf(settlements, { reservation }))).reservation;
@@ -44,9 +45,12 @@ export const LIMITER_WORKER = `
       Date.now = () => now;
       await this.alarm();
     }
-    async state() {
-      const outbox = this.ctx.storage.sql.exec('SELECT 1 FROM outbox').toArray();
-      return { next: (await this.ctx.storage.getAlarm()) - Date.now(), outbox: outbox.length };
+    async next() {
+      return (await this.ctx.storage.getAlarm()) - Date.now();
+    }
+    async sums(tenantId) {
+      await this.ask({ kind: 'lastUses', tenantId, keyIds: [] });
+      return this.ctx.storage.sql.exec('SELECT * FROM sums').toArray();
     }
     async query(sql) {
       return this.ctx.storage.sql.exec(sql).toArray();
@@ -58,7 +62,6 @@ export const LIMITER_WORKER = `
   export default {
     async fetch(request, env) {
       const { tenant, method, args } = await request.json();
-      if (method === 'addToLedger') return Response.json(await addToLedger(env.DB, tenant, ...args) ?? null);
       const limiter = env.LIMITER.get(env.LIMITER.idFromName(tenant));
       if (method === 'restart') return Response.json(await limiter.restart().catch(() => null));
       return Response.json(await limiter[method](...args) ?? null);
@@ -76,9 +79,10 @@ export interface Call {
     | 'blockOf'
     | 'pass'
     | 'restart'
-    | 'state'
-    | 'query'
-    | 'addToLedger';
+    | 'next'
+    | 'ask'
+    | 'sums'
+    | 'query';
   readonly args: readonly unknown[];
 }
 

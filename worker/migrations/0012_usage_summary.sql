@@ -1,0 +1,28 @@
+-- The sums of all tenants by UTC day and model. Each tenant's object writes its own rows.
+CREATE TABLE usage_summary (
+  tenant_id TEXT NOT NULL,
+  day TEXT NOT NULL,
+  model TEXT NOT NULL,
+  requests INTEGER NOT NULL,
+  completed INTEGER NOT NULL,
+  failed INTEGER NOT NULL,
+  cancelled INTEGER NOT NULL,
+  abandoned INTEGER NOT NULL,
+  finish_stop INTEGER NOT NULL,
+  finish_length INTEGER NOT NULL,
+  prompt_tokens INTEGER NOT NULL,
+  cached_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL,
+  -- In micro-units of the currency.
+  cost_micros INTEGER NOT NULL,
+  latency_ms INTEGER NOT NULL,
+  first_token_ms INTEGER NOT NULL,
+  first_tokens INTEGER NOT NULL,
+  PRIMARY KEY (day, tenant_id, model)
+) WITHOUT ROWID;
+
+-- Number of the last report of each tenant: an older one that arrives late changes nothing.
+CREATE TABLE usage_reports (
+  tenant_id TEXT PRIMARY KEY,
+  number INTEGER NOT NULL
+) WITHOUT ROWID;
