@@ -84,7 +84,7 @@ test('sends the options as fields of the request', async () => {
   expect(first).toMatchObject({
     maxTokens: 3,
     stop: ['a', 'b'],
-    constraint: { type: 'json_schema', value: { type: 'integer' } },
+    constraint: { type: 'json_schema', value: '{"type":"integer"}' },
     sampling: { temperature: 0.5, topP: 0.9, topK: 7, minP: 0.1 },
   });
   expect(second).toMatchObject({ constraint: { type: 'gbnf' }, sampling: { mirostat: 2 } });
