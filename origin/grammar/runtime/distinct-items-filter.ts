@@ -20,6 +20,8 @@ export class DistinctItemsFilter {
   readonly #openings: Int32Array;
   readonly #brackets: Int32Array;
   readonly #ends: Int32Array;
+  /** The brackets behind a quote. */
+  readonly #afterQuotes: Int32Array;
 
   constructor(trie: TokenTrie) {
     this.#trie = trie;
@@ -27,6 +29,7 @@ export class DistinctItemsFilter {
     this.#openings = countsOf(trie, '[{');
     this.#brackets = countsOf(trie, '[]{}');
     this.#ends = countsOf(trie, '[]{}," \t\r\n');
+    this.#afterQuotes = countsOf(trie, '[]{}', '"');
   }
 
   filter(mask: Uint32Array, table: StateTable, start: TextPosition, budget: WorkBudget): Uint32Array {
@@ -140,8 +143,8 @@ export class DistinctItemsFilter {
     if (items === null) return lacks(this.#openings);
     // An item that holds others is complete after a bracket only.
     const isWithin = items.level.seen === null;
-    if (isWithin) return lacks(this.#brackets);
-    return lacks(items.token === 'string' ? this.#quotes : this.#ends);
+    if (items.token === 'string') return lacks(isWithin ? this.#afterQuotes : this.#quotes);
+    return lacks(isWithin ? this.#brackets : this.#ends);
   }
 
   #allows(mask: Uint32Array, node: number): boolean {
@@ -178,10 +181,16 @@ interface Walk {
 const isOutermostString = ({ items }: TextPosition): boolean =>
   items !== null && items.token === 'string' && items.level.outer === null && !items.level.isObject;
 
-function countsOf({ nodes }: TokenTrie, bytes: string): Int32Array {
+/** @param behind counts only nodes behind one of these bytes */
+function countsOf({ nodes }: TokenTrie, bytes: string, behind = ''): Int32Array {
   const counts = new Int32Array(nodes.length + 1);
+  /** Per depth: whether the node is behind such a byte. */
+  const isBehind = [behind === ''];
   nodes.forEach((node, i) => {
-    counts[i + 1] = counts[i]! + (bytes.includes(String.fromCharCode(node & 255)) ? 1 : 0);
+    const depth = node >> 8;
+    const char = String.fromCharCode(node & 255);
+    isBehind[depth + 1] = isBehind[depth]! || behind.includes(char);
+    counts[i + 1] = counts[i]! + (isBehind[depth]! && bytes.includes(char) ? 1 : 0);
   });
   return counts;
 }
