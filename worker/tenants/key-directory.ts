@@ -79,8 +79,8 @@ export class KeyDirectory {
 
   /**
    * Returns a key from the cache, or with `read` from the store.
-   * @throws what `read` throws, if the key was not read within the last 30 minutes; an Error if a copy of the
-   *   store does not know the id, and too many such ids have reached the primary
+   * @throws what `read` throws, if the key was not read within the last 30 minutes
+   * @throws Error if a copy of the store does not know the id, and too many such ids have reached the primary
    */
   async find(id: string, read: ReadKey): Promise<FoundKey> {
     const [now, forgotten] = [this.#now(), this.#forgotten];

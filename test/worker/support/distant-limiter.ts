@@ -1,5 +1,5 @@
 import type { Env } from '../../../worker/env/env.ts';
-import { createWorker } from '../../../worker/worker.ts';
+import { isolateOf } from './isolates.ts';
 import { turnClock } from './turned-clock.ts';
 
 /**
@@ -31,20 +31,11 @@ function distant(limiters: Limiters): Limiters {
   return { idFromName: (name: string) => limiters.idFromName(name), get } as Limiters;
 }
 
-const isolates = new Map<string, ReturnType<typeof createWorker>>();
-
-function isolateOf(name: string): ReturnType<typeof createWorker> {
-  const known = isolates.get(name) ?? createWorker();
-  isolates.set(name, known);
-  return known;
-}
-
 export default {
   fetch(request, env, context) {
     turnClock(request);
     if (new URL(request.url).pathname === '/calls') return Response.json(calls);
-    const worker = isolateOf(request.headers.get('x-isolate') ?? '');
-    return worker.fetch!(request, { ...env, LIMITER: distant(env.LIMITER) }, context);
+    return isolateOf(request).fetch!(request, { ...env, LIMITER: distant(env.LIMITER) }, context);
   },
 } satisfies ExportedHandler<Env>;
 

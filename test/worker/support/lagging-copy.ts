@@ -1,9 +1,9 @@
 import type { Env } from '../../../worker/env/env.ts';
-import { createWorker } from '../../../worker/worker.ts';
+import { isolateOf } from './isolates.ts';
 import { turnClock } from './turned-clock.ts';
 
 /**
- * The Worker with a copy of its database that lags: it answers each statement as the primary did when a
+ * The Worker with a copy of its database that lags. The copy answers each statement as the primary did when a
  * request with the header `x-copy` ran it, and knows nothing else. The header `x-isolate` selects one of
  * several isolates, `x-away` fails the statements that contain its text. GET /reads returns how many reads
  * the copy and the primary have served so far. Tests may turn its clock.
@@ -50,20 +50,11 @@ function lagging(db: D1Database, { headers }: Request): D1Database {
   } as unknown as D1Database;
 }
 
-const isolates = new Map<string, ReturnType<typeof createWorker>>();
-
-function isolateOf(name: string): ReturnType<typeof createWorker> {
-  const known = isolates.get(name) ?? createWorker();
-  isolates.set(name, known);
-  return known;
-}
-
 export default {
   fetch(request, env, context) {
     turnClock(request);
     if (new URL(request.url).pathname === '/reads') return Response.json(reads);
-    const worker = isolateOf(request.headers.get('x-isolate') ?? '');
-    return worker.fetch!(request, { ...env, DB: lagging(env.DB, request) }, context);
+    return isolateOf(request).fetch!(request, { ...env, DB: lagging(env.DB, request) }, context);
   },
 } satisfies ExportedHandler<Env>;
 
