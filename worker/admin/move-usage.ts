@@ -21,6 +21,6 @@ export async function moveUsage(env: Env): Promise<void> {
   await settleAll(
     waiting
       .slice(0, TENANTS_PER_RUN)
-      .map((tenantId) => askTenant(context, tenantId, { kind: 'lastUses', tenantId, keyIds: [] })),
+      .map((tenantId) => askTenant(context, tenantId, { kind: 'move', tenantId })),
   );
 }

@@ -220,6 +220,8 @@ export type TenantQuestion =
   | { readonly kind: 'request'; readonly tenantId: string; readonly name: string }
   /** The last UTC days on which keys were used; those without use are missing. */
   | { readonly kind: 'lastUses'; readonly tenantId: string; readonly keyIds: readonly string[] }
+  /** None: the object takes the usage of releases up to 0.2.0 over, if it has not done so. */
+  | { readonly kind: 'move'; readonly tenantId: string }
   /** The oldest events that their endpoint has refused too often, after the one with this id. */
   | { readonly kind: 'deadEvents'; readonly limit: number; readonly after: string };
 
@@ -229,6 +231,7 @@ export interface TenantAnswers {
   readonly usage: UsagePage;
   readonly request: UsageRecord | null;
   readonly lastUses: readonly (readonly [keyId: string, day: string])[];
+  readonly move: null;
   readonly deadEvents: readonly DeadEvent[];
 }
 

@@ -1,3 +1,7 @@
+/** Returns whether an object's database has a table of this name. */
+export const hasTable = (sql: SqlStorage, name: string): boolean =>
+  sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", name).toArray().length > 0;
+
 /**
  * Records the format of an object's database, and refuses one that a later, incompatible Worker has written.
  * After a roll back, a Worker must not guess at reservations or batches. Databases that are older than the

@@ -38,7 +38,7 @@ const SCHEMA = `
   ) WITHOUT ROWID;`,
   ).join('')}
   CREATE TABLE IF NOT EXISTS requests (
-    id INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL, hashes TEXT NOT NULL, records TEXT NOT NULL
+    id INTEGER PRIMARY KEY, hashes TEXT NOT NULL, records TEXT NOT NULL
   );
   CREATE TABLE IF NOT EXISTS news (
     day TEXT NOT NULL, model TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (day, model)
@@ -152,11 +152,10 @@ export class TenantLedger {
   addRequests(records: readonly UsageRecord[], at: number): void {
     for (let from = 0, id = at; from < records.length; from += ROW_RECORDS) {
       const part = records.slice(from, from + ROW_RECORDS);
-      const times = part.map(({ startedAt }) => startedAt);
       const hashes = part.map(({ requestId }) => shortHash(nameOf(requestId))).join(' ');
-      const row = [Math.min(...times), Math.max(...times), hashes, JSON.stringify(part)];
-      const sql = 'INSERT OR IGNORE INTO requests (id, first, last, hashes, records) VALUES (?, ?, ?, ?, ?)';
-      while (this.#sql.exec(sql, id, ...row).rowsWritten === 0) id += 1;
+      const sql = 'INSERT INTO requests (id, hashes, records) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING';
+      const text = JSON.stringify(part);
+      while (this.#sql.exec(sql, id, hashes, text).rowsWritten === 0) id += 1;
     }
   }
 

@@ -111,6 +111,49 @@ test('an object takes the usage of older releases over, once, also after failure
   ]);
 });
 
+const summaryOf = async (tenant: string) =>
+  (await db.prepare('SELECT SUM(requests) AS sum FROM usage_summary WHERE tenant_id = ?').bind(tenant).all())
+    .results[0];
+
+const oldRowsOf = async (tenant: string) => {
+  const counts = ['requests', 'usage_daily', 'usage_users'].map((table) =>
+    db.prepare(`SELECT COUNT(*) AS count FROM ${table} WHERE tenant_id = ?`).bind(tenant),
+  );
+  return (await db.batch<{ count: number }>(counts)).map(({ results: [row] }) => row!.count);
+};
+
+test('the usage of a tenant without new requests reaches the summary, and its single requests leave USAGE_DB', async () => {
+  const { call, days } = limiterOf('dormant');
+  await olderUsage('dormant');
+  expect(await days()).toHaveLength(2);
+  await call('pass', 300_000);
+  await expect.poll(() => summaryOf('dormant')).toEqual({ sum: 5_007 });
+  expect(await oldRowsOf('dormant')).toEqual([0, 1, 1]);
+});
+
+test('an erasure reaches USAGE_DB, and keeps sums that an older release has kept there', async () => {
+  const { call, days } = limiterOf('gone');
+  await olderUsage('gone');
+  // The older release has deleted the object.
+  await call('query', 'DROP TABLE outbox');
+  await call('restart');
+  await call('erase', 'gone', 60_000, true);
+  expect([await days(), await oldRowsOf('gone')]).toEqual([[['2025-12-01', 5_006]], [0, 0, 0]]);
+  await call('pass', 120_000);
+  expect(await days()).toEqual([['2025-12-01', 5_006]]);
+});
+
+test('the daily work makes an object move what an older release has kept of an erased tenant, once', async () => {
+  const { call, days } = limiterOf('kept');
+  await olderUsage('kept');
+  await call('query', 'DROP TABLE outbox');
+  await call('restart');
+  for (let run = 0; run < 2; run += 1) {
+    await call('ask', { kind: 'move', tenantId: 'kept' });
+    expect(await days()).toEqual([['2025-12-31', 5_006]]);
+  }
+});
+
 test('the alarm deletes single requests after their days, and adds old days to their months', async () => {
   const { call, request, find, days } = limiterOf('aging');
   await request('i.0.1..first');

@@ -2,11 +2,6 @@
 const ROWS = 256;
 const MAX_BYTES = 1_000_000;
 
-interface Row {
-  readonly number: number;
-  readonly entry: string;
-}
-
 /**
  * The changes of an object since its last checkpoint, one row each. Rows are used again and never deleted,
  * so that a change costs one written row. An entry has new values, not differences: of several, the last one
@@ -23,12 +18,10 @@ export class Journal<Entry> {
     sql.exec(`
       CREATE TABLE IF NOT EXISTS journal (place INTEGER PRIMARY KEY, number INTEGER NOT NULL, entry TEXT NOT NULL);
       CREATE TABLE IF NOT EXISTS checkpoints (only INTEGER PRIMARY KEY CHECK (only = 0), number INTEGER NOT NULL);`);
-    const [last] = sql.exec<{ number: number }>('SELECT number FROM checkpoints').toArray();
-    const [{ number }] = sql
-      .exec<{ number: number | null }>('SELECT MAX(number) AS number FROM journal')
-      .toArray() as [{ number: number | null }];
-    this.#checkpoint = last?.number ?? 0;
-    this.#number = Math.max(this.#checkpoint, number ?? 0);
+    const lastIn = (table: string) =>
+      sql.exec<{ number: number }>(`SELECT COALESCE(MAX(number), 0) AS number FROM ${table}`).one().number;
+    this.#checkpoint = lastIn('checkpoints');
+    this.#number = Math.max(this.#checkpoint, lastIn('journal'));
   }
 
   /** Number of the last change. */
@@ -38,8 +31,8 @@ export class Journal<Entry> {
 
   /** Returns the entries since the last checkpoint, oldest first. */
   entries(): Entry[] {
-    const sql = 'SELECT number, entry FROM journal WHERE number > ? ORDER BY number';
-    const rows = this.#sql.exec<Row & Record<string, SqlStorageValue>>(sql, this.#checkpoint).toArray();
+    const sql = 'SELECT entry FROM journal WHERE number > ? ORDER BY number';
+    const rows = this.#sql.exec<{ entry: string }>(sql, this.#checkpoint).toArray();
     return rows.map(({ entry }) => JSON.parse(entry) as Entry);
   }
 

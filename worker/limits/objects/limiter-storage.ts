@@ -80,6 +80,7 @@ export class LimiterStorage {
   readonly #sql: SqlStorage;
   readonly #journal: Journal<Entry>;
   readonly #ledger: TenantLedger;
+  readonly #requestsAt: () => number | null;
   readonly #open: OpenRows;
   /** What has changed since the last checkpoint. */
   readonly #subjects = new Map<string, SubjectState>();
@@ -89,10 +90,14 @@ export class LimiterStorage {
   readonly #waiting = new Map<string, IsolateState | null>();
   #isDue = false;
 
-  /** Reads what is stored. */
-  constructor(sql: SqlStorage, ledger: TenantLedger) {
+  /**
+   * Reads what is stored.
+   * @param requestsAt time in Unix milliseconds under which single requests are stored; null = they are not
+   */
+  constructor(sql: SqlStorage, ledger: TenantLedger, requestsAt: () => number | null) {
     this.#sql = sql;
     this.#ledger = ledger;
+    this.#requestsAt = requestsAt;
     requireFormat(sql, FORMAT);
     sql.exec(SCHEMA);
     this.#journal = new Journal(sql);
@@ -165,11 +170,8 @@ export class LimiterStorage {
     return this.#isDue;
   }
 
-  /**
-   * Stores all changes in one row.
-   * @param requestsAt see `checkpoint`
-   */
-  commit({ subjects, open, records }: Changes, requestsAt: number | null): void {
+  /** Stores all changes in one row. */
+  commit({ subjects, open, records }: Changes): void {
     const entry = {
       subjects: Object.fromEntries(subjects),
       open: Object.fromEntries(open),
@@ -182,14 +184,11 @@ export class LimiterStorage {
     this.#isDue = false;
     this.#open.change(open);
     this.#records.push(...records);
-    if (this.#journal.add(entry)) this.checkpoint(requestsAt);
+    if (this.#journal.add(entry)) this.checkpoint();
   }
 
-  /**
-   * Writes all changes to their tables.
-   * @param requestsAt Unix milliseconds under which single requests are stored; null = they are not
-   */
-  checkpoint(requestsAt: number | null): void {
+  /** Writes all changes to their tables. */
+  checkpoint(): void {
     this.#saveSubjects();
     for (const [id, state] of this.#isolates)
       if (state === null) this.#sql.exec('DELETE FROM isolates WHERE id = ?', id);
@@ -202,7 +201,7 @@ export class LimiterStorage {
     this.#isolates.clear();
     this.#open.write();
     this.#journal.checkpoint();
-    this.#ledger.add(this.#records, this.#journal.number, requestsAt);
+    this.#ledger.add(this.#records, this.#journal.number, this.#requestsAt());
     this.#records = [];
   }
 

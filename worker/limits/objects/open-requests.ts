@@ -229,11 +229,8 @@ export class OpenRequests {
     for (const id of subjects) this.#touched.add(id);
   }
 
-  /**
-   * Stores all changes in one commit. Returns the records of the requests that have ended.
-   * @param requestsAt see `LimiterStorage.checkpoint`
-   */
-  write(requestsAt: number | null): readonly UsageRecord[] {
+  /** Stores all changes in one commit. Returns the records of the requests that have ended. */
+  write(): readonly UsageRecord[] {
     const ended = this.#closed;
     const touched = [...this.#touched];
     if (touched.length + this.#changed.size + ended.length === 0 && !this.#storage.isDue) return [];
@@ -246,7 +243,7 @@ export class OpenRequests {
     this.#changed.clear();
     this.#closed = [];
     this.#touched.clear();
-    this.#storage.commit(changes, requestsAt);
+    this.#storage.commit(changes);
     this.#forgetIdleEndUsers();
     return ended;
   }

@@ -1,3 +1,4 @@
+import { hasTable } from '../../env/stored-format.ts';
 import type { OpenReservation } from './open-reservation.ts';
 
 /** Requests per row. */
@@ -38,8 +39,7 @@ export class OpenRows {
 
   /** Releases up to 0.2.0 stored each request in a row of its own. */
   #takeOver(): void {
-    const old = "SELECT 1 FROM sqlite_master WHERE name = 'reservations'";
-    if (this.#sql.exec(old).toArray().length === 0) return;
+    if (!hasTable(this.#sql, 'reservations')) return;
     for (const { open } of this.#sql.exec<{ open: string }>('SELECT open FROM reservations').toArray()) {
       const parsed = JSON.parse(open) as OpenReservation;
       this.change([[parsed.reservation.id, parsed]]);

@@ -57,7 +57,6 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   readonly #slices: HomeSlices;
   readonly #events: HomeEvents;
   readonly #inquiry: UsageInquiry;
-  readonly #keepRequests: boolean;
   readonly #places = new PlaceClaims();
   /** Unix milliseconds at which the limiter asks upstreams about ended requests. */
   #inquireAt: number | null = null;
@@ -74,10 +73,10 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     const settings = parseSettings(env);
     this.#clock = new AlarmClock(ctx.storage);
     this.#inquiry = new UsageInquiry(env);
-    this.#keepRequests = settings.REQUEST_DAYS > 0;
     this.#ledger = new TenantLedger(sql);
-    this.#storage = new LimiterStorage(sql, this.#ledger);
-    const stores = { ledger: this.#ledger, storage: this.#storage, requestsAt: () => this.#requestsAt() };
+    const requestsAt = () => (settings.REQUEST_DAYS > 0 ? this.#clock.now() : null);
+    this.#storage = new LimiterStorage(sql, this.#ledger, requestsAt);
+    const stores = { ledger: this.#ledger, storage: this.#storage };
     this.#move = new UsageMove({ ...stores, sql, kv, db: env.USAGE_DB });
     this.#duties = new UsageDuties(kv, {
       ...stores,
@@ -98,10 +97,6 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
       await this.#clock.load();
       await this.#scheduleAlarm();
     });
-  }
-
-  #requestsAt(): number | null {
-    return this.#keepRequests ? this.#clock.now() : null;
   }
 
   /**
@@ -137,8 +132,9 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     if (!this.#isErased) {
       await this.block(null, true);
       this.ctx.storage.kv.put(ERASURE, this.#erasure);
+      await this.#duties.ready(tenantId, true);
     }
-    await this.#move.run(tenantId);
+    await this.#move.erase(tenantId);
     await this.#eraseUsage(this.#erasure);
     await this.#scheduleAlarm();
   }
@@ -146,7 +142,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   /** Erases the records so far, here and in the summary. @throws what the database throws */
   async #eraseUsage({ tenantId, keepSums }: Erasure): Promise<void> {
     if (this.#isErased) this.#ledger.create();
-    else this.#storage.checkpoint(null);
+    else this.#storage.checkpoint();
     this.#ledger.erase(keepSums, this.#storage.number);
     await this.#duties.reportNow(tenantId);
   }
@@ -162,8 +158,9 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
       case 'deadEvents':
         return this.#events.queue.dead(question.limit, question.after);
       default:
-        await this.#move.run(question.tenantId);
-        return this.#askLedger(question);
+        await this.#duties.ready(question.tenantId, question.kind === 'move');
+        await this.#scheduleAlarm();
+        return question.kind === 'move' ? null : this.#askLedger(question);
     }
   }
 
@@ -172,12 +169,12 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     return { tenant: of(TENANT), key: of(keyId), alerts: this.#events.alertsOf(keyId) };
   }
 
-  #askLedger(question: Extract<TenantQuestion, { readonly tenantId: string }>) {
+  #askLedger(question: Extract<TenantQuestion, { readonly kind: 'usage' | 'request' | 'lastUses' }>) {
     if (this.#isErased) this.#ledger.create();
     const { records } = this.#storage;
     if (question.kind === 'request')
       return recordIn(records, question.name) ?? this.#ledger.find(question.name);
-    if (records.length > 0) this.#storage.checkpoint(this.#requestsAt());
+    if (records.length > 0) this.#storage.checkpoint();
     return question.kind === 'usage'
       ? this.#ledger.query(question, question.tenantId)
       : this.#ledger.lastUses(question.keyIds);
@@ -282,7 +279,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   }
 
   #write(): void {
-    const ended = this.#requests.write(this.#requestsAt());
+    const ended = this.#requests.write();
     if (ended.length === 0) return;
     this.#events.add(ended, this.#requests.quota);
     this.#duties.note(ended[0]!.tenantId);

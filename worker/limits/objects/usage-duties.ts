@@ -16,8 +16,6 @@ interface Duties {
   readonly reportWithinMs: number;
   /** From 0 to 1: the moment of this object within each interval. */
   readonly phase: number;
-  /** See `LimiterStorage.checkpoint`. */
-  readonly requestsAt: () => number | null;
   /** Unix milliseconds. */
   readonly now: () => number;
 }
@@ -67,6 +65,18 @@ export class UsageDuties {
     this.#tidyFrom ??= now() + Math.min(requestDays || usageDays, usageDays) * DAY_MS;
   }
 
+  /**
+   * Takes the usage of older releases over, if that has not happened.
+   * @param isForced see `UsageMove.run`
+   * @throws what the database throws
+   */
+  async ready(tenantId: string, isForced = false): Promise<void> {
+    const { ledger, move, requestDays, usageDays } = this.#duties;
+    if (!(await move.run(tenantId, isForced))) return;
+    this.#tidyFrom = ledger.tidyFrom(requestDays, usageDays);
+    this.note(tenantId);
+  }
+
   #remember(done: Partial<Done>): void {
     this.#done = { ...this.#done, ...done };
     this.#kv.put(KEY, this.#done);
@@ -87,10 +97,10 @@ export class UsageDuties {
 
   /** Once a day: deletes old requests and adds old days to their months. Returns whether it was due. */
   tidy(now: number): boolean {
-    const { ledger, storage, usageDays, requestDays, requestsAt } = this.#duties;
+    const { ledger, storage, usageDays, requestDays } = this.#duties;
     const day = dayName(now);
     if (day <= this.#done.day) return false;
-    storage.checkpoint(requestsAt());
+    storage.checkpoint();
     ledger.prune(now - requestDays * DAY_MS);
     ledger.shrinkTo(MAX_DATABASE_BYTES);
     ledger.rollUp(dayName(now - usageDays * DAY_MS), storage.number);
@@ -120,12 +130,11 @@ export class UsageDuties {
   }
 
   async #send(tenantId: string): Promise<void> {
-    const { ledger, storage, db, move, requestsAt } = this.#duties;
-    await move.run(tenantId);
-    if (storage.records.length > 0) storage.checkpoint(requestsAt());
+    const { ledger, storage, db } = this.#duties;
+    await this.ready(tenantId);
+    if (storage.records.length > 0) storage.checkpoint();
     const { number } = storage;
-    const rows = ledger.news(number);
-    if (rows.length > 0) await reportUsage(db, tenantId, number, rows);
+    await reportUsage(db, tenantId, number, ledger.news(number));
     ledger.confirm(number);
     if (ledger.hasNews || storage.records.length > 0) this.#reportAt ??= this.#nextReport();
   }

@@ -1,3 +1,4 @@
+import { hasTable } from '../../env/stored-format.ts';
 import type { SumTable, TenantLedger } from '../../usage/tenant-ledger.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
 import { ALL_SUMS } from '../../usage/usage-sums.ts';
@@ -10,7 +11,8 @@ const OLD_TABLES = {
 } as const satisfies Record<SumTable, readonly [string, string]>;
 
 const PAGE = 2_000;
-const KEY = 'moved';
+/** Key of what has been moved: the id of the last single request, or `all`. */
+const MOVED = 'moved';
 
 interface OldLedger {
   readonly sql: SqlStorage;
@@ -19,8 +21,6 @@ interface OldLedger {
   readonly storage: LimiterStorage;
   /** The database of these releases; absent = there was none, or it was removed. */
   readonly db: D1Database | undefined;
-  /** See `LimiterStorage.checkpoint`. */
-  readonly requestsAt: () => number | null;
 }
 
 /**
@@ -35,53 +35,75 @@ export class UsageMove {
   constructor(old: OldLedger) {
     this.#old = old;
     // These releases kept their unsent records in the table `outbox`.
-    const sql = "SELECT 1 FROM sqlite_master WHERE name = 'outbox'";
-    this.#isDone = old.sql.exec(sql).toArray().length === 0;
+    this.#isDone = !hasTable(old.sql, 'outbox');
   }
 
-  /** @throws what the database throws; the next call goes on from there */
-  async run(tenantId: string): Promise<void> {
-    if (this.#isDone) return;
+  /**
+   * Returns whether anything may have been moved.
+   * @param isForced also if the object has nothing of these releases: of an erased tenant, only sums are left
+   * @throws what the database throws; the next call goes on from there
+   */
+  async run(tenantId: string, isForced: boolean): Promise<boolean> {
+    if (this.#isDone && (!isForced || this.#old.kv.get(MOVED) === 'all')) return false;
     this.#running ??= this.#move(tenantId).finally(() => {
       this.#running = null;
     });
     await this.#running;
+    return true;
+  }
+
+  /** Erases what USAGE_DB still has. @throws what the database throws */
+  async erase(tenantId: string): Promise<void> {
+    const { db } = this.#old;
+    const deletionFrom = (table: string) =>
+      db!.prepare(`DELETE FROM ${table} WHERE tenant_id = ?`).bind(tenantId);
+    await db?.batch(['requests', 'usage_users', 'usage_daily'].map(deletionFrom));
   }
 
   async #move(tenantId: string): Promise<void> {
-    const { db, ledger, storage, sql, kv, requestsAt } = this.#old;
+    const { db, ledger, storage, sql, kv } = this.#old;
     const sums = db ? await readSums(db, tenantId) : [];
     const sent = db ? await readCursor(db, tenantId) : 0;
     if (db) await this.#moveRequests(db, tenantId);
     // All of this is one commit.
     for (const [table, rows] of sums) for (const row of rows) ledger.addRow(table, row);
-    const unsent = sql
-      .exec<{ record: string }>('SELECT record FROM outbox WHERE sequence > ? ORDER BY sequence', sent)
-      .toArray()
-      .map(({ record }) => JSON.parse(record) as UsageRecord);
-    storage.add(unsent);
-    storage.checkpoint(requestsAt());
+    if (hasTable(sql, 'outbox')) {
+      storage.add(unsentIn(sql, sent));
+      sql.exec('DROP TABLE outbox');
+    }
+    storage.checkpoint();
     ledger.announce(storage.number);
-    sql.exec('DROP TABLE outbox');
-    kv.delete(KEY);
+    kv.put(MOVED, 'all');
     this.#isDone = true;
   }
 
+  /** Single requests leave USAGE_DB, where nothing deletes them any more when they are old. */
   async #moveRequests(db: D1Database, tenantId: string): Promise<void> {
     const { kv, ledger } = this.#old;
     for (;;) {
-      const { results } = await db
-        .prepare('SELECT id, record FROM requests WHERE tenant_id = ? AND id > ? ORDER BY id LIMIT ?')
-        .bind(tenantId, kv.get<number>(KEY) ?? 0, PAGE)
-        .all<{ id: number; record: string }>();
+      const moved = kv.get<number>(MOVED) ?? 0;
+      const [, page] = await db.batch<{ id: number; record: string }>([
+        db.prepare('DELETE FROM requests WHERE tenant_id = ? AND id <= ?').bind(tenantId, moved),
+        db
+          .prepare('SELECT id, record FROM requests WHERE tenant_id = ? ORDER BY id LIMIT ?')
+          .bind(tenantId, PAGE),
+      ]);
+      const results = page?.results ?? [];
       if (results.length === 0) return;
       const records = results.map(({ record }) => JSON.parse(record) as UsageRecord);
       const ends = records.map(({ startedAt, latencyMs }) => startedAt + latencyMs);
       ledger.addRequests(records, Math.max(...ends));
-      kv.put(KEY, results.at(-1)!.id);
+      kv.put(MOVED, results.at(-1)!.id);
     }
   }
 }
+
+/** Returns the records that the ledger in USAGE_DB does not have. */
+const unsentIn = (sql: SqlStorage, sent: number): UsageRecord[] =>
+  sql
+    .exec<{ record: string }>('SELECT record FROM outbox WHERE sequence > ? ORDER BY sequence', sent)
+    .toArray()
+    .map(({ record }) => JSON.parse(record) as UsageRecord);
 
 async function readCursor(db: D1Database, tenantId: string): Promise<number> {
   const cursor = db.prepare('SELECT sequence FROM usage_cursors WHERE tenant_id = ?').bind(tenantId);

@@ -29,19 +29,19 @@ class Home {
   requests = this.#open(START);
 
   #open(now: number): OpenRequests {
-    this.#storage = new LimiterStorage(this.#sql, new TenantLedger(this.#sql));
+    this.#storage = new LimiterStorage(this.#sql, new TenantLedger(this.#sql), () => now);
     return new OpenRequests(this.#storage, new BlockList(this.#sql, now));
   }
 
   restart(now: number): void {
     this.requests = this.#open(now);
-    this.#storage.checkpoint(now);
+    this.#storage.checkpoint();
     this.requests.dropUnused(now);
   }
 
   /** Number of end users in the database. */
   get stored(): number {
-    this.#storage.checkpoint(START);
+    this.#storage.checkpoint();
     return this.#sql.exec<{ count: number }>('SELECT COUNT(*) AS count FROM end_users').one().count;
   }
 
@@ -65,14 +65,14 @@ class Home {
       },
       now,
     );
-    this.requests.write(START);
+    this.requests.write();
     return admitted ? requestId : null;
   }
 
   /** Ends a request that has used 6 tokens. */
   settle(requestId: string): void {
     this.requests.settle({ requestId, settlement }, null);
-    this.requests.write(START);
+    this.requests.write();
   }
 }
 

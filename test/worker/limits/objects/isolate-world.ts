@@ -213,7 +213,7 @@ export class World {
 
   /** Restarts home's object. Only what it has written survives. */
   crashHome(): void {
-    const storage = new LimiterStorage(this.#sql, new TenantLedger(this.#sql));
+    const storage = new LimiterStorage(this.#sql, new TenantLedger(this.#sql), () => this.clock.now);
     const requests = new OpenRequests(storage, { of: () => null } as unknown as BlockList);
     this.#storage = storage;
     this.#requests = requests;
@@ -228,7 +228,7 @@ export class World {
   }
 
   #write(): void {
-    this.ledger.push(...this.#requests.write(this.clock.now));
+    this.ledger.push(...this.#requests.write());
   }
 
   /** Home neither answers nor rings for a while, and then restarts. */
@@ -258,7 +258,7 @@ export class World {
     this.#write();
     if (day(now) === this.#tidied) return;
     this.#tidied = day(now);
-    this.#storage.checkpoint(now);
+    this.#storage.checkpoint();
     this.#requests.dropUnused(now);
   }
 
@@ -556,7 +556,7 @@ export class World {
 
   /** Ids of the subjects that home stores. */
   get stored(): string[] {
-    this.#storage.checkpoint(this.clock.now);
+    this.#storage.checkpoint();
     return [...this.#storage.loadSubjects().keys()];
   }
 
