@@ -13,6 +13,8 @@ export const LONGER_MS: Readonly<Record<string, number>> = {
   'test/worker/batches/kills.long.test.ts': 7_200_000,
   // FUZZ_BODIES sets the number of bodies.
   'test/worker/dialects/fuzz.test.ts': 7_200_000,
+  // It waits until the slices of killed isolates expire (SLICE_GRACE_MS), after four starts of a Worker.
+  'test/worker/limits/objects/isolate-crash.long.test.ts': 180_000,
   // npm installs a tarball, and a product starts from it.
   'test/e2e/package.long.test.ts': 180_000,
 };

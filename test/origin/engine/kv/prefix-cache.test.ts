@@ -352,8 +352,11 @@ describe('the prefix cache', () => {
       return pixels;
     };
     const first = await ask('first');
-    await setImmediate();
-    collect();
+    // One collection may come before the last turn of the event loop that still holds the request.
+    for (let round = 0; round < 50 && first.deref(); round += 1) {
+      await setImmediate();
+      collect();
+    }
     expect(first.deref()).toBeUndefined();
     await ask('second');
     expect(cached(driver, 'second')).toBe(3 * CHUNK);
