@@ -15,18 +15,20 @@ export type Database = Awaited<ReturnType<Miniflare['getD1Database']>>;
 
 const migrationsIn = (folder: string): string[] => globSync('*.sql', { cwd: folder }).toSorted();
 
-/** Applies the migrations of a folder to a database, in order. Each is applied whole or not at all. */
+/** Applies the missing migrations of a folder to a database, in order: all of them, or none. */
 export async function migrate(database: Database, folder: string): Promise<void> {
   await database.prepare(TABLE).run();
   const { results } = await database.prepare('SELECT name FROM d1_migrations').all<{ name: string }>();
   const applied = new Set(results.map(({ name }) => name));
-  for (const name of migrationsIn(folder).filter((file) => !applied.has(file))) {
-    const statements = unstable_splitSqlQuery(readFileSync(path.join(folder, name), 'utf8'));
-    await database.batch([
-      ...statements.map((statement) => database.prepare(statement)),
-      database.prepare('INSERT INTO d1_migrations (name) VALUES (?)').bind(name),
-    ]);
-  }
+  const missing = migrationsIn(folder).filter((file) => !applied.has(file));
+  const statements = missing.flatMap((name) => [
+    ...unstable_splitSqlQuery(readFileSync(path.join(folder, name), 'utf8')).map((sql) =>
+      database.prepare(sql),
+    ),
+    database.prepare('INSERT INTO d1_migrations (name) VALUES (?)').bind(name),
+  ]);
+  // One round trip: a new database has many of them.
+  if (statements.length > 0) await database.batch(statements);
 }
 
 /** The simulator's names of databases. They stay, because they say where a state directory keeps the data. */

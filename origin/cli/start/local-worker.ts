@@ -12,7 +12,7 @@ import {
 } from 'miniflare';
 import { BUNDLED_WORKER } from './installation.ts';
 import { keyExchange, type PageLink } from './page-key.ts';
-import type { PreparedWorker } from './prepare-worker.ts';
+import type { PreparationTask, PreparedWorker } from './prepare-worker.ts';
 
 /** A rate limit of the platform. */
 export interface PlatformRateLimit {
@@ -124,17 +124,27 @@ function repeatDailyWork(miniflare: Miniflare): void {
   setInterval(runUntilEnd, DAY_MS).unref();
 }
 
-/** Wrangler and Vite would keep 330 MiB in the process that serves, so they run in one of their own. */
+let configurationRead: Promise<PreparedWorker> | null = null;
+
 async function prepareWorker(state: string | undefined, script: string | undefined): Promise<PreparedWorker> {
+  if (script === undefined) return prepareInProcess({ state, bundles: true });
+  // Without databases to migrate, what is left is wrangler.toml: a process reads it once.
+  const prepared =
+    state === undefined
+      ? (configurationRead ??= prepareInProcess({ bundles: false }))
+      : prepareInProcess({ state, bundles: false });
+  return { ...(await prepared), script };
+}
+
+/** Wrangler and Vite would keep 330 MiB in the process that serves, so they run in one of their own. */
+async function prepareInProcess(task: PreparationTask): Promise<PreparedWorker> {
   const entry = fileURLToPath(new URL('./prepare-worker.ts', import.meta.url));
-  const task = JSON.stringify({ state, bundles: script === undefined });
-  const { stdout } = await promisify(execFile)(process.execPath, [entry, task], {
+  const { stdout } = await promisify(execFile)(process.execPath, [entry, JSON.stringify(task)], {
     maxBuffer: MAX_PREPARED,
   }).catch(({ stderr }: { readonly stderr: string }) => {
     throw new Error(stderr.trim());
   });
-  const prepared = JSON.parse(stdout.slice(stdout.lastIndexOf('\n'))) as PreparedWorker;
-  return script === undefined ? prepared : { ...prepared, script };
+  return JSON.parse(stdout.slice(stdout.lastIndexOf('\n'))) as PreparedWorker;
 }
 
 /** workerd starts only with certificates of authorities, which small images lack. Node brings its own. */

@@ -20,9 +20,11 @@ export interface PreparedWorker {
 
 const CONFIGURATION = path.join(ROOT, 'wrangler.toml');
 
+/** `state` = the directory of databases to migrate, if any; `bundles` = whether the script is asked for. */
 const task = z.object({ state: z.string().optional(), bundles: z.boolean() });
+export type PreparationTask = z.infer<typeof task>;
 
-async function prepare({ state, bundles }: z.infer<typeof task>): Promise<PreparedWorker> {
+async function prepare({ state, bundles }: PreparationTask): Promise<PreparedWorker> {
   const {
     modulesRules: _,
     assets,
