@@ -1,7 +1,7 @@
 import { siteTest as test } from '../../support/browser/site-test.ts';
-import { WALKS } from './walks.ts';
+import { DOCUMENTATION_WALKS } from './walks.ts';
 
-test('the documentation works, is accessible, and loads without an error and from this host only', ({
-  visit,
-  system,
-}) => WALKS.documentation(visit, { scheme: 'light', width: 1280 }, system.url));
+test.for(Object.entries(DOCUMENTATION_WALKS))(
+  'the view "%s" of the documentation works, is accessible, and loads without an error and from this host only',
+  ([, walk], { visit, system }) => walk(visit, { scheme: 'light', width: 1280 }, system.url),
+);

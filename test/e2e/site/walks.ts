@@ -169,21 +169,27 @@ const DOCUMENTATION = {
   'admin-operation': ['/docs/admin/createKey', 'button:text-is("Send")'],
 } as const;
 
-async function walkDocumentation(visit: Visit, appearance: Appearance, url: string): Promise<void> {
-  for (const [name, [location, complete]] of Object.entries(DOCUMENTATION)) {
+const walkDocumentation =
+  (name: keyof typeof DOCUMENTATION) => async (visit: Visit, appearance: Appearance, url: string) => {
+    const [location, complete] = DOCUMENTATION[name];
     const site = await visit(location, appearance);
     await site.page.getByRole('heading', { level: 1 }).waitFor();
     await site.page.locator(complete).first().waitFor();
     await check(site, name);
     expectNoFault(site, url);
-    await site.close();
-  }
-}
+  };
 
 export const WALKS = {
   playground: walkPlayground,
   dialogs: walkDialogs,
   tree: walkTree,
   compare: walkCompare,
-  documentation: walkDocumentation,
+} as const;
+
+export const DOCUMENTATION_WALKS = {
+  docs: walkDocumentation('docs'),
+  operation: walkDocumentation('operation'),
+  guide: walkDocumentation('guide'),
+  admin: walkDocumentation('admin'),
+  'admin-operation': walkDocumentation('admin-operation'),
 } as const;

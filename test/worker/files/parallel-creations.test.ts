@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import type { Upload } from '../../../shared/batch.ts';
-import { objectKey } from '../../../worker/files/file-store.ts';
 import { ADMIN_KEY_SHA256, tenantWithKey } from '../admin/admin-client.ts';
 import { BatchClient, lineOf } from '../batches/batch-client.ts';
 import { acceptedFor } from '../support/scripts.ts';
@@ -43,13 +42,6 @@ test('a tenant has at most 20 pending uploads', async () => {
   const created = (await Promise.all(replies)).find(({ status }) => status === 200)!;
   await client.call('POST', `/v1/uploads/${created.body.id}/cancel`);
   expect((await client.call('POST', '/v1/uploads', upload)).status).toBe(200);
-});
-
-test('a tenant has at most 1,000 files', async () => {
-  const { client } = await clientOf('files');
-  const names = Array.from({ length: 990 }, (_, index) => `file-old-${index}`);
-  await Promise.all(names.map((name) => worker.files.put(objectKey('files', 'files', name), '')));
-  expect(await statuses(times(30, () => client.send('x')))).toEqual({ 200: 10, 400: 20 });
 });
 
 test('the parts of an upload take at most twice its bytes', async () => {
