@@ -104,10 +104,10 @@ export async function generate(
   context.caller.endUser = parsed.endUser ? await endUserHash(principal.tenant.id, parsed.endUser) : null;
   checkCapabilities(parsed, model);
   const price = await priceOf(model, tierOf(parsed, context), context);
+  const catalogue = await context.catalogue;
   const hold = await begin(principal, { ...costOf(parsed, model), price }, context);
   try {
-    const admitted = { request, context, principal, model, parsed, hold };
-    const generation = startGeneration({ ...admitted, catalogue: await context.catalogue });
+    const generation = startGeneration({ request, context, principal, model, parsed, hold, catalogue });
     return await respond(generation, context);
   } catch (thrown) {
     throw finalAfterTimeLimit(thrown, context);
