@@ -72,8 +72,8 @@ export const variables = z.object({
   CONTINUO_PREFIX_CACHE_DIR: z.string().min(1).optional(),
   /** Maximum disk space in MiB of each model in that directory. */
   CONTINUO_PREFIX_CACHE_DISK_MIB: number(modelFields.prefixCacheDiskMiB).default(16_384),
-  /** Requests that may wait for a slot; beyond that the answer is 503. */
-  CONTINUO_QUEUE_LIMIT: number(modelFields.queueLimit).default(256),
+  /** Requests of a tenant that may wait for a slot; beyond that the answer is 503. Absent = by the slots. */
+  CONTINUO_QUEUE_LIMIT: number(modelFields.queueLimit).optional(),
   /** The part of a tenant's time that its prompts get while it also has streams. */
   CONTINUO_PROMPT_SHARE: number(modelFields.promptShare).default(0.7),
   /** `true`: generation_config.json sets the defaults of temperature, top_p and so on. */
@@ -181,7 +181,7 @@ function modelOf(values: z.infer<typeof modelVariables>): ModelSettings {
         directory: directory === undefined ? null : resolve(directory),
         limitBytes: values.CONTINUO_PREFIX_CACHE_DISK_MIB * 2 ** 20,
       },
-      queueLimit: values.CONTINUO_QUEUE_LIMIT,
+      queueLimit: values.CONTINUO_QUEUE_LIMIT ?? null,
       promptShare: values.CONTINUO_PROMPT_SHARE,
       infill: values.CONTINUO_INFILL,
     },

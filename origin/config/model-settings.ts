@@ -61,7 +61,8 @@ export interface EngineSettings {
   /** Null = a share of the memory that all models leave. */
   readonly prefixCacheBytes: number | null;
   readonly prefixDisk: PrefixDiskSettings;
-  readonly queueLimit: number;
+  /** Null = in proportion to the slots. */
+  readonly queueLimit: number | null;
   /** The part of a tenant's time that its prompts get while it also has streams. */
   readonly promptShare: number;
   readonly infill: InfillSetting;

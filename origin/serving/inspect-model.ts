@@ -60,9 +60,6 @@ export interface Inspection {
 export const faultError = ({ settings: { name }, reason }: FaultyModel): Error =>
   new Error(`${name}: ${reason}`);
 
-/** Slots that a default context leaves memory for if their number is automatic. */
-const EXPECTED_SLOTS = 8;
-
 /** @returns with the least slots if their number is automatic @throws Error one clear line */
 export function inspectModel(settings: ModelSettings): InspectedModel {
   const { directory, variant, slots, contextLength, device, kvMemoryBytes, infill } = settings.engine;
@@ -76,7 +73,7 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
     directory,
     variant: variant ?? undefined,
     slots: isAutomatic ? 1 : slots,
-    expectedSlots: isAutomatic ? EXPECTED_SLOTS : slots,
+    slotsMayGrow: isAutomatic,
     contextLength: contextLength ?? undefined,
     device,
     kvLimitBytes: kvMemoryBytes ?? Infinity,

@@ -1,6 +1,6 @@
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { ModelSettings } from '../config/model-settings.ts';
-import { freeBytes } from '../model/open/run-limits.ts';
+import { freeBytes, kvShare } from '../model/open/run-limits.ts';
 import { type FaultyModel, type InspectedModel, type Inspection, inspectModel } from './inspect-model.ts';
 import { bytesIn, limitOf, MAIN, type MemoryLimits, memoryOf } from './memory-budget.ts';
 
@@ -22,8 +22,8 @@ export function inspectModels(configured: readonly ModelSettings[], limits: Memo
 const DEFAULT_SLOTS = 8;
 
 /**
- * Gives more slots to the models whose number is automatic. They share equally half of what all models leave
- * of the operator's limit, or of the free memory: prefixes, runs and other programs need the rest.
+ * Gives more slots to the models whose number is automatic. They share equally a part of what all models
+ * leave of the operator's limit, or of the free memory.
  * @param free returns the free memory of a device
  */
 export function withAutomaticSlots(
@@ -37,10 +37,11 @@ export function withAutomaticSlots(
     const used = bytesIn(memory, models);
     const growing = sharing.filter(({ slots, maxSlots }) => slots < maxSlots).length;
     const limit = limitOf(limits)(memory);
-    if (limit < Infinity) return { left: (limit - used) / 2 / growing, isLimited: true };
+    const share = kvShare(model.settings.engine.device) / growing;
+    if (limit < Infinity) return { left: share * (limit - used), isLimited: true };
     const available = free(model.settings.engine.device);
     if (available === null) return { left: (DEFAULT_SLOTS - 1) * model.slotBytes, isLimited: false };
-    return { left: (available - used) / 2 / growing, isLimited: false };
+    return { left: share * (available - used), isLimited: false };
   };
   return models.map((model) => {
     if (model.slots === model.maxSlots) return model;

@@ -54,6 +54,9 @@ const rest = (bytes: number) =>
     ref: false,
   });
 
+/** An evaluation may send a thousand prompts at once. */
+const queueLimitOf = (slots: number): number => Math.max(1024, 8 * slots);
+
 /**
  * Loads a model: the tokenizer in this thread, the weights in the engine thread.
  * @throws Error one clear line
@@ -80,7 +83,7 @@ export async function loadModel(
     },
     tokenBytes: tokenizer.tokenBytes,
     eosIds: tokenizer.eosIds,
-    maxWaiting: settings.queueLimit,
+    maxWaiting: settings.queueLimit ?? queueLimitOf(slots),
     promptShare: settings.promptShare,
     prefixStoreBytes: storeBytes,
     prefixDisk: prefixDiskOf(name, settings.prefixDisk, prefixSecret),

@@ -33,6 +33,9 @@ interface Line<Sequence, Request> {
 
 /** The waiting requests of a tenant may take this many times the places that are free. */
 const PLACES_PER_FREE_PLACE = 3;
+/** Places for a limit: so a tenant alone may take the whole limit, and others still find places. */
+const placesOf = (limit: number): number =>
+  Math.floor(((PLACES_PER_FREE_PLACE + 1) * limit) / PLACES_PER_FREE_PLACE);
 
 /**
  * Holds requests whose sequences wait for a slot, and shares the slots between tenants. It is bounded, and
@@ -46,7 +49,7 @@ export class WaitingQueue<
   Request extends WaitingRequest<Sequence> = WaitingRequest<Sequence>,
 > {
   readonly #slots: number;
-  readonly #limit: number;
+  readonly #places: number;
   /** By tenant that waits. */
   readonly #lines = new Map<string, Line<Sequence, Request>>();
   readonly #times = new VirtualTimes();
@@ -54,10 +57,13 @@ export class WaitingQueue<
   /** The sequences taken since the queue was last empty. Those before took nothing from anybody. */
   #contended = new WeakSet<Sequence>();
 
-  /** @param limit requests that may wait, in addition to those that can leave at once */
+  /**
+   * @param limit requests of one tenant that may wait, in addition to those that can leave at once; those of
+   *   all tenants may be a third more
+   */
   constructor(slots: number, limit: number) {
     this.#slots = slots;
-    this.#limit = limit;
+    this.#places = placesOf(limit);
   }
 
   /** Waiting requests; sequences that have been put back do not count. */
@@ -82,7 +88,7 @@ export class WaitingQueue<
   hasRoom(tenantId: string, free: number, preparing: ReadonlyMap<string, number>): boolean {
     const all = this.length + sum(preparing.values(), (count) => count);
     const own = (this.#lines.get(tenantId)?.requests.length ?? 0) + (preparing.get(tenantId) ?? 0);
-    const freePlaces = this.#limit - Math.max(0, all - free);
+    const freePlaces = this.#places - Math.max(0, all - free);
     return fitsThreshold(Math.max(0, own - free), 1, freePlaces, PLACES_PER_FREE_PLACE);
   }
 

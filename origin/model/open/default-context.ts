@@ -1,6 +1,6 @@
 import type { DeviceSettings } from '../config/device.ts';
 import { inMiB } from '../runner/kv-cache.ts';
-import { freeBytes } from './run-limits.ts';
+import { freeBytes, kvShare } from './run-limits.ts';
 
 /** Positions of a slot if neither the operator nor the model limits them, as BLOOM was trained with. */
 const UNLIMITED_MODEL = 2048;
@@ -9,12 +9,20 @@ const UNKNOWN_MEMORY = 8192;
 /** A default context is a multiple of this, and at least two of it. */
 const STEP = 1024;
 
+/** Where the number of slots is chosen: few prompts are longer, and each slot of a card takes them all. */
+const LONG = 16_384;
+/** A batch that reads the weights for so many rows serves several times the requests of a few rows. */
+const MANY_SLOTS = 64;
+/** Shorter contexts refuse prompts that are usual. Fewer slots are better then, down to these. */
+const SHORT = 4096;
+const FEW_SLOTS = 8;
+
 interface ContextNeed {
   /** Infinity = the model has no limit. */
   readonly maxPositions: number;
   readonly positionBytes: number;
-  /** Slots that must fit beside each other. */
-  readonly slots: number;
+  /** Slots that must fit beside each other; null = their number is chosen for the context. */
+  readonly slots: number | null;
   /** Weights and runs. */
   readonly otherBytes: number;
   /** Maximum memory of the KV cache. */
@@ -28,9 +36,9 @@ interface DefaultContext {
 }
 
 /**
- * Returns the positions of a slot where the operator gives none: all that the model has. A device reserves a
- * slot for the whole context, so there the slots must fit into half of the memory that weights and runs
- * leave.
+ * Returns the positions of a slot where the operator gives none: on the CPU all that the model has. A device
+ * reserves a slot for the whole context, so there the operator's slots must fit. If their number is chosen,
+ * the context is as long as many slots fit, but not beyond what few prompts need.
  */
 export function defaultContext(
   { maxPositions, positionBytes, slots, otherBytes, kvLimitBytes }: ContextNeed,
@@ -42,15 +50,19 @@ export function defaultContext(
   const available = free(device);
   const room = Math.min(
     kvLimitBytes,
-    available === null ? Infinity : Math.max(0, available - otherBytes) / 2,
+    available === null ? Infinity : kvShare(device) * Math.max(0, available - otherBytes),
   );
-  const fitting = room === Infinity ? UNKNOWN_MEMORY : room / (slots * positionBytes);
-  const contextLength = Math.min(most, STEP * Math.max(2, Math.floor(fitting / STEP)));
+  const fitting = (count: number) => (room === Infinity ? UNKNOWN_MEMORY : room / (count * positionBytes));
+  const wanted =
+    slots === null
+      ? Math.min(LONG, Math.max(fitting(MANY_SLOTS), Math.min(SHORT, fitting(FEW_SLOTS))))
+      : fitting(slots);
+  const contextLength = Math.min(most, STEP * Math.max(2, Math.floor(wanted / STEP)));
   if (contextLength === most) return { contextLength, note: null };
   const why =
     room === Infinity
       ? 'the device does not report its free memory'
-      : `${slots} slots may take ${inMiB(room)} of the device`;
+      : `${slots ?? 'many'} slots may take ${inMiB(room)} of the device`;
   const note = `context of ${contextLength} of ${most} positions, because ${why}; CONTINUO_CONTEXT sets another`;
   return { contextLength, note };
 }

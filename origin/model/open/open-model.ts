@@ -31,8 +31,8 @@ export interface ModelOptions {
   /** Precision to load; absent = the first that `findDecoder` finds. */
   readonly variant?: Precision | undefined;
   readonly slots: number;
-  /** Slots that a default context leaves memory for; absent = `slots`. */
-  readonly expectedSlots?: number | undefined;
+  /** Whether more slots are chosen later, for the context that this gives. */
+  readonly slotsMayGrow?: boolean | undefined;
   /** Positions of one slot; absent = as `defaultContext`. */
   readonly contextLength?: number | undefined;
   readonly prefillChunk?: number | undefined;
@@ -89,14 +89,15 @@ export function planModel(options: Omit<ModelOptions, 'threads'>): ModelPlan {
   const weightBytes = graphFile.weightBytes + (vision?.weightBytes ?? 0);
   const chunk = options.prefillChunk ?? prefillChunkOf('cuda', () => []);
   const { graph } = graphFile;
-  const runs = hasDeviceOptions(device.provider) ? runBytes(decoder, options.slots, chunk, graph) : 0;
+  const maxSlots = maxAutomaticSlots(decoder, device.provider);
+  const rows = options.slotsMayGrow ? maxSlots : options.slots;
+  const runs = hasDeviceOptions(device.provider) ? runBytes(decoder, rows, chunk, graph) : 0;
   const { contextLength, note: contextNote } = contextOf(options, decoder, weightBytes + runs);
   if (contextLength > decoder.maxPositions) {
     throw new ModelError(`context of ${contextLength} positions: the model supports ${decoder.maxPositions}`);
   }
   const layout = kvLayout(decoder, options.slots, contextLength);
   requireFit(layout, options.kvLimitBytes ?? Infinity);
-  const maxSlots = maxAutomaticSlots(decoder, device.provider);
   return {
     ...graphFile,
     config,
@@ -120,7 +121,7 @@ function contextOf(
   const need = {
     maxPositions: decoder.maxPositions,
     positionBytes: kvLayout(decoder, 1, 1).positionBytes,
-    slots: options.expectedSlots ?? options.slots,
+    slots: options.slotsMayGrow ? null : options.slots,
     otherBytes,
     kvLimitBytes: options.kvLimitBytes ?? Infinity,
   };

@@ -61,6 +61,24 @@ export function freeBytes(
   }
 }
 
+/** Other programs need the rest of a card, and prefixes that of the main memory, too. */
+const KV_SHARE = { card: 0.9, main: 0.5 } as const;
+
+/** Returns the part of a device's free memory, without weights and runs, that KV caches take by default. */
+export function kvShare(
+  { provider, deviceId }: DeviceSettings,
+  machine: Pick<Machine, 'driver'> = thisMachine(),
+): number {
+  if (provider === 'cpu') return KV_SHARE.main;
+  if (provider !== 'auto') return KV_SHARE.card;
+  try {
+    cardOf({ deviceId: deviceId ?? 0 }, machine);
+    return KV_SHARE.card;
+  } catch {
+    return KV_SHARE.main;
+  }
+}
+
 /**
  * @param card its name and free memory
  * @param limitBytes the operator's limit; null = none

@@ -1,5 +1,5 @@
-/** A list holds at most this many jobs. */
-export const MAX_JOBS = 256;
+/** A list holds at most this many jobs: one for each slot that an engine may have. */
+export const MAX_JOBS = 1024;
 
 /** At most this many threads work on one list. */
 export const MAX_THREADS = 8;

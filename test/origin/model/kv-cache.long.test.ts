@@ -38,7 +38,7 @@ it('the cache needs slots × context × layers × 2 × KV heads × head size × 
 
 it('chooses at most 64 slots by itself, 128 on CUDA, and 8 if the graph computes row by row', () => {
   expect(maxAutomaticSlots(decoder, 'cpu')).toBe(64);
-  expect(maxAutomaticSlots(decoder, 'cuda')).toBe(128);
+  expect(maxAutomaticSlots(decoder, 'cuda')).toBe(256);
   expect(maxAutomaticSlots({ ...decoder, cache: 'concatenated' }, 'cpu')).toBe(8);
   expect(maxAutomaticSlots({ ...decoder, couplesRows: true }, 'cuda')).toBe(8);
 });

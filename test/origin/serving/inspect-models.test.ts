@@ -60,6 +60,11 @@ it('fills half of the free memory with slots, at least 1 and at most 64', () => 
   expect(slotsOf([model('a', { maxSlots: 8 })], 3072)).toEqual([8]);
 });
 
+it('fills nine tenths of what weights leave of a card', () => {
+  // 0.9 · (400 − 16 − 12) holds 27.9 more.
+  expect(slotsOf([model('a', { provider: 'cuda' })], 400)).toEqual([28]);
+});
+
 it('shares the memory equally between models, after the fixed numbers of the others', () => {
   // 1,000 − 3 · 16 of weights − 22 slots of 12 leaves 688; each gets a quarter of it, 14 slots.
   expect(slotsOf([model('a'), model('b', { slots: 20, maxSlots: 20 }), model('c')], 1000)).toEqual([

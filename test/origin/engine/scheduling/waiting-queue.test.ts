@@ -171,9 +171,17 @@ describe('room in the waiting queue', () => {
     const queue = new FreeQueue(16);
     for (let serial = 0; serial < 4; serial++) queue.push(item('a', serial));
     const preparing = (count: number) => new Map([['a', count]]);
-    expect(queue.hasRoom('a', 0, preparing(7))).toBe(true);
-    expect(queue.hasRoom('a', 0, preparing(8))).toBe(false);
-    expect(queue.hasRoom('a', 2, preparing(9))).toBe(true);
+    expect(queue.hasRoom('a', 0, preparing(11))).toBe(true);
+    expect(queue.hasRoom('a', 0, preparing(12))).toBe(false);
+    expect(queue.hasRoom('a', 2, preparing(13))).toBe(true);
+  });
+
+  it('gives a tenant that waits alone the whole limit, and then another a place', () => {
+    const queue = new FreeQueue(1024);
+    let serial = 0;
+    while (queue.hasRoom('alone', 0, NONE)) queue.push(item('alone', serial++));
+    expect(queue.length).toBe(1024);
+    expect(queue.hasRoom('other', 0, NONE)).toBe(true);
   });
 
   it('keeps a part for tenants with nothing in it: an equal share of three places per tenant and one', () => {
@@ -182,11 +190,12 @@ describe('room in the waiting queue', () => {
       fc.property(fc.integer({ min: 0, max: 200 }), tenants, (limit, count) => {
         const queue = new FreeQueue(limit);
         const names = Array.from({ length: count }, (_, index) => `t${index}`);
+        const places = Math.floor((4 * limit) / 3);
         for (let serial = 0; serial < limit + 1; serial++) {
           for (const name of names) if (queue.hasRoom(name, 0, NONE)) queue.push(item(name, serial));
         }
-        expect(limit - queue.length).toBeGreaterThanOrEqual(Math.floor(limit / (3 * count + 1)));
-        expect(queue.hasRoom('newcomer', 0, NONE)).toBe(queue.length < limit);
+        expect(places - queue.length).toBeGreaterThanOrEqual(Math.floor(places / (3 * count + 1)));
+        expect(queue.hasRoom('newcomer', 0, NONE)).toBe(queue.length < places);
       }),
     );
   });

@@ -5,10 +5,10 @@ import { defaultContext } from '../../../../origin/model/open/default-context.ts
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 /** Llama 3.2 1B in fp16: 4 GiB a slot. */
-const NEED = {
+const NEED: Parameters<typeof defaultContext>[0] = {
   maxPositions: 131_072,
   positionBytes: 32_768,
-  slots: 8,
+  slots: null,
   otherBytes: 3 * GIB,
   kvLimitBytes: Infinity,
 };
@@ -22,21 +22,31 @@ describe('a default context', () => {
     expect(lengthOf({ maxPositions: Infinity }, 'cpu', GIB)).toBe(2048);
   });
 
-  it('is what lets the slots take half of the memory that weights and runs leave on a card', () => {
-    expect(defaultContext(NEED, device('cuda'), () => 23 * GIB)).toEqual({
-      contextLength: 40_960,
-      note: 'context of 40960 of 131072 positions, because 8 slots may take 10240 MiB of the device; CONTINUO_CONTEXT sets another',
+  it('is at most 16,384 on a card, and less if 64 slots do not fit beside each other', () => {
+    expect(lengthOf({}, 'cuda', 79 * GIB)).toBe(16_384);
+    // Nine tenths of 21 GiB hold 64 slots of 9,676 positions.
+    expect(defaultContext(NEED, device('cuda'), () => 24 * GIB)).toEqual({
+      contextLength: 9216,
+      note: 'context of 9216 of 131072 positions, because many slots may take 19354 MiB of the device; CONTINUO_CONTEXT sets another',
     });
+    expect(lengthOf({ maxPositions: 2048 }, 'cuda', 24 * GIB)).toBe(2048);
+  });
+
+  it('is 4,096 as long as eight slots of it fit', () => {
+    expect(lengthOf({}, 'cuda', 6 * GIB)).toBe(4096);
+    // 0.9 GiB hold 8 slots of 3,686 positions.
+    expect(lengthOf({}, 'cuda', 4 * GIB)).toBe(3072);
+  });
+
+  it('is what lets the operator’s number of slots fit', () => {
+    expect(lengthOf({ slots: 8 }, 'cuda', 23 * GIB)).toBe(73_728);
     expect(lengthOf({ slots: 1 }, 'cuda', 23 * GIB)).toBe(131_072);
-    expect(defaultContext(NEED, device('cuda'), () => 79 * GIB)).toEqual({
-      contextLength: 131_072,
-      note: null,
-    });
-    expect(lengthOf({ maxPositions: 2048 }, 'cuda', 23 * GIB)).toBe(2048);
+    expect(lengthOf({ slots: 200 }, 'cuda', 23 * GIB)).toBe(2048);
   });
 
   it('keeps the operator’s limit on the KV cache, and has 2,048 positions at least', () => {
-    expect(lengthOf({ kvLimitBytes: 2 * GIB }, 'cuda', 23 * GIB)).toBe(8192);
+    expect(lengthOf({ slots: 8, kvLimitBytes: 2 * GIB }, 'cuda', 23 * GIB)).toBe(8192);
+    expect(lengthOf({ kvLimitBytes: 2 * GIB }, 'cuda', 23 * GIB)).toBe(4096);
     expect(lengthOf({ kvLimitBytes: 500 * MIB }, 'cuda', 23 * GIB)).toBe(2048);
     expect(lengthOf({}, 'cuda', GIB)).toBe(2048);
   });

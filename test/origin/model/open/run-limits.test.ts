@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { readModelConfig } from '../../../../origin/model/config/model-config.ts';
 import { faultKind } from '../../../../origin/model/model-runner.ts';
-import { freeBytes, prefillChunkOf, requireDeviceMemory } from '../../../../origin/model/open/run-limits.ts';
+import {
+  freeBytes,
+  kvShare,
+  prefillChunkOf,
+  requireDeviceMemory,
+} from '../../../../origin/model/open/run-limits.ts';
 import { startRunner } from '../../../../origin/model/open/start-runner.ts';
 import { readGraphFile } from '../../../../origin/model/ort/graph-file.ts';
 import { ortFault } from '../../../../origin/model/ort/ort-fault.ts';
@@ -42,7 +47,7 @@ function decoderOf(): { directory: string; decoder: DecoderInterface } {
 describe('memory of a card', () => {
   const layout = { slots: 8, spareSlots: 0, contextLength: 2048, positionBytes: 2 ** 16, totalBytes: GIB };
 
-  it('is free up to the operator’s limit; auto without a driver counts main memory, WebGPU reports none', () => {
+  it('is free up to the operator’s limit; auto without a driver counts main memory, WebGPU reports none; KV caches take nine tenths, or half of main memory', () => {
     const card = {
       driver: () => ({ version: 13_000, cards: ['A', 'B'], freeBytes: (id: number) => (8 + id) * GIB }),
     };
@@ -59,6 +64,15 @@ describe('memory of a card', () => {
     expect(main).toBeGreaterThan(0);
     expect(freeBytes({ ...cuda, provider: 'cpu' }, none)).toBeGreaterThan(0);
     expect(freeBytes({ ...cuda, provider: 'webgpu' }, card)).toBeNull();
+    const shares = (['cpu', 'cuda', 'webgpu', 'auto'] as const).map((provider) =>
+      [card, none].map((machine) => kvShare({ ...cuda, provider }, machine)),
+    );
+    expect(shares).toEqual([
+      [0.5, 0.5],
+      [0.9, 0.9],
+      [0.9, 0.9],
+      [0.9, 0.5],
+    ]);
   });
 
   it('must hold everything before anything is loaded; the error names each part', () => {
