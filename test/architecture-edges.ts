@@ -122,7 +122,6 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'origin/grammar/rules',
     'shared',
   ],
-  'origin/grammar/automaton': ['shared'],
   'origin/grammar/gbnf': ['origin/grammar/automaton', 'origin/grammar/rules'],
   'origin/grammar/json-schema': [
     'origin/grammar/automaton',

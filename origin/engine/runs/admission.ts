@@ -1,6 +1,10 @@
 import type { PatternList } from '@continuo/grammar/compile.ts';
 import type { GrammarWork } from '@continuo/grammar/grammar-work.ts';
-import type { CompiledGrammar } from '@continuo/grammar/runtime/constraint.ts';
+import {
+  type CompiledGrammar,
+  type Constraint,
+  UnfinishedWork,
+} from '@continuo/grammar/runtime/constraint.ts';
 import type { PatternSet } from '@continuo/grammar/runtime/pattern-set.ts';
 import { toApiError } from '@continuo/shared/errors.ts';
 import { needsCompilation } from '@continuo/shared/generation.ts';
@@ -133,12 +137,15 @@ export class Admission {
     const { compile, now } = this.#options;
     const { grammarWork, runs } = this.#parts;
     const grammar = await compile(constraint, tenantId);
-    while (grammarWork.isSpent(tenantId)) await grammarWork.nextStep();
-    // Refuses a grammar whose first mask exceeds the work budget.
-    if (this.#preparing.has(requestId)) {
+    const first = grammar.start((units) => grammarWork.spend(tenantId, units));
+    // Refuses a grammar whose first mask cannot be computed, and computes the others' before the prompt.
+    for (let isKnown = false; !isKnown && this.#preparing.has(requestId); ) {
+      while (grammarWork.isSpent(tenantId)) await grammarWork.nextStep();
+      if (!this.#preparing.has(requestId)) break;
       const startedAt = now();
-      grammar.start((units) => grammarWork.spend(tenantId, units)).mask();
+      isKnown = hasMask(first);
       runs.charge(accountOf(submission), now() - startedAt);
+      if (!isKnown) await grammarWork.nextStep();
     }
     return grammar;
   }
@@ -152,5 +159,16 @@ export class Admission {
     if (value.every((source) => source === null)) return null;
     const list: PatternList = { type: 'patterns', field, value };
     return (await this.#options.compilePatterns?.(JSON.stringify(list), tenantId)) ?? null;
+  }
+}
+
+/** Returns false if the mask has to be continued. */
+function hasMask(constraint: Constraint): boolean {
+  try {
+    constraint.mask();
+    return true;
+  } catch (error) {
+    if (error instanceof UnfinishedWork) return false;
+    throw error;
   }
 }

@@ -206,7 +206,7 @@ export class ModelRuns {
             continue;
           }
           this.#requests.advance(sequence, this.#row(logits, row), now);
-          tokens++;
+          if (sequence.skippedSteps === 0) tokens++;
           if (parts.size === 1) continue;
           const end = this.#now();
           parts.get(sequence.request.account)!.ownMs += end - at;

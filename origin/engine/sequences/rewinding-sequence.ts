@@ -3,6 +3,7 @@ import { BannedPhrases } from '../text/banned-phrases.ts';
 import type { Healing } from '../text/healing.ts';
 import type { OutputState } from '../text/sequence-output.ts';
 import type { QueuedSequence } from './open-request.ts';
+import { healPrompt } from './prompt-healing.ts';
 import { Sequence } from './sequence.ts';
 import type { SampledToken, SamplingContext, TokenPlace } from './sequence-sampling.ts';
 import { TokenBans } from './token-bans.ts';
@@ -40,8 +41,6 @@ class RewindingSequence extends Sequence {
   readonly #bans = new TokenBans();
   /** Tokens that were taken back. They count as generated. */
   #undone = 0;
-  /** The row that the first token is sampled from, as long as the sequence may return to it. */
-  #firstRow: Float32Array | null = null;
   /** First position of the prompt whose KV a healed token has overwritten; Infinity = none. */
   #stale = Number.POSITIVE_INFINITY;
   /** Tokens before the last whose KV is computed again, one per step. */
@@ -54,12 +53,7 @@ class RewindingSequence extends Sequence {
   }
 
   override get computed(): number {
-    // Before the first token, the whole prompt. The row that is computed meanwhile is not used.
     return this.length === 0 ? this.history.length : super.computed - this.#behind;
-  }
-
-  override get lastToken(): number {
-    return this.history.at(Math.min(this.computed, this.history.length - 1));
   }
 
   override get completionTokens(): number {
@@ -81,27 +75,24 @@ class RewindingSequence extends Sequence {
   }
 
   override submitDraw(logits: Float32Array): boolean {
-    const isUnused = this.#behind > 0 || this.length === 0;
-    return isUnused || super.submitDraw(logits);
+    return this.#behind > 0 || super.submitDraw(logits);
   }
 
-  override advance(logits: Float32Array, now: number): void {
-    this.skippedSteps = 0;
+  protected override get mayReturn(): boolean {
+    return this.#phrases.first !== null;
+  }
+
+  protected override take(logits: Float32Array, now: number): void {
     if (this.#behind > 0) {
       this.#behind--;
       return;
     }
-    const isNew = this.length === 0 && this.#firstRow === null;
-    if (isNew) this.#firstRow = logits;
     const at = this.history.length;
     while (this.length > 0 && this.#take(() => this.sampling.next(logits, this.place), now)) {
       // The next step computes the row of an earlier place again, or this one.
       if (this.history.length < at || !this.sampling.mayRepeat) break;
     }
-    if (this.length === 0 && this.finish === null) this.#takeFirst(this.#firstRow!, now);
-    if (this.length > 0 && this.#phrases.first === null) this.#firstRow = null;
-    // The runner overwrites the row.
-    else if (isNew) this.#firstRow = logits.slice();
+    if (this.length === 0 && this.finish === null) this.#takeFirst(this.firstRow!, now);
   }
 
   /** Samples the first token; in a later step if too many were taken back in this one. */
@@ -119,7 +110,7 @@ class RewindingSequence extends Sequence {
     if (this.#healing === null) return null;
     const { tokens, maxTokens } = this.request.prompt(this.queued.promptIndex);
     const capacity = tokens.length + maxTokens;
-    const healed = this.sampling.heal(this.#healing, tokens, capacity, (at) => this.#bannedAt(at));
+    const healed = healPrompt(this.#healing, this.sampling, tokens, capacity, (at) => this.#bannedAt(at));
     if (healed !== null) this.history = healed.history;
     return healed?.token ?? null;
   }

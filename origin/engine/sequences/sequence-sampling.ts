@@ -1,5 +1,5 @@
 import type { GrammarWork } from '@continuo/grammar/grammar-work.ts';
-import type { Constraint } from '@continuo/grammar/runtime/constraint.ts';
+import { type Constraint, UnfinishedWork } from '@continuo/grammar/runtime/constraint.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { SparseRows } from '../../model/model-runner.ts';
 import { NoCandidatesError } from '../../sampling/argmax.ts';
@@ -7,10 +7,10 @@ import { type TokenLogprobs, tokenLogprob } from '../../sampling/logprobs.ts';
 import { wordsOf } from '../../sampling/masked-copy.ts';
 import type { SamplerPool } from '../../sampling/pool/sampler-pool.ts';
 import { Sampler } from '../../sampling/sampler.ts';
-import { TokenHistory } from '../../sampling/token-history.ts';
+import type { TokenHistory } from '../../sampling/token-history.ts';
 import type { SamplerWorkspace } from '../../sampling/workspace.ts';
 import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
-import type { Healing } from '../text/healing.ts';
+import type { HealingStep } from '../text/healing.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
 
 /** What all sequences of an engine use to turn logits into tokens. */
@@ -45,10 +45,6 @@ export interface TokenPlace {
 
 const NO_BYTES = new Uint8Array(0);
 
-/** Units of grammar work to heal a prompt: 100 ms. One step checks every covering token. */
-const MAX_HEALING_UNITS = 10_000_000;
-const UNITS_PER_CHECK = 100;
-
 /** Samples the tokens of one sequence: its sampler, its constraint and its draws in the pool. */
 export class SequenceSampling {
   readonly #request: OpenRequest;
@@ -62,7 +58,6 @@ export class SequenceSampling {
   readonly #choices: number;
   /** The pool's handle of the next token's draw; −1 = none. */
   #draw = -1;
-  /** Units of grammar work so far. */
   #units = 0;
 
   constructor({ request, promptIndex, firstChoice, choices }: QueuedSequence, context: SamplingContext) {
@@ -79,6 +74,15 @@ export class SequenceSampling {
     this.#constraint = request.grammar?.start(onWork) ?? null;
     const { vocabularySize } = context.workspace;
     this.#ownMask = new Uint32Array(this.#constraint === null ? 0 : wordsOf(vocabularySize));
+  }
+
+  /** Units of grammar work so far. */
+  get units(): number {
+    return this.#units;
+  }
+
+  get tokenBytes(): TokenBytes {
+    return this.#context.tokenBytes;
   }
 
   /** True if the next token has to wait for a later step. */
@@ -116,8 +120,8 @@ export class SequenceSampling {
     const sampler = this.#sampler;
     const { pool, sparse } = this.#context;
     if (pool === null || !this.#suitsPool || this.mustWait) return true;
-    this.#mask ??= this.#findMask(mayEnd);
-    if (this.#mask === 'nothing') return true;
+    this.#mask ??= nullOn(UnfinishedWork, () => this.#findMask(mayEnd));
+    if (this.#mask === 'nothing' || (this.#mask === null && this.#constraint !== null)) return true;
     const mask = sampler.restrict(this.#mask);
     const row = sparse?.logits.of(logits) ?? null;
     const edits = sampler.edit(logits, history, forbidden, row, mask);
@@ -132,6 +136,7 @@ export class SequenceSampling {
    * Samples a token, or takes it from the pool. Returns null if the grammar allows no token.
    * @param logits one raw row; not modified
    * @throws NoCandidatesError, InvalidLogitsError
+   * @throws UnfinishedWork if the token has to wait for a later step
    */
   next(logits: Float32Array, place: TokenPlace): SampledToken | null {
     const sampled = this.#takeFromPool() ?? this.#sample(logits, place);
@@ -195,39 +200,27 @@ export class SequenceSampling {
     );
   }
 
-  /**
-   * Chooses the prompt's last tokens again.
-   * @param capacity tokens of prompt and completion together
-   * @param forbidden returns the ids other than the prompt's own that may not come at a position
-   * @throws ApiError if that needs too much grammar work
-   * @returns the first token that differs from the prompt's and takes the place of the rest; null if none
-   *   does
-   */
-  heal(
-    healing: Healing,
-    tokens: Int32Array,
-    capacity: number,
-    forbidden: (at: number) => readonly number[],
-  ): { readonly token: SampledToken; readonly history: TokenHistory } | null {
+  /** Whether the text may go on with these bytes; null = with any. */
+  get allowsBytes(): ((bytes: Uint8Array) => boolean) | null {
     const constraint = this.#constraint;
-    const most = this.#units + MAX_HEALING_UNITS;
-    const allows = (bytes: Uint8Array): boolean => {
-      this.#units += UNITS_PER_CHECK;
-      if (this.#units <= most) return constraint!.allowsBytes(bytes);
-      const message = 'The grammar is too ambiguous or too large for token healing. Simplify it.';
-      throw new ApiError('invalid_grammar', message);
-    };
-    const steps = healing.steps(this.#context.tokenBytes, constraint && allows);
-    for (const { at, promptId, row, conditioned, mask, rest } of steps) {
-      const history = new TokenHistory(tokens.subarray(0, at), capacity);
-      // Numbers below 0 are steps of their own, so these draws are independent of those of the text.
-      const id = orNull(() =>
-        this.#sampler.sample(conditioned, history, at - tokens.length, mask, forbidden(at)),
-      );
-      if (id === null || id === promptId) continue;
-      return { token: { id, logprobs: this.#logprobs(row, id, false), healed: rest }, history };
-    }
-    return null;
+    return constraint && ((bytes) => constraint.allowsBytes(bytes));
+  }
+
+  /**
+   * Samples a token of a step of healing. Returns null if the parameters forbid every token:
+   * `allowed_token_ids` may lack the prompt's.
+   * @param step keys the draw
+   */
+  sampleHealed(
+    { row, conditioned, mask, rest }: HealingStep,
+    history: TokenHistory,
+    step: number,
+    forbidden: readonly number[],
+  ): SampledToken | null {
+    const id = nullOn(NoCandidatesError, () =>
+      this.#sampler.sample(conditioned, history, step, mask, forbidden),
+    );
+    return id === null ? null : { id, logprobs: this.#logprobs(row, id, false), healed: rest };
   }
 
   /** Returns a function back to the state before the next token; the tenant pays the repetition. */
@@ -252,12 +245,13 @@ export class SequenceSampling {
   }
 }
 
-/** Returns null if the parameters forbid every token: `allowed_token_ids` may lack the prompt's. */
-function orNull(sample: () => number): number | null {
+type ErrorClass = abstract new (...args: never[]) => Error;
+
+function nullOn<T>(expected: ErrorClass, run: () => T): T | null {
   try {
-    return sample();
+    return run();
   } catch (error) {
-    if (error instanceof NoCandidatesError) return null;
+    if (error instanceof expected) return null;
     throw error;
   }
 }

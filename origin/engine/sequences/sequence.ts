@@ -1,3 +1,4 @@
+import { UnfinishedWork } from '@continuo/grammar/runtime/constraint.ts';
 import type { EventOf, FinishReason } from '@continuo/shared/generation.ts';
 import { TokenHistory } from '../../sampling/token-history.ts';
 import type { DecodeRow } from '../scheduling/step-plan.ts';
@@ -24,6 +25,8 @@ export class Sequence implements DecodeRow {
   /** Sum of the tokens' raw logprobs. */
   score = 0;
   protected history: TokenHistory;
+  /** The row that the first token is sampled from, as long as the sequence may need it again. */
+  protected firstRow: Float32Array | null = null;
   protected readonly context: SamplingContext;
   protected readonly sampling: SequenceSampling;
   protected readonly output: SequenceOutput;
@@ -55,13 +58,16 @@ export class Sequence implements DecodeRow {
     return new TokenHistory(tokens, tokens.length + maxTokens);
   }
 
-  /** Positions whose KV is in the slot: all tokens except the last, which the next step feeds. */
+  /**
+   * Positions whose KV is in the slot: all tokens except the last, which the next step feeds. Before the
+   * first token, the whole prompt; the row that is computed meanwhile is not used.
+   */
   get computed(): number {
-    return this.history.length - 1;
+    return this.length === 0 ? this.history.length : this.history.length - 1;
   }
 
   get lastToken(): number {
-    return this.history.at(this.history.length - 1);
+    return this.history.at(Math.min(this.computed, this.history.length - 1));
   }
 
   /** Tokens it has generated and still has. */
@@ -101,16 +107,39 @@ export class Sequence implements DecodeRow {
 
   /** Adds the draw of the next token to the pool. False if it needs more logits first. */
   submitDraw(logits: Float32Array): boolean {
-    return this.sampling.submitDraw(logits, this.place);
+    // The first token is sampled from the prompt's row.
+    return this.length === 0 || this.sampling.submitDraw(logits, this.place);
   }
 
   /**
-   * Samples the next token, or takes it from the pool.
+   * Samples the next token, or takes it from the pool. If the work of its grammar goes on in a later step, so
+   * does the sequence.
    * @param logits one raw row, the prompt's last one for the first token; not modified
    * @throws NoCandidatesError, InvalidLogitsError
    */
   advance(logits: Float32Array, now: number): void {
+    const skipped = this.skippedSteps;
     this.skippedSteps = 0;
+    const isNew = this.length === 0 && this.firstRow === null;
+    if (isNew) this.firstRow = logits;
+    try {
+      this.take(this.length === 0 ? this.firstRow! : logits, now);
+    } catch (error) {
+      if (!(error instanceof UnfinishedWork)) throw error;
+      this.skippedSteps = skipped + 1;
+    }
+    if (this.length > 0 && !this.mayReturn) this.firstRow = null;
+    // The runner overwrites the row.
+    else if (isNew) this.firstRow = logits.slice();
+  }
+
+  /** Whether its first token may still be taken back. */
+  protected get mayReturn(): boolean {
+    return false;
+  }
+
+  /** @throws UnfinishedWork if nothing can be taken in this step */
+  protected take(logits: Float32Array, now: number): void {
     const token = this.sampling.next(logits, this.place);
     if (token === null) {
       this.end('stop', null);

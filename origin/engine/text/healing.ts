@@ -47,6 +47,8 @@ export class Healing {
   readonly #tokens: Int32Array;
   readonly #rows: Float32Array[] = [];
   #steps: readonly HealingStep[] | null = null;
+  /** Results of the checks so far, in their order. A call that goes on does not repeat them. */
+  readonly #checked: boolean[] = [];
 
   constructor(tokens: Int32Array, from: number) {
     this.#tokens = tokens;
@@ -58,10 +60,14 @@ export class Healing {
     if (this.#rows.length < this.#tokens.length - this.from) this.#rows.push(row.slice());
   }
 
-  /** @param allows whether a text may begin with the bytes after the prompt; null = with any */
+  /**
+   * @param allows whether a text may begin with the bytes after the prompt; null = with any. If it throws,
+   *   the next call goes on there.
+   */
   steps(tokenBytes: TokenBytes, allows: ((bytes: Uint8Array) => boolean) | null): readonly HealingStep[] {
     if (this.#steps !== null) return this.#steps;
     const steps: HealingStep[] = [];
+    const isAllowed = allows === null ? () => true : this.#checksOf(allows);
     let mass = 1;
     for (let at = this.#tokens.length - 1; at >= this.from; at--) {
       const row = this.#rows[at - this.from]!;
@@ -75,7 +81,7 @@ export class Healing {
         const weight = Math.exp(row[id]! - max);
         total += weight;
         const isOther = id !== promptId && id < tokenBytes.vocabularySize && covers(tokenBytes, id, rest);
-        if (!isOther || allows?.(bytesOf(tokenBytes, id).subarray(rest.length)) === false) continue;
+        if (!isOther || !isAllowed(bytesOf(tokenBytes, id).subarray(rest.length))) continue;
         covering += weight;
         mask[id >>> 5]! |= 1 << (id & 31);
       }
@@ -87,5 +93,14 @@ export class Healing {
     }
     this.#steps = steps;
     return steps;
+  }
+
+  #checksOf(allows: (bytes: Uint8Array) => boolean): (bytes: Uint8Array) => boolean {
+    const checked = this.#checked;
+    let check = 0;
+    return (bytes) => {
+      if (check === checked.length) checked.push(allows(bytes));
+      return checked[check++]!;
+    };
   }
 }

@@ -1,11 +1,23 @@
-/** The constraint of one sequence, as the sampler sees it. It works on bytes. */
+/** An operation of a constraint has to be called again in a later step. What it has computed is kept. */
+export class UnfinishedWork extends Error {
+  override readonly name = 'UnfinishedWork';
+}
+
+/**
+ * The constraint of one sequence, as the sampler sees it. It works on bytes. An operation whose work exceeds
+ * that of one call throws UnfinishedWork. What `accept` and `acceptBytes` have left to do, the next operation
+ * does first.
+ */
 export interface Constraint {
   /**
    * The allowed tokens: bit (id & 31) of word (id >>> 5). Special tokens and end tokens are never set; for
    * the end, see `accepting`. The constraint owns the array, which is valid until the next `accept`.
    */
   mask(): Uint32Array;
-  /** Whether the text so far is a complete match, so that the sequence may end here. */
+  /**
+   * Whether the text so far is a complete match, so that the sequence may end here. Known when `mask` has
+   * returned.
+   */
   readonly accepting: boolean;
   /** Whether the text so far and a reference to this token are a complete match. */
   completesWith?(token: number): boolean;

@@ -1,8 +1,10 @@
-import type { WorkBudget } from '../automaton/work-budget.ts';
+import type { WorkBudget, WorkPiece } from '../automaton/work-budget.ts';
 import { nextPosition, type TextPosition } from './distinct-arrays.ts';
 import { type Item, mayOnlyRepeat } from './distinct-items.ts';
 import { DEAD, type StateTable } from './state-table.ts';
 
+/** Units of a filter of a mask or of a search beside those of the parser; about 30 ms. */
+export const UNITS_PER_FILTER = 3_000_000;
 /** If a search for a continuation needs more steps, there probably is one. */
 const MAX_SEARCH_STEPS = 100_000;
 /** Reading the text of an item takes about 1 µs. */
@@ -28,6 +30,7 @@ const WITHIN_STRING = [
 export class Continuations {
   readonly #table: StateTable;
   readonly #budget: WorkBudget;
+  readonly #piece: WorkPiece;
   /** Whether texts have a continuation, by their parser state and text. */
   readonly #known = new Map<string, boolean>();
   /** By the items before a string, and by the state after it or its comma. */
@@ -35,9 +38,10 @@ export class Continuations {
   /** The last one that was found. It usually continues other texts as well; at first, the array ends. */
   #last: readonly number[] = [0x5d];
 
-  constructor(table: StateTable, budget: WorkBudget) {
+  constructor(table: StateTable, budget: WorkBudget, piece = budget.piece(UNITS_PER_FILTER)) {
     this.#table = table;
     this.#budget = budget;
+    this.#piece = piece;
   }
 
   /**
@@ -51,7 +55,7 @@ export class Continuations {
       if (!mayOnlyRepeatAt(position)) return true;
       const key = `${position.state} ${position.before}${position.item}`;
       const isKnown = this.#known.get(key);
-      this.#budget.spend(STEP_UNITS);
+      this.#piece.spend(STEP_UNITS);
       if (isKnown === undefined) {
         this.#known.set(key, false);
         path.push({ key, position, tried: 0 });
@@ -63,7 +67,7 @@ export class Continuations {
       const last = path.at(-1);
       if (last === undefined) return false;
       const byte = bytesAfter(last.position)[last.tried++];
-      this.#budget.spend(1);
+      this.#piece.spend(1);
       const next = byte === undefined ? null : nextPosition(this.#table, last.position, byte, this.#budget);
       if (byte === undefined) path.pop();
       goesOn = steps > MAX_SEARCH_STEPS || (next !== null && enter(next));
@@ -101,7 +105,7 @@ export class Continuations {
   #lastFits(start: TextPosition): boolean {
     let position: TextPosition | null = start;
     for (const byte of this.#last) {
-      this.#budget.spend(BYTE_UNITS);
+      this.#piece.spend(BYTE_UNITS);
       position = nextPosition(this.#table, position, byte, this.#budget);
       if (position === null) return false;
       if (!mayOnlyRepeatAt(position)) return true;

@@ -1,5 +1,5 @@
-import type { WorkBudget } from '../automaton/work-budget.ts';
-import { BYTE_UNITS, Continuations, mayOnlyRepeatAt } from './continuations.ts';
+import type { WorkBudget, WorkPiece } from '../automaton/work-budget.ts';
+import { BYTE_UNITS, Continuations, mayOnlyRepeatAt, UNITS_PER_FILTER } from './continuations.ts';
 import { nextPosition, type TextPosition } from './distinct-arrays.ts';
 import { DEAD, type StateTable } from './state-table.ts';
 import { maskLengthOf, type TokenTrie } from './token-trie.ts';
@@ -34,7 +34,8 @@ export class DistinctItemsFilter {
 
   filter(mask: Uint32Array, table: StateTable, start: TextPosition, budget: WorkBudget): Uint32Array {
     const kept = mask.slice();
-    const walk = { kept, table, budget, continuations: new Continuations(table, budget) };
+    const piece = budget.piece(UNITS_PER_FILTER);
+    const walk = { kept, table, budget, piece, continuations: new Continuations(table, budget, piece) };
     const isNew = !mayOnlyRepeatAt(start);
     if (isNew && isOutermostString(start)) this.#walkNewString(walk, start, 0, this.#trie.nodes.length);
     else this.#walk(walk, start, isNew, 0, this.#trie.nodes.length);
@@ -44,7 +45,7 @@ export class DistinctItemsFilter {
   /** @param isNew whether the item at the start is certainly new */
   #walk(walk: Walk, start: TextPosition, isNew: boolean, from: number, to: number): void {
     const { nodes, subtreeEnds } = this.#trie;
-    const { kept, table, budget, continuations } = walk;
+    const { kept, table, budget, piece, continuations } = walk;
     const base = from < to ? nodes[from]! >> 8 : 0;
     const path = [{ position: start, isNew }];
     for (let node = from; node < to; ) {
@@ -55,7 +56,7 @@ export class DistinctItemsFilter {
         node = end;
         continue;
       }
-      budget.spend(BYTE_UNITS);
+      piece.spend(BYTE_UNITS);
       const after = nextPosition(table, before.position, nodes[node]! & 255, budget);
       if (after === null) {
         // The mask has no token that the parser state refuses.
@@ -83,7 +84,7 @@ export class DistinctItemsFilter {
    */
   #walkNewString(walk: Walk, start: TextPosition, from: number, to: number): void {
     const { nodes, subtreeEnds } = this.#trie;
-    const { table, budget } = walk;
+    const { table, budget, piece } = walk;
     const base = from < to ? nodes[from]! >> 8 : 0;
     const states = [start.state];
     const bytes: number[] = [];
@@ -111,7 +112,7 @@ export class DistinctItemsFilter {
       bytes[depth] = byte;
       node++;
     }
-    budget.spend(visited);
+    piece.spend(visited);
   }
 
   /**
@@ -175,6 +176,7 @@ interface Walk {
   readonly kept: Uint32Array;
   readonly table: StateTable;
   readonly budget: WorkBudget;
+  readonly piece: WorkPiece;
   readonly continuations: Continuations;
 }
 

@@ -3,6 +3,7 @@ import { type Program, refersToTokens } from '../program/program.ts';
 import { DistinctItemsFilter } from './distinct-items-filter.ts';
 import { MaskCache } from './mask-cache.ts';
 import { COUNTED_BYTES, isPlain } from './plain-text.ts';
+import { TableMemory } from './table-memory.ts';
 import { buildTokenTrie, maskLengthOf, sortedTokens, type TokenEntry, type TokenTrie } from './token-trie.ts';
 import { TrieWalk } from './trie-walk.ts';
 
@@ -59,6 +60,8 @@ function plainSlices(tokens: TokenBytes): readonly PlainSlice[] {
 }
 
 const DEFAULT_CACHE_BYTES = 64 * 2 ** 20;
+/** More than three tables that one operation may fill, so that two sequences can always go on. */
+const DEFAULT_TABLE_BYTES = 512 * 2 ** 20;
 
 /**
  * The token tries and the mask cache of a vocabulary. Built once per model and thread, in 0.5 s for 150,000
@@ -69,18 +72,28 @@ export class GrammarVocabulary {
   /** Number of 32-bit words of a mask. */
   readonly maskLength: number;
   readonly masks: MaskCache;
+  /** The parser states of all grammars and sequences. */
+  readonly tables: TableMemory;
   readonly #textTiers: readonly LengthTier[];
   readonly #plainSlices: readonly PlainSlice[];
   readonly #filters = new WeakMap<TokenTrie, DistinctItemsFilter>();
   #referenceTiers: readonly LengthTier[] | null = null;
 
-  /** @param cacheBytes maximum memory of the cached masks of all grammars */
-  constructor(tokens: TokenBytes, cacheBytes: number = DEFAULT_CACHE_BYTES) {
+  /**
+   * @param cacheBytes maximum memory of the cached masks of all grammars
+   * @param tableBytes maximum memory of the parser states of all grammars
+   */
+  constructor(
+    tokens: TokenBytes,
+    cacheBytes: number = DEFAULT_CACHE_BYTES,
+    tableBytes: number = DEFAULT_TABLE_BYTES,
+  ) {
     this.tokens = tokens;
     this.maskLength = maskLengthOf(tokens);
     this.#textTiers = lengthTiers(tokens, false);
     this.#plainSlices = plainSlices(tokens);
     this.masks = new MaskCache(cacheBytes);
+    this.tables = new TableMemory(tableBytes);
   }
 
   /** Returns the largest slice of plain tokens of at most `bytes` bytes; null if there is none. */

@@ -1,4 +1,4 @@
-import type { WorkBudget } from '../automaton/work-budget.ts';
+import { PieceTooLarge, type WorkBudget } from '../automaton/work-budget.ts';
 import type { TransitionNetwork } from '../program/program.ts';
 import { DEAD, type StateTable, UNKNOWN } from './state-table.ts';
 
@@ -91,7 +91,7 @@ export class PlainText {
       const reached: number[] = [];
       for (const [byteClass, next] of this.#steps[phase]!) {
         const known = table.rows.data[state * this.#network.classCount + byteClass]!;
-        const to = known === UNKNOWN ? table.step(state, byteClass, budget) : known;
+        const to = known === UNKNOWN ? stepOrDead(table, state, byteClass, budget) : known;
         if (to <= DEAD || budget.left < leastLeft) return null;
         reached.push(to * PHASES + next);
       }
@@ -133,6 +133,16 @@ export class PlainText {
       reached.push(byteEdges[edge + 2]! * PHASES + next);
     }
     return reached;
+  }
+}
+
+/** A step that is too large ends the search and not the text: no token may lead to it. */
+function stepOrDead(table: StateTable, state: number, byteClass: number, budget: WorkBudget): number {
+  try {
+    return table.step(state, byteClass, budget);
+  } catch (error) {
+    if (error instanceof PieceTooLarge) return DEAD;
+    throw error;
   }
 }
 

@@ -1,6 +1,7 @@
 import type { WorkBudget } from '../automaton/work-budget.ts';
 import type { Program } from '../program/program.ts';
 import type { ProgramStates } from './program-states.ts';
+import { UNITS_PER_PARSER_STEP } from './step-budget.ts';
 
 /** Earley prediction for a program state: everything reachable by calls before a byte is read. */
 export interface Prediction {
@@ -33,6 +34,7 @@ export class Predictions {
 
   #make(state: number, budget: WorkBudget): Prediction {
     const { ruleStart, byteOffsets, byteEdges } = this.#program;
+    const piece = budget.piece(UNITS_PER_PARSER_STEP);
     const byClass: number[][] = [];
     const afterCall = new Map<number, number[]>();
     const rules = new Set(this.#states.called(state));
@@ -45,7 +47,7 @@ export class Predictions {
         afterCall.set(called, [...(afterCall.get(called) ?? []), ...targets]);
       }
       for (let i = byteOffsets[start]!; i < byteOffsets[start + 1]!; i += 3) {
-        budget.spend(2 + byteEdges[i + 1]! - byteEdges[i]!);
+        piece.spend(2 + byteEdges[i + 1]! - byteEdges[i]!);
         this.#targets += 1 + byteEdges[i + 1]! - byteEdges[i]!;
         for (let c = byteEdges[i]!; c <= byteEdges[i + 1]!; c++) {
           const targets = byClass[c];
@@ -54,7 +56,7 @@ export class Predictions {
         }
       }
     }
-    budget.spend(20 + 10 * rules.size);
+    piece.spend(20 + 10 * rules.size);
     return { byClass, afterCall };
   }
 }

@@ -1,8 +1,9 @@
-import type { WorkBudget } from '../automaton/work-budget.ts';
+import type { WorkBudget, WorkPiece } from '../automaton/work-budget.ts';
 import type { Program } from '../program/program.ts';
 import { PairSet } from './pair-set.ts';
 import { Predictions } from './predictions.ts';
 import { ProgramStates } from './program-states.ts';
+import { UNITS_PER_PARSER_STEP } from './step-budget.ts';
 
 /**
  * Row entry of a step that is not computed yet. The entry of a RETURNING state is its complement (~state).
@@ -15,7 +16,7 @@ const ROOT_ORIGIN = 2;
 /** Origin that stands for any caller. It isolates a program state from its context. */
 const ANY_CALLER = 3;
 /** Smaller numbers are reserved and have no items. */
-const FIRST_STATE = 4;
+export const FIRST_STATE = 4;
 
 /** Flag: the text so far is a complete match. */
 export const ACCEPTING = 1;
@@ -80,6 +81,7 @@ export class StateTable {
   /** Computes the row entry for one byte class. */
   step(state: number, byteClass: number, budget: WorkBudget): number {
     const { byteOffsets, byteEdges } = this.program;
+    const piece = budget.piece(UNITS_PER_PARSER_STEP);
     this.#reset();
     const lastItem = this.#itemOffsets.data[state + 1]!;
     for (let item = this.#itemOffsets.data[state]!; item < lastItem; item += 2) {
@@ -94,9 +96,9 @@ export class StateTable {
       }
       const called = this.#predictions.of(q, budget).byClass[byteClass];
       if (called) for (const target of called) this.#reached.add(target, state);
-      budget.spend(5 + end - first + 3 * (called?.length ?? 0));
+      piece.spend(5 + end - first + 3 * (called?.length ?? 0));
     }
-    const next = this.#completeAndIntern(budget);
+    const next = this.#completeAndIntern(budget, piece);
     const entry = (this.flags.data[next]! & RETURNING) === 0 ? next : ~next;
     this.rows.data[state * this.program.classCount + byteClass] = entry;
     return entry;
@@ -109,9 +111,10 @@ export class StateTable {
 
   /** The state after the rule of an item has ended; DEAD if no caller continues. */
   afterReturn(rule: number, origin: number, budget: WorkBudget): number {
+    const piece = budget.piece(UNITS_PER_PARSER_STEP);
     this.#reset();
-    this.#complete(rule, origin, budget);
-    return this.#completeAndIntern(budget);
+    this.#complete(rule, origin, budget, piece);
+    return this.#completeAndIntern(budget, piece);
   }
 
   /** The state that has the items and flags of all these states. */
@@ -153,44 +156,23 @@ export class StateTable {
     }
   }
 
-  /** Copies a state of another table of the same program, and all states that it refers to, to this table. */
-  importState(from: StateTable, state: number, budget: WorkBudget): number {
-    const needed = new Set([state]);
-    for (const member of needed) {
-      const items = from.items(member);
-      for (let i = 1; i < items.length; i += 2) needed.add(items[i]!);
-    }
-    // An origin is older than the states that refer to it, so ascending order visits origins first.
-    const ordered = [...needed].sort((a, b) => a - b);
-    const renamed = new Map<number, number>();
-    for (const member of ordered) {
-      budget.spend(20 + from.items(member).length);
-      const items = Array.from(from.items(member), (value, i) =>
-        i % 2 === 0 ? this.states.importState(from.states, value) : renamed.get(value)!,
-      );
-      // Reserved numbers are equal in every table.
-      renamed.set(member, member < FIRST_STATE ? member : this.intern(items, from.flags.data[member]!));
-    }
-    return renamed.get(state)!;
-  }
-
   #reset(): void {
     this.#reached.clear();
     this.#completed.clear();
   }
 
   /** Completes ended rules transitively, and interns the items that can continue. */
-  #completeAndIntern(budget: WorkBudget): number {
+  #completeAndIntern(budget: WorkBudget, piece: WorkPiece): number {
     const reached = this.#reached;
     const items: number[] = [];
     for (let i = 0; i < reached.size; i++) {
       const q = reached.first[i]!;
       const origin = reached.second[i]!;
-      if (this.states.isFinal(q)) this.#complete(this.states.ruleOf(q), origin, budget);
+      if (this.states.isFinal(q)) this.#complete(this.states.ruleOf(q), origin, budget, piece);
       if (this.states.hasEdges(q)) items.push(q, origin);
     }
     // A new state needs a row, so the budget also limits memory.
-    budget.spend(20 + this.program.classCount + 20 * reached.size + 10 * this.#completed.size);
+    piece.spend(20 + this.program.classCount + 20 * reached.size + 10 * this.#completed.size);
     let flags = 0;
     for (const origin of this.#completed.second) {
       if (origin === ROOT_ORIGIN) flags |= ACCEPTING;
@@ -199,11 +181,11 @@ export class StateTable {
     return this.intern(items, flags);
   }
 
-  #complete(rule: number, origin: number, budget: WorkBudget): void {
+  #complete(rule: number, origin: number, budget: WorkBudget, piece: WorkPiece): void {
     if (!this.#completed.add(rule, origin) || origin < FIRST_STATE) return;
     const items = this.#returnItems(rule, origin, budget);
     for (let i = 0; i < items.length; i += 2) this.#reached.add(items[i]!, items[i + 1]!);
-    budget.spend(items.length);
+    piece.spend(items.length);
   }
 
   #returnItems(rule: number, origin: number, budget: WorkBudget): Int32Array {
@@ -218,7 +200,7 @@ export class StateTable {
       for (const target of this.#predictions.of(q, budget).afterCall.get(rule) ?? [])
         found.push(target, origin);
     }
-    budget.spend(20 + 5 * found.length);
+    budget.piece(UNITS_PER_PARSER_STEP).spend(20 + 5 * found.length);
     const items = Int32Array.from(found);
     this.#returns.set(key, items);
     return items;

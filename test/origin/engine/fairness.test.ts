@@ -193,9 +193,9 @@ describe('grammar work', () => {
     expect(ids(driver, 'second')).toEqual(ids(plain, 'first'));
   });
 
-  it('to heal a prompt is limited, because all tokens that cover its end are checked in one step', async () => {
+  it('to heal a prompt is limited per step and goes on in later ones, however much it is', async () => {
     let checks = 0;
-    const costly: CompiledGrammar = {
+    const withCost = (units: number): CompiledGrammar => ({
       start: (onWork) => ({
         ...TOKENS_ONLY,
         accepting: false,
@@ -203,20 +203,32 @@ describe('grammar work', () => {
         accept: () => undefined,
         allowsBytes: () => {
           checks++;
-          onWork?.(3_000_000);
+          onWork?.(units);
           return true;
         },
       }),
+    });
+    const heal = async (units: number) => {
+      const driver = new Driver(new ScriptedRunner(shape(8)), { compile: () => withCost(units) });
+      // The tokens of both positions cover 12 others.
+      const prompts = [{ tokens: Int32Array.of(BOS, 2, 0), maxTokens: 5, healFrom: 1 }];
+      driver.submit({ ...endless('healed', 5), prompts, constraint: '{}' });
+      let mostPerStep = 0;
+      const before = checks;
+      while (doneBy(driver, 'healed') === 0) {
+        const sofar = checks;
+        await driver.step();
+        await new Promise((resolve) => setImmediate(resolve));
+        mostPerStep = Math.max(mostPerStep, checks - sofar);
+      }
+      const { end, choices } = transcribe(driver.eventsOf('healed'), 1);
+      return { end, ids: choices.get(0)?.ids, checks: checks - before, mostPerStep };
     };
-    const driver = new Driver(new ScriptedRunner(shape(8)), { compile: () => costly });
-    const prompts = [{ tokens: Int32Array.of(BOS, 0), maxTokens: 5, healFrom: 1 }];
-    driver.submit({ ...endless('healed', 5), prompts, constraint: '{}' });
-    for (let steps = 0; steps < 100; steps++) {
-      await driver.step();
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    expect(transcribe(driver.eventsOf('healed'), 1).end).toBe('invalid_grammar');
-    expect(checks).toBe(4);
+    const cheap = await heal(0);
+    const costly = await heal(3_000_000);
+    expect(cheap.checks).toBeGreaterThan(5);
+    expect(cheap.mostPerStep).toBe(cheap.checks);
+    expect(costly).toEqual({ ...cheap, mostPerStep: 2 });
   });
 
   const banning = anySubmission(8).filter(({ bannedPhrases }) => bannedPhrases !== undefined);

@@ -5,6 +5,7 @@ import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { WireConstraint } from '../../../shared/generation.ts';
+import { finished } from '../../support/grammar/finished.ts';
 import { HOSTILE_CASES } from '../../support/grammar/hostile-cases.ts';
 import { allowedTokens } from '../../support/grammar/random-walk.ts';
 import { smallVocabulary } from '../../support/grammar/vocabularies.ts';
@@ -72,7 +73,7 @@ function generate(program: Program): boolean {
   const random = randomFrom(1);
   try {
     for (let step = 0; step < 40; step++) {
-      const allowed = allowedTokens(constraint.mask());
+      const allowed = allowedTokens(finished(() => constraint.mask()));
       if (allowed.length === 0) return constraint.accepting;
       constraint.accept(allowed[Math.floor(random() * allowed.length)]!);
     }

@@ -15,6 +15,7 @@ import { tokenBytesOf } from '../../../../origin/tokenizer/read-token-bytes.ts';
 import { readTokenizerFiles } from '../../../../origin/tokenizer/tokenizer-files.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { exactNumber, type SourceReviver } from '../../../../shared/exact-numbers.ts';
+import { finished } from '../../../support/grammar/finished.ts';
 import { largeVocabulary } from '../../../support/grammar/vocabularies.ts';
 import { quantile } from '../statistics.ts';
 import { RivalEngine } from './rival-engine.ts';
@@ -27,6 +28,7 @@ export interface Style {
 
 /** One file in the layout of MaskBench. */
 export interface SchemaCase {
+  readonly file: string;
   readonly schema: unknown;
   readonly tests: readonly { readonly valid: boolean; readonly data: unknown }[];
 }
@@ -44,11 +46,12 @@ export interface Judgement {
 }
 
 /** Parses cases. JSON.stringify writes their numbers as they are: 1.0 is no integer in draft 4. */
-function parseCases(text: string): SchemaCase | SchemaCase[] {
+function parseCases(file: string, text: string): SchemaCase | SchemaCase[] {
   const written: SourceReviver = (_, value, { source }) =>
     typeof value === 'number' && source !== undefined ? exactNumber(source) : value;
   const content = JSON.parse(text, written as Parameters<typeof JSON.parse>[1]) as SchemaCase | SchemaCase[];
   const plain = ({ schema, tests }: SchemaCase): SchemaCase => ({
+    file,
     schema: JSON.parse(JSON.stringify(schema)),
     tests,
   });
@@ -60,7 +63,7 @@ function parseCases(text: string): SchemaCase | SchemaCase[] {
  * draft.
  */
 function readCases(directory: string, file: string): SchemaCase[] {
-  const content = parseCases(readFileSync(path.join(directory, file), 'utf8'));
+  const content = parseCases(file, readFileSync(path.join(directory, file), 'utf8'));
   if (!Array.isArray(content)) return [content];
   const draft = /draft[4-7]/.exec(path.resolve(directory))?.[0];
   if (draft === undefined) return content;
@@ -107,7 +110,7 @@ function timeMasks(runtime: GrammarRuntime, text: Uint8Array): Pick<Judgement, '
   const ended = unlessRefused(() => {
     for (const byte of text) {
       const start = performance.now();
-      constraint.mask();
+      finished(() => constraint.mask());
       times.push(performance.now() - start);
       constraint.acceptBytes(Uint8Array.of(byte));
     }
@@ -122,7 +125,8 @@ function judge({ schema, tests }: SchemaCase, style: Style, vocabulary: GrammarV
     const program = compile(schema, style);
     if (program === null) return null;
     const runtime = new GrammarRuntime(program, vocabulary);
-    runtime.start().mask();
+    const first = runtime.start();
+    finished(() => first.mask());
     return { program, runtime };
   });
   const compileMs = performance.now() - start;
@@ -187,6 +191,12 @@ export interface SchemasOptions {
   readonly python?: string | undefined;
 }
 
+/** The files with a valid text that failed, a line each. */
+const failuresOf = (cases: readonly SchemaCase[], judgements: readonly Judgement[]): string =>
+  cases
+    .flatMap(({ file }, index) => (judgements[index]!.failed ? `\nA valid text fails: ${file}` : []))
+    .join('');
+
 /** Compiles every schema of a directory, walks its instances; returns a table with a column per engine. */
 export async function measureSchemas({
   directory,
@@ -201,12 +211,8 @@ export async function measureSchemas({
   const cases = files.flatMap((file) => readCases(directory, file));
   const table = new Table({ style: { head: [], border: [] } });
   const head = ['Continuo'];
-  const columns = [
-    column(
-      cases,
-      cases.map((one) => judge(one, style, own)),
-    ),
-  ];
+  const judged = cases.map((one) => judge(one, style, own));
+  const columns = [column(cases, judged)];
   for (const name of python === undefined ? [] : (['llguidance', 'xgrammar'] as const)) {
     await using engine = new RivalEngine(name, python!, tokens, style);
     const judgements: Judgement[] = [];
@@ -215,5 +221,5 @@ export async function measureSchemas({
     columns.push(column(cases, judgements));
   }
   table.push(['', ...head], ...ROWS.map((row, index) => [row, ...columns.map((cells) => cells[index]!)]));
-  return `${cases.length} schemas, ${tokens.vocabularySize} tokens\n${table}`;
+  return `${cases.length} schemas, ${tokens.vocabularySize} tokens\n${table}${failuresOf(cases, judged)}`;
 }
