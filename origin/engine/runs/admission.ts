@@ -14,8 +14,8 @@ import { accountOf, OpenRequest, type Preparation } from '../sequences/open-requ
 import type { PrefixCache } from '../state/prefix-cache.ts';
 import type { Scheduler } from '../state/scheduler.ts';
 import type { EngineOptions } from './engine-options.ts';
-import type { ModelRuns } from './model-runs.ts';
 import type { Requests } from './requests.ts';
+import type { RunClock } from './run-clock.ts';
 
 const NOTHING_PREPARED: Preparation = { grammar: null, stopPatterns: null, bannedPatterns: null, images: [] };
 
@@ -24,7 +24,7 @@ export interface AdmissionParts {
   readonly scheduler: Scheduler;
   readonly prefixes: PrefixCache;
   readonly requests: Requests;
-  readonly runs: ModelRuns;
+  readonly clock: RunClock;
   readonly grammarWork: GrammarWork;
   readonly throughput: Throughput;
 }
@@ -57,7 +57,7 @@ export class Admission {
   submit(submission: Submission): void {
     const submittedAt = this.#options.now();
     this.#admit(submission, submittedAt);
-    this.#parts.runs.charge(accountOf(submission), this.#options.now() - submittedAt);
+    this.#parts.clock.charge(accountOf(submission), this.#options.now() - submittedAt);
   }
 
   #admit(submission: Submission, submittedAt: number): void {
@@ -90,7 +90,8 @@ export class Admission {
     const deadline = now() + submission.deadline - unixNow();
     const request = new OpenRequest(submission, { ...preparation, eosIds, submittedAt, deadline });
     this.#parts.requests.open(request);
-    this.#parts.runs.stopFor(request);
+    const { clock, scheduler } = this.#parts;
+    clock.stopFor(request.account, request.weight, () => scheduler.isShortNext(request));
     onWork();
   }
 
@@ -135,7 +136,7 @@ export class Admission {
     const { requestId, tenantId, constraint } = submission;
     if (constraint === null) return null;
     const { compile, now } = this.#options;
-    const { grammarWork, runs } = this.#parts;
+    const { grammarWork, clock } = this.#parts;
     const grammar = await compile(constraint, tenantId);
     const first = grammar.start((units) => grammarWork.spend(tenantId, units));
     // Refuses a grammar whose first mask cannot be computed, and computes the others' before the prompt.
@@ -144,7 +145,7 @@ export class Admission {
       if (!this.#preparing.has(requestId)) break;
       const startedAt = now();
       isKnown = hasMask(first);
-      runs.charge(accountOf(submission), now() - startedAt);
+      clock.charge(accountOf(submission), now() - startedAt);
       if (!isKnown) await grammarWork.nextStep();
     }
     return grammar;

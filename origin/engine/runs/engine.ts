@@ -12,6 +12,7 @@ import { slotTrimmer } from '../kv/slot-trimmer.ts';
 import { timedKvBytes } from '../kv/timed-kv-bytes.ts';
 import type { EngineStatus, StepReport, Submission } from '../messages.ts';
 import { Throughput } from '../scheduling/throughput.ts';
+import { TimeShares } from '../scheduling/time-shares.ts';
 import type { OpenRequest } from '../sequences/open-request.ts';
 import { violations } from '../state/invariants.ts';
 import { PrefixCache } from '../state/prefix-cache.ts';
@@ -21,6 +22,7 @@ import { Admission } from './admission.ts';
 import type { EngineOptions } from './engine-options.ts';
 import { type ModelRun, ModelRuns } from './model-runs.ts';
 import { Requests } from './requests.ts';
+import { RunClock } from './run-clock.ts';
 
 /** The engine cannot continue: its state is broken, the device is lost, or the model keeps failing. */
 export class EngineFailure extends Error {
@@ -43,6 +45,7 @@ export class Engine {
   readonly #scheduler: Scheduler;
   readonly #requests: Requests;
   readonly #runs: ModelRuns;
+  readonly #clock: RunClock;
   readonly #admission: Admission;
   readonly #grammarWork: GrammarWork;
   readonly #store: PrefixStore | null;
@@ -73,13 +76,15 @@ export class Engine {
     };
     const throughput = new Throughput(THROUGHPUT_WINDOW);
     const requests = new Requests(options, { scheduler, running, prefixes, context, throughput });
-    const runs = new ModelRuns(options, { scheduler, running, prefixes, requests });
-    const parts = { scheduler, prefixes, requests, runs, grammarWork, throughput };
+    const shares = new TimeShares(options.promptShare);
+    const clock = new RunClock(shares, now);
+    const parts = { scheduler, prefixes, requests, clock, grammarWork, throughput };
     this.trim = slotTrimmer(kv, kvBytes, now);
     this.#options = options;
     this.#scheduler = scheduler;
     this.#requests = requests;
-    this.#runs = runs;
+    this.#runs = new ModelRuns(options, { running, prefixes, requests, shares, clock });
+    this.#clock = clock;
     this.#admission = new Admission(options, parts);
     this.#grammarWork = grammarWork;
     this.#store = store;
@@ -139,7 +144,7 @@ export class Engine {
   async step(): Promise<void> {
     const { now } = this.#options;
     let startedAt = now();
-    this.#runs.begin(startedAt);
+    this.#clock.begin(startedAt);
     this.#grammarWork.beginStep();
     this.#requests.expire(startedAt);
     this.trim();
@@ -179,7 +184,7 @@ export class Engine {
       ({ account }) => {
         const before = movedAt;
         movedAt = now();
-        this.#runs.charge(account, movedAt - before);
+        this.#clock.charge(account, movedAt - before);
       },
       (cause, lost) => {
         report({ type: 'fault', message: `a sequence could not be moved: ${describeFault(cause)}` });

@@ -3,15 +3,15 @@ import type { SamplerPool } from '../../sampling/pool/sampler-pool.ts';
 import { type KvCopy, MAX_COPIED_CHUNKS } from '../kv/pending-copies.ts';
 import type { StepReport } from '../messages.ts';
 import { DecodeBatchBuilder, prefillChunk } from '../scheduling/step-plan.ts';
-import { type RunPart, TimeShares } from '../scheduling/time-shares.ts';
+import type { TimeShares } from '../scheduling/time-shares.ts';
 import type { OpenRequest } from '../sequences/open-request.ts';
 import type { PromptPrefill } from '../sequences/prompt-prefill.ts';
 import type { Sequence } from '../sequences/sequence.ts';
 import type { PrefixCache } from '../state/prefix-cache.ts';
 import type { RunningSet } from '../state/running-set.ts';
-import type { Scheduler } from '../state/scheduler.ts';
 import type { EngineOptions } from './engine-options.ts';
 import type { Requests } from './requests.ts';
+import { ONE_ROW, type RunClock } from './run-clock.ts';
 
 /** One run of the model. */
 export interface ModelRun extends Pick<StepReport, 'kind'> {
@@ -36,38 +36,25 @@ const POSITIONS_PER_ROW = 512;
 /** Decode runs of so many rows can be stopped. A pool thread costs 0.1 ms; 16 rows take 2.5 ms. */
 const LEAST_STOPPED_ROWS = 16;
 
-/** A run that a short prompt of another tenant may stop. */
-interface StoppableRun {
-  readonly accounts: ReadonlySet<string>;
-  readonly startedAt: number;
-  readonly stop: AbortController;
-  /** The account whose prompt has stopped it; null also if it was done before. */
-  stoppedBy: string | null;
-}
-
 /**
  * How often a step brings logits that samplers ask for. After that, rows that still lack some are completed.
  */
 const MOST_FETCHES = 3;
 
-type RunParts = ReadonlyMap<string, RunPart>;
-
-const ONE_ROW = { rows: 1, size: 1, ownMs: 0 };
-
 const NO_LOGITS = new Float32Array(0);
 
 /** The parts of the engine that runs read and advance. */
 export interface ModelRunsParts {
-  readonly scheduler: Scheduler;
   readonly running: RunningSet;
   readonly prefixes: PrefixCache;
   readonly requests: Requests;
+  readonly shares: TimeShares;
+  readonly clock: RunClock;
 }
 
 /** Builds the runs of a step: what each computes, and how its logits become tokens. */
 export class ModelRuns {
   readonly #runner: ModelRunner;
-  readonly #scheduler: Scheduler;
   readonly #running: RunningSet;
   readonly #prefixes: PrefixCache;
   readonly #requests: Requests;
@@ -75,69 +62,19 @@ export class ModelRuns {
   readonly #now: () => number;
   readonly #batch: DecodeBatchBuilder;
   readonly #shares: TimeShares;
-  /** What the model computes now. */
-  #stoppable: StoppableRun | null = null;
-  /** Whether the last run was stopped. */
-  #wasStopped = false;
-  /** The time of the step before this has been charged. */
-  #chargedUntil = 0;
+  readonly #clock: RunClock;
 
-  constructor({ runner, pool = null, now, promptShare }: EngineOptions, parts: ModelRunsParts) {
+  constructor({ runner, pool = null, now }: EngineOptions, parts: ModelRunsParts) {
     const { slots, minRows } = runner.shape;
     this.#runner = runner;
-    this.#scheduler = parts.scheduler;
     this.#running = parts.running;
     this.#prefixes = parts.prefixes;
     this.#requests = parts.requests;
     this.#pool = pool;
     this.#now = now;
-    this.#shares = new TimeShares(promptShare);
+    this.#shares = parts.shares;
+    this.#clock = parts.clock;
     this.#batch = new DecodeBatchBuilder(slots, minRows);
-  }
-
-  /** Charges an account with work outside of runs that has just ended. */
-  charge(account: string, ms: number): void {
-    this.#shares.charge('other', ms, new Map([[account, ONE_ROW]]));
-    this.#chargedUntil += ms;
-  }
-
-  /**
-   * Stops the run that the model makes now, if it is one of other tenants. The request has just been opened.
-   * It must have a short prompt, and its tenant the time for both. The run is made again later.
-   */
-  stopFor(request: OpenRequest): void {
-    const run = this.#stoppable;
-    const { account, weight } = request;
-    if (run === null || run.stoppedBy !== null || run.accounts.has(account)) return;
-    if (!this.#scheduler.isShortNext(request)) return;
-    const { accounts, startedAt, stop } = run;
-    if (!this.#shares.mayStop(account, weight, accounts, this.#now() - startedAt)) return;
-    run.stoppedBy = account;
-    stop.abort();
-  }
-
-  #newStoppable(accounts: ReadonlySet<string>): StoppableRun {
-    return { accounts, startedAt: this.#now(), stop: new AbortController(), stoppedBy: null };
-  }
-
-  /**
-   * Charges a run that has ended, or that was stopped, with everything since the last one of its step:
-   * scheduling, copies, the model, sampling and its messages.
-   */
-  #charge(kind: 'prefill' | 'decode', run: StoppableRun | null, parts: RunParts): void {
-    const now = this.#now();
-    const ms = now - this.#chargedUntil;
-    this.#chargedUntil = now;
-    this.#stoppable = null;
-    const stoppedBy = run?.stoppedBy ?? null;
-    this.#wasStopped = stoppedBy !== null;
-    if (run && stoppedBy !== null) this.#shares.chargeStop(stoppedBy, run.accounts, ms);
-    else this.#shares.charge(kind, ms, parts);
-  }
-
-  /** Begins a step. What was computed before it is charged to no tenant. */
-  begin(now: number): void {
-    this.#chargedUntil = now;
   }
 
   /**
@@ -166,7 +103,7 @@ export class ModelRuns {
       const run = this.#schedulePrefill(prefill);
       const computes = !this.#waits(prefill);
       yield run;
-      if ((computes && !this.#wasStopped) || copies) return;
+      if ((computes && !this.#clock.wasStopped) || copies) return;
       if (!computes) restored += Math.min(prefill.tokens.length, mostRestored);
     }
   }
@@ -184,13 +121,13 @@ export class ModelRuns {
       part.rows++;
       part.size += 1 + sequence.computed / POSITIONS_PER_ROW;
     }
-    const run = batch.rows < LEAST_STOPPED_ROWS ? null : this.#newStoppable(accounts);
+    const run = batch.rows < LEAST_STOPPED_ROWS ? null : this.#clock.newRun(accounts);
     return {
       kind: 'decode',
       copies: [],
       requests: sequences.flatMap((sequence) => sequence?.request ?? []),
       start: () => {
-        this.#stoppable = run;
+        this.#clock.enter(run);
         return this.#runner.decode({ ...batch, coldness: this.#coldness(sequences) }, run?.stop.signal);
       },
       postprocess: (logits, now) => {
@@ -215,7 +152,7 @@ export class ModelRuns {
         this.#pool?.end();
         return { rows: tokens, tokens, copies: this.#running.compact() };
       },
-      charge: () => this.#charge('decode', run, parts),
+      charge: () => this.#clock.chargeRun('decode', run, parts),
     };
   }
 
@@ -259,7 +196,7 @@ export class ModelRuns {
     const restored = this.#prefixes.restore(prefill);
     const { request, computed } = prefill;
     const chunk = this.#waits(prefill) ? null : this.#nextChunk(prefill);
-    const run = this.#newStoppable(new Set([request.account]));
+    const run = this.#clock.newRun(new Set([request.account]));
     return {
       kind: 'prefill',
       copies: [...entered, ...restored.copies],
@@ -267,7 +204,7 @@ export class ModelRuns {
       start: () => {
         restored.write();
         if (chunk === null) return restored.logits ?? prefill.logits ?? NO_LOGITS;
-        if (!prefill.isShort) this.#stoppable = run;
+        if (!prefill.isShort) this.#clock.enter(run);
         return this.#runner.prefill(chunk, AbortSignal.any([request.signal, run.stop.signal]));
       },
       postprocess: (logits, now) => {
@@ -280,7 +217,7 @@ export class ModelRuns {
         const row = (index: number) => this.#row(logits, index < 0 ? rows + index : index);
         return { ...result, copies: this.#requests.advancePrefill(prefill, computed + tokens, row, now) };
       },
-      charge: () => this.#charge('prefill', run, new Map([[request.account, ONE_ROW]])),
+      charge: () => this.#clock.chargeRun('prefill', run, new Map([[request.account, ONE_ROW]])),
     };
   }
 
