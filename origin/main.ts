@@ -12,8 +12,8 @@ import { createMetrics, recordSteps } from './http/metrics.ts';
 import type { ServerContext } from './http/route.ts';
 import { createMetricsServer, createOriginServer } from './http/server.ts';
 import { createTraceExport } from './http/trace-export.ts';
+import { createEngineLocks } from './process/engine-locks.ts';
 import { createLog, type Logger } from './process/log.ts';
-import { createRunLock } from './process/thread-lock.ts';
 import { UsageAccounts } from './request/usage-accounts.ts';
 import { buildModels, logBuild, withFaulty } from './serving/build-models.ts';
 import { Fleet } from './serving/fleet.ts';
@@ -41,10 +41,10 @@ async function main(): Promise<void> {
   if (directory !== null) requireDirectory(directory, 'CONTINUO_PREFIX_CACHE_DIR');
   const log = createLog(config.logLevel);
   const now = () => performance.now();
-  const runLock = createRunLock();
+  const engineLocks = createEngineLocks();
   const deviceLost = Promise.withResolvers<string>();
   const onDeviceLost = deviceLost.resolve;
-  const hooks = { log, now, runLock, prefixSecret: config.prefixSecret, onDeviceLost };
+  const hooks = { log, now, engineLocks, prefixSecret: config.prefixSecret, onDeviceLost };
   const fleet = new Fleet({
     load: (model) => {
       const onSteps: LoadHooks['onSteps'] = (reports) => recordSteps(metrics, model.settings.name, reports);

@@ -35,7 +35,7 @@ export interface LoadHooks {
   readonly now: () => number;
   onSteps(reports: readonly StepReport[]): void;
   /** Four zeros, shared by the threads of all engines; see thread-lock.ts. */
-  readonly runLock: SharedArrayBuffer;
+  readonly engineLocks: SharedArrayBuffer;
   /** Authenticates the files of the prefix cache. */
   readonly prefixSecret: string;
   /** Called when this process can no longer use the device of a loaded model. */
@@ -63,7 +63,7 @@ const queueLimitOf = (slots: number): number => Math.max(1024, 8 * slots);
  */
 export async function loadModel(
   inspected: InspectedModel,
-  { log, stallMs, now, onSteps, runLock, prefixSecret, onDeviceLost }: LoadHooks,
+  { log, stallMs, now, onSteps, engineLocks, prefixSecret, onDeviceLost }: LoadHooks,
 ): Promise<LoadedModel> {
   const { slots, storeBytes, created, contextNote } = inspected;
   const { name, engine: settings } = inspected.settings;
@@ -79,7 +79,7 @@ export async function loadModel(
       threads: settings.threads,
       device: settings.device,
       kvLimitBytes: settings.kvMemoryBytes,
-      runLock,
+      engineLocks,
     },
     tokenBytes: tokenizer.tokenBytes,
     eosIds: tokenizer.eosIds,

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { freeAfterThread } from '../../process/engine-locks.ts';
 import {
   backOff,
   type ChildDeath,
@@ -6,7 +7,6 @@ import {
   THREAD_MEMORY,
   threadLife,
 } from '../../process/supervised-child.ts';
-import { freeAfterThread } from '../../process/thread-lock.ts';
 import type { EngineCommand, EngineReport, EngineStatus, StepReport, Submission } from '../messages.ts';
 import type { EngineThreadData } from './engine-thread.ts';
 import { Watchdog } from './watchdog.ts';
@@ -244,6 +244,6 @@ export function spawnEngineThread(data: EngineThreadData): Worker {
   const options = { workerData: data, resourceLimits: THREAD_MEMORY };
   const worker = new Worker(new URL('./engine-thread.ts', import.meta.url), options);
   const { threadId } = worker;
-  worker.on('exit', () => freeAfterThread(data.model.runLock, threadId));
+  worker.on('exit', () => freeAfterThread(data.model.engineLocks, threadId));
   return worker;
 }

@@ -1,4 +1,5 @@
-import { claimGraphs } from '../../process/thread-lock.ts';
+import { threadId } from 'node:worker_threads';
+import { startOnCuda } from '../../process/engine-locks.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions, requireUsedOptions } from '../config/device.ts';
 import { type ModelConfig, readModelConfig } from '../config/model-config.ts';
 import { findDecoder, type Precision } from '../config/model-files.ts';
@@ -40,8 +41,8 @@ export interface ModelOptions {
   readonly threads: number;
   /** Absent = the CPU. */
   readonly device?: DeviceSettings | undefined;
-  /** Of `createRunLock`: lets several engines use a device. Absent = no other engine does. */
-  readonly runLock?: SharedArrayBuffer | undefined;
+  /** Of `createEngineLocks`: lets several engines use a device. Absent = no other engine does. */
+  readonly engineLocks?: SharedArrayBuffer | undefined;
   /** Maximum memory of the KV cache; null = the free memory on the CPU, or what the device allocates. */
   readonly kvLimitBytes: number | null;
 }
@@ -142,23 +143,23 @@ export async function openModel(
   let graphWarning: string | null = null;
   const { opened, warning } = await onDevice(device, machine, async (chosen) => {
     const openOn = (target: OrtDevice) => open(plan, options, target, machine, allocateLogits);
-    // Graphs read ids, not the vectors of images.
-    if (chosen.provider !== 'cuda' || plan.vision !== null) return openOn(chosen);
-    const claim = claimGraphs(options.runLock);
-    try {
-      if (claim.captures) {
-        const opened = await openOn({ ...chosen, graphs: true });
-        const fault = opened.runner instanceof GraphRunner ? opened.runner.sparseFault : null;
-        if (fault !== null) graphWarning = `logits come to main memory as whole rows: ${fault}`;
-        return opened;
+    if (chosen.provider !== 'cuda') return openOn(chosen);
+    return startOnCuda(options.engineLocks, threadId, async (mayCapture) => {
+      // Graphs read ids, not the vectors of images.
+      if (plan.vision !== null) return openOn(chosen);
+      try {
+        if (mayCapture) {
+          const opened = await openOn({ ...chosen, graphs: true });
+          const fault = opened.runner instanceof GraphRunner ? opened.runner.sparseFault : null;
+          if (fault !== null) graphWarning = `logits come to main memory as whole rows: ${fault}`;
+          return opened;
+        }
+        graphWarning = 'without CUDA graphs: another model is on the card, and a capture would disturb it';
+      } catch (error) {
+        graphWarning = `without CUDA graphs: ${oneLine(error)}`;
       }
-      graphWarning = 'without CUDA graphs: they are for the first model that a process loads';
-    } catch (error) {
-      graphWarning = `without CUDA graphs: ${oneLine(error)}`;
-    } finally {
-      claim.end();
-    }
-    return openOn(chosen);
+      return openOn(chosen);
+    });
   });
   const warnings = [warning, graphWarning, overflowWarning(plan.decoder, hasVnni())].filter(
     (line) => line !== null,
@@ -200,7 +201,7 @@ async function open(
   const images = parts?.encoder ?? null;
   try {
     const modelDevice = deviceFor(patched.graph, device, machine);
-    const session = loadSession(plan, patched.model, { threads, device: modelDevice }, options.runLock);
+    const session = loadSession(plan, patched.model, { threads, device: modelDevice }, options.engineLocks);
     const { logits } = patched;
     const runnerOptions = { decoder, logits, layout, prefillChunk, embedder, allocateLogits };
     const runner = await startRunner(session, runnerOptions, { file, graph: patched.graph });

@@ -49,17 +49,17 @@ export function inFile<T>(file: string, read: () => T): T {
 
 /**
  * @param model the file's content, patched or not
- * @param runLock shared by all threads that use WebGPU
+ * @param engineLocks shared by all threads that use WebGPU
  */
 export function loadSession(
   { file, folder }: GraphFile,
   model: Uint8Array,
   options: Omit<SessionOptions, 'directory'>,
-  runLock?: SharedArrayBuffer,
+  engineLocks?: SharedArrayBuffer,
 ): OrtSession {
   const api = openOrtApi();
-  const needsLock = runLock !== undefined && options.device?.provider === 'webgpu';
-  const used = needsLock ? lockedApi(api, runLock, threadId) : api;
+  const needsLock = engineLocks !== undefined && options.device?.provider === 'webgpu';
+  const used = needsLock ? lockedApi(api, engineLocks, threadId) : api;
   try {
     return new OrtSession(used, model, { ...options, directory: folder });
   } catch (error) {

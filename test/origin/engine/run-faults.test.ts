@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { EngineFailure } from '../../../origin/engine/runs/engine.ts';
 import { EngineClient, spawnEngineThread } from '../../../origin/engine/thread/engine-client.ts';
 import { RuntimeFault } from '../../../origin/model/model-runner.ts';
-import { createRunLock } from '../../../origin/process/thread-lock.ts';
+import { createEngineLocks } from '../../../origin/process/engine-locks.ts';
 import { Driver } from './support/engine-driver.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { submission } from './support/submissions.ts';
@@ -143,9 +143,9 @@ it('a thread that has lost its device is not replaced, and its requests get an e
 
 it('a thread that ends while it holds the lock of the device frees it', async () => {
   const { data, remove } = syntheticEngine();
-  const runLock = createRunLock();
-  const cell = new Int32Array(runLock);
-  const worker = spawnEngineThread({ ...data, model: { ...data.model, runLock } });
+  const engineLocks = createEngineLocks();
+  const cell = new Int32Array(engineLocks);
+  const worker = spawnEngineThread({ ...data, model: { ...data.model, engineLocks } });
   const exited = new Promise<void>((resolve) => worker.on('exit', () => resolve()));
   cell[0] = (worker as Worker).threadId + 1;
   await worker.terminate();

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { EngineClient, spawnEngineThread } from '../../../origin/engine/thread/engine-client.ts';
-import { createRunLock } from '../../../origin/process/thread-lock.ts';
+import { createEngineLocks } from '../../../origin/process/engine-locks.ts';
 import { NEUTRAL, submission } from '../../origin/engine/support/submissions.ts';
 import { syntheticEngine } from '../../origin/engine/support/synthetic-engine.ts';
 import { providersAtHand } from './providers.ts';
@@ -44,8 +44,8 @@ for (const { provider, device, absent } of providersAtHand()) {
     async () => {
       const precision = provider === 'cuda' ? 'float16' : 'float32';
       const model = syntheticEngine({ precision, contextLength: 128 });
-      const runLock = createRunLock();
-      const data = { ...model.data, model: { ...model.data.model, device, runLock } };
+      const engineLocks = createEngineLocks();
+      const data = { ...model.data, model: { ...model.data.model, device, engineLocks } };
       const clients = [1, 2].map(() => new EngineClient({ spawn: () => spawnEngineThread(data) }));
       await clients[0]!.start();
       const alone = await answersOf(clients[0]!);
