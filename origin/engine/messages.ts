@@ -148,6 +148,8 @@ export type EngineReport =
       readonly vocabularySize: number;
       /** Prompt positions of one image; null if the model takes no images. */
       readonly imagePositions: number | null;
+      /** Whether it computes on a GPU, whose memory a terminated thread does not free. */
+      readonly onGpu: boolean;
       /** One line for the log: the model's dimensions and the KV cache's size. */
       readonly summary: string;
       readonly warning: string | null;

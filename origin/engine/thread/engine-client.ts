@@ -16,7 +16,10 @@ interface EngineClientOptions {
   readonly spawn: () => Worker;
   /** Called after every step with events, and with the reports of the steps before it. */
   readonly onSteps?: (reports: readonly StepReport[], status: EngineStatus) => void;
-  /** A thread with work and without an answer for `afterMs` is replaced. Default: never. */
+  /**
+   * A thread with work and without an answer for `afterMs` is replaced; on a GPU, the device counts as lost.
+   * Default: never.
+   */
   readonly stall?: { readonly afterMs: number; readonly now: () => number };
   /** Called when the thread has died; `reason` is one line for the log. */
   readonly onDeath?: (reason: string) => void;
@@ -145,7 +148,7 @@ export class EngineClient {
    * that hangs in native code ends only when that code returns, and until then the engine stays unhealthy:
    * two threads may not share the device.
    */
-  #watch({ afterMs, now }: NonNullable<EngineClientOptions['stall']>): Watchdog {
+  #watch({ afterMs, now }: NonNullable<EngineClientOptions['stall']>, onGpu: boolean): Watchdog {
     const watchdog = new Watchdog({
       stallMs: afterMs,
       now,
@@ -153,7 +156,8 @@ export class EngineClient {
       ping: () => this.#thread.send({ type: 'ping' }),
       onStall: () => {
         const reason = `the engine thread did not answer for ${afterMs / 1000} s`;
-        this.#failure = new EngineStartError(reason, false);
+        // Its memory on a GPU would stay taken until the process ends.
+        this.#failure = new EngineStartError(reason, false, onGpu);
         this.#thread.kill(new Error('The engine stopped responding.'));
       },
     });
@@ -169,7 +173,7 @@ export class EngineClient {
         this.#status = IDLE;
         this.#everReady = true;
         this.#started.resolve(report);
-        if (stall !== undefined) this.#watchdog = this.#watch(stall);
+        if (stall !== undefined) this.#watchdog = this.#watch(stall, report.onGpu);
         return;
       case 'failed':
         this.#failure = new EngineStartError(report.message, report.permanent, report.deviceLost);

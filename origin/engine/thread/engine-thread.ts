@@ -98,7 +98,8 @@ try {
   const pool = usesPool ? new SamplerPool(kernel, vocabularySize, threads, sparseRows) : null;
   const disk = await openPrefixDisk(runner, deviceName);
   const imagePositions = images?.positions ?? null;
-  report({ type: 'ready', slots, contextLength, vocabularySize, imagePositions, summary, warning });
+  const onGpu = deviceName !== 'cpu';
+  report({ type: 'ready', slots, contextLength, vocabularySize, imagePositions, onGpu, summary, warning });
   const options = {
     runner,
     kernel,

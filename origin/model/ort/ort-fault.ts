@@ -16,10 +16,11 @@ const REFUSALS = new Set(
 );
 
 /**
- * Errors of cudaError (driver_types.h) after which "the process must be terminated and relaunched": the
- * context of the device is unusable for all threads.
+ * Errors of cudaError (driver_types.h) after which "the process must be terminated and relaunched", because
+ * the context of the device is unusable for all threads, or after which only a later process may succeed.
  */
 const STICKY_CUDA_ERRORS: ReadonlyMap<number, string> = new Map([
+  [46, 'DevicesUnavailable'],
   [214, 'ECCUncorrectable'],
   [220, 'NvlinkUncorrectable'],
   [226, 'Contained'],
@@ -34,6 +35,12 @@ const STICKY_CUDA_ERRORS: ReadonlyMap<number, string> = new Map([
   [718, 'InvalidPc'],
   [719, 'LaunchFailure'],
   [721, 'TensorMemoryLeak'],
+  [802, 'SystemNotReady'],
+  [805, 'MpsConnectionFailed'],
+  [806, 'MpsRpcFailure'],
+  [807, 'MpsServerNotReady'],
+  [808, 'MpsMaxClientsReached'],
+  [809, 'MpsMaxConnectionsReached'],
   [999, 'Unknown'],
 ]);
 const CUDA_OUT_OF_MEMORY = 2;

@@ -179,9 +179,9 @@ it('reports a compiled constraint while its request still waits for a slot', asy
 });
 
 /** Admits every submission except `silent`, then spins forever. */
-const SPINNING = `
+const spinning = (onGpu: boolean) => `
   const { parentPort } = require('node:worker_threads');
-  parentPort.postMessage({ type: 'ready' });
+  parentPort.postMessage({ type: 'ready', onGpu: ${onGpu} });
   parentPort.on('message', ({ submission }) => {
     if (submission === undefined) return;
     const { requestId } = submission;
@@ -197,7 +197,8 @@ it('a hung engine thread becomes unhealthy, fails its requests and is replaced',
   let spins = false;
   let passed = 0;
   const client = new EngineClient({
-    spawn: () => (spawned++ === 0 ? new Worker(SPINNING, { eval: true }) : spawnEngineThread(model.data)),
+    spawn: () =>
+      spawned++ === 0 ? new Worker(spinning(false), { eval: true }) : spawnEngineThread(model.data),
     stall: { afterMs: 500, now: () => (passed += spins ? 50 : 0) },
     restartDelayMs: 1,
     onDeath: (reason) => {
@@ -223,9 +224,29 @@ it('a hung engine thread becomes unhealthy, fails its requests and is replaced',
   await client.stop();
 });
 
+it('a hung engine thread on a GPU is not replaced: its memory there is not free until the process ends', async () => {
+  const lost = Promise.withResolvers<string>();
+  let spawned = 0;
+  const client = new EngineClient({
+    spawn: () => {
+      spawned += 1;
+      return new Worker(spinning(true), { eval: true });
+    },
+    stall: { afterMs: 100, now: () => performance.now() },
+    restartDelayMs: 1,
+    onDeviceLost: lost.resolve,
+  });
+  await client.start();
+  void client.submit(request('silent', 3), () => undefined);
+  expect(await lost.promise).toBe('the engine thread did not answer for 0.1 s');
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect([spawned, client.status.healthy]).toEqual([1, false]);
+  await client.stop();
+});
+
 it('a thread that hangs while it is stopped is ended', async () => {
   const client = new EngineClient({
-    spawn: () => new Worker(SPINNING, { eval: true }),
+    spawn: () => new Worker(spinning(false), { eval: true }),
     stall: { afterMs: 100, now: () => performance.now() },
   });
   await client.start();
