@@ -16,8 +16,8 @@ const REFUSALS = new Set(
 );
 
 /**
- * Errors of cudaError (driver_types.h) after which "the process must be terminated and relaunched", because
- * the context of the device is unusable for all threads, or after which only a later process may succeed.
+ * Errors of cudaError (driver_types.h) that later calls of this process get as well. After most of them "the
+ * process must be terminated and relaunched"; after the others, the card may be available to a later process.
  */
 const STICKY_CUDA_ERRORS: ReadonlyMap<number, string> = new Map([
   [46, 'DevicesUnavailable'],
