@@ -171,6 +171,12 @@ export type Decision =
   /** The isolate no longer uses the slice. */
   | { readonly kind: 'returned'; readonly slice: number };
 
+/** A key that needs a slice, which must pay at least for a request that spends so much. */
+export interface SliceRequest extends Omit<Claimant, 'model' | 'price' | 'endUser'> {
+  /** More than this would be of no use. Older isolates do not say. */
+  readonly most?: Readonly<Record<keyof Amounts, number>>;
+}
+
 /** One call of an isolate to a tenant's home. All parts may be empty. */
 export interface LimiterCall {
   /** Random, unique id of the isolate. */
@@ -184,8 +190,8 @@ export interface LimiterCall {
   readonly renewals: readonly (Renewal & { readonly requestId: string })[];
   /** Decided after everything above has been applied, so that it can use what that frees. */
   readonly reservation: ReservationRequest | null;
-  /** Keys that need a new slice, which must pay at least for a request that spends so much. */
-  readonly sliceRequests: readonly Omit<Claimant, 'model' | 'price' | 'endUser'>[];
+  /** Keys that need a new slice. */
+  readonly sliceRequests: readonly SliceRequest[];
 }
 
 export interface LimiterAnswer {
@@ -196,6 +202,11 @@ export interface LimiterAnswer {
   readonly slices: readonly GrantedSlice[];
   /** Blocked keys among those that hold slices. */
   readonly blocked: readonly string[];
+  /**
+   * Milliseconds from the call to the next regular one: many isolates take turns. 0 = as the isolate likes.
+   * Older homes do not say.
+   */
+  readonly nextInMs?: number;
 }
 
 /** Asks for one of the places that a tenant has for objects of a kind: files, uploads, running batches. */

@@ -44,8 +44,9 @@ const deadlinePassed = (): ApiError =>
   new ApiError('upstream_timeout', 'The completion did not finish in time.');
 
 /**
- * How often an open generation asks whether its key is blocked. An answer may be 1 s old, and while one
- * generation asks, others get the old one. So each ends within 2 s of the block.
+ * How often an open generation asks whether its key is blocked. An answer may be 1 s old, or 1.5 s
+ * with many isolates, and while one generation asks, others get the old one. So each ends within 2 s of the
+ * block.
  */
 const BLOCK_CHECK_MS = 450;
 

@@ -74,6 +74,8 @@ export interface TenantLimiter {
    */
   settle(settlement: SettlementRequest, unused: Spend, caller: LimiterCaller): void;
   renew(requestId: string, renewal: Renewal, caller: LimiterCaller): void;
+  /** Returns whether home has said a moment ago, with another answer, that this key is not blocked. */
+  isKnownOpen(keyId: string, caller: LimiterCaller): boolean;
 }
 
 /** Returns the block of a key or its tenant. Calls `ask` at most once a second per key. Never fails. */

@@ -104,12 +104,13 @@ export class Hold {
 
   /** The error of a key revoked or expired meanwhile or a suspended tenant; null = the request goes on. */
   async block(): Promise<ApiError | null> {
-    const { principal, context } = this.#claim;
+    const { principal, context, limiter } = this.#claim;
     const { tenant, key } = principal;
     if (tenant.suspended) return this.#claim.errorOf('suspended');
+    if (!isActive(key, context.now())) return this.#claim.errorOf('revoked');
+    if (limiter.isKnownOpen(key.id, context)) return null;
     const ask = () => callHome(context, tenant.id, (home) => home.blockOf(key.id));
-    const isOpen = isActive(key, context.now());
-    const block = isOpen ? await context.recentBlock(key.id, ask) : 'revoked';
+    const block = await context.recentBlock(key.id, ask);
     return block && this.#claim.errorOf(block);
   }
 

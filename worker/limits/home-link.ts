@@ -40,6 +40,10 @@ export class HomeLink {
     return this.#exchange.isDue(now);
   }
 
+  isKnownOpen(keyId: string, now: number): boolean {
+    return this.#exchange.isKnownOpen(keyId, now);
+  }
+
   /** Has news delivered: at once if a call is due, for a slice of this key or in any case, otherwise soon. */
   wake(keyId: string | null, caller: LimiterCaller): void {
     if (!this.#failing && this.#exchange.isUrgent(keyId, caller.now()))

@@ -138,6 +138,10 @@ export class IsolateLimiter implements TenantLimiter {
     this.#home.wake(null, caller);
   }
 
+  isKnownOpen(keyId: string, caller: Caller): boolean {
+    return this.#home.isKnownOpen(keyId, caller.now());
+  }
+
   renew(requestId: string, renewal: Renewal, caller: Caller): void {
     this.#budgets.outbox.renew(requestId, renewal);
     this.#home.keep(caller);

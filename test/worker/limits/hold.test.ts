@@ -45,11 +45,12 @@ function contextBefore(results: (ReservationResult | Error | Promise<never>)[]) 
   const limiter = {
     async exchange(call: LimiterCall): Promise<LimiterAnswer> {
       const cursor = call.first + call.decisions.length - 1;
-      if (call.reservation === null) return { cursor, reservation: null, slices: [], blocked: [] };
+      if (call.reservation === null)
+        return { cursor, reservation: null, slices: [], blocked: [], nextInMs: 0 };
       calls.push(call);
       const result = await results.shift()!;
       if (result instanceof Error) throw result;
-      return { cursor, reservation: result, slices: [], blocked: [] };
+      return { cursor, reservation: result, slices: [], blocked: [], nextInMs: 0 };
     },
   };
   const context = {

@@ -7,6 +7,7 @@ import type {
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
+  SliceRequest,
 } from '../../env/limiter-protocol.ts';
 import { numberOf, priceOf, sliceOf } from '../../usage/reservation-id.ts';
 import { spendOf } from '../../usage/usage-record.ts';
@@ -32,6 +33,7 @@ import {
   type Subject,
 } from '../quota/state.ts';
 import { wasAway } from './alarm-clock.ts';
+import { CallPace, MAX_NEXT_MS } from './call-pace.ts';
 import type { IsolateState } from './limiter-storage.ts';
 import type { OpenRequests } from './open-requests.ts';
 import type { AdmittedRequest } from './open-reservation.ts';
@@ -42,7 +44,7 @@ export interface HomeCallbacks {
   open(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
   settle(settlement: SettlementRequest): void;
   reserve(request: ReservationRequest, now: number, slices: () => readonly Holder[]): ReservationResult;
-  subjectsOf(holder: LimiterCall['sliceRequests'][number]): Subject[];
+  subjectsOf(holder: SliceRequest): Subject[];
   isBlocked(keyId: string): boolean;
   /** Stores the state of an isolate, in this call's commit or in the next one; null removes it. */
   saveIsolate(isolate: string, state: IsolateState | null, isDue: boolean): void;
@@ -52,7 +54,7 @@ export interface HomeCallbacks {
 const ASK_AGAIN_MS = 10_000;
 const ASK_FOR_MS = 600_000;
 /** An isolate returns a slice within this time after its life, even if it has to repeat the call. */
-const RETURN_MS = 5_000;
+const RETURN_MS = 5_000 + MAX_NEXT_MS;
 /** Pause of a running request while isolates hold slices. */
 const HELD_MS = 500;
 const RECENT_CALLS = 100_000;
@@ -67,12 +69,26 @@ export class HomeSlices {
   readonly #home: HomeCallbacks;
   /** Names of recent calls. Connections, and what they may repeat, end with the object. */
   readonly #calls = new Set<string>();
+  readonly #pace = new CallPace();
+  /** Number of slices that are charged to a subject. */
+  readonly #charged = new Map<string, number>();
+  /** Unix milliseconds before which no slice ends: saves a look at all of them per call. */
+  #firstEnd = 0;
 
   constructor(requests: OpenRequests, isolates: Map<string, IsolateState>, home: HomeCallbacks) {
     this.#requests = requests;
     this.#quota = requests.quota;
     this.#isolates = isolates;
     this.#home = home;
+    for (const { slices } of isolates.values()) for (const slice of slices) this.#count(slice, 1);
+  }
+
+  #count({ subjects }: Slice, change: 1 | -1): void {
+    for (const id of subjects) {
+      const count = (this.#charged.get(id) ?? 0) + change;
+      if (count === 0) this.#charged.delete(id);
+      else this.#charged.set(id, count);
+    }
   }
 
   /**
@@ -104,7 +120,8 @@ export class HomeSlices {
       this.#home.saveIsolate(isolate, state, isNews);
     }
     const blocked = state.slices.map(({ keyId }) => keyId).filter((keyId) => this.#home.isBlocked(keyId));
-    return { cursor: gone ? null : state.cursor, reservation: result, slices, blocked };
+    const nextInMs = this.#pace.next(now);
+    return { cursor: gone ? null : state.cursor, reservation: result, slices, blocked, nextInMs };
   }
 
   /** @throws Error if the call has arrived before */
@@ -116,6 +133,7 @@ export class HomeSlices {
 
   /** Counts silent isolates' slices as spent, and takes back those that an isolate has never received. */
   endDue(now: number): void {
+    if (now < this.#firstEnd) return;
     for (const [isolate, state] of this.#isolates) {
       const due = state.slices.filter(({ ended, endsAt }) => !ended && endsAt <= now);
       if (due.length === 0) continue;
@@ -132,11 +150,18 @@ export class HomeSlices {
       }
       this.#home.saveIsolate(isolate, state, true);
     }
+    this.#firstEnd = this.nextEnd() ?? Infinity;
   }
 
   #remove(state: IsolateState, slice: Slice): void {
     release(this.#quota, slice);
+    this.#count(slice, -1);
     state.slices = state.slices.filter((kept) => kept !== slice);
+  }
+
+  /** Unix milliseconds before which no slice ends; maybe too early. */
+  get firstEnd(): number | null {
+    return this.#firstEnd === Infinity ? null : this.#firstEnd;
   }
 
   /** Unix milliseconds at which the next slice ends if its isolate stays silent; null without slices. */
@@ -167,10 +192,10 @@ export class HomeSlices {
     } else {
       for (const account of accounts ?? []) this.#adopt(state, account, now);
       for (const slice of state.slices) {
-        release(this.#quota, slice);
+        this.#remove(state, slice);
         this.#requests.touch(slice.subjects);
       }
-      Object.assign(state, { slices: [], gone: true, heardAt: now });
+      Object.assign(state, { gone: true, heardAt: now });
     }
     this.#home.saveIsolate(isolate, state, true);
   }
@@ -266,17 +291,16 @@ export class HomeSlices {
     this.#home.open({ requestId, tenantId, keyId, model, ttlMs }, reservation, at);
   }
 
-  #grant(
-    state: IsolateState,
-    holder: LimiterCall['sliceRequests'][number],
-    now: number,
-  ): GrantedSlice | null {
+  #grant(state: IsolateState, holder: SliceRequest, now: number): GrantedSlice | null {
     const { tenantId, keyId, ttlMs } = holder;
     if (this.#home.isBlocked(keyId)) return null;
     const subjects = this.#home.subjectsOf(holder);
     const owner = { number: state.granted + 1, tenantId, keyId, ttlMs };
-    const slice = grant(this.#quota, { subjects, owner, min: holder }, now);
+    const slices = (subject: string) => this.#charged.get(subject) ?? 0;
+    const slice = grant(this.#quota, { subjects, owner, min: holder, most: holder.most, slices }, now);
     if (!slice) return null;
+    this.#count(slice, 1);
+    this.#firstEnd = Math.min(this.#firstEnd, slice.endsAt);
     state.granted = slice.number;
     state.slices.push(slice);
     this.#requests.touch(slice.subjects);

@@ -108,7 +108,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#firstExpiry = null;
     const answer = this.#slices.exchange(call, now);
     this.#write();
-    const due = [this.#firstExpiry, this.#slices.nextEnd(), this.#inquireAt, this.#events.nextDue()];
+    const due = [this.#firstExpiry, this.#slices.firstEnd, this.#inquireAt, this.#events.nextDue()];
     await this.#clock.ringBy(...due, ...this.#duties.nextDue());
     return answer;
   }

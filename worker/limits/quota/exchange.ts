@@ -3,12 +3,17 @@ import type { LocalBudgets } from './local-budgets.ts';
 
 /** An isolate that holds slices calls home this often, to learn which keys are blocked. */
 const CONTACT_MS = 1_000;
+/** What home has said about blocked keys counts for this long, or until a little after its next call. */
+const BLOCKS_MS = 1_000;
+const LATE_MS = 400;
 
 /** An isolate's calls to a tenant's home. Pure: the clock is an argument (Unix milliseconds). */
 export class Exchange {
   readonly #budgets: LocalBudgets;
   #calls = 0;
   #calledAt = 0;
+  /** The latest call that home has answered. */
+  #answered = { sentAt: 0, nextInMs: 0 };
 
   constructor(budgets: LocalBudgets) {
     this.#budgets = budgets;
@@ -20,11 +25,24 @@ export class Exchange {
     return outbox.isUrgent || (keyId !== null && demand.isWanted(keyId, now) && slices.isLow(keyId, now));
   }
 
-  /** Returns whether a regular call has anything to say. Returns slices that are out of date or idle. */
+  /** Returns whether home has said a moment ago that this key, which holds a slice, is not blocked. */
+  isKnownOpen(keyId: string, now: number): boolean {
+    const { sentAt, nextInMs } = this.#answered;
+    const age = now - sentAt;
+    const isRecent = age >= 0 && age < Math.max(BLOCKS_MS, nextInMs + LATE_MS);
+    return isRecent && this.#budgets.slices.of(keyId, now) !== null;
+  }
+
+  /**
+   * Returns whether a regular call has anything to say, and home wants it by now. Returns slices that are out
+   * of date or idle.
+   */
   isDue(now: number): boolean {
     const { outbox, demand, slices } = this.#budgets;
     demand.dropIdle(now);
     this.#budgets.returnSlices((keyId) => slices.of(keyId, now) === null || !demand.has(keyId));
+    const { sentAt, nextInMs } = this.#answered;
+    if (now >= sentAt && now < sentAt + nextInMs) return false;
     return outbox.hasNews(now) || (!slices.isEmpty && this.#calledAt + CONTACT_MS <= now);
   }
 
@@ -41,7 +59,7 @@ export class Exchange {
       number: this.#calls,
       ...outbox.next(now, all),
       reservation,
-      sliceRequests: demand.next((keyId) => slices.isLow(keyId, now), now),
+      sliceRequests: demand.next(slices, now),
     };
   }
 
@@ -50,10 +68,15 @@ export class Exchange {
    * @param sentAt when the call was composed
    * @param fresh a new id, in case that home has given this isolate up
    */
-  take(call: LimiterCall, { cursor, slices, blocked }: LimiterAnswer, sentAt: number, fresh: string): void {
+  take(call: LimiterCall, answer: LimiterAnswer, sentAt: number, fresh: string): void {
     const budgets = this.#budgets;
     const { outbox, demand } = budgets;
+    const { cursor, slices, blocked, nextInMs = 0 } = answer;
     if (call.isolate !== budgets.isolate) return;
+    // Answers may overtake each other, and the clock may have stepped back.
+    if (sentAt >= this.#answered.sentAt || this.#answered.sentAt > this.#calledAt)
+      this.#answered = { sentAt, nextInMs };
+    demand.nextInMs = nextInMs;
     for (const { keyId } of call.sliceRequests) demand.answered(keyId, sentAt);
     if (cursor === null) {
       budgets.restart(fresh);

@@ -1,5 +1,5 @@
-import type { Amounts, Gauge, GrantedSlice, RateLimitStatus } from '../../env/limiter-protocol.ts';
-import { type Cost, RESOURCES } from './budget.ts';
+import type { Amounts, Gauge, GrantedSlice, RateLimitStatus, Spend } from '../../env/limiter-protocol.ts';
+import { type Cost, eachOf, RESOURCES } from './budget.ts';
 import { headersOf } from './rate-limit-headers.ts';
 import { resetIn } from './window.ts';
 
@@ -13,6 +13,11 @@ export interface HeldSlice {
   readonly expiresAt: number;
   readonly status: RateLimitStatus;
 }
+
+/** A first slice is for so many requests, and so many tokens: a larger request may follow a small one. */
+const FIRST_REQUESTS = 128;
+const FIRST_TOKENS = 8_192;
+const MIN_AGE_MS = 1_000;
 
 /** Adds to what is left; what has no limit stays so. */
 function put(left: Amounts, cost: Cost, sign: 1 | -1): void {
@@ -70,13 +75,38 @@ export class HeldSlices {
     });
   }
 
-  /** Returns whether a key needs a new slice: less than half of an amount or of its lifetime is left. */
+  /** Returns whether a key needs a new slice at once: less than half of an amount is left. */
   isLow(keyId: string, now: number): boolean {
     const slice = this.of(keyId, now);
     if (!slice) return true;
-    const { left, granted, expiresAt, lifeMs } = slice;
-    const isLowOn = (name: keyof Amounts) => (left[name] ?? Infinity) * 2 < (granted[name] ?? 0);
-    return RESOURCES.some(isLowOn) || (expiresAt - now) * 2 < lifeMs;
+    const { left, granted } = slice;
+    return RESOURCES.some((name) => (left[name] ?? Infinity) * 2 < (granted[name] ?? 0));
+  }
+
+  /** Returns whether less than half of the lifetime of a key's slice is left: it needs a new one soon. */
+  isOld(keyId: string, now: number): boolean {
+    const slice = this.of(keyId, now);
+    return slice === null || (slice.expiresAt - now) * 2 < slice.lifeMs;
+  }
+
+  /**
+   * Returns what the next slice of a key may need: what it would use in two lifetimes at the pace so far, and
+   * enough for the first requests. What an isolate holds unused is missing elsewhere.
+   */
+  need(keyId: string, request: Spend, now: number): Record<keyof Amounts, number> {
+    const slice = this.of(keyId, now);
+    const many = Math.max(FIRST_REQUESTS, Math.ceil(FIRST_TOKENS / Math.max(1, request.tokens)));
+    const spend = eachOf((name) => many * request[name]);
+    const firsts = { requests: FIRST_REQUESTS, slots: FIRST_REQUESTS, ...spend };
+    const need = (name: keyof Amounts) => {
+      const first = firsts[name];
+      if (!slice) return first;
+      const { granted, left, lifeMs, expiresAt } = slice;
+      const used = (granted[name] ?? 0) - (left[name] ?? 0);
+      const age = Math.max(MIN_AGE_MS, now - expiresAt + lifeMs);
+      return Math.max(first, Math.ceil((2 * used * lifeMs) / age));
+    };
+    return { requests: need('requests'), tokens: need('tokens'), money: need('money'), slots: need('slots') };
   }
 
   /** Returns `x-ratelimit-*` headers from the key's slice; null without one. */

@@ -1,16 +1,19 @@
-import type { Claimant, LimiterCall } from '../../env/limiter-protocol.ts';
+import type { Claimant, SliceRequest } from '../../env/limiter-protocol.ts';
+import type { HeldSlices } from './held-slices.ts';
 import { CALL_MS } from './outbox.ts';
 
 /** A key without requests for this long returns its slice. A key with requests further apart gets none. */
 const IDLE_MS = 2_000;
+/** If home lets many isolates take turns, a key has few requests in each: so many turns longer. */
+const IDLE_TURNS = 5;
 /** If home has too little left for a slice, the isolate asks again after this time. */
 const DENIED_MS = 500;
 
 interface KeyUse {
   /** Of its latest request. */
-  request: LimiterCall['sliceRequests'][number];
+  request: Omit<SliceRequest, 'most'>;
   usedAt: number;
-  /** It has been used within IDLE_MS of its previous request, and no slice has been requested since. */
+  /** It has been used soon after its previous request, and no slice has been requested since. */
   wantsSlice: boolean;
   /** A slice has been requested, and home may answer until then. */
   askedUntil: number;
@@ -21,12 +24,18 @@ interface KeyUse {
 /** The keys that an isolate has requests of, and which of them want a slice. */
 export class SliceDemand {
   readonly #keys = new Map<string, KeyUse>();
+  #idleMs = IDLE_MS;
+
+  /** Home wants calls at least so far apart. */
+  set nextInMs(ms: number) {
+    this.#idleMs = IDLE_MS + IDLE_TURNS * ms;
+  }
 
   /** A key has a request, which a slice would have to pay for. */
   note({ model: _, price: __, ...request }: Claimant, now: number): void {
     const entry = this.#keys.get(request.keyId);
     if (entry) {
-      entry.wantsSlice = now - entry.usedAt < IDLE_MS;
+      entry.wantsSlice = now - entry.usedAt < this.#idleMs;
       entry.usedAt = now;
       entry.request = request;
     } else {
@@ -41,7 +50,7 @@ export class SliceDemand {
 
   dropIdle(now: number): void {
     for (const [keyId, { usedAt, askedUntil }] of this.#keys)
-      if (now - usedAt >= IDLE_MS && askedUntil <= now) this.#keys.delete(keyId);
+      if (now - usedAt >= this.#idleMs && askedUntil <= now) this.#keys.delete(keyId);
   }
 
   /** Returns whether to ask for a slice of this key, if it has none or a low one. */
@@ -57,12 +66,13 @@ export class SliceDemand {
   }
 
   /** Returns the requests for slices that a call carries. */
-  next(isLow: (keyId: string) => boolean, now: number): LimiterCall['sliceRequests'] {
+  next(slices: HeldSlices, now: number): SliceRequest[] {
     return [...this.#keys].flatMap(([keyId, key]) => {
-      if (!this.isWanted(keyId, now) || !isLow(keyId)) return [];
+      const isNeeded = slices.isLow(keyId, now) || slices.isOld(keyId, now);
+      if (!isNeeded || !this.isWanted(keyId, now)) return [];
       key.askedUntil = now + CALL_MS;
       key.wantsSlice = false;
-      return [key.request];
+      return [{ ...key.request, most: slices.need(keyId, key.request, now) }];
     });
   }
 

@@ -1,4 +1,4 @@
-import type { Amounts, Spend } from '../../env/limiter-protocol.ts';
+import type { Amounts, SliceRequest, Spend } from '../../env/limiter-protocol.ts';
 import { type Cost, eachOf, RESOURCES } from './budget.ts';
 import {
   type Charge,
@@ -23,7 +23,10 @@ import { DAY_MS, type Moment, momentOf } from './window.ts';
 export const SLICE_MS = 10_000;
 /** If the isolate stays silent for this long after the lifetime, home counts the slice as spent. */
 export const SLICE_GRACE_MS = 30_000;
-/** A slice takes at most 1/PARTS of the remaining budget. Below one request, home grants none. */
+/**
+ * A slice takes at most 1/PARTS of the remaining budget, and less if there are more slices: the first ones
+ * would leave nothing for the others. Below one request, home grants none.
+ */
 const PARTS = 8;
 
 /** Its moment is when it was charged. */
@@ -46,19 +49,27 @@ export interface Slice extends Moment {
   ended: boolean;
 }
 
-const part = (amount: number | null): number | null => (amount === null ? null : Math.floor(amount / PARTS));
-
 interface SliceClaim {
   readonly subjects: readonly Subject[];
   readonly owner: Pick<Slice, 'number' | 'tenantId' | 'keyId' | 'ttlMs'>;
   /** A slice with less would pay for no request. */
   readonly min: Spend;
+  readonly most?: SliceRequest['most'] | undefined;
+  /** Returns how many slices are charged to a subject. */
+  readonly slices: (subject: string) => number;
 }
 
 /** Charges a new slice to all subjects; null if too little is left. */
-export function grant(state: QuotaState, { subjects, owner, min }: SliceClaim, now: number): Slice | null {
-  const left = room(state, subjects, now);
-  for (const name of RESOURCES) left[name] = part(left[name]);
+export function grant(
+  state: QuotaState,
+  { subjects, owner, min, most, slices }: SliceClaim,
+  now: number,
+): Slice | null {
+  const left = room(state, subjects, now, (subject) => Math.max(PARTS, slices(subject)));
+  for (const name of RESOURCES) {
+    const amount = left[name];
+    if (amount !== null && most) left[name] = Math.min(amount, most[name]);
+  }
   if (left.requests === 0 || left.slots === 0) return null;
   if ((left.tokens ?? Infinity) < Math.max(1, min.tokens) || (left.money ?? Infinity) < min.money)
     return null;

@@ -113,11 +113,20 @@ export function limitedBudgets(
   });
 }
 
-/** Returns the amounts that every subject has left; null = no limit. */
-export function room(state: QuotaState, subjects: readonly Subject[], now: number): Amounts {
+/**
+ * Returns the amounts that every subject has left; null = no limit.
+ * @param partsOf how many parts a subject's amounts are divided into, of which one is returned
+ */
+export function room(
+  state: QuotaState,
+  subjects: readonly Subject[],
+  now: number,
+  partsOf: (subject: string) => number = () => 1,
+): Amounts {
   const left: Amounts = { requests: null, tokens: null, money: null, slots: null };
-  for (const { budget, limit, used: taken } of limitedBudgets(state, subjects, now)) {
-    left[budget.resource] = Math.max(0, Math.min(left[budget.resource] ?? Infinity, limit - taken));
+  for (const { budget, limit, used: taken, subject } of limitedBudgets(state, subjects, now)) {
+    const part = Math.floor((limit - taken) / partsOf(subject.id));
+    left[budget.resource] = Math.max(0, Math.min(left[budget.resource] ?? Infinity, part));
   }
   return left;
 }

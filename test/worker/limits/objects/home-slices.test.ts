@@ -102,6 +102,33 @@ test('lets a completion wait for slices of the budget that it lacks, not for tho
   expect(grow('open', UNLIMITED)).toMatchObject({ refusal: shared });
 });
 
+test('a thousand isolates that come one after the other all get a part of a budget, and home keeps some', () => {
+  const home = newHome();
+  const most = { requests: 32, tokens: 32, money: 0, slots: 32 };
+  const holder = { ...claimant(40_000), most };
+  const isolates = Array.from({ length: 1_000 }, (_, index) => `i${index}`);
+  const first = isolates.map((isolate) =>
+    home.exchange(callOf(isolate, 1, { sliceRequests: [holder] }), START),
+  );
+  const amounts = first.map(({ slices }) => slices[0]?.amounts.requests ?? 0);
+  expect([Math.max(...amounts), Math.min(...amounts)]).toEqual([32, expect.any(Number)]);
+  expect(Math.min(...amounts)).toBeGreaterThan(1);
+  const reservation = { ...claimant(40_000), requestId: 'late.0.1.p.r' };
+  expect(home.exchange(callOf('late', 1, { reservation }), START).reservation).toMatchObject({
+    admitted: true,
+  });
+});
+
+test('lets few isolates report as they like, and many take turns, each within 1.1 s', () => {
+  const home = newHome();
+  const next = (isolate: string, number: number, at: number) =>
+    home.exchange(callOf(isolate, number, {}), START + at).nextInMs!;
+  expect([next('a', 1, 0), next('b', 1, 100), next('a', 2, 200)]).toEqual([0, 0, 0]);
+  const many = Array.from({ length: 1_000 }, (_, index) => next(`i${index}`, 1, 1_000));
+  expect([many[1], many[2], Math.max(...many)]).toEqual([25, 50, 1_100]);
+  expect(next('a', 3, 2_500)).toBe(0);
+});
+
 test('a request begins between the grant of its slice and the report, whatever the clock of the isolate says', () => {
   const opened: number[] = [];
   const home = newHome((at) => opened.push(at));

@@ -38,7 +38,12 @@ function budgetsWithSlice(at: number) {
     amounts: { requests: null, tokens: null, money: null, slots: null },
   };
   const call = exchange.compose(null, at);
-  exchange.take(call, { cursor: 0, reservation: null, slices: [slice], blocked: [] }, at, 'fresh');
+  exchange.take(
+    call,
+    { cursor: 0, reservation: null, slices: [slice], blocked: [], nextInMs: 0 },
+    at,
+    'fresh',
+  );
   return { budgets, exchange };
 }
 
@@ -55,6 +60,53 @@ test('forgets no decision while home is away: it admits no more', () => {
   const { first, decisions }: LimiterCall = exchange.compose(null, 1);
   expect([first, decisions.length]).toEqual([1, 2 * admitted]);
   expect(admitted).toBeLessThan(50_000);
+});
+
+test('reports when home wants it, and at once if 100 requests have ended', () => {
+  const { budgets, exchange } = budgetsWithSlice(0);
+  const answer = { cursor: 0, reservation: null, slices: [], blocked: [], nextInMs: 1_100 };
+  exchange.take(exchange.compose(null, 100), answer, 100, 'fresh');
+  const end = (count: number) => {
+    for (let one = 0; one < count; one += 1) {
+      const requestId = budgets.admit(CLAIMANT, 'r', 200)!;
+      budgets.settle({ requestId, settlement: { ...SETTLEMENT, endUser: null } }, NOTHING);
+    }
+  };
+  end(99);
+  expect([exchange.isDue(1_199), exchange.isDue(1_200), exchange.isUrgent(null, 200)]).toEqual([
+    false,
+    true,
+    false,
+  ]);
+  end(1);
+  expect(exchange.isUrgent(null, 200)).toBe(true);
+  // The clock has stepped back.
+  expect(exchange.isDue(99)).toBe(true);
+});
+
+test('knows from the last answer that a key with a slice is not blocked: for 1 s, or until home wants the next call', () => {
+  const { exchange } = budgetsWithSlice(0);
+  const known = (...times: number[]) => times.map((at) => exchange.isKnownOpen('key', at));
+  expect(known(0, 999, 1_000)).toEqual([true, true, false]);
+  expect(exchange.isKnownOpen('other', 0)).toBe(false);
+  const answer = { cursor: 0, reservation: null, slices: [], blocked: [], nextInMs: 1_100 };
+  exchange.take(exchange.compose(null, 2_000), answer, 2_000, 'fresh');
+  expect(known(1_999, 3_499, 3_500)).toEqual([false, true, false]);
+  exchange.take(exchange.compose(null, 3_000), { ...answer, blocked: ['key'] }, 3_000, 'fresh');
+  expect(known(3_001)).toEqual([false]);
+});
+
+test('asks for a slice of what its key uses in two lifetimes, and for 128 requests and 8,192 tokens at least', () => {
+  const { slices } = new LocalBudgets('i');
+  const request = { tokens: 10, money: 1 };
+  const few = { requests: 128, tokens: 8_200, money: 820, slots: 128 };
+  expect(slices.need('key', request, 0)).toEqual(few);
+  const amounts = { requests: 1_000, tokens: 10_000, money: null, slots: null };
+  const status = { requests: null, tokens: null };
+  slices.put({ keyId: 'key', number: 1, lifeMs: 10_000, status, amounts }, 0);
+  for (let count = 0; count < 100; count += 1) slices.take('key', { requests: 1, tokens: 10 }, 0);
+  expect(slices.need('key', request, 500)).toEqual({ ...few, requests: 2_000, tokens: 20_000 });
+  expect(slices.need('key', request, 5_000)).toEqual({ ...few, requests: 400 });
 });
 
 test('returns a slice from the future after its clock has stepped back', () => {
