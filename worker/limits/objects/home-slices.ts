@@ -6,7 +6,6 @@ import type {
   LimiterCall,
   ReservationRequest,
   ReservationResult,
-  SettlementRequest,
   SliceRequest,
 } from '../../env/limiter-protocol.ts';
 import { numberOf, priceOf, sliceOf } from '../../usage/reservation-id.ts';
@@ -25,29 +24,15 @@ import {
   SLICE_GRACE_MS,
   type Slice,
 } from '../quota/slice.ts';
-import {
-  type Holder,
-  type QuotaReservation,
-  type QuotaState,
-  reservedBy,
-  type Subject,
-} from '../quota/state.ts';
+import { type QuotaState, reservedBy, type Subject } from '../quota/state.ts';
 import { wasAway } from './alarm-clock.ts';
 import { CallPace, MAX_NEXT_MS } from './call-pace.ts';
-import type { IsolateState } from './limiter-storage.ts';
-import type { OpenRequests } from './open-requests.ts';
-import type { AdmittedRequest } from './open-reservation.ts';
+import type { IsolateState, LimiterStorage } from './limiter-storage.ts';
+import { type OpenRequests, subjectsOf } from './open-requests.ts';
 
-/** What the home limiter does for its slices. */
-export interface HomeCallbacks {
-  /** Adds a request that an isolate has admitted. */
-  open(request: AdmittedRequest, reservation: QuotaReservation, at: number): void;
-  settle(settlement: SettlementRequest): void;
-  reserve(request: ReservationRequest, now: number, slices: () => readonly Holder[]): ReservationResult;
-  subjectsOf(holder: SliceRequest): Subject[];
-  isBlocked(keyId: string): boolean;
-  /** Stores the state of an isolate, in this call's commit or in the next one; null removes it. */
-  saveIsolate(isolate: string, state: IsolateState | null, isDue: boolean): void;
+/** Learns the limits of subjects from calls. */
+interface LimitReader {
+  know(subjects: readonly Subject[], tenantId: string, quota: QuotaState): void;
 }
 
 /** Silent isolates' requests are asked for again after this, while upstreams keep accounts. */
@@ -61,12 +46,13 @@ const RECENT_CALLS = 100_000;
 /** An isolate without slices is forgotten after this time. */
 const FORGET_MS = 3_600_000;
 
-/** The slices of all isolates of one tenant, kept with its counters. Pure except for the callbacks. */
+/** The slices of all isolates of one tenant, kept with its counters. */
 export class HomeSlices {
   readonly #requests: OpenRequests;
   readonly #quota: QuotaState;
   readonly #isolates: Map<string, IsolateState>;
-  readonly #home: HomeCallbacks;
+  readonly #storage: Pick<LimiterStorage, 'saveIsolate'>;
+  readonly #limits: LimitReader;
   /** Names of recent calls. Connections, and what they may repeat, end with the object. */
   readonly #calls = new Set<string>();
   readonly #pace = new CallPace();
@@ -75,12 +61,17 @@ export class HomeSlices {
   /** Unix milliseconds before which no slice ends: saves a look at all of them per call. */
   #firstEnd = 0;
 
-  constructor(requests: OpenRequests, isolates: Map<string, IsolateState>, home: HomeCallbacks) {
+  constructor(
+    requests: OpenRequests,
+    storage: Pick<LimiterStorage, 'loadIsolates' | 'saveIsolate'>,
+    limits: LimitReader,
+  ) {
     this.#requests = requests;
     this.#quota = requests.quota;
-    this.#isolates = isolates;
-    this.#home = home;
-    for (const { slices } of isolates.values()) for (const slice of slices) this.#count(slice, 1);
+    this.#storage = storage;
+    this.#limits = limits;
+    this.#isolates = storage.loadIsolates();
+    for (const { slices } of this.#isolates.values()) for (const slice of slices) this.#count(slice, 1);
   }
 
   #count({ subjects }: Slice, change: 1 | -1): void {
@@ -117,9 +108,9 @@ export class HomeSlices {
       state.heardAt = now;
       this.#isolates.set(isolate, state);
       // A restart may take an isolate for silent that has only called: its next call corrects that.
-      this.#home.saveIsolate(isolate, state, isNews);
+      this.#storage.saveIsolate(isolate, state, isNews);
     }
-    const blocked = state.slices.map(({ keyId }) => keyId).filter((keyId) => this.#home.isBlocked(keyId));
+    const blocked = state.slices.map(({ keyId }) => keyId).filter((keyId) => this.#requests.isBlocked(keyId));
     const nextInMs = this.#pace.next(now);
     return { cursor: gone ? null : state.cursor, reservation: result, slices, blocked, nextInMs };
   }
@@ -148,7 +139,7 @@ export class HomeSlices {
         }
         this.#requests.touch(slice.subjects);
       }
-      this.#home.saveIsolate(isolate, state, true);
+      this.#storage.saveIsolate(isolate, state, true);
     }
     this.#firstEnd = this.nextEnd() ?? Infinity;
   }
@@ -197,7 +188,7 @@ export class HomeSlices {
       }
       Object.assign(state, { gone: true, heardAt: now });
     }
-    this.#home.saveIsolate(isolate, state, true);
+    this.#storage.saveIsolate(isolate, state, true);
   }
 
   #adopt(state: IsolateState, listed: ListedAccount, now: number): void {
@@ -237,7 +228,8 @@ export class HomeSlices {
   /** A running request waits for what isolates hold unused, because a refusal ends it. */
   #reserve(request: ReservationRequest, now: number): ReservationResult {
     const slices = () => [...this.#isolates.values()].flatMap((isolate) => isolate.slices.map(holderOf));
-    const result = this.#home.reserve(request, now, slices);
+    this.#limits.know(subjectsOf(request), request.tenantId, this.#quota);
+    const result = this.#requests.reserve(request, now, slices);
     if (request.raise !== 'growth' || result.admitted || typeof result.refusal === 'string') return result;
     const { kind, subject } = result.refusal;
     const { resource } = budgetOf(kind === 'too_large' ? 'tokens' : kind);
@@ -260,7 +252,7 @@ export class HomeSlices {
   #apply(state: IsolateState, decision: Decision, now: number): void {
     const held = (number: number) => state.slices.find((slice) => slice.number === number);
     if (decision.kind === 'settled') {
-      this.#home.settle(decision);
+      this.#requests.settle(decision, now);
       const slice = decision.refund && held(decision.refund.slice);
       if (slice) {
         refund(this.#quota, slice, decision.refund);
@@ -288,13 +280,14 @@ export class HomeSlices {
     state.named = numberOf(requestId);
     const { tenantId, keyId, ttlMs } = slice;
     const reservation = draw(this.#quota, slice, { id: requestId, spend }, now);
-    this.#home.open({ requestId, tenantId, keyId, model, ttlMs }, reservation, at);
+    this.#requests.add({ requestId, tenantId, keyId, model, ttlMs }, reservation, at);
   }
 
   #grant(state: IsolateState, holder: SliceRequest, now: number): GrantedSlice | null {
     const { tenantId, keyId, ttlMs } = holder;
-    if (this.#home.isBlocked(keyId)) return null;
-    const subjects = this.#home.subjectsOf(holder);
+    if (this.#requests.isBlocked(keyId)) return null;
+    const subjects = subjectsOf(holder);
+    this.#limits.know(subjects, tenantId, this.#quota);
     const owner = { number: state.granted + 1, tenantId, keyId, ttlMs };
     const slices = (subject: string) => this.#charged.get(subject) ?? 0;
     const slice = grant(this.#quota, { subjects, owner, min: holder, most: holder.most, slices }, now);
@@ -313,7 +306,7 @@ export class HomeSlices {
     for (const [isolate, { slices, heardAt }] of this.#isolates) {
       if (slices.length > 0 || heardAt > now - FORGET_MS) continue;
       this.#isolates.delete(isolate);
-      this.#home.saveIsolate(isolate, null, true);
+      this.#storage.saveIsolate(isolate, null, true);
     }
   }
 }

@@ -33,6 +33,8 @@ export const TENANT = 'tenant';
  * then.
  */
 const ABANDON_LIFETIMES = 0.75;
+/** By then, an upstream has usually noticed that its reader has disconnected. */
+const INQUIRE_AFTER_MS = 250;
 
 /** If there are more subjects in memory, idle end users are dropped. Their counters are stored. */
 const MAX_SUBJECTS = 5_000;
@@ -60,6 +62,8 @@ export class OpenRequests {
   readonly #touched = new Set<string>();
   /** Records of closed requests that are not written yet. */
   #closed: UsageRecord[] = [];
+  /** Unix milliseconds: see `takeFirstDue`. */
+  #firstDue: number | null = null;
 
   constructor(storage: LimiterStorage, blocked: BlockList) {
     this.#storage = storage;
@@ -133,6 +137,7 @@ export class OpenRequests {
     const reservation = this.quota.reservations.get(id)!;
     this.#keep(open ? { ...open, reservation } : openReservation(reservation, request, now));
     this.touch(reservation.subjects);
+    this.#dueBy(now + ttlMs);
     return { admitted: true, headers: headers(), ...reservedBy(reservation) };
   }
 
@@ -150,6 +155,7 @@ export class OpenRequests {
   /** Adds a request that an isolate has admitted. */
   add(request: AdmittedRequest, reservation: QuotaReservation, at: number): void {
     this.#keep(openReservation(reservation, request, at));
+    this.#dueBy(reservation.expiresAt);
   }
 
   /** Adds a request of a vanished isolate. Its upstream is asked at once. */
@@ -170,16 +176,19 @@ export class OpenRequests {
   }
 
   /**
-   * Ends a request. With `inquireAt`, its record waits until the upstream has been asked.
-   * @returns false if the request was settled before
+   * Ends a request, unless it was settled before. With `inquire`, its record waits until the upstream has
+   * been asked.
    */
-  settle({ requestId, settlement }: SettlementRequest, inquireAt: number | null): boolean {
+  settle({ requestId, settlement, inquire }: SettlementRequest, now: number): void {
     const open = this.#open.get(requestId);
-    if (open === undefined) return false;
+    if (open === undefined) return;
     const record = { ...open.record, ...settlement };
-    if (inquireAt === null) this.close(open, record);
-    else this.#release({ ...open, record }, inquireAt);
-    return true;
+    if (!inquire) {
+      this.close(open, record);
+      return;
+    }
+    this.#release({ ...open, record }, now + INQUIRE_AFTER_MS);
+    this.#dueBy(now + INQUIRE_AFTER_MS);
   }
 
   /**
@@ -251,6 +260,25 @@ export class OpenRequests {
   /** Unix milliseconds at which reservations expire or upstreams must be asked; null = never. */
   nextDue(): readonly (number | null)[] {
     return [quota.nextExpiry(this.quota), ...[...this.#open.values()].map(({ abandonAt }) => abandonAt)];
+  }
+
+  /**
+   * Returns when the first reservation expires, or the first upstream is to be asked, of those that were
+   * added since the last time; null = none was. Saves a look at all open requests.
+   */
+  takeFirstDue(): number | null {
+    const due = this.#firstDue;
+    this.#firstDue = null;
+    return due;
+  }
+
+  #dueBy(at: number): void {
+    this.#firstDue = Math.min(this.#firstDue ?? at, at);
+  }
+
+  /** Returns whether a key or its tenant is blocked. */
+  isBlocked(keyId: string): boolean {
+    return this.#blocked.of(keyId) !== null;
   }
 
   #keep(open: OpenReservation): void {

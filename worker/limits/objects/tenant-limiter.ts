@@ -5,7 +5,6 @@ import type {
   LimiterAnswer,
   LimiterCall,
   PlaceClaim,
-  SettlementRequest,
   TenantAnswers,
   TenantLimiterRpc,
   TenantQuestion,
@@ -20,7 +19,7 @@ import { HomeEvents } from './home-events.ts';
 import { HomeSlices } from './home-slices.ts';
 import { Journal } from './journal.ts';
 import { LimiterStorage } from './limiter-storage.ts';
-import { OpenRequests, subjectsOf, TENANT } from './open-requests.ts';
+import { OpenRequests, TENANT } from './open-requests.ts';
 import type { OpenReservation } from './open-reservation.ts';
 import { PlaceClaims } from './place-claims.ts';
 import { UsageDuties } from './usage-duties.ts';
@@ -31,8 +30,6 @@ import { UsageMove } from './usage-move.ts';
 const ERASURE = 'erasure';
 /** A final erasure that has failed is repeated after this time. */
 const ERASE_AGAIN_MS = 60_000;
-/** By then, an upstream has usually noticed that its reader has disconnected. */
-const INQUIRE_AFTER_MS = 250;
 
 interface Erasure {
   readonly tenantId: string;
@@ -58,10 +55,6 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   readonly #events: HomeEvents;
   readonly #inquiry: UsageInquiry;
   readonly #places = new PlaceClaims();
-  /** Unix milliseconds at which the limiter asks upstreams about ended requests. */
-  #inquireAt: number | null = null;
-  /** Unix milliseconds at which the first reservation of the current call expires. */
-  #firstExpiry: number | null = null;
   /** Null = the tenant exists. */
   #erasure: Erasure | null;
   /** This object has deleted its data, tables included. In memory, the tenant stays blocked. */
@@ -91,7 +84,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#blocked = new BlockList(sql, this.#clock.now());
     this.#requests = new OpenRequests(this.#storage, this.#blocked);
     this.#events = new HomeEvents(sql, { env, settings, now: () => this.#clock.now() });
-    this.#slices = this.#loadSlices();
+    this.#slices = new HomeSlices(this.#requests, this.#storage, this.#events);
     this.#erasure = kv.get<Erasure>(ERASURE) ?? null;
     ctx.blockConcurrencyWhile(async () => {
       await this.#clock.load();
@@ -105,17 +98,11 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
    */
   async exchange(call: LimiterCall): Promise<LimiterAnswer> {
     const now = this.#clock.now();
-    this.#firstExpiry = null;
     const answer = this.#slices.exchange(call, now);
     this.#write();
-    const due = [this.#firstExpiry, this.#slices.firstEnd, this.#inquireAt, this.#events.nextDue()];
+    const due = [this.#requests.takeFirstDue(), this.#slices.firstEnd, this.#events.nextDue()];
     await this.#clock.ringBy(...due, ...this.#duties.nextDue());
     return answer;
-  }
-
-  #settle(request: SettlementRequest): void {
-    const inquireAt = request.inquire ? this.#clock.now() + INQUIRE_AFTER_MS : null;
-    if (this.#requests.settle(request, inquireAt) && inquireAt !== null) this.#inquireAt = inquireAt;
   }
 
   /**
@@ -199,7 +186,6 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     const now = this.#clock.now();
     this.#slices.endDue(now);
     this.#requests.releaseDue(now);
-    this.#inquireAt = null;
     this.#write();
     if (this.#duties.tidy(now)) this.#events.forget(this.#requests.dropUnused(now));
     await Promise.all(this.#slices.silent(now).map((isolate) => this.#giveUp(isolate)));
@@ -232,34 +218,6 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   /** Other servers must not delay reservations and alarms. */
   #alone(work: Promise<void>): void {
     this.ctx.waitUntil(work.then(() => this.#scheduleAlarm()));
-  }
-
-  #loadSlices(): HomeSlices {
-    const requests = this.#requests;
-    return new HomeSlices(requests, this.#storage.loadIsolates(), {
-      open: (request, reservation, at) => {
-        requests.add(request, reservation, at);
-        this.#expireBy(reservation.expiresAt);
-      },
-      settle: (settlement) => this.#settle(settlement),
-      reserve: (request, now, slices) => {
-        this.#events.know(subjectsOf(request), request.tenantId, requests.quota);
-        const result = requests.reserve(request, now, slices);
-        if (result.admitted && !request.probe) this.#expireBy(now + request.ttlMs);
-        return result;
-      },
-      subjectsOf: (holder) => {
-        const subjects = subjectsOf(holder);
-        this.#events.know(subjects, holder.tenantId, requests.quota);
-        return subjects;
-      },
-      isBlocked: (keyId) => this.#blocked.of(keyId) !== null,
-      saveIsolate: (isolate, state, isDue) => this.#storage.saveIsolate(isolate, state, isDue),
-    });
-  }
-
-  #expireBy(at: number): void {
-    this.#firstExpiry = Math.min(this.#firstExpiry ?? at, at);
   }
 
   /** Settles the requests of an isolate that has been silent for too long. */

@@ -71,7 +71,7 @@ class Home {
 
   /** Ends a request that has used 6 tokens. */
   settle(requestId: string): void {
-    this.requests.settle({ requestId, settlement }, null);
+    this.requests.settle({ requestId, settlement }, START);
     this.requests.write();
   }
 }

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
 import type { Decision, LimiterAnswer, LimiterCall } from '../../../../worker/env/limiter-protocol.ts';
 import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
-import { type HomeCallbacks, HomeSlices } from '../../../../worker/limits/objects/home-slices.ts';
+import { HomeSlices } from '../../../../worker/limits/objects/home-slices.ts';
 import type { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
-import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
+import { OpenRequests } from '../../../../worker/limits/objects/open-requests.ts';
 import { SLICE_GRACE_MS, SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
 import { useOf } from '../../../../worker/limits/quota/state.ts';
 
@@ -17,20 +17,8 @@ function newRequests(): OpenRequests {
 }
 
 /** A home that stores nothing. */
-function newHome(onOpen: (at: number) => void = () => {}, requests = newRequests()): HomeSlices {
-  const home: HomeCallbacks = {
-    settle: () => {},
-    open: (request, reservation, at) => {
-      onOpen(at);
-      requests.add(request, reservation, at);
-    },
-    reserve: (request, now) => requests.reserve(request, now),
-    subjectsOf,
-    isBlocked: () => false,
-    saveIsolate: () => {},
-  };
-  return new HomeSlices(requests, new Map(), home);
-}
+const newHome = (requests = newRequests()): HomeSlices =>
+  new HomeSlices(requests, { loadIsolates: () => new Map(), saveIsolate: () => {} }, { know: () => {} });
 
 const claimant = (requestsPerMinute: number) => ({
   tenantId: 'tenant',
@@ -130,8 +118,8 @@ test('lets few isolates report as they like, and many take turns, each within 1.
 });
 
 test('a request begins between the grant of its slice and the report, whatever the clock of the isolate says', () => {
-  const opened: number[] = [];
-  const home = newHome((at) => opened.push(at));
+  const requests = newRequests();
+  const home = newHome(requests);
   home.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
   const admitted = (number: number, at: number): Decision => {
     const requestId = `i.1.${number}.p.r`;
@@ -143,12 +131,13 @@ test('a request begins between the grant of its slice and the report, whatever t
     admitted(3, START + 3_600_000),
   ];
   home.exchange(callOf('i', 2, { decisions }), START + 1_000);
+  const opened = [1, 2, 3].map((number) => requests.find(`i.1.${number}.p.r`)?.record.startedAt);
   expect(opened).toEqual([START, START + 500, START + 1_000]);
 });
 
 test('a request of an end user is billed for no more than it has reserved, if its isolate vanishes', () => {
   const requests = newRequests();
-  const home = newHome(() => {}, requests);
+  const home = newHome(requests);
   const tenantLimits = { ...UNLIMITED, tokensPerDay: 8_000 };
   const endUser = { hash: 'u', limits: { ...UNLIMITED, tokensPerDay: 500 } };
   const request = { ...claimant(80), tenantLimits, tokens: 300, requestId: 'i.0.1.p.r', endUser };

@@ -219,14 +219,7 @@ export class World {
     const requests = new OpenRequests(storage, { of: () => null } as unknown as BlockList);
     this.#storage = storage;
     this.#requests = requests;
-    this.#slices = new HomeSlices(requests, storage.loadIsolates(), {
-      open: (request, reservation, at) => requests.add(request, reservation, at),
-      settle: (settlement) => requests.settle(settlement, null),
-      reserve: (request, now) => requests.reserve(request, now),
-      subjectsOf,
-      isBlocked: () => false,
-      saveIsolate: (id, state, isDue) => storage.saveIsolate(id, state, isDue),
-    });
+    this.#slices = new HomeSlices(requests, storage, { know: () => {} });
   }
 
   #write(): void {
