@@ -60,7 +60,10 @@ function plainSlices(tokens: TokenBytes): readonly PlainSlice[] {
 }
 
 const DEFAULT_CACHE_BYTES = 64 * 2 ** 20;
-/** More than three tables that one operation may fill, so that two sequences can always go on. */
+/**
+ * Those that two sequences work in are never dropped. In the worst case, these are two full tables and two
+ * copies, of up to 152 MiB each.
+ */
 const DEFAULT_TABLE_BYTES = 512 * 2 ** 20;
 
 /**
