@@ -12,16 +12,7 @@ import { type Progress, Renewals } from './renewals.ts';
 import type { RequestCost, RequestTokens } from './request-cost.ts';
 import { Reservation, spendFor } from './reservation.ts';
 
-/**
- * The limits, as an isolate of the Worker sees them. Five words:
- *
- * - home: the tenant's Durable Object. It counts everything, and its counts are exact.
- * - slice: a part of all budgets of a key, which home has given to an isolate for 10 s.
- * - reservation: what a running request has taken from its budgets, from a slice or at home.
- * - decision: what an isolate does with a slice without home: it admits, extends or settles a request, or
- *   returns the slice.
- * - outbox: the decisions that home has not confirmed.
- */
+/** The limits, as the rest of the Worker uses them. README.md defines their words. */
 
 /**
  * Reserves requests, tokens, money and concurrency together, for the tenant and for the key. Also sets the
