@@ -11,7 +11,7 @@ import { writeExperts } from './experts.ts';
 import { writeMlp } from './feed-forward.ts';
 import { WeightType } from './graph-builder.ts';
 import type { GraphContext } from './linear.ts';
-import { writeOptionalNorm } from './norms.ts';
+import { type ResidualStream, writeOptionalNorm, writeSumAndNorm } from './norms.ts';
 import { Positions } from './positions.ts';
 
 /**
@@ -30,11 +30,13 @@ export function writeDecoder(context: GraphContext, design: DecoderDesign): void
   const dimensions = ['logit_rows', design.vocabulary];
   graph.output({ name: DEFAULT_NAMES.logits, elementType: float32, dimensions });
   const positions = new Positions(context, design.maxPositions);
-  const last = design.layers.reduce(
-    (stream, layer, index) => writeLayer(context, positions, layer, index, stream, design.hidden),
-    writeEmbedding(context, positions, design, ids),
+  const first = { sum: writeEmbedding(context, positions, design, ids), branch: null };
+  const stream = design.layers.reduce<ResidualStream>(
+    (before, layer, index) => writeLayer(context, positions, layer, index, before, design.hidden),
+    first,
   );
-  const rows = graph.node('Reshape', [last, graph.integers(-1, design.hidden)]);
+  const { sum } = writeSumAndNorm(context, stream, null, design.hidden);
+  const rows = graph.node('Reshape', [sum, graph.integers(-1, design.hidden)]);
   const selected = graph.node('Gather', [rows, LOGITS_INDEX]);
   const normed = writeOptionalNorm(context, selected, design.finalNorm, design.hidden);
   writeHead(context, design, normed, DEFAULT_NAMES.logits);
@@ -46,29 +48,44 @@ function writeLayer(
   positions: Positions,
   layer: LayerDesign,
   index: number,
-  stream: string,
+  stream: ResidualStream,
   hidden: number,
-): string {
-  const { graph } = context;
+): ResidualStream {
   const norm = (input: string, of: LayerDesign['attentionNorm']) =>
     writeOptionalNorm(context, input, of, hidden);
-  const attended = norm(stream, layer.attentionNorm);
-  const attention = writeAttention(context, positions, layer.attention, index, attended, hidden);
-  const attentionResult = scaled(context, norm(attention, layer.attentionOutputNorm), layer);
-  const sum = graph.node('Add', [stream, attentionResult]);
-  const middle = norm(sum, layer.afterAttentionNorm);
-  const input = {
-    sequential: () => norm(middle, layer.feedForwardNorm),
-    parallel: () => norm(stream, layer.feedForwardNorm),
-    'parallel-shared-norm': () => attended,
-  }[layer.residual]();
+  const before = writeSumAndNorm(context, stream, layer.attentionNorm, hidden);
+  const attention = writeAttention(context, positions, layer.attention, index, before.normed, hidden);
+  const branch = scaled(context, norm(attention, layer.attentionOutputNorm), layer);
+  const { sum, input } = writeMiddle(context, layer, before, branch, hidden);
   const { feedForward } = layer;
   const fed =
     feedForward.kind === 'mlp'
       ? writeMlp(context, feedForward, input, hidden)
       : writeExperts(context, feedForward, input, hidden);
   const result = scaled(context, norm(fed, layer.feedForwardOutputNorm), layer);
-  return norm(graph.node('Add', [middle, result]), layer.afterFeedForwardNorm);
+  if (layer.afterFeedForwardNorm === null) return { sum, branch: result };
+  const after = writeSumAndNorm(context, { sum, branch: result }, layer.afterFeedForwardNorm, hidden);
+  return { sum: after.normed, branch: null };
+}
+
+/** Returns the stream behind attention and what the feed-forward layer reads. */
+function writeMiddle(
+  context: GraphContext,
+  layer: LayerDesign,
+  before: { readonly sum: string; readonly normed: string },
+  branch: string,
+  hidden: number,
+): { readonly sum: string; readonly input: string } {
+  const { residual, feedForwardNorm, afterAttentionNorm } = layer;
+  const stream = { sum: before.sum, branch };
+  if (residual === 'sequential' && afterAttentionNorm === null) {
+    const { sum, normed } = writeSumAndNorm(context, stream, feedForwardNorm, hidden);
+    return { sum, input: normed };
+  }
+  const { normed: sum } = writeSumAndNorm(context, stream, afterAttentionNorm, hidden);
+  if (residual === 'parallel-shared-norm') return { sum, input: before.normed };
+  const read = residual === 'parallel' ? before.sum : sum;
+  return { sum, input: writeOptionalNorm(context, read, feedForwardNorm, hidden) };
 }
 
 function scaled({ graph, type }: GraphContext, input: string, { residualScale }: LayerDesign): string {

@@ -71,7 +71,8 @@ export class GraphBuilder {
   readonly #parts: Uint8Array[] = [];
   /** Nodes of the graph, or of the branch that is being written. */
   #nodes: Uint8Array[] = [];
-  readonly #constants = new Set<string>();
+  readonly #constants = new Map<string, Uint8Array>();
+  readonly #read = new Set<string>();
   readonly #jobs: TensorJob[] = [];
   #dataBytes = 0;
   #names = 0;
@@ -105,6 +106,7 @@ export class GraphBuilder {
   /** Adds a node; returns its first output. Empty input names are absent inputs. */
   node(operator: string, inputs: readonly string[], options: NodeOptions = {}): string {
     const outputs = options.outputs ?? [this.newName(operator)];
+    for (const name of inputs) this.#read.add(name);
     this.#nodes.push(
       encodeMessage(GraphField.node, [
         ...inputs.map((name) => encodeString(1, name)),
@@ -187,9 +189,11 @@ export class GraphBuilder {
     return spec.name;
   }
 
-  /** Encodes the file of the graph. */
+  /** Encodes the file of the graph. ONNX Runtime warns of constants that no node reads, so they stay out. */
   encode(name: string): Uint8Array {
-    return encodeModel(name, [...this.#parts, ...this.#nodes], [MICROSOFT]);
+    const constants = [...this.#constants].filter(([constant]) => this.#read.has(constant));
+    const parts = [...this.#parts, ...constants.map(([, encoded]) => encoded), ...this.#nodes];
+    return encodeModel(name, parts, [MICROSOFT]);
   }
 
   #externalInitializer({ name, type, dimensions }: TensorSpec, { offset, length }: ExternalTensor): void {
@@ -208,8 +212,8 @@ export class GraphBuilder {
     dimensions: readonly number[],
     data: readonly Uint8Array[],
   ): void {
-    this.#constants.add(name);
-    this.#parts.push(encodeInitializer({ name, elementType: WeightType[type], dimensions }, data));
+    const elementType = WeightType[type];
+    this.#constants.set(name, encodeInitializer({ name, elementType, dimensions }, data));
   }
 }
 

@@ -1,13 +1,16 @@
 import type { HeadNormDesign, NormDesign } from '../families/decoder-design.ts';
 import { type GraphContext, vectorTensor } from './linear.ts';
 
+function writeGain(context: GraphContext, { weight, weightOffset }: NormDesign, width: number): string {
+  const { graph, type } = context;
+  if (weight !== null) return vectorTensor(context, weight, width, weightOffset);
+  return graph.constant(`ones/${width}`, type, [width], Array<number>(width).fill(1));
+}
+
 /** Normalizes the last dimension of `input`, which has `width` values. */
 function writeNorm(context: GraphContext, input: string, norm: NormDesign, width: number): string {
-  const { graph, type } = context;
-  const weight =
-    norm.weight === null
-      ? graph.constant(`ones/${width}`, type, [width], Array<number>(width).fill(1))
-      : vectorTensor(context, norm.weight, width, norm.weightOffset);
+  const { graph } = context;
+  const weight = writeGain(context, norm, width);
   const options = { integers: { axis: -1 }, floats: { epsilon: norm.epsilon } };
   const bias = norm.bias === null ? null : vectorTensor(context, norm.bias, width);
   if (norm.kind === 'layer') {
@@ -24,6 +27,34 @@ export function writeOptionalNorm(
   width: number,
 ): string {
   return norm === null ? input : writeNorm(context, input, norm, width);
+}
+
+/** The residual stream: `sum`, to which `branch` is still to be added. */
+export interface ResidualStream {
+  readonly sum: string;
+  readonly branch: string | null;
+}
+
+/** Adds the branch and normalizes the sum. One operator does both if the norm is RMS without a bias. */
+export function writeSumAndNorm(
+  context: GraphContext,
+  { sum, branch }: ResidualStream,
+  norm: NormDesign | null,
+  width: number,
+): { readonly sum: string; readonly normed: string } {
+  const { graph } = context;
+  if (branch === null) return { sum, normed: writeOptionalNorm(context, sum, norm, width) };
+  if (norm === null || norm.kind === 'layer' || norm.bias !== null) {
+    const added = graph.node('Add', [sum, branch]);
+    return { sum: added, normed: writeOptionalNorm(context, added, norm, width) };
+  }
+  const [normed, added] = [graph.newName('normed'), graph.newName('sum')];
+  graph.node('SkipSimplifiedLayerNormalization', [sum, branch, writeGain(context, norm, width)], {
+    microsoft: true,
+    outputs: [normed, '', '', added],
+    floats: { epsilon: norm.epsilon },
+  });
+  return { sum: added, normed };
 }
 
 /** Normalizes queries or keys [batch, sequence, heads · headSize]. */
