@@ -99,6 +99,13 @@ function partOf({ inputs, weight }: Linear, letter: string, sizes: Sizes): Linea
   return { outputs, inputs, weight: weight.subarray(first * inputs, (first + outputs) * inputs) };
 }
 
+/** Returns the name that `continuo model build` gives a matrix, and the letter of a joined projection. */
+function builtName(name: string): { matrix: string; letter: string | undefined } {
+  const [, layer, letter] = /^(.*)\.attn\.([qkv])_proj$/.exec(name) ?? [];
+  if (letter === undefined) return { matrix: `${name.replace('.attn.', '.self_attn.')}.weight`, letter };
+  return { matrix: [...'qkv'].map((each) => `${layer}.self_attn.${each}_proj.weight`).join('|'), letter };
+}
+
 /** The weights by name, each converted on first use. */
 export interface WeightFile {
   readonly sizes: Sizes;
@@ -107,8 +114,8 @@ export interface WeightFile {
 }
 
 /**
- * Reads `model.onnx` (MatMul, MatMulNBits of 4 or 8 bits, or MatMulInteger) and the `config.json` in its
- * folder.
+ * Reads `model.onnx` (MatMul, MatMulNBits of 4 or 8 bits, or MatMulInteger; or a graph of `continuo model
+ * build` with 8 bits) and the `config.json` in its folder.
  * @param parts further graphs of the model, such as the one of the embedding
  */
 export function openWeights(modelPath: string, parts: readonly string[] = []): WeightFile {
@@ -120,7 +127,14 @@ export function openWeights(modelPath: string, parts: readonly string[] = []): W
     if (!tensor) throw new Error(`${modelPath} has no tensor ${name}`);
     return tensor;
   };
-  const vector = (name: string) => toDoubles(stored(name));
+  const built = (name: string): Linear => {
+    const levels = tensors.get(`${name}/levels`) ?? stored(`${name}/levels/rows`);
+    const scales = stored(`${name}/scales`);
+    const dims = [...scales.dims, levels.bytes.length / (scales.bytes.length / 4)];
+    return dequantise(8, { ...levels, dims }, toDoubles(scales));
+  };
+  const vector = (name: string) =>
+    tensors.has(`${name}/scales`) ? built(name).weight : toDoubles(stored(name));
   const linear = (name: string): Linear => {
     const dense = tensors.get(`${name}.weight`);
     if (dense) return transposed(dense, toDoubles(dense));
@@ -132,9 +146,10 @@ export function openWeights(modelPath: string, parts: readonly string[] = []): W
         Float64Array.from(new Int8Array(whole.bytes), (level) => level * scale!),
       );
     }
-    const [, attention, letter] = /^(.*\.attn)\.([qkv])_proj$/.exec(name) ?? [];
-    if (attention !== undefined && tensors.has(`${attention}.qkv_proj.weight_Q8`))
-      return partOf(linear(`${attention}.qkv_proj`), letter!, sizes);
+    const { matrix, letter } = builtName(name);
+    if (tensors.has(`${matrix}/scales`)) {
+      return letter === undefined ? built(matrix) : partOf(built(matrix), letter, sizes);
+    }
     const bits = tensors.has(`${name}.weight_Q4`) ? 4 : 8;
     return dequantise(bits, stored(`${name}.weight_Q${bits}`), vector(`${name}.weight_scales`));
   };

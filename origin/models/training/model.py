@@ -105,7 +105,7 @@ class Block(nn.Module):
 class Decoder(nn.Module):
     """Token ids [batch, sequence] to logits [batch, sequence, vocabulary].
 
-    The embedding rows are normalised before use. The export writes them normalised, so that the exported
+    The embedding rows are normalised before use. save.py writes them normalised, so that the exported
     network is a plain Llama.
     """
 

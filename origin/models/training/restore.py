@@ -1,4 +1,4 @@
-"""Write the 8-bit weights of an exported model folder as a checkpoint, so that training can continue from them."""
+"""Write the 8-bit weights of a built model folder as a checkpoint, so that training can continue from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import torch
 from onnx import numpy_helper
 from torch import Tensor
 
-from export import BLOCK
 from model import Decoder, Shape
 
 # The decoder normalises the rows, so their length changes nothing but the effect of one step of Adam, which at the
@@ -22,7 +21,7 @@ EMBEDDING_LENGTH = 8.0
 
 
 def shape_of(configuration: dict[str, object]) -> Shape:
-    """The sizes in config.json; the inverse of export.configuration."""
+    """The sizes in config.json; the inverse of save.configuration."""
     names = {
         "vocabulary": "vocab_size",
         "layers": "num_hidden_layers",
@@ -39,37 +38,41 @@ def shape_of(configuration: dict[str, object]) -> Shape:
 
 
 def weights_of(graph: onnx.GraphProto, layers: int) -> dict[str, Tensor]:
-    """The state of a Decoder; the inverse of export.build except for rounding."""
+    """The state of a Decoder; the inverse of save.tensors, except for rounding."""
     constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
 
-    def linear(name: str) -> Tensor:
-        quantised = constants[f"{name}.weight_Q8"].astype(np.float32) - 128
-        scales = constants[f"{name}.weight_scales"].reshape(*quantised.shape[:2], 1)
-        return torch.from_numpy((quantised * scales).reshape(len(quantised), quantised.shape[1] * BLOCK))
+    def matrix(name: str) -> Tensor:
+        """Levels around 128, with a scale for each block of a row."""
+        levels = constants.get(f"{name}/levels", constants.get(f"{name}/levels/rows"))
+        scales = constants[f"{name}/scales"][:, :, None]
+        blocks = levels.astype(np.float32).reshape(*scales.shape[:2], -1) - 128
+        return torch.from_numpy((blocks * scales).reshape(len(levels), -1))
 
     def vector(name: str) -> Tensor:
-        return torch.from_numpy(constants[name].astype(np.float32))
+        return torch.from_numpy(constants[f"{name}.weight"])
 
     state = {
-        "embedding.weight": EMBEDDING_LENGTH * vector("model.embed_tokens.weight"),
-        "final_norm.weight": vector("model.norm.weight"),
-        "lm_head.weight": linear("lm_head"),
+        "embedding.weight": EMBEDDING_LENGTH * matrix("model.embed_tokens.weight"),
+        "final_norm.weight": vector("model.norm"),
+        "lm_head.weight": matrix("lm_head.weight"),
     }
     for index in range(layers):
         name, target = f"model.layers.{index}", f"blocks.{index}"
-        state[f"{target}.attention_norm.weight"] = vector(f"{name}.input_layernorm.weight")
-        state[f"{target}.qkv.weight"] = linear(f"{name}.attn.qkv_proj")
-        state[f"{target}.output.weight"] = linear(f"{name}.attn.o_proj")
-        state[f"{target}.mlp_norm.weight"] = vector(f"{name}.post_attention_layernorm.weight")
-        state[f"{target}.gate_up.weight"] = torch.cat([linear(f"{name}.mlp.{part}_proj") for part in ("gate", "up")])
-        state[f"{target}.down.weight"] = linear(f"{name}.mlp.down_proj")
+        # The builder joins the three projections in one matrix.
+        joined = "|".join(f"{name}.self_attn.{kind}_proj.weight" for kind in "qkv")
+        state[f"{target}.attention_norm.weight"] = vector(f"{name}.input_layernorm")
+        state[f"{target}.qkv.weight"] = matrix(joined)
+        state[f"{target}.output.weight"] = matrix(f"{name}.self_attn.o_proj.weight")
+        state[f"{target}.mlp_norm.weight"] = vector(f"{name}.post_attention_layernorm")
+        state[f"{target}.gate_up.weight"] = torch.cat([matrix(f"{name}.mlp.{part}_proj.weight") for part in ("gate", "up")])
+        state[f"{target}.down.weight"] = matrix(f"{name}.mlp.down_proj.weight")
     return state
 
 
 def main() -> None:
     """Command line; see README.md."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", type=Path, required=True, help="exported folder")
+    parser.add_argument("--model", type=Path, required=True, help="built folder")
     parser.add_argument("--out", type=Path, required=True, help="checkpoint for train.py --start")
     arguments = parser.parse_args()
 

@@ -1,9 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Float64Llama, float64Llama, type Variation } from '../../support/float64-llama.ts';
-import { OnnxModel, withExactActivations } from './onnx-logits.ts';
+import { OnnxModel, writeWithExactActivations } from './onnx-logits.ts';
 
 /**
  * The built-in model's ONNX graph against an independent forward pass in doubles.
@@ -58,10 +59,10 @@ let exact: OnnxModel;
 
 beforeAll(async () => {
   const { num_key_value_heads: kvHeads, head_dim: head } = json('config.json');
-  const model = readFileSync(MODEL);
+  const copy = mkdtempSync(path.join(tmpdir(), 'exact-activations-'));
   reference = float64Llama.load(MODEL);
-  shipped = await OnnxModel.create(model, kvHeads, head);
-  exact = await OnnxModel.create(withExactActivations(model), kvHeads, head);
+  shipped = await OnnxModel.create(MODEL, kvHeads, head);
+  exact = await OnnxModel.create(writeWithExactActivations(MODEL, copy), kvHeads, head);
 });
 
 describe('the built-in model matches a float64 forward pass', () => {

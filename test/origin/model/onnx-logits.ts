@@ -1,3 +1,5 @@
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../../../origin/model/config/decoder-names.ts';
 
@@ -16,9 +18,12 @@ const ATTRIBUTE = new TextEncoder().encode('accuracy_level');
 /** In an attribute's encoding the name is followed by this key of its integer, and then the integer. */
 const INTEGER_KEY = 0x18;
 
-/** The same graph with activations in single precision, where level 4 rounds them to 8 bits. */
-export function withExactActivations(model: Buffer): Buffer {
-  const patched = Buffer.from(model);
+/**
+ * Writes the same graph with activations in single precision, where level 4 rounds them to 8 bits, and its
+ * weights to `directory`. Returns the graph's path.
+ */
+export function writeWithExactActivations(modelPath: string, directory: string): string {
+  const patched = readFileSync(modelPath);
   let found = 0;
   for (let at = patched.indexOf(ATTRIBUTE); at >= 0; at = patched.indexOf(ATTRIBUTE, at + 1)) {
     const value = at + ATTRIBUTE.length;
@@ -27,7 +32,10 @@ export function withExactActivations(model: Buffer): Buffer {
     found++;
   }
   if (found === 0) throw new Error('the model has no accuracy level to change');
-  return patched;
+  const written = path.join(directory, path.basename(modelPath));
+  writeFileSync(written, patched);
+  copyFileSync(`${modelPath}.data`, `${written}.data`);
+  return written;
 }
 
 const integers = (values: readonly number[], dims: readonly number[]) =>
@@ -60,8 +68,8 @@ export class OnnxModel {
     this.#head = head;
   }
 
-  static async create(model: Buffer, kvHeads: number, head: number): Promise<OnnxModel> {
-    return new OnnxModel(await InferenceSession.create(model), kvHeads, head);
+  static async create(modelPath: string, kvHeads: number, head: number): Promise<OnnxModel> {
+    return new OnnxModel(await InferenceSession.create(modelPath), kvHeads, head);
   }
 
   /** One sequence from its beginning. */
