@@ -149,7 +149,7 @@ export class SequenceConstraint implements Constraint, TableUser {
     const table = this.#enterTable(budget);
     const outcome = unlessExceeded(() => ({ result: operation(table, this.#place.position, budget) }));
     if (this.#parser.isFull(table)) {
-      // The table's other users do not count, so that the text ends alike whatever came before.
+      // The table's other users do not count, so that the text has the same end whatever came before.
       if (this.#workIn === 'own') throw new PieceTooLarge();
       this.#workIn = 'next';
       throw new BudgetExceeded();

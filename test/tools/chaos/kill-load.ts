@@ -38,7 +38,7 @@ const LOAD: readonly Fields[] = [1, 1, 1, 2, 1, 2].map((n, index) => ({
 /** Requests that run at the same time. */
 export const LOAD_REQUESTS = LOAD.length;
 
-export const NOTHING: Received = { sent: 0, tokens: 0, falseEnds: 0, complete: 0 };
+const NOTHING: Received = { sent: 0, tokens: 0, falseEnds: 0, complete: 0 };
 
 const finishedIn = ({ choices = [] }: Chunk): number =>
   choices.filter(({ finish_reason }) => finish_reason !== null).length;
