@@ -1,14 +1,13 @@
-import { freeThreadLock, takeThreadLock } from './thread-lock.ts';
+import { freeThreadLock, ownerOf, takeThreadLock } from './thread-lock.ts';
 
 /** What the engines of a process agree on: who runs on WebGPU, who is on CUDA, and who captures graphs. */
 
 /** Engines that are on CUDA at the same time. */
 const MAX_ENGINES = 64;
 
-/** Layout in int32: a lock of runs, a lock of starts on CUDA, then the engines on CUDA as thread plus one. */
+/** Layout in int32: a lock of runs, a lock of starts on CUDA, then the threads of the engines on CUDA. */
 const [RUNS, STARTS, ENGINES] = [0, 1, 2] as const;
 const NONE = 0;
-const engineOf = (threadId: number): number => threadId + 1;
 
 export const createEngineLocks = () => new SharedArrayBuffer(4 * (ENGINES + MAX_ENGINES));
 
@@ -36,7 +35,7 @@ export async function startOnCuda<T>(
     const isAlone = engines.every((engine) => engine === NONE);
     const place = engines.indexOf(NONE);
     if (place < 0) throw new Error(`there are ${MAX_ENGINES} engines on CUDA`);
-    Atomics.store(engines, place, engineOf(threadId));
+    Atomics.store(engines, place, ownerOf(threadId));
     if (!isAlone) freeThreadLock(lock, threadId);
     return await start(isAlone);
   } catch (error) {
@@ -56,6 +55,6 @@ export function freeAfterThread(memory: SharedArrayBuffer | undefined, threadId:
 }
 
 function leaveCuda(engines: Int32Array, threadId: number): void {
-  const place = engines.indexOf(engineOf(threadId));
+  const place = engines.indexOf(ownerOf(threadId));
   if (place >= 0) Atomics.store(engines, place, NONE);
 }

@@ -34,7 +34,7 @@ export interface LoadHooks {
   /** Milliseconds. */
   readonly now: () => number;
   onSteps(reports: readonly StepReport[]): void;
-  /** Four zeros, shared by the threads of all engines; see thread-lock.ts. */
+  /** Of `createEngineLocks`, shared by the threads of all engines. */
   readonly engineLocks: SharedArrayBuffer;
   /** Authenticates the files of the prefix cache. */
   readonly prefixSecret: string;

@@ -1,13 +1,10 @@
 import type { PatternList } from '@continuo/grammar/compile.ts';
 import type { GrammarWork } from '@continuo/grammar/grammar-work.ts';
-import {
-  type CompiledGrammar,
-  type Constraint,
-  UnfinishedWork,
-} from '@continuo/grammar/runtime/constraint.ts';
+import { type CompiledGrammar, UnfinishedWork } from '@continuo/grammar/runtime/constraint.ts';
 import type { PatternSet } from '@continuo/grammar/runtime/pattern-set.ts';
 import { toApiError } from '@continuo/shared/errors.ts';
 import { needsCompilation } from '@continuo/shared/generation.ts';
+import { nullOn } from '@continuo/shared/null-on.ts';
 import type { Submission } from '../messages.ts';
 import type { Throughput } from '../scheduling/throughput.ts';
 import { accountOf, OpenRequest, type Preparation } from '../sequences/open-request.ts';
@@ -144,7 +141,7 @@ export class Admission {
       while (grammarWork.isSpent(tenantId)) await grammarWork.nextStep();
       if (!this.#preparing.has(requestId)) break;
       const startedAt = now();
-      isKnown = hasMask(first);
+      isKnown = nullOn(UnfinishedWork, () => first.mask()) !== null;
       clock.charge(accountOf(submission), now() - startedAt);
       if (!isKnown) await grammarWork.nextStep();
     }
@@ -160,16 +157,5 @@ export class Admission {
     if (value.every((source) => source === null)) return null;
     const list: PatternList = { type: 'patterns', field, value };
     return (await this.#options.compilePatterns?.(JSON.stringify(list), tenantId)) ?? null;
-  }
-}
-
-/** Returns false if the mask has to be continued. */
-function hasMask(constraint: Constraint): boolean {
-  try {
-    constraint.mask();
-    return true;
-  } catch (error) {
-    if (error instanceof UnfinishedWork) return false;
-    throw error;
   }
 }

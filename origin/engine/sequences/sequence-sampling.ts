@@ -1,6 +1,7 @@
 import type { GrammarWork } from '@continuo/grammar/grammar-work.ts';
 import { type Constraint, UnfinishedWork } from '@continuo/grammar/runtime/constraint.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { nullOn } from '@continuo/shared/null-on.ts';
 import type { SparseRows } from '../../model/model-runner.ts';
 import { NoCandidatesError } from '../../sampling/argmax.ts';
 import { type TokenLogprobs, tokenLogprob } from '../../sampling/logprobs.ts';
@@ -242,17 +243,6 @@ export class SequenceSampling {
       const bytes = bytesOf(this.#context.tokenBytes, id);
       this.#constraint?.acceptBytes(bytes.subarray(healed.length));
     }
-  }
-}
-
-type ErrorClass = abstract new (...args: never[]) => Error;
-
-function nullOn<T>(expected: ErrorClass, run: () => T): T | null {
-  try {
-    return run();
-  } catch (error) {
-    if (error instanceof expected) return null;
-    throw error;
   }
 }
 

@@ -1,3 +1,4 @@
+import { nullOn } from '@continuo/shared/null-on.ts';
 import { PieceTooLarge, type WorkBudget } from '../automaton/work-budget.ts';
 import type { TransitionNetwork } from '../program/program.ts';
 import { DEAD, type StateTable, UNKNOWN } from './state-table.ts';
@@ -137,14 +138,8 @@ export class PlainText {
 }
 
 /** A step that is too large ends the search and not the text: no token may lead to it. */
-function stepOrDead(table: StateTable, state: number, byteClass: number, budget: WorkBudget): number {
-  try {
-    return table.step(state, byteClass, budget);
-  } catch (error) {
-    if (error instanceof PieceTooLarge) return DEAD;
-    throw error;
-  }
-}
+const stepOrDead = (table: StateTable, state: number, byteClass: number, budget: WorkBudget): number =>
+  nullOn(PieceTooLarge, () => table.step(state, byteClass, budget)) ?? DEAD;
 
 /** Breadth-first search: the number of bytes after which a pair has no next ones, or a limit is reached. */
 function freeLength(

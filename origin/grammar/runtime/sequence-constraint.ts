@@ -1,4 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
+import { nullOn } from '@continuo/shared/null-on.ts';
 import { BudgetExceeded, PieceTooLarge, type WorkBudget } from '../automaton/work-budget.ts';
 import { type Constraint, UnfinishedWork } from './constraint.ts';
 import { startOf, type TextPosition } from './distinct-arrays.ts';
@@ -147,7 +148,9 @@ export class SequenceConstraint implements Constraint, TableUser {
   /** Runs an operation at the place, or goes on with it. */
   #run<T>(operation: Operation<T>, budget: WorkBudget): T {
     const table = this.#enterTable(budget);
-    const outcome = unlessExceeded(() => ({ result: operation(table, this.#place.position, budget) }));
+    const outcome = nullOn(BudgetExceeded, () => ({
+      result: operation(table, this.#place.position, budget),
+    }));
     if (this.#parser.isFull(table)) {
       // The table's other users do not count, so that the text has the same end whatever came before.
       if (this.#workIn === 'own') throw new PieceTooLarge();
@@ -174,14 +177,5 @@ export class SequenceConstraint implements Constraint, TableUser {
       if (this.#workIn === 'next') this.#workIn = 'own';
     }
     return this.#place.handle.table!;
-  }
-}
-
-function unlessExceeded<T>(run: () => T): T | null {
-  try {
-    return run();
-  } catch (error) {
-    if (error instanceof BudgetExceeded) return null;
-    throw error;
   }
 }

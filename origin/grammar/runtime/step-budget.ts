@@ -7,8 +7,8 @@ const UNITS_PER_CALL = 5_000_000;
 /** Computing a mask takes up to three walks over the token trie, which has about two nodes per token. */
 const UNITS_PER_TOKEN = 6;
 /**
- * Units of one parser step, about 10 ms. A step, a part of it that is kept by itself, and a filter of a mask
- * (see continuations.ts) fit into UNITS_PER_CALL together, so that every call completes something new.
+ * Units of one parser step, about 10 ms. UNITS_PER_CALL has room for a step, a part of it that is kept by
+ * itself, and a filter of a mask (see continuations.ts). So every call completes something new.
  */
 export const UNITS_PER_PARSER_STEP = 1_000_000;
 

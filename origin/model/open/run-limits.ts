@@ -53,11 +53,16 @@ export function freeBytes(
 ): number | null {
   if (provider === 'webgpu') return null;
   if (provider === 'cpu') return process.availableMemory();
+  const card = cardOrNull(deviceId, machine);
+  if (card !== null) return Math.min(memoryBytes ?? Infinity, card.freeBytes - CONTEXT_BYTES);
+  return provider === 'auto' ? process.availableMemory() : null;
+}
+
+function cardOrNull(deviceId: number | null, machine: Pick<Machine, 'driver'>) {
   try {
-    const card = cardOf({ deviceId: deviceId ?? 0 }, machine);
-    return Math.min(memoryBytes ?? Infinity, card.freeBytes - CONTEXT_BYTES);
+    return cardOf({ deviceId: deviceId ?? 0 }, machine);
   } catch {
-    return provider === 'auto' ? process.availableMemory() : null;
+    return null;
   }
 }
 
@@ -69,14 +74,8 @@ export function kvShare(
   { provider, deviceId }: DeviceSettings,
   machine: Pick<Machine, 'driver'> = thisMachine(),
 ): number {
-  if (provider === 'cpu') return KV_SHARE.main;
-  if (provider !== 'auto') return KV_SHARE.card;
-  try {
-    cardOf({ deviceId: deviceId ?? 0 }, machine);
-    return KV_SHARE.card;
-  } catch {
-    return KV_SHARE.main;
-  }
+  const isMain = provider === 'cpu' || (provider === 'auto' && cardOrNull(deviceId, machine) === null);
+  return isMain ? KV_SHARE.main : KV_SHARE.card;
 }
 
 /**

@@ -15,6 +15,7 @@ import { tokenBytesOf } from '../../../../origin/tokenizer/read-token-bytes.ts';
 import { readTokenizerFiles } from '../../../../origin/tokenizer/tokenizer-files.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { exactNumber, type SourceReviver } from '../../../../shared/exact-numbers.ts';
+import { nullOn } from '../../../../shared/null-on.ts';
 import { finished } from '../../../support/grammar/finished.ts';
 import { largeVocabulary } from '../../../support/grammar/vocabularies.ts';
 import { quantile } from '../statistics.ts';
@@ -74,14 +75,7 @@ function readCases(directory: string, file: string): SchemaCase[] {
 }
 
 /** Returns null if the product refuses. */
-function unlessRefused<T>(run: () => T): T | null {
-  try {
-    return run();
-  } catch (error) {
-    if (error instanceof ApiError) return null;
-    throw error;
-  }
-}
+const unlessRefused = <T>(run: () => T): T | null => nullOn(ApiError, run);
 
 function compile(value: unknown, style: Style) {
   return unlessRefused(() => compileProgram({ type: 'json_schema', value, ...style }));
