@@ -59,10 +59,13 @@ export function defaultContext(
       : fitting(slots);
   const contextLength = Math.min(most, STEP * Math.max(2, Math.floor(wanted / STEP)));
   if (contextLength === most) return { contextLength, note: null };
+  const isLong = slots === null && contextLength === LONG;
   const why =
     room === Infinity
       ? 'the device does not report its free memory'
-      : `${slots ?? 'many'} slots may take ${inMiB(room)} of the device`;
+      : isLong
+        ? 'few prompts are longer'
+        : `${slots ?? 'many'} slots may take ${inMiB(room)} of the device`;
   const note = `context of ${contextLength} of ${most} positions, because ${why}; CONTINUO_CONTEXT sets another`;
   return { contextLength, note };
 }

@@ -23,7 +23,10 @@ describe('a default context', () => {
   });
 
   it('is at most 16,384 on a card, and less if 64 slots do not fit beside each other', () => {
-    expect(lengthOf({}, 'cuda', 79 * GIB)).toBe(16_384);
+    expect(defaultContext(NEED, device('cuda'), () => 79 * GIB)).toEqual({
+      contextLength: 16_384,
+      note: 'context of 16384 of 131072 positions, because few prompts are longer; CONTINUO_CONTEXT sets another',
+    });
     // Nine tenths of 21 GiB hold 64 slots of 9,676 positions.
     expect(defaultContext(NEED, device('cuda'), () => 24 * GIB)).toEqual({
       contextLength: 9216,
