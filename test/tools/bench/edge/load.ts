@@ -14,7 +14,10 @@ export interface Load {
   /** Milliseconds between two events; 0 = all events in one write. */
   readonly intervalMs: number;
   readonly tokensPerEvent: number;
-  /** All clients start at once; otherwise evenly spread over `startMs`. */
+  /**
+   * All clients start at once; otherwise evenly spread over `startMs`, or over `intervalMs`: events of
+   * streams in step would wait for each other, and how much would depend on how fast requests are admitted.
+   */
   readonly atOnce?: boolean;
 }
 
@@ -27,11 +30,11 @@ const paceOf = ({ startMs, intervalMs, tokensPerEvent }: Load, index: number): P
 
 /** Runs the load. `ms` of each request excludes the origin's `startMs`. */
 export async function runLoad(path: Path, load: Load): Promise<Seen[]> {
-  const { clients, requests, tokens, stream, startMs, atOnce = false } = load;
+  const { clients, requests, tokens, stream, startMs, intervalMs, atOnce = false } = load;
   const seen: Seen[] = [];
   let begun = 0;
   const client = async (_: unknown, index: number): Promise<void> => {
-    if (!atOnce) await sleep((index * startMs) / clients);
+    if (!atOnce) await sleep((index * (startMs || intervalMs)) / clients);
     for (let count = 0; count < requests; count += 1) {
       const pace = paceOf(load, begun++);
       const { ms, delays } = await path.run(pace, tokens, stream);
