@@ -3,7 +3,8 @@ import type { WorkerClient } from '../../worker/support/worker.ts';
 
 /** What the clients of one load have received. */
 export interface Received {
-  readonly sent: number;
+  /** Ids of the requests. */
+  readonly sent: readonly string[];
   /** Generated tokens, by their ids in the chunks or by the usage of a whole plain answer. */
   readonly tokens: number;
   /** Answers that ended as if they were complete, without being so. */
@@ -38,7 +39,7 @@ const LOAD: readonly Fields[] = [1, 1, 1, 2, 1, 2].map((n, index) => ({
 /** Requests that run at the same time. */
 export const LOAD_REQUESTS = LOAD.length;
 
-const NOTHING: Received = { sent: 0, tokens: 0, falseEnds: 0, complete: 0 };
+const NOTHING: Received = { sent: [], tokens: 0, falseEnds: 0, complete: 0 };
 
 const finishedIn = ({ choices = [] }: Chunk): number =>
   choices.filter(({ finish_reason }) => finish_reason !== null).length;
@@ -92,7 +93,12 @@ async function readPlain(response: Response, { n }: Fields): Promise<Received> {
   }
 }
 
-async function send(client: WorkerClient, key: string, fields: Fields): Promise<Received> {
+/** The headers of a request with an id that its sender chooses: it is known however the answer ends. */
+export function headersOf(key: string, id: string): Readonly<Record<string, string>> {
+  return { authorization: `Bearer ${key}`, 'x-request-id': id };
+}
+
+async function send(client: WorkerClient, key: string, id: string, fields: Fields): Promise<Received> {
   const body = {
     model: 'default',
     max_tokens: MAX_TOKENS,
@@ -100,7 +106,7 @@ async function send(client: WorkerClient, key: string, fields: Fields): Promise<
     return_token_ids: true,
     ...fields,
   };
-  const response = await client.post(body, { headers: { authorization: `Bearer ${key}` } }).catch(() => null);
+  const response = await client.post(body, { headers: headersOf(key, id) }).catch(() => null);
   if (response === null) return NOTHING;
   if (response.status !== 200) {
     await response.text().catch(() => {});
@@ -110,7 +116,7 @@ async function send(client: WorkerClient, key: string, fields: Fields): Promise<
 }
 
 export const add = (one: Received, other: Received): Received => ({
-  sent: one.sent + other.sent,
+  sent: [...one.sent, ...other.sent],
   tokens: one.tokens + other.tokens,
   falseEnds: one.falseEnds + other.falseEnds,
   complete: one.complete + other.complete,
@@ -118,10 +124,13 @@ export const add = (one: Received, other: Received): Received => ({
 
 /** Keeps all requests running until `isOver`, and reads their answers to the end, however they end. */
 export async function sendLoad(client: WorkerClient, key: string, isOver: () => boolean): Promise<Received> {
+  let requests = 0;
   const repeat = async (fields: Fields): Promise<Received> => {
     let received = NOTHING;
-    do received = add(received, { ...(await send(client, key, fields)), sent: 1 });
-    while (!isOver());
+    do {
+      const id = `load-${requests++}`;
+      received = add(received, { ...(await send(client, key, id, fields)), sent: [id] });
+    } while (!isOver());
     return received;
   };
   return (await Promise.all(LOAD.map(repeat))).reduce(add);

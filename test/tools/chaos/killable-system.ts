@@ -5,30 +5,40 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { freePort } from '../../support/system.ts';
 import { ADMIN_KEY_SHA256 } from '../../worker/admin/admin-client.ts';
+import { type BillingSystem, startBillingSystem } from '../../worker/support/billing-system.ts';
 import { SECRET } from '../../worker/support/fake-origin.ts';
 import { spawnOrigin, writeRealModel } from '../../worker/support/real-origin.ts';
 import type { WorkerClient } from '../../worker/support/worker.ts';
 import { spawnWorker, type WorkerProcess } from '../../worker/support/worker-process.ts';
 
-export type Victim = 'origin' | 'workerd';
+/** What is killed: a process, the object of the tenant under load, or all processes at once. */
+export type Victim = 'origin' | 'workerd' | 'object' | 'system';
 
 /** Short, so that the limiter notices within a second that a Worker is gone. */
 const RESERVATION_TTL_MS = 1_000;
 
-/** An origin and workerd in processes of their own, to be killed and started again with the same data. */
+/** Restarts objects on demand. */
+const ENTRY = 'test/worker/support/restarting-objects.ts';
+
+/**
+ * An origin and workerd in processes of their own, to be killed and started again with the same data, and a
+ * billing system that goes on.
+ */
 export class KillableSystem {
+  readonly billing: BillingSystem;
   readonly #port: number;
   readonly #model = writeRealModel();
   readonly #state = mkdtempSync(path.join(tmpdir(), 'continuo-kills-'));
   #origin: ChildProcess | null = null;
   #worker: WorkerProcess | null = null;
 
-  private constructor(port: number) {
+  private constructor(port: number, billing: BillingSystem) {
     this.#port = port;
+    this.billing = billing;
   }
 
   static async start(): Promise<KillableSystem> {
-    const system = new KillableSystem(await freePort());
+    const system = new KillableSystem(await freePort(), await startBillingSystem());
     await system.#startOrigin();
     await system.#startWorker();
     return system;
@@ -39,22 +49,30 @@ export class KillableSystem {
     return this.#worker!;
   }
 
-  /** Kills the victim at once. */
-  async kill(victim: Victim): Promise<void> {
-    if (victim === 'workerd') return this.#worker!.kill();
-    const gone = once(this.#origin!, 'exit');
-    this.#origin!.kill('SIGKILL');
-    await gone;
+  /** Kills the victim at once. @param tenant whose object is killed */
+  async kill(victim: Victim, tenant: string): Promise<void> {
+    if (victim === 'object') await this.client.request(`/object/limiter/restart/${tenant}`);
+    else await this.#killProcesses(victim);
+  }
+
+  async #killProcesses(victim: Exclude<Victim, 'object'>): Promise<void> {
+    const worker = victim === 'origin' ? undefined : this.#worker?.kill();
+    if (victim !== 'workerd' && this.#origin) {
+      const gone = once(this.#origin, 'exit');
+      this.#origin.kill('SIGKILL');
+      await gone;
+    }
+    await worker;
   }
 
   async restart(victim: Victim): Promise<void> {
-    if (victim === 'workerd') await this.#startWorker();
-    else await this.#startOrigin();
+    if (victim === 'origin' || victim === 'system') await this.#startOrigin();
+    if (victim === 'workerd' || victim === 'system') await this.#startWorker();
   }
 
   async stop(): Promise<void> {
-    await this.#worker?.kill();
-    if (this.#origin) await this.kill('origin');
+    await this.#killProcesses('system');
+    this.billing.stop();
     for (const directory of [this.#model, this.#state]) rmSync(directory, { recursive: true, force: true });
   }
 
@@ -65,8 +83,14 @@ export class KillableSystem {
   async #startWorker(): Promise<void> {
     this.#worker = await spawnWorker({
       origin: { url: `http://127.0.0.1:${this.#port}`, secret: SECRET },
-      vars: { ADMIN_KEY_SHA256, RESERVATION_TTL_MS: String(RESERVATION_TTL_MS), EARLY_ANSWER_MS: '2000' },
-      options: { state: this.#state },
+      vars: {
+        ADMIN_KEY_SHA256,
+        RESERVATION_TTL_MS: String(RESERVATION_TTL_MS),
+        EARLY_ANSWER_MS: '2000',
+        BILLING_URL: this.billing.url,
+        BILLING_SECRET: 'a secret for billing',
+      },
+      options: { state: this.#state, entry: ENTRY },
     });
   }
 }

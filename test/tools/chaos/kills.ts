@@ -1,21 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { mulberry32, TEST_SEED } from '../../support/random.ts';
 import { admin, tenantWithKey } from '../../worker/admin/admin-client.ts';
-import { LOAD_REQUESTS, type Received, sendLoad } from './kill-load.ts';
+import { headersOf, LOAD_REQUESTS, type Received, sendLoad } from './kill-load.ts';
 import { KillableSystem, type Victim } from './killable-system.ts';
 import type { Measurement, Scenario } from './scenario.ts';
 
-/** Kills of each process in the scenarios. */
+/** Kills in each scenario. */
 const KILLS = 100;
 /** The kill comes at random within this time of load: during admission, prefill, decode or settlement. */
 const WITHIN_MS = 1_500;
 /** A slot that is not free, or a bill that is not final, after this time is lost. */
 const PATIENCE_MS = 60_000;
 
+/** Micro-units. A prompt token that was cached is cheaper, so that costs are no sums of tokens. */
+const PRICE = { prompt_micros: 700_000, cached_prompt_micros: 130_000, completion_micros: 2_300_000 };
+const PAID_MICROS = 1_000_000_000;
+
 /** A kill: what clients had received, and whether all slots became free. */
 interface Kill {
   readonly tenant: string;
+  readonly key: string;
   readonly keyId: string;
+  /** Ids of all requests of the tenant. */
+  readonly sent: readonly string[];
   readonly received: Received;
   readonly leakedSlots: number;
 }
@@ -26,6 +33,10 @@ export interface KillReport {
   readonly billed: number;
   /** Kills after which the ledger has fewer tokens than the clients received. */
   readonly underbilled: number;
+  /** Kills after which ledger, balance, records and bill do not have the same cost. */
+  readonly wrongMoney: number;
+  /** Micro-units that the ledger has. */
+  readonly cost: number;
   readonly leakedSlots: number;
   readonly falseEnds: number;
   readonly complete: number;
@@ -41,13 +52,14 @@ export async function patiently<T>(ask: () => Promise<T>, wanted: (answer: T) =>
   }
 }
 
-/** Returns how many streams of a tenant run at the same time, up to its slots. */
-async function freeSlots({ client }: KillableSystem, key: string): Promise<number> {
+/** Returns how many streams of a tenant run at the same time, up to its slots. Adds their ids to `sent`. */
+async function freeSlots({ client }: KillableSystem, key: string, sent: string[]): Promise<number> {
   const end = new AbortController();
   const body = { model: 'default', prompt: 'Hi', max_tokens: 400, ignore_eos: true, stream: true };
-  const init = { headers: { authorization: `Bearer ${key}` }, signal: end.signal };
+  const ids = Array.from({ length: LOAD_REQUESTS }, (_, index) => `slot-${sent.length + index}`);
+  sent.push(...ids);
   const answers = await Promise.all(
-    Array.from({ length: LOAD_REQUESTS }, () => client.post(body, init).catch(() => null)),
+    ids.map((id) => client.post(body, { headers: headersOf(key, id), signal: end.signal }).catch(() => null)),
   );
   end.abort();
   return answers.filter((answer) => answer?.status === 200).length;
@@ -61,20 +73,56 @@ async function killOnce(
 ): Promise<Kill> {
   const limits = { concurrent_requests: LOAD_REQUESTS };
   const { key, keyId } = await tenantWithKey(system.client, tenant, limits);
+  await admin(system.client, 'POST', '/credits', { tenant, id: 'paid', micros: PAID_MICROS });
   // The ledger counts by key, so these requests do not hide what the others were billed.
   const other = await admin(system.client, 'POST', '/keys', { tenant, name: 'slots' });
   let isOver = false;
   const load = sendLoad(system.client, key, () => isOver);
   await sleep(afterMs);
   isOver = true;
-  await system.kill(victim);
+  await system.kill(victim, tenant);
   const received = await load;
   await system.restart(victim);
+  const probes: string[] = [];
   const free = await patiently(
-    () => freeSlots(system, other.body.key),
+    () => freeSlots(system, other.body.key, probes),
     (count) => count === LOAD_REQUESTS,
   );
-  return { tenant, keyId, received, leakedSlots: LOAD_REQUESTS - free };
+  const sent = [...received.sent, ...probes];
+  return { tenant, key, keyId, sent, received, leakedSlots: LOAD_REQUESTS - free };
+}
+
+/** The cost of a tenant's requests in micro-units, as each place has it. */
+interface Money {
+  readonly ledger: number;
+  readonly balance: number;
+  readonly records: number;
+  readonly bill: number;
+}
+
+const isEqual = ({ ledger, balance, records, bill }: Money): boolean =>
+  balance === ledger && records === ledger && bill === ledger;
+
+/** Returns what a kill's tenant has spent once all places agree, or after PATIENCE_MS. */
+function moneyOf({ client, billing }: KillableSystem, { tenant, key, sent }: Kill): Promise<Money> {
+  const read = async (path: string) =>
+    (await client.request(path, { headers: { authorization: `Bearer ${key}` } })).json();
+  const ask = async (): Promise<Money> => {
+    const { body } = await admin(client, 'GET', `/usage?tenant=${tenant}`);
+    const { tenant: account } = (await read('/v1/key')) as { tenant: { balance_micros: number } };
+    let records = 0;
+    for (const id of sent) {
+      const record = (await read(`/v1/requests/${id}`)) as { readonly cost_micros?: number };
+      records += record.cost_micros ?? 0;
+    }
+    return {
+      ledger: body.total.cost_micros ?? Number.NaN,
+      balance: PAID_MICROS - account.balance_micros,
+      records,
+      bill: billing.of(tenant).micros,
+    };
+  };
+  return patiently(ask, isEqual);
 }
 
 /** Returns the tokens in the ledger once they reach what was received, or after PATIENCE_MS. */
@@ -87,7 +135,7 @@ function billedTokens({ client }: KillableSystem, { tenant, keyId, received }: K
   return patiently(ask, (tokens) => tokens >= received.tokens);
 }
 
-/** Kills and restarts one process under load, at random moments. @param random returns numbers in [0, 1) */
+/** Kills and restarts the victim under load, at random moments. @param random returns numbers in [0, 1) */
 export async function killRepeatedly(
   victim: Victim,
   kills: number,
@@ -96,10 +144,16 @@ export async function killRepeatedly(
   const system = await KillableSystem.start();
   const done: Kill[] = [];
   try {
+    const models = (await (await system.client.request('/v1/models')).json()) as { data: [{ id: string }] };
+    await admin(system.client, 'POST', '/prices', { model: models.data[0].id, ...PRICE });
     for (let count = 0; count < kills; count += 1) {
       done.push(await killOnce(system, victim, `${victim}-${count}`, random() * WITHIN_MS));
     }
     const billed = await Promise.all(done.map((kill) => billedTokens(system, kill)));
+    const money: Money[] = [];
+    for (const kill of done) money.push(await moneyOf(system, kill));
+    const wrong = done.filter((_, index) => !isEqual(money[index]!));
+    for (const kill of wrong) console.error(`${kill.tenant}: ${JSON.stringify(money[done.indexOf(kill)])}`);
     const underbilled = done.filter(({ received }, index) => billed[index]! < received.tokens);
     for (const kill of underbilled) console.error(`billed less than received: ${JSON.stringify(kill)}`);
     const sum = (of: (kill: Kill) => number) => done.reduce((total, kill) => total + of(kill), 0);
@@ -107,6 +161,8 @@ export async function killRepeatedly(
       received: sum(({ received }) => received.tokens),
       billed: billed.reduce((total, tokens) => total + tokens, 0),
       underbilled: underbilled.length,
+      wrongMoney: wrong.length,
+      cost: money.reduce((total, { ledger }) => total + ledger, 0),
       leakedSlots: sum(({ leakedSlots }) => leakedSlots),
       falseEnds: sum(({ received }) => received.falseEnds),
       complete: sum(({ received }) => received.complete),
@@ -125,16 +181,27 @@ async function measure(victim: Victim): Promise<readonly Measurement[]> {
     { figure: 'tokens received', value: report.received },
     { figure: 'tokens billed', value: report.billed },
     { figure: 'kills with less billed than received', value: report.underbilled, atMost: 0 },
+    { figure: 'micro-units billed', value: report.cost },
+    { figure: 'kills with unequal ledger, balance, records and bill', value: report.wrongMoney, atMost: 0 },
     { figure: 'slots that stayed taken', value: report.leakedSlots, atMost: 0 },
     { figure: 'false ends', value: report.falseEnds, atMost: 0 },
   ];
 }
 
+const VICTIMS: Readonly<Record<Victim, string>> = {
+  origin: 'the origin',
+  workerd: 'workerd',
+  object: "the tenant's object",
+  system: 'the origin and workerd at once',
+};
+
 const scenarioOf = (victim: Victim): Scenario => ({
   name: `kill-${victim}`,
-  summary: `SIGKILL of ${victim} at ${KILLS} random moments under streamed and plain requests.`,
+  summary: `Kills ${VICTIMS[victim]} at ${KILLS} random moments under streamed and plain requests.`,
   run: () => measure(victim),
 });
 
 export const killOrigin = scenarioOf('origin');
 export const killWorkerd = scenarioOf('workerd');
+export const killObject = scenarioOf('object');
+export const killSystem = scenarioOf('system');

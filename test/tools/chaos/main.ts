@@ -4,7 +4,7 @@ import { rounded } from '../bench/statistics.ts';
 import { bodyFlood } from './body-flood.ts';
 import { dense } from './dense.ts';
 import { departures } from './departures.ts';
-import { killOrigin, killWorkerd } from './kills.ts';
+import { killObject, killOrigin, killSystem, killWorkerd } from './kills.ts';
 import { neighbours } from './neighbours.ts';
 import { pageStream } from './page-stream.ts';
 import { rollout } from './rollout.ts';
@@ -26,6 +26,8 @@ const SCENARIOS: readonly Scenario[] = [
   departures,
   killOrigin,
   killWorkerd,
+  killObject,
+  killSystem,
   neighbours,
   pageStream,
   upgrade,

@@ -83,8 +83,8 @@ async function run(): Promise<readonly Measurement[]> {
       ({ completion_tokens: tokens = 0 }) => tokens >= received.tokens,
     );
     return [
-      { figure: 'requests', value: received.sent },
-      { figure: 'failed requests', value: received.sent - received.complete, atMost: 0 },
+      { figure: 'requests', value: received.sent.length },
+      { figure: 'failed requests', value: received.sent.length - received.complete, atMost: 0 },
       { figure: 'tokens received', value: received.tokens, atLeast: 1 },
       { figure: 'tokens billed minus received', value: billed - received.tokens, atMost: 0, atLeast: 0 },
     ];

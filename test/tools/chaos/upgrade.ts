@@ -135,17 +135,17 @@ async function run(): Promise<readonly Measurement[]> {
     const { completion_tokens: billed = 0, completed = 0 } = await patiently(
       async () => (await admin(system.client, 'GET', `/usage?tenant=${TENANT}`)).body.total,
       ({ completion_tokens: tokens = 0, completed: requests = 0 }) =>
-        tokens >= received.tokens && requests >= received.sent,
+        tokens >= received.tokens && requests >= received.sent.length,
     );
     return [
-      { figure: 'requests', value: received.sent },
-      { figure: 'failed requests', value: received.sent - received.complete, atMost: 0 },
+      { figure: 'requests', value: received.sent.length },
+      { figure: 'failed requests', value: received.sent.length - received.complete, atMost: 0 },
       { figure: 'requests that the older Worker does not refuse', value: unexpected, atMost: 0 },
       { figure: 'tokens received', value: received.tokens, atLeast: 1 },
       { figure: 'tokens billed minus received', value: billed - received.tokens, atMost: 0, atLeast: 0 },
       {
         figure: 'requests in the ledger minus sent',
-        value: completed - received.sent,
+        value: completed - received.sent.length,
         atMost: 0,
         atLeast: 0,
       },

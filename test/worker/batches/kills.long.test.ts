@@ -1,16 +1,12 @@
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Usage } from '../../../shared/generation.ts';
-import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
 import { randomFrom } from '../../support/random.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
+import { startBillingSystem } from '../support/billing-system.ts';
 import { eventually } from '../support/eventually.ts';
 import { startFakeOrigin } from '../support/fake-origin.ts';
 import { spawnWorker } from '../support/worker-process.ts';
@@ -28,24 +24,11 @@ const costOf = ({
 }: Pick<Usage, 'promptTokens' | 'completionTokens'>): number =>
   Math.ceil((2 * promptTokens + 5 * completionTokens) / 4);
 
-/** A billing system: the cost of each event by its id. */
-async function startBilling() {
-  const costs = new Map<string, number>();
-  const server = createServer(KEPT_CONNECTIONS, async (request, response) => {
-    // A killed workerd breaks off.
-    const events = (await json(request).catch(() => [])) as { id: string; data: { cost_micros: number } }[];
-    for (const { id, data } of events) costs.set(id, data.cost_micros);
-    response.writeHead(204).end();
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, costs, server };
-}
-
 test('after kills of workerd and the origin, every line has one record, and ledger and bill have what was generated', async () => {
   const random = randomFrom(3_711);
   const origin = await startFakeOrigin();
   const slow = new SlowOrigin(origin);
-  const billing = await startBilling();
+  const billing = await startBillingSystem();
   const state = mkdtempSync(path.join(tmpdir(), 'continuo-batch-'));
   const plan = {
     origin: { url: origin.url, secret: origin.secret },
@@ -61,7 +44,7 @@ test('after kills of workerd and the origin, every line has one record, and ledg
   onTestFinished(async () => {
     await worker.kill();
     await origin.stop();
-    billing.server.close();
+    billing.stop();
     rmSync(state, { recursive: true, force: true });
   });
   await admin(worker, 'POST', '/prices', { model: 'org/tiny', ...PRICE });
@@ -112,8 +95,8 @@ test('after kills of workerd and the origin, every line has one record, and ledg
   );
   // A bill leaves at least once, with the same id each time.
   await eventually(
-    async () => billing.costs.size,
-    (count) => count === requests,
+    async () => billing.of('killed'),
+    (bill) => bill.events === requests,
   );
-  expect([...billing.costs.values()].reduce((sum, micros) => sum + micros, 0)).toBe(cost);
+  expect(billing.of('killed').micros).toBe(cost);
 });

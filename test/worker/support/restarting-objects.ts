@@ -145,4 +145,7 @@ export default {
     const object = objectOf(kind, name!, env) as Action;
     return Response.json((await object[action!]!().catch(() => null)) ?? null);
   },
+  scheduled: worker.scheduled!,
 } satisfies ExportedHandler<Env>;
+
+export { BatchRun } from '../../../worker/index.ts';
