@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
-import { unstable_readConfig, unstable_splitSqlQuery } from 'wrangler';
+import { unstable_readConfig } from 'wrangler';
 
 /** The table in which `wrangler d1 migrations apply` records what it has applied. */
 const TABLE = `CREATE TABLE IF NOT EXISTS d1_migrations (
@@ -21,14 +21,13 @@ export async function migrate(database: Database, folder: string): Promise<void>
   const { results } = await database.prepare('SELECT name FROM d1_migrations').all<{ name: string }>();
   const applied = new Set(results.map(({ name }) => name));
   const missing = migrationsIn(folder).filter((file) => !applied.has(file));
+  if (missing.length === 0) return;
   const statements = missing.flatMap((name) => [
-    ...unstable_splitSqlQuery(readFileSync(path.join(folder, name), 'utf8')).map((sql) =>
-      database.prepare(sql),
-    ),
-    database.prepare('INSERT INTO d1_migrations (name) VALUES (?)').bind(name),
+    readFileSync(path.join(folder, name), 'utf8'),
+    `INSERT INTO d1_migrations (name) VALUES ('${name.replaceAll("'", "''")}')`,
   ]);
-  // One round trip: a new database has many of them.
-  if (statements.length > 0) await database.batch(statements);
+  // One statement for the simulator, which runs it in a transaction: a round trip for each would take 0.4 s.
+  await database.prepare(statements.join('\n;\n')).run();
 }
 
 /** The simulator's names of databases. They stay, because they say where a state directory keeps the data. */
