@@ -8,12 +8,12 @@ import { compileConstraint } from '../../support/grammar/compile-constraint.ts';
 import { bnfOfGrammar } from '../../support/grammar/oracle/expression-to-bnf.ts';
 import { allowedTokens } from '../../support/grammar/random-walk.ts';
 import { smallVocabulary, tokenTable } from '../../support/grammar/vocabularies.ts';
-import { randomFrom } from '../../support/random.ts';
+import { randomFrom, runs } from '../../support/random.ts';
 
 describe('masks of a grammar that refers to tokens equal the oracle in every bit', () => {
   const tokens = smallVocabulary();
   const vocabulary = new GrammarVocabulary(tokens);
-  const options = { tokens, walks: 4, steps: 10 };
+  const options = { tokens, walks: runs(4), steps: 10 };
 
   it.each([
     'root ::= <[0]> "ab"* <[1]>',
