@@ -19,6 +19,8 @@ export interface ModelShape {
    * = 1.
    */
   readonly maxPrefillChunks?: number;
+  /** Whether `prefillTogether` gives each prompt the logits of a run of its own. Absent = false. */
+  readonly joinsPrompts?: boolean;
   /**
    * Minimum rows of a decode run, idle ones included, because a single row may use a kernel that rounds
    * differently. At most the number of slots.
@@ -144,6 +146,12 @@ export interface ModelRunner {
   decode(batch: DecodeBatch, signal?: AbortSignal): Float32Array | Promise<Float32Array>;
   /** Returns the logits of logitsAt[i] at row i, valid until the next call. Does not block the event loop. */
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array>;
+  /**
+   * Computes whole prompts in neighbouring slots, in ascending order and without images. The longest one
+   * times their number is at most `maxPrefillChunks` chunks. Returns the logits of each prompt's `logitsAt`,
+   * prompt after prompt, valid until the next call. Only for shapes with `joinsPrompts`.
+   */
+  prefillTogether?(prompts: readonly PrefillChunk[], signal: AbortSignal): Promise<Float32Array>;
   /** Copies the KV of positions [start, end) from one slot to another. */
   copy(from: number, to: number, end: number, start?: number): void;
   dispose(): void;

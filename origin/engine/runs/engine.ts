@@ -20,7 +20,8 @@ import { RunningSet } from '../state/running-set.ts';
 import { Scheduler } from '../state/scheduler.ts';
 import { Admission } from './admission.ts';
 import type { EngineOptions } from './engine-options.ts';
-import { type ModelRun, ModelRuns } from './model-runs.ts';
+import type { ModelRun } from './model-run.ts';
+import { ModelRuns } from './model-runs.ts';
 import { Requests } from './requests.ts';
 import { RunClock } from './run-clock.ts';
 

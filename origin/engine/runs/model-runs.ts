@@ -1,34 +1,14 @@
-import type { DecodeBatch, ModelRunner, PrefillChunk } from '../../model/model-runner.ts';
+import type { DecodeBatch, ModelRunner } from '../../model/model-runner.ts';
 import type { SamplerPool } from '../../sampling/pool/sampler-pool.ts';
-import { type KvCopy, MAX_COPIED_CHUNKS } from '../kv/pending-copies.ts';
-import type { StepReport } from '../messages.ts';
-import { DecodeBatchBuilder, prefillChunk } from '../scheduling/step-plan.ts';
+import { DecodeBatchBuilder } from '../scheduling/step-plan.ts';
 import type { TimeShares } from '../scheduling/time-shares.ts';
-import type { OpenRequest } from '../sequences/open-request.ts';
-import type { PromptPrefill } from '../sequences/prompt-prefill.ts';
 import type { Sequence } from '../sequences/sequence.ts';
-import type { PrefixCache } from '../state/prefix-cache.ts';
 import type { RunningSet } from '../state/running-set.ts';
 import type { EngineOptions } from './engine-options.ts';
+import type { ModelRun, ModelRunsParts } from './model-run.ts';
+import { PrefillRuns } from './prefill-runs.ts';
 import type { Requests } from './requests.ts';
-import { ONE_ROW, type RunClock } from './run-clock.ts';
-
-/** One run of the model. */
-export interface ModelRun extends Pick<StepReport, 'kind'> {
-  /** To be made before the run. */
-  readonly copies: readonly KvCopy[];
-  /** The requests that fail if the run fails. */
-  readonly requests: readonly OpenRequest[];
-  start(): Float32Array | Promise<Float32Array>;
-  postprocess(logits: Float32Array, now: number): RunResult;
-  /** Charges the time of the whole run to the tenants in it, also if it failed. */
-  charge(): void;
-}
-
-/** Counters of a run, and the KV copies to make after it. */
-export interface RunResult extends Pick<StepReport, 'rows' | 'tokens'> {
-  readonly copies: readonly KvCopy[];
-}
+import type { RunClock } from './run-clock.ts';
 
 /** So many positions of context cost about as much as the rest of a row. */
 const POSITIONS_PER_ROW = 512;
@@ -41,22 +21,11 @@ const LEAST_STOPPED_ROWS = 16;
  */
 const MOST_FETCHES = 3;
 
-const NO_LOGITS = new Float32Array(0);
-
-/** The parts of the engine that runs read and advance. */
-export interface ModelRunsParts {
-  readonly running: RunningSet;
-  readonly prefixes: PrefixCache;
-  readonly requests: Requests;
-  readonly shares: TimeShares;
-  readonly clock: RunClock;
-}
-
 /** Builds the runs of a step: what each computes, and how its logits become tokens. */
 export class ModelRuns {
   readonly #runner: ModelRunner;
   readonly #running: RunningSet;
-  readonly #prefixes: PrefixCache;
+  readonly #prefills: PrefillRuns;
   readonly #requests: Requests;
   readonly #pool: SamplerPool | null;
   readonly #now: () => number;
@@ -68,7 +37,7 @@ export class ModelRuns {
     const { slots, minRows } = runner.shape;
     this.#runner = runner;
     this.#running = parts.running;
-    this.#prefixes = parts.prefixes;
+    this.#prefills = new PrefillRuns({ runner, now }, parts);
     this.#requests = parts.requests;
     this.#pool = pool;
     this.#now = now;
@@ -82,30 +51,10 @@ export class ModelRuns {
    * was computed thus decodes in the same step. Each run is built when the run before it has been charged.
    */
   *schedule(): Generator<ModelRun> {
-    yield* this.#schedulePrefills();
+    yield* this.#prefills.schedule();
     const accounts = this.#shares.streams(this.#running.work);
     const decode = this.#scheduleDecode(accounts);
     if (decode !== null) yield decode;
-  }
-
-  /**
-   * Yields runs until one computes a chunk, or copies a prompt for its later sequences. Runs that only
-   * restore stored chunks come on top, as far as copying is cheap.
-   */
-  *#schedulePrefills(): Generator<ModelRun> {
-    const mostRestored = MAX_COPIED_CHUNKS * this.#runner.shape.prefillChunk;
-    let restored = 0;
-    while (restored < mostRestored) {
-      const account = this.#shares.prompt(this.#running.work);
-      const prefill = account === null ? null : this.#running.nextPrefill(account);
-      if (prefill === null) return;
-      const copies = prefill.done;
-      const run = this.#schedulePrefill(prefill);
-      const computes = !this.#waits(prefill);
-      yield run;
-      if ((computes && !this.#clock.wasStopped) || copies) return;
-      if (!computes) restored += Math.min(prefill.tokens.length, mostRestored);
-    }
   }
 
   /** Schedules the decoding sequences of the accounts. */
@@ -185,58 +134,6 @@ export class ModelRuns {
       pool.retry();
     }
     if (sparse) pool.settle();
-  }
-
-  /**
-   * Schedules the next chunk of one prompt. Before its first chunk the prompt gets its slot. If the store has
-   * more of it than one run may restore, or all of it, the run computes nothing.
-   */
-  #schedulePrefill(prefill: PromptPrefill): ModelRun {
-    const entered = prefill.slot < 0 ? this.#enter(prefill) : [];
-    const restored = this.#prefixes.restore(prefill);
-    const { request, computed } = prefill;
-    const chunk = this.#waits(prefill) ? null : this.#nextChunk(prefill);
-    const run = this.#clock.newRun(new Set([request.account]));
-    return {
-      kind: 'prefill',
-      copies: [...entered, ...restored.copies],
-      requests: [request],
-      start: () => {
-        restored.write();
-        if (chunk === null) return restored.logits ?? prefill.logits ?? NO_LOGITS;
-        if (!prefill.isShort) this.#clock.enter(run);
-        return this.#runner.prefill(chunk, AbortSignal.any([request.signal, run.stop.signal]));
-      },
-      postprocess: (logits, now) => {
-        // A run that was done before it could be stopped counts.
-        run.stoppedBy = null;
-        const tokens = chunk?.tokens.length ?? 0;
-        const result = { rows: 1, tokens, copies: [] };
-        if (request.closed) return result;
-        const rows = chunk?.logitsAt.length ?? 1;
-        const row = (index: number) => this.#row(logits, index < 0 ? rows + index : index);
-        return { ...result, copies: this.#requests.advancePrefill(prefill, computed + tokens, row, now) };
-      },
-      charge: () => this.#clock.chargeRun('prefill', run, new Map([[request.account, ONE_ROW]])),
-    };
-  }
-
-  /** Whether a prompt is computed, or waits for KV. */
-  #waits(prefill: PromptPrefill): boolean {
-    return prefill.done || prefill.restores || this.#prefixes.waits(prefill);
-  }
-
-  #enter(prefill: PromptPrefill): readonly KvCopy[] {
-    const { copies, cached } = this.#prefixes.assign(prefill);
-    this.#requests.start(prefill, cached, this.#now());
-    return copies;
-  }
-
-  #nextChunk({ slot, tokens, computed, wantedLogits, images, logitsFrom }: PromptPrefill): PrefillChunk {
-    const { prefillChunk: length, maxPrefillChunks = 1 } = this.#runner.shape;
-    // Running streams wait for one chunk at most.
-    const chunks = this.#running.hasStreams ? 1 : maxPrefillChunks;
-    return prefillChunk(slot, tokens, computed, length, chunks, wantedLogits, images, logitsFrom);
   }
 
   #row(logits: Float32Array, row: number): Float32Array {

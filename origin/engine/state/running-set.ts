@@ -56,6 +56,11 @@ export class RunningSet {
     return this.#decoding.some((sequence) => sequence !== null);
   }
 
+  /** More prompts wait than sequences decode. */
+  get isCrowded(): boolean {
+    return this.#prefills.length > this.#decoding.filter((sequence) => sequence !== null).length;
+  }
+
   inSlot(slot: number): Sequence | PromptPrefill | undefined {
     return this.#decoding[slot] ?? this.#prefills.find((prefill) => prefill.slot === slot);
   }
@@ -133,12 +138,17 @@ export class RunningSet {
     return work;
   }
 
+  /** Returns the prompts of an account that do not wait for copies, in the order of admission. */
+  prefillsOf(account: string): PromptPrefill[] {
+    return this.#ready.filter(({ request }) => request.account === account);
+  }
+
   /**
    * Returns the prompt of an account that computes its next chunk: the oldest, except that a short one may
    * pass it once.
    */
   nextPrefill(account: string): PromptPrefill | null {
-    const prefills = this.#ready.filter(({ request }) => request.account === account);
+    const prefills = this.prefillsOf(account);
     const [oldest] = prefills;
     if (oldest === undefined) return null;
     const short = oldest.passed ? undefined : prefills.find(({ isShort }) => isShort);

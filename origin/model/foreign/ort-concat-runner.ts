@@ -63,7 +63,7 @@ export class OrtConcatRunner implements ModelRunner {
     this.#decoder = decoder;
     this.#logitsName = logits;
     this.#cache = new ConcatenatedCache(session.api, decoder, layout);
-    this.#inputs = new PrefillInputs(prefillChunk);
+    this.#inputs = new PrefillInputs(1, prefillChunk);
     this.#mask = allocateInt64(contextLength).fill(1n);
     this.#embedder = embedder;
     this.#logits = allocateLogits(Math.max(slots, prefillChunk) * vocabularySize);
@@ -135,7 +135,7 @@ export class OrtConcatRunner implements ModelRunner {
     const { slot, start, tokens, logitsAt } = piece;
     const { tokenInput, attentionMask, positionIds, useCacheBranch } = this.#decoder;
     const inputs = this.#inputs;
-    inputs.fill(piece);
+    inputs.fill([piece]);
     this.#embedder?.embed(tokens, tokens.length, piece.images);
     const dimensions = [1, tokens.length];
     return this.#session.bound((binding) => {

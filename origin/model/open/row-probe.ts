@@ -1,4 +1,4 @@
-import type { ModelRunner } from '../model-runner.ts';
+import type { ModelRunner, PrefillChunk } from '../model-runner.ts';
 import { MAX_PREFILL_CHUNKS } from '../runner/runner-options.ts';
 
 /**
@@ -46,6 +46,35 @@ export async function findMaxPrefillChunks(runner: ModelRunner): Promise<number>
   const apart = await prefilled(runner, tokens, prefillChunk);
   const together = await prefilled(runner, tokens, length);
   return apart.equals(together) ? MAX_PREFILL_CHUNKS : 1;
+}
+
+/** Kernels of a device may round by the shape of a run, so this part of the logits' range is no fault. */
+const ROUNDING = 0.01;
+
+/** Returns whether several prompts of one run have the logits that each has in a run of its own. */
+export async function findJoinsPrompts(runner: ModelRunner): Promise<boolean> {
+  const { prefillChunk, slots, vocabularySize } = runner.shape;
+  // The last prompt needs no padding, and the middle one the most.
+  const lengths = [Math.ceil(prefillChunk / 8), 2, Math.floor(prefillChunk / 4)];
+  if (runner.prefillTogether === undefined || slots < lengths.length || lengths.some((length) => length < 2))
+    return false;
+  const prompts = lengths.map((length, slot): PrefillChunk => {
+    const tokens = Int32Array.from({ length }, (_, at) => (7 * at + 5 * slot + 1) % vocabularySize);
+    return { slot, start: 0, tokens, logitsAt: Int32Array.of(length - 1) };
+  });
+  const never = new AbortController().signal;
+  const apart: number[] = [];
+  for (const prompt of prompts) apart.push(...(await runner.prefill(prompt, never)));
+  const together = await runner.prefillTogether(prompts, never);
+  return areClose(together, Float32Array.from(apart));
+}
+
+/** Returns whether logits differ by rounding at most. */
+function areClose(some: Float32Array, others: Float32Array): boolean {
+  const largest = others.reduce((most, logit) => Math.max(most, logit), -Infinity);
+  const smallest = others.reduce((least, logit) => Math.min(least, logit), Infinity);
+  const most = ROUNDING * (largest - smallest);
+  return some.length === others.length && some.every((logit, at) => Math.abs(logit - others[at]!) <= most);
 }
 
 /** Returns the KV of a prompt, computed in runs of `step` positions, and the logits of its last position. */

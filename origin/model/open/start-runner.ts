@@ -13,7 +13,7 @@ import { OrtRunner } from '../runner/ort-runner.ts';
 import type { RunnerOptions } from '../runner/runner-options.ts';
 import { SingleRowRunner } from '../runner/single-row-runner.ts';
 import { readsSeveralAfterPast, requireFiniteLogits } from './probe.ts';
-import { findMaxPrefillChunks, findMinRows } from './row-probe.ts';
+import { findJoinsPrompts, findMaxPrefillChunks, findMinRows } from './row-probe.ts';
 
 /** ONNX Runtime's name of CPU memory. */
 const CPU_MEMORY = 'Cpu';
@@ -57,18 +57,22 @@ export async function startRunner(
   }
 }
 
-interface RowOptions extends Pick<RunnerOptions, 'allocateLogits'> {
+interface RowOptions extends Pick<RunnerOptions, 'allocateLogits' | 'embedder'> {
   readonly decoder: Pick<DecoderInterface, 'cache' | 'couplesRows'>;
 }
 
 /** A runner with independent rows: bit for bit on the CPU, elsewhere unless the graph couples them. */
 export async function withIndependentRows(
   runner: ModelRunner,
-  { decoder, allocateLogits }: RowOptions,
+  { decoder, allocateLogits, embedder = null }: RowOptions,
   { provider }: Pick<OrtDevice, 'provider'>,
 ): Promise<ModelRunner> {
   if (decoder.cache !== 'in-place') return runner;
   if (decoder.couplesRows) return new SingleRowRunner(runner, allocateLogits);
+  const canJoin = runner instanceof OrtRunner || runner instanceof GraphRunner;
+  // A run of a card takes about as long with one short prompt as with several. A CPU gains nothing.
+  if (provider === 'cuda' && canJoin && embedder === null)
+    runner.joinsPrompts = await findJoinsPrompts(runner);
   // Devices choose kernels by the number of rows. Running row by row would defeat their purpose.
   if (provider !== 'cpu' || !(runner instanceof OrtRunner)) return runner;
   const minRows = await findMinRows(runner);

@@ -63,21 +63,31 @@ export class DecodeInputs extends BatchInputs {
   }
 }
 
-/** One chunk of one prompt: a batch of one row. */
+/** One chunk of one prompt, or several whole prompts, each padded at its end to the longest. */
 export class PrefillInputs extends BatchInputs {
-  constructor(prefillChunk: number) {
-    super(1, prefillChunk, prefillChunk + 1);
+  /** @param tokens most tokens of a run, padding included */
+  constructor(slots: number, tokens: number) {
+    super(slots, tokens, tokens + 1);
   }
 
-  fill({ start, tokens, logitsAt }: PrefillChunk): void {
-    for (let i = 0; i < tokens.length; i++) {
-      this.tokens[i] = BigInt(tokens[i]!);
-      this.positions[i] = BigInt(start + i);
+  /** Returns the dimensions of the run, and the number of logits that are needed. */
+  fill(chunks: readonly PrefillChunk[]): { sequences: number; length: number; logits: number } {
+    const length = chunks.reduce((most, { tokens }) => Math.max(most, tokens.length), 0);
+    let logits = 0;
+    let total = 0;
+    for (const [row, { start, tokens, logitsAt }] of chunks.entries()) {
+      const first = row * length;
+      for (let at = 0; at < length; at++) {
+        this.tokens[first + at] = BigInt(tokens[at] ?? 0);
+        this.positions[first + at] = BigInt(start + at);
+      }
+      this.lastPositions[row] = start + tokens.length - 1;
+      for (const at of logitsAt) this.logitsIndex[logits++] = BigInt(first + at);
+      total = Math.max(total, start + length);
     }
-    this.totalLength[0] = start + tokens.length;
-    this.lastPositions[0] = start + tokens.length - 1;
-    for (let i = 0; i < logitsAt.length; i++) this.logitsIndex[i] = BigInt(logitsAt[i]!);
+    this.totalLength[0] = total;
     // The last one twice, for runs that must not have a single row.
-    this.logitsIndex[logitsAt.length] = BigInt(logitsAt.at(-1) ?? 0);
+    this.logitsIndex[logits] = this.logitsIndex[logits - 1] ?? 0n;
+    return { sequences: chunks.length, length, logits };
   }
 }

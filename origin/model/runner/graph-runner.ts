@@ -36,6 +36,11 @@ export class GraphRunner implements ModelRunner {
     return this.#parts.prefiller.shape;
   }
 
+  /** Set after the runner was probed. */
+  set joinsPrompts(joinsPrompts: boolean) {
+    this.#parts.prefiller.joinsPrompts = joinsPrompts;
+  }
+
   get kvBytes(): KvBytes {
     return this.#idle.observed(this.#parts.prefiller.kvBytes);
   }
@@ -70,10 +75,14 @@ export class GraphRunner implements ModelRunner {
   }
 
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
+    return this.prefillTogether([chunk], signal);
+  }
+
+  prefillTogether(chunks: readonly PrefillChunk[], signal: AbortSignal): Promise<Float32Array> {
     return this.#guard.run(async () => {
       this.#parts.graphs.sparse?.logits.clear();
-      const logits = await this.#parts.prefiller.prefill(chunk, signal);
-      this.#idle.written(chunk.slot, chunk.start, chunk.tokens.length);
+      const logits = await this.#parts.prefiller.prefillTogether(chunks, signal);
+      for (const { slot, start, tokens } of chunks) this.#idle.written(slot, start, tokens.length);
       return logits;
     });
   }

@@ -62,7 +62,7 @@ export class OrtRunner implements ModelRunner {
     this.#logitsName = logits;
     this.#cache = cache ?? new KvCache(session.api, decoder, layout);
     this.#decodeInputs = new DecodeInputs(slots, contextLength);
-    this.#prefillInputs = new PrefillInputs(MAX_PREFILL_CHUNKS * prefillChunk);
+    this.#prefillInputs = new PrefillInputs(slots, MAX_PREFILL_CHUNKS * prefillChunk);
     this.#embedder = embedder;
     this.#logits = allocateLogits(keptLogitRows(layout, prefillChunk) * vocabularySize);
   }
@@ -85,6 +85,11 @@ export class OrtRunner implements ModelRunner {
     this.#shape = { ...this.#shape, maxPrefillChunks };
   }
 
+  /** Set after the runner was probed. */
+  set joinsPrompts(joinsPrompts: boolean) {
+    this.#shape = { ...this.#shape, joinsPrompts };
+  }
+
   /** Runs on the calling thread, or with a signal as a prefill does. */
   decode(batch: DecodeBatch): Float32Array;
   decode(batch: DecodeBatch, signal?: AbortSignal): Float32Array | Promise<Float32Array>;
@@ -103,14 +108,20 @@ export class OrtRunner implements ModelRunner {
 
   /** Runs on a pool thread. An abort stops it within one operator. */
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
+    return this.prefillTogether([chunk], signal);
+  }
+
+  /** As `prefill`. Attention ignores the padding of a prompt, and later tokens overwrite its KV. */
+  prefillTogether(chunks: readonly PrefillChunk[], signal: AbortSignal): Promise<Float32Array> {
     return this.#guard.run(async () => {
-      this.#prefillInputs.fill(chunk);
-      this.#embedder?.embed(chunk.tokens, chunk.tokens.length, chunk.images);
-      const rows = chunk.logitsAt.length === 0 ? 0 : Math.max(chunk.logitsAt.length, this.shape.minRows);
+      const [{ tokens, images, slot }] = chunks as [PrefillChunk];
+      const { sequences, length, logits: wanted } = this.#prefillInputs.fill(chunks);
+      this.#embedder?.embed(tokens, tokens.length, images);
+      const rows = wanted === 0 ? 0 : Math.max(wanted, this.shape.minRows);
       const logits = this.#logitsFor(rows);
-      using binding = this.#bind(this.#prefillInputs, [1, chunk.tokens.length], chunk.slot, logits);
+      using binding = this.#bind(this.#prefillInputs, [sequences, length], slot, logits);
       await this.#session.runAsync(binding, signal);
-      return logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
+      return logits.subarray(0, wanted * this.shape.vocabularySize);
     });
   }
 

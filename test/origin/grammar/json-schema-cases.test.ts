@@ -15,7 +15,7 @@ import { randomFrom, runs } from '../../support/random.ts';
 
 const tokens = smallVocabulary();
 const vocabulary = new GrammarVocabulary(tokens);
-/** For more generations: TEST_GENERATIONS=1000 npx vitest run test/origin/grammar/json-schema-cases.test.ts */
+/** TEST_GENERATIONS=1000 generates more. */
 const GENERATIONS = Number(process.env.TEST_GENERATIONS ?? runs(8));
 
 it('has at least 150 schemas with distinct names', () => {

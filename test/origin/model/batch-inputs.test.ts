@@ -51,10 +51,24 @@ it('the total length stays constant while rows grow within a block', () => {
 });
 
 it('a prefill chunk is written at its positions, and its length is exact', () => {
-  const inputs = new PrefillInputs(4);
-  inputs.fill({ slot: 2, start: 8, tokens: Int32Array.of(5, 6, 7), logitsAt: Int32Array.of(0, 2) });
+  const inputs = new PrefillInputs(1, 4);
+  inputs.fill([{ slot: 2, start: 8, tokens: Int32Array.of(5, 6, 7), logitsAt: Int32Array.of(0, 2) }]);
   expect([...inputs.tokens.subarray(0, 3)]).toEqual([5n, 6n, 7n]);
   expect([...inputs.positions.subarray(0, 3)]).toEqual([8n, 9n, 10n]);
   expect([...inputs.logitsIndex.subarray(0, 2)]).toEqual([0n, 2n]);
   expect([inputs.lastPositions[0], inputs.totalLength[0]]).toEqual([10, 11]);
+});
+
+it('prompts of one run are padded at their ends to the longest', () => {
+  const inputs = new PrefillInputs(2, 8);
+  const shape = inputs.fill([
+    { slot: 2, start: 0, tokens: Int32Array.of(5, 6), logitsAt: Int32Array.of(1) },
+    { slot: 3, start: 0, tokens: Int32Array.of(7, 8, 9), logitsAt: Int32Array.of(0, 2) },
+  ]);
+  expect(shape).toEqual({ sequences: 2, length: 3, logits: 3 });
+  expect([...inputs.tokens.subarray(0, 6)]).toEqual([5n, 6n, 0n, 7n, 8n, 9n]);
+  expect([...inputs.positions.subarray(0, 6)]).toEqual([0n, 1n, 2n, 0n, 1n, 2n]);
+  expect([...inputs.logitsIndex.subarray(0, 3)]).toEqual([1n, 3n, 5n]);
+  expect([...inputs.lastPositions]).toEqual([1, 2]);
+  expect(inputs.totalLength[0]).toBe(3);
 });

@@ -79,6 +79,35 @@ it('external and internal weights give the same bits', async () => {
   );
 });
 
+it('prompts of one run have the KV and logits of runs of their own, and go on after them', async () => {
+  const { runner } = await syntheticRunner({ quantization: 'q8' }, { slots: 5 });
+  const { vocabularySize, prefillChunk } = runner.shape;
+  const prompts = [2, 13, prefillChunk / 2, 3].map((length, seed) => randomTokens(length, seed));
+  const chunks = prompts.map((tokens, index) => {
+    const logitsAt = index === 1 ? Int32Array.of(0, 7, 12) : Int32Array.of(tokens.length - 1);
+    return { slot: index + 1, start: 0, tokens, logitsAt };
+  });
+  const kvOf = ({ slot, tokens }: (typeof chunks)[number]) => {
+    const bytes = Buffer.alloc(tokens.length * runner.kvBytes.positionBytes);
+    runner.kvBytes.read(slot, 0, tokens.length, bytes);
+    return bytes;
+  };
+  const decoded = () =>
+    decodeRows(
+      runner,
+      1,
+      prompts.map(({ length }) => ({ token: 9, position: length })),
+    );
+  const apart: Float32Array[] = [];
+  for (const chunk of chunks) apart.push((await runner.prefill(chunk, never)).slice());
+  const expected = { kv: chunks.map(kvOf), next: await decoded() };
+  for (const { slot } of chunks) await prefillPrompt(runner, slot, randomTokens(40, slot));
+  const together = (await runner.prefillTogether!(chunks, never)).slice();
+  expect([...together]).toEqual(apart.flatMap((logits) => [...logits]));
+  expect(together).toHaveLength(6 * vocabularySize);
+  expect({ kv: chunks.map(kvOf), next: await decoded() }).toEqual(expected);
+});
+
 describe('a slot', () => {
   it('gives the same bits in every slot and after any earlier contents of the slot', async () => {
     const { runner } = await syntheticRunner({ quantization: 'q8' });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
-import { findMaxPrefillChunks, findMinRows } from '../../../origin/model/open/row-probe.ts';
+import { findJoinsPrompts, findMaxPrefillChunks, findMinRows } from '../../../origin/model/open/row-probe.ts';
 
 const shape = { vocabularySize: 16, contextLength: 8, prefillChunk: 4, minRows: 1 };
 
@@ -78,3 +78,21 @@ it.each([
   };
   expect(await findMaxPrefillChunks(runner)).toBe(chunks);
 });
+
+it.each([
+  { kernel: 'rounds by the shape of a run', error: 1e-3, joins: true },
+  { kernel: 'reads the padding', error: 1, joins: false },
+])(
+  'prompts share a run unless attention does more than round: one that $kernel',
+  async ({ error, joins }) => {
+    const logits = (tokens: Int32Array, off: number) => [tokens.at(-1)! + off, -tokens.length];
+    const runner: ModelRunner = {
+      ...runnerOf(4, () => 0),
+      shape: { ...shape, slots: 4, contextLength: 64, prefillChunk: 32 },
+      prefill: async ({ tokens }) => Float32Array.from(logits(tokens, 0)),
+      prefillTogether: async (prompts) =>
+        Float32Array.from(prompts.flatMap(({ tokens }) => logits(tokens, error))),
+    };
+    expect(await findJoinsPrompts(runner)).toBe(joins);
+  },
+);

@@ -27,6 +27,18 @@ it('a lone row gets an idle row on the CPU; device rows are decoded as they are'
   expect(runner.shape.minRows).toBe(1);
 });
 
+it.each([
+  { provider: 'cuda', joins: true },
+  { provider: 'webgpu', joins: undefined },
+] as const)('runs compute several prompts on $provider: $joins', async ({ provider, joins }) => {
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, MODEL);
+  const runner = cpuDeviceRunner(directory, { slots: 4, prefillChunk: 32 }, false);
+  onTestFinished(() => runner.dispose());
+  await withIndependentRows(runner, { decoder: FREE }, { provider });
+  expect(runner.shape.joinsPrompts).toBe(joins);
+});
+
 it.each(['cpu', 'cuda', 'webgpu'] as const)('coupled rows are decoded one by one on %s', async (provider) => {
   const runs: number[] = [];
   const runner: ModelRunner = {

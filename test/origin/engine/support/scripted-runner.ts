@@ -49,6 +49,8 @@ export class ScriptedRunner implements ModelRunner {
   /** Decode ranges and prefill lengths, in order. */
   readonly decodes: { readonly firstSlot: number; readonly rows: number }[] = [];
   readonly prefills: number[] = [];
+  /** Numbers of prompts of the runs with several. */
+  readonly joined: number[] = [];
   /** The first discarded position of each discard. */
   readonly discards: number[] = [];
   readonly #options: ScriptedOptions;
@@ -98,6 +100,27 @@ export class ScriptedRunner implements ModelRunner {
       this.#write(slot, start + at, MODEL.prefillEntry(token, start + at, first, length));
     });
     return this.#flat([...logitsAt].map((at) => this.#logits(slot, start + at)));
+  }
+
+  async prefillTogether(prompts: readonly PrefillChunk[], signal: AbortSignal): Promise<Float32Array> {
+    this.#begin('prefill');
+    const { prefillChunk, maxPrefillChunks = 1, joinsPrompts } = this.shape;
+    const longest = Math.max(...prompts.map(({ tokens }) => tokens.length));
+    if (!joinsPrompts || prompts.length < 2) throw new Error('no run of several prompts');
+    if (longest > prefillChunk || prompts.length * longest > maxPrefillChunks * prefillChunk)
+      throw new Error('too many rows');
+    this.joined.push(prompts.length);
+    await this.#untilDone(signal);
+    const logits = prompts.flatMap(({ slot, start, tokens, logitsAt, images }, index) => {
+      if (start !== 0 || tokens.length < 2 || images !== undefined) throw new Error('no whole prompt');
+      if (slot !== prompts[0]!.slot + index) throw new Error('no neighbouring slots');
+      for (let at = 0; at < longest; at++) {
+        const entry = MODEL.prefillEntry(tokens[at] ?? 0, at, 0, tokens.length);
+        this.#write(slot, at, at < tokens.length ? entry : 'padding');
+      }
+      return [...logitsAt].map((at) => this.#logits(slot, at));
+    });
+    return this.#flat(logits);
   }
 
   /** @throws RunTerminated if the signal stops the run */

@@ -1,0 +1,34 @@
+import type { KvCopy } from '../kv/pending-copies.ts';
+import type { StepReport } from '../messages.ts';
+import type { TimeShares } from '../scheduling/time-shares.ts';
+import type { OpenRequest } from '../sequences/open-request.ts';
+import type { PrefixCache } from '../state/prefix-cache.ts';
+import type { RunningSet } from '../state/running-set.ts';
+import type { Requests } from './requests.ts';
+import type { RunClock } from './run-clock.ts';
+
+/** One run of the model. */
+export interface ModelRun extends Pick<StepReport, 'kind'> {
+  /** To be made before the run. */
+  readonly copies: readonly KvCopy[];
+  /** The requests that fail if the run fails. */
+  readonly requests: readonly OpenRequest[];
+  start(): Float32Array | Promise<Float32Array>;
+  postprocess(logits: Float32Array, now: number): RunResult;
+  /** Charges the time of the whole run to the tenants in it, also if it failed. */
+  charge(): void;
+}
+
+/** Counters of a run, and the KV copies to make after it. */
+export interface RunResult extends Pick<StepReport, 'rows' | 'tokens'> {
+  readonly copies: readonly KvCopy[];
+}
+
+/** The parts of the engine that runs read and advance. */
+export interface ModelRunsParts {
+  readonly running: RunningSet;
+  readonly prefixes: PrefixCache;
+  readonly requests: Requests;
+  readonly shares: TimeShares;
+  readonly clock: RunClock;
+}

@@ -1,0 +1,176 @@
+import type { ModelRunner, PrefillChunk } from '../../model/model-runner.ts';
+import { type KvCopy, MAX_COPIED_CHUNKS } from '../kv/pending-copies.ts';
+import { prefillChunk } from '../scheduling/step-plan.ts';
+import type { TimeShares } from '../scheduling/time-shares.ts';
+import type { PromptPrefill } from '../sequences/prompt-prefill.ts';
+import type { PrefixCache } from '../state/prefix-cache.ts';
+import type { RunningSet } from '../state/running-set.ts';
+import type { EngineOptions } from './engine-options.ts';
+import { isJoinable, JoinedPrompts } from './joined-prompts.ts';
+import type { ModelRun, ModelRunsParts, RunResult } from './model-run.ts';
+import type { Requests } from './requests.ts';
+import { ONE_ROW, type RunClock } from './run-clock.ts';
+
+const NO_LOGITS = new Float32Array(0);
+
+/** The prompts of a run in the order of their slots, and the copies to be made before it. */
+interface Joined {
+  readonly members: readonly PromptPrefill[];
+  readonly copies: readonly KvCopy[];
+}
+
+/** What a run computes of a prompt, up to the position `end`. */
+interface PrefillPart {
+  readonly prefill: PromptPrefill;
+  readonly chunk: PrefillChunk;
+  readonly end: number;
+}
+
+/** Builds the runs of a step that compute prompts, or restore what is stored of them. */
+export class PrefillRuns {
+  readonly #runner: ModelRunner;
+  readonly #running: RunningSet;
+  readonly #prefixes: PrefixCache;
+  readonly #requests: Requests;
+  readonly #now: () => number;
+  readonly #shares: TimeShares;
+  readonly #clock: RunClock;
+
+  constructor({ runner, now }: Pick<EngineOptions, 'runner' | 'now'>, parts: ModelRunsParts) {
+    this.#runner = runner;
+    this.#running = parts.running;
+    this.#prefixes = parts.prefixes;
+    this.#requests = parts.requests;
+    this.#now = now;
+    this.#shares = parts.shares;
+    this.#clock = parts.clock;
+  }
+
+  /**
+   * Yields runs until enough have computed chunks, or one copies a prompt for its later sequences. Runs that
+   * only restore stored chunks come on top, as far as copying is cheap.
+   */
+  *schedule(): Generator<ModelRun> {
+    const mostRestored = MAX_COPIED_CHUNKS * this.#runner.shape.prefillChunk;
+    let restored = 0;
+    let computed = 0;
+    while (restored < mostRestored) {
+      const account = this.#shares.prompt(this.#running.work);
+      const prefill = account === null ? null : this.#running.nextPrefill(account);
+      if (prefill === null) return;
+      const copies = prefill.done;
+      const run = this.#run(prefill);
+      const computes = !this.#waits(prefill);
+      yield run;
+      if (copies) return;
+      if (computes && !this.#clock.wasStopped && ++computed >= this.#maxRuns) return;
+      if (!computes) restored += Math.min(prefill.tokens.length, mostRestored);
+    }
+  }
+
+  /**
+   * Schedules the next chunk of one prompt, with other whole prompts of its account if the runner can join
+   * them. Before its first chunk a prompt gets its slot. If the store has more of it than one run may
+   * restore, or all of it, the run computes nothing.
+   */
+  #run(prefill: PromptPrefill): ModelRun {
+    const entered = prefill.slot < 0 ? this.#enter(prefill) : [];
+    const restored = this.#prefixes.restore(prefill);
+    const joined = this.#join(prefill);
+    const parts = this.#waits(prefill) ? [] : joined.members.map((member) => this.#part(member, joined));
+    const { request } = prefill;
+    const run = this.#clock.newRun(new Set([request.account]));
+    return {
+      kind: 'prefill',
+      copies: [...entered, ...restored.copies, ...joined.copies],
+      requests: joined.members.map((member) => member.request),
+      start: () => {
+        restored.write();
+        if (parts.length === 0) return restored.logits ?? prefill.logits ?? NO_LOGITS;
+        if (!joined.members.every(({ isShort }) => isShort)) this.#clock.enter(run);
+        const chunks = parts.map(({ chunk }) => chunk);
+        if (chunks.length > 1) return this.#runner.prefillTogether!(chunks, run.stop.signal);
+        return this.#runner.prefill(chunks[0]!, AbortSignal.any([request.signal, run.stop.signal]));
+      },
+      postprocess: (logits, now) => {
+        // A run that was done before it could be stopped counts.
+        run.stoppedBy = null;
+        if (parts.length > 0) return this.#advancePrefills(parts, logits, now);
+        const row = () => this.#row(logits, 0);
+        const isOpen = !request.closed;
+        const copies = isOpen ? this.#requests.advancePrefill(prefill, prefill.computed, row, now) : [];
+        return { rows: 1, tokens: 0, copies };
+      },
+      charge: () => this.#clock.chargeRun('prefill', run, new Map([[request.account, ONE_ROW]])),
+    };
+  }
+
+  /** Gives the prompts that a run can compute with this one their slots, and makes the copies for that. */
+  #join(prefill: PromptPrefill): Joined {
+    const { prefillChunk: chunk, joinsPrompts = false } = this.#runner.shape;
+    const joined = new JoinedPrompts(prefill, chunk * this.#maxChunks);
+    const copies: KvCopy[] = [];
+    const canJoin = (other: PromptPrefill) => isJoinable(other, chunk) && !this.#waits(other);
+    if (joinsPrompts && canJoin(prefill)) {
+      for (const other of this.#running.prefillsOf(prefill.request.account)) {
+        if (joined.isFull) break;
+        if (other === prefill || !canJoin(other) || !joined.suits(other)) continue;
+        if (other.slot < 0) copies.push(...this.#enter(other));
+        if (canJoin(other)) joined.add(other);
+      }
+    }
+    return { members: joined.members, copies };
+  }
+
+  #part(prefill: PromptPrefill, { members }: Joined): PrefillPart {
+    const chunk = this.#nextChunk(prefill, members.length > 1 ? 1 : undefined);
+    return { prefill, chunk, end: prefill.computed + chunk.tokens.length };
+  }
+
+  /** Takes the results of a run that has computed. */
+  #advancePrefills(parts: readonly PrefillPart[], logits: Float32Array, now: number): RunResult {
+    const copies: KvCopy[] = [];
+    let first = 0;
+    let tokens = 0;
+    for (const { prefill, chunk, end } of parts) {
+      const [from, rows] = [first, chunk.logitsAt.length];
+      const row = (index: number) => this.#row(logits, from + (index < 0 ? rows + index : index));
+      if (!prefill.request.closed) copies.push(...this.#requests.advancePrefill(prefill, end, row, now));
+      first += rows;
+      tokens += chunk.tokens.length;
+    }
+    return { rows: parts.length, tokens, copies };
+  }
+
+  /** Whether a prompt is computed, or waits for KV. */
+  #waits(prefill: PromptPrefill): boolean {
+    return prefill.done || prefill.restores || this.#prefixes.waits(prefill);
+  }
+
+  #enter(prefill: PromptPrefill): readonly KvCopy[] {
+    const { copies, cached } = this.#prefixes.assign(prefill);
+    this.#requests.start(prefill, cached, this.#now());
+    return copies;
+  }
+
+  /** Most runs of a step that compute. On a card, a few streams wait for two, so that a crowd waits less. */
+  get #maxRuns(): number {
+    return this.#runner.shape.joinsPrompts && this.#running.isCrowded ? 2 : 1;
+  }
+
+  /** Most chunks of a run. Running streams wait for one chunk at most. */
+  get #maxChunks(): number {
+    return this.#running.hasStreams ? 1 : (this.#runner.shape.maxPrefillChunks ?? 1);
+  }
+
+  #nextChunk(prefill: PromptPrefill, chunks = this.#maxChunks): PrefillChunk {
+    const { slot, tokens, computed, wantedLogits, images, logitsFrom } = prefill;
+    const { prefillChunk: length } = this.#runner.shape;
+    return prefillChunk(slot, tokens, computed, length, chunks, wantedLogits, images, logitsFrom);
+  }
+
+  #row(logits: Float32Array, row: number): Float32Array {
+    const { vocabularySize } = this.#runner.shape;
+    return logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
+  }
+}
