@@ -12,6 +12,7 @@ import { createMetrics, recordSteps } from './http/metrics.ts';
 import type { ServerContext } from './http/route.ts';
 import { createMetricsServer, createOriginServer } from './http/server.ts';
 import { createTraceExport } from './http/trace-export.ts';
+import { endProcess } from './model/ort/end-process.ts';
 import { createEngineLocks } from './process/engine-locks.ts';
 import { createLog, type Logger } from './process/log.ts';
 import { UsageAccounts } from './request/usage-accounts.ts';
@@ -88,9 +89,17 @@ async function main(): Promise<void> {
   service.drain();
   await endOpenStreams(fleet, service);
   await traces?.flush();
-  if (lostDevice !== null) throw new Error(lostDevice);
-  log.info('stopped');
-  process.exit(0);
+  if (lostDevice === null) {
+    log.info('stopped');
+    process.exit(0);
+  }
+  complain(lostDevice);
+  endProcess(1);
+}
+
+/** Writes one line on stderr. */
+function complain(message: string): void {
+  process.stderr.write(`continuo origin: ${message}\n`);
 }
 
 /** Resolves when the models are loaded. @throws Error one line, if none can be served */
@@ -148,6 +157,6 @@ async function endOpenStreams(fleet: Fleet, service: Service): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`continuo origin: ${errorMessage(error)}\n`);
+  complain(errorMessage(error));
   process.exit(1);
 });

@@ -129,6 +129,8 @@ export interface EngineStatus {
   /** How often sequences have been suspended since the engine started. */
   readonly suspensions?: number;
   readonly healthy: boolean;
+  /** Decode runs are graphs of CUDA. Absent = false. */
+  readonly usesGraphs?: boolean;
   /** Absent if the engine keeps no prefixes beyond its slots. */
   readonly prefixStore?: PrefixMemoryStatus | undefined;
   /** Absent if the engine keeps no prefixes on disk. */

@@ -20,7 +20,7 @@ interface Measured {
 
 type MeasuredEngine = Pick<
   EngineStatus,
-  'running' | 'waiting' | 'suspended' | 'suspensions' | 'prefixStore' | 'prefixDisk'
+  'running' | 'waiting' | 'suspended' | 'suspensions' | 'usesGraphs' | 'prefixStore' | 'prefixDisk'
 > & { readonly model: string; readonly slots?: number };
 
 export function createMetrics(measured: Measured) {
@@ -55,6 +55,9 @@ export function createMetrics(measured: Measured) {
   perModel('waiting_sequences', 'Sequences in the queue.', ({ waiting }) => waiting);
   perModel('suspended_sequences', 'Sequences that wait to continue.', ({ suspended }) => suspended ?? 0);
   perModel('suspensions', 'Suspensions since the engine started.', ({ suspensions }) => suspensions ?? 0);
+  perModel('cuda_graphs', '1 if decode steps run as CUDA graphs.', ({ usesGraphs }) =>
+    Number(usesGraphs ?? false),
+  );
   const store = (name: string, help: string, count: keyof PrefixMemoryStatus) =>
     perModel(`prefix_store_${name}`, help, ({ prefixStore }) => prefixStore?.[count] ?? 0);
   store('bytes', 'Memory of stored prefixes.', 'bytes');

@@ -138,6 +138,8 @@ export interface ModelRunner {
   readonly kvBytes: KvBytes;
   /** Null or absent = `decode` returns whole rows. */
   readonly sparse?: SparseRows | null;
+  /** Decode runs are graphs of CUDA. Absent = false. */
+  readonly usesGraphs?: boolean;
   /**
    * Returns raw float32 logits: row r at [r · vocabularySize, (r + 1) · vocabularySize), valid until the next
    * call. In runs of `minRows` or more, the bits of a row do not depend on the other rows.

@@ -41,6 +41,11 @@ const LIBRARY = `
   int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
   int cuDeviceGet(int *device, int id) { *device = 40 + id; return 0; }
   int cuDeviceGetName(char *name, int length, int device) { strncpy(name, "Memory", length); return 0; }
+  int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    if (attribute != 75 && attribute != 76) return INVALID;
+    *value = attribute == 75 ? 8 : 6;
+    return 0;
+  }
   int cuDevicePrimaryCtxRetain(size_t *context, int device) { retained++; *context = 0x7000 + device; return 0; }
   int cuDevicePrimaryCtxRelease_v2(int device) { retained--; return device == 40 ? 0 : INVALID; }
   int cuCtxPushCurrent_v2(size_t context) { if (context != 0x7028) return INVALID; depth++; return 0; }

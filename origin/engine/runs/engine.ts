@@ -117,6 +117,7 @@ export class Engine {
       ...held,
       waiting: waiting + this.#admission.preparing,
       healthy: this.#failures <= MAX_FAILURES,
+      usesGraphs: this.#options.runner.usesGraphs ?? false,
       prefixStore: this.#store ? { ...this.#store.status, copySeconds: this.#copySeconds() } : undefined,
       prefixDisk: this.#disk?.status,
     };

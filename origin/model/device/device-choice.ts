@@ -2,7 +2,7 @@ import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { DeviceSettings } from '../config/device.ts';
 import { ModelError } from '../config/model-json.ts';
 import type { OnnxGraph } from '../onnx/onnx-graph.ts';
-import { type CudaDriver, openCudaDriver } from '../ort/cuda-driver.ts';
+import { type CudaCard, type CudaDriver, openCudaDriver } from '../ort/cuda-driver.ts';
 import { cudaFolder } from '../ort/cuda-folder.ts';
 import { type Adapter, vulkanAdapters } from '../ort/ort-adapters.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
@@ -75,6 +75,9 @@ function deviceOf(settings: DeviceSettings): OrtDevice | null {
   return provider === 'cuda' ? cudaDevice(settings) : { provider };
 }
 
+/** CUDA 13 no longer compiles for Volta (7.0) and older cards. */
+const LEAST_CAPABILITY = 75;
+
 const cudaDevice = ({ deviceId, memoryBytes }: DeviceSettings) =>
   ({ provider: 'cuda', deviceId: deviceId ?? 0, memoryBytes }) as const;
 
@@ -104,12 +107,24 @@ export function requireCuda(
       `the NVIDIA driver supports CUDA ${versionText(version)}, but the CUDA provider needs ${needed}; update the driver, then check it with nvidia-smi`,
     );
   }
-  if (deviceId < cards.length) return { ...driverInfo, needed };
-  const names = cards.map((name, id) => `${id} (${name})`).join(', ');
+  const card = cards[deviceId];
+  if (card !== undefined) {
+    requireCapability(card, needed);
+    return { ...driverInfo, needed };
+  }
+  const names = cards.map(({ name }, id) => `${id} (${name})`).join(', ');
   throw new ModelError(
     cards.length === 0
       ? 'the NVIDIA driver finds no CUDA card; check it with nvidia-smi -L and CUDA_VISIBLE_DEVICES'
       : `CUDA card ${deviceId} does not exist; set CONTINUO_DEVICE_ID to one of: ${names}`,
+  );
+}
+
+/** @throws ModelError if a provider for this version of CUDA has no kernels for the card */
+function requireCapability({ name, capability: [major, minor] }: CudaCard, version: number | null): void {
+  if (version === null || version < 13 || 10 * major + minor >= LEAST_CAPABILITY) return;
+  throw new ModelError(
+    `${name} has compute capability ${major}.${minor}, but CUDA ${version} begins at 7.5 (Turing); use the provider webgpu or cpu`,
   );
 }
 
@@ -129,7 +144,7 @@ function ask<T>(driver: () => T): T {
 export function cardOf({ deviceId }: { readonly deviceId: number }, { driver }: Pick<Machine, 'driver'>) {
   return ask(() => {
     const { cards, freeBytes } = driver();
-    return { name: `${cards[deviceId]} (CUDA card ${deviceId})`, freeBytes: freeBytes(deviceId) };
+    return { name: `${cards[deviceId]?.name} (CUDA card ${deviceId})`, freeBytes: freeBytes(deviceId) };
   });
 }
 
@@ -166,7 +181,7 @@ export function checkCuda(machine: Machine): string[] {
   const { needed, version, cards } = requireCuda(0, machine);
   return [
     `CUDA provider in ${machine.cuda.folder}, for CUDA ${needed ?? 'of any version'}`,
-    `NVIDIA driver for CUDA ${versionText(version)} with ${cards.map((name, id) => `card ${id} (${name})`).join(', ')}`,
+    `NVIDIA driver for CUDA ${versionText(version)} with ${cards.map(({ name }, id) => `card ${id} (${name})`).join(', ')}`,
     'CUDA can be used: CONTINUO_PROVIDER=cuda',
   ];
 }

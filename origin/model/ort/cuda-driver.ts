@@ -4,12 +4,19 @@ import { type CudaCall, CudaCopies } from './cuda-copies.ts';
 import { cudaFaultKind } from './ort-fault.ts';
 import { openLibrary } from './ort-library.ts';
 
+/** A card as the driver describes it. */
+export interface CudaCard {
+  readonly name: string;
+  /** Its compute capability: [7, 5] = 7.5. */
+  readonly capability: readonly [major: number, minor: number];
+}
+
 /** The NVIDIA driver, asked through libcuda, which it installs itself. */
 export interface CudaDriver {
   /** The newest CUDA version that it supports: 12.4 = 12040. */
   readonly version: number;
-  /** The names of the cards, by device id. */
-  readonly cards: readonly string[];
+  /** By device id. */
+  readonly cards: readonly CudaCard[];
   /** Free memory of a card in bytes, now. */
   freeBytes(deviceId: number): number;
 }
@@ -22,6 +29,8 @@ interface OpenedDriver extends CudaDriver {
 const DRIVER = 'libcuda.so.1';
 
 const NAME_BYTES = 256;
+/** Values of CUdevice_attribute in cuda.h. */
+const CAPABILITY = { major: 75, minor: 76 } as const;
 
 /** @throws Error that completes "the NVIDIA driver …" */
 export function openCudaDriver(file = DRIVER): OpenedDriver {
@@ -38,9 +47,16 @@ export function openCudaDriver(file = DRIVER): OpenedDriver {
   const version = integer();
   call('cuDriverGetVersion', ['int *'], version);
   const cards = Array.from({ length: count[0]! }, (_, deviceId) => {
+    const device = deviceOf(call, deviceId);
     const name = Buffer.alloc(NAME_BYTES);
-    call('cuDeviceGetName', ['void *', 'int', 'int'], name, NAME_BYTES, deviceOf(call, deviceId));
-    return name.toString('utf8', 0, name.indexOf(0));
+    call('cuDeviceGetName', ['void *', 'int', 'int'], name, NAME_BYTES, device);
+    const attribute = (id: number) => {
+      const value = integer();
+      call('cuDeviceGetAttribute', ['int *', 'int', 'int'], value, id, device);
+      return value[0]!;
+    };
+    const capability = [attribute(CAPABILITY.major), attribute(CAPABILITY.minor)] as const;
+    return { name: name.toString('utf8', 0, name.indexOf(0)), capability };
   });
   return {
     version: version[0]!,

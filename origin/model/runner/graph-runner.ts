@@ -49,6 +49,10 @@ export class GraphRunner implements ModelRunner {
     return this.#parts.graphs.sparse;
   }
 
+  get usesGraphs(): boolean {
+    return this.#captured;
+  }
+
   /** Why decode runs bring whole rows only; null if that is not so. */
   get sparseFault(): string | null {
     return this.#parts.graphs.sparseFault;

@@ -22,3 +22,18 @@ test('a model removed by a reload keeps its metrics until its last engine stops'
   expect(await linesOf('left')).toEqual([]);
   expect(await linesOf('kept')).toContain('continuo_origin_running_sequences{model="kept"} 0');
 });
+
+test('shows the models whose decode steps are CUDA graphs', async () => {
+  const health: OriginHealth = { status: 'ready', models: [], running: 0, waiting: 0 };
+  const engine = { running: 0, waiting: 0 };
+  const engines = [
+    { ...engine, model: 'with', usesGraphs: true },
+    { ...engine, model: 'without' },
+  ];
+  const { registry } = createMetrics({ health: () => health, engines: () => engines });
+  const lines = (await registry.metrics()).split('\n').filter((line) => /cuda_graphs\{/.test(line));
+  expect(lines).toEqual([
+    'continuo_origin_cuda_graphs{model="with"} 1',
+    'continuo_origin_cuda_graphs{model="without"} 0',
+  ]);
+});

@@ -21,7 +21,8 @@ import { modelOptions, temporaryDirectory } from './synthetic-runner.ts';
 const AUTO: DeviceSettings = { provider: 'auto', deviceId: 1, memoryBytes: null };
 const GPU = { name: 'A card', isGpu: true, minSubgroupSize: 32 };
 const SOFTWARE = { name: 'llvmpipe', isGpu: false, minSubgroupSize: 8 };
-const DRIVER: CudaDriver = { version: 13_000, cards: ['Card A', 'Card B'], freeBytes: () => 2 ** 30 };
+const CARDS = ['Card A', 'Card B'].map((name) => ({ name, capability: [7, 5] as const }));
+const DRIVER: CudaDriver = { version: 13_000, cards: CARDS, freeBytes: () => 2 ** 30 };
 const ONNX_RUNTIME = join(bundledFolder(), 'libonnxruntime.so.1');
 const isLinux = process.platform === 'linux';
 
@@ -249,6 +250,13 @@ describe.runIf(isLinux)('a CUDA card that cannot be used is refused in one line 
   it('a driver that is too old for the provider', async () => {
     await expect(opened(() => ({ ...DRIVER, version: 12_040 }), 0)).rejects.toThrow(
       'the NVIDIA driver supports CUDA 12.4, but the CUDA provider needs 13; update the driver, then check it with nvidia-smi',
+    );
+  });
+
+  it('a card that the CUDA of the provider no longer supports', async () => {
+    const cards = [{ name: 'Tesla V100', capability: [7, 0] as const }];
+    await expect(opened(() => ({ ...DRIVER, cards }), 0)).rejects.toThrow(
+      'Tesla V100 has compute capability 7.0, but CUDA 13 begins at 7.5 (Turing); use the provider webgpu or cpu',
     );
   });
 

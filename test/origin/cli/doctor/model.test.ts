@@ -12,7 +12,11 @@ const BARE: Machine = {
   arch: 'x64',
   cuda: { folder: '/nowhere', map: () => null },
   adapters: () => [],
-  driver: () => ({ version: 13_000, cards: ['Card A'], freeBytes: () => 0 }),
+  driver: () => ({
+    version: 13_000,
+    cards: [{ name: 'Card A', capability: [9, 0] as const }],
+    freeBytes: () => 0,
+  }),
 };
 
 /** A machine on which every CUDA library loads; ONNX Runtime's own library plays the provider. */

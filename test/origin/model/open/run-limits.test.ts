@@ -48,8 +48,9 @@ describe('memory of a card', () => {
   const layout = { slots: 8, spareSlots: 0, contextLength: 2048, positionBytes: 2 ** 16, totalBytes: GIB };
 
   it('is free up to the operator’s limit; auto without a driver counts main memory, WebGPU reports none; KV caches take nine tenths, or half of main memory', () => {
+    const cards = ['A', 'B'].map((name) => ({ name, capability: [9, 0] as const }));
     const card = {
-      driver: () => ({ version: 13_000, cards: ['A', 'B'], freeBytes: (id: number) => (8 + id) * GIB }),
+      driver: () => ({ version: 13_000, cards, freeBytes: (id: number) => (8 + id) * GIB }),
     };
     const none = {
       driver: (): never => {

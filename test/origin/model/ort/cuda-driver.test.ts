@@ -19,6 +19,11 @@ const LIBRARY = `
   int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
   int cuDeviceGet(int *device, int id) { if (id > 1) return 101; *device = 40 + id; return 0; }
   int cuDeviceGetName(char *name, int length, int device) { strncpy(name, device == 40 ? "Card A" : "Card B", length); return 0; }
+  int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    if (attribute != 75 && attribute != 76) return 1;
+    *value = attribute == 75 ? device - 32 : 6;
+    return 0;
+  }
   int cuDevicePrimaryCtxRetain(size_t *context, int device) { *context = 0x700000000000 + device; return 0; }
   int cuDevicePrimaryCtxRelease_v2(int device) { return 0; }
   int cuCtxPushCurrent_v2(size_t context) { current = context; return 0; }
@@ -40,13 +45,15 @@ const hasDriver = (() => {
   }
 })();
 
-it.runIf(hasCompiler)('the driver tells its version, the names of the cards and their free memory', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'continuo-driver-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  writeFileSync(join(folder, 'driver.c'), LIBRARY);
-  const library = join(folder, 'libcuda.so.1');
-  execFileSync('cc', ['-shared', '-fPIC', '-o', library, join(folder, 'driver.c')]);
-  const script = `
+it.runIf(hasCompiler)(
+  'the driver tells its version, and the names, compute capabilities and free memory of the cards',
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), 'continuo-driver-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'driver.c'), LIBRARY);
+    const library = join(folder, 'libcuda.so.1');
+    execFileSync('cc', ['-shared', '-fPIC', '-o', library, join(folder, 'driver.c')]);
+    const script = `
     const { openCudaDriver } = await import(${JSON.stringify(new URL('../../../../origin/model/ort/cuda-driver.ts', import.meta.url).href)});
     const driver = openCudaDriver();
     const free = driver.cards.map((_, id) => driver.freeBytes(id) / 2 ** 30);
@@ -54,18 +61,22 @@ it.runIf(hasCompiler)('the driver tells its version, the names of the cards and 
     try { driver.freeBytes(2); } catch (error) { refused = error.message; }
     console.log(JSON.stringify([driver.version, driver.cards, free, refused]));
   `;
-  const env = { ...process.env, LD_LIBRARY_PATH: folder };
-  const told = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
-    env,
-    encoding: 'utf8',
-  });
-  expect(JSON.parse(told)).toEqual([
-    13_000,
-    ['Card A', 'Card B'],
-    [40, 41],
-    'refuses cuDeviceGet with error 101: invalid device ordinal',
-  ]);
-});
+    const env = { ...process.env, LD_LIBRARY_PATH: folder };
+    const told = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
+      env,
+      encoding: 'utf8',
+    });
+    expect(JSON.parse(told)).toEqual([
+      13_000,
+      [
+        { name: 'Card A', capability: [8, 6] },
+        { name: 'Card B', capability: [9, 6] },
+      ],
+      [40, 41],
+      'refuses cuDeviceGet with error 101: invalid device ordinal',
+    ]);
+  },
+);
 
 it.skipIf(hasDriver)('a missing driver is named', () => {
   expect(() => openCudaDriver()).toThrow('is missing (libcuda.so.1)');

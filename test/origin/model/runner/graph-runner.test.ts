@@ -52,7 +52,9 @@ it('a batch gets the rows of the next graph from slot 0 on; they write after the
 it('a batch runs without a graph if more than half of the rows would be idle, and before the capture', () => {
   const { runner, asked } = recording();
   runner.decode(batch(0, 7));
+  expect(runner.usesGraphs).toBe(false);
   runner.capture();
+  expect(runner.usesGraphs).toBe(true);
   runner.decode(batch(4, 1, 2, 3));
   runner.decode(batch(3, 1, 2, 3, 4));
   expect(asked.map(({ by, positions }) => [by, positions.length])).toEqual([
