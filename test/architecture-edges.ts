@@ -423,5 +423,6 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/tenants': ['shared'],
   // The list of upstreams is read from any copy of the database, and its changes are in the audit log.
   'worker/upstreams': ['shared', 'worker/env', 'worker/tenants', 'worker/timers'],
-  'worker/usage': ['shared', 'worker/prices'],
+  // Billing reads the records of requests: they are its events.
+  'worker/usage': ['shared', 'worker/delivery', 'worker/prices'],
 };

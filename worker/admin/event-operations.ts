@@ -89,7 +89,8 @@ export const EVENT_OPERATIONS: readonly Operation[] = [
     run: ({ body, entry }, context) => changeWebhook(body, entry, context),
   }),
   adminOperation('GET', '/events', {
-    summary: 'List the events of a tenant that their endpoint has refused too often, oldest first',
+    summary:
+      'List the events of a tenant that their endpoint has refused too often, by channel, oldest first',
     query: eventQuery,
     response: listOf(eventObject),
     async run({ query }, context) {

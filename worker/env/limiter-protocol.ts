@@ -1,6 +1,6 @@
 import type { Usage } from '@continuo/shared/generation.ts';
 import type { Limits, TenantLimits } from '@continuo/shared/tenant.ts';
-import type { DeadEvent } from '../delivery/delivery-queue.ts';
+import type { DeadEvent } from '../delivery/delivery-cursor.ts';
 import type { Price } from '../prices/price.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import type { UsagePage, UsageQuestion } from '../usage/usage-sums.ts';
@@ -233,7 +233,7 @@ export type TenantQuestion =
   | { readonly kind: 'lastUses'; readonly tenantId: string; readonly keyIds: readonly string[] }
   /** None: the object takes the usage of releases up to 0.2.0 over, if it has not done so. */
   | { readonly kind: 'move'; readonly tenantId: string }
-  /** The oldest events that their endpoint has refused too often, after the one with this id. */
+  /** Events that were refused too often, by channel, oldest first, after the one with this id. */
   | { readonly kind: 'deadEvents'; readonly limit: number; readonly after: string };
 
 /** The answers, by the kind of the question. */

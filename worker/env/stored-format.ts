@@ -20,3 +20,10 @@ export function requireFormat(sql: SqlStorage, format: number): void {
   }
   if (version < format) sql.exec('INSERT OR REPLACE INTO format (only, version) VALUES (0, ?)', format);
 }
+
+/** Adds a column to a table of an older release. @param definition its name and type */
+export function addColumn(sql: SqlStorage, table: string, definition: string): void {
+  const has = "SELECT 1 FROM sqlite_master WHERE name = ? AND instr(sql, ' ' || ?) > 0";
+  if (sql.exec(has, table, definition).toArray().length === 0)
+    sql.exec(`ALTER TABLE ${table} ADD COLUMN ${definition}`);
+}

@@ -1,3 +1,4 @@
+import type { Positions } from '../delivery/delivery-cursor.ts';
 import { arrivalOf, keptName, nameOf } from './reservation-id.ts';
 import type { UsageRecord } from './usage-record.ts';
 import {
@@ -28,7 +29,8 @@ const textColumns = (table: SumTable): string =>
 
 /**
  * `requests` has one row for all requests of a checkpoint. Its id is their time, so that a request is found
- * by its arrival. `news` lists what the summary of all tenants does not have yet.
+ * by its arrival. `last` is the number of its last record; null = an older release has ended them. `news`
+ * lists what the summary of all tenants does not have yet.
  */
 const SCHEMA = `
   ${SUM_TABLES.map(
@@ -38,7 +40,7 @@ const SCHEMA = `
   ) WITHOUT ROWID;`,
   ).join('')}
   CREATE TABLE IF NOT EXISTS requests (
-    id INTEGER PRIMARY KEY, hashes TEXT NOT NULL, records TEXT NOT NULL
+    id INTEGER PRIMARY KEY, hashes TEXT NOT NULL, records TEXT NOT NULL, last INTEGER
   );
   CREATE TABLE IF NOT EXISTS news (
     day TEXT NOT NULL, model TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (day, model)
@@ -79,6 +81,17 @@ const ROW_RECORDS = 1_000;
 /** A request is stored by then after its arrival, with very few exceptions. */
 const STORED_WITHIN_MS = 2 * 3_600_000;
 
+/** A record with its place among all of the object, in the order of their ends. */
+export interface NumberedRecord {
+  readonly number: number;
+  readonly record: UsageRecord;
+}
+
+/** A row has no number of these ranges, the first of which are exclusive. */
+const NOT_KEPT = `NOT EXISTS (
+  SELECT 1 FROM json_each(?) AS kept
+  WHERE last > kept.value->>0 AND last - json_array_length(records) < kept.value->>1)`;
+
 /** A row of the summary that has changed: absolute sums; without sums, it is gone. */
 export interface SummaryRow {
   readonly day: string;
@@ -107,14 +120,20 @@ export class TenantLedger {
    * Adds ended requests.
    * @param number increases with every call
    * @param requestsAt Unix milliseconds under which the single requests are stored; null = only their sums
+   * @param last number of the last record; null = they have none
    */
-  add(records: readonly UsageRecord[], number: number, requestsAt: number | null): void {
+  add(
+    records: readonly UsageRecord[],
+    number: number,
+    requestsAt: number | null,
+    last: number | null = null,
+  ): void {
     this.#addSums('sums', records);
     const named = records.filter(({ endUser }) => (endUser ?? null) !== null);
     this.#addSums('user_sums', named);
     const rows = records.map(({ startedAt, model }) => JSON.stringify([dayName(startedAt), model]));
     for (const row of new Set(rows)) this.#addNews(...(JSON.parse(row) as [string, string]), number);
-    if (requestsAt !== null) this.addRequests(records, requestsAt);
+    if (requestsAt !== null) this.addRequests(records, requestsAt, last);
   }
 
   #addSums(table: SumTable, records: readonly UsageRecord[]): void {
@@ -148,14 +167,20 @@ export class TenantLedger {
     this.#sql.exec(ADD_NEWS, day, model, number, this.#reading);
   }
 
-  /** Stores single requests. @param at Unix milliseconds of their ends */
-  addRequests(records: readonly UsageRecord[], at: number): void {
+  /**
+   * Stores single requests.
+   * @param at Unix milliseconds of their ends
+   * @param last number of the last one; null = they have none
+   */
+  addRequests(records: readonly UsageRecord[], at: number, last: number | null = null): void {
     for (let from = 0, id = at; from < records.length; from += ROW_RECORDS) {
       const part = records.slice(from, from + ROW_RECORDS);
+      const number = last && last - records.length + from + part.length;
       const hashes = part.map(({ requestId }) => shortHash(nameOf(requestId))).join(' ');
-      const sql = 'INSERT INTO requests (id, hashes, records) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING';
+      const sql = `
+        INSERT INTO requests (id, hashes, records, last) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`;
       const text = JSON.stringify(part);
-      while (this.#sql.exec(sql, id, hashes, text).rowsWritten === 0) id += 1;
+      while (this.#sql.exec(sql, id, hashes, text, number).rowsWritten === 0) id += 1;
     }
   }
 
@@ -204,12 +229,28 @@ export class TenantLedger {
     return rows.map(({ id, day }) => [id, day]);
   }
 
-  /** Deletes single requests that were stored before this time. Their sums stay. */
-  prune(before: number): void {
-    this.#sql.exec('DELETE FROM requests WHERE id < ?', before);
+  /** Returns the oldest records after a number. */
+  recordsAfter(number: number, limit: number): NumberedRecord[] {
+    const found: NumberedRecord[] = [];
+    const sql = 'SELECT last, records FROM requests WHERE last > ? ORDER BY last LIMIT 1';
+    while (found.length < limit) {
+      const after = found.at(-1)?.number ?? number;
+      const [row] = this.#sql.exec<{ last: number; records: string }>(sql, after).toArray();
+      if (row === undefined) break;
+      found.push(...numbered(JSON.parse(row.records) as UsageRecord[], row.last, after));
+    }
+    return found.slice(0, limit);
   }
 
-  /** Deletes the oldest single requests while the database has more bytes. Sums stay. */
+  /** Deletes single requests that were stored before this time, but not these. Their sums stay. */
+  prune(before: number, kept: readonly Positions[]): void {
+    this.#sql.exec(`DELETE FROM requests WHERE id < ? AND ${NOT_KEPT}`, before, JSON.stringify(kept));
+  }
+
+  /**
+   * Deletes the oldest single requests while the database has more bytes, also those that billing does not
+   * have: a full object could end no request. Sums stay.
+   */
   shrinkTo(bytes: number): void {
     while (this.#sql.databaseSize > bytes) {
       const sql = 'DELETE FROM requests WHERE id IN (SELECT id FROM requests ORDER BY id LIMIT 100)';
@@ -232,10 +273,13 @@ export class TenantLedger {
       for (const changed of [day, monthOf(day)]) this.#addNews(changed, model, number);
   }
 
-  /** Erases all. With `keepSums`, one row per month and model stays, without keys and end users. */
-  erase(keepSums: boolean, number: number): void {
+  /**
+   * Erases all but these single requests. With `keepSums`, one row per month and model stays, without keys
+   * and end users.
+   */
+  erase(keepSums: boolean, number: number, kept: readonly Positions[]): void {
     this.announce(number);
-    this.#sql.exec('DELETE FROM requests');
+    this.prune(Number.MAX_SAFE_INTEGER, kept);
     this.#sql.exec('DELETE FROM user_sums');
     if (keepSums) this.#sql.exec(regroup('sums', "substr(day, 1, 8) || '01'", "''", "key_id <> ''"));
     this.#sql.exec(`DELETE FROM sums ${keepSums ? "WHERE key_id <> ''" : ''}`);
@@ -275,6 +319,12 @@ export class TenantLedger {
     this.#sql.exec('DELETE FROM news WHERE number <= ?', number);
   }
 }
+
+/** Returns the records after a number, of which the last has the number `last`. */
+export const numbered = (records: readonly UsageRecord[], last: number, after: number): NumberedRecord[] =>
+  records
+    .map((record, index) => ({ number: last - records.length + 1 + index, record }))
+    .filter(({ number }) => number > after);
 
 /** Returns the last record with a caller's name. */
 export const recordIn = (records: readonly UsageRecord[], name: string): UsageRecord | null =>

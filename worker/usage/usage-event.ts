@@ -1,8 +1,9 @@
 import { clientJson } from '@continuo/shared/framing.ts';
-import type { UsageRecord } from './usage-record.ts';
+import type { OutgoingEvent } from '../delivery/delivery-cursor.ts';
+import type { NumberedRecord } from './tenant-ledger.ts';
 
 /** Returns a usage record as a CloudEvent (1.0, JSON) for metering and billing. Its id is the record's. */
-export function usageEvent(record: UsageRecord): { readonly id: string; readonly body: string } {
+export function usageEvent({ number, record }: NumberedRecord): OutgoingEvent {
   const { requestId, tenantId, keyId, model, usage, status, cost, priceVersion, startedAt } = record;
   const { promptTokens, cachedTokens, completionTokens } = usage;
   const body = clientJson({
@@ -24,5 +25,5 @@ export function usageEvent(record: UsageRecord): { readonly id: string; readonly
       price_version: priceVersion === null ? null : String(priceVersion),
     },
   });
-  return { id: requestId, body };
+  return { position: number, id: requestId, body };
 }

@@ -96,7 +96,7 @@ test('finds the last request of a name, whether the Worker or a caller has chose
   const late = requestName(0, 'ab'.repeat(10));
   ledger.add([named(late, 5)], 3, JANUARY + 60_000);
   expect(latency(late)).toBe(5);
-  ledger.prune(JANUARY + 60_003);
+  ledger.prune(JANUARY + 60_003, []);
   expect([own, late].map(latency)).toEqual([undefined, 5]);
 });
 
@@ -145,7 +145,7 @@ test('an erasure keeps sums by month and model without keys and end users, or no
   ] as const) {
     const ledger = newLedger(records);
     for (const number of [2, 3]) {
-      ledger.erase(keeps, number);
+      ledger.erase(keeps, number, []);
       const { rows } = ask(ledger, { groups: ['day', 'key'] });
       expect(rows.map(({ day, key, requests }) => [day, key, requests])).toEqual(left);
       expect([ask(ledger, { groups: ['user'] }).rows, ledger.find('r')]).toEqual([[], null]);

@@ -1,4 +1,5 @@
 import type { Block } from '../../env/limiter-protocol.ts';
+import { addColumn } from '../../env/stored-format.ts';
 import { DAY_MS } from '../quota/window.ts';
 
 /** Id of the tenant among the blocked ids. Key ids are longer. */
@@ -6,7 +7,6 @@ const TENANT = 'tenant';
 
 const SCHEMA =
   'CREATE TABLE IF NOT EXISTS blocked (id TEXT PRIMARY KEY, at INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID';
-const UNDATED = "SELECT 1 FROM sqlite_master WHERE name = 'blocked' AND sql NOT LIKE '% at INTEGER%'";
 
 /**
  * A tenant's revoked keys, and whether the tenant is suspended: in memory, and in the limiter's table
@@ -22,8 +22,7 @@ export class BlockList {
   constructor(sql: SqlStorage, now: number) {
     this.#sql = sql;
     sql.exec(SCHEMA);
-    if (sql.exec(UNDATED).toArray().length > 0)
-      sql.exec('ALTER TABLE blocked ADD COLUMN at INTEGER NOT NULL DEFAULT 0');
+    addColumn(sql, 'blocked', 'at INTEGER NOT NULL DEFAULT 0');
     // The rows of older Workers have no time.
     sql.exec('UPDATE blocked SET at = ? WHERE at = 0', now);
     this.#ids = this.#load(now);

@@ -1,3 +1,5 @@
+import { addColumn } from '../../env/stored-format.ts';
+
 /** Rows of the journal. After so many entries, a checkpoint is due. */
 const ROWS = 256;
 const MAX_BYTES = 1_000_000;
@@ -11,6 +13,7 @@ export class Journal<Entry> {
   readonly #sql: SqlStorage;
   #number: number;
   #checkpoint: number;
+  #records: number | null;
   #bytes = 0;
 
   constructor(sql: SqlStorage) {
@@ -18,6 +21,9 @@ export class Journal<Entry> {
     sql.exec(`
       CREATE TABLE IF NOT EXISTS journal (place INTEGER PRIMARY KEY, number INTEGER NOT NULL, entry TEXT NOT NULL);
       CREATE TABLE IF NOT EXISTS checkpoints (only INTEGER PRIMARY KEY CHECK (only = 0), number INTEGER NOT NULL);`);
+    addColumn(sql, 'checkpoints', 'records INTEGER');
+    const [row] = sql.exec<{ records: number | null }>('SELECT records FROM checkpoints').toArray();
+    this.#records = row?.records ?? null;
     const lastIn = (table: string) =>
       sql.exec<{ number: number }>(`SELECT COALESCE(MAX(number), 0) AS number FROM ${table}`).one().number;
     this.#checkpoint = lastIn('checkpoints');
@@ -27,6 +33,11 @@ export class Journal<Entry> {
   /** Number of the last change. */
   get number(): number {
     return this.#number;
+  }
+
+  /** Number of the last record before the checkpoint; null = an older release has counted none. */
+  get records(): number | null {
+    return this.#records;
   }
 
   /** Returns the entries since the last checkpoint, oldest first. */
@@ -50,18 +61,23 @@ export class Journal<Entry> {
     return this.#number - this.#checkpoint >= ROWS || this.#bytes > MAX_BYTES;
   }
 
-  /** All changes are in their tables: their rows may be used again. */
-  checkpoint(): void {
-    this.resume(this.#number + 1);
+  /**
+   * All changes are in their tables: their rows may be used again.
+   * @param records number of the last record
+   */
+  checkpoint(records: number): void {
+    this.resume(this.#number + 1, records);
   }
 
-  /** Goes on after this number: it was the last one before all data was deleted. */
-  resume(number: number): void {
+  /** Goes on after these numbers: they were the last ones before all data was deleted. */
+  resume(number: number, records: number): void {
     this.#bytes = 0;
     this.#number = number;
     this.#checkpoint = number;
+    this.#records = records;
     const sql = `
-      INSERT INTO checkpoints (only, number) VALUES (0, ?1) ON CONFLICT (only) DO UPDATE SET number = ?1`;
-    this.#sql.exec(sql, number);
+      INSERT INTO checkpoints (only, number, records) VALUES (0, ?1, ?2)
+      ON CONFLICT (only) DO UPDATE SET number = ?1, records = ?2`;
+    this.#sql.exec(sql, number, records);
   }
 }

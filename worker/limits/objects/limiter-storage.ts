@@ -1,5 +1,5 @@
-import { requireFormat } from '../../env/stored-format.ts';
-import type { TenantLedger } from '../../usage/tenant-ledger.ts';
+import { addColumn, requireFormat } from '../../env/stored-format.ts';
+import { type NumberedRecord, numbered, type TenantLedger } from '../../usage/tenant-ledger.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
 import { isEndUser } from '../end-user.ts';
 import type { Slice } from '../quota/slice.ts';
@@ -86,6 +86,8 @@ export class LimiterStorage {
   readonly #subjects = new Map<string, SubjectState>();
   readonly #isolates = new Map<string, IsolateState | null>();
   #records: UsageRecord[] = [];
+  /** Number of the last record in the ledger. */
+  #stored: number;
   /** Isolates whose changes are not in the journal yet. */
   readonly #waiting = new Map<string, IsolateState | null>();
   #isDue = false;
@@ -93,13 +95,16 @@ export class LimiterStorage {
   /**
    * Reads what is stored.
    * @param requestsAt time in Unix milliseconds under which single requests are stored; null = they are not
+   * @param known number of the last record that an older release has ended
    */
-  constructor(sql: SqlStorage, ledger: TenantLedger, requestsAt: () => number | null) {
+  constructor(sql: SqlStorage, ledger: TenantLedger, requestsAt: () => number | null, known = 0) {
     this.#sql = sql;
     this.#ledger = ledger;
     this.#requestsAt = requestsAt;
     requireFormat(sql, FORMAT);
     sql.exec(SCHEMA);
+    addColumn(sql, 'requests', 'last INTEGER');
+    sql.exec('CREATE INDEX IF NOT EXISTS requests_by_number ON requests (last) WHERE last IS NOT NULL');
     this.#journal = new Journal(sql);
     this.#open = new OpenRows(sql);
     for (const { subjects, open, isolates, records } of this.#journal.entries()) {
@@ -110,11 +115,21 @@ export class LimiterStorage {
       this.#open.change(Object.entries(open) as [string, OpenReservation | null][]);
       this.#records.push(...records);
     }
+    this.#stored = this.#journal.records ?? known - this.#records.length;
+    // From now on, the numbers are stored.
+    if (this.#journal.records === null) this.checkpoint();
   }
 
-  /** Adds records of requests that an older release has ended. To be followed by a checkpoint. */
-  add(records: readonly UsageRecord[]): void {
-    this.#records.push(...records);
+  /** Number of the last record. */
+  get lastRecord(): number {
+    return this.#stored + this.#records.length;
+  }
+
+  /** Returns the oldest records after a number. */
+  recordsAfter(number: number, limit: number): NumberedRecord[] {
+    const stored = number < this.#stored ? this.#ledger.recordsAfter(number, limit) : [];
+    if (stored.length === limit) return stored;
+    return [...stored, ...numbered(this.#records, this.lastRecord, number)].slice(0, limit);
   }
 
   /** Number of the last change. */
@@ -200,9 +215,12 @@ export class LimiterStorage {
         );
     this.#isolates.clear();
     this.#open.write();
-    this.#journal.checkpoint();
-    this.#ledger.add(this.#records, this.#journal.number, this.#requestsAt());
+    const last = this.lastRecord;
+    const at = this.#requestsAt();
+    this.#journal.checkpoint(last);
+    this.#ledger.add(this.#records, this.#journal.number, at, last);
     this.#records = [];
+    this.#stored = last;
   }
 
   #saveSubjects(): void {

@@ -1,4 +1,5 @@
 import { DurableObject } from 'cloudflare:workers';
+import { DeliveryCursor, type OutgoingEvent } from '../../delivery/delivery-cursor.ts';
 import type { Env } from '../../env/env.ts';
 import type {
   Block,
@@ -15,10 +16,12 @@ import { writePoints } from '../../usage/usage-points.ts';
 import { useOf } from '../quota/state.ts';
 import { AlarmClock } from './alarm-clock.ts';
 import { BlockList } from './block-list.ts';
-import { HomeEvents } from './home-events.ts';
+import { EventSender } from './event-sender.ts';
 import { HomeSlices } from './home-slices.ts';
 import { Journal } from './journal.ts';
+import { LimitAlerts } from './limit-alerts.ts';
 import { LimiterStorage } from './limiter-storage.ts';
+import { billedRecords, OldDeliveries } from './old-deliveries.ts';
 import { OpenRequests, TENANT } from './open-requests.ts';
 import type { OpenReservation } from './open-reservation.ts';
 import { PlaceClaims } from './place-claims.ts';
@@ -52,7 +55,9 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   readonly #blocked: BlockList;
   readonly #requests: OpenRequests;
   readonly #slices: HomeSlices;
-  readonly #events: HomeEvents;
+  readonly #alerts: LimitAlerts;
+  readonly #billing: DeliveryCursor;
+  readonly #sender: EventSender;
   readonly #inquiry: UsageInquiry;
   readonly #places = new PlaceClaims();
   /** Null = the tenant exists. */
@@ -67,10 +72,24 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#clock = new AlarmClock(ctx.storage);
     this.#inquiry = new UsageInquiry(env);
     this.#ledger = new TenantLedger(sql);
-    const requestsAt = () => (settings.REQUEST_DAYS > 0 ? this.#clock.now() : null);
-    this.#storage = new LimiterStorage(sql, this.#ledger, requestsAt);
+    const now = () => this.#clock.now();
+    const old = new OldDeliveries(sql);
+    // Billing reads the records from where they are stored.
+    const requestsAt = () => (settings.REQUEST_DAYS > 0 || this.#billing?.isWaiting ? now() : null);
+    this.#storage = new LimiterStorage(sql, this.#ledger, requestsAt, old.last);
+    this.#alerts = new LimitAlerts(sql, { shares: settings.ALERT_SHARES, old, now });
+    const isBilled = settings.BILLING_URL !== undefined;
+    const records = billedRecords(this.#storage, old);
+    this.#billing = new DeliveryCursor(sql, 'usage', records, isBilled, old.stateOf('usage'));
+    const webhook = new DeliveryCursor(sql, 'alert', this.#alerts, true, old.stateOf('alert'));
+    this.#alerts.undelivered = () => webhook.undelivered;
+    const onTaken = (events: readonly OutgoingEvent[]) => {
+      old.delete(events);
+      if (settings.REQUEST_DAYS === 0) this.#ledger.prune(Number.MAX_SAFE_INTEGER, this.#billing.undelivered);
+    };
+    this.#sender = new EventSender([webhook, this.#billing], { env, settings, now, onTaken });
     const stores = { ledger: this.#ledger, storage: this.#storage };
-    this.#move = new UsageMove({ ...stores, sql, kv, db: env.USAGE_DB });
+    this.#move = new UsageMove({ ...stores, sql, kv, db: env.USAGE_DB, now });
     this.#duties = new UsageDuties(kv, {
       ...stores,
       move: this.#move,
@@ -78,13 +97,13 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
       usageDays: settings.USAGE_DAYS,
       requestDays: settings.REQUEST_DAYS,
       reportWithinMs: settings.USAGE_REPORT_MS,
+      kept: () => this.#billing.undelivered,
       phase: Math.random(),
-      now: () => this.#clock.now(),
+      now,
     });
     this.#blocked = new BlockList(sql, this.#clock.now());
     this.#requests = new OpenRequests(this.#storage, this.#blocked);
-    this.#events = new HomeEvents(sql, { env, settings, now: () => this.#clock.now() });
-    this.#slices = new HomeSlices(this.#requests, this.#storage, this.#events);
+    this.#slices = new HomeSlices(this.#requests, this.#storage, this.#alerts);
     this.#erasure = kv.get<Erasure>(ERASURE) ?? null;
     ctx.blockConcurrencyWhile(async () => {
       await this.#clock.load();
@@ -100,7 +119,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     const now = this.#clock.now();
     const answer = this.#slices.exchange(call, now);
     this.#write();
-    const due = [this.#requests.takeFirstDue(), this.#slices.firstEnd, this.#events.nextDue()];
+    const due = [this.#requests.takeFirstDue(), this.#slices.firstEnd, this.#sender.nextDue()];
     await this.#clock.ringBy(...due, ...this.#duties.nextDue());
     return answer;
   }
@@ -130,7 +149,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   async #eraseUsage({ tenantId, keepSums }: Erasure): Promise<void> {
     if (this.#isErased) this.#ledger.create();
     else this.#storage.checkpoint();
-    this.#ledger.erase(keepSums, this.#storage.number);
+    this.#ledger.erase(keepSums, this.#storage.number, this.#isErased ? [] : this.#billing.undelivered);
     await this.#duties.reportNow(tenantId);
   }
 
@@ -143,7 +162,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
       case 'use':
         return this.#use(question.keyId);
       case 'deadEvents':
-        return this.#events.queue.dead(question.limit, question.after);
+        return this.#sender.dead(question.limit, question.after);
       default:
         await this.#duties.ready(question.tenantId, question.kind === 'move');
         await this.#scheduleAlarm();
@@ -153,7 +172,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   #use(keyId: string): TenantAnswers['use'] {
     const of = (id: string) => useOf(this.#requests.quota, id, this.#clock.now());
-    return { tenant: of(TENANT), key: of(keyId), alerts: this.#events.alertsOf(keyId) };
+    return { tenant: of(TENANT), key: of(keyId), alerts: this.#alerts.alertsOf(keyId) };
   }
 
   #askLedger(question: Extract<TenantQuestion, { readonly kind: 'usage' | 'request' | 'lastUses' }>) {
@@ -168,7 +187,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   }
 
   async paid(credit: number, at: number): Promise<void> {
-    this.#events.paid(credit, at, this.#requests.quota);
+    this.#alerts.paid(credit, at, this.#requests.quota);
   }
 
   async claim(claim: PlaceClaim): Promise<boolean> {
@@ -176,7 +195,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   }
 
   async replayEvents(): Promise<number> {
-    const count = this.#events.queue.replay(this.#clock.now());
+    const count = this.#sender.replay();
     await this.#scheduleAlarm();
     return count;
   }
@@ -187,16 +206,16 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#slices.endDue(now);
     this.#requests.releaseDue(now);
     this.#write();
-    if (this.#duties.tidy(now)) this.#events.forget(this.#requests.dropUnused(now));
+    if (this.#duties.tidy(now)) this.#alerts.forget(this.#requests.dropUnused(now));
     await Promise.all(this.#slices.silent(now).map((isolate) => this.#giveUp(isolate)));
     this.#write();
     await Promise.all(this.#requests.abandoned(now).map((open) => this.#inquire(open, now)));
     this.#write();
-    if ((this.#events.nextDue() ?? now + 1) <= now) this.#alone(this.#events.send());
+    if ((this.#sender.nextDue() ?? now + 1) <= now) this.#alone(this.#sender.send());
     this.#alone(this.#duties.report(now));
     const { at } = this.#erasure ?? { at: Infinity };
     // What is being sent may have to be sent again. The alarm is set when it has ended.
-    if (at > now || this.#isErased || this.#nextWork() !== null || this.#events.queue.nextDue() !== null) {
+    if (at > now || this.#isErased || this.#nextWork() !== null || this.#sender.isWaiting) {
       await this.#scheduleAlarm();
       return;
     }
@@ -206,13 +225,13 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   /** Deletes all data but the sums that are kept. @throws what the database throws */
   async #deleteAll(erasure: Erasure): Promise<void> {
     await this.#eraseUsage(erasure);
-    const [rows, { number }] = [this.#ledger.rows(), this.#storage];
+    const [rows, { number, lastRecord }] = [this.#ledger.rows(), this.#storage];
     this.#isErased = true;
     await this.ctx.storage.deleteAll();
     if (rows.length === 0) return;
     this.#ledger.create();
     for (const row of rows) this.#ledger.addRow('sums', row);
-    new Journal(this.ctx.storage.sql).resume(number);
+    new Journal(this.ctx.storage.sql).resume(number, lastRecord);
   }
 
   /** Other servers must not delay reservations and alarms. */
@@ -239,7 +258,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   #write(): void {
     const ended = this.#requests.write();
     if (ended.length === 0) return;
-    this.#events.add(ended, this.#requests.quota);
+    this.#alerts.add(ended, this.#requests.quota);
     this.#duties.note(ended[0]!.tenantId);
     if (this.env.USAGE) writePoints(this.env.USAGE, ended);
   }
@@ -252,7 +271,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   /** Returns when the next thing is to be done for requests and events; null = nothing waits. */
   #nextWork(): number | null {
-    const due = [this.#slices.nextEnd(), this.#events.nextDue(), ...this.#requests.nextDue()];
+    const due = [this.#slices.nextEnd(), this.#sender.nextDue(), ...this.#requests.nextDue()];
     return due.reduce((first, at) => (at === null ? first : Math.min(at, first ?? at)), null);
   }
 }

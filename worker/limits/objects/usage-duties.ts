@@ -1,3 +1,4 @@
+import type { Positions } from '../../delivery/delivery-cursor.ts';
 import type { TenantLedger } from '../../usage/tenant-ledger.ts';
 import { reportUsage } from '../../usage/usage-summary.ts';
 import { DAY_MS, dayName } from '../../usage/usage-sums.ts';
@@ -12,6 +13,8 @@ interface Duties {
   /** Days that sums and single requests are kept; see the settings. */
   readonly usageDays: number;
   readonly requestDays: number;
+  /** Single requests that are kept in any case. */
+  readonly kept: () => readonly Positions[];
   /** News reach the summary within so many milliseconds. */
   readonly reportWithinMs: number;
   /** From 0 to 1: the moment of this object within each interval. */
@@ -97,11 +100,11 @@ export class UsageDuties {
 
   /** Once a day: deletes old requests and adds old days to their months. Returns whether it was due. */
   tidy(now: number): boolean {
-    const { ledger, storage, usageDays, requestDays } = this.#duties;
+    const { ledger, storage, usageDays, requestDays, kept } = this.#duties;
     const day = dayName(now);
     if (day <= this.#done.day) return false;
     storage.checkpoint();
-    ledger.prune(now - requestDays * DAY_MS);
+    ledger.prune(now - requestDays * DAY_MS, kept());
     ledger.shrinkTo(MAX_DATABASE_BYTES);
     ledger.rollUp(dayName(now - usageDays * DAY_MS), storage.number);
     if (ledger.hasNews) this.#reportAt ??= this.#nextReport();

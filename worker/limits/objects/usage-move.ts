@@ -21,6 +21,8 @@ interface OldLedger {
   readonly storage: LimiterStorage;
   /** The database of these releases; absent = there was none, or it was removed. */
   readonly db: D1Database | undefined;
+  /** Unix milliseconds. */
+  readonly now: () => number;
 }
 
 /**
@@ -61,17 +63,17 @@ export class UsageMove {
   }
 
   async #move(tenantId: string): Promise<void> {
-    const { db, ledger, storage, sql, kv } = this.#old;
+    const { db, ledger, storage, sql, kv, now } = this.#old;
     const sums = db ? await readSums(db, tenantId) : [];
     const sent = db ? await readCursor(db, tenantId) : 0;
     if (db) await this.#moveRequests(db, tenantId);
-    // All of this is one commit.
+    // All of this is one commit. Older releases have stored what billing has to get of these requests.
+    storage.checkpoint();
     for (const [table, rows] of sums) for (const row of rows) ledger.addRow(table, row);
     if (hasTable(sql, 'outbox')) {
-      storage.add(unsentIn(sql, sent));
+      ledger.add(unsentIn(sql, sent), storage.number, now());
       sql.exec('DROP TABLE outbox');
     }
-    storage.checkpoint();
     ledger.announce(storage.number);
     kv.put(MOVED, 'all');
     this.#isDone = true;

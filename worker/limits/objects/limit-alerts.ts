@@ -1,53 +1,52 @@
-import { sha256Hex } from '@continuo/shared/signing.ts';
 import { UNLIMITED } from '@continuo/shared/tenant.ts';
-import { type Delivery, send, tenantSecret } from '../../delivery/delivery.ts';
-import { type Channel, DeliveryQueue, type QueuedEvent } from '../../delivery/delivery-queue.ts';
-import { targetProblem } from '../../delivery/target.ts';
-import type { Env } from '../../env/env.ts';
+import type { EventSource, OutgoingEvent, Positions } from '../../delivery/delivery-cursor.ts';
 import type { SpendingAlert } from '../../env/limiter-protocol.ts';
-import type { Settings } from '../../env/settings.ts';
-import { readWebhook } from '../../tenants/webhook-store.ts';
-import { usageEvent } from '../../usage/usage-event.ts';
+import { addColumn } from '../../env/stored-format.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
 import { isEndUser } from '../end-user.ts';
 import { type QuotaState, type Subject, useOf } from '../quota/state.ts';
 import { type Balance, reachedShares } from '../spending-alerts.ts';
+import type { OldDeliveries } from './old-deliveries.ts';
 import { TENANT } from './open-requests.ts';
 
-const BATCH: Record<Channel, number> = { alert: 1, usage: 100 };
 /** Alerts are forgotten after this time, except those of balances: no other limit lasts longer. */
 const KEEP_MS = 40 * 86_400_000;
 
+interface Options {
+  /** In per cent. */
+  readonly shares: readonly number[];
+  readonly old: Pick<OldDeliveries, 'last' | 'after'>;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+}
+
 /**
- * What a tenant's home reports to others: alerts about limits of money, and billed requests. Events are
- * stored in the commit of the records from which they come, and sent later, at least once.
+ * A tenant's alerts about limits of money. They are stored in the commit of the records from which they come,
+ * once each, and are the events of its webhook.
  */
-export class HomeEvents {
-  readonly queue: DeliveryQueue;
+export class LimitAlerts implements EventSource {
   readonly #sql: SqlStorage;
-  readonly #env: Env;
-  readonly #settings: Settings;
-  readonly #now: () => number;
+  readonly #options: Options;
   /** The limits of the subjects that have called since the object started. */
   readonly #subjects = new Map<string, Subject>();
   #balance: Balance | null;
-  #sending = false;
+  #last: number;
+  /** Those that the webhook does not have. */
+  undelivered: () => readonly Positions[] = () => [];
 
-  /** @param now Unix milliseconds */
-  constructor(
-    sql: SqlStorage,
-    { env, settings, now }: { readonly env: Env; readonly settings: Settings; readonly now: () => number },
-  ) {
+  constructor(sql: SqlStorage, options: Options) {
     this.#sql = sql;
-    this.#env = env;
-    this.#now = now;
-    this.#settings = settings;
-    this.queue = new DeliveryQueue(sql);
+    this.#options = options;
     sql.exec(`
       CREATE TABLE IF NOT EXISTS alerts (id TEXT PRIMARY KEY, at INTEGER NOT NULL, alert TEXT NOT NULL) WITHOUT ROWID;
       CREATE TABLE IF NOT EXISTS balance (at INTEGER NOT NULL, credit INTEGER NOT NULL, spent INTEGER NOT NULL);
       DROP TABLE IF EXISTS payments;`);
+    // Without a position: an older release has stored its event to be sent.
+    addColumn(sql, 'alerts', 'position INTEGER');
+    addColumn(sql, 'alerts', 'tenant TEXT');
     this.#balance = sql.exec<Balance & Record<string, number>>('SELECT * FROM balance').toArray()[0] ?? null;
+    const stored = sql.exec<{ last: number | null }>('SELECT MAX(position) AS last FROM alerts').one().last;
+    this.#last = Math.max(stored ?? 0, options.old.last);
   }
 
   /**
@@ -78,7 +77,7 @@ export class HomeEvents {
   }
 
   #keepBalance(at: number, credit: number, quota: QuotaState): void {
-    this.#setBalance({ at, credit, spent: useOf(quota, TENANT, this.#now()).spentEver });
+    this.#setBalance({ at, credit, spent: useOf(quota, TENANT, this.#options.now()).spentEver });
   }
 
   #setBalance(balance: Balance): void {
@@ -93,10 +92,8 @@ export class HomeEvents {
     for (const id of ids) this.#subjects.delete(id);
   }
 
-  /** Adds the events of requests that have ended. */
+  /** Adds the alerts of requests that have ended. */
   add(records: readonly UsageRecord[], quota: QuotaState): void {
-    if (this.#settings.BILLING_URL !== undefined)
-      this.queue.add('usage', records.map(usageEvent), this.#now());
     const tenantId = records.find(({ cost }) => cost > 0)?.tenantId;
     if (tenantId === undefined) return;
     this.#countBeforeEntry(records);
@@ -125,90 +122,51 @@ export class HomeEvents {
       .filter(({ subject }) => subject === TENANT || subject === keyId);
   }
 
-  /** Unix milliseconds at which events must be sent; null = none waits, or they are being sent. */
-  nextDue(): number | null {
-    return this.#sending ? null : this.queue.nextDue();
+  get last(): number {
+    return this.#last;
   }
 
-  /** Sends what is due. Never fails. */
-  async send(): Promise<void> {
-    if (this.#sending) return;
-    this.#sending = true;
-    await Promise.all((['alert', 'usage'] as const).map((channel) => this.#sendAll(channel)));
-    this.#sending = false;
-  }
-
-  async #sendAll(channel: Channel): Promise<void> {
-    for (;;) {
-      const events = this.queue.due(channel, BATCH[channel], this.#now());
-      if (events.length === 0) return;
-      const taken = await this.#deliver(channel, events).catch(() => false);
-      if (taken) this.queue.taken(events);
-      else this.queue.failed(events, this.#now());
-    }
-  }
-
-  async #deliver(channel: Channel, events: readonly QueuedEvent[]): Promise<boolean> {
-    const delivery =
-      channel === 'usage'
-        ? await billingOf(events, this.#settings)
-        : await alertOf(events[0]!, this.#settings, this.#env);
-    return delivery === null || (await send(delivery, this.#now()));
+  after(position: number, limit: number): OutgoingEvent[] {
+    const { old } = this.#options;
+    const sql = 'SELECT position, tenant, alert FROM alerts WHERE position > ? ORDER BY position LIMIT ?';
+    const rows = this.#sql
+      .exec<{ position: number; tenant: string; alert: string }>(sql, Math.max(position, old.last), limit)
+      .toArray();
+    return [
+      ...old.after('alert', position, limit),
+      ...rows.map(({ position, tenant, alert }) => ({ position, ...eventOf(JSON.parse(alert), tenant) })),
+    ].slice(0, limit);
   }
 
   #alert(subject: Subject, tenantId: string, quota: QuotaState): void {
-    const now = this.#now();
+    const now = this.#options.now();
     const use = useOf(quota, subject.id, now);
     const balance = subject.id === TENANT ? this.#balance : null;
-    const shares = this.#settings.ALERT_SHARES;
+    const { shares } = this.#options;
     for (const alert of reachedShares(subject, use, { shares, balance, now })) {
-      const sql = 'INSERT OR IGNORE INTO alerts (id, at, alert) VALUES (?, ?, ?)';
-      if (this.#sql.exec(sql, alert.id, now, JSON.stringify(alert)).rowsWritten === 0) continue;
-      this.#sql.exec("DELETE FROM alerts WHERE at < ? AND alert->>'limit' <> 'balance'", now - KEEP_MS);
-      this.queue.add('alert', [{ id: `${tenantId}:${alert.id}`, body: alertBody(alert, tenantId) }], now);
+      const sql = 'INSERT OR IGNORE INTO alerts (id, at, alert, position, tenant) VALUES (?, ?, ?, ?, ?)';
+      const values = [alert.id, now, JSON.stringify(alert), this.#last + 1, tenantId];
+      if (this.#sql.exec(sql, ...values).rowsWritten === 0) continue;
+      this.#last += 1;
+      this.#forgetOld(now);
     }
+  }
+
+  #forgetOld(now: number): void {
+    const sql = `
+      DELETE FROM alerts WHERE at < ? AND alert->>'limit' <> 'balance' AND NOT EXISTS
+        (SELECT 1 FROM json_each(?) WHERE position > value->>0 AND position <= value->>1)`;
+    this.#sql.exec(sql, now - KEEP_MS, JSON.stringify(this.undelivered()));
   }
 }
 
-function alertBody(
-  { subject, limit, period, share, limitMicros, spentMicros, at }: SpendingAlert,
-  tenant: string,
-) {
+function eventOf(alert: SpendingAlert, tenant: string): Omit<OutgoingEvent, 'position'> {
+  const { id, subject, limit, period, share, limitMicros, spentMicros, at } = alert;
   const data = { tenant, key: subject === TENANT ? null : subject, limit, period, share_percent: share };
-  return JSON.stringify({
+  const body = JSON.stringify({
     type: 'limit.reached',
     timestamp: new Date(at).toISOString(),
     data: { ...data, limit_micros: limitMicros, spent_micros: spentMicros },
   });
-}
-
-/** Returns null if the tenant has no webhook, so that its alerts are only shown. */
-async function alertOf(
-  { id, body }: QueuedEvent,
-  { WEBHOOK_SECRET: secret, WEBHOOK_SECRET_OLD: old, ENVIRONMENT }: Settings,
-  { DB, PUBLIC_NETWORK }: Env,
-): Promise<Delivery | null> {
-  const { tenant } = (JSON.parse(body) as { readonly data: { readonly tenant: string } }).data;
-  const url = await readWebhook(DB, tenant);
-  if (url === null || secret === undefined) return null;
-  const local = ENVIRONMENT === 'development';
-  // An address that was set in development must not be used elsewhere.
-  if (targetProblem(url, local) !== null) return null;
-  const network = local ? undefined : PUBLIC_NETWORK;
-  const secrets = await Promise.all(
-    [secret, ...(old ? [old] : [])].map((value) => tenantSecret(value, tenant)),
-  );
-  return { id, url, contentType: 'application/json', body, secrets, network };
-}
-
-/** Returns null if billing is off. The id is that of these events: a repeated batch may have more. */
-async function billingOf(
-  events: readonly QueuedEvent[],
-  { BILLING_URL: url, BILLING_SECRET: secret, BILLING_SECRET_OLD: old, BILLING_TOKEN: token }: Settings,
-): Promise<Delivery | null> {
-  if (url === undefined) return null;
-  const id = await sha256Hex(events.map((event) => event.id).join('\n'));
-  const body = `[${events.map((event) => event.body).join(',')}]`;
-  const secrets = [secret, old];
-  return { id, url, secrets, token, contentType: 'application/cloudevents-batch+json', body };
+  return { id: `${tenant}:${id}`, body };
 }

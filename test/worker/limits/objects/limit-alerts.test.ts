@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { UNLIMITED } from '../../../../shared/tenant.ts';
-import type { Env } from '../../../../worker/env/env.ts';
-import type { Settings } from '../../../../worker/env/settings.ts';
-import { HomeEvents } from '../../../../worker/limits/objects/home-events.ts';
+import type { OutgoingEvent } from '../../../../worker/delivery/delivery-cursor.ts';
+import { LimitAlerts } from '../../../../worker/limits/objects/limit-alerts.ts';
+import { OldDeliveries } from '../../../../worker/limits/objects/old-deliveries.ts';
 import { charge, emptyQuota } from '../../../../worker/limits/quota/state.ts';
 import { DAY_MS, momentOf } from '../../../../worker/limits/quota/window.ts';
 import type { UsageRecord } from '../../../../worker/usage/usage-record.ts';
@@ -18,10 +18,12 @@ function tenantHome(shares: readonly number[]) {
   let isKnown = true;
   const limits = { ...UNLIMITED, creditMicros: null as number | null };
   const sql = sqlStorage();
-  const settings = { ALERT_SHARES: shares } as unknown as Settings;
-  const start = () => new HomeEvents(sql, { env: {} as Env, settings, now: () => now });
+  const start = () => new LimitAlerts(sql, { shares, old: new OldDeliveries(sql), now: () => now });
   let events = start();
   const quota = emptyQuota();
+  const taken: OutgoingEvent[] = [];
+  /** The webhook takes what is new, so that it may be forgotten when it is old. */
+  const take = () => taken.push(...events.after(taken.at(-1)?.position ?? 0, 99));
   const know = () => events.know([{ id: 'tenant', limits: { ...limits } }], 'acme', quota);
   return {
     set: (changes: Partial<typeof limits>) => Object.assign(limits, changes),
@@ -44,12 +46,14 @@ function tenantHome(shares: readonly number[]) {
       charge(quota, ['tenant'], { spent: cost }, momentOf(now));
       const record = { cost, tenantId: 'acme', keyId: 'key', startedAt: endedAt, latencyMs: 0 };
       events.add([record as UsageRecord], quota);
+      take();
     },
-    alerts: () =>
-      events.queue
-        .due('alert', 99, now)
+    alerts() {
+      take();
+      return taken
         .map(({ body }) => (JSON.parse(body) as { data: Record<string, unknown> }).data)
-        .map((data) => [data.limit, data.share_percent, data.limit_micros, data.spent_micros]),
+        .map((data) => [data.limit, data.share_percent, data.limit_micros, data.spent_micros]);
+    },
   };
 }
 
