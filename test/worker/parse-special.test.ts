@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { CAPABILITIES } from '../../shared/capabilities.ts';
 import { errorResponseBody } from '../../shared/completion-response.ts';
-import { workerForTests } from './support/worker-for-tests.ts';
+import { sharedWorker } from './support/worker-for-tests.ts';
 
 /** `parse_special: false` reaches the tokenizer from every address that takes text. */
 
-const { worker, origin } = workerForTests({ MODELS_TTL_MS: '0' });
+const { worker, origin } = sharedWorker();
 
 const post = (path: string, body: object) =>
   worker.request(path, {

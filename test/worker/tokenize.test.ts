@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { ADMIN_KEY_SHA256, admin, tenantWithKey } from './admin/admin-client.ts';
+import { admin, tenantWithKey } from './admin/admin-client.ts';
 import { eventually } from './support/eventually.ts';
 import { MODEL } from './support/fake-origin.ts';
-import { workerForTests } from './support/worker-for-tests.ts';
+import { sharedWorker } from './support/worker-for-tests.ts';
 
-const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
+const { worker, origin } = sharedWorker();
 
 const post = (path: string, body: unknown, key: string | null = null) =>
   worker.request(path, {

@@ -3,10 +3,10 @@ import addFormats from 'ajv-formats';
 import { expect, test } from 'vitest';
 import { ADMIN_OPERATIONS } from '../../../worker/admin/admin-operations.ts';
 import { undescribedFields } from '../support/api-document.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
-import { ADMIN_KEY_SHA256, admin } from './admin-client.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
+import { admin } from './admin-client.ts';
 
-const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
+const { worker } = sharedWorker();
 
 interface Operation {
   readonly operationId: string;

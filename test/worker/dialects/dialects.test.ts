@@ -3,10 +3,10 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { NEUTRAL_SAMPLING, type SamplingParameters, tokenLimitOf } from '../../../shared/sampling.ts';
 import { type DialectName, dialectName } from '../../../shared/tenant.ts';
-import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
+import { admin, tenantWithKey } from '../admin/admin-client.ts';
 import { MODEL } from '../support/fake-origin.ts';
 import { type Chunk, chunksOf } from '../support/sse.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
 /** The documented behaviour of each server, independent of the Worker's own table. */
 interface Habits {
@@ -65,7 +65,7 @@ const BEHAVIOURS: Readonly<Record<DialectName, Habits>> = {
   vllm: { ...LAX, contextOverflow: 'error', logprobsCeiling: 20, codeOf400: 400, modelOptional: true },
 };
 
-const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
+const { worker, origin } = sharedWorker();
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
-const { worker, origin } = workerForTests();
+const { worker, origin } = sharedWorker();
 
 const post = (path: string, body: object) =>
   worker.request(path, {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
 import { MAX_SCHEMA_DEPTH } from '../../../shared/json-fields.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
 /** A schema may be as deep in a body as the compiler allows, in any field and form. */
 
-const { worker, origin } = workerForTests();
+const { worker, origin } = sharedWorker();
 
 const PLACES: Readonly<Record<string, (schema: unknown) => object>> = {
   json_schema: (schema) => ({ json_schema: schema }),

@@ -6,9 +6,9 @@ import { complete } from '../support/completions.ts';
 import { MODEL } from '../support/fake-origin.ts';
 import { acceptedFor, doneFor, finishOf } from '../support/scripts.ts';
 import { chunksOf } from '../support/sse.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
-const { worker, origin } = workerForTests();
+const { worker, origin } = sharedWorker();
 
 describe('the documented requests work as printed', () => {
   test.each(Object.entries(DOCUMENTED_REQUESTS))('%s', async (_, body) => {

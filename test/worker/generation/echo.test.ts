@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { complete, stream } from '../support/completions.ts';
 import { acceptedFor, doneFor, finishOf, promptEvents, token } from '../support/scripts.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
-const { worker, origin } = workerForTests();
+const { worker, origin } = sharedWorker();
 
 describe('echo', () => {
   test('with logprobs 1 and max_tokens 1 a prompt of k tokens has k + 1 entries', async () => {

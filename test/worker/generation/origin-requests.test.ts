@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { PROTOCOL_VERSION } from '../../../shared/generation.ts';
 import { complete } from '../support/completions.ts';
 import { MODEL } from '../support/fake-origin.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
-const { worker, origin } = workerForTests();
+const { worker, origin } = sharedWorker();
 
 describe('a request to the origin', () => {
   test('identity, trace and limits come from the Worker; service fields of the client are ignored', async () => {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { errorResponseBody } from '../../../shared/completion-response.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
-const { worker, origin } = workerForTests();
+const { worker, origin } = sharedWorker();
 
 const send = (seed: string) =>
   worker.post(`{"model": "default", "prompt": "\\"seed\\": 5", "seed": ${seed}}`);

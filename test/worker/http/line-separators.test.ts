@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import { ADMIN_KEY_SHA256, admin } from '../admin/admin-client.ts';
+import { admin } from '../admin/admin-client.ts';
 import { BatchClient, lineOf } from '../batches/batch-client.ts';
 import { acceptedFor, doneFor, finishOf, token, tokenEvent } from '../support/scripts.ts';
 import { payloadsOf } from '../support/sse.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
 /** Readers of lines split at these, and so break a JSON text that has them raw. */
 const TEXT = 'a\u2028b\u2029c\u0085d';
 const RAW = /[\u0085\u2028\u2029]/;
 
-const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
+const { worker, origin } = sharedWorker();
 
 /** The model writes TEXT, with TEXT as the token and as the stop. */
 function writeSeparators(): void {

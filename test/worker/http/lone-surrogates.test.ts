@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { errorResponseBody } from '../../../shared/completion-response.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
 /** One rule for half of a surrogate pair: a 400 in every field, because UTF-8 cannot encode it. */
 
-const { worker, origin } = workerForTests();
+const { worker, origin } = sharedWorker();
 
 const BODIES: readonly (readonly [path: string, fields: object])[] = [
   ['/v1/completions', { model: 'default', prompt: 'x' }],

@@ -4,9 +4,9 @@ import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { KEY } from '../support/worker.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
-const { worker } = workerForTests();
+const { worker } = sharedWorker();
 
 const asBrowser = () =>
   fetch(worker.url, { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } });

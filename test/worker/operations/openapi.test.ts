@@ -7,7 +7,7 @@ import { ROUTES } from '../../../worker/routes.ts';
 import { FIELD_TABLE } from '../dialects/field-table.ts';
 import { undescribedFields, undocumented } from '../support/api-document.ts';
 import { chunksOf } from '../support/sse.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
 /** The used part of OpenAPI 3.1. Strict, so that misplaced keys are found. */
 const schemaObject = z.record(z.string(), z.unknown());
@@ -68,7 +68,7 @@ let api: Document;
 const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true });
 addFormats.default(ajv);
 
-const { worker } = workerForTests();
+const { worker } = sharedWorker();
 beforeAll(async () => {
   api = document.parse(await (await fetch(`${worker.url}/openapi.json`)).json());
   // No component refers to another, so each can be compiled separately.

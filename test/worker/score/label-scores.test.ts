@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 import { generativeScoringResponse, scoringResponse } from '../../../shared/label-scores.ts';
-import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
+import { admin, tenantWithKey } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { acceptedFor, doneFor, finishOf, token } from '../support/scripts.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
-const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
+const { worker, origin } = sharedWorker();
 
 type Fields = Readonly<Record<string, unknown>>;
 const BODY = { model: 'default', query: 'q ', items: ['a', 'bc'], label_token_ids: [5, 9, 5] };

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { CAPABILITIES } from '../../../shared/capabilities.ts';
 import { scoreResponse } from '../../../shared/score.ts';
-import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
+import { admin, tenantWithKey } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { promptEvents } from '../support/scripts.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
-const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
+const { worker, origin } = sharedWorker();
 
 type Fields = Readonly<Record<string, unknown>>;
 
