@@ -4,6 +4,7 @@ import { GroupSequencer } from './test/support/group-sequencer.ts';
 import { GROUPS, groupOf, isLong, testFiles } from './test/support/groups.ts';
 import { SlowFiles } from './test/support/slow-files.ts';
 import { TEST_LIMIT_MS, WAIT_LIMIT_MS } from './test/support/time-limits.ts';
+import { requestFieldsModule } from './worker/site/build/request-fields.ts';
 
 /** Returns the groups with their files. The mode `quick`, that of `npm test`, has no `*.long.test.ts`. */
 export function projectsOf(mode: string) {
@@ -15,6 +16,8 @@ export function projectsOf(mode: string) {
 export default defineConfig(({ mode }) => {
   const quick = mode === 'quick';
   return {
+    // Components of the page import it.
+    plugins: [requestFieldsModule()],
     test: {
       projects: projectsOf(mode),
       env: { TEST_CASES: quick ? 'tenth' : 'all' },

@@ -4,4 +4,4 @@ import { WALKS } from './walks.ts';
 test('the comparison works, is accessible, and loads without an error and from this host only', ({
   visit,
   system,
-}) => WALKS.compare(visit, { scheme: 'light', width: 1280 }, system.url));
+}) => WALKS.comparison(visit, { scheme: 'light', width: 1280 }, system));

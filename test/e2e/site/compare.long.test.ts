@@ -1,7 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import { tokenDifferences } from '../../../worker/site/compare/token-differences.ts';
-import { typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 import type { System } from '../../support/system.ts';
 
@@ -23,14 +22,7 @@ async function choicesOf(system: System, fields: Record<string, unknown>): Promi
 }
 
 const openComparison = (page: Page) => page.getByRole('link', { name: 'Compare' }).click();
-const compare = (page: Page) => page.getByRole('button', { name: 'Compare' }).click();
 const answer = (page: Page, name: 'A' | 'B') => page.getByRole('region', { name: `Answer of ${name}` });
-
-async function setSide(page: Page, name: 'A' | 'B', fields: Record<string, number>): Promise<void> {
-  const side = page.getByRole('region', { name: `Settings of ${name}` });
-  for (const [field, value] of Object.entries(fields))
-    await typeInto(side.getByRole('spinbutton', { name: field, exact: true }), String(value));
-}
 
 const untilDone = (page: Page) =>
   page.getByRole('button', { name: 'Stop' }).and(page.locator(':disabled')).waitFor();
@@ -71,90 +63,25 @@ describe('the compare view', () => {
     await page.getByText(`The first difference is token ${differences.first! + 1}.`).waitFor();
   });
 
-  test('the tables have the lengths and log-likelihoods of the samples of the API', async ({
-    visit,
-    system,
-  }) => {
+  test('the alternatives are those of the shown sample', async ({ visit }) => {
     const { page } = await visit('/');
-    const sides = {
-      A: { max_tokens: 40, temperature: 0.5, seed: 3 },
-      B: { max_tokens: 20, temperature: 1, seed: 4 },
-    };
-    await openComparison(page);
-    await typeInto(page.getByRole('textbox', { name: 'Prompt' }), PROMPT);
-    await typeInto(page.getByRole('spinbutton', { name: 'n', exact: true }), '6');
-    for (const [name, fields] of Object.entries(sides)) await setSide(page, name as 'A' | 'B', fields);
-    await compare(page);
-    await untilAnswered(page);
-    await page.locator('.plot').nth(1).waitFor();
-    for (const [row, fields] of Object.values(sides).entries()) {
-      const samples = await choicesOf(system, { ...fields, n: 6 });
-      const mean = (of: (choice: Choice) => number) =>
-        (samples.reduce((sum, choice) => sum + of(choice), 0) / 6).toFixed(1).replace('-', '−');
-      const countAndMean = async (title: string) => {
-        const shown = page.getByRole('figure', { name: title }).getByRole('row');
-        const cells = await shown
-          .nth(row + 1)
-          .getByRole('cell')
-          .allTextContents();
-        return cells.slice(0, 2);
-      };
-      const sum = ({ logprobs }: Choice) =>
-        logprobs.token_logprobs.reduce((total, value) => total + value, 0);
-      const length = mean(({ logprobs }) => logprobs.tokens.length);
-      await expect.poll(() => countAndMean('Length')).toEqual(['6', length]);
-      await expect.poll(() => countAndMean('Log-likelihood')).toEqual(['6', mean(sum)]);
-    }
-  });
-
-  test('each side has its own dialect, a retry leaves the other side as it is, and alternatives are those of the shown sample', async ({
-    visit,
-  }) => {
-    const { page } = await visit('/');
-    const dialects: (string | undefined)[] = [];
-    const choicesFrom = (at: number) =>
-      [`One${at}`, `Two${at}`].map((text, index) => ({
-        index,
-        text,
-        finish_reason: 'stop',
-        logprobs: {
-          tokens: [text],
-          token_logprobs: [-1],
-          text_offset: [0],
-          top_logprobs: [{ [text]: -1 }],
-        },
-      }));
-    const error = { message: 'Busy.', type: 'server_error', param: null, code: 'server_is_overloaded' };
-    let loading = true;
-    await page.route('**/v1/completions', (route) => {
-      const dialect = route.request().headers()['x-dialect'];
-      dialects.push(dialect);
-      if (loading && dialect === 'llamacpp') return route.fulfill({ status: 503, json: { error } });
-      const choices = choicesFrom(dialects.length);
-      const body = `data: ${JSON.stringify({ choices })}\n\ndata: [DONE]\n\n`;
-      return route.fulfill({ contentType: 'text/event-stream', body });
+    const choices = ['One', 'Two'].map((text, index) => {
+      const token = { tokens: [text], token_logprobs: [-1], text_offset: [0] };
+      const logprobs = { ...token, top_logprobs: [{ [text]: -1 }] };
+      return { index, text, finish_reason: 'stop', logprobs };
     });
+    const body = `data: ${JSON.stringify({ choices })}\n\ndata: [DONE]\n\n`;
+    await page.route('**/v1/completions', (route) =>
+      route.fulfill({ contentType: 'text/event-stream', body }),
+    );
     await openComparison(page);
     await page.getByRole('button', { name: /Two dialects/ }).click();
-    await answer(page, 'B').getByRole('alert').waitFor();
-    await untilDone(page);
-    expect(dialects.toSorted()).toEqual(['llamacpp', 'openai']);
-    const tokensOf = (name: 'A' | 'B') => answer(page, name).getByRole('option').allTextContents();
-    const kept = await tokensOf('A');
-    expect(kept).toEqual([expect.stringMatching(/^One[12]$/)]);
-    loading = false;
-    await answer(page, 'B').getByRole('button', { name: 'Retry' }).click();
-    await expect.poll(() => tokensOf('B')).toEqual(['One3']);
     await untilAnswered(page);
-    const keptAfterRetry = await tokensOf('A');
-    expect(keptAfterRetry).toEqual(kept);
-    expect(dialects).toHaveLength(3);
-
     await answer(page, 'B').getByRole('listbox').press('ArrowRight');
     const head = page.getByRole('region', { name: 'Alternatives' }).locator('.alternatives-head code');
-    await expect.poll(() => head.textContent()).toBe('One3');
+    await expect.poll(() => head.textContent()).toBe('One');
     await page.getByRole('button', { name: 'Next' }).press('Enter');
-    await expect.poll(() => tokensOf('B')).toEqual(['Two3']);
-    await expect.poll(() => head.textContent()).toBe('Two3');
+    await expect.poll(() => answer(page, 'B').getByRole('option').allTextContents()).toEqual(['Two']);
+    await expect.poll(() => head.textContent()).toBe('Two');
   });
 });

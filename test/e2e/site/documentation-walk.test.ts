@@ -1,7 +1,7 @@
 import { siteTest as test } from '../../support/browser/site-test.ts';
-import { DOCUMENTATION_WALKS } from './walks.ts';
+import { WALKS } from './walks.ts';
 
-test.for(Object.entries(DOCUMENTATION_WALKS))(
-  'the view "%s" of the documentation works, is accessible, and loads without an error and from this host only',
-  ([, walk], { visit, system }) => walk(visit, { scheme: 'light', width: 1280 }, system.url),
+test.for(['documentation', 'admin documentation'] as const)(
+  'the views of the %s work, are accessible, and load without an error and from this host only',
+  (name, { visit, system }) => WALKS[name](visit, { scheme: 'light', width: 1280 }, system),
 );

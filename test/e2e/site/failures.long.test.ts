@@ -2,7 +2,6 @@ import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import { storedText, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
-import type { System } from '../../support/system.ts';
 
 const PROMPT = 'Once upon a time';
 const textOf = (page: Page) => page.getByRole('textbox', { name: 'Text' });
@@ -12,28 +11,6 @@ const notice = (page: Page) => page.getByRole('alert');
 async function startCompletion(page: Page): Promise<void> {
   await typeInto(textOf(page), PROMPT);
   await page.getByRole('button', { name: 'Complete' }).click();
-}
-
-/** Returns a key of a tenant with this limit of requests per minute. */
-async function limitedKey({ url, apiKey }: System, requestsPerMinute: number): Promise<string> {
-  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
-  const post = async (path: string, body: unknown) => {
-    const response = await fetch(`${url}/admin/v1/${path}`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(await response.text());
-    return (await response.json()) as { key: string };
-  };
-  const tenant = `visitor-${requestsPerMinute}`;
-  await post('tenants', {
-    id: tenant,
-    name: 'Visitor',
-    limits: { requests_per_minute: requestsPerMinute },
-  });
-  const made = await post('keys', { tenant, name: 'page', scopes: ['completions', 'models'] });
-  return made.key;
 }
 
 describe('a failure says what happened and what to do', () => {
@@ -55,44 +32,6 @@ describe('a failure says what happened and what to do', () => {
     await status(page).getByText('Finished').waitFor();
     await notice(page).waitFor({ state: 'detached' });
     await expect.poll(() => textOf(page).textContent()).toContain(PROMPT);
-  });
-
-  test('a rate limit: the retry counts down', async ({ visit, system }) => {
-    const { page } = await visit('/', { key: await limitedKey(system, 1) });
-    // The one request is for the completion, however slowly the text is written.
-    await page.route('**/tokenize', (route) => route.abort());
-    await startCompletion(page);
-    await status(page).getByText('Finished').waitFor();
-    await page.getByText('limit 0/1').waitFor();
-    // On a busy machine the minute may be over, or nearly so.
-    const secondsToWait = async () => {
-      const answer = page.waitForResponse('**/v1/completions');
-      await page.getByRole('button', { name: 'Complete' }).click();
-      return Number((await answer).headers()['retry-after'] ?? 0);
-    };
-    await expect.poll(secondsToWait).toBeGreaterThan(20);
-    await notice(page).getByText('Too many requests').waitFor();
-    const retry = notice(page).getByRole('button', { name: 'Retry' });
-    await expect.poll(() => retry.isDisabled()).toBe(true);
-    await expect.poll(() => retry.textContent()).toMatch(/^Retry in \d+ s$/);
-    const before = await retry.textContent();
-    await expect.poll(() => retry.textContent()).not.toBe(before);
-  });
-
-  test('counts of tokens leave few requests for completions', async ({ visit, system }) => {
-    const { page, requestedUrls } = await visit('/', { key: await limitedKey(system, 3) });
-    const begun = performance.now();
-    // All at once: between two keys, a busy machine may pause for so long that the first ones are counted.
-    await textOf(page).fill(PROMPT);
-    await page.getByText(/^Prompt: \d+ of/).waitFor();
-    await page.getByText('limit 2/3').waitFor();
-    await page.keyboard.type(' in');
-    await page.getByText('Prompt:').waitFor({ state: 'detached' });
-    await page.getByRole('button', { name: 'Complete' }).click();
-    await status(page).getByText('Finished').waitFor();
-    // On a busy machine, the count may be more than a minute ago.
-    if (performance.now() - begun < 60_000) await page.getByText('limit 1/3').waitFor();
-    expect(requestedUrls.filter((url) => url.endsWith('/tokenize'))).toHaveLength(1);
   });
 
   test('an origin that dies in mid-stream: what came is kept, and a retry continues', async ({
@@ -127,25 +66,6 @@ describe('a failure says what happened and what to do', () => {
       })
       .toContain('Finished');
     await expect.poll(() => textOf(page).textContent()).toContain(kept!.slice(0, -1));
-  });
-
-  test('a model that loads after the stream has begun, in a dialect without names: the page waits, then retries', async ({
-    visit,
-  }) => {
-    const { page } = await visit('/');
-    const error = { message: 'The model is loading.', type: 'unavailable_error', param: null, code: 503 };
-    await page.route('**/v1/completions', (route) =>
-      route.fulfill({
-        contentType: 'text/event-stream',
-        body: `data: ${JSON.stringify({ error })}\n\ndata: [DONE]\n\n`,
-      }),
-    );
-    await startCompletion(page);
-    await notice(page).getByText('The model is loading', { exact: true }).waitFor();
-    await notice(page).getByRole('button', { name: 'Retry in 2 s' }).waitFor();
-    await page.unroute('**/v1/completions');
-    await status(page).getByText('Finished').waitFor();
-    await notice(page).waitFor({ state: 'detached' });
   });
 
   test('the key is in no address, no storage and no log, unless the visitor keeps it', async ({

@@ -139,38 +139,3 @@ describe('a link', () => {
     await accepted(again);
   });
 });
-
-test('the dialog shows what the server knows of the key', async ({ visit, system }) => {
-  const admin = async (
-    path: string,
-    body: object,
-  ): Promise<{ readonly id: string; readonly key: string }> => {
-    const response = await fetch(`${system.url}/admin/v1/${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    expect([path, response.ok]).toEqual([path, true]);
-    return response.json() as Promise<{ readonly id: string; readonly key: string }>;
-  };
-  const id = `facts-${Date.now()}`;
-  await admin('tenants', { id, name: 'Ink and Paper', limits: { tokens_per_day: 50_000 } });
-  await admin('credits', { tenant: id, id: 'first', micros: 2_500_000 });
-  const expires = Date.UTC(2100, 0, 2, 12) / 1000;
-  const { key } = await admin('keys', {
-    tenant: id,
-    name: 'Writer',
-    expires_at: expires,
-    limits: { requests_per_minute: 60, tokens_per_day: 10_000, micros_per_month: 1_000_000 },
-  });
-  const { page } = await visit('/', { key });
-  await keyButton(page, 'accepted').click();
-  const facts = page.getByRole('region', { name: 'About this key' });
-  await facts.getByText('Writer of Ink and Paper').waitFor();
-  await facts.getByText('Expires on 2 January 2100').waitFor();
-  await facts.getByText('Balance of the account: 2.50').waitFor();
-  const row = (name: string) => facts.getByRole('row', { name }).getByRole('cell').allTextContents();
-  await expect.poll(() => row('tokens per day')).toEqual(['0 of 10,000 used', '0 of 50,000 used']);
-  await expect.poll(() => row('money per month')).toEqual(['0.00 of 1.00 used', '0.00 used']);
-  await expect.poll(() => row('requests per minute')).toEqual(['60', 'no limit']);
-});

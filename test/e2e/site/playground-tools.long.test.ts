@@ -28,51 +28,6 @@ describe('the playground', () => {
     expect(text.length).toBeGreaterThan(before.length + after.length);
   });
 
-  test('scoring shows the probabilities and the perplexity of the text that the API returns', async ({
-    visit,
-    system,
-  }) => {
-    const { page } = await visit('/');
-    const text = 'The king had three daughters.';
-    await typeInto(textOf(page), text);
-    await page.getByRole('button', { name: 'Score text' }).click();
-    await status(page).getByText('Finished').waitFor();
-    const response = await fetch(`${system.url}/v1/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'default', prompt: text, max_tokens: 0, echo: true, logprobs: 1 }),
-    });
-    const { choices } = (await response.json()) as {
-      choices: { logprobs: { tokens: string[]; token_logprobs: (number | null)[] } }[];
-    };
-    const { tokens, token_logprobs } = choices[0]!.logprobs;
-    const known = token_logprobs.filter((logprob) => logprob !== null);
-    const perplexity = Math.exp(-known.reduce((sum, one) => sum + one, 0) / known.length);
-    const line = `Perplexity ${perplexity.toFixed(2)} over ${tokens.length} tokens`;
-    await page.getByText(line, { exact: true }).waitFor();
-    await expect
-      .poll(() => textOf(page).locator('.token').allTextContents())
-      .toEqual(tokens.map((name) => name.trimStart() || name));
-    await expect.poll(() => shown(page)).toBe(text);
-  });
-
-  test('a preset takes the place of what a slider or a faulty number shows', async ({ visit }) => {
-    const { page } = await visit('/');
-    const written = page.getByRole('textbox', { name: 'temperature', exact: true });
-    await page.getByRole('slider', { name: 'temperature', exact: true }).press('ArrowRight');
-    await expect.poll(() => written.inputValue()).toBe('0.81');
-    await page.getByLabel('Preset').selectOption('Most likely');
-    await expect.poll(() => written.inputValue()).toBe('0');
-    await typeInto(written, '0.');
-    await expect.poll(() => written.inputValue()).toBe('0.');
-    await page.keyboard.type('9x');
-    await page.getByRole('alert').getByText('0.9x is not a number.').waitFor();
-    await page.getByLabel('Preset').focus();
-    await page.getByLabel('Preset').selectOption('Story');
-    await expect.poll(() => written.inputValue()).toBe('0.8');
-    await page.getByRole('alert').waitFor({ state: 'detached' });
-  });
-
   test('a wrong schema is marked at its place, and a right one constrains the text', async ({ visit }) => {
     const { page } = await visit('/');
     await typeInto(textOf(page), 'A king as JSON:');

@@ -1,7 +1,7 @@
 import { siteTest as test } from '../../support/browser/site-test.ts';
 import { WALKS } from './walks.ts';
 
-test('the playground works, is accessible, and loads without an error and from this host only', ({
+test('the playground and its dialogs work, are accessible, and load without an error and from this host only', ({
   visit,
   system,
-}) => WALKS.playground(visit, { scheme: 'light', width: 1280 }, system.url));
+}) => WALKS.playground(visit, { scheme: 'light', width: 1280 }, system));

@@ -71,43 +71,6 @@ describe('the playground', () => {
     await expect.poll(() => runningSequences(system)).toBe(0);
   });
 
-  test('tints begin at two bits of surprise, and no white space before a word has one', async ({
-    visit,
-    system,
-  }) => {
-    const { page } = await visit('/');
-    const parameters = { max_tokens: 40, temperature: 0.8, seed: 7 };
-    await visitWith(page, parameters, `${system.url}/#key=${system.apiKey}`);
-    await typeInto(textOf(page), PROMPT);
-    await complete(page);
-    await status(page).getByText('Finished').waitFor();
-    const response = await fetch(`${system.url}/v1/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'default', prompt: PROMPT, ...parameters, logprobs: 5 }),
-    });
-    const { choices } = (await response.json()) as {
-      choices: { text: string; logprobs: { tokens: string[]; token_logprobs: number[] } }[];
-    };
-    const { text, logprobs } = choices[0]!;
-    await expect.poll(() => shown(page)).toBe(PROMPT + text);
-    // In percent, from 25 down: one step per halving of the probability.
-    const steps = [25, 12.5, 6.25, 3.125, 1.5625];
-    const expected = logprobs.tokens.map((name, index) => [
-      // The editor divides lines, and a line has no element for its break.
-      (name.trimStart() || name).replaceAll('\n', ''),
-      steps.filter((percent) => Math.exp(logprobs.token_logprobs[index]!) * 100 <= percent).length,
-    ]);
-    expect(new Set(expected.map(([, step]) => step)).size).toBeGreaterThan(3);
-    const tinted = () =>
-      textOf(page)
-        .locator('.token')
-        .evaluateAll((elements) =>
-          elements.map((element) => [element.textContent, Number(/ s(\d)/.exec(element.className)?.[1])]),
-        );
-    await expect.poll(tinted).toEqual(expected.filter(([name]) => name !== ''));
-  });
-
   test('an alternative shows its token id; a click puts it in place of the token and continues', async ({
     visit,
     system,

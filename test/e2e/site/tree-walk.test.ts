@@ -4,4 +4,4 @@ import { WALKS } from './walks.ts';
 test('the tree works, is accessible, and loads without an error and from this host only', ({
   visit,
   system,
-}) => WALKS.tree(visit, { scheme: 'light', width: 1280 }, system.url));
+}) => WALKS.tree(visit, { scheme: 'light', width: 1280 }, system));

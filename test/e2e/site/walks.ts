@@ -1,6 +1,11 @@
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { type PageOptions, type SitePage, typeInto } from '../../support/browser/site-page.ts';
+import {
+  type PageOptions,
+  type SiteAddress,
+  type SitePage,
+  typeInto,
+} from '../../support/browser/site-page.ts';
 
 /** A walk through one view of the page, and what is accessible, whole and free of errors on the way. */
 
@@ -53,7 +58,10 @@ async function check(site: SitePage, name: string): Promise<void> {
   expect(violations, name).toEqual([]);
 }
 
-function expectNoFault({ consoleErrors, failedRequests, requestedUrls }: SitePage, url: string): void {
+function expectNoFault(
+  { consoleErrors, failedRequests, requestedUrls }: SitePage,
+  { url }: SiteAddress,
+): void {
   expect(consoleErrors).toEqual([]);
   // The page ends requests that it no longer needs.
   expect(failedRequests.filter((request) => !request.endsWith('net::ERR_ABORTED'))).toEqual([]);
@@ -77,7 +85,7 @@ async function openParameters(page: Page, appearance: Appearance): Promise<void>
   while ((await closed.count()) > 0) await closed.first().click();
 }
 
-async function walkPlayground(visit: Visit, appearance: Appearance, url: string): Promise<void> {
+async function walkPlayground(visit: Visit, appearance: Appearance, address: SiteAddress): Promise<void> {
   const site = await visit('/', appearance);
   const { page } = site;
   await page.getByText('A fairy tale').waitFor();
@@ -95,14 +103,13 @@ async function walkPlayground(visit: Visit, appearance: Appearance, url: string)
 
   await openParameters(page, appearance);
   await checkControls(site, appearance, 'parameters');
-  expectNoFault(site, url);
+  await walkDialogs(site, appearance);
+  expectNoFault(site, address);
 }
 
-async function walkDialogs(visit: Visit, appearance: Appearance, url: string): Promise<void> {
-  const site = await visit('/', appearance);
+/** @param site the playground with open parameters */
+async function walkDialogs(site: SitePage, appearance: Appearance): Promise<void> {
   const { page } = site;
-  await page.getByText('A fairy tale').click();
-  await openParameters(page, appearance);
   await page.getByRole('button', { name: 'Edit schema' }).locator('visible=true').click();
   await page.getByText('Valid').waitFor();
   await checkControls(site, appearance, 'constraint');
@@ -116,10 +123,9 @@ async function walkDialogs(visit: Visit, appearance: Appearance, url: string): P
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: /^Key/ }).click();
   await checkControls(site, appearance, 'key');
-  expectNoFault(site, url);
 }
 
-async function walkTree(visit: Visit, appearance: Appearance, url: string): Promise<void> {
+async function walkTree(visit: Visit, appearance: Appearance, address: SiteAddress): Promise<void> {
   const site = await visit('/', appearance);
   const { page } = site;
   await link(page, 'Tree');
@@ -138,10 +144,10 @@ async function walkTree(visit: Visit, appearance: Appearance, url: string): Prom
   await page.keyboard.press('?');
   await page.getByRole('dialog').waitFor();
   await check(site, 'tree-keys');
-  expectNoFault(site, url);
+  expectNoFault(site, address);
 }
 
-async function walkCompare(visit: Visit, appearance: Appearance, url: string): Promise<void> {
+async function walkCompare(visit: Visit, appearance: Appearance, address: SiteAddress): Promise<void> {
   const site = await visit('/', appearance);
   const { page } = site;
   await link(page, 'Compare');
@@ -157,7 +163,7 @@ async function walkCompare(visit: Visit, appearance: Appearance, url: string): P
   await check(site, 'compare');
   await page.locator('.distribution').last().scrollIntoViewIfNeeded();
   await site.screenshot('compare-plots');
-  expectNoFault(site, url);
+  expectNoFault(site, address);
 }
 
 /** Address of each view of the documentation, and what is visible once it is complete. */
@@ -165,31 +171,35 @@ const DOCUMENTATION = {
   docs: ['/docs', '.operations'],
   operation: ['/docs/api/createCompletion', 'button:text-is("Send")'],
   guide: ['/docs/guides/constraints', '.guide table'],
+} as const;
+
+const ADMIN_DOCUMENTATION = {
   admin: ['/docs/admin', '.operations'],
   'admin-operation': ['/docs/admin/createKey', 'button:text-is("Send")'],
 } as const;
 
+type Views = Readonly<Record<string, readonly [location: string, complete: string]>>;
+
 const walkDocumentation =
-  (name: keyof typeof DOCUMENTATION) => async (visit: Visit, appearance: Appearance, url: string) => {
-    const [location, complete] = DOCUMENTATION[name];
-    const site = await visit(location, appearance);
-    await site.page.getByRole('heading', { level: 1 }).waitFor();
-    await site.page.locator(complete).first().waitFor();
-    await check(site, name);
-    expectNoFault(site, url);
+  (views: Views) =>
+  async (visit: Visit, appearance: Appearance, address: SiteAddress): Promise<void> => {
+    const [[first]] = Object.values(views) as [Views[string]];
+    const site = await visit(first, appearance);
+    const { page } = site;
+    for (const [name, [location, complete]] of Object.entries(views)) {
+      // A page that is loaded again has no key.
+      if (location !== first) await page.goto(`${address.url}${location}#key=${address.apiKey}`);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await page.locator(complete).first().waitFor();
+      await check(site, name);
+    }
+    expectNoFault(site, address);
   };
 
 export const WALKS = {
   playground: walkPlayground,
-  dialogs: walkDialogs,
   tree: walkTree,
-  compare: walkCompare,
-} as const;
-
-export const DOCUMENTATION_WALKS = {
-  docs: walkDocumentation('docs'),
-  operation: walkDocumentation('operation'),
-  guide: walkDocumentation('guide'),
-  admin: walkDocumentation('admin'),
-  'admin-operation': walkDocumentation('admin-operation'),
+  comparison: walkCompare,
+  documentation: walkDocumentation(DOCUMENTATION),
+  'admin documentation': walkDocumentation(ADMIN_DOCUMENTATION),
 } as const;

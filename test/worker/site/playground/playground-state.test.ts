@@ -96,14 +96,36 @@ test('without logprobs, the echo of the prompt is not written into the text agai
   expect(editor.content).toMatchObject({ text: `${PROMPT} there`, tokens: [] });
 });
 
-test('a score is asked for with the whole text, and generates nothing', async () => {
+test('a score tints the whole text and has its perplexity, and generates nothing', async () => {
   const sent = serveCompletions(() =>
-    completion({ text: PROMPT, tokens: [[PROMPT, -1]], finish_reason: 'length' }),
+    completion({
+      text: PROMPT,
+      tokens: [
+        ['Once', null],
+        [' upon a', -1],
+        [' time', -2],
+      ],
+      finish_reason: 'length',
+    }),
   );
   const { editor, state } = opened({ temperature: 0.3 });
   await score(state);
   expect(sent[0]!.body).toMatchObject({ prompt: PROMPT, max_tokens: 0, echo: true, logprobs: 5 });
   expect(editor.content.text).toBe(PROMPT);
+  expect(editor.tinted).toEqual(['Once', ' upon a', ' time']);
+  const { phase, figures } = state.generation;
+  const perplexity = `Perplexity ${Math.exp(1.5).toFixed(2)} over 3 tokens`;
+  expect(statusTexts(phase.peek(), figures.peek(), state.score.peek())).toContain(perplexity);
+});
+
+test('an infill is asked for with the text on both sides of the mark, and goes between them', async () => {
+  const sent = serveCompletions(() => completion({ text: ' 2 * n', finish_reason: 'stop' }));
+  const { editor, state } = opened();
+  const [before, after] = ['def double(n):\n    result =', '\n    return result'];
+  editor.content = { text: before + after, tokens: [], mark: before.length };
+  await complete(state);
+  expect(sent[0]!.body).toMatchObject({ prompt: before, suffix: after });
+  expect(editor.content.text).toBe(`${before} 2 * n${after}`);
 });
 
 test('a stream that breaks off keeps its text, and a retry continues from its end', async () => {

@@ -9,7 +9,7 @@ interface Part {
   readonly text: string;
   readonly finish_reason?: string;
   /** Each token and its logprob. */
-  readonly tokens?: readonly (readonly [name: string, logprob: number])[];
+  readonly tokens?: readonly (readonly [name: string, logprob: number | null])[];
   /** Start of the first token in the text of the choice, prompt included. */
   readonly offset?: number;
 }

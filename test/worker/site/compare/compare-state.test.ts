@@ -1,0 +1,48 @@
+import '../support/page-globals.ts';
+import { signal } from '@preact/signals';
+import { afterEach, expect, test, vi } from 'vitest';
+import { type CompareState, compare, EXAMPLES } from '../../../../worker/site/compare/compare-state.ts';
+import { Side } from '../../../../worker/site/compare/comparison.ts';
+import { CONNECTION, completion, serveCompletions } from '../support/fake-completions.ts';
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+test('each side is requested in its own dialect, and the retry of one leaves the other as it is', async () => {
+  const error = { message: 'Busy.', type: 'server_error', param: null, code: 'server_is_overloaded' };
+  const sent = serveCompletions(({ dialect }, at) =>
+    dialect === 'llamacpp' && at < 2
+      ? Response.json({ error }, { status: 503 })
+      : completion({ text: `of request ${at}`, finish_reason: 'stop' }),
+  );
+  const { settings } = EXAMPLES.find(({ title }) => title === 'Two dialects')!;
+  const sides = [new Side(), new Side()] as const;
+  const state = {
+    session: { connection: signal(CONNECTION) },
+    settings: signal(settings),
+    sides,
+    sample: signal(3),
+    asked: signal({ text: '', tokens: [] }),
+  } as unknown as CompareState;
+  const untilEnded = () =>
+    vi.waitFor(() => expect(sides.map(({ result }) => result.peek().running)).toEqual([false, false]));
+  const shown = () =>
+    sides.map(({ result }) => {
+      const { samples, failure } = result.peek();
+      return [...samples.map(({ text }) => text), failure?.kind ?? 'no failure'];
+    });
+
+  compare(state);
+  await untilEnded();
+  expect(sent.map(({ dialect }) => dialect)).toEqual(['openai', 'llamacpp']);
+  expect([state.sample.peek(), state.asked.peek().text]).toEqual([0, settings.prompt]);
+  expect(shown()).toEqual([['of request 0', 'no failure'], ['overloaded']]);
+  compare(state, sides[1]);
+  await untilEnded();
+  expect(sent.map(({ dialect }) => dialect)).toEqual(['openai', 'llamacpp', 'llamacpp']);
+  expect(shown()).toEqual([
+    ['of request 0', 'no failure'],
+    ['of request 2', 'no failure'],
+  ]);
+});
