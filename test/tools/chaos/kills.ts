@@ -155,7 +155,8 @@ export async function killRepeatedly(
     const wrong = done.filter((_, index) => !isEqual(money[index]!));
     for (const kill of wrong) console.error(`${kill.tenant}: ${JSON.stringify(money[done.indexOf(kill)])}`);
     const underbilled = done.filter(({ received }, index) => billed[index]! < received.tokens);
-    for (const kill of underbilled) console.error(`billed less than received: ${JSON.stringify(kill)}`);
+    for (const { tenant, received } of underbilled)
+      console.error(`${tenant}: billed less than the ${received.tokens} tokens received`);
     const sum = (of: (kill: Kill) => number) => done.reduce((total, kill) => total + of(kill), 0);
     return {
       received: sum(({ received }) => received.tokens),
@@ -180,7 +181,12 @@ async function measure(victim: Victim): Promise<readonly Measurement[]> {
     { figure: 'complete answers', value: report.complete },
     { figure: 'tokens received', value: report.received },
     { figure: 'tokens billed', value: report.billed },
-    { figure: 'kills with less billed than received', value: report.underbilled, atMost: 0 },
+    {
+      figure: 'kills with less billed than received',
+      value: report.underbilled,
+      // Nothing survives that knows what was generated after the last renewal.
+      ...(victim === 'system' ? {} : { atMost: 0 }),
+    },
     { figure: 'micro-units billed', value: report.cost },
     { figure: 'kills with unequal ledger, balance, records and bill', value: report.wrongMoney, atMost: 0 },
     { figure: 'slots that stayed taken', value: report.leakedSlots, atMost: 0 },
