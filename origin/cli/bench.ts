@@ -18,10 +18,13 @@ interface BenchOptions {
 
 const PROMPT = 'Once upon a time there was a king who had three daughters.';
 
-const COLUMNS = (
-  'concurrency requests errors tokens_per_second ' +
-  'first_token_p50_ms first_token_p95_ms between_p50_ms between_p95_ms'
-).split(' ');
+/** Names of three figures, in milliseconds. */
+const TIMES = ['first_token', 'per_token', 'between'] as const;
+
+const COLUMNS = [
+  ...['concurrency', 'requests', 'errors', 'requests_per_second', 'tokens_per_second'],
+  ...TIMES.flatMap((name) => [`${name}_p50_ms`, `${name}_p99_ms`]),
+];
 
 const counts = (text: string): number[] => commaList(text).map(whole(1));
 
@@ -29,7 +32,7 @@ const counts = (text: string): number[] => commaList(text).map(whole(1));
 export function addBenchCommand(program: Command, open: OpenSession, now: () => number): void {
   const bench = program
     .command('bench')
-    .description('measure tokens/s, time to the first token and time between chunks of the server')
+    .description('measure requests/s, tokens/s, time to the first token, per token and between chunks')
     .option('-m, --model <name>', 'model', 'default')
     .option('--concurrency <numbers>', 'comma-separated numbers of simultaneous requests', counts, [1, 4, 8])
     .option('--requests <number>', 'requests for each of these numbers', whole(1), 16)
@@ -92,17 +95,19 @@ async function measure(
 ): Promise<Row> {
   const begun = now();
   const traces = await runLoad(concurrency, requests, send);
-  const { timeToFirstToken, interToken, ...figures } = loadFigures(traces, now() - begun);
+  const { timeToFirstToken, perToken, interToken, ...figures } = loadFigures(traces, now() - begun);
   const shown = (value: number) => (Number.isNaN(value) ? null : Number(value.toFixed(1)));
+  const times = { first_token: timeToFirstToken, per_token: perToken, between: interToken };
+  const shownTimes = TIMES.flatMap((name) =>
+    (['p50', 'p95', 'p99'] as const).map((part) => [`${name}_${part}_ms`, shown(times[name][part])]),
+  );
   return {
     concurrency,
     requests,
     errors: figures.errors,
+    requests_per_second: shown(figures.requestsPerSecond),
     tokens_per_second: shown(figures.tokensPerSecond),
-    first_token_p50_ms: shown(timeToFirstToken.p50),
-    first_token_p95_ms: shown(timeToFirstToken.p95),
-    between_p50_ms: shown(interToken.p50),
-    between_p95_ms: shown(interToken.p95),
+    ...Object.fromEntries(shownTimes),
     reasons: figures.reasons,
   };
 }

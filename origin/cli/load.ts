@@ -28,8 +28,12 @@ export interface LoadFigures {
   readonly reasons: readonly string[];
   /** All tokens over the whole time, prefill included. */
   readonly tokensPerSecond: number;
+  /** Requests that ended without an error. */
+  readonly requestsPerSecond: number;
   /** Milliseconds from sending to the first event. */
   readonly timeToFirstToken: Percentiles;
+  /** Mean milliseconds per token of a request after its first event. */
+  readonly perToken: Percentiles;
   /** Milliseconds between events of one stream. */
   readonly interToken: Percentiles;
 }
@@ -60,8 +64,14 @@ export function loadFigures(traces: readonly Trace[], ms: number): LoadFigures {
     errors: bad.length,
     reasons: [...new Set(bad.map(({ status, error }) => error ?? `HTTP ${status}`))],
     tokensPerSecond: (tokens / ms) * 1000,
+    requestsPerSecond: (good.length / ms) * 1000,
     timeToFirstToken: percentiles(
       good.flatMap(({ sent, events: [at] }) => (at === undefined ? [] : [at - sent])),
+    ),
+    perToken: percentiles(
+      good.flatMap(({ events, tokens }) =>
+        tokens > 1 && events.length > 1 ? [(events.at(-1)! - events[0]!) / (tokens - 1)] : [],
+      ),
     ),
     interToken: percentiles(
       good.flatMap(({ events }) => events.slice(1).map((at, index) => at - events[index]!)),
