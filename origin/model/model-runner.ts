@@ -133,9 +133,29 @@ export interface KvBytes {
   discard(slot: number, start: number): void;
 }
 
+/**
+ * What a model keeps of a slot beside its KV, in a fixed size: convolution windows. A slot has the state of
+ * one position, the number of tokens that it is made of: where its last run ended, and where that run began.
+ * A run goes on from either, so that it can be made again. Every slot has the state of position 0. Not to be
+ * used during a run.
+ */
+export interface SlotStates {
+  /** Bytes of a slot's state. */
+  readonly bytes: number;
+  /** Fills `bytes` with the state of a position. @throws Error if the slot does not have it */
+  read(slot: number, position: number, bytes: Uint8Array): void;
+  /** Replaces what the slot has by a state that `read` returned for the same position of any slot. */
+  write(slot: number, position: number, bytes: Uint8Array): void;
+}
+
 export interface ModelRunner {
   readonly shape: ModelShape;
   readonly kvBytes: KvBytes;
+  /**
+   * Null or absent = a slot is its KV. Otherwise a run must begin where the slot has the state: `prefill`
+   * throws elsewhere, and a row of `decode` has no numbers as its logits.
+   */
+  readonly states?: SlotStates | null;
   /** Null or absent = `decode` returns whole rows. */
   readonly sparse?: SparseRows | null;
   /** Decode runs are graphs of CUDA. Absent = false. */

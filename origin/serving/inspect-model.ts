@@ -78,8 +78,8 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
     device,
     kvLimitBytes: kvMemoryBytes ?? Infinity,
   });
-  const { spareSlots, contextLength: positions, positionBytes } = plan.layout;
-  const slotBytes = positions * positionBytes;
+  const { spareSlots, contextLength: positions, positionBytes, stateBytes } = plan.layout;
+  const slotBytes = positions * positionBytes + stateBytes;
   const fitting = kvMemoryBytes === null ? Infinity : Math.floor(kvMemoryBytes / slotBytes) - spareSlots;
   const maxSlots = isAutomatic ? Math.min(plan.maxSlots, fitting) : slots;
   const first = isAutomatic && kvMemoryBytes === null ? 1 : maxSlots;

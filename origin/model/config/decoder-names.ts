@@ -38,6 +38,10 @@ export const LOGITS_TO_KEEP = 'num_logits_to_keep';
 /** Boolean input [1] of a merged export; false runs the branch without a past. */
 export const USE_CACHE_BRANCH = 'use_cache_branch';
 
+/** The last inputs of a layer's convolution, in graphs of origin/export. */
+export const PAST_CONVOLUTION = 'past_states.%d.convolution';
+export const PRESENT_CONVOLUTION = 'present_states.%d.convolution';
+
 export const layerName = (template: string, layer: number): string => template.replace('%d', `${layer}`);
 
 /** Reports whether a name matches the template for any layer. */
@@ -46,3 +50,9 @@ export function isLayerName(template: string, name: string): boolean {
   if (!name.startsWith(before) || !name.endsWith(after)) return false;
   return /^\d+$/.test(name.slice(before.length, name.length - after.length));
 }
+
+/** Returns the layer of a name that `isLayerName` accepts. */
+export const layerOf = (template: string, name: string): number => {
+  const [before = '', after = ''] = template.split('%d');
+  return Number(name.slice(before.length, name.length - after.length));
+};

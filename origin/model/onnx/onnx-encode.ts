@@ -50,7 +50,7 @@ export function encodeNode(
 }
 
 /** Values of AttributeProto.AttributeType. */
-const ATTRIBUTES = { float: 1, integer: 2, string: 3, graph: 5 } as const;
+const ATTRIBUTES = { float: 1, integer: 2, string: 3, graph: 5, integers: 7 } as const;
 
 /** Encodes an attribute of a node. @param value its encoded field */
 export const encodeAttribute = (name: string, type: keyof typeof ATTRIBUTES, value: Uint8Array): Uint8Array =>

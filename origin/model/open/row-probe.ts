@@ -35,8 +35,8 @@ async function firstTokens(runner: ModelRunner, rows: number): Promise<Float32Ar
 const MISSING_POSITIONS = 3;
 
 /**
- * Returns the chunks that one prefill run may cover: MAX_PREFILL_CHUNKS if KV and logits then have the same
- * bits as those of a run for each chunk, else 1.
+ * Returns the chunks that one prefill run may cover: MAX_PREFILL_CHUNKS if KV, state and logits then have
+ * the same bits as those of a run for each chunk, else 1.
  */
 export async function findMaxPrefillChunks(runner: ModelRunner): Promise<number> {
   const { prefillChunk, contextLength, vocabularySize } = runner.shape;
@@ -77,7 +77,9 @@ function areClose(some: Float32Array, others: Float32Array): boolean {
   return some.length === others.length && some.every((logit, at) => Math.abs(logit - others[at]!) <= most);
 }
 
-/** Returns the KV of a prompt, computed in runs of `step` positions, and the logits of its last position. */
+/**
+ * Returns KV and state of a prompt, computed in runs of `step` positions, and the logits of its last one.
+ */
 async function prefilled(runner: ModelRunner, tokens: Int32Array, step: number): Promise<Buffer> {
   const kv = Buffer.alloc(tokens.length * runner.kvBytes.positionBytes);
   for (let start = 0; ; start += step) {
@@ -88,7 +90,9 @@ async function prefilled(runner: ModelRunner, tokens: Int32Array, step: number):
     const logits = await runner.prefill(chunk, new AbortController().signal);
     if (!isLast) continue;
     runner.kvBytes.read(0, 0, tokens.length, kv);
-    return Buffer.concat([kv, new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength)]);
+    const state = Buffer.alloc(runner.states?.bytes ?? 0);
+    runner.states?.read(0, tokens.length, state);
+    return Buffer.concat([kv, state, new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength)]);
   }
 }
 

@@ -22,7 +22,10 @@ const CPU_MEMORY = 'Cpu';
  * Requires GroupQueryAttention, which extends its past in place, so that the KV cache stays on the device.
  * @throws ModelError
  */
-export function requireGroupQueryAttention({ cache }: DecoderInterface, file: string): void {
+export function requireGroupQueryAttention({ cache, states }: DecoderInterface, file: string): void {
+  if (states.length > 0) {
+    throw new ModelError(`${file} has layers with a state and runs only on the provider cpu`);
+  }
   if (cache === 'in-place') return;
   throw new ModelError(`${file} has no GroupQueryAttention and runs only on the provider cpu`);
 }

@@ -6,6 +6,9 @@ import {
   LOGITS_INDEX,
   LOGITS_TO_KEEP,
   layerName,
+  layerOf,
+  PAST_CONVOLUTION,
+  PRESENT_CONVOLUTION,
   TOTAL_LENGTH,
   USE_CACHE_BRANCH,
 } from '../config/decoder-names.ts';
@@ -13,6 +16,7 @@ import type { ModelConfig } from '../config/model-config.ts';
 import type { SizeName } from '../config/size-names.ts';
 import { ElementType, type GraphTensor, type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
 import { positionLimit } from './position-limit.ts';
+import type { StateTensor } from './state-cache.ts';
 
 /** Derives a decoder's inputs and outputs from its graph and checks them against its configuration. Pure. */
 
@@ -43,8 +47,10 @@ export interface DecoderInterface {
   /** Boolean input that selects the branch with a past; null if there is one branch. */
   readonly useCacheBranch: string | null;
   readonly logits: string;
-  /** Key and value of each layer: 2 · layers entries. */
+  /** Key and value of each layer with attention. */
   readonly kv: readonly KvTensor[];
+  /** What layers without attention keep of a slot. */
+  readonly states: readonly StateTensor[];
   /**
    * in-place: GroupQueryAttention writes new positions into the buffer it reads the past from.
    * concatenated: the present is a new tensor of past and new positions.
@@ -81,8 +87,10 @@ export function describeDecoder(
   requireLayerNorm(graph, config);
   const attentions = graph.nodes.filter(({ operator }) => operator === 'GroupQueryAttention');
   const pastKeys = [...inputs.keys()].filter((name) => isLayerName(names.pastKey, name));
-  const layers = attentions.length > 0 ? attentions.length : pastKeys.length;
-  if (layers === 0) throw new Error(`lacks the input ${layerName(names.pastKey, 0)}`);
+  const states = stateTensors(inputs, outputs);
+  const withKv = attentions.length > 0 ? attentions.length : pastKeys.length;
+  if (withKv === 0) throw new Error(`lacks the input ${layerName(names.pastKey, 0)}`);
+  const layers = withKv + states.length;
   expectEqual('layers', layers, config.layers, 'num_hidden_layers', config);
 
   const kv = kvTensors(layers, inputs, outputs, names);
@@ -106,6 +114,7 @@ export function describeDecoder(
     useCacheBranch: inputs.has(USE_CACHE_BRANCH) ? USE_CACHE_BRANCH : null,
     logits: names.logits,
     kv,
+    states,
     cache: attentions.length > 0 ? 'in-place' : 'concatenated',
     couplesRows: [...withBranches(graph)].some(({ nodes }) =>
       nodes.some(({ operator }) => COUPLING_OPERATORS.has(operator)),
@@ -140,7 +149,10 @@ function requireKnownInputs(
   const integers = [names.inputIds, names.attentionMask, names.positionIds, LOGITS_TO_KEEP];
   const runInputs = readsRunInputs(inputs) ? [LAST_POSITIONS, TOTAL_LENGTH, LOGITS_INDEX] : [];
   const supported = [tokenInput, ...integers, USE_CACHE_BRANCH, ...runInputs];
-  const unknown = [...inputs.keys()].filter((name) => !supported.includes(name) && !isPast(name, names));
+  const isOwnState = (name: string) => runInputs.length > 0 && isLayerName(PAST_CONVOLUTION, name);
+  const unknown = [...inputs.keys()].filter(
+    (name) => !supported.includes(name) && !isPast(name, names) && !isOwnState(name),
+  );
   const states = unknown.filter((name) => STATE_INPUT.test(name));
   if (states.length > 0) {
     throw new Error(
@@ -176,6 +188,25 @@ function requireLayerNorm({ nodes }: OnnxGraph, { architecture }: ModelConfig): 
 const isPast = (name: string, { pastKey, pastValue }: DecoderNames): boolean =>
   isLayerName(pastKey, name) || isLayerName(pastValue, name);
 
+/** Convolution windows [batch, channels, positions] of the graphs of origin/export. */
+function stateTensors(
+  inputs: ReadonlyMap<string, GraphTensor>,
+  outputs: ReadonlyMap<string, GraphTensor>,
+): StateTensor[] {
+  const pasts = [...inputs.keys()].filter((name) => isLayerName(PAST_CONVOLUTION, name));
+  return pasts.map((past) => {
+    const present = layerName(PRESENT_CONVOLUTION, layerOf(PAST_CONVOLUTION, past));
+    const { elementType, dimensions } = inputs.get(past)!;
+    const [, ...row] = dimensions;
+    const sizes = row.filter((size) => typeof size === 'number' && size > 0) as number[];
+    if (elementType !== ElementType.float32 || sizes.length !== 2 || row.length !== 2) {
+      throw new Error(`has an input ${past} that is not float32 [batch, channels, positions]`);
+    }
+    if (!outputs.has(present)) throw new Error(`lacks the output ${present}`);
+    return { past, present, dimensions: sizes };
+  });
+}
+
 function kvTensors(
   layers: number,
   inputs: ReadonlyMap<string, GraphTensor>,
@@ -184,6 +215,7 @@ function kvTensors(
 ): KvTensor[] {
   const kv: KvTensor[] = [];
   for (let layer = 0; layer < layers; layer++) {
+    if (inputs.has(layerName(PAST_CONVOLUTION, layer))) continue;
     const templates = [
       [names.pastKey, names.presentKey],
       [names.pastValue, names.presentValue],

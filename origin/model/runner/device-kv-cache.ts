@@ -3,7 +3,7 @@ import type { DeviceTensor, OrtBinding } from '../ort/ort-binding.ts';
 import type { Pointer } from '../ort/ort-capi.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
-import { elementBytes, type KvLayout, type KvStore } from './kv-cache.ts';
+import { bufferBytes, elementBytes, type KvLayout, type KvStore } from './kv-cache.ts';
 import type { DeviceRows, KvCopier } from './kv-copier.ts';
 
 /** Positions [start, end) of a slot. */
@@ -33,7 +33,7 @@ export class DeviceKvCache implements KvStore {
     this.#copier = copier;
     this.#decoder = decoder;
     this.#layout = layout;
-    this.#buffers = decoder.kv.map(() => memory.allocate(layout.totalBytes / decoder.kv.length));
+    this.#buffers = decoder.kv.map(() => memory.allocate(bufferBytes(layout, decoder)));
     this.#clear();
   }
 

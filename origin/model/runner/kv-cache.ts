@@ -5,6 +5,7 @@ import { ElementType } from '../onnx/onnx-graph.ts';
 import type { OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtApi, Pointer } from '../ort/ort-capi.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
+import { bytesOfState } from './state-cache.ts';
 
 export interface KvLayout {
   readonly slots: number;
@@ -13,6 +14,8 @@ export interface KvLayout {
   readonly contextLength: number;
   /** Bytes of one position of one slot: all layers, keys and values. */
   readonly positionBytes: number;
+  /** Bytes of one slot that do not depend on its length: two states, where its last run began and ended. */
+  readonly stateBytes: number;
   readonly totalBytes: number;
 }
 
@@ -23,8 +26,9 @@ export const inMiB = (bytes: number): string => `${Math.ceil(bytes / MIB)} MiB`;
 export function kvLayout(decoder: DecoderInterface, slots: number, contextLength: number): KvLayout {
   const positionBytes = decoder.kv.length * decoder.kvHeads * decoder.headSize * elementBytes(decoder);
   const spareSlots = decoder.cache === 'concatenated' ? 1 : 0;
-  const totalBytes = (slots + spareSlots) * contextLength * positionBytes;
-  return { slots, spareSlots, contextLength, positionBytes, totalBytes };
+  const stateBytes = 2 * bytesOfState(decoder.states);
+  const totalBytes = (slots + spareSlots) * (contextLength * positionBytes + stateBytes);
+  return { slots, spareSlots, contextLength, positionBytes, stateBytes, totalBytes };
 }
 
 /**
@@ -44,9 +48,11 @@ export function maxAutomaticSlots(
 
 /** "32 slots × 2048 positions × 8192 bytes = 512 MiB" */
 export function describeLayout(layout: KvLayout): string {
-  const { slots, spareSlots, contextLength, positionBytes, totalBytes } = layout;
+  const { slots, spareSlots, contextLength, positionBytes, stateBytes, totalBytes } = layout;
   const rows = spareSlots === 0 ? `${slots} slots` : `(${slots} slots + ${spareSlots} spare)`;
-  return `${rows} × ${contextLength} positions × ${positionBytes} bytes = ${inMiB(totalBytes)}`;
+  const positions = `${contextLength} positions × ${positionBytes} bytes`;
+  const slot = stateBytes === 0 ? positions : `(${positions} + ${stateBytes} bytes of state)`;
+  return `${rows} × ${slot} = ${inMiB(totalBytes)}`;
 }
 
 /** The KV cache does not fit into the available memory. */
@@ -64,6 +70,12 @@ export function requireFit(layout: KvLayout, limitBytes: number, weightBytes = 0
     `KV cache does not fit: ${describeLayout(layout)}, but ${limit} MiB are available${beside}; ${MEMORY_ADVICE}`,
   );
 }
+
+/** Bytes of the keys, or values, of one layer. */
+export const bufferBytes = (
+  { slots, spareSlots, contextLength, positionBytes }: KvLayout,
+  { kv }: Pick<DecoderInterface, 'kv'>,
+): number => ((slots + spareSlots) * contextLength * positionBytes) / kv.length;
 
 /** Keys and values of every slot, in any memory. */
 export interface KvStore extends KvBytes {
@@ -88,7 +100,7 @@ export class KvCache implements KvStore {
     this.#layout = layout;
     this.#api = api;
     this.#buffers = decoder.kv.map(() => {
-      const bytes = new Uint8Array(new ArrayBuffer(layout.totalBytes / decoder.kv.length));
+      const bytes = new Uint8Array(new ArrayBuffer(bufferBytes(layout, decoder)));
       return { bytes, address: api.addressOf(bytes) };
     });
   }

@@ -1,5 +1,12 @@
 import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../config/decoder-names.ts';
-import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
+import type {
+  DecodeBatch,
+  KvBytes,
+  ModelRunner,
+  ModelShape,
+  PrefillChunk,
+  SlotStates,
+} from '../model-runner.ts';
 import { arrayTensor, type BoundTensor, type Elements, type OrtBinding } from '../ort/ort-binding.ts';
 import type { RunSession } from '../ort/ort-session.ts';
 import { RunGuard } from '../ort/run-guard.ts';
@@ -7,6 +14,7 @@ import { type BatchInputs, DecodeInputs, PrefillInputs } from './batch-inputs.ts
 import type { DecoderInterface } from './decoder-interface.ts';
 import { KvCache, type KvStore } from './kv-cache.ts';
 import { inOrdinaryMemory, keptLogitRows, MAX_PREFILL_CHUNKS, type RunnerOptions } from './runner-options.ts';
+import { StateCache } from './state-cache.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
 /** Maximum of cached bindings, one per recent slot range; each costs a few kilobytes. */
@@ -32,6 +40,8 @@ export class OrtRunner implements ModelRunner {
   readonly #decoder: DecoderInterface;
   readonly #logitsName: string;
   readonly #cache: KvStore;
+  /** Null if slots are their KV. */
+  readonly #states: StateCache | null;
   readonly #decodeInputs: DecodeInputs;
   readonly #prefillInputs: PrefillInputs;
   readonly #embedder: TokenEmbedder | null;
@@ -61,6 +71,7 @@ export class OrtRunner implements ModelRunner {
     this.#decoder = decoder;
     this.#logitsName = logits;
     this.#cache = cache ?? new KvCache(session.api, decoder, layout);
+    this.#states = decoder.states.length === 0 ? null : new StateCache(session.api, decoder.states, slots);
     this.#decodeInputs = new DecodeInputs(slots, contextLength);
     this.#prefillInputs = new PrefillInputs(slots, MAX_PREFILL_CHUNKS * prefillChunk);
     this.#embedder = embedder;
@@ -73,6 +84,10 @@ export class OrtRunner implements ModelRunner {
 
   get kvBytes(): KvBytes {
     return this.#cache;
+  }
+
+  get states(): SlotStates | null {
+    return this.#states;
   }
 
   /** Set after the runner was probed. */
@@ -101,8 +116,26 @@ export class OrtRunner implements ModelRunner {
     const logits = this.#logits.subarray(0, rows * this.shape.vocabularySize);
     const binding = this.#decodeBinding(firstSlot, rows, logits);
     if (this.#session.copiesInputs) this.#bindInputs(binding, this.#decodeInputs, [rows, 1]);
-    if (signal) return this.#guard.run(() => this.#session.runAsync(binding, signal).then(() => logits));
+    const begun = this.#beginRows(batch);
+    const finish = () => this.#endRows(batch, begun, logits);
+    if (signal) return this.#guard.run(() => this.#session.runAsync(binding, signal).then(finish));
     this.#session.run(binding);
+    return finish();
+  }
+
+  /** Returns, by row, whether its slot has the state that it goes on from. */
+  #beginRows({ firstSlot, rows, positions }: DecodeBatch): readonly boolean[] {
+    const states = this.#states;
+    if (states === null) return [];
+    return Array.from({ length: rows }, (_, row) => states.begin(firstSlot + row, positions[row]!));
+  }
+
+  #endRows({ firstSlot, positions }: DecodeBatch, begun: readonly boolean[], logits: Logits): Logits {
+    const { vocabularySize } = this.shape;
+    for (const [row, isBegun] of begun.entries()) {
+      if (isBegun) this.#states?.end(firstSlot + row, positions[row]! + 1);
+      else logits.fill(Number.NaN, row * vocabularySize, (row + 1) * vocabularySize);
+    }
     return logits;
   }
 
@@ -118,11 +151,20 @@ export class OrtRunner implements ModelRunner {
       const { sequences, length, logits: wanted } = this.#prefillInputs.fill(chunks);
       this.#embedder?.embed(tokens, tokens.length, images);
       const rows = wanted === 0 ? 0 : Math.max(wanted, this.shape.minRows);
+      for (const chunk of chunks) this.#beginPrompt(chunk, chunks.length);
       const logits = this.#logitsFor(rows);
       using binding = this.#bind(this.#prefillInputs, [sequences, length], slot, logits);
       await this.#session.runAsync(binding, signal);
+      for (const chunk of chunks) this.#states?.end(chunk.slot, chunk.start + chunk.tokens.length);
       return logits.subarray(0, wanted * this.shape.vocabularySize);
     });
+  }
+
+  /** @throws Error if the slot has no state of the chunk's start, or would get one of padding */
+  #beginPrompt({ slot, start }: PrefillChunk, prompts: number): void {
+    if (this.#states === null) return;
+    if (prompts > 1) throw new Error('padding would change the states of joined prompts');
+    if (!this.#states.begin(slot, start)) throw new Error(`slot ${slot} has no state of position ${start}`);
   }
 
   copy(from: number, to: number, end: number, start?: number): void {
@@ -176,6 +218,7 @@ export class OrtRunner implements ModelRunner {
       binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [rows]));
       binding.output(this.#logitsName, this.#tensor(logits, [rows, vocabularySize]));
       this.#cache.bind(binding, firstSlot, dimensions[0]);
+      this.#states?.bind(binding, firstSlot, dimensions[0]);
     });
   }
 

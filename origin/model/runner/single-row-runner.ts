@@ -1,4 +1,11 @@
-import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
+import type {
+  DecodeBatch,
+  KvBytes,
+  ModelRunner,
+  ModelShape,
+  PrefillChunk,
+  SlotStates,
+} from '../model-runner.ts';
 import { type AllocateLogits, inOrdinaryMemory } from './runner-options.ts';
 
 /**
@@ -20,6 +27,10 @@ export class SingleRowRunner implements ModelRunner {
 
   get kvBytes(): KvBytes {
     return this.#inner.kvBytes;
+  }
+
+  get states(): SlotStates | null {
+    return this.#inner.states ?? null;
   }
 
   async decode({ firstSlot, rows, tokens, positions }: DecodeBatch): Promise<Float32Array> {

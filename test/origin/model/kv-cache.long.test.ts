@@ -26,6 +26,7 @@ const decoder: DecoderInterface = {
   cache: 'in-place',
   couplesRows: false,
   readsRunInputs: false,
+  states: [],
   kv: Array.from({ length: 16 }, (_, i) => ({ past: `past.${i}`, present: `present.${i}` })),
 };
 

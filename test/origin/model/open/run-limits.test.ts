@@ -45,7 +45,14 @@ function decoderOf(): { directory: string; decoder: DecoderInterface } {
 }
 
 describe('memory of a card', () => {
-  const layout = { slots: 8, spareSlots: 0, contextLength: 2048, positionBytes: 2 ** 16, totalBytes: GIB };
+  const layout = {
+    slots: 8,
+    spareSlots: 0,
+    contextLength: 2048,
+    positionBytes: 2 ** 16,
+    stateBytes: 0,
+    totalBytes: GIB,
+  };
 
   it('is free up to the operator’s limit; auto without a driver counts main memory, WebGPU reports none; KV caches take nine tenths, or half of main memory', () => {
     const cards = ['A', 'B'].map((name) => ({ name, capability: [9, 0] as const }));
