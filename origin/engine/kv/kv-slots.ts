@@ -21,6 +21,8 @@ export class KvSlots {
   readonly #slots: readonly Slot[];
   readonly #chunk: number;
   readonly #hasStore: boolean;
+  /** True: free slots keep no prefixes, because a sequence leaves a state beyond its prompt. */
+  readonly #hasStates: boolean;
   /** Leaves one position of every slot free, where an idle row of a decode batch may write. */
   readonly #maxKept: number;
   readonly #maxCopied: number;
@@ -28,10 +30,14 @@ export class KvSlots {
   #held = 0;
   #tick = 0;
 
-  /** @param hasStore whether a prefix store keeps prompts beyond the slots, but without their images */
-  constructor(shape: KvSlotsShape, hasStore = false) {
+  /**
+   * @param hasStore whether a prefix store keeps prompts beyond the slots, but without their images
+   * @param hasStates whether a slot is more than its KV
+   */
+  constructor(shape: KvSlotsShape, hasStore = false, hasStates = false) {
     this.#chunk = shape.prefillChunk;
     this.#hasStore = hasStore;
+    this.#hasStates = hasStates;
     this.#maxKept = this.#wholeChunks(shape.contextLength - 1);
     this.#maxCopied = shape.maxCopied ?? MAX_COPIED_CHUNKS * shape.prefillChunk;
     this.#slots = Array.from({ length: shape.slots }, () => emptySlot());
@@ -113,7 +119,8 @@ export class KvSlots {
     this.#copy(from, to, length, copies);
     this.#hold(to, source, source.kept);
     this.release(from, false);
-    return copies;
+    // At once, because the slot may get another sequence before pieces of KV are copied.
+    return this.#hasStates ? [...copies, { from, to, start: 0, end: 0, state: length }] : copies;
   }
 
   /** Frees the slot of a sequence to be resumed. Its prefix stays in the cache if it is reusable. */
@@ -134,6 +141,7 @@ export class KvSlots {
 
   /** Notes that the KV of the prompt's first `computed` positions is in the slot. */
   record(slot: number, computed: number): void {
+    if (this.#hasStates) return;
     const target = this.#slot(slot);
     const whole = this.#wholeChunks(Math.min(computed, target.tokens.length));
     target.kept = Math.max(target.kept, Math.min(whole, this.#maxKept));

@@ -7,6 +7,8 @@ export interface KvCopy {
   readonly to: number;
   readonly start: number;
   readonly end: number;
+  /** The state of this position is copied too. Absent = none. */
+  readonly state?: number;
 }
 
 /** Long copies, made piece by piece in the order in which they were added. */

@@ -6,6 +6,8 @@ export interface PrefixStoreShape {
   /** Positions of a chunk. */
   readonly chunk: number;
   readonly kvBytes: KvBytes;
+  /** Bytes of a slot's state; absent or 0 = the model has none. */
+  readonly stateBytes?: number;
   readonly vocabularySize: number;
   readonly budgetBytes: number;
 }
@@ -22,10 +24,26 @@ const MAX_LOGITS_SHARE = 1 / 8;
 /** A prompt has one row of logits and one chunk at least, mostly more. */
 const CHUNKS_PER_LOGITS = 2;
 
-/** Returns the bytes of a chunk with logprobs, of a row of logits, and how many of both fit. */
-export function prefixStoreRoom({ chunk, kvBytes, vocabularySize, budgetBytes }: PrefixStoreShape) {
+/** Most of the budget that states take. */
+const MAX_STATES_SHARE = 1 / 2;
+
+/** As many states as chunks, if they are small. */
+function roomForStates({ stateBytes = 0, budgetBytes }: PrefixStoreShape, chunkBytes: number): number {
+  if (stateBytes === 0) return 0;
+  const most = Math.min(
+    (budgetBytes * MAX_STATES_SHARE) / stateBytes,
+    budgetBytes / (chunkBytes + stateBytes),
+  );
+  return Math.floor(most);
+}
+
+/** Returns the bytes of a chunk with logprobs, a row of logits and a state, and how many of each fit. */
+export function prefixStoreRoom(shape: PrefixStoreShape) {
+  const { chunk, kvBytes, stateBytes = 0, vocabularySize } = shape;
   const chunkBytes = chunk * kvBytes.positionBytes + (chunk + 1) * logprobBytes(MAX_TOP_LOGPROBS);
   const logitsBytes = 4 * vocabularySize;
+  const states = roomForStates(shape, chunkBytes);
+  const budgetBytes = shape.budgetBytes - states * stateBytes;
   const logits = Math.floor(
     Math.min(
       (budgetBytes * MAX_LOGITS_SHARE) / logitsBytes,
@@ -33,7 +51,7 @@ export function prefixStoreRoom({ chunk, kvBytes, vocabularySize, budgetBytes }:
     ),
   );
   const chunks = Math.floor((budgetBytes - logits * logitsBytes) / chunkBytes);
-  return { chunkBytes, logitsBytes, chunks, logits };
+  return { chunkBytes, logitsBytes, stateBytes, chunks, logits, states };
 }
 
 /** Memory of equal size that is allocated up to a limit and then reused, so garbage is bounded. */
@@ -98,3 +116,6 @@ export function allocateChunk({ chunk, kvBytes }: PrefixStoreShape): ChunkMemory
 
 export const allocateLogits = ({ vocabularySize }: PrefixStoreShape): Float32Array =>
   new Float32Array(new SharedArrayBuffer(4 * vocabularySize));
+
+export const allocateState = ({ stateBytes = 0 }: PrefixStoreShape): Uint8Array =>
+  new Uint8Array(new SharedArrayBuffer(stateBytes));

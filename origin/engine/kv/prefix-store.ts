@@ -2,6 +2,7 @@ import type { KvBytes } from '../../model/model-runner.ts';
 import {
   allocateChunk,
   allocateLogits,
+  allocateState,
   type ChunkMemory,
   MemoryPool,
   type PrefixStoreShape,
@@ -34,6 +35,7 @@ interface ChunkNode extends StoredChunk {
   readonly name: string;
   readonly memory: ChunkMemory;
   logits: Float32Array | null;
+  state: Uint8Array | null;
   hasLogprobs: boolean;
   next: number;
   stored: boolean;
@@ -62,6 +64,7 @@ export class PrefixStore {
   readonly #room: ReturnType<typeof prefixStoreRoom>;
   readonly #chunkMemory: MemoryPool<ChunkMemory>;
   readonly #logits: MemoryPool<Float32Array>;
+  readonly #states: MemoryPool<Uint8Array>;
   /** KV of suspended sequences, in the same memory; it evicts chunks. */
   readonly saved: SavedKv;
   /** The first chunks of prompts. */
@@ -70,6 +73,8 @@ export class PrefixStore {
   readonly #recency = new Set<ChunkNode>();
   /** Chunks with logits, least recently used first. */
   readonly #withLogits = new Set<ChunkNode>();
+  /** Chunks with a state, least recently used first. */
+  readonly #withState = new Set<ChunkNode>();
   readonly #backup: ChunkBackup | null;
   readonly #counts = { hits: 0, misses: 0, storedChunks: 0, restoredTokens: 0, evictedChunks: 0 };
 
@@ -80,6 +85,7 @@ export class PrefixStore {
     this.#room = prefixStoreRoom(shape);
     this.#chunkMemory = new MemoryPool(this.#room.chunks, () => allocateChunk(shape));
     this.#logits = new MemoryPool(this.#room.logits, () => allocateLogits(shape));
+    this.#states = new MemoryPool(this.#room.states, () => allocateState(shape));
     this.saved = new SavedKv(shape, this.#room.chunks, {
       take: () => this.#takeChunk(null),
       give: (memory) => this.#chunkMemory.give(memory),
@@ -87,8 +93,10 @@ export class PrefixStore {
   }
 
   get status(): PrefixStoreStatus {
-    const { chunkBytes, logitsBytes } = this.#room;
-    return { bytes: this.#chunkMemory.used * chunkBytes + this.#logits.used * logitsBytes, ...this.#counts };
+    const { chunkBytes, logitsBytes, stateBytes } = this.#room;
+    const bytes =
+      this.#chunkMemory.used * chunkBytes + this.#logits.used * logitsBytes + this.#states.used * stateBytes;
+    return { bytes, ...this.#counts };
   }
 
   /** Chunks that fit into the budget. */
@@ -102,6 +110,8 @@ export class PrefixStore {
     const { chunks } = prompt;
     const last = chunks.at(-1);
     if (last !== undefined && this.#withLogits.delete(last)) this.#withLogits.add(last);
+    const resumed = chunks.findLast(({ state }) => state !== null);
+    if (resumed !== undefined && this.#withState.delete(resumed)) this.#withState.add(resumed);
     if (limit > 0) this.#counts[chunks.length > 0 ? 'hits' : 'misses']++;
     return prompt;
   }
@@ -142,6 +152,7 @@ export class PrefixStore {
    * stored, or if there is no room beside the prompt's own chunks.
    * @param logprobs of the prompt's positions up to and including `end`; null if they were not computed
    * @param logits of the chunk's last position; null if they were not computed
+   * @param readState fills memory with the slot's state at `end`; null if it does not have that
    */
   add(
     prompt: StoredPrompt,
@@ -149,6 +160,7 @@ export class PrefixStore {
     end: number,
     logprobs: PromptLogprobs | null,
     logits: Float32Array | null,
+    readState: ((state: Uint8Array) => void) | null = null,
   ): void {
     const index = Math.ceil(end / this.#chunkLength) - 1;
     const start = index * this.#chunkLength;
@@ -156,6 +168,7 @@ export class PrefixStore {
     const chunk = prompt.chunks[index] ?? this.#append(prompt, start, end, readKv);
     if (!chunk?.stored) return;
     if (logits !== null && chunk.logits === null) this.#keepLogits(chunk, logits);
+    if (readState !== null && chunk.state === null) this.#keepState(chunk, readState);
     if (logprobs !== null) keepLogprobs(chunk, logprobs, end, prompt.tokens[end] ?? -1);
     this.#backup?.keep(chunk);
   }
@@ -208,8 +221,8 @@ export class PrefixStore {
       const memory = this.#filledChunk(before, end - start, fill);
       if (memory === null) return null;
       const name = this.#backup?.name(namespace, before?.name ?? null, ids) ?? '';
-      const content = { ...memory, length: end - start, hasLogprobs: false, next: -1, logits: null };
-      chunk = { before, key, after: new Map(), name, ...content, stored: true };
+      const content = { ...memory, length: end - start, hasLogprobs: false, next: -1 };
+      chunk = { before, key, after: new Map(), name, ...content, logits: null, state: null, stored: true };
       this.#successors(before).set(key, chunk);
       this.#counts.storedChunks++;
     }
@@ -257,6 +270,34 @@ export class PrefixStore {
     chunk.logits = null;
   }
 
+  #keepState(chunk: ChunkNode, read: (state: Uint8Array) => void): void {
+    const memory = this.takeState();
+    if (memory === null) return;
+    read(memory);
+    chunk.state = memory;
+    this.#withState.add(chunk);
+  }
+
+  /** Returns memory for a state, or that of the least recently used one. Null without room or memory. */
+  takeState(): Uint8Array | null {
+    const memory = this.#states.take();
+    const [oldest] = this.#withState;
+    if (memory !== null || oldest === undefined) return memory;
+    this.#dropState(oldest);
+    return this.#states.take();
+  }
+
+  giveState(memory: Uint8Array): void {
+    this.#states.give(memory);
+  }
+
+  #dropState(chunk: ChunkNode): void {
+    if (chunk.state === null) return;
+    this.#states.give(chunk.state);
+    this.#withState.delete(chunk);
+    chunk.state = null;
+  }
+
   /** Returns new memory, or that of the oldest chunk if it is not `kept`. Null without room or memory. */
   #takeChunk(kept: ChunkNode | null): ChunkMemory | null {
     const memory = this.#chunkMemory.take();
@@ -274,6 +315,7 @@ export class PrefixStore {
     for (const node of removed) {
       removed.push(...node.after.values());
       this.#dropLogits(node);
+      this.#dropState(node);
       this.#recency.delete(node);
       this.#chunkMemory.give(node.memory);
       node.stored = false;

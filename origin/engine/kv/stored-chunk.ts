@@ -10,6 +10,8 @@ export interface StoredChunk extends ChunkLogprobs {
    * with them; null if they are not stored.
    */
   readonly logits: Float32Array | null;
+  /** The state of a slot after it; null if it is not stored, or if the model has none. */
+  readonly state: Uint8Array | null;
   /** False once it was evicted. */
   readonly stored: boolean;
 }

@@ -9,6 +9,7 @@ import type { KvCopy } from '../kv/pending-copies.ts';
 import { type PrefixStoreShape, prefixStoreRoom } from '../kv/prefix-memory.ts';
 import { PrefixStore } from '../kv/prefix-store.ts';
 import { slotTrimmer } from '../kv/slot-trimmer.ts';
+import { snapshotOf } from '../kv/state-snapshots.ts';
 import { timedKvBytes } from '../kv/timed-kv-bytes.ts';
 import type { EngineStatus, StepReport, Submission } from '../messages.ts';
 import { Throughput } from '../scheduling/throughput.ts';
@@ -59,14 +60,21 @@ export class Engine {
     const { runner, tokenBytes, kernel, now, maxWaiting, pool = null, disk = null } = options;
     const { prefillChunk: chunk, vocabularySize } = runner.shape;
     const { kvBytes, seconds } = timedKvBytes(runner.kvBytes, now);
+    const { states = null } = runner;
     const store = newStore(
-      { chunk, kvBytes, vocabularySize, budgetBytes: options.prefixStoreBytes ?? 0 },
+      {
+        chunk,
+        kvBytes,
+        stateBytes: states?.bytes ?? 0,
+        vocabularySize,
+        budgetBytes: options.prefixStoreBytes ?? 0,
+      },
       disk,
     );
-    const kv = new KvSlots(runner.shape, store !== null);
-    const prefixes = new PrefixCache(kv, store, disk, chunk);
+    const kv = new KvSlots(runner.shape, store !== null, states !== null);
+    const prefixes = new PrefixCache(kv, store, disk, chunk, states);
     const running = new RunningSet(kv, prefixes);
-    const scheduler = new Scheduler({ kv, store, prefixes, running, maxWaiting, chunk });
+    const scheduler = new Scheduler({ kv, store, states, prefixes, running, maxWaiting, chunk });
     const grammarWork = new GrammarWork(options.onWork);
     const context = {
       tokenBytes,
@@ -234,7 +242,12 @@ export class Engine {
   /** After a failed copy the slots no longer hold what KvSlots has recorded. */
   #copy(copies: readonly KvCopy[]): void {
     try {
-      for (const { from, to, start, end } of copies) this.#options.runner.copy(from, to, end, start);
+      const { runner } = this.#options;
+      for (const { from, to, start, end, state } of copies) {
+        if (end > start) runner.copy(from, to, end, start);
+        if (state === undefined || !runner.states) continue;
+        runner.states.write(to, state, snapshotOf(runner.states, from, state).bytes);
+      }
     } catch (cause) {
       throw new EngineFailure(`a KV copy failed: ${describeFault(cause)}`, { cause });
     }

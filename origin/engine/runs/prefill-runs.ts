@@ -164,9 +164,9 @@ export class PrefillRuns {
   }
 
   #nextChunk(prefill: PromptPrefill, chunks = this.#maxChunks): PrefillChunk {
-    const { slot, tokens, computed, wantedLogits, images, logitsFrom } = prefill;
+    const { slot, runnable, computed, wantedLogits, images, logitsFrom } = prefill;
     const { prefillChunk: length } = this.#runner.shape;
-    return prefillChunk(slot, tokens, computed, length, chunks, wantedLogits, images, logitsFrom);
+    return prefillChunk(slot, runnable, computed, length, chunks, wantedLogits, images, logitsFrom);
   }
 
   #row(logits: Float32Array, row: number): Float32Array {

@@ -1,6 +1,7 @@
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import { InvalidLogitsError, NoCandidatesError } from '../../sampling/argmax.ts';
 import type { KvCopy } from '../kv/pending-copies.ts';
+import { type PromptSnapshots, snapshotOf } from '../kv/state-snapshots.ts';
 import type { EngineStatus, StepReport } from '../messages.ts';
 import type { Throughput } from '../scheduling/throughput.ts';
 import type { OpenRequest } from '../sequences/open-request.ts';
@@ -125,6 +126,7 @@ export class Requests {
     const start = prefill.computed;
     if (!this.#attempt(request, () => prefill.advance(end, row, context))) return [];
     const logits = prefill.done && prefill.wantedLogits === 'last' && !prefill.healing ? row(-1) : null;
+    this.#keepStates(prefill);
     prefixes.record(prefill, start, end, logits);
     const isCut = !prefill.done && prefill.isLate(now);
     if (!prefill.done && !isCut) return [];
@@ -138,7 +140,7 @@ export class Requests {
       const count = prefill.generates && !isCut ? mostStarted : prefill.sequences.length;
       if (count < prefill.sequences.length) prefill.logits ??= row(-1).slice();
       for (const queued of prefill.sequences.slice(0, count)) {
-        const sequence = newSequence(queued, prefill.healing, context);
+        const sequence = newSequence(queued, prefill.healing, context, this.#snapshotsOf(prefill));
         if (isCut || !prefill.generates) sequence.end('length', null);
         else sequence.advance(row(-1), now);
         sequences.push(sequence);
@@ -146,12 +148,26 @@ export class Requests {
     });
     if (!started) return [];
     prefill.sequences.splice(0, sequences.length);
-    const copies = running.startDecoding(
-      prefill,
-      sequences.filter(({ finish }) => finish === null),
-    );
+    const going = sequences.filter(({ finish }) => finish === null);
+    const copies = running.startDecoding(prefill, going);
+    for (const sequence of going) sequence.enterSlot();
     for (const sequence of sequences) this.#publish(sequence, now);
     return copies;
+  }
+
+  /** Keeps the states of a prompt's slot that its sequences begin from. */
+  #keepStates(prefill: PromptPrefill): void {
+    const { states = null } = this.#options.runner;
+    const { slot, computed, healing } = prefill;
+    if (states === null || !prefill.generates) return;
+    if (computed === healing?.from) prefill.healedState = snapshotOf(states, slot, computed);
+    if (prefill.done) prefill.endState ??= snapshotOf(states, slot, computed);
+  }
+
+  /** Null if slots are their KV, or if the prompt was cut. */
+  #snapshotsOf({ healedState, endState }: PromptPrefill): PromptSnapshots | null {
+    const { states = null } = this.#options.runner;
+    return states && endState && { states, end: endState, healed: healedState };
   }
 
   /**

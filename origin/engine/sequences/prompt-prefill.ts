@@ -3,6 +3,7 @@ import type { EmbeddedImage } from '../../model/model-runner.ts';
 import { tokenLogprob, tokenRank } from '../../sampling/logprobs.ts';
 import type { StoredPrompt } from '../kv/prefix-store.ts';
 import { PromptLogprobs } from '../kv/prompt-logprobs.ts';
+import type { Snapshot } from '../kv/state-snapshots.ts';
 import type { PromptResult } from '../messages.ts';
 import type { WantedLogits } from '../scheduling/step-plan.ts';
 import { Healing } from '../text/healing.ts';
@@ -31,6 +32,9 @@ export class PromptPrefill {
   startedAt = Number.POSITIVE_INFINITY;
   /** Of its last position, once some of its sequences have started and others have not; else null. */
   logits: Float32Array | null = null;
+  /** The state of its slot where healing may begin, and at its end; null as long as they are not computed. */
+  healedState: Snapshot | null = null;
+  endState: Snapshot | null = null;
   /** A shorter prompt has just computed a chunk before it. */
   passed = false;
 
@@ -45,12 +49,14 @@ export class PromptPrefill {
   /** First token that the `prompt` event reports. */
   readonly #echoFrom: number;
   readonly #chunk: number;
+  readonly #hasStates: boolean;
 
   /**
    * @param chunk positions of a prefill chunk
    * @param storesLogprobs whether the prefix store keeps logprobs of prompts
+   * @param hasStates whether slots have states beside their KV
    */
-  constructor(first: QueuedSequence, chunk: number, storesLogprobs: boolean) {
+  constructor(first: QueuedSequence, chunk: number, storesLogprobs: boolean, hasStates = false) {
     const { request, promptIndex } = first;
     const { tokens, maxTokens, logprobsFrom = 0, echoFrom = 0, healFrom } = request.prompt(promptIndex);
     const { cachePrompt, echo, promptTopLogprobs } = request.submission;
@@ -64,6 +70,7 @@ export class PromptPrefill {
     this.logprobsFrom = logprobsFrom;
     this.#echoFrom = echoFrom;
     this.#chunk = chunk;
+    this.#hasStates = hasStates;
     this.healing = healFrom === undefined || maxTokens === 0 ? null : new Healing(tokens, healFrom);
     this.sendsEvent = (echo || wantsLogprobs) && !request.hasStarted(promptIndex);
     const top = storesLogprobs && cachePrompt ? MAX_TOP_LOGPROBS : (promptTopLogprobs ?? 0);
@@ -112,7 +119,19 @@ export class PromptPrefill {
 
   /** Positions at the prompt's start with KV for the prefix store: those before the first image. */
   get storable(): number {
-    return storablePositions(this.request.submission, this.request.prompt(this.promptIndex));
+    const storable = storablePositions(this.request.submission, this.request.prompt(this.promptIndex));
+    // The chunk where healing begins is computed in two runs, so its bits are not those of other prompts.
+    return Math.min(storable, this.#chunk * Math.floor(this.#splitAt / this.#chunk));
+  }
+
+  /** Position where a run must end, because sequences may go back to its state; Infinity = none. */
+  get #splitAt(): number {
+    return this.#hasStates && this.healing !== null ? this.healing.from : Number.POSITIVE_INFINITY;
+  }
+
+  /** The tokens that runs may compute now: all, or those before the ones that healing may choose again. */
+  get runnable(): Int32Array {
+    return this.computed < this.#splitAt ? this.tokens.subarray(0, this.#splitAt) : this.tokens;
   }
 
   /**

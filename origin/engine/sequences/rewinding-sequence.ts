@@ -1,4 +1,5 @@
 import { bytesOf } from '../../tokenizer/token-bytes.ts';
+import type { PromptSnapshots } from '../kv/state-snapshots.ts';
 import { BannedPhrases } from '../text/banned-phrases.ts';
 import type { Healing } from '../text/healing.ts';
 import type { OutputState } from '../text/sequence-output.ts';
@@ -26,10 +27,11 @@ export const newSequence = (
   queued: QueuedSequence,
   healing: Healing | null,
   context: SamplingContext,
+  prompt: PromptSnapshots | null,
 ): Sequence =>
   queued.request.isBanning || healing !== null
-    ? new RewindingSequence(queued, healing, context)
-    : new Sequence(queued, context);
+    ? new RewindingSequence(queued, healing, context, prompt)
+    : new Sequence(queued, context, prompt);
 
 /**
  * A sequence that takes tokens back: those of a banned phrase that it has generated, and the last tokens of
@@ -45,9 +47,18 @@ class RewindingSequence extends Sequence {
   #stale = Number.POSITIVE_INFINITY;
   /** Tokens before the last whose KV is computed again, one per step. */
   #behind = 0;
+  /** Whether its slot has the state of another position than the next one. */
+  #isAstray = true;
+  /** Whether tokens of the prompt were computed again, one by one. */
+  #isRecomputed = false;
 
-  constructor(queued: QueuedSequence, healing: Healing | null, context: SamplingContext) {
-    super(queued, context);
+  constructor(
+    queued: QueuedSequence,
+    healing: Healing | null,
+    context: SamplingContext,
+    prompt: PromptSnapshots | null,
+  ) {
+    super(queued, context, prompt);
     this.#healing = healing;
     this.#phrases = new BannedPhrases(queued.request.banned);
   }
@@ -82,11 +93,38 @@ class RewindingSequence extends Sequence {
     return this.#phrases.first !== null;
   }
 
+  override enterSlot(): void {
+    this.#settleState();
+  }
+
   protected override take(logits: Float32Array, now: number): void {
     if (this.#behind > 0) {
       this.#behind--;
       return;
     }
+    try {
+      this.#takeTokens(logits, now);
+    } finally {
+      if (this.slot >= 0) this.#settleState();
+    }
+  }
+
+  /** Puts an earlier state into the slot if tokens were taken back, else keeps one at times. */
+  #settleState(): void {
+    if (this.snapshots === null || this.finish !== null) return;
+    const next = this.length === 0 ? this.history.length : super.computed;
+    if (!this.#isAstray) {
+      const earliest = (this.#phrases.first?.at ?? this.history.length) - 1;
+      if (this.request.isBanning && this.length > 0) this.snapshots.keep(this.slot, next, earliest);
+      return;
+    }
+    const { tokens } = this.request.prompt(this.queued.promptIndex);
+    const isPrompt = !this.#isRecomputed && this.history.promptLength === tokens.length;
+    this.#behind = this.snapshots.restore(this.slot, next, isPrompt);
+    this.#isAstray = false;
+  }
+
+  #takeTokens(logits: Float32Array, now: number): void {
     const at = this.history.length;
     while (this.length > 0 && this.#take(() => this.sampling.next(logits, this.place), now)) {
       // The next step computes the row of an earlier place again, or this one.
@@ -99,6 +137,7 @@ class RewindingSequence extends Sequence {
   #takeFirst(logits: Float32Array, now: number): void {
     const sample = () => this.#heal() ?? this.sampling.next(logits, this.place);
     while (this.#take(sample, now)) if (!this.sampling.mayRepeat) return;
+    this.#isAstray = true;
     this.#behind = Math.max(0, this.history.length - 1 - this.#stale);
     this.#stale = Number.POSITIVE_INFINITY;
   }
@@ -149,6 +188,7 @@ class RewindingSequence extends Sequence {
     const { history } = this;
     const isFirst = at === history.promptLength;
     const undone = history.length - at;
+    if (isFirst || undone > 1) this.#isAstray = true;
     this.#bans.add(id, at, isFirst);
     this.#undone += undone;
     history.truncate(at);
@@ -157,6 +197,8 @@ class RewindingSequence extends Sequence {
     restore();
     if (!isFirst) return;
     if (undone > 1) this.#stale = at;
-    if (at < this.request.prompt(this.queued.promptIndex).tokens.length) this.history = this.newHistory();
+    if (at === this.request.prompt(this.queued.promptIndex).tokens.length) return;
+    if (undone > 1) this.#isRecomputed = true;
+    this.history = this.newHistory();
   }
 }

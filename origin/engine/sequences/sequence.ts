@@ -1,6 +1,7 @@
 import { UnfinishedWork } from '@continuo/grammar/runtime/constraint.ts';
 import type { EventOf, FinishReason } from '@continuo/shared/generation.ts';
 import { TokenHistory } from '../../sampling/token-history.ts';
+import { type PromptSnapshots, StateSnapshots } from '../kv/state-snapshots.ts';
 import type { DecodeRow } from '../scheduling/step-plan.ts';
 import { SequenceOutput } from '../text/sequence-output.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
@@ -30,15 +31,19 @@ export class Sequence implements DecodeRow {
   protected readonly context: SamplingContext;
   protected readonly sampling: SequenceSampling;
   protected readonly output: SequenceOutput;
+  /** Null if slots are their KV. */
+  protected readonly snapshots: StateSnapshots | null;
   readonly #events: SequenceEvents;
   #finish: Finish | null = null;
   /** Time of the first token. */
   #startedAt: number | null = null;
 
-  constructor(queued: QueuedSequence, context: SamplingContext) {
+  /** @param prompt what it begins from; null if slots are their KV */
+  constructor(queued: QueuedSequence, context: SamplingContext, prompt: PromptSnapshots | null = null) {
     this.request = queued.request;
     this.queued = queued;
     this.context = context;
+    this.snapshots = prompt && new StateSnapshots(prompt);
     this.history = this.newHistory();
     this.sampling = new SequenceSampling(queued, context);
     const { submission, stops } = queued.request;
@@ -51,6 +56,11 @@ export class Sequence implements DecodeRow {
       tokensPerEvent: submission.tokensPerEvent,
     });
     this.#events = new SequenceEvents(queued, this.output);
+  }
+
+  /** Puts the state of its next position into the slot that it has got. */
+  enterSlot(): void {
+    this.snapshots?.restore(this.slot, this.computed, true);
   }
 
   protected newHistory(): TokenHistory {

@@ -3,6 +3,7 @@ import type { KvSlots } from '../kv/kv-slots.ts';
 import { type KvCopy, MAX_COPIED_CHUNKS } from '../kv/pending-copies.ts';
 import type { PrefixStore } from '../kv/prefix-store.ts';
 import { takeLogprobs } from '../kv/prompt-logprobs.ts';
+import type { SlotStates } from '../kv/state-snapshots.ts';
 import type { StoredChunk } from '../kv/stored-chunk.ts';
 import type { Submission } from '../messages.ts';
 import {
@@ -31,17 +32,26 @@ export class PrefixCache {
   readonly #store: PrefixStore | null;
   readonly #disk: DiskTier | null;
   readonly #chunkLength: number;
+  readonly #states: SlotStates | null;
 
   /**
    * @param store keeps prefixes beyond the slots; null = nothing does
    * @param disk the second tier of the store
    * @param chunk positions of a prefill chunk
+   * @param states null = slots are their KV
    */
-  constructor(slots: KvSlots, store: PrefixStore | null, disk: DiskTier | null, chunk: number) {
+  constructor(
+    slots: KvSlots,
+    store: PrefixStore | null,
+    disk: DiskTier | null,
+    chunk: number,
+    states: SlotStates | null = null,
+  ) {
     this.#slots = slots;
     this.#store = store;
     this.#disk = disk;
     this.#chunkLength = chunk;
+    this.#states = states;
   }
 
   /** Reads stored prefixes of the prompts from the disk; null if there are none. Never rejects. */
@@ -57,7 +67,7 @@ export class PrefixCache {
   }
 
   newPrefill(first: QueuedSequence): PromptPrefill {
-    return new PromptPrefill(first, this.#chunkLength, this.#store !== null);
+    return new PromptPrefill(first, this.#chunkLength, this.#store !== null, this.#states !== null);
   }
 
   /** Drops what is stored of a request's prompts. */
@@ -113,15 +123,24 @@ export class PrefixCache {
     const copies = this.#slots.keepAtMost(slot, kept);
     prefill.computed = kept + positionsOf(chunks);
     this.#slots.record(slot, prefill.computed);
+    const state = prefill.restores ? null : (usable.at(-1)?.state ?? null);
     return {
       copies,
-      write: () => this.#store?.restore(slot, computed, chunks),
+      write: () => {
+        this.#store?.restore(slot, computed, chunks);
+        if (state !== null) this.#states?.write(slot, prefill.computed, state);
+      },
       logits: chunks.at(-1)?.logits ?? null,
     };
   }
 
   /** Returns the stored chunks of a prompt that have what its request wants of them. */
-  #usableChunks({
+  #usableChunks(prefill: PromptPrefill): readonly StoredChunk[] {
+    const usable = this.#wantedChunks(prefill);
+    return this.#states === null ? usable : usable.slice(0, 1 + usable.findLastIndex(({ state }) => state));
+  }
+
+  #wantedChunks({
     tokens,
     logprobs,
     logprobsFrom,
@@ -159,7 +178,10 @@ export class PrefixCache {
       const last = Math.min(first + this.#chunkLength, end);
       if (last > storable) return;
       const hasLogprobs = logprobsFrom === 0 || first > logprobsFrom;
-      this.#store?.add(stored, slot, last, hasLogprobs ? logprobs : null, last === end ? logits : null);
+      const states = last === end ? this.#states : null;
+      const readState = states && ((bytes: Uint8Array) => states.read(slot, end, bytes));
+      const lastLogits = last === end ? logits : null;
+      this.#store?.add(stored, slot, last, hasLogprobs ? logprobs : null, lastLogits, readState);
     }
   }
 }

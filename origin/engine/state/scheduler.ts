@@ -1,6 +1,7 @@
 import type { KvSlots } from '../kv/kv-slots.ts';
 import { type KvCopy, MAX_COPIED_CHUNKS } from '../kv/pending-copies.ts';
 import type { PrefixStore } from '../kv/prefix-store.ts';
+import type { SlotStates } from '../kv/state-snapshots.ts';
 import type { EngineStatus, Submission } from '../messages.ts';
 import { PriorityQueues } from '../scheduling/priority-queues.ts';
 import { type OpenRequest, type QueuedSequence, sequenceCount } from '../sequences/open-request.ts';
@@ -14,6 +15,8 @@ export interface SchedulerOptions {
   readonly kv: KvSlots;
   /** Memory for suspended sequences; null = none is suspended. */
   readonly store: PrefixStore | null;
+  /** Null = slots are their KV. */
+  readonly states?: SlotStates | null;
   readonly prefixes: PrefixCache;
   readonly running: RunningSet;
   /** Requests that may wait for a slot. */
@@ -33,10 +36,10 @@ export class Scheduler {
   readonly #suspended: SuspendedSet;
 
   constructor(options: SchedulerOptions) {
-    const { kv, store, maxWaiting } = options;
+    const { kv, store, states = null, maxWaiting } = options;
     this.#options = options;
     this.#queues = new PriorityQueues(kv.slots, maxWaiting);
-    this.#suspended = new SuspendedSet(kv, store);
+    this.#suspended = new SuspendedSet(kv, store, states);
   }
 
   /** Open requests by id. */

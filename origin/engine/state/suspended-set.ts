@@ -3,8 +3,9 @@ import type { KvCopy } from '../kv/pending-copies.ts';
 import type { ChunkMemory } from '../kv/prefix-memory.ts';
 import type { PrefixStore } from '../kv/prefix-store.ts';
 import type { SlotPrompt } from '../kv/slot.ts';
+import type { SlotStates } from '../kv/state-snapshots.ts';
 import type { OpenRequest, QueuedSequence } from '../sequences/open-request.ts';
-import type { PromptPrefill } from '../sequences/prompt-prefill.ts';
+import { PromptPrefill } from '../sequences/prompt-prefill.ts';
 import type { Sequence } from '../sequences/sequence.ts';
 
 /** What a suspended sequence was: decoding, alone in its prompt's prefill, null = about to join one. */
@@ -19,6 +20,8 @@ interface Suspended {
 interface SavedKv {
   readonly prompt: SlotPrompt;
   readonly memory: readonly ChunkMemory[];
+  /** Null if the slot had none. */
+  readonly slotState: Uint8Array | null;
 }
 
 /** The KV of one sequence could not be moved. Other sequences are not affected. */
@@ -30,14 +33,17 @@ export class KvMoveFailure extends Error {
 export class SuspendedSet {
   readonly #kv: KvSlots;
   readonly #store: PrefixStore | null;
+  readonly #states: SlotStates | null;
   readonly #sequences = new Map<QueuedSequence, Suspended>();
   /** Positions whose KV has been moved so far, to main memory or back. */
   movedPositions = 0;
   #suspensions = 0;
 
-  constructor(kv: KvSlots, store: PrefixStore | null) {
+  /** @param states null = slots are their KV */
+  constructor(kv: KvSlots, store: PrefixStore | null, states: SlotStates | null = null) {
     this.#kv = kv;
     this.#store = store;
+    this.#states = states;
   }
 
   get sequences(): readonly QueuedSequence[] {
@@ -60,6 +66,12 @@ export class SuspendedSet {
     return chunks === (this.#store?.saved.chunks ?? 0);
   }
 
+  /** Whether a slot has a state to save. It gets that of a stored prefix with the last of its chunks. */
+  #hasState(state: Sequence | PromptPrefill): boolean {
+    if (this.#states === null || state.computed === 0) return false;
+    return !(state instanceof PromptPrefill && state.restores);
+  }
+
   /**
    * Saves the KV of a sequence and frees its slot.
    * @returns false if there is no memory for it, or if its KV is still being copied to its slot; nothing has
@@ -70,12 +82,19 @@ export class SuspendedSet {
     if (state === null || state.slot < 0) this.#sequences.set(queued, { state, kv: null });
     else {
       if (this.#kv.isArriving(state.slot)) return false;
-      const memory = moved(() => this.#store?.saved.save(state.slot, state.computed) ?? null);
-      if (memory === null) return false;
+      const { slot, computed } = state;
+      const slotState = this.#hasState(state) ? (this.#store?.takeState() ?? null) : null;
+      if (slotState === null && this.#hasState(state)) return false;
+      const memory = moved(() => this.#store?.saved.save(slot, computed) ?? null);
+      if (memory === null) {
+        if (slotState !== null) this.#store?.giveState(slotState);
+        return false;
+      }
+      if (slotState !== null) this.#states?.read(slot, computed, slotState);
       this.movedPositions += state.computed;
       const prompt = this.#kv.suspend(state.slot, queued.request.submission.cachePrompt);
       state.slot = -1;
-      this.#sequences.set(queued, { state, kv: { prompt, memory } });
+      this.#sequences.set(queued, { state, kv: { prompt, memory, slotState } });
     }
     this.#suspensions++;
     return true;
@@ -98,9 +117,12 @@ export class SuspendedSet {
     this.movedPositions += state.computed;
     try {
       moved(() => this.#store!.saved.writeBack(slot, kv.memory, state.computed));
+      if (kv.slotState !== null) this.#states?.write(slot, state.computed, kv.slotState);
     } catch (error) {
       this.#kv.release(slot, false);
       throw error;
+    } finally {
+      if (kv.slotState !== null) this.#store?.giveState(kv.slotState);
     }
     state.slot = slot;
     return state;
@@ -110,7 +132,9 @@ export class SuspendedSet {
   remove(request: OpenRequest): void {
     for (const queued of this.sequences) {
       if (queued.request !== request) continue;
-      this.#store?.saved.free(this.#sequences.get(queued)!.kv?.memory ?? []);
+      const { kv } = this.#sequences.get(queued)!;
+      this.#store?.saved.free(kv?.memory ?? []);
+      if (kv?.slotState) this.#store?.giveState(kv.slotState);
       this.#sequences.delete(queued);
     }
   }

@@ -49,6 +49,10 @@ async function openPrefixDisk(runner: ModelRunner, deviceName: string): Promise<
     warn('not used, because this model keeps no prefixes in main memory');
     return null;
   }
+  if (runner.states) {
+    warn('not used, because its files have no states of slots, which this model needs');
+    return null;
+  }
   try {
     const identity = await modelIdentity(model, runner, deviceName);
     return await openDiskTier(prefixDisk, identity, runner.shape, runner.kvBytes, warn);

@@ -110,10 +110,10 @@ export class Driver {
 }
 
 /** Returns a budget of the prefix store for so many chunks, with a row of logits per eight. */
-export function storeBytes({ shape, kvBytes }: ModelRunner, chunks: number): number {
+export function storeBytes({ shape, kvBytes, states }: ModelRunner, chunks: number): number {
   const { prefillChunk: chunk, vocabularySize } = shape;
   const roomOf = (budgetBytes: number) =>
-    prefixStoreRoom({ chunk, kvBytes: kvBytes, vocabularySize, budgetBytes });
+    prefixStoreRoom({ chunk, kvBytes, stateBytes: states?.bytes ?? 0, vocabularySize, budgetBytes });
   const { chunkBytes, logitsBytes } = roomOf(0);
   let budgetBytes = chunks * chunkBytes;
   while (roomOf(budgetBytes).chunks < chunks) budgetBytes += Math.min(chunkBytes, logitsBytes);

@@ -40,12 +40,23 @@ function findStop(
   return null;
 }
 
-function promptEntries(tokens: Int32Array, chunk: number): string[] {
+/** @param split position where a run ends beside the grid */
+function promptEntries(tokens: Int32Array, chunk: number, split: number): string[] {
   return [...tokens].map((token, position) => {
-    const start = position - (position % chunk);
-    return MODEL.prefillEntry(token, position, start, Math.min(chunk, tokens.length - start));
+    const cell = position - (position % chunk);
+    const start = position >= split ? Math.max(cell, split) : cell;
+    const end = Math.min(cell + chunk, tokens.length, position < split ? split : Infinity);
+    return MODEL.prefillEntry(token, position, start, end - start);
   });
 }
+
+/** How a model computes prompts, and whether it has states: then a prompt to be healed is split there. */
+export interface ReferenceShape extends Pick<ModelShape, 'prefillChunk' | 'vocabularySize'> {
+  readonly hasStates?: boolean;
+}
+
+const splitOf = ({ healFrom, maxTokens }: Submission['prompts'][number], { hasStates }: ReferenceShape) =>
+  hasStates && maxTokens > 0 ? (healFrom ?? Infinity) : Infinity;
 
 const latin1 = (id: number) => String.fromCharCode(...bytesOfToken(id));
 
@@ -105,7 +116,7 @@ function attempt(
   submission: Submission,
   promptIndex: number,
   candidate: number,
-  shape: Pick<ModelShape, 'prefillChunk' | 'vocabularySize'>,
+  shape: ReferenceShape,
   bans: readonly Banned[],
   limit: number,
 ): ChoiceTranscript | Banned {
@@ -120,7 +131,8 @@ function attempt(
   const identity = { seed: submission.sampling.seed, prompt: promptIndex, choice: candidate };
   const workspace = new SamplerWorkspace(shape.vocabularySize, KERNEL);
   const sampler = new Sampler(submission.sampling, identity, TOKEN_BYTES, workspace);
-  let entries = promptEntries(prompt, shape.prefillChunk);
+  const split = splitOf(submission.prompts[promptIndex]!, shape);
+  let entries = promptEntries(prompt, shape.prefillChunk, split);
   const keyOf = () =>
     `${history.promptLength}: ${history.tokens.slice(history.promptLength, history.length)}`;
   const bannedAfter = (key: string) => bans.filter(({ after }) => after === key).map(({ id }) => id);
@@ -163,7 +175,9 @@ function attempt(
       ? !(named && submission.includeStop)
       : submission.skipSpecialTokens && isSpecial(id);
     if (step === 0) {
-      const from = Math.min(...bans.map(({ decodedFrom }) => decodedFrom));
+      const first = Math.min(...bans.map(({ decodedFrom }) => decodedFrom));
+      // A state is computed again from the split.
+      const from = split < prompt.length && (healed || first < prompt.length) ? split : first;
       entries = entries.map((known, at) => (at < from ? known : MODEL.decodeEntry(prompt[at]!, at)));
     }
     entries.push(MODEL.decodeEntry(id, history.length));
@@ -232,7 +246,7 @@ function plainChoice(
   submission: Submission,
   promptIndex: number,
   candidate: number,
-  shape: Pick<ModelShape, 'prefillChunk' | 'vocabularySize'>,
+  shape: ReferenceShape,
 ): ChoiceTranscript {
   const { maxTokens } = submission.prompts[promptIndex]!;
   const bans: Banned[] = [];
@@ -248,7 +262,11 @@ function plainChoice(
 }
 
 /** Computes the `prompt` event in the same way. */
-export function plainPrompt(submission: Submission, promptIndex: number, chunk: number): EventOf<'prompt'> {
+export function plainPrompt(
+  submission: Submission,
+  promptIndex: number,
+  shape: ReferenceShape,
+): EventOf<'prompt'> {
   const { tokens, logprobsFrom = 0, echoFrom = 0 } = submission.prompts[promptIndex]!;
   const hides = (id: number) => submission.skipSpecialTokens && isSpecial(id);
   const visible = [...tokens].slice(echoFrom).filter((id) => !hides(id));
@@ -260,7 +278,8 @@ export function plainPrompt(submission: Submission, promptIndex: number, chunk: 
   };
   const top = submission.promptTopLogprobs;
   if (top === null) return event;
-  const entries = promptEntries(tokens, chunk);
+  const split = splitOf(submission.prompts[promptIndex]!, shape);
+  const entries = promptEntries(tokens, shape.prefillChunk, split);
   const scored = [...tokens].map((id, at) => {
     const hidden = hides(id) ? { hidden: true } : {};
     if (at <= logprobsFrom) return { id, bytes: latin1(id), logprob: null, topLogprobs: null, ...hidden };
@@ -274,10 +293,7 @@ export function plainPrompt(submission: Submission, promptIndex: number, chunk: 
 }
 
 /** Computes a whole request in the same way. */
-export function plainTranscript(
-  submission: Submission,
-  shape: Pick<ModelShape, 'prefillChunk' | 'vocabularySize'>,
-): Transcript {
+export function plainTranscript(submission: Submission, shape: ReferenceShape): Transcript {
   const transcript: Transcript = { prompts: new Map(), choices: new Map(), end: null };
   const { prompts, choices, echo, promptTopLogprobs } = submission;
   let completionTokens = 0;
@@ -288,7 +304,7 @@ export function plainTranscript(
       transcript.choices.set(index * choices + candidate, choice);
     }
     if (echo || promptTopLogprobs !== null) {
-      transcript.prompts.set(index, plainPrompt(submission, index, shape.prefillChunk));
+      transcript.prompts.set(index, plainPrompt(submission, index, shape));
     }
   });
   const promptTokens = prompts.reduce((total, { tokens }) => total + tokens.length, 0);

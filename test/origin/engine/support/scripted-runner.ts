@@ -6,6 +6,7 @@ import {
   type ModelShape,
   type PrefillChunk,
   RunTerminated,
+  type SlotStates,
 } from '../../../../origin/model/model-runner.ts';
 
 /** Content of one KV position: its token, and how it was computed if that changes its bits. */
@@ -41,6 +42,14 @@ export interface ScriptedOptions {
   readonly turns?: number;
   /** Decode returns a promise. */
   readonly asyncDecode?: boolean;
+  /** A slot has a state beside its KV: all entries that it is made of. */
+  readonly states?: boolean;
+}
+
+/** The entries that a slot's last run began with, and ended with; null if it did not end. */
+interface SlotState {
+  began: readonly Entry[];
+  ended: readonly Entry[] | null;
 }
 
 /** A model without weights that records its KV cache. Throws on calls that a real runner cannot serve. */
@@ -57,16 +66,51 @@ export class ScriptedRunner implements ModelRunner {
   readonly #cache: Entry[][];
   /** All entries that `kvBytes` has read. */
   readonly #entries: Entry[] = [];
+  readonly states: SlotStates | null;
+  readonly #slotStates: SlotState[];
+  /** All states that `states` has read. */
+  readonly #readStates: (readonly Entry[])[] = [];
   #busy = false;
 
   constructor(shape: ModelShape, options: ScriptedOptions = {}) {
     this.shape = shape;
     this.#options = options;
     this.#cache = Array.from({ length: shape.slots }, () => []);
+    this.#slotStates = Array.from({ length: shape.slots }, () => ({ began: [], ended: null }));
+    this.states = options.states ? this.#newStates() : null;
+  }
+
+  /** States as the numbers of their entries. */
+  #newStates(): SlotStates {
+    return {
+      bytes: 4,
+      read: (slot, position, bytes) => {
+        this.#requireIdle();
+        const { began, ended } = this.#slotStates[slot]!;
+        const state = [ended, began].find((entries) => entries?.length === position);
+        if (!state) throw new Error(`slot ${slot} has no state of position ${position}`);
+        bytes.set(new Uint8Array(Int32Array.of(this.#readStates.push(state) - 1).buffer));
+      },
+      write: (slot, position, bytes) => {
+        this.#requireIdle();
+        const state = this.#readStates[new Int32Array(bytes.slice().buffer)[0]!]!;
+        if (state.length !== position) throw new Error('a state of another position');
+        this.#slotStates[slot] = { began: state, ended: null };
+      },
+    };
+  }
+
+  /** Returns the state that a run goes on from; null if the slot does not have it. */
+  #beginState(slot: number, position: number): readonly Entry[] | null {
+    const state = this.#slotStates[slot]!;
+    const from = position === 0 ? [] : [state.ended, state.began].find((known) => known?.length === position);
+    state.ended = null;
+    if (from) state.began = from;
+    return from ?? null;
   }
 
   decode(batch: DecodeBatch, signal?: AbortSignal): Float32Array | Promise<Float32Array> {
-    this.#begin('decode');
+    this.#enter('decode');
     this.decodes.push({ firstSlot: batch.firstSlot, rows: batch.rows });
     if (signal && this.#options.turns) return this.#untilDone(signal).then(() => this.#decoded(batch));
     const flat = this.#decoded(batch);
@@ -77,14 +121,18 @@ export class ScriptedRunner implements ModelRunner {
     if (rows < 1 || firstSlot < 0 || firstSlot + rows > this.shape.slots) throw new Error('bad range');
     const logits = Array.from({ length: rows }, (_, row) => {
       const position = positions[row]!;
-      this.#write(firstSlot + row, position, MODEL.decodeEntry(tokens[row]!, position));
-      return this.#logits(firstSlot + row, position);
+      const slot = firstSlot + row;
+      const entry = MODEL.decodeEntry(tokens[row]!, position);
+      const state = this.#beginState(slot, position);
+      if (state) this.#slotStates[slot]!.ended = [...state, entry];
+      this.#write(slot, position, entry);
+      return this.#logits(slot, position);
     });
     return this.#flat(logits);
   }
 
   async prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
-    this.#begin('prefill');
+    this.#enter('prefill');
     const { slot, start, tokens, logitsAt } = chunk;
     const { prefillChunk, maxPrefillChunks = 1 } = this.shape;
     const end = start + tokens.length;
@@ -94,16 +142,19 @@ export class ScriptedRunner implements ModelRunner {
     if (tokens.length > prefillChunk && end % prefillChunk === 1) throw new Error('a last row differs alone');
     this.prefills.push(tokens.length);
     await this.#untilDone(signal);
+    const state = this.#beginState(slot, start);
+    if (this.states && !state) throw new Error(`slot ${slot} has no state of position ${start}`);
     tokens.forEach((token, at) => {
       const first = Math.max(start, cellOf(start + at) * prefillChunk);
       const length = Math.min(end, (cellOf(start + at) + 1) * prefillChunk) - first;
       this.#write(slot, start + at, MODEL.prefillEntry(token, start + at, first, length));
     });
+    this.#slotStates[slot]!.ended = [...(state ?? []), ...this.#cache[slot]!.slice(start, end)];
     return this.#flat([...logitsAt].map((at) => this.#logits(slot, start + at)));
   }
 
   async prefillTogether(prompts: readonly PrefillChunk[], signal: AbortSignal): Promise<Float32Array> {
-    this.#begin('prefill');
+    this.#enter('prefill');
     const { prefillChunk, maxPrefillChunks = 1, joinsPrompts } = this.shape;
     const longest = Math.max(...prompts.map(({ tokens }) => tokens.length));
     if (!joinsPrompts || prompts.length < 2) throw new Error('no run of several prompts');
@@ -138,7 +189,7 @@ export class ScriptedRunner implements ModelRunner {
   }
 
   copy(from: number, to: number, end: number, start = 0): void {
-    this.#begin('copy');
+    this.#enter('copy');
     if (end > this.shape.contextLength || from === to) throw new Error('bad copy');
     for (let at = start; at < end; at++) this.#cache[to]![at] = this.#cache[from]![at] ?? 'never written';
   }
@@ -176,7 +227,7 @@ export class ScriptedRunner implements ModelRunner {
     if (this.#busy) throw new Error('two runs at once');
   }
 
-  #begin(kind: 'decode' | 'prefill' | 'copy'): void {
+  #enter(kind: 'decode' | 'prefill' | 'copy'): void {
     this.#requireIdle();
     this.#options.beforeRun?.(kind);
   }
@@ -189,7 +240,12 @@ export class ScriptedRunner implements ModelRunner {
   }
 
   #logits(slot: number, position: number): Float32Array {
-    return MODEL.logits(this.#cache[slot]!.slice(0, position + 1), this.shape.vocabularySize);
+    const entries = this.#cache[slot]!.slice(0, position + 1);
+    const state = this.states ? this.#slotStates[slot]!.ended : entries;
+    if (state === null) return new Float32Array(this.shape.vocabularySize).fill(Number.NaN);
+    // A state of other entries than those of the KV is one of another sequence or run.
+    const isSame = entries.every((entry, at) => entry === state[at]);
+    return MODEL.logits(isSame ? entries : [...entries, ...state], this.shape.vocabularySize);
   }
 
   #flat(rows: readonly Float32Array[]): Float32Array {
