@@ -5,7 +5,7 @@ import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { PROVENANCE_FILE, type Provenance } from '@continuo/origin/model/config/provenance.ts';
 import { type Checkpoint, type CheckpointTensor, rowsOf } from './checkpoint/checkpoint.ts';
 import { MatrixReader } from './checkpoint/matrix.ts';
-import type { DecoderDesign, Weight } from './families/decoder-design.ts';
+import { attentionsOf, type DecoderDesign, type Weight } from './families/decoder-design.ts';
 import { type DescribedDecoder, describeFamily } from './families/families.ts';
 import { writeDecoder } from './graph/decoder-graph.ts';
 import { GraphBuilder, type TensorJob } from './graph/graph-builder.ts';
@@ -236,7 +236,7 @@ function servedConfig(
   design: DecoderDesign,
 ): Record<string, unknown> {
   const { text_config: text, vision_config: _, ...others } = config;
-  const { heads, kvHeads, headSize } = design.layers[0]!.attention;
+  const { heads, kvHeads, headSize } = attentionsOf(design)[0]!;
   return {
     ...others,
     ...(typeof text === 'object' ? text : {}),

@@ -100,6 +100,19 @@ export interface AttentionDesign {
   readonly slopes: readonly number[] | null;
 }
 
+/**
+ * A gated convolution over the last positions (LFM 2): the input projection has three parts b, c and x; y =
+ * output(c · (kernel ∗ (b · x) + bias)). The kernel has a row of `length` values for each channel.
+ */
+export interface ConvolutionDesign {
+  /** Positions that a token reads, itself included; at least 2. */
+  readonly length: number;
+  /** To 3 · hidden. */
+  readonly input: ProjectionDesign;
+  readonly kernel: ProjectionDesign;
+  readonly output: ProjectionDesign;
+}
+
 /** f in f(gate) · up, or f(up) without a gate. */
 export type Activation =
   | 'silu'
@@ -154,7 +167,8 @@ export interface ExpertsDesign {
 }
 
 export interface LayerDesign {
-  readonly attention: AttentionDesign;
+  /** What a token reads of earlier ones. */
+  readonly attention: AttentionDesign | ConvolutionDesign;
   readonly feedForward: MlpDesign | ExpertsDesign;
   /**
    * sequential: x += attention(norm(x)); x += mlp(norm(x)). parallel: x += attention(norm(x)) +
@@ -173,6 +187,13 @@ export interface LayerDesign {
   /** Factor of the results of attention and MLP before they are added (Granite, MiniCPM); usually 1. */
   readonly residualScale: number;
 }
+
+export const isConvolution = (mixer: LayerDesign['attention']): mixer is ConvolutionDesign =>
+  'kernel' in mixer;
+
+/** Returns the attention of the layers that have it, of one at least. */
+export const attentionsOf = ({ layers }: Pick<DecoderDesign, 'layers'>): readonly AttentionDesign[] =>
+  layers.flatMap(({ attention }) => (isConvolution(attention) ? [] : attention));
 
 export interface DecoderDesign {
   /** Rows of embedding and head. */

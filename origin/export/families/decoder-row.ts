@@ -1,5 +1,11 @@
 import type { ConfigFields } from './config-fields.ts';
-import type { Activation, AttentionDesign, DecoderDesign, LayerDesign } from './decoder-design.ts';
+import type {
+  Activation,
+  AttentionDesign,
+  ConvolutionDesign,
+  DecoderDesign,
+  LayerDesign,
+} from './decoder-design.ts';
 import type { RotaryOptions } from './rotary.ts';
 
 /** A row of the table of families: how a decoder differs from Llama's. What is absent is as in Llama. */
@@ -86,6 +92,8 @@ export interface LayerDifferences {
   readonly scale?: number;
   /** False = an MLP in a model with experts. */
   readonly sparse?: boolean;
+  /** In place of attention. */
+  readonly convolution?: ConvolutionDesign | null;
 }
 
 export interface NormStyle {

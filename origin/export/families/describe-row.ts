@@ -2,6 +2,7 @@ import type { ConfigFields } from './config-fields.ts';
 import {
   type Activation,
   type AttentionDesign,
+  attentionsOf,
   type DecoderDesign,
   type HeadNormDesign,
   type LayerDesign,
@@ -67,7 +68,7 @@ const HEAD_MULTIPLE = 8;
 
 /** Refuses sizes that the operator for attention does not have. @throws ModelError that names a field */
 export function requireAttention(row: DecoderRow, fields: ConfigFields, design: DecoderDesign): void {
-  const { heads, kvHeads, headSize } = design.layers[0]!.attention;
+  const { heads, kvHeads, headSize } = attentionsOf(design)[0]!;
   const names: SizeNames = { ...SIZE_FIELDS, ...row.sizeFields };
   const given = (size: keyof Sizes) => names[size].find((name) => fields.has(name));
   if (heads % kvHeads !== 0)
@@ -139,7 +140,7 @@ class RowDesigner {
     const { experts = null, residual = 'sequential', residualScale = 1 } = this.#d;
     const mlp = (): MlpDesign => this.#mlp(name);
     return {
-      attention: this.#attention(name, differences, rotary),
+      attention: differences.convolution ?? this.#attention(name, differences, rotary),
       feedForward:
         experts === null || differences.sparse === false
           ? mlp()

@@ -1,6 +1,7 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { ALIBI_ROWS } from './alibi-rows.ts';
 import { ConfigFields } from './config-fields.ts';
+import { CONVOLUTION_ROWS } from './convolution-rows.ts';
 import type { DecoderDesign } from './decoder-design.ts';
 import type { DecoderRow } from './decoder-row.ts';
 import { describeRow, requireAttention } from './describe-row.ts';
@@ -20,6 +21,7 @@ export const FAMILIES: readonly DecoderRow[] = [
   ...EXPERT_ROWS,
   ...GPT_ROWS,
   ...ALIBI_ROWS,
+  ...CONVOLUTION_ROWS,
 ];
 
 const PREFIXES = ['model.', '', 'model.language_model.'];

@@ -1,5 +1,5 @@
 import { words } from '@continuo/shared/field-names.ts';
-import type { AttentionDesign, DecoderDesign } from './decoder-design.ts';
+import { type AttentionDesign, attentionsOf, type DecoderDesign } from './decoder-design.ts';
 import { activationNames } from './design-parts.ts';
 
 /**
@@ -15,7 +15,9 @@ const each = (names: string, ...values: readonly unknown[]): Values =>
 
 export function knownValues(design: DecoderDesign): Values {
   const [first] = design.layers;
-  const { attention, feedForward, residual } = first!;
+  const { feedForward, residual } = first!;
+  const attentions = attentionsOf(design);
+  const attention = attentions[0]!;
   const { query, queryNorm, clip, slopes, scale } = attention;
   const norm = first!.attentionNorm ?? first!.attentionOutputNorm ?? first!.afterAttentionNorm;
   const mlp = feedForward.kind === 'mlp' ? feedForward : feedForward.experts[0]!;
@@ -24,7 +26,7 @@ export function knownValues(design: DecoderDesign): Values {
   return {
     ...sizesOf(design, mlp.width),
     ...rotaryOf(
-      design.layers.flatMap(({ attention: { rotary } }) => rotary ?? []),
+      attentions.flatMap(({ rotary }) => rotary ?? []),
       attention.headSize,
     ),
     ...each('rms_norm_eps layer_norm_eps layer_norm_epsilon norm_eps norm_epsilon', norm?.epsilon),
@@ -42,7 +44,7 @@ export function knownValues(design: DecoderDesign): Values {
     ...each('parallel_attn use_parallel_block use_parallel_residual', residual !== 'sequential'),
     ...each(
       'use_sliding_window',
-      design.layers.some((layer) => layer.attention.window !== null),
+      attentions.some(({ window }) => window !== null),
     ),
     ...each('learned_embeddings', design.learnedPositions !== null),
     ...each('scale_embeddings', design.embeddingScale !== 1),
@@ -50,8 +52,9 @@ export function knownValues(design: DecoderDesign): Values {
   };
 }
 
-const sizesOf = ({ hidden, layers, maxPositions }: DecoderDesign, width: number): Values => {
-  const { heads, kvHeads, headSize } = layers[0]!.attention;
+const sizesOf = (design: DecoderDesign, width: number): Values => {
+  const { hidden, layers, maxPositions } = design;
+  const { heads, kvHeads, headSize } = attentionsOf(design)[0]!;
   return {
     ...each('hidden_size n_embd n_embed d_model', hidden),
     ...each('num_hidden_layers n_layer n_layers num_layers', layers.length),

@@ -4,8 +4,9 @@ import {
   LOGITS_INDEX,
   TOTAL_LENGTH,
 } from '@continuo/origin/model/config/decoder-names.ts';
-import type { DecoderDesign, LayerDesign } from '../families/decoder-design.ts';
+import { type DecoderDesign, isConvolution, type LayerDesign } from '../families/decoder-design.ts';
 import { writeAttention } from './attention.ts';
+import { writeConvolution } from './convolution.ts';
 import { writeEmbedding, writeHead } from './embedding.ts';
 import { writeExperts } from './experts.ts';
 import { writeMlp } from './feed-forward.ts';
@@ -54,7 +55,10 @@ function writeLayer(
   const norm = (input: string, of: LayerDesign['attentionNorm']) =>
     writeOptionalNorm(context, input, of, hidden);
   const before = writeSumAndNorm(context, stream, layer.attentionNorm, hidden);
-  const attention = writeAttention(context, positions, layer.attention, index, before.normed, hidden);
+  const { attention: mixer } = layer;
+  const attention = isConvolution(mixer)
+    ? writeConvolution(context, mixer, index, before.normed, hidden)
+    : writeAttention(context, positions, mixer, index, before.normed, hidden);
   const branch = scaled(context, norm(attention, layer.attentionOutputNorm), layer);
   const { sum, input } = writeMiddle(context, layer, before, branch, hidden);
   const { feedForward } = layer;

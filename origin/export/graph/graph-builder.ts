@@ -55,6 +55,7 @@ interface NodeOptions {
   /** Names of outputs; absent = one with a generated name. Empty names are unused. */
   readonly outputs?: readonly string[];
   readonly integers?: Readonly<Record<string, number>>;
+  readonly integerLists?: Readonly<Record<string, readonly number[]>>;
   readonly floats?: Readonly<Record<string, number>>;
   readonly strings?: Readonly<Record<string, string>>;
   /** Graphs that `branch` has encoded. */
@@ -219,12 +220,16 @@ export class GraphBuilder {
 
 function encodeAttributes({
   integers = {},
+  integerLists = {},
   floats = {},
   strings = {},
   branches = {},
 }: NodeOptions): Uint8Array[] {
   return [
     ...Object.entries(integers).map(([name, value]) => encodeIntegerAttribute(name, value)),
+    ...Object.entries(integerLists).map(([name, values]) =>
+      encodeAttribute(name, 'integers', Buffer.concat(values.map((value) => encodeInteger(8, value)))),
+    ),
     ...Object.entries(floats).map(([name, value]) => encodeAttribute(name, 'float', encodeFloat(2, value))),
     ...Object.entries(strings).map(([name, value]) =>
       encodeAttribute(name, 'string', encodeString(4, value)),

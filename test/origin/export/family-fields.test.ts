@@ -43,6 +43,8 @@ const SWITCHED_OFF: Readonly<Record<string, readonly string[]>> = {
   'falcon-alibi': ['rope_parameters'],
   exaone4: ['sliding_window_pattern'],
   'exaone4-plain': ['sliding_window_pattern'],
+  lfm2: ['full_attn_idxs'],
+  'lfm2-bias': ['block_ffn_dim_multiplier', 'block_multiple_of'],
 };
 
 describe('the fields of config.json', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { attentionsOf } from '../../../origin/export/families/decoder-design.ts';
 import { describeFamily } from '../../../origin/export/families/families.ts';
 import { CASES } from './family-cases.ts';
 
@@ -189,7 +190,7 @@ describe('config.json as published', () => {
     (absent) => {
       const { rope_scaling: _, ...config } = caseOf('apertus').config;
       const { layers } = describeFamily({ ...config, rope_scaling: absent }, new Set()).design;
-      const { frequencies } = layers[0]!.attention.rotary!;
+      const { frequencies } = attentionsOf({ layers })[0]!.rotary!;
       const inferred = [
         0.6008631587028503, 0.0014960275730118155, 1.3027784007135779e-5, 1.7336171609372286e-8,
       ];

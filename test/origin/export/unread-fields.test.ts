@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { attentionsOf } from '../../../origin/export/families/decoder-design.ts';
 import { describeFamily } from '../../../origin/export/families/families.ts';
 import { knownValues } from '../../../origin/export/families/known-fields.ts';
 import { ModelError } from '../../../origin/model/config/model-json.ts';
@@ -21,7 +22,7 @@ const FAMILIES = CASES.filter(({ name }) => !name.includes('-')).map(
 
 const ROTATED = CASES.map((one) => [one.name, textOf(one)] as const).filter(
   ([name, config]) =>
-    !PARTIAL.test(name) && designOf(config).layers.some(({ attention }) => attention.rotary !== null),
+    !PARTIAL.test(name) && attentionsOf(designOf(config)).some(({ rotary }) => rotary !== null),
 );
 
 const OTHERS: readonly (readonly [name: string, fields: Fields])[] = [
@@ -80,8 +81,8 @@ describe('a field that the family does not read', () => {
 
   it.each(ROTATED)('may name the share of a head that is rotated in %s if it is all of it', (_, config) => {
     const design = designOf(config);
-    const { headSize } = design.layers[0]!.attention;
-    const { frequencies } = design.layers.flatMap(({ attention }) => attention.rotary ?? [])[0]!;
+    const { headSize } = attentionsOf(design)[0]!;
+    const { frequencies } = attentionsOf(design).flatMap(({ rotary }) => rotary ?? [])[0]!;
     const share = (2 * frequencies.length) / headSize;
     expect(designOf({ ...config, partial_rotary_factor: share })).toEqual(design);
     expect(() => designOf({ ...config, partial_rotary_factor: share / 2 })).toThrow(/partial_rotary_factor/);

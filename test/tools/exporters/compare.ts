@@ -63,7 +63,14 @@ export async function changesOfBits(runner: ModelRunner, prompt: readonly number
   const cold = await prefill(runner, 0, prompt);
   const { prefillChunk } = runner.shape;
   const cached = Math.floor((prompt.length - 1) / prefillChunk) * prefillChunk;
+  const state = new Uint8Array(runner.states?.bytes ?? 0);
+  if (runner.states) {
+    // A slot has the state of the position where it is, so it goes there again.
+    await prefill(runner, 0, prompt.slice(0, cached));
+    runner.states.read(0, cached, state);
+  }
   runner.copy(0, 1, cached);
+  runner.states?.write(1, cached, state);
   const warm = await prefill(runner, 1, prompt, cached);
   return [identical ? [] : 'a batch of 8', sameBits(cold, warm) ? [] : 'a cached prefix'].flat();
 }

@@ -1,0 +1,89 @@
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
+import { words } from '@continuo/shared/field-names.ts';
+import type { ConfigFields } from './config-fields.ts';
+import type { DecoderRow, Differences, RowContext, Sizes } from './decoder-row.ts';
+import { projection } from './design-parts.ts';
+
+/** Families with convolutions in place of attention in most layers. */
+
+const FULL = 'full_attention';
+
+/** For each layer, whether it attends: from layer_types, else from the indices of those that do. */
+function attendingLayers(fields: ConfigFields, { layers }: Sizes): boolean[] {
+  const indices = fields.has('full_attn_idxs') ? fields.numbers('full_attn_idxs') : null;
+  if (!fields.has('layer_types')) {
+    return Array.from({ length: layers }, (_, layer) => indices?.includes(layer) ?? true);
+  }
+  const types = fields.texts('layer_types');
+  const unknown = types.find((type) => type !== FULL && type !== 'conv');
+  if (unknown !== undefined) {
+    throw new ModelError(`config.json: layer_types has ${unknown}; supported are ${FULL}, conv`);
+  }
+  if (types.length !== layers) throw fields.fault('layer_types', `${layers} types`);
+  return types.map((type) => type === FULL);
+}
+
+/** The width of the MLP: two thirds of the field, rounded up, unless it says the width itself. */
+function feedForwardWidth(fields: ConfigFields): number {
+  const given = fields.count(fields.has('block_ff_dim') ? 'block_ff_dim' : 'intermediate_size');
+  const multiple = fields.count('block_multiple_of', 256);
+  const factor = fields.optionalNumber('block_ffn_dim_multiplier');
+  if (!fields.flag('block_auto_adjust_ff_dim', true)) return given;
+  const part = Math.trunc((2 * given) / 3);
+  if (factor === null) return part;
+  const width = Math.trunc(factor * part);
+  return multiple * Math.ceil(width / multiple);
+}
+
+function lfm2({ fields, sizes }: RowContext): Differences {
+  const attends = attendingLayers(fields, sizes);
+  if (!attends.includes(true)) throw fields.fault('layer_types', `a layer of ${FULL}`);
+  const bias = fields.flag('conv_bias', false);
+  const length = fields.count('conv_L_cache', 3);
+  if (length < 2) throw fields.fault('conv_L_cache', 'at least 2');
+  // Other names of what transformers takes from the fields of every family.
+  for (const name of ['block_dim', 'conv_dim', 'conv_dim_out']) fields.require(name, sizes.hidden);
+  fields.require('num_heads', sizes.heads);
+  fields.require('block_norm_eps', fields.number('norm_eps'));
+  if (fields.has('rope_theta')) fields.require('theta', fields.number('rope_theta'));
+  const tied = fields.flag('tie_embedding', fields.flag('tie_word_embeddings', true));
+  fields.require('tie_word_embeddings', tied);
+  return {
+    sizes: { width: feedForwardWidth(fields) },
+    norm: { kind: 'rms', epsilon: 'norm_eps' },
+    names: {
+      finalNorm: 'model.embedding_norm',
+      output: 'self_attn.out_proj',
+      queryNorm: 'self_attn.q_layernorm',
+      keyNorm: 'self_attn.k_layernorm',
+      attentionNorm: 'operator_norm',
+      feedForwardNorm: 'ffn_norm',
+      gate: 'feed_forward.w1',
+      up: 'feed_forward.w3',
+      down: 'feed_forward.w2',
+    },
+    headNorm: { over: 'head' },
+    activation: () => 'silu',
+    rotary: { theta: 1_000_000 },
+    tied,
+    layer: (index) => {
+      const name = `model.layers.${index}.conv`;
+      if (attends[index]) return {};
+      const part = (which: string) => projection(`${name}.${which}`, bias);
+      const convolution = { length, input: part('in_proj'), kernel: part('conv'), output: part('out_proj') };
+      return { convolution };
+    },
+  };
+}
+
+export const CONVOLUTION_ROWS: readonly DecoderRow[] = [
+  {
+    modelTypes: ['lfm2'],
+    defaults: { norm_eps: 1e-5, block_ffn_dim_multiplier: 1 },
+    ignored: words(`
+      block_mlp_init_scale block_out_init_scale block_use_xavier_init conv_use_xavier_init
+    `),
+    requires: { block_use_swiglu: [true], use_pos_enc: [true] },
+    differences: lfm2,
+  },
+];

@@ -1,0 +1,105 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Submission } from '../../../origin/engine/messages.ts';
+import { buildModel } from '../../../origin/export/build.ts';
+import type { ModelRunner } from '../../../origin/model/model-runner.ts';
+import { openModel } from '../../../origin/model/open/open-model.ts';
+import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
+import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
+import { runs } from '../../support/random.ts';
+import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
+import { CASES } from '../export/family-cases.ts';
+import { hashedCheckpoint } from '../export/hashed-checkpoint.ts';
+import { Driver, storeBytes } from './support/engine-driver.ts';
+import { anySubmission } from './support/submissions.ts';
+import { ordered, transcribe } from './support/transcript.ts';
+
+const VOCABULARY = 320;
+
+/** A random model of the family with the vocabulary of the byte tokenizer. */
+async function writeModel(directory: string, name: string, precision: 'fp32' | 'int8' | 'int4') {
+  const { config, tensors } = CASES.find((one) => one.name === name)!;
+  const shapes = Object.entries(tensors).map(
+    ([tensor, [rows, ...columns]]) =>
+      [tensor, [rows === config.vocab_size ? VOCABULARY : rows!, ...columns]] as const,
+  );
+  const checkpoint = hashedCheckpoint({ ...config, vocab_size: VOCABULARY }, Object.fromEntries(shapes));
+  await buildModel(checkpoint, { precision, directory });
+  writeByteTokenizer(directory, VOCABULARY);
+  return Tokenizer.fromDirectory(directory);
+}
+
+/** On ONNX Runtime: each request gets the bits that it gets alone in an engine without a store. */
+describe.each([
+  ['lfm2', 'fp32'],
+  ['lfm2-bias', 'fp32'],
+  ['lfm2', 'int8'],
+  ['lfm2', 'int4'],
+] as const)('a request to %s in %s', (name, precision) => {
+  const folder = mkdtempSync(join(tmpdir(), 'continuo-states-'));
+  const kernel = new SimdKernel();
+  let tokenizer: Tokenizer;
+  let runner: ModelRunner;
+
+  beforeAll(async () => {
+    const directory = join(folder, 'model');
+    tokenizer = await writeModel(directory, name, precision);
+    const options = { directory, slots: 3, prefillChunk: 16, threads: 1, kvLimitBytes: 2 ** 30 };
+    ({ runner } = await openModel(options, (length) => kernel.allocate(length)));
+  });
+  afterAll(() => {
+    runner.dispose();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const start = (prefixStoreBytes: number) =>
+    new Driver(runner, {
+      prefixStoreBytes,
+      kernel,
+      tokenBytes: tokenizer.tokenBytes,
+      eosIds: tokenizer.eosIds,
+    });
+  const outputOf = (driver: Driver, { requestId, choices }: Submission) =>
+    ordered(transcribe(driver.eventsOf(requestId), choices));
+
+  it('has the same bits among others, after a cached prefix, after suspension and after a rewind', async () => {
+    const seen = { suspensions: 0, restored: 0 };
+    const arrival = fc.record({ submission: anySubmission(12), at: fc.nat(30), aborted: fc.nat(9) });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(arrival, { minLength: 4, maxLength: 9, size: 'max' }),
+        fc.constantFrom(6, 1000),
+        async (arrivals, chunks) => {
+          const driver = start(storeBytes(runner, chunks));
+          const requests = arrivals.map(({ submission }, index) => ({
+            ...submission,
+            requestId: `${index}`,
+          }));
+          for (let step = 0; step <= 40; step++) {
+            for (const [index, { at, aborted }] of arrivals.entries()) {
+              if (at === step) driver.submit(requests[index]!);
+              if (aborted === 0 && at + 8 === step) driver.engine.abort(`${index}`);
+            }
+            await driver.step();
+          }
+          await driver.finish();
+          const { suspensions = 0, prefixStore } = driver.engine.status;
+          seen.suspensions += suspensions;
+          seen.restored += prefixStore?.restoredTokens ?? 0;
+          for (const [index, request] of requests.entries()) {
+            if (arrivals[index]!.aborted === 0) continue;
+            const alone = start(0);
+            alone.submit({ ...request, flex: false });
+            await alone.finish();
+            expect(outputOf(driver, request)).toEqual(outputOf(alone, request));
+          }
+        },
+      ),
+      { numRuns: runs(10) },
+    );
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(runs(10));
+  });
+});
