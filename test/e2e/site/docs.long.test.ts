@@ -73,24 +73,7 @@ test('search finds operations by their fields and guides by questions, and says 
   await expect.poll(() => opener.getAttribute('aria-expanded')).toBe('false');
 });
 
-test('an address says if it names no page, no guide that can be loaded or nothing that its key may see', async ({
-  visit,
-  system,
-}) => {
-  const { page } = await visit('/docs/guides/glossary#%E0%A4');
-  await heading(page, 'Glossary').waitFor();
-  for (const address of ['guides/__proto__', 'guides/constructor', 'guides/none', 'api/__proto__', 'none']) {
-    await page.goto(`${system.url}/docs/${address}`);
-    await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
-  }
-  await page.route('**/*.js', (route) => route.abort());
-  await contents(page).getByRole('link', { name: 'Models', exact: true }).click();
-  await page.getByRole('alert').getByText('could not be loaded').waitFor();
-  const stranger = await visit('/docs/admin', { key: null });
-  await stranger.page.getByRole('alert').getByText('Enter an admin key').waitFor();
-});
-
-test('overview, guides and operations begin at one edge, and copy buttons lie in their blocks', async ({
+test('pages begin at one edge with copy buttons in their blocks, and an address says if it names no page, no guide that can be loaded or nothing that its key may see', async ({
   visit,
   system,
 }) => {
@@ -112,6 +95,18 @@ test('overview, guides and operations begin at one edge, and copy buttons lie in
     }
   }
   expect(new Set(edges).size).toBe(1);
+
+  for (const address of ['guides/__proto__', 'guides/constructor', 'guides/none', 'api/__proto__', 'none']) {
+    await page.goto(`${system.url}/docs/${address}`);
+    await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
+  }
+  await page.goto(`${system.url}/docs/guides/glossary#%E0%A4`);
+  await heading(page, 'Glossary').waitFor();
+  await page.route('**/*.js', (route) => route.abort());
+  await contents(page).getByRole('link', { name: 'Models', exact: true }).click();
+  await page.getByRole('alert').getByText('could not be loaded').waitFor();
+  const stranger = await visit('/docs/admin', { key: null });
+  await stranger.page.getByRole('alert').getByText('Enter an admin key').waitFor();
 });
 
 test('the contents list guides before operations, and lead from one operation to the top of another without loading the page', async ({

@@ -7,7 +7,9 @@ const PROMPT = 'Once upon a time there was a king';
 
 const write = (page: Page, text: string) => typeInto(page.getByRole('textbox', { name: 'Text' }), text);
 
-test('the first screen shows what tints mean, until a text is written', async ({ visit }) => {
+test('the first screen shows what tints mean, alternatives have readable bars and the rest of the probability last, and keys choose one', async ({
+  visit,
+}) => {
   const { page, violations } = await visit('/');
   const sample = page.getByRole('figure');
   await sample.waitFor();
@@ -17,15 +19,9 @@ test('the first screen shows what tints mean, until a text is written', async ({
   expect(new Set([none, some, most]).size).toBe(3);
   expect(none).toMatch(/ 0\)$/);
   expect(await violations()).toEqual([]);
-  await write(page, 'a');
-  await sample.waitFor({ state: 'detached' });
-});
 
-test('alternatives have readable bars, bytes on one line, and the rest of the probability last; keys choose one', async ({
-  visit,
-}) => {
-  const { page, violations } = await visit('/');
   await write(page, PROMPT);
+  await sample.waitFor({ state: 'detached' });
   await page.keyboard.press('Control+Enter');
   await page.getByRole('status').getByText('Finished').waitFor();
   await page.keyboard.press('Control+Home');

@@ -35,7 +35,7 @@ async function comparedTokens(page: Page): Promise<Locator> {
 const wait = (page: Page) => page.waitForTimeout(1_000);
 
 describe('the playground, by hand', () => {
-  test('undo and redo give back the tints of a completion, of typing and of an alternative', async ({
+  test('undo and redo give back the tints of a completion, of typing and of an alternative, and alternatives stay with their token while the text grows', async ({
     visit,
   }) => {
     const { page } = await visit('/');
@@ -67,6 +67,14 @@ describe('the playground, by hand', () => {
     await button(page, 'Redo').click();
     await expect.poll(now).toEqual(second);
     await expect.poll(() => button(page, 'Redo').isDisabled()).toBe(true);
+
+    await textOf(page).locator('.token').nth(8).hover();
+    await popover(page).waitFor();
+    await page.keyboard.press('Control+Enter');
+    await expect.poll(() => shown(page)).not.toBe(second.text);
+    await status(page).getByText('Finished').waitFor();
+    const stayed = await Promise.all([popover(page).count(), textOf(page).locator('.selected').count()]);
+    expect(stayed).toEqual([1, 1]);
   });
 
   test('a tap opens the alternatives, which stay until a tap elsewhere', async ({ visit }) => {
@@ -138,20 +146,6 @@ describe('the playground, by hand', () => {
     await popover(page).waitFor({ state: 'hidden' });
   });
 
-  test('alternatives stay with the outline of their token while the text grows', async ({ visit }) => {
-    const { page } = await visit('/');
-    await page.getByLabel('Preset').selectOption('Most likely');
-    await complete(page);
-    await textOf(page).locator('.token').nth(8).hover();
-    await popover(page).waitFor();
-    const before = await shown(page);
-    await page.keyboard.press('Control+Enter');
-    await expect.poll(() => shown(page)).not.toBe(before);
-    await status(page).getByText('Finished').waitFor();
-    const stayed = await Promise.all([popover(page).count(), textOf(page).locator('.selected').count()]);
-    expect(stayed).toEqual([1, 1]);
-  });
-
   test('the alternatives of a character of several tokens fit beside it in a low window', async ({
     visit,
   }) => {
@@ -197,7 +191,7 @@ describe('the playground, by hand', () => {
     expect(site.consoleErrors).toEqual([]);
   });
 
-  test('the controls are whole at 390 and 820 pixels', async ({ visit }) => {
+  test('controls and key caps are whole at 390 and 820 pixels', async ({ visit }) => {
     for (const width of [390, 820]) {
       const { page } = await visit('/', { width, touch: width === 390 });
       await textOf(page).waitFor();
@@ -220,6 +214,13 @@ describe('the playground, by hand', () => {
           .map(({ ariaLabel }) => ariaLabel),
       );
       expect(hidden).toEqual([]);
+      await page.locator('.example').first().waitFor();
+      await page.keyboard.press('?');
+      await page.locator('kbd').first().waitFor();
+      const heights = await page
+        .locator('kbd')
+        .evaluateAll((caps) => caps.map((cap) => cap.getBoundingClientRect().height));
+      expect(Math.max(...heights)).toBeLessThan(24);
     }
   });
 

@@ -25,14 +25,3 @@ test('examples stand at the edge of the text, keep their indentation and leave n
     expect(Math.abs(textLeft - heading!.x), `edge at ${width} pixels`).toBeLessThan(2);
   }
 });
-
-test('key caps are one line high, however long the action is', async ({ visit }) => {
-  const { page } = await visit('/', { width: 390 });
-  await page.locator('.example').first().waitFor();
-  await page.keyboard.press('?');
-  await page.locator('kbd').first().waitFor();
-  const heights = await page
-    .locator('kbd')
-    .evaluateAll((caps) => caps.map((cap) => cap.getBoundingClientRect().height));
-  expect(Math.max(...heights)).toBeLessThan(24);
-});

@@ -71,7 +71,7 @@ describe('the playground', () => {
     await expect.poll(() => runningSequences(system)).toBe(0);
   });
 
-  test('an alternative shows its token id; a click puts it in place of the token and continues', async ({
+  test('an alternative has a token id, a click puts it in place of the token, and a reload keeps all but the key', async ({
     visit,
     system,
   }) => {
@@ -95,17 +95,11 @@ describe('the playground', () => {
     await status(page).getByText('Finished').waitFor();
     const length = async () => (await shown(page)).length;
     await expect.poll(length).toBeGreaterThan((PROMPT + before + name).length + 20);
-  });
 
-  test('text, tints and parameters survive a reload; the key does not', async ({ visit }) => {
-    const { page } = await visit('/');
-    await typeInto(textOf(page), PROMPT);
-    await complete(page);
-    await status(page).getByText('Finished').waitFor();
-    const before = await textOf(page).innerHTML();
+    const kept = await textOf(page).innerHTML();
     await page.reload();
     await textOf(page).waitFor();
-    await expect.poll(() => textOf(page).innerHTML()).toBe(before);
+    await expect.poll(() => textOf(page).innerHTML()).toBe(kept);
     await complete(page);
     await page.getByText('This page has no API key').waitFor();
   });

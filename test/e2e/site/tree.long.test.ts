@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
-import { closeAndLeave, OTHER_HOST, typeInto } from '../../support/browser/site-page.ts';
+import { closeAndLeave, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
@@ -177,9 +177,22 @@ describe('the tree view', () => {
     expect(consoleErrors).toEqual([]);
   });
 
-  test('an alternative of a token starts branches that continue from it', async ({ visit }) => {
+  test('a branch reuses the prefix of its parent, an alternative of a token starts branches, and a reload keeps all of it', async ({
+    visit,
+    system,
+  }) => {
     const { page } = await visit('/');
-    await startTree(page, PROMPT, 4);
+    await startTree(page, LONG_PROMPT, 4);
+    await page.keyboard.press('2');
+    await branch(page);
+    await untilGrown(page);
+    await page.keyboard.press('1');
+    await expect.poll(() => selectedRow(page).getAttribute('aria-level')).toBe('3');
+    const figures = await page.locator('.node-figures').textContent();
+    const [, cached, all] = /(\d+) of (\d+) prompt tokens cached/.exec(figures!) ?? [];
+    expect(Number(cached)).toBeGreaterThan(Number(all) / 2);
+
+    await page.keyboard.press('Home');
     await page.keyboard.press('1');
     const tokens = await tokensOf(page).allTextContents();
     // A line break is too narrow to point at.
@@ -191,38 +204,12 @@ describe('the tree view', () => {
     await other.click();
     const { prompt } = (await request).postDataJSON() as { prompt: string };
     expect(prompt.replaceAll('\n', '')).toBe(
-      (PROMPT + tokens.slice(0, index).join('') + name).replaceAll('\n', ''),
+      (LONG_PROMPT + tokens.slice(0, index).join('') + name).replaceAll('\n', ''),
     );
     await untilGrown(page);
     await expect.poll(() => reading(page)).toBe(prompt);
     await page.getByRole('heading', { name: '4 branches' }).waitFor();
-  });
 
-  test('grows over plain HTTP from another host', async ({ visit }) => {
-    const { page, consoleErrors } = await visit('/', { host: OTHER_HOST });
-    const isSecure = await page.evaluate('isSecureContext');
-    expect(isSecure).toBe(false);
-    await startTree(page, PROMPT, 1);
-    await expect.poll(() => reading(page)).toContain(PROMPT);
-    expect(consoleErrors).toEqual([]);
-  });
-
-  test('a branch reuses the prefix of its parent, and shows how much of it', async ({ visit }) => {
-    const { page } = await visit('/');
-    await startTree(page, LONG_PROMPT, 4);
-    await page.keyboard.press('2');
-    await branch(page);
-    await untilGrown(page);
-    await page.keyboard.press('1');
-    await expect.poll(() => selectedRow(page).getAttribute('aria-level')).toBe('3');
-    const figures = await page.locator('.node-figures').textContent();
-    const [, cached, prompt] = /(\d+) of (\d+) prompt tokens cached/.exec(figures!) ?? [];
-    expect(Number(cached)).toBeGreaterThan(Number(prompt) / 2);
-  });
-
-  test('a reload keeps the tree, the selection and the names', async ({ visit, system }) => {
-    const { page } = await visit('/');
-    await startTree(page, PROMPT, 4);
     await page.keyboard.press('3');
     await page.keyboard.press('n');
     await typeInto(page.getByRole('textbox', { name: 'Name of this node' }), 'kept');
