@@ -38,9 +38,9 @@ export class GbnfCursor extends SourceCursor {
   nextLineBeginsWith(char: string): boolean {
     const start = this.offset;
     this.skipSpace(true);
-    const found = this.peek === char;
+    const isNext = this.peek === char;
     this.offset = start;
-    return found;
+    return isNext;
   }
 
   name(): string {
@@ -51,12 +51,12 @@ export class GbnfCursor extends SourceCursor {
 
   /** Takes exactly `digits` hexadecimal digits. */
   #hex(digits: number): number {
-    const found = this.source.slice(this.offset, this.offset + digits);
-    if (found.length < digits || !/^[0-9a-fA-F]+$/.test(found)) {
+    const hex = this.source.slice(this.offset, this.offset + digits);
+    if (hex.length < digits || !/^[0-9a-fA-F]+$/.test(hex)) {
       throw this.error(`Expected ${digits} hexadecimal digits`);
     }
     this.offset += digits;
-    return Number.parseInt(found, 16);
+    return Number.parseInt(hex, 16);
   }
 
   /** Takes `{n}`, `{n,}`, `{,m}` or `{n,m}`. */
@@ -89,9 +89,9 @@ export class GbnfCursor extends SourceCursor {
 
   /** Takes `<name>`. The brackets belong to the name. */
   tokenName(): string {
-    const found = this.match(/<[^<>\s[\]]+>/y);
-    if (found === null) throw this.error('Expected a token, as in <name> or <[10]>');
-    return found[0];
+    const match = this.match(/<[^<>\s[\]]+>/y);
+    if (match === null) throw this.error('Expected a token, as in <name> or <[10]>');
+    return match[0];
   }
 
   /** Takes zero or more digits. */

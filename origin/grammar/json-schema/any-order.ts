@@ -4,7 +4,7 @@ import type { SchemaContext } from './schema-context.ts';
 interface MembersInAnyOrder {
   readonly members: readonly { readonly rule: number; readonly required: boolean }[];
   /** The rule of further members, of which any number may be written anywhere; null if there are none. */
-  readonly other: number | null;
+  readonly additional: number | null;
   /** Least and most members written. */
   readonly min: number;
   readonly max: number;
@@ -12,11 +12,11 @@ interface MembersInAnyOrder {
 
 /** Members in any order with commas in between, each at most once. */
 export function anyOrder(
-  { members, other, min, max }: MembersInAnyOrder,
+  { members, additional, min, max }: MembersInAnyOrder,
   context: SchemaContext,
 ): Expression {
   const required = members.filter((member) => member.required).length;
-  const available = members.length + (other === null ? 0 : Number.POSITIVE_INFINITY);
+  const available = members.length + (additional === null ? 0 : Number.POSITIVE_INFINITY);
   if (Math.max(min, required) > Math.min(max, available)) return NOTHING;
   const mayBeEmpty = required === 0 && min === 0;
   if (available === 0 || max === 0) return EMPTY;
@@ -24,7 +24,7 @@ export function anyOrder(
   const list = context.addRule({
     kind: 'anyOrder',
     members,
-    other,
+    additional,
     separator: context.sharedRule('comma', () => context.json.comma),
     min,
     max,

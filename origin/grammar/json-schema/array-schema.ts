@@ -90,9 +90,9 @@ function containing(
       { to: next, item: itemSchemas(nodes, position, document) },
     ];
     for (const { matching, most, counts, unit, countIn } of counters) {
-      const other: Conjunction = Number.isFinite(most) ? [{ node: matching, part: 'not' }] : [];
+      const nonMatching: Conjunction = Number.isFinite(most) ? [{ node: matching, part: 'not' }] : [];
       choices = choices.flatMap(({ to, item }) => [
-        { to, item: [...item, ...other] },
+        { to, item: [...item, ...nonMatching] },
         ...(countIn(tally) === counts
           ? []
           : [{ to: to + unit, item: [...item, ...conjunctionOf(matching)] }]),
@@ -125,9 +125,9 @@ function unevaluatedItem(
   if (unevaluatedItems === undefined) return [];
   const evaluating = inScopeOf(node, nodes);
   const isEvaluated = evaluating.some(
-    (other) =>
-      itemSchema(other, index, document) !== null ||
-      (other.schema.unevaluatedItems !== undefined && other.path !== node.path),
+    (candidate) =>
+      itemSchema(candidate, index, document) !== null ||
+      (candidate.schema.unevaluatedItems !== undefined && candidate.path !== node.path),
   );
   if (isEvaluated) return [];
   const counting = evaluating.filter(({ schema }) => schema.contains !== undefined);
@@ -168,5 +168,5 @@ function listedOnce(nodes: KeywordNodes, range: Range, context: SchemaContext): 
     rule: context.addRule(context.json.literal(value)),
     required: false,
   }));
-  return context.json.arrayOf(anyOrder({ members, other: null, ...range }, context));
+  return context.json.arrayOf(anyOrder({ members, additional: null, ...range }, context));
 }

@@ -1,5 +1,5 @@
-import { canonical } from '../rules/canonical.ts';
 import { compareNumbers, type JsonNumber } from '../rules/decimal.ts';
+import { canonical } from '../rules/exact-json.ts';
 import { type KeywordNodes, NOT_MULTIPLE_OF } from './conjunction.ts';
 import { type Keywords, TYPES, type TypeName, typeOfKeyword } from './keywords.ts';
 

@@ -65,8 +65,8 @@ function sharedTypes(left: KeywordNodes, right: KeywordNodes): string[] {
     nodes.some(({ schema }) => schema.type !== undefined)
       ? new Set([...typesOf(nodes)].map((type) => (type === 'integer' ? 'number' : type)))
       : new Set(['null', 'boolean', 'number', 'string', 'array', 'object']);
-  const other = stated(right);
-  return [...stated(left)].filter((type) => other.has(type));
+  const rightTypes = stated(right);
+  return [...stated(left)].filter((type) => rightTypes.has(type));
 }
 
 function disjointStrings(left: KeywordNodes, right: KeywordNodes, { languages }: ValidationContext): boolean {

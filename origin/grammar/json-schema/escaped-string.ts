@@ -107,11 +107,11 @@ export function escapedTexts(expression: Expression, escapedRule: (rule: number)
     case 'graph':
       return { ...expression, edges: expression.edges.map((edge) => ({ ...edge, label: of(edge.label) })) };
     case 'anyOrder': {
-      const { members, other, separator } = expression;
+      const { members, additional, separator } = expression;
       return {
         ...expression,
         members: members.map((member) => ({ ...member, rule: escapedRule(member.rule) })),
-        other: other === null ? null : escapedRule(other),
+        additional: additional === null ? null : escapedRule(additional),
         separator: escapedRule(separator),
       };
     }

@@ -60,10 +60,10 @@ function expandNew(conjunction: Conjunction, document: SchemaDocument): Expanded
       alternatives.set(conjunctionKey([list]), list);
     } else {
       const place = conjunctionKey([{ node, part, ...scoped(scopes) }]);
-      const known = followed.get(place);
-      if (known === false)
+      const isFollowed = followed.get(place);
+      if (isFollowed === false)
         throw schemaError(path, 'the reference leads back to itself without a value in between');
-      if (known) return;
+      if (isFollowed) return;
       followed.set(place, false);
       visit({ node, part: 'keywords', ...scoped(scopes) });
       const inner = scoped(scopes, isScope(schema) ? [path] : []);
@@ -137,7 +137,7 @@ export function branchesOf(
 export function withoutChoice({ nodes, alternatives }: Expanded, choice: Alternatives): Conjunction {
   return [
     ...nodes.map((node) => ({ node, part: 'keywords', ...scoped(node.scopes) }) as const),
-    ...alternatives.filter((other) => other !== choice),
+    ...alternatives.filter((alternative) => alternative !== choice),
   ];
 }
 

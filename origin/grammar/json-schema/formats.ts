@@ -248,8 +248,8 @@ export const CONTENT_ENCODINGS: ReadonlyMap<string, string> = new Map([
 export const PLAIN_ENCODINGS: ReadonlySet<string> = new Set(['8bit', 'binary']);
 
 /** A regular expression for all texts that may have a format or an encoding. */
-export const widest = (name: string, known: ReadonlyMap<string, string>): string | undefined =>
-  known.has(name) ? (WIDER.get(name) ?? known.get(name)) : undefined;
+export const widest = (name: string, formats: ReadonlyMap<string, string>): string | undefined =>
+  formats.has(name) ? (WIDER.get(name) ?? formats.get(name)) : undefined;
 
 /** A pattern for all texts but these. */
 export function noneOf(texts: readonly string[]): string {

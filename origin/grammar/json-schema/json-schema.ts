@@ -1,7 +1,6 @@
 import type { Dfa } from '../automaton/dfa.ts';
 import type { WorkBudget } from '../automaton/work-budget.ts';
-import { canonical } from '../rules/canonical.ts';
-import { parseJson } from '../rules/exact-json.ts';
+import { canonical, parseJson } from '../rules/exact-json.ts';
 import {
   choice,
   type Expression,
@@ -168,8 +167,8 @@ class SchemaCompiler implements SchemaContext {
     // What a branch evaluates decides what `unevaluatedProperties` and `unevaluatedItems` beside it demand.
     const decided = expanded.nodes.filter(({ schema }) => !isScope(schema));
     const keywords = decided.map((node) => ({ node, part: 'keywords' as const }));
-    const contradicts = (other: Conjunction): boolean =>
-      keywords.length > 0 && areDisjoint(keywords, other, this);
+    const contradicts = (branch: Conjunction): boolean =>
+      keywords.length > 0 && areDisjoint(keywords, branch, this);
     // What the keywords beside a `not` exclude need not be excluded again.
     const open = expanded.alternatives.filter(
       ({ part, node }) => part !== 'not' || !contradicts(conjunctionOf(node)),

@@ -35,11 +35,11 @@ export function propertySchemas(nodes: KeywordNodes, key: string, context: Valid
   return nodes.flatMap((node) => {
     const named = isDeclared(node, key) ? [context.document.child(node, 'properties', key)] : [];
     const matching = patternsOf(node, context).filter(({ language }) => acceptsText(language, key));
-    const found = [...named, ...matching.map(({ value }) => value)];
+    const schemas = [...named, ...matching.map(({ value }) => value)];
     const some = node.schema[SOME_PROPERTY];
     return [
-      ...conjunctionOf(...(found.length > 0 ? found : additional(node, context.document))),
-      ...unevaluated(node, nodes, (other) => evaluatesKey(other, key, context), context),
+      ...conjunctionOf(...(schemas.length > 0 ? schemas : additional(node, context.document))),
+      ...unevaluated(node, nodes, (evaluating) => evaluatesKey(evaluating, key, context), context),
       ...(some?.key === key ? some.value : []),
     ];
   });
@@ -86,12 +86,12 @@ function patternsOf(node: KeywordNode, context: ValidationContext): { language: 
 function unevaluated(
   node: KeywordNode,
   nodes: KeywordNodes,
-  evaluates: (other: KeywordNode) => boolean,
+  evaluates: (node: KeywordNode) => boolean,
   context: ValidationContext,
 ): Conjunction {
   if (
     node.schema.unevaluatedProperties === undefined ||
-    inScopeOf(node, nodes).some((other) => evaluates(other) || evaluatesAll(other, node))
+    inScopeOf(node, nodes).some((evaluating) => evaluates(evaluating) || evaluatesAll(evaluating, node))
   )
     return [];
   return conjunctionOf(context.document.child(node, 'unevaluatedProperties'));
@@ -142,8 +142,8 @@ function otherKeys(
   }
   const schemasOf = (matching: ReadonlySet<SchemaNode>): Conjunction | null => {
     const value = nodes.map((node) => otherValue(node, matching, nodes, context));
-    const matches = (other: KeywordNode): boolean =>
-      patternsOf(other, context).some((pattern) => matching.has(pattern.value));
+    const matches = (candidate: KeywordNode): boolean =>
+      patternsOf(candidate, context).some((pattern) => matching.has(pattern.value));
     const rest = nodes.flatMap((node) => unevaluated(node, nodes, matches, context));
     return value.some((part) => part === null) || rest.some(({ node }) => node.schema === false)
       ? null
@@ -175,14 +175,15 @@ function otherValue(
   nodes: KeywordNodes,
   context: SchemaContext,
 ): SchemaNode[] | null {
-  const found = patternsOf(node, context).flatMap(({ value }) => (matching.has(value) ? [value] : []));
-  if (found.length > 0) return found;
+  const schemas = patternsOf(node, context).flatMap(({ value }) => (matching.has(value) ? [value] : []));
+  if (schemas.length > 0) return schemas;
   const { properties, patternProperties, additionalProperties } = node.schema;
   if (additionalProperties === false) return null;
   if (additionalProperties !== undefined) return additional(node, context.document);
   // `unevaluatedProperties` says what a node allows beside its properties.
   const isDecided = nodes.some(
-    (other) => other.schema.unevaluatedProperties !== undefined && inScopeOf(other, nodes).includes(node),
+    (candidate) =>
+      candidate.schema.unevaluatedProperties !== undefined && inScopeOf(candidate, nodes).includes(node),
   );
   const isOpen = context.style.openObjects === true || isDecided;
   return isOpen || (properties === undefined && patternProperties === undefined) ? [] : null;

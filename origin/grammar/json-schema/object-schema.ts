@@ -56,8 +56,8 @@ export function objectExpression(nodes: KeywordNodes, context: SchemaContext): E
       rule: memberRule(member, context),
       required: member.required,
     }));
-    const other = otherMember(keys.others, context);
-    return objectOf(anyOrder({ members, other: other?.rule ?? null, min, max }, context));
+    const additional = otherMember(keys.others, context);
+    return objectOf(anyOrder({ members, additional: additional?.rule ?? null, min, max }, context));
   }
   return objectOf(new MemberGraph(keys, isCounted ? { min, max } : null, marked, context).build());
 }
@@ -73,8 +73,8 @@ function withSomeProperty(
   const names = languageOf(some.names, context);
   const keys = declared.map(({ key }) => key).filter((key) => names === null || acceptsText(names, key));
   const others = nodes
-    .filter((other) => other !== node)
-    .map((other) => ({ node: other, part: 'keywords' as const }));
+    .filter((sibling) => sibling !== node)
+    .map((sibling) => ({ node: sibling, part: 'keywords' as const }));
   return choice(
     [...keys, null].map((key) => {
       const schema = { type: 'object', [SOME_PROPERTY]: { ...some, key } } as const;
@@ -148,9 +148,9 @@ class MemberGraph {
         if (position + 1 >= mayEndAt && this.#missing(next) === 0) this.#edge(done, final, EMPTY);
       }
     });
-    const other = otherMember(this.#keys.others, this.#context);
+    const additional = otherMember(this.#keys.others, this.#context);
     for (let written = 0; written <= Math.min(maxWritten, declared.length); written++) {
-      this.#addOthers(this.#ready(declared.length, written), written, other, final);
+      this.#addOthers(this.#ready(declared.length, written), written, additional, final);
     }
     return { kind: 'graph', states: this.#states.size, edges: this.#edges, final };
   }
@@ -177,29 +177,35 @@ class MemberGraph {
   }
 
   /** Adds undeclared members. */
-  #addOthers(from: number, written: number, other: Expression | null, final: number): void {
+  #addOthers(from: number, written: number, additional: Expression | null, final: number): void {
     const least = Math.max(1, this.#missing(written));
     const room = (this.#counts?.max ?? Number.POSITIVE_INFINITY) - written;
-    if (other === null || room < least) return;
+    if (additional === null || room < least) return;
     if (this.#marked === null) {
-      this.#edge(from, final, sequence(other, this.#more(other, least - 1, room - 1)));
+      this.#edge(from, final, sequence(additional, this.#more(additional, least - 1, room - 1)));
       return;
     }
     for (const marked of this.#marked) {
-      if (marked.length <= room) this.#addMarked(from, least - marked.length, other, marked, final);
+      if (marked.length <= room) this.#addMarked(from, least - marked.length, additional, marked, final);
     }
   }
 
   /** Adds marked members in their order, with others around them. @param least others that must be written */
-  #addMarked(from: number, least: number, other: Expression, marked: MarkedMembers, final: number): void {
+  #addMarked(
+    from: number,
+    least: number,
+    additional: Expression,
+    marked: MarkedMembers,
+    final: number,
+  ): void {
     const { comma } = this.#context.json;
     if (this.#counts !== null && Number.isFinite(this.#counts.max)) {
       if (least <= 0) this.#edge(from, final, joined(marked, comma));
       return;
     }
-    const others = optional(sequence(other, this.#more(other, 0), comma));
+    const others = optional(sequence(additional, this.#more(additional, 0), comma));
     const parts = marked.map((member, i) => (i === 0 ? member : sequence(comma, others, member)));
-    this.#edge(from, final, sequence(others, ...parts, this.#more(other, Math.max(0, least))));
+    this.#edge(from, final, sequence(others, ...parts, this.#more(additional, Math.max(0, least))));
   }
 
   #more(item: Expression, min: number, max = Number.POSITIVE_INFINITY): Expression {

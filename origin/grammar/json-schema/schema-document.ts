@@ -95,8 +95,8 @@ export class SchemaDocument {
     if (target === null) throw schemaError(path, `cannot be resolved within the schema: ${reference}`);
     let value = this.#value;
     for (const key of pathKeys(target)) {
-      const known = typeof value === 'object' && value !== null && Object.hasOwn(value, key);
-      if (!known) throw schemaError(path, `points to nothing in the schema: ${reference}`);
+      const exists = typeof value === 'object' && value !== null && Object.hasOwn(value, key);
+      if (!exists) throw schemaError(path, `points to nothing in the schema: ${reference}`);
       value = (value as Record<string, unknown>)[key];
     }
     return this.#node(value, this.#entered(scope + target));

@@ -50,7 +50,7 @@ export class ReferenceResolver {
     const { uri, fragment } = split(reference, this.baseOf(from));
     const resources = this.#dynamicAnchors.get(fragment);
     if (!resources?.has(uri)) return reference;
-    return `${scope.find((one) => resources.has(one)) ?? uri}#${fragment}`;
+    return `${scope.find((base) => resources.has(base)) ?? uri}#${fragment}`;
   }
 
   /** The URI of the innermost resource that contains a path. */

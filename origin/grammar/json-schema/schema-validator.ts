@@ -32,7 +32,7 @@ export function satisfies(value: unknown, conjunction: Conjunction, context: Val
     const alone = branchesOf({ ...expanded, nodes: [], alternatives: [] }, choice, context.document);
     const isExcluded = (index: number): boolean =>
       choice.part === 'oneOf' &&
-      alone.some((other, i) => i !== index && satisfies(value, other, context.opposite));
+      alone.some((rival, i) => i !== index && satisfies(value, rival, context.opposite));
     return branches.some((branch, i) => satisfies(value, branch, context) && !isExcluded(i));
   }
   return isListed(value, expanded.nodes, context) && satisfiesKeywords(value, expanded.nodes, context);
@@ -91,7 +91,7 @@ function satisfiesArray(value: readonly unknown[], nodes: KeywordNodes, context:
   const { min, max } = countRange(nodes, 'minItems', 'maxItems');
   if (value.length < min || value.length > max) return false;
   const unique = nodes.some(({ schema }) => schema.uniqueItems === true);
-  if (unique && value.some((item, i) => value.slice(i + 1).some((other) => isEqual(item, other))))
+  if (unique && value.some((item, i) => value.slice(i + 1).some((later) => isEqual(item, later))))
     return false;
   return (
     nodes.every((node) => satisfiesContains(value, node, context)) &&

@@ -18,7 +18,7 @@ export class StringLanguages {
    */
   readonly isWide: boolean;
   readonly #budget: WorkBudget;
-  readonly #known = new Map<string, Dfa>();
+  readonly #languages = new Map<string, Dfa>();
   readonly #complements = new WeakMap<Dfa, Dfa>();
   readonly #intersections = new WeakMap<Dfa, WeakMap<Dfa, Dfa>>();
 
@@ -44,8 +44,8 @@ export class StringLanguages {
     return this.#whole(name, CONTENT_ENCODINGS, path);
   }
 
-  #whole(name: string, known: ReadonlyMap<string, string>, path: string, short?: string): Dfa | null {
-    const source = this.isWide ? widest(name, known) : (short ?? known.get(name));
+  #whole(name: string, formats: ReadonlyMap<string, string>, path: string, short?: string): Dfa | null {
+    const source = this.isWide ? widest(name, formats) : (short ?? formats.get(name));
     return source === undefined
       ? null
       : this.#once(`w${source}`, () => this.#regex(source, path, wholeMatchAutomaton));
@@ -141,7 +141,7 @@ export class StringLanguages {
 
   #once(key: string, make: () => Dfa): Dfa {
     this.#budget.spend(key.length);
-    return getOrMake(this.#known, key, make);
+    return getOrMake(this.#languages, key, make);
   }
 }
 

@@ -29,12 +29,13 @@ function choiceLanguage(choice: Alternatives, context: ValidationContext): Dfa |
   if (choice.part.startsWith('dependency')) return null;
   const only: Expanded = { impossible: false, nodes: [], alternatives: [choice] };
   const branches = branchesOf(only, choice, context.document);
-  const excluded = choice.part === 'oneOf' ? branches.map((one) => languageOf(one, context.opposite)) : [];
+  const excluded =
+    choice.part === 'oneOf' ? branches.map((rival) => languageOf(rival, context.opposite)) : [];
   const alone = branches.map((branch, i) =>
     excluded
       .filter((_, j) => i !== j)
-      .map((other) => not(other, context))
-      .reduce((rest, other) => both(rest, other, context.languages), languageOf(branch, context)),
+      .map((rival) => not(rival, context))
+      .reduce((rest, rival) => both(rest, rival, context.languages), languageOf(branch, context)),
   );
   const none = alone
     .map((branch) => not(branch, context))

@@ -1,4 +1,4 @@
-import { canonical } from '../rules/canonical.ts';
+import { canonical } from '../rules/exact-json.ts';
 import { enumeratedValues, typesOf } from './assertions.ts';
 import type { Conjunction } from './conjunction.ts';
 import { expand } from './expansion.ts';
@@ -61,7 +61,7 @@ function mostFrequent(tags: readonly string[]): string | undefined {
   const counts = new Map<string, number>();
   for (const tag of tags) counts.set(tag, (counts.get(tag) ?? 0) + 1);
   return [...counts].reduce<[string | undefined, number]>(
-    (best, one) => (one[1] > best[1] ? one : best),
+    (best, candidate) => (candidate[1] > best[1] ? candidate : best),
     [undefined, 0],
   )[0];
 }

@@ -42,9 +42,9 @@ export function violationsOf(
   for (const keyword of Object.keys(node.schema)) {
     const violations = VIOLATIONS[keyword as keyof Keywords] as Violations<keyof Keywords> | undefined;
     if (violations === undefined) continue;
-    const found = violations(node.schema[keyword as keyof Keywords]!, node, document, rivalsOf);
-    if (found === null) unsupported ??= keyword;
-    else branches.push(...found);
+    const violating = violations(node.schema[keyword as keyof Keywords]!, node, document, rivalsOf);
+    if (violating === null) unsupported ??= keyword;
+    else branches.push(...violating);
   }
   if (branches.length === 0 && unsupported !== null)
     throw schemaError(`${node.path}/${unsupported}`, 'cannot be negated');
@@ -92,7 +92,7 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
     const allowed = new Set([type].flat());
     const others = typesBut(allowed);
     const isIntegral = allowed.has('integer') && !allowed.has('number');
-    const types = isIntegral ? others.filter((other) => other !== 'number') : others;
+    const types = isIntegral ? others.filter((type) => type !== 'number') : others;
     const fractions = { type: 'number', [NOT_MULTIPLE_OF]: 1 } as const;
     return [
       ...(types.length === 0 ? [] : [[derived(node, 'not type', { type: types })]]),

@@ -137,9 +137,9 @@ class LarkCompiler {
       case 'json':
         return jsonSchemaExpression(node.schema, builder, budget);
       case 'grammar': {
-        const found = this.#context.grammarNamed(node.name);
-        if (!found) throw this.#undefined(`@${node.name}`, node.offset);
-        return found;
+        const grammar = this.#context.grammarNamed(node.name);
+        if (!grammar) throw this.#undefined(`@${node.name}`, node.offset);
+        return grammar;
       }
     }
   }

@@ -144,8 +144,8 @@ export class LarkCursor {
     const body = token.text.slice(1, ignoreCase ? -2 : -1);
     const value = body.replace(
       /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))/gsu,
-      (...found) => {
-        const [, x, u, U, char] = found as (string | undefined)[];
+      (...groups) => {
+        const [, x, u, U, char] = groups as (string | undefined)[];
         const code = x ?? u ?? U;
         if (code === undefined && /[xuU]/.test(char!))
           throw syntaxError(this.#source, token.offset, `The escape "\\${char}" needs hexadecimal digits`);

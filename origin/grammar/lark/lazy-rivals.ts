@@ -143,11 +143,11 @@ class RivalSearch {
   }
 
   #addFollowers(name: string, followers: ReadonlySet<Occurrence>): void {
-    const known = this.#followers.get(name) ?? new Set();
-    const size = known.size;
-    for (const follower of followers) known.add(follower);
-    this.#changed ||= known.size > size;
-    this.#followers.set(name, known);
+    const followersOfName = this.#followers.get(name) ?? new Set();
+    const size = followersOfName.size;
+    for (const follower of followers) followersOfName.add(follower);
+    this.#changed ||= followersOfName.size > size;
+    this.#followers.set(name, followersOfName);
   }
 
   /** All of these may begin at one place. */
@@ -157,8 +157,8 @@ class RivalSearch {
       this.#budget.spend(5 * occurrences.size);
       for (const occurrence of occurrences) {
         if (occurrence === rival) continue;
-        const known = this.#rivals.get(occurrence) ?? new Set();
-        this.#rivals.set(occurrence, known.add(rival));
+        const rivals = this.#rivals.get(occurrence) ?? new Set();
+        this.#rivals.set(occurrence, rivals.add(rival));
       }
     }
   }

@@ -21,7 +21,7 @@ export class Terminals {
   readonly #source: string;
   readonly #definitions: LarkGrammar['definitions'];
   readonly #budget: WorkBudget;
-  readonly #known = new Map<string, RegexNode>();
+  readonly #expressions = new Map<string, RegexNode>();
   /** Names of the terminals that are being built. */
   readonly #open = new Set<string>();
   readonly #lazy = new Map<LarkDefinition, Dfa>();
@@ -34,7 +34,7 @@ export class Terminals {
   }
 
   named(name: string, offset: number): RegexNode {
-    const cached = this.#known.get(name);
+    const cached = this.#expressions.get(name);
     if (cached) return cached;
     const definition = this.#definitions.get(name);
     if (!definition) throw this.#error(offset, `"${name}" is used but not defined`);
@@ -42,7 +42,7 @@ export class Terminals {
     this.#open.add(name);
     const regex = this.of(definition.body);
     this.#open.delete(name);
-    this.#known.set(name, regex);
+    this.#expressions.set(name, regex);
     return regex;
   }
 
@@ -115,9 +115,9 @@ export class Terminals {
 
   /** Whether a terminal may be empty. */
   mayBeEmpty(node: LarkNode): boolean {
-    const known = this.#nullable.get(node) ?? this.#dfa(this.of(node)).final[0] === 1;
-    this.#nullable.set(node, known);
-    return known;
+    const isNullable = this.#nullable.get(node) ?? this.#dfa(this.of(node)).final[0] === 1;
+    this.#nullable.set(node, isNullable);
+    return isNullable;
   }
 
   #dfa(node: RegexNode): Dfa {

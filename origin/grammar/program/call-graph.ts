@@ -57,8 +57,8 @@ function visitCalls(expression: Expression, tail: boolean, copies: number, out: 
   }
 }
 
-export function rulesInAnyOrder({ members, other, separator }: OrderedRules): readonly number[] {
-  return [...members.map(({ rule }) => rule), ...(other === null ? [] : [other]), separator];
+export function rulesInAnyOrder({ members, additional, separator }: OrderedRules): readonly number[] {
+  return [...members.map(({ rule }) => rule), ...(additional === null ? [] : [additional]), separator];
 }
 
 /** How many copies of the repeated part the automaton contains. */
@@ -98,16 +98,16 @@ function connectedComponents(calls: readonly (readonly RuleCall[])[]): Omit<Call
     if (index[root] !== -1) continue;
     const frames = [enter(root)];
     for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
-      const call = calls[frame.rule]![frame.next++];
-      if (call === undefined) {
+      const callee = calls[frame.rule]![frame.next++];
+      if (callee === undefined) {
         frames.pop();
         if (low[frame.rule] === index[frame.rule]) close(frame.rule);
         const parent = frames.at(-1);
         if (parent) low[parent.rule] = Math.min(low[parent.rule]!, low[frame.rule]!);
-      } else if (index[call.rule] === -1) {
-        frames.push(enter(call.rule));
-      } else if (component[call.rule] === -1) {
-        low[frame.rule] = Math.min(low[frame.rule]!, index[call.rule]!);
+      } else if (index[callee.rule] === -1) {
+        frames.push(enter(callee.rule));
+      } else if (component[callee.rule] === -1) {
+        low[frame.rule] = Math.min(low[frame.rule]!, index[callee.rule]!);
       }
     }
   }

@@ -20,7 +20,7 @@ const MAX_NESTING = 40;
 
 export function planCalls(grammar: Grammar, graph: CallGraph): CallPlan {
   const uses = new Float64Array(grammar.rules.length);
-  for (const calls of graph.calls) for (const call of calls) uses[call.rule]! += call.copies;
+  for (const calls of graph.calls) for (const callee of calls) uses[callee.rule]! += callee.copies;
   const recursive = recursiveRules(graph);
   const rightLinear = graph.components.map((members) => isRightLinear(graph, members));
   const size = new Float64Array(grammar.rules.length);
@@ -30,8 +30,8 @@ export function planCalls(grammar: Grammar, graph: CallGraph): CallPlan {
     for (const rule of members) {
       const copied = (callee: number): number => (inlined[callee] === 1 ? size[callee]! : 1);
       size[rule] = expandedSize(grammar.rules[rule]!, copied);
-      for (const call of graph.calls[rule]!) {
-        if (inlined[call.rule] === 1) nesting[rule] = Math.max(nesting[rule]!, nesting[call.rule]! + 1);
+      for (const callee of graph.calls[rule]!) {
+        if (inlined[callee.rule] === 1) nesting[rule] = Math.max(nesting[rule]!, nesting[callee.rule]! + 1);
       }
       const isFixed = rule === grammar.root || grammar.distinctRules?.has(rule) === true;
       if (recursive[rule] === 1 || isFixed || nesting[rule]! >= MAX_NESTING) continue;
@@ -49,7 +49,7 @@ export function planCalls(grammar: Grammar, graph: CallGraph): CallPlan {
 function recursiveRules(graph: CallGraph): Uint8Array {
   const recursive = new Uint8Array(graph.calls.length);
   graph.calls.forEach((calls, rule) => {
-    const inside = calls.some((call) => graph.component[call.rule] === graph.component[rule]);
+    const inside = calls.some((callee) => graph.component[callee.rule] === graph.component[rule]);
     if (inside) recursive[rule] = 1;
   });
   return recursive;
@@ -59,7 +59,7 @@ function recursiveRules(graph: CallGraph): Uint8Array {
 function isRightLinear(graph: CallGraph, members: readonly number[]): boolean {
   const component = graph.component[members[0]!];
   return members.every((rule) =>
-    graph.calls[rule]!.every((call) => call.tail || graph.component[call.rule] !== component),
+    graph.calls[rule]!.every((callee) => callee.tail || graph.component[callee.rule] !== component),
   );
 }
 

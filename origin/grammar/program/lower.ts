@@ -68,23 +68,23 @@ export function lowerGrammar(source: Grammar, budget: WorkBudget): Program {
 const NO_EDGES: Dfa = { edges: [[]], final: Uint8Array.of(0) };
 
 function productiveRules(
-  { members, other, ...rest }: AnyOrder,
+  { members, additional, ...rest }: AnyOrder,
   productive: ReadonlySet<number>,
 ): OrderedRules {
   return {
     ...rest,
     members: members.filter(({ rule }) => productive.has(rule)),
-    other: other !== null && productive.has(other) ? other : null,
+    additional: additional !== null && productive.has(additional) ? additional : null,
   };
 }
 
 function renamed(
-  { members, other, separator, min, max }: OrderedRules,
+  { members, additional, separator, min, max }: OrderedRules,
   names: ReadonlyMap<number, number>,
 ): OrderedRules {
   return {
     members: members.map(({ rule, required }) => ({ rule: names.get(rule)!, required })),
-    other: other === null ? null : names.get(other)!,
+    additional: additional === null ? null : names.get(additional)!,
     separator: names.get(separator)!,
     min,
     max,

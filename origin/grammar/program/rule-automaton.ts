@@ -171,26 +171,26 @@ class RuleAutomatonBuilder {
    * Adds the members in their order: an automaton over (members passed, members written). It stands for any
    * order when rules are reduced, because the order does not change which rules match something.
    */
-  #addInOrder({ members, other, separator, min }: AnyOrder, from: number, to: number): void {
+  #addInOrder({ members, additional, separator, min }: AnyOrder, from: number, to: number): void {
     const states = Array.from({ length: min + 1 }, () => this.nfa.addState());
-    const call = (rule: number, source: number, target: number): void =>
+    const addCall = (rule: number, source: number, target: number): void =>
       this.nfa.addEdge(source, CALL + rule, CALL + rule, target);
     this.nfa.addEpsilon(from, states[0]!);
     let row = states;
     for (const { rule, required } of members) {
       const next = row.map(() => this.nfa.addState());
       row.forEach((state, written) => {
-        call(rule, state, next[Math.min(min, written + 1)]!);
+        addCall(rule, state, next[Math.min(min, written + 1)]!);
         if (!required) this.nfa.addEpsilon(state, next[written]!);
       });
       row = next;
     }
     const end = row[min]!;
     this.nfa.addEpsilon(end, to);
-    call(separator, end, end);
-    if (other === null) return;
+    addCall(separator, end, end);
+    if (additional === null) return;
     row.forEach((state, written) => {
-      call(other, state, row[Math.min(min, written + 1)]!);
+      addCall(additional, state, row[Math.min(min, written + 1)]!);
     });
   }
 

@@ -56,9 +56,9 @@ function productiveRules(automata: RuleAutomata): ReadonlySet<number> {
   /** By rule: pairs of caller and state, to be marked once the rule is productive. */
   const waiting = new Map<number, number[]>();
   const reach = (rule: number, state: number, mark: number): void => {
-    const known = marks.get(rule)!;
-    if (known[state]! >= mark) return;
-    known[state] = mark;
+    const marksOfRule = marks.get(rule)!;
+    if (marksOfRule[state]! >= mark) return;
+    marksOfRule[state] = mark;
     queue.push(rule, state);
   };
   const complete = (rule: number): void => {

@@ -48,13 +48,13 @@ export function bothCases(set: CodePoints, budget: WorkBudget): CodePoints {
   if (intersectCodePoints(set, cased).length === 0) return set;
   budget.spend(CASE_COST);
   const letter = set.length === 2 && set[0] === set[1] ? set[0]! : null;
-  const known = letter === null ? undefined : CASES.get(letter);
-  if (known !== undefined) return known;
+  const cached = letter === null ? undefined : CASES.get(letter);
+  if (cached !== undefined) return cached;
   const members = rangesOf(set).map((range) => range.map((c) => `\\u{${c.toString(16)}}`).join('-'));
   const same = new RegExp(`[${members.join('')}]`, 'giu');
   const letters = rangesOf(cased).map(([lo, hi]) => characters(lo, hi));
-  const found = Array.from(letters.join('').matchAll(same), ([char]) => char.codePointAt(0)!);
-  const cases = codePoints([...rangesOf(set), ...found.map((c): [number, number] => [c, c])]);
+  const matches = Array.from(letters.join('').matchAll(same), ([char]) => char.codePointAt(0)!);
+  const cases = codePoints([...rangesOf(set), ...matches.map((c): [number, number] => [c, c])]);
   if (letter !== null) CASES.set(letter, cases);
   return cases;
 }
@@ -78,13 +78,13 @@ export function unicodeProperty(name: string, budget: WorkBudget): CodePoints | 
   PAID.set(budget, paid);
   if (!paid.has(name)) budget.spend(PROPERTY_COST);
   paid.add(name);
-  const found = FOUND.get(name) ?? searched(pattern);
-  FOUND.set(name, found);
-  return found;
+  const property = PROPERTIES.get(name) ?? searched(pattern);
+  PROPERTIES.set(name, property);
+  return property;
 }
 
 /** Kept for later compilations. There are a few hundred properties, of 10 kB at most. */
-const FOUND = new Map<string, CodePoints>();
+const PROPERTIES = new Map<string, CodePoints>();
 /**
  * A compilation pays for each property once, found before or not, so that its work does not depend on earlier
  * ones.
@@ -110,9 +110,9 @@ function searched(pattern: RegExp): CodePoints {
       search(lo, 0xd7ff);
       search(0xe000, hi);
     } else if (UNIFORM_PLANES.includes(plane)) {
-      const found = ranges.length;
+      const count = ranges.length;
       search(lo, lo);
-      if (ranges.length > found) ranges.push([lo, hi - 2]);
+      if (ranges.length > count) ranges.push([lo, hi - 2]);
       search(hi - 1, hi);
     } else search(lo, hi);
   }

@@ -81,9 +81,9 @@ function deciderOf(
     { kind: 'sequence', items: ahead ? [item, ANYTHING] : [ANYTHING, item] },
     { before, ends: ahead && ends, anchored: false },
   );
-  const found = determinize(inner, { budget, maxStates: MAX_STATES, nonEmpty: false });
-  if (found === null) throw new BudgetExceeded();
-  const dfa = ahead && negative ? complement(trim(found)) : trim(found);
+  const matches = determinize(inner, { budget, maxStates: MAX_STATES, nonEmpty: false });
+  if (matches === null) throw new BudgetExceeded();
+  const dfa = ahead && negative ? complement(trim(matches)) : trim(matches);
   return { look, dfa, initial: initialStates(dfa, before), ends, certain: certainStates(dfa, budget) };
 }
 
@@ -131,7 +131,7 @@ class Product {
   readonly #queue: [ProductState, number][] = [];
   readonly #deciders: Decider[] = [];
   /** Numbers of deciders by look-around and what may come before it. */
-  readonly #known = new Map<string, number>();
+  readonly #indices = new Map<string, number>();
   /** Whether look-aheads differ at the start of the text. */
   readonly #startMatters: boolean;
 
@@ -166,12 +166,12 @@ class Product {
     const isFixed = look.ahead && !looksBehind(look.item);
     const before = isFixed ? 'anything' : read ? 'something' : this.#before;
     const key = `${index} ${before}`;
-    let known = this.#known.get(key);
-    if (known === undefined) {
-      known = this.#deciders.push(this.#decide(look, before)) - 1;
-      this.#known.set(key, known);
+    let decider = this.#indices.get(key);
+    if (decider === undefined) {
+      decider = this.#deciders.push(this.#decide(look, before)) - 1;
+      this.#indices.set(key, decider);
     }
-    return known;
+    return decider;
   }
 
   #name(product: ProductState): number {

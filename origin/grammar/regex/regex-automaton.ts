@@ -44,10 +44,10 @@ interface Construction {
 
 /** Equal look-arounds share a number. An error names the first of them. */
 function numberOf(look: LookAround, looks: LookAround[]): number {
-  const known = looks.findIndex(
+  const index = looks.findIndex(
     ({ ahead, negative, item }) => ahead === look.ahead && negative === look.negative && item === look.item,
   );
-  return known === -1 ? looks.push(look) - 1 : known;
+  return index === -1 ? looks.push(look) - 1 : index;
 }
 
 function addNode(construction: Construction, node: RegexNode, from: number, to: number): void {

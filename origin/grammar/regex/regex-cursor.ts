@@ -57,9 +57,9 @@ export function classEscape(cursor: RegexCursor, budget: WorkBudget, ignoreCase 
   if (set && cursor.take(cursor.peek)) return set;
   const property = cursor.match(/([pP])\{([^}]*)\}/y);
   if (property) {
-    const found = unicodeProperty(property[2]!, budget);
-    if (!found) throw cursor.error(`Unknown Unicode property "${property[2]}"`);
-    return property[1] === 'P' ? complementCodePoints(found) : found;
+    const codePoints = unicodeProperty(property[2]!, budget);
+    if (!codePoints) throw cursor.error(`Unknown Unicode property "${property[2]}"`);
+    return property[1] === 'P' ? complementCodePoints(codePoints) : codePoints;
   }
   cursor.offset = offset;
   const char = characterEscape(cursor);

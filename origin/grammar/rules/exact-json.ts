@@ -1,4 +1,4 @@
-import { exactNumber, parseWithDigits, type RawNumber } from '@continuo/shared/exact-numbers.ts';
+import { exactNumber, isRawNumber, parseWithDigits, type RawNumber } from '@continuo/shared/exact-numbers.ts';
 import { compareNumbers, decimalOf, decimalText } from './decimal.ts';
 import { GrammarError } from './grammar-error.ts';
 
@@ -28,4 +28,13 @@ export function parseJson(text: string, source: string): unknown {
     if (error instanceof GrammarError) throw error;
     throw new GrammarError(`${source} is not valid JSON`);
   }
+}
+
+/** A text that is equal for equal JSON values, whatever the order of their members. */
+export function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
+  if (isRawNumber(value)) return value.rawJSON;
+  if (typeof value !== 'object' || value === null) return value === 0 ? '0' : JSON.stringify(value);
+  const members = Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`);
+  return `{${members.sort().join()}}`;
 }

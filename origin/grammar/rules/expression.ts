@@ -52,7 +52,7 @@ export interface AnyOrder extends OrderedRules {
 export interface OrderedRules {
   readonly members: readonly { readonly rule: number; readonly required: boolean }[];
   /** The rule of further members, of which any number may be written anywhere; null if there are none. */
-  readonly other: number | null;
+  readonly additional: number | null;
   readonly separator: number;
   /** Least and most members written. */
   readonly min: number;

@@ -38,9 +38,9 @@ export class SourceCursor {
   /** Matches a sticky pattern here and moves behind the match. */
   match(pattern: RegExp): RegExpExecArray | null {
     pattern.lastIndex = this.offset;
-    const found = pattern.exec(this.source);
-    if (found) this.offset += found[0].length;
-    return found;
+    const match = pattern.exec(this.source);
+    if (match) this.offset += match[0].length;
+    return match;
   }
 
   /**

@@ -32,7 +32,7 @@ export class Continuations {
   readonly #budget: WorkBudget;
   readonly #piece: WorkPiece;
   /** Whether texts have a continuation, by their parser state and text. */
-  readonly #known = new Map<string, boolean>();
+  readonly #results = new Map<string, boolean>();
   /** By the items before a string, and by the state after it or its comma. */
   readonly #afterString = new Map<readonly Item[], Map<string, boolean>>();
   /** The last one that was found. It usually continues other texts as well; at first, the array ends. */
@@ -54,10 +54,10 @@ export class Continuations {
     const enter = (position: TextPosition): boolean => {
       if (!mayOnlyRepeatAt(position)) return true;
       const key = `${position.state} ${position.before}${position.item}`;
-      const isKnown = this.#known.get(key);
+      const isKnown = this.#results.get(key);
       this.#piece.spend(STEP_UNITS);
       if (isKnown === undefined) {
-        this.#known.set(key, false);
+        this.#results.set(key, false);
         path.push({ key, position, tried: 0 });
       }
       return isKnown === true;
@@ -72,7 +72,7 @@ export class Continuations {
       if (byte === undefined) path.pop();
       goesOn = steps > MAX_SEARCH_STEPS || (next !== null && enter(next));
     }
-    for (const { key } of path) this.#known.set(key, true);
+    for (const { key } of path) this.#results.set(key, true);
     this.#last = path.map(({ position, tried }) => bytesAfter(position)[tried - 1]!);
     return true;
   }
@@ -84,10 +84,10 @@ export class Continuations {
    */
   existsAfterString({ items }: TextPosition, state: number, isNext: boolean): boolean {
     const seen = items!.level.seen!;
-    const known = this.#afterString.get(seen) ?? new Map<string, boolean>();
-    this.#afterString.set(seen, known);
+    const results = this.#afterString.get(seen) ?? new Map<string, boolean>();
+    this.#afterString.set(seen, results);
     const key = `${state} ${isNext}`;
-    let exists = known.get(key);
+    let exists = results.get(key);
     if (exists === undefined) {
       const after = (from: number, byte: number): number =>
         from === DEAD ? DEAD : this.#table.next(from, byte, this.#budget);
@@ -97,7 +97,7 @@ export class Continuations {
         after(quote, byte) !== DEAD && seen.every((item) => !item.mayBeginWith(byte));
       const beginnings = WITHIN_STRING.slice(1, 27).filter(isNew).length;
       exists = (!isNext && after(state, 0x5d) !== DEAD) || beginnings > 1;
-      known.set(key, exists);
+      results.set(key, exists);
     }
     return exists;
   }

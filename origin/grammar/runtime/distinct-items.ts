@@ -1,5 +1,4 @@
-import { canonical } from '../rules/canonical.ts';
-import { parseExactJson } from '../rules/exact-json.ts';
+import { canonical, parseExactJson } from '../rules/exact-json.ts';
 
 /** An array or object that is open at the end of a text. */
 interface Level {

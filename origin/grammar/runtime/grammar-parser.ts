@@ -81,8 +81,8 @@ export class GrammarParser {
   }
 
   #masksOf(table: StateTable): MaskMaker {
-    const known = this.#masks.get(table);
-    if (known !== undefined) return known;
+    const cached = this.#masks.get(table);
+    if (cached !== undefined) return cached;
     const made = new MaskMaker(table, this.#vocabulary);
     this.#masks.set(table, made);
     return made;

@@ -50,8 +50,8 @@ export class MaskMaker {
 
   mask(state: number, budget: WorkBudget): Uint32Array {
     const { masks } = this.#vocabulary;
-    const known = masks.get(this.#stateNamespace, state);
-    if (known) return known.mask;
+    const cached = masks.get(this.#stateNamespace, state);
+    if (cached) return cached.mask;
     const mask = this.#uniteItems(state, budget) ?? this.#walkWholeState(state, budget);
     masks.set(this.#stateNamespace, state, { mask, returns: null });
     return mask;
@@ -90,8 +90,8 @@ export class MaskMaker {
 
   #maskBelow({ namespace, walk, nodes }: ReturnPoints, caller: number, budget: WorkBudget): Uint32Array {
     const { masks } = this.#vocabulary;
-    const known = masks.get(namespace, caller);
-    if (known) return known.mask;
+    const cached = masks.get(namespace, caller);
+    if (cached) return cached.mask;
     const bits = walk.emptyMask();
     walk.walkBelow(this.#table, caller, nodes, bits, budget);
     const mask = walk.finish(bits);
@@ -101,8 +101,8 @@ export class MaskMaker {
 
   #itemMask(programState: number, budget: WorkBudget): TokenMask {
     const { masks } = this.#vocabulary;
-    const known = masks.get(this.#itemNamespace, programState);
-    if (known) return known;
+    const cached = masks.get(this.#itemNamespace, programState);
+    if (cached) return cached;
     const similar = this.#findSimilar(programState, budget);
     const { walk } = this.#tiers[0]!;
     if (similar !== null && similar.distinguishedAt > walk.maxTokenBytes) {

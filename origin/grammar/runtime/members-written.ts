@@ -32,20 +32,20 @@ export class AnyOrderAutomaton {
 
   /** The rules that a state calls. */
   called(state: MembersWritten): readonly number[] {
-    const { other, separator } = this.#rules;
+    const { additional, separator } = this.#rules;
     const members = this.#rules.members.filter((_, index) => this.#mayFollow(state, index));
     const rules = members.map(({ rule }) => rule);
-    if (other !== null && this.#hasRoom(state, 1)) rules.push(other);
+    if (additional !== null && this.#hasRoom(state, 1)) rules.push(additional);
     if (state.expectsMember) return rules;
     return rules.length === 0 ? [] : [separator];
   }
 
   /** The state after a call of a rule; null if the state does not call it. */
   after(state: MembersWritten, rule: number): MembersWritten | null {
-    const { members, other, separator, min, max } = this.#rules;
+    const { members, additional, separator, min, max } = this.#rules;
     if (rule === separator) return state.expectsMember ? null : { ...state, expectsMember: true };
     const written = { ...state, expectsMember: false };
-    if (rule === other) {
+    if (rule === additional) {
       const counted = Number.isFinite(max) ? max : Math.max(min, 1);
       return this.#hasRoom(state, 1) ? { ...written, others: Math.min(state.others + 1, counted) } : null;
     }

@@ -91,8 +91,8 @@ export class PlainText {
       if (phase === 0 && this.#isEndless(table.items(state), budget)) return [];
       const reached: number[] = [];
       for (const [byteClass, next] of this.#steps[phase]!) {
-        const known = table.rows.data[state * this.#network.classCount + byteClass]!;
-        const to = known === UNKNOWN ? stepOrDead(table, state, byteClass, budget) : known;
+        const cached = table.rows.data[state * this.#network.classCount + byteClass]!;
+        const to = cached === UNKNOWN ? stepOrDead(table, state, byteClass, budget) : cached;
         if (to <= DEAD || budget.left < leastLeft) return null;
         reached.push(to * PHASES + next);
       }
@@ -156,10 +156,10 @@ function freeLength(
     for (const pair of level) {
       const reached = after(pair);
       if (reached === null) return { bytes, seen };
-      for (const one of reached) {
-        if (seen.has(one)) continue;
-        seen.add(one);
-        next.push(one);
+      for (const state of reached) {
+        if (seen.has(state)) continue;
+        seen.add(state);
+        next.push(state);
       }
     }
     level = next;

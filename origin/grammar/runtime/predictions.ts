@@ -15,7 +15,7 @@ export interface Prediction {
 export class Predictions {
   readonly #program: Program;
   readonly #states: ProgramStates;
-  readonly #known: (Prediction | undefined)[] = [];
+  readonly #predictions: (Prediction | undefined)[] = [];
   #targets = 0;
 
   constructor(program: Program, states: ProgramStates) {
@@ -29,7 +29,7 @@ export class Predictions {
   }
 
   of(state: number, budget: WorkBudget): Prediction {
-    return (this.#known[state] ??= this.#make(state, budget));
+    return (this.#predictions[state] ??= this.#make(state, budget));
   }
 
   #make(state: number, budget: WorkBudget): Prediction {

@@ -61,17 +61,19 @@ export class SequenceConstraint implements Constraint, TableUser {
   }
 
   completesWith(token: number): boolean {
-    return this.#call((table, position, budget) =>
+    return this.#afterInputs((table, position, budget) =>
       this.#parser.completesWith(table, position, token, budget),
     );
   }
 
   mask(): Uint32Array {
-    return this.#call((table, position, budget) => this.#parser.mask(table, position, budget));
+    return this.#afterInputs((table, position, budget) => this.#parser.mask(table, position, budget));
   }
 
   allowsBytes(bytes: Uint8Array): boolean {
-    return this.#call((table, position, budget) => this.#parser.allowsBytes(table, position, bytes, budget));
+    return this.#afterInputs((table, position, budget) =>
+      this.#parser.allowsBytes(table, position, bytes, budget),
+    );
   }
 
   acceptBytes(bytes: Uint8Array): void {
@@ -110,7 +112,8 @@ export class SequenceConstraint implements Constraint, TableUser {
     }
   }
 
-  #call<T>(operation: Operation<T>): T {
+  /** Runs an operation at the end of all inputs. */
+  #afterInputs<T>(operation: Operation<T>): T {
     return this.#inCall((budget) => {
       this.#readInputs(budget);
       return this.#run(operation, budget);

@@ -73,8 +73,8 @@ export class StateTable {
   /** Returns the state after one byte. */
   next(state: number, byte: number, budget: WorkBudget): number {
     const byteClass = this.program.classOf[byte]!;
-    const known = this.rows.data[state * this.program.classCount + byteClass]!;
-    const entry = known === UNKNOWN ? this.step(state, byteClass, budget) : known;
+    const cached = this.rows.data[state * this.program.classCount + byteClass]!;
+    const entry = cached === UNKNOWN ? this.step(state, byteClass, budget) : cached;
     return entry < 0 ? ~entry : entry;
   }
 
@@ -145,14 +145,14 @@ export class StateTable {
       ;
       slot = (slot + 1) & (this.#buckets.length - 1)
     ) {
-      const known = this.#buckets[slot]!;
-      if (known === 0) {
+      const candidate = this.#buckets[slot]!;
+      if (candidate === 0) {
         const state = this.#append(sorted, flags);
         this.#buckets[slot] = state;
         if (2 * this.size > this.#buckets.length) this.#rehash();
         return state;
       }
-      if (this.flags.data[known] === flags && this.#hasItems(known, sorted)) return known;
+      if (this.flags.data[candidate] === flags && this.#hasItems(candidate, sorted)) return candidate;
     }
   }
 
@@ -192,16 +192,17 @@ export class StateTable {
     const key = origin * this.program.ruleStart.length + rule;
     const cached = this.#returns.get(key);
     if (cached) return cached;
-    const found: number[] = [];
+    const completed: number[] = [];
     const end = this.#itemOffsets.data[origin + 1]!;
     for (let item = this.#itemOffsets.data[origin]!; item < end; item += 2) {
       const q = this.#items.data[item]!;
-      for (const target of this.states.afterCall(q, rule)) found.push(target, this.#items.data[item + 1]!);
+      for (const target of this.states.afterCall(q, rule))
+        completed.push(target, this.#items.data[item + 1]!);
       for (const target of this.#predictions.of(q, budget).afterCall.get(rule) ?? [])
-        found.push(target, origin);
+        completed.push(target, origin);
     }
-    budget.piece(UNITS_PER_PARSER_STEP).spend(20 + 5 * found.length);
-    const items = Int32Array.from(found);
+    budget.piece(UNITS_PER_PARSER_STEP).spend(20 + 5 * completed.length);
+    const items = Int32Array.from(completed);
     this.#returns.set(key, items);
     return items;
   }

@@ -83,9 +83,9 @@ export class TableMemory {
   }
 
   #protected(): TableUser | null {
-    for (const [ref, call] of this.#unfinished) {
+    for (const [ref, startedAt] of this.#unfinished) {
       const user = ref.deref();
-      if (user !== undefined && this.#calls - call <= MAX_IDLE_CALLS) return user;
+      if (user !== undefined && this.#calls - startedAt <= MAX_IDLE_CALLS) return user;
       this.#unfinished.delete(ref);
     }
     return null;

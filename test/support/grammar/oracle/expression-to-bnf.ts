@@ -76,8 +76,8 @@ function listOf(order: AnyOrder, builder: BnfBuilder): BnfSymbol {
           [...written, i].sort((a, b) => Number(a ?? -1) - Number(b ?? -1)),
         );
     });
-    if (order.other === null) return symbol;
-    add(order.other, isCounted(written) ? [null, ...written] : written);
+    if (order.additional === null) return symbol;
+    add(order.additional, isCounted(written) ? [null, ...written] : written);
     return symbol;
   };
   return rest([]);
