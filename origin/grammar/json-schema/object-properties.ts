@@ -10,8 +10,7 @@ import {
 } from './conjunction.ts';
 import type { SchemaContext, ValidationContext } from './schema-context.ts';
 import { NEVER, type SchemaDocument, type SchemaNode } from './schema-document.ts';
-import { both } from './string-schema.ts';
-import { languageOf } from './string-values.ts';
+import { both, languageOf } from './string-schema.ts';
 
 const MAX_PATTERNS = 6;
 

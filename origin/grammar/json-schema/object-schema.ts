@@ -25,8 +25,7 @@ import {
 import { joined } from './json-rules.ts';
 import { type ObjectProperties, objectProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
-import { both } from './string-schema.ts';
-import { languageOf } from './string-values.ts';
+import { both, languageOf } from './string-schema.ts';
 
 const MAX_COUNTED = 200;
 
